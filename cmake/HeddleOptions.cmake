@@ -1,0 +1,18 @@
+# Warnings, sanitizers and the compiler cache, for every target alike.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  # base_dir makes a clone in another folder hit the same cache.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
+endif()
+
+add_library(heddle_options INTERFACE)
+target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
+if(HEDDLE_SANITIZE_ADDRESS)
+  target_compile_options(heddle_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(heddle_options INTERFACE -fsanitize=address,undefined)
+endif()
+if(HEDDLE_SANITIZE_THREAD)
+  target_compile_options(heddle_options INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(heddle_options INTERFACE -fsanitize=thread)
+endif()

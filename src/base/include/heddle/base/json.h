@@ -1,0 +1,66 @@
+// Strict JSON reading: depth-limited parsing with line and column in the error, and a cursor that checks types,
+// ranges and unknown keys and names the place ("$.ops[3].name") in every message.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/base/status.h"
+
+namespace heddle {
+
+using Json = nlohmann::ordered_json;
+
+struct JsonLimits {
+  int max_depth = 64;                         // deeper nesting is refused before it can exhaust the stack
+  int64_t max_bytes = int64_t{1} << 30;
+};
+
+// Parses a whole document. Errors carry line and column; duplicate keys and trailing text are errors, comments are not
+// accepted, NaN and infinities neither.
+Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
+Result<Json> read_json_file(const std::string& path, const JsonLimits& limits = {});
+
+// A view of one value and its path. Values outlive the cursor. All getters fail with a message that names the path,
+// what is there and what was expected.
+class JsonCursor {
+ public:
+  JsonCursor(const Json& value, std::string path = "$") : value_(&value), path_(std::move(path)) {}
+
+  const Json& value() const { return *value_; }
+  const std::string& path() const { return path_; }
+  // An invalid-input error at this place.
+  Error error(std::string message) const;
+
+  // Fails unless the value is an object whose keys are all among `allowed`; names the nearest spelling.
+  Status check_keys(std::initializer_list<std::string_view> allowed) const;
+  bool has(std::string_view key) const;
+  Result<JsonCursor> at(std::string_view key) const;   // a required member
+  // The elements of an array of at most `max_size`.
+  Result<std::vector<JsonCursor>> elements(size_t max_size = 50'000'000) const;
+
+  Result<std::string> as_string() const;
+  Result<bool> as_bool() const;
+  Result<int64_t> as_int(int64_t min = INT64_MIN, int64_t max = INT64_MAX) const;
+  Result<double> as_number(double min = -1.7976931348623157e308, double max = 1.7976931348623157e308) const;
+  Result<std::vector<int64_t>> as_ints(int64_t min, int64_t max) const;
+  Result<std::vector<double>> as_numbers(double min, double max) const;
+  Result<std::vector<std::string>> as_strings() const;
+
+  // Members with a default where absent (a wrong type is still an error).
+  Result<std::string> string_or(std::string_view key, std::string fallback) const;
+  Result<int64_t> int_or(std::string_view key, int64_t fallback, int64_t min = INT64_MIN, int64_t max = INT64_MAX) const;
+  Result<double> number_or(std::string_view key, double fallback, double min, double max) const;
+  Result<bool> bool_or(std::string_view key, bool fallback) const;
+
+ private:
+  const Json* value_;
+  std::string path_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,41 @@
+// Progress of long work. Libraries report through a ProgressSink; the command line draws it (one line with elapsed
+// time, the best value and its gap), tests and machines pass none.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace heddle {
+
+struct ProgressUpdate {
+  std::string what;                 // "profiling", "planner heft"
+  double done = 0;                  // done and total in the same unit; total 0 when unknown
+  double total = 0;
+  std::optional<double> best_us;    // best objective so far
+  std::optional<double> bound_us;   // proven bound so far
+};
+
+// report() may be called from any thread and often; implementations throttle.
+class ProgressSink {
+ public:
+  virtual ~ProgressSink() = default;
+  virtual void report(const ProgressUpdate& update) = 0;
+  // Ends the line, so that other output can follow.
+  virtual void finish() {}
+};
+
+// Draws on stderr, at most ten times a second and only for work over a second; one line, redrawn in place on a
+// terminal, a new line every five seconds otherwise. Thread-safe.
+class TerminalProgress final : public ProgressSink {
+ public:
+  TerminalProgress();
+  ~TerminalProgress() override;
+  void report(const ProgressUpdate& update) override;
+  void finish() override;
+
+ private:
+  struct State;
+  State* state_;
+};
+
+}  // namespace heddle

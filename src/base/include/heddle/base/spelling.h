@@ -1,0 +1,21 @@
+// "did you mean": the nearest known word for a mistyped one.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle {
+
+// The candidate with the least edit distance (with transpositions) when it is at most a third of the word's length
+// (at least 2), else "". Ties: the first. O(candidates * |word|^2).
+std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates);
+
+// " (did you mean 'x'?)" or "".
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
+
+// "'a', 'b' and 'c'", at most `limit` of them, then "and N more".
+std::string join_names(std::span<const std::string> names, size_t limit = 12);
+
+}  // namespace heddle

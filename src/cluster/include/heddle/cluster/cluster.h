@@ -1,0 +1,152 @@
+// The hardware: hosts, devices, links, buses and the routes between them. Immutable once built.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/base/ids.h"
+#include "heddle/base/status.h"
+
+namespace heddle {
+
+enum class DeviceKind { kCpu, kGpu, kNpu, kFpga };
+const char* device_kind_name(DeviceKind kind);
+
+struct Host {
+  std::string name;
+  int64_t memory_bytes = 0;          // host memory; 0 = not limited
+};
+
+struct Device {
+  std::string name;                  // unique in the cluster
+  DeviceKind kind = DeviceKind::kGpu;
+  std::string device_class;          // devices of one class have the same cost: "V100", "cpu2"
+  HostId host;
+  int64_t memory_bytes = 0;          // 0 = not limited. CPU devices live in their host's memory instead
+  double peak_flops = 0;             // float32, per second
+  double memory_bytes_per_s = 0;     // device memory bandwidth
+  double op_overhead_us = 0;         // fixed cost of starting one segment
+  double speed = 1;                  // multiplies all speeds: a device slowed to half has 0.5
+  std::vector<int> cores;            // CPU: the host's core numbers; devices may overlap
+  // Engines that move data to and from the device: 0 not limited, 1 one for both directions, 2 one per direction.
+  int copy_engines = 2;
+  std::string backend = "emulated";  // "openvino" or "emulated"
+  std::string backend_device;        // OpenVINO's name: "CPU", "GPU.0", "NPU"
+  std::string target;                // what a profile belongs to besides the class; empty for absent devices
+};
+
+// A vertex of the topology.
+struct Node {
+  enum class Kind { kHostMemory, kDevice, kSwitch };
+  Kind kind = Kind::kSwitch;
+  std::string name;                  // the host's, device's or switch's (PCIe switch, NIC, network)
+  HostId host;                       // of host memory
+  DeviceId device;                   // of a device
+};
+
+enum class Duplex {
+  kFull,       // both directions at once, each with the whole bandwidth
+  kHalf,       // one transfer at a time, either way
+  kOneWay,     // from a to b only (a one-way NVLink)
+};
+
+struct Link {
+  std::string name;
+  NodeId a, b;
+  double bytes_per_s = 0;
+  double latency_us = 0;
+  Duplex duplex = Duplex::kFull;
+  BusId bus;                         // invalid when the link shares no bus
+};
+
+// Links on one bus do not carry data at the same time (a shared PCIe root port).
+struct Bus {
+  std::string name;
+  double bytes_per_s = 0;            // 0 = no limit beyond its links'
+  Duplex duplex = Duplex::kHalf;     // kFull: each direction is its own resource
+};
+
+struct Hop {
+  LinkId link;
+  bool forward = true;               // from the link's a to its b
+};
+
+// A path of links. Bandwidth is the least along it (buses included), latency the sum. An empty route (same device, or
+// devices in one memory) costs nothing.
+struct Route {
+  std::vector<Hop> hops;
+  double bytes_per_s = 0;            // infinity for an empty route
+  double latency_us = 0;
+  double time_us(int64_t bytes) const { return hops.empty() ? 0 : latency_us + static_cast<double>(bytes) / bytes_per_s * 1e6; }
+};
+
+class Cluster {
+ public:
+  const std::string& name() const { return name_; }
+  std::span<const Host> hosts() const { return hosts_; }
+  std::span<const Device> devices() const { return devices_; }
+  std::span<const Node> nodes() const { return nodes_; }
+  std::span<const Link> links() const { return links_; }
+  std::span<const Bus> buses() const { return buses_; }
+  size_t num_devices() const { return devices_.size(); }
+
+  const Host& host(HostId id) const { return hosts_[id.index()]; }
+  const Device& device(DeviceId id) const { return devices_[id.index()]; }
+  const Link& link(LinkId id) const { return links_[id.index()]; }
+  const Bus& bus(BusId id) const { return buses_[id.index()]; }
+  const Node& node(NodeId id) const { return nodes_[id.index()]; }
+
+  NodeId device_node(DeviceId id) const { return device_nodes_[id.index()]; }
+  NodeId host_node(HostId id) const { return host_nodes_[id.index()]; }
+  DeviceId find_device(std::string_view name) const;   // invalid when there is none
+
+  // Fastest routes for a 1 MiB message (ties: fewer hops, then smaller link ids); nullptr when there is none.
+  // Computed once at build: O(devices * links log). `route(d, d)` is empty.
+  const Route* route(DeviceId from, DeviceId to) const;
+  const Route* load_route(DeviceId to) const;          // from the device's host memory
+  const Route* route(NodeId from, NodeId to) const;
+
+  // Devices that exclude each other because they share a core of one host (never itself).
+  std::span<const DeviceId> overlaps(DeviceId id) const { return overlaps_[id.index()]; }
+  // Devices that live in one memory have the same pool: all CPU devices of a host, else one pool per device.
+  int memory_pool(DeviceId id) const { return memory_pool_[id.index()]; }
+  int num_memory_pools() const { return static_cast<int>(pool_bytes_.size()); }
+  int64_t memory_pool_bytes(int pool) const { return pool_bytes_[static_cast<size_t>(pool)]; }  // 0 = not limited
+
+ private:
+  friend class ClusterBuilder;
+  std::string name_;
+  std::vector<Host> hosts_;
+  std::vector<Device> devices_;
+  std::vector<Node> nodes_;
+  std::vector<Link> links_;
+  std::vector<Bus> buses_;
+  std::vector<NodeId> device_nodes_, host_nodes_;
+  std::vector<std::vector<DeviceId>> overlaps_;
+  std::vector<int> memory_pool_;
+  std::vector<int64_t> pool_bytes_;
+  std::vector<std::optional<Route>> routes_;           // nodes x nodes
+};
+
+class ClusterBuilder {
+ public:
+  explicit ClusterBuilder(std::string name) { cluster_.name_ = std::move(name); }
+  HostId add_host(Host host);
+  DeviceId add_device(Device device);
+  NodeId add_switch(std::string name);
+  BusId add_bus(Bus bus);
+  LinkId add_link(Link link);
+  NodeId device_node(DeviceId id) const { return cluster_.device_nodes_[id.index()]; }
+  NodeId host_node(HostId id) const { return cluster_.host_nodes_[id.index()]; }
+  // Validates (unique names, ids in range, positive finite rates, cores only on CPUs) and computes the routes.
+  Result<std::shared_ptr<const Cluster>> build();
+
+ private:
+  Cluster cluster_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,21 @@
+// This machine as a cluster.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "heddle/base/status.h"
+#include "heddle/cluster/cluster.h"
+
+namespace heddle {
+
+// The CPU's core sets as devices: all cores as one device, each half, ..., each single core (overlapping: a plan uses
+// what serves it best), in host memory, joined by a shared-memory link. Peak rates and bandwidth are measured in some
+// 100 ms the first time in a process. Honours the process's affinity mask and cgroup limits.
+Result<std::shared_ptr<const Cluster>> discover_local();
+
+// CPU model, cores, memory, kernel and OpenVINO-independent facts that make measurements comparable: a profile taken
+// under another fingerprint is not used as "measured".
+std::string machine_fingerprint();
+
+}  // namespace heddle

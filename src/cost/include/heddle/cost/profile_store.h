@@ -1,0 +1,53 @@
+// Measurements on disk (SQLite): what a segment took on a device, where, and how sure that is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/base/status.h"
+
+namespace heddle {
+
+struct ProfileKey {
+  uint64_t signature = 0;        // of the segment
+  std::string target;            // Device::target: backend, device and core count, e.g. "openvino:CPU:2"
+  int batch = 1;
+  double share = 1;
+};
+
+struct ProfileRecord {
+  ProfileKey key;
+  std::string label;             // for people: the segment's op types or name
+  double median_us = 0;
+  double rel_spread = 0;         // half the interquartile range over the median
+  int runs = 0;
+  std::string taken_at;          // ISO 8601, UTC
+};
+
+// One store per file; each record belongs to a machine fingerprint, and only this machine's are seen. Every put is
+// durable at once, so an interrupted profile keeps what it has. Thread-safe.
+class ProfileStore {
+ public:
+  // Creates the file (and its folder) when absent. A file that is no profile store, or of a newer version, is an error.
+  static Result<std::shared_ptr<ProfileStore>> open(const std::string& path, const std::string& fingerprint);
+  // $HEDDLE_PROFILE_STORE, else $XDG_CACHE_HOME/heddle/profiles.sqlite, else ~/.cache/heddle/profiles.sqlite.
+  static std::string default_path();
+
+  ~ProfileStore();
+  const std::string& path() const;
+  Result<std::optional<ProfileRecord>> find(const ProfileKey& key) const;
+  // All batch sizes of one segment on one target at one share, ascending.
+  Result<std::vector<ProfileRecord>> find_batches(const ProfileKey& key) const;
+  Status put(const ProfileRecord& record);
+  Result<std::vector<ProfileRecord>> all() const;
+
+ private:
+  struct Impl;
+  ProfileStore();
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace heddle

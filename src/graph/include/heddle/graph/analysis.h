@@ -1,0 +1,69 @@
+// Analyses of a Graph's op DAG. n = ops, m = distinct edges.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "heddle/base/ids.h"
+#include "heddle/base/status.h"
+#include "heddle/graph/graph.h"
+
+namespace heddle {
+
+// One bit per (ancestor, descendant). O(n m / 64) time, n^2 / 8 bytes: meant for up to some 50,000 ops.
+class Reachability {
+ public:
+  explicit Reachability(const Graph& graph);
+  // True when there is a directed path a -> b of at least one edge.
+  bool reaches(OpId a, OpId b) const {
+    return (bits_[a.index() * words_ + b.index() / 64] >> (b.index() % 64)) & 1;
+  }
+  std::span<const uint64_t> row(OpId a) const { return {bits_.data() + a.index() * words_, words_}; }
+
+ private:
+  size_t words_;
+  std::vector<uint64_t> bits_;
+};
+
+// Immediate dominators; the virtual root (all sources) is the invalid OpId, also the answer for sources.
+// Cooper, Harvey and Kennedy (2001); on a DAG one pass in topological order: O(m * depth of the dominator tree).
+std::vector<OpId> immediate_dominators(const Graph& graph);
+// The same on the reversed graph, with a virtual sink.
+std::vector<OpId> immediate_post_dominators(const Graph& graph);
+
+// The undirected view. Articulation points ascending, bridges as (src, dst) pairs sorted. Tarjan, O(n + m).
+std::vector<OpId> articulation_points(const Graph& graph);
+std::vector<Edge> bridges(const Graph& graph);
+
+// k-edge-connected components of the undirected view (parallel edges count once): the component of each op, numbered
+// by smallest member. k = 1: connected components, k = 2: bridges removed, O(n + m). k >= 3: repeated global min cuts
+// (Stoer-Wagner with contraction and early exit), O(n) cuts of O(n m) each at worst: meant for up to a few thousand ops.
+std::vector<int> k_edge_connected_components(const Graph& graph, int k);
+
+// Longest paths with weights on ops and edges. longest_to[v]: the heaviest path that ends before v (v's own weight left
+// out); longest_from[v]: the heaviest that starts at v (v's own weight included). O(n + m).
+struct LongestPaths {
+  std::vector<double> longest_to, longest_from;
+  double length = 0;                 // of the heaviest path
+  std::vector<OpId> path;            // one heaviest path; ties: smallest id
+};
+LongestPaths longest_paths(const Graph& graph, const std::function<double(OpId)>& op_weight,
+                           const std::function<double(const Edge&)>& edge_weight);
+
+// The edges that stay when every edge implied by a longer path is removed. O(n m / 64).
+std::vector<Edge> transitive_reduction(const Graph& graph);
+
+// Level of each op: edges on the longest path from a source. O(n + m).
+std::vector<int> levels(const Graph& graph);
+
+// A set is convex when no path leaves it and comes back. O(n + m) over the ops between the set's first and last
+// topological position.
+bool is_convex(const Graph& graph, std::span<const OpId> ops);
+
+// True when contracting each group (group[op], any numbers) leaves a DAG: needed beside convexity, for two convex sets
+// can feed each other. O(n + m).
+bool quotient_is_acyclic(const Graph& graph, std::span<const int> group);
+
+}  // namespace heddle

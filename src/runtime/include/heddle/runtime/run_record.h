@@ -1,0 +1,30 @@
+// What happened when a plan ran, step for step beside what was predicted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+struct MeasuredStep {
+  double start_us = 0, finish_us = 0;        // from the request's start; of the median run
+  double median_us = 0;                      // duration over all measured runs
+  double rel_spread = 0;
+};
+
+struct RunRecord {
+  int warmups = 0, repeats = 0;
+  int requests_in_flight = 1;
+  std::vector<MeasuredStep> steps;           // one per plan step, same order
+  std::vector<double> latencies_us;          // of each measured request
+  double measured_us = 0;                    // median latency, or time per request (throughput)
+  double predicted_us = 0;
+  // Comparison with the unsplit model; verified is false when no outputs could be compared (emulated devices).
+  bool verified = false;
+  bool outputs_equal = false;
+  double max_abs_error = 0, max_rel_error = 0;
+  double rtol = 0, atol = 0;
+  std::vector<std::string> outputs_compared;
+};
+
+}  // namespace heddle
