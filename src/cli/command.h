@@ -1,0 +1,68 @@
+// How a verb declares its flags and runs, without each verb having to compile the flag parser.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/base/cancel.h"
+#include "heddle/base/progress.h"
+#include "heddle/base/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace heddle::cli {
+
+// What every verb is given when it runs.
+struct Invocation {
+  bool json = false;                    // print JSON for machines on stdout, nothing else there
+  CancelToken cancel;                   // raised by Ctrl-C: give the best so far
+  ProgressSink* progress = nullptr;     // draws on stderr; null with --quiet
+};
+
+inline constexpr int kExitDone = 0;      // done
+inline constexpr int kExitNo = 1;        // the answer is no: infeasible, failed verification
+inline constexpr int kExitBadInput = 2;  // bad usage or input
+inline constexpr int kExitInternal = 3;  // a bug in Heddle
+inline constexpr int kExitInterrupted = 130;
+
+// Declares flags. The variables must outlive parsing: keep them in the verb's options object.
+class Command {
+ public:
+  explicit Command(CLI::App& app) : app_(app) {}
+  Command& positional(const std::string& name, std::string& out, const std::string& help, bool required = true);
+  Command& option(const std::string& flags, std::string& out, const std::string& help);
+  Command& option(const std::string& flags, int64_t& out, const std::string& help, int64_t min, int64_t max);
+  Command& option(const std::string& flags, double& out, const std::string& help, double min, double max);
+  Command& option(const std::string& flags, std::optional<int64_t>& out, const std::string& help, int64_t min, int64_t max);
+  // May be given several times.
+  Command& list(const std::string& flags, std::vector<std::string>& out, const std::string& help);
+  Command& flag(const std::string& flags, bool& out, const std::string& help);
+  Command& footer(const std::string& text);
+
+ private:
+  CLI::App& app_;
+};
+
+// The exit status, or an error that main prints.
+using RunFn = std::function<Result<int>(const Invocation&)>;
+
+struct Verb {
+  const char* name;
+  const char* summary;
+  RunFn (*setup)(Command&);             // declares the flags and returns what runs
+};
+std::span<const Verb> verbs();
+
+int exit_status(Code code);
+
+// "a,b,c" to its parts; empty parts are dropped.
+std::vector<std::string> split_list(const std::string& text);
+
+}  // namespace heddle::cli

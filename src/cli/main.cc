@@ -1,0 +1,120 @@
+// The heddle program: flags to verbs, signals to cancellation, errors to messages and exit statuses.
+#include <csignal>
+#include <cstdio>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "command.h"
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/base/version.h"
+
+namespace heddle::cli {
+namespace {
+
+// The signal handler can reach only globals; the token's flag is a lock-free atomic.
+const CancelToken* g_cancel = nullptr;
+volatile std::sig_atomic_t g_interrupts = 0;
+
+void on_interrupt(int) {
+  g_interrupts = g_interrupts + 1;
+  // The second Ctrl-C means "now".
+  if (g_interrupts > 1) _exit(kExitInterrupted);
+  if (g_cancel != nullptr) g_cancel->cancel();
+}
+
+void install_signal_handlers(const CancelToken& token) {
+  g_cancel = &token;
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  // A closed pipe (`heddle ... | head`) shows as a write error instead of killing the program half-way through a file.
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int fail(const Error& error, bool json) {
+  if (json) {
+    const Json j = {{"error", {{"code", code_name(error.code())}, {"message", error.to_string()}}}};
+    std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+  std::fprintf(stderr, "heddle: %s\n", error.to_string().c_str());
+  return exit_status(error.code());
+}
+
+// The parser's own message, with the nearest flag for a mistyped one.
+int usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App* where = &app;
+  for (const auto* sub : app.get_subcommands()) where = sub;
+  std::string hint;
+  std::vector<std::string> names;
+  for (const auto* option : where->get_options()) {
+    for (const auto& l : option->get_lnames()) names.push_back("--" + l);
+  }
+  if (where == &app) {
+    for (const auto& verb : verbs()) names.emplace_back(verb.name);
+  }
+  for (const auto& extra : where->remaining(true)) {
+    hint = did_you_mean(extra.substr(0, extra.find('=')), names);
+    if (!hint.empty()) break;
+  }
+  std::fprintf(stderr, "heddle%s%s: %s%s\nSee `heddle%s%s --help`.\n", where == &app ? "" : " ",
+               where == &app ? "" : where->get_name().c_str(), error.what(), hint.c_str(), where == &app ? "" : " ",
+               where == &app ? "" : where->get_name().c_str());
+  return kExitBadInput;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Plans, runs and explains neural networks on unequal accelerators.", "heddle"};
+  app.set_version_flag("--version", std::string("heddle ") + kVersion);
+  app.require_subcommand(1);
+  app.failure_message(CLI::FailureMessage::simple);
+  Invocation invocation;
+  bool quiet = false;
+  std::vector<std::pair<CLI::App*, RunFn>> commands;
+  for (const auto& verb : verbs()) {
+    auto* sub = app.add_subcommand(verb.name, verb.summary);
+    sub->add_flag("--json", invocation.json, "print JSON for machines");
+    sub->add_flag("--quiet", quiet, "no progress line");
+    Command command(*sub);
+    commands.emplace_back(sub, verb.setup(command));
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    return usage_error(app, e);
+  }
+  install_signal_handlers(invocation.cancel);
+  TerminalProgress progress;
+  if (!quiet) invocation.progress = &progress;
+  for (auto& [sub, fn] : commands) {
+    if (!sub->parsed()) continue;
+    const auto status = fn(invocation);
+    progress.finish();
+    if (!status.ok()) return fail(status.error(), invocation.json);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      std::fprintf(stderr, "heddle: cannot write to standard output\n");
+      return kExitBadInput;
+    }
+    return *status;
+  }
+  return kExitBadInput;
+}
+
+}  // namespace
+}  // namespace heddle::cli
+
+int main(int argc, char** argv) {
+  try {
+    return heddle::cli::run(argc, argv);
+  } catch (const std::exception& e) {
+    // Nothing below throws by design: reaching this is a bug, or memory ran out.
+    std::fprintf(stderr, "heddle: internal error: %s\n", e.what());
+    return heddle::cli::kExitInternal;
+  }
+}

@@ -1,0 +1,196 @@
+// heddle plan and heddle compare.
+#include <cstdio>
+
+#include "heddle/base/units.h"
+#include "heddle/report/explain.h"
+#include "heddle/report/text_table.h"
+#include "verbs.h"
+#include "workbench.h"
+
+namespace heddle::cli {
+namespace {
+
+struct PlanOptions {
+  ModelFlags model;
+  ProblemFlags problem;
+  SearchFlags search;
+  std::string planner = "auto";
+  std::string output;
+  bool strict = false;
+};
+
+std::string stop_text(const PlanResult& result) { return stop_reason_name(result.stop); }
+
+Json result_row(const Problem& problem, const PlanResult& result) {
+  Json row;
+  row["planner"] = result.planner;
+  row["objective"] = objective_name(problem.objective);
+  put_value(row, problem, result.value_us, result.bound.us);
+  row["bound_reason"] = result.bound.reason;
+  row["gap"] = result.gap;
+  row["planning_s"] = result.planning_s;
+  row["verified"] = result.verified;
+  row["stop"] = stop_reason_name(result.stop);
+  row["detail"] = result.detail;
+  return row;
+}
+
+Json devices_json(const Problem& problem, const PlanResult& result) {
+  Json devices = Json::array();
+  const double whole = result.value_us;
+  for (size_t d = 0; d < problem.cluster->num_devices(); ++d) {
+    int segments = 0;
+    for (const auto& s : result.plan.segments) segments += s.device == DeviceId(d);
+    const double busy = result.timeline.device_busy_us[d];
+    devices.push_back({{"device", problem.cluster->device(DeviceId(d)).name},
+                       {"segments", segments},
+                       {"busy_us", busy},
+                       {"busy_share", whole > 0 ? busy / whole : 0}});
+  }
+  return devices;
+}
+
+void print_plan(const Workbench& bench, const PlanResult& result) {
+  const auto& p = bench.problem;
+  std::printf("%s on %s: %s %s\n", bench.loaded.name.c_str(), p.cluster->name().c_str(), objective_name(p.objective),
+              value_text(p, result.value_us).c_str());
+  std::printf("  bound %s (%s), gap %.1f %%; planner %s, %.2f s, %s; checked\n", value_text(p, result.bound.us).c_str(),
+              result.bound.reason.c_str(), 100 * result.gap, result.planner.c_str(), result.planning_s,
+              stop_text(result).c_str());
+  if (!result.detail.empty()) std::printf("  %s\n", result.detail.c_str());
+  std::string origins;
+  for (const auto& [name, count] : cost_origins(p)) origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  std::printf("  %zu units in %zu segments, %zu lanes; unit times: %s\n\n", p.graph->num_ops(), result.plan.segments.size(),
+              result.plan.lane_shares.size(), origins.c_str());
+  TextTable table({{"device"}, {"segments", TextTable::Align::kRight}, {"busy", TextTable::Align::kRight},
+                   {"share", TextTable::Align::kRight}});
+  const auto devices = devices_json(p, result);
+  for (const auto& d : devices) {
+    table.add_row({d["device"].get<std::string>(), std::to_string(d["segments"].get<int>()),
+                   format_us(d["busy_us"].get<double>()),
+                   std::to_string(static_cast<int>(100 * d["busy_share"].get<double>() + 0.5)) + " %"});
+  }
+  std::printf("%s", table.to_string().c_str());
+}
+
+// A device that the user named but that gets nothing: a warning, an error with --strict.
+Status check_requested(const Problem& problem, const PlanResult& result, bool strict) {
+  std::vector<std::string> idle;
+  for (const auto device : problem.devices) {
+    bool used = false;
+    for (const auto& s : result.plan.segments) used |= s.device == device;
+    if (!used) idle.push_back(problem.cluster->device(device).name);
+  }
+  if (idle.empty()) return {};
+  std::string names;
+  for (const auto& n : idle) names += (names.empty() ? "" : ", ") + n;
+  const std::string message = "requested but given nothing: " + names + " (`heddle explain` says why)";
+  if (strict) return Error(Code::kInfeasible, message);
+  std::fprintf(stderr, "heddle: warning: %s\n", message.c_str());
+  return {};
+}
+
+Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
+  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(auto result, plan_with_measurements(bench, *entry, o.search, invocation));
+  if (invocation.progress) invocation.progress->finish();
+  HEDDLE_RETURN_IF_ERROR(check_requested(bench.problem, result, o.strict));
+  if (!o.output.empty()) {
+    HEDDLE_RETURN_IF_ERROR(write_plan_file(o.output, to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed))));
+  }
+  if (invocation.json) {
+    Json row = result_row(bench.problem, result);
+    row["model"] = bench.loaded.name;
+    row["cluster"] = bench.cluster->name();
+    row["units"] = bench.problem.graph->num_ops();
+    row["segments"] = result.plan.segments.size();
+    row["devices"] = devices_json(bench.problem, result);
+    row["origins"] = cost_origins(bench.problem);
+    row["counters"] = result.counters;
+    if (!o.output.empty()) row["output"] = o.output;
+    std::printf("%s\n", row.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    print_plan(bench, result);
+    if (!o.output.empty()) std::printf("\nwritten to %s\n", o.output.c_str());
+  }
+  return kExitDone;
+}
+
+struct CompareOptions {
+  ModelFlags model;
+  ProblemFlags problem;
+  SearchFlags search;
+  std::string planners;
+};
+
+std::vector<const PlannerEntry*> planners_for(Objective objective) {
+  std::vector<const PlannerEntry*> entries;
+  for (const auto& entry : planner_registry()) {
+    for (const auto o : entry.info.objectives) {
+      if (o == objective) entries.push_back(&entry);
+    }
+  }
+  return entries;
+}
+
+Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
+  std::vector<const PlannerEntry*> entries;
+  for (const auto& name : split_list(o.planners)) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(name));
+    entries.push_back(entry);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
+  if (entries.empty()) entries = planners_for(bench.problem.objective);
+  Json rows = Json::array();
+  TextTable table({{"planner"}, {objective_name(bench.problem.objective), TextTable::Align::kRight},
+                   {"bound", TextTable::Align::kRight}, {"gap", TextTable::Align::kRight},
+                   {"planning", TextTable::Align::kRight}, {"stopped"}, {"detail"}});
+  int failures = 0;
+  for (const auto* entry : entries) {
+    auto result = run_planner(*entry, bench.problem, o.search.options(invocation));
+    if (!result.ok()) {
+      // One planner's "no" does not hide the others' answers.
+      ++failures;
+      rows.push_back({{"planner", entry->info.name}, {"error", result.error().to_string()}});
+      table.add_row({entry->info.name, "-", "-", "-", "-", code_name(result.error().code()), result.error().message()});
+      continue;
+    }
+    rows.push_back(result_row(bench.problem, *result));
+    table.add_row({entry->info.name, value_text(bench.problem, result->value_us), value_text(bench.problem, result->bound.us),
+                   std::to_string(static_cast<int>(1000 * result->gap + 0.5) / 10.0).substr(0, 5) + " %",
+                   format_us(result->planning_s * 1e6), stop_text(*result), result->detail});
+  }
+  if (invocation.progress) invocation.progress->finish();
+  if (invocation.json) {
+    std::printf("%s\n", rows.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s on %s, %zu units, one evaluator and one checker for all\n\n%s", bench.loaded.name.c_str(),
+                bench.cluster->name().c_str(), bench.problem.graph->num_ops(), table.to_string().c_str());
+  }
+  return failures == static_cast<int>(entries.size()) ? kExitNo : kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_plan(Command& command) {
+  auto o = std::make_shared<PlanOptions>();
+  o->model.declare(command);
+  o->problem.declare(command);
+  o->search.declare(command);
+  command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
+  command.option("-o,--output", o->output, "write the plan to this file (JSON)");
+  command.flag("--strict", o->strict, "fail when a device named with --devices gets nothing");
+  return [o](const Invocation& invocation) { return run_plan_verb(*o, invocation); };
+}
+
+RunFn setup_compare(Command& command) {
+  auto o = std::make_shared<CompareOptions>();
+  o->model.declare(command);
+  o->problem.declare(command);
+  o->search.declare(command);
+  command.option("--planners", o->planners, "comma-separated names (default: all that support the objective)");
+  return [o](const Invocation& invocation) { return run_compare(*o, invocation); };
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,90 @@
+// What the verbs share: from flags to a problem with costs, and from a problem to a plan whose segments were measured.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "heddle/base/status.h"
+#include "heddle/cluster/cluster.h"
+#include "heddle/cost/cost_model.h"
+#include "heddle/cost/profile_store.h"
+#include "heddle/graph/model.h"
+#include "heddle/plan/plan_file.h"
+#include "heddle/plan/problem.h"
+#include "heddle/planners/planner.h"
+
+namespace heddle::cli {
+
+struct ModelFlags {
+  std::string model;
+  std::vector<std::string> shapes;      // "NAME=1,3,224,224"
+  std::optional<int64_t> batch;
+  void declare(Command& command);
+  Result<ImportOptions> import_options() const;
+};
+
+struct LoadedModel {
+  std::string name;
+  std::shared_ptr<const Model> model;   // null for graph files and zoo graphs: they can be planned but not run
+  std::shared_ptr<const Graph> graph;   // the finest graph
+};
+// .onnx and what else OpenVINO reads, a Heddle graph (.json), or zoo:NAME[,key=value...].
+Result<LoadedModel> load_model(const ModelFlags& flags);
+
+struct ProblemFlags {
+  std::string cluster = "preset:local";
+  std::string objective = "latency";
+  std::string devices;                  // "cpu0,cpu1"; empty: all
+  int64_t units = 0;                    // at most so many units to place; 0: choose
+  std::string store;                    // profile store's file; empty: default
+  bool no_profile = false;              // never measure, use what is in the store or estimates
+  bool no_contention = false;           // transfers never wait for each other
+  void declare(Command& command);
+};
+
+struct SearchFlags {
+  double time_limit_s = 10;
+  int64_t seed = 1;
+  int64_t threads = 1;
+  void declare(Command& command);
+  PlannerOptions options(const Invocation& invocation) const;
+};
+
+// A problem and where its numbers come from.
+struct Workbench {
+  LoadedModel loaded;
+  std::shared_ptr<const Cluster> cluster;
+  Problem problem;                      // over the units
+  std::shared_ptr<ProfileStore> store;  // null when nothing here can be measured
+  std::shared_ptr<SegmentMeasurer> measurer;
+  bool may_measure = false;
+};
+
+// Loads, groups ops into units, measures what is missing (where a device is here and the model is real) and builds the
+// cost table. Ctrl-C while measuring: goes on with what it has and estimates.
+Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags, const Invocation& invocation);
+
+// Runs one planner. Where the devices are here, also measures each multi-unit segment of the plan as it would run, puts
+// it into the problem's costs and plans again, until the plan's segments are all measured; the workbench's problem is
+// updated, and the result is the best plan under the final costs.
+Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& entry, const SearchFlags& search,
+                                          const Invocation& invocation);
+
+// For errors: the planner, or what is known.
+Result<const PlannerEntry*> planner_named(const std::string& name);
+
+PlanFile to_plan_file(const Problem& problem, const PlanResult& result, uint64_t seed);
+
+// How many of the cost table's entries have which origin, over usable devices.
+std::map<std::string, int> cost_origins(const Problem& problem);
+
+// "12.3 ms" or "81.2 /s", by objective.
+std::string value_text(const Problem& problem, double us);
+// Fills value_us (latencies) or value_per_s (throughput) and bound in the same unit.
+void put_value(Json& row, const Problem& problem, double value_us, double bound_us);
+
+}  // namespace heddle::cli
