@@ -1,0 +1,125 @@
+#include "heddle/cluster/cluster.h"
+
+#include <algorithm>
+
+#include "routes.h"
+#include "validate.h"
+
+namespace heddle {
+
+const char* device_kind_name(DeviceKind kind) {
+  switch (kind) {
+    case DeviceKind::kCpu: return "cpu";
+    case DeviceKind::kGpu: return "gpu";
+    case DeviceKind::kNpu: return "npu";
+    case DeviceKind::kFpga: return "fpga";
+  }
+  return "unknown";
+}
+
+DeviceId Cluster::find_device(std::string_view name) const {
+  for (size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].name == name) return DeviceId(i);
+  }
+  return {};
+}
+
+const Route* Cluster::route(NodeId from, NodeId to) const {
+  const auto& r = routes_[from.index() * nodes_.size() + to.index()];
+  return r ? &*r : nullptr;
+}
+
+const Route* Cluster::route(DeviceId from, DeviceId to) const { return route(device_node(from), device_node(to)); }
+
+const Route* Cluster::load_route(DeviceId to) const {
+  const NodeId host = host_node(device(to).host);
+  // A CPU device computes in host memory: what is there is loaded, whatever its hand-over link costs.
+  return device(to).kind == DeviceKind::kCpu ? route(host, host) : route(host, device_node(to));
+}
+
+HostId ClusterBuilder::add_host(Host host) {
+  const HostId id(cluster_.hosts_.size());
+  cluster_.host_nodes_.push_back(NodeId(cluster_.nodes_.size()));
+  cluster_.nodes_.push_back({.kind = Node::Kind::kHostMemory, .name = host.name, .host = id, .device = {}});
+  cluster_.hosts_.push_back(std::move(host));
+  return id;
+}
+
+DeviceId ClusterBuilder::add_device(Device device) {
+  const DeviceId id(cluster_.devices_.size());
+  cluster_.device_nodes_.push_back(NodeId(cluster_.nodes_.size()));
+  cluster_.nodes_.push_back({.kind = Node::Kind::kDevice, .name = device.name, .host = {}, .device = id});
+  cluster_.devices_.push_back(std::move(device));
+  return id;
+}
+
+NodeId ClusterBuilder::add_switch(std::string name) {
+  const NodeId id(cluster_.nodes_.size());
+  cluster_.nodes_.push_back({.kind = Node::Kind::kSwitch, .name = std::move(name), .host = {}, .device = {}});
+  return id;
+}
+
+BusId ClusterBuilder::add_bus(Bus bus) {
+  cluster_.buses_.push_back(std::move(bus));
+  return BusId(cluster_.buses_.size() - 1);
+}
+
+LinkId ClusterBuilder::add_link(Link link) {
+  cluster_.links_.push_back(std::move(link));
+  return LinkId(cluster_.links_.size() - 1);
+}
+
+namespace {
+
+bool share_a_core(const Device& a, const Device& b) {
+  return a.host == b.host &&
+         std::any_of(a.cores.begin(), a.cores.end(), [&](int core) { return std::binary_search(b.cores.begin(), b.cores.end(), core); });
+}
+
+std::vector<std::vector<DeviceId>> find_overlaps(std::span<const Device> devices) {
+  std::vector<std::vector<DeviceId>> overlaps(devices.size());
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i].cores.empty()) continue;
+    for (size_t j = 0; j < devices.size(); ++j) {
+      if (i != j && share_a_core(devices[i], devices[j])) overlaps[i].push_back(DeviceId(j));
+    }
+  }
+  return overlaps;
+}
+
+// One pool for all CPU devices of a host, one for each other device; numbered in the order of the devices.
+void assign_pools(std::span<const Host> hosts, std::span<const Device> devices, std::vector<int>& pool_of, std::vector<int64_t>& bytes) {
+  std::vector<int> host_pool(hosts.size(), -1);
+  for (const Device& d : devices) {
+    const bool cpu = d.kind == DeviceKind::kCpu;
+    int pool = cpu ? host_pool[d.host.index()] : -1;
+    if (pool < 0) {
+      pool = static_cast<int>(bytes.size());
+      bytes.push_back(cpu ? hosts[d.host.index()].memory_bytes : d.memory_bytes);
+      if (cpu) host_pool[d.host.index()] = pool;
+    }
+    pool_of.push_back(pool);
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Cluster>> ClusterBuilder::build() {
+  Cluster& c = cluster_;
+  HEDDLE_RETURN_IF_ERROR(validate_cluster(c.name_, c.hosts_, c.devices_, c.nodes_, c.links_, c.buses_));
+  fill_defaults(c.devices_, c.nodes_, c.links_);
+  // A CPU device that no link names sits in its host's memory: what reaches that memory reaches it.
+  std::vector<bool> linked(c.nodes_.size(), false);
+  for (const Link& l : c.links_) linked[l.a.index()] = linked[l.b.index()] = true;
+  for (size_t i = 0; i < c.devices_.size(); ++i) {
+    if (c.devices_[i].kind == DeviceKind::kCpu && !linked[c.device_nodes_[i].index()]) {
+      c.device_nodes_[i] = c.host_nodes_[c.devices_[i].host.index()];
+    }
+  }
+  HEDDLE_ASSIGN_OR_RETURN(c.routes_, fastest_routes(c.nodes_.size(), c.links_, c.buses_));
+  c.overlaps_ = find_overlaps(c.devices_);
+  assign_pools(c.hosts_, c.devices_, c.memory_pool_, c.pool_bytes_);
+  return std::shared_ptr<const Cluster>(std::make_shared<Cluster>(std::move(cluster_)));
+}
+
+}  // namespace heddle
