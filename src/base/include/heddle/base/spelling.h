@@ -18,4 +18,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 // "'a', 'b' and 'c'", at most `limit` of them, then "and N more".
 std::string join_names(std::span<const std::string> names, size_t limit = 12);
 
+// A piece of untrusted text for a message: in quotes, control characters as \xNN, cut after `limit` bytes.
+std::string quote_text(std::string_view text, size_t limit = 60);
+
 }  // namespace heddle

@@ -1,0 +1,81 @@
+#include "heddle/base/spelling.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+// Names that people mistype are short; a hostile one must not cost a quadratic table.
+constexpr size_t kMaxWord = 100;
+
+// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1 each.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+    std::swap(before, last);
+    std::swap(last, row);
+  }
+  return last[b.size()];
+}
+
+}  // namespace
+
+std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates) {
+  if (word.empty() || word.size() > kMaxWord) return "";
+  // Below the word's own length, so that a suggestion shares something with the word.
+  const size_t limit = std::min(std::max<size_t>(2, word.size() / 3), word.size() - 1);
+  size_t best = limit + 1;
+  std::string_view nearest;
+  for (const auto& candidate : candidates) {
+    const size_t longer = std::max(candidate.size(), word.size());
+    if (longer - std::min(candidate.size(), word.size()) >= best) continue;
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return std::string(nearest);
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const std::string nearest = nearest_spelling(word, candidates);
+  return nearest.empty() ? "" : " (did you mean '" + nearest + "'?)";
+}
+
+std::string join_names(std::span<const std::string> names, size_t limit) {
+  const size_t shown = std::min(names.size(), limit);
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " and " : ", ";
+    text += "'" + names[i] + "'";
+  }
+  if (shown == names.size()) return text;
+  const std::string rest = std::to_string(names.size() - shown) + " more";
+  return shown == 0 ? rest : text + " and " + rest;
+}
+
+std::string quote_text(std::string_view text, size_t limit) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  size_t shown = std::min(text.size(), limit);
+  // Do not cut a UTF-8 character in two: step back over its continuation bytes.
+  while (shown > 0 && shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80) --shown;
+  std::string quoted = "'";
+  for (const char c : text.substr(0, shown)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7f) {
+      quoted += c;
+    } else {
+      quoted += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return quoted + (shown < text.size() ? "...'" : "'");
+}
+
+}  // namespace heddle

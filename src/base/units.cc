@@ -1,0 +1,167 @@
+#include "heddle/base/units.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace heddle {
+namespace {
+
+struct Scale {
+  std::string_view suffix;
+  double factor;
+};
+
+std::string print(const char* format, double value) {
+  std::array<char, 64> buffer;
+  std::snprintf(buffer.data(), buffer.size(), format, value);
+  return buffer.data();
+}
+
+// Three significant digits for 1 <= |value| < 1000, so that columns of one unit read alike.
+std::string three_digits(double value) {
+  const double size = std::fabs(value);
+  if (size < 9.995) return print("%.2f", value);
+  if (size < 99.95) return print("%.1f", value);
+  return print("%.0f", value);
+}
+
+std::string not_finite(double value) {
+  if (std::isnan(value)) return "nan";
+  return value > 0 ? "inf" : "-inf";
+}
+
+struct Quantity {
+  double value;
+  std::string_view suffix;
+};
+
+// A non-negative finite decimal number and what follows it, blanks around both removed.
+std::optional<Quantity> split(std::string_view text) {
+  const auto trim = [](std::string_view s) {
+    while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
+    while (!s.empty() && s.back() == ' ') s.remove_suffix(1);
+    return s;
+  };
+  text = trim(text);
+  // from_chars would take "inf" and "nan" too.
+  if (text.empty() || !((text[0] >= '0' && text[0] <= '9') || text[0] == '.')) return std::nullopt;
+  double value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || !std::isfinite(value)) return std::nullopt;
+  return Quantity{value, trim(text.substr(static_cast<size_t>(end - text.data())))};
+}
+
+// Removes a leading multiple ("M", "Mi") from `suffix` and returns its factor; 1 when there is none.
+double take_multiple(std::string_view& suffix) {
+  static constexpr std::string_view kLetters = "kMGTPE";
+  if (suffix.empty()) return 1;
+  const char letter = suffix[0] == 'K' ? 'k' : suffix[0];
+  const size_t power = kLetters.find(letter);
+  if (power == std::string_view::npos) return 1;
+  suffix.remove_prefix(1);
+  const bool binary = !suffix.empty() && suffix[0] == 'i';
+  if (binary) suffix.remove_prefix(1);
+  return std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1));
+}
+
+std::optional<double> finite(double value) {
+  if (!std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::string format_us(double us) {
+  if (!std::isfinite(us)) return not_finite(us);
+  // Each limit is where the next unit begins after rounding: 999.6 us is "1.00 ms", not "1000 us".
+  const double size = std::fabs(us);
+  if (size == 0) return "0 us";
+  if (size < 0.9995) return (size < 0.0009995 ? print("%.3g", us * 1e3) : three_digits(us * 1e3)) + " ns";
+  if (size < 999.5) return three_digits(us) + " us";
+  if (size < 999.5e3) return three_digits(us / 1e3) + " ms";
+  if (size < 9999.5e6) return three_digits(us / 1e6) + " s";
+  return print("%.4g", us / 3600e6) + " h";
+}
+
+std::string format_bytes(int64_t bytes) {
+  static constexpr std::array<const char*, 6> kUnits = {" KiB", " MiB", " GiB", " TiB", " PiB", " EiB"};
+  if (bytes > -1024 && bytes < 1024) return std::to_string(bytes) + " B";
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  // 1023.95 and more would print as "1024.0".
+  while (std::fabs(value) >= 1023.95 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return print("%.1f", value) + kUnits[unit];
+}
+
+std::string format_si(double value, std::string_view unit) {
+  static constexpr std::array<const char*, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
+  const std::string name(unit);
+  if (!std::isfinite(value)) return not_finite(value) + " " + name;
+  if (std::fabs(value) < 0.9995) return print("%.3g", value) + " " + name;
+  size_t prefix = 0;
+  while (std::fabs(value) >= 999.5 && prefix + 1 < kPrefixes.size()) {
+    value /= 1000;
+    ++prefix;
+  }
+  const std::string number = std::fabs(value) < 9999.5 ? three_digits(value) : print("%.4g", value);
+  return number + " " + kPrefixes[prefix] + name;
+}
+
+std::optional<int64_t> parse_bytes(std::string_view text) {
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  std::string_view suffix = quantity->suffix;
+  const double factor = take_multiple(suffix);
+  if (!suffix.empty() && suffix != "B") return std::nullopt;
+  const double bytes = quantity->value * factor;
+  // 2^63 is the first double that does not fit.
+  if (!(bytes < 9223372036854775808.0)) return std::nullopt;
+  if (factor == 1 && bytes != std::floor(bytes)) return std::nullopt;
+  return static_cast<int64_t>(std::floor(bytes + (bytes < 4503599627370496.0 ? 0.5 : 0)));
+}
+
+std::optional<double> parse_bandwidth(std::string_view text) {
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  std::string_view suffix = quantity->suffix;
+  const bool bare = suffix.empty();
+  const double factor = take_multiple(suffix);
+  if (bare || suffix == "B/s" || suffix == "Bps") return finite(quantity->value * factor);
+  if (suffix == "bit/s" || suffix == "b/s" || suffix == "bps") return finite(quantity->value * factor / 8);
+  return std::nullopt;
+}
+
+std::optional<double> parse_time_us(std::string_view text) {
+  static constexpr std::array<Scale, 8> kScales = {{{"", 1},
+                                                    {"ns", 1e-3},
+                                                    {"us", 1},
+                                                    {"\xc2\xb5s", 1},
+                                                    {"ms", 1e3},
+                                                    {"s", 1e6},
+                                                    {"min", 60e6},
+                                                    {"h", 3600e6}}};
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  for (const Scale& scale : kScales) {
+    if (scale.suffix == quantity->suffix) return finite(quantity->value * scale.factor);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> parse_flops(std::string_view text) {
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  std::string_view suffix = quantity->suffix;
+  const double factor = take_multiple(suffix);
+  for (std::string_view name : {"", "FLOPS", "FLOPs", "FLOP/s", "flops", "flop/s"}) {
+    if (suffix == name) return finite(quantity->value * factor);
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle
