@@ -31,6 +31,9 @@ struct LoadedModel {
   std::string name;
   std::shared_ptr<const Model> model;   // null for graph files and zoo graphs: they can be planned but not run
   std::shared_ptr<const Graph> graph;   // the finest graph
+  // The same model at batch 1 where the model is loaded at a larger batch: profiles of all batch sizes share its
+  // signatures, so that times between measured batch sizes can be interpolated.
+  std::shared_ptr<const Model> base;
 };
 // .onnx and what else OpenVINO reads, a Heddle graph (.json), or zoo:NAME[,key=value...].
 Result<LoadedModel> load_model(const ModelFlags& flags);
@@ -67,6 +70,22 @@ struct Workbench {
 // Loads, groups ops into units, measures what is missing (where a device is here and the model is real) and builds the
 // cost table. Ctrl-C while measuring: goes on with what it has and estimates.
 Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags, const Invocation& invocation);
+
+// The same units on another cluster, with its costs. Nothing is measured.
+Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster, const ProblemFlags& flags);
+
+// A set of units as one segment on one device.
+struct WantedSegment {
+  std::vector<OpId> units;
+  DeviceId device;
+};
+struct LearnOutcome {
+  int measured = 0, known = 0, failed = 0;
+  bool stopped = false;                 // deadline or Ctrl-C before all were measured
+};
+// Measures those that the profile store does not have, stores them and puts all into the problem's costs.
+Result<LearnOutcome> learn(Workbench& bench, const std::vector<WantedSegment>& wanted, const std::string& what,
+                           const Deadline& deadline, ProgressSink* progress);
 
 // Runs one planner. Where the devices are here, also measures each multi-unit segment of the plan as it would run, puts
 // it into the problem's costs and plans again, until the plan's segments are all measured; the workbench's problem is

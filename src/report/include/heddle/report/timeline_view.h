@@ -40,7 +40,7 @@ TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const 
                                 const std::string& planner, const RunRecord* run = nullptr);
 
 // Chrome trace / Perfetto JSON: process 1 "predicted" and process 2 "measured" with the same thread (track) names, so
-// that they overlay; times in us; critical steps flagged in args; flow events follow the critical path.
+// that they overlay; times in us; critical steps are flagged in args.
 std::string timeline_trace_json(const TimelineView& view);
 // A self-contained SVG: devices as rows, predicted above measured, transfers and loads, critical path, time axis.
 std::string timeline_svg(const TimelineView& view);

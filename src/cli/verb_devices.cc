@@ -1,0 +1,91 @@
+// heddle devices and heddle planners: what there is to choose from.
+#include <cstdio>
+
+#include "heddle/base/file.h"
+#include "heddle/base/units.h"
+#include "heddle/cluster/cluster_yaml.h"
+#include "heddle/planners/planners_table.h"
+#include "heddle/report/text_table.h"
+#include "verbs.h"
+#include "workbench.h"
+
+namespace heddle::cli {
+namespace {
+
+struct DevicesOptions {
+  std::string cluster = "preset:local", output;
+  bool presets = false;
+};
+
+Result<int> list_presets(const Invocation& invocation) {
+  Json rows = Json::array();
+  TextTable table({{"preset"}, {"what"}, {"source"}});
+  for (const auto& p : cluster_presets()) {
+    rows.push_back({{"name", p.name}, {"description", p.description}, {"source", p.source}});
+    table.add_row({p.name, p.description, p.source});
+  }
+  std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());
+  return kExitDone;
+}
+
+Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
+  if (o.presets) return list_presets(invocation);
+  HEDDLE_ASSIGN_OR_RETURN(const auto cluster, load_cluster(o.cluster));
+  const auto yaml = cluster_to_yaml(*cluster);
+  if (!o.output.empty()) {
+    HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, yaml));
+    if (!invocation.json) std::printf("written to %s\n", o.output.c_str());
+  }
+  if (invocation.json) {
+    std::printf("%s\n", cluster_to_json(*cluster).dump(1).c_str());
+  } else if (o.output.empty()) {
+    // The file itself, so that `heddle devices > cluster.yaml` is a cluster file.
+    std::printf("%s", yaml.c_str());
+  }
+  return kExitDone;
+}
+
+struct PlannersOptions {
+  bool markdown = false;
+};
+
+Result<int> run_planners(const PlannersOptions& o, const Invocation& invocation) {
+  if (o.markdown) {
+    std::printf("%s", planners_markdown().c_str());
+    return kExitDone;
+  }
+  Json rows = Json::array();
+  TextTable table({{"planner"}, {"objectives"}, {"what"}, {"source"}});
+  for (const auto& entry : planner_registry()) {
+    std::string objectives;
+    Json list = Json::array();
+    for (const auto objective : entry.info.objectives) {
+      objectives += (objectives.empty() ? "" : ", ") + std::string(objective_name(objective));
+      list.push_back(objective_name(objective));
+    }
+    rows.push_back({{"name", entry.info.name}, {"description", entry.info.description}, {"source", entry.info.source},
+                    {"objectives", list}, {"exploits", entry.info.exploits}, {"ignores", entry.info.ignores},
+                    {"ready", entry.info.ready}});
+    table.add_row({entry.info.name, objectives, entry.info.description, entry.info.source});
+  }
+  std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());
+  return kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_devices(Command& command) {
+  auto o = std::make_shared<DevicesOptions>();
+  command.option("--cluster", o->cluster, "show this file or preset instead of this machine");
+  command.flag("--presets", o->presets, "list the machines of the papers that are known by name");
+  command.option("-o,--output", o->output, "write the cluster file here");
+  return [o](const Invocation& invocation) { return run_devices(*o, invocation); };
+}
+
+RunFn setup_planners(Command& command) {
+  auto o = std::make_shared<PlannersOptions>();
+  command.flag("--markdown", o->markdown, "the table of docs/planners.md");
+  return [o](const Invocation& invocation) { return run_planners(*o, invocation); };
+}
+
+}  // namespace heddle::cli

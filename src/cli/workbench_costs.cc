@@ -1,0 +1,228 @@
+// Workbench, part two: units, cost models and measurements.
+#include <algorithm>
+#include <set>
+
+#include "heddle/base/spelling.h"
+#include "heddle/cluster/cluster_yaml.h"
+#include "heddle/cluster/discover.h"
+#include "heddle/cost/measurer.h"
+#include "heddle/graph/coarsen.h"
+#include "heddle/runtime/openvino_measurer.h"
+#include "workbench.h"
+
+namespace heddle::cli {
+namespace {
+
+// Measuring takes some 0.1 s for each unit and kind of device; so many units are measured within seconds and still
+// leave enough places to cut.
+constexpr size_t kMeasuredUnits = 24;
+constexpr size_t kEstimatedUnits = 2000;
+
+// Measurements are scaled to absent devices of the same kind only: a CPU's inefficiencies say nothing about a GPU's.
+class SameKind final : public CostModel {
+ public:
+  SameKind(std::shared_ptr<const CostModel> inner, DeviceKind kind) : inner_(std::move(inner)), kind_(kind) {}
+  std::optional<Cost> segment(const Graph& graph, std::span<const OpId> ops, const Device& device,
+                              const CostContext& context) const override {
+    if (device.kind != kind_) return std::nullopt;
+    return inner_->segment(graph, ops, device, context);
+  }
+
+ private:
+  std::shared_ptr<const CostModel> inner_;
+  DeviceKind kind_;
+};
+
+SignatureFn signature_of(const LoadedModel& loaded) {
+  auto model = loaded.base ? loaded.base : loaded.model;
+  return [model](std::span<const OpId> ops) { return model->signature(ops); };
+}
+
+std::shared_ptr<const CostModel> cost_models(const Workbench& bench, const Cluster& cluster) {
+  std::vector<std::shared_ptr<const CostModel>> models;
+  std::shared_ptr<const CostModel> measured;
+  if (bench.store && bench.loaded.model) {
+    measured = measured_cost_model(bench.store, signature_of(bench.loaded));
+    models.push_back(measured);
+  }
+  models.push_back(given_cost_model());
+  if (measured) {
+    // The largest device here is the reference for absent ones of its kind.
+    const Device* from = nullptr;
+    for (const auto& d : bench.cluster->devices()) {
+      if (!d.target.empty() && (from == nullptr || d.peak_flops > from->peak_flops)) from = &d;
+    }
+    const bool absent = std::any_of(cluster.devices().begin(), cluster.devices().end(), [](const Device& d) { return d.target.empty(); });
+    if (from != nullptr && absent) {
+      models.push_back(std::make_shared<SameKind>(scaled_cost_model(measured, *from), from->kind));
+    }
+  }
+  models.push_back(roofline_cost_model());
+  return first_of(std::move(models));
+}
+
+Result<std::vector<DeviceId>> parse_devices(const std::string& text, const Cluster& cluster) {
+  std::vector<DeviceId> ids;
+  std::vector<std::string> names;
+  for (const auto& d : cluster.devices()) names.push_back(d.name);
+  for (const auto& name : split_list(text)) {
+    const auto id = cluster.find_device(name);
+    if (!id.valid()) {
+      return Error(Code::kInvalidInput, "--devices " + name + ": cluster '" + cluster.name() + "' has no such device" +
+                                            did_you_mean(name, names) + "; there are " + join_names(names));
+    }
+    ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+// Groups the model's ops into the units that are placed. Graph files are planned as they are, unless --units says less.
+Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops) {
+  auto graph = loaded.graph;
+  if (!whole_ops) {
+    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group_light_ops(*graph)));
+  }
+  if (graph->num_ops() > limit) {
+    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group_to_size(*graph, limit)));
+  }
+  return graph;
+}
+
+int batch_of(const LoadedModel& loaded) {
+  return loaded.model ? static_cast<int>(loaded.model->options().batch.value_or(1)) : 1;
+}
+
+Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const Graph>& units,
+                             const std::shared_ptr<const Cluster>& cluster, const ProblemFlags& flags) {
+  Problem problem;
+  problem.graph = units;
+  problem.cluster = cluster;
+  const auto objective = objective_from_name(flags.objective);
+  if (!objective) {
+    const std::vector<std::string> names = {"latency", "cold-latency", "throughput"};
+    return Error(Code::kInvalidInput, "--objective " + flags.objective + ": expected latency, cold-latency or throughput" +
+                                          did_you_mean(flags.objective, names));
+  }
+  problem.objective = *objective;
+  problem.execution.link_contention = problem.execution.engine_contention = !flags.no_contention;
+  problem.batch = batch_of(bench.loaded);
+  HEDDLE_ASSIGN_OR_RETURN(problem.devices, parse_devices(flags.devices, *cluster));
+  if (bench.loaded.model) {
+    const auto& m = *bench.loaded.model;
+    problem.model = ModelReference{m.path(), m.file_hash(), m.options().shapes, m.options().batch};
+  }
+  CostContext context;
+  context.batch = problem.batch;
+  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*units, *cluster, *cost_models(bench, *cluster), context));
+  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  HEDDLE_RETURN_IF_ERROR(validate(problem));
+  return problem;
+}
+
+std::vector<OpId> finest_ops(const Graph& units, const std::vector<OpId>& set) {
+  std::vector<OpId> ops;
+  for (const auto u : set) {
+    const auto& members = units.op(u).members;
+    if (members.empty()) {
+      ops.push_back(u);
+    } else {
+      ops.insert(ops.end(), members.begin(), members.end());
+    }
+  }
+  std::sort(ops.begin(), ops.end());
+  return ops;
+}
+
+}  // namespace
+
+Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster, const ProblemFlags& flags) {
+  return make_problem(bench, bench.problem.graph, cluster, flags);
+}
+
+Result<LearnOutcome> learn(Workbench& bench, const std::vector<WantedSegment>& wanted, const std::string& what,
+                           const Deadline& deadline, ProgressSink* progress) {
+  LearnOutcome outcome;
+  if (!bench.may_measure) return outcome;
+  auto costs = std::make_shared<CostTable>(*bench.problem.costs);
+  const auto signature = signature_of(bench.loaded);
+  double done = 0;
+  for (const auto& w : wanted) {
+    const auto& device = bench.cluster->device(w.device);
+    if (progress) progress->report({what, done++, static_cast<double>(wanted.size()), {}, {}});
+    if (device.target.empty() || !bench.measurer->supports(device)) continue;
+    const auto ops = finest_ops(*bench.problem.graph, w.units);
+    ProfileRecord record;
+    record.key = {signature(ops), device.target, bench.problem.batch, 1};
+    HEDDLE_ASSIGN_OR_RETURN(auto found, bench.store->find(record.key));
+    if (!found) {
+      if (deadline.should_stop()) {
+        outcome.stopped = true;
+        continue;
+      }
+      auto m = bench.measurer->measure(ops, device, deadline);
+      if (!m.ok()) {
+        if (m.error().code() == Code::kCancelled) {
+          outcome.stopped = true;
+          continue;
+        }
+        ++outcome.failed;
+        continue;
+      }
+      record.median_us = m->median_us;
+      record.rel_spread = m->rel_spread;
+      record.runs = m->runs;
+      record.label = bench.loaded.name + ": " + std::to_string(ops.size()) + " ops from " + bench.loaded.graph->op(ops.front()).name;
+      HEDDLE_RETURN_IF_ERROR(bench.store->put(record));
+      ++outcome.measured;
+      found = record;
+    } else {
+      ++outcome.known;
+    }
+    const Cost cost{found->median_us, Origin::kMeasured, found->rel_spread};
+    if (w.units.size() == 1) {
+      costs->set(w.units[0], w.device, cost);
+    } else {
+      costs->set_segment({w.units, w.device, cost});
+    }
+  }
+  bench.problem.costs = costs;
+  return outcome;
+}
+
+Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags, const Invocation& invocation) {
+  Workbench bench;
+  HEDDLE_ASSIGN_OR_RETURN(bench.loaded, load_model(model));
+  HEDDLE_ASSIGN_OR_RETURN(bench.cluster, load_cluster(flags.cluster));
+  if (bench.loaded.model) {
+    bench.measurer = make_openvino_measurer(bench.loaded.model);
+    for (const auto& d : bench.cluster->devices()) {
+      bench.may_measure |= !flags.no_profile && !d.target.empty() && bench.measurer->supports(d);
+    }
+    const auto path = flags.store.empty() ? ProfileStore::default_path() : flags.store;
+    HEDDLE_ASSIGN_OR_RETURN(bench.store, ProfileStore::open(path, machine_fingerprint()));
+    if (batch_of(bench.loaded) > 1) {
+      auto base = model;
+      base.batch = 1;
+      HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(base));
+      if (loaded.graph->num_ops() == bench.loaded.graph->num_ops()) bench.loaded.base = loaded.model;
+    }
+  }
+  const bool graph_file = !bench.loaded.model && bench.loaded.graph->op(OpId(0)).given_times.size() > 0;
+  size_t limit = bench.may_measure ? kMeasuredUnits : kEstimatedUnits;
+  if (graph_file) limit = bench.loaded.graph->num_ops();
+  if (flags.units > 0) limit = static_cast<size_t>(flags.units);
+  HEDDLE_ASSIGN_OR_RETURN(const auto units, make_units(bench.loaded, limit, graph_file));
+  HEDDLE_ASSIGN_OR_RETURN(bench.problem, make_problem(bench, units, bench.cluster, flags));
+  if (bench.may_measure) {
+    std::vector<WantedSegment> wanted;
+    for (const auto device : bench.problem.usable_devices()) {
+      for (size_t u = 0; u < units->num_ops(); ++u) wanted.push_back({{OpId(u)}, device});
+    }
+    HEDDLE_RETURN_IF_ERROR(learn(bench, wanted, "measuring units", Deadline::never(invocation.cancel), invocation.progress));
+  }
+  return bench;
+}
+
+}  // namespace heddle::cli

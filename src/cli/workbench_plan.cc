@@ -1,0 +1,101 @@
+// Workbench, part three: planning with measurements in the loop.
+//
+// A planner sees units, and a segment of several units costs by definition the sum of theirs. A real device runs the
+// segment faster than that: fusion and data layouts do not stop at the units' borders. So the plan's segments are
+// measured as they would run, become part of the problem's costs, and the planner plans again. The bound stays proven,
+// because CostTable::bound_times() shares each known segment's time out among its units.
+#include <algorithm>
+#include <set>
+
+#include "heddle/plan/builder.h"
+#include "heddle/planners/judge.h"
+#include "workbench.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int kRounds = 4;
+
+std::vector<OpId> all_units(const Problem& problem) {
+  std::vector<OpId> units;
+  for (size_t u = 0; u < problem.graph->num_ops(); ++u) units.emplace_back(u);
+  return units;
+}
+
+// The same decisions with units united into segments where that delays nothing.
+Result<Plan> merged(const Problem& problem, const Plan& plan) {
+  std::vector<Lane> lanes;
+  for (size_t l = 0; l < plan.lane_shares.size(); ++l) {
+    auto assignment = assignment_of(problem, plan, static_cast<int>(l));
+    assignment.segment = merge_segments(problem, assignment);
+    lanes.push_back({std::move(assignment), plan.lane_shares[l]});
+  }
+  return build_plan(problem, lanes);
+}
+
+std::vector<WantedSegment> unknown_segments(const Problem& problem, const Plan& plan) {
+  std::vector<WantedSegment> wanted;
+  std::set<std::pair<std::vector<OpId>, DeviceId>> seen;
+  for (const auto& s : plan.segments) {
+    if (s.ops.size() > 1 && !problem.costs->knows_segment(s.ops, s.device) && seen.insert({s.ops, s.device}).second) {
+      wanted.push_back({s.ops, s.device});
+    }
+  }
+  return wanted;
+}
+
+// The best plan so far is judged anew whenever the costs change.
+Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates) {
+  std::optional<PlanResult> best;
+  for (auto& c : candidates) {
+    PlannerOutput output;
+    output.plan = std::move(c.plan);
+    output.stop = c.stop;
+    output.detail = c.detail;
+    output.counters = c.counters;
+    HEDDLE_ASSIGN_OR_RETURN(auto judged, judge_plan(c.planner, problem, std::move(output), c.planning_s));
+    if (!best || judged.value_us < best->value_us) best = std::move(judged);
+  }
+  return std::move(*best);
+}
+
+}  // namespace
+
+Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& entry, const SearchFlags& search,
+                                          const Invocation& invocation) {
+  const auto options = search.options(invocation);
+  auto& problem = bench.problem;
+  if (bench.may_measure) {
+    std::vector<WantedSegment> whole;
+    for (const auto device : problem.usable_devices()) whole.push_back({all_units(problem), device});
+    HEDDLE_RETURN_IF_ERROR(learn(bench, whole, "measuring the whole model", Deadline::never(invocation.cancel), invocation.progress));
+  }
+  std::vector<PlanResult> candidates;
+  double planning_s = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    auto result = run_planner(entry, problem, options);
+    if (!result.ok()) {
+      if (candidates.empty()) return result;
+      break;
+    }
+    planning_s += result->planning_s;
+    HEDDLE_ASSIGN_OR_RETURN(auto plan, merged(problem, result->plan));
+    const auto wanted = bench.may_measure ? unknown_segments(problem, plan) : std::vector<WantedSegment>{};
+    if (!wanted.empty()) {
+      HEDDLE_RETURN_IF_ERROR(learn(bench, wanted, "measuring the plan's segments", Deadline::never(invocation.cancel), invocation.progress));
+    }
+    auto united = *result;
+    united.plan = std::move(plan);
+    candidates.push_back(std::move(*result));
+    candidates.push_back(std::move(united));
+    HEDDLE_ASSIGN_OR_RETURN(auto best, best_of(problem, std::move(candidates)));
+    candidates.clear();
+    candidates.push_back(std::move(best));
+    if (wanted.empty() || options.deadline.should_stop()) break;
+  }
+  auto best = std::move(candidates.front());
+  best.planning_s = planning_s;
+  return best;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,75 @@
+#include "heddle/cluster/edit.h"
+
+#include <vector>
+
+namespace heddle {
+namespace {
+
+class Editor {
+ public:
+  Editor(const Cluster& from, const ClusterEdit& edit)
+      : from_(from), edit_(edit), builder_(from.name()), node_(from.nodes().size()), twin_(from.nodes().size()) {}
+
+  Result<std::shared_ptr<const Cluster>> run() {
+    for (size_t h = 0; h < from_.hosts().size(); ++h) {
+      node_[from_.host_node(HostId(h)).index()] = builder_.host_node(builder_.add_host(from_.hosts()[h]));
+    }
+    for (size_t d = 0; d < from_.num_devices(); ++d) add_device(DeviceId(d));
+    // The copy comes last, so that the other devices keep their ids.
+    if (const auto id = from_.find_device(edit_.add); id.valid()) add_twin(id);
+    for (size_t n = 0; n < from_.nodes().size(); ++n) {
+      if (from_.nodes()[n].kind == Node::Kind::kSwitch) node_[n] = builder_.add_switch(from_.nodes()[n].name);
+    }
+    for (const auto& bus : from_.buses()) builder_.add_bus(bus);
+    for (const auto& link : from_.links()) add_links(link);
+    return builder_.build();
+  }
+
+ private:
+  void add_device(DeviceId id) {
+    Device device = from_.device(id);
+    if (device.name == edit_.remove) return;
+    if (device.name == edit_.scale) {
+      device.speed *= edit_.factor;
+      device.target.clear();
+      device.device_class += "-scaled";
+    }
+    node_[from_.device_node(id).index()] = builder_.device_node(builder_.add_device(device));
+  }
+
+  void add_twin(DeviceId id) {
+    Device device = from_.device(id);
+    device.name += "-more";
+    device.cores.clear();      // cores of its own: it excludes nobody
+    twin_[from_.device_node(id).index()] = builder_.device_node(builder_.add_device(device));
+  }
+
+  void add_links(Link link) {
+    if (link.name == edit_.scale) link.bytes_per_s *= edit_.factor;
+    const auto a = link.a.index(), b = link.b.index();
+    add_link(link, node_[a], node_[b], "");
+    add_link(link, twin_[a], node_[b], "-more");
+    add_link(link, node_[a], twin_[b], "-more");
+  }
+
+  void add_link(Link link, NodeId a, NodeId b, const std::string& suffix) {
+    if (!a.valid() || !b.valid()) return;
+    link.a = a;
+    link.b = b;
+    link.name += suffix;
+    builder_.add_link(link);
+  }
+
+  const Cluster& from_;
+  const ClusterEdit& edit_;
+  ClusterBuilder builder_;
+  std::vector<NodeId> node_, twin_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<const Cluster>> edit_cluster(const Cluster& cluster, const ClusterEdit& edit) {
+  return Editor(cluster, edit).run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,166 @@
+#include "heddle/report/explain.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "heddle/base/units.h"
+#include "suggestions.h"
+
+namespace heddle {
+namespace {
+
+
+int64_t param_bytes_on(const Problem& problem, const Plan& plan, DeviceId device) {
+  std::set<ParamId> params;
+  for (const auto& s : plan.segments) {
+    if (s.device != device) continue;
+    for (const auto op : s.ops) params.insert(problem.graph->op(op).params.begin(), problem.graph->op(op).params.end());
+  }
+  int64_t bytes = 0;
+  for (const auto p : params) bytes += problem.graph->param(p).bytes;
+  return bytes;
+}
+
+// The time of everything on one device; infinite when it cannot run all.
+double alone_us(const Problem& problem, DeviceId device) {
+  double sum = 0;
+  std::vector<OpId> all;
+  for (size_t i = 0; i < problem.graph->num_ops(); ++i) {
+    sum += problem.costs->us(OpId(i), device);
+    all.emplace_back(i);
+  }
+  return problem.costs->knows_segment(all, device) ? problem.costs->segment(all, device).us : sum;
+}
+
+std::string why_unused(const Problem& problem, DeviceId device, double value_us, const std::vector<bool>& used) {
+  const auto& cluster = *problem.cluster;
+  if (!problem.may_use(device)) return "not among the devices that the plan may use";
+  size_t can = 0;
+  for (size_t i = 0; i < problem.graph->num_ops(); ++i) can += problem.costs->us(OpId(i), device) < kImpossible;
+  if (can == 0) return "it can run none of the ops";
+  for (const auto other : cluster.overlaps(device)) {
+    if (used[other.index()]) return "its cores are used by " + cluster.device(other).name;
+  }
+  const double alone = alone_us(problem, device);
+  if (alone < kImpossible) {
+    return "the whole model would take " + format_us(alone) + " on it; no part was worth moving there (the plan needs " +
+           format_us(value_us) + ")";
+  }
+  return "it can run only " + std::to_string(can) + " of " + std::to_string(problem.graph->num_ops()) + " ops";
+}
+
+// What its last segment (or first gap) waited for, by time.
+std::string what_limits(const Problem& problem, const Plan& plan, const Timeline& timeline, DeviceId device, double busy_share) {
+  if (busy_share > 0.95) return "busy all the time: its own speed";
+  double waits_transfer = 0, waits_other = 0;
+  double last_finish = 0;
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const auto& step = plan.steps[i];
+    if (step.kind != StepKind::kRun || plan.segments[step.segment.index()].device != device) continue;
+    const double idle = timeline.start_us[i] - last_finish;
+    last_finish = timeline.finish_us[i];
+    const auto w = timeline.waited_for[i];
+    if (idle <= 0 || !w.valid()) continue;
+    (plan.steps[w.index()].kind == StepKind::kRun ? waits_other : waits_transfer) += idle;
+  }
+  const double end_idle = timeline.makespan_us - last_finish;
+  if (end_idle >= std::max(waits_transfer, waits_other)) return "done early; idle for the last " + format_us(end_idle);
+  if (waits_transfer >= waits_other) return "waits " + format_us(waits_transfer) + " for transfers or loads";
+  return "waits " + format_us(waits_other) + " for other devices";
+}
+
+std::vector<DeviceExplanation> explain_devices(const Problem& problem, const Plan& plan, const Timeline& timeline, double value_us) {
+  const auto& cluster = *problem.cluster;
+  std::vector<bool> used(cluster.num_devices());
+  for (const auto& s : plan.segments) used[s.device.index()] = true;
+  std::vector<DeviceExplanation> list;
+  for (size_t d = 0; d < cluster.num_devices(); ++d) {
+    const DeviceId id(d);
+    DeviceExplanation e;
+    e.device = cluster.device(id).name;
+    e.used = used[d];
+    e.requested = std::find(problem.devices.begin(), problem.devices.end(), id) != problem.devices.end();
+    e.busy_share = value_us > 0 ? timeline.device_busy_us[d] / value_us : 0;
+    for (const auto& s : plan.segments) e.segments += s.device == id;
+    e.param_bytes = param_bytes_on(problem, plan, id);
+    e.reason = e.used ? what_limits(problem, plan, timeline, id, e.busy_share) : why_unused(problem, id, value_us, used);
+    list.push_back(std::move(e));
+  }
+  return list;
+}
+
+std::string step_text(const Problem& problem, const Plan& plan, const Step& step) {
+  const auto& cluster = *problem.cluster;
+  const auto& segment = plan.segments[step.segment.index()];
+  switch (step.kind) {
+    case StepKind::kRun: return "run " + segment.name + " on " + cluster.device(segment.device).name;
+    case StepKind::kTransfer:
+      return "send " + problem.graph->tensor(step.tensor).name + " (" + format_bytes(problem.graph->tensor(step.tensor).bytes) +
+             ") " + cluster.device(step.from).name + " -> " + cluster.device(step.to).name;
+    case StepKind::kLoad: return "load parameters of " + segment.name + " to " + cluster.device(step.to).name;
+  }
+  return "";
+}
+
+void explain_path(const Problem& problem, const Plan& plan, const Timeline& timeline, Explanation& e) {
+  const double whole = timeline.makespan_us;
+  if (whole <= 0) return;
+  std::optional<DeviceId> running;
+  int united = 0;
+  for (const auto id : critical_path(timeline)) {
+    const auto& step = plan.steps[id.index()];
+    const double us = timeline.finish_us[id.index()] - timeline.start_us[id.index()];
+    const double share = us / whole;
+    (step.kind == StepKind::kRun ? e.compute_share : step.kind == StepKind::kTransfer ? e.transfer_share : e.load_share) += share;
+    const auto device = plan.segments[step.segment.index()].device;
+    if (step.kind == StepKind::kRun && running == device) {
+      auto& last = e.critical_path.back();
+      last.us += us;
+      last.share += share;
+      const auto plus = last.what.rfind(", and ");
+      if (united > 0 && plus != std::string::npos) last.what.resize(plus);
+      last.what += ", and " + std::to_string(++united) + " more there";
+      continue;
+    }
+    united = 0;
+    running = step.kind == StepKind::kRun ? std::optional<DeviceId>(device) : std::nullopt;
+    e.critical_path.push_back({step_text(problem, plan, step), us, share});
+  }
+}
+
+void add_warnings(const Problem& problem, Explanation& e) {
+  for (const auto& d : e.devices) {
+    if (d.requested && !d.used) e.warnings.push_back(d.device + " was requested but gets nothing: " + d.reason);
+  }
+  size_t estimated = 0, entries = 0;
+  for (const auto device : problem.usable_devices()) {
+    for (size_t i = 0; i < problem.graph->num_ops(); ++i) {
+      const auto cost = problem.costs->at(OpId(i), device);
+      if (cost.us >= kImpossible) continue;
+      ++entries;
+      estimated += cost.origin == Origin::kEstimated;
+    }
+  }
+  if (estimated > 0) {
+    e.warnings.push_back(std::to_string(estimated) + " of " + std::to_string(entries) +
+                         " times are estimates (roofline), not measurements: trust the ranking more than the figures");
+  }
+}
+
+}  // namespace
+
+Explanation explain(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound) {
+  Explanation e;
+  e.value_us = objective_us(problem, timeline);
+  e.bound = bound;
+  e.gap = bound.us > 0 ? (e.value_us - bound.us) / bound.us : 0;
+  e.devices = explain_devices(problem, plan, timeline, e.value_us);
+  explain_path(problem, plan, timeline, e);
+  e.suggestions = suggest(problem, plan, e.value_us);
+  add_warnings(problem, e);
+  return e;
+}
+
+}  // namespace heddle

@@ -1,0 +1,28 @@
+// Run files: a plan and what happened when it ran, versioned JSON (docs/plan-format.md).
+#pragma once
+
+#include <string>
+
+#include "heddle/base/json.h"
+#include "heddle/plan/plan_file.h"
+#include "heddle/runtime/run_record.h"
+
+namespace heddle {
+
+inline constexpr int kRunJsonVersion = 1;
+
+struct RunFile {
+  PlanFile plan;
+  RunRecord run;
+};
+
+Json run_record_to_json(const RunRecord& run);
+Result<RunRecord> run_record_from_json(const JsonCursor& cursor);
+
+bool is_run_json(const Json& json);          // by its "format" member, to tell a run file from a plan file
+Json run_to_json(const RunFile& file);
+// Strict; the number of measured steps must be the plan's.
+Result<RunFile> run_from_json(const JsonCursor& cursor);
+Status write_run_file(const std::string& path, const RunFile& file);
+
+}  // namespace heddle

@@ -1,0 +1,13 @@
+// What would help: the same plan, timed under one change of the hardware at a time.
+#pragma once
+
+#include <vector>
+
+#include "heddle/report/explain.h"
+
+namespace heddle {
+
+// Best first; changes that gain less than 0.1 % are left out.
+std::vector<Suggestion> suggest(const Problem& problem, const Plan& plan, double value_us);
+
+}  // namespace heddle

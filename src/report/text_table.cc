@@ -1,0 +1,82 @@
+#include "heddle/report/text_table.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+
+namespace heddle {
+namespace {
+
+bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+
+int characters(const std::string& s) { return static_cast<int>(std::count_if(s.begin(), s.end(), starts_character)); }
+
+// At most `width` characters; a cut text ends in "...".
+std::string cut(const std::string& s, int width) {
+  if (characters(s) <= width) return s;
+  const int keep = std::max(0, width - 3);
+  size_t end = 0;
+  for (int seen = 0; end < s.size(); ++end) {
+    if (starts_character(s[end]) && seen++ == keep) break;
+  }
+  return s.substr(0, end) + std::string(static_cast<size_t>(std::min(3, width)), '.');
+}
+
+std::string pad(const std::string& s, int width, TextTable::Align align) {
+  const auto space = std::string(static_cast<size_t>(std::max(0, width - characters(s))), ' ');
+  return align == TextTable::Align::kRight ? space + s : s + space;
+}
+
+}  // namespace
+
+void TextTable::add_row(std::vector<std::string> cells) {
+  assert(cells.size() <= columns_.size());
+  cells.resize(columns_.size());
+  rows_.push_back(std::move(cells));
+}
+
+void TextTable::add_rule() { rows_.emplace_back(); }
+
+std::string TextTable::to_string(int width) const {
+  constexpr int kGap = 2;
+  std::vector<int> widths;
+  int total = -kGap;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    int w = characters(columns_[c].title);
+    for (const auto& row : rows_) {
+      if (!row.empty()) w = std::max(w, characters(row[c]));
+    }
+    if (columns_[c].max_width > 0) w = std::min(w, columns_[c].max_width);
+    widths.push_back(w);
+    total += w + kGap;
+  }
+  // Take the surplus from the widest left-aligned column, one character at a time: columns end up evenly cut.
+  constexpr int kLeast = 8;
+  while (total > width) {
+    int widest = -1;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (columns_[c].align != Align::kLeft || widths[c] <= kLeast) continue;
+      if (widest < 0 || widths[c] > widths[static_cast<size_t>(widest)]) widest = static_cast<int>(c);
+    }
+    if (widest < 0) break;
+    --widths[static_cast<size_t>(widest)];
+    --total;
+  }
+  const auto line = [&](const std::vector<std::string>& cells) {
+    std::string out;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (c > 0) out += std::string(kGap, ' ');
+      out += pad(cut(cells[c], widths[c]), widths[c], columns_[c].align);
+    }
+    while (!out.empty() && out.back() == ' ') out.pop_back();
+    return out + "\n";
+  };
+  const std::string rule = std::string(static_cast<size_t>(std::max(0, total)), '-') + "\n";
+  std::vector<std::string> titles;
+  for (const auto& column : columns_) titles.push_back(column.title);
+  std::string out = line(titles) + rule;
+  for (const auto& row : rows_) out += row.empty() ? rule : line(row);
+  return out;
+}
+
+}  // namespace heddle

@@ -1,0 +1,127 @@
+#include "heddle/report/timeline_view.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "heddle/base/units.h"
+
+namespace heddle {
+namespace {
+
+std::string op_names(const Problem& problem, const Segment& segment) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  for (size_t i = 0; i < segment.ops.size() && i < kShown; ++i) {
+    text += (i ? ", " : "") + problem.graph->op(segment.ops[i]).name;
+  }
+  if (segment.ops.size() > kShown) text += ", and " + std::to_string(segment.ops.size() - kShown) + " more";
+  return text;
+}
+
+int64_t load_bytes(const Problem& problem, const Segment& segment) {
+  std::set<ParamId> params;
+  for (const auto op : segment.ops) params.insert(problem.graph->op(op).params.begin(), problem.graph->op(op).params.end());
+  int64_t bytes = 0;
+  for (const auto p : params) bytes += problem.graph->param(p).bytes;
+  return bytes;
+}
+
+std::string track_of(const Problem& problem, const Plan& plan, const Step& step) {
+  const auto& cluster = *problem.cluster;
+  switch (step.kind) {
+    case StepKind::kRun: return "device " + cluster.device(plan.segments[step.segment.index()].device).name;
+    case StepKind::kTransfer: return "transfer " + cluster.device(step.from).name + " -> " + cluster.device(step.to).name;
+    case StepKind::kLoad: return "load " + cluster.device(step.to).name;
+  }
+  return "";
+}
+
+void describe_run(const Problem& problem, const Segment& segment, TimelineBar& bar) {
+  const auto cost = problem.costs->segment(segment.ops, segment.device);
+  double flops = 0;
+  for (const auto op : segment.ops) flops += problem.graph->op(op).flops;
+  bar.name = segment.name;
+  bar.details = {{"units", std::to_string(segment.ops.size())},
+                 {"ops", op_names(problem, segment)},
+                 {"time", format_us(cost.us) + " (" + origin_name(cost.origin) + ")"}};
+  if (flops > 0) bar.details.emplace_back("work", format_si(flops, "FLOP"));
+  if (segment.lane > 0) bar.details.emplace_back("lane", std::to_string(segment.lane));
+}
+
+TimelineBar make_bar(const Problem& problem, const Plan& plan, const Timeline& timeline, size_t i, const RunRecord* run) {
+  const auto& step = plan.steps[i];
+  const auto& segment = plan.segments[step.segment.index()];
+  TimelineBar bar;
+  bar.track = track_of(problem, plan, step);
+  bar.kind = step.kind;
+  bar.step = StepId(i);
+  bar.predicted_start_us = timeline.start_us[i];
+  bar.predicted_finish_us = timeline.finish_us[i];
+  if (step.kind == StepKind::kRun) {
+    describe_run(problem, segment, bar);
+  } else if (step.kind == StepKind::kTransfer) {
+    const auto& tensor = problem.graph->tensor(step.tensor);
+    bar.name = tensor.name;
+    bar.details = {{"tensor", std::string(dtype_name(tensor.dtype)) + " " + shape_text(tensor.shape)},
+                   {"size", format_bytes(tensor.bytes)},
+                   {"made by", segment.name}};
+  } else {
+    bar.name = segment.name;
+    bar.details = {{"parameters", format_bytes(load_bytes(problem, segment))}};
+  }
+  if (run != nullptr && i < run->steps.size()) {
+    bar.measured_start_us = run->steps[i].start_us;
+    bar.measured_finish_us = run->steps[i].finish_us;
+    bar.measured_median_us = run->steps[i].median_us;
+  }
+  return bar;
+}
+
+// Devices in the cluster's order (the idle ones too), then transfers, then loads, by name.
+std::vector<std::string> track_order(const Problem& problem, const std::vector<TimelineBar>& bars) {
+  std::vector<std::string> tracks;
+  std::set<std::string> used, transfers, loads;
+  for (const auto& b : bars) {
+    used.insert(b.track);
+    if (b.kind == StepKind::kTransfer) transfers.insert(b.track);
+    if (b.kind == StepKind::kLoad) loads.insert(b.track);
+  }
+  // In a large fleet only the devices that do something are drawn.
+  constexpr size_t kAllDevices = 16;
+  for (const auto& d : problem.cluster->devices()) {
+    const auto track = "device " + d.name;
+    if (problem.cluster->num_devices() <= kAllDevices || used.count(track)) tracks.push_back(track);
+  }
+  tracks.insert(tracks.end(), transfers.begin(), transfers.end());
+  tracks.insert(tracks.end(), loads.begin(), loads.end());
+  return tracks;
+}
+
+}  // namespace
+
+TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound,
+                                const std::string& planner, const RunRecord* run) {
+  TimelineView view;
+  view.title = problem.graph->name() + " on " + problem.cluster->name() + ", planned by " + planner;
+  view.objective = objective_name(problem.objective);
+  view.predicted_us = objective_us(problem, timeline);
+  view.bound = bound;
+  view.gap = bound.us > 0 ? (view.predicted_us - bound.us) / bound.us : 0;
+  if (run != nullptr && run->repeats > 0) view.measured_us = run->measured_us;
+  for (size_t i = 0; i < plan.steps.size(); ++i) view.bars.push_back(make_bar(problem, plan, timeline, i, run));
+  for (const auto step : critical_path(timeline)) view.bars[step.index()].critical = true;
+  view.tracks = track_order(problem, view.bars);
+  std::map<std::string, size_t> rank;
+  for (size_t i = 0; i < view.tracks.size(); ++i) rank[view.tracks[i]] = i;
+  std::stable_sort(view.bars.begin(), view.bars.end(), [&](const TimelineBar& a, const TimelineBar& b) {
+    const auto ra = rank[a.track], rb = rank[b.track];
+    return ra != rb ? ra < rb : a.predicted_start_us < b.predicted_start_us;
+  });
+  for (const auto& b : view.bars) {
+    view.span_us = std::max({view.span_us, b.predicted_finish_us, b.measured_finish_us.value_or(0)});
+  }
+  return view;
+}
+
+}  // namespace heddle
