@@ -1,6 +1,7 @@
 // The one evaluator: the timeline of any plan of any planner.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,23 @@ struct EvaluateOptions {
 // Fails when the plan is malformed (ids out of range, a needed transfer or load missing, order not topological); it does
 // not judge memory limits: that is the checker's job. O(V + E).
 Result<Timeline> evaluate(const Problem& problem, const Plan& plan, const EvaluateOptions& options = {});
+
+// The same for many plans of one problem: flat copies of the graph are made once and buffers are kept between calls.
+// The problem must be validated and is kept (it is cheap to copy). Not thread-safe: one per thread.
+class Evaluator {
+ public:
+  explicit Evaluator(const Problem& problem);
+  ~Evaluator();
+  Evaluator(const Evaluator&) = delete;
+  Evaluator& operator=(const Evaluator&) = delete;
+  Result<Timeline> evaluate(const Plan& plan, const EvaluateOptions& options = {});
+  // Into a timeline whose memory is used again; its content is unspecified after an error.
+  Status evaluate(const Plan& plan, const EvaluateOptions& options, Timeline& timeline);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // The objective's value in us: makespan (latencies) or period (throughput; 1e6 / it is requests per second, times batch).
 double objective_us(const Problem& problem, const Timeline& timeline);

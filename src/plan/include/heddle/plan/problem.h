@@ -54,6 +54,18 @@ struct Problem {
   std::vector<DeviceId> usable_devices() const;
 };
 
+// How a tensor comes from one device to another.
+enum class Passage : uint8_t {
+  kFree,    // the same device, or one memory without a route (or with an empty one): no step, no time
+  kRoute,   // a transfer step over the cluster's route
+  kNone,    // not at all, unless a plan brings a route of its own
+};
+Passage passage(const Cluster& cluster, DeviceId from, DeviceId to);
+// The cluster's time for it; 0 when free, kImpossible when there is no way.
+double transfer_us(const Cluster& cluster, DeviceId from, DeviceId to, int64_t bytes);
+// Devices outside their host's memory get parameters by load steps under the cold objective.
+bool needs_load(const Cluster& cluster, DeviceId device);
+
 // Sizes agree, every op runs on at least one usable device. Planners may rely on it.
 Status validate(const Problem& problem);
 

@@ -1,0 +1,99 @@
+#include "heddle/plan/builder.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lane_timing.h"
+
+namespace heddle {
+namespace {
+
+// "conv1", or "conv1..relu7 (12 ops)".
+std::string segment_name(const Graph& graph, std::span<const OpId> ops) {
+  if (ops.size() == 1) return graph.op(ops[0]).name;
+  return graph.op(ops.front()).name + ".." + graph.op(ops.back()).name + " (" + std::to_string(ops.size()) + " ops)";
+}
+
+Status check_devices(const Problem& problem, const Assignment& assignment) {
+  std::vector<uint8_t> usable(problem.cluster->num_devices(), problem.devices.empty() ? 1 : 0);
+  for (const DeviceId d : problem.devices) usable[d.index()] = 1;
+  for (size_t v = 0; v < assignment.device.size(); ++v) {
+    const DeviceId d = assignment.device[v];
+    if (d.valid() && d.index() < usable.size() && !usable[d.index()]) {
+      return Error(Code::kInvalidInput, "assignment: op " + std::to_string(v) + " is on device '" +
+                                            problem.cluster->device(d).name + "', which the problem does not allow");
+    }
+  }
+  return {};
+}
+
+// Adds a lane's segments to the plan, and its steps to `steps` with the segments' final numbers.
+void append_lane(const Problem& problem, LaneTiming& timing, int lane, Plan& plan,
+                 std::vector<LaneTiming::TimedStep>& steps) {
+  const auto base = static_cast<int32_t>(plan.segments.size());
+  for (size_t r = 0; r < timing.runs().size(); ++r) {
+    const auto ops = timing.ops_of(r);
+    plan.segments.push_back({segment_name(*problem.graph, ops), {ops.begin(), ops.end()}, timing.runs()[r].device, lane});
+  }
+  for (LaneTiming::TimedStep& s : timing.steps()) {
+    s.step.segment.value += base;
+    steps.push_back(s);
+  }
+}
+
+}  // namespace
+
+Result<Plan> build_plan(const Problem& problem, const Assignment& assignment) {
+  return build_plan(problem, std::vector<Lane>{{assignment, 1.0}});
+}
+
+Result<Plan> build_plan(const Problem& problem, const std::vector<Lane>& lanes) {
+  const TimingTables tables(problem);
+  Plan plan;
+  plan.lane_shares.clear();
+  std::vector<LaneTiming::TimedStep> steps;
+  if (lanes.empty()) return Error(Code::kInvalidInput, "a plan needs at least one lane");
+  if (lanes.size() > 1 && problem.objective != Objective::kThroughput) {
+    return Error(Code::kInvalidInput, "several lanes make sense for the throughput objective only");
+  }
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    HEDDLE_RETURN_IF_ERROR(check_devices(problem, lanes[lane].assignment));
+    LaneTiming timing(tables);
+    HEDDLE_RETURN_IF_ERROR(timing.time(lanes[lane].assignment));
+    append_lane(problem, timing, static_cast<int>(lane), plan, steps);
+    plan.lane_shares.push_back(lanes[lane].share);
+  }
+  if (lanes.size() > 1) {
+    std::stable_sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+  }
+  plan.steps.reserve(steps.size());
+  for (const LaneTiming::TimedStep& s : steps) plan.steps.push_back(s.step);
+  return plan;
+}
+
+Assignment assignment_of(const Problem& problem, const Plan& plan, int lane) {
+  const Graph& graph = *problem.graph;
+  Assignment a;
+  a.device.resize(graph.num_ops());
+  a.segment.resize(graph.num_ops(), -1);
+  bool singles = true;
+  std::vector<OpId> ops;
+  for (const Step& step : plan.steps) {
+    if (step.kind != StepKind::kRun) continue;
+    const Segment& segment = plan.segments[step.segment.index()];
+    if (segment.lane != lane) continue;
+    ops = segment.ops;
+    std::sort(ops.begin(), ops.end(),
+              [&](OpId x, OpId y) { return graph.topological_position(x) < graph.topological_position(y); });
+    singles = singles && ops.size() == 1;
+    for (const OpId op : ops) {
+      a.device[op.index()] = segment.device;
+      a.segment[op.index()] = step.segment.value;
+      a.order.push_back(op);
+    }
+  }
+  if (singles) a.segment.clear();
+  return a;
+}
+
+}  // namespace heddle

@@ -1,0 +1,200 @@
+// The memory model of docs/execution-model.md: parameters once per pool, tensors from their making or arrival until the
+// last reader there is done.
+#include <algorithm>
+#include <limits>
+
+#include "evaluation.h"
+
+namespace heddle {
+namespace {
+
+// A tensor's stay in one pool in one lane.
+struct Stay {
+  int32_t next = -1;      // the same tensor in another pool
+  int32_t pool = 0;
+  int64_t bytes = 0;
+  double start = 0, finish = 0;
+  int lane = 0;
+};
+
+struct Change {
+  double time;
+  int64_t bytes;
+};
+
+class PeakMemory {
+ public:
+  PeakMemory(const Problem& problem, const Plan& plan, const Timeline& timeline)
+      : graph_(*problem.graph), cluster_(*problem.cluster), plan_(plan), timeline_(timeline),
+        cold_(problem.objective == Objective::kColdLatency), lanes_(plan.lane_shares.size()),
+        first_(lanes_ * graph_.num_tensors(), -1), is_output_(graph_.num_tensors(), 0),
+        changes_(lanes_ * static_cast<size_t>(cluster_.num_memory_pools())) {
+    for (const TensorId t : graph_.outputs()) is_output_[t.index()] = 1;
+  }
+
+  std::vector<int64_t> compute() {
+    for (size_t i = 0; i < plan_.steps.size(); ++i) visit(i);
+    for (const Stay& s : stays_) {
+      add(static_cast<size_t>(s.lane), static_cast<size_t>(s.pool), s.start, s.finish, s.bytes);
+    }
+    const auto pools = static_cast<size_t>(cluster_.num_memory_pools());
+    std::vector<int64_t> peaks(pools, 0);
+    for (size_t lane = 0; lane < lanes_; ++lane) {
+      for (size_t pool = 0; pool < pools; ++pool) peaks[pool] = add_bytes(peaks[pool], peak_of(changes_[lane * pools + pool]));
+    }
+    if (!cold_) add_resident_params(peaks);
+    return peaks;
+  }
+
+ private:
+  void add(size_t lane, size_t pool, double start, double finish, int64_t bytes) {
+    if (bytes == 0 || !(start < finish)) return;
+    auto& changes = changes_[lane * static_cast<size_t>(cluster_.num_memory_pools()) + pool];
+    changes.push_back({start, bytes});
+    changes.push_back({finish, -bytes});
+  }
+
+  // The stay of `t` in `pool`, made on first sight.
+  Stay& stay(size_t lane, TensorId t, int pool, double start) {
+    int32_t& head = first_[lane * graph_.num_tensors() + t.index()];
+    for (int32_t i = head; i >= 0; i = stays_[static_cast<size_t>(i)].next) {
+      if (stays_[static_cast<size_t>(i)].pool == pool) return stays_[static_cast<size_t>(i)];
+    }
+    stays_.push_back({head, pool, graph_.tensor(t).bytes, start, start, static_cast<int>(lane)});
+    head = static_cast<int32_t>(stays_.size()) - 1;
+    return stays_.back();
+  }
+
+  void visit(size_t i) {
+    const Step& step = plan_.steps[i];
+    const Segment& segment = plan_.segments[step.segment.index()];
+    const auto lane = static_cast<size_t>(segment.lane);
+    const double start = timeline_.start_us[i], finish = timeline_.finish_us[i];
+    const int pool = cluster_.memory_pool(step.to);
+    if (step.kind == StepKind::kTransfer) {
+      Stay& to = stay(lane, step.tensor, pool, start);
+      to.start = std::min(to.start, start);
+      to.finish = std::max(to.finish, finish);
+      Stay& from = stay(lane, step.tensor, cluster_.memory_pool(step.from), start);
+      from.finish = std::max(from.finish, finish);
+    } else if (step.kind == StepKind::kRun) {
+      run(segment, lane, pool, start, finish);
+    } else {
+      for (const OpId op : segment.ops) load_params(graph_.op(op), pool, start);
+    }
+  }
+
+  void run(const Segment& segment, size_t lane, int pool, double start, double finish) {
+    const bool preloaded = cold_ && !needs_load(cluster_, segment.device);
+    for (const OpId id : segment.ops) {
+      const Op& op = graph_.op(id);
+      for (const TensorId t : op.inputs) {
+        // Made inside, or a model input (there from the beginning).
+        if (graph_.tensor(t).producer.valid() && inside(segment, graph_.tensor(t).producer)) continue;
+        Stay& s = stay(lane, t, pool, 0);
+        s.finish = std::max(s.finish, finish);
+      }
+      if (preloaded) load_params(op, pool, 0);
+    }
+    for (const OpId id : segment.ops) {
+      for (const TensorId t : graph_.op(id).outputs) {
+        if (segment.ops.size() > 1 && internal(segment, t)) continue;
+        Stay& s = stay(lane, t, pool, start);
+        s.finish = std::max(s.finish, is_output_[t.index()] ? timeline_.makespan_us : finish);
+      }
+    }
+    if (segment.ops.size() > 1) add(lane, static_cast<size_t>(pool), start, finish, workspace(segment));
+  }
+
+  static bool inside(const Segment& segment, OpId op) {
+    return std::binary_search(segment.ops.begin(), segment.ops.end(), op);
+  }
+  bool internal(const Segment& segment, TensorId t) const {
+    if (is_output_[t.index()]) return false;
+    for (const OpId reader : graph_.tensor(t).consumers) {
+      if (!inside(segment, reader)) return false;
+    }
+    return true;
+  }
+
+  // The most that tensors inside the segment take together when its ops run one by one in topological order.
+  int64_t workspace(const Segment& segment) const {
+    std::vector<int> positions;
+    for (const OpId op : segment.ops) positions.push_back(graph_.topological_position(op));
+    std::sort(positions.begin(), positions.end());
+    const auto place = [&](OpId op) {
+      const int at = graph_.topological_position(op);
+      return static_cast<size_t>(std::lower_bound(positions.begin(), positions.end(), at) - positions.begin());
+    };
+    std::vector<int64_t> delta(positions.size() + 1, 0);
+    for (const OpId op : segment.ops) {
+      for (const TensorId t : graph_.op(op).outputs) {
+        if (!internal(segment, t)) continue;
+        size_t last = place(op);
+        for (const OpId reader : graph_.tensor(t).consumers) last = std::max(last, place(reader));
+        delta[place(op)] = add_bytes(delta[place(op)], graph_.tensor(t).bytes);
+        delta[last + 1] = add_bytes(delta[last + 1], -graph_.tensor(t).bytes);
+      }
+    }
+    int64_t now = 0, most = 0;
+    for (const int64_t d : delta) most = std::max(most, now = add_bytes(now, d));
+    return most;
+  }
+
+  // Cold: parameters count from the start of the load that brings them, to the end.
+  void load_params(const Op& op, int pool, double start) {
+    if (param_there_.empty()) {
+      param_there_.assign(graph_.num_params() * static_cast<size_t>(cluster_.num_memory_pools()), 0);
+    }
+    for (const ParamId p : op.params) {
+      auto& there = param_there_[static_cast<size_t>(pool) * graph_.num_params() + p.index()];
+      if (there) continue;
+      there = 1;
+      add(0, static_cast<size_t>(pool), start, std::numeric_limits<double>::infinity(), graph_.param(p).bytes);
+    }
+  }
+
+  void add_resident_params(std::vector<int64_t>& peaks) const {
+    std::vector<uint8_t> there(graph_.num_params() * peaks.size(), 0);
+    for (const Segment& segment : plan_.segments) {
+      const auto pool = static_cast<size_t>(cluster_.memory_pool(segment.device));
+      for (const OpId op : segment.ops) {
+        for (const ParamId p : graph_.op(op).params) {
+          auto& seen = there[pool * graph_.num_params() + p.index()];
+          if (!seen) peaks[pool] = add_bytes(peaks[pool], graph_.param(p).bytes);
+          seen = 1;
+        }
+      }
+    }
+  }
+
+  // What is freed at a moment makes room for what starts then.
+  static int64_t peak_of(std::vector<Change>& changes) {
+    std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+      return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
+    });
+    int64_t now = 0, most = 0;
+    for (const Change& c : changes) most = std::max(most, now = add_bytes(now, c.bytes));
+    return most;
+  }
+
+  const Graph& graph_;
+  const Cluster& cluster_;
+  const Plan& plan_;
+  const Timeline& timeline_;
+  const bool cold_;
+  const size_t lanes_;
+  std::vector<int32_t> first_;          // lane x tensor: its first stay
+  std::vector<uint8_t> is_output_;
+  std::vector<std::vector<Change>> changes_;   // lane x pool
+  std::vector<Stay> stays_;
+  std::vector<uint8_t> param_there_;    // pool x param
+};
+
+}  // namespace
+
+std::vector<int64_t> peak_memory(const Problem& problem, const Plan& plan, const Timeline& timeline) {
+  return PeakMemory(problem, plan, timeline).compute();
+}
+
+}  // namespace heddle
