@@ -1,0 +1,45 @@
+// Devices that are not here: a segment takes the plan's time for it, and nothing is computed.
+//
+// This is the backend to copy. It has the three roles of backend.h and nothing else; the executor's clock does the
+// waiting, because the time of a device that is not here needs no thread.
+#include <memory>
+
+#include "heddle/runtime/backend.h"
+
+namespace heddle {
+namespace {
+
+class EmulatedSegment final : public CompiledSegment {
+ public:
+  explicit EmulatedSegment(double cost_us) : cost_us_(cost_us) {}
+  Status bind(int, std::span<const TensorView>, std::span<const TensorView>) override { return {}; }
+  Status run(int) override { return {}; }
+  std::optional<double> timed_us() const override { return cost_us_; }
+
+ private:
+  double cost_us_;
+};
+
+class EmulatedDevice final : public RuntimeDevice {
+ public:
+  Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int) override {
+    return std::unique_ptr<CompiledSegment>(std::make_unique<EmulatedSegment>(spec.cost_us));
+  }
+  bool moves_data() const override { return false; }
+};
+
+class EmulatedBackend final : public Backend {
+ public:
+  std::string name() const override { return "emulated"; }
+  std::string description() const override { return "takes the plan's times as real time; computes nothing"; }
+  bool supports(const Device&) const override { return true; }
+  Result<std::unique_ptr<RuntimeDevice>> open(const Device&) override {
+    return std::unique_ptr<RuntimeDevice>(std::make_unique<EmulatedDevice>());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_emulated_backend() { return std::make_unique<EmulatedBackend>(); }
+
+}  // namespace heddle

@@ -1,0 +1,89 @@
+#include "backends/openvino/openvino_session.h"
+
+#include <openvino/runtime/intel_cpu/properties.hpp>
+
+#include <algorithm>
+#include <thread>
+
+namespace heddle::openvino {
+
+ov::Core& core() {
+  static auto* const instance = new ov::Core();
+  return *instance;
+}
+
+std::string device_name(const Device& device) { return device.backend_device.empty() ? "CPU" : device.backend_device; }
+
+namespace {
+
+ov::AnyMap numerics() {
+  return {ov::hint::inference_precision(ov::element::f32), ov::hint::dynamic_quantization_group_size(0)};
+}
+
+}  // namespace
+
+ov::AnyMap latency_config(const Device& device) {
+  if (device_name(device) != "CPU") {
+    return {ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::hint::inference_precision(ov::element::f32)};
+  }
+  ov::AnyMap config = numerics();
+  config.insert({ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(1),
+                 ov::hint::enable_cpu_pinning(false)});
+  if (!device.cores.empty()) config.insert(ov::inference_num_threads(static_cast<int32_t>(device.cores.size())));
+  return config;
+}
+
+ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode) {
+  ov::AnyMap config = numerics();
+  config.insert(ov::hint::performance_mode(mode));
+  return config;
+}
+
+namespace {
+
+struct TypePair {
+  DType ours;
+  ov::element::Type_t theirs;
+};
+constexpr TypePair kTypes[] = {
+    {DType::kBool, ov::element::Type_t::boolean}, {DType::kU1, ov::element::Type_t::u1},
+    {DType::kI4, ov::element::Type_t::i4},        {DType::kU4, ov::element::Type_t::u4},
+    {DType::kI8, ov::element::Type_t::i8},        {DType::kU8, ov::element::Type_t::u8},
+    {DType::kI16, ov::element::Type_t::i16},      {DType::kU16, ov::element::Type_t::u16},
+    {DType::kI32, ov::element::Type_t::i32},      {DType::kU32, ov::element::Type_t::u32},
+    {DType::kI64, ov::element::Type_t::i64},      {DType::kU64, ov::element::Type_t::u64},
+    {DType::kF16, ov::element::Type_t::f16},      {DType::kBF16, ov::element::Type_t::bf16},
+    {DType::kF32, ov::element::Type_t::f32},      {DType::kF64, ov::element::Type_t::f64},
+};
+
+}  // namespace
+
+std::optional<DType> dtype_of(const ov::element::Type& type) {
+  for (const TypePair& pair : kTypes) {
+    if (type == ov::element::Type(pair.theirs)) return pair.ours;
+  }
+  return std::nullopt;
+}
+
+Result<ov::Tensor> wrap(const TensorView& view) {
+  for (const TypePair& pair : kTypes) {
+    if (pair.ours != view.dtype) continue;
+    const ov::Shape shape(view.shape.begin(), view.shape.end());
+    return ov::Tensor(ov::element::Type(pair.theirs), shape, view.data);
+  }
+  return Error(Code::kUnsupported, std::string("tensors of ") + dtype_name(view.dtype) + " cannot be handed to OpenVINO");
+}
+
+Error current_error(const std::string& doing) {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    std::string what = e.what();
+    std::replace(what.begin(), what.end(), '\n', ' ');
+    return Error(Code::kUnsupported, "OpenVINO failed at " + doing + ": " + what);
+  } catch (...) {
+    return Error(Code::kUnsupported, "OpenVINO failed at " + doing + " without saying why");
+  }
+}
+
+}  // namespace heddle::openvino

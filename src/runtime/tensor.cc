@@ -1,0 +1,99 @@
+#include "heddle/runtime/tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace heddle {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+float half_to_float(uint16_t h) {
+  const int exponent = (h >> 10) & 31;
+  const int mantissa = h & 1023;
+  const float sign = (h & 0x8000) != 0 ? -1.0F : 1.0F;
+  if (exponent == 31) return mantissa != 0 ? std::nanf("") : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(static_cast<float>(mantissa), -24);
+  return sign * std::ldexp(static_cast<float>(mantissa + 1024), exponent - 25);
+}
+
+template <class T>
+T load(const std::byte* data, int64_t index) {
+  T value;
+  std::memcpy(&value, data + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+}  // namespace
+
+std::shared_ptr<std::byte[]> allocate_aligned(int64_t bytes) {
+  const size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
+  if (memory == nullptr) return nullptr;
+  std::memset(memory, 0, size);
+  return {memory, [](std::byte* p) { std::free(p); }};
+}
+
+Result<TensorValue> make_tensor(DType dtype, const Shape& shape) {
+  if (dtype == DType::kString || dtype_bits(dtype) == 0) {
+    return Error(Code::kUnsupported, std::string("a tensor of ") + dtype_name(dtype) + " cannot be held in memory here; only numbers and bools can");
+  }
+  const auto bytes = tensor_bytes(dtype, shape);
+  if (!bytes) return Error(Code::kInvalidInput, "the size of a tensor of shape " + shape_text(shape) + " overflows");
+  TensorValue value{dtype, shape, allocate_aligned(*bytes), *bytes};
+  if (!value.data) {
+    return Error(Code::kInvalidInput, "no memory for a tensor of " + std::to_string(*bytes) + " bytes, shape " + shape_text(shape));
+  }
+  return value;
+}
+
+double element_as_double(const TensorView& tensor, int64_t index) {
+  const std::byte* data = tensor.data;
+  switch (tensor.dtype) {
+    case DType::kBool: case DType::kU8: return load<uint8_t>(data, index);
+    case DType::kI8: return load<int8_t>(data, index);
+    case DType::kI16: return load<int16_t>(data, index);
+    case DType::kU16: return load<uint16_t>(data, index);
+    case DType::kI32: return load<int32_t>(data, index);
+    case DType::kU32: return load<uint32_t>(data, index);
+    case DType::kI64: return static_cast<double>(load<int64_t>(data, index));
+    case DType::kU64: return static_cast<double>(load<uint64_t>(data, index));
+    case DType::kF16: return half_to_float(load<uint16_t>(data, index));
+    case DType::kBF16: {
+      const uint32_t bits = static_cast<uint32_t>(load<uint16_t>(data, index)) << 16;
+      float value;
+      std::memcpy(&value, &bits, sizeof value);
+      return value;
+    }
+    case DType::kF32: return load<float>(data, index);
+    case DType::kF64: return load<double>(data, index);
+    default: return load<uint8_t>(data, index);   // packed and 8-bit float formats are compared byte for byte
+  }
+}
+
+TensorDifference compare_tensors(const TensorView& actual, const TensorView& expected, double rtol, double atol) {
+  TensorDifference difference;
+  if (actual.dtype != expected.dtype || actual.shape != expected.shape) {
+    return {.equal = false, .max_abs = INFINITY, .max_rel = INFINITY};
+  }
+  if (std::memcmp(actual.data, expected.data, static_cast<size_t>(expected.bytes)) == 0) return difference;
+  int64_t count = expected.bytes;
+  const int bits = dtype_bits(expected.dtype);
+  if (bits >= 8) count = expected.bytes / (bits / 8);
+  for (int64_t i = 0; i < count; ++i) {
+    const double a = element_as_double(actual, i);
+    const double b = element_as_double(expected, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    double abs = std::fabs(a - b);
+    if (std::isnan(abs)) abs = INFINITY;
+    difference.max_abs = std::max(difference.max_abs, abs);
+    difference.max_rel = std::max(difference.max_rel, abs / std::max({std::fabs(b), atol, 1e-300}));
+    if (!(abs <= atol + rtol * std::fabs(b))) difference.equal = false;
+  }
+  return difference;
+}
+
+}  // namespace heddle
