@@ -16,6 +16,7 @@
 #include "heddle/plan/plan_file.h"
 #include "heddle/plan/problem.h"
 #include "heddle/planners/planner.h"
+#include "heddle/runtime/profiler.h"
 
 namespace heddle::cli {
 
@@ -63,8 +64,8 @@ struct Workbench {
   std::shared_ptr<const Cluster> cluster;
   Problem problem;                      // over the units
   std::shared_ptr<ProfileStore> store;  // null when nothing here can be measured
-  std::shared_ptr<SegmentMeasurer> measurer;
   bool may_measure = false;
+  ProfileSummary profiled;              // of the units
 };
 
 // Loads, groups ops into units, measures what is missing (where a device is here and the model is real) and builds the
@@ -74,18 +75,10 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
 // The same units on another cluster, with its costs. Nothing is measured.
 Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster, const ProblemFlags& flags);
 
-// A set of units as one segment on one device.
-struct WantedSegment {
-  std::vector<OpId> units;
-  DeviceId device;
-};
-struct LearnOutcome {
-  int measured = 0, known = 0, failed = 0;
-  bool stopped = false;                 // deadline or Ctrl-C before all were measured
-};
-// Measures those that the profile store does not have, stores them and puts all into the problem's costs.
-Result<LearnOutcome> learn(Workbench& bench, const std::vector<WantedSegment>& wanted, const std::string& what,
-                           const Deadline& deadline, ProgressSink* progress);
+// Measures (for at least `min_s` seconds each) those segments of units that the profile store does not have, and puts all
+// that are known into the problem's costs.
+Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>& wanted, double min_s, const std::string& what,
+                             const Invocation& invocation);
 
 // Runs one planner. Where the devices are here, also measures each multi-unit segment of the plan as it would run, puts
 // it into the problem's costs and plans again, until the plan's segments are all measured; the workbench's problem is

@@ -7,7 +7,7 @@
 #include "heddle/cluster/discover.h"
 #include "heddle/cost/measurer.h"
 #include "heddle/graph/coarsen.h"
-#include "heddle/runtime/openvino_measurer.h"
+#include "heddle/runtime/measure.h"
 #include "workbench.h"
 
 namespace heddle::cli {
@@ -17,6 +17,8 @@ namespace {
 // leave enough places to cut.
 constexpr size_t kMeasuredUnits = 24;
 constexpr size_t kEstimatedUnits = 2000;
+// Seconds of measuring for one unit: enough to rank placements; whole segments are measured longer.
+constexpr double kUnitSeconds = 0.08;
 
 // Measurements are scaled to absent devices of the same kind only: a CPU's inefficiencies say nothing about a GPU's.
 class SameKind final : public CostModel {
@@ -121,74 +123,43 @@ Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const
   return problem;
 }
 
-std::vector<OpId> finest_ops(const Graph& units, const std::vector<OpId>& set) {
-  std::vector<OpId> ops;
-  for (const auto u : set) {
-    const auto& members = units.op(u).members;
-    if (members.empty()) {
-      ops.push_back(u);
-    } else {
-      ops.insert(ops.end(), members.begin(), members.end());
-    }
-  }
-  std::sort(ops.begin(), ops.end());
-  return ops;
-}
-
 }  // namespace
 
 Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster, const ProblemFlags& flags) {
   return make_problem(bench, bench.problem.graph, cluster, flags);
 }
 
-Result<LearnOutcome> learn(Workbench& bench, const std::vector<WantedSegment>& wanted, const std::string& what,
-                           const Deadline& deadline, ProgressSink* progress) {
-  LearnOutcome outcome;
-  if (!bench.may_measure) return outcome;
-  auto costs = std::make_shared<CostTable>(*bench.problem.costs);
+Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>& wanted, double min_s, const std::string& what,
+                             const Invocation& invocation) {
+  ProfileSummary summary;
+  if (!bench.may_measure) return summary;
+  MeasureOptions options;
+  options.min_s = min_s;
+  const auto measurer = make_openvino_measurer(bench.loaded.model, options);
   const auto signature = signature_of(bench.loaded);
-  double done = 0;
+  const auto& graph = *bench.problem.graph;
+  ProfileOptions profile_options;
+  profile_options.deadline = Deadline::never(invocation.cancel);
+  profile_options.progress = invocation.progress;
+  profile_options.batch = bench.problem.batch;
+  profile_options.what = what;
+  HEDDLE_ASSIGN_OR_RETURN(summary, profile(graph, *bench.cluster, wanted, signature, *measurer, *bench.store, profile_options));
+  auto costs = std::make_shared<CostTable>(*bench.problem.costs);
   for (const auto& w : wanted) {
     const auto& device = bench.cluster->device(w.device);
-    if (progress) progress->report({what, done++, static_cast<double>(wanted.size()), {}, {}});
-    if (device.target.empty() || !bench.measurer->supports(device)) continue;
-    const auto ops = finest_ops(*bench.problem.graph, w.units);
-    ProfileRecord record;
-    record.key = {signature(ops), device.target, bench.problem.batch, 1};
-    HEDDLE_ASSIGN_OR_RETURN(auto found, bench.store->find(record.key));
-    if (!found) {
-      if (deadline.should_stop()) {
-        outcome.stopped = true;
-        continue;
-      }
-      auto m = bench.measurer->measure(ops, device, deadline);
-      if (!m.ok()) {
-        if (m.error().code() == Code::kCancelled) {
-          outcome.stopped = true;
-          continue;
-        }
-        ++outcome.failed;
-        continue;
-      }
-      record.median_us = m->median_us;
-      record.rel_spread = m->rel_spread;
-      record.runs = m->runs;
-      record.label = bench.loaded.name + ": " + std::to_string(ops.size()) + " ops from " + bench.loaded.graph->op(ops.front()).name;
-      HEDDLE_RETURN_IF_ERROR(bench.store->put(record));
-      ++outcome.measured;
-      found = record;
-    } else {
-      ++outcome.known;
-    }
+    if (device.target.empty()) continue;
+    const ProfileKey key{signature(finest_ops(graph, w.ops)), device.target, bench.problem.batch, 1};
+    HEDDLE_ASSIGN_OR_RETURN(const auto found, bench.store->find(key));
+    if (!found) continue;
     const Cost cost{found->median_us, Origin::kMeasured, found->rel_spread};
-    if (w.units.size() == 1) {
-      costs->set(w.units[0], w.device, cost);
+    if (w.ops.size() == 1) {
+      costs->set(w.ops[0], w.device, cost);
     } else {
-      costs->set_segment({w.units, w.device, cost});
+      costs->set_segment({w.ops, w.device, cost});
     }
   }
   bench.problem.costs = costs;
-  return outcome;
+  return summary;
 }
 
 Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags, const Invocation& invocation) {
@@ -196,9 +167,9 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
   HEDDLE_ASSIGN_OR_RETURN(bench.loaded, load_model(model));
   HEDDLE_ASSIGN_OR_RETURN(bench.cluster, load_cluster(flags.cluster));
   if (bench.loaded.model) {
-    bench.measurer = make_openvino_measurer(bench.loaded.model);
+    const auto measurer = make_openvino_measurer(bench.loaded.model);
     for (const auto& d : bench.cluster->devices()) {
-      bench.may_measure |= !flags.no_profile && !d.target.empty() && bench.measurer->supports(d);
+      bench.may_measure |= !flags.no_profile && !d.target.empty() && measurer->supports(d);
     }
     const auto path = flags.store.empty() ? ProfileStore::default_path() : flags.store;
     HEDDLE_ASSIGN_OR_RETURN(bench.store, ProfileStore::open(path, machine_fingerprint()));
@@ -216,11 +187,11 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
   HEDDLE_ASSIGN_OR_RETURN(const auto units, make_units(bench.loaded, limit, graph_file));
   HEDDLE_ASSIGN_OR_RETURN(bench.problem, make_problem(bench, units, bench.cluster, flags));
   if (bench.may_measure) {
-    std::vector<WantedSegment> wanted;
+    std::vector<ProfileRequest> wanted;
     for (const auto device : bench.problem.usable_devices()) {
       for (size_t u = 0; u < units->num_ops(); ++u) wanted.push_back({{OpId(u)}, device});
     }
-    HEDDLE_RETURN_IF_ERROR(learn(bench, wanted, "measuring units", Deadline::never(invocation.cancel), invocation.progress));
+    HEDDLE_ASSIGN_OR_RETURN(bench.profiled, learn(bench, wanted, kUnitSeconds, "measuring units", invocation));
   }
   return bench;
 }

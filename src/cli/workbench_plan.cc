@@ -15,6 +15,8 @@ namespace heddle::cli {
 namespace {
 
 constexpr int kRounds = 4;
+// Seconds of measuring for a segment that a plan may really use.
+constexpr double kSegmentSeconds = 0.4;
 
 std::vector<OpId> all_units(const Problem& problem) {
   std::vector<OpId> units;
@@ -33,8 +35,8 @@ Result<Plan> merged(const Problem& problem, const Plan& plan) {
   return build_plan(problem, lanes);
 }
 
-std::vector<WantedSegment> unknown_segments(const Problem& problem, const Plan& plan) {
-  std::vector<WantedSegment> wanted;
+std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan& plan) {
+  std::vector<ProfileRequest> wanted;
   std::set<std::pair<std::vector<OpId>, DeviceId>> seen;
   for (const auto& s : plan.segments) {
     if (s.ops.size() > 1 && !problem.costs->knows_segment(s.ops, s.device) && seen.insert({s.ops, s.device}).second) {
@@ -66,9 +68,9 @@ Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& 
   const auto options = search.options(invocation);
   auto& problem = bench.problem;
   if (bench.may_measure) {
-    std::vector<WantedSegment> whole;
+    std::vector<ProfileRequest> whole;
     for (const auto device : problem.usable_devices()) whole.push_back({all_units(problem), device});
-    HEDDLE_RETURN_IF_ERROR(learn(bench, whole, "measuring the whole model", Deadline::never(invocation.cancel), invocation.progress));
+    HEDDLE_RETURN_IF_ERROR(learn(bench, whole, kSegmentSeconds, "measuring the whole model", invocation));
   }
   std::vector<PlanResult> candidates;
   double planning_s = 0;
@@ -80,9 +82,9 @@ Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& 
     }
     planning_s += result->planning_s;
     HEDDLE_ASSIGN_OR_RETURN(auto plan, merged(problem, result->plan));
-    const auto wanted = bench.may_measure ? unknown_segments(problem, plan) : std::vector<WantedSegment>{};
+    const auto wanted = bench.may_measure ? unknown_segments(problem, plan) : std::vector<ProfileRequest>{};
     if (!wanted.empty()) {
-      HEDDLE_RETURN_IF_ERROR(learn(bench, wanted, "measuring the plan's segments", Deadline::never(invocation.cancel), invocation.progress));
+      HEDDLE_RETURN_IF_ERROR(learn(bench, wanted, kSegmentSeconds, "measuring the plan's segments", invocation));
     }
     auto united = *result;
     united.plan = std::move(plan);

@@ -1,0 +1,53 @@
+// Benchmark suites: each gives rows in one form, printed as a table or as JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "heddle/base/status.h"
+
+namespace heddle::cli {
+
+struct BenchRow {
+  std::string suite, instance, planner, metric, unit;
+  double value = 0;
+  std::string baseline;                       // what was measured beside it in the same run
+  std::optional<double> baseline_value;
+  std::optional<double> reference;            // a target or a published figure...
+  std::string reference_source;               // ...and whose
+};
+
+struct BenchOptions {
+  std::vector<std::string> models;            // folders or files with .onnx models
+  std::vector<std::string> only;              // parts of the suite; empty: all
+  std::string store;
+  int64_t repeats = 5;
+  int64_t seed = 1;
+};
+
+struct BenchSuite {
+  const char* name;
+  const char* summary;
+  Result<std::vector<BenchRow>> (*run)(const BenchOptions&, const Invocation&);
+};
+std::span<const BenchSuite> bench_suites();
+
+Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Invocation& invocation);
+// Parts of bench_core.
+Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, const Invocation& invocation);
+
+// Seconds since the call of start().
+class Stopwatch {
+ public:
+  Stopwatch();
+  double seconds() const;
+
+ private:
+  int64_t began_ns_;
+};
+double median_of(std::vector<double> values);
+
+}  // namespace heddle::cli

@@ -1,0 +1,163 @@
+// The core suite on real models: is the prediction true, and is the plan at least as fast as OpenVINO alone?
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "bench.h"
+#include "heddle/base/units.h"
+#include "heddle/graph/analysis.h"
+#include "heddle/runtime/run.h"
+#include "workbench.h"
+
+namespace heddle::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct BenchModel {
+  std::string name, path;
+  std::vector<std::string> shapes;
+};
+
+// What leaves its picture's size open gets a usual one.
+std::vector<std::string> default_shapes(const std::string& name) {
+  if (name.find("det_infer") != std::string::npos) return {"x=1,3,320,320"};
+  if (name.find("rec_infer") != std::string::npos) return {"x=1,3,48,320"};
+  if (name.find("cls_infer") != std::string::npos) return {"x=1,3,48,192"};
+  return {};
+}
+
+void add_models(const fs::path& place, std::vector<BenchModel>& models) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  if (fs::is_directory(place, error)) {
+    for (const auto& entry : fs::directory_iterator(place, error)) files.push_back(entry.path());
+  } else {
+    files.push_back(place);
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    if (file.extension() != ".onnx") continue;
+    const auto name = file.stem().string();
+    models.push_back({name, file.string(), default_shapes(name)});
+  }
+}
+
+Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
+  std::vector<BenchModel> models;
+  for (const auto& place : options.models) add_models(place, models);
+  if (options.models.empty()) {
+    add_models(fs::path(HEDDLE_SITE_PACKAGES) / "onnx/backend/test/data/light", models);
+    add_models(fs::path(HEDDLE_SITE_PACKAGES) / "rapidocr_onnxruntime/models", models);
+  }
+  if (models.empty()) return Error(Code::kNotFound, "found no .onnx models; name folders or files with --models");
+  return models;
+}
+
+BenchRow row(const std::string& instance, const std::string& metric, const std::string& unit, double value) {
+  BenchRow r;
+  r.suite = "core";
+  r.instance = instance;
+  r.planner = "auto";
+  r.metric = metric;
+  r.unit = unit;
+  r.value = value;
+  return r;
+}
+
+struct Outcome {
+  std::vector<double> errors;             // |measured - predicted| / predicted, in percent
+  std::vector<double> latency_ratios, branching_ratios;
+};
+
+// A model in which some op has company: another op that neither feeds it nor reads from it, with real work.
+bool branches(const Graph& graph) {
+  const auto path = longest_paths(graph, [&](OpId v) { return graph.op(v).flops; }, [](const Edge&) { return 0.0; });
+  return path.length > 0 && graph.total_flops() > 1.15 * path.length;
+}
+
+Status bench_objective(const BenchModel& model, const std::string& objective, const BenchOptions& options,
+                       const Invocation& invocation, std::vector<BenchRow>& rows, Outcome& outcome) {
+  ModelFlags model_flags;
+  model_flags.model = model.path;
+  model_flags.shapes = model.shapes;
+  ProblemFlags problem_flags;
+  problem_flags.objective = objective;
+  problem_flags.store = options.store;
+  SearchFlags search;
+  search.time_limit_s = 3;
+  search.seed = options.seed;
+  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named("auto"));
+  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(model_flags, problem_flags, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_with_measurements(bench, *entry, search, invocation));
+  const bool throughput = objective == "throughput";
+  RunOptions run_options;
+  run_options.warmups = 5;
+  run_options.repeats = static_cast<int>(std::clamp(1e6 / plan.value_us, 20.0, 200.0));
+  run_options.in_flight = throughput ? 4 : 1;
+  run_options.deadline = Deadline::never(invocation.cancel);
+  run_options.progress = invocation.progress;
+  HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(bench.problem, plan.plan, bench.loaded.model, run_options));
+  if (run.verified && !run.outputs_equal) return Error(Code::kInternal, model.name + ": outputs differ from the unsplit model's");
+  CompareOptions compare;
+  compare.deadline = run_options.deadline;
+  compare.progress = invocation.progress;
+  HEDDLE_ASSIGN_OR_RETURN(const auto versus, compare_with_openvino(bench.problem, plan.plan, bench.loaded.model, compare));
+
+  auto measured = row(model.name, objective + ": measured beside predicted", "us", run.measured_us);
+  measured.baseline = "predicted";
+  measured.baseline_value = plan.value_us;
+  rows.push_back(measured);
+  const double error = 100 * std::fabs(run.measured_us - plan.value_us) / plan.value_us;
+  if (!throughput) outcome.errors.push_back(error);
+  auto against = row(model.name, objective + ": time per request", "us", versus.ours_us);
+  against.baseline = throughput ? "OpenVINO throughput mode" : "OpenVINO alone, all cores";
+  against.baseline_value = versus.openvino_us;
+  rows.push_back(against);
+  auto ratio = row(model.name, objective + ": ratio to OpenVINO (median of rounds)", "", versus.ratio);
+  ratio.reference = throughput ? 1.0 : 1.03;
+  ratio.reference_source = "target";
+  rows.push_back(ratio);
+  if (!throughput) {
+    outcome.latency_ratios.push_back(versus.ratio);
+  } else if (branches(*bench.loaded.graph)) {
+    outcome.branching_ratios.push_back(versus.ratio);
+  }
+  return {};
+}
+
+double quantile(std::vector<double> v, double q) {
+  if (v.empty()) return 0;
+  std::sort(v.begin(), v.end());
+  return v[std::min(v.size() - 1, static_cast<size_t>(q * static_cast<double>(v.size())))];
+}
+
+void add_target(std::vector<BenchRow>& rows, const std::string& metric, const std::string& unit, double value, double target) {
+  auto r = row("all models", metric, unit, value);
+  r.reference = target;
+  r.reference_source = "target";
+  rows.push_back(r);
+}
+
+}  // namespace
+
+Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
+  std::vector<BenchRow> rows;
+  Outcome outcome;
+  for (const auto& model : models) {
+    for (const auto* objective : {"latency", "throughput"}) {
+      auto status = bench_objective(model, objective, options, invocation, rows, outcome);
+      if (!status.ok()) return std::move(status).error().with_context(model.name);
+      if (invocation.cancel.cancelled()) return rows;
+    }
+  }
+  add_target(rows, "prediction error, median", "%", median_of(outcome.errors), 5);
+  add_target(rows, "prediction error, 90 % quantile", "%", quantile(outcome.errors, 0.9), 15);
+  add_target(rows, "prediction error, largest", "%", quantile(outcome.errors, 1), 15);
+  add_target(rows, "latency ratio to OpenVINO, largest", "", quantile(outcome.latency_ratios, 1), 1.03);
+  add_target(rows, "throughput time ratio on branching models, largest", "", quantile(outcome.branching_ratios, 1), 1.0);
+  return rows;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,255 @@
+// heddle run: execute, verify against the unsplit model, and set what was measured beside what was predicted.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "heddle/base/file.h"
+#include "heddle/base/hash.h"
+#include "heddle/base/units.h"
+#include "heddle/report/run_file.h"
+#include "heddle/report/text_table.h"
+#include "heddle/report/timeline_view.h"
+#include "heddle/runtime/run.h"
+#include "verbs.h"
+#include "workbench.h"
+
+namespace heddle::cli {
+namespace {
+
+struct RunVerbOptions {
+  ModelFlags model;            // its positional may be a plan file too
+  ProblemFlags problem;
+  SearchFlags search;
+  std::string planner = "auto";
+  std::vector<std::string> inputs;
+  int64_t repeats = 20, warmups = 3, in_flight = 0;
+  double rtol = 1e-3, atol = 1e-5;
+  bool no_verify = false, versus = false;
+  std::string trace, output, plan_output;
+};
+
+struct Prepared {
+  PlanFile file;
+  std::shared_ptr<const Model> model;   // null when the plan has none
+};
+
+Result<Prepared> from_plan_file(const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
+  Prepared prepared;
+  if (is_run_json(json)) {
+    auto run = run_from_json(JsonCursor(json));
+    if (!run.ok()) return std::move(run).error().with_context(path);
+    prepared.file = std::move(run->plan);
+  } else {
+    auto plan = plan_from_json(JsonCursor(json));
+    if (!plan.ok()) return std::move(plan).error().with_context(path);
+    prepared.file = std::move(plan).value();
+  }
+  if (const auto& reference = prepared.file.problem.model) {
+    ImportOptions options;
+    options.batch = reference->batch;
+    for (const auto& [name, shape] : reference->shapes) options.shapes[name] = shape;
+    HEDDLE_ASSIGN_OR_RETURN(prepared.model, Model::load(reference->path, options));
+    if (prepared.model->file_hash() != reference->file_hash) {
+      return Error(Code::kInvalidInput, path + ": was made for " + reference->path + " with content " + hex64(reference->file_hash) +
+                                            ", but that file now has " + hex64(prepared.model->file_hash()) + "; plan it again");
+    }
+  }
+  return prepared;
+}
+
+bool is_plan_path(const std::string& path) {
+  if (path.size() < 5 || path.substr(path.size() - 5) != ".json") return false;
+  auto json = read_json_file(path);
+  // Plans and runs hold a problem; a graph file does not. What is no JSON is reported by the plan reader.
+  return !json.ok() || !json->is_object() || json->contains("plan");
+}
+
+Result<Prepared> prepare(RunVerbOptions& o, const Invocation& invocation) {
+  if (is_plan_path(o.model.model)) return from_plan_file(o.model.model);
+  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
+  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_with_measurements(bench, *entry, o.search, invocation));
+  return Prepared{to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed)), bench.loaded.model};
+}
+
+// "NAME=FILE", or "FILE" for the only input.
+Result<std::map<std::string, std::string>> input_files(const std::vector<std::string>& flags) {
+  std::map<std::string, std::string> files;
+  for (const auto& flag : flags) {
+    const auto eq = flag.find('=');
+    const auto name = eq == std::string::npos ? "" : flag.substr(0, eq);
+    const auto path = eq == std::string::npos ? flag : flag.substr(eq + 1);
+    if (!files.emplace(name, path).second) return Error(Code::kInvalidInput, "--input " + flag + ": that input was given twice");
+  }
+  return files;
+}
+
+std::string percent(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.1f %%", 100 * value);
+  return text;
+}
+
+double relative(double measured, double predicted) { return predicted > 0 ? (measured - predicted) / predicted : 0; }
+
+std::string step_name(const Problem& problem, const Plan& plan, const Step& step) {
+  const auto& segment = plan.segments[step.segment.index()];
+  switch (step.kind) {
+    case StepKind::kRun: return "run " + segment.name;
+    case StepKind::kTransfer: return "send " + problem.graph->tensor(step.tensor).name;
+    case StepKind::kLoad: return "load " + segment.name;
+  }
+  return "";
+}
+
+std::string step_place(const Problem& problem, const Step& step, const Segment& segment) {
+  const auto& cluster = *problem.cluster;
+  if (step.kind == StepKind::kRun) return cluster.device(segment.device).name;
+  if (step.kind == StepKind::kLoad) return cluster.device(step.to).name;
+  return cluster.device(step.from).name + " > " + cluster.device(step.to).name;
+}
+
+Json run_json(const PlanFile& file, const Timeline& timeline, const RunRecord& run) {
+  Json steps = Json::array();
+  for (size_t i = 0; i < file.plan.steps.size(); ++i) {
+    const auto& step = file.plan.steps[i];
+    const double predicted = timeline.finish_us[i] - timeline.start_us[i];
+    const double measured = run.steps[i].median_us;
+    steps.push_back({{"step", step_name(file.problem, file.plan, step)},
+                     {"where", step_place(file.problem, step, file.plan.segments[step.segment.index()])},
+                     {"predicted_us", predicted},
+                     {"measured_us", measured},
+                     {"error", relative(measured, predicted)},
+                     {"spread", run.steps[i].rel_spread}});
+  }
+  return {{"planner", file.planner},
+          {"objective", objective_name(file.problem.objective)},
+          {"outputs_compared", run.verified},
+          {"outputs_equal", run.verified ? Json(run.outputs_equal) : Json()},
+          {"max_rel_error", run.max_rel_error},
+          {"max_abs_error", run.max_abs_error},
+          {"rtol", run.rtol},
+          {"atol", run.atol},
+          {"predicted_us", run.predicted_us},
+          {"measured_us", run.measured_us},
+          {"quiet_us", run.quiet_us},
+          {"error", relative(run.measured_us, run.predicted_us)},
+          {"bound", file.bound.us},
+          {"repeats", run.repeats},
+          {"warmups", run.warmups},
+          {"in_flight", run.requests_in_flight},
+          {"steps", std::move(steps)}};
+}
+
+void print_run(const PlanFile& file, const Timeline& timeline, const RunRecord& run) {
+  constexpr size_t kMostRows = 40;
+  TextTable table({{"step"}, {"where"}, {"predicted", TextTable::Align::kRight}, {"measured", TextTable::Align::kRight},
+                   {"error", TextTable::Align::kRight}, {"spread", TextTable::Align::kRight}});
+  for (size_t i = 0; i < file.plan.steps.size() && i < kMostRows; ++i) {
+    const auto& step = file.plan.steps[i];
+    const double predicted = timeline.finish_us[i] - timeline.start_us[i];
+    const auto& m = run.steps[i];
+    table.add_row({step_name(file.problem, file.plan, step),
+                   step_place(file.problem, step, file.plan.segments[step.segment.index()]), format_us(predicted),
+                   format_us(m.median_us), percent(relative(m.median_us, predicted)), percent(m.rel_spread).substr(1)});
+  }
+  table.add_rule();
+  table.add_row({file.problem.objective == Objective::kThroughput ? "time per request" : "whole request", "",
+                 format_us(run.predicted_us), format_us(run.measured_us), percent(relative(run.measured_us, run.predicted_us))});
+  std::printf("%s", table.to_string().c_str());
+  if (file.plan.steps.size() > kMostRows) {
+    std::printf("(%zu more steps; --json has them all)\n", file.plan.steps.size() - kMostRows);
+  }
+  std::printf("\nmedian of %d runs after %d warm-up runs, %d request(s) in flight; undisturbed %s; bound %s (%s)\n", run.repeats,
+              run.warmups, run.requests_in_flight, format_us(run.quiet_us).c_str(), format_us(file.bound.us).c_str(),
+              file.bound.reason.c_str());
+  if (!run.verified) {
+    std::printf("outputs: not compared (%s)\n", file.problem.model ? "turned off, or emulated devices compute nothing" : "the graph has no real model");
+  } else {
+    std::printf("outputs: %s to the unsplit model's (%zu tensors, max abs error %.3g, max rel error %.3g; rtol %g, atol %g)\n",
+                run.outputs_equal ? "equal" : "NOT EQUAL", run.outputs_compared.size(), run.max_abs_error, run.max_rel_error,
+                run.rtol, run.atol);
+  }
+}
+
+Json comparison_json(const Comparison& c) {
+  return {{"ours_us", c.ours_us}, {"openvino_us", c.openvino_us}, {"ratio", c.ratio}, {"ratio_low", c.ratio_low},
+          {"ratio_high", c.ratio_high}, {"rounds", c.rounds}, {"openvino_requests", c.openvino_requests}};
+}
+
+Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
+  RunOptions options;
+  HEDDLE_ASSIGN_OR_RETURN(options.inputs.files, input_files(o.inputs));
+  options.inputs.seed = static_cast<uint64_t>(o.search.seed);
+  HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare(o, invocation));
+  const auto& file = prepared.file;
+  options.warmups = static_cast<int>(o.warmups);
+  options.repeats = static_cast<int>(o.repeats);
+  const bool throughput = file.problem.objective == Objective::kThroughput;
+  options.in_flight = static_cast<int>(o.in_flight > 0 ? o.in_flight : throughput ? 4 : 1);
+  options.rtol = o.rtol;
+  options.atol = o.atol;
+  options.verify = !o.no_verify;
+  options.deadline = Deadline::never(invocation.cancel);
+  options.progress = invocation.progress;
+  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
+  HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
+  std::optional<Comparison> comparison;
+  if (o.versus) {
+    if (!prepared.model) return Error(Code::kInvalidInput, "--versus-openvino needs a real model; this plan has none");
+    CompareOptions compare;
+    compare.inputs = options.inputs;
+    compare.in_flight = options.in_flight;
+    compare.deadline = options.deadline;
+    compare.progress = invocation.progress;
+    HEDDLE_ASSIGN_OR_RETURN(comparison, compare_with_openvino(file.problem, file.plan, prepared.model, compare));
+  }
+  if (invocation.progress) invocation.progress->finish();
+  if (!o.plan_output.empty()) HEDDLE_RETURN_IF_ERROR(write_plan_file(o.plan_output, file));
+  if (!o.output.empty()) HEDDLE_RETURN_IF_ERROR(write_run_file(o.output, {file, run}));
+  if (!o.trace.empty()) {
+    const auto view = make_timeline_view(file.problem, file.plan, timeline, file.bound, file.planner, &run);
+    HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.trace, timeline_trace_json(view)));
+  }
+  if (invocation.json) {
+    auto json = run_json(file, timeline, run);
+    if (comparison) json["versus_openvino"] = comparison_json(*comparison);
+    std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    print_run(file, timeline, run);
+    if (comparison) {
+      std::printf("OpenVINO alone, all cores%s: %s; this plan takes %.3f of its time (quartiles %.3f to %.3f, %d rounds)\n",
+                  throughput ? ", its throughput mode" : "", format_us(comparison->openvino_us).c_str(), comparison->ratio,
+                  comparison->ratio_low, comparison->ratio_high, comparison->rounds);
+    }
+    for (const auto* path : {&o.plan_output, &o.output, &o.trace}) {
+      if (!path->empty()) std::printf("written to %s\n", path->c_str());
+    }
+  }
+  return run.verified && !run.outputs_equal ? kExitNo : kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_run(Command& command) {
+  auto o = std::make_shared<RunVerbOptions>();
+  o->model.declare(command);
+  o->problem.declare(command);
+  o->search.declare(command);
+  command.option("--planner", o->planner, "for a MODEL: one of `heddle planners` (default auto)");
+  command.list("--input", o->inputs, "NAME=FILE (.npy, or a .ppm picture); FILE alone for the only input; else random");
+  command.option("--repeat", o->repeats, "measured runs (default 20)", 1, 10'000'000);
+  command.option("--warmup", o->warmups, "runs before that (default 3)", 0, 1'000'000);
+  command.option("--in-flight", o->in_flight, "requests at once (default: 1, throughput plans 4)", 1, 4096);
+  command.option("--rtol", o->rtol, "relative tolerance of the comparison (default 1e-3)", 0, 1);
+  command.option("--atol", o->atol, "absolute tolerance of the comparison (default 1e-5)", 0, 1e6);
+  command.flag("--no-verify", o->no_verify, "do not compare outputs with the unsplit model");
+  command.flag("--versus-openvino", o->versus, "also time OpenVINO alone, alternating with the plan");
+  command.option("--trace", o->trace, "write a Chrome/Perfetto trace, predicted and measured");
+  command.option("-o,--output", o->output, "write the run (for `heddle report`)");
+  command.option("--plan-output", o->plan_output, "for a MODEL: write the plan too");
+  return [o](const Invocation& invocation) { return run_run(*o, invocation); };
+}
+
+}  // namespace heddle::cli
