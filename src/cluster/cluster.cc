@@ -9,10 +9,14 @@ namespace heddle {
 
 const char* device_kind_name(DeviceKind kind) {
   switch (kind) {
-    case DeviceKind::kCpu: return "cpu";
-    case DeviceKind::kGpu: return "gpu";
-    case DeviceKind::kNpu: return "npu";
-    case DeviceKind::kFpga: return "fpga";
+    case DeviceKind::kCpu:
+      return "cpu";
+    case DeviceKind::kGpu:
+      return "gpu";
+    case DeviceKind::kNpu:
+      return "npu";
+    case DeviceKind::kFpga:
+      return "fpga";
   }
   return "unknown";
 }
@@ -29,7 +33,9 @@ const Route* Cluster::route(NodeId from, NodeId to) const {
   return r ? &*r : nullptr;
 }
 
-const Route* Cluster::route(DeviceId from, DeviceId to) const { return route(device_node(from), device_node(to)); }
+const Route* Cluster::route(DeviceId from, DeviceId to) const {
+  return route(device_node(from), device_node(to));
+}
 
 const Route* Cluster::load_route(DeviceId to) const {
   const NodeId host = host_node(device(to).host);
@@ -72,8 +78,9 @@ LinkId ClusterBuilder::add_link(Link link) {
 namespace {
 
 bool share_a_core(const Device& a, const Device& b) {
-  return a.host == b.host &&
-         std::any_of(a.cores.begin(), a.cores.end(), [&](int core) { return std::binary_search(b.cores.begin(), b.cores.end(), core); });
+  return a.host == b.host && std::any_of(a.cores.begin(), a.cores.end(), [&](int core) {
+           return std::binary_search(b.cores.begin(), b.cores.end(), core);
+         });
 }
 
 std::vector<std::vector<DeviceId>> find_overlaps(std::span<const Device> devices) {
@@ -88,7 +95,8 @@ std::vector<std::vector<DeviceId>> find_overlaps(std::span<const Device> devices
 }
 
 // One pool for all CPU devices of a host, one for each other device; numbered in the order of the devices.
-void assign_pools(std::span<const Host> hosts, std::span<const Device> devices, std::vector<int>& pool_of, std::vector<int64_t>& bytes) {
+void assign_pools(std::span<const Host> hosts, std::span<const Device> devices, std::vector<int>& pool_of,
+                  std::vector<int64_t>& bytes) {
   std::vector<int> host_pool(hosts.size(), -1);
   for (const Device& d : devices) {
     const bool cpu = d.kind == DeviceKind::kCpu;
@@ -116,7 +124,7 @@ Result<std::shared_ptr<const Cluster>> ClusterBuilder::build() {
       c.device_nodes_[i] = c.host_nodes_[c.devices_[i].host.index()];
     }
   }
-  HEDDLE_ASSIGN_OR_RETURN(c.routes_, fastest_routes(c.nodes_.size(), c.links_, c.buses_));
+  HEDDLE_ASSIGN_OR_RETURN(c.routes_, fastest_routes(c.nodes_, c.links_, c.buses_));
   c.overlaps_ = find_overlaps(c.devices_);
   assign_pools(c.hosts_, c.devices_, c.memory_pool_, c.pool_bytes_);
   return std::shared_ptr<const Cluster>(std::make_shared<Cluster>(std::move(cluster_)));

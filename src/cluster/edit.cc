@@ -8,7 +8,11 @@ namespace {
 class Editor {
  public:
   Editor(const Cluster& from, const ClusterEdit& edit)
-      : from_(from), edit_(edit), builder_(from.name()), node_(from.nodes().size()), twin_(from.nodes().size()) {}
+      : from_(from),
+        edit_(edit),
+        builder_(from.name()),
+        node_(from.nodes().size()),
+        twin_(from.nodes().size()) {}
 
   Result<std::shared_ptr<const Cluster>> run() {
     for (size_t h = 0; h < from_.hosts().size(); ++h) {
@@ -40,7 +44,7 @@ class Editor {
   void add_twin(DeviceId id) {
     Device device = from_.device(id);
     device.name += "-more";
-    device.cores.clear();      // cores of its own: it excludes nobody
+    device.cores.clear();  // cores of its own: it excludes nobody
     twin_[from_.device_node(id).index()] = builder_.device_node(builder_.add_device(device));
   }
 

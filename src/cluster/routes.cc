@@ -1,8 +1,13 @@
-// A route's time is (sum of latencies) + bytes / (least bandwidth): two criteria, so the fastest way to a node need not
-// begin with the fastest way to the node before it, and Dijkstra on the time alone is wrong. The labels here are paths,
-// settled in the order (latency, hops, link ids); a label is kept when its bandwidth exceeds that of every label settled
-// before at its node. Any other is no better in either criterion nor in the ties, with any continuation. At most one
-// label per node and distinct bandwidth survives; in real topologies that is one or two.
+// A route's time is (sum of latencies) + bytes / (least bandwidth): two criteria, so the fastest way to a
+// node need not begin with the fastest way to the node before it, and Dijkstra on the time alone is wrong.
+// The labels here are paths, settled in the order (latency, hops, link ids); a label is kept when its
+// bandwidth exceeds that of every label settled before at its node. Any other is no better in either
+// criterion nor in the ties, with any continuation. At most one label per node and distinct bandwidth
+// survives; in real topologies that is one or two.
+//
+// Devices do not forward: a GPU passes on another's data only when software makes it. So a route leads
+// through a device only between nodes that no other way joins (Moirai's multi-hop tunnels), even where the
+// detour would be faster.
 #include "routes.h"
 
 #include <algorithm>
@@ -33,17 +38,19 @@ struct Label {
   double bytes_per_s;
   uint32_t hops;
   uint32_t node;
-  int32_t parent;      // index of a label, -1 at the source
-  uint32_t link;       // the last hop
+  int32_t parent;  // index of a label, -1 at the source
+  uint32_t link;   // the last hop
   bool forward;
 };
 
-std::vector<std::vector<Arc>> arcs_of(size_t num_nodes, std::span<const Link> links, std::span<const Bus> buses) {
+std::vector<std::vector<Arc>> arcs_of(size_t num_nodes, std::span<const Link> links,
+                                      std::span<const Bus> buses) {
   std::vector<std::vector<Arc>> arcs(num_nodes);
   for (uint32_t i = 0; i < links.size(); ++i) {
     const Link& l = links[i];
     double bandwidth = l.bytes_per_s;
-    if (l.bus.valid() && buses[l.bus.index()].bytes_per_s > 0) bandwidth = std::min(bandwidth, buses[l.bus.index()].bytes_per_s);
+    if (l.bus.valid() && buses[l.bus.index()].bytes_per_s > 0)
+      bandwidth = std::min(bandwidth, buses[l.bus.index()].bytes_per_s);
     const auto a = static_cast<uint32_t>(l.a.value), b = static_cast<uint32_t>(l.b.value);
     arcs[a].push_back({b, i, true, bandwidth, l.latency_us});
     if (l.duplex != Duplex::kOneWay) arcs[b].push_back({a, i, false, bandwidth, l.latency_us});
@@ -54,10 +61,11 @@ std::vector<std::vector<Arc>> arcs_of(size_t num_nodes, std::span<const Link> li
 // All routes from one source; reused between sources to save allocations.
 class Search {
  public:
-  Search(size_t num_nodes, const std::vector<std::vector<Arc>>& arcs) : arcs_(arcs), settled_bandwidth_(num_nodes), best_(num_nodes) {}
+  Search(std::span<const Node> nodes, const std::vector<std::vector<Arc>>& arcs)
+      : nodes_(nodes), arcs_(arcs), settled_bandwidth_(nodes.size()), best_(nodes.size()) {}
 
   // False when the total work passed its limit.
-  bool run(uint32_t source, size_t& labels_left) {
+  bool run(uint32_t source, bool through_devices, size_t& labels_left) {
     labels_.clear();
     std::fill(settled_bandwidth_.begin(), settled_bandwidth_.end(), 0.0);
     std::fill(best_.begin(), best_.end(), -1);
@@ -72,12 +80,15 @@ class Search {
       if (label.bytes_per_s <= settled_bandwidth_[label.node]) continue;
       settled_bandwidth_[label.node] = label.bytes_per_s;
       if (best_[label.node] < 0 || result_less(top, best_[label.node])) best_[label.node] = top;
+      if (!through_devices && label.node != source && nodes_[label.node].kind == Node::Kind::kDevice)
+        continue;
       for (const Arc& arc : arcs_[label.node]) {
         const double bandwidth = std::min(label.bytes_per_s, arc.bytes_per_s);
         if (bandwidth <= settled_bandwidth_[arc.to]) continue;
         if (labels_left == 0) return false;
         --labels_left;
-        labels_.push_back({label.latency_us + arc.latency_us, bandwidth, label.hops + 1, arc.to, top, arc.link, arc.forward});
+        labels_.push_back({label.latency_us + arc.latency_us, bandwidth, label.hops + 1, arc.to, top,
+                           arc.link, arc.forward});
         queue.push(static_cast<int32_t>(labels_.size() - 1));
       }
     }
@@ -87,7 +98,8 @@ class Search {
   std::optional<Route> route_to(size_t node) const {
     if (best_[node] < 0) return std::nullopt;
     const Label& last = labels_[static_cast<size_t>(best_[node])];
-    Route route{.hops = std::vector<Hop>(last.hops), .bytes_per_s = last.bytes_per_s, .latency_us = last.latency_us};
+    Route route{
+        .hops = std::vector<Hop>(last.hops), .bytes_per_s = last.bytes_per_s, .latency_us = last.latency_us};
     int32_t at = best_[node];
     for (size_t i = last.hops; i-- > 0;) {
       const Label& l = labels_[static_cast<size_t>(at)];
@@ -124,6 +136,7 @@ class Search {
   }
   static double time_us(const Label& l) { return l.latency_us + kRouteMessageBytes / l.bytes_per_s * 1e6; }
 
+  std::span<const Node> nodes_;
   const std::vector<std::vector<Arc>>& arcs_;
   std::vector<Label> labels_;
   std::vector<double> settled_bandwidth_;
@@ -132,19 +145,27 @@ class Search {
 
 }  // namespace
 
-Result<std::vector<std::optional<Route>>> fastest_routes(size_t num_nodes, std::span<const Link> links, std::span<const Bus> buses) {
-  const auto arcs = arcs_of(num_nodes, links, buses);
-  std::vector<std::optional<Route>> routes(num_nodes * num_nodes);
-  Search search(num_nodes, arcs);
+Result<RouteTable> fastest_routes(std::span<const Node> nodes, std::span<const Link> links,
+                                  std::span<const Bus> buses) {
+  const size_t n = nodes.size();
+  const auto arcs = arcs_of(n, links, buses);
+  RouteTable routes(n * n);
+  Search search(nodes, arcs);
   size_t labels_left = kMaxLabels, hops = 0;
-  for (size_t from = 0; from < num_nodes; ++from) {
-    if (!search.run(static_cast<uint32_t>(from), labels_left)) {
-      return Error(Code::kUnsupported, "the topology has too many incomparable routes; use fewer links or fewer distinct bandwidths");
-    }
-    for (size_t to = 0; to < num_nodes; ++to) {
-      auto& route = routes[from * num_nodes + to];
-      route = search.route_to(to);
-      if (route) hops += route->hops.size();
+  for (size_t from = 0; from < n; ++from) {
+    const auto row = std::span(routes).subspan(from * n, n);
+    for (const bool through_devices : {false, true}) {
+      if (std::all_of(row.begin(), row.end(), [](const auto& r) { return r.has_value(); })) break;
+      if (!search.run(static_cast<uint32_t>(from), through_devices, labels_left)) {
+        return Error(
+            Code::kUnsupported,
+            "the topology has too many incomparable routes; use fewer links or fewer distinct bandwidths");
+      }
+      for (size_t to = 0; to < n; ++to) {
+        if (row[to]) continue;
+        row[to] = search.route_to(to);
+        if (row[to]) hops += row[to]->hops.size();
+      }
     }
     if (hops > kMaxHops) {
       return Error(Code::kUnsupported, "the routes of the topology hold over " + std::to_string(kMaxHops) +

@@ -11,10 +11,13 @@
 
 namespace heddle {
 
-inline constexpr double kRouteMessageBytes = 1 << 20;   // routes are the fastest for this message
+inline constexpr double kRouteMessageBytes = 1 << 20;  // routes are the fastest for this message
 
-// Row-major, nodes x nodes; ties go to fewer hops, then to the smaller link ids in order. Fails when the work or the
-// memory for it would pass a limit that only artificial topologies reach.
-Result<std::vector<std::optional<Route>>> fastest_routes(size_t num_nodes, std::span<const Link> links, std::span<const Bus> buses);
+using RouteTable = std::vector<std::optional<Route>>;  // row-major, nodes x nodes
+
+// Ties go to fewer hops, then to the smaller link ids in order. Fails when the work or the memory for it
+// would pass a limit that only artificial topologies reach.
+Result<RouteTable> fastest_routes(std::span<const Node> nodes, std::span<const Link> links,
+                                  std::span<const Bus> buses);
 
 }  // namespace heddle

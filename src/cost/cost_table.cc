@@ -18,19 +18,24 @@ bool same_segment(const SegmentCost& known, std::span<const OpId> ops, DeviceId 
   return known.device == device && std::equal(known.ops.begin(), known.ops.end(), ops.begin(), ops.end());
 }
 
-// Keeps the shared-out times of a known segment below its time in floating point too: without it, rounding could
-// lift the "lower" bound above the true value by some ulps.
+// Keeps the shared-out times of a known segment below its time in floating point too: without it, rounding
+// could lift the "lower" bound above the true value by some ulps.
 constexpr double kRoundingMargin = 1 - 1e-12;
 
 }  // namespace
 
 const char* origin_name(Origin origin) {
   switch (origin) {
-    case Origin::kMeasured: return "measured";
-    case Origin::kGiven: return "given";
-    case Origin::kInterpolated: return "interpolated";
-    case Origin::kScaled: return "scaled";
-    case Origin::kEstimated: return "estimated";
+    case Origin::kMeasured:
+      return "measured";
+    case Origin::kGiven:
+      return "given";
+    case Origin::kInterpolated:
+      return "interpolated";
+    case Origin::kScaled:
+      return "scaled";
+    case Origin::kEstimated:
+      return "estimated";
   }
   return "unknown";
 }
@@ -62,7 +67,8 @@ void CostTable::set_segment(SegmentCost cost) {
 
 bool CostTable::knows_segment(std::span<const OpId> ops, DeviceId device) const {
   const auto [first, last] = segment_index_.equal_range(segment_hash(ops, device));
-  return std::any_of(first, last, [&](const auto& e) { return same_segment(segments_[e.second], ops, device); });
+  return std::any_of(first, last,
+                     [&](const auto& e) { return same_segment(segments_[e.second], ops, device); });
 }
 
 Cost CostTable::segment(std::span<const OpId> ops, DeviceId device) const {
@@ -73,8 +79,8 @@ Cost CostTable::segment(std::span<const OpId> ops, DeviceId device) const {
     }
   }
   if (ops.size() == 1) return at(ops[0], device);
-  // The sum is as trusted as its least trusted part; its spread is the parts' mean weighted by time, which is right
-  // when they vary together (a slower clock slows them all) and too large otherwise.
+  // The sum is as trusted as its least trusted part; its spread is the parts' mean weighted by time, which is
+  // right when they vary together (a slower clock slows them all) and too large otherwise.
   Cost sum{.us = 0, .origin = Origin::kMeasured, .rel_spread = 0};
   double spread_us = 0;
   for (OpId op : ops) {
@@ -100,7 +106,7 @@ std::vector<double> CostTable::bound_times() const {
       if (std::isfinite(t)) finite_sum += t, ++finite;
     }
     const bool all_finite = finite == known.ops.size();
-    if (all_finite && cost_us >= finite_sum) continue;   // dearer than its parts: they are a bound already
+    if (all_finite && cost_us >= finite_sum) continue;  // dearer than its parts: they are a bound already
     const double stand_in = finite_sum > 0 ? finite_sum / static_cast<double>(finite) : 1;
     const double weights = finite_sum + stand_in * static_cast<double>(known.ops.size() - finite);
     for (OpId op : known.ops) {

@@ -100,14 +100,17 @@ class Cluster {
   const Bus& bus(BusId id) const { return buses_[id.index()]; }
   const Node& node(NodeId id) const { return nodes_[id.index()]; }
 
+  // A CPU device that no link names has its host's node: what reaches that memory reaches the device.
   NodeId device_node(DeviceId id) const { return device_nodes_[id.index()]; }
   NodeId host_node(HostId id) const { return host_nodes_[id.index()]; }
   DeviceId find_device(std::string_view name) const;   // invalid when there is none
 
   // Fastest routes for a 1 MiB message (ties: fewer hops, then smaller link ids); nullptr when there is none.
-  // Computed once at build: O(devices * links log). `route(d, d)` is empty.
+  // A route leads through a device only where no other way exists: devices do not forward for others.
+  // Computed once at build: O(nodes * links log). `route(d, d)` is empty.
   const Route* route(DeviceId from, DeviceId to) const;
-  const Route* load_route(DeviceId to) const;          // from the device's host memory
+  // From the device's host memory; empty for a CPU device, which computes there.
+  const Route* load_route(DeviceId to) const;
   const Route* route(NodeId from, NodeId to) const;
 
   // Devices that exclude each other because they share a core of one host (never itself).

@@ -41,7 +41,11 @@ class ProfileStore {
   Result<std::optional<ProfileRecord>> find(const ProfileKey& key) const;
   // All batch sizes of one segment on one target at one share, ascending.
   Result<std::vector<ProfileRecord>> find_batches(const ProfileKey& key) const;
+  // All batch sizes and shares of one segment on one target, ascending by share, then by batch size.
+  Result<std::vector<ProfileRecord>> find_segment(uint64_t signature, const std::string& target) const;
+  // Replaces the record of the same key. An empty `taken_at` is set to now. Fails on values that no measurement has.
   Status put(const ProfileRecord& record);
+  // In the order of their keys.
   Result<std::vector<ProfileRecord>> all() const;
 
  private:

@@ -1,0 +1,144 @@
+#include "machine_limits.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <tuple>
+
+namespace heddle {
+namespace {
+
+// "" when there is no such file.
+std::string first_line(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+int64_t number_or(const std::string& text, int64_t fallback) {
+  int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size() ? value : fallback;
+}
+
+std::vector<int> affinity() {
+  // The mask must be as long as the kernel's; 64 Ki CPUs are beyond any.
+  for (int bits = 1024; bits <= 65536; bits *= 4) {
+    cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(bits));
+    const size_t size = CPU_ALLOC_SIZE(static_cast<size_t>(bits));
+    std::vector<int> cores;
+    if (set != nullptr && sched_getaffinity(0, size, set) == 0) {
+      for (int i = 0; i < bits; ++i) {
+        if (CPU_ISSET_S(static_cast<size_t>(i), size, set)) cores.push_back(i);
+      }
+    }
+    CPU_FREE(set);
+    if (!cores.empty()) return cores;
+  }
+  return {0};
+}
+
+// The cgroup of this process under a controller ("" is version 2), and all its parents: "/a/b", "/a", "".
+std::vector<std::string> cgroup_paths(std::string_view controller) {
+  std::ifstream in("/proc/self/cgroup");
+  std::vector<std::string> paths;
+  for (std::string line; std::getline(in, line);) {  // "4:memory:/some/path", "0::/path"
+    const size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    std::istringstream names(line.substr(first + 1, second - first - 1));
+    bool match = controller.empty() && second == first + 1;
+    for (std::string name; std::getline(names, name, ',');)
+      match = match || (!controller.empty() && name == controller);
+    if (!match) continue;
+    std::string path = line.substr(second + 1);
+    while (!path.empty() && path != "/") {
+      paths.push_back(path);
+      path.resize(path.rfind('/'));
+    }
+    paths.emplace_back();
+  }
+  return paths;
+}
+
+// The least quota along the path of either cgroup version; 0: none.
+double quota_cpus() {
+  double least = 0;
+  const auto take = [&least](double cpus) {
+    if (cpus > 0 && (least == 0 || cpus < least)) least = cpus;
+  };
+  for (const std::string& path : cgroup_paths("")) {
+    for (const char* root : {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"})
+      take(cpus_of_cpu_max(first_line(root + path + "/cpu.max")));
+  }
+  for (const std::string& path : cgroup_paths("cpu")) {
+    for (const char* root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
+      const int64_t quota = number_or(first_line(root + path + "/cpu.cfs_quota_us"), -1);
+      const int64_t period = number_or(first_line(root + path + "/cpu.cfs_period_us"), 0);
+      if (quota > 0 && period > 0) take(static_cast<double>(quota) / static_cast<double>(period));
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+double cpus_of_cpu_max(std::string_view text) {
+  const size_t space = text.find(' ');
+  if (space == std::string_view::npos) return 0;
+  const int64_t quota = number_or(std::string(text.substr(0, space)), -1);  // "max" is no number
+  const int64_t period = number_or(std::string(text.substr(space + 1)), 0);
+  return quota > 0 && period > 0 ? static_cast<double>(quota) / static_cast<double>(period) : 0;
+}
+
+std::vector<int> usable_cores() {
+  std::vector<int> cores = affinity();
+  const auto place = [](int core) {
+    const std::string topology = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", core);
+    return std::tuple(number_or(first_line(topology + "physical_package_id"), 0),
+                      number_or(first_line(topology + "core_id"), core), core);
+  };
+  std::vector<std::tuple<int64_t, int64_t, int>> places;
+  for (int core : cores) places.push_back(place(core));
+  std::sort(places.begin(), places.end());
+  std::transform(places.begin(), places.end(), cores.begin(), [](const auto& p) { return std::get<2>(p); });
+  const double quota = quota_cpus();
+  if (quota > 0 && quota < static_cast<double>(cores.size()))
+    cores.resize(static_cast<size_t>(std::max(1.0, std::floor(quota))));
+  return cores;
+}
+
+int64_t usable_memory_bytes() {
+  int64_t bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  // Version 1 says "no limit" as a number near 2^63, which the minimum ignores.
+  for (const std::string& path : cgroup_paths(""))
+    bytes = std::min(bytes, number_or(first_line("/sys/fs/cgroup" + path + "/memory.max"), bytes));
+  for (const std::string& path : cgroup_paths("memory")) {
+    bytes = std::min(bytes,
+                     number_or(first_line("/sys/fs/cgroup/memory" + path + "/memory.limit_in_bytes"), bytes));
+  }
+  return std::max<int64_t>(bytes, 0);
+}
+
+std::string cpu_model_name() {
+  std::ifstream in("/proc/cpuinfo");
+  std::string family, model;
+  for (std::string line; std::getline(in, line) && !line.empty();) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    if (line.starts_with("model name")) model = line.substr(colon + 2);
+    if (line.starts_with("cpu family") || line.starts_with("model\t") || line.starts_with("stepping"))
+      family += '.' + line.substr(colon + 2);
+  }
+  // Virtual machines often hide the name ("AMD EPYC"): the family, model and stepping tell what it is.
+  return (model.empty() ? "unknown CPU" : model) + family;
+}
+
+}  // namespace heddle
