@@ -1,9 +1,17 @@
 # heddle_library(NAME [PUBLIC deps...] [PRIVATE deps...])
 # The library heddle_NAME from every .cc in the calling folder (and its sub-folders); its public headers are
 # include/heddle/NAME/*.h. Only linked libraries' headers are visible, so an upward include does not compile.
+# A folder of headers alone is an interface library: it still carries its include path and dependencies.
 function(heddle_library name)
   cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set_property(GLOBAL APPEND PROPERTY HEDDLE_LIBRARIES ${name})
+  if(NOT sources)
+    add_library(heddle_${name} INTERFACE)
+    target_include_directories(heddle_${name} INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/include)
+    target_link_libraries(heddle_${name} INTERFACE ${ARG_PUBLIC})
+    return()
+  endif()
   add_library(heddle_${name} STATIC ${sources})
   target_include_directories(heddle_${name}
     PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include
@@ -14,11 +22,18 @@ endfunction()
 # heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test.
 function(heddle_test folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+  foreach(dependency ${ARGN})
+    if(NOT TARGET ${dependency})
+      message(STATUS "tests/${folder} is left out: there is no target ${dependency}")
+      return()
+    endif()
+  endforeach()
   if(NOT sources)
     return()
   endif()
   add_executable(${folder}_tests ${sources})
   target_include_directories(${folder}_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_definitions(${folder}_tests PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${folder}_tests PRIVATE heddle_options ${ARGN} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${folder}_tests TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()

@@ -18,7 +18,8 @@
 namespace heddle {
 namespace {
 
-// Closes on destruction; close() tells whether the last write-back worked (some file systems report ENOSPC there).
+// Closes on destruction; close() tells whether the last write-back worked (some file systems report ENOSPC
+// there).
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -86,7 +87,8 @@ Status fill_and_rename(const std::string& temporary, const std::string& path, st
                        const struct stat* old) {
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.valid()) return system_error("cannot create a file beside it", path);
-  if (old != nullptr && ::fchmod(file.get(), old->st_mode & 07777) != 0) return system_error("cannot set its mode", path);
+  if (old != nullptr && ::fchmod(file.get(), old->st_mode & 07777) != 0)
+    return system_error("cannot set its mode", path);
   if (!write_all(file.get(), content)) return system_error("cannot write", path);
   if (::fsync(file.get()) != 0 || !file.close()) return system_error("cannot write to disk", path);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return system_error("cannot replace", path);
@@ -101,7 +103,8 @@ Result<std::string> read_file(const std::string& path, int64_t max_bytes) {
   if (!file.valid()) return system_error("cannot open", path);
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return system_error("cannot read its size", path);
-  if (S_ISDIR(info.st_mode)) return Error(Code::kInvalidInput, "is a directory, expected a file").with_context(path);
+  if (S_ISDIR(info.st_mode))
+    return Error(Code::kInvalidInput, "is a directory, expected a file").with_context(path);
   if (!S_ISREG(info.st_mode)) return Error(Code::kInvalidInput, "is not a regular file").with_context(path);
 
   const auto too_large = [&] {

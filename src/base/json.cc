@@ -1,259 +1,366 @@
-// Parsing: a SAX handler builds the value, so that depth and duplicate keys are refused while reading, before anything
-// deep exists that a recursive destructor could trip over.
 #include "heddle/base/json.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <new>
+#include <unordered_set>
 
 #include "heddle/base/file.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 
 namespace heddle {
 namespace {
 
-struct Place {
-  size_t line = 1, column = 1;
-};
+constexpr size_t kMaxDetail = 240;  // bytes of the parser's own words in a message; they repeat the input
 
-Place place_of(std::string_view text, size_t offset) {
-  Place p;
-  for (size_t i = 0; i < std::min(offset, text.size()); ++i) {
-    if (text[i] == '\n') {
-      ++p.line;
-      p.column = 1;
-    } else {
-      ++p.column;
-    }
-  }
-  return p;
+// "line 3, column 14" of a byte offset; columns count bytes from 1.
+std::string place_of(std::string_view text, size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const size_t start = before.rfind('\n');
+  const size_t column = start == std::string_view::npos ? before.size() : before.size() - start - 1;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column + 1);
 }
 
-class Builder final : public nlohmann::json_sax<Json> {
+Error error_at(std::string_view text, size_t offset, const std::string& message) {
+  return Error(Code::kInvalidInput, message).with_context(place_of(text, offset));
+}
+
+// Lets the handler below see how far the lexer has read: its callbacks for keys and brackets carry no
+// position.
+class CountingIterator {
  public:
-  explicit Builder(int max_depth) : max_depth_(max_depth) {}
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
 
-  bool null() override { return add(Json()); }
-  bool boolean(bool v) override { return add(Json(v)); }
-  bool number_integer(number_integer_t v) override { return add(Json(v)); }
-  bool number_unsigned(number_unsigned_t v) override { return add(Json(v)); }
-  bool number_float(number_float_t v, const string_t&) override { return add(Json(v)); }
-  bool string(string_t& v) override { return add(Json(std::move(v))); }
-  bool binary(binary_t&) override { return fail("binary values are not JSON"); }
-  bool start_object(std::size_t) override { return open(Json::object()); }
-  bool start_array(std::size_t) override { return open(Json::array()); }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
-  bool key(string_t& v) override {
-    // Members keep their order, so looking for a duplicate is a scan; a set would cost more on small objects, and
-    // objects with very many members do not occur in Heddle's files: refuse them.
-    constexpr size_t kMostMembers = 4096;
-    const auto& object = *stack_.back();
-    if (object.size() >= kMostMembers) return fail("an object has over " + std::to_string(kMostMembers) + " members");
-    if (object.contains(v)) return fail("the key \"" + v + "\" occurs twice in one object");
-    key_ = std::move(v);
-    return true;
+  CountingIterator(const char* at, const char** seen) : at_(at), seen_(seen) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    *seen_ = ++at_;
+    return *this;
   }
-  bool parse_error(std::size_t position, const std::string& token, const nlohmann::detail::exception& e) override {
-    offset_ = position > 0 ? position - 1 : 0;
-    std::string what = e.what();
-    const auto dash = what.find(" - ");
-    message_ = "not JSON: " + (dash == std::string::npos ? "unexpected '" + token + "'" : what.substr(dash + 3));
-    syntax_ = true;
-    return false;
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
   }
-
-  bool syntax() const { return syntax_; }
-  size_t offset() const { return offset_; }
-  const std::string& message() const { return message_; }
-  Json take() { return std::move(root_); }
+  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
 
  private:
-  bool fail(std::string message) {
-    message_ = std::move(message);
+  const char* at_;
+  const char** seen_;
+};
+
+// Builds the document and refuses what the library would accept: deep nesting and duplicate keys.
+class Builder {
+ public:
+  Builder(std::string_view text, const JsonLimits& limits)
+      : text_(text), limits_(limits), seen_(text.data()) {}
+
+  const char** seen() { return &seen_; }
+  size_t offset() const { return static_cast<size_t>(seen_ - text_.data()); }
+  std::optional<Error>& error() { return error_; }
+  Json& document() { return document_; }
+
+  bool null() { return add(Json(nullptr)); }
+  bool boolean(bool value) { return add(Json(value)); }
+  bool number_integer(int64_t value) { return add(Json(value)); }
+  bool number_unsigned(uint64_t value) { return add(Json(value)); }
+  bool number_float(double value, const std::string&) { return add(Json(value)); }
+  bool string(std::string& value) { return add(Json(std::move(value))); }
+  bool binary(Json::binary_t&) { return false; }  // never in text
+  bool start_object(size_t) { return open(Json::object()); }
+  bool start_array(size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& name) {
+    if (!open_.back().keys.insert(name).second) {
+      return fail(key_start(), "duplicate key " + quote_text(name) + ": keep one of them");
+    }
+    open_.back().key = std::move(name);
+    return true;
+  }
+
+  template <class Exception>
+  bool parse_error(size_t position, const std::string&, const Exception& problem) {
+    const std::string_view words = problem.what();
+    // Drops the library's own prefix: its code in brackets and its count of lines.
+    size_t start = words.find("] ");
+    start = start == std::string_view::npos ? 0 : start + 2;
+    if (words.substr(start).starts_with("parse error at")) start = words.find(": ", start) + 2;
+    std::string detail(words.substr(start, kMaxDetail));
+    if (words.size() - start > kMaxDetail) detail += "...";
+    // `position` counts the character that was wrong.
+    return fail(position > 0 ? position - 1 : 0, detail);
+  }
+
+ private:
+  struct Open {
+    Json* value;
+    std::string key;                       // the member being read, when an object
+    std::unordered_set<std::string> keys;  // lookups in Json's own object are linear
+  };
+
+  bool fail(size_t offset, const std::string& message) {
+    error_ = error_at(text_, offset, message);
     return false;
   }
-  Json* place(Json value) {
-    if (stack_.empty()) {
-      root_ = std::move(value);
-      return &root_;
+  // The opening quote of the key whose closing quote was just read.
+  size_t key_start() const {
+    size_t at = offset() - 1;
+    while (at > 0) {
+      --at;
+      if (text_[at] != '"') continue;
+      size_t slashes = 0;
+      while (slashes < at && text_[at - slashes - 1] == '\\') ++slashes;
+      if (slashes % 2 == 0) break;
     }
-    auto& top = *stack_.back();
-    if (top.is_array()) {
-      top.push_back(std::move(value));
-      return &top.back();
-    }
-    return &(top[key_] = std::move(value));
+    return at;
   }
-  bool add(Json value) {
+  // A container grows only while all of its children are closed, so pointers to open ones stay valid.
+  Json* place(Json&& value) {
+    if (open_.empty()) {
+      document_ = std::move(value);
+      return &document_;
+    }
+    Open& parent = open_.back();
+    if (parent.value->is_array()) {
+      auto& array = parent.value->get_ref<Json::array_t&>();
+      return &array.emplace_back(std::move(value));
+    }
+    // The vector below the ordered map: keys are known to differ, so its linear search is not needed.
+    auto& object = parent.value->get_ref<Json::object_t&>();
+    using Vector = Json::object_t::Container;
+    return &static_cast<Vector&>(object).emplace_back(std::move(parent.key), std::move(value)).second;
+  }
+  bool add(Json&& value) {
     place(std::move(value));
     return true;
   }
-  bool open(Json value) {
-    if (static_cast<int>(stack_.size()) >= max_depth_) return fail("nested deeper than " + std::to_string(max_depth_) + " levels");
-    stack_.push_back(place(std::move(value)));
+  bool open(Json&& value) {
+    if (open_.size() >= static_cast<size_t>(std::max(limits_.max_depth, 0))) {
+      return fail(offset() - 1, "nested deeper than the " + std::to_string(limits_.max_depth) +
+                                    " levels that are accepted");
+    }
+    Json* placed = place(std::move(value));
+    open_.push_back({placed, {}, {}});
     return true;
   }
   bool close() {
-    stack_.pop_back();
+    open_.pop_back();
     return true;
   }
 
-  int max_depth_;
-  Json root_;
-  std::vector<Json*> stack_;
-  std::string key_, message_;
-  size_t offset_ = 0;
-  bool syntax_ = false;
+  std::string_view text_;
+  JsonLimits limits_;
+  const char* seen_;
+  Json document_;
+  std::vector<Open> open_;
+  std::optional<Error> error_;
 };
 
-std::string type_text(const Json& v) {
-  switch (v.type()) {
-    case Json::value_t::null: return "null";
-    case Json::value_t::object: return "an object";
-    case Json::value_t::array: return "an array";
-    case Json::value_t::string: return "the text \"" + v.get_ref<const std::string&>().substr(0, 40) + "\"";
-    case Json::value_t::boolean: return v.get<bool>() ? "true" : "false";
-    default: return "the number " + v.dump();
+// "the string 'abc'", "an array of 3": what is there, for messages.
+std::string describe(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::boolean:
+      return value.get<bool>() ? "true" : "false";
+    case Json::value_t::string:
+      return "the string " + quote_text(value.get_ref<const std::string&>());
+    case Json::value_t::array:
+      return "an array of " + std::to_string(value.size());
+    case Json::value_t::object:
+      return "an object";
+    default:
+      return "the number " + value.dump();
   }
 }
+
+// ".name", or "['odd name']" where a dot would mislead.
+std::string member_step(std::string_view key) {
+  const bool plain = !key.empty() && key.size() <= 60 && std::all_of(key.begin(), key.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+  return plain ? "." + std::string(key) : "[" + quote_text(key) + "]";
+}
+
+std::string format_bound(double value) { return Json(value).dump(); }
 
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
-  if (static_cast<int64_t>(text.size()) > limits.max_bytes) {
-    return Error(Code::kInvalidInput, "the text has " + format_bytes(static_cast<int64_t>(text.size())) + "; at most " +
-                                          format_bytes(limits.max_bytes) + " are read");
+  if (text.size() > static_cast<uint64_t>(std::max<int64_t>(limits.max_bytes, 0))) {
+    return Error(Code::kInvalidInput, "the document has " + format_bytes(static_cast<int64_t>(text.size())) +
+                                          ", at most " + format_bytes(limits.max_bytes) + " are accepted");
   }
-  Builder builder(limits.max_depth);
+  if (text.empty()) return Error(Code::kInvalidInput, "the document is empty, expected a JSON value");
+  Builder builder(text, limits);
   try {
-    if (Json::sax_parse(text, &builder)) return builder.take();
-  } catch (const std::exception& e) {
-    return Error(Code::kInvalidInput, std::string("not JSON: ") + e.what());
+    const CountingIterator first(text.data(), builder.seen());
+    const CountingIterator last(text.data() + text.size(), builder.seen());
+    if (!Json::sax_parse(first, last, &builder)) {
+      if (builder.error()) return std::move(*builder.error());
+      return error_at(text, builder.offset(), "not a JSON document");
+    }
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kInvalidInput, "the document does not fit in memory");
   }
-  if (!builder.syntax()) return Error(Code::kInvalidInput, builder.message());
-  const auto p = place_of(text, builder.offset());
-  return Error(Code::kInvalidInput, "line " + std::to_string(p.line) + ", column " + std::to_string(p.column) + ": " + builder.message());
+  // The lexer takes a NUL byte for the end of its input.
+  if (builder.offset() != text.size()) {
+    return error_at(text, builder.offset() - 1, "text after the end of the document");
+  }
+  return std::move(builder.document());
 }
 
 Result<Json> read_json_file(const std::string& path, const JsonLimits& limits) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(path, limits.max_bytes));
-  auto json = parse_json(text, limits);
-  if (!json.ok()) return std::move(json).error().with_context(path);
-  return json;
+  HEDDLE_ASSIGN_OR_RETURN(const std::string text, read_file(path, limits.max_bytes));
+  auto document = parse_json(text, limits);
+  if (!document.ok()) return std::move(document).error().with_context(path);
+  return document;
 }
 
-// ---- JsonCursor
-
-Error JsonCursor::error(std::string message) const { return Error(Code::kInvalidInput, path_ + ": " + std::move(message)); }
-
-namespace {
-Error wrong_type(const JsonCursor& c, const char* expected) {
-  return c.error(std::string("expected ") + expected + ", found " + type_text(c.value()));
+Error JsonCursor::error(std::string message) const {
+  return Error(Code::kInvalidInput, std::move(message)).with_context(path_);
 }
-}  // namespace
+
+Status JsonCursor::check_keys(std::initializer_list<std::string_view> allowed) const {
+  if (!value_->is_object()) return error("is " + describe(*value_) + ", expected an object");
+  for (const auto& [key, member] : value_->get_ref<const Json::object_t&>()) {
+    if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
+    const std::vector<std::string> names(allowed.begin(), allowed.end());
+    const std::string hint = did_you_mean(key, names);
+    return error("unknown key " + quote_text(key) +
+                 (hint.empty() ? ", expected one of " + join_names(names) : hint));
+  }
+  return {};
+}
 
 bool JsonCursor::has(std::string_view key) const { return value_->is_object() && value_->contains(key); }
 
 Result<JsonCursor> JsonCursor::at(std::string_view key) const {
-  if (!value_->is_object()) return wrong_type(*this, "an object");
-  const auto it = value_->find(key);
-  if (it == value_->end()) return error("\"" + std::string(key) + "\" is missing");
-  return JsonCursor(*it, path_ + "." + std::string(key));
+  if (!value_->is_object()) {
+    return error("is " + describe(*value_) + ", expected an object with the key " + quote_text(key));
+  }
+  const auto found = value_->find(key);
+  if (found == value_->end()) return error("the key " + quote_text(key) + " is missing");
+  return JsonCursor(*found, path_ + member_step(key));
 }
 
 Result<std::vector<JsonCursor>> JsonCursor::elements(size_t max_size) const {
-  if (!value_->is_array()) return wrong_type(*this, "an array");
+  if (!value_->is_array()) return error("is " + describe(*value_) + ", expected an array");
   if (value_->size() > max_size) {
-    return error("has " + std::to_string(value_->size()) + " elements; at most " + std::to_string(max_size) + " are read");
+    return error("has " + std::to_string(value_->size()) + " elements, at most " + std::to_string(max_size) +
+                 " are accepted");
   }
-  std::vector<JsonCursor> list;
-  list.reserve(value_->size());
-  for (size_t i = 0; i < value_->size(); ++i) list.emplace_back((*value_)[i], path_ + "[" + std::to_string(i) + "]");
-  return list;
+  std::vector<JsonCursor> cursors;
+  cursors.reserve(value_->size());
+  for (size_t i = 0; i < value_->size(); ++i) {
+    cursors.emplace_back((*value_)[i], path_ + "[" + std::to_string(i) + "]");
+  }
+  return cursors;
 }
 
 Result<std::string> JsonCursor::as_string() const {
-  if (!value_->is_string()) return wrong_type(*this, "a text");
+  if (!value_->is_string()) return error("is " + describe(*value_) + ", expected a string");
   return value_->get<std::string>();
 }
 
 Result<bool> JsonCursor::as_bool() const {
-  if (!value_->is_boolean()) return wrong_type(*this, "true or false");
+  if (!value_->is_boolean()) return error("is " + describe(*value_) + ", expected true or false");
   return value_->get<bool>();
 }
 
 Result<int64_t> JsonCursor::as_int(int64_t min, int64_t max) const {
-  if (!value_->is_number_integer()) return wrong_type(*this, "a whole number");
-  const bool too_large = value_->is_number_unsigned() && value_->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
-  const int64_t v = too_large ? INT64_MAX : value_->get<int64_t>();
-  if (too_large || v < min || v > max) {
-    return error(value_->dump() + " is out of range; expected " + std::to_string(min) + " to " + std::to_string(max));
+  if (!value_->is_number_integer()) return error("is " + describe(*value_) + ", expected an integer");
+  const bool too_large =
+      value_->is_number_unsigned() && value_->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
+  const int64_t number = too_large ? INT64_MAX : value_->get<int64_t>();
+  if (too_large || number < min || number > max) {
+    return error("is " + value_->dump() + ", expected an integer from " + std::to_string(min) + " to " +
+                 std::to_string(max));
   }
-  return v;
+  return number;
 }
 
 Result<double> JsonCursor::as_number(double min, double max) const {
-  if (!value_->is_number()) return wrong_type(*this, "a number");
-  const double v = value_->get<double>();
-  if (!(v >= min && v <= max)) {
-    return error(value_->dump() + " is out of range; expected " + Json(min).dump() + " to " + Json(max).dump());
+  if (!value_->is_number()) return error("is " + describe(*value_) + ", expected a number");
+  const double number = value_->get<double>();
+  if (!(number >= min && number <= max)) {
+    return error("is " + value_->dump() + ", expected a number from " + format_bound(min) + " to " +
+                 format_bound(max));
   }
-  return v;
+  return number;
 }
-
-namespace {
-
-template <class T, class Get>
-Result<std::vector<T>> list_of(const JsonCursor& c, Get get) {
-  if (!c.value().is_array()) return wrong_type(c, "an array");
-  std::vector<T> list;
-  list.reserve(c.value().size());
-  size_t i = 0;
-  for (const auto& element : c.value()) {
-    // The path is made only when it is needed: arrays of numbers are long.
-    auto value = get(JsonCursor(element, ""));
-    if (!value.ok()) return get(JsonCursor(element, c.path() + "[" + std::to_string(i) + "]")).error();
-    list.push_back(std::move(value).value());
-    ++i;
-  }
-  return list;
-}
-
-}  // namespace
 
 Result<std::vector<int64_t>> JsonCursor::as_ints(int64_t min, int64_t max) const {
-  return list_of<int64_t>(*this, [&](const JsonCursor& c) { return c.as_int(min, max); });
+  if (!value_->is_array()) return error("is " + describe(*value_) + ", expected an array of integers");
+  std::vector<int64_t> numbers;
+  numbers.reserve(value_->size());
+  for (const Json& element : *value_) {
+    auto number = JsonCursor(element, "").as_int(min, max);
+    // The path is built on failure alone: such arrays are long.
+    if (!number.ok())
+      return JsonCursor(element, path_ + "[" + std::to_string(numbers.size()) + "]").as_int(min, max).error();
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 Result<std::vector<double>> JsonCursor::as_numbers(double min, double max) const {
-  return list_of<double>(*this, [&](const JsonCursor& c) { return c.as_number(min, max); });
+  if (!value_->is_array()) return error("is " + describe(*value_) + ", expected an array of numbers");
+  std::vector<double> numbers;
+  numbers.reserve(value_->size());
+  for (const Json& element : *value_) {
+    auto number = JsonCursor(element, "").as_number(min, max);
+    if (!number.ok())
+      return JsonCursor(element, path_ + "[" + std::to_string(numbers.size()) + "]")
+          .as_number(min, max)
+          .error();
+    numbers.push_back(*number);
+  }
+  return numbers;
 }
 
 Result<std::vector<std::string>> JsonCursor::as_strings() const {
-  return list_of<std::string>(*this, [](const JsonCursor& c) { return c.as_string(); });
+  HEDDLE_ASSIGN_OR_RETURN(const auto cursors, elements());
+  std::vector<std::string> texts;
+  texts.reserve(cursors.size());
+  for (const JsonCursor& cursor : cursors) {
+    HEDDLE_ASSIGN_OR_RETURN(std::string text, cursor.as_string());
+    texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
 Result<std::string> JsonCursor::string_or(std::string_view key, std::string fallback) const {
   if (!has(key)) return fallback;
-  HEDDLE_ASSIGN_OR_RETURN(const auto c, at(key));
-  return c.as_string();
+  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor member, at(key));
+  return member.as_string();
 }
 
 Result<int64_t> JsonCursor::int_or(std::string_view key, int64_t fallback, int64_t min, int64_t max) const {
   if (!has(key)) return fallback;
-  HEDDLE_ASSIGN_OR_RETURN(const auto c, at(key));
-  return c.as_int(min, max);
+  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor member, at(key));
+  return member.as_int(min, max);
 }
 
 Result<double> JsonCursor::number_or(std::string_view key, double fallback, double min, double max) const {
   if (!has(key)) return fallback;
-  HEDDLE_ASSIGN_OR_RETURN(const auto c, at(key));
-  return c.as_number(min, max);
+  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor member, at(key));
+  return member.as_number(min, max);
 }
 
 Result<bool> JsonCursor::bool_or(std::string_view key, bool fallback) const {
   if (!has(key)) return fallback;
-  HEDDLE_ASSIGN_OR_RETURN(const auto c, at(key));
-  return c.as_bool();
+  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor member, at(key));
+  return member.as_bool();
 }
 
 }  // namespace heddle

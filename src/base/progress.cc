@@ -1,81 +1,114 @@
 #include "heddle/base/progress.h"
 
+#include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
+#include <cmath>
+#include <cstdlib>
 #include <mutex>
+#include <string_view>
 
 #include "heddle/base/units.h"
 
 namespace heddle {
+namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct TerminalProgress::State {
-  std::mutex mutex;
-  Clock::time_point began = Clock::now();   // of the current piece of work
-  Clock::time_point drawn = {};
-  std::string what;
-  bool terminal = false;
-  bool line_open = false;
-};
+constexpr double kQuietSeconds = 1;      // shorter work draws nothing
+constexpr double kTerminalPeriod = 0.1;  // seconds between two drawings
+constexpr double kLogPeriod = 5;         // the same where each drawing is a line of a log
+constexpr size_t kDefaultWidth = 80;
 
-namespace {
+std::string format_count(double value) {
+  const bool whole = value == std::floor(value) && std::fabs(value) < 1e9;
+  return whole ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
 
-double seconds_between(Clock::time_point a, Clock::time_point b) { return std::chrono::duration<double>(b - a).count(); }
+bool is_terminal() {
+  const char* term = std::getenv("TERM");
+  return isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
+}
 
-std::string line_for(const ProgressUpdate& u, double elapsed_s) {
-  char text[96];
-  std::string line = u.what;
-  if (u.total > 0) {
-    std::snprintf(text, sizeof text, " %.0f/%.0f", u.done, u.total);
-    line += text;
+size_t terminal_width() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kDefaultWidth;
+  return size.ws_col;
+}
+
+void write_stderr(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(STDERR_FILENO, text.data(), text.size());
+    if (n <= 0) return;  // progress is a courtesy: a closed stderr is no error
+    text.remove_prefix(static_cast<size_t>(n));
   }
-  std::snprintf(text, sizeof text, ", %.1f s", elapsed_s);
-  line += text;
-  if (u.best_us) line += ", best " + format_us(*u.best_us);
-  if (u.best_us && u.bound_us && *u.bound_us > 0) {
-    std::snprintf(text, sizeof text, ", gap %.1f %%", 100 * (*u.best_us - *u.bound_us) / *u.bound_us);
-    line += text;
-  }
-  return line.substr(0, 99);
 }
 
 }  // namespace
 
-TerminalProgress::TerminalProgress() : state_(std::make_unique<State>()) { state_->terminal = isatty(STDERR_FILENO) == 1; }
-
-TerminalProgress::~TerminalProgress() {
-  finish();
+std::string progress_line(const ProgressUpdate& update, double elapsed_s) {
+  std::string line = update.what;
+  if (update.total > 0) {
+    line += fmt::format("  {}/{} ({:.0f} %)", format_count(update.done), format_count(update.total),
+                        std::floor(100 * update.done / update.total));
+  } else if (update.done > 0) {
+    line += "  " + format_count(update.done);
+  }
+  line += fmt::format("  {:.1f} s", elapsed_s);
+  if (update.best_us) line += "  best " + format_us(*update.best_us);
+  if (update.bound_us) line += "  bound " + format_us(*update.bound_us);
+  if (update.best_us && update.bound_us && *update.bound_us > 0) {
+    line += fmt::format("  gap {:.1f} %", 100 * (*update.best_us - *update.bound_us) / *update.bound_us);
+  }
+  return line;
 }
+
+struct TerminalProgress::State {
+  std::mutex mutex;
+  const bool terminal = is_terminal();
+  bool running = false;  // between a first report and finish()
+  bool drawn = false;    // since the last finish()
+  Clock::time_point start;
+  Clock::time_point last_draw;
+};
+
+TerminalProgress::TerminalProgress() : state_(std::make_unique<State>()) {}
+
+TerminalProgress::~TerminalProgress() { finish(); }
 
 void TerminalProgress::report(const ProgressUpdate& update) {
   const std::lock_guard lock(state_->mutex);
+  State& s = *state_;
   const auto now = Clock::now();
-  if (update.what != state_->what) {
-    state_->what = update.what;
-    state_->began = now;
+  const auto seconds_since = [now](Clock::time_point t) {
+    return std::chrono::duration<double>(now - t).count();
+  };
+  if (!s.running) {
+    s.running = true;
+    s.start = now;
   }
-  const double elapsed = seconds_between(state_->began, now);
-  // Quick work stays silent; a log file gets a line now and then, a terminal ten a second.
-  if (elapsed < 1 || seconds_between(state_->drawn, now) < (state_->terminal ? 0.1 : 5)) return;
-  state_->drawn = now;
-  const auto line = line_for(update, elapsed);
-  if (state_->terminal) {
-    std::fprintf(stderr, "\r\033[K%s", line.c_str());
-    state_->line_open = true;
-  } else {
-    std::fprintf(stderr, "%s\n", line.c_str());
+  const double elapsed = seconds_since(s.start);
+  if (elapsed < kQuietSeconds) return;
+  if (s.drawn && seconds_since(s.last_draw) < (s.terminal ? kTerminalPeriod : kLogPeriod)) return;
+  s.drawn = true;
+  s.last_draw = now;
+  std::string line = progress_line(update, elapsed);
+  if (!s.terminal) {
+    write_stderr(line + "\n");
+    return;
   }
-  std::fflush(stderr);
+  // A line that wraps could not be redrawn in place.
+  const size_t width = terminal_width();
+  if (line.size() >= width) line.resize(width - 1);
+  write_stderr("\r" + line + "\x1b[K");
 }
 
 void TerminalProgress::finish() {
   const std::lock_guard lock(state_->mutex);
-  if (state_->line_open) std::fprintf(stderr, "\r\033[K");
-  state_->line_open = false;
-  state_->what.clear();
+  if (state_->drawn && state_->terminal) write_stderr("\r\x1b[K");
+  state_->running = state_->drawn = false;
 }
 
 }  // namespace heddle

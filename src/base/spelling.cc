@@ -16,7 +16,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], before[j - 2] + 1);
     }
     std::swap(before, last);
     std::swap(last, row);
@@ -65,7 +66,8 @@ std::string quote_text(std::string_view text, size_t limit) {
   static constexpr char kDigits[] = "0123456789abcdef";
   size_t shown = std::min(text.size(), limit);
   // Do not cut a UTF-8 character in two: step back over its continuation bytes.
-  while (shown > 0 && shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80) --shown;
+  while (shown > 0 && shown < text.size() && (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80)
+    --shown;
   std::string quoted = "'";
   for (const char c : text.substr(0, shown)) {
     const auto byte = static_cast<unsigned char>(c);

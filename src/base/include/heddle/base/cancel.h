@@ -29,7 +29,9 @@ class Deadline {
     Deadline d;
     d.token_ = std::move(token);
     // Beyond ten years is "never": it keeps the clock's arithmetic from overflowing.
-    if (seconds < 3e8) d.when_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    if (seconds < 3e8)
+      d.when_ =
+          Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     return d;
   }
   static Deadline never(CancelToken token = {}) {

@@ -9,12 +9,12 @@
 
 namespace heddle {
 
-// Reads a regular file of at most `max_bytes`. Errors (with the path as context): not found, a directory, too large,
-// unreadable.
+// Reads a regular file of at most `max_bytes`. Errors (with the path as context): not found, a directory, too
+// large, unreadable.
 Result<std::string> read_file(const std::string& path, int64_t max_bytes = int64_t{4} << 30);
 
-// Writes to a temporary file beside `path`, syncs it and renames: readers see the old or the new content, never half.
-// On any failure the old file is untouched and the temporary file is removed.
+// Writes to a temporary file beside `path`, syncs it and renames: readers see the old or the new content,
+// never half. On any failure the old file is untouched and the temporary file is removed.
 Status write_file_atomic(const std::string& path, std::string_view content);
 
 bool file_exists(const std::string& path);

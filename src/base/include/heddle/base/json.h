@@ -1,5 +1,5 @@
-// Strict JSON reading: depth-limited parsing with line and column in the error, and a cursor that checks types,
-// ranges and unknown keys and names the place ("$.ops[3].name") in every message.
+// Strict JSON reading: depth-limited parsing with line and column in the error, and a cursor that checks
+// types, ranges and unknown keys and names the place ("$.ops[3].name") in every message.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ namespace heddle {
 using Json = nlohmann::ordered_json;
 
 struct JsonLimits {
-  int max_depth = 64;                         // deeper nesting is refused before it can exhaust the stack
+  int max_depth = 64;  // deeper nesting is refused before it can exhaust the stack
   int64_t max_bytes = int64_t{1} << 30;
 };
 
-// Parses a whole document. Errors carry line and column; duplicate keys and trailing text are errors, comments are not
-// accepted, NaN and infinities neither.
+// Parses a whole document. Errors carry line and column; duplicate keys and trailing text are errors,
+// comments are not accepted, NaN and infinities neither.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
 Result<Json> read_json_file(const std::string& path, const JsonLimits& limits = {});
 
-// A view of one value and its path. Values outlive the cursor. All getters fail with a message that names the path,
-// what is there and what was expected.
+// A view of one value and its path. Values outlive the cursor. All getters fail with a message that names the
+// path, what is there and what was expected.
 class JsonCursor {
  public:
   JsonCursor(const Json& value, std::string path = "$") : value_(&value), path_(std::move(path)) {}
@@ -40,7 +40,7 @@ class JsonCursor {
   // Fails unless the value is an object whose keys are all among `allowed`; names the nearest spelling.
   Status check_keys(std::initializer_list<std::string_view> allowed) const;
   bool has(std::string_view key) const;
-  Result<JsonCursor> at(std::string_view key) const;   // a required member
+  Result<JsonCursor> at(std::string_view key) const;  // a required member
   // The elements of an array of at most `max_size`.
   Result<std::vector<JsonCursor>> elements(size_t max_size = 50'000'000) const;
 
@@ -54,7 +54,8 @@ class JsonCursor {
 
   // Members with a default where absent (a wrong type is still an error).
   Result<std::string> string_or(std::string_view key, std::string fallback) const;
-  Result<int64_t> int_or(std::string_view key, int64_t fallback, int64_t min = INT64_MIN, int64_t max = INT64_MAX) const;
+  Result<int64_t> int_or(std::string_view key, int64_t fallback, int64_t min = INT64_MIN,
+                         int64_t max = INT64_MAX) const;
   Result<double> number_or(std::string_view key, double fallback, double min, double max) const;
   Result<bool> bool_or(std::string_view key, bool fallback) const;
 

@@ -1,5 +1,5 @@
-// Progress of long work. Libraries report through a ProgressSink; the command line draws it (one line with elapsed
-// time, the best value and its gap), tests and machines pass none.
+// Progress of long work. Libraries report through a ProgressSink; the command line draws it (one line with
+// elapsed time, the best value and its gap), tests and machines pass none.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,11 @@
 namespace heddle {
 
 struct ProgressUpdate {
-  std::string what;                 // "profiling", "planner heft"
-  double done = 0;                  // done and total in the same unit; total 0 when unknown
+  std::string what;  // "profiling", "planner heft"
+  double done = 0;   // done and total in the same unit; total 0 when unknown
   double total = 0;
-  std::optional<double> best_us;    // best objective so far
-  std::optional<double> bound_us;   // proven bound so far
+  std::optional<double> best_us;   // best objective so far
+  std::optional<double> bound_us;  // proven bound so far
 };
 
 // report() may be called from any thread and often; implementations throttle.
@@ -28,8 +28,8 @@ class ProgressSink {
 // "planner heft  42/100 (42 %)  3.2 s  best 12.3 ms  bound 11.0 ms  gap 11.8 %", without what is not known.
 std::string progress_line(const ProgressUpdate& update, double elapsed_s);
 
-// Draws on stderr, at most ten times a second and only for work over a second; one line, redrawn in place on a
-// terminal, a new line every five seconds otherwise. Thread-safe.
+// Draws on stderr, at most ten times a second and only for work over a second; one line, redrawn in place on
+// a terminal, a new line every five seconds otherwise. Thread-safe.
 class TerminalProgress final : public ProgressSink {
  public:
   TerminalProgress();

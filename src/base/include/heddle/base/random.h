@@ -1,4 +1,5 @@
-// Deterministic random numbers that are the same on every platform and standard library (std distributions are not).
+// Deterministic random numbers that are the same on every platform and standard library (std distributions
+// are not).
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// The candidate with the least edit distance (with transpositions) when it is at most a third of the word's length
-// (at least 2), else "". Ties: the first. O(candidates * |word|^2).
+// The candidate with the least edit distance (with transpositions) when it is at most a third of the word's
+// length (at least 2), else "". Ties: the first. O(candidates * |word|^2).
 std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates);
 
 // " (did you mean 'x'?)" or "".

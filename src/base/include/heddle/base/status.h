@@ -1,5 +1,6 @@
-// Errors as values. No exception leaves a library folder: adapters catch what third-party code throws and turn
-// it into an Error. A message says what is wrong, where, what was expected and what to do; each level adds a context.
+// Errors as values. No exception leaves a library folder: adapters catch what third-party code throws and
+// turn it into an Error. A message says what is wrong, where, what was expected and what to do; each level
+// adds a context.
 #pragma once
 
 #include <string>
@@ -10,14 +11,14 @@
 namespace heddle {
 
 enum class Code {
-  kInvalidInput,       // the user's file, flag or model is wrong: exit status 2
-  kNotFound,           // a file, name or key does not exist: exit status 2
-  kUnsupported,        // valid, but not something Heddle can do: exit status 2
-  kInfeasible,         // the answer is no: exit status 1
-  kVerificationFailed, // a checker or a comparison said no: exit status 1
-  kCancelled,          // the user or a deadline stopped it before there was a result
-  kIo,                 // reading or writing failed (full disk, permissions): exit status 2
-  kInternal,           // a bug in Heddle: exit status 3
+  kInvalidInput,        // the user's file, flag or model is wrong: exit status 2
+  kNotFound,            // a file, name or key does not exist: exit status 2
+  kUnsupported,         // valid, but not something Heddle can do: exit status 2
+  kInfeasible,          // the answer is no: exit status 1
+  kVerificationFailed,  // a checker or a comparison said no: exit status 1
+  kCancelled,           // the user or a deadline stopped it before there was a result
+  kIo,                  // reading or writing failed (full disk, permissions): exit status 2
+  kInternal,            // a bug in Heddle: exit status 3
 };
 
 // "invalid input", "not found", ...
@@ -50,8 +51,8 @@ class [[nodiscard]] Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}       // NOLINT: implicit on purpose
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}   // NOLINT: implicit on purpose
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit on purpose
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit on purpose
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -92,14 +93,15 @@ class [[nodiscard]] Status {
 #define HEDDLE_CONCAT(a, b) HEDDLE_CONCAT_INNER(a, b)
 
 // Returns the error of a Status or Result expression from the enclosing function; does nothing on success.
-#define HEDDLE_RETURN_IF_ERROR(expr)                          \
-  do {                                                        \
-    auto heddle_status = (expr);                              \
+#define HEDDLE_RETURN_IF_ERROR(expr)                                  \
+  do {                                                                \
+    auto heddle_status = (expr);                                      \
     if (!heddle_status.ok()) return std::move(heddle_status).error(); \
   } while (0)
 
 // HEDDLE_ASSIGN_OR_RETURN(auto x, make_x());
-#define HEDDLE_ASSIGN_OR_RETURN(lhs, expr) HEDDLE_ASSIGN_OR_RETURN_IMPL(HEDDLE_CONCAT(heddle_result_, __LINE__), lhs, expr)
+#define HEDDLE_ASSIGN_OR_RETURN(lhs, expr) \
+  HEDDLE_ASSIGN_OR_RETURN_IMPL(HEDDLE_CONCAT(heddle_result_, __LINE__), lhs, expr)
 #define HEDDLE_ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr) \
   auto tmp = (expr);                                 \
   if (!tmp.ok()) return std::move(tmp).error();      \

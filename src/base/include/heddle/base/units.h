@@ -18,7 +18,8 @@ std::string format_bytes(int64_t bytes);
 // For people, decimal multiples with a unit: format_si(3.2e9, "FLOP") is "3.20 GFLOP".
 std::string format_si(double value, std::string_view unit);
 
-// "16GiB", "512 MB", "1024" (bytes), "1.5GB": decimal and binary multiples. nullopt when malformed or out of range.
+// "16GiB", "512 MB", "1024" (bytes), "1.5GB": decimal and binary multiples. nullopt when malformed or out of
+// range.
 std::optional<int64_t> parse_bytes(std::string_view text);
 // "12GB/s", "100Gbit/s", "25 Gbps", "1e9" (bytes/s) to bytes per second. nullopt when malformed.
 std::optional<double> parse_bandwidth(std::string_view text);
