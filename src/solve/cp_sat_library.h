@@ -1,0 +1,20 @@
+// CP-SAT behind its C interface, loaded on first use.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "heddle/base/status.h"
+
+namespace heddle {
+
+// The release of OR-Tools that the build found.
+std::string cp_sat_version();
+
+// Solves a serialised CpModelProto under serialised SatParameters and returns the serialised
+// CpSolverResponse. Loads the library on the first call (its own protobuf stays apart from any other in the
+// process) and keeps it: OR-Tools cannot be unloaded safely. kUnsupported when it cannot be loaded.
+// Thread-safe.
+Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters);
+
+}  // namespace heddle
