@@ -1,0 +1,69 @@
+#include "heddle/report/explain.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "report_fixture.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+
+Explanation explain_it(const Planned& p) { return explain(p.problem, p.plan, p.timeline, p.bound); }
+
+TEST(Explain, SharesOfTheCriticalPathAddUp) {
+  // a 10 + c 40 + d 5 compute, 5 + 5 transfers, of 65.
+  const auto e = explain_it(planned_diamond());
+  EXPECT_NEAR(e.compute_share, 55.0 / 65, 1e-12);
+  EXPECT_NEAR(e.transfer_share, 10.0 / 65, 1e-12);
+  EXPECT_EQ(e.load_share, 0);
+  ASSERT_EQ(e.critical_path.size(), 5U);
+  EXPECT_EQ(e.critical_path[0].what, "run a on gpu0");
+  EXPECT_EQ(e.critical_path[1].what, "send ta (3.9 KiB) gpu0 -> gpu1");
+}
+
+TEST(Explain, UnitesNeighboursOnOneDevice) {
+  const auto e = explain_it(planned_diamond({0, 0, 0, 0}));
+  ASSERT_EQ(e.critical_path.size(), 1U);
+  EXPECT_EQ(e.critical_path[0].what, "run a on gpu0, and 3 more there");
+  EXPECT_DOUBLE_EQ(e.critical_path[0].us, 65);
+}
+
+TEST(Explain, SaysWhyADeviceIsUnusedAndWarnsWhenItWasRequested) {
+  const auto e = explain_it(planned_diamond({0, 0, 0, 0}));
+  EXPECT_FALSE(e.devices[1].used);
+  EXPECT_THAT(e.devices[1].reason, HasSubstr("the whole model would take 130 us on it"));
+  EXPECT_EQ(e.devices[2].reason, "not among the devices that the plan may use");
+  ASSERT_FALSE(e.warnings.empty());
+  EXPECT_THAT(e.warnings[0], HasSubstr("gpu1 was requested but gets nothing"));
+}
+
+TEST(Explain, SuggestionsAreReEvaluatedPlans) {
+  // gpu1 twice as fast: c takes 20 there: 10, 15-35, 40: b is done at 40 as well, d until 45.
+  const auto e = explain_it(planned_diamond());
+  ASSERT_FALSE(e.suggestions.empty());
+  EXPECT_EQ(e.suggestions[0].change, "gpu1 twice as fast");
+  EXPECT_DOUBLE_EQ(e.suggestions[0].value_us, 45);
+  bool link = false;
+  for (const auto& s : e.suggestions) {
+    if (s.change != "link wire twice as fast") continue;
+    link = true;
+    EXPECT_DOUBLE_EQ(s.value_us, 61);   // each transfer 1 + 2 us
+  }
+  EXPECT_TRUE(link);
+}
+
+TEST(Explain, TextFitsAHundredColumns) {
+  std::istringstream lines(explanation_text(explain_it(planned_diamond())));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
+}
+
+TEST(Explain, JsonHasEveryDevice) {
+  EXPECT_EQ(explanation_json(explain_it(planned_diamond()))["devices"].size(), 3U);
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,122 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "heddle/base/json.h"
+#include "heddle/report/run_file.h"
+#include "heddle/report/timeline_view.h"
+#include "report_fixture.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+RunRecord slower_by_ten_percent(const Planned& p) {
+  RunRecord run;
+  run.repeats = 3;
+  run.predicted_us = p.timeline.makespan_us;
+  run.measured_us = 1.1 * p.timeline.makespan_us;
+  for (size_t i = 0; i < p.plan.steps.size(); ++i) {
+    const double start = 1.1 * p.timeline.start_us[i], finish = 1.1 * p.timeline.finish_us[i];
+    run.steps.push_back({start, finish, finish - start, 0.01, finish - start});
+  }
+  return run;
+}
+
+TimelineView view_of(const Planned& p, const RunRecord* run = nullptr) {
+  return make_timeline_view(p.problem, p.plan, p.timeline, p.bound, "by hand", run);
+}
+
+TEST(TimelineView, ListsDevicesFirstEvenIdleOnesThenTransfers) {
+  const auto p = planned_diamond();
+  EXPECT_EQ(view_of(p).tracks, (std::vector<std::string>{"device gpu0", "device gpu1", "device gpu2", "transfer gpu0 -> gpu1",
+                                                         "transfer gpu1 -> gpu0"}));
+}
+
+TEST(TimelineView, MarksTheCriticalPath) {
+  // gpu0: a 0-10, b 10-40; a's tensor reaches gpu1 at 15; c there 15-55; back at 60; d 60-65.
+  const auto p = planned_diamond();
+  ASSERT_DOUBLE_EQ(p.timeline.makespan_us, 65);
+  for (const auto& bar : view_of(p).bars) EXPECT_EQ(bar.critical, bar.name != "b") << bar.name;
+}
+
+TEST(TimelineView, SpanCoversThePredictedAndTheMeasured) {
+  const auto p = planned_diamond();
+  const auto run = slower_by_ten_percent(p);
+  EXPECT_DOUBLE_EQ(view_of(p).span_us, 65);
+  EXPECT_DOUBLE_EQ(view_of(p, &run).span_us, 71.5);
+}
+
+TEST(Trace, HasTheSameTracksForPlanAndRun) {
+  const auto p = planned_diamond();
+  const auto run = slower_by_ten_percent(p);
+  const auto json = parse_json(timeline_trace_json(view_of(p, &run)));
+  ASSERT_TRUE(json.ok());
+  std::vector<std::string> names[3];
+  int complete[3] = {};
+  for (const auto& e : (*json)["traceEvents"]) {
+    const int pid = e["pid"].get<int>();
+    if (e["name"] == "thread_name") names[pid].push_back(e["args"]["name"].get<std::string>());
+    if (e["ph"] == "X") ++complete[pid];
+  }
+  EXPECT_EQ(names[1], names[2]);
+  EXPECT_EQ(complete[1], static_cast<int>(p.plan.steps.size()));
+  EXPECT_EQ(complete[2], complete[1]);
+}
+
+TEST(Trace, LeavesTheMeasuredProcessOutWhenNothingRan) {
+  EXPECT_THAT(timeline_trace_json(view_of(planned_diamond())), Not(HasSubstr("\"measured\"")));
+}
+
+TEST(Svg, EscapesNamesAndShowsBothTimes) {
+  const auto p = planned_diamond();
+  const auto run = slower_by_ten_percent(p);
+  const auto svg = timeline_svg(view_of(p, &run));
+  EXPECT_THAT(svg, HasSubstr("c&lt;&amp;&gt;"));
+  EXPECT_THAT(svg, Not(HasSubstr("c<&>")));
+  EXPECT_THAT(svg, HasSubstr("predicted 65.0 us, measured 71.5 us (+10.0 %)"));
+  EXPECT_THAT(svg, HasSubstr("proven lower bound"));
+}
+
+TEST(Html, IsSelfContained) {
+  const auto html = timeline_html(view_of(planned_diamond()), "because <of> this");
+  EXPECT_THAT(html, HasSubstr("because &lt;of&gt; this"));
+  // Nothing is fetched: the only addresses are XML namespaces.
+  for (size_t at = html.find("http"); at != std::string::npos; at = html.find("http", at + 1)) {
+    EXPECT_EQ(html.substr(at, 26), "http://www.w3.org/2000/svg");
+  }
+}
+
+TEST(RunFile, ReadsBackWhatItWrote) {
+  const auto p = planned_diamond();
+  RunFile file;
+  file.plan.problem = p.problem;
+  file.plan.plan = p.plan;
+  file.plan.predicted = p.timeline;
+  file.plan.bound = p.bound;
+  file.plan.planner = "by hand";
+  file.run = slower_by_ten_percent(p);
+  const auto json = run_to_json(file);
+  EXPECT_TRUE(is_run_json(json));
+  const auto back = run_from_json(JsonCursor(json));
+  ASSERT_TRUE(back.ok()) << back.error().to_string();
+  EXPECT_EQ(run_to_json(*back).dump(), json.dump());
+}
+
+TEST(RunFile, RefusesAnotherNumberOfSteps) {
+  const auto p = planned_diamond();
+  RunFile file;
+  file.plan.problem = p.problem;
+  file.plan.plan = p.plan;
+  file.plan.predicted = p.timeline;
+  file.run = slower_by_ten_percent(p);
+  file.run.steps.pop_back();
+  const auto json = run_to_json(file);
+  const auto back = run_from_json(JsonCursor(json));
+  ASSERT_FALSE(back.ok());
+  EXPECT_THAT(back.error().to_string(), HasSubstr("$.run: has 5 measured steps, but the plan has 6"));
+}
+
+}  // namespace
+}  // namespace heddle

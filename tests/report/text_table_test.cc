@@ -1,0 +1,47 @@
+#include "heddle/report/text_table.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace heddle {
+namespace {
+
+TEST(TextTable, AlignsColumnsUnderTheirTitles) {
+  TextTable table({{"name"}, {"time", TextTable::Align::kRight}});
+  table.add_row({"a", "1 us"});
+  table.add_row({"long name", "100 us"});
+  EXPECT_EQ(table.to_string(),
+            "name         time\n"
+            "-----------------\n"
+            "a            1 us\n"
+            "long name  100 us\n");
+}
+
+TEST(TextTable, NeverExceedsTheWidthAndCutsTheWidestLeftColumn) {
+  TextTable table({{"left"}, {"right", TextTable::Align::kRight}});
+  table.add_row({std::string(300, 'x'), "123456789"});
+  std::istringstream lines(table.to_string(60));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 60U) << line;
+  EXPECT_NE(table.to_string(60).find("..."), std::string::npos);
+  EXPECT_NE(table.to_string(60).find("123456789"), std::string::npos);
+}
+
+TEST(TextTable, CountsUtf8CharactersNotBytes) {
+  TextTable table({{"name", TextTable::Align::kLeft, 5}, {"n"}});
+  table.add_row({"äöüßé", "1"});
+  table.add_row({"äöüßéx", "2"});
+  EXPECT_NE(table.to_string().find("äöüßé  1"), std::string::npos);
+  EXPECT_NE(table.to_string().find("äö...  2"), std::string::npos);
+}
+
+TEST(TextTable, DrawsRulesBetweenRows) {
+  TextTable table({{"a"}});
+  table.add_row({"1"});
+  table.add_rule();
+  table.add_row({"2"});
+  EXPECT_EQ(table.to_string(), "a\n-\n1\n-\n2\n");
+}
+
+}  // namespace
+}  // namespace heddle
