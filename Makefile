@@ -1,0 +1,51 @@
+# Everything a user or CI does with the checkout. `make help` lists it.
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test check debug tsan fuzz format format-check tidy bench clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+setup: ## install what is missing: system packages (as root) and wheels into .venv
+	@scripts/setup.sh
+
+build: setup ## configure and build build/heddle
+	@scripts/build.sh release
+
+demo: setup ## build, then plan, run and explain two real models
+	@scripts/build.sh release heddle
+	@scripts/demo.sh
+
+test: build ## build, then all tests
+	@scripts/build.sh fuzz
+	@scripts/test.sh release
+
+debug: setup ## all tests under the address and undefined-behaviour sanitizers
+	@scripts/build.sh debug
+	@scripts/test.sh debug
+
+tsan: setup ## all tests under the thread sanitizer
+	@scripts/build.sh tsan
+	@scripts/test.sh tsan
+
+fuzz: setup ## the fuzz targets, each for HEDDLE_FUZZ_SECONDS (default 10)
+	@scripts/build.sh fuzz
+	@HEDDLE_ONLY_CONFIGURE=1 scripts/build.sh release
+	@scripts/test.sh release -R '^fuzz\.'
+
+format: ## format all C++ sources in place
+	@scripts/format.sh
+
+format-check: ## fail when a source is not formatted
+	@scripts/format.sh --check
+
+tidy: build ## clang-tidy over src
+	@scripts/tidy.sh
+
+check: format-check test debug tsan tidy ## everything: format, tests, both sanitizer builds, clang-tidy
+
+bench: setup ## build, then the core benchmarks beside their baselines
+	@scripts/build.sh release heddle
+	@build/heddle bench core
+
+clean: ## remove the build folders and the demo's output; keeps .venv
+	@rm -rf build build-debug build-tsan build-fuzz demo-out

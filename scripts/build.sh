@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# build.sh PRESET [TARGET...]  Configures where needed and builds. Presets: release, debug, tsan, fuzz.
+# Settings from the environment: JOBS (default: the number of cores); HEDDLE_ONLY_CONFIGURE=1 does not build.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=${1:?usage: build.sh PRESET [TARGET...]}
+shift
+folder=build-$preset
+[ "$preset" = release ] && folder=build
+
+# The thread sanitizer needs its shadow memory where address randomisation may put libraries.
+plain=()
+if [ "$preset" = tsan ]; then plain=(setarch "$(uname -m)" -R); fi
+
+# Configured for another place (the checkout moved) or with other wheels: start from an empty cache.
+fresh=()
+cache=$folder/CMakeCache.txt
+if [ -f "$cache" ]; then
+  home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache")
+  if [ "$home" != "$(pwd -P)" ] && [ "$home" != "$PWD" ]; then
+    fresh=(--fresh)
+  elif [ .venv/heddle-stamp -nt "$cache" ]; then
+    fresh=(--fresh)
+  fi
+fi
+if [ ! -f "$folder/build.ninja" ] || [ ${#fresh[@]} -gt 0 ]; then
+  cmake --preset "$preset" "${fresh[@]}"
+  touch "$cache"
+fi
+[ -z "${HEDDLE_ONLY_CONFIGURE:-}" ] || exit 0
+"${plain[@]}" cmake --build "$folder" -j "${JOBS:-$(nproc)}" ${1:+--target "$@"}

@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Installs what the build needs and is not there yet: system packages (Debian, Ubuntu) and pinned wheels in .venv.
+# Does nothing, needs no network and no root when everything is there. Settings from the environment:
+#   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*"; }
+die() {
+  printf 'setup: error: %s\n' "$1" >&2
+  shift
+  for line in "$@"; do printf '       %s\n' "$line" >&2; done
+  exit 1
+}
+
+# ---- system packages
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+
+# clang's run-time library (sanitizers, libFuzzer) has the release in its name and is only recommended by clang.
+clang_runtime_missing() { ! compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' >/dev/null; }
+
+missing_packages() {
+  local package
+  while read -r package; do
+    case "$package" in '' | '#'*) continue ;; esac
+    installed "$package" || printf '%s\n' "$package"
+  done <scripts/system_packages.txt
+}
+
+clang_runtime_package() {
+  local release
+  release=$(apt-cache depends clang 2>/dev/null | sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p' | head -1)
+  [ -n "$release" ] && printf 'libclang-rt-%s-dev\n' "$release"
+}
+
+install_packages() {
+  local as_root=() all=("$@")
+  if [ "$(id -u)" -ne 0 ]; then
+    if command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+      as_root=(sudo)
+    else
+      die "system packages are missing and only root may install them: $*" \
+        "Ask an administrator to run, then try again:" \
+        "  apt-get update && apt-get install --no-install-recommends $*"
+    fi
+  fi
+  say "installing system packages: $*"
+  "${as_root[@]}" apt-get update -q ||
+    die "the package lists could not be read; is there a network?" "Still missing: $*"
+  if clang_runtime_missing; then
+    local runtime
+    runtime=$(clang_runtime_package) && all+=("$runtime")
+  fi
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${all[@]}" ||
+    die "apt-get could not install: ${all[*]}" "Its own words are above. Repair this and run the command again."
+}
+
+check_system_packages() {
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    say "this is neither Debian nor Ubuntu; expecting the equivalents of scripts/system_packages.txt to be installed"
+    return
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages)
+  if clang_runtime_missing && [ ${#missing[@]} -eq 0 ]; then
+    missing=("$(clang_runtime_package || echo 'libclang-rt-dev')")
+  fi
+  [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
+}
+
+# ---- Python environment
+
+# The wheels exist for CPython 3.10 to 3.12; without ensurepip (python3-venv) no environment can be made.
+suitable() {
+  "$1" -c 'import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' >/dev/null 2>&1
+}
+
+find_python() {
+  local candidate
+  for candidate in ${HEDDLE_PYTHON:+"$HEDDLE_PYTHON"} /usr/bin/python3 python3 python3.12 python3.11 python3.10; do
+    if command -v "$candidate" >/dev/null && suitable "$candidate"; then
+      command -v "$candidate"
+      return
+    fi
+    if [ "$candidate" = "${HEDDLE_PYTHON:-}" ]; then
+      die "HEDDLE_PYTHON=$candidate is not a CPython 3.10 to 3.12 with the modules venv and ensurepip"
+    fi
+  done
+  die "no CPython 3.10 to 3.12 with the modules venv and ensurepip was found (the wheels exist for these only)" \
+    "This is: $(python3 --version 2>&1 || echo 'no python3 at all')" \
+    "Install one and name it: HEDDLE_PYTHON=/path/to/python3.11 make setup"
+}
+
+# One stamp per set of requirements, written last, so that an interrupted installation is taken up again.
+wanted_stamp() { cat scripts/requirements.txt scripts/requirements-models.txt | sha256sum | cut -c1-16; }
+
+pip_install() {
+  .venv/bin/python -m pip install --disable-pip-version-check --no-input -q "$@" ||
+    die "pip could not install the wheels ($*)" \
+      "Its own words are above. Without a network, set PIP_NO_INDEX=1 and PIP_FIND_LINKS=DIR to a folder of wheels." \
+      "What was installed stays; run the command again to go on."
+}
+
+make_environment() {
+  local stamp=.venv/heddle-stamp wanted
+  wanted=$(wanted_stamp)
+  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && .venv/bin/python -c '' 2>/dev/null; then return; fi
+  rm -f "$stamp"
+  # A half-made environment, or one whose interpreter is gone, is made anew.
+  if ! .venv/bin/python -m pip --version >/dev/null 2>&1 || ! suitable .venv/bin/python; then
+    local python
+    python=$(find_python)
+    say "making the Python environment .venv with $python ($("$python" --version 2>&1))"
+    "$python" -m venv --clear .venv || die "'$python -m venv .venv' failed; its own words are above"
+  fi
+  say "installing wheels: $(sed -n 's/==.*//p' scripts/requirements.txt scripts/requirements-models.txt | paste -sd ' ')"
+  pip_install -r scripts/requirements.txt
+  pip_install --no-deps -r scripts/requirements-models.txt
+  printf '%s\n' "$wanted" >"$stamp"
+}
+
+check_system_packages
+make_environment
