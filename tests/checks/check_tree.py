@@ -1,0 +1,144 @@
+"""Checks of the source tree. Usage: check_tree.py ROOT CHECK; exit status 1 when something is wrong.
+
+includes    a folder of src includes only itself and folders above it in ORDER
+sizes       no source file over 500 lines, no line over 120 columns
+folder_map  docs/architecture.md has one row for each folder of src and no others
+registry    each planner's factory is in planners/registry.cc
+words       no paths of one machine, no package registry's host, no unfinished marks
+"""
+
+import re
+import sys
+from pathlib import Path
+
+# DESIGN's layers, lowest first.
+ORDER = ["base", "graph", "cluster", "cost", "plan", "solve", "planners", "runtime", "fleet", "serve", "report", "cli"]
+MAX_LINES = 500
+MAX_COLUMNS = 120
+SOURCE_SUFFIXES = {".cc", ".h", ".py", ".sh", ".cmake"}
+TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".yaml", ".yml", ".json", ".html", ".css", ".js", ""}
+# Spelled in parts, so that this file does not find itself.
+FORBIDDEN_WORDS = [
+    "(?<![\\w.~-])/" + "(?:work|home|root)/",
+    "(?<![\\w.])/" + "tmp/",
+    "(?:pypi|pythonhosted)" + "\\.org",
+    "\\b(?:TO" + "DO|FIX" + "ME|XX" + "X)\\b",
+]
+
+
+def files_of(root: Path, suffixes: set[str], folders: list[str]) -> list[Path]:
+    """All files below the folders ('.' is the root's own files), in order; build output is not looked at."""
+    found = []
+    for folder in folders:
+        paths = root.glob("*") if folder == "." else (root / folder).rglob("*")
+        found += [p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts]
+    return sorted(found)
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def check_includes(root: Path) -> list[str]:
+    problems = []
+    for path in files_of(root, {".cc", ".h"}, ["src"]):
+        own = path.relative_to(root / "src").parts[0]
+        if own not in ORDER:
+            problems.append(f"{path.relative_to(root)}: the folder '{own}' is not among the layers {ORDER}")
+            continue
+        for number, line in enumerate(read(path).splitlines(), 1):
+            match = re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line)
+            if not match:
+                continue
+            place = f"{path.relative_to(root)}:{number}"
+            parts = match[1].split("/")
+            if ".." in parts:
+                problems.append(f"{place}: '{match[1]}' leaves its folder; use a public header")
+            elif parts[0] == "heddle" and len(parts) > 2:
+                if parts[1] not in ORDER:
+                    problems.append(f"{place}: '{parts[1]}' is no layer")
+                elif ORDER.index(parts[1]) > ORDER.index(own):
+                    problems.append(f"{place}: '{own}' includes '{parts[1]}', which stands above it")
+    return problems
+
+
+def check_sizes(root: Path) -> list[str]:
+    problems = []
+    for path in files_of(root, SOURCE_SUFFIXES, ["src", "tests", "bench", "scripts", "cmake"]):
+        lines = read(path).splitlines()
+        if len(lines) > MAX_LINES:
+            problems.append(f"{path.relative_to(root)}: {len(lines)} lines, at most {MAX_LINES}")
+        for number, line in enumerate(lines, 1):
+            if len(line) > MAX_COLUMNS:
+                problems.append(f"{path.relative_to(root)}:{number}: {len(line)} columns, at most {MAX_COLUMNS}")
+    return problems
+
+
+def check_folder_map(root: Path) -> list[str]:
+    document = root / "docs" / "architecture.md"
+    if not document.exists():
+        return ["docs/architecture.md is missing; it holds the map of folders"]
+    rows = re.findall(r"^\|\s*`([a-z_]+)/?`\s*\|", read(document), re.MULTILINE)
+    folders = {p.name for p in (root / "src").iterdir() if p.is_dir()}
+    problems = [f"docs/architecture.md has no row for src/{f}" for f in sorted(folders - set(rows))]
+    gone = sorted(set(rows) - folders)
+    problems += [f"docs/architecture.md has a row for src/{r}, which does not exist" for r in gone]
+    problems += [f"docs/architecture.md has two rows for src/{r}" for r in sorted(set(rows)) if rows.count(r) > 1]
+    return problems
+
+
+def check_registry(root: Path) -> list[str]:
+    folder = root / "src" / "planners"
+    registry = folder / "registry.cc"
+    if not registry.exists():
+        return ["src/planners/registry.cc is missing; it is the one list of planners"]
+    listed = read(registry)
+    problems = []
+    for path in sorted(folder.glob("*.cc")):
+        text = read(path)
+        if path == registry or not re.search(r":\s*public\s+Planner\b", text):
+            continue
+        factories = re.findall(r"unique_ptr<Planner>\s+(make_\w+)\s*\(", text)
+        if not factories:
+            problems.append(f"{path.relative_to(root)}: a planner without a factory make_NAME")
+        problems += [
+            f"{path.relative_to(root)}: {name} is not in registry.cc"
+            for name in factories
+            if not re.search(rf"\b{name}\b", listed)
+        ]
+    return problems
+
+
+def check_words(root: Path) -> list[str]:
+    pattern = re.compile("|".join(FORBIDDEN_WORDS))
+    problems = []
+    for path in files_of(root, TEXT_SUFFIXES, [".", "src", "tests", "bench", "docs", "scripts", "cmake", ".ci"]):
+        for number, line in enumerate(read(path).splitlines(), 1):
+            match = pattern.search(line)
+            if match:
+                problems.append(f"{path.relative_to(root)}:{number}: '{match[0]}' does not belong here")
+    return problems
+
+
+CHECKS = {
+    "includes": check_includes,
+    "sizes": check_sizes,
+    "folder_map": check_folder_map,
+    "registry": check_registry,
+    "words": check_words,
+}
+
+
+def main() -> int:
+    if len(sys.argv) != 3 or sys.argv[2] not in CHECKS:
+        print(__doc__, file=sys.stderr)
+        return 2
+    problems = CHECKS[sys.argv[2]](Path(sys.argv[1]).resolve())
+    for problem in problems:
+        print(problem)
+    print(f"{sys.argv[2]}: {len(problems)} problem(s)")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

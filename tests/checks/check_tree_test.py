@@ -1,0 +1,73 @@
+"""Each check finds what it is there for, and accepts a sound tree."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import check_tree
+
+
+class CheckTree(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.root = Path(self.folder.name)
+        self.put("docs/architecture.md", "| `base` | errors |\n| `plan` | plans |\n")
+        self.put("src/base/a.cc", '#include "heddle/base/a.h"\n')
+        self.put("src/plan/p.cc", '#include "heddle/base/a.h"\n#include <vector>\n#include "own.h"\n')
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def put(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def problems(self, check):
+        return check_tree.CHECKS[check](self.root)
+
+    def test_a_sound_tree_passes(self):
+        for check in ["includes", "sizes", "folder_map", "words"]:
+            self.assertEqual(self.problems(check), [], check)
+
+    def test_an_upward_include_is_found(self):
+        self.put("src/base/b.h", '#pragma once\n#  include "heddle/plan/plan.h"\n')
+        self.assertEqual(self.problems("includes"), ["src/base/b.h:2: 'base' includes 'plan', which stands above it"])
+
+    def test_an_include_around_the_public_headers_is_found(self):
+        self.put("src/plan/b.cc", '#include "../base/secret.h"\n')
+        self.assertEqual(len(self.problems("includes")), 1)
+
+    def test_an_unknown_folder_is_found(self):
+        self.put("src/misc/b.cc", "\n")
+        self.assertEqual(len(self.problems("includes")), 1)
+        self.assertEqual(self.problems("folder_map"), ["docs/architecture.md has no row for src/misc"])
+
+    def test_a_row_without_its_folder_is_found(self):
+        self.put("docs/architecture.md", "| `base` | x |\n| `plan` | x |\n| `gone` | x |\n| `plan` | again |\n")
+        self.assertEqual(len(self.problems("folder_map")), 2)
+
+    def test_a_long_file_and_a_long_line_are_found(self):
+        self.put("src/base/long.cc", "int x;\n" * 501)
+        self.put("src/base/wide.cc", "//" + "x" * 119 + "\n")
+        self.assertEqual(len(self.problems("sizes")), 2)
+
+    def test_a_planner_outside_the_registry_is_found(self):
+        self.put("src/planners/registry.cc", "make_heft")
+        for name in ["heft", "lost"]:
+            self.put(
+                f"src/planners/{name}.cc",
+                f"class X final : public Planner {{}};\nstd::unique_ptr<Planner> make_{name}() {{ return nullptr; }}\n",
+            )
+        self.put("src/planners/helper.cc", "int help() { return 1; }\n")
+        self.assertEqual(self.problems("registry"), ["src/planners/lost.cc: make_lost is not in registry.cc"])
+
+    def test_paths_of_a_machine_are_found(self):
+        self.put("docs/a.md", "see /" + "home/someone/file\n")
+        self.put("src/base/b.cc", "// TO" + "DO later\n")
+        self.put("docs/fine.md", "a framework/homework and work/file and ../shared\n")
+        self.assertEqual(len(self.problems("words")), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
