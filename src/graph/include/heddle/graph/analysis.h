@@ -37,9 +37,10 @@ std::vector<OpId> immediate_post_dominators(const Graph& graph);
 std::vector<OpId> articulation_points(const Graph& graph);
 std::vector<Edge> bridges(const Graph& graph);
 
-// k-edge-connected components of the undirected view (parallel edges count once): the component of each op, numbered
-// by smallest member. k = 1: connected components, k = 2: bridges removed, O(n + m). k >= 3: repeated global min cuts
-// (Stoer-Wagner with contraction and early exit), O(n) cuts of O(n m) each at worst: meant for up to a few thousand ops.
+// k-edge-connected components of the undirected view (parallel edges count once): two ops are in one when there are k
+// edge-disjoint paths between them. The component of each op, numbered by smallest member. k = 1: connected components,
+// k = 2: bridges removed, O(n + m). k >= 3: flows cut off at k, O(n * components * k * m) at worst: meant for up to a few
+// thousand ops.
 std::vector<int> k_edge_connected_components(const Graph& graph, int k);
 
 // Longest paths with weights on ops and edges. longest_to[v]: the heaviest path that ends before v (v's own weight left

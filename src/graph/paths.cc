@@ -1,0 +1,113 @@
+#include <algorithm>
+
+#include "heddle/graph/analysis.h"
+
+namespace heddle {
+
+LongestPaths longest_paths(const Graph& graph, const std::function<double(OpId)>& op_weight,
+                           const std::function<double(const Edge&)>& edge_weight) {
+  const auto topo = graph.topological_order();
+  LongestPaths r;
+  r.longest_to.assign(topo.size(), 0);
+  r.longest_from.assign(topo.size(), 0);
+  std::vector<OpId> next(topo.size());
+  for (size_t i = topo.size(); i-- > 0;) {
+    const auto v = topo[i];
+    double tail = 0;
+    for (const auto& e : graph.out_edges(v)) {
+      const double through = edge_weight(e) + r.longest_from[e.dst.index()];
+      // A path of no weight is a path too: it continues to the first successor.
+      if (through > tail || !next[v.index()].valid()) {
+        tail = std::max(tail, through);
+        next[v.index()] = e.dst;
+      }
+    }
+    r.longest_from[v.index()] = op_weight(v) + tail;
+  }
+  OpId start;
+  for (const auto v : topo) {
+    for (const auto& e : graph.out_edges(v)) {
+      auto& to = r.longest_to[e.dst.index()];
+      to = std::max(to, r.longest_to[v.index()] + op_weight(v) + edge_weight(e));
+    }
+  }
+  for (size_t v = 0; v < topo.size(); ++v) {
+    const OpId id(v);
+    if (!graph.predecessors(id).empty()) continue;
+    if (!start.valid() || r.longest_from[v] > r.longest_from[start.index()]) start = id;
+  }
+  if (!start.valid()) return r;
+  r.length = r.longest_from[start.index()];
+  for (auto v = start; v.valid(); v = next[v.index()]) r.path.push_back(v);
+  return r;
+}
+
+std::vector<int> levels(const Graph& graph) {
+  std::vector<int> level(graph.num_ops(), 0);
+  for (const auto v : graph.topological_order()) {
+    for (const auto s : graph.successors(v)) level[s.index()] = std::max(level[s.index()], level[v.index()] + 1);
+  }
+  return level;
+}
+
+bool is_convex(const Graph& graph, std::span<const OpId> ops) {
+  if (ops.size() < 2) return true;
+  int first = graph.topological_position(ops[0]), last = first;
+  for (const auto v : ops) {
+    first = std::min(first, graph.topological_position(v));
+    last = std::max(last, graph.topological_position(v));
+  }
+  // 1: in the set; 2: outside, after something in the set.
+  std::vector<uint8_t> mark(static_cast<size_t>(last - first) + 1, 0);
+  const auto at = [&](OpId v) -> uint8_t& { return mark[static_cast<size_t>(graph.topological_position(v) - first)]; };
+  for (const auto v : ops) at(v) = 1;
+  const auto topo = graph.topological_order();
+  for (int i = first; i <= last; ++i) {
+    const auto v = topo[static_cast<size_t>(i)];
+    const auto m = at(v);
+    if (m == 0) continue;
+    for (const auto s : graph.successors(v)) {
+      if (graph.topological_position(s) > last) continue;
+      auto& other = at(s);
+      if (m == 2 && other == 1) return false;
+      if (other == 0) other = 2;
+    }
+  }
+  return true;
+}
+
+bool quotient_is_acyclic(const Graph& graph, std::span<const int> group) {
+  // Numbers may be any ints: rank them.
+  std::vector<int> names(group.begin(), group.end());
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  const auto rank = [&](OpId v) {
+    return static_cast<size_t>(std::lower_bound(names.begin(), names.end(), group[v.index()]) - names.begin());
+  };
+  std::vector<size_t> of(group.size());
+  for (size_t v = 0; v < group.size(); ++v) of[v] = rank(OpId(v));
+  std::vector<std::vector<size_t>> next(names.size());
+  std::vector<int> indegree(names.size(), 0);
+  for (const auto& e : graph.edges()) {
+    const auto a = of[e.src.index()], b = of[e.dst.index()];
+    if (a == b) continue;
+    next[a].push_back(b);
+    ++indegree[b];
+  }
+  std::vector<size_t> ready;
+  for (size_t g = 0; g < names.size(); ++g) {
+    if (indegree[g] == 0) ready.push_back(g);
+  }
+  size_t done = 0;
+  while (!ready.empty()) {
+    const auto g = ready.back();
+    ready.pop_back();
+    ++done;
+    for (const auto h : next[g]) {
+      if (--indegree[h] == 0) ready.push_back(h);
+    }
+  }
+  return done == names.size();
+}
+
+}  // namespace heddle
