@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/base/ids.h"
@@ -57,6 +58,12 @@ struct Edge {
   int64_t bytes = 0;               // the sum over those tensors, each once
 };
 
+// Limits of a valid graph, beyond any machine: tensors and parameters together, bytes accessed by all ops together,
+// flops of all ops together, one given time.
+inline constexpr int64_t kMaxGraphBytes = int64_t{1} << 60;
+inline constexpr double kMaxGraphFlops = 1e30;
+inline constexpr double kMaxGivenUs = 1e15;
+
 class Graph {
  public:
   const std::string& name() const { return name_; }
@@ -82,7 +89,8 @@ class Graph {
   // Edges sorted by (src, dst); those that leave `id`. The edge i of out_edges(id) goes to successors(id)[i].
   std::span<const Edge> edges() const { return edges_; }
   std::span<const Edge> out_edges(OpId id) const {
-    return std::span<const Edge>(edges_).subspan(succ_begin_[id.index()], succ_begin_[id.index() + 1] - succ_begin_[id.index()]);
+    const uint32_t begin = succ_begin_[id.index()];
+    return std::span<const Edge>(edges_).subspan(begin, succ_begin_[id.index() + 1] - begin);
   }
   // One fixed topological order (smallest id first among the ready) and its inverse.
   std::span<const OpId> topological_order() const { return topo_; }
@@ -121,8 +129,9 @@ class GraphBuilder {
   explicit GraphBuilder(std::string name) { graph_.name_ = std::move(name); }
 
   ParamId add_param(Param param);
-  // A model input.
+  // A model input. The second form takes the tensor's name, dtype, shape and bytes (computed when 0).
   TensorId add_input(std::string name, DType dtype, Shape shape);
+  TensorId add_input(Tensor tensor);
   // Adds an op and its outputs (each Tensor's name, dtype and shape are used; bytes are computed when 0).
   // `op.inputs` may name tensors that are added later: build() checks. op.outputs is ignored and set.
   OpId add_op(Op op, std::vector<Tensor> outputs);
@@ -130,13 +139,16 @@ class GraphBuilder {
   void set_inputs(OpId op, std::vector<TensorId> inputs);
   // The outputs of op (to wire consumers).
   std::span<const TensorId> outputs_of(OpId op) const { return graph_.ops_[op.index()].outputs; }
+  // A model output. The same tensor may be several of a model's outputs, and a model input may be one.
   void add_output(TensorId tensor) { graph_.outputs_.push_back(tensor); }
 
   // Validates: unique non-empty names, ids in range, no cycle (the message names the ops of one), no negative size or
-  // time, finite numbers, utilization in (0, 1]. O((V + E) log V). The builder is empty afterwards.
+  // time, finite numbers, utilization in (0, 1], sums within kMaxGraphBytes, kMaxGraphFlops and kMaxGivenUs, so that no
+  // later sum overflows. O((V + E) log V). The builder is empty afterwards.
   Result<std::shared_ptr<const Graph>> build();
 
  private:
+  Result<std::shared_ptr<const Graph>> build_parts();
   Graph graph_;
 };
 

@@ -1,0 +1,22 @@
+// The checks that GraphBuilder::build() runs on the parts of a graph before it derives anything from them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/graph/graph.h"
+
+namespace heddle::internal {
+
+// Indices 0..names.size()-1 sorted by name. Fails when a name is empty or occurs twice; `what` is "op", "tensor", ...
+Result<std::vector<uint32_t>> index_names(std::span<const std::string_view> names, const char* what);
+
+// Everything but names and cycles: ids in range, sizes, times, limits.
+Status check_parts(std::span<const Op> ops, std::span<const Tensor> tensors, std::span<const Param> params,
+                   std::span<const TensorId> outputs);
+
+}  // namespace heddle::internal
