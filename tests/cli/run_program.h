@@ -1,0 +1,34 @@
+// Runs the heddle program as a user would and captures what it says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heddle {
+
+struct Ran {
+  int status = -1;             // exit status; 128 + signal when killed
+  std::string out, err;
+};
+
+// Runs build/heddle with these arguments in `folder` (created by the fixture), without a shell. `interrupt_after_s` > 0
+// sends SIGINT then.
+Ran run_heddle(const std::vector<std::string>& arguments, const std::string& folder, double interrupt_after_s = 0);
+
+// A fresh folder that is removed with the object.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  void write(const std::string& name, const std::string& content) const;
+  std::string read(const std::string& name) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,52 @@
+// What a user does wrong gets exit status 2, a message that says what, where, what was expected and what to do, and
+// leaves no file behind. The messages are golden: whoever changes one sees it here.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "run_program.h"
+
+namespace heddle {
+namespace {
+
+struct Mistake {
+  const char* name;
+  std::vector<std::string> arguments;
+  std::string message;         // all of stderr
+};
+
+void PrintTo(const Mistake& m, std::ostream* os) { *os << m.name; }
+
+class Usage : public testing::TestWithParam<Mistake> {};
+
+constexpr char kChain[] = R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": ["t1"],
+ "params": [], "ops": [
+ {"name": "a", "type": "Work", "inputs": [], "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9},
+ {"name": "b", "type": "Work", "inputs": ["t0"], "outputs": [{"name": "t1", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})";
+
+TEST_P(Usage, IsRefusedWithAMessageThatHelps) {
+  const TemporaryFolder folder;
+  folder.write("chain.json", kChain);
+  folder.write("empty", "");
+  folder.write("list.json", "[1, 2]");
+  folder.write("cut.json", R"({"format": "heddle-graph", "version": 1, "name": )");
+  folder.write("noise.onnx", "this is no model");
+  std::filesystem::create_directory(folder.file("folder.onnx"));
+  const auto files_before = std::distance(std::filesystem::directory_iterator(folder.path()), {});
+  const auto ran = run_heddle(GetParam().arguments, folder.path());
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_EQ(ran.err, GetParam().message);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), files_before);
+}
+
+const std::vector<Mistake> kMistakes = {
+#include "usage_mistakes.inc"
+};
+
+INSTANTIATE_TEST_SUITE_P(Mistakes, Usage, testing::ValuesIn(kMistakes),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace heddle
