@@ -6,6 +6,12 @@
 #include "evaluation.h"
 
 namespace heddle {
+namespace {
+
+// A lane is a replica of the whole model; beyond this a plan file is not meant seriously.
+constexpr size_t kMostLanes = 1024;
+
+}  // namespace
 
 Evaluator::Impl::Impl(const Problem& problem)
     : problem_(problem),
@@ -59,8 +65,14 @@ Status Evaluator::Impl::start(const Plan& plan) {
   }
   if (lanes == 0 || std::abs(sum - 1) > 1e-9) return bad("the lanes' shares sum to " + std::to_string(sum) + ", expected 1");
   if (lanes > 1 && problem_.objective != Objective::kThroughput) return bad("only throughput plans have several lanes");
-  // Each lane holds every op, so more lanes than that are refused before anything is allocated for them.
-  if (lanes > plan.segments.size()) return bad("there are more lanes than segments");
+  if (lanes > kMostLanes) return bad("more than " + std::to_string(kMostLanes) + " lanes");
+  // Each lane holds every op; that is counted before anything is allocated for the lanes.
+  size_t ops = 0;
+  for (const Segment& s : plan.segments) ops += s.ops.size();
+  if (lanes > 1 && ops != lanes * num_ops_) {
+    return bad("the segments hold " + std::to_string(ops) + " ops, expected every op once in each of " + std::to_string(lanes) +
+               " lanes");
+  }
   if (plan.steps.size() > INT32_MAX) return bad("too many steps");
   const size_t n = plan.steps.size();
   out_->start_us.resize(n);
@@ -79,10 +91,8 @@ Status Evaluator::Impl::start(const Plan& plan) {
   busy_.assign(map_.size(), 0);
   load_busy_.assign(map_.size(), 0);
   own_ways_.clear();
-  size_t ops = 0;
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     if (!start_segment(s)) return status_;
-    ops += plan.segments[s].ops.size();
   }
   if (ops != lanes * num_ops_) {
     const size_t first = static_cast<size_t>(std::find(op_segment_.begin(), op_segment_.end(), -1) - op_segment_.begin());

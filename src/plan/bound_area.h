@@ -1,0 +1,52 @@
+// The area bound: any point of the dual of the assignment LP. docs/bounds.md, sections 3 to 6. Private to bounds.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bound_tables.h"
+#include "heddle/base/cancel.h"
+
+namespace heddle {
+
+class AreaBound {
+ public:
+  explicit AreaBound(const BoundTables& tables);
+
+  // Improves the multipliers for the ops of `subset` for up to `rounds`; returns the best bound on the time that these
+  // ops' work takes and leaves its multipliers in place.
+  double improve(const std::vector<uint32_t>& subset, int rounds, const Deadline& deadline);
+  // Each op's least weighted work under the present multipliers (whose time part sums to 1).
+  double score(size_t op) const;
+  // The weight of resources that serve computing, and what the memory terms subtract.
+  double compute_weight() const;
+  double memory_discount() const;
+  bool has_loads() const { return num_load_ > 0; }
+  bool has_memory() const { return !pools_.empty(); }
+  size_t work_per_round(size_t ops) const { return ops * k_; }
+
+ private:
+  struct Pool {
+    double bytes;
+    std::vector<uint32_t> devices;
+  };
+  void find_compute_resources();
+  void find_pools();
+  void spread_weights();
+  double evaluate(const std::vector<uint32_t>& subset);
+  void resource_loads();
+
+  const BoundTables& b_;
+  const size_t k_;
+  std::vector<std::vector<uint32_t>> compute_;    // devices that exclude each other: a clique, or those of a core
+  std::vector<std::vector<uint32_t>> load_users_; // per load resource: devices
+  size_t num_load_ = 0;
+  std::vector<Pool> pools_;                       // with a limit below the parameters' sum
+  std::vector<double> y_;                         // compute, then load resources (sum 1), then pools
+  double scale_ = 0;                              // T^ of docs/bounds.md: makes bytes comparable with time
+  std::vector<double> per_us_, per_byte_;         // per device: weight of its time, and of parameters on it
+  std::vector<double> device_us_, device_bytes_;  // of the present cheapest assignment
+  std::vector<double> loads_;                     // per resource
+};
+
+}  // namespace heddle

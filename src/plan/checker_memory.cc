@@ -1,0 +1,164 @@
+// Memory: a sweep over the moments at which tensors and parameters come and go.
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "checker_state.h"
+
+namespace heddle {
+namespace {
+
+// Sizes come from files; a sum beyond int64 is as good as its largest value.
+int64_t plus(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? INT64_MAX : INT64_MIN;
+  return sum;
+}
+
+// Largest sum of the intervals' bytes at one moment; an interval holds its start, not its end.
+int64_t sweep(std::vector<std::pair<double, int64_t>> changes) {
+  std::sort(changes.begin(), changes.end());
+  int64_t now = 0, most = 0;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    now = plus(now, changes[i].second);
+    if (i + 1 == changes.size() || changes[i + 1].first > changes[i].first) most = std::max(most, now);
+  }
+  return most;
+}
+
+}  // namespace
+
+// Is `tensor` seen outside the segment that makes it?
+bool PlanChecker::leaves(const Segment& segment, TensorId tensor) const {
+  for (const OpId reader : graph_.tensor(tensor).consumers) {
+    if (!std::binary_search(segment.ops.begin(), segment.ops.end(), reader)) return true;
+  }
+  return is_output_[tensor.index()];
+}
+
+void PlanChecker::stays_of_run(size_t i, std::vector<Stay>& stays) {
+  const Segment& segment = segment_of(i);
+  const int pool = cluster_.memory_pool(segment.device);
+  const double start = timeline_.start_us[i], finish = timeline_.finish_us[i];
+  for (const OpId op : segment.ops) {
+    for (const TensorId t : graph_.op(op).inputs) {
+      const OpId maker = graph_.tensor(t).producer;
+      if (!maker.valid()) {
+        stays.push_back({segment.lane, t.value, pool, 0, finish});
+      } else if (!std::binary_search(segment.ops.begin(), segment.ops.end(), maker)) {
+        stays.push_back({segment.lane, t.value, pool, start, finish});
+      }
+    }
+    for (const TensorId t : graph_.op(op).outputs) {
+      if (segment.ops.size() > 1 && !leaves(segment, t)) continue;
+      stays.push_back({segment.lane, t.value, pool, start, is_output_[t.index()] ? makespan_ : finish});
+    }
+  }
+}
+
+// Tensors inside a segment: its ops one by one in topological order, each tensor freed after its last reader.
+int64_t PlanChecker::inner_peak(const Segment& segment) const {
+  std::vector<OpId> ops = segment.ops;
+  std::sort(ops.begin(), ops.end(),
+            [&](OpId a, OpId b) { return graph_.topological_position(a) < graph_.topological_position(b); });
+  std::map<TensorId, size_t> readers_left;
+  int64_t now = 0, most = 0;
+  for (const OpId op : ops) {
+    std::vector<TensorId> unread;
+    for (const TensorId t : graph_.op(op).outputs) {
+      if (leaves(segment, t)) continue;
+      now = plus(now, graph_.tensor(t).bytes);
+      readers_left[t] = graph_.tensor(t).consumers.size();
+      if (graph_.tensor(t).consumers.empty()) unread.push_back(t);
+    }
+    most = std::max(most, now);
+    const std::set<TensorId> read(graph_.op(op).inputs.begin(), graph_.op(op).inputs.end());
+    for (const TensorId t : read) {
+      const auto it = readers_left.find(t);
+      if (it != readers_left.end() && --it->second == 0) now = plus(now, -graph_.tensor(t).bytes);
+    }
+    for (const TensorId t : unread) now = plus(now, -graph_.tensor(t).bytes);
+  }
+  return most;
+}
+
+// Per pool, the lanes' peaks added up: lanes do not wait for each other.
+std::vector<int64_t> PlanChecker::activation_peaks() {
+  std::vector<Stay> stays;
+  std::map<std::pair<int, int>, std::vector<std::pair<double, int64_t>>> changes;   // (lane, pool)
+  const auto add = [&](int lane, int pool, double start, double finish, int64_t bytes) {
+    if (start >= finish) return;
+    changes[{lane, pool}].push_back({start, bytes});
+    changes[{lane, pool}].push_back({finish, -bytes});
+  };
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    const Step& step = plan_.steps[i];
+    const Segment& segment = segment_of(i);
+    const double start = timeline_.start_us[i], finish = timeline_.finish_us[i];
+    if (step.kind == StepKind::kTransfer) {
+      stays.push_back({segment.lane, step.tensor.value, cluster_.memory_pool(step.from), start, finish});
+      stays.push_back({segment.lane, step.tensor.value, cluster_.memory_pool(step.to), start, finish});
+    } else if (step.kind == StepKind::kRun) {
+      stays_of_run(i, stays);
+      if (segment.ops.size() > 1) add(segment.lane, cluster_.memory_pool(step.to), start, finish, inner_peak(segment));
+    } else {
+      add(segment.lane, cluster_.memory_pool(step.to), start, std::numeric_limits<double>::infinity(), load_bytes_[i]);
+    }
+  }
+  std::sort(stays.begin(), stays.end(), [](const Stay& a, const Stay& b) {
+    return std::tie(a.lane, a.tensor, a.pool) < std::tie(b.lane, b.tensor, b.pool);
+  });
+  for (size_t i = 0; i < stays.size();) {
+    Stay whole = stays[i];
+    for (; i < stays.size() && std::tie(stays[i].lane, stays[i].tensor, stays[i].pool) ==
+                                   std::tie(whole.lane, whole.tensor, whole.pool); ++i) {
+      whole.start = std::min(whole.start, stays[i].start);
+      whole.finish = std::max(whole.finish, stays[i].finish);
+    }
+    add(whole.lane, whole.pool, whole.start, whole.finish, graph_.tensor(TensorId(whole.tensor)).bytes);
+  }
+  std::vector<int64_t> peaks(static_cast<size_t>(cluster_.num_memory_pools()), 0);
+  for (auto& [key, list] : changes) {
+    peaks[static_cast<size_t>(key.second)] = plus(peaks[static_cast<size_t>(key.second)], sweep(std::move(list)));
+  }
+  return peaks;
+}
+
+// Parameters that are in the pool all the time: each once.
+int64_t PlanChecker::param_bytes(int pool) const {
+  std::set<ParamId> there;
+  for (const Segment& segment : plan_.segments) {
+    if (cluster_.memory_pool(segment.device) != pool || loads_needed(segment.device)) continue;
+    for (const OpId op : segment.ops) there.insert(graph_.op(op).params.begin(), graph_.op(op).params.end());
+  }
+  int64_t sum = 0;
+  for (const ParamId p : there) sum = plus(sum, graph_.param(p).bytes);
+  return sum;
+}
+
+void PlanChecker::check_peak(size_t pool, int64_t peak) {
+  const int64_t limit = cluster_.memory_pool_bytes(static_cast<int>(pool));
+  const bool stated = pool < timeline_.peak_memory_bytes.size();
+  std::string name;
+  for (size_t d = 0; d < cluster_.num_devices(); ++d) {
+    if (cluster_.memory_pool(DeviceId(d)) == static_cast<int>(pool)) name += (name.empty() ? "" : ", ") + cluster_.devices()[d].name;
+  }
+  if (limit > 0 && peak > limit) {
+    report(Violation::kMemory, "the memory of " + name + " would hold " + std::to_string(peak) + " bytes at once, it has " +
+                                   std::to_string(limit));
+  }
+  if (stated && timeline_.peak_memory_bytes[pool] != peak) {
+    report(Violation::kMemory, "the peak in the memory of " + name + " is given as " +
+                                   std::to_string(timeline_.peak_memory_bytes[pool]) + " bytes, it is " + std::to_string(peak));
+  }
+}
+
+void PlanChecker::check_memory() {
+  const std::vector<int64_t> peaks = activation_peaks();
+  for (size_t pool = 0; pool < peaks.size(); ++pool) check_peak(pool, plus(peaks[pool], param_bytes(static_cast<int>(pool))));
+  if (!timeline_.peak_memory_bytes.empty() && timeline_.peak_memory_bytes.size() != peaks.size()) {
+    report(Violation::kMalformed, "the timeline has peaks for another number of memories than the cluster");
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,234 @@
+// Durations, precedence, routes and exclusive resources.
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "checker_state.h"
+
+namespace heddle {
+namespace {
+
+enum ResourceKind { kDeviceResource, kCoreResource, kLinkResource, kBusResource, kEngineResource };
+const char* const kResourceNames[] = {"device", "core", "link", "bus", "copy engine"};
+
+}  // namespace
+
+void PlanChecker::check_steps() {
+  for (const Device& device : cluster_.devices()) {
+    const std::set<int> cores(device.cores.begin(), device.cores.end());
+    for (const int core : cores) ++core_users_[{device.host.value, core}];
+  }
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    switch (plan_.steps[i].kind) {
+      case StepKind::kRun: check_run(i); break;
+      case StepKind::kTransfer: check_transfer(i); break;
+      case StepKind::kLoad: check_load(i); break;
+    }
+  }
+}
+
+void PlanChecker::check_duration(size_t i, double expected) {
+  const double took = timeline_.finish_us[i] - timeline_.start_us[i];
+  if (std::abs(took - expected) <= tolerance(timeline_.finish_us[i])) return;
+  report(Violation::kTime, step_text(i) + " takes " + std::to_string(took) + " us, expected " + std::to_string(expected));
+}
+
+// Step `before` (-1: not there, reported elsewhere) must come earlier in the list and be done when step i starts.
+void PlanChecker::need(size_t i, int64_t before, const std::string& what) {
+  if (before < 0) return;
+  const auto b = static_cast<size_t>(before);
+  if (b >= i) report(Violation::kOrder, step_text(i) + " is listed before step " + std::to_string(b) + ", from which " + what);
+  if (timeline_.finish_us[b] > timeline_.start_us[i] + tolerance(timeline_.start_us[i])) {
+    report(Violation::kOrder, step_text(i) + " starts at " + std::to_string(timeline_.start_us[i]) + " us, before step " +
+                                  std::to_string(b) + " ends at " + std::to_string(timeline_.finish_us[b]) + ": " + what);
+  }
+}
+
+void PlanChecker::need_tensor(size_t i, TensorId tensor) {
+  const Segment& segment = segment_of(i);
+  const OpId maker = graph_.tensor(tensor).producer;
+  if (!maker.valid()) return;
+  const int place = place_[static_cast<size_t>(segment.lane)][maker.index()];
+  if (place < 0 || place == plan_.steps[i].segment.value) return;
+  const DeviceId from = plan_.segments[static_cast<size_t>(place)].device;
+  const std::string what = "it reads tensor '" + graph_.tensor(tensor).name + "'";
+  if (free_between(from, segment.device)) return need(i, run_step_[static_cast<size_t>(place)], what);
+  const auto it = transfer_to_.find({segment.lane, tensor.value, segment.device.value});
+  if (it != transfer_to_.end()) return need(i, static_cast<int64_t>(it->second), what);
+  report(Violation::kTransferMissing, step_text(i) + " reads tensor '" + graph_.tensor(tensor).name + "' from device '" +
+                                          cluster_.device(from).name + "', but no step transfers it");
+}
+
+void PlanChecker::check_run(size_t i) {
+  const Segment& segment = segment_of(i);
+  const double us = problem_.costs->segment(segment.ops, segment.device).us;
+  if (std::isfinite(us)) check_duration(i, us);
+  std::set<TensorId> read;
+  std::set<ParamId> used;
+  for (const OpId op : segment.ops) {
+    read.insert(graph_.op(op).inputs.begin(), graph_.op(op).inputs.end());
+    used.insert(graph_.op(op).params.begin(), graph_.op(op).params.end());
+  }
+  for (const TensorId t : read) need_tensor(i, t);
+  if (loads_needed(segment.device)) {
+    for (const ParamId p : used) {
+      if (graph_.param(p).bytes <= 0) continue;
+      const auto it = load_of_.find({cluster_.memory_pool(segment.device), p.value});
+      if (it != load_of_.end()) {
+        need(i, static_cast<int64_t>(it->second), "it uses parameter '" + graph_.param(p).name + "'");
+      } else {
+        report(Violation::kLoadMissing, step_text(i) + " uses parameter '" + graph_.param(p).name + "', which no step loads");
+      }
+    }
+  }
+  occupy(i, kDeviceResource, segment.device.value, 0);
+  const Device& device = cluster_.device(segment.device);
+  for (const int core : std::set<int>(device.cores.begin(), device.cores.end())) {
+    if (core_users_[{device.host.value, core}] > 1) occupy(i, kCoreResource, device.host.value, core);
+  }
+}
+
+PlanChecker::Way PlanChecker::way_of(size_t i, const Route* by_default, NodeId from, NodeId to) {
+  const Step& step = plan_.steps[i];
+  Way way;
+  if (step.route >= 0) {
+    way.hops = plan_.routes[static_cast<size_t>(step.route)];
+  } else if (by_default != nullptr) {
+    way.hops = by_default->hops;
+  } else {
+    report(Violation::kRoute, step_text(i) + ": the cluster has no route from '" + cluster_.node(from).name + "' to '" +
+                                  cluster_.node(to).name + "'");
+    return way;
+  }
+  way.bytes_per_s = std::numeric_limits<double>::infinity();
+  std::set<NodeId> seen{from};
+  NodeId at = from;
+  for (const Hop& hop : way.hops) {
+    const bool exists = hop.link.valid() && hop.link.index() < cluster_.links().size();
+    const Link* link = exists ? &cluster_.link(hop.link) : nullptr;
+    const bool leads_on = exists && (hop.forward ? link->a : link->b) == at &&
+                          (hop.forward || link->duplex != Duplex::kOneWay) &&
+                          seen.insert(hop.forward ? link->b : link->a).second;
+    if (!leads_on) {
+      report(Violation::kRoute, step_text(i) + ": its route breaks at '" + cluster_.node(at).name +
+                                    "' (no such link there, against a one-way link, or in a circle)");
+      return way;
+    }
+    at = hop.forward ? link->b : link->a;
+    way.latency_us += link->latency_us;
+    way.bytes_per_s = std::min(way.bytes_per_s, link->bytes_per_s);
+    const double bus = link->bus.valid() ? cluster_.bus(link->bus).bytes_per_s : 0;
+    if (bus > 0) way.bytes_per_s = std::min(way.bytes_per_s, bus);
+  }
+  way.ok = at == to;
+  if (!way.ok) {
+    report(Violation::kRoute, step_text(i) + ": its route ends at '" + cluster_.node(at).name + "' instead of '" +
+                                  cluster_.node(to).name + "'");
+  }
+  return way;
+}
+
+void PlanChecker::occupy(size_t i, int kind, int number, int detail) {
+  const int lane = segment_of(i).lane;
+  intervals_[{lane, kind, number, detail}].push_back({timeline_.start_us[i], timeline_.finish_us[i], i});
+  const double share = plan_.lane_shares[static_cast<size_t>(lane)];
+  if (plan_.steps[i].kind != StepKind::kLoad) {
+    load_us_[{kind, number, detail}] += share * (timeline_.finish_us[i] - timeline_.start_us[i]);
+  }
+}
+
+void PlanChecker::occupy_way(size_t i, const Way& way) {
+  std::set<std::tuple<int, int, int>> used;
+  if (problem_.execution.link_contention) {
+    for (const Hop& hop : way.hops) {
+      const Link& link = cluster_.link(hop.link);
+      const int back = hop.forward ? 0 : 1;
+      used.insert({kLinkResource, hop.link.value, link.duplex == Duplex::kFull ? back : 0});
+      if (!link.bus.valid()) continue;
+      used.insert({kBusResource, link.bus.value, cluster_.bus(link.bus).duplex == Duplex::kFull ? back : 0});
+    }
+  }
+  if (problem_.execution.engine_contention) {
+    const auto engine = [&](DeviceId d, int in) {
+      const int engines = cluster_.device(d).copy_engines;
+      if (engines > 0) used.insert({kEngineResource, d.value, engines == 1 ? 0 : in});
+    };
+    if (plan_.steps[i].kind == StepKind::kTransfer) engine(plan_.steps[i].from, 0);
+    engine(plan_.steps[i].to, 1);
+  }
+  for (const auto& [kind, number, detail] : used) occupy(i, kind, number, detail);
+}
+
+void PlanChecker::check_transfer(size_t i) {
+  const Step& step = plan_.steps[i];
+  const Segment& segment = segment_of(i);
+  if (step.from != segment.device) {
+    report(Violation::kRoute, step_text(i) + " starts at '" + cluster_.device(step.from).name + "', but its producer runs on '" +
+                                  cluster_.device(segment.device).name + "'");
+  }
+  if (free_between(step.from, step.to)) {
+    report(Violation::kRoute, step_text(i) + ": between these devices nothing is transferred");
+    return;
+  }
+  need(i, run_step_[step.segment.index()], "its tensor comes");
+  const Way way = way_of(i, cluster_.route(step.from, step.to), cluster_.device_node(step.from), cluster_.device_node(step.to));
+  if (!way.ok) return;
+  check_duration(i, way.latency_us + static_cast<double>(graph_.tensor(step.tensor).bytes) / way.bytes_per_s * 1e6);
+  occupy_way(i, way);
+}
+
+void PlanChecker::check_load(size_t i) {
+  const DeviceId to = plan_.steps[i].to;
+  const Way way = way_of(i, cluster_.load_route(to), cluster_.host_node(cluster_.device(to).host), cluster_.device_node(to));
+  if (!way.ok) return;
+  check_duration(i, way.latency_us + static_cast<double>(load_bytes_[i]) / way.bytes_per_s * 1e6);
+  occupy_way(i, way);
+}
+
+void PlanChecker::check_overlaps() {
+  for (auto& [key, list] : intervals_) {
+    std::sort(list.begin(), list.end(), [](const Interval& a, const Interval& b) {
+      return std::tie(a.start, a.finish, a.step) < std::tie(b.start, b.finish, b.step);
+    });
+    size_t busy = 0;   // of those so far, the one that ends last
+    for (size_t k = 1; k < list.size(); ++k) {
+      const Interval &before = list[busy], &now = list[k];
+      const std::string where = std::string(kResourceNames[std::get<1>(key)]);
+      if (now.start < before.finish - tolerance(before.finish)) {
+        report(Violation::kOverlap, step_text(now.step) + " starts at " + std::to_string(now.start) + " us, while " +
+                                        step_text(before.step) + " holds the same " + where + " until " +
+                                        std::to_string(before.finish));
+      }
+      if (now.step < list[k - 1].step && now.start > list[k - 1].start + tolerance(now.start)) {
+        report(Violation::kOrder, step_text(now.step) + " is listed before " + step_text(list[k - 1].step) +
+                                      ", but comes after it on the same " + where);
+      }
+      if (now.finish >= before.finish) busy = k;
+    }
+  }
+}
+
+void PlanChecker::check_totals() {
+  const auto differs = [](double a, double b) { return !(std::abs(a - b) <= tolerance(b)); };
+  if (differs(timeline_.makespan_us, makespan_)) {
+    report(Violation::kTime, "the makespan is given as " + std::to_string(timeline_.makespan_us) +
+                                 " us, but the last step ends at " + std::to_string(makespan_));
+  }
+  double period = 0;
+  for (const auto& [key, us] : load_us_) period = std::max(period, us);
+  if (problem_.objective == Objective::kThroughput && differs(timeline_.period_us, period)) {
+    report(Violation::kTime, "the period is given as " + std::to_string(timeline_.period_us) +
+                                 " us, but the busiest resource needs " + std::to_string(period) + " us per request");
+  }
+  for (size_t d = 0; d < timeline_.device_busy_us.size(); ++d) {
+    const auto it = load_us_.find({kDeviceResource, static_cast<int>(d), 0});
+    const double busy = it == load_us_.end() ? 0 : it->second;
+    if (d >= cluster_.num_devices() || differs(timeline_.device_busy_us[d], busy)) {
+      report(Violation::kTime, "device " + std::to_string(d) + " is said to be busy for " +
+                                   std::to_string(timeline_.device_busy_us[d]) + " us, but its steps take " +
+                                   std::to_string(busy));
+    }
+  }
+}
+
+}  // namespace heddle
