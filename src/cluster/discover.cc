@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "machine_limits.h"
 #include "machine_rates.h"
@@ -47,11 +48,10 @@ std::vector<std::vector<int>> core_sets(std::vector<int> cores) {
   return sets;
 }
 
-// Three digits: what such short measurements can tell, and files that people can read.
+// Three digits: what such short measurements can tell, and files that people can read. By way of text,
+// because the nearest double to a decimal is not that of a product of powers of ten.
 double rounded(double value) {
-  if (!(value > 0)) return 0;
-  const double scale = std::pow(10, std::floor(std::log10(value)) - 2);
-  return std::round(value / scale) * scale;
+  return value > 0 ? std::strtod(fmt::format("{:.3g}", value).c_str(), nullptr) : 0;
 }
 
 // Linear between one core's rate and that of all.
@@ -134,15 +134,12 @@ Result<std::shared_ptr<const Cluster>> discover_local(std::span<const std::strin
 }
 
 std::string machine_fingerprint() {
-  static const std::string fingerprint = [] {
-    utsname system{};
-    uname(&system);
-    // Whole GiB: what the kernel keeps for itself differs from boot to boot.
-    const double gib = static_cast<double>(usable_memory_bytes()) / (1 << 30);
-    return fmt::format("{} | {} cores | {:.0f} GiB | {} {} {}", cpu_model_name(), usable_cores().size(),
-                       std::round(gib), system.sysname, system.release, system.machine);
-  }();
-  return fingerprint;
+  utsname system{};
+  uname(&system);
+  // Whole GiB: what the kernel keeps for itself differs from boot to boot.
+  const double gib = static_cast<double>(usable_memory_bytes()) / (1 << 30);
+  return fmt::format("{} | {} cores | {:.0f} GiB | {} {} {}", cpu_model_name(), usable_cores().size(),
+                     std::round(gib), system.sysname, system.release, system.machine);
 }
 
 }  // namespace heddle

@@ -30,6 +30,13 @@ class Editor {
   }
 
  private:
+  // Not device_node(): that of a CPU without links is its host's.
+  size_t own_node(DeviceId id) const {
+    size_t n = 0;
+    while (from_.nodes()[n].device != id) ++n;
+    return n;
+  }
+
   void add_device(DeviceId id) {
     Device device = from_.device(id);
     if (device.name == edit_.remove) return;
@@ -38,14 +45,14 @@ class Editor {
       device.target.clear();
       device.device_class += "-scaled";
     }
-    node_[from_.device_node(id).index()] = builder_.device_node(builder_.add_device(device));
+    node_[own_node(id)] = builder_.device_node(builder_.add_device(device));
   }
 
   void add_twin(DeviceId id) {
     Device device = from_.device(id);
     device.name += "-more";
     device.cores.clear();  // cores of its own: it excludes nobody
-    twin_[from_.device_node(id).index()] = builder_.device_node(builder_.add_device(device));
+    twin_[own_node(id)] = builder_.device_node(builder_.add_device(device));
   }
 
   void add_links(Link link) {

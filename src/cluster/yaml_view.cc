@@ -108,6 +108,14 @@ std::string YamlView::where(const YAML::Node& node) const {
   return fmt::format("{}:{}", *source_, std::max(0, node.Mark().line) + 1);
 }
 
+// yaml-cpp marks a missing value where the next token stands, which may be lines below.
+std::string YamlView::where_key(std::string_view key) const {
+  for (const auto& entry : node_) {
+    if (entry.first.IsScalar() && entry.first.Scalar() == key) return where(entry.first);
+  }
+  return where();
+}
+
 Error YamlView::error(std::string message) const {
   return Error(Code::kInvalidInput, std::move(message)).with_context(where());
 }
@@ -170,7 +178,7 @@ Result<std::optional<YamlView::Scalar>> YamlView::scalar(std::string_view key, b
   if (!node->IsScalar() || node->Scalar().empty()) {
     return Error(Code::kInvalidInput, fmt::format("'{}' of {} is {}; expected a single value", key, what_,
                                                   node->IsScalar() ? "empty" : type_of(*node)))
-        .with_context(where(*node));
+        .with_context(node->IsNull() ? where_key(key) : where(*node));
   }
   HEDDLE_RETURN_IF_ERROR(check_length(*node));
   return std::optional<Scalar>(Scalar{node->Scalar(), where(*node)});

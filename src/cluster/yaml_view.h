@@ -55,6 +55,7 @@ class YamlView {
  private:
   std::optional<YAML::Node> find(std::string_view key) const;
   std::string where(const YAML::Node& node) const;
+  std::string where_key(std::string_view key) const;
   Status check_length(const YAML::Node& node) const;
   Error wrong(const Scalar& scalar, std::string_view key, const std::string& expected) const;
 
