@@ -63,7 +63,7 @@ struct StreamResult {
 // Peak of what one memory pool holds: parameters resident plus live tensors.
 struct PoolUse {
   int64_t param_bytes = 0;
-  int64_t tensor_bytes = 0;              // peak over all requests so far (emulated), or what is allocated
+  int64_t tensor_bytes = 0;              // allocated; devices that move no data: the peak so far, where memory is limited
 };
 
 // One run at a time: run() and run_stream() must not be called concurrently. No allocation once created.

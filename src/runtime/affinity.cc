@@ -1,0 +1,34 @@
+#include "affinity.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+namespace heddle {
+
+Status check_cores(std::span<const int> cores, const std::string& device) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  // The whole process's mask, not the calling thread's.
+  if (sched_getaffinity(getpid(), sizeof mask, &mask) != 0) return {};
+  for (int core : cores) {
+    if (core >= 0 && core < CPU_SETSIZE && CPU_ISSET(core, &mask)) continue;
+    return Error(Code::kInvalidInput, "device '" + device + "' needs core " + std::to_string(core) +
+                                          ", which this process may not use; change the cluster's core set or the process's affinity");
+  }
+  return {};
+}
+
+AffinityGuard::AffinityGuard(std::span<const int> cores) {
+  if (cores.empty()) return;
+  cpu_set_t wanted;
+  CPU_ZERO(&wanted);
+  for (int core : cores) CPU_SET(core, &wanted);
+  if (pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0 || CPU_EQUAL(&wanted, &before_)) return;
+  changed_ = pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) == 0;
+}
+
+AffinityGuard::~AffinityGuard() {
+  if (changed_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+}
+
+}  // namespace heddle

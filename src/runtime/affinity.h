@@ -1,0 +1,30 @@
+// Binding threads to cores.
+#pragma once
+
+#include <sched.h>
+
+#include <span>
+#include <string>
+
+#include "heddle/base/status.h"
+
+namespace heddle {
+
+// Fails, naming the core, when the process may not use one of them. Empty: nothing happens.
+Status check_cores(std::span<const int> cores, const std::string& device);
+
+// Binds the calling thread to `cores` while it lives (empty: leaves it alone), then gives the former mask back. Does
+// nothing when the thread is bound so already.
+class AffinityGuard {
+ public:
+  explicit AffinityGuard(std::span<const int> cores);
+  ~AffinityGuard();
+  AffinityGuard(const AffinityGuard&) = delete;
+  AffinityGuard& operator=(const AffinityGuard&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool changed_ = false;
+};
+
+}  // namespace heddle

@@ -1,0 +1,182 @@
+#include "engine.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+constexpr int32_t kTasksPerPoll = 4096;     // of one thread between looks at the deadline
+
+}  // namespace
+
+void Engine::enqueue(Slot& slot, int32_t task, Local& local) {
+  const int32_t id = slot.index * stride_ + task;
+  const bool instant = slot.program->tasks[static_cast<size_t>(task)].action == Action::kInstant;
+  (instant || stopped() ? local.instant : local.ready).push_back(id);
+}
+
+// The finisher of the last input enqueues a task; release and acquire on the count make all inputs visible to it.
+void Engine::complete(int32_t id, Local& local) {
+  Slot& slot = slot_of(id);
+  const auto task = static_cast<size_t>(id % stride_);
+  const Program& program = *slot.program;
+  if (tracks_memory_) {
+    for (int32_t stay : program.releases[task]) release_stay(slot, stay);
+  }
+  const auto successors = program.successors[task];
+  for (int32_t next : successors) {
+    if (slot.pending[static_cast<size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1) enqueue(slot, next, local);
+  }
+  if (successors.empty() && slot.sinks_left.fetch_sub(1, std::memory_order_acq_rel) == 1) local.ended.push_back(slot.index);
+}
+
+void Engine::run_segment(Slot& slot, const Task& task) {
+  const auto segment = static_cast<size_t>(task.segment);
+  Status status = setup_.compiled[segment]->run(slot.instance);
+  if (status.ok()) return;
+  const Segment& s = setup_.plan->segments[segment];
+  fail(std::move(status).error().with_context("segment '" + s.name + "' on device '" + setup_.cluster->device(s.device).name + "'"));
+}
+
+// After a stop, tasks pass through without work, so that every count reaches zero and the request ends by itself.
+void Engine::run_instant(int32_t id, Local& local) {
+  Slot& slot = slot_of(id);
+  const auto index = static_cast<size_t>(id % stride_);
+  const Task& task = slot.program->tasks[index];
+  slot.start_ns[index] = local.now;
+  if (!stopped() && take_memory(slot, static_cast<int32_t>(index)) && task.segment >= 0) run_segment(slot, task);
+  if (task.segment >= 0) local.now = now_ns();
+  slot.finish_ns[index] = local.now;
+  complete(id, local);
+}
+
+void Engine::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) {
+  Slot& slot = slot_of(id);
+  const auto index = static_cast<size_t>(id % stride_);
+  const Task& task = slot.program->tasks[index];
+  const int64_t start = now_ns();
+  slot.start_ns[index] = start;
+  // A hand-over takes as long as this idle worker took to notice it.
+  for (int32_t transfer : slot.program->handovers[index]) {
+    const auto t = static_cast<size_t>(transfer);
+    if (slot.start_ns[t] >= previous_finish_ns) slot.finish_ns[t] = start;
+  }
+  if (!stopped() && take_memory(slot, static_cast<int32_t>(index))) run_segment(slot, task);
+  local.now = now_ns();
+  slot.finish_ns[index] = local.now;
+  if (!setup_.ordered) local.finished.push_back(id);
+  complete(id, local);
+}
+
+// Everything that follows from what this thread just finished; others are woken only once it is all known.
+void Engine::drain(Local& local) {
+  do {
+    while (!local.instant.empty()) {
+      const int32_t id = local.instant.back();
+      local.instant.pop_back();
+      run_instant(id, local);
+      if (++local.polled >= kTasksPerPoll) {
+        local.polled = 0;
+        if (&local == &caller_) poll(stream_->deadline);
+      }
+    }
+    while (!local.ended.empty()) {
+      const int32_t slot = local.ended.back();
+      local.ended.pop_back();
+      end_request(*slots_[static_cast<size_t>(slot)], local);
+    }
+    flush(local);
+  } while (!local.instant.empty() || !local.ended.empty());
+}
+
+void Engine::flush(Local& local) {
+  if (!setup_.ordered) return arbitrate(local);
+  for (int32_t id : local.ready) dispatch(id, local.now);
+  local.ready.clear();
+}
+
+// Pipelined: the oldest request's task first on each resource. A task that cannot start yet reserves its resources
+// against younger ones, so that a device of many cores is not starved by devices of one.
+void Engine::arbitrate(Local& local) {
+  if (local.ready.empty() && local.finished.empty()) return;
+  const std::lock_guard lock(arbiter_mutex_);
+  for (int32_t id : local.finished) {
+    for (int32_t r : slot_of(id).program->resources[static_cast<size_t>(id % stride_)]) busy_[static_cast<size_t>(r)] = 0;
+  }
+  for (int32_t id : local.ready) {
+    const Waiting w{slot_of(id).request, id % stride_, id};
+    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), w), w);
+  }
+  local.finished.clear();
+  local.ready.clear();
+  size_t kept = 0;
+  for (const Waiting& w : waiting_) {
+    const auto resources = slot_of(w.id).program->resources[static_cast<size_t>(w.task)];
+    const bool free = std::all_of(resources.begin(), resources.end(), [&](int32_t r) {
+      return busy_[static_cast<size_t>(r)] == 0 && reserved_[static_cast<size_t>(r)] == 0;
+    });
+    if (free) {
+      for (int32_t r : resources) busy_[static_cast<size_t>(r)] = 1;
+      dispatch(w.id, local.now);
+      continue;
+    }
+    for (int32_t r : resources) {
+      if (reserved_[static_cast<size_t>(r)] == 0) reserved_list_.push_back(r);
+      reserved_[static_cast<size_t>(r)] = 1;
+    }
+    waiting_[kept++] = w;
+  }
+  waiting_.resize(kept);
+  for (int32_t r : reserved_list_) reserved_[static_cast<size_t>(r)] = 0;
+  reserved_list_.clear();
+}
+
+void Engine::dispatch(int32_t id, int64_t now) {
+  Slot& slot = slot_of(id);
+  const auto index = static_cast<size_t>(id % stride_);
+  const Task& task = slot.program->tasks[index];
+  if (task.action == Action::kBlocking) {
+    workers_[static_cast<size_t>(task.worker)]->box.post(id);
+    return;
+  }
+  slot.start_ns[index] = now;
+  if (!take_memory(slot, static_cast<int32_t>(index))) now -= task.duration_ns;   // failed: due at once
+  add_due({now + task.duration_ns, id});
+}
+
+bool Engine::take_memory(Slot& slot, int32_t task) {
+  if (!tracks_memory_) return true;
+  for (int32_t s : slot.program->takes[static_cast<size_t>(task)]) {
+    const Stay& stay = slot.program->stays[static_cast<size_t>(s)];
+    const auto pool = static_cast<size_t>(stay.pool);
+    const int64_t used = pool_used_[pool].fetch_add(stay.bytes, std::memory_order_relaxed) + stay.bytes;
+    int64_t peak = pool_peak_[pool].load(std::memory_order_relaxed);
+    while (used > peak && !pool_peak_[pool].compare_exchange_weak(peak, used, std::memory_order_relaxed)) {}
+    const int64_t limit = setup_.pool_limit[pool];
+    if (limit <= 0 || used <= limit) continue;
+    const Step& step = setup_.plan->steps[static_cast<size_t>(slot.program->tasks[static_cast<size_t>(task)].plan_step)];
+    const Segment& segment = setup_.plan->segments[step.segment.index()];
+    fail(Error(Code::kInfeasible, "out of memory: segment '" + segment.name + "' needs " + std::to_string(stay.bytes) + " more bytes on device '" +
+                                      setup_.cluster->device(step.to).name + "', where tensors would then take " + std::to_string(used) + " of " + std::to_string(limit)));
+    return false;
+  }
+  return true;
+}
+
+void Engine::release_stay(Slot& slot, int32_t stay) {
+  if (slot.readers[static_cast<size_t>(stay)].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const Stay& s = slot.program->stays[static_cast<size_t>(stay)];
+  pool_used_[static_cast<size_t>(s.pool)].fetch_sub(s.bytes, std::memory_order_relaxed);
+}
+
+void Engine::fail(Error error) {
+  {
+    const std::lock_guard lock(stream_mutex_);
+    if (!error_) error_.emplace(std::move(error));
+  }
+  stop_.store(true, std::memory_order_release);
+  caller_box_.nudge();
+  if (home_ >= 0) workers_[static_cast<size_t>(home_)]->box.nudge();
+}
+
+}  // namespace heddle

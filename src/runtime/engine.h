@@ -1,0 +1,144 @@
+// The ready-queue engine: counts dependencies down and runs what becomes ready, on the thread that made it ready where
+// that is possible (docs/runtime.md).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "heddle/runtime/executor.h"
+#include "mailbox.h"
+#include "program.h"
+
+namespace heddle {
+
+struct EngineSetup {
+  const Plan* plan = nullptr;
+  const Cluster* cluster = nullptr;
+  std::vector<Program> programs;                    // per lane
+  std::vector<int> slot_lane, slot_instance;        // per slot; the instance among its lane's slots
+  std::vector<CompiledSegment*> compiled;           // per segment
+  std::vector<std::vector<int>> worker_cores;       // per device; used where tasks block
+  std::vector<int64_t> pool_limit;                  // bytes for tensors per pool; 0: not limited
+  bool ordered = true;
+  double spin_us = 0;
+};
+
+class Engine {
+ public:
+  explicit Engine(EngineSetup setup);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  Result<StreamResult> run(const StreamOptions& options);
+  const RequestTiming& last_timing(int slot) const { return slots_[static_cast<size_t>(slot)]->timing; }
+  int64_t peak_bytes(int pool) const { return pool_peak_[static_cast<size_t>(pool)].load(std::memory_order_relaxed); }
+
+ private:
+  struct Slot {
+    const Program* program = nullptr;
+    int index = 0, instance = 0;
+    int64_t request = -1, begin_ns = 0;
+    std::unique_ptr<std::atomic<int32_t>[]> pending, readers;
+    std::vector<int64_t> start_ns, finish_ns;       // per task
+    std::vector<StepTiming> steps;                  // per plan step
+    std::atomic<int32_t> sinks_left{0};
+    RequestTiming timing;
+  };
+  // A task of a slot: slot * stride_ + task.
+  struct Due {
+    int64_t at_ns;
+    int32_t id;
+    bool operator<(const Due& other) const { return at_ns != other.at_ns ? at_ns > other.at_ns : id > other.id; }
+  };
+  struct Waiting {
+    int64_t request;
+    int32_t task, id;
+    bool operator<(const Waiting& o) const { return request != o.request ? request < o.request : task < o.task; }
+  };
+  // What one thread has at hand; nothing here is shared.
+  struct Local {
+    std::vector<int32_t> instant;                   // to be run by this thread, now
+    std::vector<int32_t> ready;                     // to be handed to the clock or a worker
+    std::vector<int32_t> finished;                  // whose resources are to be given back (pipelined)
+    std::vector<int32_t> ended;                     // slots whose request is done
+    int64_t now = 0;
+    int32_t polled = 0;
+  };
+  struct Worker {
+    Mailbox box;
+    std::vector<int> cores;
+    bool used = false, alone = false;               // alone: no other used device shares its cores
+    bool spin_first = false;                        // it may spin from the request's start
+    std::thread thread;
+  };
+
+  Slot& slot_of(int32_t id) { return *slots_[static_cast<size_t>(id / stride_)]; }
+  void prepare_slots();
+  void prepare_workers();
+  void reserve(Local& local) const;
+
+  void worker_main(size_t index);
+  void serve(const Deadline& deadline);
+  void serve_as_worker(Worker& worker, const Deadline& deadline);
+  void serve_clock(const Deadline& deadline);
+  int64_t serve_due(Local& local);
+  void drain_stopped(Local& local);
+  void poll(const Deadline& deadline);
+
+  void start_request(Slot& slot, Local& local, int64_t request);
+  void end_request(Slot& slot, Local& local);
+  void begin_stream(Local& local);
+  void nudge_spinners();
+
+  void run_instant(int32_t id, Local& local);
+  void run_blocking(int32_t id, Local& local, int64_t previous_finish_ns);
+  void run_segment(Slot& slot, const Task& task);
+  void complete(int32_t id, Local& local);
+  void enqueue(Slot& slot, int32_t task, Local& local);
+  void drain(Local& local);
+  void flush(Local& local);
+  void arbitrate(Local& local);
+  void dispatch(int32_t id, int64_t now);
+  void add_due(Due due);
+
+  bool take_memory(Slot& slot, int32_t task);
+  void release_stay(Slot& slot, int32_t stay);
+  void fail(Error error);
+  bool stopped() const { return stop_.load(std::memory_order_acquire); }
+  int64_t spin_ns(const Worker& worker, const Task* last) const;
+
+  EngineSetup setup_;
+  int32_t stride_ = 1;
+  bool timed_ = false, tracks_memory_ = false;
+  int home_ = -1;                                   // the worker that the caller plays; -1: none
+  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<Worker>> workers_;    // per device
+  Mailbox caller_box_;
+  Local caller_;
+  std::atomic<bool> stop_{false}, done_{true}, quit_{false};
+  std::atomic<int> engaged_{0};                     // workers between taking a task and having handed on what follows
+
+  std::mutex clock_mutex_;
+  std::vector<Due> due_;                            // a heap, earliest on top
+
+  std::mutex arbiter_mutex_;
+  std::vector<Waiting> waiting_;                    // sorted
+  std::vector<uint8_t> busy_, reserved_;            // per resource
+  std::vector<int32_t> reserved_list_;
+
+  std::mutex stream_mutex_;
+  const StreamOptions* stream_ = nullptr;
+  int64_t stream_begin_ns_ = 0, issued_ = 0, last_finish_ns_ = 0;
+  int active_ = 0;
+  std::vector<double> latencies_us_;
+  std::optional<Error> error_;
+
+  std::vector<std::atomic<int64_t>> pool_used_, pool_peak_;
+};
+
+}  // namespace heddle

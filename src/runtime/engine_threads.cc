@@ -1,0 +1,317 @@
+// The engine's threads: workers, the clock, and the caller, who plays one of them; and the stream of requests.
+#include <algorithm>
+
+#include "affinity.h"
+#include "engine.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kPollNs = 20'000'000;        // how often a sleeping caller looks at its deadline
+constexpr int64_t kClockSpinNs = 120'000;      // sleeps overshoot by some 60 us (timer slack); the rest is spun
+constexpr int64_t kIdleNs = 1'000'000'000;     // a worker's sleep; mail ends it
+
+}  // namespace
+
+Engine::Engine(EngineSetup setup)
+    : setup_(std::move(setup)), pool_used_(setup_.pool_limit.size()), pool_peak_(setup_.pool_limit.size()) {
+  prepare_slots();
+  prepare_workers();
+  reserve(caller_);
+  size_t tasks = 0;
+  for (const auto& slot : slots_) tasks += slot->program->tasks.size();
+  due_.reserve(tasks);
+  waiting_.reserve(tasks);
+  int32_t resources = 0;
+  for (const Program& program : setup_.programs) {
+    for (int32_t r : program.resources.items) resources = std::max(resources, r + 1);
+  }
+  busy_.assign(static_cast<size_t>(resources), 0);
+  reserved_.assign(static_cast<size_t>(resources), 0);
+  reserved_list_.reserve(static_cast<size_t>(resources));
+}
+
+void Engine::prepare_slots() {
+  for (const Program& program : setup_.programs) stride_ = std::max(stride_, static_cast<int32_t>(program.tasks.size()));
+  for (size_t i = 0; i < setup_.slot_lane.size(); ++i) {
+    auto slot = std::make_unique<Slot>();
+    slot->program = &setup_.programs[static_cast<size_t>(setup_.slot_lane[i])];
+    slot->index = static_cast<int>(i);
+    slot->instance = setup_.slot_instance[i];
+    const size_t n = slot->program->tasks.size();
+    slot->pending = std::make_unique<std::atomic<int32_t>[]>(n);
+    slot->readers = std::make_unique<std::atomic<int32_t>[]>(slot->program->stays.size());
+    slot->start_ns.resize(n);
+    slot->finish_ns.resize(n);
+    slot->steps.resize(setup_.plan->steps.size());
+    tracks_memory_ |= !slot->program->stays.empty();
+    slots_.push_back(std::move(slot));
+  }
+}
+
+void Engine::prepare_workers() {
+  for (const auto& cores : setup_.worker_cores) {
+    workers_.push_back(std::make_unique<Worker>());
+    workers_.back()->cores = cores;
+  }
+  int used = 0;
+  int64_t last_step = -1;
+  for (const Program& program : setup_.programs) {
+    for (const Task& task : program.tasks) {
+      timed_ |= task.action == Action::kTimed;
+      if (task.action != Action::kBlocking) continue;
+      Worker& worker = *workers_[static_cast<size_t>(task.worker)];
+      used += worker.used ? 0 : 1;
+      worker.used = true;
+      if (task.plan_step > last_step) {
+        last_step = task.plan_step;
+        home_ = task.worker;
+      }
+    }
+  }
+  // The caller plays the worker that ends a request: the last wake-up is saved. It cannot when it is the clock, or when
+  // requests overlap.
+  if (!setup_.ordered && used > 1) home_ = -1;
+  if (timed_) home_ = -1;
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    Worker& worker = *workers_[i];
+    if (!worker.used) continue;
+    worker.alone = !worker.cores.empty();
+    for (size_t j = 0; j < workers_.size(); ++j) {
+      if (j == i || !workers_[j]->used) continue;
+      for (int core : workers_[j]->cores) {
+        if (std::find(worker.cores.begin(), worker.cores.end(), core) != worker.cores.end()) worker.alone = false;
+      }
+    }
+    // From the request's start the first user of a core has it for itself.
+    worker.spin_first = worker.alone;
+    if (static_cast<int>(i) != home_) worker.thread = std::thread([this, i] { worker_main(i); });
+  }
+}
+
+void Engine::reserve(Local& local) const {
+  const size_t tasks = static_cast<size_t>(stride_) * slots_.size();
+  local.instant.reserve(tasks);
+  local.ready.reserve(tasks);
+  local.finished.reserve(tasks);
+  local.ended.reserve(slots_.size());
+}
+
+Engine::~Engine() {
+  quit_.store(true, std::memory_order_release);
+  for (const auto& worker : workers_) {
+    if (!worker->thread.joinable()) continue;
+    worker->box.nudge();
+    worker->thread.join();
+  }
+}
+
+int64_t Engine::spin_ns(const Worker& worker, const Task* last) const {
+  const bool free = setup_.ordered ? (last != nullptr ? last->spin_after : worker.spin_first) : worker.alone;
+  if (!free || done_.load(std::memory_order_acquire)) return 0;
+  return static_cast<int64_t>(setup_.spin_us * 1000);
+}
+
+void Engine::worker_main(size_t index) {
+  Worker& worker = *workers_[index];
+  const AffinityGuard bound(worker.cores);
+  Local local;
+  reserve(local);
+  const Task* last = nullptr;
+  while (!quit_.load(std::memory_order_acquire)) {
+    auto mail = worker.box.take(last != nullptr ? spin_ns(worker, last) : 0, kIdleNs);
+    // A nudge: a request starts. Be awake when the first task comes.
+    if (mail.nudged) mail = worker.box.take(spin_ns(worker, nullptr), 0);
+    const int64_t previous = local.now;
+    last = nullptr;
+    if (mail.task == Mailbox::kNothing) continue;
+    engaged_.fetch_add(1, std::memory_order_acq_rel);
+    last = &slot_of(mail.task).program->tasks[static_cast<size_t>(mail.task % stride_)];
+    run_blocking(mail.task, local, previous);
+    drain(local);
+    engaged_.fetch_sub(1, std::memory_order_acq_rel);
+  }
+}
+
+void Engine::poll(const Deadline& deadline) {
+  if (stopped() || !deadline.should_stop()) return;
+  fail(Error(Code::kCancelled, deadline.cancelled() ? "the run was cancelled" : "the run's deadline passed before it was done"));
+}
+
+void Engine::serve(const Deadline& deadline) {
+  if (home_ >= 0) return serve_as_worker(*workers_[static_cast<size_t>(home_)], deadline);
+  serve_clock(deadline);
+}
+
+void Engine::serve_as_worker(Worker& worker, const Deadline& deadline) {
+  const Task* last = nullptr;
+  while (!done_.load(std::memory_order_acquire)) {
+    poll(deadline);
+    if (stopped()) drain_stopped(caller_);
+    const auto mail = worker.box.take(spin_ns(worker, last), kPollNs);
+    if (mail.task == Mailbox::kNothing) continue;
+    const int64_t previous = last == nullptr ? 0 : caller_.now;
+    last = &slot_of(mail.task).program->tasks[static_cast<size_t>(mail.task % stride_)];
+    run_blocking(mail.task, caller_, previous);
+    drain(caller_);
+  }
+}
+
+void Engine::serve_clock(const Deadline& deadline) {
+  while (!done_.load(std::memory_order_acquire)) {
+    poll(deadline);
+    if (stopped()) drain_stopped(caller_);
+    const int64_t next = serve_due(caller_);
+    if (done_.load(std::memory_order_acquire)) return;
+    const int64_t left = next - now_ns();
+    if (left > kClockSpinNs) {
+      caller_box_.take(0, std::min(kPollNs, left - kClockSpinNs));
+      continue;
+    }
+    // Nobody else needs this core for so short a time; mail means an earlier due time or the end.
+    while (now_ns() < next && !caller_box_.has_mail()) relax_cpu();
+    caller_box_.take(0, 0);
+  }
+}
+
+// Finishes what is due; the next due time, or far away.
+int64_t Engine::serve_due(Local& local) {
+  while (true) {
+    Due due{};
+    {
+      const std::lock_guard lock(clock_mutex_);
+      if (due_.empty()) return now_ns() + kPollNs * 2;
+      due = due_.front();
+      if (due.at_ns > now_ns() && !stopped()) return due.at_ns;
+      std::pop_heap(due_.begin(), due_.end());
+      due_.pop_back();
+    }
+    Slot& slot = slot_of(due.id);
+    const auto index = static_cast<size_t>(due.id % stride_);
+    const Task& task = slot.program->tasks[index];
+    if (!stopped() && task.segment >= 0) run_segment(slot, task);
+    local.now = now_ns();
+    slot.finish_ns[index] = local.now;
+    if (!setup_.ordered) local.finished.push_back(due.id);
+    complete(due.id, local);
+    drain(local);
+  }
+}
+
+void Engine::add_due(Due due) {
+  bool first = false;
+  {
+    const std::lock_guard lock(clock_mutex_);
+    due_.push_back(due);
+    std::push_heap(due_.begin(), due_.end());
+    first = due_.front().id == due.id;
+  }
+  if (first) caller_box_.nudge();
+}
+
+// What waits for resources will not be dispatched any more: it passes through.
+void Engine::drain_stopped(Local& local) {
+  {
+    const std::lock_guard lock(arbiter_mutex_);
+    for (const Waiting& w : waiting_) local.instant.push_back(w.id);
+    waiting_.clear();
+  }
+  local.now = now_ns();
+  drain(local);
+}
+
+void Engine::start_request(Slot& slot, Local& local, int64_t request) {
+  const Program& program = *slot.program;
+  slot.request = request;
+  if (stream_->fill) stream_->fill(request, slot.index);
+  for (size_t i = 0; i < program.pending.size(); ++i) slot.pending[i].store(program.pending[i], std::memory_order_relaxed);
+  for (size_t i = 0; i < program.stays.size(); ++i) slot.readers[i].store(program.stays[i].readers, std::memory_order_relaxed);
+  slot.sinks_left.store(program.sinks, std::memory_order_relaxed);
+  slot.begin_ns = local.now = now_ns();
+  // Last first: the stack then serves them in the plan's order.
+  for (size_t i = program.roots.size(); i-- > 0;) enqueue(slot, program.roots[i], local);
+  if (program.tasks.empty()) local.ended.push_back(slot.index);
+}
+
+void Engine::end_request(Slot& slot, Local& local) {
+  const Program& program = *slot.program;
+  for (int32_t stay : program.held) release_stay(slot, stay);
+  const auto us = [&](int64_t ns) { return static_cast<double>(ns - slot.begin_ns) / 1000; };
+  int64_t last = slot.begin_ns;
+  for (size_t i = 0; i < program.tasks.size(); ++i) {
+    slot.steps[static_cast<size_t>(program.tasks[i].plan_step)] = {us(slot.start_ns[i]), us(slot.finish_ns[i])};
+    last = std::max(last, slot.finish_ns[i]);
+  }
+  slot.timing = {.request = slot.request, .slot = slot.index, .lane = program.lane,
+                 .start_us = static_cast<double>(slot.begin_ns - stream_begin_ns_) / 1000,
+                 .latency_us = us(last), .steps = slot.steps};
+  if (!stopped() && stream_->done) stream_->done(slot.timing);
+  int64_t next = -1;
+  bool over = false;
+  {
+    const std::lock_guard lock(stream_mutex_);
+    latencies_us_[static_cast<size_t>(slot.request)] = slot.timing.latency_us;
+    last_finish_ns_ = std::max(last_finish_ns_, last);
+    if (issued_ < stream_->requests && !error_) next = issued_++;
+    else over = --active_ == 0;
+  }
+  if (next >= 0) start_request(slot, local, next);
+  if (!over) return;
+  done_.store(true, std::memory_order_release);
+  caller_box_.nudge();
+  if (home_ >= 0) workers_[static_cast<size_t>(home_)]->box.nudge();
+}
+
+// The first requests go to the slots by the lanes' shares: slots are listed in that order.
+void Engine::begin_stream(Local& local) {
+  int64_t first = 0;
+  {
+    const std::lock_guard lock(stream_mutex_);
+    active_ = static_cast<int>(std::min<int64_t>(stream_->requests, static_cast<int64_t>(slots_.size())));
+    issued_ = active_;
+    first = active_;
+  }
+  nudge_spinners();
+  for (int64_t i = 0; i < first; ++i) start_request(*slots_[static_cast<size_t>(i)], local, i);
+  drain(local);
+}
+
+void Engine::nudge_spinners() {
+  if (setup_.spin_us <= 0) return;
+  for (const auto& worker : workers_) {
+    if (worker->thread.joinable() && worker->spin_first) worker->box.nudge();
+  }
+}
+
+Result<StreamResult> Engine::run(const StreamOptions& options) {
+  if (options.requests < 1) return Error(Code::kInvalidInput, "a stream needs at least one request, not " + std::to_string(options.requests));
+  stream_ = &options;
+  error_.reset();
+  latencies_us_.assign(static_cast<size_t>(options.requests), 0);
+  for (auto& used : pool_used_) used.store(0, std::memory_order_relaxed);
+  std::fill(busy_.begin(), busy_.end(), 0);
+  stop_.store(false, std::memory_order_release);
+  done_.store(false, std::memory_order_release);
+  poll(options.deadline);
+  if (error_) {
+    done_.store(true, std::memory_order_release);
+    return *error_;
+  }
+  {
+    const AffinityGuard bound(home_ >= 0 ? std::span<const int>(workers_[static_cast<size_t>(home_)]->cores) : std::span<const int>());
+    stream_begin_ns_ = last_finish_ns_ = now_ns();
+    begin_stream(caller_);
+    serve(options.deadline);
+    // A worker may still be giving resources back; the next stream starts clean.
+    while (engaged_.load(std::memory_order_acquire) != 0) relax_cpu();
+  }
+  const std::lock_guard lock(stream_mutex_);
+  if (error_) return *error_;
+  StreamResult result;
+  result.total_us = static_cast<double>(last_finish_ns_ - stream_begin_ns_) / 1000;
+  result.us_per_request = result.total_us / options.requests;
+  result.latencies_us = latencies_us_;
+  return result;
+}
+
+}  // namespace heddle

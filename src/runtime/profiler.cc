@@ -1,0 +1,117 @@
+#include "heddle/runtime/profiler.h"
+
+#include <algorithm>
+#include <set>
+
+namespace heddle {
+
+std::vector<OpId> finest_ops(const Graph& graph, std::span<const OpId> ops) {
+  std::vector<OpId> finest;
+  for (OpId op : ops) {
+    const auto& members = graph.op(op).members;
+    if (members.empty()) finest.push_back(op);
+    else finest.insert(finest.end(), members.begin(), members.end());
+  }
+  std::sort(finest.begin(), finest.end());
+  return finest;
+}
+
+std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& cluster, const SegmentMeasurer& measurer) {
+  std::vector<ProfileRequest> requests;
+  std::set<std::string> targets;
+  std::vector<OpId> all;
+  for (size_t i = 0; i < graph.num_ops(); ++i) all.emplace_back(i);
+  for (size_t d = 0; d < cluster.num_devices(); ++d) {
+    const DeviceId id(d);
+    const Device& device = cluster.device(id);
+    if (device.target.empty() || !measurer.supports(device) || !targets.insert(device.target).second) continue;
+    if (all.size() > 1) requests.push_back({all, id});
+    for (OpId op : all) requests.push_back({{op}, id});
+  }
+  return requests;
+}
+
+std::vector<ProfileRequest> profile_requests(const Plan& plan) {
+  std::vector<ProfileRequest> requests;
+  for (const Segment& segment : plan.segments) requests.push_back({segment.ops, segment.device});
+  return requests;
+}
+
+namespace {
+
+std::string label_of(const Graph& graph, std::span<const OpId> ops) {
+  std::string label = graph.op(ops.front()).name;
+  if (ops.size() > 1) label += " .. " + graph.op(ops.back()).name + " (" + std::to_string(ops.size()) + " ops)";
+  return label;
+}
+
+// Many requests are equal by signature (repeated blocks): each is measured once.
+class Profiling {
+ public:
+  Profiling(const Graph& graph, const Cluster& cluster, const SignatureFn& signature, SegmentMeasurer& measurer, ProfileStore& store,
+            const ProfileOptions& options)
+      : graph_(graph), cluster_(cluster), signature_(signature), measurer_(measurer), store_(store), options_(options) {}
+
+  Result<ProfileSummary> run(std::span<const ProfileRequest> requests) {
+    summary_.requested = static_cast<int>(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i) {
+      if (options_.deadline.should_stop()) return summary_;
+      HEDDLE_ASSIGN_OR_RETURN(const bool go_on, one(requests[i]));
+      if (!go_on) return summary_;
+      if (options_.progress) options_.progress->report({.what = "profiling", .done = static_cast<double>(i + 1), .total = static_cast<double>(requests.size())});
+    }
+    summary_.complete = true;
+    return summary_;
+  }
+
+ private:
+  Result<bool> one(const ProfileRequest& request) {
+    const Device& device = cluster_.device(request.device);
+    if (request.ops.empty() || device.target.empty() || !measurer_.supports(device)) {
+      ++summary_.unsupported;
+      return true;
+    }
+    const std::vector<OpId> finest = finest_ops(graph_, request.ops);
+    const ProfileKey key{.signature = signature_(finest), .target = device.target, .batch = options_.batch, .share = 1};
+    if (!taken_.insert({key.signature, key.target}).second) {
+      ++summary_.present;
+      return true;
+    }
+    if (!options_.again) {
+      HEDDLE_ASSIGN_OR_RETURN(const auto known, store_.find(key));
+      if (known) {
+        ++summary_.present;
+        return true;
+      }
+    }
+    const auto measured = measurer_.measure(finest, device, options_.deadline);
+    if (!measured.ok()) {
+      if (measured.error().code() == Code::kCancelled) return false;
+      ++summary_.failed;
+      if (summary_.first_failure.empty()) summary_.first_failure = measured.error().to_string();
+      return true;
+    }
+    HEDDLE_RETURN_IF_ERROR(store_.put({.key = key, .label = label_of(graph_, request.ops), .median_us = measured->median_us,
+                                       .rel_spread = measured->rel_spread, .runs = measured->runs, .taken_at = {}}));
+    ++summary_.measured;
+    return true;
+  }
+
+  const Graph& graph_;
+  const Cluster& cluster_;
+  const SignatureFn& signature_;
+  SegmentMeasurer& measurer_;
+  ProfileStore& store_;
+  const ProfileOptions& options_;
+  ProfileSummary summary_;
+  std::set<std::pair<uint64_t, std::string>> taken_;
+};
+
+}  // namespace
+
+Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster, std::span<const ProfileRequest> requests,
+                               const SignatureFn& signature, SegmentMeasurer& measurer, ProfileStore& store, const ProfileOptions& options) {
+  return Profiling(graph, cluster, signature, measurer, store, options).run(requests);
+}
+
+}  // namespace heddle

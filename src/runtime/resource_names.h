@@ -1,0 +1,31 @@
+// Numbers for the exclusive resources of a cluster: cores (or whole devices), copy engines, link and bus directions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "heddle/plan/plan.h"
+#include "heddle/plan/problem.h"
+
+namespace heddle {
+
+class ResourceNumbers {
+ public:
+  explicit ResourceNumbers(const Problem& problem);
+  int32_t size() const { return size_; }
+  // A device with cores occupies them, so that devices that share a core exclude each other.
+  std::vector<int32_t> of_run(DeviceId device) const;
+  // `from` invalid: a load.
+  std::vector<int32_t> of_way(std::span<const Hop> hops, DeviceId from, DeviceId to) const;
+
+ private:
+  const Cluster& cluster_;
+  ExecutionModel execution_;
+  std::map<std::pair<int32_t, int>, int32_t> core_;   // (host, core)
+  int32_t engines_ = 0, links_ = 0, buses_ = 0, size_ = 0;
+};
+
+}  // namespace heddle

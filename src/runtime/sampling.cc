@@ -1,0 +1,27 @@
+#include "heddle/runtime/sampling.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace heddle {
+
+double quantile_us(std::span<const double> times_us, double q) {
+  if (times_us.empty()) return 0;
+  std::vector<double> sorted(times_us.begin(), times_us.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<size_t>(position);
+  const size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (sorted[above] - sorted[below]) * (position - static_cast<double>(below));
+}
+
+double quiet_time_us(std::span<const double> times_us) { return quantile_us(times_us, 0.05); }
+double median_us(std::span<const double> times_us) { return quantile_us(times_us, 0.5); }
+
+double relative_spread(std::span<const double> times_us) {
+  if (times_us.size() < 4) return 0;
+  const double median = median_us(times_us);
+  return median > 0 ? (quantile_us(times_us, 0.75) - quantile_us(times_us, 0.25)) / 2 / median : 0;
+}
+
+}  // namespace heddle
