@@ -24,6 +24,21 @@ std::string place_of(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column + 1);
 }
 
+// Bytes beyond ASCII as \\xNN: in a parser's message they may be the very ones that are malformed.
+std::string ascii_only(std::string_view text) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string ascii;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      ascii += c;
+    } else {
+      ascii += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return ascii;
+}
+
 Error error_at(std::string_view text, size_t offset, const std::string& message) {
   return Error(Code::kInvalidInput, message).with_context(place_of(text, offset));
 }
@@ -94,7 +109,7 @@ class Builder {
     size_t start = words.find("] ");
     start = start == std::string_view::npos ? 0 : start + 2;
     if (words.substr(start).starts_with("parse error at")) start = words.find(": ", start) + 2;
-    std::string detail(words.substr(start, kMaxDetail));
+    std::string detail = ascii_only(words.substr(start, kMaxDetail));
     if (words.size() - start > kMaxDetail) detail += "...";
     // `position` counts the character that was wrong.
     return fail(position > 0 ? position - 1 : 0, detail);

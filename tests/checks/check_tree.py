@@ -19,7 +19,7 @@ SOURCE_SUFFIXES = {".cc", ".h", ".py", ".sh", ".cmake"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".yaml", ".yml", ".json", ".html", ".css", ".js", ""}
 # Spelled in parts, so that this file does not find itself.
 FORBIDDEN_WORDS = [
-    "(?<![\\w.~-])/" + "(?:work|home|root)/",
+    "(?<![\\w.~-])/" + "(?:work/|root/|home/(?!user\\b))",
     "(?<![\\w.])/" + "tmp/",
     "(?:pypi|pythonhosted)" + "\\.org",
     "\\b(?:TO" + "DO|FIX" + "ME|XX" + "X)\\b",

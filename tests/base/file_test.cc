@@ -1,0 +1,160 @@
+#include "heddle/base/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class Files : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "heddle_file_test_XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override {
+    fs::permissions(folder_, fs::perms::owner_all);
+    fs::remove_all(folder_);
+  }
+  std::string path(const std::string& name) const { return folder_ + "/" + name; }
+  std::set<std::string> names() const {
+    std::set<std::string> found;
+    for (const auto& entry : fs::directory_iterator(folder_)) found.insert(entry.path().filename());
+    return found;
+  }
+  std::string folder_;
+};
+
+TEST_F(Files, WhatIsWrittenIsRead) {
+  const std::string content("a\0b\n\xff", 5);
+  ASSERT_TRUE(write_file_atomic(path("f"), content).ok());
+  EXPECT_EQ(*read_file(path("f")), content);
+  ASSERT_TRUE(write_file_atomic(path("f"), "").ok());
+  EXPECT_EQ(*read_file(path("f")), "");
+  const std::string large(300'000, 'x');
+  ASSERT_TRUE(write_file_atomic(path("f"), large).ok());
+  EXPECT_EQ(*read_file(path("f")), large);
+  EXPECT_EQ(names(), std::set<std::string>{"f"});
+  EXPECT_TRUE(file_exists(path("f")));
+  EXPECT_FALSE(file_exists(path("g")));
+}
+
+TEST_F(Files, ReadingSaysWhatIsWrong) {
+  const auto missing = read_file(path("none"));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code(), Code::kNotFound);
+  EXPECT_EQ(missing.error().to_string(), path("none") + ": cannot open: No such file or directory");
+  EXPECT_THAT(read_file(folder_).error().to_string(), HasSubstr("is a directory, expected a file"));
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(read_file(path("pipe")).error().to_string(), HasSubstr("not a regular file"));
+  ASSERT_TRUE(write_file_atomic(path("f"), "12345").ok());
+  EXPECT_THAT(read_file(path("f"), 4).error().to_string(), HasSubstr("larger than the 4 B"));
+  EXPECT_EQ(*read_file(path("f"), 5), "12345");
+}
+
+TEST_F(Files, FilesThatHideTheirSizeAreReadWholeAndLimited) {
+  const auto status = read_file("/proc/self/status");
+  ASSERT_TRUE(status.ok());
+  EXPECT_THAT(*status, HasSubstr("Pid:"));
+  EXPECT_FALSE(read_file("/proc/self/status", 10).ok());
+}
+
+TEST_F(Files, AFullDeviceIsAnError) {
+  const Status status = write_file_atomic("/dev/full", "x");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code(), Code::kIo);
+  EXPECT_EQ(status.error().to_string(), "/dev/full: cannot write: No space left on device");
+  EXPECT_TRUE(write_file_atomic("/dev/null", "x").ok());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+}
+
+// The disk fills up in the middle: a child process may write only so much.
+TEST_F(Files, ADiskThatFillsUpLeavesTheOldFile) {
+  ASSERT_TRUE(write_file_atomic(path("f"), "old").ok());
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{65536, 65536};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const Status status = write_file_atomic(path("f"), std::string(1 << 20, 'x'));
+    ::_exit(!status.ok() && status.error().code() == Code::kIo ? 0 : 1);
+  }
+  int result = -1;
+  ASSERT_EQ(::waitpid(child, &result, 0), child);
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(*read_file(path("f")), "old");
+  EXPECT_EQ(names(), std::set<std::string>{"f"});
+}
+
+TEST_F(Files, WhatCannotBeReplacedIsAnErrorAndLeavesNoLitter) {
+  ASSERT_TRUE(fs::create_directory(path("d")));
+  EXPECT_THAT(write_file_atomic(path("d"), "x").error().to_string(), HasSubstr("is a directory"));
+  const Status missing = write_file_atomic(path("none/f"), "x");
+  EXPECT_EQ(missing.error().code(), Code::kNotFound);
+  EXPECT_THAT(missing.error().to_string(), HasSubstr("none/f: cannot create a file beside it: No such file"));
+  EXPECT_FALSE(write_file_atomic("", "x").ok());
+  EXPECT_FALSE(write_file_atomic(path(std::string(300, 'n')), "x").ok());
+  EXPECT_EQ(names(), std::set<std::string>{"d"});
+}
+
+TEST_F(Files, AFolderWithoutPermissionIsAnError) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_EQ(write_file_atomic(path("f"), "x").error().code(), Code::kIo);
+}
+
+TEST_F(Files, ModeAndLinksSurviveAWrite) {
+  ASSERT_TRUE(write_file_atomic(path("f"), "old").ok());
+  fs::permissions(path("f"), fs::perms(0640));
+  fs::create_symlink("f", path("link"));
+  ASSERT_TRUE(write_file_atomic(path("link"), "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(*read_file(path("f")), "new");
+  EXPECT_EQ(fs::status(path("f")).permissions(), fs::perms(0640));
+}
+
+TEST_F(Files, ReadersSeeTheOldOrTheNewContentAndNeverHalf) {
+  const std::string a(100'000, 'a'), b(50'000, 'b');
+  ASSERT_TRUE(write_file_atomic(path("f"), a).ok());
+  std::vector<std::thread> writers;
+  for (const std::string& content : {a, b}) {
+    writers.emplace_back([this, content] {
+      for (int i = 0; i < 20; ++i) EXPECT_TRUE(write_file_atomic(path("f"), content).ok());
+    });
+  }
+  for (int i = 0; i < 200; ++i) {
+    const auto seen = read_file(path("f"));
+    ASSERT_TRUE(seen.ok());
+    EXPECT_TRUE(*seen == a || *seen == b) << seen->size();
+  }
+  for (auto& writer : writers) writer.join();
+  EXPECT_EQ(names(), std::set<std::string>{"f"});
+}
+
+TEST_F(Files, ABareNameGoesToTheWorkingFolder) {
+  const auto before = fs::current_path();
+  fs::current_path(folder_);
+  const Status status = write_file_atomic("bare", "x");
+  fs::current_path(before);
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(*read_file(path("bare")), "x");
+}
+
+}  // namespace
+}  // namespace heddle
