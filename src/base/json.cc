@@ -24,7 +24,7 @@ std::string place_of(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column + 1);
 }
 
-// Bytes beyond ASCII as \\xNN: in a parser's message they may be the very ones that are malformed.
+// Bytes beyond ASCII as \xNN: in a parser's message they may be the very ones that are malformed.
 std::string ascii_only(std::string_view text) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string ascii;
