@@ -1,0 +1,120 @@
+#include "backends/openvino/openvino_whole.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "backends/openvino/openvino_session.h"
+#include "heddle/runtime/run.h"
+
+namespace heddle {
+namespace {
+
+using openvino::current_error;
+
+class OpenVinoWhole final : public WholeModel {
+ public:
+  Status build(const Model& model, WholeMode mode, std::span<const TensorValue> inputs) {
+    try {
+      const auto hint = mode == WholeMode::kLatency ? ov::hint::PerformanceMode::LATENCY : ov::hint::PerformanceMode::THROUGHPUT;
+      compiled_ = openvino::core().compile_model(model.whole(), "CPU", openvino::whole_cpu_config(hint));
+      const uint32_t count = mode == WholeMode::kLatency ? 1 : compiled_.get_property(ov::optimal_number_of_infer_requests);
+      for (uint32_t i = 0; i < std::max(count, 1U); ++i) {
+        requests_.push_back(compiled_.create_infer_request());
+        for (size_t k = 0; k < inputs.size(); ++k) {
+          ov::Tensor target = requests_.back().get_input_tensor(k);
+          if (target.get_byte_size() != static_cast<size_t>(inputs[k].bytes)) return Error(Code::kInternal, "an input's size differs from the model's");
+          std::memcpy(target.data(), inputs[k].data.get(), target.get_byte_size());
+        }
+      }
+      return {};
+    } catch (...) {
+      return current_error("compiling the whole model");
+    }
+  }
+
+  int requests() const override { return static_cast<int>(requests_.size()); }
+
+  Status infer() override {
+    try {
+      requests_.front().infer();
+      return {};
+    } catch (...) {
+      return current_error("running the whole model");
+    }
+  }
+
+  Status infer_many(int count) override {
+    std::mutex mutex;
+    std::condition_variable changed;
+    int issued = 0, left = count;
+    bool failed = false;
+    try {
+      for (auto& request : requests_) {
+        request.set_callback([&, &own = request](std::exception_ptr error) {
+          bool again = false;
+          {
+            const std::lock_guard lock(mutex);
+            failed |= error != nullptr;
+            --left;
+            again = issued < count && !failed;
+            issued += again ? 1 : 0;
+            if (left == 0 || failed) changed.notify_one();
+          }
+          if (again) own.start_async();
+        });
+      }
+      const int first = std::min(count, requests());
+      issued = first;
+      for (int i = 0; i < first; ++i) requests_[static_cast<size_t>(i)].start_async();
+      std::unique_lock lock(mutex);
+      changed.wait(lock, [&] { return left == 0 || failed; });
+      lock.unlock();
+      for (auto& request : requests_) request.wait();
+      for (auto& request : requests_) request.set_callback([](std::exception_ptr) {});
+    } catch (...) {
+      return current_error("running the whole model");
+    }
+    if (failed) return Error(Code::kUnsupported, "OpenVINO failed at running the whole model");
+    return {};
+  }
+
+  Result<std::vector<TensorValue>> outputs() override {
+    std::vector<TensorValue> values;
+    try {
+      for (size_t i = 0; i < compiled_.outputs().size(); ++i) {
+        const ov::Tensor tensor = requests_.front().get_output_tensor(i);
+        const ov::Shape shape = tensor.get_shape();
+        const auto dtype = openvino::dtype_of(tensor.get_element_type());
+        if (!dtype) return Error(Code::kUnsupported, "an output's element type cannot be compared: " + tensor.get_element_type().get_type_name());
+        HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(*dtype, Shape(shape.begin(), shape.end())));
+        std::memcpy(value.data.get(), tensor.data(), static_cast<size_t>(value.bytes));
+        values.push_back(std::move(value));
+      }
+    } catch (...) {
+      return current_error("reading outputs");
+    }
+    return values;
+  }
+
+ private:
+  ov::CompiledModel compiled_;
+  std::vector<ov::InferRequest> requests_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<WholeModel>> WholeModel::create(const Model& model, WholeMode mode, std::span<const TensorValue> inputs) {
+  auto whole = std::make_unique<OpenVinoWhole>();
+  HEDDLE_RETURN_IF_ERROR(whole->build(model, mode, inputs));
+  return std::unique_ptr<WholeModel>(std::move(whole));
+}
+
+Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span<const TensorValue> inputs) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto whole, WholeModel::create(model, WholeMode::kLatency, inputs));
+  HEDDLE_RETURN_IF_ERROR(whole->infer());
+  return whole->outputs();
+}
+
+}  // namespace heddle

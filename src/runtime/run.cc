@@ -1,0 +1,205 @@
+#include "heddle/runtime/run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "heddle/graph/model.h"
+#include "heddle/plan/evaluator.h"
+#include "heddle/runtime/executor.h"
+#include "heddle/runtime/sampling.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kThroughputRounds = 9;
+
+// Everything that is measured, in memory that is there before the first request.
+struct Recording {
+  Recording(size_t steps, int repeats) : durations(steps * static_cast<size_t>(repeats), 0), num_steps(steps) {}
+  // Called for different requests from different threads.
+  void note(const RequestTiming& timing, size_t request) {
+    for (size_t s = 0; s < num_steps; ++s) {
+      const StepTiming& step = timing.steps[s];
+      durations[request * num_steps + s] = step.start_us < 0 ? -1 : step.finish_us - step.start_us;
+    }
+  }
+  std::vector<double> of_step(size_t s, size_t requests) const {
+    std::vector<double> times;
+    for (size_t r = 0; r < requests; ++r) {
+      if (durations[r * num_steps + s] >= 0) times.push_back(durations[r * num_steps + s]);
+    }
+    return times;
+  }
+  std::vector<double> durations;        // request x step; -1: another lane's
+  size_t num_steps;
+};
+
+class Runner {
+ public:
+  Runner(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model, const RunOptions& options)
+      : problem_(problem), plan_(plan), model_(std::move(model)), options_(options),
+        recording_(plan.steps.size(), options.repeats) {}
+
+  Result<RunRecord> run() {
+    HEDDLE_RETURN_IF_ERROR(prepare());
+    HEDDLE_RETURN_IF_ERROR(options_.in_flight > 1 ? measure_stream() : measure_latency());
+    for (size_t s = 0; s < plan_.steps.size(); ++s) {
+      const std::vector<double> times = recording_.of_step(s, record_.latencies_us.size());
+      record_.steps[s].median_us = median_us(times);
+      record_.steps[s].rel_spread = relative_spread(times);
+      record_.steps[s].quiet_us = quiet_time_us(times);
+    }
+    if (options_.verify && model_ && executor_->moves_data()) HEDDLE_RETURN_IF_ERROR(verify());
+    return record_;
+  }
+
+ private:
+  Status prepare() {
+    HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline, evaluate(problem_, plan_));
+    record_.predicted_us = options_.in_flight > 1 ? timeline.period_us : timeline.makespan_us;
+    record_.rtol = options_.rtol;
+    record_.atol = options_.atol;
+    record_.warmups = options_.warmups;
+    record_.steps.resize(plan_.steps.size());
+    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, {.in_flight = options_.in_flight, .spin_us = 2000, .open = {},
+                                                                                 .deadline = options_.deadline, .progress = options_.progress}));
+    record_.requests_in_flight = options_.in_flight > 1 ? executor_->slots() : 1;
+    if (!executor_->moves_data()) return {};
+    HEDDLE_ASSIGN_OR_RETURN(inputs_, make_inputs(*problem_.graph, options_.inputs));
+    for (int slot = 0; slot < executor_->slots(); ++slot) {
+      const auto targets = executor_->inputs(slot);
+      for (size_t i = 0; i < targets.size(); ++i) std::memcpy(targets[i].data, inputs_[i].data.get(), static_cast<size_t>(targets[i].bytes));
+    }
+    return {};
+  }
+
+  void report(int done) {
+    if (options_.progress) options_.progress->report({.what = "running", .done = static_cast<double>(done), .total = static_cast<double>(options_.repeats)});
+  }
+
+  Status measure_latency() {
+    for (int i = 0; i < options_.warmups; ++i) {
+      HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const auto warm, executor_->run(options_.deadline));
+    }
+    std::vector<std::vector<StepTiming>> timelines;
+    for (int i = 0; i < options_.repeats; ++i) {
+      const auto timing = executor_->run(options_.deadline);
+      if (!timing.ok()) {
+        if (timing.error().code() == Code::kCancelled && i > 0) break;
+        return timing.error();
+      }
+      recording_.note(*timing, static_cast<size_t>(i));
+      timelines.emplace_back(timing->steps.begin(), timing->steps.end());
+      record_.latencies_us.push_back(timing->latency_us);
+      report(i + 1);
+    }
+    record_.repeats = static_cast<int>(record_.latencies_us.size());
+    record_.measured_us = median_us(record_.latencies_us);
+    record_.quiet_us = quiet_time_us(record_.latencies_us);
+    show(timelines[median_request()]);
+    return {};
+  }
+
+  size_t median_request() const {
+    size_t best = 0;
+    for (size_t i = 1; i < record_.latencies_us.size(); ++i) {
+      if (std::fabs(record_.latencies_us[i] - record_.measured_us) < std::fabs(record_.latencies_us[best] - record_.measured_us)) best = i;
+    }
+    return best;
+  }
+
+  void show(const std::vector<StepTiming>& steps) {
+    for (size_t s = 0; s < steps.size(); ++s) {
+      record_.steps[s].start_us = std::max(steps[s].start_us, 0.0);
+      record_.steps[s].finish_us = std::max(steps[s].finish_us, 0.0);
+    }
+  }
+
+  // Rounds of requests; each round's time per request is between the filling of the pipeline and the last finish.
+  Status measure_stream() {
+    const int slots = executor_->slots();
+    if (options_.warmups > 0) {
+      HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const auto warm,
+                              executor_->run_stream({.requests = options_.warmups * slots, .fill = {}, .done = {}, .deadline = options_.deadline}));
+    }
+    const int rounds = std::clamp(options_.repeats / (4 * slots), 1, kThroughputRounds);
+    std::vector<double> periods;
+    std::vector<StepTiming> shown(plan_.steps.size());
+    record_.latencies_us.reserve(static_cast<size_t>(options_.repeats));
+    for (int round = 0, taken = 0; round < rounds; ++round) {
+      const int count = options_.repeats / rounds + (round < options_.repeats % rounds ? 1 : 0);
+      std::vector<double> finishes(static_cast<size_t>(count));
+      const auto done = [&](const RequestTiming& timing) {
+        finishes[static_cast<size_t>(timing.request)] = timing.start_us + timing.latency_us;
+        recording_.note(timing, static_cast<size_t>(taken + timing.request));
+        // A late request shows the steady state; of each lane its last.
+        if (timing.request + slots >= count) {
+          for (size_t s = 0; s < shown.size(); ++s) {
+            if (timing.steps[s].start_us >= 0) shown[s] = timing.steps[s];
+          }
+        }
+      };
+      auto result = executor_->run_stream({.requests = count, .fill = {}, .done = done, .deadline = options_.deadline});
+      if (!result.ok()) {
+        if (result.error().code() == Code::kCancelled && round > 0) break;
+        return std::move(result).error();
+      }
+      periods.push_back(steady_period(finishes, slots));
+      record_.latencies_us.insert(record_.latencies_us.end(), result->latencies_us.begin(), result->latencies_us.end());
+      taken += count;
+      report(taken);
+    }
+    record_.repeats = static_cast<int>(record_.latencies_us.size());
+    record_.measured_us = median_us(periods);
+    record_.quiet_us = quiet_time_us(periods);
+    show(shown);
+    return {};
+  }
+
+  static double steady_period(std::vector<double> finishes, int slots) {
+    std::sort(finishes.begin(), finishes.end());
+    const size_t n = finishes.size();
+    const auto skip = static_cast<size_t>(slots);
+    if (n <= 2 * skip) return finishes.back() / static_cast<double>(n);
+    return (finishes[n - 1] - finishes[skip - 1]) / static_cast<double>(n - skip);
+  }
+
+  Status verify() {
+    HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(*model_, inputs_));
+    record_.verified = record_.outputs_equal = true;
+    const auto names = problem_.graph->outputs();
+    if (expected.size() != names.size()) return Error(Code::kInternal, "the plan's graph and the model differ in their outputs");
+    for (TensorId t : names) record_.outputs_compared.push_back(problem_.graph->tensor(t).name);
+    for (int slot = 0; slot < std::min(executor_->slots(), record_.repeats); ++slot) {
+      const auto outputs = executor_->outputs(slot);
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        const TensorDifference difference = compare_tensors(outputs[i], expected[i].view(), options_.rtol, options_.atol);
+        record_.outputs_equal &= difference.equal;
+        record_.max_abs_error = std::max(record_.max_abs_error, difference.max_abs);
+        record_.max_rel_error = std::max(record_.max_rel_error, difference.max_rel);
+      }
+    }
+    return {};
+  }
+
+  const Problem& problem_;
+  const Plan& plan_;
+  std::shared_ptr<const Model> model_;
+  const RunOptions& options_;
+  Recording recording_;
+  RunRecord record_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<TensorValue> inputs_;
+};
+
+}  // namespace
+
+Result<RunRecord> run_plan(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model, const RunOptions& options) {
+  if (options.repeats < 1 || options.warmups < 0 || options.in_flight < 1) {
+    return Error(Code::kInvalidInput, "a run needs at least 1 repeat, 0 warm-ups and 1 request in flight");
+  }
+  return Runner(problem, plan, std::move(model), options).run();
+}
+
+}  // namespace heddle

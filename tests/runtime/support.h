@@ -1,0 +1,48 @@
+// Small problems for the runtime's tests, and a backend that computes something checkable.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/plan/builder.h"
+#include "heddle/plan/problem.h"
+#include "heddle/runtime/executor.h"
+
+namespace heddle::test {
+
+struct RandomProblemOptions {
+  int ops = 12;
+  int devices = 3;
+  double edge_probability = 0.25;
+  double max_us = 0;             // op times, uniform from 0
+  double transfer_us = 0;        // latency of each link
+  int64_t device_memory_bytes = 0;
+  bool cores = false;            // CPU devices of overlapping core sets in one host: {0}, {1}, {0,1}, ...
+  Objective objective = Objective::kLatency;
+  uint64_t seed = 1;
+};
+// One u8 model input of 8 bytes, every op makes one tensor of 8 bytes, those that nobody reads are model outputs.
+Problem random_problem(const RandomProblemOptions& options);
+
+// Random devices, the graph's topological order; consecutive ops on one device join with probability `join`.
+Plan random_plan(const Problem& problem, uint64_t seed, double join = 0.5, int lanes = 1);
+
+// Each segment writes a hash of its name and its inputs' contents to each output, on worker threads.
+struct HashBackend {
+  std::atomic<int> runs{0};
+  std::atomic<int> running{0};
+  // Called in run(); may fail or wait. Empty: nothing.
+  std::function<Status(const std::string& segment)> hook;
+  std::vector<int> cores;        // of every worker; empty: not bound
+  std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> opener();
+};
+
+// What the plan's outputs must hold when the model input holds `input`.
+std::vector<uint64_t> expected_outputs(const Problem& problem, const Plan& plan, int lane, uint64_t input);
+std::vector<uint64_t> read_outputs(std::span<const TensorView> outputs);
+void write_input(std::span<const TensorView> inputs, uint64_t value);
+
+}  // namespace heddle::test
