@@ -72,7 +72,7 @@ class Coarsener {
     map_.assign(fine_.num_tensors(), TensorId());
     for (const auto t : fine_.inputs()) {
       const auto& tensor = fine_.tensor(t);
-      map_[t.index()] = builder_.add_input(tensor.name, tensor.dtype, tensor.shape);
+      map_[t.index()] = builder_.add_input(tensor);
     }
     is_output_.assign(fine_.num_tensors(), false);
     for (const auto t : fine_.outputs()) is_output_[t.index()] = true;

@@ -6,10 +6,13 @@
 namespace heddle {
 
 Contraction::Contraction(const Graph& graph)
-    : graph_(graph), parent_(graph.num_ops()), out_(graph.num_ops()), in_(graph.num_ops()), first_(graph.num_ops()),
-      last_(graph.num_ops()), visited_(graph.num_ops(), 0), groups_(graph.num_ops()) {
+    : graph_(graph), parent_(graph.num_ops()), out_(graph.num_ops()), in_(graph.num_ops()), order_(graph.num_ops()),
+      rank_(graph.num_ops()), visited_(graph.num_ops(), 0), groups_(graph.num_ops()) {
   std::iota(parent_.begin(), parent_.end(), 0);
-  for (size_t v = 0; v < parent_.size(); ++v) first_[v] = last_[v] = graph.topological_position(OpId(v));
+  for (size_t v = 0; v < parent_.size(); ++v) {
+    rank_[v] = graph.topological_position(OpId(v));
+    order_[static_cast<size_t>(rank_[v])] = static_cast<int>(v);
+  }
   for (const auto& e : graph.edges()) {
     out_[e.src.index()][e.dst.value] += e.bytes;
     in_[e.dst.index()][e.src.value] += e.bytes;
@@ -27,34 +30,50 @@ int Contraction::find(int op) const {
 
 bool Contraction::path_through_third(int from, int to) const {
   ++round_;
-  const int last = last_[static_cast<size_t>(to)];
-  std::vector<int> stack;
-  for (const auto& [next, bytes] : out_[static_cast<size_t>(from)]) {
-    if (next != to) stack.push_back(next);
-  }
+  const int limit = rank_[static_cast<size_t>(to)];
+  bool found = false;
+  std::vector<int> stack = {from};
   while (!stack.empty()) {
-    const auto g = static_cast<size_t>(stack.back());
+    const int g = stack.back();
     stack.pop_back();
-    if (visited_[g] == round_) continue;
-    visited_[g] = round_;
-    for (const auto& [next, bytes] : out_[g]) {
-      if (next == to) return true;
-      // What starts after `to` has ended cannot lead back to it.
-      if (visited_[static_cast<size_t>(next)] != round_ && first_[static_cast<size_t>(next)] < last) stack.push_back(next);
+    for (const auto& [next, bytes] : out_[static_cast<size_t>(g)]) {
+      if (next == to && g != from) found = true;
+      auto& visited = visited_[static_cast<size_t>(next)];
+      if (rank_[static_cast<size_t>(next)] >= limit || visited == round_) continue;
+      visited = round_;
+      stack.push_back(next);
     }
   }
-  return false;
+  return found;
 }
 
 bool Contraction::may_merge(int a, int b) const {
   if (a == b) return false;
+  if (rank_[static_cast<size_t>(a)] > rank_[static_cast<size_t>(b)]) std::swap(a, b);
+  // Ranks rule out a path from b to a.
   const auto& out_a = out_[static_cast<size_t>(a)];
-  if (in_[static_cast<size_t>(a)].count(b)) return may_merge(b, a);
-  if (out_a.count(b)) {
-    if (out_a.size() == 1 || in_[static_cast<size_t>(b)].size() == 1) return true;
-    return !path_through_third(a, b);
+  if (out_a.count(b) && (out_a.size() == 1 || in_[static_cast<size_t>(b)].size() == 1)) return true;
+  return !path_through_third(a, b);
+}
+
+// Between the two ranks, what `low` reaches moves behind the united group and all else before it, in the old order.
+// Nothing that `low` reaches leads to `high` (may_merge), so every edge still leads upwards.
+void Contraction::rank_merged(int low, int high, int united) {
+  path_through_third(low, high);
+  const int begin = rank_[static_cast<size_t>(low)], end = rank_[static_cast<size_t>(high)];
+  std::vector<int> before, after;
+  for (int r = begin; r <= end; ++r) {
+    const int g = order_[static_cast<size_t>(r)];
+    if (g < 0 || g == low || g == high) continue;
+    (visited_[static_cast<size_t>(g)] == round_ ? after : before).push_back(g);
   }
-  return !path_through_third(a, b) && !path_through_third(b, a);
+  before.push_back(united);
+  before.insert(before.end(), after.begin(), after.end());
+  for (int r = begin; r <= end; ++r) {
+    const auto i = static_cast<size_t>(r - begin);
+    order_[static_cast<size_t>(r)] = i < before.size() ? before[i] : -1;
+    if (i < before.size()) rank_[static_cast<size_t>(before[i])] = r;
+  }
 }
 
 int Contraction::merge(int a, int b) {
@@ -63,8 +82,8 @@ int Contraction::merge(int a, int b) {
   const auto ia = static_cast<size_t>(a), ib = static_cast<size_t>(b);
   parent_[ib] = a;
   --groups_;
-  first_[ia] = std::min(first_[ia], first_[ib]);
-  last_[ia] = std::max(last_[ia], last_[ib]);
+  const bool a_first = rank_[ia] < rank_[ib];
+  rank_merged(a_first ? a : b, a_first ? b : a, a);
   out_[ia].erase(b);
   in_[ia].erase(b);
   for (const auto& [next, bytes] : out_[ib]) {
