@@ -41,7 +41,7 @@ Status check_sizes(std::span<const Tensor> tensors, std::span<const Param> param
   for (const Tensor& tensor : tensors) {
     if (!tensor_bytes(tensor.dtype, tensor.shape))
       return invalid("tensor '" + tensor.name + "': shape " + shape_text(tensor.shape) +
-                     " has a negative dimension or more than 2^63 bytes; all dimensions must be known and >= 0");
+                     " has a negative dimension or 2^60 bytes or more; all dimensions must be known and >= 0");
     if (tensor.bytes < 0)
       return invalid("tensor '" + tensor.name + "': bytes is " + text(tensor.bytes) + ", expected >= 0");
     if (!add_bytes(tensor.bytes, total)) return Error(too_large).with_context("tensor '" + tensor.name + "'");
