@@ -26,7 +26,7 @@ AreaBound::AreaBound(const BoundTables& tables) : b_(tables), k_(tables.devices.
   y_.assign(timed + pools_.size(), 0);
   // Starts where each resource counts by the work that it could do; loads and memory come in as they turn out short.
   for (size_t r = 0; r < timed; ++r) y_[r] = r < compute_.size() ? 1 : 1e-3;
-  for (size_t p = 0; p < pools_.size(); ++p) y_[timed + p] = 1e-3;
+  for (size_t p = 0; p < pools_.size(); ++p) y_[timed + p] = 0.1;
 }
 
 // Latency: maximal sets of devices that exclude each other in pairs. Throughput: what the period is defined by, the
@@ -157,7 +157,7 @@ void AreaBound::resource_loads() {
 // Multiplicative weights: a resource that the cheapest assignment overloads becomes dearer. Any multipliers are a
 // proof, so the steps may be bold: they shrink, and start again from the best point, when nothing improves.
 double AreaBound::improve(const std::vector<uint32_t>& subset, int rounds, const Deadline& deadline) {
-  constexpr double kFirstStep = 1.0, kShrink = 0.7, kLeastStep = 1e-5;
+  constexpr double kFirstStep = 1.0, kShrink = 0.75, kLeastStep = 1e-5;
   constexpr int kPatience = 4;
   if (subset.empty()) return 0;
   spread_weights();

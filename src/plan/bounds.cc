@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Elementary steps (op x device) that the area bound may take: some 0.1 s.
-constexpr double kAreaWork = 5e7;
+constexpr double kAreaWork = 2e7;
 constexpr int kMostRounds = 2000, kLeastRounds = 20;
 constexpr int kWindows = 3;
 
@@ -25,7 +25,8 @@ void take(Bound& best, double us, const char* reason) {
 }
 
 // Max over (a, b) of a * weight + b + sum of scores of the ops with head >= a and tail >= b. Ops come in with falling
-// head; a segment tree over the tails holds b + sum for each b.
+// head; a segment tree over the tails holds b + sum for each b that some op inside has at least (an empty window proves
+// nothing).
 class WindowTree {
  public:
   explicit WindowTree(std::vector<double> tails) : tails_(std::move(tails)) {
@@ -34,11 +35,10 @@ class WindowTree {
     while (size_ < tails_.size()) size_ *= 2;
     most_.assign(2 * size_, -kInfinity);
     add_.assign(2 * size_, 0);
-    for (size_t i = 0; i < tails_.size(); ++i) most_[size_ + i] = tails_[i];
-    for (size_t i = size_ - 1; i > 0; --i) most_[i] = std::max(most_[2 * i], most_[2 * i + 1]);
   }
   void add(double tail, double score) {
     const auto last = std::upper_bound(tails_.begin(), tails_.end(), tail) - tails_.begin();   // b <= tail
+    for (; open_ < static_cast<size_t>(last); ++open_) open(open_);
     add_to(1, 0, size_, static_cast<size_t>(last), score);
   }
   double most() const { return most_[1]; }
@@ -50,6 +50,13 @@ class WindowTree {
   }
 
  private:
+  // Ops that came before have smaller tails, so nothing has been added to this leaf yet.
+  void open(size_t leaf) {
+    most_[size_ + leaf] = tails_[leaf];
+    for (size_t node = (size_ + leaf) / 2; node > 0; node /= 2) {
+      most_[node] = std::max(most_[2 * node], most_[2 * node + 1]) + add_[node];
+    }
+  }
   // Adds to the leaves [0, end) below `node`, which covers [from, to).
   void add_to(size_t node, size_t from, size_t to, size_t end, double score) {
     if (from >= end) return;
@@ -65,6 +72,7 @@ class WindowTree {
   }
   std::vector<double> tails_;
   size_t size_ = 1;
+  size_t open_ = 0;   // leaves that are in use: the first ones
   std::vector<double> most_, add_;
 };
 
@@ -150,10 +158,12 @@ Bound lower_bound(const Problem& problem, const Deadline& deadline) {
     const PathBounds paths = path_bounds(tables);
     if (!std::isfinite(paths.best)) return {kInfinity, "no plan: devices that must exchange data have no way between them"};
     take(best, paths.best, "critical path");
-    take(best, area.improve(all, rounds, deadline), area_reason(area, false));
+    const double whole = area.improve(all, rounds, deadline);
+    take(best, whole, area_reason(area, false));
     windowed_area(ends_of(tables, paths), area, std::max(kLeastRounds / 2, rounds / (2 * kWindows)), deadline, best);
   } else {
-    take(best, area.improve(all, rounds, deadline), area_reason(area, false));
+    const double whole = area.improve(all, rounds, deadline);
+    take(best, whole, area_reason(area, false));
   }
   best.us = round_down(best.us, n);
   return best;

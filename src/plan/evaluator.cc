@@ -231,7 +231,8 @@ std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, Nod
     return std::nullopt;
   }
   auto own = std::make_unique<OwnWay>(OwnWay{std::move(*route), map_.resources_of(hops, from_device, step.to)});
-  const Way way{Passage::kRoute, &own->route, own->resources};
+  Way way{Passage::kRoute, &own->route, own->resources};
+  way.take_rates();
   own_ways_.push_back(std::move(own));
   return way;
 }
@@ -276,7 +277,7 @@ bool Evaluator::Impl::transfer_step(size_t i) {
     if (!own) return false;
     way = &*own;
   }
-  occupy(i, *way, way->route->time_us(flat_.bytes(step.tensor.index())), {made_at, m.step}, plan_->lane_shares[lane]);
+  occupy(i, *way, way->time_us(flat_.bytes(step.tensor.index())), {made_at, m.step}, plan_->lane_shares[lane]);
   next_transfer_[i] = m.transfers;
   m.transfers = static_cast<int32_t>(i);
   return true;
@@ -302,7 +303,7 @@ bool Evaluator::Impl::load_step(size_t i) {
   if (bytes == 0) return fail(i, "every parameter of '" + segment.name + "' is there already");
   const auto way = way_of(i, map_.load_way(step.to), cluster_.host_node(cluster_.device(step.to).host), DeviceId());
   if (!way) return false;
-  const double us = way->route->time_us(bytes);
+  const double us = way->time_us(bytes);
   occupy(i, *way, us, {}, 1.0);
   for (const uint32_t r : way->resources) load_busy_[r] += us;
   return true;

@@ -317,7 +317,7 @@ void LaneTiming::serve(const Request& request) {
   const size_t run = run_of(request.rank);
   const DeviceId from = runs_[run].device, to(request.to);
   const Way& way = t_.map.way(from, to);
-  const double us = way.route->time_us(t_.flat.bytes(request.tensor));
+  const double us = way.time_us(t_.flat.bytes(request.tensor));
   const double start = hold(way, request.ready, us);
   const TensorId tensor(static_cast<int32_t>(request.tensor));
   steps_.push_back({{StepKind::kTransfer, SegmentId(run), tensor, from, to, -1}, start});
@@ -329,7 +329,7 @@ void LaneTiming::serve(const Request& request) {
 void LaneTiming::serve_load(const Request& request) {
   const size_t r = request.tensor;
   const Way& way = t_.map.load_way(runs_[r].device);
-  const double us = way.route->time_us(load_bytes_[r]);
+  const double us = way.time_us(load_bytes_[r]);
   const double start = hold(way, request.ready, us);
   steps_.push_back({{StepKind::kLoad, SegmentId(r), TensorId(), DeviceId(), runs_[r].device, -1}, start});
   release(load_waiting_[r], start + us, /*elsewhere=*/true);

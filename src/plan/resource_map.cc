@@ -36,7 +36,10 @@ ResourceMap::ResourceMap(const Cluster& cluster, const ExecutionModel& execution
       place(w, DeviceId(), t);
     }
   }
-  for (auto& [way, range] : places) way->resources = std::span<const uint32_t>(pool_).subspan(range.first, range.second);
+  for (auto& [way, range] : places) {
+    way->resources = std::span<const uint32_t>(pool_).subspan(range.first, range.second);
+    way->take_rates();
+  }
 }
 
 void ResourceMap::add_engine(DeviceId device, bool in, std::vector<uint32_t>& out) const {

@@ -16,6 +16,14 @@ struct Way {
   Passage passage = Passage::kNone;
   const Route* route = nullptr;
   std::span<const uint32_t> resources;
+  double latency_us = 0, bytes_per_s = 1;   // the route's
+  // Route::time_us, to the last bit, without a look at the route.
+  double time_us(int64_t bytes) const { return latency_us + static_cast<double>(bytes) / bytes_per_s * 1e6; }
+  void take_rates() {
+    if (route == nullptr || route->hops.empty()) return;
+    latency_us = route->latency_us;
+    bytes_per_s = route->bytes_per_s;
+  }
 };
 
 // Resources are numbered: devices, copy engines (out, in per device), link directions, bus directions.
