@@ -1,11 +1,13 @@
 #include "yaml_view.h"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
@@ -82,18 +84,39 @@ std::optional<double> to_double(std::string_view text) {
   return value;
 }
 
+// Remembers where the last document began.
+class DocumentMarks final : public YAML::EventHandler {
+ public:
+  int line = 0;
+  void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+};
+
 }  // namespace
 
 Result<YAML::Node> parse_yaml_document(std::string_view text, const std::string& source) {
   HEDDLE_RETURN_IF_ERROR(prescan(text, source));
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.empty()) return at_line(source, 1, "the file is empty; expected a cluster");
-    if (documents.size() > 1) {
-      return at_line(source, documents[1].Mark().line + 1,
+    // Not LoadAll: a stray "," makes yaml-cpp find one empty document after another without end. The first
+    // pass asks for two documents at most, and so also finds what Load would silently leave unread.
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    DocumentMarks marks;
+    if (!parser.HandleNextDocument(marks)) return at_line(source, 1, "the file is empty; expected a cluster");
+    if (parser.HandleNextDocument(marks)) {
+      return at_line(source, std::max(0, marks.line) + 1,
                      "a second document begins here; expected one cluster per file");
     }
-    return documents[0];
+    return YAML::Load(std::string(text));
   } catch (const YAML::Exception& e) {
     const std::string what = e.msg == "bad file" ? "nested too deeply" : e.msg;
     return at_line(source, e.mark.line + 1,

@@ -179,12 +179,14 @@ TEST(ClusterYaml, FilesThatAreNoClusterSaySo) {
   EXPECT_EQ(error_of("name: a\nhosts: [{name: h}]\n"),
             "c.yaml:1: the cluster has no device; add one under 'devices'");
   EXPECT_EQ(error_of("name: a\n---\nname: b\n"),
-            "c.yaml:3: a second document begins here; expected one cluster per file");
+            "c.yaml:2: a second document begins here; expected one cluster per file");
   EXPECT_EQ(error_of("name: [a"), "c.yaml:1: not valid YAML at column 1: end of sequence flow not found");
-  EXPECT_EQ(error_of("name: a\n\tb"), "c.yaml:2: not valid YAML at column 1: illegal tab when looking for indentation");
+  EXPECT_EQ(error_of("name: a\n\tb"),
+            "c.yaml:2: not valid YAML at column 1: illegal tab when looking for indentation");
   EXPECT_EQ(error_of(std::string("name: a\n\0b", 10)),
             "c.yaml:2: there is a zero byte; expected a text file");
-  EXPECT_NE(error_of(""), "no error");
+  EXPECT_EQ(error_of(""), "c.yaml:1: the file is empty; expected a cluster");
+  EXPECT_EQ(error_of("# only a comment\n"), "c.yaml:1: the file is empty; expected a cluster");
 }
 
 TEST(ClusterYaml, HostileFilesAreRefusedBeforeTheyCostAnything) {
@@ -215,6 +217,12 @@ TEST(ClusterYaml, HostileFilesAreRefusedBeforeTheyCostAnything) {
   EXPECT_NE(error_of(bomb), "no error");
   EXPECT_NE(error_of("name: a\nhosts: &h [*h]\ndevices: *h\n"), "no error");
   EXPECT_NE(error_of("&a {*a : *a}"), "no error");
+}
+
+// yaml-cpp's LoadAll never ends on a stray comma: it finds one empty document after another.
+TEST(ClusterYaml, AStrayCommaIsRefused) {
+  EXPECT_NE(error_of(",&x E"), "no error");
+  EXPECT_NE(error_of("{name: a}, b"), "no error");
 }
 
 TEST(ClusterYaml, MutatedFilesNeverCrash) {

@@ -1,5 +1,5 @@
-// Any bytes as a cluster file: they are refused with a message, or they build a cluster that reads back as itself from
-// YAML and from JSON.
+// Any bytes as a cluster file: they are refused with a message, or they build a cluster that reads back as
+// itself from YAML and from JSON.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

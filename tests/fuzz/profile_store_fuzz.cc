@@ -1,4 +1,5 @@
-// Any bytes as a profile store's file: opening and reading it gives records that a measurement can have, or an error.
+// Any bytes as a profile store's file: opening and reading it gives records that a measurement can have, or
+// an error.
 #include <unistd.h>
 
 #include <cmath>
@@ -36,7 +37,7 @@ void read_all() {
   heddle::ProfileRecord record;
   record.key.target = "t";
   record.runs = 1;
-  (void)(*store)->put(record).ok();   // may fail, on a damaged page
+  (void)(*store)->put(record).ok();  // may fail, on a damaged page
 }
 
 }  // namespace
