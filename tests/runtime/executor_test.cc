@@ -239,20 +239,13 @@ TEST(Executor, EmulatedMemoryIsBoundedAndFreedAtTheLastUse) {
 }
 
 TEST(Executor, UnknownBackendIsRefusedWithTheNearestName) {
-  Problem problem = random_problem({.ops = 3, .devices = 1});
-  ClusterBuilder builder("c");
-  const HostId host = builder.add_host({.name = "h", .memory_bytes = 0});
   Device device;
   device.name = "d";
-  device.device_class = "x";
-  device.host = host;
   device.backend = "emulatd";
-  builder.add_device(device);
-  problem.cluster = builder.build().value();
-  const Plan plan = random_plan(problem, 1);
-  const auto executor = Executor::create(problem, plan, nullptr);
-  ASSERT_FALSE(executor.ok());
-  EXPECT_NE(executor.error().to_string().find("did you mean 'emulated'"), std::string::npos) << executor.error().to_string();
+  const auto opened = open_device(device);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_NE(opened.error().to_string().find("did you mean 'emulated'"), std::string::npos) << opened.error().to_string();
+  for (const auto& backend : backend_registry()) EXPECT_EQ(find_backend(backend->name()), backend.get());
 }
 
 TEST(Executor, BenchRunsBothContestantsOnTheSameDag) {

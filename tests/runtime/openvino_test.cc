@@ -1,0 +1,223 @@
+// Real models on OpenVINO's CPU core sets: cut anywhere, placed anywhere, the outputs stay those of the whole model.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "heddle/base/random.h"
+#include "heddle/graph/model.h"
+#include "heddle/plan/builder.h"
+#include "heddle/runtime/executor.h"
+#include "heddle/runtime/openvino_measurer.h"
+#include "heddle/runtime/profiler.h"
+#include "heddle/runtime/run.h"
+
+namespace heddle {
+namespace {
+
+std::string find_model(const std::string& name) {
+  const std::filesystem::path venv = std::filesystem::path(HEDDLE_SOURCE_DIR) / ".venv" / "lib";
+  std::error_code error;
+  for (const auto& python : std::filesystem::directory_iterator(venv, error)) {
+    for (const std::string folder : {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models"}) {
+      const auto path = python.path() / "site-packages" / folder / name;
+      if (std::filesystem::exists(path, error)) return path.string();
+    }
+  }
+  return "";
+}
+
+std::vector<int> allowed_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return {0};
+  for (int c = 0; c < CPU_SETSIZE && cores.size() < 2; ++c) {
+    if (CPU_ISSET(c, &mask)) cores.push_back(c);
+  }
+  return cores;
+}
+
+// Two single cores and both together, as they overlap on a real machine.
+std::shared_ptr<const Cluster> core_sets() {
+  ClusterBuilder builder("cores");
+  const HostId host = builder.add_host({.name = "here", .memory_bytes = 0});
+  const std::vector<int> cores = allowed_cores();
+  const auto add = [&](const std::string& name, std::vector<int> set) {
+    Device device;
+    device.name = name;
+    device.kind = DeviceKind::kCpu;
+    device.device_class = "cpu" + std::to_string(set.size());
+    device.host = host;
+    device.backend = "openvino";
+    device.backend_device = "CPU";
+    device.target = "openvino:CPU:" + std::to_string(set.size());
+    device.cores = std::move(set);
+    builder.add_device(device);
+  };
+  add("cpu0", {cores.front()});
+  add("cpu1", {cores.back()});
+  add("cpus", cores);
+  return builder.build().value();
+}
+
+struct Loaded {
+  std::shared_ptr<const Model> model;
+  Problem problem;
+};
+
+std::optional<Loaded> load(const std::string& name, ImportOptions options = {}) {
+  const std::string path = find_model(name);
+  if (path.empty()) return std::nullopt;
+  auto model = Model::load(path, options);
+  EXPECT_TRUE(model.ok()) << model.error().to_string();
+  if (!model.ok()) return std::nullopt;
+  Loaded loaded{*model, {}};
+  loaded.problem.graph = (*model)->graph();
+  loaded.problem.cluster = core_sets();
+  auto costs = std::make_shared<CostTable>(loaded.problem.graph->num_ops(), 3);
+  for (size_t op = 0; op < loaded.problem.graph->num_ops(); ++op) {
+    for (size_t d = 0; d < 3; ++d) costs->set(OpId(op), DeviceId(d), {.us = 10, .origin = Origin::kGiven, .rel_spread = 0});
+  }
+  loaded.problem.costs = costs;
+  return loaded;
+}
+
+// Runs of the topological order, each on a random device.
+Assignment random_cuts(const Graph& graph, int segments, uint64_t seed, int only_device = -1) {
+  Random random(seed);
+  Assignment a;
+  const auto order = graph.topological_order();
+  a.order.assign(order.begin(), order.end());
+  a.device.resize(order.size());
+  a.segment.resize(order.size());
+  std::vector<size_t> cuts;
+  for (int i = 1; i < segments; ++i) cuts.push_back(random.below(order.size()));
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<DeviceId> devices;
+  for (int i = 0; i < segments; ++i) devices.emplace_back(only_device >= 0 ? only_device : static_cast<int>(random.below(3)));
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto s = static_cast<size_t>(std::upper_bound(cuts.begin(), cuts.end(), i) - cuts.begin());
+    a.segment[order[i].index()] = static_cast<int>(s);
+    a.device[order[i].index()] = devices[s];
+  }
+  return a;
+}
+
+TEST(OpenVino, RandomCutsOnOverlappingCoreSetsEqualTheWholeModel) {
+  const auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, static_cast<int>(2 * seed), seed)).value();
+    const auto record = run_plan(loaded->problem, plan, loaded->model, {.warmups = 1, .repeats = 3});
+    ASSERT_TRUE(record.ok()) << record.error().to_string();
+    EXPECT_TRUE(record->verified);
+    EXPECT_TRUE(record->outputs_equal) << "seed " << seed << ": " << record->max_rel_error;
+    EXPECT_EQ(record->steps.size(), plan.steps.size());
+    EXPECT_GT(record->measured_us, 0);
+  }
+}
+
+TEST(OpenVino, TrainedModelsEqualTheWholeModel) {
+  const auto loaded = load("ch_ppocr_mobile_v2.0_cls_infer.onnx", {.shapes = {{"x", {1, 3, 48, 192}}}});
+  if (!loaded) GTEST_SKIP() << "the wheel rapidocr-onnxruntime is not in .venv";
+  const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, 6, 3)).value();
+  const auto record = run_plan(loaded->problem, plan, loaded->model, {.warmups = 1, .repeats = 3});
+  ASSERT_TRUE(record.ok()) << record.error().to_string();
+  EXPECT_TRUE(record->outputs_equal) << record->max_rel_error;
+}
+
+TEST(OpenVino, PipelinedLanesReturnTheRightOutputsForEachRequest) {
+  auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  loaded->problem.objective = Objective::kThroughput;
+  const Graph& graph = *loaded->problem.graph;
+  const Plan plan = build_plan(loaded->problem, std::vector<Lane>{{random_cuts(graph, 2, 1, 0), 0.5}, {random_cuts(graph, 3, 2, 1), 0.5}}).value();
+  auto executor = Executor::create(loaded->problem, plan, loaded->model, {.in_flight = 4});
+  ASSERT_TRUE(executor.ok()) << executor.error().to_string();
+  constexpr int kRequests = 12, kKinds = 3;
+  std::vector<std::vector<TensorValue>> inputs, expected;
+  for (int k = 0; k < kKinds; ++k) {
+    inputs.push_back(make_inputs(graph, {.seed = static_cast<uint64_t>(k) + 1}).value());
+    expected.push_back(reference_outputs(*loaded->model, inputs.back()).value());
+  }
+  std::vector<char> equal(kRequests, 0);
+  const auto result = (*executor)->run_stream(
+      {.requests = kRequests,
+       .fill = [&](int64_t request, int slot) {
+         const TensorValue& value = inputs[static_cast<size_t>(request % kKinds)][0];
+         std::memcpy((*executor)->inputs(slot)[0].data, value.data.get(), static_cast<size_t>(value.bytes));
+       },
+       .done = [&](const RequestTiming& t) {
+         const TensorView expect = expected[static_cast<size_t>(t.request % kKinds)][0].view();
+         equal[static_cast<size_t>(t.request)] = compare_tensors((*executor)->outputs(t.slot)[0], expect, 1e-3, 1e-5).equal;
+       }});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(std::count(equal.begin(), equal.end(), 1), kRequests);
+}
+
+TEST(OpenVino, ACoreThatIsNotHereIsRefusedByName) {
+  auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  ClusterBuilder builder("c");
+  Device device;
+  device.name = "far";
+  device.kind = DeviceKind::kCpu;
+  device.device_class = "cpu";
+  device.host = builder.add_host({.name = "h", .memory_bytes = 0});
+  device.backend = "openvino";
+  device.cores = {1000};
+  builder.add_device(device);
+  loaded->problem.cluster = builder.build().value();
+  auto costs = std::make_shared<CostTable>(loaded->problem.graph->num_ops(), 1);
+  for (size_t op = 0; op < loaded->problem.graph->num_ops(); ++op) costs->set(OpId(op), DeviceId(0), {.us = 1, .origin = Origin::kGiven, .rel_spread = 0});
+  loaded->problem.costs = costs;
+  const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, 1, 1, 0)).value();
+  const auto executor = Executor::create(loaded->problem, plan, loaded->model);
+  ASSERT_FALSE(executor.ok());
+  EXPECT_NE(executor.error().to_string().find("device 'far' needs core 1000"), std::string::npos) << executor.error().to_string();
+}
+
+TEST(OpenVino, ProfilingTakesOnlyWhatIsMissing) {
+  const auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  const auto folder = std::filesystem::temp_directory_path() / ("heddle-profile-" + std::to_string(getpid()));
+  auto store = ProfileStore::open((folder / "p.sqlite").string(), "test");
+  ASSERT_TRUE(store.ok()) << store.error().to_string();
+  const auto measurer = make_openvino_measurer(loaded->model, {.min_s = 0.01, .max_s = 0.02, .min_runs = 3});
+  const Graph& graph = *loaded->problem.graph;
+  const Cluster& cluster = *loaded->problem.cluster;
+  auto requests = profile_requests(graph, cluster, *measurer);
+  ASSERT_GT(requests.size(), 4U);
+  requests.resize(4);
+  const SignatureFn signature = [&](std::span<const OpId> ops) { return loaded->model->signature(ops); };
+  const auto first = profile(graph, cluster, requests, signature, *measurer, **store);
+  ASSERT_TRUE(first.ok()) << first.error().to_string();
+  EXPECT_TRUE(first->complete);
+  EXPECT_EQ(first->failed, 0) << first->first_failure;
+  EXPECT_GT(first->measured, 0);
+  const auto second = profile(graph, cluster, requests, signature, *measurer, **store);
+  EXPECT_EQ(second->measured, 0);
+  EXPECT_EQ(second->present, 4);
+  const auto stopped = profile(graph, cluster, requests, signature, *measurer, **store, {.deadline = Deadline::after_seconds(0), .again = true});
+  ASSERT_TRUE(stopped.ok());
+  EXPECT_FALSE(stopped->complete);
+  store->reset();
+  std::filesystem::remove_all(folder);
+}
+
+TEST(OpenVino, ComparisonAlternatesAndGivesARatio) {
+  const auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, 1, 1, 2)).value();
+  const auto result = compare_with_openvino(loaded->problem, plan, loaded->model, {.rounds = 3, .round_s = 0.02});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(result->rounds, 3);
+  EXPECT_GT(result->ratio, 0);
+}
+
+}  // namespace
+}  // namespace heddle
