@@ -20,6 +20,8 @@ namespace {
 
 constexpr int kRounds = 40;               // of bisection: 2^-40 of the range
 constexpr size_t kMostStates = 2048;      // sets of devices; beyond it the slowest devices are left out
+// Stands for "cannot run it" in sums that must stay finite; no load limit comes near it.
+constexpr double kBlocked = 1e18;
 constexpr double kMostWork = 4e9;         // rounds * states * classes^2 * ops
 
 class PipelineSearch {
@@ -91,7 +93,7 @@ class PipelineSearch {
     const auto topo = problem_.graph->topological_order();
     for (auto& c : classes_) {
       c.sum.assign(n_ + 1, 0);
-      for (size_t i = 0; i < n_; ++i) c.sum[i + 1] = c.sum[i] + std::min(problem_.costs->us(topo[i], c.devices[0]), 1e18);
+      for (size_t i = 0; i < n_; ++i) c.sum[i + 1] = c.sum[i] + std::min(problem_.costs->us(topo[i], c.devices[0]), kBlocked);
     }
   }
 
@@ -112,10 +114,29 @@ class PipelineSearch {
     for (size_t i = 0; i <= n_; ++i) cut_[i] = sum += change[i];
   }
 
+  // A load that any pipeline that can run at all keeps to: every op on its slowest device, and every cut.
   double upper() const {
     double best = kImpossible;
     for (const auto& c : classes_) best = std::min(best, c.sum[n_]);
-    return best >= 1e18 ? 1e18 * static_cast<double>(n_ + 1) : best;
+    if (best < kBlocked) return best;
+    double sum = 0;
+    for (size_t v = 0; v < n_; ++v) {
+      double slowest = 0;
+      for (const auto& c : classes_) {
+        const double t = problem_.costs->us(OpId(v), c.devices[0]);
+        if (t < kImpossible) slowest = std::max(slowest, t);
+      }
+      sum += slowest;
+    }
+    for (size_t a = 0; a < classes_.size(); ++a) {
+      for (size_t b = 0; b < classes_.size(); ++b) {
+        for (size_t i = 0; i <= n_; ++i) {
+          const double t = send_us(a, b, i);
+          if (t < kImpossible) sum = std::max(sum, t);
+        }
+      }
+    }
+    return sum;
   }
 
   double send_us(size_t from, size_t to, size_t at) const {
