@@ -24,13 +24,14 @@ AreaBound::AreaBound(const BoundTables& tables) : b_(tables), k_(tables.devices.
   find_pools();
   const size_t timed = compute_.size() + num_load_;
   y_.assign(timed + pools_.size(), 0);
-  // Starts where each resource counts by the work that it could do; loads and memory come in as they turn out short.
+  // Starts where each resource counts by the work that it could do; loads and memory come in as they turn out
+  // short.
   for (size_t r = 0; r < timed; ++r) y_[r] = r < compute_.size() ? 1 : 1e-3;
   for (size_t p = 0; p < pools_.size(); ++p) y_[timed + p] = 0.1;
 }
 
-// Latency: maximal sets of devices that exclude each other in pairs. Throughput: what the period is defined by, the
-// devices and the cores that several devices share.
+// Latency: maximal sets of devices that exclude each other in pairs. Throughput: what the period is defined
+// by, the devices and the cores that several devices share.
 void AreaBound::find_compute_resources() {
   const Cluster& cluster = *b_.problem.cluster;
   std::vector<int> number(cluster.num_devices(), -1);
@@ -67,7 +68,8 @@ void AreaBound::find_pools() {
   double total = 0;
   for (const double share : b_.param_share) total += share;
   std::vector<std::vector<uint32_t>> devices(static_cast<size_t>(cluster.num_memory_pools()));
-  for (uint32_t i = 0; i < k_; ++i) devices[static_cast<size_t>(cluster.memory_pool(b_.devices[i]))].push_back(i);
+  for (uint32_t i = 0; i < k_; ++i)
+    devices[static_cast<size_t>(cluster.memory_pool(b_.devices[i]))].push_back(i);
   for (size_t p = 0; p < devices.size(); ++p) {
     const auto bytes = static_cast<double>(cluster.memory_pool_bytes(static_cast<int>(p)));
     if (!devices[p].empty() && bytes > 0 && bytes < total) pools_.push_back({bytes, devices[p]});
@@ -145,7 +147,8 @@ void AreaBound::resource_loads() {
     for (const uint32_t i : compute_[r]) loads_[r] += device_us_[i];
   }
   for (size_t r = 0; r < num_load_; ++r) {
-    for (const uint32_t i : load_users_[r]) loads_[compute_.size() + r] += device_bytes_[i] * b_.loads[i].us_per_byte;
+    for (const uint32_t i : load_users_[r])
+      loads_[compute_.size() + r] += device_bytes_[i] * b_.loads[i].us_per_byte;
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     for (const uint32_t i : pools_[p].devices) {
@@ -154,8 +157,9 @@ void AreaBound::resource_loads() {
   }
 }
 
-// Multiplicative weights: a resource that the cheapest assignment overloads becomes dearer. Any multipliers are a
-// proof, so the steps may be bold: they shrink, and start again from the best point, when nothing improves.
+// Multiplicative weights: a resource that the cheapest assignment overloads becomes dearer. Any multipliers
+// are a proof, so the steps may be bold: they shrink, and start again from the best point, when nothing
+// improves.
 double AreaBound::improve(const std::vector<uint32_t>& subset, int rounds, const Deadline& deadline) {
   constexpr double kFirstStep = 1.0, kShrink = 0.75, kLeastStep = 1e-5;
   constexpr int kPatience = 4;
@@ -188,7 +192,8 @@ double AreaBound::improve(const std::vector<uint32_t>& subset, int rounds, const
       evaluate(subset);
       resource_loads();
     }
-    // Pools may be filled, not overfilled: they are compared with T^ itself, as times are with the best bound.
+    // Pools may be filled, not overfilled: they are compared with T^ itself, as times are with the best
+    // bound.
     const double level = std::max(best, 1e-300);
     for (size_t r = 0; r < y_.size(); ++r) {
       const double excess = std::clamp(loads_[r] / level - 1, -1.0, 4.0);

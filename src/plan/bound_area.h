@@ -1,4 +1,5 @@
-// The area bound: any point of the dual of the assignment LP. docs/bounds.md, sections 3 to 6. Private to bounds.
+// The area bound: any point of the dual of the assignment LP. docs/bounds.md, sections 3 to 6. Private to
+// bounds.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ class AreaBound {
  public:
   explicit AreaBound(const BoundTables& tables);
 
-  // Improves the multipliers for the ops of `subset` for up to `rounds`; returns the best bound on the time that these
-  // ops' work takes and leaves its multipliers in place.
+  // Improves the multipliers for the ops of `subset` for up to `rounds`; returns the best bound on the time
+  // that these ops' work takes and leaves its multipliers in place.
   double improve(const std::vector<uint32_t>& subset, int rounds, const Deadline& deadline);
   // Each op's least weighted work under the present multipliers (whose time part sums to 1).
   double score(size_t op) const;
@@ -38,8 +39,9 @@ class AreaBound {
 
   const BoundTables& b_;
   const size_t k_;
-  std::vector<std::vector<uint32_t>> compute_;    // devices that exclude each other: a clique, or those of a core
-  std::vector<std::vector<uint32_t>> load_users_; // per load resource: devices
+  std::vector<std::vector<uint32_t>>
+      compute_;  // devices that exclude each other: a clique, or those of a core
+  std::vector<std::vector<uint32_t>> load_users_;  // per load resource: devices
   size_t num_load_ = 0;
   std::vector<Pool> pools_;                       // with a limit below the parameters' sum
   std::vector<double> y_;                         // compute, then load resources (sum 1), then pools

@@ -8,8 +8,8 @@ namespace heddle {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Up to this many (tensor read, device, device) triples each pair of devices is looked at; beyond, only "stays here" or
-// "comes over the best way into this device".
+// Up to this many (tensor read, device, device) triples each pair of devices is looked at; beyond, only
+// "stays here" or "comes over the best way into this device".
 constexpr double kMostPairs = 3e7;
 
 class Paths {
@@ -33,7 +33,8 @@ class Paths {
     for (size_t v = 0; v < n; ++v) {
       double through = kInfinity;
       for (size_t i = 0; i < k_; ++i) {
-        if (b_.t(v, i) < kInfinity) through = std::min(through, r.finish[v * k_ + i] + r.rest[v * k_ + i] - b_.t(v, i));
+        if (b_.t(v, i) < kInfinity)
+          through = std::min(through, r.finish[v * k_ + i] + r.rest[v * k_ + i] - b_.t(v, i));
       }
       r.best = std::max(r.best, through);
     }
@@ -108,7 +109,7 @@ class Paths {
   const BoundTables& b_;
   const size_t k_;
   bool all_pairs_ = true;
-  std::vector<FastestWay> in_, out_;   // per device: the best way from, or to, any other
+  std::vector<FastestWay> in_, out_;  // per device: the best way from, or to, any other
   std::vector<double> floor_;
 };
 

@@ -31,7 +31,8 @@ Arcs arcs_of(const Problem& problem) {
     }
     const auto add = [&](NodeId from, NodeId to, bool forward) {
       const Hop hop{LinkId(l), forward};
-      arcs[from.index()].push_back({to.index(), link.latency_us, bandwidth, map.resources_of({&hop, 1}, {}, DeviceId(0))});
+      arcs[from.index()].push_back(
+          {to.index(), link.latency_us, bandwidth, map.resources_of({&hop, 1}, {}, DeviceId(0))});
     };
     add(link.a, link.b, true);
     if (link.duplex != Duplex::kOneWay) add(link.b, link.a, false);
@@ -39,11 +40,13 @@ Arcs arcs_of(const Problem& problem) {
   return arcs;
 }
 
-// Least latency (sum) or most bandwidth (least along the way, kept as its inverse: largest along the way) to each node.
+// Least latency (sum) or most bandwidth (least along the way, kept as its inverse: largest along the way) to
+// each node.
 template <class Extend>
 std::vector<double> spread(const Arcs& arcs, size_t from, Extend extend) {
   std::vector<double> best(arcs.size(), kInfinity);
-  std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> queue;
+  std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>>
+      queue;
   queue.push({best[from] = 0, from});
   while (!queue.empty()) {
     const auto [value, node] = queue.top();
@@ -59,7 +62,8 @@ std::vector<double> spread(const Arcs& arcs, size_t from, Extend extend) {
 
 std::vector<FastestWay> fastest_from(const Arcs& arcs, size_t from) {
   const auto latency = spread(arcs, from, [](double v, const Arc& a) { return v + a.latency_us; });
-  const auto slowness = spread(arcs, from, [](double v, const Arc& a) { return std::max(v, 1e6 / a.bytes_per_s); });
+  const auto slowness =
+      spread(arcs, from, [](double v, const Arc& a) { return std::max(v, 1e6 / a.bytes_per_s); });
   std::vector<FastestWay> ways(arcs.size());
   for (size_t n = 0; n < ways.size(); ++n) {
     ways[n] = latency[n] < kInfinity ? FastestWay{latency[n], slowness[n]} : FastestWay{kInfinity, 0};
@@ -76,7 +80,8 @@ bool reaches_without(const Arcs& arcs, size_t from, size_t to, uint32_t resource
     stack.pop_back();
     if (node == to) return true;
     for (const Arc& arc : arcs[node]) {
-      const bool holds = std::find(arc.resources.begin(), arc.resources.end(), resource) != arc.resources.end();
+      const bool holds =
+          std::find(arc.resources.begin(), arc.resources.end(), resource) != arc.resources.end();
       if (holds || seen[arc.to]) continue;
       seen[arc.to] = 1;
       stack.push_back(arc.to);
@@ -111,13 +116,17 @@ void fill_loads(BoundTables& b, const Arcs& arcs) {
   for (size_t i = 0; i < b.devices.size(); ++i) {
     const DeviceId d = b.devices[i];
     if (!needs_load(cluster, d)) continue;
-    const size_t host = cluster.host_node(cluster.device(d).host).index(), node = cluster.device_node(d).index();
+    const size_t host = cluster.host_node(cluster.device(d).host).index(),
+                 node = cluster.device_node(d).index();
     b.loads[i] = fastest_from(arcs, host)[node];
     const auto use = [&](uint32_t resource) {
-      b.load_resources[i].push_back(number.try_emplace(resource, static_cast<uint32_t>(number.size())).first->second);
+      b.load_resources[i].push_back(
+          number.try_emplace(resource, static_cast<uint32_t>(number.size())).first->second);
     };
-    // The copy engine (its number cannot collide with a link's), and every link or bus without which no way is left.
-    if (b.problem.execution.engine_contention && cluster.device(d).copy_engines > 0) use(UINT32_MAX - static_cast<uint32_t>(i));
+    // The copy engine (its number cannot collide with a link's), and every link or bus without which no way
+    // is left.
+    if (b.problem.execution.engine_contention && cluster.device(d).copy_engines > 0)
+      use(UINT32_MAX - static_cast<uint32_t>(i));
     const Route* route = cluster.load_route(d);
     if (route == nullptr) continue;
     for (const uint32_t r : map.resources_of(route->hops, {}, d)) {

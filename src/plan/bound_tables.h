@@ -26,23 +26,23 @@ struct BoundTables {
   const Problem& problem;
   const FlatGraph flat;
   const bool cold;
-  std::vector<DeviceId> devices;           // usable; the rest counts in their numbers
-  std::vector<double> time;                // op x device: CostTable::bound_times(), infinite when impossible
-  std::vector<FastestWay> ways;            // device x device; infinite latency when there is none
-  std::vector<FastestWay> loads;           // cold: from host memory; all zero where none is needed
+  std::vector<DeviceId> devices;  // usable; the rest counts in their numbers
+  std::vector<double> time;       // op x device: CostTable::bound_times(), infinite when impossible
+  std::vector<FastestWay> ways;   // device x device; infinite latency when there is none
+  std::vector<FastestWay> loads;  // cold: from host memory; all zero where none is needed
   // Cold: exclusive resources that every load of a device must hold, numbered by first use.
   std::vector<std::vector<uint32_t>> load_resources;
   size_t num_load_resources = 0;
-  std::vector<double> param_share;         // per op: each parameter's bytes over the number of ops that read it
-  std::vector<double> own_bytes;           // per op: parameters that no other op reads
-  std::vector<double> all_bytes;           // per op
-  std::vector<double> largest_param;       // per op
+  std::vector<double> param_share;    // per op: each parameter's bytes over the number of ops that read it
+  std::vector<double> own_bytes;      // per op: parameters that no other op reads
+  std::vector<double> all_bytes;      // per op
+  std::vector<double> largest_param;  // per op
 };
 
 // Earliest finish of v on device i, and least time from v's start on i to the end: L and R of docs/bounds.md.
 struct PathBounds {
-  std::vector<double> finish, rest;        // op x device
-  double best = 0;                         // max over ops of min over devices of L + R - t
+  std::vector<double> finish, rest;  // op x device
+  double best = 0;                   // max over ops of min over devices of L + R - t
 };
 PathBounds path_bounds(const BoundTables& tables);
 

@@ -24,9 +24,9 @@ void take(Bound& best, double us, const char* reason) {
   if (us > best.us) best = {us, reason};
 }
 
-// Max over (a, b) of a * weight + b + sum of scores of the ops with head >= a and tail >= b. Ops come in with falling
-// head; a segment tree over the tails holds b + sum for each b that some op inside has at least (an empty window proves
-// nothing).
+// Max over (a, b) of a * weight + b + sum of scores of the ops with head >= a and tail >= b. Ops come in with
+// falling head; a segment tree over the tails holds b + sum for each b that some op inside has at least (an
+// empty window proves nothing).
 class WindowTree {
  public:
   explicit WindowTree(std::vector<double> tails) : tails_(std::move(tails)) {
@@ -37,7 +37,7 @@ class WindowTree {
     add_.assign(2 * size_, 0);
   }
   void add(double tail, double score) {
-    const auto last = std::upper_bound(tails_.begin(), tails_.end(), tail) - tails_.begin();   // b <= tail
+    const auto last = std::upper_bound(tails_.begin(), tails_.end(), tail) - tails_.begin();  // b <= tail
     for (; open_ < static_cast<size_t>(last); ++open_) open(open_);
     add_to(1, 0, size_, static_cast<size_t>(last), score);
   }
@@ -72,12 +72,12 @@ class WindowTree {
   }
   std::vector<double> tails_;
   size_t size_ = 1;
-  size_t open_ = 0;   // leaves that are in use: the first ones
+  size_t open_ = 0;  // leaves that are in use: the first ones
   std::vector<double> most_, add_;
 };
 
 struct Ends {
-  std::vector<double> head, tail;   // per op: least time before its start, and after its end
+  std::vector<double> head, tail;  // per op: least time before its start, and after its end
 };
 
 Ends ends_of(const BoundTables& b, const PathBounds& paths) {
@@ -119,7 +119,8 @@ Window best_window(const Ends& ends, const AreaBound& area) {
 }
 
 const char* area_reason(const AreaBound& area, bool windowed) {
-  if (area.memory_discount() > 1e-6 * area.compute_weight()) return windowed ? "head + area + tail with memory limits" : "area with memory limits";
+  if (area.memory_discount() > 1e-6 * area.compute_weight())
+    return windowed ? "head + area + tail with memory limits" : "area with memory limits";
   if (area.has_loads()) return windowed ? "head + area and loads + tail" : "area and parameter loads";
   return windowed ? "head + area + tail" : "area";
 }
@@ -156,11 +157,13 @@ Bound lower_bound(const Problem& problem, const Deadline& deadline) {
   Bound best{0, "none"};
   if (is_latency) {
     const PathBounds paths = path_bounds(tables);
-    if (!std::isfinite(paths.best)) return {kInfinity, "no plan: devices that must exchange data have no way between them"};
+    if (!std::isfinite(paths.best))
+      return {kInfinity, "no plan: devices that must exchange data have no way between them"};
     take(best, paths.best, "critical path");
     const double whole = area.improve(all, rounds, deadline);
     take(best, whole, area_reason(area, false));
-    windowed_area(ends_of(tables, paths), area, std::max(kLeastRounds / 2, rounds / (2 * kWindows)), deadline, best);
+    windowed_area(ends_of(tables, paths), area, std::max(kLeastRounds / 2, rounds / (2 * kWindows)), deadline,
+                  best);
   } else {
     const double whole = area.improve(all, rounds, deadline);
     take(best, whole, area_reason(area, false));

@@ -11,7 +11,8 @@ namespace {
 // "conv1", or "conv1..relu7 (12 ops)".
 std::string segment_name(const Graph& graph, std::span<const OpId> ops) {
   if (ops.size() == 1) return graph.op(ops[0]).name;
-  return graph.op(ops.front()).name + ".." + graph.op(ops.back()).name + " (" + std::to_string(ops.size()) + " ops)";
+  return graph.op(ops.front()).name + ".." + graph.op(ops.back()).name + " (" + std::to_string(ops.size()) +
+         " ops)";
 }
 
 Status check_devices(const Problem& problem, const Assignment& assignment) {
@@ -21,7 +22,8 @@ Status check_devices(const Problem& problem, const Assignment& assignment) {
     const DeviceId d = assignment.device[v];
     if (d.valid() && d.index() < usable.size() && !usable[d.index()]) {
       return Error(Code::kInvalidInput, "assignment: op " + std::to_string(v) + " is on device '" +
-                                            problem.cluster->device(d).name + "', which the problem does not allow");
+                                            problem.cluster->device(d).name +
+                                            "', which the problem does not allow");
     }
   }
   return {};
@@ -33,7 +35,8 @@ void append_lane(const Problem& problem, LaneTiming& timing, int lane, Plan& pla
   const auto base = static_cast<int32_t>(plan.segments.size());
   for (size_t r = 0; r < timing.runs().size(); ++r) {
     const auto ops = timing.ops_of(r);
-    plan.segments.push_back({segment_name(*problem.graph, ops), {ops.begin(), ops.end()}, timing.runs()[r].device, lane});
+    plan.segments.push_back(
+        {segment_name(*problem.graph, ops), {ops.begin(), ops.end()}, timing.runs()[r].device, lane});
   }
   for (LaneTiming::TimedStep& s : timing.steps()) {
     s.step.segment.value += base;
@@ -64,7 +67,8 @@ Result<Plan> build_plan(const Problem& problem, const std::vector<Lane>& lanes) 
     plan.lane_shares.push_back(lanes[lane].share);
   }
   if (lanes.size() > 1) {
-    std::stable_sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const auto& a, const auto& b) { return a.start < b.start; });
   }
   plan.steps.reserve(steps.size());
   for (const LaneTiming::TimedStep& s : steps) plan.steps.push_back(s.step);

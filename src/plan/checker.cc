@@ -15,26 +15,41 @@ constexpr size_t kMostLanes = 1024;
 
 const char* violation_name(Violation violation) {
   switch (violation) {
-    case Violation::kMalformed: return "malformed";
-    case Violation::kOpMissing: return "op missing";
-    case Violation::kOpTwice: return "op twice";
-    case Violation::kNotConvex: return "not convex";
-    case Violation::kDeviceForbidden: return "device forbidden";
-    case Violation::kOrder: return "order";
-    case Violation::kOverlap: return "overlap";
-    case Violation::kMemory: return "memory";
-    case Violation::kRoute: return "route";
-    case Violation::kTransferMissing: return "transfer missing";
-    case Violation::kLoadMissing: return "load missing";
-    case Violation::kTime: return "time";
-    case Violation::kBound: return "bound";
-    case Violation::kShares: return "shares";
+    case Violation::kMalformed:
+      return "malformed";
+    case Violation::kOpMissing:
+      return "op missing";
+    case Violation::kOpTwice:
+      return "op twice";
+    case Violation::kNotConvex:
+      return "not convex";
+    case Violation::kDeviceForbidden:
+      return "device forbidden";
+    case Violation::kOrder:
+      return "order";
+    case Violation::kOverlap:
+      return "overlap";
+    case Violation::kMemory:
+      return "memory";
+    case Violation::kRoute:
+      return "route";
+    case Violation::kTransferMissing:
+      return "transfer missing";
+    case Violation::kLoadMissing:
+      return "load missing";
+    case Violation::kTime:
+      return "time";
+    case Violation::kBound:
+      return "bound";
+    case Violation::kShares:
+      return "shares";
   }
   return "?";
 }
 
 void PlanChecker::report(Violation kind, std::string message) {
-  if (++reported_[static_cast<size_t>(kind)] <= kMostPerKind) report_.findings.push_back({kind, std::move(message)});
+  if (++reported_[static_cast<size_t>(kind)] <= kMostPerKind)
+    report_.findings.push_back({kind, std::move(message)});
 }
 
 std::string PlanChecker::step_text(size_t i) const {
@@ -42,9 +57,12 @@ std::string PlanChecker::step_text(size_t i) const {
   const std::string number = "step " + std::to_string(i);
   const std::string device = cluster_.device(step.to).name;
   switch (step.kind) {
-    case StepKind::kRun: return number + " (run '" + segment_of(i).name + "' on " + device + ")";
-    case StepKind::kLoad: return number + " (load '" + segment_of(i).name + "' to " + device + ")";
-    case StepKind::kTransfer: break;
+    case StepKind::kRun:
+      return number + " (run '" + segment_of(i).name + "' on " + device + ")";
+    case StepKind::kLoad:
+      return number + " (load '" + segment_of(i).name + "' to " + device + ")";
+    case StepKind::kTransfer:
+      break;
   }
   return number + " (transfer '" + graph_.tensor(step.tensor).name + "' to " + device + ")";
 }
@@ -63,7 +81,8 @@ bool PlanChecker::check_shares() {
     good = good && s > 0 && s <= 1 + 1e-9;
     sum += s;
   }
-  if (!good || std::abs(sum - 1) > 1e-9) report(Violation::kShares, "lane shares must be positive and sum to 1");
+  if (!good || std::abs(sum - 1) > 1e-9)
+    report(Violation::kShares, "lane shares must be positive and sum to 1");
   if (lanes > 1 && problem_.objective != Objective::kThroughput) {
     report(Violation::kShares, "only throughput plans have several lanes");
   }
@@ -72,40 +91,46 @@ bool PlanChecker::check_shares() {
   for (const Segment& segment : plan_.segments) ops += segment.ops.size();
   if (lanes > kMostLanes || (lanes > 1 && ops != lanes * graph_.num_ops())) {
     report(ops < lanes * graph_.num_ops() ? Violation::kOpMissing : Violation::kOpTwice,
-           "the segments hold " + std::to_string(ops) + " ops, expected each op once in each of " + std::to_string(lanes) +
-               " lanes (at most " + std::to_string(kMostLanes) + ")");
+           "the segments hold " + std::to_string(ops) + " ops, expected each op once in each of " +
+               std::to_string(lanes) + " lanes (at most " + std::to_string(kMostLanes) + ")");
   }
   return report_.ok();
 }
 
 void PlanChecker::check_segment_ids(size_t s) {
   const Segment& segment = plan_.segments[s];
-  bool good = !segment.ops.empty() && segment.lane >= 0 && static_cast<size_t>(segment.lane) < plan_.lane_shares.size();
+  bool good = !segment.ops.empty() && segment.lane >= 0 &&
+              static_cast<size_t>(segment.lane) < plan_.lane_shares.size();
   good = good && segment.device.valid() && segment.device.index() < cluster_.num_devices();
   for (size_t k = 0; k < segment.ops.size(); ++k) {
     good = good && segment.ops[k].valid() && segment.ops[k].index() < graph_.num_ops();
     good = good && (k == 0 || segment.ops[k - 1] < segment.ops[k]);
   }
   if (!good) {
-    report(Violation::kMalformed, "segment " + std::to_string(s) + " '" + segment.name +
-                                      "': empty, its ops are not ascending, or an op, device or lane does not exist");
+    report(Violation::kMalformed,
+           "segment " + std::to_string(s) + " '" + segment.name +
+               "': empty, its ops are not ascending, or an op, device or lane does not exist");
   }
 }
 
 void PlanChecker::check_step_ids(size_t i) {
   const Step& step = plan_.steps[i];
-  const auto bad = [&](const char* why) { report(Violation::kMalformed, "step " + std::to_string(i) + ": " + why); };
+  const auto bad = [&](const char* why) {
+    report(Violation::kMalformed, "step " + std::to_string(i) + ": " + why);
+  };
   if (step.kind != StepKind::kRun && step.kind != StepKind::kTransfer && step.kind != StepKind::kLoad) {
     return bad("unknown kind");
   }
   if (!step.segment.valid() || step.segment.index() >= plan_.segments.size()) return bad("no such segment");
   if (!step.to.valid() || step.to.index() >= cluster_.num_devices()) return bad("no such destination device");
   if (step.route < -1 || step.route >= static_cast<int64_t>(plan_.routes.size())) return bad("no such route");
-  if (!std::isfinite(timeline_.start_us[i]) || !std::isfinite(timeline_.finish_us[i])) return bad("its times are not finite");
+  if (!std::isfinite(timeline_.start_us[i]) || !std::isfinite(timeline_.finish_us[i]))
+    return bad("its times are not finite");
   if (timeline_.start_us[i] < -1e-6) return bad("it starts before time 0");
   if (step.kind == StepKind::kTransfer) {
     if (!step.tensor.valid() || step.tensor.index() >= graph_.num_tensors()) return bad("no such tensor");
-    if (!step.from.valid() || step.from.index() >= cluster_.num_devices()) return bad("no such source device");
+    if (!step.from.valid() || step.from.index() >= cluster_.num_devices())
+      return bad("no such source device");
   }
   if (step.kind == StepKind::kLoad && !is_cold()) bad("loads belong to the cold-latency objective only");
   if (step.kind == StepKind::kRun && (step.from != step.to)) bad("a run is from and to one device");
@@ -113,9 +138,9 @@ void PlanChecker::check_step_ids(size_t i) {
 
 bool PlanChecker::check_ids() {
   if (timeline_.start_us.size() != plan_.steps.size() || timeline_.finish_us.size() != plan_.steps.size()) {
-    report(Violation::kMalformed, "the timeline has times for " + std::to_string(timeline_.start_us.size()) + " and " +
-                                      std::to_string(timeline_.finish_us.size()) + " steps, the plan has " +
-                                      std::to_string(plan_.steps.size()));
+    report(Violation::kMalformed, "the timeline has times for " + std::to_string(timeline_.start_us.size()) +
+                                      " and " + std::to_string(timeline_.finish_us.size()) +
+                                      " steps, the plan has " + std::to_string(plan_.steps.size()));
     return false;
   }
   for (size_t s = 0; s < plan_.segments.size(); ++s) check_segment_ids(s);
@@ -130,14 +155,16 @@ void PlanChecker::check_ops_once() {
     const Segment& segment = plan_.segments[s];
     for (const OpId op : segment.ops) {
       int& place = place_[static_cast<size_t>(segment.lane)][op.index()];
-      if (place >= 0) report(Violation::kOpTwice, "op '" + graph_.op(op).name + "' is in two segments of one lane");
+      if (place >= 0)
+        report(Violation::kOpTwice, "op '" + graph_.op(op).name + "' is in two segments of one lane");
       place = static_cast<int>(s);
     }
   }
   for (size_t lane = 0; lane < place_.size(); ++lane) {
     for (size_t v = 0; v < graph_.num_ops(); ++v) {
       if (place_[lane][v] < 0) {
-        report(Violation::kOpMissing, "op '" + graph_.ops()[v].name + "' is in no segment of lane " + std::to_string(lane));
+        report(Violation::kOpMissing,
+               "op '" + graph_.ops()[v].name + "' is in no segment of lane " + std::to_string(lane));
       }
     }
   }
@@ -148,7 +175,9 @@ void PlanChecker::check_runs() {
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     if (plan_.steps[i].kind != StepKind::kRun) continue;
     int64_t& run = run_step_[plan_.steps[i].segment.index()];
-    if (run >= 0) report(Violation::kOpTwice, step_text(i) + ": the segment runs in step " + std::to_string(run) + " too");
+    if (run >= 0)
+      report(Violation::kOpTwice,
+             step_text(i) + ": the segment runs in step " + std::to_string(run) + " too");
     run = static_cast<int64_t>(i);
     if (plan_.steps[i].to != segment_of(i).device) {
       report(Violation::kMalformed, step_text(i) + ": the segment belongs on device '" +
@@ -156,7 +185,8 @@ void PlanChecker::check_runs() {
     }
   }
   for (size_t s = 0; s < run_step_.size(); ++s) {
-    if (run_step_[s] < 0) report(Violation::kOpMissing, "segment '" + plan_.segments[s].name + "' never runs");
+    if (run_step_[s] < 0)
+      report(Violation::kOpMissing, "segment '" + plan_.segments[s].name + "' never runs");
   }
 }
 
@@ -186,7 +216,8 @@ void PlanChecker::check_quotient() {
   }
   for (size_t s = 0; s < waits.size(); ++s) {
     if (waits[s] > 0) {
-      report(Violation::kNotConvex, "segment '" + plan_.segments[s].name + "' waits, through others, for itself");
+      report(Violation::kNotConvex,
+             "segment '" + plan_.segments[s].name + "' waits, through others, for itself");
     }
   }
 }
@@ -198,7 +229,8 @@ void PlanChecker::check_devices() {
       report(Violation::kDeviceForbidden, "segment '" + segment.name + "' is on device '" + device.name +
                                               "', which the problem does not allow");
     } else if (!std::isfinite(problem_.costs->segment(segment.ops, segment.device).us)) {
-      report(Violation::kDeviceForbidden, "segment '" + segment.name + "' cannot run on device '" + device.name + "'");
+      report(Violation::kDeviceForbidden,
+             "segment '" + segment.name + "' cannot run on device '" + device.name + "'");
     }
   }
 }
@@ -210,10 +242,12 @@ void PlanChecker::index_transfers() {
     const Segment& segment = segment_of(i);
     const OpId maker = graph_.tensor(step.tensor).producer;
     if (!maker.valid() || !std::binary_search(segment.ops.begin(), segment.ops.end(), maker)) {
-      report(Violation::kMalformed, step_text(i) + ": segment '" + segment.name + "' does not make this tensor");
+      report(Violation::kMalformed,
+             step_text(i) + ": segment '" + segment.name + "' does not make this tensor");
     }
     const auto [it, fresh] = transfer_to_.try_emplace({segment.lane, step.tensor.value, step.to.value}, i);
-    if (!fresh) report(Violation::kMalformed, step_text(i) + ": step " + std::to_string(it->second) + " does the same");
+    if (!fresh)
+      report(Violation::kMalformed, step_text(i) + ": step " + std::to_string(it->second) + " does the same");
   }
 }
 
@@ -221,15 +255,18 @@ void PlanChecker::index_loads() {
   load_bytes_.assign(plan_.steps.size(), 0);
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     if (plan_.steps[i].kind != StepKind::kLoad) continue;
-    if (plan_.steps[i].to != segment_of(i).device) report(Violation::kMalformed, step_text(i) + ": not its segment's device");
-    if (!loads_needed(plan_.steps[i].to)) report(Violation::kMalformed, step_text(i) + ": this device needs no loads");
+    if (plan_.steps[i].to != segment_of(i).device)
+      report(Violation::kMalformed, step_text(i) + ": not its segment's device");
+    if (!loads_needed(plan_.steps[i].to))
+      report(Violation::kMalformed, step_text(i) + ": this device needs no loads");
     const int pool = cluster_.memory_pool(plan_.steps[i].to);
     bool any = false;
     for (const OpId op : segment_of(i).ops) {
       for (const ParamId p : graph_.op(op).params) {
         if (graph_.param(p).bytes <= 0 || !load_of_.try_emplace({pool, p.value}, i).second) continue;
         any = true;
-        if (__builtin_add_overflow(load_bytes_[i], graph_.param(p).bytes, &load_bytes_[i])) load_bytes_[i] = INT64_MAX;
+        if (__builtin_add_overflow(load_bytes_[i], graph_.param(p).bytes, &load_bytes_[i]))
+          load_bytes_[i] = INT64_MAX;
       }
     }
     if (!any) report(Violation::kMalformed, step_text(i) + ": everything that it loads is there already");
@@ -252,10 +289,11 @@ CheckReport PlanChecker::run(const double* bound_us) {
   check_totals();
   check_memory();
   if (bound_us != nullptr) {
-    const double value = problem_.objective == Objective::kThroughput ? timeline_.period_us : timeline_.makespan_us;
+    const double value =
+        problem_.objective == Objective::kThroughput ? timeline_.period_us : timeline_.makespan_us;
     if (!(*bound_us <= value + tolerance(value))) {
-      report(Violation::kBound, "the lower bound " + std::to_string(*bound_us) + " us is above the plan's value " +
-                                    std::to_string(value) + " us");
+      report(Violation::kBound, "the lower bound " + std::to_string(*bound_us) +
+                                    " us is above the plan's value " + std::to_string(value) + " us");
     }
   }
   return report_;

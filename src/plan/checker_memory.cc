@@ -85,7 +85,7 @@ int64_t PlanChecker::inner_peak(const Segment& segment) const {
 // Per pool, the lanes' peaks added up: lanes do not wait for each other.
 std::vector<int64_t> PlanChecker::activation_peaks() {
   std::vector<Stay> stays;
-  std::map<std::pair<int, int>, std::vector<std::pair<double, int64_t>>> changes;   // (lane, pool)
+  std::map<std::pair<int, int>, std::vector<std::pair<double, int64_t>>> changes;  // (lane, pool)
   const auto add = [&](int lane, int pool, double start, double finish, int64_t bytes) {
     if (start >= finish) return;
     changes[{lane, pool}].push_back({start, bytes});
@@ -100,9 +100,11 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
       stays.push_back({segment.lane, step.tensor.value, cluster_.memory_pool(step.to), start, finish});
     } else if (step.kind == StepKind::kRun) {
       stays_of_run(i, stays);
-      if (segment.ops.size() > 1) add(segment.lane, cluster_.memory_pool(step.to), start, finish, inner_peak(segment));
+      if (segment.ops.size() > 1)
+        add(segment.lane, cluster_.memory_pool(step.to), start, finish, inner_peak(segment));
     } else {
-      add(segment.lane, cluster_.memory_pool(step.to), start, std::numeric_limits<double>::infinity(), load_bytes_[i]);
+      add(segment.lane, cluster_.memory_pool(step.to), start, std::numeric_limits<double>::infinity(),
+          load_bytes_[i]);
     }
   }
   std::sort(stays.begin(), stays.end(), [](const Stay& a, const Stay& b) {
@@ -111,7 +113,8 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
   for (size_t i = 0; i < stays.size();) {
     Stay whole = stays[i];
     for (; i < stays.size() && std::tie(stays[i].lane, stays[i].tensor, stays[i].pool) ==
-                                   std::tie(whole.lane, whole.tensor, whole.pool); ++i) {
+                                   std::tie(whole.lane, whole.tensor, whole.pool);
+         ++i) {
       whole.start = std::min(whole.start, stays[i].start);
       whole.finish = std::max(whole.finish, stays[i].finish);
     }
@@ -119,7 +122,8 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
   }
   std::vector<int64_t> peaks(static_cast<size_t>(cluster_.num_memory_pools()), 0);
   for (auto& [key, list] : changes) {
-    peaks[static_cast<size_t>(key.second)] = plus(peaks[static_cast<size_t>(key.second)], sweep(std::move(list)));
+    peaks[static_cast<size_t>(key.second)] =
+        plus(peaks[static_cast<size_t>(key.second)], sweep(std::move(list)));
   }
   return peaks;
 }
@@ -141,21 +145,24 @@ void PlanChecker::check_peak(size_t pool, int64_t peak) {
   const bool stated = pool < timeline_.peak_memory_bytes.size();
   std::string name;
   for (size_t d = 0; d < cluster_.num_devices(); ++d) {
-    if (cluster_.memory_pool(DeviceId(d)) == static_cast<int>(pool)) name += (name.empty() ? "" : ", ") + cluster_.devices()[d].name;
+    if (cluster_.memory_pool(DeviceId(d)) == static_cast<int>(pool))
+      name += (name.empty() ? "" : ", ") + cluster_.devices()[d].name;
   }
   if (limit > 0 && peak > limit) {
-    report(Violation::kMemory, "the memory of " + name + " would hold " + std::to_string(peak) + " bytes at once, it has " +
-                                   std::to_string(limit));
+    report(Violation::kMemory, "the memory of " + name + " would hold " + std::to_string(peak) +
+                                   " bytes at once, it has " + std::to_string(limit));
   }
   if (stated && timeline_.peak_memory_bytes[pool] != peak) {
     report(Violation::kMemory, "the peak in the memory of " + name + " is given as " +
-                                   std::to_string(timeline_.peak_memory_bytes[pool]) + " bytes, it is " + std::to_string(peak));
+                                   std::to_string(timeline_.peak_memory_bytes[pool]) + " bytes, it is " +
+                                   std::to_string(peak));
   }
 }
 
 void PlanChecker::check_memory() {
   const std::vector<int64_t> peaks = activation_peaks();
-  for (size_t pool = 0; pool < peaks.size(); ++pool) check_peak(pool, plus(peaks[pool], param_bytes(static_cast<int>(pool))));
+  for (size_t pool = 0; pool < peaks.size(); ++pool)
+    check_peak(pool, plus(peaks[pool], param_bytes(static_cast<int>(pool))));
   if (!timeline_.peak_memory_bytes.empty() && timeline_.peak_memory_bytes.size() != peaks.size()) {
     report(Violation::kMalformed, "the timeline has peaks for another number of memories than the cluster");
   }

@@ -1,4 +1,5 @@
-// The checker's own view of a plan. Private to the checker; nothing here is shared with evaluator, builder or planners.
+// The checker's own view of a plan. Private to the checker; nothing here is shared with evaluator, builder or
+// planners.
 #pragma once
 
 #include <array>
@@ -15,11 +16,15 @@ namespace heddle {
 class PlanChecker {
  public:
   PlanChecker(const Problem& problem, const Plan& plan, const Timeline& timeline)
-      : problem_(problem), graph_(*problem.graph), cluster_(*problem.cluster), plan_(plan), timeline_(timeline) {}
+      : problem_(problem),
+        graph_(*problem.graph),
+        cluster_(*problem.cluster),
+        plan_(plan),
+        timeline_(timeline) {}
   CheckReport run(const double* bound_us);
 
  private:
-  using ResourceKey = std::tuple<int, int, int, int>;   // lane, kind of resource, number, direction or core
+  using ResourceKey = std::tuple<int, int, int, int>;  // lane, kind of resource, number, direction or core
   struct Interval {
     double start, finish;
     size_t step;
@@ -84,14 +89,14 @@ class PlanChecker {
   double makespan_ = 0;
   std::vector<bool> is_output_;
   std::array<int, 16> reported_{};
-  std::vector<std::vector<int>> place_;                       // [lane][op]: segment, -1
-  std::vector<int64_t> run_step_;                             // per segment, -1
-  std::map<std::tuple<int, int, int>, size_t> transfer_to_;   // (lane, tensor, device) -> step
-  std::map<std::pair<int, int>, size_t> load_of_;             // (pool, param) -> step
-  std::vector<int64_t> load_bytes_;                           // per step
+  std::vector<std::vector<int>> place_;                      // [lane][op]: segment, -1
+  std::vector<int64_t> run_step_;                            // per segment, -1
+  std::map<std::tuple<int, int, int>, size_t> transfer_to_;  // (lane, tensor, device) -> step
+  std::map<std::pair<int, int>, size_t> load_of_;            // (pool, param) -> step
+  std::vector<int64_t> load_bytes_;                          // per step
   std::map<ResourceKey, std::vector<Interval>> intervals_;
-  std::map<std::tuple<int, int, int>, double> load_us_;       // (kind, number, detail): us per request
-  std::map<std::pair<int, int>, int> core_users_;             // (host, core) -> devices
+  std::map<std::tuple<int, int, int>, double> load_us_;  // (kind, number, detail): us per request
+  std::map<std::pair<int, int>, int> core_users_;        // (host, core) -> devices
 };
 
 }  // namespace heddle

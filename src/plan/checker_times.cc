@@ -20,9 +20,15 @@ void PlanChecker::check_steps() {
   }
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     switch (plan_.steps[i].kind) {
-      case StepKind::kRun: check_run(i); break;
-      case StepKind::kTransfer: check_transfer(i); break;
-      case StepKind::kLoad: check_load(i); break;
+      case StepKind::kRun:
+        check_run(i);
+        break;
+      case StepKind::kTransfer:
+        check_transfer(i);
+        break;
+      case StepKind::kLoad:
+        check_load(i);
+        break;
     }
   }
 }
@@ -30,17 +36,22 @@ void PlanChecker::check_steps() {
 void PlanChecker::check_duration(size_t i, double expected) {
   const double took = timeline_.finish_us[i] - timeline_.start_us[i];
   if (std::abs(took - expected) <= tolerance(timeline_.finish_us[i])) return;
-  report(Violation::kTime, step_text(i) + " takes " + std::to_string(took) + " us, expected " + std::to_string(expected));
+  report(Violation::kTime,
+         step_text(i) + " takes " + std::to_string(took) + " us, expected " + std::to_string(expected));
 }
 
-// Step `before` (-1: not there, reported elsewhere) must come earlier in the list and be done when step i starts.
+// Step `before` (-1: not there, reported elsewhere) must come earlier in the list and be done when step i
+// starts.
 void PlanChecker::need(size_t i, int64_t before, const std::string& what) {
   if (before < 0) return;
   const auto b = static_cast<size_t>(before);
-  if (b >= i) report(Violation::kOrder, step_text(i) + " is listed before step " + std::to_string(b) + ", from which " + what);
+  if (b >= i)
+    report(Violation::kOrder,
+           step_text(i) + " is listed before step " + std::to_string(b) + ", from which " + what);
   if (timeline_.finish_us[b] > timeline_.start_us[i] + tolerance(timeline_.start_us[i])) {
-    report(Violation::kOrder, step_text(i) + " starts at " + std::to_string(timeline_.start_us[i]) + " us, before step " +
-                                  std::to_string(b) + " ends at " + std::to_string(timeline_.finish_us[b]) + ": " + what);
+    report(Violation::kOrder, step_text(i) + " starts at " + std::to_string(timeline_.start_us[i]) +
+                                  " us, before step " + std::to_string(b) + " ends at " +
+                                  std::to_string(timeline_.finish_us[b]) + ": " + what);
   }
 }
 
@@ -55,8 +66,9 @@ void PlanChecker::need_tensor(size_t i, TensorId tensor) {
   if (free_between(from, segment.device)) return need(i, run_step_[static_cast<size_t>(place)], what);
   const auto it = transfer_to_.find({segment.lane, tensor.value, segment.device.value});
   if (it != transfer_to_.end()) return need(i, static_cast<int64_t>(it->second), what);
-  report(Violation::kTransferMissing, step_text(i) + " reads tensor '" + graph_.tensor(tensor).name + "' from device '" +
-                                          cluster_.device(from).name + "', but no step transfers it");
+  report(Violation::kTransferMissing, step_text(i) + " reads tensor '" + graph_.tensor(tensor).name +
+                                          "' from device '" + cluster_.device(from).name +
+                                          "', but no step transfers it");
 }
 
 void PlanChecker::check_run(size_t i) {
@@ -77,7 +89,8 @@ void PlanChecker::check_run(size_t i) {
       if (it != load_of_.end()) {
         need(i, static_cast<int64_t>(it->second), "it uses parameter '" + graph_.param(p).name + "'");
       } else {
-        report(Violation::kLoadMissing, step_text(i) + " uses parameter '" + graph_.param(p).name + "', which no step loads");
+        report(Violation::kLoadMissing,
+               step_text(i) + " uses parameter '" + graph_.param(p).name + "', which no step loads");
       }
     }
   }
@@ -96,8 +109,8 @@ PlanChecker::Way PlanChecker::way_of(size_t i, const Route* by_default, NodeId f
   } else if (by_default != nullptr) {
     way.hops = by_default->hops;
   } else {
-    report(Violation::kRoute, step_text(i) + ": the cluster has no route from '" + cluster_.node(from).name + "' to '" +
-                                  cluster_.node(to).name + "'");
+    report(Violation::kRoute, step_text(i) + ": the cluster has no route from '" + cluster_.node(from).name +
+                                  "' to '" + cluster_.node(to).name + "'");
     return way;
   }
   way.bytes_per_s = std::numeric_limits<double>::infinity();
@@ -122,8 +135,8 @@ PlanChecker::Way PlanChecker::way_of(size_t i, const Route* by_default, NodeId f
   }
   way.ok = at == to;
   if (!way.ok) {
-    report(Violation::kRoute, step_text(i) + ": its route ends at '" + cluster_.node(at).name + "' instead of '" +
-                                  cluster_.node(to).name + "'");
+    report(Violation::kRoute, step_text(i) + ": its route ends at '" + cluster_.node(at).name +
+                                  "' instead of '" + cluster_.node(to).name + "'");
   }
   return way;
 }
@@ -163,23 +176,27 @@ void PlanChecker::check_transfer(size_t i) {
   const Step& step = plan_.steps[i];
   const Segment& segment = segment_of(i);
   if (step.from != segment.device) {
-    report(Violation::kRoute, step_text(i) + " starts at '" + cluster_.device(step.from).name + "', but its producer runs on '" +
-                                  cluster_.device(segment.device).name + "'");
+    report(Violation::kRoute, step_text(i) + " starts at '" + cluster_.device(step.from).name +
+                                  "', but its producer runs on '" + cluster_.device(segment.device).name +
+                                  "'");
   }
   if (free_between(step.from, step.to)) {
     report(Violation::kRoute, step_text(i) + ": between these devices nothing is transferred");
     return;
   }
   need(i, run_step_[step.segment.index()], "its tensor comes");
-  const Way way = way_of(i, cluster_.route(step.from, step.to), cluster_.device_node(step.from), cluster_.device_node(step.to));
+  const Way way = way_of(i, cluster_.route(step.from, step.to), cluster_.device_node(step.from),
+                         cluster_.device_node(step.to));
   if (!way.ok) return;
-  check_duration(i, way.latency_us + static_cast<double>(graph_.tensor(step.tensor).bytes) / way.bytes_per_s * 1e6);
+  check_duration(
+      i, way.latency_us + static_cast<double>(graph_.tensor(step.tensor).bytes) / way.bytes_per_s * 1e6);
   occupy_way(i, way);
 }
 
 void PlanChecker::check_load(size_t i) {
   const DeviceId to = plan_.steps[i].to;
-  const Way way = way_of(i, cluster_.load_route(to), cluster_.host_node(cluster_.device(to).host), cluster_.device_node(to));
+  const Way way = way_of(i, cluster_.load_route(to), cluster_.host_node(cluster_.device(to).host),
+                         cluster_.device_node(to));
   if (!way.ok) return;
   check_duration(i, way.latency_us + static_cast<double>(load_bytes_[i]) / way.bytes_per_s * 1e6);
   occupy_way(i, way);
@@ -190,14 +207,14 @@ void PlanChecker::check_overlaps() {
     std::sort(list.begin(), list.end(), [](const Interval& a, const Interval& b) {
       return std::tie(a.start, a.finish, a.step) < std::tie(b.start, b.finish, b.step);
     });
-    size_t busy = 0;   // of those so far, the one that ends last
+    size_t busy = 0;  // of those so far, the one that ends last
     for (size_t k = 1; k < list.size(); ++k) {
       const Interval &before = list[busy], &now = list[k];
       const std::string where = std::string(kResourceNames[std::get<1>(key)]);
       if (now.start < before.finish - tolerance(before.finish)) {
-        report(Violation::kOverlap, step_text(now.step) + " starts at " + std::to_string(now.start) + " us, while " +
-                                        step_text(before.step) + " holds the same " + where + " until " +
-                                        std::to_string(before.finish));
+        report(Violation::kOverlap, step_text(now.step) + " starts at " + std::to_string(now.start) +
+                                        " us, while " + step_text(before.step) + " holds the same " + where +
+                                        " until " + std::to_string(before.finish));
       }
       if (now.step < list[k - 1].step && now.start > list[k - 1].start + tolerance(now.start)) {
         report(Violation::kOrder, step_text(now.step) + " is listed before " + step_text(list[k - 1].step) +
@@ -218,7 +235,8 @@ void PlanChecker::check_totals() {
   for (const auto& [key, us] : load_us_) period = std::max(period, us);
   if (problem_.objective == Objective::kThroughput && differs(timeline_.period_us, period)) {
     report(Violation::kTime, "the period is given as " + std::to_string(timeline_.period_us) +
-                                 " us, but the busiest resource needs " + std::to_string(period) + " us per request");
+                                 " us, but the busiest resource needs " + std::to_string(period) +
+                                 " us per request");
   }
   for (size_t d = 0; d < timeline_.device_busy_us.size(); ++d) {
     const auto it = load_us_.find({kDeviceResource, static_cast<int>(d), 0});

@@ -25,13 +25,16 @@ struct Evaluator::Impl {
   struct Made {
     double finish = 0;
     int32_t step = -1, device = -1, segment = -1;
-    int32_t transfers = -1;             // its transfer steps, linked by next_transfer_
+    int32_t transfers = -1;  // its transfer steps, linked by next_transfer_
   };
   struct Ready {
     double at = 0;
     int32_t step = -1;
     void wait_for(double t, int32_t s) {
-      if (t > at) { at = t; step = s; }
+      if (t > at) {
+        at = t;
+        step = s;
+      }
     }
   };
 
@@ -69,13 +72,13 @@ struct Evaluator::Impl {
   Timeline* out_ = nullptr;
   bool waited_ = true;
   Status status_;
-  std::vector<Clock> clocks_;            // lane x resource
-  std::vector<Made> made_;               // lane x tensor
-  std::vector<int32_t> op_segment_;      // lane x op
-  std::vector<int32_t> next_transfer_;   // per step
-  std::vector<int32_t> run_step_;        // per segment
-  std::vector<int32_t> param_load_;      // pool x param: the load step that brings it (cold)
-  std::vector<double> busy_, load_busy_; // per resource and request: all of it, and loads alone
+  std::vector<Clock> clocks_;             // lane x resource
+  std::vector<Made> made_;                // lane x tensor
+  std::vector<int32_t> op_segment_;       // lane x op
+  std::vector<int32_t> next_transfer_;    // per step
+  std::vector<int32_t> run_step_;         // per segment
+  std::vector<int32_t> param_load_;       // pool x param: the load step that brings it (cold)
+  std::vector<double> busy_, load_busy_;  // per resource and request: all of it, and loads alone
   // Ways that the plan brings itself; deque-like stability through unique_ptr.
   struct OwnWay {
     Route route;

@@ -39,10 +39,17 @@ Status Evaluator::Impl::run(const Plan& plan, const EvaluateOptions& options, Ti
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     bool ok = false;
     switch (plan.steps[i].kind) {
-      case StepKind::kRun: ok = run_step(i); break;
-      case StepKind::kTransfer: ok = transfer_step(i); break;
-      case StepKind::kLoad: ok = load_step(i); break;
-      default: fail(i, "unknown kind");
+      case StepKind::kRun:
+        ok = run_step(i);
+        break;
+      case StepKind::kTransfer:
+        ok = transfer_step(i);
+        break;
+      case StepKind::kLoad:
+        ok = load_step(i);
+        break;
+      default:
+        fail(i, "unknown kind");
     }
     if (!ok) return status_;
   }
@@ -63,15 +70,17 @@ Status Evaluator::Impl::start(const Plan& plan) {
     if (!(share > 0) || !std::isfinite(share)) return bad("a lane's share is not positive");
     sum += share;
   }
-  if (lanes == 0 || std::abs(sum - 1) > 1e-9) return bad("the lanes' shares sum to " + std::to_string(sum) + ", expected 1");
-  if (lanes > 1 && problem_.objective != Objective::kThroughput) return bad("only throughput plans have several lanes");
+  if (lanes == 0 || std::abs(sum - 1) > 1e-9)
+    return bad("the lanes' shares sum to " + std::to_string(sum) + ", expected 1");
+  if (lanes > 1 && problem_.objective != Objective::kThroughput)
+    return bad("only throughput plans have several lanes");
   if (lanes > kMostLanes) return bad("more than " + std::to_string(kMostLanes) + " lanes");
   // Each lane holds every op; that is counted before anything is allocated for the lanes.
   size_t ops = 0;
   for (const Segment& s : plan.segments) ops += s.ops.size();
   if (lanes > 1 && ops != lanes * num_ops_) {
-    return bad("the segments hold " + std::to_string(ops) + " ops, expected every op once in each of " + std::to_string(lanes) +
-               " lanes");
+    return bad("the segments hold " + std::to_string(ops) + " ops, expected every op once in each of " +
+               std::to_string(lanes) + " lanes");
   }
   if (plan.steps.size() > INT32_MAX) return bad("too many steps");
   const size_t n = plan.steps.size();
@@ -87,7 +96,8 @@ Status Evaluator::Impl::start(const Plan& plan) {
   op_segment_.assign(lanes * num_ops_, -1);
   next_transfer_.resize(n);
   run_step_.assign(plan.segments.size(), -1);
-  if (cold_) param_load_.assign(static_cast<size_t>(cluster_.num_memory_pools()) * problem_.graph->num_params(), -1);
+  if (cold_)
+    param_load_.assign(static_cast<size_t>(cluster_.num_memory_pools()) * problem_.graph->num_params(), -1);
   busy_.assign(map_.size(), 0);
   load_busy_.assign(map_.size(), 0);
   own_ways_.clear();
@@ -95,7 +105,8 @@ Status Evaluator::Impl::start(const Plan& plan) {
     if (!start_segment(s)) return status_;
   }
   if (ops != lanes * num_ops_) {
-    const size_t first = static_cast<size_t>(std::find(op_segment_.begin(), op_segment_.end(), -1) - op_segment_.begin());
+    const size_t first =
+        static_cast<size_t>(std::find(op_segment_.begin(), op_segment_.end(), -1) - op_segment_.begin());
     return bad("op '" + problem_.graph->ops()[first % num_ops_].name + "' is in no segment of lane " +
                std::to_string(first / num_ops_));
   }
@@ -109,15 +120,18 @@ bool Evaluator::Impl::start_segment(size_t s) {
     return false;
   };
   if (segment.ops.empty()) return bad("it has no ops");
-  if (segment.lane < 0 || static_cast<size_t>(segment.lane) >= plan_->lane_shares.size()) return bad("there is no such lane");
-  if (!segment.device.valid() || segment.device.index() >= num_devices_) return bad("there is no such device");
+  if (segment.lane < 0 || static_cast<size_t>(segment.lane) >= plan_->lane_shares.size())
+    return bad("there is no such lane");
+  if (!segment.device.valid() || segment.device.index() >= num_devices_)
+    return bad("there is no such device");
   OpId last;
   for (const OpId op : segment.ops) {
     if (!op.valid() || op.index() >= num_ops_) return bad("there is no op " + std::to_string(op.value));
     if (!(last < op)) return bad("its ops are not ascending");
     last = op;
     int32_t& place = op_segment(static_cast<size_t>(segment.lane), op.index());
-    if (place >= 0) return bad("op '" + problem_.graph->op(op).name + "' is in another segment of this lane too");
+    if (place >= 0)
+      return bad("op '" + problem_.graph->op(op).name + "' is in another segment of this lane too");
     place = static_cast<int32_t>(s);
   }
   return true;
@@ -133,7 +147,8 @@ bool Evaluator::Impl::fail_input(size_t step, size_t tensor, int32_t segment) {
   const std::string what = "'" + plan_->segments[static_cast<size_t>(segment)].name + "' reads tensor '" +
                            problem_.graph->tensors()[tensor].name + "', which ";
   const auto lane = static_cast<size_t>(plan_->segments[static_cast<size_t>(segment)].lane);
-  if (made(lane, tensor).step < 0) return fail(step, what + "no earlier step makes: the order is not topological");
+  if (made(lane, tensor).step < 0)
+    return fail(step, what + "no earlier step makes: the order is not topological");
   return fail(step, what + "no earlier transfer brings to its device");
 }
 
@@ -178,10 +193,12 @@ bool Evaluator::Impl::wait_for_params(size_t i, const Segment& segment, Ready& r
 
 bool Evaluator::Impl::run_step(size_t i) {
   const Step& step = plan_->steps[i];
-  if (!step.segment.valid() || step.segment.index() >= plan_->segments.size()) return fail(i, "there is no such segment");
+  if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
+    return fail(i, "there is no such segment");
   const Segment& segment = plan_->segments[step.segment.index()];
   if (run_step_[step.segment.index()] >= 0) return fail(i, "'" + segment.name + "' runs twice");
-  if (step.from != segment.device || step.to != segment.device) return fail(i, "a run is from and to its segment's device");
+  if (step.from != segment.device || step.to != segment.device)
+    return fail(i, "a run is from and to its segment's device");
   run_step_[step.segment.index()] = static_cast<int32_t>(i);
 
   Ready ready;
@@ -196,7 +213,8 @@ bool Evaluator::Impl::run_step(size_t i) {
   }
   const double us = times_.us(segment.ops, segment.device);
   if (!std::isfinite(us)) {
-    return fail(i, "'" + segment.name + "' cannot run on device '" + cluster_.device(segment.device).name + "'");
+    return fail(i,
+                "'" + segment.name + "' cannot run on device '" + cluster_.device(segment.device).name + "'");
   }
   const double finish = ready.at + us;
   own = {finish, static_cast<int32_t>(i)};
@@ -213,11 +231,13 @@ bool Evaluator::Impl::run_step(size_t i) {
   return true;
 }
 
-std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, NodeId from, DeviceId from_device) {
+std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, NodeId from,
+                                           DeviceId from_device) {
   const Step& step = plan_->steps[i];
   if (step.route < 0) {
     if (step.route == -1 && cluster_way.passage == Passage::kRoute) return cluster_way;
-    fail(i, step.route == -1 ? "there is no route to device '" + cluster_.device(step.to).name + "'" : "there is no such route");
+    fail(i, step.route == -1 ? "there is no route to device '" + cluster_.device(step.to).name + "'"
+                             : "there is no such route");
     return std::nullopt;
   }
   if (static_cast<size_t>(step.route) >= plan_->routes.size()) {
@@ -230,7 +250,8 @@ std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, Nod
     fail(i, route.error().message());
     return std::nullopt;
   }
-  auto own = std::make_unique<OwnWay>(OwnWay{std::move(*route), map_.resources_of(hops, from_device, step.to)});
+  auto own =
+      std::make_unique<OwnWay>(OwnWay{std::move(*route), map_.resources_of(hops, from_device, step.to)});
   Way way{Passage::kRoute, &own->route, own->resources};
   way.take_rates();
   own_ways_.push_back(std::move(own));
@@ -254,14 +275,16 @@ void Evaluator::Impl::occupy(size_t i, const Way& way, double us, Ready ready, d
 
 bool Evaluator::Impl::transfer_step(size_t i) {
   const Step& step = plan_->steps[i];
-  if (!step.segment.valid() || step.segment.index() >= plan_->segments.size()) return fail(i, "there is no such segment");
+  if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
+    return fail(i, "there is no such segment");
   if (!step.tensor.valid() || step.tensor.index() >= num_tensors_) return fail(i, "there is no such tensor");
   if (!step.to.valid() || step.to.index() >= num_devices_) return fail(i, "there is no such device");
   const Segment& segment = plan_->segments[step.segment.index()];
   const auto lane = static_cast<size_t>(segment.lane);
   Made& m = made(lane, step.tensor.index());
   if (m.step < 0 || m.segment != step.segment.value) {
-    return fail(i, "'" + segment.name + "' has not made tensor '" + problem_.graph->tensor(step.tensor).name + "' yet");
+    return fail(i, "'" + segment.name + "' has not made tensor '" + problem_.graph->tensor(step.tensor).name +
+                       "' yet");
   }
   if (step.from != segment.device) return fail(i, "it does not start at its producer's device");
   const Way& cluster_way = map_.way(step.from, step.to);
@@ -277,7 +300,8 @@ bool Evaluator::Impl::transfer_step(size_t i) {
     if (!own) return false;
     way = &*own;
   }
-  occupy(i, *way, way->time_us(flat_.bytes(step.tensor.index())), {made_at, m.step}, plan_->lane_shares[lane]);
+  occupy(i, *way, way->time_us(flat_.bytes(step.tensor.index())), {made_at, m.step},
+         plan_->lane_shares[lane]);
   next_transfer_[i] = m.transfers;
   m.transfers = static_cast<int32_t>(i);
   return true;
@@ -286,7 +310,8 @@ bool Evaluator::Impl::transfer_step(size_t i) {
 bool Evaluator::Impl::load_step(size_t i) {
   const Step& step = plan_->steps[i];
   if (!cold_) return fail(i, "loads belong to the cold-latency objective only");
-  if (!step.segment.valid() || step.segment.index() >= plan_->segments.size()) return fail(i, "there is no such segment");
+  if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
+    return fail(i, "there is no such segment");
   const Segment& segment = plan_->segments[step.segment.index()];
   if (step.to != segment.device) return fail(i, "a load goes to its segment's device");
   if (!needs_load(cluster_, step.to)) return fail(i, "this device lives in host memory and needs no loads");
@@ -301,7 +326,8 @@ bool Evaluator::Impl::load_step(size_t i) {
     }
   }
   if (bytes == 0) return fail(i, "every parameter of '" + segment.name + "' is there already");
-  const auto way = way_of(i, map_.load_way(step.to), cluster_.host_node(cluster_.device(step.to).host), DeviceId());
+  const auto way =
+      way_of(i, map_.load_way(step.to), cluster_.host_node(cluster_.device(step.to).host), DeviceId());
   if (!way) return false;
   const double us = way->time_us(bytes);
   occupy(i, *way, us, {}, 1.0);
@@ -363,7 +389,8 @@ std::vector<StepId> critical_path(const Timeline& timeline) {
   if (timeline.finish_us.empty() || timeline.waited_for.size() != timeline.finish_us.size()) return path;
   const auto last = std::max_element(timeline.finish_us.begin(), timeline.finish_us.end());
   StepId at(static_cast<size_t>(last - timeline.finish_us.begin()));
-  // Each step waits for an earlier one, so this ends; the size check guards timelines that were not computed here.
+  // Each step waits for an earlier one, so this ends; the size check guards timelines that were not computed
+  // here.
   while (at.valid() && at.index() < timeline.waited_for.size() && path.size() < timeline.finish_us.size()) {
     path.push_back(at);
     at = timeline.waited_for[at.index()];

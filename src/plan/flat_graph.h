@@ -1,4 +1,5 @@
-// The graph in flat arrays, as timing needs it: distinct non-input tensors read, tensors made, parameters with bytes.
+// The graph in flat arrays, as timing needs it: distinct non-input tensors read, tensors made, parameters
+// with bytes.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ class FlatGraph {
   int64_t bytes(size_t tensor) const { return bytes_[tensor]; }
 
  private:
-  static std::span<const uint32_t> slice(const std::vector<uint32_t>& v, const std::vector<uint32_t>& begin, size_t i) {
+  static std::span<const uint32_t> slice(const std::vector<uint32_t>& v, const std::vector<uint32_t>& begin,
+                                         size_t i) {
     return std::span<const uint32_t>(v).subspan(begin[i], begin[i + 1] - begin[i]);
   }
   std::vector<uint32_t> input_begin_, inputs_, output_begin_, outputs_, param_begin_, params_;
@@ -46,7 +48,7 @@ class RunTimes {
  private:
   double slow_us(std::span<const OpId> ops, DeviceId device) const;
   const CostTable& costs_;
-  std::vector<uint8_t> known_;   // per op: is it in a segment whose time is known?
+  std::vector<uint8_t> known_;  // per op: is it in a segment whose time is known?
 };
 
 }  // namespace heddle

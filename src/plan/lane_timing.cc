@@ -24,15 +24,16 @@ Status LaneTiming::time(const Assignment& assignment) {
     if (missing_[r] == 0) ready_.push_back(static_cast<uint32_t>(r));
   }
   start_ready_runs();
-  // A run that is still unknown waits for a request that is still queued, so what it will ask for comes later than the
-  // least request: serving the least is first come first served.
+  // A run that is still unknown waits for a request that is still queued, so what it will ask for comes later
+  // than the least request: serving the least is first come first served.
   while (!requests_.empty()) {
     const Request request = requests_.top();
     requests_.pop();
     request.is_load ? serve_load(request) : serve(request);
     start_ready_runs();
   }
-  std::stable_sort(steps_.begin(), steps_.end(), [](const TimedStep& a, const TimedStep& b) { return a.start < b.start; });
+  std::stable_sort(steps_.begin(), steps_.end(),
+                   [](const TimedStep& a, const TimedStep& b) { return a.start < b.start; });
   return {};
 }
 
@@ -40,17 +41,19 @@ Status LaneTiming::check_ops(const Assignment& a) {
   const Graph& graph = *t_.problem.graph;
   const size_t n = graph.num_ops();
   if (a.device.size() != n || a.order.size() != n || (!a.segment.empty() && a.segment.size() != n)) {
-    return bad("it is for " + std::to_string(a.device.size()) + " ops (order: " + std::to_string(a.order.size()) +
-               "), the graph has " + std::to_string(n));
+    return bad("it is for " + std::to_string(a.device.size()) +
+               " ops (order: " + std::to_string(a.order.size()) + "), the graph has " + std::to_string(n));
   }
   for (size_t v = 0; v < n; ++v) {
     const DeviceId d = a.device[v];
-    if (!d.valid() || d.index() >= t_.problem.cluster->num_devices()) return bad("op '" + graph.ops()[v].name + "' has no device");
+    if (!d.valid() || d.index() >= t_.problem.cluster->num_devices())
+      return bad("op '" + graph.ops()[v].name + "' has no device");
   }
   run_of_.assign(n, -1);
   for (size_t i = 0; i < n; ++i) {
     const OpId op = a.order[i];
-    if (!op.valid() || op.index() >= n || run_of_[op.index()] >= 0) return bad("the order does not hold every op once");
+    if (!op.valid() || op.index() >= n || run_of_[op.index()] >= 0)
+      return bad("the order does not hold every op once");
     for (const uint32_t t : t_.flat.inputs(op.index())) {
       if (run_of_[static_cast<size_t>(t_.flat.producer(t))] < 0) {
         return bad("the order has op '" + graph.op(op).name + "' before '" +
@@ -84,8 +87,8 @@ Status LaneTiming::make_runs(const Assignment& a) {
     }
     const auto s = static_cast<size_t>(it->second);
     if (a.device[op.index()] != a.device[first_op[s].index()]) {
-      return bad("ops '" + t_.problem.graph->op(first_op[s]).name + "' and '" + t_.problem.graph->op(op).name +
-                 "' are in one segment but on different devices");
+      return bad("ops '" + t_.problem.graph->op(first_op[s]).name + "' and '" +
+                 t_.problem.graph->op(op).name + "' are in one segment but on different devices");
     }
     place_of_last[s] = static_cast<uint32_t>(i);
     run_of_[op.index()] = it->second;
@@ -123,13 +126,15 @@ Status LaneTiming::sort_runs(const Assignment& a, std::vector<uint32_t>& place_o
     for (const OpId v : members[s]) {
       for (const OpId w : graph.successors(v)) {
         const auto other = static_cast<size_t>(run_of_[w.index()]);
-        if (other != s && --waits[other] == 0) ready.push({place_of_last[other], static_cast<uint32_t>(other)});
+        if (other != s && --waits[other] == 0)
+          ready.push({place_of_last[other], static_cast<uint32_t>(other)});
       }
     }
   }
   if (static_cast<size_t>(next) != n) {
     const auto s = static_cast<size_t>(std::find(place.begin(), place.end(), -1) - place.begin());
-    return bad("the segment of op '" + graph.op(members[s][0]).name + "' is not convex, or segments wait for each other in a circle");
+    return bad("the segment of op '" + graph.op(members[s][0]).name +
+               "' is not convex, or segments wait for each other in a circle");
   }
   for (int32_t& r : run_of_) r = place[static_cast<size_t>(r)];
   return {};
@@ -164,7 +169,8 @@ Status LaneTiming::link_runs() {
     for (size_t d = 0; d < t_.problem.cluster->num_devices(); ++d) {
       const Way& way = t_.map.load_way(DeviceId(d));
       if (chain_of_device_[d] >= 0 && way.passage == Passage::kNone) {
-        return bad("device '" + t_.problem.cluster->devices()[d].name + "' has no route from its host's memory for parameters");
+        return bad("device '" + t_.problem.cluster->devices()[d].name +
+                   "' has no route from its host's memory for parameters");
       }
     }
   }
@@ -186,7 +192,8 @@ Status LaneTiming::link_inputs(size_t r) {
         add_wait(free_readers_[from], r);
       } else if (passage == Passage::kRoute) {
         int32_t i = first_arrival_[t];
-        while (i >= 0 && arrivals_[static_cast<size_t>(i)].to != device.value) i = arrivals_[static_cast<size_t>(i)].next;
+        while (i >= 0 && arrivals_[static_cast<size_t>(i)].to != device.value)
+          i = arrivals_[static_cast<size_t>(i)].next;
         if (i < 0) {
           i = static_cast<int32_t>(arrivals_.size());
           arrivals_.push_back({first_arrival_[t], device.value, -1});
@@ -195,8 +202,9 @@ Status LaneTiming::link_inputs(size_t r) {
         add_wait(arrivals_[static_cast<size_t>(i)].waiting, r);
       } else {
         const Cluster& cluster = *t_.problem.cluster;
-        return bad("op '" + t_.problem.graph->op(op).name + "' on '" + cluster.device(device).name + "' reads from '" +
-                   cluster.device(runs_[from].device).name + "', but there is no route between them");
+        return bad("op '" + t_.problem.graph->op(op).name + "' on '" + cluster.device(device).name +
+                   "' reads from '" + cluster.device(runs_[from].device).name +
+                   "', but there is no route between them");
       }
     }
   }
@@ -301,7 +309,8 @@ void LaneTiming::start_run(size_t r) {
   for (const OpId op : ops_of(r)) {
     for (const uint32_t t : t_.flat.outputs(op.index())) {
       for (int32_t i = first_arrival_[t]; i >= 0; i = arrivals_[static_cast<size_t>(i)].next) {
-        requests_.push({run.finish, 0, static_cast<uint32_t>(op.value), t, arrivals_[static_cast<size_t>(i)].to});
+        requests_.push(
+            {run.finish, 0, static_cast<uint32_t>(op.value), t, arrivals_[static_cast<size_t>(i)].to});
       }
     }
   }

@@ -13,7 +13,11 @@ namespace heddle {
 // What does not depend on the decisions; made once for several lanes or rounds.
 struct TimingTables {
   explicit TimingTables(const Problem& p)
-      : problem(p), flat(*p.graph), times(p), map(*p.cluster, p.execution), is_cold(p.objective == Objective::kColdLatency) {}
+      : problem(p),
+        flat(*p.graph),
+        times(p),
+        map(*p.cluster, p.execution),
+        is_cold(p.objective == Objective::kColdLatency) {}
   const Problem problem;
   const FlatGraph flat;
   const RunTimes times;
@@ -25,14 +29,14 @@ class LaneTiming {
  public:
   struct Run {
     DeviceId device;
-    size_t first_place = 0;           // of its first op in the order: the rank of its load
+    size_t first_place = 0;  // of its first op in the order: the rank of its load
     double us = 0;
     double start = 0, finish = 0;
-    double ready_elsewhere = 0;       // the last input that comes from another device
-    bool brings_params = false;       // cold: has a load step of its own
+    double ready_elsewhere = 0;  // the last input that comes from another device
+    bool brings_params = false;  // cold: has a load step of its own
   };
   struct TimedStep {
-    Step step;                        // segments are numbered by runs()
+    Step step;  // segments are numbered by runs()
     double start;
   };
 
@@ -51,9 +55,9 @@ class LaneTiming {
  private:
   struct Request {
     double ready;
-    uint32_t is_load;                 // transfers first: somebody waits for them already
-    uint32_t rank;                    // loads: order of first use; transfers: producer
-    uint32_t tensor;                  // loads: the run
+    uint32_t is_load;  // transfers first: somebody waits for them already
+    uint32_t rank;     // loads: order of first use; transfers: producer
+    uint32_t tensor;   // loads: the run
     int32_t to;
     bool operator>(const Request& o) const {
       if (ready != o.ready) return ready > o.ready;
@@ -62,7 +66,10 @@ class LaneTiming {
       return tensor != o.tensor ? tensor > o.tensor : to > o.to;
     }
   };
-  struct Wait { int32_t next; uint32_t run; };   // a linked list of runs that wait for the same thing
+  struct Wait {
+    int32_t next;
+    uint32_t run;
+  };  // a linked list of runs that wait for the same thing
 
   Status check_ops(const Assignment& a);
   Status make_runs(const Assignment& a);
@@ -90,23 +97,27 @@ class LaneTiming {
   std::vector<Run> runs_;
   std::vector<uint32_t> ops_begin_;
   std::vector<OpId> ops_;
-  std::vector<int32_t> run_of_;                  // per op
-  std::vector<uint32_t> missing_;                // per run: what it still waits for
+  std::vector<int32_t> run_of_;    // per op
+  std::vector<uint32_t> missing_;  // per run: what it still waits for
   std::vector<Wait> waits_;
-  std::vector<int32_t> after_run_;               // per run: runs that wait for it on its device (or one that overlaps)
-  std::vector<int32_t> free_readers_;            // per run: readers that need no transfer
+  std::vector<int32_t> after_run_;     // per run: runs that wait for it on its device (or one that overlaps)
+  std::vector<int32_t> free_readers_;  // per run: readers that need no transfer
   // Per tensor the devices that it goes to, each with the runs that wait there.
-  struct Arrival { int32_t next; int32_t to; int32_t waiting; };
-  std::vector<int32_t> first_arrival_;           // per tensor
+  struct Arrival {
+    int32_t next;
+    int32_t to;
+    int32_t waiting;
+  };
+  std::vector<int32_t> first_arrival_;  // per tensor
   std::vector<Arrival> arrivals_;
   // Loads (cold): chains of runs whose loads share a resource go one after another, in order of first use.
   std::vector<std::vector<uint32_t>> chains_;
   std::vector<size_t> chain_at_;
-  std::vector<int32_t> load_waiting_;            // per run
+  std::vector<int32_t> load_waiting_;  // per run
   std::vector<int64_t> load_bytes_;
   std::vector<int32_t> chain_of_device_;
-  std::vector<double> free_at_;                  // per resource
-  std::vector<uint32_t> ready_;                  // runs to start
+  std::vector<double> free_at_;  // per resource
+  std::vector<uint32_t> ready_;  // runs to start
   std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
   std::vector<TimedStep> steps_;
 };

@@ -1,9 +1,10 @@
-// Uniting neighbours without making anything later. Let A and B be neighbours in a device's order, with nothing between
-// them on devices that share its cores. Running them as one changes three things only: B's inputs are needed when A
-// starts, A's tensors leave when B is done, and the union's time may differ from the sum. So they are united when B's
-// inputs from elsewhere are there when A starts, nobody elsewhere reads A's tensors, no load is needed for B, and the
-// time is no longer. All else in the timeline stays. Every edge between united groups leaves from a group's last part
-// or leads to a later group of the same device, so that places in the order grow along edges: the quotient is acyclic.
+// Uniting neighbours without making anything later. Let A and B be neighbours in a device's order, with
+// nothing between them on devices that share its cores. Running them as one changes three things only: B's
+// inputs are needed when A starts, A's tensors leave when B is done, and the union's time may differ from the
+// sum. So they are united when B's inputs from elsewhere are there when A starts, nobody elsewhere reads A's
+// tensors, no load is needed for B, and the time is no longer. All else in the timeline stays. Every edge
+// between united groups leaves from a group's last part or leads to a later group of the same device, so that
+// places in the order grow along edges: the quotient is acyclic.
 #include <cmath>
 
 #include "heddle/plan/builder.h"
@@ -12,19 +13,21 @@
 namespace heddle {
 namespace {
 
-constexpr double kLater = 1e-9;   // relative: rounding of sums is not "later"
+constexpr double kLater = 1e-9;  // relative: rounding of sums is not "later"
 
 class Merger {
  public:
   Merger(const TimingTables& tables, const LaneTiming& timing)
       : t_(tables), timing_(timing), read_elsewhere_(timing.runs().size(), 0), group_(timing.runs().size()) {
     find_readers_elsewhere();
-    std::vector<int32_t> open(t_.problem.cluster->num_devices(), -1);   // per device: the run that starts its open group
-    std::vector<int32_t> last(open.size(), -1);                         // per device: its latest run
+    std::vector<int32_t> open(t_.problem.cluster->num_devices(),
+                              -1);               // per device: the run that starts its open group
+    std::vector<int32_t> last(open.size(), -1);  // per device: its latest run
     std::vector<std::vector<uint32_t>> parts(open.size());
     for (size_t r = 0; r < group_.size(); ++r) {
       const size_t d = timing_.runs()[r].device.index();
-      const bool joins = open[d] >= 0 && may_join(static_cast<size_t>(open[d]), static_cast<size_t>(last[d]), r);
+      const bool joins =
+          open[d] >= 0 && may_join(static_cast<size_t>(open[d]), static_cast<size_t>(last[d]), r);
       if (!joins) {
         close(parts[d]);
         open[d] = static_cast<int32_t>(r);
@@ -67,7 +70,8 @@ class Merger {
     for (size_t r = 0; r < group_.size(); ++r) {
       for (const OpId op : timing_.ops_of(r)) {
         for (const OpId next : graph.successors(op)) {
-          if (timing_.runs()[timing_.run_of(next.index())].device != timing_.runs()[r].device) read_elsewhere_[r] = 1;
+          if (timing_.runs()[timing_.run_of(next.index())].device != timing_.runs()[r].device)
+            read_elsewhere_[r] = 1;
         }
       }
     }
@@ -103,7 +107,7 @@ class Merger {
   const TimingTables& t_;
   const LaneTiming& timing_;
   std::vector<uint8_t> read_elsewhere_, last_of_group_;
-  std::vector<uint32_t> group_;   // per run: the first run of its group
+  std::vector<uint32_t> group_;  // per run: the first run of its group
 };
 
 }  // namespace
@@ -120,8 +124,8 @@ std::vector<int> merge_segments(const Problem& problem, const Assignment& assign
   const Merger merger(tables, timing);
   Assignment merged = assignment;
   merged.segment = merger.segments(/*merged=*/true);
-  // A group that is faster than its parts, or a sum that rounds differently, can change who comes first on a link, and
-  // then somebody may be later after all: the merged timeline decides.
+  // A group that is faster than its parts, or a sum that rounds differently, can change who comes first on a
+  // link, and then somebody may be later after all: the merged timeline decides.
   LaneTiming check(tables);
   if (!check.time(merged).ok() || !merger.no_later(check)) return unchanged;
   return merged.segment;

@@ -1,5 +1,5 @@
-// The memory model of docs/execution-model.md: parameters once per pool, tensors from their making or arrival until the
-// last reader there is done.
+// The memory model of docs/execution-model.md: parameters once per pool, tensors from their making or arrival
+// until the last reader there is done.
 #include <algorithm>
 #include <limits>
 
@@ -10,7 +10,7 @@ namespace {
 
 // A tensor's stay in one pool in one lane.
 struct Stay {
-  int32_t next = -1;      // the same tensor in another pool
+  int32_t next = -1;  // the same tensor in another pool
   int32_t pool = 0;
   int64_t bytes = 0;
   double start = 0, finish = 0;
@@ -25,9 +25,14 @@ struct Change {
 class PeakMemory {
  public:
   PeakMemory(const Problem& problem, const Plan& plan, const Timeline& timeline)
-      : graph_(*problem.graph), cluster_(*problem.cluster), plan_(plan), timeline_(timeline),
-        cold_(problem.objective == Objective::kColdLatency), lanes_(plan.lane_shares.size()),
-        first_(lanes_ * graph_.num_tensors(), -1), is_output_(graph_.num_tensors(), 0),
+      : graph_(*problem.graph),
+        cluster_(*problem.cluster),
+        plan_(plan),
+        timeline_(timeline),
+        cold_(problem.objective == Objective::kColdLatency),
+        lanes_(plan.lane_shares.size()),
+        first_(lanes_ * graph_.num_tensors(), -1),
+        is_output_(graph_.num_tensors(), 0),
         changes_(lanes_ * static_cast<size_t>(cluster_.num_memory_pools())) {
     for (const TensorId t : graph_.outputs()) is_output_[t.index()] = 1;
   }
@@ -40,7 +45,8 @@ class PeakMemory {
     const auto pools = static_cast<size_t>(cluster_.num_memory_pools());
     std::vector<int64_t> peaks(pools, 0);
     for (size_t lane = 0; lane < lanes_; ++lane) {
-      for (size_t pool = 0; pool < pools; ++pool) peaks[pool] = add_bytes(peaks[pool], peak_of(changes_[lane * pools + pool]));
+      for (size_t pool = 0; pool < pools; ++pool)
+        peaks[pool] = add_bytes(peaks[pool], peak_of(changes_[lane * pools + pool]));
     }
     if (!cold_) add_resident_params(peaks);
     return peaks;
@@ -124,7 +130,8 @@ class PeakMemory {
     std::sort(positions.begin(), positions.end());
     const auto place = [&](OpId op) {
       const int at = graph_.topological_position(op);
-      return static_cast<size_t>(std::lower_bound(positions.begin(), positions.end(), at) - positions.begin());
+      return static_cast<size_t>(std::lower_bound(positions.begin(), positions.end(), at) -
+                                 positions.begin());
     };
     std::vector<int64_t> delta(positions.size() + 1, 0);
     for (const OpId op : segment.ops) {
@@ -150,7 +157,8 @@ class PeakMemory {
       auto& there = param_there_[static_cast<size_t>(pool) * graph_.num_params() + p.index()];
       if (there) continue;
       there = 1;
-      add(0, static_cast<size_t>(pool), start, std::numeric_limits<double>::infinity(), graph_.param(p).bytes);
+      add(0, static_cast<size_t>(pool), start, std::numeric_limits<double>::infinity(),
+          graph_.param(p).bytes);
     }
   }
 
@@ -184,11 +192,11 @@ class PeakMemory {
   const Timeline& timeline_;
   const bool cold_;
   const size_t lanes_;
-  std::vector<int32_t> first_;          // lane x tensor: its first stay
+  std::vector<int32_t> first_;  // lane x tensor: its first stay
   std::vector<uint8_t> is_output_;
-  std::vector<std::vector<Change>> changes_;   // lane x pool
+  std::vector<std::vector<Change>> changes_;  // lane x pool
   std::vector<Stay> stays_;
-  std::vector<uint8_t> param_there_;    // pool x param
+  std::vector<uint8_t> param_there_;  // pool x param
 };
 
 }  // namespace

@@ -33,8 +33,12 @@ Json steps_to_json(const PlanFile& file) {
     const Step& step = file.plan.steps[i];
     Json json;
     switch (step.kind) {
-      case StepKind::kRun: json["run"] = step.segment.value; break;
-      case StepKind::kLoad: json["load"] = step.segment.value; break;
+      case StepKind::kRun:
+        json["run"] = step.segment.value;
+        break;
+      case StepKind::kLoad:
+        json["load"] = step.segment.value;
+        break;
       case StepKind::kTransfer:
         json["transfer"] = step.tensor.value;
         json["segment"] = step.segment.value;
@@ -93,7 +97,8 @@ Result<Segment> segment_from_json(const JsonCursor& cursor, const Problem& probl
   HEDDLE_ASSIGN_OR_RETURN(const int64_t lane, cursor.int_or("lane", 0, 0, static_cast<int64_t>(lanes) - 1));
   segment.lane = static_cast<int>(lane);
   HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("ops"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto ids, list.as_ints(0, static_cast<int64_t>(problem.graph->num_ops()) - 1));
+  HEDDLE_ASSIGN_OR_RETURN(const auto ids,
+                          list.as_ints(0, static_cast<int64_t>(problem.graph->num_ops()) - 1));
   for (const int64_t id : ids) segment.ops.emplace_back(static_cast<int32_t>(id));
   return segment;
 }
@@ -114,7 +119,8 @@ Result<Step> step_from_json(const JsonCursor& cursor, const Problem& problem, co
   step.from = step.to = segment.device;
   if (is_transfer) {
     step.kind = StepKind::kTransfer;
-    HEDDLE_ASSIGN_OR_RETURN(step.tensor.value, index_from_json(cursor, "transfer", problem.graph->num_tensors()));
+    HEDDLE_ASSIGN_OR_RETURN(step.tensor.value,
+                            index_from_json(cursor, "transfer", problem.graph->num_tensors()));
     HEDDLE_ASSIGN_OR_RETURN(const auto to, cursor.at("to"));
     HEDDLE_ASSIGN_OR_RETURN(step.to, device_from_json(*problem.cluster, to));
   } else if (cursor.has("load")) {
@@ -190,12 +196,13 @@ Status bound_from_json(const JsonCursor& cursor, Bound& bound) {
 Status header_from_json(const JsonCursor& cursor, PlanFile& file) {
   HEDDLE_ASSIGN_OR_RETURN(const auto format, cursor.at("format"));
   HEDDLE_ASSIGN_OR_RETURN(const std::string name, format.as_string());
-  if (name != kFormat) return format.error("is '" + name + "', expected '" + kFormat + "': this is no plan file");
+  if (name != kFormat)
+    return format.error("is '" + name + "', expected '" + kFormat + "': this is no plan file");
   HEDDLE_ASSIGN_OR_RETURN(const auto version, cursor.at("version"));
   HEDDLE_ASSIGN_OR_RETURN(const int64_t number, version.as_int(1));
   if (number > kPlanJsonVersion) {
-    return version.error("is " + std::to_string(number) + ", this Heddle reads up to " + std::to_string(kPlanJsonVersion) +
-                         ": use a newer Heddle or plan again");
+    return version.error("is " + std::to_string(number) + ", this Heddle reads up to " +
+                         std::to_string(kPlanJsonVersion) + ": use a newer Heddle or plan again");
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto planner, cursor.at("planner"));
   HEDDLE_ASSIGN_OR_RETURN(file.planner, planner.as_string());
@@ -206,7 +213,8 @@ Status header_from_json(const JsonCursor& cursor, PlanFile& file) {
   return {};
 }
 
-// What the file does not hold (busy times, memory peaks, what waited for what) follows from the plan, when it is one.
+// What the file does not hold (busy times, memory peaks, what waited for what) follows from the plan, when it
+// is one.
 void complete_timeline(PlanFile& file) {
   auto timeline = evaluate(file.problem, file.plan);
   if (!timeline.ok()) return;
@@ -231,7 +239,8 @@ Json plan_to_json(const PlanFile& file) {
   json["bound"]["us"] = file.bound.us;
   json["bound"]["reason"] = file.bound.reason;
   Json plan;
-  if (file.plan.lane_shares.size() != 1 || file.plan.lane_shares[0] != 1.0) plan["lane_shares"] = file.plan.lane_shares;
+  if (file.plan.lane_shares.size() != 1 || file.plan.lane_shares[0] != 1.0)
+    plan["lane_shares"] = file.plan.lane_shares;
   plan["segments"] = segments_to_json(file);
   if (!file.plan.routes.empty()) plan["routes"] = routes_to_json(file);
   plan["steps"] = steps_to_json(file);
@@ -242,8 +251,8 @@ Json plan_to_json(const PlanFile& file) {
 
 Result<PlanFile> plan_from_json(const JsonCursor& cursor) {
   PlanFile file;
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"format", "version", "planner", "seed", "planning_s", "predicted", "bound",
-                                            "plan", "problem"}));
+  HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
+      {"format", "version", "planner", "seed", "planning_s", "predicted", "bound", "plan", "problem"}));
   HEDDLE_RETURN_IF_ERROR(header_from_json(cursor, file));
   HEDDLE_ASSIGN_OR_RETURN(const auto problem, cursor.at("problem"));
   HEDDLE_ASSIGN_OR_RETURN(file.problem, problem_from_json(problem));

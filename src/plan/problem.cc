@@ -11,8 +11,10 @@ std::string device_text(const Cluster& cluster, size_t d) { return "'" + cluster
 
 Status validate_sizes(const Problem& p) {
   if (!p.graph || !p.cluster || !p.costs) return invalid("a problem needs a graph, a cluster and costs");
-  if (p.graph->num_ops() == 0) return invalid("graph '" + p.graph->name() + "' has no ops: there is nothing to plan");
-  if (p.cluster->num_devices() == 0) return invalid("cluster '" + p.cluster->name() + "' has no devices: add one");
+  if (p.graph->num_ops() == 0)
+    return invalid("graph '" + p.graph->name() + "' has no ops: there is nothing to plan");
+  if (p.cluster->num_devices() == 0)
+    return invalid("cluster '" + p.cluster->name() + "' has no devices: add one");
   if (p.costs->num_devices() != p.cluster->num_devices() || p.costs->num_ops() != p.graph->num_ops()) {
     return invalid("the cost table is for " + std::to_string(p.costs->num_ops()) + " ops on " +
                    std::to_string(p.costs->num_devices()) + " devices, but graph and cluster have " +
@@ -41,15 +43,16 @@ Status validate_op_costs(const Problem& p) {
     const auto row = p.costs->row(op);
     for (size_t d = 0; d < row.size(); ++d) {
       if (std::isnan(row[d]) || row[d] < 0) {
-        return invalid("op '" + p.graph->op(op).name + "' has the time " + std::to_string(row[d]) + " us on " +
-                       device_text(*p.cluster, d) + ", expected a number of at least 0");
+        return invalid("op '" + p.graph->op(op).name + "' has the time " + std::to_string(row[d]) +
+                       " us on " + device_text(*p.cluster, d) + ", expected a number of at least 0");
       }
     }
     bool runs = false;
     for (const DeviceId d : usable) runs = runs || std::isfinite(row[d.index()]);
     if (!runs) {
-      return Error(Code::kInfeasible, "op '" + p.graph->op(op).name + "' (" + p.graph->op(op).type +
-                                          ") runs on none of the usable devices: allow another device or give it a cost");
+      return Error(Code::kInfeasible,
+                   "op '" + p.graph->op(op).name + "' (" + p.graph->op(op).type +
+                       ") runs on none of the usable devices: allow another device or give it a cost");
     }
   }
   return {};
@@ -57,7 +60,8 @@ Status validate_op_costs(const Problem& p) {
 
 Status validate_segment_costs(const Problem& p) {
   for (const SegmentCost& s : p.costs->segments()) {
-    bool good = !s.ops.empty() && s.device.valid() && s.device.index() < p.cluster->num_devices() && s.cost.us >= 0;
+    bool good =
+        !s.ops.empty() && s.device.valid() && s.device.index() < p.cluster->num_devices() && s.cost.us >= 0;
     for (size_t i = 0; good && i < s.ops.size(); ++i) {
       good = s.ops[i].valid() && s.ops[i].index() < p.graph->num_ops() && (i == 0 || s.ops[i - 1] < s.ops[i]);
     }
@@ -70,9 +74,12 @@ Status validate_segment_costs(const Problem& p) {
 
 const char* objective_name(Objective objective) {
   switch (objective) {
-    case Objective::kLatency: return "latency";
-    case Objective::kColdLatency: return "cold-latency";
-    case Objective::kThroughput: return "throughput";
+    case Objective::kLatency:
+      return "latency";
+    case Objective::kColdLatency:
+      return "cold-latency";
+    case Objective::kThroughput:
+      return "throughput";
   }
   return "?";
 }
@@ -110,14 +117,19 @@ Passage passage(const Cluster& cluster, DeviceId from, DeviceId to) {
 
 double transfer_us(const Cluster& cluster, DeviceId from, DeviceId to, int64_t bytes) {
   switch (passage(cluster, from, to)) {
-    case Passage::kFree: return 0;
-    case Passage::kRoute: return cluster.route(from, to)->time_us(bytes);
-    case Passage::kNone: break;
+    case Passage::kFree:
+      return 0;
+    case Passage::kRoute:
+      return cluster.route(from, to)->time_us(bytes);
+    case Passage::kNone:
+      break;
   }
   return kImpossible;
 }
 
-bool needs_load(const Cluster& cluster, DeviceId device) { return cluster.device(device).kind != DeviceKind::kCpu; }
+bool needs_load(const Cluster& cluster, DeviceId device) {
+  return cluster.device(device).kind != DeviceKind::kCpu;
+}
 
 Status validate(const Problem& problem) {
   HEDDLE_RETURN_IF_ERROR(validate_sizes(problem));

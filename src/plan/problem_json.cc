@@ -27,13 +27,15 @@ char letter_of(Origin origin) { return kOriginLetters[static_cast<size_t>(origin
 Result<Origin> origin_from_letter(char letter, const JsonCursor& cursor) {
   const size_t i = kOriginLetters.find(letter);
   if (i == std::string_view::npos) {
-    return cursor.error("unknown origin of a time; expected letters of \"mgise\" (measured, given, interpolated, "
-                        "scaled, estimated)");
+    return cursor.error(
+        "unknown origin of a time; expected letters of \"mgise\" (measured, given, interpolated, "
+        "scaled, estimated)");
   }
   return static_cast<Origin>(i);
 }
 
-// Rows per op. Origins: one letter when all agree, else a word of letters per op. Spreads: left out when all are 0.
+// Rows per op. Origins: one letter when all agree, else a word of letters per op. Spreads: left out when all
+// are 0.
 Json costs_to_json(const CostTable& costs, const Cluster& cluster) {
   Json us = Json::array(), origins = Json::array(), spreads = Json::array();
   bool one_origin = true, any_spread = false;
@@ -79,8 +81,8 @@ Json costs_to_json(const CostTable& costs, const Cluster& cluster) {
 Result<std::vector<JsonCursor>> elements_of_size(const JsonCursor& cursor, size_t size, const char* what) {
   HEDDLE_ASSIGN_OR_RETURN(auto elements, cursor.elements());
   if (elements.size() != size) {
-    return cursor.error("has " + std::to_string(elements.size()) + " elements, expected one per " + what + ": " +
-                        std::to_string(size));
+    return cursor.error("has " + std::to_string(elements.size()) + " elements, expected one per " + what +
+                        ": " + std::to_string(size));
   }
   return elements;
 }
@@ -89,14 +91,16 @@ Result<std::vector<JsonCursor>> elements_of_size(const JsonCursor& cursor, size_
 Result<std::vector<std::string>> origins_from_json(const JsonCursor& cursor, size_t ops, size_t devices) {
   if (cursor.value().is_string()) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string letter, cursor.as_string());
-    if (letter.size() != 1) return cursor.error("expected one letter for all times, or a list with a word per op");
+    if (letter.size() != 1)
+      return cursor.error("expected one letter for all times, or a list with a word per op");
     return std::vector<std::string>(1, letter);
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(cursor, ops, "op"));
   std::vector<std::string> words;
   for (const JsonCursor& row : rows) {
     HEDDLE_ASSIGN_OR_RETURN(words.emplace_back(), row.as_string());
-    if (words.back().size() != devices) return row.error("expected one letter per device: " + std::to_string(devices));
+    if (words.back().size() != devices)
+      return row.error("expected one letter per device: " + std::to_string(devices));
   }
   return words;
 }
@@ -121,7 +125,8 @@ Status table_from_json(const JsonCursor& cursor, CostTable& costs) {
     for (size_t d = 0; d < devices; ++d) {
       Cost cost;
       HEDDLE_ASSIGN_OR_RETURN(cost.us, time_from_json(row[d]));
-      const char letter = letters.size() == costs.num_ops() && letters[v].size() == devices ? letters[v][d] : letters[0][0];
+      const char letter =
+          letters.size() == costs.num_ops() && letters[v].size() == devices ? letters[v][d] : letters[0][0];
       HEDDLE_ASSIGN_OR_RETURN(cost.origin, origin_from_letter(letter, origin));
       if (!spreads.empty()) {
         HEDDLE_ASSIGN_OR_RETURN(cost.rel_spread, spreads[d].as_number(0, 1e30));
@@ -138,7 +143,8 @@ Result<SegmentCost> segment_cost_from_json(const JsonCursor& cursor, const Clust
   HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("ops"));
   HEDDLE_ASSIGN_OR_RETURN(const auto ids, list.as_ints(0, static_cast<int64_t>(ops) - 1));
   for (const int64_t id : ids) {
-    if (!segment.ops.empty() && segment.ops.back().value >= id) return list.error("expected ascending op numbers");
+    if (!segment.ops.empty() && segment.ops.back().value >= id)
+      return list.error("expected ascending op numbers");
     segment.ops.emplace_back(static_cast<int32_t>(id));
   }
   if (segment.ops.empty()) return list.error("expected at least one op");
@@ -154,12 +160,14 @@ Result<SegmentCost> segment_cost_from_json(const JsonCursor& cursor, const Clust
   return segment;
 }
 
-Result<std::shared_ptr<const CostTable>> costs_from_json(const JsonCursor& cursor, const Graph& graph, const Cluster& cluster) {
+Result<std::shared_ptr<const CostTable>> costs_from_json(const JsonCursor& cursor, const Graph& graph,
+                                                         const Cluster& cluster) {
   HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"us", "origin", "rel_spread", "segments"}));
   // The rows are counted before the table is allocated: its size follows the text, not a number in it.
   HEDDLE_ASSIGN_OR_RETURN(const auto us, cursor.at("us"));
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(us, graph.num_ops(), "op"));
-  for (const JsonCursor& row : rows) HEDDLE_RETURN_IF_ERROR(elements_of_size(row, cluster.num_devices(), "device"));
+  for (const JsonCursor& row : rows)
+    HEDDLE_RETURN_IF_ERROR(elements_of_size(row, cluster.num_devices(), "device"));
   auto costs = std::make_shared<CostTable>(graph.num_ops(), cluster.num_devices());
   HEDDLE_RETURN_IF_ERROR(table_from_json(cursor, *costs));
   if (cursor.has("segments")) {
@@ -244,13 +252,14 @@ Json problem_to_json(const Problem& p) {
 }
 
 Result<Problem> problem_from_json(const JsonCursor& cursor) {
-  HEDDLE_RETURN_IF_ERROR(
-      cursor.check_keys({"objective", "batch", "execution", "devices", "model", "graph", "cluster", "costs"}));
+  HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
+      {"objective", "batch", "execution", "devices", "model", "graph", "cluster", "costs"}));
   Problem p;
   HEDDLE_ASSIGN_OR_RETURN(const auto objective, cursor.at("objective"));
   HEDDLE_ASSIGN_OR_RETURN(const std::string name, objective.as_string());
   const auto known = objective_from_name(name);
-  if (!known) return objective.error("unknown objective '" + name + "', expected latency, cold-latency or throughput");
+  if (!known)
+    return objective.error("unknown objective '" + name + "', expected latency, cold-latency or throughput");
   p.objective = *known;
   HEDDLE_ASSIGN_OR_RETURN(const int64_t batch, cursor.int_or("batch", 1, 1, kMostBatch));
   p.batch = static_cast<int>(batch);
@@ -267,7 +276,8 @@ Result<Problem> problem_from_json(const JsonCursor& cursor) {
     HEDDLE_ASSIGN_OR_RETURN(const auto names, list.elements(p.cluster->num_devices()));
     for (const JsonCursor& d : names) {
       HEDDLE_ASSIGN_OR_RETURN(const DeviceId id, device_from_json(*p.cluster, d));
-      if (!p.devices.empty() && !(p.devices.back() < id)) return d.error("expected the cluster's order, each device once");
+      if (!p.devices.empty() && !(p.devices.back() < id))
+        return d.error("expected the cluster's order, each device once");
       p.devices.push_back(id);
     }
   }

@@ -83,7 +83,8 @@ std::string ResourceMap::name(uint32_t r) const {
     return "link " + link.name + arrow(link.duplex, (r - link_base()) % 2);
   }
   const Bus& bus = cluster_.buses()[(r - bus_base()) / 2];
-  return "bus " + bus.name + arrow(bus.duplex == Duplex::kFull ? Duplex::kFull : Duplex::kHalf, (r - bus_base()) % 2);
+  return "bus " + bus.name +
+         arrow(bus.duplex == Duplex::kFull ? Duplex::kFull : Duplex::kHalf, (r - bus_base()) % 2);
 }
 
 Result<Route> make_route(const Cluster& cluster, std::span<const Hop> hops, NodeId from, NodeId to) {
@@ -93,12 +94,16 @@ Result<Route> make_route(const Cluster& cluster, std::span<const Hop> hops, Node
   std::vector<NodeId> seen{from};
   NodeId at = from;
   for (const Hop& hop : hops) {
-    if (!hop.link.valid() || hop.link.index() >= cluster.links().size()) return fail("a hop names no link of the cluster");
+    if (!hop.link.valid() || hop.link.index() >= cluster.links().size())
+      return fail("a hop names no link of the cluster");
     const Link& link = cluster.link(hop.link);
-    if (link.duplex == Duplex::kOneWay && !hop.forward) return fail("link '" + link.name + "' goes one way only");
-    if ((hop.forward ? link.a : link.b) != at) return fail("link '" + link.name + "' does not start where the last one ended");
+    if (link.duplex == Duplex::kOneWay && !hop.forward)
+      return fail("link '" + link.name + "' goes one way only");
+    if ((hop.forward ? link.a : link.b) != at)
+      return fail("link '" + link.name + "' does not start where the last one ended");
     at = hop.forward ? link.b : link.a;
-    if (std::find(seen.begin(), seen.end(), at) != seen.end()) return fail("it visits '" + cluster.node(at).name + "' twice");
+    if (std::find(seen.begin(), seen.end(), at) != seen.end())
+      return fail("it visits '" + cluster.node(at).name + "' twice");
     seen.push_back(at);
     route.bytes_per_s = std::min(route.bytes_per_s, link.bytes_per_s);
     if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0) {
@@ -106,7 +111,8 @@ Result<Route> make_route(const Cluster& cluster, std::span<const Hop> hops, Node
     }
     route.latency_us += link.latency_us;
   }
-  if (at != to) return fail("it ends at '" + cluster.node(at).name + "', expected '" + cluster.node(to).name + "'");
+  if (at != to)
+    return fail("it ends at '" + cluster.node(at).name + "', expected '" + cluster.node(to).name + "'");
   route.hops.assign(hops.begin(), hops.end());
   return route;
 }
@@ -131,7 +137,8 @@ std::vector<CoreGroup> core_groups(const Cluster& cluster) {
     for (size_t i = 0; i < list.size();) {
       size_t j = i;
       while (j + 1 < list.size() && list[j + 1] == list[j] + 1) ++j;
-      text += (text.empty() ? "" : ",") + std::to_string(list[i]) + (j > i ? "-" + std::to_string(list[j]) : "");
+      text +=
+          (text.empty() ? "" : ",") + std::to_string(list[i]) + (j > i ? "-" + std::to_string(list[j]) : "");
       i = j + 1;
     }
     groups.push_back({"cores " + cluster.host(HostId(key.first)).name + " " + text, key.second});

@@ -1,5 +1,5 @@
-// Which exclusive resources a run, a transfer or a load occupies. Shared by evaluator, builder and bounds; the checker
-// has its own.
+// Which exclusive resources a run, a transfer or a load occupies. Shared by evaluator, builder and bounds;
+// the checker has its own.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Way {
   Passage passage = Passage::kNone;
   const Route* route = nullptr;
   std::span<const uint32_t> resources;
-  double latency_us = 0, bytes_per_s = 1;   // the route's
+  double latency_us = 0, bytes_per_s = 1;  // the route's
   // Route::time_us, to the last bit, without a look at the route.
   double time_us(int64_t bytes) const { return latency_us + static_cast<double>(bytes) / bytes_per_s * 1e6; }
   void take_rates() {
@@ -56,14 +56,15 @@ class ResourceMap {
   std::vector<uint32_t> pool_;
 };
 
-// A route of explicit hops: latency is the sum, bandwidth the least (buses included). Fails when the hops do not lead
-// from `from` to `to`, go against a one-way link, visit a node twice or name unknown links.
+// A route of explicit hops: latency is the sum, bandwidth the least (buses included). Fails when the hops do
+// not lead from `from` to `to`, go against a one-way link, visit a node twice or name unknown links.
 Result<Route> make_route(const Cluster& cluster, std::span<const Hop> hops, NodeId from, NodeId to);
 
-// Sets of devices that share a core, each with the cores' names ("cores host0 0-1"); only sets of two or more.
+// Sets of devices that share a core, each with the cores' names ("cores host0 0-1"); only sets of two or
+// more.
 struct CoreGroup {
   std::string name;
-  std::vector<DeviceId> devices;   // ascending
+  std::vector<DeviceId> devices;  // ascending
 };
 std::vector<CoreGroup> core_groups(const Cluster& cluster);
 

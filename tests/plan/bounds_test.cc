@@ -15,9 +15,10 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The best makespan over all devices and all orders of runs, transfers and loads, one segment per op: the optimum of
-// problems without known segments, since uniting ops only delays what leaves them. (An order on each resource is a
-// restriction of some list, and starting each step as early as its list allows is never worse.)
+// The best makespan over all devices and all orders of runs, transfers and loads, one segment per op: the
+// optimum of problems without known segments, since uniting ops only delays what leaves them. (An order on
+// each resource is a restriction of some list, and starting each step as early as its list allows is never
+// worse.)
 class BruteForce {
  public:
   explicit BruteForce(const Problem& problem) : p_(problem) {}
@@ -38,7 +39,8 @@ class BruteForce {
     }
   }
 
-  // Every step that this assignment may need, in no order; loads are one per op, whoever comes first brings what is new.
+  // Every step that this assignment may need, in no order; loads are one per op, whoever comes first brings
+  // what is new.
   void search_orders() {
     plan_ = {};
     todo_.clear();
@@ -93,11 +95,13 @@ class BruteForce {
       if (s.kind == StepKind::kLoad) {
         if (s.to != step.to) return false;
         const auto& brings = p_.graph->ops()[s.segment.index()].params;
-        return s.segment == step.segment ||
-               std::any_of(op.params.begin(), op.params.end(), [&](ParamId q) { return std::count(brings.begin(), brings.end(), q) > 0 && !loaded(q, s.to); });
+        return s.segment == step.segment || std::any_of(op.params.begin(), op.params.end(), [&](ParamId q) {
+                 return std::count(brings.begin(), brings.end(), q) > 0 && !loaded(q, s.to);
+               });
       }
       const bool made = std::any_of(op.inputs.begin(), op.inputs.end(), [&](TensorId t) {
-        return p_.graph->tensor(t).producer.valid() && p_.graph->tensor(t).producer.index() == s.segment.index();
+        return p_.graph->tensor(t).producer.valid() &&
+               p_.graph->tensor(t).producer.index() == s.segment.index();
       });
       if (s.kind == StepKind::kRun) return made;
       return s.to == step.to && std::count(op.inputs.begin(), op.inputs.end(), s.tensor) > 0;
@@ -157,8 +161,9 @@ class BruteForce {
   double best_ = kInfinity;
 };
 
-// a -> b -> c on devices that are fast for different ops, 10-byte tensors (12 us a move): staying costs 4 + 6 + 4 = 14
-// on g0 and 2 + 9 + 9 = 20 on g1; with free moves 2 + 6 + 4 = 12, but a move costs 12, so the path bound is 14.
+// a -> b -> c on devices that are fast for different ops, 10-byte tensors (12 us a move): staying costs 4 + 6
+// + 4 = 14 on g0 and 2 + 9 + 9 = 20 on g1; with free moves 2 + 6 + 4 = 12, but a move costs 12, so the path
+// bound is 14.
 TEST(LowerBound, CountsTheMovesThatAPathCannotAvoid) {
   auto graph = make_graph({{"a", {}, 10}, {"b", {"a"}, 10}, {"c", {"b"}, 0}});
   const Problem p = make_problem(graph, make_gpu_cluster(2), {{4, 2}, {6, 9}, {4, 9}});
@@ -169,13 +174,14 @@ TEST(LowerBound, CountsTheMovesThatAPathCannotAvoid) {
 TEST(LowerBound, DividesTheAreaAmongEqualDevices) {
   std::vector<OpSpec> ops;
   for (int i = 0; i < 8; ++i) ops.push_back({"o" + std::to_string(i), {}, 1});
-  const Problem p = make_problem(make_graph(ops), make_gpu_cluster(2), std::vector<std::vector<double>>(8, {3, 3}));
+  const Problem p =
+      make_problem(make_graph(ops), make_gpu_cluster(2), std::vector<std::vector<double>>(8, {3, 3}));
   EXPECT_NEAR(lower_bound(p).us, 12, 1e-3);
   EXPECT_LE(lower_bound(p).us, 12);
 }
 
-// One device of two cores or two of one core, each op 2 us on a core and 1 on both: cores {0}, {1}, {0, 1}. Per core and
-// op 1 us whichever way, so eight ops take 8 us; counting the three devices apart would give 4.
+// One device of two cores or two of one core, each op 2 us on a core and 1 on both: cores {0}, {1}, {0, 1}.
+// Per core and op 1 us whichever way, so eight ops take 8 us; counting the three devices apart would give 4.
 TEST(LowerBound, KnowsThatDevicesShareCores) {
   std::vector<OpSpec> ops;
   for (int i = 0; i < 8; ++i) ops.push_back({"o" + std::to_string(i), {}, 1});
@@ -185,8 +191,8 @@ TEST(LowerBound, KnowsThatDevicesShareCores) {
   EXPECT_LE(lower_bound(p).us, 8);
 }
 
-// s (10 us) feeds eight ops of 3 us that feed e (10 us), tensors of no bytes but 2 us latency: head 10, tail 10, area
-// 12 on two devices. One device carries s and half of the ops: 32 is a bound.
+// s (10 us) feeds eight ops of 3 us that feed e (10 us), tensors of no bytes but 2 us latency: head 10, tail
+// 10, area 12 on two devices. One device carries s and half of the ops: 32 is a bound.
 TEST(LowerBound, AddsHeadAndTailToTheArea) {
   std::vector<OpSpec> ops{{"s", {}, 0}};
   std::vector<std::vector<double>> times{{10, 10}};
@@ -207,11 +213,12 @@ TEST(LowerBound, AddsHeadAndTailToTheArea) {
 // Cold, two GPUs behind one half-duplex bus: 6 parameters of 10 bytes all cross it: at least 60 us.
 TEST(LowerBound, CountsParametersOverTheSharedBus) {
   std::vector<OpSpec> ops;
-  for (int i = 0; i < 6; ++i) ops.push_back({"o" + std::to_string(i), {}, 1, {{"w" + std::to_string(i), 10}}});
+  for (int i = 0; i < 6; ++i)
+    ops.push_back({"o" + std::to_string(i), {}, 1, {{"w" + std::to_string(i), 10}}});
   const Problem p = make_problem(make_graph(ops), make_gpu_cluster(2, 2, /*with_bus=*/true),
                                  std::vector<std::vector<double>>(6, {1, 1}), Objective::kColdLatency);
   EXPECT_GE(lower_bound(p).us, 59.9);
-  EXPECT_LE(lower_bound(p).us, 67);   // 6 loads of 11 us, then 1
+  EXPECT_LE(lower_bound(p).us, 67);  // 6 loads of 11 us, then 1
 }
 
 // Ten ops with 10 bytes each; the fast GPU holds 50 bytes, so five ops run on the other, ten times slower.
@@ -225,15 +232,22 @@ TEST(LowerBound, CountsOpsThatMemoryForcesElsewhere) {
     d.host = host;
     d.memory_bytes = i == 0 ? 50 : 1000;
     const DeviceId id = builder.add_device(d);
-    builder.add_link({.name = "l" + std::to_string(i), .a = builder.host_node(host), .b = builder.device_node(id),
-                      .bytes_per_s = 1e9, .latency_us = 0.01, .duplex = Duplex::kFull, .bus = {}});
+    builder.add_link({.name = "l" + std::to_string(i),
+                      .a = builder.host_node(host),
+                      .b = builder.device_node(id),
+                      .bytes_per_s = 1e9,
+                      .latency_us = 0.01,
+                      .duplex = Duplex::kFull,
+                      .bus = {}});
   }
   std::vector<OpSpec> ops;
-  for (int i = 0; i < 10; ++i) ops.push_back({"o" + std::to_string(i), {}, 0, {{"w" + std::to_string(i), 10}}});
-  const Problem p = make_problem(make_graph(ops), *builder.build(), std::vector<std::vector<double>>(10, {1, 10}));
+  for (int i = 0; i < 10; ++i)
+    ops.push_back({"o" + std::to_string(i), {}, 0, {{"w" + std::to_string(i), 10}}});
+  const Problem p =
+      make_problem(make_graph(ops), *builder.build(), std::vector<std::vector<double>>(10, {1, 10}));
   const Bound b = lower_bound(p);
   EXPECT_LE(b.us, 50);
-  EXPECT_GE(b.us, 49);   // without the limit it would be 100 / 11
+  EXPECT_GE(b.us, 49);  // without the limit it would be 100 / 11
   EXPECT_NE(b.reason.find("memory"), std::string::npos);
 }
 
@@ -266,7 +280,8 @@ TEST_P(LowerBoundOf, NeverExceedsTheBruteForceOptimum) {
   int count = 0;
   for (int round = 0; round < 150; ++round) {
     RandomShape shape{.ops = static_cast<int>(random.between(2, GetParam() == Objective::kLatency ? 5 : 3)),
-                      .max_devices = 3, .edge_probability = 0.4};
+                      .max_devices = 3,
+                      .edge_probability = 0.4};
     shape.objective = GetParam();
     const Problem p = random_problem(random, shape);
     const double best = BruteForce(p).best();
@@ -306,7 +321,8 @@ TEST_P(LowerBoundOf, NeverExceedsACheckedPlan) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Objectives, LowerBoundOf,
-                         testing::Values(Objective::kLatency, Objective::kColdLatency, Objective::kThroughput),
+                         testing::Values(Objective::kLatency, Objective::kColdLatency,
+                                         Objective::kThroughput),
                          [](const auto& i) {
                            std::string name = objective_name(i.param);
                            std::erase(name, '-');

@@ -36,8 +36,8 @@ std::vector<int> random_groups(Random& random, const Assignment& a) {
   return group;
 }
 
-// a (1 us) and b (2 us) end at 1 and 2 on g0 and g1; both send 5 bytes (7 us) to g2. b's order number is lower, but a's
-// tensor is ready first, and g2's link serves it first: 1-8, then 8-15.
+// a (1 us) and b (2 us) end at 1 and 2 on g0 and g1; both send 5 bytes (7 us) to g2. b's order number is
+// lower, but a's tensor is ready first, and g2's link serves it first: 1-8, then 8-15.
 TEST(Builder, ServesTransfersFirstComeFirstServed) {
   auto graph = make_graph({{"b", {}, 5}, {"a", {}, 5}, {"c", {"b", "a"}, 0}});
   const Problem p = make_problem(graph, make_gpu_cluster(3), {{2, 2, 2}, {1, 1, 1}, {1, 1, 1}});
@@ -55,8 +55,8 @@ TEST(Builder, RefusesWhatCannotBeBuilt) {
   auto graph = make_graph({{"a", {}, 1}, {"b", {"a"}, 1}, {"c", {"b"}, 1}});
   const Problem p = make_problem(graph, make_gpu_cluster(2), {{1, 1}, {1, -1}, {1, 1}});
   EXPECT_FALSE(build_plan(p, Assignment{}).ok());
-  EXPECT_FALSE(build_plan(p, on({0, 1, 0})).ok());              // b cannot run on g1
-  EXPECT_FALSE(build_plan(p, on({0, 7, 0})).ok());              // no such device
+  EXPECT_FALSE(build_plan(p, on({0, 1, 0})).ok());  // b cannot run on g1
+  EXPECT_FALSE(build_plan(p, on({0, 7, 0})).ok());  // no such device
   Assignment backwards = on({0, 0, 0});
   std::reverse(backwards.order.begin(), backwards.order.end());
   EXPECT_FALSE(build_plan(p, backwards).ok());
@@ -64,10 +64,10 @@ TEST(Builder, RefusesWhatCannotBeBuilt) {
   twice.order[2] = OpId(0);
   EXPECT_FALSE(build_plan(p, twice).ok());
   Assignment around = on({0, 0, 0});
-  around.segment = {1, 2, 1};                                   // a and c around b
+  around.segment = {1, 2, 1};  // a and c around b
   EXPECT_FALSE(build_plan(p, around).ok());
   Assignment mixed = on({0, 0, 1});
-  mixed.segment = {1, 2, 2};                                    // one segment, two devices
+  mixed.segment = {1, 2, 2};  // one segment, two devices
   EXPECT_FALSE(build_plan(p, mixed).ok());
   Problem restricted = p;
   restricted.devices = {DeviceId(0)};
@@ -128,7 +128,8 @@ TEST_P(BuilderOnRandomProblems, MergesSegmentsWithoutMakingTheRequestLater) {
   Random random(23);
   int merged_some = 0;
   for (int round = 0; round < 600; ++round) {
-    RandomShape shape{.ops = static_cast<int>(random.between(2, 25)), .max_devices = 3, .edge_probability = 0.15};
+    RandomShape shape{
+        .ops = static_cast<int>(random.between(2, 25)), .max_devices = 3, .edge_probability = 0.15};
     shape.objective = GetParam();
     shape.known_segments = random.chance(0.3);
     const Problem p = random_problem(random, shape);
@@ -180,7 +181,8 @@ TEST(MergeSegments, LeavesApartWhatIsSlowerTogether) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Objectives, BuilderOnRandomProblems,
-                         testing::Values(Objective::kLatency, Objective::kColdLatency, Objective::kThroughput),
+                         testing::Values(Objective::kLatency, Objective::kColdLatency,
+                                         Objective::kThroughput),
                          [](const auto& i) {
                            std::string name = objective_name(i.param);
                            std::erase(name, '-');

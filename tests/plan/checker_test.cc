@@ -12,8 +12,9 @@
 namespace heddle::test {
 namespace {
 
-// Cold start on two GPUs (1 byte per us, latency 1 us), a on g0 feeds b on g1 and c on g0; parameters of 10 bytes:
-// load a 0-11 (g0), load b 0-11 (g1), load c 11-22 (g0), run a 11-16, send a.out (4 bytes) 16-22, b 22-29, c 22-25.
+// Cold start on two GPUs (1 byte per us, latency 1 us), a on g0 feeds b on g1 and c on g0; parameters of 10
+// bytes: load a 0-11 (g0), load b 0-11 (g1), load c 11-22 (g0), run a 11-16, send a.out (4 bytes) 16-22, b
+// 22-29, c 22-25.
 struct Fixture {
   Problem problem;
   Plan plan;
@@ -21,9 +22,11 @@ struct Fixture {
 };
 
 Fixture base() {
-  auto graph = make_graph({{"a", {}, 4, {{"wa", 10}}}, {"b", {"a"}, 4, {{"wb", 10}}}, {"c", {"a"}, 4, {{"wc", 10}}}});
+  auto graph =
+      make_graph({{"a", {}, 4, {{"wa", 10}}}, {"b", {"a"}, 4, {{"wb", 10}}}, {"c", {"a"}, 4, {{"wc", 10}}}});
   Fixture f;
-  f.problem = make_problem(graph, make_gpu_cluster(2, 2, false, 100), {{5, 5}, {7, 7}, {3, 3}}, Objective::kColdLatency);
+  f.problem = make_problem(graph, make_gpu_cluster(2, 2, false, 100), {{5, 5}, {7, 7}, {3, 3}},
+                           Objective::kColdLatency);
   Assignment a;
   a.device = {DeviceId(0), DeviceId(1), DeviceId(0)};
   a.order = {OpId(0), OpId(1), OpId(2)};
@@ -67,7 +70,10 @@ std::vector<Mutation> mutations() {
   return {
       {"a segment without its op", V::kMalformed, [](Fixture& f) { f.plan.segments[1].ops.clear(); }},
       {"an op in no segment", V::kOpMissing, [](Fixture& f) { f.plan.segments[1].ops = {OpId(0)}; }},
-      {"an op in two segments", V::kOpTwice, [](Fixture& f) { f.plan.segments[1].ops = {OpId(0), OpId(1)}; }},
+      {"an op in two segments", V::kOpTwice,
+       [](Fixture& f) {
+         f.plan.segments[1].ops = {OpId(0), OpId(1)};
+       }},
       {"a segment that never runs", V::kOpMissing, [=](Fixture& f) { erase_step(f, run(f, "b")); }},
       {"a segment that runs twice", V::kOpTwice,
        [=](Fixture& f) {
@@ -78,13 +84,16 @@ std::vector<Mutation> mutations() {
       {"an op id out of range", V::kMalformed, [](Fixture& f) { f.plan.segments[0].ops = {OpId(77)}; }},
       {"a negative op id", V::kMalformed, [](Fixture& f) { f.plan.segments[0].ops = {OpId(-3)}; }},
       {"a device out of range", V::kMalformed, [](Fixture& f) { f.plan.segments[0].device = DeviceId(9); }},
-      {"a step's segment out of range", V::kMalformed, [](Fixture& f) { f.plan.steps[0].segment = SegmentId(9); }},
-      {"a tensor out of range", V::kMalformed, [=](Fixture& f) { f.plan.steps[send(f)].tensor = TensorId(90); }},
+      {"a step's segment out of range", V::kMalformed,
+       [](Fixture& f) { f.plan.steps[0].segment = SegmentId(9); }},
+      {"a tensor out of range", V::kMalformed,
+       [=](Fixture& f) { f.plan.steps[send(f)].tensor = TensorId(90); }},
       {"a time that is not a number", V::kMalformed,
        [](Fixture& f) { f.timeline.start_us[0] = std::numeric_limits<double>::quiet_NaN(); }},
       {"a time before 0", V::kMalformed, [](Fixture& f) { shift(f, 0, -5); }},
       {"times of another size", V::kMalformed, [](Fixture& f) { f.timeline.start_us.pop_back(); }},
-      {"a device that is not allowed", V::kDeviceForbidden, [](Fixture& f) { f.problem.devices = {DeviceId(0)}; }},
+      {"a device that is not allowed", V::kDeviceForbidden,
+       [](Fixture& f) { f.problem.devices = {DeviceId(0)}; }},
       {"a device that cannot run the op", V::kDeviceForbidden,
        [](Fixture& f) {
          auto costs = std::make_shared<CostTable>(*f.problem.costs);
@@ -126,7 +135,8 @@ std::vector<Mutation> mutations() {
          f.plan.routes = {{{LinkId(0), false}, {LinkId(0), true}, {LinkId(0), false}, {LinkId(1), true}}};
          f.plan.steps[send(f)].route = 0;
        }},
-      {"a transfer from another device", V::kRoute, [=](Fixture& f) { f.plan.steps[send(f)].from = DeviceId(1); }},
+      {"a transfer from another device", V::kRoute,
+       [=](Fixture& f) { f.plan.steps[send(f)].from = DeviceId(1); }},
       {"a missing transfer", V::kTransferMissing, [=](Fixture& f) { erase_step(f, send(f)); }},
       {"a transfer done twice", V::kMalformed,
        [=](Fixture& f) {
@@ -135,13 +145,17 @@ std::vector<Mutation> mutations() {
          f.timeline.finish_us.push_back(56);
        }},
       {"a missing load", V::kLoadMissing, [=](Fixture& f) { erase_step(f, load(f, "b")); }},
-      {"a load under another objective", V::kMalformed, [](Fixture& f) { f.problem.objective = Objective::kLatency; }},
+      {"a load under another objective", V::kMalformed,
+       [](Fixture& f) { f.problem.objective = Objective::kLatency; }},
       {"a run that is too short", V::kTime, [=](Fixture& f) { f.timeline.finish_us[run(f, "b")] -= 1; }},
       {"a transfer that is too short", V::kTime, [=](Fixture& f) { f.timeline.finish_us[send(f)] -= 1; }},
       {"a load that is too short", V::kTime, [=](Fixture& f) { f.timeline.finish_us[load(f, "b")] -= 1; }},
       {"a wrong makespan", V::kTime, [](Fixture& f) { f.timeline.makespan_us -= 1; }},
       {"a wrong busy time", V::kTime, [](Fixture& f) { f.timeline.device_busy_us[0] += 1; }},
-      {"two lanes of one request", V::kShares, [](Fixture& f) { f.plan.lane_shares = {0.5, 0.5}; }},
+      {"two lanes of one request", V::kShares,
+       [](Fixture& f) {
+         f.plan.lane_shares = {0.5, 0.5};
+       }},
       {"shares that do not sum to 1", V::kShares, [](Fixture& f) { f.plan.lane_shares = {0.7}; }},
       {"no lanes", V::kShares, [](Fixture& f) { f.plan.lane_shares = {}; }},
   };
@@ -191,7 +205,8 @@ TEST(Checker, RejectsASegmentThatIsNotConvex) {
 
 // c0 = {0} and c1 = {0, 1} at once: one core, two tasks.
 TEST(Checker, RejectsTwoTasksOnOneCore) {
-  const Problem p = make_problem(make_graph({{"a", {}, 1}, {"b", {}, 1}}), make_cpu_cluster({{0}, {0, 1}}), {{2, 2}, {2, 2}});
+  const Problem p = make_problem(make_graph({{"a", {}, 1}, {"b", {}, 1}}), make_cpu_cluster({{0}, {0, 1}}),
+                                 {{2, 2}, {2, 2}});
   Assignment a;
   a.device = {DeviceId(0), DeviceId(1)};
   a.order = {OpId(0), OpId(1)};
@@ -209,7 +224,8 @@ TEST(Checker, RejectsTwoTasksOnOneCore) {
 TEST(Checker, NamesAtMostTwentyFindingsOfAKind) {
   std::vector<OpSpec> ops;
   for (int i = 0; i < 60; ++i) ops.push_back({"o" + std::to_string(i), {}, 1});
-  const Problem p = make_problem(make_graph(ops), make_gpu_cluster(1), std::vector<std::vector<double>>(60, {1}));
+  const Problem p =
+      make_problem(make_graph(ops), make_gpu_cluster(1), std::vector<std::vector<double>>(60, {1}));
   Plan plan;
   plan.segments = {{"only", {OpId(0)}, DeviceId(0), 0}};
   plan.steps = {{StepKind::kRun, SegmentId(0), TensorId(), DeviceId(0), DeviceId(0), -1}};

@@ -20,14 +20,16 @@ Assignment on(const std::vector<int>& devices) {
 
 std::string findings(const CheckReport& report) {
   std::string text;
-  for (const Finding& f : report.findings) text += std::string(violation_name(f.kind)) + ": " + f.message + "\n";
+  for (const Finding& f : report.findings)
+    text += std::string(violation_name(f.kind)) + ": " + f.message + "\n";
   return text;
 }
 
-// a (3 us on g0) -> b (4 us on g1), tensor of 10 bytes. The route is pcie0 back and pcie1 forth: latency 2 us and 10
-// bytes at 1 byte/us, so 12 us. a: 0-3, transfer: 3-15, b: 15-19.
+// a (3 us on g0) -> b (4 us on g1), tensor of 10 bytes. The route is pcie0 back and pcie1 forth: latency 2 us
+// and 10 bytes at 1 byte/us, so 12 us. a: 0-3, transfer: 3-15, b: 15-19.
 TEST(Evaluator, AddsATransferBetweenTwoDevices) {
-  const Problem p = make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
+  const Problem p =
+      make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
   const auto plan = build_plan(p, on({0, 1}));
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
   const auto t = evaluate(p, *plan);
@@ -51,7 +53,8 @@ TEST(Evaluator, AddsATransferBetweenTwoDevices) {
 
 // On one device there is no step between a and b: 3 + 4.
 TEST(Evaluator, TransfersNothingOnOneDevice) {
-  const Problem p = make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
+  const Problem p =
+      make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
   const auto plan = build_plan(p, on({0, 0}));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->steps.size(), 2u);
@@ -60,28 +63,29 @@ TEST(Evaluator, TransfersNothingOnOneDevice) {
 
 // One tensor, two readers on g1: one transfer. a 0-1, transfer 1-8 (2 + 5), b 8-10, c 10-13.
 TEST(Evaluator, SendsATensorOncePerDevice) {
-  const Problem p = make_problem(make_graph({{"a", {}, 5}, {"b", {"a"}, 0}, {"c", {"a"}, 0}}), make_gpu_cluster(2),
-                                 {{1, 1}, {2, 2}, {3, 3}});
+  const Problem p = make_problem(make_graph({{"a", {}, 5}, {"b", {"a"}, 0}, {"c", {"a"}, 0}}),
+                                 make_gpu_cluster(2), {{1, 1}, {2, 2}, {3, 3}});
   const auto plan = build_plan(p, on({0, 1, 1}));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->steps.size(), 4u);
   EXPECT_EQ(evaluate(p, *plan)->makespan_us, 13);
 }
 
-// Two tensors leave g0 for g1 and g2 at 1 us; with engines of their own (2 per device) they share g0's out engine and
-// link, so the second starts when the first is done: 1-8 and 8-15. Without any contention both go 1-8.
+// Two tensors leave g0 for g1 and g2 at 1 us; with engines of their own (2 per device) they share g0's out
+// engine and link, so the second starts when the first is done: 1-8 and 8-15. Without any contention both go
+// 1-8.
 TEST(Evaluator, LinksAndEnginesServeOneTransferAtATime) {
   auto graph = make_graph({{"a", {}, 5}, {"b", {"a"}, 0}, {"c", {"a"}, 0}});
   Problem p = make_problem(graph, make_gpu_cluster(3), {{1, 1, 1}, {2, 2, 2}, {3, 3, 3}});
-  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 18);   // c: 15-18
+  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 18);  // c: 15-18
   p.execution = {false, false};
-  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 11);   // c: 8-11
+  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 11);  // c: 8-11
   p.execution = {false, true};
-  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 18);   // the engine alone
+  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 18);  // the engine alone
 }
 
-// c0 = {0}, c1 = {1}, c2 = {0, 1}: x on c0 and y on c1 run at once, z on c2 waits for both, w on c0 waits for z.
-// x 0-4, y 0-6, z 6-8, w 8-9. Tensors in one memory without links are free.
+// c0 = {0}, c1 = {1}, c2 = {0, 1}: x on c0 and y on c1 run at once, z on c2 waits for both, w on c0 waits for
+// z. x 0-4, y 0-6, z 6-8, w 8-9. Tensors in one memory without links are free.
 TEST(Evaluator, DevicesThatShareCoresExcludeEachOther) {
   auto graph = make_graph({{"x", {}, 9}, {"y", {}, 9}, {"z", {}, 9}, {"w", {"x"}, 9}});
   const Problem p = make_problem(graph, make_cpu_cluster({{0}, {1}, {0, 1}}),
@@ -98,7 +102,8 @@ TEST(Evaluator, DevicesThatShareCoresExcludeEachOther) {
   EXPECT_TRUE(check(p, *plan, *t).ok()) << findings(check(p, *plan, *t));
 }
 
-// Cold on one GPU: load a (1 + 10 us), then load b (1 + 20) while a runs (5). a 11-16, b's load 11-32, b 32-39.
+// Cold on one GPU: load a (1 + 10 us), then load b (1 + 20) while a runs (5). a 11-16, b's load 11-32, b
+// 32-39.
 TEST(Evaluator, ColdStartOverlapsLoadsWithRuns) {
   auto graph = make_graph({{"a", {}, 4, {{"wa", 10}}}, {"b", {"a"}, 4, {{"wb", 20}}}});
   const Problem p = make_problem(graph, make_gpu_cluster(1), {{5}, {7}}, Objective::kColdLatency);
@@ -107,7 +112,7 @@ TEST(Evaluator, ColdStartOverlapsLoadsWithRuns) {
   const auto t = evaluate(p, *plan);
   ASSERT_TRUE(t.ok());
   EXPECT_EQ(t->makespan_us, 39);
-  EXPECT_EQ(t->period_us, 12);   // without loads: a + b
+  EXPECT_EQ(t->period_us, 12);  // without loads: a + b
   // From 32 on: both parameters (30), a's tensor (4) and b's (4).
   EXPECT_EQ(t->peak_memory_bytes, (std::vector<int64_t>{38}));
   EXPECT_TRUE(check(p, *plan, *t).ok()) << findings(check(p, *plan, *t));
@@ -125,7 +130,8 @@ TEST(Evaluator, ColdStartLoadsASharedParameterOnce) {
 
 // A plan may bring a route of its own: here g0 -> h -> g1 by name, the same as the cluster's.
 TEST(Evaluator, FollowsARouteOfThePlan) {
-  const Problem p = make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
+  const Problem p =
+      make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
   auto plan = build_plan(p, on({0, 1}));
   plan->routes = {{{LinkId(0), false}, {LinkId(1), true}}};
   plan->steps[1].route = 0;
@@ -137,10 +143,11 @@ TEST(Evaluator, FollowsARouteOfThePlan) {
   EXPECT_FALSE(evaluate(p, *plan).ok());
 }
 
-// Two replicas with a third and two thirds of the requests: g0 is busy 12 / 3 = 4, g1 12 * 2 / 3 = 8 per request.
+// Two replicas with a third and two thirds of the requests: g0 is busy 12 / 3 = 4, g1 12 * 2 / 3 = 8 per
+// request.
 TEST(Evaluator, LanesShareTheRequests) {
-  const Problem p = make_problem(make_graph({{"a", {}, 1}, {"b", {"a"}, 1}}), make_gpu_cluster(2), {{5, 5}, {7, 7}},
-                                 Objective::kThroughput);
+  const Problem p = make_problem(make_graph({{"a", {}, 1}, {"b", {"a"}, 1}}), make_gpu_cluster(2),
+                                 {{5, 5}, {7, 7}}, Objective::kThroughput);
   const auto plan = build_plan(p, {{on({0, 0}), 1.0 / 3}, {on({1, 1}), 2.0 / 3}});
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
   const auto t = evaluate(p, *plan);
@@ -152,7 +159,8 @@ TEST(Evaluator, LanesShareTheRequests) {
 }
 
 TEST(Evaluator, RefusesMalformedPlansWithoutCrashing) {
-  const Problem p = make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
+  const Problem p =
+      make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
   const Plan good = *build_plan(p, on({0, 1}));
   const auto refused = [&](auto change) {
     Plan plan = good;
@@ -169,8 +177,8 @@ TEST(Evaluator, RefusesMalformedPlansWithoutCrashing) {
   EXPECT_TRUE(refused([](Plan& x) { x.segments[0].ops = {OpId(40)}; }));
   EXPECT_TRUE(refused([](Plan& x) { x.segments[0].device = DeviceId(40); }));
   EXPECT_TRUE(refused([](Plan& x) { x.segments[0].lane = 1; }));
-  EXPECT_TRUE(refused([](Plan& x) { x.steps.erase(x.steps.begin() + 1); }));     // no transfer
-  EXPECT_TRUE(refused([](Plan& x) { x.steps.pop_back(); }));                     // b never runs
+  EXPECT_TRUE(refused([](Plan& x) { x.steps.erase(x.steps.begin() + 1); }));  // no transfer
+  EXPECT_TRUE(refused([](Plan& x) { x.steps.pop_back(); }));                  // b never runs
   EXPECT_TRUE(refused([](Plan& x) { std::swap(x.steps[0], x.steps[1]); }));
   EXPECT_TRUE(refused([](Plan& x) { x.steps.push_back(x.steps[0]); }));
   EXPECT_TRUE(refused([](Plan& x) { x.steps[0].kind = StepKind::kLoad; }));
@@ -220,7 +228,8 @@ TEST_P(EvaluatorOnRandomPlans, GivesTheSameTimesWhenUsedAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Objectives, EvaluatorOnRandomPlans,
-                         testing::Values(Objective::kLatency, Objective::kColdLatency, Objective::kThroughput),
+                         testing::Values(Objective::kLatency, Objective::kColdLatency,
+                                         Objective::kThroughput),
                          [](const auto& i) {
                            std::string name = objective_name(i.param);
                            std::erase(name, '-');

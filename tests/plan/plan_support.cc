@@ -19,7 +19,12 @@ T must(Result<T> result) {
 }
 
 Tensor bytes_tensor(std::string name, int64_t bytes) {
-  return {.name = std::move(name), .dtype = DType::kU8, .shape = {bytes}, .bytes = 0, .producer = {}, .consumers = {}};
+  return {.name = std::move(name),
+          .dtype = DType::kU8,
+          .shape = {bytes},
+          .bytes = 0,
+          .producer = {},
+          .consumers = {}};
 }
 
 }  // namespace
@@ -60,8 +65,13 @@ std::shared_ptr<const Cluster> make_gpu_cluster(int gpus, int engines, bool with
     d.memory_bytes = memory;
     d.copy_engines = engines;
     const DeviceId id = builder.add_device(d);
-    builder.add_link({.name = "pcie" + std::to_string(i), .a = builder.host_node(host), .b = builder.device_node(id),
-                      .bytes_per_s = 1e6, .latency_us = 1, .duplex = Duplex::kFull, .bus = bus});
+    builder.add_link({.name = "pcie" + std::to_string(i),
+                      .a = builder.host_node(host),
+                      .b = builder.device_node(id),
+                      .bytes_per_s = 1e6,
+                      .latency_us = 1,
+                      .duplex = Duplex::kFull,
+                      .bus = bus});
   }
   return must(builder.build());
 }
@@ -121,7 +131,8 @@ std::shared_ptr<const Graph> random_graph(Random& random, const RandomShape& sha
     std::vector<Tensor> outputs;
     const int64_t count = random.chance(0.2) ? 2 : 1;
     for (int64_t k = 0; k < count; ++k) {
-      outputs.push_back(bytes_tensor("t" + std::to_string(i) + "_" + std::to_string(k), random.between(0, 30)));
+      outputs.push_back(
+          bytes_tensor("t" + std::to_string(i) + "_" + std::to_string(k), random.between(0, 30)));
     }
     const OpId id = builder.add_op(std::move(op), std::move(outputs));
     for (const TensorId t : builder.outputs_of(id)) {
@@ -143,8 +154,13 @@ std::shared_ptr<const Cluster> random_cluster(Random& random, int max_devices) {
   }
   int links = 0;
   const auto link = [&](NodeId a, NodeId b, Duplex duplex) {
-    builder.add_link({.name = "l" + std::to_string(links++), .a = a, .b = b, .bytes_per_s = random.uniform(0.5e6, 4e6),
-                      .latency_us = random.uniform(0, 3), .duplex = duplex, .bus = buses[random.below(buses.size())]});
+    builder.add_link({.name = "l" + std::to_string(links++),
+                      .a = a,
+                      .b = b,
+                      .bytes_per_s = random.uniform(0.5e6, 4e6),
+                      .latency_us = random.uniform(0, 3),
+                      .duplex = duplex,
+                      .bus = buses[random.below(buses.size())]});
   };
   const auto duplex = [&] { return random.chance(0.5) ? Duplex::kFull : Duplex::kHalf; };
   if (hosts.size() > 1) link(builder.host_node(hosts[0]), builder.host_node(hosts[1]), duplex());
@@ -194,12 +210,13 @@ Problem random_problem(Random& random, const RandomShape& shape) {
   p.cluster = random_cluster(random, shape.max_devices);
   const size_t devices = p.cluster->num_devices();
   auto costs = std::make_shared<CostTable>(p.graph->num_ops(), devices);
-  const size_t able = random.below(devices);   // runs everything
+  const size_t able = random.below(devices);  // runs everything
   for (size_t v = 0; v < p.graph->num_ops(); ++v) {
     for (size_t d = 0; d < devices; ++d) {
       if (d != able && random.chance(0.15)) continue;
       const double us = random.chance(0.05) ? 0 : random.uniform(1, 10);
-      costs->set(OpId(v), DeviceId(d), {us, static_cast<Origin>(random.below(5)), random.chance(0.5) ? 0.125 : 0.0});
+      costs->set(OpId(v), DeviceId(d),
+                 {us, static_cast<Origin>(random.below(5)), random.chance(0.5) ? 0.125 : 0.0});
     }
   }
   if (shape.known_segments) add_known_segments(random, *p.graph, *costs);
@@ -212,7 +229,8 @@ Problem random_problem(Random& random, const RandomShape& shape) {
 bool is_free(const Problem& problem, DeviceId from, DeviceId to) {
   if (from == to) return true;
   const Route* route = problem.cluster->route(from, to);
-  return problem.cluster->memory_pool(from) == problem.cluster->memory_pool(to) && (!route || route->hops.empty());
+  return problem.cluster->memory_pool(from) == problem.cluster->memory_pool(to) &&
+         (!route || route->hops.empty());
 }
 
 Assignment random_assignment(Random& random, const Problem& problem) {
@@ -234,12 +252,14 @@ Assignment random_assignment(Random& random, const Problem& problem) {
     std::vector<DeviceId> possible;
     for (size_t d = 0; d < devices; ++d) {
       bool fits = problem.costs->us(v, DeviceId(d)) < kImpossible;
-      if (problem.objective == Objective::kColdLatency && problem.cluster->device(DeviceId(d)).kind != DeviceKind::kCpu) {
+      if (problem.objective == Objective::kColdLatency &&
+          problem.cluster->device(DeviceId(d)).kind != DeviceKind::kCpu) {
         fits = fits && problem.cluster->load_route(DeviceId(d)) != nullptr;
       }
       for (const OpId u : graph.predecessors(v)) {
         const DeviceId from = a.device[u.index()];
-        fits = fits && from.valid() && (is_free(problem, from, DeviceId(d)) || problem.cluster->route(from, DeviceId(d)));
+        fits = fits && from.valid() &&
+               (is_free(problem, from, DeviceId(d)) || problem.cluster->route(from, DeviceId(d)));
       }
       if (fits) possible.emplace_back(d);
     }
@@ -294,10 +314,12 @@ std::set<std::string> resources_of(const Problem& problem, const Plan& plan, siz
   if (step.kind == StepKind::kRun) {
     names.insert("device " + std::to_string(step.to.value));
     const Device& d = cluster.device(step.to);
-    for (const int core : d.cores) names.insert("core " + std::to_string(d.host.value) + "." + std::to_string(core));
+    for (const int core : d.cores)
+      names.insert("core " + std::to_string(d.host.value) + "." + std::to_string(core));
     return names;
   }
-  const Route* route = step.kind == StepKind::kLoad ? cluster.load_route(step.to) : cluster.route(step.from, step.to);
+  const Route* route =
+      step.kind == StepKind::kLoad ? cluster.load_route(step.to) : cluster.route(step.from, step.to);
   const std::vector<Hop>& hops = step.route >= 0 ? plan.routes[static_cast<size_t>(step.route)] : route->hops;
   if (problem.execution.link_contention) {
     for (const Hop& hop : hops) {
@@ -357,7 +379,8 @@ bool reads_from(const Problem& problem, const Segment& reader, const Segment& wr
 bool needs(const Problem& problem, const Plan& plan, size_t i, size_t j) {
   const Step &later = plan.steps[i], &earlier = plan.steps[j];
   const Segment &a = plan.segments[later.segment.index()], &b = plan.segments[earlier.segment.index()];
-  if (later.kind == StepKind::kTransfer) return earlier.kind == StepKind::kRun && later.segment == earlier.segment;
+  if (later.kind == StepKind::kTransfer)
+    return earlier.kind == StepKind::kRun && later.segment == earlier.segment;
   if (later.kind == StepKind::kLoad) return false;
   if (earlier.kind == StepKind::kRun) {
     return is_free(problem, b.device, a.device) && reads_from(problem, a, b, TensorId());
@@ -367,14 +390,16 @@ bool needs(const Problem& problem, const Plan& plan, size_t i, size_t j) {
   }
   if (earlier.to != a.device) return false;
   const auto brought = brought_by(problem, plan, j), used = params_of(problem, a);
-  return std::any_of(used.begin(), used.end(),
-                     [&](ParamId p) { return std::find(brought.begin(), brought.end(), p) != brought.end(); });
+  return std::any_of(used.begin(), used.end(), [&](ParamId p) {
+    return std::find(brought.begin(), brought.end(), p) != brought.end();
+  });
 }
 
 }  // namespace
 
 bool must_wait(const Problem& problem, const Plan& plan, size_t later, size_t earlier) {
-  if (plan.segments[plan.steps[later].segment.index()].lane != plan.segments[plan.steps[earlier].segment.index()].lane) {
+  if (plan.segments[plan.steps[later].segment.index()].lane !=
+      plan.segments[plan.steps[earlier].segment.index()].lane) {
     return false;
   }
   if (needs(problem, plan, later, earlier)) return true;

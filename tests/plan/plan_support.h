@@ -12,7 +12,8 @@
 
 namespace heddle::test {
 
-// An op with its inputs by op name, one output tensor "<name>.out" of `bytes`, and parameters by name and bytes.
+// An op with its inputs by op name, one output tensor "<name>.out" of `bytes`, and parameters by name and
+// bytes.
 struct OpSpec {
   std::string name;
   std::vector<std::string> inputs;
@@ -23,15 +24,17 @@ struct OpSpec {
 // Ops in topological order; an input that names no op is a model input of 8 bytes.
 std::shared_ptr<const Graph> make_graph(const std::vector<OpSpec>& ops);
 
-// One host, `gpus` GPUs g0, g1, ... each on its own full-duplex link "pcie<i>" to host memory: 1 byte per us, latency
-// 1 us, `engines` copy engines; a half-duplex bus "root" over all links when `with_bus`.
-std::shared_ptr<const Cluster> make_gpu_cluster(int gpus, int engines = 2, bool with_bus = false, int64_t memory = 0);
+// One host, `gpus` GPUs g0, g1, ... each on its own full-duplex link "pcie<i>" to host memory: 1 byte per us,
+// latency 1 us, `engines` copy engines; a half-duplex bus "root" over all links when `with_bus`.
+std::shared_ptr<const Cluster> make_gpu_cluster(int gpus, int engines = 2, bool with_bus = false,
+                                                int64_t memory = 0);
 // One host with CPU devices on these core sets: c0, c1, ...
 std::shared_ptr<const Cluster> make_cpu_cluster(const std::vector<std::vector<int>>& cores);
 
 // times[op][device]; negative: impossible.
 Problem make_problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
-                     const std::vector<std::vector<double>>& times, Objective objective = Objective::kLatency);
+                     const std::vector<std::vector<double>>& times,
+                     Objective objective = Objective::kLatency);
 
 struct RandomShape {
   int ops = 12;
@@ -40,8 +43,9 @@ struct RandomShape {
   Objective objective = Objective::kLatency;
   bool known_segments = false;
 };
-// Any topology with at least one device that runs everything: CPUs with overlapping cores, GPUs behind buses, one or two
-// hosts, shared parameters, tensors with several readers, impossible ops, every duplex and engine count.
+// Any topology with at least one device that runs everything: CPUs with overlapping cores, GPUs behind buses,
+// one or two hosts, shared parameters, tensors with several readers, impossible ops, every duplex and engine
+// count.
 Problem random_problem(Random& random, const RandomShape& shape);
 
 // Decisions that build_plan accepts, or nothing when routes forbid the drawn devices.
@@ -49,8 +53,8 @@ Assignment random_assignment(Random& random, const Problem& problem);
 // A plan whose steps come in a random topological order (not the builder's), segments of one or more ops.
 Plan random_plan(Random& random, const Problem& problem);
 
-// Start times by the definition, O(n^2): a step starts when every earlier step that it needs, or that shares a resource
-// with it, is done.
+// Start times by the definition, O(n^2): a step starts when every earlier step that it needs, or that shares
+// a resource with it, is done.
 struct NaiveTimes {
   std::vector<double> start, finish;
   double makespan = 0;
