@@ -19,7 +19,8 @@ function(heddle_library name)
   target_link_libraries(heddle_${name} PUBLIC ${ARG_PUBLIC} PRIVATE heddle_options ${ARG_PRIVATE})
 endfunction()
 
-# heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test.
+# heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test, with
+# HEDDLE_TEST_PROPERTIES beside the usual ones.
 function(heddle_test folder)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
   foreach(dependency ${ARGN})
@@ -35,5 +36,5 @@ function(heddle_test folder)
   target_include_directories(${folder}_tests PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_definitions(${folder}_tests PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${folder}_tests PRIVATE heddle_options ${ARGN} GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${folder}_tests TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
+  gtest_discover_tests(${folder}_tests TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300 ${HEDDLE_TEST_PROPERTIES})
 endfunction()

@@ -54,9 +54,15 @@ class Model {
   // names nor weight values. Key of the profile store.
   uint64_t signature(std::span<const OpId> ops) const;
 
- private:
+  // The tensor that carries an ONNX value, also where the importer dropped nodes (Identity, Dropout) and one tensor has
+  // several ONNX names. Invalid for constants and for what lies inside subgraphs.
+  TensorId find_onnx_tensor(const std::string& name) const;
+
   struct Impl;
+
+ private:
   Model();
+  static Result<std::shared_ptr<const Model>> load_unnamed(const std::string& path, const ImportOptions& options);
   std::string path_;
   uint64_t file_hash_ = 0;
   ImportOptions options_;

@@ -1,0 +1,149 @@
+// Model::cut(): a convex set of ops as a model of its own.
+#include <algorithm>
+#include <openvino/op/constant.hpp>
+#include <openvino/op/parameter.hpp>
+#include <openvino/op/result.hpp>
+#include <unordered_map>
+
+#include "heddle/base/spelling.h"
+#include "heddle/graph/analysis.h"
+#include "model_impl.h"
+
+namespace heddle {
+namespace {
+
+class Cutter {
+ public:
+  Cutter(const Graph& graph, const Model::Impl& impl, std::vector<OpId> ops) : graph_(graph), impl_(impl), ops_(std::move(ops)) {}
+
+  SegmentModel run() {
+    std::sort(ops_.begin(), ops_.end(),
+              [&](OpId a, OpId b) { return graph_.topological_position(a) < graph_.topological_position(b); });
+    for (const auto op : ops_) inside_.emplace(impl_.nodes[op.index()].get(), nullptr);
+    add_inputs();
+    for (const auto op : ops_) add_op(op);
+    return finish();
+  }
+
+ private:
+  void add_inputs() {
+    for (const auto op : ops_) {
+      for (const auto tensor : graph_.op(op).inputs) {
+        const OpId producer = graph_.tensor(tensor).producer;
+        if (!producer.valid() || !inside_.contains(impl_.nodes[producer.index()].get())) result_.inputs.push_back(tensor);
+      }
+    }
+    sort_distinct(result_.inputs);
+    for (const auto tensor : result_.inputs) {
+      const auto& output = impl_.outputs[tensor.index()];
+      const auto parameter = std::make_shared<ov::op::v0::Parameter>(output.get_element_type(), output.get_shape());
+      name(parameter, 0, tensor);
+      parameter->set_friendly_name(graph_.tensor(tensor).name);
+      parameters_.push_back(parameter);
+      values_.emplace(tensor, parameter->output(0));
+    }
+  }
+
+  static void sort_distinct(std::vector<TensorId>& ids) {
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  }
+
+  void name(const std::shared_ptr<ov::Node>& node, size_t port, TensorId tensor) const {
+    node->output(port).get_tensor().set_names({graph_.tensor(tensor).name});
+  }
+
+  // A constant or what is made of constants alone, over the same memory. Its inputs come before it on the stack.
+  ov::Output<ov::Node> constant(const ov::Output<ov::Node>& wanted) {
+    std::vector<const ov::Node*> stack = {wanted.get_node()};
+    while (!stack.empty()) {
+      const auto* node = stack.back();
+      bool ready = !constants_.contains(node);
+      const bool known = !ready;
+      ov::OutputVector inputs;
+      for (size_t i = 0; ready && i < node->get_input_size(); ++i) {
+        const auto source = node->input_value(i);
+        const auto it = constants_.find(source.get_node());
+        if (it != constants_.end()) inputs.push_back(it->second->output(source.get_index()));
+        else stack.push_back(source.get_node());
+      }
+      if (known) {
+        stack.pop_back();
+      } else if (stack.back() == node && inputs.size() == node->get_input_size()) {
+        constants_[node] = node->copy_with_new_inputs(inputs);
+        stack.pop_back();
+      }
+    }
+    return constants_[wanted.get_node()]->output(wanted.get_index());
+  }
+
+  void add_op(OpId op) {
+    const auto& node = impl_.nodes[op.index()];
+    ov::OutputVector inputs;
+    for (const auto& source : node->input_values()) {
+      const TensorId tensor = impl_.tensor_of(source);
+      inputs.push_back(tensor.valid() ? values_.at(tensor) : constant(source));
+    }
+    const auto clone = node->copy_with_new_inputs(inputs);
+    clone->set_friendly_name(graph_.op(op).name);
+    const auto& outputs = graph_.op(op).outputs;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      name(clone, i, outputs[i]);
+      values_.emplace(outputs[i], clone->output(i));
+    }
+  }
+
+  // Somebody outside reads it, or it is a model output.
+  bool leaves(TensorId tensor) const {
+    for (const auto consumer : graph_.tensor(tensor).consumers)
+      if (!inside_.contains(impl_.nodes[consumer.index()].get())) return true;
+    const auto outputs = graph_.outputs();
+    return std::find(outputs.begin(), outputs.end(), tensor) != outputs.end();
+  }
+
+  SegmentModel finish() {
+    for (const auto op : ops_)
+      for (const auto tensor : graph_.op(op).outputs)
+        if (leaves(tensor)) result_.outputs.push_back(tensor);
+    sort_distinct(result_.outputs);
+    ov::ResultVector results;
+    for (const auto tensor : result_.outputs) {
+      results.push_back(std::make_shared<ov::op::v0::Result>(values_.at(tensor)));
+      results.back()->set_friendly_name(graph_.tensor(tensor).name + "/result");
+    }
+    result_.model = std::make_shared<ov::Model>(results, parameters_, graph_.op(ops_.front()).name);
+    return std::move(result_);
+  }
+
+  const Graph& graph_;
+  const Model::Impl& impl_;
+  std::vector<OpId> ops_;
+  std::unordered_map<const ov::Node*, std::shared_ptr<ov::Node>> inside_;
+  std::unordered_map<const ov::Node*, std::shared_ptr<ov::Node>> constants_;
+  std::unordered_map<TensorId, ov::Output<ov::Node>> values_;
+  ov::ParameterVector parameters_;
+  SegmentModel result_;
+};
+
+}  // namespace
+
+Result<SegmentModel> Model::cut(std::span<const OpId> ops) const {
+  std::vector<OpId> set(ops.begin(), ops.end());
+  std::sort(set.begin(), set.end());
+  set.erase(std::unique(set.begin(), set.end()), set.end());
+  if (set.empty()) return Error(Code::kInvalidInput, "a segment needs at least one op");
+  if (!set.front().valid() || set.back().index() >= graph_->num_ops())
+    return Error(Code::kInvalidInput, "a segment names an op that the model does not have");
+  if (!is_convex(*graph_, set)) {
+    return Error(Code::kInvalidInput, "the segment around op " + quote_text(graph_->op(set.front()).name) +
+                                          " is not convex: a path leaves it and comes back");
+  }
+  try {
+    SegmentModel segment = Cutter(*graph_, *impl_, std::move(set)).run();
+    return segment;
+  } catch (const std::exception& e) {
+    return Error(Code::kInternal, std::string("a segment cannot be cut out: ") + e.what());
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,196 @@
+// ONNX names survive the import: of values on tensors, of nodes on ops. OpenVINO splits some nodes into several ops and
+// drops others (Identity, Dropout); here the file's own structure says what belongs to what.
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <unordered_set>
+
+#include "model_impl.h"
+
+namespace heddle::internal {
+namespace {
+
+struct Port {
+  const ov::Node* node = nullptr;
+  size_t index = 0;
+};
+
+std::string display_name(const OnnxNode& node) {
+  if (!node.name.empty()) return std::string(node.name);
+  for (const auto& output : node.outputs)
+    if (!output.empty()) return std::string(output);
+  return std::string(node.op_type);
+}
+
+// Names are the file's, hence any bytes; a graph's names are unique. Deterministic: in the order of the calls.
+class UniqueNames {
+ public:
+  std::string make(const std::string& wanted) {
+    std::string name = wanted.empty() ? "op" : wanted;
+    for (int i = 2; !taken_.insert(name).second; ++i) name = (wanted.empty() ? "op" : wanted) + "#" + std::to_string(next(wanted, i));
+    return name;
+  }
+
+ private:
+  // Many ops of one name must not cost quadratic time.
+  int next(const std::string& wanted, int least) {
+    int& n = numbers_[wanted];
+    n = std::max(n + 1, least);
+    return n;
+  }
+  std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, int> numbers_;
+};
+
+class Namer {
+ public:
+  Namer(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops, const OnnxModel* onnx)
+      : model_(model), ops_(ops), onnx_(onnx) {}
+
+  ModelNames run() {
+    collect_ports();
+    if (onnx_ != nullptr) {
+      index_file();
+      complete_aliases();
+    }
+    name_tensors();
+    if (onnx_ != nullptr) find_owners();
+    name_ops();
+    return std::move(names_);
+  }
+
+ private:
+  void collect_ports() {
+    const auto add = [&](const std::shared_ptr<ov::Node>& node) {
+      auto& lists = names_.aliases[node.get()];
+      lists.resize(node->get_output_size());
+      for (size_t i = 0; i < lists.size(); ++i) {
+        const auto& known = node->output(i).get_names();
+        lists[i].assign(known.begin(), known.end());
+        std::sort(lists[i].begin(), lists[i].end());
+        for (const auto& name : lists[i]) ports_.emplace(name, Port{node.get(), i});
+      }
+    };
+    for (const auto& p : model_.get_parameters()) add(p);
+    for (const auto& node : ops_) add(node);
+  }
+
+  void index_file() {
+    const auto& g = onnx_->graph;
+    for (size_t i = 0; i < g.nodes.size(); ++i)
+      for (const auto& o : g.nodes[i].outputs)
+        if (!o.empty()) producer_.emplace(o, i);
+    for (size_t i = 0; i < g.outputs.size(); ++i) output_rank_.emplace(g.outputs[i].name, i);
+  }
+
+  void alias(std::string_view name, const Port& port) {
+    if (!ports_.emplace(std::string(name), port).second) return;
+    auto& list = names_.aliases[port.node][port.index];
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.emplace_back(name);
+  }
+
+  // Both ways along what passes its input through, so that a name lost in between is found from either side.
+  void complete_aliases() {
+    const auto& nodes = onnx_->graph.nodes;
+    const auto visit = [&](const OnnxNode& n) {
+      if ((n.op_type != "Identity" && n.op_type != "Dropout") || n.inputs.empty() || n.outputs.empty()) return;
+      if (n.inputs[0].empty() || n.outputs[0].empty()) return;
+      const auto in = ports_.find(std::string(n.inputs[0])), out = ports_.find(std::string(n.outputs[0]));
+      if (in == ports_.end() && out != ports_.end()) alias(n.inputs[0], Port(out->second));
+      if (out == ports_.end() && in != ports_.end()) alias(n.outputs[0], Port(in->second));
+    };
+    for (const auto& n : nodes) visit(n);
+    for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) visit(*it);
+  }
+
+  // A model input keeps its name; then a model output's name; then the name made first.
+  std::string choose(const ov::Node& node, const std::vector<std::string>& aliases) const {
+    if (ov::is_type<ov::op::v0::Parameter>(&node)) return node.get_friendly_name();
+    const std::string* best = nullptr;
+    auto rank = [&](const std::string& name) {
+      const auto out = output_rank_.find(name);
+      const auto made = producer_.find(name);
+      return std::pair(out == output_rank_.end() ? SIZE_MAX : out->second, made == producer_.end() ? SIZE_MAX : made->second);
+    };
+    for (const auto& name : aliases)
+      if (best == nullptr || rank(name) < rank(*best)) best = &name;
+    return best == nullptr ? "" : *best;
+  }
+
+  void name_tensors() {
+    for (const auto& [node, lists] : names_.aliases) {
+      auto& chosen = names_.tensors[node];
+      for (const auto& list : lists) chosen.push_back(choose(*node, list));
+    }
+  }
+
+  // The ONNX nodes that an op stands for: those whose outputs it makes; for one of several ops of a node the node of the
+  // next op that has one, downstream.
+  void find_owners() {
+    for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
+      const auto* node = it->get();
+      std::vector<size_t> own;
+      for (const auto& list : names_.aliases[node])
+        for (const auto& name : list)
+          if (const auto made = producer_.find(name); made != producer_.end()) own.push_back(made->second);
+      std::sort(own.begin(), own.end());
+      own.erase(std::unique(own.begin(), own.end()), own.end());
+      if (own.empty()) {
+        if (const auto* next = first_reader(*node)) own = owners_[next];
+      } else {
+        final_.insert(node);
+      }
+      for (const auto i : own) names_.onnx_nodes[node].push_back(display_name(onnx_->graph.nodes[i]));
+      owners_[node] = std::move(own);
+    }
+  }
+
+  // The reader with the smallest place in the order, among those with an owner.
+  const ov::Node* first_reader(const ov::Node& node) {
+    if (place_.empty())
+      for (size_t i = 0; i < ops_.size(); ++i) place_[ops_[i].get()] = i;
+    const ov::Node* best = nullptr;
+    for (const auto& output : node.outputs()) {
+      for (const auto& input : output.get_target_inputs()) {
+        const auto* reader = input.get_node();
+        if (!place_.contains(reader) || owners_[reader].empty()) continue;
+        if (best == nullptr || place_[reader] < place_[best]) best = reader;
+      }
+    }
+    return best;
+  }
+
+  void name_ops() {
+    UniqueNames unique;
+    // Whole nodes first: they have the first right to their names.
+    for (const auto& node : ops_)
+      if (final_.contains(node.get())) names_.ops[node.get()] = unique.make(names_.onnx_nodes[node.get()].back());
+    for (const auto& node : ops_) {
+      if (final_.contains(node.get())) continue;
+      const auto& owners = names_.onnx_nodes[node.get()];
+      const bool own_name = onnx_ == nullptr && node->get_friendly_name() != node->get_name();
+      std::string wanted = node->get_type_name();
+      if (own_name) wanted = node->get_friendly_name();
+      else if (!owners.empty()) wanted = owners.front() + "/" + wanted;
+      names_.ops[node.get()] = unique.make(wanted);
+    }
+  }
+
+  const ov::Model& model_;
+  const std::vector<std::shared_ptr<ov::Node>>& ops_;
+  const OnnxModel* onnx_;
+  ModelNames names_;
+  std::unordered_map<std::string, Port> ports_;
+  std::unordered_map<std::string_view, size_t> producer_, output_rank_;
+  std::unordered_map<const ov::Node*, std::vector<size_t>> owners_;
+  std::unordered_map<const ov::Node*, size_t> place_;
+  std::unordered_set<const ov::Node*> final_;
+};
+
+}  // namespace
+
+ModelNames name_model(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops, const OnnxModel* onnx) {
+  return Namer(model, ops, onnx).run();
+}
+
+}  // namespace heddle::internal

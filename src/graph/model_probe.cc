@@ -1,0 +1,175 @@
+#include "model_probe.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "heddle/base/units.h"
+
+namespace heddle::internal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How often the child's memory is looked at: at 10 GB/s it grows by 50 MB in between.
+constexpr int kPollMs = 5;
+// A child that used less than a tenth of this time waits for a lock that nobody will release.
+constexpr double kStallS = 10;
+constexpr int kAttempts = 3;
+
+enum class End { kDone, kStalled, kFailed };
+
+[[noreturn]] void run_child(const std::function<void()>& work, double cpu_s) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGXCPU}) ::signal(s, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+  const auto seconds = static_cast<rlim_t>(cpu_s) + 1;
+  const rlimit cpu{seconds, seconds + 1};
+  ::setrlimit(RLIMIT_CPU, &cpu);
+  const int null = ::open("/dev/null", O_RDWR);
+  if (null >= 0) {
+    ::dup2(null, STDOUT_FILENO);
+    ::dup2(null, STDERR_FILENO);
+  }
+  try {
+    work();
+  } catch (...) {
+    // The same exception comes again outside and is reported there.
+  }
+  ::_exit(0);
+}
+
+// Pages of its own, in bytes; 0 when it is gone.
+int64_t anonymous_bytes(pid_t child) {
+  std::ifstream file("/proc/" + std::to_string(child) + "/statm");
+  int64_t size = 0, resident = 0, shared = 0;
+  if (!(file >> size >> resident >> shared)) return 0;
+  return (resident - shared) * ::sysconf(_SC_PAGESIZE);
+}
+
+double cpu_seconds(pid_t child) {
+  clockid_t clock = 0;
+  timespec time{};
+  if (::clock_getcpuclockid(child, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return 0;
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+std::string signal_text(int signal) {
+  switch (signal) {
+    case SIGSEGV: return "invalid memory access";
+    case SIGBUS: return "bus error";
+    case SIGFPE: return "division by zero";
+    case SIGABRT: return "abort";
+    case SIGILL: return "invalid instruction";
+    default: return std::string("signal ") + std::to_string(signal);
+  }
+}
+
+Error crash(const std::string& how) {
+  return Error(Code::kInvalidInput, "OpenVINO's importer crashes on this model (" + how +
+                                        "): it is damaged, or an operator is used in a way that OpenVINO does not expect");
+}
+
+class Child {
+ public:
+  explicit Child(pid_t pid) : pid_(pid) {
+#ifdef SYS_pidfd_open
+    handle_ = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+#endif
+  }
+  ~Child() {
+    if (handle_ >= 0) ::close(handle_);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // True when it ended within `ms`; its status is then in `status`.
+  bool wait(int ms, int* status) {
+    if (handle_ >= 0) {
+      pollfd p{handle_, POLLIN, 0};
+      ::poll(&p, 1, ms);
+    } else {
+      ::usleep(static_cast<useconds_t>(ms) * 1000);
+    }
+    pid_t got = 0;
+    do got = ::waitpid(pid_, status, WNOHANG);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) *status = 0;  // somebody else reaps our children: nothing is known
+    return got != 0;
+  }
+  void kill() {
+    int status = 0;
+    ::kill(pid_, SIGKILL);
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  pid_t pid_;
+  int handle_ = -1;
+};
+
+End watch(pid_t pid, const ProbeLimits& limits, Status* result) {
+  Child child(pid);
+  const auto start = Clock::now();
+  int64_t baseline = -1;
+  for (int ms = 1;; ms = kPollMs) {
+    int status = 0;
+    if (child.wait(ms, &status)) {
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return End::kDone;
+      const bool time = WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
+      if (time) *result = Error(Code::kInvalidInput, "OpenVINO's importer did not finish this model within its limits of time and memory");
+      else *result = crash(WIFSIGNALED(status) ? signal_text(WTERMSIG(status)) : "it ended the process");
+      return End::kFailed;
+    }
+    const int64_t used = anonymous_bytes(pid);
+    if (baseline < 0) baseline = used;
+    if (used - baseline > limits.memory_bytes) {
+      child.kill();
+      *result = Error(Code::kInvalidInput, "OpenVINO's importer needs more than " + format_bytes(limits.memory_bytes) +
+                                               " for this model; its constants would grow without measure");
+      return End::kFailed;
+    }
+    const double wall = std::chrono::duration<double>(Clock::now() - start).count();
+    if (wall > kStallS && cpu_seconds(pid) < wall / 10) {
+      child.kill();
+      return End::kStalled;
+    }
+  }
+}
+
+}  // namespace
+
+Status probe(const std::function<void()>& work, const ProbeLimits& limits) {
+#if defined(__SANITIZE_THREAD__)
+  return {};  // the thread sanitizer's run-time does not survive a fork of a process with threads
+#endif
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const pid_t pid = ::fork();
+    if (pid < 0) return Error(Code::kIo, std::string("cannot start a process to try the model in: ") + std::strerror(errno));
+    if (pid == 0) run_child(work, limits.cpu_s);
+    Status result;
+    if (watch(pid, limits, &result) != End::kStalled) return result;
+  }
+  return {};
+}
+
+}  // namespace heddle::internal

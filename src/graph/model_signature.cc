@@ -1,0 +1,252 @@
+// Model::signature(): what a segment compiles to, as a number.
+//
+// Each op gets a colour from its own kind (type, attributes, shapes, constants' values where they steer the program); two
+// passes, with and against the edges, mix in what lies before and behind it. The ops are then written down in a
+// topological order that prefers the smaller colour, with inputs by their number in that order, and the text is hashed.
+// The order depends on ids only between ops of equal colour, so that the same block at another place of a model hashes
+// the same. O(n log n + m).
+#include <algorithm>
+#include <openvino/core/attribute_visitor.hpp>
+#include <openvino/op/constant.hpp>
+#include <openvino/op/util/multi_subgraph_base.hpp>
+#include <openvino/op/util/op_types.hpp>
+#include <queue>
+#include <unordered_map>
+
+#include "heddle/base/hash.h"
+#include "model_impl.h"
+
+namespace heddle {
+namespace {
+
+// Constants of integers up to this size are axes, shapes, pads and the like: they steer the program.
+constexpr size_t kSteeringElements = 64;
+
+void hash_type(Hasher& h, const ov::Output<ov::Node>& output) {
+  h.number(static_cast<uint64_t>(static_cast<ov::element::Type_t>(output.get_element_type())));
+  const auto& shape = output.get_partial_shape();
+  if (shape.rank().is_dynamic()) {
+    h.number(UINT64_MAX);
+    return;
+  }
+  h.number(shape.size());
+  for (const auto& d : shape) h.number(d.is_static() ? static_cast<uint64_t>(d.get_length()) : UINT64_MAX);
+}
+
+void hash_model(Hasher& h, const ov::Model& body);
+
+// All attributes but names.
+class AttributeHasher final : public ov::AttributeVisitor {
+ public:
+  explicit AttributeHasher(Hasher& hasher) : h_(hasher) {}
+
+  void on_adapter(const std::string& name, ov::ValueAccessor<void>& adapter) override {
+    h_.text(name);
+    // Subgraph ops' port maps: their numbers.
+    using Multi = ov::op::util::MultiSubGraphOp;
+    if (auto* in = ov::as_type<ov::AttributeAdapter<Multi::MultiSubgraphInputDescriptionVector>>(&adapter)) inputs(in->get());
+    else if (auto* out = ov::as_type<ov::AttributeAdapter<Multi::MultiSubgraphOutputDescriptionVector>>(&adapter)) outputs(out->get());
+    else if (auto* shape = ov::as_type<ov::AttributeAdapter<ov::PartialShape>>(&adapter)) h_.text(shape->get().to_string());
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::string>& a) override { h_.text(name).text(a.get()); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<bool>& a) override { h_.text(name).number(a.get() ? 1 : 0); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<int64_t>& a) override { h_.text(name).number(static_cast<uint64_t>(a.get())); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<double>& a) override { value(name, a.get()); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<int64_t>>& a) override { list(name, a.get()); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<uint64_t>>& a) override { list(name, a.get()); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<float>>& a) override { list(name, a.get()); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<double>>& a) override { list(name, a.get()); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<std::string>>& a) override {
+    h_.text(name).number(a.get().size());
+    for (const auto& s : a.get()) h_.text(s);
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::shared_ptr<ov::Model>>& a) override {
+    h_.text(name);
+    if (a.get()) hash_model(h_, *a.get());
+  }
+
+ private:
+  void value(const std::string& name, double v) {
+    h_.text(name);
+    h_.bytes(&v, sizeof v);
+  }
+  template <class T>
+  void list(const std::string& name, const std::vector<T>& values) {
+    h_.text(name).number(values.size());
+    h_.bytes(values.data(), values.size() * sizeof(T));
+  }
+  template <class List>
+  void inputs(const List& list) {
+    for (const auto& d : list) h_.text(d->get_type_info().name).number(d->m_input_index).number(d->m_body_parameter_index);
+  }
+  template <class List>
+  void outputs(const List& list) {
+    for (const auto& d : list) h_.text(d->get_type_info().name).number(d->m_output_index).number(d->m_body_value_index);
+  }
+  Hasher& h_;
+};
+
+bool is_steering(const ov::op::v0::Constant& c, bool exponent) {
+  const auto& type = c.get_element_type();
+  const bool integral = type.is_integral() && type.bitwidth() >= 8;
+  return (integral || exponent) && ov::shape_size(c.get_shape()) <= kSteeringElements && c.get_byte_size() > 0;
+}
+
+void hash_constant(Hasher& h, const ov::Output<ov::Node>& output, bool exponent) {
+  hash_type(h, output);
+  const auto* c = dynamic_cast<const ov::op::v0::Constant*>(output.get_node());
+  // An expression of constants: its kind is enough, for the compiler folds it.
+  if (c == nullptr) h.text("folded");
+  else if (is_steering(*c, exponent)) h.bytes(c->get_data_ptr(), c->get_byte_size());
+}
+
+// visit_attributes() is declared for writing too; this visitor only reads.
+void hash_attributes(Hasher& h, ov::Node& node) {
+  AttributeHasher visitor(h);
+  node.visit_attributes(visitor);
+}
+
+// A body in its own order, which is that of the file.
+void hash_model(Hasher& h, const ov::Model& body) {
+  std::unordered_map<const ov::Node*, uint64_t> number;
+  for (const auto& node : body.get_ordered_ops()) {
+    number.emplace(node.get(), number.size());
+    h.text(node->get_type_name());
+    if (ov::op::util::is_constant(node)) {
+      hash_constant(h, node->output(0), false);
+      continue;
+    }
+    hash_attributes(h, *node);
+    for (const auto& input : node->input_values()) h.number(number[input.get_node()]).number(input.get_index());
+    for (const auto& output : node->outputs()) hash_type(h, output);
+  }
+}
+
+class Signer {
+ public:
+  Signer(const Graph& graph, const Model::Impl& impl, std::vector<OpId> ops) : graph_(graph), impl_(impl), ops_(std::move(ops)) {}
+
+  uint64_t run() {
+    std::sort(ops_.begin(), ops_.end(),
+              [&](OpId a, OpId b) { return graph_.topological_position(a) < graph_.topological_position(b); });
+    ops_.erase(std::unique(ops_.begin(), ops_.end()), ops_.end());
+    for (size_t i = 0; i < ops_.size(); ++i) place_.emplace(ops_[i], i);
+    own_.reserve(ops_.size());
+    for (const auto op : ops_) own_.push_back(own_hash(op));
+    color_forward();
+    color_backward();
+    return write();
+  }
+
+ private:
+  // Position in ops_ of the op that makes a tensor; -1 when it comes from outside.
+  int64_t maker(TensorId tensor) const {
+    const auto it = place_.find(graph_.tensor(tensor).producer);
+    return it == place_.end() ? -1 : static_cast<int64_t>(it->second);
+  }
+  uint64_t port(TensorId tensor) const { return impl_.outputs[tensor.index()].get_index(); }
+
+  uint64_t own_hash(OpId op) const {
+    ov::Node& node = *impl_.nodes[op.index()];
+    Hasher h;
+    h.text(node.get_type_name()).text(node.get_type_info().version_id != nullptr ? node.get_type_info().version_id : "");
+    if (ov::op::util::is_constant(&node)) {
+      hash_constant(h, node.output(0), false);
+      return h.value();
+    }
+    hash_attributes(h, node);
+    const bool power = std::string_view(node.get_type_name()) == "Power";
+    for (const auto& input : node.input_values()) {
+      if (impl_.tensor_of(input).valid()) {
+        h.number(1);
+        hash_type(h, input);
+      } else {
+        h.number(2);
+        hash_constant(h, input, power);
+      }
+    }
+    for (const auto& output : node.outputs()) hash_type(h, output);
+    return h.value();
+  }
+
+  void color_forward() {
+    forward_ = own_;
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      Hasher h;
+      h.number(own_[i]);
+      for (const auto tensor : graph_.op(ops_[i]).inputs) {
+        const int64_t m = maker(tensor);
+        h.number(m < 0 ? 0 : forward_[static_cast<size_t>(m)]).number(m < 0 ? 0 : port(tensor));
+      }
+      forward_[i] = h.value();
+    }
+  }
+
+  // What reads an op, as a sum: readers have no order.
+  void color_backward() {
+    backward_.assign(ops_.size(), 0);
+    for (size_t i = ops_.size(); i-- > 0;) {
+      Hasher h;
+      backward_[i] = h.number(forward_[i]).number(backward_[i]).number(leaving(ops_[i])).value();
+      const auto& inputs = graph_.op(ops_[i]).inputs;
+      for (size_t k = 0; k < inputs.size(); ++k) {
+        const int64_t m = maker(inputs[k]);
+        if (m >= 0) backward_[static_cast<size_t>(m)] += Hasher().number(backward_[i]).number(k).number(port(inputs[k])).value();
+      }
+    }
+  }
+
+  // Which outputs leave the segment.
+  uint64_t leaving(OpId op) const {
+    Hasher h;
+    for (const auto tensor : graph_.op(op).outputs) {
+      bool leaves = std::find(graph_.outputs().begin(), graph_.outputs().end(), tensor) != graph_.outputs().end();
+      for (const auto consumer : graph_.tensor(tensor).consumers) leaves = leaves || !place_.contains(consumer);
+      h.number(leaves ? 1 : 0);
+    }
+    return h.value();
+  }
+
+  uint64_t write() const {
+    std::vector<size_t> waiting(ops_.size(), 0);
+    std::vector<std::vector<size_t>> readers(ops_.size());
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      for (const auto tensor : graph_.op(ops_[i]).inputs) {
+        if (const int64_t m = maker(tensor); m >= 0) {
+          readers[static_cast<size_t>(m)].push_back(i);
+          ++waiting[i];
+        }
+      }
+    }
+    using Item = std::pair<uint64_t, size_t>;
+    std::priority_queue<Item, std::vector<Item>, std::greater<>> ready;
+    for (size_t i = 0; i < ops_.size(); ++i)
+      if (waiting[i] == 0) ready.emplace(backward_[i], i);
+    Hasher h;
+    std::unordered_map<TensorId, uint64_t> numbers;
+    while (!ready.empty()) {
+      const size_t i = ready.top().second;
+      ready.pop();
+      h.number(own_[i]).number(leaving(ops_[i]));
+      for (const auto tensor : graph_.op(ops_[i]).inputs) h.number(numbers.emplace(tensor, numbers.size()).first->second);
+      for (const auto tensor : graph_.op(ops_[i]).outputs) numbers.emplace(tensor, numbers.size());
+      for (const size_t r : readers[i])
+        if (--waiting[r] == 0) ready.emplace(backward_[r], r);
+    }
+    return h.value();
+  }
+
+  const Graph& graph_;
+  const Model::Impl& impl_;
+  std::vector<OpId> ops_;
+  std::unordered_map<OpId, size_t> place_;
+  std::vector<uint64_t> own_, forward_, backward_;
+};
+
+}  // namespace
+
+uint64_t Model::signature(std::span<const OpId> ops) const {
+  return Signer(*graph_, *impl_, std::vector<OpId>(ops.begin(), ops.end())).run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,97 @@
+// An ONNX file's structure, read in place: every view points into the file's bytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/graph/types.h"
+
+namespace heddle::internal {
+
+struct OnnxGraph;
+
+struct OnnxEntry {
+  std::string_view key, value;
+};
+
+// TensorProto. Sizes of the typed lists are element counts; the elements stay where they are.
+struct OnnxTensor {
+  std::string_view name;
+  int64_t data_type = 0;
+  std::vector<int64_t> dims;
+  bool has_raw = false, external = false;
+  std::string_view raw;
+  std::vector<OnnxEntry> external_data;
+  int64_t floats = 0, int32s = 0, strings = 0, int64s = 0, doubles = 0, uint64s = 0;
+  std::vector<int64_t> small_int64s;  // the values of int64_data when there are few (see kSmallValues)
+  int64_t offset = 0;
+};
+inline constexpr int64_t kSmallValues = 64;
+
+// ValueInfoProto.
+struct OnnxValue {
+  enum class Kind { kNone, kTensor, kSparse, kSequence, kOptional, kMap, kOpaque };
+  std::string_view name;
+  Kind kind = Kind::kNone;
+  int64_t elem_type = 0;
+  bool has_shape = false;
+  std::vector<int64_t> dims;  // -1: not given or symbolic
+  int64_t offset = 0;
+};
+
+struct OnnxAttribute {
+  std::string_view name;
+  int64_t type = 0;
+  int64_t i = 0;
+  std::string_view s;
+  std::vector<int64_t> ints;  // the first kSmallValues of them
+  int64_t floats = 0, strings = 0;
+  bool sparse = false;                             // has sparse tensors
+  std::vector<OnnxTensor> tensors;                 // `t` and `tensors`
+  std::vector<std::unique_ptr<OnnxGraph>> graphs;  // `g` and `graphs`
+};
+
+struct OnnxNode {
+  std::string_view name, op_type, domain;
+  std::vector<std::string_view> inputs, outputs;
+  std::vector<OnnxAttribute> attributes;
+  int64_t offset = 0;
+
+  const OnnxAttribute* attribute(std::string_view wanted) const;
+};
+
+struct OnnxGraph {
+  std::string_view name;
+  std::vector<OnnxNode> nodes;
+  std::vector<OnnxTensor> initializers;
+  int64_t sparse_initializers = 0;
+  std::vector<OnnxValue> inputs, outputs, values;
+};
+
+struct OnnxOpset {
+  std::string_view domain;
+  int64_t version = 0;
+};
+
+struct OnnxModel {
+  int64_t ir_version = 0;
+  std::vector<OnnxOpset> opsets;
+  std::vector<std::string_view> functions;  // names of model-local functions
+  OnnxGraph graph;
+
+  // The version of the standard operators; 0 when the file imports none.
+  int64_t standard_opset() const;
+};
+
+// Structure only: the wire format, nesting, counts. O(size of the structure); tensor data is skipped.
+Result<OnnxModel> parse_onnx(std::string_view file);
+
+// "node 'conv1' (Conv)"; a node without a name goes by its first output.
+std::string node_text(const OnnxNode& node);
+// The empty domain under its long name too.
+bool is_standard_domain(std::string_view domain);
+
+}  // namespace heddle::internal

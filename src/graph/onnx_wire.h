@@ -1,0 +1,44 @@
+// Reads protobuf's wire format in place: no copies, no recursion, every length checked against what is there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "heddle/base/status.h"
+
+namespace heddle::internal {
+
+// One field of a message. Which member counts depends on the wire type.
+struct WireField {
+  enum Type : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
+  uint32_t number = 0;
+  Type type = kVarint;
+  uint64_t value = 0;      // kVarint, kFixed64, kFixed32
+  std::string_view bytes;  // kBytes
+  int64_t offset = 0;      // of the field's tag from the file's first byte
+};
+
+// Iterates over the fields of one message. `base` is the whole file's first byte, for offsets in messages.
+class WireReader {
+ public:
+  WireReader(std::string_view message, const char* base) : rest_(message), base_(base) {}
+
+  bool done() const { return rest_.empty(); }
+  // The next field; fails on truncation, an over-long number, field 0 and group wire types.
+  Result<WireField> next();
+  // A number of a packed list (kBytes field).
+  Result<uint64_t> varint();
+  int64_t offset() const { return rest_.data() - base_; }
+  // An error with the offset of `at` (or of the next byte).
+  Error error(std::string what) const;
+
+ private:
+  Result<uint64_t> fixed(size_t size);
+  std::string_view rest_;
+  const char* base_;
+};
+
+Error wire_error(int64_t offset, std::string what);
+
+}  // namespace heddle::internal

@@ -1,0 +1,132 @@
+// What OpenVINO's importer says when it fails, boiled down: its texts run over many lines of source places, and hold
+// counters that differ from run to run.
+#include <algorithm>
+#include <regex>
+#include <vector>
+
+#include "heddle/base/spelling.h"
+#include "onnx_check.h"
+#include "openvino_reader.h"
+
+namespace heddle::internal {
+namespace {
+
+constexpr size_t kMaxReason = 300;
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// Lines that tell where in OpenVINO's sources something was noticed.
+bool is_noise(std::string_view line) {
+  for (const std::string_view start : {"Exception from", "Check '", "While validating", "FrontEnd API failed", "Model wasn't fully",
+                                       "Summary:", "Shape inference input shapes", "-- Conversion is failed", "Loading input model",
+                                       "Converting input model", "Please specify OpenVINO Extensions"}) {
+    if (line.substr(0, start.size()) == start) return true;
+  }
+  return line.empty();
+}
+
+// "SequenceInsert_57746" to "SequenceInsert": the number is a counter of the process.
+std::string without_counters(std::string text) {
+  static const std::regex counter("\\b([A-Z][A-Za-z0-9]*)_[0-9]+\\b");
+  return std::regex_replace(text, counter, "$1");
+}
+
+// The text after `from` up to `to`; empty when either is missing.
+std::string_view between(std::string_view text, std::string_view from, std::string_view to) {
+  const size_t start = text.find(from);
+  if (start == std::string_view::npos) return {};
+  const size_t end = text.find(to, start + from.size());
+  if (end == std::string_view::npos) return {};
+  return text.substr(start + from.size(), end - start - from.size());
+}
+
+// The main graph's and all subgraphs' first node of an operator; null when there is none.
+const OnnxNode* find_node(const OnnxGraph& graph, std::string_view type) {
+  for (const auto& n : graph.nodes) {
+    if (n.op_type == type) return &n;
+    for (const auto& a : n.attributes)
+      for (const auto& g : a.graphs)
+        if (const auto* found = find_node(*g, type)) return found;
+  }
+  return nullptr;
+}
+
+const OnnxNode* find_output(const OnnxGraph& graph, std::string_view name) {
+  for (const auto& n : graph.nodes) {
+    if (n.name == name || std::find(n.outputs.begin(), n.outputs.end(), name) != n.outputs.end()) return &n;
+    for (const auto& a : n.attributes)
+      for (const auto& g : a.graphs)
+        if (const auto* found = find_output(*g, name)) return found;
+  }
+  return nullptr;
+}
+
+// "ai.onnx.ml.LabelEncoder" or "Bernoulli-22" to the operator's own name.
+std::string_view operator_name(std::string_view text) {
+  const size_t dot = text.rfind('.');
+  if (dot != std::string_view::npos) text.remove_prefix(dot + 1);
+  const size_t dash = text.rfind('-');
+  return dash == std::string_view::npos ? text : text.substr(0, dash);
+}
+
+Error unsupported_operator(std::string_view list, const OnnxModel* onnx) {
+  const std::string_view first = list.substr(0, list.find(','));
+  if (first.find("util::Sequence") != std::string_view::npos)
+    return Error(Code::kUnsupported, "the model needs sequences of tensors (" + std::string(first) + "), which OpenVINO does not support here");
+  const auto* node = onnx == nullptr ? nullptr : find_node(onnx->graph, operator_name(first));
+  const std::string where = node == nullptr ? "operator " + quote_text(first) : node_text(*node);
+  return Error(Code::kUnsupported, where + ": OpenVINO's importer does not support the operator " + quote_text(first));
+}
+
+}  // namespace
+
+std::string openvino_reason(const std::string& what) {
+  std::string reason;
+  const auto lines = lines_of(what);
+  for (const auto& line : lines) {
+    if (is_noise(line)) continue;
+    if (!reason.empty()) reason += "; ";
+    reason += line;
+  }
+  // Some checks have no words of their own: then the condition is all there is.
+  if (reason.empty()) {
+    const std::string_view condition = between(what, "Check '", "' failed");
+    reason = condition.empty() ? "no reason is given" : "the condition '" + std::string(condition) + "' does not hold";
+  }
+  reason = without_counters(reason);
+  std::string clean = quote_text(reason, kMaxReason);  // control characters out
+  return clean.substr(1, clean.size() - 2);
+}
+
+Error conversion_error(const std::string& what, const OnnxModel* onnx) {
+  constexpr std::string_view kNoRule = "No conversion rule found for operations: ";
+  const size_t log = what.find(" with a message:\n");
+  if (log != std::string::npos) {
+    // Only the first failed operation: others often follow from it.
+    const size_t start = log + std::string_view(" with a message:\n").size();
+    const std::string block = what.substr(start, std::min({what.find("\n\nSummary", start), what.find("\n-- ", start), what.size()}) - start);
+    const std::string_view node = between(block, "<Node(", ")");
+    const std::string_view name = between(block, "): ", ">'");
+    const OnnxNode* found = onnx == nullptr || name.empty() ? nullptr : find_output(onnx->graph, name);
+    const std::string where = found != nullptr ? node_text(*found)
+                              : node.empty() ? std::string("an operator")
+                                             : "node " + quote_text(name) + " (" + std::string(node) + ")";
+    return Error(Code::kUnsupported, where + ": OpenVINO's importer refuses it: " + openvino_reason(block));
+  }
+  const size_t rule = what.find(kNoRule);
+  if (rule != std::string::npos) {
+    const size_t start = rule + kNoRule.size();
+    return unsupported_operator(std::string_view(what).substr(start, what.find('\n', start) - start), onnx);
+  }
+  return Error(Code::kInvalidInput, "OpenVINO's importer refuses the model: " + openvino_reason(what));
+}
+
+}  // namespace heddle::internal

@@ -1,0 +1,106 @@
+#include "openvino_reader.h"
+
+#include <openvino/core/model.hpp>
+#include <openvino/op/util/assign_base.hpp>
+#include <openvino/op/util/read_value_base.hpp>
+#include <openvino/runtime/core.hpp>
+#include <unordered_set>
+
+#include "heddle/base/spelling.h"
+
+namespace heddle::internal {
+namespace {
+
+// Never destroyed: plugins that unload at exit race with other static destructors.
+ov::Core& core() {
+  static auto* instance = new ov::Core();
+  return *instance;
+}
+
+// OpenVINO renames what identity-like nodes connect; users go by the file's names.
+void name_ends(ov::Model& model, const OnnxModel& onnx) {
+  std::unordered_set<std::string_view> weights;
+  for (const auto& t : onnx.graph.initializers) weights.insert(t.name);
+  std::vector<std::string> inputs;
+  for (const auto& v : onnx.graph.inputs)
+    if (!weights.contains(v.name)) inputs.emplace_back(v.name);
+  const auto& parameters = model.get_parameters();
+  if (parameters.size() != inputs.size()) return;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    parameters[i]->set_friendly_name(inputs[i]);
+    parameters[i]->output(0).get_tensor().add_names({inputs[i]});
+  }
+}
+
+Status check_stateless(const ov::Model& model) {
+  for (const auto& node : model.get_ops()) {
+    if (std::dynamic_pointer_cast<ov::op::util::ReadValueBase>(node) || std::dynamic_pointer_cast<ov::op::util::AssignBase>(node)) {
+      return Error(Code::kUnsupported, "op " + quote_text(node->get_friendly_name()) + " (" + node->get_type_name() +
+                                           ") keeps state between runs; models with state are not supported");
+    }
+  }
+  return {};
+}
+
+// The name of a node as the file knows it: the first of its tensor names, else the nearest named consumer's.
+std::string known_name(const ov::Node& node, const OnnxModel* onnx) {
+  const auto* at = &node;
+  std::shared_ptr<ov::Node> keep;
+  for (int step = 0; step < 32; ++step) {
+    for (const auto& output : at->outputs()) {
+      const auto& names = output.get_names();
+      if (!names.empty()) return *std::min_element(names.begin(), names.end());
+    }
+    const auto readers = at->get_output_size() > 0 ? at->output(0).get_target_inputs() : std::set<ov::Input<ov::Node>>();
+    if (readers.empty()) break;
+    at = readers.begin()->get_node();
+  }
+  return onnx == nullptr ? node.get_friendly_name() : node.get_type_name();
+}
+
+Status check_static(const std::shared_ptr<ov::Model>& model, const OnnxModel* onnx) {
+  for (const auto& node : model->get_ordered_ops()) {
+    for (const auto& output : node->outputs()) {
+      const bool last = ov::as_type_ptr<ov::op::v0::Result>(node) != nullptr;
+      if (last || (output.get_partial_shape().is_static() && output.get_element_type().is_static())) continue;
+      // Outputs that nobody reads may stay open, e.g. the indices of a pooling.
+      if (output.get_target_inputs().empty()) continue;
+      const bool shape = output.get_partial_shape().is_dynamic();
+      std::string message = "op " + quote_text(known_name(*node, onnx)) + " (" + node->get_type_name() + "): ";
+      if (shape) {
+        std::ostringstream text;
+        text << output.get_partial_shape();
+        message += "its output's shape " + text.str() + " depends on data, not on the inputs' shapes; plans need static shapes";
+      } else {
+        message += "the type of its output is not known";
+      }
+      return Error(Code::kUnsupported, message);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const ImportOptions& options, const OnnxModel* onnx) {
+  std::shared_ptr<ov::Model> model;
+  try {
+    model = core().read_model(path);
+    if (onnx != nullptr) name_ends(*model, *onnx);
+  } catch (const std::exception& e) {
+    return conversion_error(e.what(), onnx);
+  } catch (...) {
+    return Error(Code::kInvalidInput, "OpenVINO's importer failed without a reason");
+  }
+  HEDDLE_RETURN_IF_ERROR(check_stateless(*model));
+  try {
+    HEDDLE_RETURN_IF_ERROR(apply_shapes(model, options));
+    fold_shapes(model);
+    HEDDLE_RETURN_IF_ERROR(check_static(model, onnx));
+  } catch (const std::exception& e) {
+    return Error(Code::kInvalidInput, "the shapes do not fit: " + openvino_reason(e.what()));
+  }
+  return model;
+}
+
+}  // namespace heddle::internal

@@ -1,0 +1,40 @@
+// The public ONNX corpus as scripts/dump_onnx_corpus.py writes it, and plain OpenVINO to run models with.
+#pragma once
+
+#include <map>
+#include <openvino/runtime/core.hpp>
+#include <string>
+#include <vector>
+
+#include "heddle/graph/model.h"
+
+namespace heddle {
+
+struct CorpusCase {
+  std::string kind, name, folder;
+  int sets = 0;
+};
+
+// Empty, with a failed expectation, when the corpus is not there.
+std::vector<CorpusCase> corpus_cases();
+std::vector<CorpusCase> corpus_cases(const std::string& kind);
+
+// A TensorProto file as a tensor; an empty tensor (no data type) when there is none.
+ov::Tensor read_tensor(const std::string& path);
+
+// The CPU in full precision and deterministic; a model is compiled and run once. Results by tensor id.
+std::map<TensorId, ov::Tensor> run_segment(const SegmentModel& segment, const std::map<TensorId, ov::Tensor>& values);
+// All ops as one segment.
+SegmentModel whole_segment(const Model& model);
+
+// Cuts the model into `parts` convex segments along a random topological order; runs them in order.
+std::map<TensorId, ov::Tensor> run_in_parts(const Model& model, int parts, uint64_t seed, const std::map<TensorId, ov::Tensor>& inputs,
+                                            std::string* error);
+
+// |a - b| <= atol + rtol |b| for all elements, and the same shape; says what differs.
+std::string difference(const ov::Tensor& actual, const ov::Tensor& expected, double rtol, double atol);
+
+// The expected count of what fails with which reason; a reason is the message without names in quotes and numbers.
+std::string reason_class(const Error& error);
+
+}  // namespace heddle
