@@ -21,6 +21,12 @@ struct Evaluator::Impl {
     double free_at = 0;
     int32_t step = -1;
   };
+  // A segment in four numbers: the pass reads these instead of the plan's segments, each with its own vector.
+  struct Brief {
+    uint32_t begin = 0, count = 0;  // in ops_
+    uint32_t lane = 0;
+    DeviceId device;
+  };
   // A tensor in one lane, once made.
   struct Made {
     double finish = 0;
@@ -43,12 +49,14 @@ struct Evaluator::Impl {
   bool run_step(size_t i);
   bool transfer_step(size_t i);
   bool load_step(size_t i);
-  bool wait_for_inputs(size_t i, const Segment& segment, Ready& ready);
-  bool wait_for_params(size_t i, const Segment& segment, Ready& ready);
+  bool wait_for_inputs(size_t i, const Brief& segment, Ready& ready);
+  bool wait_for_params(size_t i, const Brief& segment, Ready& ready);
   int32_t find_transfer(const Made& made, DeviceId to) const;
   // The step's own way if it brings one, else the cluster's; nullopt after fail().
   std::optional<Way> way_of(size_t i, const Way& cluster_way, NodeId from, DeviceId from_device);
-  void occupy(size_t i, const Way& way, double us, Ready ready, double share);
+  void occupy(size_t i, size_t lane, const Way& way, double us, Ready ready);
+  std::span<const OpId> ops_of(const Brief& b) const { return {ops_.data() + b.begin, b.count}; }
+  const std::string& name_of(size_t step) const;
   bool fail(size_t step, std::string why);
   bool fail_input(size_t step, size_t tensor, int32_t segment);
   void finish(const EvaluateOptions& options);
@@ -72,6 +80,8 @@ struct Evaluator::Impl {
   Timeline* out_ = nullptr;
   bool waited_ = true;
   Status status_;
+  std::vector<Brief> briefs_;             // per segment
+  std::vector<OpId> ops_;                 // of all segments
   std::vector<Clock> clocks_;             // lane x resource
   std::vector<Made> made_;                // lane x tensor
   std::vector<int32_t> op_segment_;       // lane x op

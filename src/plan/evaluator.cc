@@ -96,6 +96,8 @@ Status Evaluator::Impl::start(const Plan& plan) {
   op_segment_.assign(lanes * num_ops_, -1);
   next_transfer_.resize(n);
   run_step_.assign(plan.segments.size(), -1);
+  briefs_.resize(plan.segments.size());
+  ops_.clear();
   if (cold_)
     param_load_.assign(static_cast<size_t>(cluster_.num_memory_pools()) * problem_.graph->num_params(), -1);
   busy_.assign(map_.size(), 0);
@@ -111,6 +113,10 @@ Status Evaluator::Impl::start(const Plan& plan) {
                std::to_string(first / num_ops_));
   }
   return {};
+}
+
+const std::string& Evaluator::Impl::name_of(size_t step) const {
+  return plan_->segments[plan_->steps[step].segment.index()].name;
 }
 
 bool Evaluator::Impl::start_segment(size_t s) {
@@ -134,6 +140,9 @@ bool Evaluator::Impl::start_segment(size_t s) {
       return bad("op '" + problem_.graph->op(op).name + "' is in another segment of this lane too");
     place = static_cast<int32_t>(s);
   }
+  briefs_[s] = {static_cast<uint32_t>(ops_.size()), static_cast<uint32_t>(segment.ops.size()),
+                static_cast<uint32_t>(segment.lane), segment.device};
+  ops_.insert(ops_.end(), segment.ops.begin(), segment.ops.end());
   return true;
 }
 
@@ -152,11 +161,11 @@ bool Evaluator::Impl::fail_input(size_t step, size_t tensor, int32_t segment) {
   return fail(step, what + "no earlier transfer brings to its device");
 }
 
-bool Evaluator::Impl::wait_for_inputs(size_t i, const Segment& segment, Ready& ready) {
-  const auto lane = static_cast<size_t>(segment.lane);
+bool Evaluator::Impl::wait_for_inputs(size_t i, const Brief& segment, Ready& ready) {
+  const auto lane = size_t{segment.lane};
   const auto device = segment.device.value;
   const int32_t self = plan_->steps[i].segment.value;
-  for (const OpId op : segment.ops) {
+  for (const OpId op : ops_of(segment)) {
     for (const uint32_t t : flat_.inputs(op.index())) {
       const Made& m = made(lane, t);
       if (m.step < 0) {
@@ -176,13 +185,13 @@ bool Evaluator::Impl::wait_for_inputs(size_t i, const Segment& segment, Ready& r
   return true;
 }
 
-bool Evaluator::Impl::wait_for_params(size_t i, const Segment& segment, Ready& ready) {
+bool Evaluator::Impl::wait_for_params(size_t i, const Brief& segment, Ready& ready) {
   const auto pool = static_cast<size_t>(cluster_.memory_pool(segment.device));
-  for (const OpId op : segment.ops) {
+  for (const OpId op : ops_of(segment)) {
     for (const uint32_t p : flat_.params(op.index())) {
       const int32_t j = param_load_[pool * problem_.graph->num_params() + p];
       if (j < 0) {
-        return fail(i, "'" + segment.name + "' needs parameter '" + problem_.graph->params()[p].name +
+        return fail(i, "'" + name_of(i) + "' needs parameter '" + problem_.graph->params()[p].name +
                            "', which no earlier load brings to its device");
       }
       ready.wait_for(out_->finish_us[static_cast<size_t>(j)], j);
@@ -195,8 +204,8 @@ bool Evaluator::Impl::run_step(size_t i) {
   const Step& step = plan_->steps[i];
   if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
     return fail(i, "there is no such segment");
-  const Segment& segment = plan_->segments[step.segment.index()];
-  if (run_step_[step.segment.index()] >= 0) return fail(i, "'" + segment.name + "' runs twice");
+  const Brief segment = briefs_[step.segment.index()];
+  if (run_step_[step.segment.index()] >= 0) return fail(i, "'" + name_of(i) + "' runs twice");
   if (step.from != segment.device || step.to != segment.device)
     return fail(i, "a run is from and to its segment's device");
   run_step_[step.segment.index()] = static_cast<int32_t>(i);
@@ -204,17 +213,17 @@ bool Evaluator::Impl::run_step(size_t i) {
   Ready ready;
   if (!wait_for_inputs(i, segment, ready)) return false;
   if (cold_ && needs_load(cluster_, segment.device) && !wait_for_params(i, segment, ready)) return false;
-  const auto lane = static_cast<size_t>(segment.lane);
+  const auto lane = size_t{segment.lane};
   Clock& own = clock(lane, segment.device.index());
   ready.wait_for(own.free_at, own.step);
   for (const DeviceId other : cluster_.overlaps(segment.device)) {
     const Clock& c = clock(lane, other.index());
     ready.wait_for(c.free_at, c.step);
   }
-  const double us = times_.us(segment.ops, segment.device);
+  const double us = times_.us(ops_of(segment), segment.device);
   if (!std::isfinite(us)) {
     return fail(i,
-                "'" + segment.name + "' cannot run on device '" + cluster_.device(segment.device).name + "'");
+                "'" + name_of(i) + "' cannot run on device '" + cluster_.device(segment.device).name + "'");
   }
   const double finish = ready.at + us;
   own = {finish, static_cast<int32_t>(i)};
@@ -223,7 +232,7 @@ bool Evaluator::Impl::run_step(size_t i) {
   out_->finish_us[i] = finish;
   out_->makespan_us = std::max(out_->makespan_us, finish);
   if (waited_) out_->waited_for[i] = StepId(ready.step);
-  for (const OpId op : segment.ops) {
+  for (const OpId op : ops_of(segment)) {
     for (const uint32_t t : flat_.outputs(op.index())) {
       made(lane, t) = {finish, static_cast<int32_t>(i), segment.device.value, step.segment.value, -1};
     }
@@ -258,14 +267,13 @@ std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, Nod
   return way;
 }
 
-void Evaluator::Impl::occupy(size_t i, const Way& way, double us, Ready ready, double share) {
-  const auto lane = static_cast<size_t>(plan_->segments[plan_->steps[i].segment.index()].lane);
+void Evaluator::Impl::occupy(size_t i, size_t lane, const Way& way, double us, Ready ready) {
   const size_t base = lane * map_.size();
   for (const uint32_t r : way.resources) ready.wait_for(clocks_[base + r].free_at, clocks_[base + r].step);
   const double finish = ready.at + us;
   for (const uint32_t r : way.resources) {
     clocks_[base + r] = {finish, static_cast<int32_t>(i)};
-    busy_[r] += share * us;
+    busy_[r] += plan_->lane_shares[lane] * us;
   }
   out_->start_us[i] = ready.at;
   out_->finish_us[i] = finish;
@@ -279,12 +287,12 @@ bool Evaluator::Impl::transfer_step(size_t i) {
     return fail(i, "there is no such segment");
   if (!step.tensor.valid() || step.tensor.index() >= num_tensors_) return fail(i, "there is no such tensor");
   if (!step.to.valid() || step.to.index() >= num_devices_) return fail(i, "there is no such device");
-  const Segment& segment = plan_->segments[step.segment.index()];
-  const auto lane = static_cast<size_t>(segment.lane);
+  const Brief segment = briefs_[step.segment.index()];
+  const auto lane = size_t{segment.lane};
   Made& m = made(lane, step.tensor.index());
   if (m.step < 0 || m.segment != step.segment.value) {
-    return fail(i, "'" + segment.name + "' has not made tensor '" + problem_.graph->tensor(step.tensor).name +
-                       "' yet");
+    return fail(
+        i, "'" + name_of(i) + "' has not made tensor '" + problem_.graph->tensor(step.tensor).name + "' yet");
   }
   if (step.from != segment.device) return fail(i, "it does not start at its producer's device");
   const Way& cluster_way = map_.way(step.from, step.to);
@@ -300,8 +308,7 @@ bool Evaluator::Impl::transfer_step(size_t i) {
     if (!own) return false;
     way = &*own;
   }
-  occupy(i, *way, way->time_us(flat_.bytes(step.tensor.index())), {made_at, m.step},
-         plan_->lane_shares[lane]);
+  occupy(i, lane, *way, way->time_us(flat_.bytes(step.tensor.index())), {made_at, m.step});
   next_transfer_[i] = m.transfers;
   m.transfers = static_cast<int32_t>(i);
   return true;
@@ -312,12 +319,12 @@ bool Evaluator::Impl::load_step(size_t i) {
   if (!cold_) return fail(i, "loads belong to the cold-latency objective only");
   if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
     return fail(i, "there is no such segment");
-  const Segment& segment = plan_->segments[step.segment.index()];
+  const Brief segment = briefs_[step.segment.index()];
   if (step.to != segment.device) return fail(i, "a load goes to its segment's device");
   if (!needs_load(cluster_, step.to)) return fail(i, "this device lives in host memory and needs no loads");
   const auto pool = static_cast<size_t>(cluster_.memory_pool(step.to));
   int64_t bytes = 0;
-  for (const OpId op : segment.ops) {
+  for (const OpId op : ops_of(segment)) {
     for (const uint32_t p : flat_.params(op.index())) {
       int32_t& by = param_load_[pool * problem_.graph->num_params() + p];
       if (by >= 0) continue;
@@ -325,12 +332,12 @@ bool Evaluator::Impl::load_step(size_t i) {
       bytes = add_bytes(bytes, problem_.graph->params()[p].bytes);
     }
   }
-  if (bytes == 0) return fail(i, "every parameter of '" + segment.name + "' is there already");
+  if (bytes == 0) return fail(i, "every parameter of '" + name_of(i) + "' is there already");
   const auto way =
       way_of(i, map_.load_way(step.to), cluster_.host_node(cluster_.device(step.to).host), DeviceId());
   if (!way) return false;
   const double us = way->time_us(bytes);
-  occupy(i, *way, us, {}, 1.0);
+  occupy(i, segment.lane, *way, us, {});
   for (const uint32_t r : way->resources) load_busy_[r] += us;
   return true;
 }
