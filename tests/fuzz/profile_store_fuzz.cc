@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "heddle/cost/profile_store.h"
@@ -14,7 +15,8 @@
 namespace {
 
 const std::string& file() {
-  static const std::string path = "/tmp/heddle_profile_store_fuzz_" + std::to_string(getpid());
+  static const std::string path =
+      (std::filesystem::temp_directory_path() / ("heddle_profile_store_fuzz_" + std::to_string(getpid()))).string();
   return path;
 }
 
