@@ -1,0 +1,16 @@
+// What is made of a network's description.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "heddle/graph/zoo.h"
+#include "zoo/net.h"
+
+namespace heddle::zoo {
+
+Result<std::shared_ptr<const Graph>> to_graph(const Net& net);
+// The whole file's bytes.
+Result<std::string> to_onnx(const Net& net, const ZooOnnxOptions& options);
+
+}  // namespace heddle::zoo

@@ -1,0 +1,147 @@
+// A network's description: values and the nodes that make them, with shapes and arithmetic. The zoo's models write it;
+// to_graph.cc and to_onnx.cc read it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/graph/types.h"
+
+namespace heddle::zoo {
+
+// A value: index into Net::values().
+using Val = int;
+
+enum class ValueKind {
+  kActivation,   // a model input or what a node makes
+  kWeight,       // a parameter: weights, running statistics, tables
+  kConstant,     // a few numbers that belong to the node: shapes, axes, an epsilon
+};
+
+// What a weight's values are like when they are made up.
+enum class Fill {
+  kUniform,      // symmetric around 0, standard deviation 1 / sqrt(fan_in)
+  kAroundOne,    // scales and variances: uniform in [0.5, 1.5]
+  kAroundZero,   // shifts: uniform in [-0.1, 0.1]
+};
+
+struct Weight {
+  Shape shape;
+  Fill fill = Fill::kUniform;
+  int64_t fan_in = 1;
+  int64_t trained = -1;                          // numbers that publications count; -1: all of them
+  std::function<float(int64_t)> exact = {};      // the value at a flat index, for tables that are not trained
+};
+
+struct Value {
+  std::string name;
+  DType dtype = DType::kF32;
+  Shape shape;
+  ValueKind kind = ValueKind::kActivation;
+  int producer = -1;                             // node; -1 for inputs, weights and constants
+  Weight weight;                                 // kWeight
+  std::vector<int64_t> ints;                     // kConstant of dtype i64
+  std::vector<float> floats;                     // kConstant of the net's float type
+};
+
+struct Attribute {
+  std::string name;
+  std::variant<int64_t, float, std::vector<int64_t>, std::string> value;
+};
+
+struct Node {
+  std::string name;                              // also its output's name; outputs of several are NAME.0, NAME.1, ...
+  const char* onnx_type = "";
+  const char* type = "";                         // OpenVINO's word for it, which the graph uses
+  std::vector<Val> inputs, outputs;
+  std::vector<Attribute> attributes = {};
+  double flops = 0, macs = 0;
+  // Bytes that the node touches where that is not "all inputs, weights and outputs" (a gather reads rows); -1 else.
+  int64_t bytes = -1;
+};
+
+struct Window {
+  int64_t kernel_h = 1, kernel_w = 1, stride = 1;
+  int64_t top = 0, left = 0, bottom = 0, right = 0;
+  int64_t groups = 1;
+};
+// A square kernel with the same padding on all sides.
+Window window(int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t groups = 1);
+
+// Builds the description. The first error stays (status()); what follows it is ignored, so that models need not check
+// each step. Node names must be unique: GraphBuilder checks.
+class Net {
+ public:
+  Net(std::string name, DType float_type) : name_(std::move(name)), float_type_(float_type) {}
+
+  const std::string& name() const { return name_; }
+  DType float_type() const { return float_type_; }
+  const std::vector<Value>& values() const { return values_; }
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::vector<Val>& inputs() const { return inputs_; }
+  const std::vector<Val>& outputs() const { return outputs_; }
+  const Shape& shape(Val v) const { return values_[static_cast<size_t>(v)].shape; }
+  int64_t dim(Val v, size_t axis) const { return shape(v)[axis]; }
+  const Status& status() const { return status_; }
+
+  Val input(const std::string& name, Shape shape) { return input(name, float_type_, std::move(shape)); }
+  Val input(const std::string& name, DType dtype, Shape shape);
+  void output(Val value) { outputs_.push_back(value); }
+  Val weight(const std::string& name, Weight weight);
+  Val ints(std::vector<int64_t> values);         // a one-dimensional constant; equal ones are shared
+  Val scalar(float value);                       // a rank-0 constant of the net's float type; equal ones are shared
+  Val index(int64_t value);                      // a rank-0 constant of type i64
+
+  // A node with one output.
+  Val add(Node node, Shape shape);
+  std::vector<Val> add(Node node, const std::vector<Shape>& shapes);
+
+  // Convolutions and pooling work on N x C x H x W. No bias: see bias().
+  Val conv(const std::string& name, Val x, int64_t features, const Window& w);
+  Val bias(const std::string& name, Val x, size_t axis);
+  Val batch_norm(const std::string& name, Val x, float epsilon = 1e-5F, bool scale = true);
+  Val max_pool(const std::string& name, Val x, const Window& w);
+  Val avg_pool(const std::string& name, Val x, const Window& w);
+  Val unary(const char* onnx_type, const std::string& name, Val x);
+  Val relu(const std::string& name, Val x) { return unary("Relu", name, x); }
+  // Integers to the net's float type.
+  Val cast(const std::string& name, Val x);
+  Val binary(const char* onnx_type, const std::string& name, Val a, Val b);
+  Val add(const std::string& name, Val a, Val b) { return binary("Add", name, a, b); }
+  Val mul(const std::string& name, Val a, Val b) { return binary("Mul", name, a, b); }
+  Val matmul(const std::string& name, Val a, Val b);
+  // x times a weight [last dimension of x, features], plus a bias where wanted.
+  Val linear(const std::string& name, Val x, int64_t features, bool with_bias = true);
+  Val einsum(const std::string& name, const std::string& equation, Val a, Val b, Shape shape, double macs);
+  Val softmax(const std::string& name, Val x, int64_t axis = -1);
+  Val reduce_mean(const std::string& name, Val x, std::vector<int64_t> axes, bool keep);
+  Val concat(const std::string& name, const std::vector<Val>& parts, size_t axis);
+  std::vector<Val> split(const std::string& name, Val x, int64_t parts, size_t axis);
+  Val slice(const std::string& name, Val x, size_t axis, int64_t begin, int64_t end);
+  Val reshape(const std::string& name, Val x, Shape shape);
+  Val transpose(const std::string& name, Val x, std::vector<int64_t> permutation);
+  Val gather(const std::string& name, Val table, Val indices, size_t axis = 0);
+  Val pad(const std::string& name, Val x, std::vector<int64_t> before, std::vector<int64_t> after);
+
+ private:
+  void fail(const std::string& name, const std::string& message);
+  Val push(Value value);
+  int64_t elements(const Shape& shape) const;    // 0 after an overflow
+  Val pool(const char* onnx_type, const char* type, const std::string& name, Val x, const Window& w, double flops_each);
+
+  std::string name_;
+  DType float_type_;
+  std::vector<Value> values_;
+  std::vector<Node> nodes_;
+  std::vector<Val> inputs_, outputs_;
+  std::vector<std::pair<std::vector<int64_t>, Val>> int_constants_;
+  std::vector<std::pair<float, Val>> scalars_;
+  std::vector<std::pair<int64_t, Val>> indices_;
+  Status status_;
+};
+
+}  // namespace heddle::zoo
