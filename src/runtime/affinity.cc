@@ -12,8 +12,10 @@ Status check_cores(std::span<const int> cores, const std::string& device) {
   if (sched_getaffinity(getpid(), sizeof mask, &mask) != 0) return {};
   for (int core : cores) {
     if (core >= 0 && core < CPU_SETSIZE && CPU_ISSET(core, &mask)) continue;
-    return Error(Code::kInvalidInput, "device '" + device + "' needs core " + std::to_string(core) +
-                                          ", which this process may not use; change the cluster's core set or the process's affinity");
+    return Error(
+        Code::kInvalidInput,
+        "device '" + device + "' needs core " + std::to_string(core) +
+            ", which this process may not use; change the cluster's core set or the process's affinity");
   }
   return {};
 }
@@ -23,7 +25,8 @@ AffinityGuard::AffinityGuard(std::span<const int> cores) {
   cpu_set_t wanted;
   CPU_ZERO(&wanted);
   for (int core : cores) CPU_SET(core, &wanted);
-  if (pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0 || CPU_EQUAL(&wanted, &before_)) return;
+  if (pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0 || CPU_EQUAL(&wanted, &before_))
+    return;
   changed_ = pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) == 0;
 }
 

@@ -13,8 +13,8 @@ namespace heddle {
 // Fails, naming the core, when the process may not use one of them. Empty: nothing happens.
 Status check_cores(std::span<const int> cores, const std::string& device);
 
-// Binds the calling thread to `cores` while it lives (empty: leaves it alone), then gives the former mask back. Does
-// nothing when the thread is bound so already.
+// Binds the calling thread to `cores` while it lives (empty: leaves it alone), then gives the former mask
+// back. Does nothing when the thread is bound so already.
 class AffinityGuard {
  public:
   explicit AffinityGuard(std::span<const int> cores);

@@ -19,14 +19,22 @@ using Contestant = std::function<Result<double>(int count)>;
 
 class Comparing {
  public:
-  Comparing(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model, const CompareOptions& options)
-      : problem_(problem), plan_(plan), model_(std::move(model)), options_(options),
+  Comparing(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
+            const CompareOptions& options)
+      : problem_(problem),
+        plan_(plan),
+        model_(std::move(model)),
+        options_(options),
         throughput_(problem.objective == Objective::kThroughput) {}
 
   Result<Comparison> run() {
     HEDDLE_RETURN_IF_ERROR(prepare());
-    const Contestant ours = [this](int count) { return throughput_ ? our_stream(count) : our_latency(count); };
-    const Contestant theirs = [this](int count) { return throughput_ ? their_stream(count) : their_latency(count); };
+    const Contestant ours = [this](int count) {
+      return throughput_ ? our_stream(count) : our_latency(count);
+    };
+    const Contestant theirs = [this](int count) {
+      return throughput_ ? their_stream(count) : their_latency(count);
+    };
     HEDDLE_ASSIGN_OR_RETURN(const int our_count, count_per_round(ours, executor_->slots()));
     HEDDLE_ASSIGN_OR_RETURN(const int their_count, count_per_round(theirs, whole_->requests()));
     std::vector<double> our_times, their_times, ratios;
@@ -41,23 +49,39 @@ class Comparing {
       our_times.push_back(a);
       their_times.push_back(b);
       ratios.push_back(a / b);
-      if (options_.progress) options_.progress->report({.what = "comparing", .done = static_cast<double>(round + 1), .total = static_cast<double>(options_.rounds)});
+      if (options_.progress)
+        options_.progress->report({.what = "comparing",
+                                   .done = static_cast<double>(round + 1),
+                                   .total = static_cast<double>(options_.rounds)});
     }
-    return Comparison{.ours_us = median_us(our_times), .openvino_us = median_us(their_times), .ratio = median_us(ratios),
-                      .ratio_low = quantile_us(ratios, 0.25), .ratio_high = quantile_us(ratios, 0.75),
-                      .rounds = static_cast<int>(ratios.size()), .openvino_requests = whole_->requests()};
+    return Comparison{.ours_us = median_us(our_times),
+                      .openvino_us = median_us(their_times),
+                      .ratio = median_us(ratios),
+                      .ratio_low = quantile_us(ratios, 0.25),
+                      .ratio_high = quantile_us(ratios, 0.75),
+                      .rounds = static_cast<int>(ratios.size()),
+                      .openvino_requests = whole_->requests()};
   }
 
  private:
   Status prepare() {
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*problem_.graph, options_.inputs));
-    HEDDLE_ASSIGN_OR_RETURN(whole_, WholeModel::create(*model_, throughput_ ? WholeMode::kThroughput : WholeMode::kLatency, inputs));
-    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, {.in_flight = throughput_ ? options_.in_flight : 1, .spin_us = 2000,
-                                                                                 .open = {}, .deadline = options_.deadline, .progress = nullptr}));
-    if (!executor_->moves_data()) return Error(Code::kInvalidInput, "only plans whose devices are all real can be compared with OpenVINO");
+    HEDDLE_ASSIGN_OR_RETURN(
+        whole_,
+        WholeModel::create(*model_, throughput_ ? WholeMode::kThroughput : WholeMode::kLatency, inputs));
+    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_,
+                                                        {.in_flight = throughput_ ? options_.in_flight : 1,
+                                                         .spin_us = 2000,
+                                                         .open = {},
+                                                         .deadline = options_.deadline,
+                                                         .progress = nullptr}));
+    if (!executor_->moves_data())
+      return Error(Code::kInvalidInput,
+                   "only plans whose devices are all real can be compared with OpenVINO");
     for (int slot = 0; slot < executor_->slots(); ++slot) {
       const auto targets = executor_->inputs(slot);
-      for (size_t i = 0; i < targets.size(); ++i) std::memcpy(targets[i].data, inputs[i].data.get(), static_cast<size_t>(targets[i].bytes));
+      for (size_t i = 0; i < targets.size(); ++i)
+        std::memcpy(targets[i].data, inputs[i].data.get(), static_cast<size_t>(targets[i].bytes));
     }
     return {};
   }
@@ -91,7 +115,9 @@ class Comparing {
 
   Result<double> our_stream(int count) {
     const int64_t start = now_ns();
-    HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const auto result, executor_->run_stream({.requests = count, .fill = {}, .done = {}, .deadline = options_.deadline}));
+    HEDDLE_ASSIGN_OR_RETURN(
+        [[maybe_unused]] const auto result,
+        executor_->run_stream({.requests = count, .fill = {}, .done = {}, .deadline = options_.deadline}));
     return static_cast<double>(now_ns() - start) / 1000 / count;
   }
 
@@ -112,7 +138,8 @@ class Comparing {
 
 }  // namespace
 
-Result<Comparison> compare_with_openvino(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model, const CompareOptions& options) {
+Result<Comparison> compare_with_openvino(const Problem& problem, const Plan& plan,
+                                         std::shared_ptr<const Model> model, const CompareOptions& options) {
   if (!model) return Error(Code::kInvalidInput, "a comparison with OpenVINO needs a real model");
   if (options.rounds < 1) return Error(Code::kInvalidInput, "a comparison needs at least one round");
   return Comparing(problem, plan, std::move(model), options).run();

@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-constexpr int32_t kTasksPerPoll = 4096;     // of one thread between looks at the deadline
+constexpr int32_t kTasksPerPoll = 4096;  // of one thread between looks at the deadline
 
 }  // namespace
 
@@ -15,7 +15,8 @@ void Engine::enqueue(Slot& slot, int32_t task, Local& local) {
   (instant || stopped() ? local.instant : local.ready).push_back(id);
 }
 
-// The finisher of the last input enqueues a task; release and acquire on the count make all inputs visible to it.
+// The finisher of the last input enqueues a task; release and acquire on the count make all inputs visible to
+// it.
 void Engine::complete(int32_t id, Local& local) {
   Slot& slot = slot_of(id);
   const auto task = static_cast<size_t>(id % stride_);
@@ -25,9 +26,11 @@ void Engine::complete(int32_t id, Local& local) {
   }
   const auto successors = program.successors[task];
   for (int32_t next : successors) {
-    if (slot.pending[static_cast<size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1) enqueue(slot, next, local);
+    if (slot.pending[static_cast<size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1)
+      enqueue(slot, next, local);
   }
-  if (successors.empty() && slot.sinks_left.fetch_sub(1, std::memory_order_acq_rel) == 1) local.ended.push_back(slot.index);
+  if (successors.empty() && slot.sinks_left.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    local.ended.push_back(slot.index);
 }
 
 void Engine::run_segment(Slot& slot, const Task& task) {
@@ -35,16 +38,19 @@ void Engine::run_segment(Slot& slot, const Task& task) {
   Status status = setup_.compiled[segment]->run(slot.instance);
   if (status.ok()) return;
   const Segment& s = setup_.plan->segments[segment];
-  fail(std::move(status).error().with_context("segment '" + s.name + "' on device '" + setup_.cluster->device(s.device).name + "'"));
+  fail(std::move(status).error().with_context("segment '" + s.name + "' on device '" +
+                                              setup_.cluster->device(s.device).name + "'"));
 }
 
-// After a stop, tasks pass through without work, so that every count reaches zero and the request ends by itself.
+// After a stop, tasks pass through without work, so that every count reaches zero and the request ends by
+// itself.
 void Engine::run_instant(int32_t id, Local& local) {
   Slot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   const Task& task = slot.program->tasks[index];
   slot.start_ns[index] = local.now;
-  if (!stopped() && take_memory(slot, static_cast<int32_t>(index)) && task.segment >= 0) run_segment(slot, task);
+  if (!stopped() && take_memory(slot, static_cast<int32_t>(index)) && task.segment >= 0)
+    run_segment(slot, task);
   if (task.segment >= 0) local.now = now_ns();
   slot.finish_ns[index] = local.now;
   complete(id, local);
@@ -95,13 +101,14 @@ void Engine::flush(Local& local) {
   local.ready.clear();
 }
 
-// Pipelined: the oldest request's task first on each resource. A task that cannot start yet reserves its resources
-// against younger ones, so that a device of many cores is not starved by devices of one.
+// Pipelined: the oldest request's task first on each resource. A task that cannot start yet reserves its
+// resources against younger ones, so that a device of many cores is not starved by devices of one.
 void Engine::arbitrate(Local& local) {
   if (local.ready.empty() && local.finished.empty()) return;
   const std::lock_guard lock(arbiter_mutex_);
   for (int32_t id : local.finished) {
-    for (int32_t r : slot_of(id).program->resources[static_cast<size_t>(id % stride_)]) busy_[static_cast<size_t>(r)] = 0;
+    for (int32_t r : slot_of(id).program->resources[static_cast<size_t>(id % stride_)])
+      busy_[static_cast<size_t>(r)] = 0;
   }
   for (int32_t id : local.ready) {
     const Waiting w{slot_of(id).request, id % stride_, id};
@@ -140,7 +147,7 @@ void Engine::dispatch(int32_t id, int64_t now) {
     return;
   }
   slot.start_ns[index] = now;
-  if (!take_memory(slot, static_cast<int32_t>(index))) now -= task.duration_ns;   // failed: due at once
+  if (!take_memory(slot, static_cast<int32_t>(index))) now -= task.duration_ns;  // failed: due at once
   add_due({now + task.duration_ns, id});
 }
 
@@ -151,13 +158,18 @@ bool Engine::take_memory(Slot& slot, int32_t task) {
     const auto pool = static_cast<size_t>(stay.pool);
     const int64_t used = pool_used_[pool].fetch_add(stay.bytes, std::memory_order_relaxed) + stay.bytes;
     int64_t peak = pool_peak_[pool].load(std::memory_order_relaxed);
-    while (used > peak && !pool_peak_[pool].compare_exchange_weak(peak, used, std::memory_order_relaxed)) {}
+    while (used > peak && !pool_peak_[pool].compare_exchange_weak(peak, used, std::memory_order_relaxed)) {
+    }
     const int64_t limit = setup_.pool_limit[pool];
     if (limit <= 0 || used <= limit) continue;
-    const Step& step = setup_.plan->steps[static_cast<size_t>(slot.program->tasks[static_cast<size_t>(task)].plan_step)];
+    const Step& step =
+        setup_.plan->steps[static_cast<size_t>(slot.program->tasks[static_cast<size_t>(task)].plan_step)];
     const Segment& segment = setup_.plan->segments[step.segment.index()];
-    fail(Error(Code::kInfeasible, "out of memory: segment '" + segment.name + "' needs " + std::to_string(stay.bytes) + " more bytes on device '" +
-                                      setup_.cluster->device(step.to).name + "', where tensors would then take " + std::to_string(used) + " of " + std::to_string(limit)));
+    fail(Error(Code::kInfeasible, "out of memory: segment '" + segment.name + "' needs " +
+                                      std::to_string(stay.bytes) + " more bytes on device '" +
+                                      setup_.cluster->device(step.to).name +
+                                      "', where tensors would then take " + std::to_string(used) + " of " +
+                                      std::to_string(limit)));
     return false;
   }
   return true;

@@ -1,5 +1,5 @@
-// The ready-queue engine: counts dependencies down and runs what becomes ready, on the thread that made it ready where
-// that is possible (docs/runtime.md).
+// The ready-queue engine: counts dependencies down and runs what becomes ready, on the thread that made it
+// ready where that is possible (docs/runtime.md).
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@ namespace heddle {
 struct EngineSetup {
   const Plan* plan = nullptr;
   const Cluster* cluster = nullptr;
-  std::vector<Program> programs;                    // per lane
-  std::vector<int> slot_lane, slot_instance;        // per slot; the instance among its lane's slots
-  std::vector<CompiledSegment*> compiled;           // per segment
-  std::vector<std::vector<int>> worker_cores;       // per device; used where tasks block
-  std::vector<int64_t> pool_limit;                  // bytes for tensors per pool; 0: not limited
+  std::vector<Program> programs;               // per lane
+  std::vector<int> slot_lane, slot_instance;   // per slot; the instance among its lane's slots
+  std::vector<CompiledSegment*> compiled;      // per segment
+  std::vector<std::vector<int>> worker_cores;  // per device; used where tasks block
+  std::vector<int64_t> pool_limit;             // bytes for tensors per pool; 0: not limited
   bool ordered = true;
   double spin_us = 0;
 };
@@ -36,7 +36,9 @@ class Engine {
 
   Result<StreamResult> run(const StreamOptions& options);
   const RequestTiming& last_timing(int slot) const { return slots_[static_cast<size_t>(slot)]->timing; }
-  int64_t peak_bytes(int pool) const { return pool_peak_[static_cast<size_t>(pool)].load(std::memory_order_relaxed); }
+  int64_t peak_bytes(int pool) const {
+    return pool_peak_[static_cast<size_t>(pool)].load(std::memory_order_relaxed);
+  }
 
  private:
   struct Slot {
@@ -44,8 +46,8 @@ class Engine {
     int index = 0, instance = 0;
     int64_t request = -1, begin_ns = 0;
     std::unique_ptr<std::atomic<int32_t>[]> pending, readers;
-    std::vector<int64_t> start_ns, finish_ns;       // per task
-    std::vector<StepTiming> steps;                  // per plan step
+    std::vector<int64_t> start_ns, finish_ns;  // per task
+    std::vector<StepTiming> steps;             // per plan step
     std::atomic<int32_t> sinks_left{0};
     RequestTiming timing;
   };
@@ -53,27 +55,31 @@ class Engine {
   struct Due {
     int64_t at_ns;
     int32_t id;
-    bool operator<(const Due& other) const { return at_ns != other.at_ns ? at_ns > other.at_ns : id > other.id; }
+    bool operator<(const Due& other) const {
+      return at_ns != other.at_ns ? at_ns > other.at_ns : id > other.id;
+    }
   };
   struct Waiting {
     int64_t request;
     int32_t task, id;
-    bool operator<(const Waiting& o) const { return request != o.request ? request < o.request : task < o.task; }
+    bool operator<(const Waiting& o) const {
+      return request != o.request ? request < o.request : task < o.task;
+    }
   };
   // What one thread has at hand; nothing here is shared.
   struct Local {
-    std::vector<int32_t> instant;                   // to be run by this thread, now
-    std::vector<int32_t> ready;                     // to be handed to the clock or a worker
-    std::vector<int32_t> finished;                  // whose resources are to be given back (pipelined)
-    std::vector<int32_t> ended;                     // slots whose request is done
+    std::vector<int32_t> instant;   // to be run by this thread, now
+    std::vector<int32_t> ready;     // to be handed to the clock or a worker
+    std::vector<int32_t> finished;  // whose resources are to be given back (pipelined)
+    std::vector<int32_t> ended;     // slots whose request is done
     int64_t now = 0;
     int32_t polled = 0;
   };
   struct Worker {
     Mailbox box;
     std::vector<int> cores;
-    bool used = false, alone = false;               // alone: no other used device shares its cores
-    bool spin_first = false;                        // it may spin from the request's start
+    bool used = false, alone = false;  // alone: no other used device shares its cores
+    bool spin_first = false;           // it may spin from the request's start
     std::thread thread;
   };
 
@@ -115,20 +121,20 @@ class Engine {
   EngineSetup setup_;
   int32_t stride_ = 1;
   bool timed_ = false, tracks_memory_ = false;
-  int home_ = -1;                                   // the worker that the caller plays; -1: none
+  int home_ = -1;  // the worker that the caller plays; -1: none
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<std::unique_ptr<Worker>> workers_;    // per device
+  std::vector<std::unique_ptr<Worker>> workers_;  // per device
   Mailbox caller_box_;
   Local caller_;
   std::atomic<bool> stop_{false}, done_{true}, quit_{false};
-  std::atomic<int> engaged_{0};                     // workers between taking a task and having handed on what follows
+  std::atomic<int> engaged_{0};  // workers between taking a task and having handed on what follows
 
   std::mutex clock_mutex_;
-  std::vector<Due> due_;                            // a heap, earliest on top
+  std::vector<Due> due_;  // a heap, earliest on top
 
   std::mutex arbiter_mutex_;
-  std::vector<Waiting> waiting_;                    // sorted
-  std::vector<uint8_t> busy_, reserved_;            // per resource
+  std::vector<Waiting> waiting_;          // sorted
+  std::vector<uint8_t> busy_, reserved_;  // per resource
   std::vector<int32_t> reserved_list_;
 
   std::mutex stream_mutex_;

@@ -1,4 +1,5 @@
-// The engine's threads: workers, the clock, and the caller, who plays one of them; and the stream of requests.
+// The engine's threads: workers, the clock, and the caller, who plays one of them; and the stream of
+// requests.
 #include <algorithm>
 
 #include "affinity.h"
@@ -7,9 +8,9 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kPollNs = 20'000'000;        // how often a sleeping caller looks at its deadline
-constexpr int64_t kClockSpinNs = 120'000;      // sleeps overshoot by some 60 us (timer slack); the rest is spun
-constexpr int64_t kIdleNs = 1'000'000'000;     // a worker's sleep; mail ends it
+constexpr int64_t kPollNs = 20'000'000;     // how often a sleeping caller looks at its deadline
+constexpr int64_t kClockSpinNs = 120'000;   // sleeps overshoot by some 60 us (timer slack); the rest is spun
+constexpr int64_t kIdleNs = 1'000'000'000;  // a worker's sleep; mail ends it
 
 }  // namespace
 
@@ -32,7 +33,8 @@ Engine::Engine(EngineSetup setup)
 }
 
 void Engine::prepare_slots() {
-  for (const Program& program : setup_.programs) stride_ = std::max(stride_, static_cast<int32_t>(program.tasks.size()));
+  for (const Program& program : setup_.programs)
+    stride_ = std::max(stride_, static_cast<int32_t>(program.tasks.size()));
   for (size_t i = 0; i < setup_.slot_lane.size(); ++i) {
     auto slot = std::make_unique<Slot>();
     slot->program = &setup_.programs[static_cast<size_t>(setup_.slot_lane[i])];
@@ -69,8 +71,8 @@ void Engine::prepare_workers() {
       }
     }
   }
-  // The caller plays the worker that ends a request: the last wake-up is saved. It cannot when it is the clock, or when
-  // requests overlap.
+  // The caller plays the worker that ends a request: the last wake-up is saved. It cannot when it is the
+  // clock, or when requests overlap.
   if (!setup_.ordered && used > 1) home_ = -1;
   if (timed_) home_ = -1;
   for (size_t i = 0; i < workers_.size(); ++i) {
@@ -80,7 +82,8 @@ void Engine::prepare_workers() {
     for (size_t j = 0; j < workers_.size(); ++j) {
       if (j == i || !workers_[j]->used) continue;
       for (int core : workers_[j]->cores) {
-        if (std::find(worker.cores.begin(), worker.cores.end(), core) != worker.cores.end()) worker.alone = false;
+        if (std::find(worker.cores.begin(), worker.cores.end(), core) != worker.cores.end())
+          worker.alone = false;
       }
     }
     // From the request's start the first user of a core has it for itself.
@@ -135,7 +138,8 @@ void Engine::worker_main(size_t index) {
 
 void Engine::poll(const Deadline& deadline) {
   if (stopped() || !deadline.should_stop()) return;
-  fail(Error(Code::kCancelled, deadline.cancelled() ? "the run was cancelled" : "the run's deadline passed before it was done"));
+  fail(Error(Code::kCancelled, deadline.cancelled() ? "the run was cancelled"
+                                                    : "the run's deadline passed before it was done"));
 }
 
 void Engine::serve(const Deadline& deadline) {
@@ -224,8 +228,10 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
   const Program& program = *slot.program;
   slot.request = request;
   if (stream_->fill) stream_->fill(request, slot.index);
-  for (size_t i = 0; i < program.pending.size(); ++i) slot.pending[i].store(program.pending[i], std::memory_order_relaxed);
-  for (size_t i = 0; i < program.stays.size(); ++i) slot.readers[i].store(program.stays[i].readers, std::memory_order_relaxed);
+  for (size_t i = 0; i < program.pending.size(); ++i)
+    slot.pending[i].store(program.pending[i], std::memory_order_relaxed);
+  for (size_t i = 0; i < program.stays.size(); ++i)
+    slot.readers[i].store(program.stays[i].readers, std::memory_order_relaxed);
   slot.sinks_left.store(program.sinks, std::memory_order_relaxed);
   slot.begin_ns = local.now = now_ns();
   // Last first: the stack then serves them in the plan's order.
@@ -239,12 +245,16 @@ void Engine::end_request(Slot& slot, Local& local) {
   const auto us = [&](int64_t ns) { return static_cast<double>(ns - slot.begin_ns) / 1000; };
   int64_t last = slot.begin_ns;
   for (size_t i = 0; i < program.tasks.size(); ++i) {
-    slot.steps[static_cast<size_t>(program.tasks[i].plan_step)] = {us(slot.start_ns[i]), us(slot.finish_ns[i])};
+    slot.steps[static_cast<size_t>(program.tasks[i].plan_step)] = {us(slot.start_ns[i]),
+                                                                   us(slot.finish_ns[i])};
     last = std::max(last, slot.finish_ns[i]);
   }
-  slot.timing = {.request = slot.request, .slot = slot.index, .lane = program.lane,
+  slot.timing = {.request = slot.request,
+                 .slot = slot.index,
+                 .lane = program.lane,
                  .start_us = static_cast<double>(slot.begin_ns - stream_begin_ns_) / 1000,
-                 .latency_us = us(last), .steps = slot.steps};
+                 .latency_us = us(last),
+                 .steps = slot.steps};
   if (!stopped() && stream_->done) stream_->done(slot.timing);
   int64_t next = -1;
   bool over = false;
@@ -252,8 +262,10 @@ void Engine::end_request(Slot& slot, Local& local) {
     const std::lock_guard lock(stream_mutex_);
     latencies_us_[static_cast<size_t>(slot.request)] = slot.timing.latency_us;
     last_finish_ns_ = std::max(last_finish_ns_, last);
-    if (issued_ < stream_->requests && !error_) next = issued_++;
-    else over = --active_ == 0;
+    if (issued_ < stream_->requests && !error_)
+      next = issued_++;
+    else
+      over = --active_ == 0;
   }
   if (next >= 0) start_request(slot, local, next);
   if (!over) return;
@@ -284,7 +296,9 @@ void Engine::nudge_spinners() {
 }
 
 Result<StreamResult> Engine::run(const StreamOptions& options) {
-  if (options.requests < 1) return Error(Code::kInvalidInput, "a stream needs at least one request, not " + std::to_string(options.requests));
+  if (options.requests < 1)
+    return Error(Code::kInvalidInput,
+                 "a stream needs at least one request, not " + std::to_string(options.requests));
   stream_ = &options;
   error_.reset();
   latencies_us_.assign(static_cast<size_t>(options.requests), 0);
@@ -298,7 +312,8 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
     return *error_;
   }
   {
-    const AffinityGuard bound(home_ >= 0 ? std::span<const int>(workers_[static_cast<size_t>(home_)]->cores) : std::span<const int>());
+    const AffinityGuard bound(home_ >= 0 ? std::span<const int>(workers_[static_cast<size_t>(home_)]->cores)
+                                         : std::span<const int>());
     stream_begin_ns_ = last_finish_ns_ = now_ns();
     begin_stream(caller_);
     serve(options.deadline);

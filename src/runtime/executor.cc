@@ -37,7 +37,8 @@ std::vector<int> slots_by_share(const std::vector<double>& shares, int in_flight
 
 class PlanExecutor final : public Executor {
  public:
-  PlanExecutor(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model, const ExecutorOptions& options)
+  PlanExecutor(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
+               const ExecutorOptions& options)
       : problem_(problem), plan_(plan), model_(std::move(model)), options_(options) {}
 
   Status build() {
@@ -54,8 +55,12 @@ class PlanExecutor final : public Executor {
 
   int slots() const override { return static_cast<int>(slot_lane_.size()); }
   bool moves_data() const override { return all_move_; }
-  std::span<const TensorView> inputs(int slot) const override { return slot_memory_[static_cast<size_t>(slot)].inputs; }
-  std::span<const TensorView> outputs(int slot) const override { return slot_memory_[static_cast<size_t>(slot)].outputs; }
+  std::span<const TensorView> inputs(int slot) const override {
+    return slot_memory_[static_cast<size_t>(slot)].inputs;
+  }
+  std::span<const TensorView> outputs(int slot) const override {
+    return slot_memory_[static_cast<size_t>(slot)].outputs;
+  }
 
   Result<RequestTiming> run(const Deadline& deadline) override {
     const StreamOptions one{.requests = 1, .fill = {}, .done = {}, .deadline = deadline};
@@ -97,7 +102,8 @@ class PlanExecutor final : public Executor {
 
   SegmentSpec spec_of(size_t s) const {
     const Segment& segment = plan_.segments[s];
-    SegmentSpec spec{.name = segment.name, .model = model_, .finest_ops = {}, .inputs = {}, .outputs = {}, .cost_us = 0};
+    SegmentSpec spec{
+        .name = segment.name, .model = model_, .finest_ops = {}, .inputs = {}, .outputs = {}, .cost_us = 0};
     if (model_) spec.finest_ops = finest_ops(*problem_.graph, segment.ops);
     const auto describe = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& out) {
       for (TensorId t : tensors) {
@@ -116,23 +122,30 @@ class PlanExecutor final : public Executor {
     const auto owner = ops_to_segments(problem_, plan_);
     run_step_.assign(plan_.segments.size(), -1);
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      if (plan_.steps[i].kind == StepKind::kRun) run_step_[plan_.steps[i].segment.index()] = static_cast<int32_t>(i);
+      if (plan_.steps[i].kind == StepKind::kRun)
+        run_step_[plan_.steps[i].segment.index()] = static_cast<int32_t>(i);
     }
     std::vector<int> lane_slots(plan_.lane_shares.size(), 0);
     for (int lane : slot_lane_) ++lane_slots[static_cast<size_t>(lane)];
     const size_t total = plan_.segments.size();
     for (size_t s = 0; s < total; ++s) {
       const Segment& segment = plan_.segments[s];
-      ports_.push_back(segment_ports(*problem_.graph, segment, owner[static_cast<size_t>(segment.lane)], static_cast<int32_t>(s)));
+      ports_.push_back(segment_ports(*problem_.graph, segment, owner[static_cast<size_t>(segment.lane)],
+                                     static_cast<int32_t>(s)));
       if (options_.deadline.should_stop()) {
-        return Error(Code::kCancelled, "stopped while compiling: " + std::to_string(s) + " of " + std::to_string(total) + " segments are done");
+        return Error(Code::kCancelled, "stopped while compiling: " + std::to_string(s) + " of " +
+                                           std::to_string(total) + " segments are done");
       }
-      auto compiled = devices_[segment.device.index()]->compile(spec_of(s), lane_slots[static_cast<size_t>(segment.lane)]);
+      auto compiled = devices_[segment.device.index()]->compile(
+          spec_of(s), lane_slots[static_cast<size_t>(segment.lane)]);
       if (!compiled.ok()) {
-        return std::move(compiled).error().with_context("segment '" + segment.name + "' on device '" + problem_.cluster->device(segment.device).name + "'");
+        return std::move(compiled).error().with_context("segment '" + segment.name + "' on device '" +
+                                                        problem_.cluster->device(segment.device).name + "'");
       }
       compiled_.push_back(std::move(compiled).value());
-      if (options_.progress) options_.progress->report({.what = "compiling", .done = static_cast<double>(s + 1), .total = static_cast<double>(total)});
+      if (options_.progress)
+        options_.progress->report(
+            {.what = "compiling", .done = static_cast<double>(s + 1), .total = static_cast<double>(total)});
     }
     return {};
   }
@@ -141,7 +154,8 @@ class PlanExecutor final : public Executor {
     std::vector<const CompiledSegment*> compiled;
     for (const auto& c : compiled_) compiled.push_back(c.get());
     const ProgramInput input{problem_, plan_, timeline_, ports_, compiled, moves_data_, ordered_};
-    for (size_t lane = 0; lane < plan_.lane_shares.size(); ++lane) programs_.push_back(make_program(input, static_cast<int>(lane)));
+    for (size_t lane = 0; lane < plan_.lane_shares.size(); ++lane)
+      programs_.push_back(make_program(input, static_cast<int>(lane)));
   }
 
   // Buffers for every slot, and every segment bound to them: producer and readers share one memory.
@@ -160,7 +174,8 @@ class PlanExecutor final : public Executor {
         const auto inputs = views(slot, plans[lane], ports_[s].inputs);
         const auto outputs = views(slot, plans[lane], ports_[s].outputs);
         Status bound = compiled_[s]->bind(instances[slot], inputs, outputs);
-        if (!bound.ok()) return std::move(bound).error().with_context("segment '" + plan_.segments[s].name + "'");
+        if (!bound.ok())
+          return std::move(bound).error().with_context("segment '" + plan_.segments[s].name + "'");
       }
       slot_memory_[slot].inputs = views(slot, plans[lane], problem_.graph->inputs());
       slot_memory_[slot].outputs = views(slot, plans[lane], problem_.graph->outputs());
@@ -171,15 +186,21 @@ class PlanExecutor final : public Executor {
   Status allocate(size_t slot, const MemoryPlan& plan) {
     for (size_t b = 0; b < plan.buffer_bytes.size(); ++b) {
       auto memory = allocate_aligned(plan.buffer_bytes[b]);
-      if (!memory) return Error(Code::kInfeasible, "no host memory for the plan's tensors: " + std::to_string(plan.total_bytes()) + " bytes for each request in flight");
+      if (!memory)
+        return Error(Code::kInfeasible,
+                     "no host memory for the plan's tensors: " + std::to_string(plan.total_bytes()) +
+                         " bytes for each request in flight");
       slot_memory_[slot].buffers.push_back(std::move(memory));
       const DeviceId device = plan.buffer_device[b];
-      if (device.valid()) pools_[static_cast<size_t>(problem_.cluster->memory_pool(device))].tensor_bytes += plan.buffer_bytes[b];
+      if (device.valid())
+        pools_[static_cast<size_t>(problem_.cluster->memory_pool(device))].tensor_bytes +=
+            plan.buffer_bytes[b];
     }
     return {};
   }
 
-  std::vector<TensorView> views(size_t slot, const MemoryPlan& plan, std::span<const TensorId> tensors) const {
+  std::vector<TensorView> views(size_t slot, const MemoryPlan& plan,
+                                std::span<const TensorId> tensors) const {
     std::vector<TensorView> result;
     for (TensorId t : tensors) {
       const Tensor& tensor = problem_.graph->tensor(t);
@@ -202,9 +223,12 @@ class PlanExecutor final : public Executor {
       }
       const int64_t limit = problem_.cluster->memory_pool_bytes(pool);
       if (limit > 0 && use.param_bytes + use.tensor_bytes > limit) {
-        return Error(Code::kInfeasible, "device '" + problem_.cluster->device(segment.device).name + "' has " + std::to_string(limit) +
-                                            " bytes of memory, but parameters (" + std::to_string(use.param_bytes) + ") and tensors (" +
-                                            std::to_string(use.tensor_bytes) + " for the requests in flight) need more; reduce --in-flight or use another plan");
+        return Error(Code::kInfeasible,
+                     "device '" + problem_.cluster->device(segment.device).name + "' has " +
+                         std::to_string(limit) + " bytes of memory, but parameters (" +
+                         std::to_string(use.param_bytes) + ") and tensors (" +
+                         std::to_string(use.tensor_bytes) +
+                         " for the requests in flight) need more; reduce --in-flight or use another plan");
       }
     }
     return {};
@@ -220,9 +244,11 @@ class PlanExecutor final : public Executor {
     setup.spin_us = options_.spin_us;
     size_t most = 1;
     for (const Program& p : setup.programs) most = std::max(most, p.tasks.size());
-    if (most * slot_lane_.size() > size_t{1} << 30) return Error(Code::kUnsupported, "too many steps times requests in flight; reduce --in-flight");
+    if (most * slot_lane_.size() > size_t{1} << 30)
+      return Error(Code::kUnsupported, "too many steps times requests in flight; reduce --in-flight");
     for (const auto& c : compiled_) setup.compiled.push_back(c.get());
-    for (const auto& device : devices_) setup.worker_cores.push_back(device ? device->worker_cores() : std::vector<int>{});
+    for (const auto& device : devices_)
+      setup.worker_cores.push_back(device ? device->worker_cores() : std::vector<int>{});
     for (size_t p = 0; p < pools_.size(); ++p) {
       const int64_t limit = problem_.cluster->memory_pool_bytes(static_cast<int>(p));
       // With a limit that parameters fill, one byte is left: any tensor is one too many.
@@ -261,23 +287,30 @@ class PlanExecutor final : public Executor {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> Executor::create(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
+Result<std::unique_ptr<Executor>> Executor::create(const Problem& problem, const Plan& plan,
+                                                   std::shared_ptr<const Model> model,
                                                    const ExecutorOptions& options) {
-  if (options.in_flight < 1) return Error(Code::kInvalidInput, "requests in flight must be at least 1, not " + std::to_string(options.in_flight));
+  if (options.in_flight < 1)
+    return Error(Code::kInvalidInput,
+                 "requests in flight must be at least 1, not " + std::to_string(options.in_flight));
   auto executor = std::make_unique<PlanExecutor>(problem, plan, std::move(model), options);
   HEDDLE_RETURN_IF_ERROR(executor->build());
   return std::unique_ptr<Executor>(std::move(executor));
 }
 
-Result<std::vector<TensorValue>> Executor::run(std::span<const TensorValue> values, const Deadline& deadline) {
+Result<std::vector<TensorValue>> Executor::run(std::span<const TensorValue> values,
+                                               const Deadline& deadline) {
   const auto targets = inputs(0);
   if (moves_data() && values.size() != targets.size()) {
-    return Error(Code::kInvalidInput, "the model has " + std::to_string(targets.size()) + " inputs, " + std::to_string(values.size()) + " were given");
+    return Error(Code::kInvalidInput, "the model has " + std::to_string(targets.size()) + " inputs, " +
+                                          std::to_string(values.size()) + " were given");
   }
   for (size_t i = 0; i < targets.size(); ++i) {
     if (values[i].dtype != targets[i].dtype || values[i].shape != targets[i].shape) {
-      return Error(Code::kInvalidInput, "input " + std::to_string(i) + " must be " + dtype_name(targets[i].dtype) + " " + shape_text(targets[i].shape) +
-                                            ", not " + dtype_name(values[i].dtype) + " " + shape_text(values[i].shape));
+      return Error(Code::kInvalidInput, "input " + std::to_string(i) + " must be " +
+                                            dtype_name(targets[i].dtype) + " " +
+                                            shape_text(targets[i].shape) + ", not " +
+                                            dtype_name(values[i].dtype) + " " + shape_text(values[i].shape));
     }
     std::memcpy(targets[i].data, values[i].data.get(), static_cast<size_t>(targets[i].bytes));
   }

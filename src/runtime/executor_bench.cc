@@ -21,7 +21,10 @@ namespace {
 class ThreadPool {
  public:
   ThreadPool(const std::vector<std::vector<int32_t>>& successors, std::vector<int32_t> pending, int threads)
-      : successors_(successors), pending0_(std::move(pending)), pending_(pending0_.size()), position_(pending0_.size()) {
+      : successors_(successors),
+        pending0_(std::move(pending)),
+        pending_(pending0_.size()),
+        position_(pending0_.size()) {
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
   }
   ~ThreadPool() {
@@ -101,7 +104,7 @@ class ThreadPool {
 struct Workload {
   Problem problem;
   Plan plan;
-  std::vector<std::vector<int32_t>> successors;    // over plan steps
+  std::vector<std::vector<int32_t>> successors;  // over plan steps
   std::vector<int32_t> pending;
   int64_t edges = 0;
 };
@@ -116,7 +119,8 @@ Result<std::shared_ptr<const Cluster>> free_cluster(int devices) {
     device.device_class = "free";
     device.host = host;
     const DeviceId id = builder.add_device(device);
-    builder.add_link({.name = "l" + std::to_string(i), .a = builder.device_node(id), .b = hub, .bytes_per_s = 1e30});
+    builder.add_link(
+        {.name = "l" + std::to_string(i), .a = builder.device_node(id), .b = hub, .bytes_per_s = 1e30});
   }
   return builder.build();
 }
@@ -124,7 +128,9 @@ Result<std::shared_ptr<const Cluster>> free_cluster(int devices) {
 // Transfers of a byte at such a speed round to no time at all.
 Result<Workload> make_workload(const ExecutorBenchOptions& options) {
   Workload w;
-  HEDDLE_ASSIGN_OR_RETURN(w.problem.graph, generate_layered({.ops = options.tasks, .layers = options.layers, .deps = options.tasks * options.edges_per_task,
+  HEDDLE_ASSIGN_OR_RETURN(w.problem.graph, generate_layered({.ops = options.tasks,
+                                                             .layers = options.layers,
+                                                             .deps = options.tasks * options.edges_per_task,
                                                              .seed = options.seed}));
   HEDDLE_ASSIGN_OR_RETURN(w.problem.cluster, free_cluster(options.devices));
   const auto devices = static_cast<size_t>(options.devices);
@@ -133,7 +139,8 @@ Result<Workload> make_workload(const ExecutorBenchOptions& options) {
   const auto order = w.problem.graph->topological_order();
   assignment.order.assign(order.begin(), order.end());
   for (size_t op = 0; op < w.problem.graph->num_ops(); ++op) {
-    for (size_t d = 0; d < devices; ++d) costs->set(OpId(op), DeviceId(d), {.us = 0, .origin = Origin::kGiven, .rel_spread = 0});
+    for (size_t d = 0; d < devices; ++d)
+      costs->set(OpId(op), DeviceId(d), {.us = 0, .origin = Origin::kGiven, .rel_spread = 0});
     assignment.device.emplace_back(op % devices);
   }
   w.problem.costs = costs;
@@ -151,11 +158,12 @@ void make_dag(Workload& w) {
   for (size_t s = 0; s < w.plan.segments.size(); ++s) {
     for (OpId op : w.plan.segments[s].ops) segment_of[op.index()] = static_cast<int32_t>(s);
   }
-  std::vector<std::vector<std::pair<int32_t, int32_t>>> arrivals(graph.num_tensors());   // (device, step)
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> arrivals(graph.num_tensors());  // (device, step)
   for (size_t i = 0; i < n; ++i) {
     const Step& step = w.plan.steps[i];
     if (step.kind == StepKind::kRun) run_of[step.segment.index()] = static_cast<int32_t>(i);
-    if (step.kind == StepKind::kTransfer) arrivals[step.tensor.index()].emplace_back(step.to.value, static_cast<int32_t>(i));
+    if (step.kind == StepKind::kTransfer)
+      arrivals[step.tensor.index()].emplace_back(step.to.value, static_cast<int32_t>(i));
   }
   const auto edge = [&](int32_t from, size_t to) {
     w.successors[static_cast<size_t>(from)].push_back(static_cast<int32_t>(to));
@@ -184,7 +192,8 @@ Status check_order(const Workload& w, const RequestTiming& timing) {
   for (size_t i = 0; i < w.successors.size(); ++i) {
     for (int32_t next : w.successors[i]) {
       if (timing.steps[i].finish_us > timing.steps[static_cast<size_t>(next)].start_us) {
-        return Error(Code::kInternal, "the executor ran step " + std::to_string(next) + " before step " + std::to_string(i) + " was done");
+        return Error(Code::kInternal, "the executor ran step " + std::to_string(next) + " before step " +
+                                          std::to_string(i) + " was done");
       }
     }
   }
@@ -198,7 +207,9 @@ Result<ExecutorBenchResult> bench_executor(const ExecutorBenchOptions& options) 
   make_dag(w);
   HEDDLE_ASSIGN_OR_RETURN(auto executor, Executor::create(w.problem, w.plan, nullptr));
   ExecutorBenchResult result{.tasks = static_cast<int64_t>(w.plan.steps.size()), .edges = w.edges};
-  result.pool_threads = options.pool_threads > 0 ? options.pool_threads : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  result.pool_threads = options.pool_threads > 0
+                            ? options.pool_threads
+                            : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   ThreadPool pool(w.successors, w.pending, result.pool_threads);
   HEDDLE_ASSIGN_OR_RETURN(const RequestTiming first, executor->run());
   HEDDLE_RETURN_IF_ERROR(check_order(w, first));

@@ -12,7 +12,9 @@ namespace heddle {
 static_assert(sizeof(std::atomic<int32_t>) == sizeof(int32_t), "a futex is a plain 32-bit word");
 
 int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 void relax_cpu() {
@@ -35,11 +37,12 @@ Mailbox::Mail Mailbox::take(int64_t spin_ns, int64_t timeout_ns) {
     } while (!has_mail() && now_ns() < until);
   }
   if (timeout_ns > 0 && !has_mail()) {
-    // The sender stores the value and then reads `sleeping_`; we store `sleeping_` and then read the value: one of the
-    // two sees the other (both sequentially consistent), so no wake-up is lost.
+    // The sender stores the value and then reads `sleeping_`; we store `sleeping_` and then read the value:
+    // one of the two sees the other (both sequentially consistent), so no wake-up is lost.
     sleeping_.store(1, std::memory_order_seq_cst);
     if (value_.load(std::memory_order_seq_cst) == 0) {
-      const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000), static_cast<long>(timeout_ns % 1'000'000'000)};
+      const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
+                             static_cast<long>(timeout_ns % 1'000'000'000)};
       syscall(SYS_futex, reinterpret_cast<int32_t*>(&value_), FUTEX_WAIT_PRIVATE, 0, &timeout, nullptr, 0);
     }
     sleeping_.store(0, std::memory_order_seq_cst);

@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// Any thread posts, one thread takes. The executor never posts a task before the last one was taken: a device is
-// exclusive. A nudge carries no task: it makes the receiver look around.
+// Any thread posts, one thread takes. The executor never posts a task before the last one was taken: a device
+// is exclusive. A nudge carries no task: it makes the receiver look around.
 class Mailbox {
  public:
   static constexpr int32_t kNothing = -1;
@@ -35,7 +35,7 @@ class Mailbox {
   }
   void wake_slowly();
 
-  alignas(64) std::atomic<int32_t> value_{0};      // 0 empty, kNudge, or task + 1
+  alignas(64) std::atomic<int32_t> value_{0};  // 0 empty, kNudge, or task + 1
   std::atomic<int32_t> sleeping_{0};
 };
 

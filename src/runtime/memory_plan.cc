@@ -6,11 +6,12 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kMaxTasks = 16'384;      // 32 MiB of reachability bits
+constexpr size_t kMaxTasks = 16'384;  // 32 MiB of reachability bits
 
 class TaskReach {
  public:
-  explicit TaskReach(const Program& program) : words_((program.tasks.size() + 63) / 64), bits_(words_ * program.tasks.size(), 0) {
+  explicit TaskReach(const Program& program)
+      : words_((program.tasks.size() + 63) / 64), bits_(words_ * program.tasks.size(), 0) {
     // Edges lead forward in the plan's order.
     for (size_t t = program.tasks.size(); t-- > 0;) {
       uint64_t* row = bits_.data() + t * words_;
@@ -31,13 +32,14 @@ class TaskReach {
 };
 
 struct Use {
-  int32_t producer = -1;                  // task
+  int32_t producer = -1;  // task
   DeviceId device;
-  std::vector<int32_t> readers;           // tasks
-  bool fixed = false;                     // a model input or output
+  std::vector<int32_t> readers;  // tasks
+  bool fixed = false;            // a model input or output
 };
 
-std::vector<Use> uses_of(const Problem& problem, const Plan& plan, const Program& program, const std::vector<SegmentPorts>& ports) {
+std::vector<Use> uses_of(const Problem& problem, const Plan& plan, const Program& program,
+                         const std::vector<SegmentPorts>& ports) {
   std::vector<Use> uses(problem.graph->num_tensors());
   for (size_t i = 0; i < program.tasks.size(); ++i) {
     const Step& step = plan.steps[static_cast<size_t>(program.tasks[i].plan_step)];
@@ -57,9 +59,12 @@ std::vector<Use> uses_of(const Problem& problem, const Plan& plan, const Program
 
 }  // namespace
 
-int64_t MemoryPlan::total_bytes() const { return std::accumulate(buffer_bytes.begin(), buffer_bytes.end(), int64_t{0}); }
+int64_t MemoryPlan::total_bytes() const {
+  return std::accumulate(buffer_bytes.begin(), buffer_bytes.end(), int64_t{0});
+}
 
-MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& program, const std::vector<SegmentPorts>& ports) {
+MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& program,
+                       const std::vector<SegmentPorts>& ports) {
   const Graph& graph = *problem.graph;
   const std::vector<Use> uses = uses_of(problem, plan, program, ports);
   const bool share = program.tasks.size() <= kMaxTasks;
@@ -68,15 +73,17 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
   for (size_t t = 0; t < uses.size(); ++t) {
     if (uses[t].fixed || uses[t].producer >= 0) order.push_back(t);
   }
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return uses[a].producer < uses[b].producer; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return uses[a].producer < uses[b].producer; });
 
   MemoryPlan result;
   result.buffer.assign(graph.num_tensors(), -1);
-  std::vector<int32_t> tenant;            // the last tensor in each buffer; -1: not to be shared
+  std::vector<int32_t> tenant;  // the last tensor in each buffer; -1: not to be shared
   const auto free_for = [&](int32_t last, const Use& use) {
     const Use& before = uses[static_cast<size_t>(last)];
     if (before.readers.empty()) return reach.reaches(before.producer, use.producer);
-    return std::all_of(before.readers.begin(), before.readers.end(), [&](int32_t r) { return reach.reaches(r, use.producer); });
+    return std::all_of(before.readers.begin(), before.readers.end(),
+                       [&](int32_t r) { return reach.reaches(r, use.producer); });
   };
   for (size_t t : order) {
     const Use& use = uses[t];
@@ -87,7 +94,8 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
       // The tightest that fits, else the largest, which grows.
       const int64_t have = result.buffer_bytes[b];
       const int64_t best_has = best < 0 ? -1 : result.buffer_bytes[static_cast<size_t>(best)];
-      const bool better = best < 0 || (have >= bytes ? best_has < bytes || have < best_has : best_has < bytes && have > best_has);
+      const bool better = best < 0 || (have >= bytes ? best_has < bytes || have < best_has
+                                                     : best_has < bytes && have > best_has);
       if (better) best = static_cast<int32_t>(b);
     }
     if (best < 0) {

@@ -9,14 +9,17 @@ std::vector<OpId> finest_ops(const Graph& graph, std::span<const OpId> ops) {
   std::vector<OpId> finest;
   for (OpId op : ops) {
     const auto& members = graph.op(op).members;
-    if (members.empty()) finest.push_back(op);
-    else finest.insert(finest.end(), members.begin(), members.end());
+    if (members.empty())
+      finest.push_back(op);
+    else
+      finest.insert(finest.end(), members.begin(), members.end());
   }
   std::sort(finest.begin(), finest.end());
   return finest;
 }
 
-std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& cluster, const SegmentMeasurer& measurer) {
+std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& cluster,
+                                             const SegmentMeasurer& measurer) {
   std::vector<ProfileRequest> requests;
   std::set<std::string> targets;
   std::vector<OpId> all;
@@ -24,7 +27,8 @@ std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& 
   for (size_t d = 0; d < cluster.num_devices(); ++d) {
     const DeviceId id(d);
     const Device& device = cluster.device(id);
-    if (device.target.empty() || !measurer.supports(device) || !targets.insert(device.target).second) continue;
+    if (device.target.empty() || !measurer.supports(device) || !targets.insert(device.target).second)
+      continue;
     if (all.size() > 1) requests.push_back({all, id});
     for (OpId op : all) requests.push_back({{op}, id});
   }
@@ -41,16 +45,22 @@ namespace {
 
 std::string label_of(const Graph& graph, std::span<const OpId> ops) {
   std::string label = graph.op(ops.front()).name;
-  if (ops.size() > 1) label += " .. " + graph.op(ops.back()).name + " (" + std::to_string(ops.size()) + " ops)";
+  if (ops.size() > 1)
+    label += " .. " + graph.op(ops.back()).name + " (" + std::to_string(ops.size()) + " ops)";
   return label;
 }
 
 // Many requests are equal by signature (repeated blocks): each is measured once.
 class Profiling {
  public:
-  Profiling(const Graph& graph, const Cluster& cluster, const SignatureFn& signature, SegmentMeasurer& measurer, ProfileStore& store,
-            const ProfileOptions& options)
-      : graph_(graph), cluster_(cluster), signature_(signature), measurer_(measurer), store_(store), options_(options) {}
+  Profiling(const Graph& graph, const Cluster& cluster, const SignatureFn& signature,
+            SegmentMeasurer& measurer, ProfileStore& store, const ProfileOptions& options)
+      : graph_(graph),
+        cluster_(cluster),
+        signature_(signature),
+        measurer_(measurer),
+        store_(store),
+        options_(options) {}
 
   Result<ProfileSummary> run(std::span<const ProfileRequest> requests) {
     summary_.requested = static_cast<int>(requests.size());
@@ -58,7 +68,10 @@ class Profiling {
       if (options_.deadline.should_stop()) return summary_;
       HEDDLE_ASSIGN_OR_RETURN(const bool go_on, one(requests[i]));
       if (!go_on) return summary_;
-      if (options_.progress) options_.progress->report({.what = "profiling", .done = static_cast<double>(i + 1), .total = static_cast<double>(requests.size())});
+      if (options_.progress)
+        options_.progress->report({.what = "profiling",
+                                   .done = static_cast<double>(i + 1),
+                                   .total = static_cast<double>(requests.size())});
     }
     summary_.complete = true;
     return summary_;
@@ -72,7 +85,8 @@ class Profiling {
       return true;
     }
     const std::vector<OpId> finest = finest_ops(graph_, request.ops);
-    const ProfileKey key{.signature = signature_(finest), .target = device.target, .batch = options_.batch, .share = 1};
+    const ProfileKey key{
+        .signature = signature_(finest), .target = device.target, .batch = options_.batch, .share = 1};
     if (!taken_.insert({key.signature, key.target}).second) {
       ++summary_.present;
       return true;
@@ -91,8 +105,12 @@ class Profiling {
       if (summary_.first_failure.empty()) summary_.first_failure = measured.error().to_string();
       return true;
     }
-    HEDDLE_RETURN_IF_ERROR(store_.put({.key = key, .label = label_of(graph_, request.ops), .median_us = measured->median_us,
-                                       .rel_spread = measured->rel_spread, .runs = measured->runs, .taken_at = {}}));
+    HEDDLE_RETURN_IF_ERROR(store_.put({.key = key,
+                                       .label = label_of(graph_, request.ops),
+                                       .median_us = measured->median_us,
+                                       .rel_spread = measured->rel_spread,
+                                       .runs = measured->runs,
+                                       .taken_at = {}}));
     ++summary_.measured;
     return true;
   }
@@ -109,8 +127,10 @@ class Profiling {
 
 }  // namespace
 
-Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster, std::span<const ProfileRequest> requests,
-                               const SignatureFn& signature, SegmentMeasurer& measurer, ProfileStore& store, const ProfileOptions& options) {
+Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster,
+                               std::span<const ProfileRequest> requests, const SignatureFn& signature,
+                               SegmentMeasurer& measurer, ProfileStore& store,
+                               const ProfileOptions& options) {
   return Profiling(graph, cluster, signature, measurer, store, options).run(requests);
 }
 

@@ -24,14 +24,17 @@ Rows Rows::from_pairs(size_t rows, std::vector<std::pair<int32_t, int32_t>> pair
 }
 
 std::vector<std::vector<int32_t>> ops_to_segments(const Problem& problem, const Plan& plan) {
-  std::vector<std::vector<int32_t>> owner(plan.lane_shares.size(), std::vector<int32_t>(problem.graph->num_ops(), -1));
+  std::vector<std::vector<int32_t>> owner(plan.lane_shares.size(),
+                                          std::vector<int32_t>(problem.graph->num_ops(), -1));
   for (size_t s = 0; s < plan.segments.size(); ++s) {
-    for (OpId op : plan.segments[s].ops) owner[static_cast<size_t>(plan.segments[s].lane)][op.index()] = static_cast<int32_t>(s);
+    for (OpId op : plan.segments[s].ops)
+      owner[static_cast<size_t>(plan.segments[s].lane)][op.index()] = static_cast<int32_t>(s);
   }
   return owner;
 }
 
-SegmentPorts segment_ports(const Graph& graph, const Segment& segment, std::span<const int32_t> op_segment, int32_t self) {
+SegmentPorts segment_ports(const Graph& graph, const Segment& segment, std::span<const int32_t> op_segment,
+                           int32_t self) {
   SegmentPorts ports;
   std::vector<TensorId> model_outputs(graph.outputs().begin(), graph.outputs().end());
   std::sort(model_outputs.begin(), model_outputs.end());
@@ -42,8 +45,10 @@ SegmentPorts segment_ports(const Graph& graph, const Segment& segment, std::span
     }
     for (TensorId t : graph.op(op).outputs) {
       const auto& readers = graph.tensor(t).consumers;
-      const bool leaves = std::any_of(readers.begin(), readers.end(), [&](OpId r) { return op_segment[r.index()] != self; });
-      if (leaves || std::binary_search(model_outputs.begin(), model_outputs.end(), t)) ports.outputs.push_back(t);
+      const bool leaves =
+          std::any_of(readers.begin(), readers.end(), [&](OpId r) { return op_segment[r.index()] != self; });
+      if (leaves || std::binary_search(model_outputs.begin(), model_outputs.end(), t))
+        ports.outputs.push_back(t);
     }
   }
   for (auto* list : {&ports.inputs, &ports.outputs}) {
@@ -80,16 +85,21 @@ class Maker {
       if (program_.pending[t] == 0) program_.roots.push_back(static_cast<int32_t>(t));
       if (program_.successors[t].empty()) ++program_.sinks;
     }
-    program_.resources = Rows::from_pairs(n, in_.ordered ? std::vector<std::pair<int32_t, int32_t>>{} : std::move(uses_));
+    program_.resources =
+        Rows::from_pairs(n, in_.ordered ? std::vector<std::pair<int32_t, int32_t>>{} : std::move(uses_));
     program_.handovers = Rows::from_pairs(n, std::move(handovers_));
     return std::move(program_);
   }
 
  private:
-  const Step& step(int32_t task) const { return in_.plan.steps[static_cast<size_t>(program_.tasks[static_cast<size_t>(task)].plan_step)]; }
+  const Step& step(int32_t task) const {
+    return in_.plan.steps[static_cast<size_t>(program_.tasks[static_cast<size_t>(task)].plan_step)];
+  }
   const Segment& segment(SegmentId id) const { return in_.plan.segments[id.index()]; }
   int lane_of(const Step& s) const { return segment(s.segment).lane; }
-  static uint64_t key(int32_t a, int32_t b) { return (static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32) | static_cast<uint32_t>(b); }
+  static uint64_t key(int32_t a, int32_t b) {
+    return (static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32) | static_cast<uint32_t>(b);
+  }
 
   void add_task(size_t index) {
     const Step& s = in_.plan.steps[index];
@@ -110,12 +120,16 @@ class Maker {
       used = numbers_.of_run(device);
       run_task_[s.segment.value] = id;
     } else if (s.kind == StepKind::kTransfer) {
-      if (in_.moves_data[s.from.index()] && in_.moves_data[s.to.index()]) timed = 0;   // by reference
-      else used = numbers_.of_way(hops_of(s), s.from, s.to);
+      if (in_.moves_data[s.from.index()] && in_.moves_data[s.to.index()])
+        timed = 0;  // by reference
+      else
+        used = numbers_.of_way(hops_of(s), s.from, s.to);
       transfer_task_[key(s.tensor.value, s.to.value)] = id;
     } else {
-      if (in_.moves_data[s.to.index()]) timed = 0;   // compiled models hold their parameters
-      else used = numbers_.of_way(hops_of(s), DeviceId(), s.to);
+      if (in_.moves_data[s.to.index()])
+        timed = 0;  // compiled models hold their parameters
+      else
+        used = numbers_.of_way(hops_of(s), DeviceId(), s.to);
       note_load(s, id);
     }
     // Rounded to the clock's tick; what takes no time at all needs no clock.
@@ -156,7 +170,8 @@ class Maker {
       }
       depend(transfer->second, task);
       const bool reference = program_.tasks[static_cast<size_t>(transfer->second)].action == Action::kInstant;
-      if (reference && program_.tasks[static_cast<size_t>(task)].action == Action::kBlocking) handovers_.emplace_back(task, transfer->second);
+      if (reference && program_.tasks[static_cast<size_t>(task)].action == Action::kBlocking)
+        handovers_.emplace_back(task, transfer->second);
     }
     if (load_task_.empty()) return;
     for (OpId op : segment(s.segment).ops) {
@@ -215,15 +230,20 @@ class Maker {
   int32_t stay(TensorId t, DeviceId device) {
     if (!accounted(device)) return -1;
     const int pool = cluster_.memory_pool(device);
-    const auto [it, fresh] = stay_of_.emplace(key(t.value, pool), static_cast<int32_t>(program_.stays.size()));
+    const auto [it, fresh] =
+        stay_of_.emplace(key(t.value, pool), static_cast<int32_t>(program_.stays.size()));
     if (fresh) program_.stays.push_back({.bytes = graph_.tensor(t).bytes, .pool = pool, .readers = 0});
     return it->second;
   }
 
   void account_memory() {
     std::vector<std::pair<int32_t, int32_t>> takes, releases;
-    const auto take = [&](int32_t task, int32_t s) { if (s >= 0) takes.emplace_back(task, s); };
-    const auto release = [&](int32_t task, int32_t s) { if (s >= 0) releases.emplace_back(task, s); };
+    const auto take = [&](int32_t task, int32_t s) {
+      if (s >= 0) takes.emplace_back(task, s);
+    };
+    const auto release = [&](int32_t task, int32_t s) {
+      if (s >= 0) releases.emplace_back(task, s);
+    };
     std::map<int32_t, int32_t> first_take;
     for (size_t i = 0; i < program_.tasks.size(); ++i) {
       const auto task = static_cast<int32_t>(i);
@@ -265,7 +285,8 @@ class Maker {
       const Segment& s = in_.plan.segments[static_cast<size_t>(seg)];
       if (!std::binary_search(s.ops.begin(), s.ops.end(), producer)) continue;
       const int32_t kept = stay(t, s.device);
-      if (kept < 0 || std::find(program_.held.begin(), program_.held.end(), kept) != program_.held.end()) return;
+      if (kept < 0 || std::find(program_.held.begin(), program_.held.end(), kept) != program_.held.end())
+        return;
       ++program_.stays[static_cast<size_t>(kept)].readers;
       program_.held.push_back(kept);
       return;
@@ -277,11 +298,11 @@ class Maker {
   const Cluster& cluster_;
   ResourceNumbers numbers_;
   Program program_;
-  std::unordered_map<int32_t, int32_t> run_task_;              // segment -> task
-  std::unordered_map<uint64_t, int32_t> transfer_task_;        // (tensor, device) -> task
-  std::unordered_map<uint64_t, int32_t> load_task_;            // (param, pool) -> task
-  std::unordered_map<uint64_t, int32_t> stay_of_;              // (tensor, pool) -> stay
-  std::vector<int32_t> producer_of_;                           // tensor -> task
+  std::unordered_map<int32_t, int32_t> run_task_;        // segment -> task
+  std::unordered_map<uint64_t, int32_t> transfer_task_;  // (tensor, device) -> task
+  std::unordered_map<uint64_t, int32_t> load_task_;      // (param, pool) -> task
+  std::unordered_map<uint64_t, int32_t> stay_of_;        // (tensor, pool) -> stay
+  std::vector<int32_t> producer_of_;                     // tensor -> task
   std::vector<std::pair<int32_t, int32_t>> edges_, uses_, handovers_;
 };
 

@@ -4,7 +4,8 @@
 
 namespace heddle {
 
-ResourceNumbers::ResourceNumbers(const Problem& problem) : cluster_(*problem.cluster), execution_(problem.execution) {
+ResourceNumbers::ResourceNumbers(const Problem& problem)
+    : cluster_(*problem.cluster), execution_(problem.execution) {
   const auto devices = static_cast<int32_t>(cluster_.num_devices());
   engines_ = devices;
   links_ = engines_ + 2 * devices;

@@ -1,4 +1,5 @@
-// Numbers for the exclusive resources of a cluster: cores (or whole devices), copy engines, link and bus directions.
+// Numbers for the exclusive resources of a cluster: cores (or whole devices), copy engines, link and bus
+// directions.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class ResourceNumbers {
  private:
   const Cluster& cluster_;
   ExecutionModel execution_;
-  std::map<std::pair<int32_t, int>, int32_t> core_;   // (host, core)
+  std::map<std::pair<int32_t, int>, int32_t> core_;  // (host, core)
   int32_t engines_ = 0, links_ = 0, buses_ = 0, size_ = 0;
 };
 

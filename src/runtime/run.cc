@@ -16,7 +16,8 @@ constexpr int kThroughputRounds = 9;
 
 // Everything that is measured, in memory that is there before the first request.
 struct Recording {
-  Recording(size_t steps, int repeats) : durations(steps * static_cast<size_t>(repeats), 0), num_steps(steps) {}
+  Recording(size_t steps, int repeats)
+      : durations(steps * static_cast<size_t>(repeats), 0), num_steps(steps) {}
   // Called for different requests from different threads.
   void note(const RequestTiming& timing, size_t request) {
     for (size_t s = 0; s < num_steps; ++s) {
@@ -31,14 +32,18 @@ struct Recording {
     }
     return times;
   }
-  std::vector<double> durations;        // request x step; -1: another lane's
+  std::vector<double> durations;  // request x step; -1: another lane's
   size_t num_steps;
 };
 
 class Runner {
  public:
-  Runner(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model, const RunOptions& options)
-      : problem_(problem), plan_(plan), model_(std::move(model)), options_(options),
+  Runner(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
+         const RunOptions& options)
+      : problem_(problem),
+        plan_(plan),
+        model_(std::move(model)),
+        options_(options),
         recording_(plan.steps.size(), options.repeats) {}
 
   Result<RunRecord> run() {
@@ -62,20 +67,28 @@ class Runner {
     record_.atol = options_.atol;
     record_.warmups = options_.warmups;
     record_.steps.resize(plan_.steps.size());
-    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, {.in_flight = options_.in_flight, .spin_us = 2000, .open = {},
-                                                                                 .deadline = options_.deadline, .progress = options_.progress}));
+    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_,
+                                                        {.in_flight = options_.in_flight,
+                                                         .spin_us = 2000,
+                                                         .open = {},
+                                                         .deadline = options_.deadline,
+                                                         .progress = options_.progress}));
     record_.requests_in_flight = options_.in_flight > 1 ? executor_->slots() : 1;
     if (!executor_->moves_data()) return {};
     HEDDLE_ASSIGN_OR_RETURN(inputs_, make_inputs(*problem_.graph, options_.inputs));
     for (int slot = 0; slot < executor_->slots(); ++slot) {
       const auto targets = executor_->inputs(slot);
-      for (size_t i = 0; i < targets.size(); ++i) std::memcpy(targets[i].data, inputs_[i].data.get(), static_cast<size_t>(targets[i].bytes));
+      for (size_t i = 0; i < targets.size(); ++i)
+        std::memcpy(targets[i].data, inputs_[i].data.get(), static_cast<size_t>(targets[i].bytes));
     }
     return {};
   }
 
   void report(int done) {
-    if (options_.progress) options_.progress->report({.what = "running", .done = static_cast<double>(done), .total = static_cast<double>(options_.repeats)});
+    if (options_.progress)
+      options_.progress->report({.what = "running",
+                                 .done = static_cast<double>(done),
+                                 .total = static_cast<double>(options_.repeats)});
   }
 
   Status measure_latency() {
@@ -104,7 +117,9 @@ class Runner {
   size_t median_request() const {
     size_t best = 0;
     for (size_t i = 1; i < record_.latencies_us.size(); ++i) {
-      if (std::fabs(record_.latencies_us[i] - record_.measured_us) < std::fabs(record_.latencies_us[best] - record_.measured_us)) best = i;
+      if (std::fabs(record_.latencies_us[i] - record_.measured_us) <
+          std::fabs(record_.latencies_us[best] - record_.measured_us))
+        best = i;
     }
     return best;
   }
@@ -116,12 +131,15 @@ class Runner {
     }
   }
 
-  // Rounds of requests; each round's time per request is between the filling of the pipeline and the last finish.
+  // Rounds of requests; each round's time per request is between the filling of the pipeline and the last
+  // finish.
   Status measure_stream() {
     const int slots = executor_->slots();
     if (options_.warmups > 0) {
-      HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const auto warm,
-                              executor_->run_stream({.requests = options_.warmups * slots, .fill = {}, .done = {}, .deadline = options_.deadline}));
+      HEDDLE_ASSIGN_OR_RETURN(
+          [[maybe_unused]] const auto warm,
+          executor_->run_stream(
+              {.requests = options_.warmups * slots, .fill = {}, .done = {}, .deadline = options_.deadline}));
     }
     const int rounds = std::clamp(options_.repeats / (4 * slots), 1, kThroughputRounds);
     std::vector<double> periods;
@@ -140,13 +158,15 @@ class Runner {
           }
         }
       };
-      auto result = executor_->run_stream({.requests = count, .fill = {}, .done = done, .deadline = options_.deadline});
+      auto result =
+          executor_->run_stream({.requests = count, .fill = {}, .done = done, .deadline = options_.deadline});
       if (!result.ok()) {
         if (result.error().code() == Code::kCancelled && round > 0) break;
         return std::move(result).error();
       }
       periods.push_back(steady_period(finishes, slots));
-      record_.latencies_us.insert(record_.latencies_us.end(), result->latencies_us.begin(), result->latencies_us.end());
+      record_.latencies_us.insert(record_.latencies_us.end(), result->latencies_us.begin(),
+                                  result->latencies_us.end());
       taken += count;
       report(taken);
     }
@@ -169,12 +189,14 @@ class Runner {
     HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(*model_, inputs_));
     record_.verified = record_.outputs_equal = true;
     const auto names = problem_.graph->outputs();
-    if (expected.size() != names.size()) return Error(Code::kInternal, "the plan's graph and the model differ in their outputs");
+    if (expected.size() != names.size())
+      return Error(Code::kInternal, "the plan's graph and the model differ in their outputs");
     for (TensorId t : names) record_.outputs_compared.push_back(problem_.graph->tensor(t).name);
     for (int slot = 0; slot < std::min(executor_->slots(), record_.repeats); ++slot) {
       const auto outputs = executor_->outputs(slot);
       for (size_t i = 0; i < outputs.size(); ++i) {
-        const TensorDifference difference = compare_tensors(outputs[i], expected[i].view(), options_.rtol, options_.atol);
+        const TensorDifference difference =
+            compare_tensors(outputs[i], expected[i].view(), options_.rtol, options_.atol);
         record_.outputs_equal &= difference.equal;
         record_.max_abs_error = std::max(record_.max_abs_error, difference.max_abs);
         record_.max_rel_error = std::max(record_.max_rel_error, difference.max_rel);
@@ -195,7 +217,8 @@ class Runner {
 
 }  // namespace
 
-Result<RunRecord> run_plan(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model, const RunOptions& options) {
+Result<RunRecord> run_plan(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
+                           const RunOptions& options) {
   if (options.repeats < 1 || options.warmups < 0 || options.in_flight < 1) {
     return Error(Code::kInvalidInput, "a run needs at least 1 repeat, 0 warm-ups and 1 request in flight");
   }

@@ -30,7 +30,8 @@ T load(const std::byte* data, int64_t index) {
 }  // namespace
 
 std::shared_ptr<std::byte[]> allocate_aligned(int64_t bytes) {
-  const size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
+  const size_t size =
+      (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
   if (memory == nullptr) return nullptr;
   std::memset(memory, 0, size);
@@ -39,13 +40,16 @@ std::shared_ptr<std::byte[]> allocate_aligned(int64_t bytes) {
 
 Result<TensorValue> make_tensor(DType dtype, const Shape& shape) {
   if (dtype == DType::kString || dtype_bits(dtype) == 0) {
-    return Error(Code::kUnsupported, std::string("a tensor of ") + dtype_name(dtype) + " cannot be held in memory here; only numbers and bools can");
+    return Error(Code::kUnsupported, std::string("a tensor of ") + dtype_name(dtype) +
+                                         " cannot be held in memory here; only numbers and bools can");
   }
   const auto bytes = tensor_bytes(dtype, shape);
-  if (!bytes) return Error(Code::kInvalidInput, "the size of a tensor of shape " + shape_text(shape) + " overflows");
+  if (!bytes)
+    return Error(Code::kInvalidInput, "the size of a tensor of shape " + shape_text(shape) + " overflows");
   TensorValue value{dtype, shape, allocate_aligned(*bytes), *bytes};
   if (!value.data) {
-    return Error(Code::kInvalidInput, "no memory for a tensor of " + std::to_string(*bytes) + " bytes, shape " + shape_text(shape));
+    return Error(Code::kInvalidInput, "no memory for a tensor of " + std::to_string(*bytes) +
+                                          " bytes, shape " + shape_text(shape));
   }
   return value;
 }
@@ -53,28 +57,42 @@ Result<TensorValue> make_tensor(DType dtype, const Shape& shape) {
 double element_as_double(const TensorView& tensor, int64_t index) {
   const std::byte* data = tensor.data;
   switch (tensor.dtype) {
-    case DType::kBool: case DType::kU8: return load<uint8_t>(data, index);
-    case DType::kI8: return load<int8_t>(data, index);
-    case DType::kI16: return load<int16_t>(data, index);
-    case DType::kU16: return load<uint16_t>(data, index);
-    case DType::kI32: return load<int32_t>(data, index);
-    case DType::kU32: return load<uint32_t>(data, index);
-    case DType::kI64: return static_cast<double>(load<int64_t>(data, index));
-    case DType::kU64: return static_cast<double>(load<uint64_t>(data, index));
-    case DType::kF16: return half_to_float(load<uint16_t>(data, index));
+    case DType::kBool:
+    case DType::kU8:
+      return load<uint8_t>(data, index);
+    case DType::kI8:
+      return load<int8_t>(data, index);
+    case DType::kI16:
+      return load<int16_t>(data, index);
+    case DType::kU16:
+      return load<uint16_t>(data, index);
+    case DType::kI32:
+      return load<int32_t>(data, index);
+    case DType::kU32:
+      return load<uint32_t>(data, index);
+    case DType::kI64:
+      return static_cast<double>(load<int64_t>(data, index));
+    case DType::kU64:
+      return static_cast<double>(load<uint64_t>(data, index));
+    case DType::kF16:
+      return half_to_float(load<uint16_t>(data, index));
     case DType::kBF16: {
       const uint32_t bits = static_cast<uint32_t>(load<uint16_t>(data, index)) << 16;
       float value;
       std::memcpy(&value, &bits, sizeof value);
       return value;
     }
-    case DType::kF32: return load<float>(data, index);
-    case DType::kF64: return load<double>(data, index);
-    default: return load<uint8_t>(data, index);   // packed and 8-bit float formats are compared byte for byte
+    case DType::kF32:
+      return load<float>(data, index);
+    case DType::kF64:
+      return load<double>(data, index);
+    default:
+      return load<uint8_t>(data, index);  // packed and 8-bit float formats are compared byte for byte
   }
 }
 
-TensorDifference compare_tensors(const TensorView& actual, const TensorView& expected, double rtol, double atol) {
+TensorDifference compare_tensors(const TensorView& actual, const TensorView& expected, double rtol,
+                                 double atol) {
   TensorDifference difference;
   if (actual.dtype != expected.dtype || actual.shape != expected.shape) {
     return {.equal = false, .max_abs = INFINITY, .max_rel = INFINITY};

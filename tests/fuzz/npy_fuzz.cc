@@ -1,4 +1,5 @@
-// Any bytes as an .npy file and as a picture: refused with a reason, or read, written and read again to the same.
+// Any bytes as an .npy file and as a picture: refused with a reason, or read, written and read again to the
+// same.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -27,7 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto text = heddle::npy_text(tensor->view());
   require(text.ok());
   const auto again = heddle::parse_npy(*text);
-  require(again.ok() && again->dtype == tensor->dtype && again->shape == tensor->shape && again->bytes == tensor->bytes);
+  require(again.ok() && again->dtype == tensor->dtype && again->shape == tensor->shape &&
+          again->bytes == tensor->bytes);
   require(std::memcmp(again->data.get(), tensor->data.get(), static_cast<size_t>(tensor->bytes)) == 0);
   return 0;
 }

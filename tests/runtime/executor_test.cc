@@ -1,5 +1,5 @@
-// The executor without OpenVINO: emulated devices, and a backend of real threads that computes hashes. Clean under the
-// thread sanitizer.
+// The executor without OpenVINO: emulated devices, and a backend of real threads that computes hashes. Clean
+// under the thread sanitizer.
 #include "heddle/runtime/executor.h"
 
 #include <gtest/gtest.h>
@@ -36,14 +36,16 @@ void expect_precedence(const Problem& problem, const Plan& plan, const RequestTi
     for (size_t j = 0; j < plan.steps.size(); ++j) {
       const Step& earlier = plan.steps[j];
       if (plan.segments[earlier.segment.index()].lane != timing.lane || i == j) continue;
-      bool needs = later.kind == StepKind::kTransfer && earlier.kind == StepKind::kRun && earlier.segment == later.segment;
+      bool needs = later.kind == StepKind::kTransfer && earlier.kind == StepKind::kRun &&
+                   earlier.segment == later.segment;
       if (later.kind == StepKind::kRun && earlier.kind == StepKind::kTransfer && earlier.to == later.to) {
         for (OpId op : plan.segments[later.segment.index()].ops) {
           for (TensorId t : graph.op(op).inputs) needs |= t == earlier.tensor;
         }
       }
       if (needs) {
-        EXPECT_LE(timing.steps[j].finish_us, timing.steps[i].start_us + 1e-3) << "step " << i << " needs step " << j;
+        EXPECT_LE(timing.steps[j].finish_us, timing.steps[i].start_us + 1e-3)
+            << "step " << i << " needs step " << j;
       }
     }
   }
@@ -51,7 +53,8 @@ void expect_precedence(const Problem& problem, const Plan& plan, const RequestTi
 
 TEST(Executor, EmulatedStepsTakeAtLeastTheirPlannedTimeInThePlansOrder) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
-    const Problem problem = random_problem({.ops = 15, .devices = 3, .max_us = 300, .transfer_us = 50, .seed = seed});
+    const Problem problem =
+        random_problem({.ops = 15, .devices = 3, .max_us = 300, .transfer_us = 50, .seed = seed});
     const Plan plan = random_plan(problem, seed);
     const Timeline timeline = evaluate(problem, plan).value();
     auto executor = make(problem, plan);
@@ -59,7 +62,8 @@ TEST(Executor, EmulatedStepsTakeAtLeastTheirPlannedTimeInThePlansOrder) {
     ASSERT_TRUE(timing.ok());
     EXPECT_GE(timing->latency_us, timeline.makespan_us - 0.01 * static_cast<double>(plan.steps.size()));
     for (size_t s = 0; s < plan.steps.size(); ++s) {
-      EXPECT_GE(timing->steps[s].finish_us - timing->steps[s].start_us, timeline.finish_us[s] - timeline.start_us[s] - 0.01);
+      EXPECT_GE(timing->steps[s].finish_us - timing->steps[s].start_us,
+                timeline.finish_us[s] - timeline.start_us[s] - 0.01);
       EXPECT_GE(timing->steps[s].start_us, timeline.start_us[s] - 0.01 * static_cast<double>(s + 1));
     }
     expect_precedence(problem, plan, *timing);
@@ -68,7 +72,8 @@ TEST(Executor, EmulatedStepsTakeAtLeastTheirPlannedTimeInThePlansOrder) {
 
 TEST(Executor, RunsOnOneDeviceNeverOverlapAndKeepThePlansOrder) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
-    const Problem problem = random_problem({.ops = 20, .devices = 2, .max_us = 50, .transfer_us = 5, .seed = seed});
+    const Problem problem =
+        random_problem({.ops = 20, .devices = 2, .max_us = 50, .transfer_us = 5, .seed = seed});
     const Plan plan = random_plan(problem, seed);
     const auto executor = make(problem, plan);
     const auto timing = executor->run();
@@ -88,12 +93,15 @@ TEST(Executor, OutputsEqualTheSequentialOnesOnAnyPlan) {
     const Problem problem = random_problem({.ops = 25, .devices = 4, .edge_probability = 0.2, .seed = seed});
     const Plan plan = random_plan(problem, seed, 0.4);
     HashBackend backend;
-    const auto executor = make(problem, plan, {.spin_us = seed % 2 == 0 ? 100.0 : 0.0, .open = backend.opener()});
+    const auto executor =
+        make(problem, plan, {.spin_us = seed % 2 == 0 ? 100.0 : 0.0, .open = backend.opener()});
     for (uint64_t request = 1; request <= 20; ++request) {
       test::write_input(executor->inputs(0), request * 77);
       const auto timing = executor->run();
       ASSERT_TRUE(timing.ok()) << timing.error().to_string();
-      EXPECT_EQ(test::read_outputs(executor->outputs(0)), test::expected_outputs(problem, plan, 0, request * 77)) << "seed " << seed;
+      EXPECT_EQ(test::read_outputs(executor->outputs(0)),
+                test::expected_outputs(problem, plan, 0, request * 77))
+          << "seed " << seed;
       if (request == 1) expect_precedence(problem, plan, *timing);
     }
   }
@@ -128,7 +136,8 @@ TEST(Executor, DevicesThatShareACoreNeverRunAtOnce) {
 TEST(Executor, PipelinedRequestsEachGetTheirOwnOutputs) {
   for (const int lanes : {1, 2}) {
     for (uint64_t seed = 1; seed <= 10; ++seed) {
-      const Problem problem = random_problem({.ops = 15, .devices = 4, .objective = Objective::kThroughput, .seed = seed});
+      const Problem problem =
+          random_problem({.ops = 15, .devices = 4, .objective = Objective::kThroughput, .seed = seed});
       const Plan plan = random_plan(problem, seed, 0.4, lanes);
       HashBackend backend;
       const auto executor = make(problem, plan, {.in_flight = 4, .open = backend.opener()});
@@ -137,17 +146,22 @@ TEST(Executor, PipelinedRequestsEachGetTheirOwnOutputs) {
       std::vector<int> lane(kRequests);
       const StreamOptions stream{
           .requests = kRequests,
-          .fill = [&](int64_t request, int slot) { test::write_input(executor->inputs(slot), static_cast<uint64_t>(request) + 1000); },
-          .done = [&](const RequestTiming& t) {
-            outputs[static_cast<size_t>(t.request)] = test::read_outputs(executor->outputs(t.slot));
-            lane[static_cast<size_t>(t.request)] = t.lane;
-          }};
+          .fill =
+              [&](int64_t request, int slot) {
+                test::write_input(executor->inputs(slot), static_cast<uint64_t>(request) + 1000);
+              },
+          .done =
+              [&](const RequestTiming& t) {
+                outputs[static_cast<size_t>(t.request)] = test::read_outputs(executor->outputs(t.slot));
+                lane[static_cast<size_t>(t.request)] = t.lane;
+              }};
       const auto result = executor->run_stream(stream);
       ASSERT_TRUE(result.ok()) << result.error().to_string();
       EXPECT_EQ(result->latencies_us.size(), static_cast<size_t>(kRequests));
       for (int r = 0; r < kRequests; ++r) {
         const auto i = static_cast<size_t>(r);
-        EXPECT_EQ(outputs[i], test::expected_outputs(problem, plan, lane[i], static_cast<uint64_t>(r) + 1000)) << "request " << r;
+        EXPECT_EQ(outputs[i], test::expected_outputs(problem, plan, lane[i], static_cast<uint64_t>(r) + 1000))
+            << "request " << r;
       }
       EXPECT_EQ(std::set<int>(lane.begin(), lane.end()).size(), static_cast<size_t>(lanes));
     }
@@ -155,7 +169,12 @@ TEST(Executor, PipelinedRequestsEachGetTheirOwnOutputs) {
 }
 
 TEST(Executor, PipelinedEmulationReachesTheBusiestResourcesPeriod) {
-  const Problem problem = random_problem({.ops = 10, .devices = 3, .max_us = 200, .transfer_us = 20, .objective = Objective::kThroughput, .seed = 3});
+  const Problem problem = random_problem({.ops = 10,
+                                          .devices = 3,
+                                          .max_us = 200,
+                                          .transfer_us = 20,
+                                          .objective = Objective::kThroughput,
+                                          .seed = 3});
   const Plan plan = random_plan(problem, 3);
   const Timeline timeline = evaluate(problem, plan).value();
   const auto executor = make(problem, plan, {.in_flight = 8});
@@ -210,7 +229,8 @@ TEST(Executor, EmulatedMemoryIsBoundedAndFreedAtTheLastUse) {
     Op op;
     op.name = "op" + std::to_string(i);
     op.inputs = {t};
-    t = builder.outputs_of(builder.add_op(std::move(op), {{.name = "t" + std::to_string(i), .dtype = DType::kU8, .shape = {8}}}))[0];
+    t = builder.outputs_of(builder.add_op(
+        std::move(op), {{.name = "t" + std::to_string(i), .dtype = DType::kU8, .shape = {8}}}))[0];
   }
   builder.add_output(t);
   for (const int64_t limit : {int64_t{16}, int64_t{15}}) {
@@ -220,20 +240,25 @@ TEST(Executor, EmulatedMemoryIsBoundedAndFreedAtTheLastUse) {
       ASSERT_TRUE(graph.ok());
       problem.graph = *graph;
     } else {
-      problem.graph = random_problem({.ops = 3, .devices = 1, .edge_probability = 1}).graph;   // three tensors alive at the last op
+      problem.graph = random_problem({.ops = 3, .devices = 1, .edge_probability = 1})
+                          .graph;  // three tensors alive at the last op
     }
     auto costs = std::make_shared<CostTable>(problem.graph->num_ops(), 1);
-    for (size_t op = 0; op < problem.graph->num_ops(); ++op) costs->set(OpId(op), DeviceId(0), {.us = 1, .origin = Origin::kGiven, .rel_spread = 0});
+    for (size_t op = 0; op < problem.graph->num_ops(); ++op)
+      costs->set(OpId(op), DeviceId(0), {.us = 1, .origin = Origin::kGiven, .rel_spread = 0});
     problem.costs = costs;
     const Plan plan = random_plan(problem, 1, 0);
     const auto executor = make(problem, plan);
     const auto result = executor->run();
     if (limit == 16) {
       ASSERT_TRUE(result.ok()) << result.error().to_string();
-      EXPECT_EQ(executor->memory()[static_cast<size_t>(problem.cluster->memory_pool(DeviceId(0)))].tensor_bytes, 16);
+      EXPECT_EQ(
+          executor->memory()[static_cast<size_t>(problem.cluster->memory_pool(DeviceId(0)))].tensor_bytes,
+          16);
     } else {
       ASSERT_FALSE(result.ok());
-      EXPECT_NE(result.error().to_string().find("out of memory: segment"), std::string::npos) << result.error().to_string();
+      EXPECT_NE(result.error().to_string().find("out of memory: segment"), std::string::npos)
+          << result.error().to_string();
     }
   }
 }
@@ -244,12 +269,14 @@ TEST(Executor, UnknownBackendIsRefusedWithTheNearestName) {
   device.backend = "emulatd";
   const auto opened = open_device(device);
   ASSERT_FALSE(opened.ok());
-  EXPECT_NE(opened.error().to_string().find("did you mean 'emulated'"), std::string::npos) << opened.error().to_string();
+  EXPECT_NE(opened.error().to_string().find("did you mean 'emulated'"), std::string::npos)
+      << opened.error().to_string();
   for (const auto& backend : backend_registry()) EXPECT_EQ(find_backend(backend->name()), backend.get());
 }
 
 TEST(Executor, BenchRunsBothContestantsOnTheSameDag) {
-  const auto result = bench_executor({.tasks = 2000, .layers = 20, .devices = 4, .repeats = 3, .pool_threads = 2});
+  const auto result =
+      bench_executor({.tasks = 2000, .layers = 20, .devices = 4, .repeats = 3, .pool_threads = 2});
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_GE(result->tasks, 2000);
   EXPECT_GT(result->executor_us_per_task, 0);

@@ -23,8 +23,8 @@ std::string npy(const std::string& header, const std::string& data) {
 }
 
 TEST(Npy, WhatIsWrittenReadsBackForEveryDtypeAndRank) {
-  for (const DType dtype : {DType::kBool, DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32, DType::kU32, DType::kI64, DType::kU64,
-                            DType::kF16, DType::kF32, DType::kF64}) {
+  for (const DType dtype : {DType::kBool, DType::kI8, DType::kU8, DType::kI16, DType::kU16, DType::kI32,
+                            DType::kU32, DType::kI64, DType::kU64, DType::kF16, DType::kF32, DType::kF64}) {
     for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 3}, Shape{0, 4}, Shape{1, 2, 3, 4}}) {
       TensorValue t = make_tensor(dtype, shape).value();
       for (int64_t i = 0; i < t.bytes; ++i) t.data[i] = static_cast<std::byte>(i * 7 + 1);
@@ -69,7 +69,8 @@ TEST(Npy, MutatedFilesNeverCrash) {
   Random random(3);
   for (int i = 0; i < 20000; ++i) {
     std::string text = good;
-    for (uint64_t k = random.below(4) + 1; k > 0; --k) text[random.below(text.size())] = static_cast<char>(random.below(256));
+    for (uint64_t k = random.below(4) + 1; k > 0; --k)
+      text[random.below(text.size())] = static_cast<char>(random.below(256));
     if (random.chance(0.3)) text.resize(random.below(text.size()));
     static_cast<void>(parse_npy(text).ok());
   }
@@ -85,16 +86,21 @@ TEST(Image, OneToOnePixelsAreNormalisedPerChannel) {
 }
 
 TEST(Image, HalvingAveragesAndEveryBatchEntryIsTheSame) {
-  const std::string ppm = std::string("P6 2 2 255\n") + std::string("\x00\x00\x00\xff\xff\xff\xff\xff\xff\x00\x00\x00", 12);
+  const std::string ppm =
+      std::string("P6 2 2 255\n") + std::string("\x00\x00\x00\xff\xff\xff\xff\xff\xff\x00\x00\x00", 12);
   const auto t = parse_image_ppm(ppm, {2, 3, 1, 1}, {.mean = {0, 0, 0}, .stddev = {1, 1, 1}});
   ASSERT_TRUE(t.ok());
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(reinterpret_cast<const float*>(t->data.get())[i], 0.5F, 1e-6);
 }
 
 TEST(Image, MalformedPicturesAreRefusedWithTheReason) {
-  for (const auto& [content, reason] : std::vector<std::pair<std::string, std::string>>{
-           {"P5 1 1 255\n0", "P6"}, {"P6 1 1 65535\n000000", "8 bits"}, {"P6 2 2 255\n000", "ends before"}, {"P6 0 1 255\n", "pixels"},
-           {"P6 99999999999 1 255\n", "too large"}, {"P6 x", "expected a number"}}) {
+  for (const auto& [content, reason] :
+       std::vector<std::pair<std::string, std::string>>{{"P5 1 1 255\n0", "P6"},
+                                                        {"P6 1 1 65535\n000000", "8 bits"},
+                                                        {"P6 2 2 255\n000", "ends before"},
+                                                        {"P6 0 1 255\n", "pixels"},
+                                                        {"P6 99999999999 1 255\n", "too large"},
+                                                        {"P6 x", "expected a number"}}) {
     const auto result = parse_image_ppm(content, {1, 3, 2, 2});
     ASSERT_FALSE(result.ok());
     EXPECT_NE(result.error().to_string().find(reason), std::string::npos) << result.error().to_string();
@@ -127,8 +133,10 @@ TEST(Inputs, RandomOnesAreTheSameForASeedAndWithinRange) {
   builder.add_input("i", DType::kI64, {64});
   const auto graph = builder.build();
   ASSERT_TRUE(graph.ok());
-  const auto a = make_inputs(**graph, {.seed = 5}).value(), b = make_inputs(**graph, {.seed = 5}).value(), c = make_inputs(**graph, {.seed = 6}).value();
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(std::memcmp(a[i].data.get(), b[i].data.get(), static_cast<size_t>(a[i].bytes)), 0);
+  const auto a = make_inputs(**graph, {.seed = 5}).value(), b = make_inputs(**graph, {.seed = 5}).value(),
+             c = make_inputs(**graph, {.seed = 6}).value();
+  for (size_t i = 0; i < a.size(); ++i)
+    EXPECT_EQ(std::memcmp(a[i].data.get(), b[i].data.get(), static_cast<size_t>(a[i].bytes)), 0);
   EXPECT_NE(std::memcmp(a[0].data.get(), c[0].data.get(), static_cast<size_t>(a[0].bytes)), 0);
   for (int64_t k = 0; k < 64; ++k) {
     EXPECT_LE(std::fabs(element_as_double(a[0].view(), k)), 1);

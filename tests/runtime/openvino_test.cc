@@ -1,4 +1,5 @@
-// Real models on OpenVINO's CPU core sets: cut anywhere, placed anywhere, the outputs stay those of the whole model.
+// Real models on OpenVINO's CPU core sets: cut anywhere, placed anywhere, the outputs stay those of the whole
+// model.
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -80,7 +81,8 @@ std::optional<Loaded> load(const std::string& name, ImportOptions options = {}) 
   loaded.problem.cluster = core_sets();
   auto costs = std::make_shared<CostTable>(loaded.problem.graph->num_ops(), 3);
   for (size_t op = 0; op < loaded.problem.graph->num_ops(); ++op) {
-    for (size_t d = 0; d < 3; ++d) costs->set(OpId(op), DeviceId(d), {.us = 10, .origin = Origin::kGiven, .rel_spread = 0});
+    for (size_t d = 0; d < 3; ++d)
+      costs->set(OpId(op), DeviceId(d), {.us = 10, .origin = Origin::kGiven, .rel_spread = 0});
   }
   loaded.problem.costs = costs;
   return loaded;
@@ -98,7 +100,8 @@ Assignment random_cuts(const Graph& graph, int segments, uint64_t seed, int only
   for (int i = 1; i < segments; ++i) cuts.push_back(random.below(order.size()));
   std::sort(cuts.begin(), cuts.end());
   std::vector<DeviceId> devices;
-  for (int i = 0; i < segments; ++i) devices.emplace_back(only_device >= 0 ? only_device : static_cast<int>(random.below(3)));
+  for (int i = 0; i < segments; ++i)
+    devices.emplace_back(only_device >= 0 ? only_device : static_cast<int>(random.below(3)));
   for (size_t i = 0; i < order.size(); ++i) {
     const auto s = static_cast<size_t>(std::upper_bound(cuts.begin(), cuts.end(), i) - cuts.begin());
     a.segment[order[i].index()] = static_cast<int>(s);
@@ -111,7 +114,9 @@ TEST(OpenVino, RandomCutsOnOverlappingCoreSetsEqualTheWholeModel) {
   const auto loaded = load("light_squeezenet.onnx");
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
   for (uint64_t seed = 1; seed <= 4; ++seed) {
-    const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, static_cast<int>(2 * seed), seed)).value();
+    const Plan plan =
+        build_plan(loaded->problem, random_cuts(*loaded->problem.graph, static_cast<int>(2 * seed), seed))
+            .value();
     const auto record = run_plan(loaded->problem, plan, loaded->model, {.warmups = 1, .repeats = 3});
     ASSERT_TRUE(record.ok()) << record.error().to_string();
     EXPECT_TRUE(record->verified);
@@ -135,7 +140,9 @@ TEST(OpenVino, PipelinedLanesReturnTheRightOutputsForEachRequest) {
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
   loaded->problem.objective = Objective::kThroughput;
   const Graph& graph = *loaded->problem.graph;
-  const Plan plan = build_plan(loaded->problem, std::vector<Lane>{{random_cuts(graph, 2, 1, 0), 0.5}, {random_cuts(graph, 3, 2, 1), 0.5}}).value();
+  const Plan plan = build_plan(loaded->problem, std::vector<Lane>{{random_cuts(graph, 2, 1, 0), 0.5},
+                                                                  {random_cuts(graph, 3, 2, 1), 0.5}})
+                        .value();
   auto executor = Executor::create(loaded->problem, plan, loaded->model, {.in_flight = 4});
   ASSERT_TRUE(executor.ok()) << executor.error().to_string();
   constexpr int kRequests = 12, kKinds = 3;
@@ -147,14 +154,18 @@ TEST(OpenVino, PipelinedLanesReturnTheRightOutputsForEachRequest) {
   std::vector<char> equal(kRequests, 0);
   const auto result = (*executor)->run_stream(
       {.requests = kRequests,
-       .fill = [&](int64_t request, int slot) {
-         const TensorValue& value = inputs[static_cast<size_t>(request % kKinds)][0];
-         std::memcpy((*executor)->inputs(slot)[0].data, value.data.get(), static_cast<size_t>(value.bytes));
-       },
-       .done = [&](const RequestTiming& t) {
-         const TensorView expect = expected[static_cast<size_t>(t.request % kKinds)][0].view();
-         equal[static_cast<size_t>(t.request)] = compare_tensors((*executor)->outputs(t.slot)[0], expect, 1e-3, 1e-5).equal;
-       }});
+       .fill =
+           [&](int64_t request, int slot) {
+             const TensorValue& value = inputs[static_cast<size_t>(request % kKinds)][0];
+             std::memcpy((*executor)->inputs(slot)[0].data, value.data.get(),
+                         static_cast<size_t>(value.bytes));
+           },
+       .done =
+           [&](const RequestTiming& t) {
+             const TensorView expect = expected[static_cast<size_t>(t.request % kKinds)][0].view();
+             equal[static_cast<size_t>(t.request)] =
+                 compare_tensors((*executor)->outputs(t.slot)[0], expect, 1e-3, 1e-5).equal;
+           }});
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_EQ(std::count(equal.begin(), equal.end(), 1), kRequests);
 }
@@ -173,12 +184,14 @@ TEST(OpenVino, ACoreThatIsNotHereIsRefusedByName) {
   builder.add_device(device);
   loaded->problem.cluster = builder.build().value();
   auto costs = std::make_shared<CostTable>(loaded->problem.graph->num_ops(), 1);
-  for (size_t op = 0; op < loaded->problem.graph->num_ops(); ++op) costs->set(OpId(op), DeviceId(0), {.us = 1, .origin = Origin::kGiven, .rel_spread = 0});
+  for (size_t op = 0; op < loaded->problem.graph->num_ops(); ++op)
+    costs->set(OpId(op), DeviceId(0), {.us = 1, .origin = Origin::kGiven, .rel_spread = 0});
   loaded->problem.costs = costs;
   const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, 1, 1, 0)).value();
   const auto executor = Executor::create(loaded->problem, plan, loaded->model);
   ASSERT_FALSE(executor.ok());
-  EXPECT_NE(executor.error().to_string().find("device 'far' needs core 1000"), std::string::npos) << executor.error().to_string();
+  EXPECT_NE(executor.error().to_string().find("device 'far' needs core 1000"), std::string::npos)
+      << executor.error().to_string();
 }
 
 TEST(OpenVino, ProfilingTakesOnlyWhatIsMissing) {
@@ -202,7 +215,8 @@ TEST(OpenVino, ProfilingTakesOnlyWhatIsMissing) {
   const auto second = profile(graph, cluster, requests, signature, *measurer, **store);
   EXPECT_EQ(second->measured, 0);
   EXPECT_EQ(second->present, 4);
-  const auto stopped = profile(graph, cluster, requests, signature, *measurer, **store, {.deadline = Deadline::after_seconds(0), .again = true});
+  const auto stopped = profile(graph, cluster, requests, signature, *measurer, **store,
+                               {.deadline = Deadline::after_seconds(0), .again = true});
   ASSERT_TRUE(stopped.ok());
   EXPECT_FALSE(stopped->complete);
   store->reset();
@@ -213,7 +227,8 @@ TEST(OpenVino, ComparisonAlternatesAndGivesARatio) {
   const auto loaded = load("light_squeezenet.onnx");
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
   const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, 1, 1, 2)).value();
-  const auto result = compare_with_openvino(loaded->problem, plan, loaded->model, {.rounds = 3, .round_s = 0.02});
+  const auto result =
+      compare_with_openvino(loaded->problem, plan, loaded->model, {.rounds = 3, .round_s = 0.02});
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_EQ(result->rounds, 3);
   EXPECT_GT(result->ratio, 0);

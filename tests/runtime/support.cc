@@ -25,7 +25,8 @@ std::shared_ptr<const Graph> random_graph(const RandomProblemOptions& options) {
       read[j] = true;
     }
     if (op.inputs.empty()) op.inputs.push_back(made[0]);
-    const OpId id = builder.add_op(std::move(op), {{.name = "t" + std::to_string(i), .dtype = DType::kU8, .shape = {8}}});
+    const OpId id =
+        builder.add_op(std::move(op), {{.name = "t" + std::to_string(i), .dtype = DType::kU8, .shape = {8}}});
     made.push_back(builder.outputs_of(id)[0]);
     read.push_back(false);
   }
@@ -52,7 +53,11 @@ std::shared_ptr<const Cluster> make_cluster(const RandomProblemOptions& options)
     }
     const DeviceId id = builder.add_device(device);
     if (!options.cores) {
-      builder.add_link({.name = "l" + std::to_string(i), .a = builder.device_node(id), .b = hub, .bytes_per_s = 1e30, .latency_us = options.transfer_us / 2});
+      builder.add_link({.name = "l" + std::to_string(i),
+                        .a = builder.device_node(id),
+                        .b = hub,
+                        .bytes_per_s = 1e30,
+                        .latency_us = options.transfer_us / 2});
     }
   }
   return builder.build().value();
@@ -68,7 +73,10 @@ uint64_t segment_hash(const std::string& output, const std::map<std::string, uin
 class HashSegment final : public CompiledSegment {
  public:
   HashSegment(HashBackend& backend, SegmentSpec spec, int slots)
-      : backend_(backend), spec_(std::move(spec)), inputs_(static_cast<size_t>(slots)), outputs_(static_cast<size_t>(slots)) {}
+      : backend_(backend),
+        spec_(std::move(spec)),
+        inputs_(static_cast<size_t>(slots)),
+        outputs_(static_cast<size_t>(slots)) {}
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override {
     inputs_[static_cast<size_t>(slot)].assign(inputs.begin(), inputs.end());
     outputs_[static_cast<size_t>(slot)].assign(outputs.begin(), outputs.end());
@@ -79,7 +87,8 @@ class HashSegment final : public CompiledSegment {
     backend_.runs.fetch_add(1);
     Status status = backend_.hook ? backend_.hook(spec_.name) : Status();
     std::map<std::string, uint64_t> values;
-    for (size_t i = 0; i < spec_.inputs.size(); ++i) std::memcpy(&values[spec_.inputs[i].name], inputs_[static_cast<size_t>(slot)][i].data, 8);
+    for (size_t i = 0; i < spec_.inputs.size(); ++i)
+      std::memcpy(&values[spec_.inputs[i].name], inputs_[static_cast<size_t>(slot)][i].data, 8);
     for (size_t i = 0; i < spec_.outputs.size(); ++i) {
       const uint64_t hash = segment_hash(spec_.outputs[i].name, values);
       std::memcpy(outputs_[static_cast<size_t>(slot)][i].data, &hash, 8);
@@ -117,7 +126,8 @@ Problem random_problem(const RandomProblemOptions& options) {
   Random random(options.seed + 17);
   for (size_t op = 0; op < problem.graph->num_ops(); ++op) {
     for (size_t d = 0; d < problem.cluster->num_devices(); ++d) {
-      costs->set(OpId(op), DeviceId(d), {.us = random.uniform(0, options.max_us), .origin = Origin::kGiven, .rel_spread = 0});
+      costs->set(OpId(op), DeviceId(d),
+                 {.us = random.uniform(0, options.max_us), .origin = Origin::kGiven, .rel_spread = 0});
     }
   }
   problem.costs = costs;
@@ -151,7 +161,9 @@ Plan random_plan(const Problem& problem, uint64_t seed, double join, int lanes) 
 }
 
 std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> HashBackend::opener() {
-  return [this](const Device&) -> Result<std::unique_ptr<RuntimeDevice>> { return std::unique_ptr<RuntimeDevice>(std::make_unique<HashDevice>(*this)); };
+  return [this](const Device&) -> Result<std::unique_ptr<RuntimeDevice>> {
+    return std::unique_ptr<RuntimeDevice>(std::make_unique<HashDevice>(*this));
+  };
 }
 
 std::vector<uint64_t> expected_outputs(const Problem& problem, const Plan& plan, int lane, uint64_t input) {
@@ -160,7 +172,9 @@ std::vector<uint64_t> expected_outputs(const Problem& problem, const Plan& plan,
   for (const Step& step : plan.steps) {
     const Segment& segment = plan.segments[step.segment.index()];
     if (step.kind != StepKind::kRun || segment.lane != lane) continue;
-    const auto inside = [&](OpId op) { return op.valid() && std::binary_search(segment.ops.begin(), segment.ops.end(), op); };
+    const auto inside = [&](OpId op) {
+      return op.valid() && std::binary_search(segment.ops.begin(), segment.ops.end(), op);
+    };
     std::map<std::string, uint64_t> read;
     for (OpId op : segment.ops) {
       for (TensorId t : graph.op(op).inputs) {
@@ -168,7 +182,8 @@ std::vector<uint64_t> expected_outputs(const Problem& problem, const Plan& plan,
       }
     }
     for (OpId op : segment.ops) {
-      for (TensorId t : graph.op(op).outputs) value[graph.tensor(t).name] = segment_hash(graph.tensor(t).name, read);
+      for (TensorId t : graph.op(op).outputs)
+        value[graph.tensor(t).name] = segment_hash(graph.tensor(t).name, read);
     }
   }
   std::vector<uint64_t> outputs;
@@ -182,6 +197,8 @@ std::vector<uint64_t> read_outputs(std::span<const TensorView> outputs) {
   return values;
 }
 
-void write_input(std::span<const TensorView> inputs, uint64_t value) { std::memcpy(inputs[0].data, &value, 8); }
+void write_input(std::span<const TensorView> inputs, uint64_t value) {
+  std::memcpy(inputs[0].data, &value, 8);
+}
 
 }  // namespace heddle::test

@@ -17,14 +17,15 @@ struct RandomProblemOptions {
   int ops = 12;
   int devices = 3;
   double edge_probability = 0.25;
-  double max_us = 0;             // op times, uniform from 0
-  double transfer_us = 0;        // latency of each link
+  double max_us = 0;       // op times, uniform from 0
+  double transfer_us = 0;  // latency of each link
   int64_t device_memory_bytes = 0;
-  bool cores = false;            // CPU devices of overlapping core sets in one host: {0}, {1}, {0,1}, ...
+  bool cores = false;  // CPU devices of overlapping core sets in one host: {0}, {1}, {0,1}, ...
   Objective objective = Objective::kLatency;
   uint64_t seed = 1;
 };
-// One u8 model input of 8 bytes, every op makes one tensor of 8 bytes, those that nobody reads are model outputs.
+// One u8 model input of 8 bytes, every op makes one tensor of 8 bytes, those that nobody reads are model
+// outputs.
 Problem random_problem(const RandomProblemOptions& options);
 
 // Random devices, the graph's topological order; consecutive ops on one device join with probability `join`.
@@ -36,7 +37,7 @@ struct HashBackend {
   std::atomic<int> running{0};
   // Called in run(); may fail or wait. Empty: nothing.
   std::function<Status(const std::string& segment)> hook;
-  std::vector<int> cores;        // of every worker; empty: not bound
+  std::vector<int> cores;  // of every worker; empty: not bound
   std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> opener();
 };
 

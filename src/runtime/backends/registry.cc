@@ -11,7 +11,8 @@ namespace heddle {
 
 std::span<const std::unique_ptr<Backend>> backend_registry() {
   static const std::vector<std::unique_ptr<Backend>>* const list = [] {
-    auto* backends = new std::vector<std::unique_ptr<Backend>>();   // never destroyed: devices may outlive statics
+    auto* backends =
+        new std::vector<std::unique_ptr<Backend>>();  // never destroyed: devices may outlive statics
 #define HEDDLE_BACKEND(name) backends->push_back(make_##name##_backend());
 #include "heddle_backends.inc"
 #undef HEDDLE_BACKEND
@@ -32,8 +33,9 @@ Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device) {
   if (backend == nullptr) {
     std::vector<std::string> names;
     for (const auto& known : backend_registry()) names.push_back(known->name());
-    return Error(Code::kInvalidInput, "device '" + device.name + "' asks for backend '" + device.backend + "', which this program does not have; it has " +
-                                          join_names(names) + did_you_mean(device.backend, names));
+    return Error(Code::kInvalidInput, "device '" + device.name + "' asks for backend '" + device.backend +
+                                          "', which this program does not have; it has " + join_names(names) +
+                                          did_you_mean(device.backend, names));
   }
   return backend->open(device);
 }

@@ -1,7 +1,7 @@
 // Devices that are not here: a segment takes the plan's time for it, and nothing is computed.
 //
-// This is the backend to copy. It has the three roles of backend.h and nothing else; the executor's clock does the
-// waiting, because the time of a device that is not here needs no thread.
+// This is the backend to copy. It has the three roles of backend.h and nothing else; the executor's clock
+// does the waiting, because the time of a device that is not here needs no thread.
 #include <memory>
 
 #include "heddle/runtime/backend.h"

@@ -1,5 +1,5 @@
-// Times one segment as the executor would run it: compiled and bound the same way, on a thread bound to the device's
-// cores, after the rest of the model has had the caches.
+// Times one segment as the executor would run it: compiled and bound the same way, on a thread bound to the
+// device's cores, after the rest of the model has had the caches.
 #include "heddle/runtime/openvino_measurer.h"
 
 #include <unistd.h>
@@ -18,10 +18,10 @@
 namespace heddle {
 namespace {
 
-constexpr int kWarmups = 2;              // the first run allocates, the second fills the branch predictors
-constexpr int kLeastRuns = 3;            // below this a deadline leaves no measurement
-constexpr int kSupport = 5;              // runs that must agree with the fastest ...
-constexpr double kAgree = 1.03;          // ... within 3 %, before the quiet time is believed early
+constexpr int kWarmups = 2;      // the first run allocates, the second fills the branch predictors
+constexpr int kLeastRuns = 3;    // below this a deadline leaves no measurement
+constexpr int kSupport = 5;      // runs that must agree with the fastest ...
+constexpr double kAgree = 1.03;  // ... within 3 %, before the quiet time is believed early
 constexpr size_t kLine = 64;
 constexpr int64_t kMostEvictedBytes = int64_t{64} << 20;
 
@@ -32,7 +32,8 @@ int64_t last_level_cache_bytes() {
 
 class OpenVinoMeasurer final : public SegmentMeasurer {
  public:
-  OpenVinoMeasurer(std::shared_ptr<const Model> model, const MeasureOptions& options) : model_(std::move(model)), options_(options) {}
+  OpenVinoMeasurer(std::shared_ptr<const Model> model, const MeasureOptions& options)
+      : model_(std::move(model)), options_(options) {}
 
   bool supports(const Device& device) const override {
     const Backend* backend = find_backend("openvino");
@@ -40,7 +41,8 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
     return check_cores(device.cores, device.name).ok();
   }
 
-  Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device, const Deadline& deadline) override {
+  Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device,
+                              const Deadline& deadline) override {
     HEDDLE_ASSIGN_OR_RETURN(auto opened, open_device(device));
     HEDDLE_RETURN_IF_ERROR(check_cores(opened->worker_cores(), device.name));
     HEDDLE_ASSIGN_OR_RETURN(const Bench bench, prepare(finest_ops, *opened, device));
@@ -59,15 +61,22 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
     const Graph& graph = *model_->graph();
     std::vector<int32_t> owner(graph.num_ops(), -1);
     for (OpId op : ops) {
-      if (!op.valid() || op.index() >= graph.num_ops()) return Error(Code::kInternal, "a segment to be measured names ops that the model does not have");
+      if (!op.valid() || op.index() >= graph.num_ops())
+        return Error(Code::kInternal, "a segment to be measured names ops that the model does not have");
       owner[op.index()] = 0;
     }
     const Segment segment{.name = "measured", .ops = {ops.begin(), ops.end()}, .device = {}, .lane = 0};
     const SegmentPorts ports = segment_ports(graph, segment, owner, 0);
-    SegmentSpec spec{.name = segment.name, .model = model_, .finest_ops = segment.ops, .inputs = {}, .outputs = {}, .cost_us = 0};
+    SegmentSpec spec{.name = segment.name,
+                     .model = model_,
+                     .finest_ops = segment.ops,
+                     .inputs = {},
+                     .outputs = {},
+                     .cost_us = 0};
     Bench bench;
     int64_t own_bytes = 0;
-    const auto add = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& specs, std::vector<TensorValue>& values) -> Status {
+    const auto add = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& specs,
+                         std::vector<TensorValue>& values) -> Status {
       for (TensorId t : tensors) {
         const Tensor& tensor = graph.tensor(t);
         specs.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.bytes});
@@ -81,7 +90,9 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
     HEDDLE_RETURN_IF_ERROR(add(ports.outputs, spec.outputs, bench.outputs));
     for (size_t i = 0; i < bench.inputs.size(); ++i) fill_random(bench.inputs[i].view(), i + 1);
     auto compiled = opened.compile(spec, 1);
-    if (!compiled.ok()) return std::move(compiled).error().with_context("a segment of " + std::to_string(ops.size()) + " ops on device '" + device.name + "'");
+    if (!compiled.ok())
+      return std::move(compiled).error().with_context("a segment of " + std::to_string(ops.size()) +
+                                                      " ops on device '" + device.name + "'");
     bench.segment = std::move(compiled).value();
     std::vector<TensorView> inputs, outputs;
     for (const auto& v : bench.inputs) inputs.push_back(v.view());
@@ -131,7 +142,8 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
     while (true) {
       const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
       const auto runs = static_cast<int>(times.size());
-      if (deadline.should_stop() && runs < kLeastRuns) return Error(Code::kCancelled, "stopped before the segment was measured");
+      if (deadline.should_stop() && runs < kLeastRuns)
+        return Error(Code::kCancelled, "stopped before the segment was measured");
       if (runs >= kLeastRuns && (deadline.should_stop() || elapsed_s >= options_.max_s)) break;
       if (runs >= options_.min_runs && elapsed_s >= options_.min_s && supported(times, fastest)) break;
       evict(bench.evicted_bytes);
@@ -141,11 +153,14 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
       times.push_back(static_cast<double>(now_ns() - start) / 1000);
       fastest = runs == 0 ? times.back() : std::min(fastest, times.back());
     }
-    return Measurement{.median_us = quiet_time_us(times), .rel_spread = relative_spread(times), .runs = static_cast<int>(times.size())};
+    return Measurement{.median_us = quiet_time_us(times),
+                       .rel_spread = relative_spread(times),
+                       .runs = static_cast<int>(times.size())};
   }
 
   static bool supported(const std::vector<double>& times, double fastest) {
-    return std::count_if(times.begin(), times.end(), [&](double t) { return t <= fastest * kAgree; }) >= kSupport;
+    return std::count_if(times.begin(), times.end(), [&](double t) { return t <= fastest * kAgree; }) >=
+           kSupport;
   }
 
   std::shared_ptr<const Model> model_;
@@ -155,7 +170,8 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
 
 }  // namespace
 
-std::unique_ptr<SegmentMeasurer> make_openvino_measurer(std::shared_ptr<const Model> model, const MeasureOptions& options) {
+std::unique_ptr<SegmentMeasurer> make_openvino_measurer(std::shared_ptr<const Model> model,
+                                                        const MeasureOptions& options) {
   return std::make_unique<OpenVinoMeasurer>(std::move(model), options);
 }
 

@@ -1,8 +1,7 @@
 #include "backends/openvino/openvino_session.h"
 
-#include <openvino/runtime/intel_cpu/properties.hpp>
-
 #include <algorithm>
+#include <openvino/runtime/intel_cpu/properties.hpp>
 #include <thread>
 
 namespace heddle::openvino {
@@ -12,7 +11,9 @@ ov::Core& core() {
   return *instance;
 }
 
-std::string device_name(const Device& device) { return device.backend_device.empty() ? "CPU" : device.backend_device; }
+std::string device_name(const Device& device) {
+  return device.backend_device.empty() ? "CPU" : device.backend_device;
+}
 
 namespace {
 
@@ -24,12 +25,14 @@ ov::AnyMap numerics() {
 
 ov::AnyMap latency_config(const Device& device) {
   if (device_name(device) != "CPU") {
-    return {ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::hint::inference_precision(ov::element::f32)};
+    return {ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
+            ov::hint::inference_precision(ov::element::f32)};
   }
   ov::AnyMap config = numerics();
   config.insert({ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(1),
                  ov::hint::enable_cpu_pinning(false)});
-  if (!device.cores.empty()) config.insert(ov::inference_num_threads(static_cast<int32_t>(device.cores.size())));
+  if (!device.cores.empty())
+    config.insert(ov::inference_num_threads(static_cast<int32_t>(device.cores.size())));
   return config;
 }
 
@@ -71,7 +74,8 @@ Result<ov::Tensor> wrap(const TensorView& view) {
     const ov::Shape shape(view.shape.begin(), view.shape.end());
     return ov::Tensor(ov::element::Type(pair.theirs), shape, view.data);
   }
-  return Error(Code::kUnsupported, std::string("tensors of ") + dtype_name(view.dtype) + " cannot be handed to OpenVINO");
+  return Error(Code::kUnsupported,
+               std::string("tensors of ") + dtype_name(view.dtype) + " cannot be handed to OpenVINO");
 }
 
 Error current_error(const std::string& doing) {

@@ -17,14 +17,17 @@ class OpenVinoWhole final : public WholeModel {
  public:
   Status build(const Model& model, WholeMode mode, std::span<const TensorValue> inputs) {
     try {
-      const auto hint = mode == WholeMode::kLatency ? ov::hint::PerformanceMode::LATENCY : ov::hint::PerformanceMode::THROUGHPUT;
+      const auto hint = mode == WholeMode::kLatency ? ov::hint::PerformanceMode::LATENCY
+                                                    : ov::hint::PerformanceMode::THROUGHPUT;
       compiled_ = openvino::core().compile_model(model.whole(), "CPU", openvino::whole_cpu_config(hint));
-      const uint32_t count = mode == WholeMode::kLatency ? 1 : compiled_.get_property(ov::optimal_number_of_infer_requests);
+      const uint32_t count =
+          mode == WholeMode::kLatency ? 1 : compiled_.get_property(ov::optimal_number_of_infer_requests);
       for (uint32_t i = 0; i < std::max(count, 1U); ++i) {
         requests_.push_back(compiled_.create_infer_request());
         for (size_t k = 0; k < inputs.size(); ++k) {
           ov::Tensor target = requests_.back().get_input_tensor(k);
-          if (target.get_byte_size() != static_cast<size_t>(inputs[k].bytes)) return Error(Code::kInternal, "an input's size differs from the model's");
+          if (target.get_byte_size() != static_cast<size_t>(inputs[k].bytes))
+            return Error(Code::kInternal, "an input's size differs from the model's");
           std::memcpy(target.data(), inputs[k].data.get(), target.get_byte_size());
         }
       }
@@ -87,7 +90,9 @@ class OpenVinoWhole final : public WholeModel {
         const ov::Tensor tensor = requests_.front().get_output_tensor(i);
         const ov::Shape shape = tensor.get_shape();
         const auto dtype = openvino::dtype_of(tensor.get_element_type());
-        if (!dtype) return Error(Code::kUnsupported, "an output's element type cannot be compared: " + tensor.get_element_type().get_type_name());
+        if (!dtype)
+          return Error(Code::kUnsupported, "an output's element type cannot be compared: " +
+                                               tensor.get_element_type().get_type_name());
         HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(*dtype, Shape(shape.begin(), shape.end())));
         std::memcpy(value.data.get(), tensor.data(), static_cast<size_t>(value.bytes));
         values.push_back(std::move(value));
@@ -105,7 +110,8 @@ class OpenVinoWhole final : public WholeModel {
 
 }  // namespace
 
-Result<std::unique_ptr<WholeModel>> WholeModel::create(const Model& model, WholeMode mode, std::span<const TensorValue> inputs) {
+Result<std::unique_ptr<WholeModel>> WholeModel::create(const Model& model, WholeMode mode,
+                                                       std::span<const TensorValue> inputs) {
   auto whole = std::make_unique<OpenVinoWhole>();
   HEDDLE_RETURN_IF_ERROR(whole->build(model, mode, inputs));
   return std::unique_ptr<WholeModel>(std::move(whole));

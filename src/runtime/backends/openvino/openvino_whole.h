@@ -17,12 +17,13 @@ enum class WholeMode { kLatency, kThroughput };
 class WholeModel {
  public:
   // Compiled on all cores with OpenVINO's own hint, inputs copied into every request.
-  static Result<std::unique_ptr<WholeModel>> create(const Model& model, WholeMode mode, std::span<const TensorValue> inputs);
+  static Result<std::unique_ptr<WholeModel>> create(const Model& model, WholeMode mode,
+                                                    std::span<const TensorValue> inputs);
   virtual ~WholeModel() = default;
-  virtual int requests() const = 0;                       // in flight
-  virtual Status infer() = 0;                             // one synchronous request
-  virtual Status infer_many(int count) = 0;               // asynchronous, requests() in flight
-  virtual Result<std::vector<TensorValue>> outputs() = 0; // of the first request
+  virtual int requests() const = 0;                        // in flight
+  virtual Status infer() = 0;                              // one synchronous request
+  virtual Status infer_many(int count) = 0;                // asynchronous, requests() in flight
+  virtual Result<std::vector<TensorValue>> outputs() = 0;  // of the first request
 };
 
 }  // namespace heddle

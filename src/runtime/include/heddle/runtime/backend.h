@@ -1,4 +1,5 @@
-// Backends: what really executes a segment. One folder under backends/ each, one generated list (CMakeLists.txt).
+// Backends: what really executes a segment. One folder under backends/ each, one generated list
+// (CMakeLists.txt).
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@ class Model;
 
 // One tensor that enters or leaves a segment.
 struct SegmentTensor {
-  std::string name;               // unique in the graph; the same in the plan's graph and the model's
+  std::string name;  // unique in the graph; the same in the plan's graph and the model's
   DType dtype = DType::kUndefined;
   Shape shape;
   int64_t bytes = 0;
@@ -27,15 +28,16 @@ struct SegmentTensor {
 
 // What is to be compiled.
 struct SegmentSpec {
-  std::string name;                                // for messages
-  std::shared_ptr<const Model> model;              // null when there is none (generated graphs)
-  std::vector<OpId> finest_ops;                    // of the model's graph, ascending
-  std::vector<SegmentTensor> inputs, outputs;      // the order in which bind() gets them
-  double cost_us = 0;                              // the plan's time for it
+  std::string name;                            // for messages
+  std::shared_ptr<const Model> model;          // null when there is none (generated graphs)
+  std::vector<OpId> finest_ops;                // of the model's graph, ascending
+  std::vector<SegmentTensor> inputs, outputs;  // the order in which bind() gets them
+  double cost_us = 0;                          // the plan's time for it
 };
 
-// A segment ready to run, with one instance per slot (a request in flight). bind() before the first run() of a slot;
-// two slots' runs never overlap in time on one device, for a device is exclusive. Destroyed on any thread.
+// A segment ready to run, with one instance per slot (a request in flight). bind() before the first run() of
+// a slot; two slots' runs never overlap in time on one device, for a device is exclusive. Destroyed on any
+// thread.
 class CompiledSegment {
  public:
   virtual ~CompiledSegment() = default;
@@ -43,8 +45,9 @@ class CompiledSegment {
   virtual Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) = 0;
   // Blocks until the outputs are written. Called on the device's worker thread.
   virtual Status run(int slot) = 0;
-  // A time that passes without a thread of ours (emulated devices): the executor waits that long and then calls run(),
-  // which must be quick. Zero takes no time at all. nullopt: run() itself takes the time, on a worker thread.
+  // A time that passes without a thread of ours (emulated devices): the executor waits that long and then
+  // calls run(), which must be quick. Zero takes no time at all. nullopt: run() itself takes the time, on a
+  // worker thread.
   virtual std::optional<double> timed_us() const { return std::nullopt; }
 };
 
@@ -62,8 +65,8 @@ class RuntimeDevice {
 class Backend {
  public:
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;            // Device::backend
-  virtual std::string description() const = 0;     // one line
+  virtual std::string name() const = 0;         // Device::backend
+  virtual std::string description() const = 0;  // one line
   // Cheap, no side effects; open() may still fail.
   virtual bool supports(const Device& device) const = 0;
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
@@ -71,7 +74,7 @@ class Backend {
 
 // Every backend built into the program; they live as long as it.
 std::span<const std::unique_ptr<Backend>> backend_registry();
-Backend* find_backend(std::string_view name);      // nullptr when there is none
+Backend* find_backend(std::string_view name);  // nullptr when there is none
 // Opens a device with the backend that it names; unknown names are an error with the nearest spelling.
 Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device);
 

@@ -14,7 +14,8 @@ struct NpyLimits {
   int max_dimensions = 32;
 };
 
-// Strict: header, dtype, shape and length must agree. Little-endian numbers and bool; Fortran order is refused with advice.
+// Strict: header, dtype, shape and length must agree. Little-endian numbers and bool; Fortran order is
+// refused with advice.
 Result<TensorValue> parse_npy(std::string_view content, const NpyLimits& limits = {});
 Result<TensorValue> read_npy(const std::string& path, const NpyLimits& limits = {});
 

@@ -19,34 +19,36 @@ namespace heddle {
 
 // Ops of `graph` (a model's or a coarsened one) as one segment on a device.
 struct ProfileRequest {
-  std::vector<OpId> ops;          // ascending
+  std::vector<OpId> ops;  // ascending
   DeviceId device;
 };
 
 struct ProfileOptions {
   Deadline deadline;
   ProgressSink* progress = nullptr;
-  bool again = false;             // take also what is present
+  bool again = false;  // take also what is present
   int batch = 1;
 };
 
 struct ProfileSummary {
   int requested = 0, present = 0, measured = 0, unsupported = 0;
-  int failed = 0;                 // compiled not, or the device refused; the first reason is kept
+  int failed = 0;  // compiled not, or the device refused; the first reason is kept
   std::string first_failure;
-  bool complete = false;          // false: the deadline or the user stopped it; what was measured is in the store
+  bool complete = false;  // false: the deadline or the user stopped it; what was measured is in the store
 };
 
-// Every op of `graph` on every device of `cluster` that the measurer supports, one request per target (devices of one
-// target share their profile), the whole graph first.
-std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& cluster, const SegmentMeasurer& measurer);
+// Every op of `graph` on every device of `cluster` that the measurer supports, one request per target
+// (devices of one target share their profile), the whole graph first.
+std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& cluster,
+                                             const SegmentMeasurer& measurer);
 // The segments of a plan, so that its prediction rests on what it runs.
 std::vector<ProfileRequest> profile_requests(const Plan& plan);
 
-// Skips what the store has under the same signature and target, measures the rest in order and puts each at once.
-// Fails only when the store does.
-Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster, std::span<const ProfileRequest> requests,
-                               const SignatureFn& signature, SegmentMeasurer& measurer, ProfileStore& store,
+// Skips what the store has under the same signature and target, measures the rest in order and puts each at
+// once. Fails only when the store does.
+Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster,
+                               std::span<const ProfileRequest> requests, const SignatureFn& signature,
+                               SegmentMeasurer& measurer, ProfileStore& store,
                                const ProfileOptions& options = {});
 
 // The ops of the model's own graph behind ops of a possibly coarsened graph, ascending.

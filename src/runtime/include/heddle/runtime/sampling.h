@@ -5,9 +5,9 @@
 
 namespace heddle {
 
-// What something takes when nobody disturbs it, from a series of times that others disturbed: the 5 % quantile
-// (interpolated). Disturbance only adds time, so low quantiles agree between runs where medians do not, and the minimum
-// itself rests on one sample (docs/runtime.md holds the figures). 0 for an empty series.
+// What something takes when nobody disturbs it, from a series of times that others disturbed: the 5 %
+// quantile (interpolated). Disturbance only adds time, so low quantiles agree between runs where medians do
+// not, and the minimum itself rests on one sample (docs/runtime.md holds the figures). 0 for an empty series.
 double quiet_time_us(std::span<const double> times_us);
 double median_us(std::span<const double> times_us);
 // Interpolated; `q` in [0, 1]. 0 for an empty series.
