@@ -7,7 +7,7 @@
 #include "heddle/cluster/discover.h"
 #include "heddle/cost/measurer.h"
 #include "heddle/graph/coarsen.h"
-#include "heddle/runtime/measure.h"
+#include "heddle/runtime/openvino_measurer.h"
 #include "workbench.h"
 
 namespace heddle::cli {
