@@ -2,6 +2,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "heddle/base/file.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/graph_json.h"

@@ -69,7 +69,7 @@ class Profiling {
       HEDDLE_ASSIGN_OR_RETURN(const bool go_on, one(requests[i]));
       if (!go_on) return summary_;
       if (options_.progress)
-        options_.progress->report({.what = "profiling",
+        options_.progress->report({.what = options_.what,
                                    .done = static_cast<double>(i + 1),
                                    .total = static_cast<double>(requests.size())});
     }

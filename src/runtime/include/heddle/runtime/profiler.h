@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "heddle/base/cancel.h"
@@ -28,6 +29,7 @@ struct ProfileOptions {
   ProgressSink* progress = nullptr;
   bool again = false;  // take also what is present
   int batch = 1;
+  std::string what = "profiling";  // for the progress line
 };
 
 struct ProfileSummary {
