@@ -20,7 +20,7 @@ struct Cell {
 class Gnmt {
  public:
   Gnmt(Net& net, const Sizes& s) : net_(net), s_(s) {
-    zero_ = net_.weight("zero_state", {.shape = {1, s.batch, s.hidden}, .trained = 0, .exact = [](int64_t) { return 0.0F; }});
+    start_ = net_.input("initial_state", {1, s.batch, s.hidden});   // zeros, for all layers
   }
 
   Val run() {
@@ -60,7 +60,7 @@ class Gnmt {
 
   std::vector<Val> run_layer(const std::string& n, const std::vector<Val>& xs, bool backwards) {
     const Cell shared = cell(n, net_.shape(xs[0]).back());
-    State state{zero_, zero_};
+    State state{start_, start_};
     std::vector<Val> hs(xs.size());
     for (size_t i = 0; i < xs.size(); ++i) {
       const size_t t = backwards ? xs.size() - 1 - i : i;
@@ -109,14 +109,14 @@ class Gnmt {
 
   Net& net_;
   Sizes s_;
-  Val zero_ = -1, keys_ = -1, memory_ = -1, query_ = -1, score_ = -1;
+  Val start_ = -1, keys_ = -1, memory_ = -1, query_ = -1, score_ = -1;
 };
 
 }  // namespace
 
 std::vector<Model> gnmt_models() {
   return {{{"gnmt", "GNMT, 8 + 8 layers of LSTM with attention, unrolled", "Wu et al. 2016",
-            {batch_param(), {"seq", "words of the source sentence", 20, 1, 1000}, {"target", "words of the translation", 20, 1, 1000},
+            {batch_param(), {"seq", "words of the source sentence", 20, 1, 400}, {"target", "words of the translation", 20, 1, 400},
              {"layers", "layers of the encoder, and of the decoder", 8, 2, 64}, {"hidden", "features", 1024, 1, 65536},
              {"vocabulary", "words known", 32000, 2, 1 << 24}}},
            [](Net& net, const Values& p) {

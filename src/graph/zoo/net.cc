@@ -7,7 +7,7 @@
 namespace heddle::zoo {
 namespace {
 
-constexpr size_t kMaxNodes = 2'000'000;
+constexpr size_t kMaxNodes = 500'000;
 // A tensor beyond this belongs to no machine; below it, sums over kMaxNodes nodes cannot overflow.
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 38;
 

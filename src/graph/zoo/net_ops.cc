@@ -13,16 +13,16 @@ namespace {
 
 using internal::onnx_type_of;
 
-// Floating-point operations per element of an elementwise node, by the usual convention: one each, and a few for what
-// the hardware computes from several.
-constexpr double kSoftmaxFlops = 5;    // maximum, subtraction, exponential, sum, division
+// Floating-point operations per element, by the same convention as the import of model files, so that a network costs
+// the same either way: one each, four for transcendental functions, more for what is made of them.
+constexpr double kSoftmaxFlops = 8, kPowerFlops = 4;
 
 struct UnaryType {
   const char* type;
   double flops;
 };
 const std::map<std::string_view, UnaryType> kUnary = {
-    {"Relu", {"Relu", 1}}, {"Sigmoid", {"Sigmoid", 4}}, {"Tanh", {"Tanh", 4}}, {"Erf", {"Erf", 4}},
+    {"Relu", {"Relu", 1}}, {"Sigmoid", {"Sigmoid", 5}}, {"Tanh", {"Tanh", 4}}, {"Erf", {"Erf", 4}},
     {"Sqrt", {"Sqrt", 1}}, {"Neg", {"Negative", 1}},    {"Cos", {"Cos", 4}},   {"Sin", {"Sin", 4}},
 };
 const std::map<std::string_view, const char*> kBinary = {
@@ -112,13 +112,15 @@ Val Net::unary(const char* onnx_type, const std::string& name, Val x) {
 
 Val Net::cast(const std::string& name, Val x) {
   return add({.name = name, .onnx_type = "Cast", .type = "Convert", .inputs = {x}, .outputs = {},
-              .attributes = {{"to", onnx_type_of(float_type_)}}, .flops = static_cast<double>(elements(shape(x)))}, shape(x));
+              .attributes = {{"to", onnx_type_of(float_type_)}}}, shape(x));
 }
 
 Val Net::binary(const char* onnx_type, const std::string& name, Val a, Val b) {
   const Shape out = broadcast(shape(a), shape(b));
-  return add({.name = name, .onnx_type = onnx_type, .type = kBinary.at(onnx_type), .inputs = {a, b}, .outputs = {}, .attributes = {},
-              .flops = static_cast<double>(elements(out))}, out);
+  const std::string_view type = kBinary.at(onnx_type);
+  const double each = type == "Power" ? kPowerFlops : 1;
+  return add({.name = name, .onnx_type = onnx_type, .type = type.data(), .inputs = {a, b}, .outputs = {}, .attributes = {},
+              .flops = each * static_cast<double>(elements(out))}, out);
 }
 
 Val Net::matmul(const std::string& name, Val a, Val b) {
