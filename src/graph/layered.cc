@@ -1,5 +1,5 @@
-// HIOS's simulated models (HIOS, section V-A): ops in layers, neighbouring layers matched both ways, then random
-// dependencies from a layer to a later one. docs/generators.md has the definition.
+// HIOS's simulated models (HIOS, section V-A): ops in layers, neighbouring layers matched both ways, then
+// random dependencies from a layer to a later one. docs/generators.md has the definition.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -12,9 +12,10 @@ namespace {
 
 constexpr int kMaxOps = 20'000'000;
 constexpr int kMaxDeps = 200'000'000;
-constexpr double kTimeGrid = 10;            // times are multiples of 1/10 us
+constexpr double kTimeGrid = 10;  // times are multiples of 1/10 us
 constexpr double kUtilizationGrid = 10'000;
-// Random pairs that may repeat, per dependency wanted, before the pairs that are left are listed and drawn from.
+// Random pairs that may repeat, per dependency wanted, before the pairs that are left are listed and drawn
+// from.
 constexpr int64_t kTriesPerDep = 20;
 
 Error invalid(std::string message) { return Error(Code::kInvalidInput, std::move(message)); }
@@ -26,11 +27,14 @@ std::string number(double value) {
   return text;
 }
 
-bool in_range(double value, double lo, double hi) { return std::isfinite(value) && value >= lo && value <= hi; }
+bool in_range(double value, double lo, double hi) {
+  return std::isfinite(value) && value >= lo && value <= hi;
+}
 
 Status check_counts(const LayeredOptions& o) {
   if (o.layers < 3) return invalid("layers is " + std::to_string(o.layers) + ", expected at least 3");
-  if (o.ops > kMaxOps) return invalid("ops is " + std::to_string(o.ops) + ", expected at most " + std::to_string(kMaxOps));
+  if (o.ops > kMaxOps)
+    return invalid("ops is " + std::to_string(o.ops) + ", expected at most " + std::to_string(kMaxOps));
   if (o.ops < o.layers) {
     return invalid("ops is " + std::to_string(o.ops) + ", too few for " + std::to_string(o.layers) +
                    " layers; expected at least one op a layer");
@@ -72,15 +76,16 @@ Status check_times(const LayeredOptions& o) {
 
 using Layers = std::vector<std::vector<int>>;
 
-// Layer 0 holds op 0, the last layer op n-1. Ids are dealt in passes over the layers between, so that they are no
-// topological order. A layer gets at least ceil(L/2) ops and at most 10 L; where that minimum does not fit (the paper's
-// own L = 22 with 200 ops), the largest that fits takes its place.
+// Layer 0 holds op 0, the last layer op n-1. Ids are dealt in passes over the layers between, so that they
+// are no topological order. A layer gets at least ceil(L/2) ops and at most 10 L; where that minimum does not
+// fit (the paper's own L = 22 with 200 ops), the largest that fits takes its place.
 Result<Layers> deal_ops(const LayeredOptions& o, Random& random) {
   const int64_t between = o.layers - 2, last = o.ops - 1;
-  const int64_t least = std::min((int64_t{o.layers} + 1) / 2, (last - 1) / between), most = int64_t{10} * o.layers;
+  const int64_t least = std::min((int64_t{o.layers} + 1) / 2, (last - 1) / between),
+                most = int64_t{10} * o.layers;
   if (between * most < last - 1) {
-    return invalid("ops is " + std::to_string(o.ops) + ", too many for " + std::to_string(o.layers) + " layers of at most " +
-                   std::to_string(most) + "; give more layers");
+    return invalid("ops is " + std::to_string(o.ops) + ", too many for " + std::to_string(o.layers) +
+                   " layers of at most " + std::to_string(most) + "; give more layers");
   }
   Layers layers(static_cast<size_t>(o.layers));
   layers.front() = {0};
@@ -110,12 +115,13 @@ class EdgeMaker {
       for (const int dst : layers_[a + 1]) add(pick(layers_[a]), dst);
     }
     if (count() > deps_) {
-      return invalid("deps is " + std::to_string(deps_) + ", but neighbouring layers need " + std::to_string(count()) +
-                     "; give at least that many (twice the ops always suffices)");
+      return invalid("deps is " + std::to_string(deps_) + ", but neighbouring layers need " +
+                     std::to_string(count()) + "; give at least that many (twice the ops always suffices)");
     }
     const int64_t room = count_room();
     if (deps_ > room) {
-      return invalid("deps is " + std::to_string(deps_) + ", but these layers allow only " + std::to_string(room));
+      return invalid("deps is " + std::to_string(deps_) + ", but these layers allow only " +
+                     std::to_string(room));
     }
     for (int64_t tries = kTriesPerDep * deps_; count() < deps_ && tries > 0; --tries) add_random();
     if (count() < deps_) add_from_rest();
@@ -134,7 +140,8 @@ class EdgeMaker {
     const int src = pick(layers_[a]);
     add(src, pick(layers_[b]));
   }
-  // How many dependencies there can be: op 0 keeps those that it has, all other ops may precede each of a later layer.
+  // How many dependencies there can be: op 0 keeps those that it has, all other ops may precede each of a
+  // later layer.
   int64_t count_room() const {
     int64_t room = 0, later = 0;
     for (size_t i = layers_.size() - 1; i > 0; --i) {
@@ -151,7 +158,8 @@ class EdgeMaker {
       for (size_t b = a + 1; b < layers_.size(); ++b)
         for (const int src : layers_[a])
           for (const int dst : layers_[b])
-            if (!seen_.contains((static_cast<uint64_t>(src) << 32) | static_cast<uint64_t>(dst))) rest.emplace_back(src, dst);
+            if (!seen_.contains((static_cast<uint64_t>(src) << 32) | static_cast<uint64_t>(dst)))
+              rest.emplace_back(src, dst);
     random_.shuffle(rest);
     for (size_t i = 0; count() < deps_; ++i) add(rest[i].first, rest[i].second);
   }
@@ -184,8 +192,9 @@ Result<std::vector<int64_t>> tensor_sizes(const LayeredOptions& o, const std::ve
     const double transfer_us = std::max(o.min_transfer_us, o.transfer_share * base_us[i]);
     const double size = transfer_us * 1e-6 * o.link_bytes_per_s;
     if (size > most) {
-      return invalid("a transfer of " + number(transfer_us) + " us at " + number(o.link_bytes_per_s) +
-                     " bytes/s needs tensors that are too large together; lower link_bytes_per_s or the times");
+      return invalid(
+          "a transfer of " + number(transfer_us) + " us at " + number(o.link_bytes_per_s) +
+          " bytes/s needs tensors that are too large together; lower link_bytes_per_s or the times");
     }
     bytes[i] = std::llround(size);
   }
@@ -215,7 +224,7 @@ Result<std::shared_ptr<const Graph>> generate_layered(const LayeredOptions& o) {
     op.type = "Layered";
     op.utilization = utilization[i];
     op.given_times = times_of(o, base_us[i], random);
-    for (const int src : preds[i]) op.inputs.push_back(TensorId(src));   // op i makes tensor i alone
+    for (const int src : preds[i]) op.inputs.push_back(TensorId(src));  // op i makes tensor i alone
     std::sort(op.inputs.begin(), op.inputs.end());
     op.bytes_accessed = bytes[i];
     for (const int src : preds[i]) op.bytes_accessed += bytes[static_cast<size_t>(src)];

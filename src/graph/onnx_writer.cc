@@ -19,11 +19,11 @@ uint16_t half_of(float value) {
   const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
   const float size = std::abs(value);
   if (std::isnan(value)) return sign | 0x7e00;
-  if (size >= 65520) return sign | 0x7c00;   // rounds to infinity
+  if (size >= 65520) return sign | 0x7c00;  // rounds to infinity
   // Below 2^-14 the grid is 2^-24; above it 2^(exponent - 10). nearbyint rounds ties to even.
   if (size < 0x1p-14F) return sign | static_cast<uint16_t>(std::nearbyint(size * 0x1p24F));
   const int exponent = std::ilogb(size);
-  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));   // 1024..2048
+  const auto steps = static_cast<int>(std::nearbyint(std::ldexp(size, 10 - exponent)));  // 1024..2048
   return sign | static_cast<uint16_t>(((exponent + 15) << 10) + (steps - 1024));
 }
 
@@ -38,21 +38,36 @@ WireMessage attribute_of(std::string_view name, AttributeType type) {
 
 int64_t onnx_type_of(DType type) {
   switch (type) {
-    case DType::kF32: return 1;
-    case DType::kU8: return 2;
-    case DType::kI8: return 3;
-    case DType::kU16: return 4;
-    case DType::kI16: return 5;
-    case DType::kI32: return 6;
-    case DType::kI64: return 7;
-    case DType::kString: return 8;
-    case DType::kBool: return 9;
-    case DType::kF16: return 10;
-    case DType::kF64: return 11;
-    case DType::kU32: return 12;
-    case DType::kU64: return 13;
-    case DType::kBF16: return 16;
-    default: return 0;
+    case DType::kF32:
+      return 1;
+    case DType::kU8:
+      return 2;
+    case DType::kI8:
+      return 3;
+    case DType::kU16:
+      return 4;
+    case DType::kI16:
+      return 5;
+    case DType::kI32:
+      return 6;
+    case DType::kI64:
+      return 7;
+    case DType::kString:
+      return 8;
+    case DType::kBool:
+      return 9;
+    case DType::kF16:
+      return 10;
+    case DType::kF64:
+      return 11;
+    case DType::kU32:
+      return 12;
+    case DType::kU64:
+      return 13;
+    case DType::kBF16:
+      return 16;
+    default:
+      return 0;
   }
 }
 
@@ -119,7 +134,8 @@ WireMessage onnx_int_tensor(std::string_view name, const Shape& shape, std::span
   return m;
 }
 
-WireMessage onnx_float_tensor(std::string_view name, DType type, const Shape& shape, std::span<const float> values) {
+WireMessage onnx_float_tensor(std::string_view name, DType type, const Shape& shape,
+                              std::span<const float> values) {
   WireMessage m = onnx_tensor_header(name, type, shape);
   std::string data;
   for (const float v : values) append_float(data, type, v);
@@ -158,8 +174,10 @@ WireMessage onnx_attribute(std::string_view name, const WireMessage& tensor) {
 }
 
 void append_float(std::string& out, DType type, float value) {
-  if (type == DType::kF16) append_word(out, half_of(value));
-  else append_word(out, std::bit_cast<uint32_t>(value));
+  if (type == DType::kF16)
+    append_word(out, half_of(value));
+  else
+    append_word(out, std::bit_cast<uint32_t>(value));
 }
 
 }  // namespace heddle::internal

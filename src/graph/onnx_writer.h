@@ -40,7 +40,8 @@ WireMessage onnx_tensor_header(std::string_view name, DType type, const Shape& s
 inline constexpr int kOnnxRawData = 9;
 // With data, of type i64, or of a float type (f32 or f16).
 WireMessage onnx_int_tensor(std::string_view name, const Shape& shape, std::span<const int64_t> values);
-WireMessage onnx_float_tensor(std::string_view name, DType type, const Shape& shape, std::span<const float> values);
+WireMessage onnx_float_tensor(std::string_view name, DType type, const Shape& shape,
+                              std::span<const float> values);
 
 WireMessage onnx_attribute(std::string_view name, int64_t value);
 WireMessage onnx_attribute(std::string_view name, float value);

@@ -1,5 +1,5 @@
-// DiviML's random wired networks (DiviML, section V), whose modules are those of "Exploring randomly wired neural
-// networks" (Xie et al., 2019). docs/generators.md says what was chosen where both papers are silent.
+// DiviML's random wired networks (DiviML, section V), whose modules are those of "Exploring randomly wired
+// neural networks" (Xie et al., 2019). docs/generators.md says what was chosen where both papers are silent.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -12,13 +12,13 @@ namespace heddle {
 namespace {
 
 using Family = RandomWiredOptions::Family;
-using Adjacency = std::vector<std::set<int>>;   // undirected, without loops
+using Adjacency = std::vector<std::set<int>>;  // undirected, without loops
 
 constexpr int kTries = 10'000;
-constexpr double kMaxWires = 1e8;         // pairs of nodes of one module, over all modules
-constexpr double kMaxElements = 1e12;     // batch * width * image^2; every tensor is smaller
-constexpr int kStages = 4;                // resolutions: 1/4, 1/8, 1/16, 1/32 of the picture
-constexpr int64_t kHeadFeatures = 1280;   // Xie et al., Table 1
+constexpr double kMaxWires = 1e8;        // pairs of nodes of one module, over all modules
+constexpr double kMaxElements = 1e12;    // batch * width * image^2; every tensor is smaller
+constexpr int kStages = 4;               // resolutions: 1/4, 1/8, 1/16, 1/32 of the picture
+constexpr int64_t kHeadFeatures = 1280;  // Xie et al., Table 1
 constexpr int64_t kClasses = 1000;
 constexpr int64_t kF32 = 4;
 
@@ -26,20 +26,25 @@ Error invalid(std::string message) { return Error(Code::kInvalidInput, std::move
 
 Status check_range(const char* name, double value, double lo, double hi) {
   if (std::isfinite(value) && value >= lo && value <= hi) return {};
-  const auto text = [](double v) { return v == std::floor(v) && std::abs(v) < 1e15 ? std::to_string(static_cast<int64_t>(v)) : std::to_string(v); };
+  const auto text = [](double v) {
+    return v == std::floor(v) && std::abs(v) < 1e15 ? std::to_string(static_cast<int64_t>(v))
+                                                    : std::to_string(v);
+  };
   return invalid(std::string(name) + " is " + text(value) + ", expected " + text(lo) + " to " + text(hi));
 }
 
 Status check_options(const RandomWiredOptions& o) {
   HEDDLE_RETURN_IF_ERROR(check_range("nodes", o.nodes, 2, 2000));
   HEDDLE_RETURN_IF_ERROR(check_range("modules", o.modules, 1, 1'000'000));
-  HEDDLE_RETURN_IF_ERROR(check_range("modules * nodes^2", static_cast<double>(o.nodes) * o.nodes * o.modules, 1, kMaxWires));
+  HEDDLE_RETURN_IF_ERROR(
+      check_range("modules * nodes^2", static_cast<double>(o.nodes) * o.nodes * o.modules, 1, kMaxWires));
   HEDDLE_RETURN_IF_ERROR(check_range("channels", o.channels, 1, o.nodes));
   HEDDLE_RETURN_IF_ERROR(check_range("batch", static_cast<double>(o.batch), 1, 1 << 20));
   HEDDLE_RETURN_IF_ERROR(check_range("image", static_cast<double>(o.image), 32, 1 << 14));
   HEDDLE_RETURN_IF_ERROR(check_range("width", static_cast<double>(o.width), 2, 1 << 14));
   const auto image = static_cast<double>(o.image);
-  HEDDLE_RETURN_IF_ERROR(check_range("batch * width * image^2", static_cast<double>(o.batch * o.width) * image * image, 1, kMaxElements));
+  HEDDLE_RETURN_IF_ERROR(check_range(
+      "batch * width * image^2", static_cast<double>(o.batch * o.width) * image * image, 1, kMaxElements));
   if (o.family == Family::kErdosRenyi) return check_range("er_p", o.er_p, 0, 1);
   if (o.family == Family::kBarabasiAlbert) return check_range("ba_m", o.ba_m, 1, o.nodes - 1);
   if (o.ws_k % 2 != 0) return invalid("ws_k is " + std::to_string(o.ws_k) + ", expected an even number");
@@ -60,8 +65,8 @@ Adjacency erdos_renyi(const RandomWiredOptions& o, Random& random) {
   return graph;
 }
 
-// A ring in which each node knows K/2 on either side; in K/2 rounds, each node's edge to the clockwise neighbour of
-// that round is, with probability P, moved to a node that it does not know yet.
+// A ring in which each node knows K/2 on either side; in K/2 rounds, each node's edge to the clockwise
+// neighbour of that round is, with probability P, moved to a node that it does not know yet.
 Adjacency watts_strogatz(const RandomWiredOptions& o, Random& random) {
   const int n = o.nodes;
   Adjacency graph(static_cast<size_t>(n));
@@ -73,7 +78,8 @@ Adjacency watts_strogatz(const RandomWiredOptions& o, Random& random) {
       const int old = (i + d) % n;
       if (!random.chance(o.ws_p) || !mine.contains(old) || static_cast<int>(mine.size()) >= n - 1) continue;
       int fresh = i;
-      while (fresh == i || mine.contains(fresh)) fresh = static_cast<int>(random.below(static_cast<uint64_t>(n)));
+      while (fresh == i || mine.contains(fresh))
+        fresh = static_cast<int>(random.below(static_cast<uint64_t>(n)));
       mine.erase(old);
       graph[static_cast<size_t>(old)].erase(i);
       join(graph, i, fresh);
@@ -82,11 +88,11 @@ Adjacency watts_strogatz(const RandomWiredOptions& o, Random& random) {
   return graph;
 }
 
-// M nodes without edges; each further node is joined to M distinct ones, drawn in proportion to their degree (the first
-// to all M).
+// M nodes without edges; each further node is joined to M distinct ones, drawn in proportion to their degree
+// (the first to all M).
 Adjacency barabasi_albert(const RandomWiredOptions& o, Random& random) {
   Adjacency graph(static_cast<size_t>(o.nodes));
-  std::vector<int> ends;   // each node as often as it has edges
+  std::vector<int> ends;  // each node as often as it has edges
   for (int i = o.ba_m; i < o.nodes; ++i) {
     std::set<int> targets;
     if (i == o.ba_m) {
@@ -146,10 +152,11 @@ std::vector<int> sample(std::vector<int> from, size_t count, Random& random) {
   return from;
 }
 
-// The lists of one side of a module. `ends` are the nodes without a neighbour on that side. Strong: one channel has all
-// of them. The others, and in the weak case all, get a uniform sample of the module's nodes of the size that divides
-// the ends evenly.
-std::vector<std::vector<int>> wire_side(const RandomWiredOptions& o, const std::vector<int>& ends, Random& random) {
+// The lists of one side of a module. `ends` are the nodes without a neighbour on that side. Strong: one
+// channel has all of them. The others, and in the weak case all, get a uniform sample of the module's nodes
+// of the size that divides the ends evenly.
+std::vector<std::vector<int>> wire_side(const RandomWiredOptions& o, const std::vector<int>& ends,
+                                        Random& random) {
   const auto channels = static_cast<size_t>(o.channels);
   std::vector<int> all(static_cast<size_t>(o.nodes));
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
@@ -172,22 +179,25 @@ Wiring orient(const RandomWiredOptions& o, const Adjacency& graph, Random& rando
   }
   w.fed = wire_side(o, sources, random);
   w.collected = wire_side(o, sinks, random);
-  // An op needs data: a source that no sample hit reads one channel, drawn at random. (A sink that none hit stays: its
-  // tensor is an output of the network.)
+  // An op needs data: a source that no sample hit reads one channel, drawn at random. (A sink that none hit
+  // stays: its tensor is an output of the network.)
   for (const int node : sources) {
-    const auto reads = [&](const auto& list) { return std::find(list.begin(), list.end(), node) != list.end(); };
+    const auto reads = [&](const auto& list) {
+      return std::find(list.begin(), list.end(), node) != list.end();
+    };
     if (std::none_of(w.fed.begin(), w.fed.end(), reads)) w.fed[random.below(w.fed.size())].push_back(node);
   }
   return w;
 }
 
 struct Features {
-  int64_t channels = 0, side = 0;   // of a square map
+  int64_t channels = 0, side = 0;  // of a square map
 };
 
 class NetworkMaker {
  public:
-  NetworkMaker(const RandomWiredOptions& options, std::string name) : o_(options), builder_(std::move(name)) {}
+  NetworkMaker(const RandomWiredOptions& options, std::string name)
+      : o_(options), builder_(std::move(name)) {}
 
   Result<std::shared_ptr<const Graph>> make(Random& random) {
     const TensorId picture = builder_.add_input("picture", DType::kF32, {o_.batch, 3, o_.image, o_.image});
@@ -204,8 +214,8 @@ class NetworkMaker {
   Shape shape(Features f) const { return {o_.batch, f.channels, f.side, f.side}; }
   double elements(Features f) const { return static_cast<double>(o_.batch * f.channels * f.side * f.side); }
 
-  TensorId add(const std::string& name, const char* type, std::vector<TensorId> inputs, Features in, Features out,
-               double flops, int64_t weights) {
+  TensorId add(const std::string& name, const char* type, std::vector<TensorId> inputs, Features in,
+               Features out, double flops, int64_t weights) {
     Op op;
     op.name = name;
     op.type = type;
@@ -221,16 +231,19 @@ class NetworkMaker {
     return builder_.outputs_of(builder_.add_op(std::move(op), {std::move(result)}))[0];
   }
 
-  // Weighted sum of the inputs, ReLU, 3x3 separable convolution, batch normalization: what a node of such a network does.
+  // Weighted sum of the inputs, ReLU, 3x3 separable convolution, batch normalization: what a node of such a
+  // network does.
   TensorId add_node(const std::string& name, std::vector<TensorId> inputs, Features in, Features out) {
     const auto k = static_cast<double>(inputs.size());
     const double sum = inputs.size() > 1 ? 2 * k - 1 : 0;
     const double before = (sum + 1) * elements(in);
     const double depthwise = 2.0 * 9 * static_cast<double>(o_.batch * in.channels * out.side * out.side);
-    const double pointwise = 2.0 * static_cast<double>(in.channels) * elements(out), normalize = 2 * elements(out);
+    const double pointwise = 2.0 * static_cast<double>(in.channels) * elements(out),
+                 normalize = 2 * elements(out);
     const int64_t weights = (inputs.size() > 1 ? static_cast<int64_t>(inputs.size()) : 0) + 9 * in.channels +
                             in.channels * out.channels + 2 * out.channels;
-    return add(name, "SeparableConvolution", std::move(inputs), in, out, before + depthwise + pointwise + normalize, weights);
+    return add(name, "SeparableConvolution", std::move(inputs), in, out,
+               before + depthwise + pointwise + normalize, weights);
   }
 
   // Two 3x3 convolutions of stride 2 (Xie et al., small regime: conv1, and conv2 as one convolution).
@@ -238,9 +251,11 @@ class NetworkMaker {
     const Features in{3, o_.image}, mid{std::max<int64_t>(1, o_.width / 2), (o_.image + 1) / 2};
     const Features out{o_.width, (mid.side + 1) / 2};
     const double first = 2.0 * 27 * elements(mid) + 2 * elements(mid);
-    const TensorId half = add("stem.conv1", "Convolution", {picture}, in, mid, first, 27 * mid.channels + 2 * mid.channels);
+    const TensorId half =
+        add("stem.conv1", "Convolution", {picture}, in, mid, first, 27 * mid.channels + 2 * mid.channels);
     const double second = elements(mid) + (18.0 * static_cast<double>(mid.channels) + 2) * elements(out);
-    return add("stem.conv2", "Convolution", {half}, mid, out, second, 9 * mid.channels * out.channels + 2 * out.channels);
+    return add("stem.conv2", "Convolution", {half}, mid, out, second,
+               9 * mid.channels * out.channels + 2 * out.channels);
   }
 
   // Modules are divided evenly among four resolutions; each halves the side and doubles the feature maps.
@@ -275,8 +290,9 @@ class NetworkMaker {
         collected.push_back(made[static_cast<size_t>(node)]);
         used[static_cast<size_t>(node)] = true;
       }
-      const double flops = static_cast<double>(collected.size()) * elements(f);   // sum and division
-      outputs.push_back(add(prefix + "out" + std::to_string(c), "Mean", std::move(collected), f, f, flops, 0));
+      const double flops = static_cast<double>(collected.size()) * elements(f);  // sum and division
+      outputs.push_back(
+          add(prefix + "out" + std::to_string(c), "Mean", std::move(collected), f, f, flops, 0));
     }
     for (size_t i = 0; i < made.size(); ++i)
       if (!used[i]) dead_ends_.push_back(made[i]);
@@ -296,7 +312,7 @@ class NetworkMaker {
 
   const RandomWiredOptions& o_;
   GraphBuilder builder_;
-  Features now_;                        // of the last op added
+  Features now_;  // of the last op added
   std::vector<TensorId> dead_ends_;
 };
 
@@ -310,7 +326,8 @@ Result<std::shared_ptr<const Graph>> generate_random_wired(const RandomWiredOpti
   HEDDLE_RETURN_IF_ERROR(check_options(o));
   Random random(o.seed);
   const bool weak = o.dependency == RandomWiredOptions::Dependency::kWeak;
-  std::string name = std::string(family_name(o.family)) + "-" + std::to_string(o.nodes) + "-" + std::to_string(o.modules);
+  std::string name =
+      std::string(family_name(o.family)) + "-" + std::to_string(o.nodes) + "-" + std::to_string(o.modules);
   if (o.channels > 1) name += std::string(weak ? "-wdep" : "-sdep") + std::to_string(o.channels);
   return NetworkMaker(o, name + "-" + std::to_string(o.seed)).make(random);
 }

@@ -1,7 +1,7 @@
 """Checks ONNX files from outside. Usage: check_onnx.py [--run] FILE...
 
-Each file passes onnx.checker with full shape inference. With --run it is also executed by two runtimes, whose outputs
-must agree, be finite and not all be the same number. Exit status 1 when something is wrong.
+Each file passes onnx.checker with full shape inference. With --run it is also executed by two runtimes,
+whose outputs must agree, be finite and not all be the same number. Exit status 1 when something is wrong.
 """
 
 import sys
@@ -35,7 +35,8 @@ def run(path: str) -> list[str]:
         got = results[compiled.output(index)]
         size = np.abs(expected).max()
         if not np.isfinite(expected).all() or np.ptp(expected) < 1e-6:
-            problems.append(f"{path}: output {index} says nothing (largest {size}, spread {np.ptp(expected)})")
+            spread = np.ptp(expected)
+            problems.append(f"{path}: output {index} says nothing (largest {size}, spread {spread})")
         elif np.abs(got - expected).max() > 1e-3 * size:
             problems.append(f"{path}: output {index} differs by {np.abs(got - expected).max()} of {size}")
     return problems

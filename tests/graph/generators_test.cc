@@ -29,11 +29,13 @@ std::string layered_error(const LayeredOptions& options) {
   return graph.ok() ? "no error" : graph.error().to_string();
 }
 
-// The number of ops on the longest path to each op: its layer, since each op has a predecessor in the layer before.
+// The number of ops on the longest path to each op: its layer, since each op has a predecessor in the layer
+// before.
 std::vector<int> layers_of(const Graph& graph) {
   std::vector<int> layer(graph.num_ops(), 0);
   for (const OpId op : graph.topological_order())
-    for (const OpId p : graph.predecessors(op)) layer[op.index()] = std::max(layer[op.index()], layer[p.index()] + 1);
+    for (const OpId p : graph.predecessors(op))
+      layer[op.index()] = std::max(layer[op.index()], layer[p.index()] + 1);
   return layer;
 }
 
@@ -118,7 +120,11 @@ TEST(Layered, FillsUpToEveryDependencyThereCanBe) {
   LayeredOptions o;
   o.ops = 12;
   o.layers = 4;
-  std::string error = layered_error([&] { auto p = o; p.deps = 1000; return p; }());
+  std::string error = layered_error([&] {
+    auto p = o;
+    p.deps = 1000;
+    return p;
+  }());
   ASSERT_THAT(error, HasSubstr("these layers allow only "));
   o.deps = std::stoi(error.substr(error.rfind(' ') + 1));
   EXPECT_EQ(layered(o)->num_edges(), static_cast<size_t>(o.deps));
@@ -130,16 +136,29 @@ TEST(Layered, RefusesWhatCannotBe) {
     change(o);
     return layered_error(o);
   };
-  EXPECT_THAT(error_with([](auto& o) { o.deps = 300; }), HasSubstr("deps is 300, but neighbouring layers need 3"));
+  EXPECT_THAT(error_with([](auto& o) { o.deps = 300; }),
+              HasSubstr("deps is 300, but neighbouring layers need 3"));
   EXPECT_THAT(error_with([](auto& o) { o.layers = 2; }), HasSubstr("layers is 2, expected at least 3"));
   EXPECT_THAT(error_with([](auto& o) { o.layers = 201; }), HasSubstr("too few for 201 layers"));
-  EXPECT_THAT(error_with([](auto& o) { o.layers = 3; o.ops = 50; }), HasSubstr("too many for 3 layers of at most 30"));
+  EXPECT_THAT(error_with([](auto& o) {
+                o.layers = 3;
+                o.ops = 50;
+              }),
+              HasSubstr("too many for 3 layers of at most 30"));
   EXPECT_THAT(error_with([](auto& o) { o.min_us = -1; }), HasSubstr("expected 0 <= min_us <= max_us"));
-  EXPECT_THAT(error_with([](auto& o) { o.max_us = std::nan(""); }), HasSubstr("expected 0 <= min_us <= max_us"));
+  EXPECT_THAT(error_with([](auto& o) { o.max_us = std::nan(""); }),
+              HasSubstr("expected 0 <= min_us <= max_us"));
   EXPECT_THAT(error_with([](auto& o) { o.min_utilization = 0; }), HasSubstr("min_utilization is 0"));
   EXPECT_THAT(error_with([](auto& o) { o.device_spread = 1; }), HasSubstr("device_spread is 1"));
-  EXPECT_THAT(error_with([](auto& o) { o.device_class_factors = {{"", 1}}; }), HasSubstr("expected a name and a factor"));
-  EXPECT_THAT(error_with([](auto& o) { o.min_transfer_us = 1e12; o.link_bytes_per_s = 1e15; }), HasSubstr("too large together"));
+  EXPECT_THAT(error_with([](auto& o) {
+                o.device_class_factors = {{"", 1}};
+              }),
+              HasSubstr("expected a name and a factor"));
+  EXPECT_THAT(error_with([](auto& o) {
+                o.min_transfer_us = 1e12;
+                o.link_bytes_per_s = 1e15;
+              }),
+              HasSubstr("too large together"));
 }
 
 TEST(Layered, LargeGraphsOfManyLayersAreMade) {
@@ -188,7 +207,8 @@ Statistics generated() {
 
 TEST(Layered, StatisticsAreThoseOfThePublishedInstances) {
   const char* shared = std::getenv("HEDDLE_SHARED");
-  const auto folder = std::filesystem::path(shared ? shared : HEDDLE_SOURCE_DIR "/../shared") / "data/hios/sim";
+  const auto folder =
+      std::filesystem::path(shared ? shared : HEDDLE_SOURCE_DIR "/../shared") / "data/hios/sim";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no instances at " << folder;
   const Statistics theirs = published(folder), ours = generated();
   // Means of 6,000 uniform draws: standard error 14.5 us and 0.0015.
@@ -196,7 +216,8 @@ TEST(Layered, StatisticsAreThoseOfThePublishedInstances) {
   EXPECT_NEAR(ours.mean_utilization, theirs.mean_utilization, 0.01);
   EXPECT_NEAR(ours.skips, theirs.skips, 4);
   ASSERT_EQ(ours.layer_sizes.size(), theirs.layer_sizes.size());
-  for (size_t l = 0; l < ours.layer_sizes.size(); ++l) EXPECT_NEAR(ours.layer_sizes[l], theirs.layer_sizes[l], 4) << "layer " << l;
+  for (size_t l = 0; l < ours.layer_sizes.size(); ++l)
+    EXPECT_NEAR(ours.layer_sizes[l], theirs.layer_sizes[l], 4) << "layer " << l;
 }
 
 using Family = RandomWiredOptions::Family;
@@ -262,7 +283,8 @@ TEST(RandomWired, NeighbouringModulesAreTiedByOneEdgePerChannel) {
         const auto a = module_of(*graph, e.src), b = module_of(*graph, e.dst);
         if (a != b) ++ties[a + ">" + b];
       }
-      for (int m = 0; m + 1 < 10; ++m) EXPECT_EQ(ties["module" + std::to_string(m) + ">module" + std::to_string(m + 1)], channels);
+      for (int m = 0; m + 1 < 10; ++m)
+        EXPECT_EQ(ties["module" + std::to_string(m) + ">module" + std::to_string(m + 1)], channels);
     }
   }
 }
@@ -277,8 +299,12 @@ TEST(RandomWired, StronglyDependentModulesStemFromOneInputAndConvergeToOneOutput
     for (size_t i = 0; i < graph->num_ops(); ++i) {
       const OpId op(i);
       const auto& name = graph->op(op).name;
-      if (name.find(".in") != std::string::npos) from_input[module_of(*graph, op)] = std::max(from_input[module_of(*graph, op)], reach(*graph, op, true));
-      if (name.find(".out") != std::string::npos) to_output[module_of(*graph, op)] = std::max(to_output[module_of(*graph, op)], reach(*graph, op, false));
+      if (name.find(".in") != std::string::npos)
+        from_input[module_of(*graph, op)] =
+            std::max(from_input[module_of(*graph, op)], reach(*graph, op, true));
+      if (name.find(".out") != std::string::npos)
+        to_output[module_of(*graph, op)] =
+            std::max(to_output[module_of(*graph, op)], reach(*graph, op, false));
     }
     for (const auto& [name, count] : from_input) EXPECT_EQ(count, 10) << name;
     for (const auto& [name, count] : to_output) EXPECT_EQ(count, 10) << name;
@@ -313,13 +339,30 @@ TEST(RandomWired, RefusesWhatCannotBe) {
     const auto graph = generate_random_wired(o);
     return graph.ok() ? "no error" : graph.error().to_string();
   };
-  EXPECT_THAT(error_with([](auto& o) { o.er_p = 0; }), HasSubstr("no connected random graph of 10 nodes was found; raise er_p"));
+  EXPECT_THAT(error_with([](auto& o) { o.er_p = 0; }),
+              HasSubstr("no connected random graph of 10 nodes was found; raise er_p"));
   EXPECT_THAT(error_with([](auto& o) { o.channels = 11; }), HasSubstr("channels is 11, expected 1 to 10"));
   EXPECT_THAT(error_with([](auto& o) { o.modules = 0; }), HasSubstr("modules is 0"));
-  EXPECT_THAT(error_with([](auto& o) { o.family = Family::kBarabasiAlbert; o.nodes = 5; }), HasSubstr("ba_m is 5, expected 1 to 4"));
-  EXPECT_THAT(error_with([](auto& o) { o.family = Family::kWattsStrogatz; o.ws_k = 3; }), HasSubstr("expected an even number"));
-  EXPECT_THAT(error_with([](auto& o) { o.batch = 1 << 20; o.image = 1 << 14; }), HasSubstr("batch * width * image^2"));
-  EXPECT_THAT(error_with([](auto& o) { o.nodes = 2000; o.modules = 1000; }), HasSubstr("modules * nodes^2"));
+  EXPECT_THAT(error_with([](auto& o) {
+                o.family = Family::kBarabasiAlbert;
+                o.nodes = 5;
+              }),
+              HasSubstr("ba_m is 5, expected 1 to 4"));
+  EXPECT_THAT(error_with([](auto& o) {
+                o.family = Family::kWattsStrogatz;
+                o.ws_k = 3;
+              }),
+              HasSubstr("expected an even number"));
+  EXPECT_THAT(error_with([](auto& o) {
+                o.batch = 1 << 20;
+                o.image = 1 << 14;
+              }),
+              HasSubstr("batch * width * image^2"));
+  EXPECT_THAT(error_with([](auto& o) {
+                o.nodes = 2000;
+                o.modules = 1000;
+              }),
+              HasSubstr("modules * nodes^2"));
 }
 
 }  // namespace

@@ -62,11 +62,14 @@ struct Outcome {
 };
 
 Outcome run_script(const std::string& arguments) {
-  const std::string command = HEDDLE_SOURCE_DIR "/.venv/bin/python " HEDDLE_SOURCE_DIR "/tests/graph/check_onnx.py " + arguments + " 2>&1";
+  std::string command = HEDDLE_SOURCE_DIR "/.venv/bin/python " HEDDLE_SOURCE_DIR "/tests/graph/check_onnx.py ";
+  command += arguments;
+  command += " 2>&1";
   Outcome outcome;
   FILE* pipe = popen(command.c_str(), "r");
   std::array<char, 4096> buffer;
-  while (const size_t n = fread(buffer.data(), 1, buffer.size(), pipe)) outcome.output.append(buffer.data(), n);
+  while (const size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.output.append(buffer.data(), n);
   outcome.status = pclose(pipe);
   return outcome;
 }
@@ -86,7 +89,7 @@ void expect_same_ops(const Graph& ours, const Graph& theirs) {
     ASSERT_TRUE(id.valid()) << op.name;
     const Op& other = theirs.op(id);
     EXPECT_EQ(other.type, op.type) << op.name;
-        if (op.type != "Einsum") {
+    if (op.type != "Einsum") {
       EXPECT_NEAR(other.flops, op.flops, 1e-9 * op.flops) << op.name;
     }
     // OpenVINO's MaxPool has a second output, of indices, that nobody reads.
@@ -126,7 +129,8 @@ TEST(ZooOnnx, FilesWithoutWeightsPassTheChecker) {
   for (const Case& c : cases()) {
     const auto status = write_case(c, folder.file(c.name + ".onnx"));
     ASSERT_TRUE(status.ok()) << status.error().to_string();
-    files += " " + folder.file(c.name + ".onnx");
+    files += ' ';
+    files += folder.file(c.name + ".onnx");
   }
   const Outcome outcome = run_script(files);
   EXPECT_EQ(outcome.status, 0) << outcome.output;
@@ -158,16 +162,18 @@ TEST(ZooOnnx, AModelOfSevenBillionParametersIsASmallFile) {
 
 TEST(ZooOnnx, RandomWeightsGiveEqualAndMeaningfulOutputsInTwoRuntimes) {
   if (!has_python()) GTEST_SKIP() << "no local Python environment";
-  const std::vector<Case> small = {{"resnet-18", {{"image", "64"}}},
-                                   {"nasnet-a-mobile", {{"image", "64"}, {"blocks", "1"}}},
-                                   {"swin-t", {{"image", "120"}, {"middle", "1"}}},
-                                   {"evoformer", {{"layers", "1"}, {"sequences", "6"}, {"residues", "9"}}},
-                                   {"gnmt", {{"layers", "3"}, {"seq", "4"}, {"target", "3"}, {"hidden", "64"}, {"vocabulary", "100"}}}};
+  const std::vector<Case> small = {
+      {"resnet-18", {{"image", "64"}}},
+      {"nasnet-a-mobile", {{"image", "64"}, {"blocks", "1"}}},
+      {"swin-t", {{"image", "120"}, {"middle", "1"}}},
+      {"evoformer", {{"layers", "1"}, {"sequences", "6"}, {"residues", "9"}}},
+      {"gnmt", {{"layers", "3"}, {"seq", "4"}, {"target", "3"}, {"hidden", "64"}, {"vocabulary", "100"}}}};
   const Folder folder;
   std::string files;
   for (const Case& c : small) {
     ASSERT_TRUE(write_case(c, folder.file(c.name + ".onnx"), true).ok());
-    files += " " + folder.file(c.name + ".onnx");
+    files += ' ';
+    files += folder.file(c.name + ".onnx");
   }
   const Outcome outcome = run_script("--run" + files);
   EXPECT_EQ(outcome.status, 0) << outcome.output;
@@ -175,7 +181,8 @@ TEST(ZooOnnx, RandomWeightsGiveEqualAndMeaningfulOutputsInTwoRuntimes) {
 
 TEST(ZooOnnx, TheSeedDecidesTheWeights) {
   const Folder folder;
-  const ZooParams params = {{"layers", "2"}, {"seq", "2"}, {"target", "2"}, {"hidden", "8"}, {"vocabulary", "10"}};
+  const ZooParams params = {
+      {"layers", "2"}, {"seq", "2"}, {"target", "2"}, {"hidden", "8"}, {"vocabulary", "10"}};
   const auto file_of = [&](uint64_t seed) {
     const std::string path = folder.file("g.onnx");
     EXPECT_TRUE(write_zoo_onnx("gnmt", params, path, {.random_weights = true, .seed = seed}).ok());

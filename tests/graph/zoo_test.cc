@@ -31,28 +31,36 @@ std::string error_of(const std::string& name, const ZooParams& params) {
 // The exact figures of the released models (torchvision, timm, Keras, the transformers library).
 TEST(Zoo, ParameterCountsAreThePublishedOnes) {
   const std::map<std::string, int64_t> published = {
-      {"resnet-18", 11'689'512},      {"resnet-34", 21'797'672},      {"resnet-50", 25'557'032},
-      {"resnet-101", 44'549'160},     {"resnet-152", 60'192'808},     {"inception-v3", 23'834'568},
-      {"nasnet-a-mobile", 5'289'978}, {"nasnet-a-large", 88'753'150}, {"gpt2", 124'439'808},
-      {"gpt2-medium", 354'823'168},   {"gpt2-large", 774'030'080},    {"gpt2-xl", 1'557'611'200},
+      {"resnet-18", 11'689'512},       {"resnet-34", 21'797'672},       {"resnet-50", 25'557'032},
+      {"resnet-101", 44'549'160},      {"resnet-152", 60'192'808},      {"inception-v3", 23'834'568},
+      {"nasnet-a-mobile", 5'289'978},  {"nasnet-a-large", 88'753'150},  {"gpt2", 124'439'808},
+      {"gpt2-medium", 354'823'168},    {"gpt2-large", 774'030'080},     {"gpt2-xl", 1'557'611'200},
       {"openllama-3b", 3'426'473'600}, {"openllama-7b", 6'738'415'616}, {"bert-base", 109'482'240},
-      {"bert-large", 335'141'888},    {"swin-t", 28'288'354},         {"swin-s", 49'606'258},
-      {"swin-b", 87'768'224},         {"swin-l", 196'532'476}};
+      {"bert-large", 335'141'888},     {"swin-t", 28'288'354},          {"swin-s", 49'606'258},
+      {"swin-b", 87'768'224},          {"swin-l", 196'532'476}};
   for (const auto& [name, count] : published) EXPECT_EQ(size_of(name).parameters, count) << name;
   EXPECT_EQ(size_of("inception-v3", {{"aux", "1"}}).parameters, 27'161'264);
 }
 
 // Figures that papers round.
 TEST(Zoo, ParameterCountsComeCloseToThoseThatPapersRound) {
-  const std::map<std::string, double> published = {{"gpt3-125m", 125e6}, {"gpt3-350m", 350e6}, {"gpt3-760m", 760e6}, {"gpt3-1.3b", 1.3e9},
-                                                   {"gpt3-2.7b", 2.7e9}, {"gpt3-6.7b", 6.7e9}, {"gpt3-13b", 13e9},   {"gpt3-175b", 175e9},
-                                                   {"swin-1.8b", 1.8e9}, {"swin-6.6b", 6.6e9}, {"swin-13b", 13e9},   {"evoformer", 87e6}};
-  for (const auto& [name, count] : published) EXPECT_NEAR(static_cast<double>(size_of(name).parameters) / count, 1, 0.02) << name;
+  const std::map<std::string, double> published = {
+      {"gpt3-125m", 125e6}, {"gpt3-350m", 350e6}, {"gpt3-760m", 760e6}, {"gpt3-1.3b", 1.3e9},
+      {"gpt3-2.7b", 2.7e9}, {"gpt3-6.7b", 6.7e9}, {"gpt3-13b", 13e9},   {"gpt3-175b", 175e9},
+      {"swin-1.8b", 1.8e9}, {"swin-6.6b", 6.6e9}, {"swin-13b", 13e9},   {"evoformer", 87e6}};
+  for (const auto& [name, count] : published)
+    EXPECT_NEAR(static_cast<double>(size_of(name).parameters) / count, 1, 0.02) << name;
 }
 
 TEST(Zoo, MultiplyAccumulatesAreThePublishedOnes) {
-  const std::map<std::string, double> published = {{"resnet-18", 1.81e9},       {"resnet-50", 4.09e9},       {"resnet-152", 11.51e9}, {"inception-v3", 5.71e9},
-                                                   {"nasnet-a-mobile", 0.564e9}, {"nasnet-a-large", 23.8e9}, {"swin-t", 4.5e9},       {"swin-b", 15.4e9}};
+  const std::map<std::string, double> published = {{"resnet-18", 1.81e9},
+                                                   {"resnet-50", 4.09e9},
+                                                   {"resnet-152", 11.51e9},
+                                                   {"inception-v3", 5.71e9},
+                                                   {"nasnet-a-mobile", 0.564e9},
+                                                   {"nasnet-a-large", 23.8e9},
+                                                   {"swin-t", 4.5e9},
+                                                   {"swin-b", 15.4e9}};
   for (const auto& [name, macs] : published) EXPECT_NEAR(size_of(name).macs / macs, 1, 0.005) << name;
 }
 
@@ -89,7 +97,9 @@ TEST(Zoo, EveryModelBuildsAtItsDefaultSize) {
 
 TEST(Zoo, HalfPrecisionHalvesTheWeights) {
   for (const auto* name : {"bert-base", "resnet-50", "openllama-7b"})
-    EXPECT_EQ(2 * graph_of(name, {{"dtype", "f16"}})->total_param_bytes(), graph_of(name)->total_param_bytes()) << name;
+    EXPECT_EQ(2 * graph_of(name, {{"dtype", "f16"}})->total_param_bytes(),
+              graph_of(name)->total_param_bytes())
+        << name;
 }
 
 TEST(Zoo, BatchMultipliesTheArithmetic) {
@@ -105,19 +115,32 @@ TEST(Zoo, ADecodingStepReadsTheCache) {
 }
 
 TEST(Zoo, ErrorsNameWhatExists) {
-  EXPECT_THAT(error_of("resnet-5", {}), HasSubstr("the zoo has no model 'resnet-5' (did you mean 'resnet-50'?); it has 'resnet-18'"));
-  EXPECT_THAT(error_of("resnet-50", {{"imag", "3"}}), HasSubstr("zoo model 'resnet-50': there is no parameter 'imag' (did you mean 'image'?)"));
-  EXPECT_THAT(error_of("resnet-50", {{"batch", "0"}}), HasSubstr("batch is '0', expected a whole number from 1 to 65536"));
+  EXPECT_THAT(error_of("resnet-5", {}),
+              HasSubstr("the zoo has no model 'resnet-5' (did you mean 'resnet-50'?); it has 'resnet-18'"));
+  EXPECT_THAT(error_of("resnet-50", {{"imag", "3"}}),
+              HasSubstr("zoo model 'resnet-50': there is no parameter 'imag' (did you mean 'image'?)"));
+  EXPECT_THAT(error_of("resnet-50", {{"batch", "0"}}),
+              HasSubstr("batch is '0', expected a whole number from 1 to 65536"));
   EXPECT_THAT(error_of("resnet-50", {{"batch", "2x"}}), HasSubstr("batch is '2x'"));
-  EXPECT_THAT(error_of("resnet-50", {{"batch", "99999999999999999999"}}), HasSubstr("expected a whole number"));
+  EXPECT_THAT(error_of("resnet-50", {{"batch", "99999999999999999999"}}),
+              HasSubstr("expected a whole number"));
   EXPECT_THAT(error_of("gpt2", {{"dtype", "int8"}}), HasSubstr("dtype is 'int8', expected f32 or f16"));
-  EXPECT_THAT(error_of("gpt3-175b", {{"seq", "4096"}}), HasSubstr("seq is '4096', expected a whole number from 1 to 2048"));
+  EXPECT_THAT(error_of("gpt3-175b", {{"seq", "4096"}}),
+              HasSubstr("seq is '4096', expected a whole number from 1 to 2048"));
 }
 
 TEST(Zoo, SizesBeyondAllMachinesAreErrors) {
   EXPECT_THAT(error_of("resnet-50", {{"batch", "65536"}, {"image", "16384"}}), HasSubstr("too large"));
-  EXPECT_THAT(error_of("gnmt", {{"layers", "64"}, {"seq", "400"}, {"target", "400"}}), HasSubstr("more than 500000 nodes"));
+  EXPECT_THAT(error_of("gnmt", {{"layers", "64"}, {"seq", "400"}, {"target", "400"}}),
+              HasSubstr("more than 500000 nodes"));
   EXPECT_THAT(error_of("evoformer", {{"residues", "16384"}, {"sequences", "65536"}}), HasSubstr("too large"));
+}
+
+// 75 pixels are the least that leave the last reduction a pixel.
+TEST(Zoo, PicturesTooSmallForAKernelAreRefused) {
+  EXPECT_EQ(graph_of("inception-v3", {{"image", "75"}})->num_ops(), 313u);
+  EXPECT_THAT(error_of("inception-v3", {{"image", "75"}, {"aux", "1"}}),
+              HasSubstr("'aux.pool': the picture is too small here (1x768x3x3); give a larger one"));
 }
 
 TEST(Zoo, OddSizesBuildOrAreRefused) {
@@ -132,7 +155,8 @@ TEST(Zoo, OddSizesBuildOrAreRefused) {
         const auto graph = build_zoo_graph(entry.name, params);
         if (graph.ok()) continue;
         EXPECT_EQ(graph.error().code(), Code::kInvalidInput);
-        EXPECT_THAT(graph.error().to_string(), HasSubstr("too small here")) << entry.name << " " << param.name << "=" << value;
+        EXPECT_THAT(graph.error().to_string(), HasSubstr("too small here"))
+            << entry.name << " " << param.name << "=" << value;
       }
     }
   }

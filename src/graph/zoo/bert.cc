@@ -16,13 +16,16 @@ struct Size {
 float epsilon(const Net& net) { return net.float_type() == DType::kF16 ? 6e-8F : kEpsilon; }
 
 Val layer(Net& net, const std::string& n, Val x, const Size& size, Val mask) {
-  const auto part = [&](const char* name) { return split_heads(net, n + name, net.linear(n + name, x, size.hidden), size.heads); };
+  const auto part = [&](const char* name) {
+    return split_heads(net, n + name, net.linear(n + name, x, size.hidden), size.heads);
+  };
   const Val q = part(".q"), k = part(".k"), v = part(".v");
   const Val mixed = merge_heads(net, n + ".mixed", attend(net, n + ".attend", q, k, v, {mask}));
   const Val sum = net.add(n + ".sum1", net.linear(n + ".project", mixed, size.hidden), x);
   const Val y = layer_norm(net, n + ".norm1", sum, epsilon(net));
   const Val wide = gelu_erf(net, n + ".gelu", net.linear(n + ".widen", y, 4 * size.hidden));
-  return layer_norm(net, n + ".norm2", net.add(n + ".sum2", net.linear(n + ".narrow", wide, size.hidden), y), epsilon(net));
+  return layer_norm(net, n + ".norm2", net.add(n + ".sum2", net.linear(n + ".narrow", wide, size.hidden), y),
+                    epsilon(net));
 }
 
 void describe(Net& net, const Values& p, Size size) {
@@ -34,8 +37,10 @@ void describe(Net& net, const Values& p, Size size) {
   };
   const Val words = embed("token", "input_ids", kVocabulary), types = embed("type", "token_type_ids", 2);
   const Val places = embed("position", "position_ids", kContext);
-  const Val mask = net.input("attention_mask", {batch, 1, 1, seq});   // added: 0 where seen, very negative elsewhere
-  Val x = layer_norm(net, "embedding.norm", net.add("embedding", net.add("embedding.words", words, types), places), epsilon(net));
+  const Val mask =
+      net.input("attention_mask", {batch, 1, 1, seq});  // added: 0 where seen, very negative elsewhere
+  Val x = layer_norm(net, "embedding.norm",
+                     net.add("embedding", net.add("embedding.words", words, types), places), epsilon(net));
   for (int64_t i = 0; i < size.layers; ++i) x = layer(net, "layer" + std::to_string(i), x, size, mask);
   net.output(x);
   const Val first = net.reshape("pooler.row", net.slice("pooler.first", x, 1, 0, 1), {batch, h});
@@ -43,14 +48,18 @@ void describe(Net& net, const Values& p, Size size) {
 }
 
 Model model(const std::string& name, const std::string& text, const Size& size) {
-  return {{name, text, "Devlin et al. 2019", {batch_param(), {"seq", "tokens of each input", 128, 1, kContext}, layers_param(size.layers)}},
+  return {{name,
+           text,
+           "Devlin et al. 2019",
+           {batch_param(), {"seq", "tokens of each input", 128, 1, kContext}, layers_param(size.layers)}},
           [size](Net& net, const Values& p) { describe(net, p, size); }};
 }
 
 }  // namespace
 
 std::vector<Model> bert_models() {
-  return {model("bert-base", "BERT base, 110M", {12, 768, 12}), model("bert-large", "BERT large, 335M", {24, 1024, 16})};
+  return {model("bert-base", "BERT base, 110M", {12, 768, 12}),
+          model("bert-large", "BERT large, 335M", {24, 1024, 16})};
 }
 
 }  // namespace heddle::zoo

@@ -6,7 +6,13 @@ namespace heddle::zoo {
 namespace {
 
 Window flat(int64_t h, int64_t w) {
-  return {.kernel_h = h, .kernel_w = w, .stride = 1, .top = h / 2, .left = w / 2, .bottom = h / 2, .right = w / 2};
+  return {.kernel_h = h,
+          .kernel_w = w,
+          .stride = 1,
+          .top = h / 2,
+          .left = w / 2,
+          .bottom = h / 2,
+          .right = w / 2};
 }
 
 class Inception {
@@ -72,9 +78,13 @@ class Inception {
   Val module_e(const std::string& n, Val x) {
     const Val one = conv(n + ".1x1", x, 320, window(1));
     const Val three = conv(n + ".3x3_1", x, 384, window(1));
-    const Val threes = net_.concat(n + ".3x3", {conv(n + ".3x3_2a", three, 384, flat(1, 3)), conv(n + ".3x3_2b", three, 384, flat(3, 1))}, 1);
+    const Val threes = net_.concat(
+        n + ".3x3",
+        {conv(n + ".3x3_2a", three, 384, flat(1, 3)), conv(n + ".3x3_2b", three, 384, flat(3, 1))}, 1);
     const Val twice = conv(n + ".3x3dbl_2", conv(n + ".3x3dbl_1", x, 448, window(1)), 384, window(3, 1, 1));
-    const Val twices = net_.concat(n + ".3x3dbl", {conv(n + ".3x3dbl_3a", twice, 384, flat(1, 3)), conv(n + ".3x3dbl_3b", twice, 384, flat(3, 1))}, 1);
+    const Val twices = net_.concat(
+        n + ".3x3dbl",
+        {conv(n + ".3x3dbl_3a", twice, 384, flat(1, 3)), conv(n + ".3x3dbl_3b", twice, 384, flat(3, 1))}, 1);
     return net_.concat(n + ".concat", {one, threes, twices, pooled(n, x, 192)}, 1);
   }
 
@@ -110,8 +120,13 @@ void describe(Net& net, const Values& p) {
 }  // namespace
 
 std::vector<Model> inception_models() {
-  return {{{"inception-v3", "Inception-v3, image classification", "Szegedy et al. 2016; HIOS, DiviML",
-            {batch_param(), image_param(299, 75), classes_param(), {"aux", "1: with the auxiliary classifier", 0, 0, 1}}},
+  return {{{"inception-v3",
+            "Inception-v3, image classification",
+            "Szegedy et al. 2016; HIOS, DiviML",
+            {batch_param(),
+             image_param(299, 75),
+             classes_param(),
+             {"aux", "1: with the auxiliary classifier", 0, 0, 1}}},
            describe}};
 }
 

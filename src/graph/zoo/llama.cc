@@ -21,9 +21,12 @@ struct Rotation {
 // Angles of rotary position embeddings: position times 10000^(-2i/d), the same for both halves of a head.
 Rotation angles(Net& net, Val positions, int64_t head) {
   const int64_t batch = net.dim(positions, 0), seq = net.dim(positions, 1);
-  const auto rate = [head](int64_t i) { return std::pow(10000.0F, -2 * static_cast<float>(i) / static_cast<float>(head)); };
+  const auto rate = [head](int64_t i) {
+    return std::pow(10000.0F, -2 * static_cast<float>(i) / static_cast<float>(head));
+  };
   const Val rates = net.weight("rotary.rates", {.shape = {head / 2}, .trained = 0, .exact = rate});
-  const Val numbers = net.reshape("rotary.column", net.cast("rotary.positions", positions), {batch, 1, seq, 1});
+  const Val numbers =
+      net.reshape("rotary.column", net.cast("rotary.positions", positions), {batch, 1, seq, 1});
   const Val half = net.mul("rotary.half", numbers, rates);
   const Val both = net.concat("rotary.angles", {half, half}, 3);
   return {net.unary("Cos", "rotary.cos", both), net.unary("Sin", "rotary.sin", both)};
@@ -31,14 +34,18 @@ Rotation angles(Net& net, Val positions, int64_t head) {
 
 Val rotate(Net& net, const std::string& n, Val x, const Rotation& r) {
   const int64_t head = net.dim(x, 3);
-  const Val low = net.slice(n + ".low", x, 3, 0, head / 2), high = net.slice(n + ".high", x, 3, head / 2, head);
+  const Val low = net.slice(n + ".low", x, 3, 0, head / 2),
+            high = net.slice(n + ".high", x, 3, head / 2, head);
   const Val turned = net.concat(n + ".turned", {net.unary("Neg", n + ".minus", high), low}, 3);
   return net.add(n + ".rotated", net.mul(n + ".cos", x, r.cosine), net.mul(n + ".sin", turned, r.sine));
 }
 
-Val layer(Net& net, const std::string& n, Val x, const Size& size, int64_t past, Val mask, const Rotation& r) {
+Val layer(Net& net, const std::string& n, Val x, const Size& size, int64_t past, Val mask,
+          const Rotation& r) {
   const Val y = rms_norm(net, n + ".norm1", x, kEpsilon);
-  const auto part = [&](const char* name) { return split_heads(net, n + name, net.linear(n + name, y, size.hidden, false), size.heads); };
+  const auto part = [&](const char* name) {
+    return split_heads(net, n + name, net.linear(n + name, y, size.hidden, false), size.heads);
+  };
   const Val q = rotate(net, n + ".q", part(".q"), r);
   Val k = rotate(net, n + ".k", part(".k"), r), v = part(".v");
   if (past > 0) {
@@ -59,23 +66,33 @@ void describe(Net& net, const Values& p, Size size) {
   const int64_t batch = p["batch"], seq = p["seq"], past = p["past"];
   const Val tokens = net.input("input_ids", DType::kI64, {batch, seq});
   const Val positions = net.input("position_ids", DType::kI64, {batch, seq});
-  const Val mask = net.input("attention_mask", {batch, 1, seq, past + seq});   // added: 0 where seen, very negative elsewhere
+  const Val mask = net.input("attention_mask",
+                             {batch, 1, seq, past + seq});  // added: 0 where seen, very negative elsewhere
   const Rotation rotation = angles(net, positions, size.hidden / size.heads);
-  Val x = net.gather("token", net.weight("token_table", {.shape = {kVocabulary, size.hidden}, .fan_in = size.hidden}), tokens);
-  for (int64_t i = 0; i < size.layers; ++i) x = layer(net, "layer" + std::to_string(i), x, size, past, mask, rotation);
+  Val x = net.gather("token",
+                     net.weight("token_table", {.shape = {kVocabulary, size.hidden}, .fan_in = size.hidden}),
+                     tokens);
+  for (int64_t i = 0; i < size.layers; ++i)
+    x = layer(net, "layer" + std::to_string(i), x, size, past, mask, rotation);
   net.output(net.linear("logits", rms_norm(net, "norm", x, kEpsilon), kVocabulary, false));
 }
 
 Model model(const std::string& name, const std::string& text, const Size& size) {
-  return {{name, text, "Geng and Liu 2023; SortingHat",
-           {batch_param(), {"seq", "tokens of each input", 1024, 1, kContext}, {"past", "tokens before them, in the key-value cache", 0, 0, 65536}, layers_param(size.layers)}},
+  return {{name,
+           text,
+           "Geng and Liu 2023; SortingHat",
+           {batch_param(),
+            {"seq", "tokens of each input", 1024, 1, kContext},
+            {"past", "tokens before them, in the key-value cache", 0, 0, 65536},
+            layers_param(size.layers)}},
           [size](Net& net, const Values& p) { describe(net, p, size); }};
 }
 
 }  // namespace
 
 std::vector<Model> llama_models() {
-  return {model("openllama-3b", "OpenLLaMA, 3.43B", {26, 3200, 32, 8640}), model("openllama-7b", "OpenLLaMA, 6.74B", {32, 4096, 32, 11008})};
+  return {model("openllama-3b", "OpenLLaMA, 3.43B", {26, 3200, 32, 8640}),
+          model("openllama-7b", "OpenLLaMA, 6.74B", {32, 4096, 32, 11008})};
 }
 
 }  // namespace heddle::zoo

@@ -40,7 +40,9 @@ std::vector<Model> gnmt_models();
 
 // Parameters that several models have.
 inline ZooParam batch_param() { return {"batch", "inputs at once", 1, 1, 65536}; }
-inline ZooParam image_param(int64_t size, int64_t least) { return {"image", "height and width of the picture", size, least, 16384}; }
+inline ZooParam image_param(int64_t size, int64_t least) {
+  return {"image", "height and width of the picture", size, least, 16384};
+}
 inline ZooParam layers_param(int64_t layers) { return {"layers", "blocks in a row", layers, 1, 1024}; }
 inline ZooParam classes_param() { return {"classes", "classes to tell apart", 1000, 1, 1 << 20}; }
 

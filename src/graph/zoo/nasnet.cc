@@ -1,4 +1,5 @@
-// NASNet-A (Zoph et al., 2018): normal and reduction cells of separable convolutions, each reading the two cells before.
+// NASNet-A (Zoph et al., 2018): normal and reduction cells of separable convolutions, each reading the two
+// cells before.
 #include "zoo/models.h"
 
 namespace heddle::zoo {
@@ -28,7 +29,8 @@ class NasNet {
         // The large net lets the cell after a reduction read the one before its input.
         if (skip_reduction_) previous_ = before;
       }
-      for (int64_t b = 0; b < blocks; ++b) normal_cell("cell" + std::to_string(stage * blocks + b), filters << stage);
+      for (int64_t b = 0; b < blocks; ++b)
+        normal_cell("cell" + std::to_string(stage * blocks + b), filters << stage);
     }
     x_ = net_.relu("final.relu", x_);
     return net_.linear("classifier", net_.reduce_mean("average", x_, {2, 3}, false), classes);
@@ -47,15 +49,18 @@ class NasNet {
   }
 
   Val squeeze(const std::string& n, Val x, int64_t filters) {
-    return net_.batch_norm(n + ".bn", net_.conv(n + ".conv", net_.relu(n + ".relu", x), filters, window(1)), kEpsilon);
+    return net_.batch_norm(n + ".bn", net_.conv(n + ".conv", net_.relu(n + ".relu", x), filters, window(1)),
+                           kEpsilon);
   }
 
-  // Brings the older cell's output to this cell's size. Half the features come from even pixels, half from odd ones.
+  // Brings the older cell's output to this cell's size. Half the features come from even pixels, half from
+  // odd ones.
   Val adjust(const std::string& n, Val p, Val x, int64_t filters) {
     if (p < 0) return x;
     if (side(p) == side(x)) return net_.dim(p, 1) == filters ? p : squeeze(n, p, filters);
     p = net_.relu(n + ".relu", p);
-    const Val even = net_.conv(n + ".even.conv", net_.avg_pool(n + ".even", p, window(1, 2)), filters / 2, window(1));
+    const Val even =
+        net_.conv(n + ".even.conv", net_.avg_pool(n + ".even", p, window(1, 2)), filters / 2, window(1));
     Val odd = net_.pad(n + ".odd.pad", p, {0, 0, 0, 0}, {0, 0, 1, 1});
     odd = net_.slice(n + ".odd.rows", odd, 2, 1, side(p) + 1);
     odd = net_.slice(n + ".odd.columns", odd, 3, 1, net_.dim(p, 3) + 1);
@@ -92,9 +97,15 @@ class NasNet {
   Val x_ = -1, previous_ = -1;
 };
 
-Model model(const std::string& name, const std::string& text, int64_t image, int64_t stem, int64_t filters, int64_t blocks, bool skip) {
-  return {{name, text, "Zoph et al. 2018; HIOS",
-           {batch_param(), image_param(image, 32), classes_param(), {"blocks", "normal cells in each of the three stages", blocks, 1, 100}}},
+Model model(const std::string& name, const std::string& text, int64_t image, int64_t stem, int64_t filters,
+            int64_t blocks, bool skip) {
+  return {{name,
+           text,
+           "Zoph et al. 2018; HIOS",
+           {batch_param(),
+            image_param(image, 32),
+            classes_param(),
+            {"blocks", "normal cells in each of the three stages", blocks, 1, 100}}},
           [=](Net& net, const Values& p) {
             const Val x = net.input("image", {p["batch"], 3, p["image"], p["image"]});
             net.output(NasNet(net, skip).run(x, stem, filters, p["blocks"], p["classes"]));

@@ -97,7 +97,8 @@ Val Net::scalar(float number) {
 }
 
 std::vector<Val> Net::add(Node node, const std::vector<Shape>& shapes) {
-  if (nodes_.size() >= kMaxNodes) fail(node.name, "the model has more than " + std::to_string(kMaxNodes) + " nodes");
+  if (nodes_.size() >= kMaxNodes)
+    fail(node.name, "the model has more than " + std::to_string(kMaxNodes) + " nodes");
   const bool keep = status_.ok();
   for (size_t i = 0; i < shapes.size(); ++i) {
     Value value;

@@ -1,5 +1,5 @@
-// A network's description: values and the nodes that make them, with shapes and arithmetic. The zoo's models write it;
-// to_graph.cc and to_onnx.cc read it.
+// A network's description: values and the nodes that make them, with shapes and arithmetic. The zoo's models
+// write it; to_graph.cc and to_onnx.cc read it.
 #pragma once
 
 #include <functional>
@@ -17,24 +17,24 @@ namespace heddle::zoo {
 using Val = int;
 
 enum class ValueKind {
-  kActivation,   // a model input or what a node makes
-  kWeight,       // a parameter: weights, running statistics, tables
-  kConstant,     // a few numbers that belong to the node: shapes, axes, an epsilon
+  kActivation,  // a model input or what a node makes
+  kWeight,      // a parameter: weights, running statistics, tables
+  kConstant,    // a few numbers that belong to the node: shapes, axes, an epsilon
 };
 
 // What a weight's values are like when they are made up.
 enum class Fill {
-  kUniform,      // symmetric around 0, standard deviation 1 / sqrt(fan_in)
-  kAroundOne,    // scales and variances: uniform in [0.5, 1.5]
-  kAroundZero,   // shifts: uniform in [-0.1, 0.1]
+  kUniform,     // symmetric around 0, standard deviation 1 / sqrt(fan_in)
+  kAroundOne,   // scales and variances: uniform in [0.5, 1.5]
+  kAroundZero,  // shifts: uniform in [-0.1, 0.1]
 };
 
 struct Weight {
   Shape shape;
   Fill fill = Fill::kUniform;
   int64_t fan_in = 1;
-  int64_t trained = -1;                          // numbers that publications count; -1: all of them
-  std::function<float(int64_t)> exact = {};      // the value at a flat index, for tables that are not trained
+  int64_t trained = -1;                      // numbers that publications count; -1: all of them
+  std::function<float(int64_t)> exact = {};  // the value at a flat index, for tables that are not trained
 };
 
 struct Value {
@@ -42,10 +42,10 @@ struct Value {
   DType dtype = DType::kF32;
   Shape shape;
   ValueKind kind = ValueKind::kActivation;
-  int producer = -1;                             // node; -1 for inputs, weights and constants
-  Weight weight;                                 // kWeight
-  std::vector<int64_t> ints;                     // kConstant of dtype i64
-  std::vector<float> floats;                     // kConstant of the net's float type
+  int producer = -1;          // node; -1 for inputs, weights and constants
+  Weight weight;              // kWeight
+  std::vector<int64_t> ints;  // kConstant of dtype i64
+  std::vector<float> floats;  // kConstant of the net's float type
 };
 
 struct Attribute {
@@ -54,13 +54,14 @@ struct Attribute {
 };
 
 struct Node {
-  std::string name;                              // also its output's name; outputs of several are NAME.0, NAME.1, ...
+  std::string name;  // also its output's name; outputs of several are NAME.0, NAME.1, ...
   const char* onnx_type = "";
-  const char* type = "";                         // OpenVINO's word for it, which the graph uses
+  const char* type = "";  // OpenVINO's word for it, which the graph uses
   std::vector<Val> inputs, outputs;
   std::vector<Attribute> attributes = {};
   double flops = 0, macs = 0;
-  // Bytes that the node touches where that is not "all inputs, weights and outputs" (a gather reads rows); -1 else.
+  // Bytes that the node touches where that is not "all inputs, weights and outputs" (a gather reads rows); -1
+  // else.
   int64_t bytes = -1;
 };
 
@@ -72,8 +73,8 @@ struct Window {
 // A square kernel with the same padding on all sides.
 Window window(int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t groups = 1);
 
-// Builds the description. The first error stays (status()); what follows it is ignored, so that models need not check
-// each step. Node names must be unique: GraphBuilder checks.
+// Builds the description. The first error stays (status()); what follows it is ignored, so that models need
+// not check each step. Node names must be unique: GraphBuilder checks.
 class Net {
  public:
   Net(std::string name, DType float_type) : name_(std::move(name)), float_type_(float_type) {}
@@ -92,9 +93,9 @@ class Net {
   Val input(const std::string& name, DType dtype, Shape shape);
   void output(Val value) { outputs_.push_back(value); }
   Val weight(const std::string& name, Weight weight);
-  Val ints(std::vector<int64_t> values);         // a one-dimensional constant; equal ones are shared
-  Val scalar(float value);                       // a rank-0 constant of the net's float type; equal ones are shared
-  Val index(int64_t value);                      // a rank-0 constant of type i64
+  Val ints(std::vector<int64_t> values);  // a one-dimensional constant; equal ones are shared
+  Val scalar(float value);                // a rank-0 constant of the net's float type; equal ones are shared
+  Val index(int64_t value);               // a rank-0 constant of type i64
 
   // A node with one output.
   Val add(Node node, Shape shape);
@@ -103,7 +104,7 @@ class Net {
   // Convolutions and pooling work on N x C x H x W. No bias: see bias().
   Val conv(const std::string& name, Val x, int64_t features, const Window& w);
   Val bias(const std::string& name, Val x, size_t axis);
-  Val batch_norm(const std::string& name, Val x, float epsilon = 1e-5F, bool scale = true);
+  Val batch_norm(const std::string& name, Val x, float epsilon = 1e-5F);
   Val max_pool(const std::string& name, Val x, const Window& w);
   Val avg_pool(const std::string& name, Val x, const Window& w);
   Val unary(const char* onnx_type, const std::string& name, Val x);
@@ -130,8 +131,9 @@ class Net {
  private:
   void fail(const std::string& name, const std::string& message);
   Val push(Value value);
-  int64_t elements(const Shape& shape) const;    // 0 after an overflow
-  Val pool(const char* onnx_type, const char* type, const std::string& name, Val x, const Window& w, double flops_each);
+  int64_t elements(const Shape& shape) const;  // 0 after an overflow
+  Val pool(const char* onnx_type, const char* type, const std::string& name, Val x, const Window& w,
+           double flops_each);
 
   std::string name_;
   DType float_type_;

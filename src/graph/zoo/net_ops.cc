@@ -1,5 +1,5 @@
-// The nodes of the zoo's networks: output shapes, arithmetic, ONNX attributes. Each is one ONNX node of opset 17 and one
-// OpenVINO op.
+// The nodes of the zoo's networks: output shapes, arithmetic, ONNX attributes. Each is one ONNX node of opset
+// 17 and one OpenVINO op.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -13,8 +13,9 @@ namespace {
 
 using internal::onnx_type_of;
 
-// Floating-point operations per element, by the same convention as the import of model files, so that a network costs
-// the same either way: one each, four for transcendental functions, more for what is made of them.
+// Floating-point operations per element, by the same convention as the import of model files, so that a
+// network costs the same either way: one each, four for transcendental functions, more for what is made of
+// them.
 constexpr double kSoftmaxFlops = 8, kPowerFlops = 4;
 
 struct UnaryType {
@@ -38,8 +39,10 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return out;
 }
 
+// 0 where the kernel does not fit.
 int64_t window_size(int64_t in, int64_t before, int64_t after, int64_t kernel, int64_t stride) {
-  return (in + before + after - kernel) / stride + 1;
+  const int64_t room = in + before + after - kernel;
+  return room < 0 ? 0 : room / stride + 1;
 }
 
 std::vector<Attribute> window_attributes(const Window& w) {
@@ -51,7 +54,13 @@ std::vector<Attribute> window_attributes(const Window& w) {
 }  // namespace
 
 Window window(int64_t kernel, int64_t stride, int64_t pad, int64_t groups) {
-  return {.kernel_h = kernel, .kernel_w = kernel, .stride = stride, .top = pad, .left = pad, .bottom = pad, .right = pad,
+  return {.kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride = stride,
+          .top = pad,
+          .left = pad,
+          .bottom = pad,
+          .right = pad,
           .groups = groups};
 }
 
@@ -59,15 +68,24 @@ Val Net::conv(const std::string& name, Val x, int64_t features, const Window& w)
   const Shape in = shape(x);
   const int64_t h = window_size(in[2], w.top, w.bottom, w.kernel_h, w.stride);
   const int64_t wide = window_size(in[3], w.left, w.right, w.kernel_w, w.stride);
-  if (h < 1 || wide < 1) fail(name, "the picture is too small here (" + shape_text(in) + "); give a larger one");
+  if (h < 1 || wide < 1)
+    fail(name, "the picture is too small here (" + shape_text(in) + "); give a larger one");
   const Shape out = {in[0], features, std::max<int64_t>(h, 1), std::max<int64_t>(wide, 1)};
   const int64_t fan_in = in[1] / w.groups * w.kernel_h * w.kernel_w;
-  const Val filter = weight(name + ".weight", {.shape = {features, in[1] / w.groups, w.kernel_h, w.kernel_w}, .fan_in = fan_in});
+  const Val filter = weight(
+      name + ".weight", {.shape = {features, in[1] / w.groups, w.kernel_h, w.kernel_w}, .fan_in = fan_in});
   const double macs = static_cast<double>(elements(out)) * static_cast<double>(fan_in);
   auto attributes = window_attributes(w);
   attributes.push_back({"group", w.groups});
-  return add({.name = name, .onnx_type = "Conv", .type = w.groups > 1 ? "GroupConvolution" : "Convolution", .inputs = {x, filter},
-              .outputs = {}, .attributes = std::move(attributes), .flops = 2 * macs, .macs = macs}, out);
+  return add({.name = name,
+              .onnx_type = "Conv",
+              .type = w.groups > 1 ? "GroupConvolution" : "Convolution",
+              .inputs = {x, filter},
+              .outputs = {},
+              .attributes = std::move(attributes),
+              .flops = 2 * macs,
+              .macs = macs},
+             out);
 }
 
 Val Net::bias(const std::string& name, Val x, size_t axis) {
@@ -76,18 +94,24 @@ Val Net::bias(const std::string& name, Val x, size_t axis) {
   return add(name, x, weight(name + ".bias", {.shape = wide, .fill = Fill::kAroundZero}));
 }
 
-Val Net::batch_norm(const std::string& name, Val x, float epsilon, bool scale) {
+Val Net::batch_norm(const std::string& name, Val x, float epsilon) {
   const Shape c = {dim(x, 1)};
-  // A batch normalization without a trained scale keeps ones in its place.
-  const Val gamma = weight(name + ".weight", {.shape = c, .fill = Fill::kAroundOne, .trained = scale ? -1 : 0});
+  const Val gamma = weight(name + ".weight", {.shape = c, .fill = Fill::kAroundOne});
   const Val beta = weight(name + ".bias", {.shape = c, .fill = Fill::kAroundZero});
   const Val mean = weight(name + ".running_mean", {.shape = c, .fill = Fill::kAroundZero, .trained = 0});
   const Val variance = weight(name + ".running_var", {.shape = c, .fill = Fill::kAroundOne, .trained = 0});
-  return add({.name = name, .onnx_type = "BatchNormalization", .type = "BatchNormInference", .inputs = {x, gamma, beta, mean, variance},
-              .outputs = {}, .attributes = {{"epsilon", epsilon}}, .flops = 2 * static_cast<double>(elements(shape(x)))}, shape(x));
+  return add({.name = name,
+              .onnx_type = "BatchNormalization",
+              .type = "BatchNormInference",
+              .inputs = {x, gamma, beta, mean, variance},
+              .outputs = {},
+              .attributes = {{"epsilon", epsilon}},
+              .flops = 2 * static_cast<double>(elements(shape(x)))},
+             shape(x));
 }
 
-Val Net::pool(const char* onnx_type, const char* type, const std::string& name, Val x, const Window& w, double flops_each) {
+Val Net::pool(const char* onnx_type, const char* type, const std::string& name, Val x, const Window& w,
+              double flops_each) {
   const Shape in = shape(x);
   const Shape out = {in[0], in[1], window_size(in[2], w.top, w.bottom, w.kernel_h, w.stride),
                      window_size(in[3], w.left, w.right, w.kernel_w, w.stride)};
@@ -96,31 +120,58 @@ Val Net::pool(const char* onnx_type, const char* type, const std::string& name, 
     return x;
   }
   const double flops = flops_each * static_cast<double>(elements(out) * w.kernel_h * w.kernel_w);
-  return add({.name = name, .onnx_type = onnx_type, .type = type, .inputs = {x}, .outputs = {}, .attributes = window_attributes(w),
-              .flops = flops}, out);
+  return add({.name = name,
+              .onnx_type = onnx_type,
+              .type = type,
+              .inputs = {x},
+              .outputs = {},
+              .attributes = window_attributes(w),
+              .flops = flops},
+             out);
 }
 
-Val Net::max_pool(const std::string& name, Val x, const Window& w) { return pool("MaxPool", "MaxPool", name, x, w, 1); }
+Val Net::max_pool(const std::string& name, Val x, const Window& w) {
+  return pool("MaxPool", "MaxPool", name, x, w, 1);
+}
 // ONNX leaves padding out of the average unless told otherwise.
-Val Net::avg_pool(const std::string& name, Val x, const Window& w) { return pool("AveragePool", "AvgPool", name, x, w, 1); }
+Val Net::avg_pool(const std::string& name, Val x, const Window& w) {
+  return pool("AveragePool", "AvgPool", name, x, w, 1);
+}
 
 Val Net::unary(const char* onnx_type, const std::string& name, Val x) {
   const UnaryType& kind = kUnary.at(onnx_type);
-  return add({.name = name, .onnx_type = onnx_type, .type = kind.type, .inputs = {x}, .outputs = {}, .attributes = {},
-              .flops = kind.flops * static_cast<double>(elements(shape(x)))}, shape(x));
+  return add({.name = name,
+              .onnx_type = onnx_type,
+              .type = kind.type,
+              .inputs = {x},
+              .outputs = {},
+              .attributes = {},
+              .flops = kind.flops * static_cast<double>(elements(shape(x)))},
+             shape(x));
 }
 
 Val Net::cast(const std::string& name, Val x) {
-  return add({.name = name, .onnx_type = "Cast", .type = "Convert", .inputs = {x}, .outputs = {},
-              .attributes = {{"to", onnx_type_of(float_type_)}}}, shape(x));
+  return add({.name = name,
+              .onnx_type = "Cast",
+              .type = "Convert",
+              .inputs = {x},
+              .outputs = {},
+              .attributes = {{"to", onnx_type_of(float_type_)}}},
+             shape(x));
 }
 
 Val Net::binary(const char* onnx_type, const std::string& name, Val a, Val b) {
   const Shape out = broadcast(shape(a), shape(b));
   const std::string_view type = kBinary.at(onnx_type);
   const double each = type == "Power" ? kPowerFlops : 1;
-  return add({.name = name, .onnx_type = onnx_type, .type = type.data(), .inputs = {a, b}, .outputs = {}, .attributes = {},
-              .flops = each * static_cast<double>(elements(out))}, out);
+  return add({.name = name,
+              .onnx_type = onnx_type,
+              .type = type.data(),
+              .inputs = {a, b},
+              .outputs = {},
+              .attributes = {},
+              .flops = each * static_cast<double>(elements(out))},
+             out);
 }
 
 Val Net::matmul(const std::string& name, Val a, Val b) {
@@ -129,8 +180,15 @@ Val Net::matmul(const std::string& name, Val a, Val b) {
   out.push_back(sa[sa.size() - 2]);
   out.push_back(sb.back());
   const double macs = static_cast<double>(elements(out)) * static_cast<double>(sa.back());
-  return add({.name = name, .onnx_type = "MatMul", .type = "MatMul", .inputs = {a, b}, .outputs = {}, .attributes = {},
-              .flops = 2 * macs, .macs = macs}, out);
+  return add({.name = name,
+              .onnx_type = "MatMul",
+              .type = "MatMul",
+              .inputs = {a, b},
+              .outputs = {},
+              .attributes = {},
+              .flops = 2 * macs,
+              .macs = macs},
+             out);
 }
 
 Val Net::linear(const std::string& name, Val x, int64_t features, bool with_bias) {
@@ -140,62 +198,106 @@ Val Net::linear(const std::string& name, Val x, int64_t features, bool with_bias
 }
 
 Val Net::einsum(const std::string& name, const std::string& equation, Val a, Val b, Shape out, double macs) {
-  return add({.name = name, .onnx_type = "Einsum", .type = "Einsum", .inputs = {a, b}, .outputs = {},
-              .attributes = {{"equation", equation}}, .flops = 2 * macs, .macs = macs}, std::move(out));
+  return add({.name = name,
+              .onnx_type = "Einsum",
+              .type = "Einsum",
+              .inputs = {a, b},
+              .outputs = {},
+              .attributes = {{"equation", equation}},
+              .flops = 2 * macs,
+              .macs = macs},
+             std::move(out));
 }
 
 Val Net::softmax(const std::string& name, Val x, int64_t axis) {
-  return add({.name = name, .onnx_type = "Softmax", .type = "Softmax", .inputs = {x}, .outputs = {}, .attributes = {{"axis", axis}},
-              .flops = kSoftmaxFlops * static_cast<double>(elements(shape(x)))}, shape(x));
+  return add({.name = name,
+              .onnx_type = "Softmax",
+              .type = "Softmax",
+              .inputs = {x},
+              .outputs = {},
+              .attributes = {{"axis", axis}},
+              .flops = kSoftmaxFlops * static_cast<double>(elements(shape(x)))},
+             shape(x));
 }
 
 Val Net::reduce_mean(const std::string& name, Val x, std::vector<int64_t> axes, bool keep) {
   Shape out;
   for (size_t i = 0; i < shape(x).size(); ++i) {
     const bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
-    if (!reduced) out.push_back(dim(x, i));
-    else if (keep) out.push_back(1);
+    if (!reduced)
+      out.push_back(dim(x, i));
+    else if (keep)
+      out.push_back(1);
   }
-  return add({.name = name, .onnx_type = "ReduceMean", .type = "ReduceMean", .inputs = {x}, .outputs = {},
+  return add({.name = name,
+              .onnx_type = "ReduceMean",
+              .type = "ReduceMean",
+              .inputs = {x},
+              .outputs = {},
               .attributes = {{"axes", std::move(axes)}, {"keepdims", int64_t{keep}}},
-              .flops = static_cast<double>(elements(shape(x)))}, out);
+              .flops = static_cast<double>(elements(shape(x)))},
+             out);
 }
 
 Val Net::concat(const std::string& name, const std::vector<Val>& parts, size_t axis) {
   Shape out = shape(parts[0]);
   for (size_t i = 1; i < parts.size(); ++i) out[axis] += dim(parts[i], axis);
-  return add({.name = name, .onnx_type = "Concat", .type = "Concat", .inputs = parts, .outputs = {},
-              .attributes = {{"axis", static_cast<int64_t>(axis)}}}, out);
+  return add({.name = name,
+              .onnx_type = "Concat",
+              .type = "Concat",
+              .inputs = parts,
+              .outputs = {},
+              .attributes = {{"axis", static_cast<int64_t>(axis)}}},
+             out);
 }
 
 std::vector<Val> Net::split(const std::string& name, Val x, int64_t parts, size_t axis) {
   Shape out = shape(x);
-  if (out[axis] % parts != 0) fail(name, std::to_string(out[axis]) + " does not divide into " + std::to_string(parts) + " parts");
+  if (out[axis] % parts != 0)
+    fail(name, std::to_string(out[axis]) + " does not divide into " + std::to_string(parts) + " parts");
   out[axis] /= parts;
   const Val sizes = ints(std::vector<int64_t>(static_cast<size_t>(parts), out[axis]));
-  return add({.name = name, .onnx_type = "Split", .type = "VariadicSplit", .inputs = {x, sizes}, .outputs = {},
-              .attributes = {{"axis", static_cast<int64_t>(axis)}}}, std::vector<Shape>(static_cast<size_t>(parts), out));
+  return add({.name = name,
+              .onnx_type = "Split",
+              .type = "VariadicSplit",
+              .inputs = {x, sizes},
+              .outputs = {},
+              .attributes = {{"axis", static_cast<int64_t>(axis)}}},
+             std::vector<Shape>(static_cast<size_t>(parts), out));
 }
 
 Val Net::slice(const std::string& name, Val x, size_t axis, int64_t begin, int64_t end) {
   Shape out = shape(x);
   out[axis] = end - begin;
   const auto bytes = tensor_bytes(float_type_, out);
-  return add({.name = name, .onnx_type = "Slice", .type = "Slice",
-              .inputs = {x, ints({begin}), ints({end}), ints({static_cast<int64_t>(axis)}), ints({1})}, .outputs = {}, .attributes = {},
-              .flops = 0, .macs = 0, .bytes = 2 * bytes.value_or(0)}, out);
+  return add({.name = name,
+              .onnx_type = "Slice",
+              .type = "Slice",
+              .inputs = {x, ints({begin}), ints({end}), ints({static_cast<int64_t>(axis)}), ints({1})},
+              .outputs = {},
+              .attributes = {},
+              .flops = 0,
+              .macs = 0,
+              .bytes = 2 * bytes.value_or(0)},
+             out);
 }
 
 Val Net::reshape(const std::string& name, Val x, Shape out) {
-  if (elements(out) != elements(shape(x))) fail(name, shape_text(shape(x)) + " cannot become " + shape_text(out));
+  if (elements(out) != elements(shape(x)))
+    fail(name, shape_text(shape(x)) + " cannot become " + shape_text(out));
   return add({.name = name, .onnx_type = "Reshape", .type = "Reshape", .inputs = {x, ints(out)}}, out);
 }
 
 Val Net::transpose(const std::string& name, Val x, std::vector<int64_t> permutation) {
   Shape out;
   for (const int64_t axis : permutation) out.push_back(dim(x, static_cast<size_t>(axis)));
-  return add({.name = name, .onnx_type = "Transpose", .type = "Transpose", .inputs = {x}, .outputs = {},
-              .attributes = {{"perm", std::move(permutation)}}}, out);
+  return add({.name = name,
+              .onnx_type = "Transpose",
+              .type = "Transpose",
+              .inputs = {x},
+              .outputs = {},
+              .attributes = {{"perm", std::move(permutation)}}},
+             out);
 }
 
 Val Net::gather(const std::string& name, Val table, Val indices, size_t axis) {
@@ -203,8 +305,16 @@ Val Net::gather(const std::string& name, Val table, Val indices, size_t axis) {
   out.insert(out.end(), shape(indices).begin(), shape(indices).end());
   out.insert(out.end(), shape(table).begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape(table).end());
   const int64_t bytes = 2 * tensor_bytes(float_type_, out).value_or(0) + 8 * elements(shape(indices));
-  return add({.name = name, .onnx_type = "Gather", .type = "Gather", .inputs = {table, indices}, .outputs = {},
-              .attributes = {{"axis", static_cast<int64_t>(axis)}}, .flops = 0, .macs = 0, .bytes = bytes}, out);
+  return add({.name = name,
+              .onnx_type = "Gather",
+              .type = "Gather",
+              .inputs = {table, indices},
+              .outputs = {},
+              .attributes = {{"axis", static_cast<int64_t>(axis)}},
+              .flops = 0,
+              .macs = 0,
+              .bytes = bytes},
+             out);
 }
 
 Val Net::pad(const std::string& name, Val x, std::vector<int64_t> before, std::vector<int64_t> after) {

@@ -20,8 +20,9 @@ Error invalid(std::string message) { return Error(Code::kInvalidInput, std::move
 const std::vector<Model>& models() {
   static const std::vector<Model> all = [] {
     std::vector<Model> list;
-    for (auto family : {zoo::resnet_models, zoo::inception_models, zoo::nasnet_models, zoo::gpt_models, zoo::llama_models,
-                        zoo::bert_models, zoo::swin_models, zoo::evoformer_models, zoo::gnmt_models}) {
+    for (auto family :
+         {zoo::resnet_models, zoo::inception_models, zoo::nasnet_models, zoo::gpt_models, zoo::llama_models,
+          zoo::bert_models, zoo::swin_models, zoo::evoformer_models, zoo::gnmt_models}) {
       for (Model& model : family()) list.push_back(std::move(model));
     }
     return list;
@@ -35,15 +36,17 @@ Result<const Model*> find_model(const std::string& name) {
     if (model.entry.name == name) return &model;
     names.push_back(model.entry.name);
   }
-  return Error(Code::kNotFound, "the zoo has no model " + quote_text(name) + did_you_mean(name, names) + "; it has " + join_names(names, 100));
+  return Error(Code::kNotFound, "the zoo has no model " + quote_text(name) + did_you_mean(name, names) +
+                                    "; it has " + join_names(names, 100));
 }
 
 Result<int64_t> read_number(const ZooParam& param, const std::string& text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < param.min || number > param.max) {
-    return invalid(param.name + " is " + quote_text(text) + ", expected a whole number from " + std::to_string(param.min) + " to " +
-                   std::to_string(param.max) + " (" + param.description + ")");
+    return invalid(param.name + " is " + quote_text(text) + ", expected a whole number from " +
+                   std::to_string(param.min) + " to " + std::to_string(param.max) + " (" + param.description +
+                   ")");
   }
   return number;
 }
@@ -67,7 +70,8 @@ Result<Net> describe_model(const Model& model, const ZooParams& params) {
   }
   for (const auto& [key, text] : params) {
     if (std::find(names.begin(), names.end(), key) == names.end()) {
-      return invalid("there is no parameter " + quote_text(key) + did_you_mean(key, names) + "; it has " + join_names(names));
+      return invalid("there is no parameter " + quote_text(key) + did_you_mean(key, names) + "; it has " +
+                     join_names(names));
     }
   }
   DType dtype = DType::kF32;
@@ -102,7 +106,8 @@ Result<ZooParams> parse_zoo_params(const std::vector<std::string>& texts) {
   ZooParams params;
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) return invalid("the parameter " + quote_text(text) + " is not of the form key=value");
+    if (equals == std::string::npos || equals == 0)
+      return invalid("the parameter " + quote_text(text) + " is not of the form key=value");
     if (!params.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
       return invalid("the parameter " + quote_text(text.substr(0, equals)) + " is given twice");
     }
@@ -125,7 +130,8 @@ Result<ZooSize> zoo_size(const std::string& name, const ZooParams& params) {
   return size;
 }
 
-Status write_zoo_onnx(const std::string& name, const ZooParams& params, const std::string& path, const ZooOnnxOptions& options) {
+Status write_zoo_onnx(const std::string& name, const ZooParams& params, const std::string& path,
+                      const ZooOnnxOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const Net net, describe(name, params));
   HEDDLE_ASSIGN_OR_RETURN(const std::string file, zoo::to_onnx(net, options));
   return write_file_atomic(path, file);

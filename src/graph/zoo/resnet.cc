@@ -6,7 +6,7 @@ namespace heddle::zoo {
 namespace {
 
 struct Depths {
-  std::vector<int> blocks;   // in each of the four stages
+  std::vector<int> blocks;  // in each of the four stages
   bool bottleneck;
 };
 
@@ -46,13 +46,17 @@ void describe(Net& net, const Values& p, const Depths& depths) {
 }  // namespace
 
 std::vector<Model> resnet_models() {
-  const std::vector<std::pair<int, Depths>> sizes = {{18, {{2, 2, 2, 2}, false}}, {34, {{3, 4, 6, 3}, false}},
-                                                     {50, {{3, 4, 6, 3}, true}},  {101, {{3, 4, 23, 3}, true}},
+  const std::vector<std::pair<int, Depths>> sizes = {{18, {{2, 2, 2, 2}, false}},
+                                                     {34, {{3, 4, 6, 3}, false}},
+                                                     {50, {{3, 4, 6, 3}, true}},
+                                                     {101, {{3, 4, 23, 3}, true}},
                                                      {152, {{3, 8, 36, 3}, true}}};
   std::vector<Model> models;
   for (const auto& [depth, depths] : sizes) {
     const std::string n = std::to_string(depth);
-    models.push_back({{"resnet-" + n, "ResNet-" + n + ", image classification", "He et al. 2016; DiviML, PPipe",
+    models.push_back({{"resnet-" + n,
+                       "ResNet-" + n + ", image classification",
+                       "He et al. 2016; DiviML, PPipe",
                        {batch_param(), image_param(224, 32), classes_param()}},
                       [depths = depths](Net& net, const Values& p) { describe(net, p, depths); }});
   }

@@ -1,4 +1,5 @@
-// Swin Transformer (Liu et al., 2021): attention within windows, which every other block shifts by half a window.
+// Swin Transformer (Liu et al., 2021): attention within windows, which every other block shifts by half a
+// window.
 #include <algorithm>
 #include <cmath>
 
@@ -9,11 +10,11 @@ namespace heddle::zoo {
 namespace {
 
 constexpr int64_t kPatch = 4, kHeadSize = 32;
-constexpr float kHidden = -100;   // added to the scores of tokens that a shift made neighbours
+constexpr float kHidden = -100;  // added to the scores of tokens that a shift made neighbours
 
 struct Size {
-  std::vector<int64_t> depths;   // blocks of the stages
-  int64_t hidden;                // features of the first stage; each further one has twice as many
+  std::vector<int64_t> depths;  // blocks of the stages
+  int64_t hidden;               // features of the first stage; each further one has twice as many
 };
 
 // The values of a stage have the form [batch, height, width, features].
@@ -30,7 +31,8 @@ class Swin {
       if (stage > 0) x = merge(n + ".merge", x);
       for (int64_t b = 0; b < size.depths[stage]; ++b) x = block(n + "." + std::to_string(b), x, b % 2 == 1);
     }
-    return net_.linear("classifier", net_.reduce_mean("average", layer_norm(net_, "norm", x), {1, 2}, false), classes);
+    return net_.linear("classifier", net_.reduce_mean("average", layer_norm(net_, "norm", x), {1, 2}, false),
+                       classes);
   }
 
  private:
@@ -49,7 +51,8 @@ class Swin {
     for (size_t axis = 1; axis <= 2; ++axis) {
       const std::string a = n + std::to_string(axis);
       const int64_t size = net_.dim(x, axis), at = (by + size) % size;
-      x = net_.concat(a, {net_.slice(a + ".end", x, axis, at, size), net_.slice(a + ".start", x, axis, 0, at)}, axis);
+      x = net_.concat(
+          a, {net_.slice(a + ".end", x, axis, at, size), net_.slice(a + ".start", x, axis, 0, at)}, axis);
     }
     return x;
   }
@@ -58,7 +61,8 @@ class Swin {
   Val merge(const std::string& n, Val x) {
     x = pad_to(n + ".pad", x, 2);
     const Shape s = net_.shape(x);
-    x = net_.transpose(n + ".gathered", net_.reshape(n + ".parts", x, {s[0], s[1] / 2, 2, s[2] / 2, 2, s[3]}), {0, 1, 3, 4, 2, 5});
+    x = net_.transpose(n + ".gathered", net_.reshape(n + ".parts", x, {s[0], s[1] / 2, 2, s[2] / 2, 2, s[3]}),
+                       {0, 1, 3, 4, 2, 5});
     x = net_.reshape(n + ".joined", x, {s[0], s[1] / 2, s[2] / 2, 4 * s[3]});
     return net_.linear(n + ".reduce", layer_norm(net_, n + ".norm", x), 2 * s[3], false);
   }
@@ -71,13 +75,17 @@ class Swin {
     const Shape padded = net_.shape(y);
     const int64_t rows = padded[1] / w_, columns = padded[2] / w_;
     if (shift > 0) y = roll(n + ".roll", y, shift);
-    y = net_.transpose(n + ".tiles", net_.reshape(n + ".cut", y, {s[0], rows, w_, columns, w_, s[3]}), {0, 1, 3, 2, 4, 5});
-    y = attention(n, net_.reshape(n + ".windows", y, {s[0] * rows * columns, w_ * w_, s[3]}), s[0], rows, columns, shift);
-    y = net_.transpose(n + ".untile", net_.reshape(n + ".tiled", y, {s[0], rows, columns, w_, w_, s[3]}), {0, 1, 3, 2, 4, 5});
+    y = net_.transpose(n + ".tiles", net_.reshape(n + ".cut", y, {s[0], rows, w_, columns, w_, s[3]}),
+                       {0, 1, 3, 2, 4, 5});
+    y = attention(n, net_.reshape(n + ".windows", y, {s[0] * rows * columns, w_ * w_, s[3]}), s[0], rows,
+                  columns, shift);
+    y = net_.transpose(n + ".untile", net_.reshape(n + ".tiled", y, {s[0], rows, columns, w_, w_, s[3]}),
+                       {0, 1, 3, 2, 4, 5});
     y = net_.reshape(n + ".picture", y, padded);
     if (shift > 0) y = roll(n + ".unroll", y, -shift);
     x = net_.add(n + ".sum1", x, crop_to(n + ".crop", y, s));
-    const Val wide = gelu_erf(net_, n + ".gelu", net_.linear(n + ".widen", layer_norm(net_, n + ".norm2", x), 4 * s[3]));
+    const Val wide =
+        gelu_erf(net_, n + ".gelu", net_.linear(n + ".widen", layer_norm(net_, n + ".norm2", x), 4 * s[3]));
     return net_.add(n + ".sum2", x, net_.linear(n + ".narrow", wide, s[3]));
   }
 
@@ -87,13 +95,17 @@ class Swin {
     Val q = split_heads(net_, n + ".q", qkv[0], heads), k = split_heads(net_, n + ".k", qkv[1], heads);
     Val v = split_heads(net_, n + ".v", qkv[2], heads);
     // Spread out per pair of tokens, as inference engines hold it; trained is one number per offset.
-    const Val bias = net_.weight(n + ".position_bias", {.shape = {1, heads, tokens, tokens}, .fill = Fill::kAroundZero,
+    const Val bias = net_.weight(n + ".position_bias", {.shape = {1, heads, tokens, tokens},
+                                                        .fill = Fill::kAroundZero,
                                                         .trained = heads * (2 * w_ - 1) * (2 * w_ - 1)});
     if (shift == 0) {
-      return net_.linear(n + ".project", merge_heads(net_, n + ".mixed", attend(net_, n + ".attend", q, k, v, {bias})), c);
+      return net_.linear(n + ".project",
+                         merge_heads(net_, n + ".mixed", attend(net_, n + ".attend", q, k, v, {bias})), c);
     }
-    const Val products = net_.matmul(n + ".attend.products", q, net_.transpose(n + ".attend.keys", k, {0, 1, 3, 2}));
-    Val scores = net_.mul(n + ".attend.scores", products, net_.scalar(1 / std::sqrt(static_cast<float>(kHeadSize))));
+    const Val products =
+        net_.matmul(n + ".attend.products", q, net_.transpose(n + ".attend.keys", k, {0, 1, 3, 2}));
+    Val scores =
+        net_.mul(n + ".attend.scores", products, net_.scalar(1 / std::sqrt(static_cast<float>(kHeadSize))));
     scores = net_.add(n + ".attend.biased", scores, bias);
     scores = net_.reshape(n + ".attend.tiles", scores, {batch, tiles, heads, tokens, tokens});
     scores = net_.add(n + ".attend.masked", scores, mask(rows, columns, shift));
@@ -102,19 +114,26 @@ class Swin {
     return net_.linear(n + ".project", merge_heads(net_, n + ".mixed", mixed), c);
   }
 
-  // Hides from each other the tokens of a window that come from different ends of the picture; one per resolution.
+  // Hides from each other the tokens of a window that come from different ends of the picture; one per
+  // resolution.
   Val mask(int64_t rows, int64_t columns, int64_t shift) {
     const auto known = masks_.find({rows, columns});
     if (known != masks_.end()) return known->second;
     const int64_t w = w_, tokens = w * w;
-    const auto region = [=](int64_t at, int64_t size) { return at < size - w ? 0 : at < size - shift ? 1 : 2; };
+    const auto region = [=](int64_t at, int64_t size) {
+      return at < size - w ? 0 : at < size - shift ? 1 : 2;
+    };
     const auto value = [=](int64_t i) {
-      const int64_t b = i % tokens, a = i / tokens % tokens, tile = i / (tokens * tokens), row = tile / columns * w, column = tile % columns * w;
-      const auto place = [&](int64_t t) { return 3 * region(row + t / w, rows * w) + region(column + t % w, columns * w); };
+      const int64_t b = i % tokens, a = i / tokens % tokens, tile = i / (tokens * tokens),
+                    row = tile / columns * w, column = tile % columns * w;
+      const auto place = [&](int64_t t) {
+        return 3 * region(row + t / w, rows * w) + region(column + t % w, columns * w);
+      };
       return place(a) == place(b) ? 0.0F : kHidden;
     };
-    const Val made = net_.weight("mask_" + std::to_string(rows) + "x" + std::to_string(columns),
-                                 {.shape = {1, rows * columns, 1, tokens, tokens}, .trained = 0, .exact = value});
+    const Val made =
+        net_.weight("mask_" + std::to_string(rows) + "x" + std::to_string(columns),
+                    {.shape = {1, rows * columns, 1, tokens, tokens}, .trained = 0, .exact = value});
     return masks_[{rows, columns}] = made;
   }
 
@@ -123,10 +142,16 @@ class Swin {
   std::map<std::pair<int64_t, int64_t>, Val> masks_;
 };
 
-Model model(const std::string& name, const std::string& text, const std::string& source, const Size& size, int64_t image) {
-  return {{name, text, source, {batch_param(), image_param(image, 32), classes_param(),
-                                {"window", "side of a window, in patches", 7, 2, 64},
-                                {"middle", "blocks of the third stage", size.depths[2], 1, 1000}}},
+Model model(const std::string& name, const std::string& text, const std::string& source, const Size& size,
+            int64_t image) {
+  return {{name,
+           text,
+           source,
+           {batch_param(),
+            image_param(image, 32),
+            classes_param(),
+            {"window", "side of a window, in patches", 7, 2, 64},
+            {"middle", "blocks of the third stage", size.depths[2], 1, 1000}}},
           [size](Net& net, const Values& p) {
             Size s = size;
             s.depths[2] = p["middle"];

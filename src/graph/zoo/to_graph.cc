@@ -7,10 +7,12 @@ namespace {
 
 class GraphMaker {
  public:
-  explicit GraphMaker(const Net& net) : net_(net), builder_(net.name()), tensors_(net.values().size()), params_(net.values().size()) {}
+  explicit GraphMaker(const Net& net)
+      : net_(net), builder_(net.name()), tensors_(net.values().size()), params_(net.values().size()) {}
 
   Result<std::shared_ptr<const Graph>> make() {
-    for (const Val v : net_.inputs()) tensors_[index(v)] = builder_.add_input(value(v).name, value(v).dtype, value(v).shape);
+    for (const Val v : net_.inputs())
+      tensors_[index(v)] = builder_.add_input(value(v).name, value(v).dtype, value(v).shape);
     for (const Node& node : net_.nodes()) add(node);
     for (const Val v : net_.outputs()) builder_.add_output(tensors_[index(v)]);
     return builder_.build();
@@ -35,10 +37,12 @@ class GraphMaker {
     int64_t bytes = 0;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const Val v = node.inputs[i];
-      const bool again = std::find(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(i), v) !=
-                         node.inputs.begin() + static_cast<std::ptrdiff_t>(i);
-      if (value(v).kind == ValueKind::kActivation) op.inputs.push_back(tensors_[index(v)]);
-      else if (value(v).kind == ValueKind::kWeight && !again) op.params.push_back(param(v));
+      const bool again = std::find(node.inputs.begin(), node.inputs.begin() + static_cast<std::ptrdiff_t>(i),
+                                   v) != node.inputs.begin() + static_cast<std::ptrdiff_t>(i);
+      if (value(v).kind == ValueKind::kActivation)
+        op.inputs.push_back(tensors_[index(v)]);
+      else if (value(v).kind == ValueKind::kWeight && !again)
+        op.params.push_back(param(v));
       if (value(v).kind != ValueKind::kConstant && !again) bytes += bytes_of(v);
     }
     std::vector<Tensor> outputs;

@@ -14,7 +14,7 @@ namespace {
 using namespace internal;
 
 constexpr int64_t kIrVersion = 8, kOpset = 17;
-constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 31) - 1;   // protobuf's limit for a message
+constexpr uint64_t kMaxFileBytes = (uint64_t{1} << 31) - 1;  // protobuf's limit for a message
 
 // Field numbers of onnx.proto.
 constexpr int kModelIrVersion = 1, kModelProducer = 2, kModelGraph = 7, kModelOpset = 8;
@@ -47,17 +47,22 @@ class FileMaker {
 
   void add_constants() {
     for (const Value& v : net_.values()) {
-      if (v.kind == ValueKind::kWeight && options_.random_weights) drawn_.push_back(&v);
-      else if (v.kind == ValueKind::kWeight) add_constant_weight(v);
-      else if (v.kind == ValueKind::kConstant && v.dtype == DType::kI64) graph_.message(kGraphInitializer, onnx_int_tensor(v.name, v.shape, v.ints));
-      else if (v.kind == ValueKind::kConstant) graph_.message(kGraphInitializer, onnx_float_tensor(v.name, v.dtype, v.shape, v.floats));
+      if (v.kind == ValueKind::kWeight && options_.random_weights)
+        drawn_.push_back(&v);
+      else if (v.kind == ValueKind::kWeight)
+        add_constant_weight(v);
+      else if (v.kind == ValueKind::kConstant && v.dtype == DType::kI64)
+        graph_.message(kGraphInitializer, onnx_int_tensor(v.name, v.shape, v.ints));
+      else if (v.kind == ValueKind::kConstant)
+        graph_.message(kGraphInitializer, onnx_float_tensor(v.name, v.dtype, v.shape, v.floats));
     }
   }
 
   void add_constant_weight(const Value& v) {
     const std::string shape = "shape_" + shape_text(v.shape);
     if (shapes_.insert(shape).second) {
-      graph_.message(kGraphInitializer, onnx_int_tensor(shape, {static_cast<int64_t>(v.shape.size())}, v.shape));
+      graph_.message(kGraphInitializer,
+                     onnx_int_tensor(shape, {static_cast<int64_t>(v.shape.size())}, v.shape));
     }
     const float number = constant_of(v.weight);
     WireMessage node;
@@ -65,7 +70,8 @@ class FileMaker {
     node.text(kNodeOutput, v.name);
     node.text(kNodeName, v.name);
     node.text(kNodeType, "ConstantOfShape");
-    node.message(kNodeAttribute, onnx_attribute("value", onnx_float_tensor("", v.dtype, {1}, std::span(&number, 1))));
+    node.message(kNodeAttribute,
+                 onnx_attribute("value", onnx_float_tensor("", v.dtype, {1}, std::span(&number, 1))));
     graph_.message(kGraphNode, node);
   }
 
@@ -82,7 +88,9 @@ class FileMaker {
   }
   static WireMessage attribute(const std::string& name, int64_t x) { return onnx_attribute(name, x); }
   static WireMessage attribute(const std::string& name, float x) { return onnx_attribute(name, x); }
-  static WireMessage attribute(const std::string& name, const std::string& x) { return onnx_attribute(name, std::string_view(x)); }
+  static WireMessage attribute(const std::string& name, const std::string& x) {
+    return onnx_attribute(name, std::string_view(x));
+  }
   static WireMessage attribute(const std::string& name, const std::vector<int64_t>& x) {
     return onnx_attribute(name, std::span<const int64_t>(x));
   }
@@ -104,10 +112,11 @@ class FileMaker {
     opset.number(kOpsetVersion, kOpset);
     file.message(kModelOpset, opset);
     if (file.bytes().size() + wire_text_size(graph_size) > kMaxFileBytes) {
-      return Error(Code::kUnsupported, "with weights, '" + net_.name() + "' would be a file of " +
-                                           format_bytes(static_cast<int64_t>(graph_size)) +
-                                           ", beyond the 2 GiB that an ONNX file can have; write it without weights, with "
-                                           "dtype=f16 or with fewer layers");
+      return Error(Code::kUnsupported,
+                   "with weights, '" + net_.name() + "' would be a file of " +
+                       format_bytes(static_cast<int64_t>(graph_size)) +
+                       ", beyond the 2 GiB that an ONNX file can have; write it without weights, with "
+                       "dtype=f16 or with fewer layers");
     }
     file.reserve(file.bytes().size() + wire_text_size(graph_size));
     file.text_header(kModelGraph, graph_size);
@@ -125,13 +134,18 @@ class FileMaker {
     file.text_header(kOnnxRawData, static_cast<uint64_t>(bytes));
     // Seeded by name: a weight keeps its values when layers are added or removed.
     Random random(Hasher().number(options_.seed).text(v.name).value());
-    const double spread = std::sqrt(3.0 / static_cast<double>(v.weight.fan_in));   // of standard deviation 1 / sqrt(fan_in)
+    const double spread =
+        std::sqrt(3.0 / static_cast<double>(v.weight.fan_in));  // of standard deviation 1 / sqrt(fan_in)
     for (int64_t i = 0; i < count; ++i) {
       double x = 0;
-      if (v.weight.exact) x = v.weight.exact(i);
-      else if (v.weight.fill == Fill::kUniform) x = random.uniform(-spread, spread);
-      else if (v.weight.fill == Fill::kAroundOne) x = random.uniform(0.5, 1.5);
-      else x = random.uniform(-0.1, 0.1);
+      if (v.weight.exact)
+        x = v.weight.exact(i);
+      else if (v.weight.fill == Fill::kUniform)
+        x = random.uniform(-spread, spread);
+      else if (v.weight.fill == Fill::kAroundOne)
+        x = random.uniform(0.5, 1.5);
+      else
+        x = random.uniform(-0.1, 0.1);
       append_float(file.bytes(), v.dtype, static_cast<float>(x));
     }
   }
