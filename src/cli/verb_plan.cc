@@ -19,6 +19,12 @@ struct PlanOptions {
   bool strict = false;
 };
 
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+  return text;
+}
+
 std::string stop_text(const PlanResult& result) { return stop_reason_name(result.stop); }
 
 Json result_row(const Problem& problem, const PlanResult& result) {
@@ -158,7 +164,7 @@ Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
     }
     rows.push_back(result_row(bench.problem, *result));
     table.add_row({entry->info.name, value_text(bench.problem, result->value_us), value_text(bench.problem, result->bound.us),
-                   std::to_string(static_cast<int>(1000 * result->gap + 0.5) / 10.0).substr(0, 5) + " %",
+                   percent(result->gap),
                    format_us(result->planning_s * 1e6), stop_text(*result), result->detail});
   }
   if (invocation.progress) invocation.progress->finish();

@@ -25,18 +25,7 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
   }
   std::vector<OpId> all;
   for (size_t u = 0; u < bench.problem.graph->num_ops(); ++u) all.emplace_back(u);
-  std::vector<ProfileRequest> whole;
-  for (const auto device : bench.problem.usable_devices()) whole.push_back({all, device});
-  ProfileSummary sum = bench.profiled;
-  if (!invocation.cancel.cancelled()) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto more, learn(bench, whole, 0.4, "measuring the whole model", invocation));
-    sum.requested += more.requested;
-    sum.present += more.present;
-    sum.measured += more.measured;
-    sum.failed += more.failed;
-    sum.complete = sum.complete && more.complete;
-    if (sum.first_failure.empty()) sum.first_failure = more.first_failure;
-  }
+  const auto& sum = bench.profiled;
   if (invocation.progress) invocation.progress->finish();
   const auto& p = bench.problem;
   if (invocation.json) {

@@ -20,6 +20,10 @@
 
 namespace heddle::cli {
 
+// Seconds of measuring: for one unit, enough to rank placements; for a segment that a plan may really use.
+inline constexpr double kUnitSeconds = 0.06;
+inline constexpr double kSegmentSeconds = 0.4;
+
 struct ModelFlags {
   std::string model;
   std::vector<std::string> shapes;      // "NAME=1,3,224,224"

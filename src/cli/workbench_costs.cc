@@ -17,8 +17,6 @@ namespace {
 // leave enough places to cut.
 constexpr size_t kMeasuredUnits = 24;
 constexpr size_t kEstimatedUnits = 2000;
-// Seconds of measuring for one unit: enough to rank placements; whole segments are measured longer.
-constexpr double kUnitSeconds = 0.08;
 
 // Measurements are scaled to absent devices of the same kind only: a CPU's inefficiencies say nothing about a GPU's.
 class SameKind final : public CostModel {
@@ -92,6 +90,12 @@ Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_
   return graph;
 }
 
+std::vector<OpId> all_units(const Problem& problem) {
+  std::vector<OpId> units;
+  for (size_t u = 0; u < problem.graph->num_ops(); ++u) units.emplace_back(u);
+  return units;
+}
+
 int batch_of(const LoadedModel& loaded) {
   return loaded.model ? static_cast<int>(loaded.model->options().batch.value_or(1)) : 1;
 }
@@ -135,6 +139,7 @@ Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>
   if (!bench.may_measure) return summary;
   MeasureOptions options;
   options.min_s = min_s;
+  options.max_s = 3 * min_s;
   const auto measurer = make_openvino_measurer(bench.loaded.model, options);
   const auto signature = signature_of(bench.loaded);
   const auto& graph = *bench.problem.graph;
@@ -192,6 +197,15 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
       for (size_t u = 0; u < units->num_ops(); ++u) wanted.push_back({{OpId(u)}, device});
     }
     HEDDLE_ASSIGN_OR_RETURN(bench.profiled, learn(bench, wanted, kUnitSeconds, "measuring units", invocation));
+    std::vector<ProfileRequest> whole;
+    for (const auto device : bench.problem.usable_devices()) whole.push_back({all_units(bench.problem), device});
+    HEDDLE_ASSIGN_OR_RETURN(const auto more, learn(bench, whole, kSegmentSeconds, "measuring the whole model", invocation));
+    bench.profiled.requested += more.requested;
+    bench.profiled.present += more.present;
+    bench.profiled.measured += more.measured;
+    bench.profiled.failed += more.failed;
+    bench.profiled.complete = bench.profiled.complete && more.complete;
+    if (bench.profiled.first_failure.empty()) bench.profiled.first_failure = more.first_failure;
   }
   return bench;
 }

@@ -15,14 +15,6 @@ namespace heddle::cli {
 namespace {
 
 constexpr int kRounds = 4;
-// Seconds of measuring for a segment that a plan may really use.
-constexpr double kSegmentSeconds = 0.4;
-
-std::vector<OpId> all_units(const Problem& problem) {
-  std::vector<OpId> units;
-  for (size_t u = 0; u < problem.graph->num_ops(); ++u) units.emplace_back(u);
-  return units;
-}
 
 // The same decisions with units united into segments where that delays nothing.
 Result<Plan> merged(const Problem& problem, const Plan& plan) {
@@ -67,11 +59,6 @@ Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& 
                                           const Invocation& invocation) {
   const auto options = search.options(invocation);
   auto& problem = bench.problem;
-  if (bench.may_measure) {
-    std::vector<ProfileRequest> whole;
-    for (const auto device : problem.usable_devices()) whole.push_back({all_units(problem), device});
-    HEDDLE_RETURN_IF_ERROR(learn(bench, whole, kSegmentSeconds, "measuring the whole model", invocation));
-  }
   std::vector<PlanResult> candidates;
   double planning_s = 0;
   for (int round = 0; round < kRounds; ++round) {

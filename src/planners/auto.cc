@@ -14,7 +14,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kMostStarts = 3;        // for local search
+constexpr size_t kMostStarts = 4;        // for local search
 constexpr double kLeastSearchSeconds = 0.005;
 
 struct Start {
@@ -30,7 +30,9 @@ class Auto final : public Planner {
     BestPlan best(problem);
     std::vector<Start> starts;
     std::optional<Error> error;
-    const auto sets = device_configurations(problem);
+    auto sets = device_configurations(problem);
+    // Core sets that overlap may be mixed in time too: the quick planners also see all devices at once.
+    if (sets.size() > 1) sets.push_back(problem.usable_devices());
     for (const auto* name : quick_planners(problem.objective)) {
       for (const auto& set : sets) {
         if (best.found() && (options.deadline.should_stop() || best.value_us() <= bound.us * (1 + 1e-9))) break;

@@ -5,7 +5,7 @@
 // device; an op moves within its window of the order; a run of the order's ops changes device. Up to kExactOps ops each
 // candidate is judged by builder and evaluator themselves: contention, loads and memory are exact. Above, by a list pass
 // without contention (O(V + E)), and only what that finds best goes to the exact judge. Stops at the bound, the deadline
-// or after kIdleRounds rounds without a new best. Exploits the whole execution model; ignores segments of several ops.
+// or when kShakes shaken restarts from the best found nothing better. Exploits the whole execution model; ignores segments of several ops.
 #include <algorithm>
 #include <cmath>
 
@@ -21,8 +21,9 @@ namespace {
 
 constexpr size_t kExactOps = 250;         // above, building a plan for each candidate leaves too few rounds
 constexpr size_t kHistory = 60;           // late acceptance compares with so many rounds ago
-constexpr int64_t kRounds = 40'000;       // at most, so that a run without a deadline ends
-constexpr int64_t kIdleRounds = 12'000;
+constexpr int64_t kIdleRounds = 12'000;   // without a new best: then the best is shaken and searched again
+constexpr int kShakes = 3;
+constexpr int kShakeMoves = 12;
 constexpr int kReportEvery = 64;
 constexpr size_t kMostGroup = 8;          // ops that change device together
 
@@ -45,37 +46,30 @@ class Search {
     value_ = cost_of_current();
     history_.assign(kHistory, value_);
     least_ = value_;
+    kept_ = current_;
   }
 
   StopReason climb() {
-    if (devices_.size() < 1 || graph_.num_ops() == 0) return StopReason::kFinished;
+    if (devices_.empty() || graph_.num_ops() == 0) return StopReason::kFinished;
+    int shakes = 0;
     int64_t idle = 0;
-    for (int64_t round = 0; round < kRounds && idle < kIdleRounds; ++round) {
+    for (int64_t round = 0;; ++round) {
       if (best_.value_us() <= bound_.us * (1 + 1e-9)) return StopReason::kOptimal;
       if (options_.deadline.should_stop()) return options_.deadline.cancelled() ? StopReason::kCancelled : StopReason::kTimeLimit;
       if (options_.progress && round % kReportEvery == 0) {
-        options_.progress->report({"local search", static_cast<double>(round), static_cast<double>(kRounds), best_.value_us(), bound_.us});
+        options_.progress->report({"local search", static_cast<double>(round), 0, best_.value_us(), bound_.us});
       }
-      ++idle;
+      if (idle++ >= kIdleRounds) {
+        if (shakes++ >= kShakes) return StopReason::kFinished;
+        shake();
+        idle = 0;
+      }
       ++rounds_;
-      if (!change()) continue;
-      const double value = cost_of_current();
-      auto& late = history_[static_cast<size_t>(round) % kHistory];
-      if (value <= value_ || value <= late) {
-        value_ = value;
-        ++accepted_;
-        if (value < least_ - 1e-9) {
-          least_ = value;
-          const double before = best_.value_us();
-          best_.offer(current_, "local search");
-          if (best_.value_us() < before) idle = 0;
-        }
-      } else {
-        undo();
+      if (step(round)) {
+        idle = 0;
+        shakes = 0;
       }
-      if (value_ < late) late = value_;
     }
-    return StopReason::kFinished;
   }
 
   Result<PlannerOutput> output(StopReason stop) const {
@@ -98,6 +92,38 @@ class Search {
   }
 
   OpId random_op() { return OpId(static_cast<size_t>(random_.below(graph_.num_ops()))); }
+
+  // One candidate; true when it is a new best.
+  bool step(int64_t round) {
+    if (!change()) return false;
+    const double value = cost_of_current();
+    auto& late = history_[static_cast<size_t>(round) % kHistory];
+    bool better = false;
+    if (value <= value_ || value <= late) {
+      value_ = value;
+      ++accepted_;
+      if (value < least_ - 1e-9) {
+        least_ = value;
+        const double before = best_.value_us();
+        best_.offer(current_, "local search");
+        better = best_.value_us() < before;
+        if (better) kept_ = current_;
+      }
+    } else {
+      undo();
+    }
+    late = std::min(late, value_);
+    return better;
+  }
+
+  // Back to the best decisions, changed in some places whatever that costs.
+  void shake() {
+    current_ = kept_;
+    for (size_t i = 0; i < current_.order.size(); ++i) position_[current_.order[i].index()] = i;
+    for (int i = 0; i < kShakeMoves; ++i) change();
+    value_ = cost_of_current();
+    history_.assign(kHistory, value_);
+  }
 
   bool change() {
     undo_devices_.clear();
@@ -200,7 +226,7 @@ class Search {
   ListPass pass_;
   std::vector<DeviceId> devices_;
   bool exact_ = true;
-  Assignment current_;
+  Assignment current_, kept_;
   std::vector<size_t> position_;
   double value_ = kImpossible, least_ = kImpossible;
   std::vector<double> history_;
