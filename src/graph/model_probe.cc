@@ -84,7 +84,7 @@ std::string signal_text(int signal) {
 }
 
 Error crash(const std::string& how) {
-  return Error(Code::kInvalidInput, "OpenVINO's importer crashes on this model (" + how +
+  return Error(Code::kInvalidInput, "OpenVINO crashes on this model (" + how +
                                         "): it is damaged, or an operator is used in a way that OpenVINO does not expect");
 }
 
@@ -136,7 +136,7 @@ End watch(pid_t pid, const ProbeLimits& limits, Status* result) {
     if (child.wait(ms, &status)) {
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return End::kDone;
       const bool time = WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
-      if (time) *result = Error(Code::kInvalidInput, "OpenVINO's importer did not finish this model within its limits of time and memory");
+      if (time) *result = Error(Code::kInvalidInput, "OpenVINO did not finish this model within its limits of time and memory");
       else *result = crash(WIFSIGNALED(status) ? signal_text(WTERMSIG(status)) : "it ended the process");
       return End::kFailed;
     }
@@ -144,7 +144,7 @@ End watch(pid_t pid, const ProbeLimits& limits, Status* result) {
     if (baseline < 0) baseline = used;
     if (used - baseline > limits.memory_bytes) {
       child.kill();
-      *result = Error(Code::kInvalidInput, "OpenVINO's importer needs more than " + format_bytes(limits.memory_bytes) +
+      *result = Error(Code::kInvalidInput, "OpenVINO needs more than " + format_bytes(limits.memory_bytes) +
                                                " for this model; its constants would grow without measure");
       return End::kFailed;
     }

@@ -59,15 +59,19 @@ const OnnxNode* find_node(const OnnxGraph& graph, std::string_view type) {
   return nullptr;
 }
 
-const OnnxNode* find_output(const OnnxGraph& graph, std::string_view name) {
+}  // namespace
+
+const OnnxNode* find_onnx_node(const OnnxGraph& graph, std::string_view name) {
   for (const auto& n : graph.nodes) {
     if (n.name == name || std::find(n.outputs.begin(), n.outputs.end(), name) != n.outputs.end()) return &n;
     for (const auto& a : n.attributes)
       for (const auto& g : a.graphs)
-        if (const auto* found = find_output(*g, name)) return found;
+        if (const auto* found = find_onnx_node(*g, name)) return found;
   }
   return nullptr;
 }
+
+namespace {
 
 // "ai.onnx.ml.LabelEncoder" or "Bernoulli-22" to the operator's own name.
 std::string_view operator_name(std::string_view text) {
@@ -83,7 +87,7 @@ Error unsupported_operator(std::string_view list, const OnnxModel* onnx) {
     return Error(Code::kUnsupported, "the model needs sequences of tensors (" + std::string(first) + "), which OpenVINO does not support here");
   const auto* node = onnx == nullptr ? nullptr : find_node(onnx->graph, operator_name(first));
   const std::string where = node == nullptr ? "operator " + quote_text(first) : node_text(*node);
-  return Error(Code::kUnsupported, where + ": OpenVINO's importer does not support the operator " + quote_text(first));
+  return Error(Code::kUnsupported, where + ": OpenVINO does not support the operator " + quote_text(first));
 }
 
 }  // namespace
@@ -115,18 +119,18 @@ Error conversion_error(const std::string& what, const OnnxModel* onnx) {
     const std::string block = what.substr(start, std::min({what.find("\n\nSummary", start), what.find("\n-- ", start), what.size()}) - start);
     const std::string_view node = between(block, "<Node(", ")");
     const std::string_view name = between(block, "): ", ">'");
-    const OnnxNode* found = onnx == nullptr || name.empty() ? nullptr : find_output(onnx->graph, name);
+    const OnnxNode* found = onnx == nullptr || name.empty() ? nullptr : find_onnx_node(onnx->graph, name);
     const std::string where = found != nullptr ? node_text(*found)
                               : node.empty() ? std::string("an operator")
                                              : "node " + quote_text(name) + " (" + std::string(node) + ")";
-    return Error(Code::kUnsupported, where + ": OpenVINO's importer refuses it: " + openvino_reason(block));
+    return Error(Code::kUnsupported, where + ": OpenVINO refuses it: " + openvino_reason(block));
   }
   const size_t rule = what.find(kNoRule);
   if (rule != std::string::npos) {
     const size_t start = rule + kNoRule.size();
     return unsupported_operator(std::string_view(what).substr(start, what.find('\n', start) - start), onnx);
   }
-  return Error(Code::kInvalidInput, "OpenVINO's importer refuses the model: " + openvino_reason(what));
+  return Error(Code::kInvalidInput, "OpenVINO refuses the model: " + openvino_reason(what));
 }
 
 }  // namespace heddle::internal

@@ -42,20 +42,22 @@ Status check_stateless(const ov::Model& model) {
   return {};
 }
 
-// The name of a node as the file knows it: the first of its tensor names, else the nearest named consumer's.
-std::string known_name(const ov::Node& node, const OnnxModel* onnx) {
+// A node in the file's words: the ONNX node that it belongs to, by its own tensor names or the nearest reader's.
+std::string place_of(const ov::Node& node, const OnnxModel* onnx) {
   const auto* at = &node;
-  std::shared_ptr<ov::Node> keep;
   for (int step = 0; step < 32; ++step) {
     for (const auto& output : at->outputs()) {
       const auto& names = output.get_names();
-      if (!names.empty()) return *std::min_element(names.begin(), names.end());
+      if (names.empty()) continue;
+      const std::string name = *std::min_element(names.begin(), names.end());
+      const auto* found = onnx == nullptr ? nullptr : find_onnx_node(onnx->graph, name);
+      return found != nullptr ? node_text(*found) : "op " + quote_text(name) + " (" + node.get_type_name() + ")";
     }
     const auto readers = at->get_output_size() > 0 ? at->output(0).get_target_inputs() : std::set<ov::Input<ov::Node>>();
     if (readers.empty()) break;
     at = readers.begin()->get_node();
   }
-  return onnx == nullptr ? node.get_friendly_name() : node.get_type_name();
+  return "op " + quote_text(onnx == nullptr ? node.get_friendly_name() : node.get_type_name()) + " (" + node.get_type_name() + ")";
 }
 
 Status check_static(const std::shared_ptr<ov::Model>& model, const OnnxModel* onnx) {
@@ -66,13 +68,13 @@ Status check_static(const std::shared_ptr<ov::Model>& model, const OnnxModel* on
       // Outputs that nobody reads may stay open, e.g. the indices of a pooling.
       if (output.get_target_inputs().empty()) continue;
       const bool shape = output.get_partial_shape().is_dynamic();
-      std::string message = "op " + quote_text(known_name(*node, onnx)) + " (" + node->get_type_name() + "): ";
+      std::string message = place_of(*node, onnx) + ": ";
       if (shape) {
         std::ostringstream text;
         text << output.get_partial_shape();
-        message += "its output's shape " + text.str() + " depends on data, not on the inputs' shapes; plans need static shapes";
+        message += "the shape " + text.str() + " of what it makes depends on data; plans need shapes that follow from those of the inputs";
       } else {
-        message += "the type of its output is not known";
+        message += "the type of what it makes is not known";
       }
       return Error(Code::kUnsupported, message);
     }

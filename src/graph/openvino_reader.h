@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "heddle/base/status.h"
 #include "heddle/graph/model.h"
@@ -17,6 +18,8 @@ Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const 
 
 // The useful part of what OpenVINO says, on one line and without what differs between two runs.
 std::string openvino_reason(const std::string& what);
+// The node that makes a value or has this name, subgraphs included; null when there is none.
+const OnnxNode* find_onnx_node(const OnnxGraph& graph, std::string_view name);
 // The importer's exception as an error that names nodes.
 Error conversion_error(const std::string& what, const OnnxModel* onnx);
 
