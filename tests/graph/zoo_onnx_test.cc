@@ -62,7 +62,8 @@ struct Outcome {
 };
 
 Outcome run_script(const std::string& arguments) {
-  std::string command = HEDDLE_SOURCE_DIR "/.venv/bin/python " HEDDLE_SOURCE_DIR "/tests/graph/check_onnx.py ";
+  std::string command =
+      HEDDLE_SOURCE_DIR "/.venv/bin/python " HEDDLE_SOURCE_DIR "/tests/graph/check_onnx.py ";
   command += arguments;
   command += " 2>&1";
   Outcome outcome;
