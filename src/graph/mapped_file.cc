@@ -30,7 +30,8 @@ Result<int> open_regular(const std::string& path, int64_t max_bytes, size_t* siz
   } else if (S_ISREG(info.st_mode)) {
     *size = static_cast<size_t>(info.st_size);
     if (info.st_size <= max_bytes) return fd;
-    error = Error(Code::kInvalidInput, "has " + format_bytes(info.st_size) + ", the limit is " + format_bytes(max_bytes));
+    error = Error(Code::kInvalidInput,
+                  "has " + format_bytes(info.st_size) + ", the limit is " + format_bytes(max_bytes));
   }
   ::close(fd);
   return error;
@@ -43,8 +44,10 @@ Result<MappedFile> MappedFile::open(const std::string& path, int64_t max_bytes) 
   HEDDLE_ASSIGN_OR_RETURN(const int fd, open_regular(path, max_bytes, &file.size_));
   if (file.size_ > 0) {
     void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (data == MAP_FAILED) file.size_ = 0;
-    else file.data_ = static_cast<const char*>(data);
+    if (data == MAP_FAILED)
+      file.size_ = 0;
+    else
+      file.data_ = static_cast<const char*>(data);
     if (file.data_ == nullptr) {
       const int error = errno;
       ::close(fd);

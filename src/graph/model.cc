@@ -23,7 +23,8 @@ constexpr int64_t kProbeMemory = int64_t{4} << 30;
 
 std::string lower_extension(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return extension;
 }
 
@@ -51,8 +52,9 @@ Result<Source> check_source(const std::string& path, std::string_view bytes) {
     return source;
   }
   if (std::find(kOthers.begin(), kOthers.end(), extension) == kOthers.end()) {
-    return Error(Code::kUnsupported, "the extension " + quote_text(extension) +
-                                         " is not known; expected .onnx, .xml (OpenVINO), .pdmodel, .pb or .tflite");
+    return Error(Code::kUnsupported,
+                 "the extension " + quote_text(extension) +
+                     " is not known; expected .onnx, .xml (OpenVINO), .pdmodel, .pb or .tflite");
   }
   if (bytes.empty()) return Error(Code::kInvalidInput, "the file is empty");
   return source;
@@ -75,7 +77,8 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
   return model;
 }
 
-Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path, const ImportOptions& options) {
+Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path,
+                                                         const ImportOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const auto file, internal::MappedFile::open(path, options.max_file_bytes));
   HEDDLE_ASSIGN_OR_RETURN(const Source source, check_source(path, file.bytes()));
   const auto* onnx = source.onnx ? &*source.onnx : nullptr;
@@ -98,7 +101,8 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     const std::string name = std::filesystem::path(path).stem().string();
     HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(model->whole_, name, onnx, *impl));
   } catch (const std::exception& e) {
-    return Error(Code::kInvalidInput, "the model cannot be taken apart: " + internal::openvino_reason(e.what()));
+    return Error(Code::kInvalidInput,
+                 "the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
   Hasher hasher;
   hasher.bytes(file.bytes().data(), file.bytes().size()).number(static_cast<uint64_t>(bytes));

@@ -14,11 +14,13 @@ namespace {
 
 class Cutter {
  public:
-  Cutter(const Graph& graph, const Model::Impl& impl, std::vector<OpId> ops) : graph_(graph), impl_(impl), ops_(std::move(ops)) {}
+  Cutter(const Graph& graph, const Model::Impl& impl, std::vector<OpId> ops)
+      : graph_(graph), impl_(impl), ops_(std::move(ops)) {}
 
   SegmentModel run() {
-    std::sort(ops_.begin(), ops_.end(),
-              [&](OpId a, OpId b) { return graph_.topological_position(a) < graph_.topological_position(b); });
+    std::sort(ops_.begin(), ops_.end(), [&](OpId a, OpId b) {
+      return graph_.topological_position(a) < graph_.topological_position(b);
+    });
     for (const auto op : ops_) inside_.emplace(impl_.nodes[op.index()].get(), nullptr);
     add_inputs();
     for (const auto op : ops_) add_op(op);
@@ -30,13 +32,15 @@ class Cutter {
     for (const auto op : ops_) {
       for (const auto tensor : graph_.op(op).inputs) {
         const OpId producer = graph_.tensor(tensor).producer;
-        if (!producer.valid() || !inside_.contains(impl_.nodes[producer.index()].get())) result_.inputs.push_back(tensor);
+        if (!producer.valid() || !inside_.contains(impl_.nodes[producer.index()].get()))
+          result_.inputs.push_back(tensor);
       }
     }
     sort_distinct(result_.inputs);
     for (const auto tensor : result_.inputs) {
       const auto& output = impl_.outputs[tensor.index()];
-      const auto parameter = std::make_shared<ov::op::v0::Parameter>(output.get_element_type(), output.get_shape());
+      const auto parameter =
+          std::make_shared<ov::op::v0::Parameter>(output.get_element_type(), output.get_shape());
       name(parameter, 0, tensor);
       parameter->set_friendly_name(graph_.tensor(tensor).name);
       parameters_.push_back(parameter);
@@ -53,7 +57,8 @@ class Cutter {
     node->output(port).get_tensor().set_names({graph_.tensor(tensor).name});
   }
 
-  // A constant or what is made of constants alone, over the same memory. Its inputs come before it on the stack.
+  // A constant or what is made of constants alone, over the same memory. Its inputs come before it on the
+  // stack.
   ov::Output<ov::Node> constant(const ov::Output<ov::Node>& wanted) {
     std::vector<const ov::Node*> stack = {wanted.get_node()};
     while (!stack.empty()) {
@@ -64,8 +69,10 @@ class Cutter {
       for (size_t i = 0; ready && i < node->get_input_size(); ++i) {
         const auto source = node->input_value(i);
         const auto it = constants_.find(source.get_node());
-        if (it != constants_.end()) inputs.push_back(it->second->output(source.get_index()));
-        else stack.push_back(source.get_node());
+        if (it != constants_.end())
+          inputs.push_back(it->second->output(source.get_index()));
+        else
+          stack.push_back(source.get_node());
       }
       if (known) {
         stack.pop_back();

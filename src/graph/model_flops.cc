@@ -1,5 +1,5 @@
-// Floating-point operations of ops. A multiply-add counts as two. What only moves or renames data counts as none; its
-// cost is in the bytes. docs/import.md holds the table.
+// Floating-point operations of ops. A multiply-add counts as two. What only moves or renames data counts as
+// none; its cost is in the bytes. docs/import.md holds the table.
 #include <openvino/core/model.hpp>
 #include <openvino/op/loop.hpp>
 #include <openvino/op/matmul.hpp>
@@ -29,7 +29,9 @@ double in_elements(const ov::Node& node, size_t i = 0) {
 }
 // 1 where unknown.
 double dim(const ov::PartialShape& shape, size_t i) {
-  return shape.rank().is_static() && i < shape.size() && shape[i].is_static() ? static_cast<double>(shape[i].get_length()) : 1;
+  return shape.rank().is_static() && i < shape.size() && shape[i].is_static()
+             ? static_cast<double>(shape[i].get_length())
+             : 1;
 }
 
 // Weights [O, I, k...], in groups [G, O, I, k...]: each output element takes I * prod(k) multiply-adds.
@@ -41,7 +43,8 @@ double convolution(const ov::Node& node, size_t first) {
   return 2 * out_elements(node) * per_output;
 }
 
-// Transposed: weights [I, O, k...], in groups [G, I, O, k...]: each input element is multiplied into O * prod(k).
+// Transposed: weights [I, O, k...], in groups [G, I, O, k...]: each input element is multiplied into O *
+// prod(k).
 double transposed_convolution(const ov::Node& node, size_t first) {
   const auto weights = node.get_input_partial_shape(1);
   if (weights.rank().is_dynamic()) return 0;
@@ -62,18 +65,23 @@ double matmul(const ov::Node& node) {
 double recurrent_sequence(const ov::Node& node, size_t weights) {
   const auto x = node.get_input_partial_shape(0);
   const double runs = dim(x, 0) * dim(x, 1);
-  return runs * (2 * in_elements(node, weights) + 2 * in_elements(node, weights + 1) + 4 * in_elements(node, weights + 2));
+  return runs * (2 * in_elements(node, weights) + 2 * in_elements(node, weights + 1) +
+                 4 * in_elements(node, weights + 2));
 }
 
 double recurrent_cell(const ov::Node& node, size_t weights) {
   const double runs = dim(node.get_input_partial_shape(0), 0);
-  return runs * (2 * in_elements(node, weights) + 2 * in_elements(node, weights + 1) + 4 * in_elements(node, weights + 2));
+  return runs * (2 * in_elements(node, weights) + 2 * in_elements(node, weights + 1) +
+                 4 * in_elements(node, weights + 2));
 }
 
 // Q [..., L, E], K [..., S, E], V [..., S, V]: two products and a softmax over L x S per head.
 double attention(const ov::Node& node) {
-  const auto q = node.get_input_partial_shape(0), k = node.get_input_partial_shape(1), v = node.get_input_partial_shape(2);
-  if (q.rank().is_dynamic() || k.rank().is_dynamic() || v.rank().is_dynamic() || q.size() < 2 || k.size() < 2 || v.size() < 2) return 0;
+  const auto q = node.get_input_partial_shape(0), k = node.get_input_partial_shape(1),
+             v = node.get_input_partial_shape(2);
+  if (q.rank().is_dynamic() || k.rank().is_dynamic() || v.rank().is_dynamic() || q.size() < 2 ||
+      k.size() < 2 || v.size() < 2)
+    return 0;
   const double scores = elements(q) / std::max(1.0, dim(q, q.size() - 1)) * dim(k, k.size() - 2);
   return scores * (2 * dim(q, q.size() - 1) + 2 * dim(v, v.size() - 1) + 5);
 }
@@ -81,8 +89,10 @@ double attention(const ov::Node& node) {
 // Taps of the kernel, from what the op says of itself: inputs per output is what is always known.
 double pooling(const ov::Node& node) {
   ov::Shape kernel;
-  if (const auto* p = dynamic_cast<const ov::op::util::MaxPoolBase*>(&node)) kernel = p->get_kernel();
-  else if (const auto* q = dynamic_cast<const ov::op::util::AvgPoolBase*>(&node)) kernel = q->get_kernel();
+  if (const auto* p = dynamic_cast<const ov::op::util::MaxPoolBase*>(&node))
+    kernel = p->get_kernel();
+  else if (const auto* q = dynamic_cast<const ov::op::util::AvgPoolBase*>(&node))
+    kernel = q->get_kernel();
   double taps = 1;
   for (const auto k : kernel) taps *= static_cast<double>(k);
   return out_elements(node) * taps;
@@ -100,8 +110,10 @@ double subgraphs(const ov::op::util::MultiSubGraphOp& op) {
   for (const auto& body : op.get_functions())
     if (body) most = std::max(most, model_flops(*body));
   int64_t runs = 1;
-  if (const auto* loop = dynamic_cast<const ov::op::v5::Loop*>(&op)) runs = loop->get_num_iterations();
-  else if (const auto* iterator = dynamic_cast<const ov::op::v0::TensorIterator*>(&op)) runs = iterator->get_num_iterations();
+  if (const auto* loop = dynamic_cast<const ov::op::v5::Loop*>(&op))
+    runs = loop->get_num_iterations();
+  else if (const auto* iterator = dynamic_cast<const ov::op::v0::TensorIterator*>(&op))
+    runs = iterator->get_num_iterations();
   return most * static_cast<double>(std::max<int64_t>(runs, 1));
 }
 
@@ -109,20 +121,79 @@ double subgraphs(const ov::op::util::MultiSubGraphOp& op) {
 const std::unordered_map<std::string_view, double>& per_output() {
   static const std::unordered_map<std::string_view, double> table = {
       // One each: arithmetic, comparison, logic.
-      {"Add", 1}, {"Subtract", 1}, {"Multiply", 1}, {"Divide", 1}, {"Maximum", 1}, {"Minimum", 1}, {"Abs", 1},
-      {"Negative", 1}, {"Relu", 1}, {"Floor", 1}, {"Ceiling", 1}, {"Round", 1}, {"Sign", 1}, {"Mod", 1}, {"FloorMod", 1},
-      {"Equal", 1}, {"NotEqual", 1}, {"Greater", 1}, {"GreaterEqual", 1}, {"Less", 1}, {"LessEqual", 1}, {"LogicalAnd", 1},
-      {"LogicalOr", 1}, {"LogicalXor", 1}, {"LogicalNot", 1}, {"BitwiseAnd", 1}, {"BitwiseOr", 1}, {"BitwiseXor", 1},
-      {"BitwiseNot", 1}, {"Select", 1}, {"IsNaN", 1}, {"IsInf", 1}, {"IsFinite", 1}, {"CumSum", 1}, {"Sqrt", 1},
+      {"Add", 1},
+      {"Subtract", 1},
+      {"Multiply", 1},
+      {"Divide", 1},
+      {"Maximum", 1},
+      {"Minimum", 1},
+      {"Abs", 1},
+      {"Negative", 1},
+      {"Relu", 1},
+      {"Floor", 1},
+      {"Ceiling", 1},
+      {"Round", 1},
+      {"Sign", 1},
+      {"Mod", 1},
+      {"FloorMod", 1},
+      {"Equal", 1},
+      {"NotEqual", 1},
+      {"Greater", 1},
+      {"GreaterEqual", 1},
+      {"Less", 1},
+      {"LessEqual", 1},
+      {"LogicalAnd", 1},
+      {"LogicalOr", 1},
+      {"LogicalXor", 1},
+      {"LogicalNot", 1},
+      {"BitwiseAnd", 1},
+      {"BitwiseOr", 1},
+      {"BitwiseXor", 1},
+      {"BitwiseNot", 1},
+      {"Select", 1},
+      {"IsNaN", 1},
+      {"IsInf", 1},
+      {"IsFinite", 1},
+      {"CumSum", 1},
+      {"Sqrt", 1},
       // A few: piecewise linear functions, normalisation with known statistics, quantisation.
-      {"Clamp", 2}, {"PRelu", 2}, {"BatchNormInference", 2}, {"SquaredDifference", 2}, {"HardSigmoid", 3}, {"HSwish", 4},
-      {"HSigmoid", 3}, {"FakeQuantize", 4}, {"FakeConvert", 2},
+      {"Clamp", 2},
+      {"PRelu", 2},
+      {"BatchNormInference", 2},
+      {"SquaredDifference", 2},
+      {"HardSigmoid", 3},
+      {"HSwish", 4},
+      {"HSigmoid", 3},
+      {"FakeQuantize", 4},
+      {"FakeConvert", 2},
       // Transcendental functions count 4, what is built from them accordingly more.
-      {"Exp", 4}, {"Log", 4}, {"Power", 4}, {"Sin", 4}, {"Cos", 4}, {"Tan", 4}, {"Asin", 4}, {"Acos", 4}, {"Atan", 4},
-      {"Sinh", 4}, {"Cosh", 4}, {"Tanh", 4}, {"Asinh", 4}, {"Acosh", 4}, {"Atanh", 4}, {"Erf", 4}, {"Sigmoid", 5},
-      {"Elu", 5}, {"Selu", 6}, {"SoftPlus", 6}, {"SoftSign", 3}, {"Swish", 6}, {"Mish", 8}, {"Gelu", 8},
+      {"Exp", 4},
+      {"Log", 4},
+      {"Power", 4},
+      {"Sin", 4},
+      {"Cos", 4},
+      {"Tan", 4},
+      {"Asin", 4},
+      {"Acos", 4},
+      {"Atan", 4},
+      {"Sinh", 4},
+      {"Cosh", 4},
+      {"Tanh", 4},
+      {"Asinh", 4},
+      {"Acosh", 4},
+      {"Atanh", 4},
+      {"Erf", 4},
+      {"Sigmoid", 5},
+      {"Elu", 5},
+      {"Selu", 6},
+      {"SoftPlus", 6},
+      {"SoftSign", 3},
+      {"Swish", 6},
+      {"Mish", 8},
+      {"Gelu", 8},
       // Of a row: maximum, difference, exponential, sum, quotient.
-      {"Softmax", 8}, {"LogSoftmax", 8},
+      {"Softmax", 8},
+      {"LogSoftmax", 8},
   };
   return table;
 }
@@ -130,9 +201,10 @@ const std::unordered_map<std::string_view, double>& per_output() {
 // Operations per element of the first input.
 const std::unordered_map<std::string_view, double>& per_input() {
   static const std::unordered_map<std::string_view, double> table = {
-      {"ReduceSum", 1}, {"ReduceMean", 1}, {"ReduceMax", 1}, {"ReduceMin", 1}, {"ReduceProd", 1}, {"ReduceL1", 2},
-      {"ReduceL2", 2}, {"ReduceLogicalAnd", 1}, {"ReduceLogicalOr", 1}, {"MVN", 6}, {"NormalizeL2", 4}, {"GroupNormalization", 8},
-      {"RMSNorm", 5}, {"TopK", 1}, {"AdaptiveAvgPool", 1}, {"AdaptiveMaxPool", 1},
+      {"ReduceSum", 1},       {"ReduceMean", 1}, {"ReduceMax", 1},       {"ReduceMin", 1},
+      {"ReduceProd", 1},      {"ReduceL1", 2},   {"ReduceL2", 2},        {"ReduceLogicalAnd", 1},
+      {"ReduceLogicalOr", 1}, {"MVN", 6},        {"NormalizeL2", 4},     {"GroupNormalization", 8},
+      {"RMSNorm", 5},         {"TopK", 1},       {"AdaptiveAvgPool", 1}, {"AdaptiveMaxPool", 1},
   };
   return table;
 }
@@ -144,9 +216,11 @@ double interpolate(const ov::Node& node) { return 8 * out_elements(node); }
 
 double node_flops(const ov::Node& node) {
   const std::string_view type = node.get_type_name();
-  if (const auto it = per_output().find(type); it != per_output().end()) return it->second * out_elements(node);
+  if (const auto it = per_output().find(type); it != per_output().end())
+    return it->second * out_elements(node);
   if (const auto it = per_input().find(type); it != per_input().end()) return it->second * in_elements(node);
-  if (type == "Convolution" || type == "BinaryConvolution" || type == "DeformableConvolution") return convolution(node, 1);
+  if (type == "Convolution" || type == "BinaryConvolution" || type == "DeformableConvolution")
+    return convolution(node, 1);
   if (type == "GroupConvolution") return convolution(node, 2);
   if (type == "ConvolutionBackpropData") return transposed_convolution(node, 1);
   if (type == "GroupConvolutionBackpropData") return transposed_convolution(node, 2);

@@ -1,5 +1,5 @@
-// What depends on shapes alone is known once the shapes are: it becomes constants, so that it neither counts as work
-// nor ties segments together.
+// What depends on shapes alone is known once the shapes are: it becomes constants, so that it neither counts
+// as work nor ties segments together.
 #include <openvino/core/model.hpp>
 #include <openvino/op/constant.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
@@ -10,8 +10,8 @@
 namespace heddle::internal {
 namespace {
 
-// Index arithmetic is small; larger constants are weights, which the device's compiler folds for itself (so that
-// import copies none).
+// Index arithmetic is small; larger constants are weights, which the device's compiler folds for itself (so
+// that import copies none).
 constexpr size_t kMaxFoldedBytes = 64 << 10;
 
 bool small(const ov::Node& node) {
@@ -28,17 +28,22 @@ bool small(const ov::Node& node) {
 }
 
 bool fold_shape_of(const std::shared_ptr<ov::Node>& node) {
-  if (!std::dynamic_pointer_cast<ov::op::util::ShapeOfBase>(node) || node->get_input_partial_shape(0).is_dynamic()) return false;
+  if (!std::dynamic_pointer_cast<ov::op::util::ShapeOfBase>(node) ||
+      node->get_input_partial_shape(0).is_dynamic())
+    return false;
   const auto& shape = node->get_input_shape(0);
-  const auto constant = ov::op::v0::Constant::create(node->get_output_element_type(0), ov::Shape{shape.size()},
-                                                     std::vector<int64_t>(shape.begin(), shape.end()));
+  const auto constant =
+      ov::op::v0::Constant::create(node->get_output_element_type(0), ov::Shape{shape.size()},
+                                   std::vector<int64_t>(shape.begin(), shape.end()));
   constant->set_friendly_name(node->get_friendly_name());
   node->output(0).replace(constant->output(0));
   return true;
 }
 
 bool fold_small(const std::shared_ptr<ov::Node>& node) {
-  if (node->get_input_size() == 0 || node->get_output_size() == 0 || !node->can_constant_fold(node->input_values())) return false;
+  if (node->get_input_size() == 0 || node->get_output_size() == 0 ||
+      !node->can_constant_fold(node->input_values()))
+    return false;
   if (std::dynamic_pointer_cast<ov::op::util::MultiSubGraphOp>(node)) return false;
   for (const auto& input : node->input_values())
     if (!ov::as_type_ptr<ov::op::v0::Constant>(input.get_node_shared_ptr())) return false;

@@ -21,7 +21,8 @@ bool is_random(const Node& node) {
 
 class GraphMaker {
  public:
-  GraphMaker(const std::shared_ptr<ov::Model>& model, const std::string& name, const OnnxModel* onnx, Model::Impl& impl)
+  GraphMaker(const std::shared_ptr<ov::Model>& model, const std::string& name, const OnnxModel* onnx,
+             Model::Impl& impl)
       : model_(model), onnx_(onnx), impl_(impl), builder_(name) {}
 
   Result<std::shared_ptr<const Graph>> run() {
@@ -29,33 +30,41 @@ class GraphMaker {
     names_ = name_model(*model_, ops_, onnx_);
     HEDDLE_RETURN_IF_ERROR(add_inputs());
     for (const auto& node : ops_) HEDDLE_RETURN_IF_ERROR(add_op(node));
-    for (const auto& result : model_->get_results()) builder_.add_output(impl_.tensor_of(result->input_value(0)));
+    for (const auto& result : model_->get_results())
+      builder_.add_output(impl_.tensor_of(result->input_value(0)));
     return builder_.build();
   }
 
  private:
-  // Constant: a leaf, or made of constants alone. What a model output reads is an op even so, for a plan must make it.
+  // Constant: a leaf, or made of constants alone. What a model output reads is an op even so, for a plan must
+  // make it.
   void sort_nodes() {
     std::unordered_set<const Node*> results;
     for (const auto& result : model_->get_results()) results.insert(result->input_value(0).get_node());
     for (const auto& node : model_->get_ordered_ops()) {
       if (ov::op::util::is_parameter(node) || ov::op::util::is_output(node)) continue;
       bool constant = ov::op::util::is_constant(node);
-      if (!constant && node->get_input_size() > 0 && !is_random(*node) && !std::dynamic_pointer_cast<ov::op::util::MultiSubGraphOp>(node)) {
+      if (!constant && node->get_input_size() > 0 && !is_random(*node) &&
+          !std::dynamic_pointer_cast<ov::op::util::MultiSubGraphOp>(node)) {
         constant = true;
-        for (const auto& input : node->input_values()) constant = constant && constants_.contains(input.get_node());
+        for (const auto& input : node->input_values())
+          constant = constant && constants_.contains(input.get_node());
       }
-      if (constant && !results.contains(node.get())) constants_.insert(node.get());
-      else ops_.push_back(node);
+      if (constant && !results.contains(node.get()))
+        constants_.insert(node.get());
+      else
+        ops_.push_back(node);
     }
   }
 
   Status check_output(const Output& output, const std::string& what) const {
     const DType type = dtype_of(output.get_element_type());
     const auto& shape = output.get_partial_shape();
-    if (type == DType::kString) return Error(Code::kUnsupported, what + " is made of strings, which are not supported");
+    if (type == DType::kString)
+      return Error(Code::kUnsupported, what + " is made of strings, which are not supported");
     if (type == DType::kUndefined) {
-      return Error(Code::kUnsupported, what + " has type " + output.get_element_type().get_type_name() + ", which is not supported");
+      return Error(Code::kUnsupported, what + " has type " + output.get_element_type().get_type_name() +
+                                           ", which is not supported");
     }
     if (shape.is_dynamic() && !output.get_target_inputs().empty())
       return Error(Code::kUnsupported, what + " has a shape that depends on data");
@@ -64,7 +73,8 @@ class GraphMaker {
 
   std::string tensor_name(const std::string& wanted, const std::string& fallback) {
     std::string name = wanted.empty() ? fallback : wanted;
-    for (int i = 2; !tensor_names_.insert(name).second; ++i) name = (wanted.empty() ? fallback : wanted) + "#" + std::to_string(i);
+    for (int i = 2; !tensor_names_.insert(name).second; ++i)
+      name = (wanted.empty() ? fallback : wanted) + "#" + std::to_string(i);
     return name;
   }
 
@@ -81,7 +91,9 @@ class GraphMaker {
     for (const auto& p : model_->get_parameters()) {
       HEDDLE_RETURN_IF_ERROR(check_output(p->output(0), "input " + quote_text(p->get_friendly_name())));
       const std::string name = tensor_name(names_.tensors[p.get()][0], "input");
-      remember(p, 0, builder_.add_input(name, dtype_of(p->get_output_element_type(0)), shape_of(p->output(0))), name);
+      remember(p, 0,
+               builder_.add_input(name, dtype_of(p->get_output_element_type(0)), shape_of(p->output(0))),
+               name);
     }
     return {};
   }
@@ -91,10 +103,15 @@ class GraphMaker {
     const auto key = std::pair<const Node*, size_t>(output.get_node(), output.get_index());
     if (const auto it = params_.find(key); it != params_.end()) return it->second;
     const auto* constant = dynamic_cast<const ov::op::v0::Constant*>(output.get_node());
-    const void* data = constant != nullptr && constant->get_byte_size() > 0 ? constant->get_data_ptr() : nullptr;
-    const auto memory = std::pair<const void*, std::string>(data, output.get_element_type().get_type_name() + shape_text(shape_of(output)));
-    if (const auto it = by_memory_.find(memory); data != nullptr && it != by_memory_.end()) return params_[key] = it->second;
-    const auto id = builder_.add_param({param_name(output), tensor_bytes(dtype_of(output.get_element_type()), shape_of(output)).value_or(0)});
+    const void* data =
+        constant != nullptr && constant->get_byte_size() > 0 ? constant->get_data_ptr() : nullptr;
+    const auto memory = std::pair<const void*, std::string>(
+        data, output.get_element_type().get_type_name() + shape_text(shape_of(output)));
+    if (const auto it = by_memory_.find(memory); data != nullptr && it != by_memory_.end())
+      return params_[key] = it->second;
+    const auto id =
+        builder_.add_param({param_name(output),
+                            tensor_bytes(dtype_of(output.get_element_type()), shape_of(output)).value_or(0)});
     if (data != nullptr) by_memory_[memory] = id;
     return params_[key] = id;
   }
@@ -104,10 +121,12 @@ class GraphMaker {
     std::string wanted = names.empty() ? std::string() : *std::min_element(names.begin(), names.end());
     // The importer numbers constants of its own making over all models of a process: such names do not last.
     const auto* node = output.get_node();
-    if (wanted.empty() && onnx_ == nullptr && node->get_friendly_name() != node->get_name()) wanted = node->get_friendly_name();
+    if (wanted.empty() && onnx_ == nullptr && node->get_friendly_name() != node->get_name())
+      wanted = node->get_friendly_name();
     if (wanted.empty()) wanted = current_op_ + ".constant";
     std::string name = wanted;
-    for (int& i = param_numbers_[wanted]; !param_names_.insert(name).second;) name = wanted + "#" + std::to_string(++i + 1);
+    for (int& i = param_numbers_[wanted]; !param_names_.insert(name).second;)
+      name = wanted + "#" + std::to_string(++i + 1);
     return name;
   }
 
@@ -118,8 +137,10 @@ class GraphMaker {
     for (const auto& body : multi->get_functions()) {
       if (!body) continue;
       for (const auto& inner : body->get_ordered_ops()) {
-        if (ov::op::util::is_constant(inner)) add_param(param_of(inner->output(0)), params);
-        else add_body_params(*inner, params);
+        if (ov::op::util::is_constant(inner))
+          add_param(param_of(inner->output(0)), params);
+        else
+          add_body_params(*inner, params);
       }
     }
   }
@@ -143,7 +164,8 @@ class GraphMaker {
     op.flops = node_flops(*node);
     for (const auto& input : node->input_values()) {
       if (constants_.contains(input.get_node())) {
-        HEDDLE_RETURN_IF_ERROR(check_output(input, "op " + quote_text(name) + " (" + op.type + "): a constant input"));
+        HEDDLE_RETURN_IF_ERROR(
+            check_output(input, "op " + quote_text(name) + " (" + op.type + "): a constant input"));
         add_param(param_of(input), op.params);
       } else {
         op.inputs.push_back(impl_.tensor_of(input));
@@ -154,9 +176,11 @@ class GraphMaker {
     add_body_params(*node, op.params);
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < node->get_output_size(); ++i) {
-      HEDDLE_RETURN_IF_ERROR(check_output(node->output(i), "op " + quote_text(name) + " (" + op.type + "): its output"));
+      HEDDLE_RETURN_IF_ERROR(
+          check_output(node->output(i), "op " + quote_text(name) + " (" + op.type + "): its output"));
       Tensor tensor;
-      tensor.name = tensor_name(names_.tensors[node.get()][i], i == 0 ? name : name + ":" + std::to_string(i));
+      tensor.name =
+          tensor_name(names_.tensors[node.get()][i], i == 0 ? name : name + ":" + std::to_string(i));
       tensor.dtype = dtype_of(node->get_output_element_type(i));
       tensor.shape = node->get_output_partial_shape(i).is_static() ? shape_of(node->output(i)) : Shape{0};
       op.bytes_accessed += bytes_of(node->output(i));
@@ -189,28 +213,48 @@ class GraphMaker {
 
 DType dtype_of(const ov::element::Type& type) {
   switch (static_cast<ov::element::Type_t>(type)) {
-    case ov::element::Type_t::boolean: return DType::kBool;
-    case ov::element::Type_t::u1: return DType::kU1;
-    case ov::element::Type_t::i4: return DType::kI4;
-    case ov::element::Type_t::u4: return DType::kU4;
-    case ov::element::Type_t::i8: return DType::kI8;
-    case ov::element::Type_t::u8: return DType::kU8;
-    case ov::element::Type_t::i16: return DType::kI16;
-    case ov::element::Type_t::u16: return DType::kU16;
-    case ov::element::Type_t::i32: return DType::kI32;
-    case ov::element::Type_t::u32: return DType::kU32;
-    case ov::element::Type_t::i64: return DType::kI64;
-    case ov::element::Type_t::u64: return DType::kU64;
-    case ov::element::Type_t::f4e2m1: return DType::kF4;
+    case ov::element::Type_t::boolean:
+      return DType::kBool;
+    case ov::element::Type_t::u1:
+      return DType::kU1;
+    case ov::element::Type_t::i4:
+      return DType::kI4;
+    case ov::element::Type_t::u4:
+      return DType::kU4;
+    case ov::element::Type_t::i8:
+      return DType::kI8;
+    case ov::element::Type_t::u8:
+      return DType::kU8;
+    case ov::element::Type_t::i16:
+      return DType::kI16;
+    case ov::element::Type_t::u16:
+      return DType::kU16;
+    case ov::element::Type_t::i32:
+      return DType::kI32;
+    case ov::element::Type_t::u32:
+      return DType::kU32;
+    case ov::element::Type_t::i64:
+      return DType::kI64;
+    case ov::element::Type_t::u64:
+      return DType::kU64;
+    case ov::element::Type_t::f4e2m1:
+      return DType::kF4;
     case ov::element::Type_t::f8e4m3:
     case ov::element::Type_t::f8e5m2:
-    case ov::element::Type_t::f8e8m0: return DType::kF8;
-    case ov::element::Type_t::f16: return DType::kF16;
-    case ov::element::Type_t::bf16: return DType::kBF16;
-    case ov::element::Type_t::f32: return DType::kF32;
-    case ov::element::Type_t::f64: return DType::kF64;
-    case ov::element::Type_t::string: return DType::kString;
-    default: return DType::kUndefined;
+    case ov::element::Type_t::f8e8m0:
+      return DType::kF8;
+    case ov::element::Type_t::f16:
+      return DType::kF16;
+    case ov::element::Type_t::bf16:
+      return DType::kBF16;
+    case ov::element::Type_t::f32:
+      return DType::kF32;
+    case ov::element::Type_t::f64:
+      return DType::kF64;
+    case ov::element::Type_t::string:
+      return DType::kString;
+    default:
+      return DType::kUndefined;
   }
 }
 
@@ -219,8 +263,9 @@ Shape shape_of(const ov::Output<ov::Node>& output) {
   return Shape(shape.begin(), shape.end());
 }
 
-Result<std::shared_ptr<const Graph>> make_graph(const std::shared_ptr<ov::Model>& model, const std::string& name,
-                                                const OnnxModel* onnx, Model::Impl& impl) {
+Result<std::shared_ptr<const Graph>> make_graph(const std::shared_ptr<ov::Model>& model,
+                                                const std::string& name, const OnnxModel* onnx,
+                                                Model::Impl& impl) {
   return GraphMaker(model, name, onnx, impl).run();
 }
 

@@ -17,11 +17,12 @@ namespace heddle {
 
 // The nodes behind the graph's ops and the outputs behind its tensors. Read only after loading.
 struct Model::Impl {
-  std::vector<std::shared_ptr<ov::Node>> nodes;            // by OpId
-  std::vector<ov::Output<ov::Node>> outputs;               // by TensorId
+  std::vector<std::shared_ptr<ov::Node>> nodes;  // by OpId
+  std::vector<ov::Output<ov::Node>> outputs;     // by TensorId
   std::unordered_map<const ov::Node*, OpId> ops;
   std::unordered_map<const ov::Node*, std::vector<TensorId>> tensors;  // by node and port
-  std::unordered_map<std::string, TensorId> onnx_names;    // every ONNX value name that is a tensor of the graph
+  std::unordered_map<std::string, TensorId>
+      onnx_names;  // every ONNX value name that is a tensor of the graph
 
   // Invalid for constants.
   TensorId tensor_of(const ov::Output<ov::Node>& output) const {
@@ -32,7 +33,6 @@ struct Model::Impl {
 
 namespace internal {
 
-
 // kUndefined when there is none.
 DType dtype_of(const ov::element::Type& type);
 // Static shapes only.
@@ -42,11 +42,13 @@ Shape shape_of(const ov::Output<ov::Node>& output);
 struct ModelNames {
   std::unordered_map<const ov::Node*, std::string> ops;
   std::unordered_map<const ov::Node*, std::vector<std::string>> onnx_nodes;
-  std::unordered_map<const ov::Node*, std::vector<std::string>> tensors;   // by port; empty: none in the file
-  std::unordered_map<const ov::Node*, std::vector<std::vector<std::string>>> aliases;  // by port, all names of the file
+  std::unordered_map<const ov::Node*, std::vector<std::string>> tensors;  // by port; empty: none in the file
+  std::unordered_map<const ov::Node*, std::vector<std::vector<std::string>>>
+      aliases;  // by port, all names of the file
 };
 // `ops`: the nodes that become ops, in topological order.
-ModelNames name_model(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops, const OnnxModel* onnx);
+ModelNames name_model(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops,
+                      const OnnxModel* onnx);
 
 // Floating-point operations of one execution (model_flops.cc); docs/import.md has the rules.
 double node_flops(const ov::Node& node);

@@ -1,5 +1,5 @@
-// ONNX names survive the import: of values on tensors, of nodes on ops. OpenVINO splits some nodes into several ops and
-// drops others (Identity, Dropout); here the file's own structure says what belongs to what.
+// ONNX names survive the import: of values on tensors, of nodes on ops. OpenVINO splits some nodes into
+// several ops and drops others (Identity, Dropout); here the file's own structure says what belongs to what.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -22,12 +22,14 @@ std::string display_name(const OnnxNode& node) {
   return std::string(node.op_type);
 }
 
-// Names are the file's, hence any bytes; a graph's names are unique. Deterministic: in the order of the calls.
+// Names are the file's, hence any bytes; a graph's names are unique. Deterministic: in the order of the
+// calls.
 class UniqueNames {
  public:
   std::string make(const std::string& wanted) {
     std::string name = wanted.empty() ? "op" : wanted;
-    for (int i = 2; !taken_.insert(name).second; ++i) name = (wanted.empty() ? "op" : wanted) + "#" + std::to_string(next(wanted, i));
+    for (int i = 2; !taken_.insert(name).second; ++i)
+      name = (wanted.empty() ? "op" : wanted) + "#" + std::to_string(next(wanted, i));
     return name;
   }
 
@@ -93,7 +95,8 @@ class Namer {
   void complete_aliases() {
     const auto& nodes = onnx_->graph.nodes;
     const auto visit = [&](const OnnxNode& n) {
-      if ((n.op_type != "Identity" && n.op_type != "Dropout") || n.inputs.empty() || n.outputs.empty()) return;
+      if ((n.op_type != "Identity" && n.op_type != "Dropout") || n.inputs.empty() || n.outputs.empty())
+        return;
       if (n.inputs[0].empty() || n.outputs[0].empty()) return;
       const auto in = ports_.find(std::string(n.inputs[0])), out = ports_.find(std::string(n.outputs[0]));
       if (in == ports_.end() && out != ports_.end()) alias(n.inputs[0], Port(out->second));
@@ -110,7 +113,8 @@ class Namer {
     auto rank = [&](const std::string& name) {
       const auto out = output_rank_.find(name);
       const auto made = producer_.find(name);
-      return std::pair(out == output_rank_.end() ? SIZE_MAX : out->second, made == producer_.end() ? SIZE_MAX : made->second);
+      return std::pair(out == output_rank_.end() ? SIZE_MAX : out->second,
+                       made == producer_.end() ? SIZE_MAX : made->second);
     };
     for (const auto& name : aliases)
       if (best == nullptr || rank(name) < rank(*best)) best = &name;
@@ -124,8 +128,8 @@ class Namer {
     }
   }
 
-  // The ONNX nodes that an op stands for: those whose outputs it makes; for one of several ops of a node the node of the
-  // next op that has one, downstream.
+  // The ONNX nodes that an op stands for: those whose outputs it makes; for one of several ops of a node the
+  // node of the next op that has one, downstream.
   void find_owners() {
     for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
       const auto* node = it->get();
@@ -164,14 +168,17 @@ class Namer {
     UniqueNames unique;
     // Whole nodes first: they have the first right to their names.
     for (const auto& node : ops_)
-      if (final_.contains(node.get())) names_.ops[node.get()] = unique.make(names_.onnx_nodes[node.get()].back());
+      if (final_.contains(node.get()))
+        names_.ops[node.get()] = unique.make(names_.onnx_nodes[node.get()].back());
     for (const auto& node : ops_) {
       if (final_.contains(node.get())) continue;
       const auto& owners = names_.onnx_nodes[node.get()];
       const bool own_name = onnx_ == nullptr && node->get_friendly_name() != node->get_name();
       std::string wanted = node->get_type_name();
-      if (own_name) wanted = node->get_friendly_name();
-      else if (!owners.empty()) wanted = owners.front() + "/" + wanted;
+      if (own_name)
+        wanted = node->get_friendly_name();
+      else if (!owners.empty())
+        wanted = owners.front() + "/" + wanted;
       names_.ops[node.get()] = unique.make(wanted);
     }
   }
@@ -189,7 +196,8 @@ class Namer {
 
 }  // namespace
 
-ModelNames name_model(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops, const OnnxModel* onnx) {
+ModelNames name_model(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops,
+                      const OnnxModel* onnx) {
   return Namer(model, ops, onnx).run();
 }
 

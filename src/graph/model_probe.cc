@@ -35,7 +35,8 @@ enum class End { kDone, kStalled, kFailed };
 
 [[noreturn]] void run_child(const std::function<void()>& work, double cpu_s) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGXCPU}) ::signal(s, SIG_DFL);
+  for (const int s : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGINT, SIGTERM, SIGXCPU})
+    ::signal(s, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -74,18 +75,25 @@ double cpu_seconds(pid_t child) {
 
 std::string signal_text(int signal) {
   switch (signal) {
-    case SIGSEGV: return "invalid memory access";
-    case SIGBUS: return "bus error";
-    case SIGFPE: return "division by zero";
-    case SIGABRT: return "abort";
-    case SIGILL: return "invalid instruction";
-    default: return std::string("signal ") + std::to_string(signal);
+    case SIGSEGV:
+      return "invalid memory access";
+    case SIGBUS:
+      return "bus error";
+    case SIGFPE:
+      return "division by zero";
+    case SIGABRT:
+      return "abort";
+    case SIGILL:
+      return "invalid instruction";
+    default:
+      return std::string("signal ") + std::to_string(signal);
   }
 }
 
 Error crash(const std::string& how) {
-  return Error(Code::kInvalidInput, "OpenVINO crashes on this model (" + how +
-                                        "): it is damaged, or an operator is used in a way that OpenVINO does not expect");
+  return Error(Code::kInvalidInput,
+               "OpenVINO crashes on this model (" + how +
+                   "): it is damaged, or an operator is used in a way that OpenVINO does not expect");
 }
 
 class Child {
@@ -136,8 +144,11 @@ End watch(pid_t pid, const ProbeLimits& limits, Status* result) {
     if (child.wait(ms, &status)) {
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return End::kDone;
       const bool time = WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
-      if (time) *result = Error(Code::kInvalidInput, "OpenVINO did not finish this model within its limits of time and memory");
-      else *result = crash(WIFSIGNALED(status) ? signal_text(WTERMSIG(status)) : "it ended the process");
+      if (time)
+        *result = Error(Code::kInvalidInput,
+                        "OpenVINO did not finish this model within its limits of time and memory");
+      else
+        *result = crash(WIFSIGNALED(status) ? signal_text(WTERMSIG(status)) : "it ended the process");
       return End::kFailed;
     }
     const int64_t used = anonymous_bytes(pid);
@@ -164,7 +175,9 @@ Status probe(const std::function<void()>& work, const ProbeLimits& limits) {
 #endif
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const pid_t pid = ::fork();
-    if (pid < 0) return Error(Code::kIo, std::string("cannot start a process to try the model in: ") + std::strerror(errno));
+    if (pid < 0)
+      return Error(Code::kIo,
+                   std::string("cannot start a process to try the model in: ") + std::strerror(errno));
     if (pid == 0) run_child(work, limits.cpu_s);
     Status result;
     if (watch(pid, limits, &result) != End::kStalled) return result;

@@ -13,7 +13,8 @@ Error invalid(std::string message) { return Error(Code::kInvalidInput, std::move
 std::string partial_text(const ov::PartialShape& shape) {
   if (shape.rank().is_dynamic()) return "of unknown rank";
   std::string text;
-  for (const auto& d : shape) text += (text.empty() ? "" : "x") + (d.is_static() ? std::to_string(d.get_length()) : std::string("?"));
+  for (const auto& d : shape)
+    text += (text.empty() ? "" : "x") + (d.is_static() ? std::to_string(d.get_length()) : std::string("?"));
   return text.empty() ? "scalar" : text;
 }
 
@@ -26,13 +27,16 @@ std::string example(const std::string& name, const ov::PartialShape& shape) {
   static constexpr const char* kLetters[] = {"N", "C", "H", "W", "D5", "D6", "D7", "D8"};
   for (size_t i = 0; i < shape.size(); ++i) {
     if (i > 0) text += ",";
-    text += shape[i].is_static() ? std::to_string(shape[i].get_length()) : i < std::size(kLetters) ? kLetters[i] : "D" + std::to_string(i + 1);
+    text += shape[i].is_static()      ? std::to_string(shape[i].get_length())
+            : i < std::size(kLetters) ? kLetters[i]
+                                      : "D" + std::to_string(i + 1);
   }
   return text;
 }
 
 Status set_dimensions(const std::string& name, const Shape& wanted, ov::PartialShape& shape) {
-  const std::string what = "input " + quote_text(name) + " has shape " + partial_text(shape) + ", but --shape gives it " + shape_text(wanted);
+  const std::string what = "input " + quote_text(name) + " has shape " + partial_text(shape) +
+                           ", but --shape gives it " + shape_text(wanted);
   for (const auto d : wanted)
     if (d < 1) return invalid(what + "; dimensions must be at least 1");
   if (!tensor_bytes(DType::kF64, wanted)) return invalid(what + ", more than fits in memory");
@@ -42,7 +46,8 @@ Status set_dimensions(const std::string& name, const Shape& wanted, ov::PartialS
     return invalid(what + "; the number of dimensions differs");
   }
   for (size_t i = 0; i < wanted.size(); ++i) {
-    if (!shape[i].compatible(wanted[i])) return invalid(what + "; dimension " + std::to_string(i) + " does not fit");
+    if (!shape[i].compatible(wanted[i]))
+      return invalid(what + "; dimension " + std::to_string(i) + " does not fit");
     shape[i] = wanted[i];
   }
   return {};
@@ -53,8 +58,9 @@ Status check_known_names(const ov::Model& model, const ImportOptions& options) {
   for (const auto& p : model.get_parameters()) names.push_back(name_of(*p));
   for (const auto& [name, shape] : options.shapes) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return invalid("--shape names input " + quote_text(name) + ", which the model does not have" + did_you_mean(name, names) +
-                     "; its inputs are " + (names.empty() ? "none" : join_names(names)));
+      return invalid("--shape names input " + quote_text(name) + ", which the model does not have" +
+                     did_you_mean(name, names) + "; its inputs are " +
+                     (names.empty() ? "none" : join_names(names)));
     }
   }
   return {};
@@ -64,15 +70,19 @@ Status check_known_names(const ov::Model& model, const ImportOptions& options) {
 
 Status apply_shapes(const std::shared_ptr<ov::Model>& model, const ImportOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_known_names(*model, options));
-  if (options.batch && *options.batch < 1) return invalid("--batch gives " + std::to_string(*options.batch) + ", expected at least 1");
+  if (options.batch && *options.batch < 1)
+    return invalid("--batch gives " + std::to_string(*options.batch) + ", expected at least 1");
   std::map<ov::Output<ov::Node>, ov::PartialShape> changes;
   for (const auto& p : model->get_parameters()) {
     ov::PartialShape shape = p->get_partial_shape();
     const auto given = options.shapes.find(name_of(*p));
-    if (given != options.shapes.end()) HEDDLE_RETURN_IF_ERROR(set_dimensions(given->first, given->second, shape));
-    if (options.batch && shape.rank().is_static() && shape.size() > 0 && shape[0].is_dynamic()) shape[0] = *options.batch;
+    if (given != options.shapes.end())
+      HEDDLE_RETURN_IF_ERROR(set_dimensions(given->first, given->second, shape));
+    if (options.batch && shape.rank().is_static() && shape.size() > 0 && shape[0].is_dynamic())
+      shape[0] = *options.batch;
     if (shape.is_dynamic()) {
-      return invalid("input " + quote_text(name_of(*p)) + " has shape " + partial_text(shape) + ": give it with --shape " + example(name_of(*p), shape));
+      return invalid("input " + quote_text(name_of(*p)) + " has shape " + partial_text(shape) +
+                     ": give it with --shape " + example(name_of(*p), shape));
     }
     if (shape != p->get_partial_shape()) changes[p->output(0)] = shape;
   }

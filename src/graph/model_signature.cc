@@ -1,10 +1,10 @@
 // Model::signature(): what a segment compiles to, as a number.
 //
-// Each op gets a colour from its own kind (type, attributes, shapes, constants' values where they steer the program); two
-// passes, with and against the edges, mix in what lies before and behind it. The ops are then written down in a
-// topological order that prefers the smaller colour, with inputs by their number in that order, and the text is hashed.
-// The order depends on ids only between ops of equal colour, so that the same block at another place of a model hashes
-// the same. O(n log n + m).
+// Each op gets a colour from its own kind (type, attributes, shapes, constants' values where they steer the
+// program); two passes, with and against the edges, mix in what lies before and behind it. The ops are then
+// written down in a topological order that prefers the smaller colour, with inputs by their number in that
+// order, and the text is hashed. The order depends on ids only between ops of equal colour, so that the same
+// block at another place of a model hashes the same. O(n log n + m).
 #include <algorithm>
 #include <openvino/core/attribute_visitor.hpp>
 #include <openvino/op/constant.hpp>
@@ -44,18 +44,36 @@ class AttributeHasher final : public ov::AttributeVisitor {
     h_.text(name);
     // Subgraph ops' port maps: their numbers.
     using Multi = ov::op::util::MultiSubGraphOp;
-    if (auto* in = ov::as_type<ov::AttributeAdapter<Multi::MultiSubgraphInputDescriptionVector>>(&adapter)) inputs(in->get());
-    else if (auto* out = ov::as_type<ov::AttributeAdapter<Multi::MultiSubgraphOutputDescriptionVector>>(&adapter)) outputs(out->get());
-    else if (auto* shape = ov::as_type<ov::AttributeAdapter<ov::PartialShape>>(&adapter)) h_.text(shape->get().to_string());
+    if (auto* in = ov::as_type<ov::AttributeAdapter<Multi::MultiSubgraphInputDescriptionVector>>(&adapter))
+      inputs(in->get());
+    else if (auto* out =
+                 ov::as_type<ov::AttributeAdapter<Multi::MultiSubgraphOutputDescriptionVector>>(&adapter))
+      outputs(out->get());
+    else if (auto* shape = ov::as_type<ov::AttributeAdapter<ov::PartialShape>>(&adapter))
+      h_.text(shape->get().to_string());
   }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::string>& a) override { h_.text(name).text(a.get()); }
-  void on_adapter(const std::string& name, ov::ValueAccessor<bool>& a) override { h_.text(name).number(a.get() ? 1 : 0); }
-  void on_adapter(const std::string& name, ov::ValueAccessor<int64_t>& a) override { h_.text(name).number(static_cast<uint64_t>(a.get())); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::string>& a) override {
+    h_.text(name).text(a.get());
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<bool>& a) override {
+    h_.text(name).number(a.get() ? 1 : 0);
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<int64_t>& a) override {
+    h_.text(name).number(static_cast<uint64_t>(a.get()));
+  }
   void on_adapter(const std::string& name, ov::ValueAccessor<double>& a) override { value(name, a.get()); }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<int64_t>>& a) override { list(name, a.get()); }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<uint64_t>>& a) override { list(name, a.get()); }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<float>>& a) override { list(name, a.get()); }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<double>>& a) override { list(name, a.get()); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<int64_t>>& a) override {
+    list(name, a.get());
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<uint64_t>>& a) override {
+    list(name, a.get());
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<float>>& a) override {
+    list(name, a.get());
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<double>>& a) override {
+    list(name, a.get());
+  }
   void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<std::string>>& a) override {
     h_.text(name).number(a.get().size());
     for (const auto& s : a.get()) h_.text(s);
@@ -77,11 +95,13 @@ class AttributeHasher final : public ov::AttributeVisitor {
   }
   template <class List>
   void inputs(const List& list) {
-    for (const auto& d : list) h_.text(d->get_type_info().name).number(d->m_input_index).number(d->m_body_parameter_index);
+    for (const auto& d : list)
+      h_.text(d->get_type_info().name).number(d->m_input_index).number(d->m_body_parameter_index);
   }
   template <class List>
   void outputs(const List& list) {
-    for (const auto& d : list) h_.text(d->get_type_info().name).number(d->m_output_index).number(d->m_body_value_index);
+    for (const auto& d : list)
+      h_.text(d->get_type_info().name).number(d->m_output_index).number(d->m_body_value_index);
   }
   Hasher& h_;
 };
@@ -89,15 +109,18 @@ class AttributeHasher final : public ov::AttributeVisitor {
 bool is_steering(const ov::op::v0::Constant& c, bool exponent) {
   const auto& type = c.get_element_type();
   const bool integral = type.is_integral() && type.bitwidth() >= 8;
-  return (integral || exponent) && ov::shape_size(c.get_shape()) <= kSteeringElements && c.get_byte_size() > 0;
+  return (integral || exponent) && ov::shape_size(c.get_shape()) <= kSteeringElements &&
+         c.get_byte_size() > 0;
 }
 
 void hash_constant(Hasher& h, const ov::Output<ov::Node>& output, bool exponent) {
   hash_type(h, output);
   const auto* c = dynamic_cast<const ov::op::v0::Constant*>(output.get_node());
   // An expression of constants: its kind is enough, for the compiler folds it.
-  if (c == nullptr) h.text("folded");
-  else if (is_steering(*c, exponent)) h.bytes(c->get_data_ptr(), c->get_byte_size());
+  if (c == nullptr)
+    h.text("folded");
+  else if (is_steering(*c, exponent))
+    h.bytes(c->get_data_ptr(), c->get_byte_size());
 }
 
 // visit_attributes() is declared for writing too; this visitor only reads.
@@ -117,18 +140,21 @@ void hash_model(Hasher& h, const ov::Model& body) {
       continue;
     }
     hash_attributes(h, *node);
-    for (const auto& input : node->input_values()) h.number(number[input.get_node()]).number(input.get_index());
+    for (const auto& input : node->input_values())
+      h.number(number[input.get_node()]).number(input.get_index());
     for (const auto& output : node->outputs()) hash_type(h, output);
   }
 }
 
 class Signer {
  public:
-  Signer(const Graph& graph, const Model::Impl& impl, std::vector<OpId> ops) : graph_(graph), impl_(impl), ops_(std::move(ops)) {}
+  Signer(const Graph& graph, const Model::Impl& impl, std::vector<OpId> ops)
+      : graph_(graph), impl_(impl), ops_(std::move(ops)) {}
 
   uint64_t run() {
-    std::sort(ops_.begin(), ops_.end(),
-              [&](OpId a, OpId b) { return graph_.topological_position(a) < graph_.topological_position(b); });
+    std::sort(ops_.begin(), ops_.end(), [&](OpId a, OpId b) {
+      return graph_.topological_position(a) < graph_.topological_position(b);
+    });
     ops_.erase(std::unique(ops_.begin(), ops_.end()), ops_.end());
     for (size_t i = 0; i < ops_.size(); ++i) place_.emplace(ops_[i], i);
     own_.reserve(ops_.size());
@@ -149,7 +175,8 @@ class Signer {
   uint64_t own_hash(OpId op) const {
     ov::Node& node = *impl_.nodes[op.index()];
     Hasher h;
-    h.text(node.get_type_name()).text(node.get_type_info().version_id != nullptr ? node.get_type_info().version_id : "");
+    h.text(node.get_type_name())
+        .text(node.get_type_info().version_id != nullptr ? node.get_type_info().version_id : "");
     if (ov::op::util::is_constant(&node)) {
       hash_constant(h, node.output(0), false);
       return h.value();
@@ -191,7 +218,9 @@ class Signer {
       const auto& inputs = graph_.op(ops_[i]).inputs;
       for (size_t k = 0; k < inputs.size(); ++k) {
         const int64_t m = maker(inputs[k]);
-        if (m >= 0) backward_[static_cast<size_t>(m)] += Hasher().number(backward_[i]).number(k).number(port(inputs[k])).value();
+        if (m >= 0)
+          backward_[static_cast<size_t>(m)] +=
+              Hasher().number(backward_[i]).number(k).number(port(inputs[k])).value();
       }
     }
   }
@@ -200,8 +229,10 @@ class Signer {
   uint64_t leaving(OpId op) const {
     Hasher h;
     for (const auto tensor : graph_.op(op).outputs) {
-      bool leaves = std::find(graph_.outputs().begin(), graph_.outputs().end(), tensor) != graph_.outputs().end();
-      for (const auto consumer : graph_.tensor(tensor).consumers) leaves = leaves || !place_.contains(consumer);
+      bool leaves =
+          std::find(graph_.outputs().begin(), graph_.outputs().end(), tensor) != graph_.outputs().end();
+      for (const auto consumer : graph_.tensor(tensor).consumers)
+        leaves = leaves || !place_.contains(consumer);
       h.number(leaves ? 1 : 0);
     }
     return h.value();
@@ -228,7 +259,8 @@ class Signer {
       const size_t i = ready.top().second;
       ready.pop();
       h.number(own_[i]).number(leaving(ops_[i]));
-      for (const auto tensor : graph_.op(ops_[i]).inputs) h.number(numbers.emplace(tensor, numbers.size()).first->second);
+      for (const auto tensor : graph_.op(ops_[i]).inputs)
+        h.number(numbers.emplace(tensor, numbers.size()).first->second);
       for (const auto tensor : graph_.op(ops_[i]).outputs) numbers.emplace(tensor, numbers.size());
       for (const size_t r : readers[i])
         if (--waiting[r] == 0) ready.emplace(backward_[r], r);

@@ -30,7 +30,8 @@ class Checker {
   Result<Names> define(const OnnxGraph& g, bool inner);
   Status attributes(const OnnxNode& node);
   Status node(const OnnxNode& node);
-  Status outputs(const OnnxGraph& g, const Names& names, const std::vector<const Names*>& outer, Names& captured);
+  Status outputs(const OnnxGraph& g, const Names& names, const std::vector<const Names*>& outer,
+                 Names& captured);
 
   const OnnxModel& model_;
   ExternalFiles files_;
@@ -38,22 +39,26 @@ class Checker {
 
 Status Checker::opsets() {
   if (!model_.functions.empty()) {
-    return Error(Code::kUnsupported, "function " + quote_text(model_.functions[0]) +
-                                         ": model-local functions are not supported; inline them first (onnx.inliner)");
+    return Error(Code::kUnsupported,
+                 "function " + quote_text(model_.functions[0]) +
+                     ": model-local functions are not supported; inline them first (onnx.inliner)");
   }
   for (const auto& o : model_.opsets)
-    if (is_standard_domain(o.domain) && o.version < 1) return invalid("opset " + std::to_string(o.version) + " of the standard operators does not exist");
+    if (is_standard_domain(o.domain) && o.version < 1)
+      return invalid("opset " + std::to_string(o.version) + " of the standard operators does not exist");
   const int64_t opset = model_.standard_opset(), newest = newest_standard_opset();
   if (opset > newest) {
-    return Error(Code::kUnsupported, "opset " + std::to_string(opset) + " of the standard operators is newer than " +
-                                         std::to_string(newest) + ", the newest known; export the model for an older one");
+    return Error(Code::kUnsupported,
+                 "opset " + std::to_string(opset) + " of the standard operators is newer than " +
+                     std::to_string(newest) + ", the newest known; export the model for an older one");
   }
   return {};
 }
 
 Status Checker::tensors(const OnnxGraph& g) {
   if (g.sparse_initializers > 0) {
-    return Error(Code::kUnsupported, "graph " + quote_text(g.name) + ": sparse initializers are not supported; store them dense");
+    return Error(Code::kUnsupported,
+                 "graph " + quote_text(g.name) + ": sparse initializers are not supported; store them dense");
   }
   for (const auto& t : g.initializers) {
     auto status = check_tensor(t);
@@ -76,8 +81,12 @@ Status check_value(const OnnxValue& v, bool must_be_tensor) {
   }
   if (!must_be_tensor) return {};
   using Kind = OnnxValue::Kind;
-  const char* kind = v.kind == Kind::kSequence ? "a sequence" : v.kind == Kind::kOptional ? "an optional value" : v.kind == Kind::kMap ? "a map"
-                     : v.kind == Kind::kSparse ? "a sparse tensor" : v.kind == Kind::kOpaque ? "an opaque value" : nullptr;
+  const char* kind = v.kind == Kind::kSequence   ? "a sequence"
+                     : v.kind == Kind::kOptional ? "an optional value"
+                     : v.kind == Kind::kMap      ? "a map"
+                     : v.kind == Kind::kSparse   ? "a sparse tensor"
+                     : v.kind == Kind::kOpaque   ? "an opaque value"
+                                                 : nullptr;
   if (kind == nullptr) return invalid("it has no type");
   return Error(Code::kUnsupported, std::string("it is ") + kind + "; only tensors are supported");
 }
@@ -87,7 +96,8 @@ Status Checker::values(const OnnxGraph& g) {
   const auto check = [](const std::vector<OnnxValue>& list, const char* what, bool must) -> Status {
     for (const auto& v : list) {
       auto status = check_value(v, must);
-      if (!status.ok()) return std::move(status).error().with_context(std::string(what) + " " + quote_text(v.name));
+      if (!status.ok())
+        return std::move(status).error().with_context(std::string(what) + " " + quote_text(v.name));
     }
     return {};
   };
@@ -95,14 +105,15 @@ Status Checker::values(const OnnxGraph& g) {
   HEDDLE_RETURN_IF_ERROR(check(g.values, "value", false));
   for (const auto& v : g.outputs) {
     // An output's type may be left to inference.
-    auto status = check_value(v, whole && v.kind != OnnxValue::Kind::kNone && v.kind != OnnxValue::Kind::kTensor);
+    auto status =
+        check_value(v, whole && v.kind != OnnxValue::Kind::kNone && v.kind != OnnxValue::Kind::kTensor);
     if (!status.ok()) return std::move(status).error().with_context("output " + quote_text(v.name));
   }
   return {};
 }
 
-// All names that the graph defines. In single-assignment form each has one origin, but an initializer may give the
-// default of an input.
+// All names that the graph defines. In single-assignment form each has one origin, but an initializer may
+// give the default of an input.
 Result<Names> Checker::define(const OnnxGraph& g, bool inner) {
   Names names, initializers;
   for (const auto& v : g.inputs) {
@@ -111,19 +122,23 @@ Result<Names> Checker::define(const OnnxGraph& g, bool inner) {
   }
   for (const auto& t : g.initializers) {
     if (t.name.empty()) return invalid("an initializer of graph " + quote_text(g.name) + " has no name");
-    if (!initializers.insert(t.name).second) return invalid("two initializers have the name " + quote_text(t.name));
+    if (!initializers.insert(t.name).second)
+      return invalid("two initializers have the name " + quote_text(t.name));
     names.insert(t.name);
   }
   for (const auto& n : g.nodes) {
     for (const auto& o : n.outputs) {
-      if (!o.empty() && !names.insert(o).second) return invalid(node_text(n) + ": makes " + quote_text(o) + ", which something else makes already");
+      if (!o.empty() && !names.insert(o).second)
+        return invalid(node_text(n) + ": makes " + quote_text(o) + ", which something else makes already");
     }
   }
-  if (!inner && g.nodes.empty() && g.outputs.empty()) return invalid("graph " + quote_text(g.name) + " has no nodes and no outputs");
+  if (!inner && g.nodes.empty() && g.outputs.empty())
+    return invalid("graph " + quote_text(g.name) + " has no nodes and no outputs");
   return names;
 }
 
-bool known(std::string_view name, const Names& names, const std::vector<const Names*>& outer, Names& captured) {
+bool known(std::string_view name, const Names& names, const std::vector<const Names*>& outer,
+           Names& captured) {
   if (names.contains(name)) return true;
   for (const auto* scope : outer) {
     if (!scope->contains(name)) continue;
@@ -137,11 +152,14 @@ Status Checker::attributes(const OnnxNode& n) {
   Names names;
   for (const auto& a : n.attributes) {
     if (!names.insert(a.name).second) return invalid("attribute " + quote_text(a.name) + " is given twice");
-    if (a.sparse) return Error(Code::kUnsupported, "attribute " + quote_text(a.name) + ": sparse tensors are not supported; store them dense");
+    if (a.sparse)
+      return Error(Code::kUnsupported, "attribute " + quote_text(a.name) +
+                                           ": sparse tensors are not supported; store them dense");
     for (const auto& t : a.tensors) {
       auto status = check_tensor(t);
       if (status.ok()) status = files_.check(t);
-      if (!status.ok()) return std::move(status).error().with_context("attribute " + quote_text(a.name) + ": tensor");
+      if (!status.ok())
+        return std::move(status).error().with_context("attribute " + quote_text(a.name) + ": tensor");
     }
     // Type 5 is a graph, 4 a tensor: importers go by the type and expect the value to be there.
     if ((a.type == 5 && a.graphs.size() != 1) || (a.type == 4 && a.tensors.size() != 1))
@@ -154,11 +172,13 @@ Status Checker::node(const OnnxNode& n) {
   if (n.op_type.empty()) return invalid("names no operator");
   HEDDLE_RETURN_IF_ERROR(attributes(n));
   if (!is_standard_domain(n.domain)) return {};
-  if (model_.standard_opset() == 0) return invalid("is a standard operator, but the file imports no opset of them");
+  if (model_.standard_opset() == 0)
+    return invalid("is a standard operator, but the file imports no opset of them");
   return check_operator(n, model_.standard_opset());
 }
 
-// Kahn's algorithm over the nodes; what stays is on a cycle or behind one. Files need not be in order: OpenVINO sorts.
+// Kahn's algorithm over the nodes; what stays is on a cycle or behind one. Files need not be in order:
+// OpenVINO sorts.
 Status check_acyclic(const OnnxGraph& g, const std::vector<Names>& captured) {
   std::unordered_map<std::string_view, size_t> producer;
   for (size_t i = 0; i < g.nodes.size(); ++i)
@@ -188,7 +208,8 @@ Status check_acyclic(const OnnxGraph& g, const std::vector<Names>& captured) {
       if (--waiting[c] == 0) ready.push_back(c);
   }
   if (done == waiting.size()) return {};
-  // From any node that waits, backwards to a producer that waits, until one comes again: that one is on a cycle.
+  // From any node that waits, backwards to a producer that waits, until one comes again: that one is on a
+  // cycle.
   size_t at = 0;
   while (waiting[at] == 0) ++at;
   std::vector<bool> seen(waiting.size(), false);
@@ -207,10 +228,12 @@ Status check_acyclic(const OnnxGraph& g, const std::vector<Names>& captured) {
   return invalid(node_text(g.nodes[at]) + ": its output leads back to its input; the graph has a cycle");
 }
 
-Status Checker::outputs(const OnnxGraph& g, const Names& names, const std::vector<const Names*>& outer, Names& captured) {
+Status Checker::outputs(const OnnxGraph& g, const Names& names, const std::vector<const Names*>& outer,
+                        Names& captured) {
   for (const auto& o : g.outputs) {
     if (o.name.empty()) return invalid("an output of graph " + quote_text(g.name) + " has no name");
-    if (!known(o.name, names, outer, captured)) return invalid("output " + quote_text(o.name) + ": nothing makes it");
+    if (!known(o.name, names, outer, captured))
+      return invalid("output " + quote_text(o.name) + ": nothing makes it");
   }
   return {};
 }
@@ -232,7 +255,8 @@ Status Checker::graph(const OnnxGraph& g, std::vector<const Names*>& outer, Name
     for (const auto& a : n.attributes) {
       for (const auto& inner : a.graphs) {
         status = graph(*inner, outer, node_captures[i]);
-        if (!status.ok()) return std::move(status).error().with_context(node_text(n) + ": attribute " + quote_text(a.name));
+        if (!status.ok())
+          return std::move(status).error().with_context(node_text(n) + ": attribute " + quote_text(a.name));
       }
     }
     outer.pop_back();
@@ -249,7 +273,8 @@ Status Checker::model() {
   std::vector<const Names*> outer;
   Names captured;
   HEDDLE_RETURN_IF_ERROR(graph(model_.graph, outer, captured));
-  if (model_.graph.outputs.empty()) return invalid("graph " + quote_text(model_.graph.name) + " has no outputs");
+  if (model_.graph.outputs.empty())
+    return invalid("graph " + quote_text(model_.graph.name) + " has no outputs");
   return {};
 }
 

@@ -8,8 +8,9 @@
 
 namespace heddle::internal {
 
-// Names, wiring, operators, types, sizes and external data. `folder` is the model's: external data must lie in it.
-// `external_bytes` is set to the sum of the external files' sizes, each file once. O(size of the structure).
+// Names, wiring, operators, types, sizes and external data. `folder` is the model's: external data must lie
+// in it. `external_bytes` is set to the sum of the external files' sizes, each file once. O(size of the
+// structure).
 Status check_onnx(const OnnxModel& model, const std::string& folder, int64_t* external_bytes);
 
 // One tensor (initializer or attribute): type, dimensions, amount of data.

@@ -8,8 +8,8 @@
 namespace heddle::internal {
 namespace {
 
-// More than any real model has (the largest public graphs have some 10^5 nodes), and few enough to keep the memory of
-// a hostile file within a few GiB.
+// More than any real model has (the largest public graphs have some 10^5 nodes), and few enough to keep the
+// memory of a hostile file within a few GiB.
 constexpr int64_t kMaxItems = 4'000'000;
 constexpr int kMaxGraphDepth = 16;
 constexpr int kMaxTypeDepth = 8;
@@ -77,13 +77,15 @@ Status Parser::once(bool& seen, const WireField& field, const char* what) {
 }
 
 Status Parser::text(const WireField& field, std::string_view& out) {
-  if (field.type != WireField::kBytes) return wire_error(field.offset, "a number stands where a text is expected; this is not ONNX");
+  if (field.type != WireField::kBytes)
+    return wire_error(field.offset, "a number stands where a text is expected; this is not ONNX");
   out = field.bytes;
   return {};
 }
 
 Status Parser::number(const WireField& field, int64_t& out) {
-  if (field.type != WireField::kVarint) return wire_error(field.offset, "a number is expected here; this is not ONNX");
+  if (field.type != WireField::kVarint)
+    return wire_error(field.offset, "a number is expected here; this is not ONNX");
   out = static_cast<int64_t>(field.value);
   return {};
 }
@@ -94,7 +96,8 @@ Status Parser::numbers(const WireField& field, std::vector<int64_t>& out, size_t
     if (out.size() < limit) out.push_back(static_cast<int64_t>(field.value));
     return {};
   }
-  if (field.type != WireField::kBytes) return wire_error(field.offset, "a list of whole numbers is expected here; this is not ONNX");
+  if (field.type != WireField::kBytes)
+    return wire_error(field.offset, "a list of whole numbers is expected here; this is not ONNX");
   WireReader reader(field.bytes, base_);
   while (!reader.done()) {
     HEDDLE_ASSIGN_OR_RETURN(const uint64_t v, reader.varint());
@@ -107,7 +110,8 @@ Status Parser::numbers(const WireField& field, std::vector<int64_t>& out, size_t
 // A list of floats or doubles: its elements have a fixed size.
 Status Parser::list_size(const WireField& field, size_t element_bytes, int64_t& total) {
   if (field.type == WireField::kBytes) {
-    if (field.bytes.size() % element_bytes != 0) return wire_error(field.offset, "a list of numbers ends inside one");
+    if (field.bytes.size() % element_bytes != 0)
+      return wire_error(field.offset, "a list of numbers ends inside one");
     total += static_cast<int64_t>(field.bytes.size() / element_bytes);
   } else if (field.type == (element_bytes == 4 ? WireField::kFixed32 : WireField::kFixed64)) {
     ++total;
@@ -120,7 +124,8 @@ Status Parser::list_size(const WireField& field, size_t element_bytes, int64_t& 
 Status Parser::dims(const WireField& field, std::vector<int64_t>& out) {
   int64_t total = static_cast<int64_t>(out.size());
   HEDDLE_RETURN_IF_ERROR(numbers(field, out, kMaxRank + 1, total));
-  if (out.size() > kMaxRank) return wire_error(field.offset, "a tensor has more than " + std::to_string(kMaxRank) + " dimensions");
+  if (out.size() > kMaxRank)
+    return wire_error(field.offset, "a tensor has more than " + std::to_string(kMaxRank) + " dimensions");
   return {};
 }
 
@@ -140,22 +145,38 @@ Status Parser::tensor(const WireField& field, OnnxTensor& out) {
     std::vector<int64_t> ignored;
     int64_t location = 0;
     switch (f.number) {
-      case 1: return dims(f, out.dims);
-      case 2: return number(f, out.data_type);
-      case 4: return list_size(f, 4, out.floats);
-      case 5: return numbers(f, ignored, 0, out.int32s);
-      case 6: ++out.strings; return {};
-      case 7: return numbers(f, out.small_int64s, kSmallValues, out.int64s);
-      case 8: return text(f, out.name);
-      case 9: out.has_raw = true; return text(f, out.raw);
-      case 10: return list_size(f, 8, out.doubles);
-      case 11: return numbers(f, ignored, 0, out.uint64s);
-      case 13: HEDDLE_RETURN_IF_ERROR(count(f)); return entry(f, out.external_data.emplace_back());
+      case 1:
+        return dims(f, out.dims);
+      case 2:
+        return number(f, out.data_type);
+      case 4:
+        return list_size(f, 4, out.floats);
+      case 5:
+        return numbers(f, ignored, 0, out.int32s);
+      case 6:
+        ++out.strings;
+        return {};
+      case 7:
+        return numbers(f, out.small_int64s, kSmallValues, out.int64s);
+      case 8:
+        return text(f, out.name);
+      case 9:
+        out.has_raw = true;
+        return text(f, out.raw);
+      case 10:
+        return list_size(f, 8, out.doubles);
+      case 11:
+        return numbers(f, ignored, 0, out.uint64s);
+      case 13:
+        HEDDLE_RETURN_IF_ERROR(count(f));
+        return entry(f, out.external_data.emplace_back());
       case 14:
         HEDDLE_RETURN_IF_ERROR(number(f, location));
         out.external = location == 1;
-        return location == 0 || location == 1 ? Status() : wire_error(f.offset, "a tensor has an unknown data location");
-      default: return {};
+        return location == 0 || location == 1 ? Status()
+                                              : wire_error(f.offset, "a tensor has an unknown data location");
+      default:
+        return {};
     }
   });
 }
@@ -169,7 +190,8 @@ Status Parser::shape(const WireField& field, OnnxValue& out) {
       return d.number == 1 ? number(d, dim) : Status();
     }));
     out.dims.push_back(dim);
-    if (out.dims.size() > kMaxRank) return wire_error(f.offset, "a value has more than " + std::to_string(kMaxRank) + " dimensions");
+    if (out.dims.size() > kMaxRank)
+      return wire_error(f.offset, "a value has more than " + std::to_string(kMaxRank) + " dimensions");
     return {};
   });
 }
@@ -186,15 +208,22 @@ Status Parser::tensor_type(const WireField& field, OnnxValue& out) {
 
 Status Parser::type(const WireField& field, OnnxValue& out, int depth) {
   using Kind = OnnxValue::Kind;
-  if (depth > kMaxTypeDepth) return wire_error(field.offset, "a type is nested more than " + std::to_string(kMaxTypeDepth) + " deep");
+  if (depth > kMaxTypeDepth)
+    return wire_error(field.offset, "a type is nested more than " + std::to_string(kMaxTypeDepth) + " deep");
   return each_field(field.bytes, "type", [&](const WireField& f) -> Status {
     Kind kind = Kind::kNone;
-    if (f.number == 1) kind = Kind::kTensor;
-    else if (f.number == 4) kind = Kind::kSequence;
-    else if (f.number == 5) kind = Kind::kMap;
-    else if (f.number == 7) kind = Kind::kOpaque;
-    else if (f.number == 8) kind = Kind::kSparse;
-    else if (f.number == 9) kind = Kind::kOptional;
+    if (f.number == 1)
+      kind = Kind::kTensor;
+    else if (f.number == 4)
+      kind = Kind::kSequence;
+    else if (f.number == 5)
+      kind = Kind::kMap;
+    else if (f.number == 7)
+      kind = Kind::kOpaque;
+    else if (f.number == 8)
+      kind = Kind::kSparse;
+    else if (f.number == 9)
+      kind = Kind::kOptional;
     if (kind == Kind::kNone) return {};
     if (out.kind != Kind::kNone) return wire_error(f.offset, "a value has two types");
     out.kind = kind;
@@ -225,22 +254,35 @@ Status Parser::value(const WireField& field, OnnxValue& out) {
 Status Parser::attribute_part(const WireField& f, OnnxAttribute& out, int depth) {
   int64_t ignored = 0;
   switch (f.number) {
-    case 1: return text(f, out.name);
-    case 3: return number(f, out.i);
-    case 4: return text(f, out.s);
+    case 1:
+      return text(f, out.name);
+    case 3:
+      return number(f, out.i);
+    case 4:
+      return text(f, out.s);
     case 5:
-    case 10: HEDDLE_RETURN_IF_ERROR(count(f)); return tensor(f, out.tensors.emplace_back());
+    case 10:
+      HEDDLE_RETURN_IF_ERROR(count(f));
+      return tensor(f, out.tensors.emplace_back());
     case 6:
     case 11:
       out.graphs.push_back(std::make_unique<OnnxGraph>());
       return graph(f, *out.graphs.back(), depth + 1);
-    case 7: return list_size(f, 4, out.floats);
-    case 8: return numbers(f, out.ints, kSmallValues, ignored);
-    case 9: ++out.strings; return {};
-    case 20: return number(f, out.type);
+    case 7:
+      return list_size(f, 4, out.floats);
+    case 8:
+      return numbers(f, out.ints, kSmallValues, ignored);
+    case 9:
+      ++out.strings;
+      return {};
+    case 20:
+      return number(f, out.type);
     case 22:
-    case 23: out.sparse = true; return {};
-    default: return {};
+    case 23:
+      out.sparse = true;
+      return {};
+    default:
+      return {};
   }
 }
 
@@ -263,33 +305,53 @@ Status Parser::node(const WireField& field, OnnxNode& out, int depth) {
   HEDDLE_RETURN_IF_ERROR(text(field, bytes));
   return each_field(bytes, "node", [&](const WireField& f) -> Status {
     switch (f.number) {
-      case 1: HEDDLE_RETURN_IF_ERROR(count(f)); return text(f, out.inputs.emplace_back());
-      case 2: HEDDLE_RETURN_IF_ERROR(count(f)); return text(f, out.outputs.emplace_back());
-      case 3: return text(f, out.name);
-      case 4: return text(f, out.op_type);
-      case 5: return attribute(f, out.attributes.emplace_back(), depth);
-      case 7: return text(f, out.domain);
-      default: return {};
+      case 1:
+        HEDDLE_RETURN_IF_ERROR(count(f));
+        return text(f, out.inputs.emplace_back());
+      case 2:
+        HEDDLE_RETURN_IF_ERROR(count(f));
+        return text(f, out.outputs.emplace_back());
+      case 3:
+        return text(f, out.name);
+      case 4:
+        return text(f, out.op_type);
+      case 5:
+        return attribute(f, out.attributes.emplace_back(), depth);
+      case 7:
+        return text(f, out.domain);
+      default:
+        return {};
     }
   });
 }
 
 Status Parser::graph(const WireField& field, OnnxGraph& out, int depth) {
   if (depth > kMaxGraphDepth) {
-    return wire_error(field.offset, "subgraphs are nested more than " + std::to_string(kMaxGraphDepth) + " deep");
+    return wire_error(field.offset,
+                      "subgraphs are nested more than " + std::to_string(kMaxGraphDepth) + " deep");
   }
   std::string_view bytes;
   HEDDLE_RETURN_IF_ERROR(text(field, bytes));
   return each_field(bytes, "graph", [&](const WireField& f) -> Status {
     switch (f.number) {
-      case 1: return node(f, out.nodes.emplace_back(), depth);
-      case 2: return text(f, out.name);
-      case 5: HEDDLE_RETURN_IF_ERROR(count(f)); return tensor(f, out.initializers.emplace_back());
-      case 11: return value(f, out.inputs.emplace_back());
-      case 12: return value(f, out.outputs.emplace_back());
-      case 13: return value(f, out.values.emplace_back());
-      case 15: ++out.sparse_initializers; return {};
-      default: return {};
+      case 1:
+        return node(f, out.nodes.emplace_back(), depth);
+      case 2:
+        return text(f, out.name);
+      case 5:
+        HEDDLE_RETURN_IF_ERROR(count(f));
+        return tensor(f, out.initializers.emplace_back());
+      case 11:
+        return value(f, out.inputs.emplace_back());
+      case 12:
+        return value(f, out.outputs.emplace_back());
+      case 13:
+        return value(f, out.values.emplace_back());
+      case 15:
+        ++out.sparse_initializers;
+        return {};
+      default:
+        return {};
     }
   });
 }
@@ -313,11 +375,17 @@ Status Parser::model(std::string_view bytes, OnnxModel& out) {
   bool graph_seen = false;
   HEDDLE_RETURN_IF_ERROR(each_field(bytes, "model", [&](const WireField& f) -> Status {
     switch (f.number) {
-      case 1: return number(f, out.ir_version);
-      case 7: HEDDLE_RETURN_IF_ERROR(once(graph_seen, f, "the graph")); return graph(f, out.graph, 0);
-      case 8: return opset(f, out.opsets.emplace_back());
-      case 25: return function(f, out);
-      default: return {};
+      case 1:
+        return number(f, out.ir_version);
+      case 7:
+        HEDDLE_RETURN_IF_ERROR(once(graph_seen, f, "the graph"));
+        return graph(f, out.graph, 0);
+      case 8:
+        return opset(f, out.opsets.emplace_back());
+      case 25:
+        return function(f, out);
+      default:
+        return {};
     }
   }));
   if (!graph_seen) return Error(Code::kInvalidInput, "there is no graph in it; is this an ONNX model?");

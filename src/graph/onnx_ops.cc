@@ -14,7 +14,7 @@ struct Schema {
   std::string_view name;
   int64_t since;
   int64_t min_inputs, max_inputs, min_outputs, max_outputs;
-  uint32_t required_inputs;           // bit i: input i must not be left out
+  uint32_t required_inputs;              // bit i: input i must not be left out
   std::string_view required_attributes;  // separated by spaces
 };
 
@@ -22,7 +22,8 @@ constexpr Schema kSchemas[] = {
 #include "onnx_ops.inc"
 };
 
-// The newest schema that `opset` has; null when the operator is newer or does not exist. Sorted by (name, since).
+// The newest schema that `opset` has; null when the operator is newer or does not exist. Sorted by (name,
+// since).
 const Schema* find_schema(std::string_view name, int64_t opset) {
   const auto* at = std::lower_bound(std::begin(kSchemas), std::end(kSchemas), name,
                                     [](const Schema& s, std::string_view n) { return s.name < n; });
@@ -35,13 +36,14 @@ Error unknown_operator(std::string_view name, int64_t opset) {
   std::vector<std::string> names;
   for (const auto& s : kSchemas) {
     if (s.name == name) {
-      return Error(Code::kInvalidInput, "operator " + quote_text(name) + " came with opset " + std::to_string(s.since) +
-                                            ", but the file imports opset " + std::to_string(opset));
+      return Error(Code::kInvalidInput, "operator " + quote_text(name) + " came with opset " +
+                                            std::to_string(s.since) + ", but the file imports opset " +
+                                            std::to_string(opset));
     }
     if (names.empty() || names.back() != s.name) names.emplace_back(s.name);
   }
-  return Error(Code::kUnsupported, "there is no standard operator " + quote_text(name) +
-                                       did_you_mean(name.substr(0, 64), names));
+  return Error(Code::kUnsupported,
+               "there is no standard operator " + quote_text(name) + did_you_mean(name.substr(0, 64), names));
 }
 
 std::string range_text(int64_t least, int64_t most) {
@@ -50,7 +52,8 @@ std::string range_text(int64_t least, int64_t most) {
   return std::to_string(least) + " to " + std::to_string(most);
 }
 
-// OpenVINO's importer reads attributes that other versions require; only what no version can do without is checked.
+// OpenVINO's importer reads attributes that other versions require; only what no version can do without is
+// checked.
 Status check_attributes(const OnnxNode& node, std::string_view required) {
   while (!required.empty()) {
     const size_t end = std::min(required.find(' '), required.size());
@@ -76,14 +79,17 @@ int64_t newest_standard_opset() {
 Status check_operator(const OnnxNode& node, int64_t opset) {
   const Schema* schema = find_schema(node.op_type, opset);
   if (schema == nullptr) return unknown_operator(node.op_type, opset);
-  const auto inputs = static_cast<int64_t>(node.inputs.size()), outputs = static_cast<int64_t>(node.outputs.size());
+  const auto inputs = static_cast<int64_t>(node.inputs.size()),
+             outputs = static_cast<int64_t>(node.outputs.size());
   if (inputs < schema->min_inputs || inputs > schema->max_inputs) {
-    return Error(Code::kInvalidInput, "takes " + range_text(schema->min_inputs, schema->max_inputs) + " inputs in opset " +
-                                          std::to_string(opset) + ", but has " + std::to_string(inputs));
+    return Error(Code::kInvalidInput, "takes " + range_text(schema->min_inputs, schema->max_inputs) +
+                                          " inputs in opset " + std::to_string(opset) + ", but has " +
+                                          std::to_string(inputs));
   }
   if (outputs < schema->min_outputs || outputs > schema->max_outputs) {
-    return Error(Code::kInvalidInput, "makes " + range_text(schema->min_outputs, schema->max_outputs) + " outputs in opset " +
-                                          std::to_string(opset) + ", but has " + std::to_string(outputs));
+    return Error(Code::kInvalidInput, "makes " + range_text(schema->min_outputs, schema->max_outputs) +
+                                          " outputs in opset " + std::to_string(opset) + ", but has " +
+                                          std::to_string(outputs));
   }
   for (size_t i = 0; i < std::min<size_t>(node.inputs.size(), 32); ++i) {
     if ((schema->required_inputs >> i & 1) != 0 && node.inputs[i].empty())

@@ -20,10 +20,10 @@ enum class Store { kNone, kFloat, kInt32, kInt64, kUint64, kDouble, kString };
 
 struct ElementType {
   const char* name;
-  int bits;          // of one element in raw data
+  int bits;  // of one element in raw data
   Store store;
-  int per_item;      // elements in one item of the typed list (packed small types)
-  bool supported;    // by OpenVINO
+  int per_item;    // elements in one item of the typed list (packed small types)
+  bool supported;  // by OpenVINO
 };
 
 // In the order of onnx.TensorProto.DataType.
@@ -77,13 +77,20 @@ std::string dims_text(const std::vector<int64_t>& dims) {
 
 int64_t stored_items(const OnnxTensor& t, Store store) {
   switch (store) {
-    case Store::kFloat: return t.floats;
-    case Store::kInt32: return t.int32s;
-    case Store::kInt64: return t.int64s;
-    case Store::kUint64: return t.uint64s;
-    case Store::kDouble: return t.doubles;
-    case Store::kString: return t.strings;
-    case Store::kNone: break;
+    case Store::kFloat:
+      return t.floats;
+    case Store::kInt32:
+      return t.int32s;
+    case Store::kInt64:
+      return t.int64s;
+    case Store::kUint64:
+      return t.uint64s;
+    case Store::kDouble:
+      return t.doubles;
+    case Store::kString:
+      return t.strings;
+    case Store::kNone:
+      break;
   }
   return 0;
 }
@@ -100,7 +107,8 @@ Status check_data(const OnnxTensor& t, const ElementType& type, int64_t count, c
     const int64_t wanted = raw_bytes(type, count);
     if (type.store == Store::kString) return invalid(what + " has raw data, which strings cannot be");
     if (static_cast<int64_t>(t.raw.size()) == wanted) return {};
-    return invalid(what + " needs " + std::to_string(wanted) + " bytes, but has " + std::to_string(t.raw.size()));
+    return invalid(what + " needs " + std::to_string(wanted) + " bytes, but has " +
+                   std::to_string(t.raw.size()));
   }
   const int64_t wanted = (count + type.per_item - 1) / type.per_item;
   if (items == wanted) return {};
@@ -111,7 +119,8 @@ Status check_data(const OnnxTensor& t, const ElementType& type, int64_t count, c
 std::optional<int64_t> parse_number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || text[0] == '-' || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || text[0] == '-' || error != std::errc() || end != text.data() + text.size())
+    return std::nullopt;
   return value;
 }
 
@@ -126,7 +135,10 @@ Result<Location> parse_location(const OnnxTensor& t) {
   Location result;
   bool path = false, offset = false, length = false;
   for (const auto& e : t.external_data) {
-    bool* seen = e.key == "location" ? &path : e.key == "offset" ? &offset : e.key == "length" ? &length : nullptr;
+    bool* seen = e.key == "location" ? &path
+                 : e.key == "offset" ? &offset
+                 : e.key == "length" ? &length
+                                     : nullptr;
     if (seen == nullptr) continue;
     if (*seen) return invalid("its external data gives " + quote_text(e.key) + " twice");
     *seen = true;
@@ -135,25 +147,32 @@ Result<Location> parse_location(const OnnxTensor& t) {
       continue;
     }
     const auto number = parse_number(e.value);
-    if (!number) return invalid("its external data has " + std::string(e.key) + " " + quote_text(e.value) + ", expected a whole number of bytes, at least 0");
-    if (e.key == "offset") result.offset = *number;
-    else result.length = *number;
+    if (!number)
+      return invalid("its external data has " + std::string(e.key) + " " + quote_text(e.value) +
+                     ", expected a whole number of bytes, at least 0");
+    if (e.key == "offset")
+      result.offset = *number;
+    else
+      result.length = *number;
   }
   if (result.path.empty()) return invalid("its external data names no file (the key 'location' is missing)");
   return result;
 }
 
-// By the text alone, before any file is touched. "*/_ORT_MEM_ADDR_/*" is OpenVINO's and ONNX Runtime's word for
-// "the offset is an address in memory": never from a file.
+// By the text alone, before any file is touched. "*/_ORT_MEM_ADDR_/*" is OpenVINO's and ONNX Runtime's word
+// for "the offset is an address in memory": never from a file.
 Status check_location_text(const std::string& location) {
   const std::string what = "its external data lies in " + quote_text(location);
   if (location.find('\0') != std::string::npos) return invalid(what + ", which is no file name");
-  if (location[0] == '/' || location.find('\\') != std::string::npos || (location.size() > 1 && location[1] == ':'))
+  if (location[0] == '/' || location.find('\\') != std::string::npos ||
+      (location.size() > 1 && location[1] == ':'))
     return invalid(what + ", expected a path relative to the model's folder");
-  if (location.find("_ORT_MEM_ADDR_") != std::string::npos) return invalid(what + ", which is not a file but a place in memory");
+  if (location.find("_ORT_MEM_ADDR_") != std::string::npos)
+    return invalid(what + ", which is not a file but a place in memory");
   for (size_t start = 0; start <= location.size();) {
     const size_t end = std::min(location.find('/', start), location.size());
-    if (location.compare(start, end - start, "..") == 0) return invalid(what + ", which leads out of the model's folder");
+    if (location.compare(start, end - start, "..") == 0)
+      return invalid(what + ", which leads out of the model's folder");
     start = end + 1;
   }
   return {};
@@ -171,7 +190,9 @@ Status check_element_type(int64_t type) {
   if (type < 0 || type >= static_cast<int64_t>(kTypes.size()) || type == 0)
     return invalid("element type " + std::to_string(type) + " does not exist");
   const auto& facts = kTypes[static_cast<size_t>(type)];
-  if (!facts.supported) return Error(Code::kUnsupported, std::string("element type ") + facts.name + " is not supported by OpenVINO");
+  if (!facts.supported)
+    return Error(Code::kUnsupported,
+                 std::string("element type ") + facts.name + " is not supported by OpenVINO");
   return {};
 }
 
@@ -186,7 +207,8 @@ Status check_tensor(const OnnxTensor& t) {
     return invalid("has shape " + dims_text(t.dims) + ", more than fits in memory");
   const std::string what = "of type " + std::string(type.name) + " and shape " + dims_text(t.dims);
   if (!t.external) return check_data(t, type, *count, what);
-  if (t.has_raw || stored_items(t, type.store) > 0) return invalid(what + " has its data twice, in the file and in another");
+  if (t.has_raw || stored_items(t, type.store) > 0)
+    return invalid(what + " has its data twice, in the file and in another");
   if (type.store == Store::kString) return invalid(what + " has external data, which strings cannot have");
   return {};
 }
@@ -196,14 +218,15 @@ Status ExternalFiles::check(const OnnxTensor& t) {
   HEDDLE_ASSIGN_OR_RETURN(const Location at, parse_location(t));
   HEDDLE_RETURN_IF_ERROR(check_location_text(at.path));
   HEDDLE_ASSIGN_OR_RETURN(const int64_t size, file_size(at.path));
-  const int64_t wanted = raw_bytes(kTypes[static_cast<size_t>(t.data_type)], element_count(t.dims).value_or(0));
+  const int64_t wanted =
+      raw_bytes(kTypes[static_cast<size_t>(t.data_type)], element_count(t.dims).value_or(0));
   if (at.length && *at.length != wanted) {
-    return invalid("of shape " + dims_text(t.dims) + " needs " + std::to_string(wanted) + " bytes, but its external data has length " +
-                   std::to_string(*at.length));
+    return invalid("of shape " + dims_text(t.dims) + " needs " + std::to_string(wanted) +
+                   " bytes, but its external data has length " + std::to_string(*at.length));
   }
   if (at.offset > size || wanted > size - at.offset) {
-    return invalid("needs " + std::to_string(wanted) + " bytes at offset " + std::to_string(at.offset) + " of " +
-                   quote_text(at.path) + ", which has " + std::to_string(size) + " bytes");
+    return invalid("needs " + std::to_string(wanted) + " bytes at offset " + std::to_string(at.offset) +
+                   " of " + quote_text(at.path) + ", which has " + std::to_string(size) + " bytes");
   }
   return {};
 }
@@ -216,9 +239,11 @@ Result<int64_t> ExternalFiles::file_size(const std::string& location) {
   if (!inside) return Error(Code::kNotFound, what + " cannot be read: " + std::strerror(errno));
   if (real_folder_.empty()) real_folder_ = real_path(folder_).value_or("");
   const std::string prefix = real_folder_ == "/" ? "/" : real_folder_ + "/";
-  if (inside->compare(0, prefix.size(), prefix) != 0) return invalid(what + " is a link that leads out of the model's folder");
+  if (inside->compare(0, prefix.size(), prefix) != 0)
+    return invalid(what + " is a link that leads out of the model's folder");
   struct stat info {};
-  if (::stat(inside->c_str(), &info) != 0) return Error(Code::kIo, what + " cannot be read: " + std::strerror(errno));
+  if (::stat(inside->c_str(), &info) != 0)
+    return Error(Code::kIo, what + " cannot be read: " + std::strerror(errno));
   if (!S_ISREG(info.st_mode)) return invalid(what + " is not a regular file");
   sizes_.emplace_back(location, info.st_size);
   return static_cast<int64_t>(info.st_size);

@@ -26,7 +26,8 @@ Result<uint64_t> WireReader::varint() {
 Result<uint64_t> WireReader::fixed(size_t size) {
   if (rest_.size() < size) return error("the file ends inside a number (is it truncated?)");
   uint64_t value = 0;
-  for (size_t i = 0; i < size; ++i) value |= static_cast<uint64_t>(static_cast<unsigned char>(rest_[i])) << (8 * i);
+  for (size_t i = 0; i < size; ++i)
+    value |= static_cast<uint64_t>(static_cast<unsigned char>(rest_[i])) << (8 * i);
   rest_.remove_prefix(size);
   return value;
 }
@@ -36,7 +37,8 @@ Result<WireField> WireReader::next() {
   field.offset = offset();
   HEDDLE_ASSIGN_OR_RETURN(const uint64_t tag, varint());
   const uint64_t type = tag & 7;
-  if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff) return wire_error(field.offset, "a field has an impossible number; this is not ONNX");
+  if (tag >> 3 == 0 || tag >> 3 > 0x1fffffff)
+    return wire_error(field.offset, "a field has an impossible number; this is not ONNX");
   field.number = static_cast<uint32_t>(tag >> 3);
   field.type = static_cast<WireField::Type>(type);
   if (type == WireField::kVarint) {
@@ -47,7 +49,8 @@ Result<WireField> WireReader::next() {
     HEDDLE_ASSIGN_OR_RETURN(const uint64_t size, varint());
     if (size > rest_.size()) {
       return wire_error(field.offset, "a field says that it has " + std::to_string(size) + " bytes, but " +
-                                          std::to_string(rest_.size()) + " are left (is the file truncated?)");
+                                          std::to_string(rest_.size()) +
+                                          " are left (is the file truncated?)");
     }
     field.bytes = rest_.substr(0, size);
     rest_.remove_prefix(size);

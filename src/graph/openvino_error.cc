@@ -1,5 +1,5 @@
-// What OpenVINO's importer says when it fails, boiled down: its texts run over many lines of source places, and hold
-// counters that differ from run to run.
+// What OpenVINO's importer says when it fails, boiled down: its texts run over many lines of source places,
+// and hold counters that differ from run to run.
 #include <algorithm>
 #include <regex>
 #include <vector>
@@ -25,9 +25,10 @@ std::vector<std::string_view> lines_of(std::string_view text) {
 
 // Lines that tell where in OpenVINO's sources something was noticed.
 bool is_noise(std::string_view line) {
-  for (const std::string_view start : {"Exception from", "Check '", "While validating", "FrontEnd API failed", "Model wasn't fully",
-                                       "Summary:", "Shape inference input shapes", "-- Conversion is failed", "Loading input model",
-                                       "Converting input model", "Please specify OpenVINO Extensions"}) {
+  for (const std::string_view start :
+       {"Exception from", "Check '", "While validating", "FrontEnd API failed", "Model wasn't fully",
+        "Summary:", "Shape inference input shapes", "-- Conversion is failed", "Loading input model",
+        "Converting input model", "Please specify OpenVINO Extensions"}) {
     if (line.substr(0, start.size()) == start) return true;
   }
   return line.empty();
@@ -84,7 +85,8 @@ std::string_view operator_name(std::string_view text) {
 Error unsupported_operator(std::string_view list, const OnnxModel* onnx) {
   const std::string_view first = list.substr(0, list.find(','));
   if (first.find("util::Sequence") != std::string_view::npos)
-    return Error(Code::kUnsupported, "the model needs sequences of tensors (" + std::string(first) + "), which OpenVINO does not support here");
+    return Error(Code::kUnsupported, "the model needs sequences of tensors (" + std::string(first) +
+                                         "), which OpenVINO does not support here");
   const auto* node = onnx == nullptr ? nullptr : find_node(onnx->graph, operator_name(first));
   const std::string where = node == nullptr ? "operator " + quote_text(first) : node_text(*node);
   return Error(Code::kUnsupported, where + ": OpenVINO does not support the operator " + quote_text(first));
@@ -103,7 +105,8 @@ std::string openvino_reason(const std::string& what) {
   // Some checks have no words of their own: then the condition is all there is.
   if (reason.empty()) {
     const std::string_view condition = between(what, "Check '", "' failed");
-    reason = condition.empty() ? "no reason is given" : "the condition '" + std::string(condition) + "' does not hold";
+    reason = condition.empty() ? "no reason is given"
+                               : "the condition '" + std::string(condition) + "' does not hold";
   }
   reason = without_counters(reason);
   std::string clean = quote_text(reason, kMaxReason);  // control characters out
@@ -116,13 +119,14 @@ Error conversion_error(const std::string& what, const OnnxModel* onnx) {
   if (log != std::string::npos) {
     // Only the first failed operation: others often follow from it.
     const size_t start = log + std::string_view(" with a message:\n").size();
-    const std::string block = what.substr(start, std::min({what.find("\n\nSummary", start), what.find("\n-- ", start), what.size()}) - start);
+    const std::string block = what.substr(
+        start, std::min({what.find("\n\nSummary", start), what.find("\n-- ", start), what.size()}) - start);
     const std::string_view node = between(block, "<Node(", ")");
     const std::string_view name = between(block, "): ", ">'");
     const OnnxNode* found = onnx == nullptr || name.empty() ? nullptr : find_onnx_node(onnx->graph, name);
     const std::string where = found != nullptr ? node_text(*found)
-                              : node.empty() ? std::string("an operator")
-                                             : "node " + quote_text(name) + " (" + std::string(node) + ")";
+                              : node.empty()   ? std::string("an operator")
+                                               : "node " + quote_text(name) + " (" + std::string(node) + ")";
     return Error(Code::kUnsupported, where + ": OpenVINO refuses it: " + openvino_reason(block));
   }
   const size_t rule = what.find(kNoRule);

@@ -34,15 +34,18 @@ void name_ends(ov::Model& model, const OnnxModel& onnx) {
 
 Status check_stateless(const ov::Model& model) {
   for (const auto& node : model.get_ops()) {
-    if (std::dynamic_pointer_cast<ov::op::util::ReadValueBase>(node) || std::dynamic_pointer_cast<ov::op::util::AssignBase>(node)) {
-      return Error(Code::kUnsupported, "op " + quote_text(node->get_friendly_name()) + " (" + node->get_type_name() +
+    if (std::dynamic_pointer_cast<ov::op::util::ReadValueBase>(node) ||
+        std::dynamic_pointer_cast<ov::op::util::AssignBase>(node)) {
+      return Error(Code::kUnsupported, "op " + quote_text(node->get_friendly_name()) + " (" +
+                                           node->get_type_name() +
                                            ") keeps state between runs; models with state are not supported");
     }
   }
   return {};
 }
 
-// A node in the file's words: the ONNX node that it belongs to, by its own tensor names or the nearest reader's.
+// A node in the file's words: the ONNX node that it belongs to, by its own tensor names or the nearest
+// reader's.
 std::string place_of(const ov::Node& node, const OnnxModel* onnx) {
   const auto* at = &node;
   for (int step = 0; step < 32; ++step) {
@@ -51,13 +54,16 @@ std::string place_of(const ov::Node& node, const OnnxModel* onnx) {
       if (names.empty()) continue;
       const std::string name = *std::min_element(names.begin(), names.end());
       const auto* found = onnx == nullptr ? nullptr : find_onnx_node(onnx->graph, name);
-      return found != nullptr ? node_text(*found) : "op " + quote_text(name) + " (" + node.get_type_name() + ")";
+      return found != nullptr ? node_text(*found)
+                              : "op " + quote_text(name) + " (" + node.get_type_name() + ")";
     }
-    const auto readers = at->get_output_size() > 0 ? at->output(0).get_target_inputs() : std::set<ov::Input<ov::Node>>();
+    const auto readers =
+        at->get_output_size() > 0 ? at->output(0).get_target_inputs() : std::set<ov::Input<ov::Node>>();
     if (readers.empty()) break;
     at = readers.begin()->get_node();
   }
-  return "op " + quote_text(onnx == nullptr ? node.get_friendly_name() : node.get_type_name()) + " (" + node.get_type_name() + ")";
+  return "op " + quote_text(onnx == nullptr ? node.get_friendly_name() : node.get_type_name()) + " (" +
+         node.get_type_name() + ")";
 }
 
 Status check_static(const std::shared_ptr<ov::Model>& model, const OnnxModel* onnx) {
@@ -72,7 +78,9 @@ Status check_static(const std::shared_ptr<ov::Model>& model, const OnnxModel* on
       if (shape) {
         std::ostringstream text;
         text << output.get_partial_shape();
-        message += "the shape " + text.str() + " of what it makes depends on data; plans need shapes that follow from those of the inputs";
+        message +=
+            "the shape " + text.str() +
+            " of what it makes depends on data; plans need shapes that follow from those of the inputs";
       } else {
         message += "the type of what it makes is not known";
       }
@@ -84,7 +92,8 @@ Status check_static(const std::shared_ptr<ov::Model>& model, const OnnxModel* on
 
 }  // namespace
 
-Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const ImportOptions& options, const OnnxModel* onnx) {
+Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const ImportOptions& options,
+                                                 const OnnxModel* onnx) {
   std::shared_ptr<ov::Model> model;
   try {
     model = core().read_model(path);

@@ -24,20 +24,34 @@ std::string read_all(const std::string& path) {
 
 ov::element::Type element_type(uint64_t onnx) {
   switch (onnx) {
-    case 1: return ov::element::f32;
-    case 2: return ov::element::u8;
-    case 3: return ov::element::i8;
-    case 4: return ov::element::u16;
-    case 5: return ov::element::i16;
-    case 6: return ov::element::i32;
-    case 7: return ov::element::i64;
-    case 9: return ov::element::boolean;
-    case 10: return ov::element::f16;
-    case 11: return ov::element::f64;
-    case 12: return ov::element::u32;
-    case 13: return ov::element::u64;
-    case 16: return ov::element::bf16;
-    default: return ov::element::dynamic;
+    case 1:
+      return ov::element::f32;
+    case 2:
+      return ov::element::u8;
+    case 3:
+      return ov::element::i8;
+    case 4:
+      return ov::element::u16;
+    case 5:
+      return ov::element::i16;
+    case 6:
+      return ov::element::i32;
+    case 7:
+      return ov::element::i64;
+    case 9:
+      return ov::element::boolean;
+    case 10:
+      return ov::element::f16;
+    case 11:
+      return ov::element::f64;
+    case 12:
+      return ov::element::u32;
+    case 13:
+      return ov::element::u64;
+    case 16:
+      return ov::element::bf16;
+    default:
+      return ov::element::dynamic;
   }
 }
 
@@ -48,18 +62,30 @@ ov::Core& core() {
 
 double at(const ov::Tensor& t, size_t i) {
   switch (static_cast<ov::element::Type_t>(t.get_element_type())) {
-    case ov::element::Type_t::f32: return t.data<float>()[i];
-    case ov::element::Type_t::f64: return t.data<double>()[i];
-    case ov::element::Type_t::f16: return static_cast<float>(t.data<ov::float16>()[i]);
-    case ov::element::Type_t::bf16: return static_cast<float>(t.data<ov::bfloat16>()[i]);
-    case ov::element::Type_t::i64: return static_cast<double>(t.data<int64_t>()[i]);
-    case ov::element::Type_t::u64: return static_cast<double>(t.data<uint64_t>()[i]);
-    case ov::element::Type_t::i32: return t.data<int32_t>()[i];
-    case ov::element::Type_t::u32: return t.data<uint32_t>()[i];
-    case ov::element::Type_t::i16: return t.data<int16_t>()[i];
-    case ov::element::Type_t::u16: return t.data<uint16_t>()[i];
-    case ov::element::Type_t::i8: return t.data<int8_t>()[i];
-    default: return static_cast<const uint8_t*>(t.data())[i];
+    case ov::element::Type_t::f32:
+      return t.data<float>()[i];
+    case ov::element::Type_t::f64:
+      return t.data<double>()[i];
+    case ov::element::Type_t::f16:
+      return static_cast<float>(t.data<ov::float16>()[i]);
+    case ov::element::Type_t::bf16:
+      return static_cast<float>(t.data<ov::bfloat16>()[i]);
+    case ov::element::Type_t::i64:
+      return static_cast<double>(t.data<int64_t>()[i]);
+    case ov::element::Type_t::u64:
+      return static_cast<double>(t.data<uint64_t>()[i]);
+    case ov::element::Type_t::i32:
+      return t.data<int32_t>()[i];
+    case ov::element::Type_t::u32:
+      return t.data<uint32_t>()[i];
+    case ov::element::Type_t::i16:
+      return t.data<int16_t>()[i];
+    case ov::element::Type_t::u16:
+      return t.data<uint16_t>()[i];
+    case ov::element::Type_t::i8:
+      return t.data<int8_t>()[i];
+    default:
+      return static_cast<const uint8_t*>(t.data())[i];
   }
 }
 
@@ -105,7 +131,8 @@ ov::Tensor read_tensor(const std::string& path) {
     }
     if (field->number == 2) type = element_type(field->value);
     // Typed lists: floats lie in the file as they do in memory.
-    if (field->number == 9 || (field->number == 4 && field->type == internal::WireField::kBytes)) raw = field->bytes;
+    if (field->number == 9 || (field->number == 4 && field->type == internal::WireField::kBytes))
+      raw = field->bytes;
   }
   if (type == ov::element::dynamic) return {};
   ov::Tensor tensor(type, shape);
@@ -114,10 +141,13 @@ ov::Tensor read_tensor(const std::string& path) {
   return tensor;
 }
 
-std::map<TensorId, ov::Tensor> run_segment(const SegmentModel& segment, const std::map<TensorId, ov::Tensor>& values) {
-  auto compiled = core().compile_model(segment.model, "CPU", ov::hint::inference_precision(ov::element::f32), ov::inference_num_threads(1));
+std::map<TensorId, ov::Tensor> run_segment(const SegmentModel& segment,
+                                           const std::map<TensorId, ov::Tensor>& values) {
+  auto compiled = core().compile_model(segment.model, "CPU", ov::hint::inference_precision(ov::element::f32),
+                                       ov::inference_num_threads(1));
   auto request = compiled.create_infer_request();
-  for (size_t i = 0; i < segment.inputs.size(); ++i) request.set_input_tensor(i, values.at(segment.inputs[i]));
+  for (size_t i = 0; i < segment.inputs.size(); ++i)
+    request.set_input_tensor(i, values.at(segment.inputs[i]));
   request.infer();
   std::map<TensorId, ov::Tensor> results;
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
@@ -137,7 +167,8 @@ SegmentModel whole_segment(const Model& model) {
   return segment;
 }
 
-std::map<TensorId, ov::Tensor> run_in_parts(const Model& model, int parts, uint64_t seed, const std::map<TensorId, ov::Tensor>& inputs,
+std::map<TensorId, ov::Tensor> run_in_parts(const Model& model, int parts, uint64_t seed,
+                                            const std::map<TensorId, ov::Tensor>& inputs,
                                             std::string* error) {
   const Graph& graph = *model.graph();
   Random random(seed);

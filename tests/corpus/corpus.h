@@ -23,18 +23,20 @@ std::vector<CorpusCase> corpus_cases(const std::string& kind);
 ov::Tensor read_tensor(const std::string& path);
 
 // The CPU in full precision and deterministic; a model is compiled and run once. Results by tensor id.
-std::map<TensorId, ov::Tensor> run_segment(const SegmentModel& segment, const std::map<TensorId, ov::Tensor>& values);
+std::map<TensorId, ov::Tensor> run_segment(const SegmentModel& segment,
+                                           const std::map<TensorId, ov::Tensor>& values);
 // All ops as one segment.
 SegmentModel whole_segment(const Model& model);
 
 // Cuts the model into `parts` convex segments along a random topological order; runs them in order.
-std::map<TensorId, ov::Tensor> run_in_parts(const Model& model, int parts, uint64_t seed, const std::map<TensorId, ov::Tensor>& inputs,
-                                            std::string* error);
+std::map<TensorId, ov::Tensor> run_in_parts(const Model& model, int parts, uint64_t seed,
+                                            const std::map<TensorId, ov::Tensor>& inputs, std::string* error);
 
 // |a - b| <= atol + rtol |b| for all elements, and the same shape; says what differs.
 std::string difference(const ov::Tensor& actual, const ov::Tensor& expected, double rtol, double atol);
 
-// The expected count of what fails with which reason; a reason is the message without names in quotes and numbers.
+// The expected count of what fails with which reason; a reason is the message without names in quotes and
+// numbers.
 std::string reason_class(const Error& error);
 
 }  // namespace heddle

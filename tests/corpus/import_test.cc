@@ -15,7 +15,8 @@ constexpr int kShards = 8;
 
 // A refusal names a node, op, input, output, initializer or operator in quotes.
 bool names_a_place(const std::string& message) {
-  for (const char* place : {"node '", "op '", "input '", "output '", "initializer '", "operator '", "value '", "(util::Sequence"})
+  for (const char* place :
+       {"node '", "op '", "input '", "output '", "initializer '", "operator '", "value '", "(util::Sequence"})
     if (message.find(place) != std::string::npos) return true;
   return false;
 }
@@ -52,7 +53,8 @@ TEST_P(CorpusShard, EachModelLoadsOrIsRefusedWithPlaceAndReason) {
     ++reasons[reason_class(model.error())];
     log << "refused\t" << c.kind << "\t" << c.name << "\t" << model.error().message() << "\n";
     EXPECT_TRUE(names_a_place(model.error().to_string())) << c.name << ": " << model.error().to_string();
-    EXPECT_EQ(model.error().to_string().find("crashes"), std::string::npos) << c.name << ": " << model.error().to_string();
+    EXPECT_EQ(model.error().to_string().find("crashes"), std::string::npos)
+        << c.name << ": " << model.error().to_string();
     EXPECT_NE(model.error().code(), Code::kInternal) << c.name << ": " << model.error().to_string();
   }
   std::printf("corpus shard %d of %d: %d load, %d are refused\n", GetParam() + 1, kShards, loaded, refused);

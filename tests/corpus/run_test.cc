@@ -18,7 +18,9 @@ std::optional<std::map<TensorId, ov::Tensor>> case_inputs(const CorpusCase& c, c
   for (size_t i = 0; i < inputs.size(); ++i) {
     const auto tensor = read_tensor(c.folder + "/set_0_input_" + std::to_string(i) + ".pb");
     const auto port = model.whole()->inputs()[i];
-    if (!tensor || tensor.get_element_type() != port.get_element_type() || tensor.get_shape() != port.get_shape()) return std::nullopt;
+    if (!tensor || tensor.get_element_type() != port.get_element_type() ||
+        tensor.get_shape() != port.get_shape())
+      return std::nullopt;
     values[inputs[i]] = tensor;
   }
   return values;
@@ -53,19 +55,23 @@ TEST_P(LightModel, WholeGivesTheReferenceOutput) {
 TEST_P(LightModel, InTwoToEightRandomConvexPartsGivesTheReferenceOutput) {
   for (int parts = 2; parts <= 8; ++parts) {
     std::string error;
-    const auto results = run_in_parts(*model_, parts, static_cast<uint64_t>(parts) * 7919 + 1, inputs_, &error);
+    const auto results =
+        run_in_parts(*model_, parts, static_cast<uint64_t>(parts) * 7919 + 1, inputs_, &error);
     ASSERT_EQ(error, "");
-    EXPECT_EQ(difference(results.at(model_->graph()->outputs()[0]), expected_, kRtol, kAtol), "") << parts << " parts";
+    EXPECT_EQ(difference(results.at(model_->graph()->outputs()[0]), expected_, kRtol, kAtol), "")
+        << parts << " parts";
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Light, LightModel,
-                         testing::Values("test_bvlc_alexnet", "test_densenet121", "test_inception_v1", "test_inception_v2",
-                                         "test_resnet50", "test_shufflenet", "test_squeezenet", "test_vgg19", "test_zfnet512"),
+                         testing::Values("test_bvlc_alexnet", "test_densenet121", "test_inception_v1",
+                                         "test_inception_v2", "test_resnet50", "test_shufflenet",
+                                         "test_squeezenet", "test_vgg19", "test_zfnet512"),
                          [](const auto& param) { return std::string(param.param); });
 
-// Random numbers differ from run to run. In bf16 the CPU device rounds where it likes, elsewhere in each segment; the same
-// cases in f32 and f16 are compared. Elements of less than a byte have no address to compare.
+// Random numbers differ from run to run. In bf16 the CPU device rounds where it likes, elsewhere in each
+// segment; the same cases in f32 and f16 are compared. Elements of less than a byte have no address to
+// compare.
 bool comparable(const Graph& graph) {
   for (const auto& op : graph.ops())
     if (op.type == "RandomUniform" || op.type == "Multinomial") return false;
@@ -114,8 +120,8 @@ TEST_P(SmallModels, InPartsEqualTheWhole) {
     }
     right += all ? 1 : 0;
   }
-  std::printf("small models, shard %d of %d: %d compared in parts, %d of them equal the reference too\n", GetParam() + 1, kShards,
-              compared, right);
+  std::printf("small models, shard %d of %d: %d compared in parts, %d of them equal the reference too\n",
+              GetParam() + 1, kShards, compared, right);
   EXPECT_GE(compared, 25);
   EXPECT_GE(right, compared * 6 / 10);
 }
@@ -135,7 +141,8 @@ TEST_P(Ocr, InPartsEqualsTheWhole) {
   ASSERT_TRUE(std::filesystem::exists(path)) << path << ": run make setup";
   const auto open = Model::load(path);
   ASSERT_FALSE(open.ok());
-  EXPECT_NE(open.error().to_string().find("give it with --shape x="), std::string::npos) << open.error().to_string();
+  EXPECT_NE(open.error().to_string().find("give it with --shape x="), std::string::npos)
+      << open.error().to_string();
   ImportOptions options;
   options.shapes["x"] = GetParam().shape;
   const auto loaded = Model::load(path, options);
@@ -143,7 +150,8 @@ TEST_P(Ocr, InPartsEqualsTheWhole) {
   const Model& model = **loaded;
   EXPECT_EQ(model.graph()->tensor(model.graph()->inputs()[0]).shape, GetParam().shape);
   ov::Tensor input(ov::element::f32, ov::Shape(GetParam().shape.begin(), GetParam().shape.end()));
-  for (size_t i = 0; i < input.get_size(); ++i) input.data<float>()[i] = static_cast<float>(i * 2654435761U % 1000) / 500.0F - 1;
+  for (size_t i = 0; i < input.get_size(); ++i)
+    input.data<float>()[i] = static_cast<float>(i * 2654435761U % 1000) / 500.0F - 1;
   const std::map<TensorId, ov::Tensor> inputs = {{model.graph()->inputs()[0], input}};
   const TensorId output = model.graph()->outputs()[0];
   const auto whole = run_segment(whole_segment(model), inputs);

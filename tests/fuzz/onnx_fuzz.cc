@@ -1,4 +1,5 @@
-// Model::load() on any bytes as an .onnx file: an error or a model, never a crash, a hang or memory without limit.
+// Model::load() on any bytes as an .onnx file: an error or a model, never a crash, a hang or memory without
+// limit.
 #include <unistd.h>
 
 #include <cstdint>

@@ -17,41 +17,56 @@ using namespace onnx_writer;
 struct BadModel {
   const char* name;
   std::function<std::string()> file;
-  const char* message;      // without the path in front
+  const char* message;  // without the path in front
   ImportOptions options = {};
 };
 
-GraphParts relu() { return {{node("Relu", {"x"}, {"y"}, "r")}, {value("x", {2, 2})}, {value("y", {2, 2})}, {}}; }
-std::string one_node(const std::string& n) { return model({{n}, {value("x", {2, 2})}, {value("y", {2, 2})}, {}}); }
+GraphParts relu() {
+  return {{node("Relu", {"x"}, {"y"}, "r")}, {value("x", {2, 2})}, {value("y", {2, 2})}, {}};
+}
+std::string one_node(const std::string& n) {
+  return model({{n}, {value("x", {2, 2})}, {value("y", {2, 2})}, {}});
+}
 std::string add_weight(const std::string& tensor) {
   return model({{node("Add", {"x", "w"}, {"y"}, "a")}, {value("x", {2, 2})}, {value("y", {2, 2})}, {tensor}});
 }
-std::string external(const std::vector<std::pair<std::string, std::string>>& entries) { return add_weight(external_tensor("w", {2, 2}, entries)); }
+std::string external(const std::vector<std::pair<std::string, std::string>>& entries) {
+  return add_weight(external_tensor("w", {2, 2}, entries));
+}
 // An If whose branch holds an If whose branch holds ... `depth` deep.
 std::string nested(int depth) {
   const std::string leaf = graph({{node("Relu", {"x"}, {"o"})}, {}, {value("o", {2, 2})}, {}});
   std::string body = leaf;
   for (int i = 0; i < depth; ++i) {
-    const std::string n = node("If", {"c"}, {"o"}, "", {attribute_graph("then_branch", body), attribute_graph("else_branch", leaf)});
+    const std::string n = node("If", {"c"}, {"o"}, "",
+                               {attribute_graph("then_branch", body), attribute_graph("else_branch", leaf)});
     body = graph({{n}, {}, {value("o", {2, 2})}, {}});
   }
-  return number(1, 8) + bytes(7, body + bytes(11, value("x", {2, 2})) + bytes(11, value("c", {}, kBool))) + bytes(8, number(2, 17));
+  return number(1, 8) + bytes(7, body + bytes(11, value("x", {2, 2})) + bytes(11, value("c", {}, kBool))) +
+         bytes(8, number(2, 17));
 }
-GraphParts with_input(const std::string& v) { return {{node("Relu", {"x"}, {"y"}, "r")}, {v}, {value("y", {2, 2})}, {}}; }
+GraphParts with_input(const std::string& v) {
+  return {{node("Relu", {"x"}, {"y"}, "r")}, {v}, {value("y", {2, 2})}, {}};
+}
 
 const std::vector<BadModel>& bad_models() {
   static const std::vector<BadModel> list = {
       {"Empty", [] { return std::string(); }, "the file is empty; an ONNX model is expected"},
-      {"Text", [] { return std::string("not a model\n"); }, "model: byte 0: a field has wire type 6; this is not ONNX"},
+      {"Text", [] { return std::string("not a model\n"); },
+       "model: byte 0: a field has wire type 6; this is not ONNX"},
       {"NoGraph", [] { return number(1, 8); }, "there is no graph in it; is this an ONNX model?"},
-      {"TwoGraphs", [] { return model(relu()) + bytes(7, graph(relu())); }, "byte 70: the graph is given twice"},
+      {"TwoGraphs", [] { return model(relu()) + bytes(7, graph(relu())); },
+       "byte 70: the graph is given twice"},
       {"Truncated", [] { return model(relu()).substr(0, 40); },
        "model: byte 2: a field says that it has 62 bytes, but 36 are left (is the file truncated?)"},
-      {"LongNumber", [] { return std::string(11, '\xff'); }, "model: byte 0: a number is longer than 64 bits; this is not valid protobuf"},
+      {"LongNumber", [] { return std::string(11, '\xff'); },
+       "model: byte 0: a number is longer than 64 bits; this is not valid protobuf"},
       {"DeepSubgraphs", [] { return nested(20); }, "byte 546: subgraphs are nested more than 16 deep"},
       {"NewOpset", [] { return model(relu(), 999); },
-       "opset 999 of the standard operators is newer than 28, the newest known; export the model for an older one"},
-      {"NegativeOpset", [] { return model(relu(), -3); }, "opset -3 of the standard operators does not exist"},
+       "opset 999 of the standard operators is newer than 28, the newest known; export the model for an "
+       "older one"},
+      {"NegativeOpset", [] { return model(relu(), -3); },
+       "opset -3 of the standard operators does not exist"},
       {"NoOpset", [] { return number(1, 8) + bytes(7, graph(relu())); },
        "node 'r' (Relu): is a standard operator, but the file imports no opset of them"},
       {"Function", [] { return model(relu()) + bytes(25, bytes(1, "my_function")); },
@@ -63,98 +78,247 @@ const std::vector<BadModel>& bad_models() {
       {"UnknownDomain", [] { return one_node(node("Magic", {"x"}, {"y"}, "m", {}, "com.example")); },
        "node 'm' (Magic): OpenVINO does not support the operator 'com.example.Magic'"},
       {"NoOperator", [] { return one_node(node("", {"x"}, {"y"}, "n")); }, "node 'n' (): names no operator"},
-      {"TooFewInputs", [] { return one_node(node("Conv", {"x"}, {"y"}, "c")); }, "node 'c' (Conv): takes 2 to 3 inputs in opset 17, but has 1"},
-      {"TooManyInputs", [] { return one_node(node("Relu", {"x", "x"}, {"y"}, "r")); }, "node 'r' (Relu): takes 1 inputs in opset 17, but has 2"},
-      {"InputLeftOut", [] { return one_node(node("Add", {"", "x"}, {"y"}, "a")); }, "node 'a' (Add): input 0 is left out, but is required"},
-      {"TooManyOutputs", [] { return one_node(node("Relu", {"x"}, {"y", "z"}, "r")); }, "node 'r' (Relu): makes 1 outputs in opset 17, but has 2"},
-      {"AttributeMissing", [] { return one_node(node("Cast", {"x"}, {"y"}, "k")); }, "node 'k' (Cast): the attribute 'to' is missing"},
-      {"AttributeTwice", [] { return one_node(node("Cast", {"x"}, {"y"}, "k", {attribute_int("to", 1), attribute_int("to", 7)})); },
+      {"TooFewInputs", [] { return one_node(node("Conv", {"x"}, {"y"}, "c")); },
+       "node 'c' (Conv): takes 2 to 3 inputs in opset 17, but has 1"},
+      {"TooManyInputs",
+       [] {
+         return one_node(node("Relu", {"x", "x"}, {"y"}, "r"));
+       },
+       "node 'r' (Relu): takes 1 inputs in opset 17, but has 2"},
+      {"InputLeftOut",
+       [] {
+         return one_node(node("Add", {"", "x"}, {"y"}, "a"));
+       },
+       "node 'a' (Add): input 0 is left out, but is required"},
+      {"TooManyOutputs",
+       [] {
+         return one_node(node("Relu", {"x"}, {"y", "z"}, "r"));
+       },
+       "node 'r' (Relu): makes 1 outputs in opset 17, but has 2"},
+      {"AttributeMissing", [] { return one_node(node("Cast", {"x"}, {"y"}, "k")); },
+       "node 'k' (Cast): the attribute 'to' is missing"},
+      {"AttributeTwice",
+       [] {
+         return one_node(node("Cast", {"x"}, {"y"}, "k", {attribute_int("to", 1), attribute_int("to", 7)}));
+       },
        "node 'k' (Cast): attribute 'to' is given twice"},
-      {"DanglingInput", [] { return one_node(node("Relu", {"q"}, {"y"}, "r")); }, "node 'r' (Relu): reads 'q', which nothing makes"},
-      {"DanglingOutput", [] { return one_node(node("Relu", {"x"}, {"z"}, "r")); }, "output 'y': nothing makes it"},
-      {"DuplicateOutput", [] { return model({{node("Relu", {"x"}, {"y"}, "r"), node("Abs", {"x"}, {"y"}, "s")}, {value("x", {2})}, {value("y", {2})}, {}}); },
+      {"DanglingInput", [] { return one_node(node("Relu", {"q"}, {"y"}, "r")); },
+       "node 'r' (Relu): reads 'q', which nothing makes"},
+      {"DanglingOutput", [] { return one_node(node("Relu", {"x"}, {"z"}, "r")); },
+       "output 'y': nothing makes it"},
+      {"DuplicateOutput",
+       [] {
+         return model({{node("Relu", {"x"}, {"y"}, "r"), node("Abs", {"x"}, {"y"}, "s")},
+                       {value("x", {2})},
+                       {value("y", {2})},
+                       {}});
+       },
        "node 's' (Abs): makes 'y', which something else makes already"},
-      {"DuplicateInput", [] { return model({{node("Relu", {"x"}, {"y"})}, {value("x", {2}), value("x", {2})}, {value("y", {2})}, {}}); },
+      {"DuplicateInput",
+       [] {
+         return model(
+             {{node("Relu", {"x"}, {"y"})}, {value("x", {2}), value("x", {2})}, {value("y", {2})}, {}});
+       },
        "two inputs have the name 'x'"},
-      {"DuplicateInitializer", [] {
+      {"DuplicateInitializer",
+       [] {
          const auto w = float_tensor("w", {2}, {1, 2});
          return model({{node("Add", {"x", "w"}, {"y"})}, {value("x", {2})}, {value("y", {2})}, {w, w}});
-       }, "two initializers have the name 'w'"},
-      {"Cycle", [] { return model({{node("Add", {"x", "b"}, {"a"}, "first"), node("Relu", {"a"}, {"b"}, "second"), node("Relu", {"b"}, {"y"}, "last")},
-                                   {value("x", {2})}, {value("y", {2})}, {}}); },
+       },
+       "two initializers have the name 'w'"},
+      {"Cycle",
+       [] {
+         return model({{node("Add", {"x", "b"}, {"a"}, "first"), node("Relu", {"a"}, {"b"}, "second"),
+                        node("Relu", {"b"}, {"y"}, "last")},
+                       {value("x", {2})},
+                       {value("y", {2})},
+                       {}});
+       },
        "node 'first' (Add): its output leads back to its input; the graph has a cycle"},
-      {"CycleThroughSubgraph", [] {
+      {"CycleThroughSubgraph",
+       [] {
          const auto body = graph({{node("Relu", {"y"}, {"o"})}, {}, {value("o", {2, 2})}, {}});
-         return model({{node("If", {"c"}, {"y"}, "i", {attribute_graph("then_branch", body), attribute_graph("else_branch", body)})},
-                       {value("c", {}, kBool)}, {value("y", {2, 2})}, {}});
-       }, "node 'i' (If): its output leads back to its input; the graph has a cycle"},
-      {"NoOutputs", [] { return model({{node("Relu", {"x"}, {"y"})}, {value("x", {2})}, {}, {}}); }, "graph 'g' has no outputs"},
-      {"NegativeDimension", [] { return model(with_input(value("x", {-7, 2}))); }, "input 'x': dimension -7 is negative"},
-      {"HugeInput", [] { return model(with_input(value("x", {int64_t{1} << 40, int64_t{1} << 40}))); }, "input 'x': its shape is more than fits in memory"},
-      {"UnknownType", [] { return model(with_input(value("x", {2}, 99))); }, "input 'x': element type 99 does not exist"},
-      {"ComplexType", [] { return model(with_input(value("x", {2}, 14))); }, "input 'x': element type complex64 is not supported by OpenVINO"},
-      {"SequenceInput", [] { return model(with_input(bytes(1, "x") + bytes(2, bytes(4, bytes(1, bytes(1, number(1, 1))))))); },
+         return model({{node("If", {"c"}, {"y"}, "i",
+                             {attribute_graph("then_branch", body), attribute_graph("else_branch", body)})},
+                       {value("c", {}, kBool)},
+                       {value("y", {2, 2})},
+                       {}});
+       },
+       "node 'i' (If): its output leads back to its input; the graph has a cycle"},
+      {"NoOutputs",
+       [] {
+         return model({{node("Relu", {"x"}, {"y"})}, {value("x", {2})}, {}, {}});
+       },
+       "graph 'g' has no outputs"},
+      {"NegativeDimension",
+       [] {
+         return model(with_input(value("x", {-7, 2})));
+       },
+       "input 'x': dimension -7 is negative"},
+      {"HugeInput",
+       [] {
+         return model(with_input(value("x", {int64_t{1} << 40, int64_t{1} << 40})));
+       },
+       "input 'x': its shape is more than fits in memory"},
+      {"UnknownType", [] { return model(with_input(value("x", {2}, 99))); },
+       "input 'x': element type 99 does not exist"},
+      {"ComplexType", [] { return model(with_input(value("x", {2}, 14))); },
+       "input 'x': element type complex64 is not supported by OpenVINO"},
+      {"SequenceInput",
+       [] { return model(with_input(bytes(1, "x") + bytes(2, bytes(4, bytes(1, bytes(1, number(1, 1))))))); },
        "input 'x': it is a sequence; only tensors are supported"},
       {"UntypedInput", [] { return model(with_input(bytes(1, "x"))); }, "input 'x': it has no type"},
-      {"TooManyDimensions", [] { return model(with_input(value("x", std::vector<int64_t>(40, 1)))); }, "byte 170: a value has more than 32 dimensions"},
+      {"TooManyDimensions", [] { return model(with_input(value("x", std::vector<int64_t>(40, 1)))); },
+       "byte 170: a value has more than 32 dimensions"},
       {"WeightNegative", [] { return add_weight(float_tensor("w", {-2}, {1})); },
        "initializer 'w': has shape -2; dimensions must be at least 0"},
-      {"WeightHuge", [] { return add_weight(float_tensor("w", {int64_t{1} << 40, int64_t{1} << 40}, {1})); },
+      {"WeightHuge",
+       [] {
+         return add_weight(float_tensor("w", {int64_t{1} << 40, int64_t{1} << 40}, {1}));
+       },
        "initializer 'w': has shape 1099511627776x1099511627776, more than fits in memory"},
-      {"WeightShort", [] { return add_weight(float_tensor("w", {2, 2}, {1, 2, 3})); },
+      {"WeightShort",
+       [] {
+         return add_weight(float_tensor("w", {2, 2}, {1, 2, 3}));
+       },
        "initializer 'w': of type float and shape 2x2 needs 16 bytes, but has 12"},
-      {"WeightEmpty", [] { return add_weight(tensor_head("w", {2, 2})); }, "initializer 'w': of type float and shape 2x2 needs 4 numbers, but has 0"},
+      {"WeightEmpty",
+       [] {
+         return add_weight(tensor_head("w", {2, 2}));
+       },
+       "initializer 'w': of type float and shape 2x2 needs 4 numbers, but has 0"},
       {"WeightTwice", [] { return add_weight(float_tensor("w", {1}, {1}) + bytes(4, raw_of<float>({1}))); },
        "initializer 'w': of type float and shape 1 has its data twice, raw and as a list"},
       {"WeightWrongList", [] { return add_weight(tensor_head("w", {1}) + bytes(7, varint(5))); },
        "initializer 'w': of type float and shape 1 keeps its data in a list of another type"},
-      {"SparseWeight", [] {
-         return number(1, 8) + bytes(7, graph(relu()) + bytes(15, "")) + bytes(8, number(2, 17));
-       }, "graph 'g': sparse initializers are not supported; store them dense"},
-      {"ExternalNoFile", [] { return external({{"offset", "0"}}); },
+      {"SparseWeight",
+       [] { return number(1, 8) + bytes(7, graph(relu()) + bytes(15, "")) + bytes(8, number(2, 17)); },
+       "graph 'g': sparse initializers are not supported; store them dense"},
+      {"ExternalNoFile",
+       [] {
+         return external({{"offset", "0"}});
+       },
        "initializer 'w': its external data names no file (the key 'location' is missing)"},
-      {"ExternalAbsolute", [] { return external({{"location", "/etc/passwd"}}); },
-       "initializer 'w': its external data lies in '/etc/passwd', expected a path relative to the model's folder"},
-      {"ExternalParent", [] { return external({{"location", "a/../../secret"}}); },
+      {"ExternalAbsolute",
+       [] {
+         return external({{"location", "/etc/passwd"}});
+       },
+       "initializer 'w': its external data lies in '/etc/passwd', expected a path relative to the model's "
+       "folder"},
+      {"ExternalParent",
+       [] {
+         return external({{"location", "a/../../secret"}});
+       },
        "initializer 'w': its external data lies in 'a/../../secret', which leads out of the model's folder"},
-      {"ExternalMemory", [] { return external({{"location", "*/_ORT_MEM_ADDR_/*"}, {"offset", "4096"}}); },
-       "initializer 'w': its external data lies in '*/_ORT_MEM_ADDR_/*', which is not a file but a place in memory"},
-      {"ExternalMissing", [] { return external({{"location", "gone.bin"}}); },
+      {"ExternalMemory",
+       [] {
+         return external({{"location", "*/_ORT_MEM_ADDR_/*"}, {"offset", "4096"}});
+       },
+       "initializer 'w': its external data lies in '*/_ORT_MEM_ADDR_/*', which is not a file but a place in "
+       "memory"},
+      {"ExternalMissing",
+       [] {
+         return external({{"location", "gone.bin"}});
+       },
        "initializer 'w': its external data 'gone.bin' cannot be read: No such file or directory"},
-      {"ExternalLink", [] { return external({{"location", "link.bin"}}); },
+      {"ExternalLink",
+       [] {
+         return external({{"location", "link.bin"}});
+       },
        "initializer 'w': its external data 'link.bin' is a link that leads out of the model's folder"},
-      {"ExternalFolder", [] { return external({{"location", "folder"}}); }, "initializer 'w': its external data 'folder' is not a regular file"},
-      {"ExternalBeyondEnd", [] { return external({{"location", "w.bin"}, {"offset", "8"}}); },
+      {"ExternalFolder",
+       [] {
+         return external({{"location", "folder"}});
+       },
+       "initializer 'w': its external data 'folder' is not a regular file"},
+      {"ExternalBeyondEnd",
+       [] {
+         return external({{"location", "w.bin"}, {"offset", "8"}});
+       },
        "initializer 'w': needs 16 bytes at offset 8 of 'w.bin', which has 16 bytes"},
-      {"ExternalHugeOffset", [] { return external({{"location", "w.bin"}, {"offset", "9223372036854775807"}}); },
+      {"ExternalHugeOffset",
+       [] {
+         return external({{"location", "w.bin"}, {"offset", "9223372036854775807"}});
+       },
        "initializer 'w': needs 16 bytes at offset 9223372036854775807 of 'w.bin', which has 16 bytes"},
-      {"ExternalBadOffset", [] { return external({{"location", "w.bin"}, {"offset", "-4"}}); },
+      {"ExternalBadOffset",
+       [] {
+         return external({{"location", "w.bin"}, {"offset", "-4"}});
+       },
        "initializer 'w': its external data has offset '-4', expected a whole number of bytes, at least 0"},
-      {"ExternalWrongLength", [] { return external({{"location", "w.bin"}, {"length", "8"}}); },
+      {"ExternalWrongLength",
+       [] {
+         return external({{"location", "w.bin"}, {"length", "8"}});
+       },
        "initializer 'w': of shape 2x2 needs 16 bytes, but its external data has length 8"},
-      {"ExternalKeyTwice", [] { return external({{"location", "w.bin"}, {"location", "v.bin"}}); },
+      {"ExternalKeyTwice",
+       [] {
+         return external({{"location", "w.bin"}, {"location", "v.bin"}});
+       },
        "initializer 'w': its external data gives 'location' twice"},
-      {"ShapesDoNotFit", [] {
-         return model({{node("MatMul", {"x", "z"}, {"y"}, "m")}, {value("x", {2, 3}), value("z", {4, 5})}, {value("y", {2, 5})}, {}});
-       }, "node 'm' (MatMul): OpenVINO refuses it: Incompatible MatMul matrix dimension. First input dimension=3 at COL_INDEX_DIM=1 "
-          "doesn't match the second input dimension=4 at ROW_INDEX_DIM=0"},
-      {"StringModel", [] {
-         return model({{node("Identity", {"x"}, {"y"}, "i")}, {value("x", {2}, kString)}, {value("y", {2}, kString)}, {}});
-       }, "input 'x' is made of strings, which are not supported"},
-      {"DataDependentShape", [] {
-         return model({{node("NonZero", {"x"}, {"i"}, "nz"), node("Cast", {"i"}, {"y"}, "c", {attribute_int("to", 1)})},
-                       {value("x", {4})}, {value("y", {1, -1})}, {}});
-       }, "node 'nz' (NonZero): the shape [1,..4] of what it makes depends on data; plans need shapes that follow from those of the inputs"},
-      {"DynamicInput", [] { return model(with_input(value("x", {-1, 3, -1}))); }, "input 'x' has shape ?x3x?: give it with --shape x=N,3,H"},
-      {"UnknownShapeName", [] { return model(with_input(value("x", {-1, 3}))); },
-       "--shape names input 'images', which the model does not have; its inputs are 'x'", {{{"images", {1, 3}}}, {}, 1 << 20}},
-      {"ShapeOfOtherRank", [] { return model(with_input(value("x", {-1, 3}))); },
-       "input 'x' has shape ?x3, but --shape gives it 1x3x4; the number of dimensions differs", {{{"x", {1, 3, 4}}}, {}, 1 << 20}},
-      {"ShapeThatContradicts", [] { return model(with_input(value("x", {-1, 3}))); },
-       "input 'x' has shape ?x3, but --shape gives it 1x4; dimension 1 does not fit", {{{"x", {1, 4}}}, {}, 1 << 20}},
-      {"ShapeWithZero", [] { return model(with_input(value("x", {-1, 3}))); },
-       "input 'x' has shape ?x3, but --shape gives it 0x3; dimensions must be at least 1", {{{"x", {0, 3}}}, {}, 1 << 20}},
-      {"NegativeBatch", [] { return model(with_input(value("x", {-1, 3}))); }, "--batch gives -2, expected at least 1", {{}, -2, 1 << 20}},
+      {"ShapesDoNotFit",
+       [] {
+         return model({{node("MatMul", {"x", "z"}, {"y"}, "m")},
+                       {value("x", {2, 3}), value("z", {4, 5})},
+                       {value("y", {2, 5})},
+                       {}});
+       },
+       "node 'm' (MatMul): OpenVINO refuses it: Incompatible MatMul matrix dimension. First input "
+       "dimension=3 at COL_INDEX_DIM=1 "
+       "doesn't match the second input dimension=4 at ROW_INDEX_DIM=0"},
+      {"StringModel",
+       [] {
+         return model({{node("Identity", {"x"}, {"y"}, "i")},
+                       {value("x", {2}, kString)},
+                       {value("y", {2}, kString)},
+                       {}});
+       },
+       "input 'x' is made of strings, which are not supported"},
+      {"DataDependentShape",
+       [] {
+         return model({{node("NonZero", {"x"}, {"i"}, "nz"),
+                        node("Cast", {"i"}, {"y"}, "c", {attribute_int("to", 1)})},
+                       {value("x", {4})},
+                       {value("y", {1, -1})},
+                       {}});
+       },
+       "node 'nz' (NonZero): the shape [1,..4] of what it makes depends on data; plans need shapes that "
+       "follow from those of the inputs"},
+      {"DynamicInput",
+       [] {
+         return model(with_input(value("x", {-1, 3, -1})));
+       },
+       "input 'x' has shape ?x3x?: give it with --shape x=N,3,H"},
+      {"UnknownShapeName",
+       [] {
+         return model(with_input(value("x", {-1, 3})));
+       },
+       "--shape names input 'images', which the model does not have; its inputs are 'x'",
+       {{{"images", {1, 3}}}, {}, 1 << 20}},
+      {"ShapeOfOtherRank",
+       [] {
+         return model(with_input(value("x", {-1, 3})));
+       },
+       "input 'x' has shape ?x3, but --shape gives it 1x3x4; the number of dimensions differs",
+       {{{"x", {1, 3, 4}}}, {}, 1 << 20}},
+      {"ShapeThatContradicts",
+       [] {
+         return model(with_input(value("x", {-1, 3})));
+       },
+       "input 'x' has shape ?x3, but --shape gives it 1x4; dimension 1 does not fit",
+       {{{"x", {1, 4}}}, {}, 1 << 20}},
+      {"ShapeWithZero",
+       [] {
+         return model(with_input(value("x", {-1, 3})));
+       },
+       "input 'x' has shape ?x3, but --shape gives it 0x3; dimensions must be at least 1",
+       {{{"x", {0, 3}}}, {}, 1 << 20}},
+      {"NegativeBatch",
+       [] {
+         return model(with_input(value("x", {-1, 3})));
+       },
+       "--batch gives -2, expected at least 1",
+       {{}, -2, 1 << 20}},
       {"FileTooLarge", [] { return model(relu()); }, "has 70 B, the limit is 16 B", {{}, {}, 16}},
   };
   return list;
@@ -184,8 +348,10 @@ TEST(ModelFiles, ThatAreMissingFoldersOrOfUnknownKindAreNamed) {
   EXPECT_EQ(text(folder.path("none.onnx")), folder.path("none.onnx") + ": there is no such file");
   EXPECT_EQ(text(folder.path(".")), folder.path(".") + ": is not a regular file");
   EXPECT_EQ(text(folder.write("m.weights", "x")), folder.path("m.weights") +
-            ": the extension '.weights' is not known; expected .onnx, .xml (OpenVINO), .pdmodel, .pb or .tflite");
-  EXPECT_FALSE(Model::load(folder.write("m.xml", "<?xml version=\"1.0\"?><net><layers><layer/></layers></net>")).ok());
+                                                      ": the extension '.weights' is not known; expected "
+                                                      ".onnx, .xml (OpenVINO), .pdmodel, .pb or .tflite");
+  EXPECT_FALSE(
+      Model::load(folder.write("m.xml", "<?xml version=\"1.0\"?><net><layers><layer/></layers></net>")).ok());
   EXPECT_FALSE(Model::load(folder.write("n.xml", "<net")).ok());
 }
 
@@ -199,21 +365,26 @@ TEST(ModelFiles, WhoseConstantsExplodeAreRefusedOrLeftUncomputed) {
   }
   nodes.push_back(node("ReduceSum", {"t59"}, {"s"}, "", {attribute_int("keepdims", 0)}));
   nodes.push_back(node("Add", {"x", "s"}, {"y"}));
-  const auto path = folder.write("m.onnx", model({nodes, {value("x", {2})}, {value("y", {2})}, {float_tensor("w", {1024}, std::vector<float>(1024, 1))}}));
+  const auto path = folder.write("m.onnx", model({nodes,
+                                                  {value("x", {2})},
+                                                  {value("y", {2})},
+                                                  {float_tensor("w", {1024}, std::vector<float>(1024, 1))}}));
   (void)Model::load(path);
 }
 
 TEST(ModelFiles, WithFlippedOrMissingBytesNeverCrash) {
   TestFolder folder;
   const auto body = graph({{node("Relu", {"y1"}, {"o"})}, {}, {value("o", {1, 2, 4, 4})}, {}});
-  const std::string good = model(
-      {{node("Conv", {"x", "w", "b"}, {"y1"}, "conv", {attribute_ints("pads", {1, 1, 1, 1}), attribute_ints("kernel_shape", {3, 3})}),
-        node("If", {"c"}, {"y2"}, "if", {attribute_graph("then_branch", body), attribute_graph("else_branch", body)}),
-        node("Reshape", {"y2", "shape"}, {"y3"}, "reshape"), node("Gemm", {"y3", "g"}, {"y"}, "gemm")},
-       {value("x", {1, 1, 4, 4}), value("c", {}, kBool)},
-       {value("y", {1, 3})},
-       {float_tensor("w", {2, 1, 3, 3}, std::vector<float>(18, 0.5F)), float_tensor("b", {2}, {1, 2}), int_tensor("shape", {2}, {1, 32}),
-        float_tensor("g", {32, 3}, std::vector<float>(96, 0.25F))}});
+  const std::string good =
+      model({{node("Conv", {"x", "w", "b"}, {"y1"}, "conv",
+                   {attribute_ints("pads", {1, 1, 1, 1}), attribute_ints("kernel_shape", {3, 3})}),
+              node("If", {"c"}, {"y2"}, "if",
+                   {attribute_graph("then_branch", body), attribute_graph("else_branch", body)}),
+              node("Reshape", {"y2", "shape"}, {"y3"}, "reshape"), node("Gemm", {"y3", "g"}, {"y"}, "gemm")},
+             {value("x", {1, 1, 4, 4}), value("c", {}, kBool)},
+             {value("y", {1, 3})},
+             {float_tensor("w", {2, 1, 3, 3}, std::vector<float>(18, 0.5F)), float_tensor("b", {2}, {1, 2}),
+              int_tensor("shape", {2}, {1, 32}), float_tensor("g", {32, 3}, std::vector<float>(96, 0.25F))}});
   const auto loaded = Model::load(folder.write("good.onnx", good));
   ASSERT_TRUE(loaded.ok()) << loaded.error().to_string();
   Random random(7);

@@ -28,7 +28,8 @@ class TestFolder {
 
   std::string path(const std::string& name) const { return path_ + "/" + name; }
   std::string write(const std::string& name, std::string_view content) const {
-    std::ofstream(path(name), std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
+    std::ofstream(path(name), std::ios::binary)
+        .write(content.data(), static_cast<std::streamsize>(content.size()));
     return path(name);
   }
 

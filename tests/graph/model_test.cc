@@ -1,12 +1,12 @@
-// Model: what of a file ends up in the graph, and what is cut out of it. Every number is worked out beside its model.
+// Model: what of a file ends up in the graph, and what is cut out of it. Every number is worked out beside
+// its model.
 #include "heddle/graph/model.h"
 
 #include <gtest/gtest.h>
 
-#include <openvino/core/model.hpp>
 #include <openvino/core/graph_util.hpp>
+#include <openvino/core/model.hpp>
 #include <openvino/op/constant.hpp>
-
 
 #include "graph/model_files.h"
 #include "graph/onnx_writer.h"
@@ -16,7 +16,8 @@ namespace {
 
 using namespace onnx_writer;
 
-std::shared_ptr<const Model> load(const TestFolder& folder, const std::string& content, const ImportOptions& options = {}) {
+std::shared_ptr<const Model> load(const TestFolder& folder, const std::string& content,
+                                  const ImportOptions& options = {}) {
   auto model = Model::load(folder.write("model.onnx", content), options);
   EXPECT_TRUE(model.ok()) << (model ? "" : model.error().to_string());
   return model ? *model : nullptr;
@@ -31,11 +32,13 @@ std::vector<std::string> op_names(const Graph& graph) {
 // x [1, 2, 4, 4] -> Conv 3x3 to 3 channels with bias -> Relu.
 std::string conv_model(const std::string& prefix = "", int64_t pad = 1) {
   const auto p = [&](const char* name) { return prefix + name; };
-  return model({{node("Conv", {p("x"), p("w"), p("b")}, {p("c")}, p("conv"), {attribute_ints("pads", {pad, pad, pad, pad})}),
+  return model({{node("Conv", {p("x"), p("w"), p("b")}, {p("c")}, p("conv"),
+                      {attribute_ints("pads", {pad, pad, pad, pad})}),
                  node("Relu", {p("c")}, {p("y")}, p("relu"))},
                 {value(p("x"), {1, 2, 4, 4})},
                 {value(p("y"), {1, 3, 2 + 2 * pad, 2 + 2 * pad})},
-                {float_tensor(p("w"), {3, 2, 3, 3}, std::vector<float>(54, 0.5F)), float_tensor(p("b"), {3}, {1, 2, 3})}});
+                {float_tensor(p("w"), {3, 2, 3, 3}, std::vector<float>(54, 0.5F)),
+                 float_tensor(p("b"), {3}, {1, 2, 3})}});
 }
 
 TEST(ModelGraph, KeepsOnnxNamesShapesAndTypes) {
@@ -73,8 +76,12 @@ TEST(ModelGraph, CountsFlopsAndBytes) {
 
 TEST(ModelGraph, LeadsNamesOfDroppedNodesToTheTensorThatCarriesThem) {
   TestFolder folder;
-  const auto model = load(folder, onnx_writer::model({{node("Dropout", {"x"}, {"d"}, "drop"), node("Relu", {"d"}, {"r"}, "relu"), node("Dropout", {"r"}, {"y"}, "out")},
-                                         {value("x", {2, 2})}, {value("y", {2, 2})}, {}}));
+  const auto model = load(
+      folder, onnx_writer::model({{node("Dropout", {"x"}, {"d"}, "drop"), node("Relu", {"d"}, {"r"}, "relu"),
+                                   node("Dropout", {"r"}, {"y"}, "out")},
+                                  {value("x", {2, 2})},
+                                  {value("y", {2, 2})},
+                                  {}}));
   ASSERT_NE(model, nullptr);
   const Graph& g = *model->graph();
   EXPECT_EQ(g.tensor(g.inputs()[0]).name, "x");
@@ -87,9 +94,13 @@ TEST(ModelGraph, LeadsNamesOfDroppedNodesToTheTensorThatCarriesThem) {
 TEST(ModelGraph, CountsSharedAndExternalWeightsOnce) {
   TestFolder folder;
   folder.write("w.bin", raw_of<float>({9, 1, 2, 3, 4}));
-  const auto model = load(folder, onnx_writer::model({{node("Add", {"x", "w"}, {"a"}, "a"), node("Mul", {"a", "w"}, {"y"}, "m")},
-                                         {value("x", {2, 2})}, {value("y", {2, 2})},
-                                         {external_tensor("w", {2, 2}, {{"location", "w.bin"}, {"offset", "4"}, {"length", "16"}})}}));
+  const auto model =
+      load(folder,
+           onnx_writer::model(
+               {{node("Add", {"x", "w"}, {"a"}, "a"), node("Mul", {"a", "w"}, {"y"}, "m")},
+                {value("x", {2, 2})},
+                {value("y", {2, 2})},
+                {external_tensor("w", {2, 2}, {{"location", "w.bin"}, {"offset", "4"}, {"length", "16"}})}}));
   ASSERT_NE(model, nullptr);
   const Graph& g = *model->graph();
   EXPECT_EQ(g.num_params(), 1u);
@@ -99,7 +110,8 @@ TEST(ModelGraph, CountsSharedAndExternalWeightsOnce) {
 
 TEST(ModelGraph, TakesShapesAndBatchForDynamicDimensions) {
   TestFolder folder;
-  const GraphParts parts{{node("Relu", {"x"}, {"y"})}, {value("x", {-1, 3, -1})}, {value("y", {-1, 3, -1})}, {}};
+  const GraphParts parts{
+      {node("Relu", {"x"}, {"y"})}, {value("x", {-1, 3, -1})}, {value("y", {-1, 3, -1})}, {}};
   ImportOptions options;
   options.shapes["x"] = {4, 3, 5};
   auto model = load(folder, onnx_writer::model(parts), options);
@@ -107,7 +119,10 @@ TEST(ModelGraph, TakesShapesAndBatchForDynamicDimensions) {
   EXPECT_EQ(model->graph()->tensor(model->graph()->outputs()[0]).shape, (Shape{4, 3, 5}));
   options = {};
   options.batch = 7;
-  model = load(folder, onnx_writer::model(GraphParts{{node("Relu", {"x"}, {"y"})}, {value("x", {-1, 3})}, {value("y", {-1, 3})}, {}}), options);
+  model = load(folder,
+               onnx_writer::model(GraphParts{
+                   {node("Relu", {"x"}, {"y"})}, {value("x", {-1, 3})}, {value("y", {-1, 3})}, {}}),
+               options);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(model->graph()->tensor(model->graph()->outputs()[0]).shape, (Shape{7, 3}));
 }
@@ -116,12 +131,15 @@ TEST(ModelGraph, FoldsShapeArithmeticOnceShapesAreKnown) {
   TestFolder folder;
   ImportOptions options;
   options.batch = 3;
-  const auto model = load(folder,
-                          onnx_writer::model({{node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}), node("Concat", {"n", "rest"}, {"t"}, "", {attribute_int("axis", 0)}),
-                                  node("Reshape", {"x", "t"}, {"y"}, "reshape")},
-                                 {value("x", {-1, 2, 2})}, {value("y", {-1, 4})},
-                                 {int_tensor("zero", {1}, {0}), int_tensor("rest", {1}, {-1})}}),
-                          options);
+  const auto model =
+      load(folder,
+           onnx_writer::model({{node("Shape", {"x"}, {"s"}), node("Gather", {"s", "zero"}, {"n"}),
+                                node("Concat", {"n", "rest"}, {"t"}, "", {attribute_int("axis", 0)}),
+                                node("Reshape", {"x", "t"}, {"y"}, "reshape")},
+                               {value("x", {-1, 2, 2})},
+                               {value("y", {-1, 4})},
+                               {int_tensor("zero", {1}, {0}), int_tensor("rest", {1}, {-1})}}),
+           options);
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(op_names(*model->graph()), std::vector<std::string>{"reshape"});
   EXPECT_EQ(model->graph()->tensor(model->graph()->outputs()[0]).shape, (Shape{3, 4}));
@@ -132,8 +150,12 @@ TEST(ModelGraph, KeepsSubgraphsWholeAndTheirWeightsWithThem) {
   const auto branch = [](const char* type) {
     return graph({{node(type, {"x", "w"}, {"o"})}, {}, {value("o", {2})}, {float_tensor("w", {2}, {1, 2})}});
   };
-  const auto model = load(folder, onnx_writer::model({{node("If", {"c"}, {"y"}, "choice", {attribute_graph("then_branch", branch("Add")), attribute_graph("else_branch", branch("Mul"))})},
-                                         {value("c", {}, kBool), value("x", {2})}, {value("y", {2})}, {}}));
+  const auto model = load(folder, onnx_writer::model({{node("If", {"c"}, {"y"}, "choice",
+                                                            {attribute_graph("then_branch", branch("Add")),
+                                                             attribute_graph("else_branch", branch("Mul"))})},
+                                                      {value("c", {}, kBool), value("x", {2})},
+                                                      {value("y", {2})},
+                                                      {}}));
   ASSERT_NE(model, nullptr);
   const Graph& g = *model->graph();
   ASSERT_EQ(g.num_ops(), 1u);
@@ -144,8 +166,10 @@ TEST(ModelGraph, KeepsSubgraphsWholeAndTheirWeightsWithThem) {
 
 TEST(ModelGraph, MakesAConstantOutputAnOp) {
   TestFolder folder;
-  const auto model = load(folder, onnx_writer::model({{node("Relu", {"x"}, {"y"}, "relu")}, {value("x", {2})}, {value("y", {2}), value("w", {2})},
-                                         {float_tensor("w", {2}, {1, 2})}}));
+  const auto model = load(folder, onnx_writer::model({{node("Relu", {"x"}, {"y"}, "relu")},
+                                                      {value("x", {2})},
+                                                      {value("y", {2}), value("w", {2})},
+                                                      {float_tensor("w", {2}, {1, 2})}}));
   ASSERT_NE(model, nullptr);
   const TensorId w = model->graph()->outputs()[1];
   ASSERT_TRUE(model->graph()->tensor(w).producer.valid());
@@ -196,7 +220,8 @@ TEST(ModelCut, SharesWeightsWithTheModel) {
   const auto weights = [](const ov::Model& m) {
     std::vector<const void*> data;
     for (const auto& op : m.get_ordered_ops())
-      if (const auto c = ov::as_type_ptr<ov::op::v0::Constant>(op); c && ov::shape_size(c->get_shape()) == 54) data.push_back(c->get_data_ptr());
+      if (const auto c = ov::as_type_ptr<ov::op::v0::Constant>(op); c && ov::shape_size(c->get_shape()) == 54)
+        data.push_back(c->get_data_ptr());
     return data;
   };
   const std::vector<OpId> all = {OpId(0), OpId(1), OpId(2)};
@@ -211,7 +236,8 @@ TEST(ModelCut, RefusesEmptyForeignAndNonConvexSets) {
   const auto model = load(folder, conv_model());
   ASSERT_NE(model, nullptr);
   EXPECT_EQ(model->cut({}).error().to_string(), "a segment needs at least one op");
-  EXPECT_EQ(model->cut(std::vector<OpId>{OpId(9)}).error().to_string(), "a segment names an op that the model does not have");
+  EXPECT_EQ(model->cut(std::vector<OpId>{OpId(9)}).error().to_string(),
+            "a segment names an op that the model does not have");
   EXPECT_EQ(model->cut(std::vector<OpId>{OpId(0), OpId(2)}).error().to_string(),
             "the segment around op 'conv/Convolution' is not convex: a path leaves it and comes back");
 }
@@ -224,7 +250,8 @@ uint64_t signature_of_all(const Model& model) {
 
 TEST(ModelSignature, DependsOnStructureAndAttributesButNotOnNames) {
   TestFolder folder;
-  const auto a = load(folder, conv_model()), b = load(folder, conv_model("other_")), c = load(folder, conv_model("", 0));
+  const auto a = load(folder, conv_model()), b = load(folder, conv_model("other_")),
+             c = load(folder, conv_model("", 0));
   ASSERT_TRUE(a && b && c);
   EXPECT_EQ(signature_of_all(*a), signature_of_all(*b));
   EXPECT_NE(signature_of_all(*a), signature_of_all(*c));
@@ -233,10 +260,16 @@ TEST(ModelSignature, DependsOnStructureAndAttributesButNotOnNames) {
 // The same block twice in one model, its ops given in another order, and once wired otherwise.
 TEST(ModelSignature, IsThatOfTheBlockWhereverItStands) {
   TestFolder folder;
-  const auto model = load(folder, onnx_writer::model({{node("Relu", {"x"}, {"a1"}, "a1"), node("Sigmoid", {"x"}, {"b1"}, "b1"), node("Sub", {"a1", "b1"}, {"c1"}, "c1"),
-                                          node("Sigmoid", {"c1"}, {"b2"}, "b2"), node("Relu", {"c1"}, {"a2"}, "a2"), node("Sub", {"a2", "b2"}, {"c2"}, "c2"),
-                                          node("Relu", {"c2"}, {"a3"}, "a3"), node("Sigmoid", {"c2"}, {"b3"}, "b3"), node("Sub", {"b3", "a3"}, {"y"}, "c3")},
-                                         {value("x", {2, 2})}, {value("y", {2, 2})}, {}}));
+  const auto model = load(
+      folder,
+      onnx_writer::model({{node("Relu", {"x"}, {"a1"}, "a1"), node("Sigmoid", {"x"}, {"b1"}, "b1"),
+                           node("Sub", {"a1", "b1"}, {"c1"}, "c1"), node("Sigmoid", {"c1"}, {"b2"}, "b2"),
+                           node("Relu", {"c1"}, {"a2"}, "a2"), node("Sub", {"a2", "b2"}, {"c2"}, "c2"),
+                           node("Relu", {"c2"}, {"a3"}, "a3"), node("Sigmoid", {"c2"}, {"b3"}, "b3"),
+                           node("Sub", {"b3", "a3"}, {"y"}, "c3")},
+                          {value("x", {2, 2})},
+                          {value("y", {2, 2})},
+                          {}}));
   ASSERT_NE(model, nullptr);
   const auto sign = [&](const std::vector<std::string>& names) {
     std::vector<OpId> ops;

@@ -14,7 +14,9 @@ inline std::string varint(uint64_t value) {
   for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
   return out + static_cast<char>(value);
 }
-inline std::string number(int field, int64_t value) { return varint(static_cast<uint64_t>(field) << 3) + varint(static_cast<uint64_t>(value)); }
+inline std::string number(int field, int64_t value) {
+  return varint(static_cast<uint64_t>(field) << 3) + varint(static_cast<uint64_t>(value));
+}
 inline std::string bytes(int field, std::string_view value) {
   return varint(static_cast<uint64_t>(field) << 3 | 2) + varint(value.size()) + std::string(value);
 }
@@ -33,7 +35,8 @@ inline std::string tensor_head(std::string_view name, const std::vector<int64_t>
   for (const auto d : dims) out += number(1, d);
   return out + number(2, type) + bytes(8, name);
 }
-inline std::string raw_tensor(std::string_view name, const std::vector<int64_t>& dims, std::string_view raw, int type = kFloat) {
+inline std::string raw_tensor(std::string_view name, const std::vector<int64_t>& dims, std::string_view raw,
+                              int type = kFloat) {
   return tensor_head(name, dims, type) + bytes(9, raw);
 }
 template <class T>
@@ -42,10 +45,12 @@ std::string raw_of(const std::vector<T>& values) {
   std::memcpy(out.data(), values.data(), out.size());
   return out;
 }
-inline std::string float_tensor(std::string_view name, const std::vector<int64_t>& dims, const std::vector<float>& values) {
+inline std::string float_tensor(std::string_view name, const std::vector<int64_t>& dims,
+                                const std::vector<float>& values) {
   return raw_tensor(name, dims, raw_of(values));
 }
-inline std::string int_tensor(std::string_view name, const std::vector<int64_t>& dims, const std::vector<int64_t>& values) {
+inline std::string int_tensor(std::string_view name, const std::vector<int64_t>& dims,
+                              const std::vector<int64_t>& values) {
   return raw_tensor(name, dims, raw_of(values), kInt64);
 }
 inline std::string external_tensor(std::string_view name, const std::vector<int64_t>& dims,
@@ -55,17 +60,24 @@ inline std::string external_tensor(std::string_view name, const std::vector<int6
   return out + number(14, 1);
 }
 
-inline std::string attribute_int(std::string_view name, int64_t v) { return bytes(1, name) + number(3, v) + number(20, 2); }
+inline std::string attribute_int(std::string_view name, int64_t v) {
+  return bytes(1, name) + number(3, v) + number(20, 2);
+}
 inline std::string attribute_ints(std::string_view name, const std::vector<int64_t>& values) {
   std::string out = bytes(1, name);
   for (const auto v : values) out += number(8, v);
   return out + number(20, 7);
 }
-inline std::string attribute_graph(std::string_view name, const std::string& graph) { return bytes(1, name) + bytes(6, graph) + number(20, 5); }
-inline std::string attribute_tensor(std::string_view name, const std::string& tensor) { return bytes(1, name) + bytes(5, tensor) + number(20, 4); }
+inline std::string attribute_graph(std::string_view name, const std::string& graph) {
+  return bytes(1, name) + bytes(6, graph) + number(20, 5);
+}
+inline std::string attribute_tensor(std::string_view name, const std::string& tensor) {
+  return bytes(1, name) + bytes(5, tensor) + number(20, 4);
+}
 
-inline std::string node(std::string_view type, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
-                        std::string_view name = "", const std::vector<std::string>& attributes = {}, std::string_view domain = "") {
+inline std::string node(std::string_view type, const std::vector<std::string>& inputs,
+                        const std::vector<std::string>& outputs, std::string_view name = "",
+                        const std::vector<std::string>& attributes = {}, std::string_view domain = "") {
   std::string out;
   for (const auto& i : inputs) out += bytes(1, i);
   for (const auto& o : outputs) out += bytes(2, o);
