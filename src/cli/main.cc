@@ -43,25 +43,34 @@ int fail(const Error& error, bool json) {
   return exit_status(error.code());
 }
 
-// The parser's own message, with the nearest flag for a mistyped one.
+// Names the first argument that nobody expected, with the nearest flag or verb; else the parser's own message.
+std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError& error) {
+  auto extras = where.remaining(true);
+  if (extras.empty()) return top && dynamic_cast<const CLI::RequiredError*>(&error) ? "needs a verb, for example `heddle plan MODEL`" : error.what();
+  std::vector<std::string> names;
+  for (const auto* option : where.get_options()) {
+    for (const auto& l : option->get_lnames()) names.push_back("--" + l);
+  }
+  // A mistyped flag explains the value behind it, which the parser could not place either.
+  std::string extra = extras.front();
+  for (const auto& e : extras) {
+    if (e.rfind("--", 0) == 0) extra = e;
+  }
+  const bool flag = extra.rfind('-', 0) == 0;
+  if (top && !flag) {
+    names.clear();
+    for (const auto& verb : verbs()) names.emplace_back(verb.name);
+  }
+  const char* what = flag ? "unknown flag '" : top ? "unknown verb '" : "unexpected argument '";
+  return what + extra + "'" + (flag || top ? did_you_mean(extra.substr(0, extra.find('=')), names) : "");
+}
+
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* where = &app;
   for (const auto* sub : app.get_subcommands()) where = sub;
-  std::string hint;
-  std::vector<std::string> names;
-  for (const auto* option : where->get_options()) {
-    for (const auto& l : option->get_lnames()) names.push_back("--" + l);
-  }
-  if (where == &app) {
-    for (const auto& verb : verbs()) names.emplace_back(verb.name);
-  }
-  for (const auto& extra : where->remaining(true)) {
-    hint = did_you_mean(extra.substr(0, extra.find('=')), names);
-    if (!hint.empty()) break;
-  }
-  std::fprintf(stderr, "heddle%s%s: %s%s\nSee `heddle%s%s --help`.\n", where == &app ? "" : " ",
-               where == &app ? "" : where->get_name().c_str(), error.what(), hint.c_str(), where == &app ? "" : " ",
-               where == &app ? "" : where->get_name().c_str());
+  const bool top = where == &app;
+  const std::string command = top ? "heddle" : "heddle " + where->get_name();
+  std::fprintf(stderr, "%s: %s\nSee `%s --help`.\n", command.c_str(), usage_message(*where, top, error).c_str(), command.c_str());
   return kExitBadInput;
 }
 

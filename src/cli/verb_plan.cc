@@ -97,6 +97,7 @@ Status check_requested(const Problem& problem, const PlanResult& result, bool st
 }
 
 Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
   HEDDLE_ASSIGN_OR_RETURN(auto result, plan_with_measurements(bench, *entry, o.search, invocation));

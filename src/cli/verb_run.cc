@@ -182,6 +182,7 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   RunOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.inputs.files, input_files(o.inputs));
   options.inputs.seed = static_cast<uint64_t>(o.search.seed);
+  for (const auto* path : {&o.plan_output, &o.output, &o.trace}) HEDDLE_RETURN_IF_ERROR(check_output(*path));
   HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare(o, invocation));
   const auto& file = prepared.file;
   options.warmups = static_cast<int>(o.warmups);

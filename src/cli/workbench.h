@@ -90,7 +90,10 @@ Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>
 Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& entry, const SearchFlags& search,
                                           const Invocation& invocation);
 
-// For errors: the planner, or what is known.
+// Can a file be made there? Asked before long work, so that a mistyped folder does not cost it. Empty paths are fine.
+Status check_output(const std::string& path);
+
+// The planner of that name, or an error that lists them.
 Result<const PlannerEntry*> planner_named(const std::string& name);
 
 PlanFile to_plan_file(const Problem& problem, const PlanResult& result, uint64_t seed);

@@ -99,6 +99,14 @@ PlannerOptions SearchFlags::options(const Invocation& invocation) const {
   return options;
 }
 
+Status check_output(const std::string& path) {
+  if (path.empty()) return {};
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+  return Error(Code::kInvalidInput, path + ": there is no folder '" + folder.string() + "'; create it first");
+}
+
 Result<const PlannerEntry*> planner_named(const std::string& name) {
   if (const auto* entry = find_planner(name)) return entry;
   std::vector<std::string> names;

@@ -28,7 +28,7 @@ constexpr char kChain[] = R"({"format": "heddle-graph", "version": 1, "name": "c
 TEST_P(Usage, IsRefusedWithAMessageThatHelps) {
   const TemporaryFolder folder;
   folder.write("chain.json", kChain);
-  folder.write("empty", "");
+  folder.write("empty.json", "");
   folder.write("list.json", "[1, 2]");
   folder.write("cut.json", R"({"format": "heddle-graph", "version": 1, "name": )");
   folder.write("noise.onnx", "this is no model");
