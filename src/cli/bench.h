@@ -13,15 +13,15 @@ namespace heddle::cli {
 struct BenchRow {
   std::string suite, instance, planner, metric, unit;
   double value = 0;
-  std::string baseline;                       // what was measured beside it in the same run
+  std::string baseline;  // what was measured beside it in the same run
   std::optional<double> baseline_value;
-  std::optional<double> reference;            // a target or a published figure...
-  std::string reference_source;               // ...and whose
+  std::optional<double> reference;  // a target or a published figure...
+  std::string reference_source;     // ...and whose
 };
 
 struct BenchOptions {
-  std::vector<std::string> models;            // folders or files with .onnx models
-  std::vector<std::string> only;              // parts of the suite; empty: all
+  std::vector<std::string> models;  // folders or files with .onnx models
+  std::vector<std::string> only;    // parts of the suite; empty: all
   std::string store;
   int64_t repeats = 5;
   int64_t seed = 1;

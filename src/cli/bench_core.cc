@@ -49,7 +49,8 @@ Result<Problem> large_problem(uint64_t seed) {
   layered.layers = kLayers;
   layered.deps = kDeps;
   layered.seed = seed;
-  for (int i = 0; i < kDevices; ++i) layered.device_class_factors.emplace_back("class" + std::to_string(i), 1 + 0.25 * i);
+  for (int i = 0; i < kDevices; ++i)
+    layered.device_class_factors.emplace_back("class" + std::to_string(i), 1 + 0.25 * i);
   layered.device_spread = 0.3;
   Problem problem;
   HEDDLE_ASSIGN_OR_RETURN(problem.graph, generate_layered(layered));
@@ -60,7 +61,8 @@ Result<Problem> large_problem(uint64_t seed) {
   return problem;
 }
 
-BenchRow row(const std::string& instance, const std::string& planner, const std::string& metric, const std::string& unit, double value) {
+BenchRow row(const std::string& instance, const std::string& planner, const std::string& metric,
+             const std::string& unit, double value) {
   BenchRow r;
   r.suite = "core";
   r.instance = instance;
@@ -76,7 +78,8 @@ Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {
   bench.repeats = static_cast<int>(options.repeats) * 2 + 1;
   bench.seed = static_cast<uint64_t>(options.seed);
   HEDDLE_ASSIGN_OR_RETURN(const auto result, bench_executor(bench));
-  auto r = row("emulated zero-cost, " + std::to_string(result.tasks) + " tasks", "", "time per task", "us", result.executor_us_per_task);
+  auto r = row("emulated zero-cost, " + std::to_string(result.tasks) + " tasks", "", "time per task", "us",
+               result.executor_us_per_task);
   r.baseline = "thread pool with ready counts, " + std::to_string(result.pool_threads) + " threads";
   r.baseline_value = result.pool_us_per_task;
   r.reference = 0.5;
@@ -85,7 +88,8 @@ Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {
 }
 
 bool wanted(const BenchOptions& options, const char* part) {
-  return options.only.empty() || std::find(options.only.begin(), options.only.end(), part) != options.only.end();
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), part) != options.only.end();
 }
 
 }  // namespace
@@ -125,7 +129,8 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
     rate.push_back(steps / watch.seconds());
   }
   const Stopwatch watch;
-  if (!check(problem, last.plan, last.timeline).ok()) return Error(Code::kInternal, "the checker rejects heft's plan");
+  if (!check(problem, last.plan, last.timeline).ok())
+    return Error(Code::kInternal, "the checker rejects heft's plan");
   auto eval_row = row(instance, "heft", "evaluator: tasks and transfers per second", "1/s", median_of(rate));
   eval_row.baseline = "independent checker, steps per second";
   eval_row.baseline_value = steps / watch.seconds();

@@ -50,7 +50,8 @@ Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
     add_models(fs::path(HEDDLE_SITE_PACKAGES) / "onnx/backend/test/data/light", models);
     add_models(fs::path(HEDDLE_SITE_PACKAGES) / "rapidocr_onnxruntime/models", models);
   }
-  if (models.empty()) return Error(Code::kNotFound, "found no .onnx models; name folders or files with --models");
+  if (models.empty())
+    return Error(Code::kNotFound, "found no .onnx models; name folders or files with --models");
   return models;
 }
 
@@ -66,13 +67,14 @@ BenchRow row(const std::string& instance, const std::string& metric, const std::
 }
 
 struct Outcome {
-  std::vector<double> errors;             // |measured - predicted| / predicted, in percent
+  std::vector<double> errors;  // |measured - predicted| / predicted, in percent
   std::vector<double> latency_ratios, branching_ratios;
 };
 
 // A model in which some op has company: another op that neither feeds it nor reads from it, with real work.
 bool branches(const Graph& graph) {
-  const auto path = longest_paths(graph, [&](OpId v) { return graph.op(v).flops; }, [](const Edge&) { return 0.0; });
+  const auto path = longest_paths(
+      graph, [&](OpId v) { return graph.op(v).flops; }, [](const Edge&) { return 0.0; });
   return path.length > 0 && graph.total_flops() > 1.15 * path.length;
 }
 
@@ -97,12 +99,15 @@ Status bench_objective(const BenchModel& model, const std::string& objective, co
   run_options.in_flight = throughput ? 4 : 1;
   run_options.deadline = Deadline::never(invocation.cancel);
   run_options.progress = invocation.progress;
-  HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(bench.problem, plan.plan, bench.loaded.model, run_options));
-  if (run.verified && !run.outputs_equal) return Error(Code::kInternal, model.name + ": outputs differ from the unsplit model's");
+  HEDDLE_ASSIGN_OR_RETURN(const auto run,
+                          run_plan(bench.problem, plan.plan, bench.loaded.model, run_options));
+  if (run.verified && !run.outputs_equal)
+    return Error(Code::kInternal, model.name + ": outputs differ from the unsplit model's");
   CompareOptions compare;
   compare.deadline = run_options.deadline;
   compare.progress = invocation.progress;
-  HEDDLE_ASSIGN_OR_RETURN(const auto versus, compare_with_openvino(bench.problem, plan.plan, bench.loaded.model, compare));
+  HEDDLE_ASSIGN_OR_RETURN(const auto versus,
+                          compare_with_openvino(bench.problem, plan.plan, bench.loaded.model, compare));
 
   auto measured = row(model.name, objective + ": measured beside predicted", "us", run.measured_us);
   measured.baseline = "predicted";
@@ -132,7 +137,8 @@ double quantile(std::vector<double> v, double q) {
   return v[std::min(v.size() - 1, static_cast<size_t>(q * static_cast<double>(v.size())))];
 }
 
-void add_target(std::vector<BenchRow>& rows, const std::string& metric, const std::string& unit, double value, double target) {
+void add_target(std::vector<BenchRow>& rows, const std::string& metric, const std::string& unit, double value,
+                double target) {
   auto r = row("all models", metric, unit, value);
   r.reference = target;
   r.reference_source = "target";
@@ -156,7 +162,8 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
   add_target(rows, "prediction error, 90 % quantile", "%", quantile(outcome.errors, 0.9), 15);
   add_target(rows, "prediction error, largest", "%", quantile(outcome.errors, 1), 15);
   add_target(rows, "latency ratio to OpenVINO, largest", "", quantile(outcome.latency_ratios, 1), 1.03);
-  add_target(rows, "throughput time ratio on branching models, largest", "", quantile(outcome.branching_ratios, 1), 1.0);
+  add_target(rows, "throughput time ratio on branching models, largest", "",
+             quantile(outcome.branching_ratios, 1), 1.0);
   return rows;
 }
 

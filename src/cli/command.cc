@@ -4,7 +4,8 @@
 
 namespace heddle::cli {
 
-Command& Command::positional(const std::string& name, std::string& out, const std::string& help, bool required) {
+Command& Command::positional(const std::string& name, std::string& out, const std::string& help,
+                             bool required) {
   auto* option = app_.add_option(name, out, help);
   if (required) option->required();
   return *this;
@@ -15,19 +16,22 @@ Command& Command::option(const std::string& flags, std::string& out, const std::
   return *this;
 }
 
-Command& Command::option(const std::string& flags, int64_t& out, const std::string& help, int64_t min, int64_t max) {
+Command& Command::option(const std::string& flags, int64_t& out, const std::string& help, int64_t min,
+                         int64_t max) {
   app_.add_option(flags, out, help)->check(CLI::Range(min, max))->type_name("N");
   return *this;
 }
 
-Command& Command::option(const std::string& flags, double& out, const std::string& help, double min, double max) {
+Command& Command::option(const std::string& flags, double& out, const std::string& help, double min,
+                         double max) {
   app_.add_option(flags, out, help)->check(CLI::Range(min, max))->type_name("X");
   return *this;
 }
 
-Command& Command::option(const std::string& flags, std::optional<int64_t>& out, const std::string& help, int64_t min,
-                         int64_t max) {
-  app_.add_option_function<int64_t>(flags, [&out](const int64_t& v) { out = v; }, help)
+Command& Command::option(const std::string& flags, std::optional<int64_t>& out, const std::string& help,
+                         int64_t min, int64_t max) {
+  app_.add_option_function<int64_t>(
+          flags, [&out](const int64_t& v) { out = v; }, help)
       ->check(CLI::Range(min, max))
       ->type_name("N");
   return *this;
@@ -35,7 +39,10 @@ Command& Command::option(const std::string& flags, std::optional<int64_t>& out, 
 
 Command& Command::list(const std::string& flags, std::vector<std::string>& out, const std::string& help) {
   // One value per occurrence: "--shape a=1 MODEL" must not swallow MODEL.
-  app_.add_option(flags, out, help)->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->type_name("TEXT");
+  app_.add_option(flags, out, help)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("TEXT");
   return *this;
 }
 

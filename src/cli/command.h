@@ -21,9 +21,9 @@ namespace heddle::cli {
 
 // What every verb is given when it runs.
 struct Invocation {
-  bool json = false;                    // print JSON for machines on stdout, nothing else there
-  CancelToken cancel;                   // raised by Ctrl-C: give the best so far
-  ProgressSink* progress = nullptr;     // draws on stderr; null with --quiet
+  bool json = false;                 // print JSON for machines on stdout, nothing else there
+  CancelToken cancel;                // raised by Ctrl-C: give the best so far
+  ProgressSink* progress = nullptr;  // draws on stderr; null with --quiet
 };
 
 inline constexpr int kExitDone = 0;      // done
@@ -36,11 +36,13 @@ inline constexpr int kExitInterrupted = 130;
 class Command {
  public:
   explicit Command(CLI::App& app) : app_(app) {}
-  Command& positional(const std::string& name, std::string& out, const std::string& help, bool required = true);
+  Command& positional(const std::string& name, std::string& out, const std::string& help,
+                      bool required = true);
   Command& option(const std::string& flags, std::string& out, const std::string& help);
   Command& option(const std::string& flags, int64_t& out, const std::string& help, int64_t min, int64_t max);
   Command& option(const std::string& flags, double& out, const std::string& help, double min, double max);
-  Command& option(const std::string& flags, std::optional<int64_t>& out, const std::string& help, int64_t min, int64_t max);
+  Command& option(const std::string& flags, std::optional<int64_t>& out, const std::string& help, int64_t min,
+                  int64_t max);
   // May be given several times.
   Command& list(const std::string& flags, std::vector<std::string>& out, const std::string& help);
   Command& flag(const std::string& flags, bool& out, const std::string& help);
@@ -56,7 +58,7 @@ using RunFn = std::function<Result<int>(const Invocation&)>;
 struct Verb {
   const char* name;
   const char* summary;
-  RunFn (*setup)(Command&);             // declares the flags and returns what runs
+  RunFn (*setup)(Command&);  // declares the flags and returns what runs
 };
 std::span<const Verb> verbs();
 

@@ -1,9 +1,9 @@
 // The heddle program: flags to verbs, signals to cancellation, errors to messages and exit statuses.
-#include <csignal>
-#include <cstdio>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
 
 #include "command.h"
 #include "heddle/base/json.h"
@@ -30,7 +30,8 @@ void install_signal_handlers(const CancelToken& token) {
   action.sa_handler = on_interrupt;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  // A closed pipe (`heddle ... | head`) shows as a write error instead of killing the program half-way through a file.
+  // A closed pipe (`heddle ... | head`) shows as a write error instead of killing the program half-way
+  // through a file.
   std::signal(SIGPIPE, SIG_IGN);
 }
 
@@ -43,10 +44,14 @@ int fail(const Error& error, bool json) {
   return exit_status(error.code());
 }
 
-// Names the first argument that nobody expected, with the nearest flag or verb; else the parser's own message.
+// Names the first argument that nobody expected, with the nearest flag or verb; else the parser's own
+// message.
 std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError& error) {
   auto extras = where.remaining(true);
-  if (extras.empty()) return top && dynamic_cast<const CLI::RequiredError*>(&error) ? "needs a verb, for example `heddle plan MODEL`" : error.what();
+  if (extras.empty())
+    return top && dynamic_cast<const CLI::RequiredError*>(&error)
+               ? "needs a verb, for example `heddle plan MODEL`"
+               : error.what();
   std::vector<std::string> names;
   for (const auto* option : where.get_options()) {
     for (const auto& l : option->get_lnames()) names.push_back("--" + l);
@@ -70,7 +75,8 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   for (const auto* sub : app.get_subcommands()) where = sub;
   const bool top = where == &app;
   const std::string command = top ? "heddle" : "heddle " + where->get_name();
-  std::fprintf(stderr, "%s: %s\nSee `%s --help`.\n", command.c_str(), usage_message(*where, top, error).c_str(), command.c_str());
+  std::fprintf(stderr, "%s: %s\nSee `%s --help`.\n", command.c_str(),
+               usage_message(*where, top, error).c_str(), command.c_str());
   return kExitBadInput;
 }
 

@@ -13,7 +13,8 @@ namespace heddle::cli {
 namespace {
 
 constexpr BenchSuite kSuites[] = {
-    {"core", "planning, evaluator and executor speed; prediction against measurement; auto against OpenVINO", bench_core},
+    {"core", "planning, evaluator and executor speed; prediction against measurement; auto against OpenVINO",
+     bench_core},
 };
 
 std::string number(double v) {
@@ -48,20 +49,30 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
     if (o.suite == s.name) suite = &s;
   }
   if (suite == nullptr) {
-    return Error(Code::kInvalidInput, "no suite is named '" + o.suite + "'" + did_you_mean(o.suite, names) + "; there are " + join_names(names));
+    return Error(Code::kInvalidInput, "no suite is named '" + o.suite + "'" + did_you_mean(o.suite, names) +
+                                          "; there are " + join_names(names));
   }
   o.options.only = split_list(o.only);
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, suite->run(o.options, invocation));
   if (invocation.progress) invocation.progress->finish();
   Json json = Json::array();
-  TextTable table({{"instance"}, {"planner"}, {"metric"}, {"value", TextTable::Align::kRight}, {"unit"},
-                   {"baseline"}, {"its value", TextTable::Align::kRight}, {"reference", TextTable::Align::kRight}});
+  TextTable table({{"instance"},
+                   {"planner"},
+                   {"metric"},
+                   {"value", TextTable::Align::kRight},
+                   {"unit"},
+                   {"baseline"},
+                   {"its value", TextTable::Align::kRight},
+                   {"reference", TextTable::Align::kRight}});
   for (const auto& r : rows) {
     json.push_back(row_json(r));
     table.add_row({r.instance, r.planner, r.metric, number(r.value), r.unit, r.baseline,
-                   r.baseline_value ? number(*r.baseline_value) : "", r.reference ? number(*r.reference) : ""});
+                   r.baseline_value ? number(*r.baseline_value) : "",
+                   r.reference ? number(*r.reference) : ""});
   }
-  std::printf("%s", invocation.json ? (json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n").c_str() : table.to_string().c_str());
+  std::printf("%s", invocation.json
+                        ? (json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n").c_str()
+                        : table.to_string().c_str());
   return kExitDone;
 }
 
@@ -70,10 +81,14 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
 std::span<const BenchSuite> bench_suites() { return kSuites; }
 
 Stopwatch::Stopwatch()
-    : began_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count()) {}
+    : began_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                    std::chrono::steady_clock::now().time_since_epoch())
+                    .count()) {}
 
 double Stopwatch::seconds() const {
-  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const auto now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                       std::chrono::steady_clock::now().time_since_epoch())
+                       .count();
   return static_cast<double>(now - began_ns_) * 1e-9;
 }
 
@@ -90,7 +105,8 @@ RunFn setup_bench(Command& command) {
   for (const auto& s : bench_suites()) help += std::string(" ") + s.name + " (" + s.summary + ")";
   command.positional("SUITE", o->suite, help);
   command.option("--only", o->only, "parts of the suite (core: planning, executor, models), comma-separated");
-  command.list("--models", o->options.models, "folder or .onnx file with models (repeatable; default: those of the installed wheels)");
+  command.list("--models", o->options.models,
+               "folder or .onnx file with models (repeatable; default: those of the installed wheels)");
   command.option("--store", o->options.store, "profile store file (default: the user's cache)");
   command.option("--repeat", o->options.repeats, "repetitions of each timing (default 5)", 1, 1000);
   command.option("--seed", o->options.seed, "random seed (default 1)", 0, INT64_MAX);

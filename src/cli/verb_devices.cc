@@ -63,8 +63,12 @@ Result<int> run_planners(const PlannersOptions& o, const Invocation& invocation)
       objectives += (objectives.empty() ? "" : ", ") + std::string(objective_name(objective));
       list.push_back(objective_name(objective));
     }
-    rows.push_back({{"name", entry.info.name}, {"description", entry.info.description}, {"source", entry.info.source},
-                    {"objectives", list}, {"exploits", entry.info.exploits}, {"ignores", entry.info.ignores},
+    rows.push_back({{"name", entry.info.name},
+                    {"description", entry.info.description},
+                    {"source", entry.info.source},
+                    {"objectives", list},
+                    {"exploits", entry.info.exploits},
+                    {"ignores", entry.info.ignores},
                     {"ready", entry.info.ready}});
     table.add_row({entry.info.name, objectives, entry.info.description, entry.info.source});
   }

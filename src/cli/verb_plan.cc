@@ -58,17 +58,20 @@ Json devices_json(const Problem& problem, const PlanResult& result) {
 
 void print_plan(const Workbench& bench, const PlanResult& result) {
   const auto& p = bench.problem;
-  std::printf("%s on %s: %s %s\n", bench.loaded.name.c_str(), p.cluster->name().c_str(), objective_name(p.objective),
-              value_text(p, result.value_us).c_str());
-  std::printf("  bound %s (%s), gap %.1f %%; planner %s, %.2f s, %s; checked\n", value_text(p, result.bound.us).c_str(),
-              result.bound.reason.c_str(), 100 * result.gap, result.planner.c_str(), result.planning_s,
-              stop_text(result).c_str());
+  std::printf("%s on %s: %s %s\n", bench.loaded.name.c_str(), p.cluster->name().c_str(),
+              objective_name(p.objective), value_text(p, result.value_us).c_str());
+  std::printf("  bound %s (%s), gap %.1f %%; planner %s, %.2f s, %s; checked\n",
+              value_text(p, result.bound.us).c_str(), result.bound.reason.c_str(), 100 * result.gap,
+              result.planner.c_str(), result.planning_s, stop_text(result).c_str());
   if (!result.detail.empty()) std::printf("  %s\n", result.detail.c_str());
   std::string origins;
-  for (const auto& [name, count] : cost_origins(p)) origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-  std::printf("  %zu units in %zu segments, %zu lanes; unit times: %s\n\n", p.graph->num_ops(), result.plan.segments.size(),
-              result.plan.lane_shares.size(), origins.c_str());
-  TextTable table({{"device"}, {"segments", TextTable::Align::kRight}, {"busy", TextTable::Align::kRight},
+  for (const auto& [name, count] : cost_origins(p))
+    origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  std::printf("  %zu units in %zu segments, %zu lanes; unit times: %s\n\n", p.graph->num_ops(),
+              result.plan.segments.size(), result.plan.lane_shares.size(), origins.c_str());
+  TextTable table({{"device"},
+                   {"segments", TextTable::Align::kRight},
+                   {"busy", TextTable::Align::kRight},
                    {"share", TextTable::Align::kRight}});
   const auto devices = devices_json(p, result);
   for (const auto& d : devices) {
@@ -104,7 +107,8 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
   if (invocation.progress) invocation.progress->finish();
   HEDDLE_RETURN_IF_ERROR(check_requested(bench.problem, result, o.strict));
   if (!o.output.empty()) {
-    HEDDLE_RETURN_IF_ERROR(write_plan_file(o.output, to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed))));
+    HEDDLE_RETURN_IF_ERROR(
+        write_plan_file(o.output, to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed))));
   }
   if (invocation.json) {
     Json row = result_row(bench.problem, result);
@@ -150,9 +154,13 @@ Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
   if (entries.empty()) entries = planners_for(bench.problem.objective);
   Json rows = Json::array();
-  TextTable table({{"planner"}, {objective_name(bench.problem.objective), TextTable::Align::kRight},
-                   {"bound", TextTable::Align::kRight}, {"gap", TextTable::Align::kRight},
-                   {"planning", TextTable::Align::kRight}, {"stopped"}, {"detail"}});
+  TextTable table({{"planner"},
+                   {objective_name(bench.problem.objective), TextTable::Align::kRight},
+                   {"bound", TextTable::Align::kRight},
+                   {"gap", TextTable::Align::kRight},
+                   {"planning", TextTable::Align::kRight},
+                   {"stopped"},
+                   {"detail"}});
   int failures = 0;
   for (const auto* entry : entries) {
     auto result = run_planner(*entry, bench.problem, o.search.options(invocation));
@@ -160,12 +168,13 @@ Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
       // One planner's "no" does not hide the others' answers.
       ++failures;
       rows.push_back({{"planner", entry->info.name}, {"error", result.error().to_string()}});
-      table.add_row({entry->info.name, "-", "-", "-", "-", code_name(result.error().code()), result.error().message()});
+      table.add_row(
+          {entry->info.name, "-", "-", "-", "-", code_name(result.error().code()), result.error().message()});
       continue;
     }
     rows.push_back(result_row(bench.problem, *result));
-    table.add_row({entry->info.name, value_text(bench.problem, result->value_us), value_text(bench.problem, result->bound.us),
-                   percent(result->gap),
+    table.add_row({entry->info.name, value_text(bench.problem, result->value_us),
+                   value_text(bench.problem, result->bound.us), percent(result->gap),
                    format_us(result->planning_s * 1e6), stop_text(*result), result->detail});
   }
   if (invocation.progress) invocation.progress->finish();
@@ -196,7 +205,8 @@ RunFn setup_compare(Command& command) {
   o->model.declare(command);
   o->problem.declare(command);
   o->search.declare(command);
-  command.option("--planners", o->planners, "comma-separated names (default: all that support the objective)");
+  command.option("--planners", o->planners,
+                 "comma-separated names (default: all that support the objective)");
   return [o](const Invocation& invocation) { return run_compare(*o, invocation); };
 }
 

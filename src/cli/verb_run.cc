@@ -17,7 +17,7 @@ namespace heddle::cli {
 namespace {
 
 struct RunVerbOptions {
-  ModelFlags model;            // its positional may be a plan file too
+  ModelFlags model;  // its positional may be a plan file too
   ProblemFlags problem;
   SearchFlags search;
   std::string planner = "auto";
@@ -30,7 +30,7 @@ struct RunVerbOptions {
 
 struct Prepared {
   PlanFile file;
-  std::shared_ptr<const Model> model;   // null when the plan has none
+  std::shared_ptr<const Model> model;  // null when the plan has none
 };
 
 Result<Prepared> from_plan_file(const std::string& path) {
@@ -51,8 +51,9 @@ Result<Prepared> from_plan_file(const std::string& path) {
     for (const auto& [name, shape] : reference->shapes) options.shapes[name] = shape;
     HEDDLE_ASSIGN_OR_RETURN(prepared.model, Model::load(reference->path, options));
     if (prepared.model->file_hash() != reference->file_hash) {
-      return Error(Code::kInvalidInput, path + ": was made for " + reference->path + " with content " + hex64(reference->file_hash) +
-                                            ", but that file now has " + hex64(prepared.model->file_hash()) + "; plan it again");
+      return Error(Code::kInvalidInput, path + ": was made for " + reference->path + " with content " +
+                                            hex64(reference->file_hash) + ", but that file now has " +
+                                            hex64(prepared.model->file_hash()) + "; plan it again");
     }
   }
   return prepared;
@@ -70,7 +71,8 @@ Result<Prepared> prepare(RunVerbOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_with_measurements(bench, *entry, o.search, invocation));
-  return Prepared{to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed)), bench.loaded.model};
+  return Prepared{to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed)),
+                  bench.loaded.model};
 }
 
 // "NAME=FILE", or "FILE" for the only input.
@@ -80,7 +82,8 @@ Result<std::map<std::string, std::string>> input_files(const std::vector<std::st
     const auto eq = flag.find('=');
     const auto name = eq == std::string::npos ? "" : flag.substr(0, eq);
     const auto path = eq == std::string::npos ? flag : flag.substr(eq + 1);
-    if (!files.emplace(name, path).second) return Error(Code::kInvalidInput, "--input " + flag + ": that input was given twice");
+    if (!files.emplace(name, path).second)
+      return Error(Code::kInvalidInput, "--input " + flag + ": that input was given twice");
   }
   return files;
 }
@@ -91,14 +94,19 @@ std::string percent(double value) {
   return text;
 }
 
-double relative(double measured, double predicted) { return predicted > 0 ? (measured - predicted) / predicted : 0; }
+double relative(double measured, double predicted) {
+  return predicted > 0 ? (measured - predicted) / predicted : 0;
+}
 
 std::string step_name(const Problem& problem, const Plan& plan, const Step& step) {
   const auto& segment = plan.segments[step.segment.index()];
   switch (step.kind) {
-    case StepKind::kRun: return "run " + segment.name;
-    case StepKind::kTransfer: return "send " + problem.graph->tensor(step.tensor).name;
-    case StepKind::kLoad: return "load " + segment.name;
+    case StepKind::kRun:
+      return "run " + segment.name;
+    case StepKind::kTransfer:
+      return "send " + problem.graph->tensor(step.tensor).name;
+    case StepKind::kLoad:
+      return "load " + segment.name;
   }
   return "";
 }
@@ -144,38 +152,54 @@ Json run_json(const PlanFile& file, const Timeline& timeline, const RunRecord& r
 
 void print_run(const PlanFile& file, const Timeline& timeline, const RunRecord& run) {
   constexpr size_t kMostRows = 40;
-  TextTable table({{"step"}, {"where"}, {"predicted", TextTable::Align::kRight}, {"measured", TextTable::Align::kRight},
-                   {"error", TextTable::Align::kRight}, {"spread", TextTable::Align::kRight}});
+  TextTable table({{"step"},
+                   {"where"},
+                   {"predicted", TextTable::Align::kRight},
+                   {"measured", TextTable::Align::kRight},
+                   {"error", TextTable::Align::kRight},
+                   {"spread", TextTable::Align::kRight}});
   for (size_t i = 0; i < file.plan.steps.size() && i < kMostRows; ++i) {
     const auto& step = file.plan.steps[i];
     const double predicted = timeline.finish_us[i] - timeline.start_us[i];
     const auto& m = run.steps[i];
     table.add_row({step_name(file.problem, file.plan, step),
-                   step_place(file.problem, step, file.plan.segments[step.segment.index()]), format_us(predicted),
-                   format_us(m.median_us), percent(relative(m.median_us, predicted)), percent(m.rel_spread).substr(1)});
+                   step_place(file.problem, step, file.plan.segments[step.segment.index()]),
+                   format_us(predicted), format_us(m.median_us), percent(relative(m.median_us, predicted)),
+                   percent(m.rel_spread).substr(1)});
   }
   table.add_rule();
   table.add_row({file.problem.objective == Objective::kThroughput ? "time per request" : "whole request", "",
-                 format_us(run.predicted_us), format_us(run.measured_us), percent(relative(run.measured_us, run.predicted_us))});
+                 format_us(run.predicted_us), format_us(run.measured_us),
+                 percent(relative(run.measured_us, run.predicted_us))});
   std::printf("%s", table.to_string().c_str());
   if (file.plan.steps.size() > kMostRows) {
     std::printf("(%zu more steps; --json has them all)\n", file.plan.steps.size() - kMostRows);
   }
-  std::printf("\nmedian of %d runs after %d warm-up runs, %d request(s) in flight; undisturbed %s; bound %s (%s)\n", run.repeats,
-              run.warmups, run.requests_in_flight, format_us(run.quiet_us).c_str(), format_us(file.bound.us).c_str(),
-              file.bound.reason.c_str());
+  std::printf(
+      "\nmedian of %d runs after %d warm-up runs, %d request(s) in flight; undisturbed %s; bound %s (%s)\n",
+      run.repeats, run.warmups, run.requests_in_flight, format_us(run.quiet_us).c_str(),
+      format_us(file.bound.us).c_str(), file.bound.reason.c_str());
   if (!run.verified) {
-    std::printf("outputs: not compared (%s)\n", file.problem.model ? "turned off, or emulated devices compute nothing" : "the graph has no real model");
+    std::printf("outputs: not compared (%s)\n", file.problem.model
+                                                    ? "turned off, or emulated devices compute nothing"
+                                                    : "the graph has no real model");
   } else {
-    std::printf("outputs: %s to the unsplit model's (%zu tensors, max abs error %.3g, max rel error %.3g; rtol %g, atol %g)\n",
-                run.outputs_equal ? "equal" : "NOT EQUAL", run.outputs_compared.size(), run.max_abs_error, run.max_rel_error,
-                run.rtol, run.atol);
+    std::printf(
+        "outputs: %s to the unsplit model's (%zu tensors, max abs error %.3g, max rel error %.3g; rtol %g, "
+        "atol %g)\n",
+        run.outputs_equal ? "equal" : "NOT EQUAL", run.outputs_compared.size(), run.max_abs_error,
+        run.max_rel_error, run.rtol, run.atol);
   }
 }
 
 Json comparison_json(const Comparison& c) {
-  return {{"ours_us", c.ours_us}, {"openvino_us", c.openvino_us}, {"ratio", c.ratio}, {"ratio_low", c.ratio_low},
-          {"ratio_high", c.ratio_high}, {"rounds", c.rounds}, {"openvino_requests", c.openvino_requests}};
+  return {{"ours_us", c.ours_us},
+          {"openvino_us", c.openvino_us},
+          {"ratio", c.ratio},
+          {"ratio_low", c.ratio_low},
+          {"ratio_high", c.ratio_high},
+          {"rounds", c.rounds},
+          {"openvino_requests", c.openvino_requests}};
 }
 
 Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
@@ -198,13 +222,15 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   std::optional<Comparison> comparison;
   if (o.versus) {
-    if (!prepared.model) return Error(Code::kInvalidInput, "--versus-openvino needs a real model; this plan has none");
+    if (!prepared.model)
+      return Error(Code::kInvalidInput, "--versus-openvino needs a real model; this plan has none");
     CompareOptions compare;
     compare.inputs = options.inputs;
     compare.in_flight = options.in_flight;
     compare.deadline = options.deadline;
     compare.progress = invocation.progress;
-    HEDDLE_ASSIGN_OR_RETURN(comparison, compare_with_openvino(file.problem, file.plan, prepared.model, compare));
+    HEDDLE_ASSIGN_OR_RETURN(comparison,
+                            compare_with_openvino(file.problem, file.plan, prepared.model, compare));
   }
   if (invocation.progress) invocation.progress->finish();
   if (!o.plan_output.empty()) HEDDLE_RETURN_IF_ERROR(write_plan_file(o.plan_output, file));
@@ -220,9 +246,11 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   } else {
     print_run(file, timeline, run);
     if (comparison) {
-      std::printf("OpenVINO alone, all cores%s: %s; this plan takes %.3f of its time (quartiles %.3f to %.3f, %d rounds)\n",
-                  throughput ? ", its throughput mode" : "", format_us(comparison->openvino_us).c_str(), comparison->ratio,
-                  comparison->ratio_low, comparison->ratio_high, comparison->rounds);
+      std::printf(
+          "OpenVINO alone, all cores%s: %s; this plan takes %.3f of its time (quartiles %.3f to %.3f, %d "
+          "rounds)\n",
+          throughput ? ", its throughput mode" : "", format_us(comparison->openvino_us).c_str(),
+          comparison->ratio, comparison->ratio_low, comparison->ratio_high, comparison->rounds);
     }
     for (const auto* path : {&o.plan_output, &o.output, &o.trace}) {
       if (!path->empty()) std::printf("written to %s\n", path->c_str());
@@ -239,7 +267,8 @@ RunFn setup_run(Command& command) {
   o->problem.declare(command);
   o->search.declare(command);
   command.option("--planner", o->planner, "for a MODEL: one of `heddle planners` (default auto)");
-  command.list("--input", o->inputs, "NAME=FILE (.npy, or a .ppm picture); FILE alone for the only input; else random");
+  command.list("--input", o->inputs,
+               "NAME=FILE (.npy, or a .ppm picture); FILE alone for the only input; else random");
   command.option("--repeat", o->repeats, "measured runs (default 20)", 1, 10'000'000);
   command.option("--warmup", o->warmups, "runs before that (default 3)", 0, 1'000'000);
   command.option("--in-flight", o->in_flight, "requests at once (default: 1, throughput plans 4)", 1, 4096);

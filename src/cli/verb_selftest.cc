@@ -11,12 +11,13 @@ namespace {
 Result<int> run_selftest(const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto test, solver_self_test());
   if (invocation.json) {
-    const Json j = {{"highs_version", test.highs_version}, {"highs_value", test.highs_value}, {"highs_expected", test.highs_expected},
-                    {"cp_sat_version", test.cp_sat_version}, {"cp_sat_value", test.cp_sat_value}, {"cp_sat_expected", test.cp_sat_expected}};
+    const Json j = {{"highs_version", test.highs_version},   {"highs_value", test.highs_value},
+                    {"highs_expected", test.highs_expected}, {"cp_sat_version", test.cp_sat_version},
+                    {"cp_sat_value", test.cp_sat_value},     {"cp_sat_expected", test.cp_sat_expected}};
     std::printf("%s\n", j.dump(1).c_str());
   } else {
-    std::printf("HiGHS %s: %g, as expected\nCP-SAT %s: %g, as expected\n", test.highs_version.c_str(), test.highs_value,
-                test.cp_sat_version.c_str(), test.cp_sat_value);
+    std::printf("HiGHS %s: %g, as expected\nCP-SAT %s: %g, as expected\n", test.highs_version.c_str(),
+                test.highs_value, test.cp_sat_version.c_str(), test.cp_sat_value);
   }
   return kExitDone;
 }

@@ -44,8 +44,11 @@ Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
   const double value = objective_us(plan.problem, plan.predicted);
   if (invocation.json) {
     Json findings = Json::array();
-    for (const auto& f : report.findings) findings.push_back({{"kind", violation_name(f.kind)}, {"message", f.message}});
-    Json row = {{"verified", report.ok()}, {"planner", plan.planner}, {"objective", objective_name(plan.problem.objective)}};
+    for (const auto& f : report.findings)
+      findings.push_back({{"kind", violation_name(f.kind)}, {"message", f.message}});
+    Json row = {{"verified", report.ok()},
+                {"planner", plan.planner},
+                {"objective", objective_name(plan.problem.objective)}};
     put_value(row, plan.problem, value, plan.bound.us);
     row["findings"] = findings;
     std::printf("%s\n", row.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
@@ -69,7 +72,8 @@ Result<int> run_explain(const FileOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
   const auto explanation = explain(plan.problem, plan.plan, timeline, plan.bound);
   if (invocation.json) {
-    std::printf("%s\n", explanation_json(explanation).dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n",
+                explanation_json(explanation).dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     std::printf("%s", explanation_text(explanation).c_str());
   }
@@ -83,11 +87,15 @@ Result<std::string> render(const Loaded& loaded, const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
   const auto view = make_timeline_view(plan.problem, plan.plan, timeline, plan.bound, plan.planner,
                                        loaded.run ? &*loaded.run : nullptr);
-  const auto ends = [&](const char* e) { return path.size() > std::string(e).size() && path.rfind(e) == path.size() - std::string(e).size(); };
+  const auto ends = [&](const char* e) {
+    return path.size() > std::string(e).size() && path.rfind(e) == path.size() - std::string(e).size();
+  };
   if (ends(".svg")) return timeline_svg(view);
   if (ends(".json")) return timeline_trace_json(view);
-  if (ends(".html")) return timeline_html(view, explanation_text(explain(plan.problem, plan.plan, timeline, plan.bound)));
-  return Error(Code::kInvalidInput, "-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
+  if (ends(".html"))
+    return timeline_html(view, explanation_text(explain(plan.problem, plan.plan, timeline, plan.bound)));
+  return Error(Code::kInvalidInput,
+               "-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
 }
 
 Result<int> run_report(const FileOptions& o, const Invocation& invocation) {
@@ -98,7 +106,8 @@ Result<int> run_report(const FileOptions& o, const Invocation& invocation) {
   if (invocation.json) {
     std::printf("%s\n", Json{{"output", o.output}, {"bytes", content.size()}}.dump(1).c_str());
   } else {
-    std::printf("written to %s (%s)\n", o.output.c_str(), format_bytes(static_cast<int64_t>(content.size())).c_str());
+    std::printf("written to %s (%s)\n", o.output.c_str(),
+                format_bytes(static_cast<int64_t>(content.size())).c_str());
   }
   return kExitDone;
 }

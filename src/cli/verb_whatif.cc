@@ -40,8 +40,9 @@ Status check_name(const std::string& name, const Cluster& cluster, const char* f
   for (const auto& n : names) {
     if (n == name) return {};
   }
-  return Error(Code::kInvalidInput, std::string(flag) + " " + name + ": no such device" + (links ? " or link" : "") +
-                                        did_you_mean(name, names) + "; there are " + join_names(names));
+  return Error(Code::kInvalidInput, std::string(flag) + " " + name + ": no such device" +
+                                        (links ? " or link" : "") + did_you_mean(name, names) +
+                                        "; there are " + join_names(names));
 }
 
 Result<std::vector<Change>> changes(const WhatifOptions& o, const Cluster& cluster) {
@@ -53,7 +54,8 @@ Result<std::vector<Change>> changes(const WhatifOptions& o, const Cluster& clust
   }
   for (const auto& name : o.remove) {
     HEDDLE_RETURN_IF_ERROR(check_name(name, cluster, "--remove", false));
-    if (cluster.num_devices() == 1) return Error(Code::kInvalidInput, "--remove " + name + ": it is the only device");
+    if (cluster.num_devices() == 1)
+      return Error(Code::kInvalidInput, "--remove " + name + ": it is the only device");
     HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.remove = name}));
     list.push_back({"without " + name, c});
   }
@@ -62,7 +64,8 @@ Result<std::vector<Change>> changes(const WhatifOptions& o, const Cluster& clust
     char* end = nullptr;
     const double factor = eq == std::string::npos ? 0 : std::strtod(text.c_str() + eq + 1, &end);
     if (!(factor > 0 && factor <= 1e6) || *end != '\0') {
-      return Error(Code::kInvalidInput, "--scale " + text + ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
+      return Error(Code::kInvalidInput,
+                   "--scale " + text + ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
     }
     const auto name = text.substr(0, eq);
     HEDDLE_RETURN_IF_ERROR(check_name(name, cluster, "--scale", true));
@@ -77,12 +80,15 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, *bench.cluster));
   if (list.empty()) {
-    return Error(Code::kInvalidInput, "whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
+    return Error(Code::kInvalidInput,
+                 "whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto base, run_planner(*entry, bench.problem, o.search.options(invocation)));
   Json rows = Json::array();
-  TextTable table({{"change"}, {objective_name(bench.problem.objective), TextTable::Align::kRight},
-                   {"bound", TextTable::Align::kRight}, {"faster by", TextTable::Align::kRight}});
+  TextTable table({{"change"},
+                   {objective_name(bench.problem.objective), TextTable::Align::kRight},
+                   {"bound", TextTable::Align::kRight},
+                   {"faster by", TextTable::Align::kRight}});
   const auto add_row = [&](const std::string& text, const Problem& problem, const PlanResult& r) {
     const double gain = base.value_us / r.value_us;
     Json row = {{"change", text}, {"speedup", gain}, {"gap", r.gap}};

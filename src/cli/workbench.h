@@ -1,4 +1,5 @@
-// What the verbs share: from flags to a problem with costs, and from a problem to a plan whose segments were measured.
+// What the verbs share: from flags to a problem with costs, and from a problem to a plan whose segments were
+// measured.
 #pragma once
 
 #include <map>
@@ -26,7 +27,7 @@ inline constexpr double kSegmentSeconds = 0.4;
 
 struct ModelFlags {
   std::string model;
-  std::vector<std::string> shapes;      // "NAME=1,3,224,224"
+  std::vector<std::string> shapes;  // "NAME=1,3,224,224"
   std::optional<int64_t> batch;
   void declare(Command& command);
   Result<ImportOptions> import_options() const;
@@ -34,10 +35,10 @@ struct ModelFlags {
 
 struct LoadedModel {
   std::string name;
-  std::shared_ptr<const Model> model;   // null for graph files and zoo graphs: they can be planned but not run
-  std::shared_ptr<const Graph> graph;   // the finest graph
-  // The same model at batch 1 where the model is loaded at a larger batch: profiles of all batch sizes share its
-  // signatures, so that times between measured batch sizes can be interpolated.
+  std::shared_ptr<const Model> model;  // null for graph files and zoo graphs: they can be planned but not run
+  std::shared_ptr<const Graph> graph;  // the finest graph
+  // The same model at batch 1 where the model is loaded at a larger batch: profiles of all batch sizes share
+  // its signatures, so that times between measured batch sizes can be interpolated.
   std::shared_ptr<const Model> base;
 };
 // .onnx and what else OpenVINO reads, a Heddle graph (.json), or zoo:NAME[,key=value...].
@@ -46,11 +47,11 @@ Result<LoadedModel> load_model(const ModelFlags& flags);
 struct ProblemFlags {
   std::string cluster = "preset:local";
   std::string objective = "latency";
-  std::string devices;                  // "cpu0,cpu1"; empty: all
-  int64_t units = 0;                    // at most so many units to place; 0: choose
-  std::string store;                    // profile store's file; empty: default
-  bool no_profile = false;              // never measure, use what is in the store or estimates
-  bool no_contention = false;           // transfers never wait for each other
+  std::string devices;         // "cpu0,cpu1"; empty: all
+  int64_t units = 0;           // at most so many units to place; 0: choose
+  std::string store;           // profile store's file; empty: default
+  bool no_profile = false;     // never measure, use what is in the store or estimates
+  bool no_contention = false;  // transfers never wait for each other
   void declare(Command& command);
 };
 
@@ -69,28 +70,31 @@ struct Workbench {
   Problem problem;                      // over the units
   std::shared_ptr<ProfileStore> store;  // null when nothing here can be measured
   bool may_measure = false;
-  ProfileSummary profiled;              // of the units
+  ProfileSummary profiled;  // of the units
 };
 
-// Loads, groups ops into units, measures what is missing (where a device is here and the model is real) and builds the
-// cost table. Ctrl-C while measuring: goes on with what it has and estimates.
-Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags, const Invocation& invocation);
+// Loads, groups ops into units, measures what is missing (where a device is here and the model is real) and
+// builds the cost table. Ctrl-C while measuring: goes on with what it has and estimates.
+Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags,
+                                 const Invocation& invocation);
 
 // The same units on another cluster, with its costs. Nothing is measured.
-Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster, const ProblemFlags& flags);
+Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster,
+                             const ProblemFlags& flags);
 
-// Measures (for at least `min_s` seconds each) those segments of units that the profile store does not have, and puts all
-// that are known into the problem's costs.
-Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>& wanted, double min_s, const std::string& what,
-                             const Invocation& invocation);
+// Measures (for at least `min_s` seconds each) those segments of units that the profile store does not have,
+// and puts all that are known into the problem's costs.
+Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>& wanted, double min_s,
+                             const std::string& what, const Invocation& invocation);
 
-// Runs one planner. Where the devices are here, also measures each multi-unit segment of the plan as it would run, puts
-// it into the problem's costs and plans again, until the plan's segments are all measured; the workbench's problem is
-// updated, and the result is the best plan under the final costs.
-Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& entry, const SearchFlags& search,
-                                          const Invocation& invocation);
+// Runs one planner. Where the devices are here, also measures each multi-unit segment of the plan as it would
+// run, puts it into the problem's costs and plans again, until the plan's segments are all measured; the
+// workbench's problem is updated, and the result is the best plan under the final costs.
+Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& entry,
+                                          const SearchFlags& search, const Invocation& invocation);
 
-// Can a file be made there? Asked before long work, so that a mistyped folder does not cost it. Empty paths are fine.
+// Can a file be made there? Asked before long work, so that a mistyped folder does not cost it. Empty paths
+// are fine.
 Status check_output(const std::string& path);
 
 // The planner of that name, or an error that lists them.

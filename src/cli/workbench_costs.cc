@@ -13,12 +13,13 @@
 namespace heddle::cli {
 namespace {
 
-// Measuring takes some 0.1 s for each unit and kind of device; so many units are measured within seconds and still
-// leave enough places to cut.
+// Measuring takes some 0.1 s for each unit and kind of device; so many units are measured within seconds and
+// still leave enough places to cut.
 constexpr size_t kMeasuredUnits = 24;
 constexpr size_t kEstimatedUnits = 2000;
 
-// Measurements are scaled to absent devices of the same kind only: a CPU's inefficiencies say nothing about a GPU's.
+// Measurements are scaled to absent devices of the same kind only: a CPU's inefficiencies say nothing about a
+// GPU's.
 class SameKind final : public CostModel {
  public:
   SameKind(std::shared_ptr<const CostModel> inner, DeviceKind kind) : inner_(std::move(inner)), kind_(kind) {}
@@ -52,7 +53,8 @@ std::shared_ptr<const CostModel> cost_models(const Workbench& bench, const Clust
     for (const auto& d : bench.cluster->devices()) {
       if (!d.target.empty() && (from == nullptr || d.peak_flops > from->peak_flops)) from = &d;
     }
-    const bool absent = std::any_of(cluster.devices().begin(), cluster.devices().end(), [](const Device& d) { return d.target.empty(); });
+    const bool absent = std::any_of(cluster.devices().begin(), cluster.devices().end(),
+                                    [](const Device& d) { return d.target.empty(); });
     if (from != nullptr && absent) {
       models.push_back(std::make_shared<SameKind>(scaled_cost_model(measured, *from), from->kind));
     }
@@ -68,8 +70,9 @@ Result<std::vector<DeviceId>> parse_devices(const std::string& text, const Clust
   for (const auto& name : split_list(text)) {
     const auto id = cluster.find_device(name);
     if (!id.valid()) {
-      return Error(Code::kInvalidInput, "--devices " + name + ": cluster '" + cluster.name() + "' has no such device" +
-                                            did_you_mean(name, names) + "; there are " + join_names(names));
+      return Error(Code::kInvalidInput, "--devices " + name + ": cluster '" + cluster.name() +
+                                            "' has no such device" + did_you_mean(name, names) +
+                                            "; there are " + join_names(names));
     }
     ids.push_back(id);
   }
@@ -78,7 +81,8 @@ Result<std::vector<DeviceId>> parse_devices(const std::string& text, const Clust
   return ids;
 }
 
-// Groups the model's ops into the units that are placed. Graph files are planned as they are, unless --units says less.
+// Groups the model's ops into the units that are placed. Graph files are planned as they are, unless --units
+// says less.
 Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops) {
   auto graph = loaded.graph;
   if (!whole_ops) {
@@ -108,7 +112,8 @@ Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const
   const auto objective = objective_from_name(flags.objective);
   if (!objective) {
     const std::vector<std::string> names = {"latency", "cold-latency", "throughput"};
-    return Error(Code::kInvalidInput, "--objective " + flags.objective + ": expected latency, cold-latency or throughput" +
+    return Error(Code::kInvalidInput, "--objective " + flags.objective +
+                                          ": expected latency, cold-latency or throughput" +
                                           did_you_mean(flags.objective, names));
   }
   problem.objective = *objective;
@@ -121,7 +126,8 @@ Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const
   }
   CostContext context;
   context.batch = problem.batch;
-  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*units, *cluster, *cost_models(bench, *cluster), context));
+  HEDDLE_ASSIGN_OR_RETURN(auto costs,
+                          build_cost_table(*units, *cluster, *cost_models(bench, *cluster), context));
   problem.costs = std::make_shared<const CostTable>(std::move(costs));
   HEDDLE_RETURN_IF_ERROR(validate(problem));
   return problem;
@@ -129,12 +135,13 @@ Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const
 
 }  // namespace
 
-Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster, const ProblemFlags& flags) {
+Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster,
+                             const ProblemFlags& flags) {
   return make_problem(bench, bench.problem.graph, cluster, flags);
 }
 
-Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>& wanted, double min_s, const std::string& what,
-                             const Invocation& invocation) {
+Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>& wanted, double min_s,
+                             const std::string& what, const Invocation& invocation) {
   ProfileSummary summary;
   if (!bench.may_measure) return summary;
   MeasureOptions options;
@@ -148,7 +155,8 @@ Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>
   profile_options.progress = invocation.progress;
   profile_options.batch = bench.problem.batch;
   profile_options.what = what;
-  HEDDLE_ASSIGN_OR_RETURN(summary, profile(graph, *bench.cluster, wanted, signature, *measurer, *bench.store, profile_options));
+  HEDDLE_ASSIGN_OR_RETURN(
+      summary, profile(graph, *bench.cluster, wanted, signature, *measurer, *bench.store, profile_options));
   auto costs = std::make_shared<CostTable>(*bench.problem.costs);
   for (const auto& w : wanted) {
     const auto& device = bench.cluster->device(w.device);
@@ -167,7 +175,8 @@ Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>
   return summary;
 }
 
-Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags, const Invocation& invocation) {
+Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags,
+                                 const Invocation& invocation) {
   Workbench bench;
   HEDDLE_ASSIGN_OR_RETURN(bench.loaded, load_model(model));
   HEDDLE_ASSIGN_OR_RETURN(bench.cluster, load_cluster(flags.cluster));
@@ -196,10 +205,13 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
     for (const auto device : bench.problem.usable_devices()) {
       for (size_t u = 0; u < units->num_ops(); ++u) wanted.push_back({{OpId(u)}, device});
     }
-    HEDDLE_ASSIGN_OR_RETURN(bench.profiled, learn(bench, wanted, kUnitSeconds, "measuring units", invocation));
+    HEDDLE_ASSIGN_OR_RETURN(bench.profiled,
+                            learn(bench, wanted, kUnitSeconds, "measuring units", invocation));
     std::vector<ProfileRequest> whole;
-    for (const auto device : bench.problem.usable_devices()) whole.push_back({all_units(bench.problem), device});
-    HEDDLE_ASSIGN_OR_RETURN(const auto more, learn(bench, whole, kSegmentSeconds, "measuring the whole model", invocation));
+    for (const auto device : bench.problem.usable_devices())
+      whole.push_back({all_units(bench.problem), device});
+    HEDDLE_ASSIGN_OR_RETURN(const auto more,
+                            learn(bench, whole, kSegmentSeconds, "measuring the whole model", invocation));
     bench.profiled.requested += more.requested;
     bench.profiled.present += more.present;
     bench.profiled.measured += more.measured;

@@ -12,7 +12,8 @@
 namespace heddle::cli {
 
 void ModelFlags::declare(Command& command) {
-  command.positional("MODEL", model, ".onnx (or what OpenVINO reads), Heddle graph .json, or zoo:NAME[,key=value]");
+  command.positional("MODEL", model,
+                     ".onnx (or what OpenVINO reads), Heddle graph .json, or zoo:NAME[,key=value]");
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--batch", batch, "set the first dimension of inputs that leave it open", 1, 1 << 20);
 }
@@ -25,8 +26,9 @@ Result<Shape> parse_shape(const std::string& text, const std::string& flag) {
     int64_t v = 0;
     const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), v);
     if (code != std::errc() || end != part.data() + part.size() || v < 1) {
-      return Error(Code::kInvalidInput, "--shape " + flag + ": '" + part +
-                                            "' is not a dimension; expected NAME=D1,D2,... with positive whole numbers");
+      return Error(Code::kInvalidInput,
+                   "--shape " + flag + ": '" + part +
+                       "' is not a dimension; expected NAME=D1,D2,... with positive whole numbers");
     }
     shape.push_back(v);
   }
@@ -39,7 +41,8 @@ bool ends_with(const std::string& s, std::string_view end) {
 
 Result<LoadedModel> load_zoo(const std::string& text) {
   const auto parts = split_list(text);
-  if (parts.empty()) return Error(Code::kInvalidInput, "zoo: needs a name: zoo:NAME; `heddle generate --list` names them");
+  if (parts.empty())
+    return Error(Code::kInvalidInput, "zoo: needs a name: zoo:NAME; `heddle generate --list` names them");
   HEDDLE_ASSIGN_OR_RETURN(auto params, parse_zoo_params({parts.begin() + 1, parts.end()}));
   HEDDLE_ASSIGN_OR_RETURN(auto graph, build_zoo_graph(parts[0], params));
   return LoadedModel{parts[0], nullptr, graph};
@@ -63,7 +66,9 @@ Result<ImportOptions> ModelFlags::import_options() const {
 Result<LoadedModel> load_model(const ModelFlags& flags) {
   if (flags.model.rfind("zoo:", 0) == 0) return load_zoo(flags.model.substr(4));
   if (!file_exists(flags.model)) {
-    return Error(Code::kNotFound, flags.model + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
+    return Error(
+        Code::kNotFound,
+        flags.model + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
   }
   if (ends_with(flags.model, ".json")) {
     HEDDLE_ASSIGN_OR_RETURN(auto graph, read_graph_file(flags.model));
@@ -78,7 +83,8 @@ void ProblemFlags::declare(Command& command) {
   command.option("--cluster", cluster, "cluster file, or preset:NAME (default preset:local, this machine)");
   command.option("--objective", objective, "latency, cold-latency or throughput (default latency)");
   command.option("--devices", devices, "use only these devices (comma-separated names)");
-  command.option("--units", units, "place at most N units (default: 24 where they are measured, else 2000)", 1, 1'000'000);
+  command.option("--units", units, "place at most N units (default: 24 where they are measured, else 2000)",
+                 1, 1'000'000);
   command.option("--store", store, "profile store file (default: the user's cache)");
   command.flag("--no-profile", no_profile, "do not measure; use stored measurements or estimates");
   command.flag("--no-contention", no_contention, "transfers never wait for each other");
@@ -111,8 +117,8 @@ Result<const PlannerEntry*> planner_named(const std::string& name) {
   if (const auto* entry = find_planner(name)) return entry;
   std::vector<std::string> names;
   for (const auto& entry : planner_registry()) names.push_back(entry.info.name);
-  return Error(Code::kInvalidInput, "no planner is named '" + name + "'" + did_you_mean(name, names) + "; there are " +
-                                        join_names(names, 40));
+  return Error(Code::kInvalidInput, "no planner is named '" + name + "'" + did_you_mean(name, names) +
+                                        "; there are " + join_names(names, 40));
 }
 
 PlanFile to_plan_file(const Problem& problem, const PlanResult& result, uint64_t seed) {

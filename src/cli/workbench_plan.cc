@@ -1,9 +1,10 @@
 // Workbench, part three: planning with measurements in the loop.
 //
-// A planner sees units, and a segment of several units costs by definition the sum of theirs. A real device runs the
-// segment faster than that: fusion and data layouts do not stop at the units' borders. So the plan's segments are
-// measured as they would run, become part of the problem's costs, and the planner plans again. The bound stays proven,
-// because CostTable::bound_times() shares each known segment's time out among its units.
+// A planner sees units, and a segment of several units costs by definition the sum of theirs. A real device
+// runs the segment faster than that: fusion and data layouts do not stop at the units' borders. So the plan's
+// segments are measured as they would run, become part of the problem's costs, and the planner plans again.
+// The bound stays proven, because CostTable::bound_times() shares each known segment's time out among its
+// units.
 #include <algorithm>
 #include <set>
 
@@ -31,7 +32,8 @@ std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan&
   std::vector<ProfileRequest> wanted;
   std::set<std::pair<std::vector<OpId>, DeviceId>> seen;
   for (const auto& s : plan.segments) {
-    if (s.ops.size() > 1 && !problem.costs->knows_segment(s.ops, s.device) && seen.insert({s.ops, s.device}).second) {
+    if (s.ops.size() > 1 && !problem.costs->knows_segment(s.ops, s.device) &&
+        seen.insert({s.ops, s.device}).second) {
       wanted.push_back({s.ops, s.device});
     }
   }
@@ -55,8 +57,8 @@ Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candi
 
 }  // namespace
 
-Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& entry, const SearchFlags& search,
-                                          const Invocation& invocation) {
+Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& entry,
+                                          const SearchFlags& search, const Invocation& invocation) {
   const auto options = search.options(invocation);
   auto& problem = bench.problem;
   std::vector<PlanResult> candidates;
@@ -71,7 +73,8 @@ Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& 
     HEDDLE_ASSIGN_OR_RETURN(auto plan, merged(problem, result->plan));
     const auto wanted = bench.may_measure ? unknown_segments(problem, plan) : std::vector<ProfileRequest>{};
     if (!wanted.empty()) {
-      HEDDLE_RETURN_IF_ERROR(learn(bench, wanted, kSegmentSeconds, "measuring the plan's segments", invocation));
+      HEDDLE_RETURN_IF_ERROR(
+          learn(bench, wanted, kSegmentSeconds, "measuring the plan's segments", invocation));
     }
     auto united = *result;
     united.plan = std::move(plan);

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kMostTypes = 4;    // shown in a unit's type
+constexpr size_t kMostTypes = 4;  // shown in a unit's type
 
 // "Convolution+Add+Relu"; a run of one type is shown once.
 std::string joined_types(const Graph& fine, const std::vector<OpId>& ops) {
@@ -23,7 +23,8 @@ std::string joined_types(const Graph& fine, const std::vector<OpId>& ops) {
   return text;
 }
 
-// Sums over the device classes that every member names; "*" stands for any class that a member does not name itself.
+// Sums over the device classes that every member names; "*" stands for any class that a member does not name
+// itself.
 std::vector<GivenTime> summed_times(const Graph& fine, const std::vector<OpId>& ops) {
   std::set<std::string> classes;
   for (const auto v : ops) {
@@ -64,7 +65,8 @@ double mean_utilization(const Graph& fine, const std::vector<OpId>& ops) {
 
 class Coarsener {
  public:
-  Coarsener(const Graph& fine, std::span<const int> group) : fine_(fine), group_(group), builder_(fine.name()) {}
+  Coarsener(const Graph& fine, std::span<const int> group)
+      : fine_(fine), group_(group), builder_(fine.name()) {}
 
   Result<std::shared_ptr<const Graph>> run() {
     HEDDLE_RETURN_IF_ERROR(collect());
@@ -81,7 +83,9 @@ class Coarsener {
     for (size_t k = 0; k < groups_.size(); ++k) builder_.set_inputs(OpId(k), mapped(inputs_[k]));
     for (const auto t : fine_.outputs()) builder_.add_output(map_[t.index()]);
     auto graph = builder_.build();
-    if (!graph.ok()) return std::move(graph).error().with_context("coarsening '" + fine_.name() + "': the groups feed each other");
+    if (!graph.ok())
+      return std::move(graph).error().with_context("coarsening '" + fine_.name() +
+                                                   "': the groups feed each other");
     return graph;
   }
 
@@ -90,15 +94,19 @@ class Coarsener {
     for (size_t v = 0; v < group_.size(); ++v) {
       const int g = group_[v];
       if (g < 0 || static_cast<size_t>(g) >= group_.size()) {
-        return Error(Code::kInvalidInput, "coarsening '" + fine_.name() + "': group " + std::to_string(g) + " is out of range");
+        return Error(Code::kInvalidInput,
+                     "coarsening '" + fine_.name() + "': group " + std::to_string(g) + " is out of range");
       }
       if (static_cast<size_t>(g) >= groups_.size()) groups_.resize(static_cast<size_t>(g) + 1);
       groups_[static_cast<size_t>(g)].emplace_back(v);
     }
     for (size_t k = 0; k < groups_.size(); ++k) {
-      if (groups_[k].empty()) return Error(Code::kInvalidInput, "coarsening '" + fine_.name() + "': group " + std::to_string(k) + " is empty");
-      std::sort(groups_[k].begin(), groups_[k].end(),
-                [&](OpId a, OpId b) { return fine_.topological_position(a) < fine_.topological_position(b); });
+      if (groups_[k].empty())
+        return Error(Code::kInvalidInput,
+                     "coarsening '" + fine_.name() + "': group " + std::to_string(k) + " is empty");
+      std::sort(groups_[k].begin(), groups_[k].end(), [&](OpId a, OpId b) {
+        return fine_.topological_position(a) < fine_.topological_position(b);
+      });
     }
     inputs_.resize(groups_.size());
     return {};
@@ -164,7 +172,7 @@ class Coarsener {
   std::span<const int> group_;
   GraphBuilder builder_;
   std::vector<std::vector<OpId>> groups_;
-  std::vector<std::vector<TensorId>> inputs_;   // per group, tensors of the fine graph
+  std::vector<std::vector<TensorId>> inputs_;  // per group, tensors of the fine graph
   std::vector<TensorId> map_;
   std::vector<bool> is_output_;
 };
@@ -173,8 +181,8 @@ class Coarsener {
 
 Result<std::shared_ptr<const Graph>> coarsen(const Graph& fine, std::span<const int> group) {
   if (group.size() != fine.num_ops()) {
-    return Error(Code::kInvalidInput, "coarsening '" + fine.name() + "': " + std::to_string(group.size()) + " group numbers for " +
-                                          std::to_string(fine.num_ops()) + " ops");
+    return Error(Code::kInvalidInput, "coarsening '" + fine.name() + "': " + std::to_string(group.size()) +
+                                          " group numbers for " + std::to_string(fine.num_ops()) + " ops");
   }
   return Coarsener(fine, group).run();
 }

@@ -1,5 +1,5 @@
-// Undirected structure: articulation points and bridges by one depth-first search (Tarjan, 1972), without recursion, and
-// k-edge-connected components.
+// Undirected structure: articulation points and bridges by one depth-first search (Tarjan, 1972), without
+// recursion, and k-edge-connected components.
 #include <algorithm>
 #include <numeric>
 
@@ -84,14 +84,17 @@ std::vector<int> connected(const std::vector<std::vector<int>>& adjacent) {
   return component;
 }
 
-// Unit-capacity flow between two ops, cut off at k: are there k edge-disjoint paths? k breadth-first searches.
+// Unit-capacity flow between two ops, cut off at k: are there k edge-disjoint paths? k breadth-first
+// searches.
 class DisjointPaths {
  public:
-  explicit DisjointPaths(const std::vector<std::vector<int>>& adjacent) : begin_(adjacent.size() + 1, 0), via_(adjacent.size()) {
+  explicit DisjointPaths(const std::vector<std::vector<int>>& adjacent)
+      : begin_(adjacent.size() + 1, 0), via_(adjacent.size()) {
     for (size_t v = 0; v < adjacent.size(); ++v) begin_[v + 1] = begin_[v] + adjacent[v].size();
     twin_.resize(begin_.back());
     to_.resize(begin_.back());
-    for (size_t v = 0; v < adjacent.size(); ++v) std::copy(adjacent[v].begin(), adjacent[v].end(), to_.begin() + static_cast<long>(begin_[v]));
+    for (size_t v = 0; v < adjacent.size(); ++v)
+      std::copy(adjacent[v].begin(), adjacent[v].end(), to_.begin() + static_cast<long>(begin_[v]));
     for (size_t v = 0; v < adjacent.size(); ++v) {
       for (size_t a = begin_[v]; a < begin_[v + 1]; ++a) {
         const auto w = static_cast<size_t>(to_[a]);
@@ -145,9 +148,11 @@ class DisjointPaths {
   std::vector<int8_t> flow_;
 };
 
-// "At least k edge-disjoint paths" is an equivalence: each op is compared with one op of each class of its part.
-void split(DisjointPaths& paths, const std::vector<int>& members, int k, std::vector<int>& component, int& count) {
-  std::vector<std::pair<int, int>> classes;   // an op and its class
+// "At least k edge-disjoint paths" is an equivalence: each op is compared with one op of each class of its
+// part.
+void split(DisjointPaths& paths, const std::vector<int>& members, int k, std::vector<int>& component,
+           int& count) {
+  std::vector<std::pair<int, int>> classes;  // an op and its class
   for (const int v : members) {
     int found = -1;
     for (const auto& [op, number] : classes) {

@@ -6,8 +6,14 @@
 namespace heddle {
 
 Contraction::Contraction(const Graph& graph)
-    : graph_(graph), parent_(graph.num_ops()), out_(graph.num_ops()), in_(graph.num_ops()), order_(graph.num_ops()),
-      rank_(graph.num_ops()), visited_(graph.num_ops(), 0), groups_(graph.num_ops()) {
+    : graph_(graph),
+      parent_(graph.num_ops()),
+      out_(graph.num_ops()),
+      in_(graph.num_ops()),
+      order_(graph.num_ops()),
+      rank_(graph.num_ops()),
+      visited_(graph.num_ops(), 0),
+      groups_(graph.num_ops()) {
   std::iota(parent_.begin(), parent_.end(), 0);
   for (size_t v = 0; v < parent_.size(); ++v) {
     rank_[v] = graph.topological_position(OpId(v));
@@ -56,8 +62,8 @@ bool Contraction::may_merge(int a, int b) const {
   return !path_through_third(a, b);
 }
 
-// Between the two ranks, what `low` reaches moves behind the united group and all else before it, in the old order.
-// Nothing that `low` reaches leads to `high` (may_merge), so every edge still leads upwards.
+// Between the two ranks, what `low` reaches moves behind the united group and all else before it, in the old
+// order. Nothing that `low` reaches leads to `high` (may_merge), so every edge still leads upwards.
 void Contraction::rank_merged(int low, int high, int united) {
   path_through_third(low, high);
   const int begin = rank_[static_cast<size_t>(low)], end = rank_[static_cast<size_t>(high)];
@@ -77,7 +83,9 @@ void Contraction::rank_merged(int low, int high, int united) {
 }
 
 int Contraction::merge(int a, int b) {
-  const auto degree = [&](int g) { return out_[static_cast<size_t>(g)].size() + in_[static_cast<size_t>(g)].size(); };
+  const auto degree = [&](int g) {
+    return out_[static_cast<size_t>(g)].size() + in_[static_cast<size_t>(g)].size();
+  };
   if (degree(a) < degree(b)) std::swap(a, b);
   const auto ia = static_cast<size_t>(a), ib = static_cast<size_t>(b);
   parent_[ib] = a;

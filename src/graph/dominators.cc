@@ -1,5 +1,6 @@
-// Immediate dominators on a DAG: in topological order, an op's is the nearest common ancestor of its predecessors in the
-// dominator tree (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001, which needs one pass here).
+// Immediate dominators on a DAG: in topological order, an op's is the nearest common ancestor of its
+// predecessors in the dominator tree (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001,
+// which needs one pass here).
 #include <functional>
 
 #include "heddle/graph/analysis.h"
@@ -8,7 +9,8 @@ namespace heddle {
 namespace {
 
 // `position` orders ops so that dominators come first; the invalid id (the virtual root) comes before all.
-std::vector<OpId> dominators(size_t n, const std::function<OpId(size_t)>& at, const std::function<int(OpId)>& position,
+std::vector<OpId> dominators(size_t n, const std::function<OpId(size_t)>& at,
+                             const std::function<int(OpId)>& position,
                              const std::function<std::span<const OpId>(OpId)>& before) {
   std::vector<OpId> idom(n);
   const auto meet = [&](OpId a, OpId b) {

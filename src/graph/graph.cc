@@ -8,15 +8,19 @@ namespace {
 
 // Binary search in an index sorted by name; invalid when there is no such name.
 template <class Item, class IdType>
-IdType find_by_name(const std::vector<Item>& items, const std::vector<uint32_t>& by_name, std::string_view name) {
-  const auto it = std::lower_bound(by_name.begin(), by_name.end(), name,
-                                   [&](uint32_t i, std::string_view wanted) { return items[i].name < wanted; });
+IdType find_by_name(const std::vector<Item>& items, const std::vector<uint32_t>& by_name,
+                    std::string_view name) {
+  const auto it =
+      std::lower_bound(by_name.begin(), by_name.end(), name,
+                       [&](uint32_t i, std::string_view wanted) { return items[i].name < wanted; });
   if (it == by_name.end() || items[*it].name != name) return IdType();
   return IdType(static_cast<size_t>(*it));
 }
 
 // -1 marks a size that cannot be computed: build() reports it.
-int64_t bytes_or_invalid(const Tensor& tensor) { return tensor_bytes(tensor.dtype, tensor.shape).value_or(-1); }
+int64_t bytes_or_invalid(const Tensor& tensor) {
+  return tensor_bytes(tensor.dtype, tensor.shape).value_or(-1);
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// GraphBuilder::build(): validation, then the derived parts of a Graph (consumers, adjacency, order, name indices).
+// GraphBuilder::build(): validation, then the derived parts of a Graph (consumers, adjacency, order, name
+// indices).
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -10,8 +11,8 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kMaxCount = std::numeric_limits<int32_t>::max();   // ids are 32 bit
-constexpr size_t kCycleNames = 12;                                  // ops of a cycle that a message names
+constexpr size_t kMaxCount = std::numeric_limits<int32_t>::max();  // ids are 32 bit
+constexpr size_t kCycleNames = 12;                                 // ops of a cycle that a message names
 
 template <class Item>
 Result<std::vector<uint32_t>> index_items(const std::vector<Item>& items, const char* what) {
@@ -41,12 +42,14 @@ std::vector<Edge> make_edges(const std::vector<Op>& ops, const std::vector<Tenso
       const Tensor& tensor = tensors[output.index()];
       for (const OpId consumer : tensor.consumers) edges.push_back({OpId(i), consumer, tensor.bytes});
     }
-    if (ops[i].outputs.size() < 2) continue;   // one tensor's consumers are sorted and distinct already
+    if (ops[i].outputs.size() < 2) continue;  // one tensor's consumers are sorted and distinct already
     std::sort(edges.begin() + first, edges.end(), [](const Edge& a, const Edge& b) { return a.dst < b.dst; });
     size_t last = first;
     for (size_t e = first; e < edges.size(); ++e) {
-      if (last > first && edges[last - 1].dst == edges[e].dst) edges[last - 1].bytes += edges[e].bytes;
-      else edges[last++] = edges[e];
+      if (last > first && edges[last - 1].dst == edges[e].dst)
+        edges[last - 1].bytes += edges[e].bytes;
+      else
+        edges[last++] = edges[e];
     }
     edges.resize(last);
   }
@@ -58,7 +61,8 @@ struct Adjacency {
   std::vector<OpId> ops;
 };
 
-// Compressed rows of the op `other(edge)` by the op `key(edge)`. Edges are sorted by (src, dst), so every row ascends.
+// Compressed rows of the op `other(edge)` by the op `key(edge)`. Edges are sorted by (src, dst), so every row
+// ascends.
 template <class Key, class Other>
 Adjacency make_adjacency(size_t num_ops, const std::vector<Edge>& edges, Key key, Other other) {
   Adjacency result;

@@ -11,8 +11,8 @@ namespace {
 constexpr char kFormat[] = "heddle-graph";
 
 // Limits that no model comes near: they keep a hostile file from costing much more memory than its own size.
-constexpr size_t kMaxItems = 20'000'000;   // ops, inputs, parameters
-constexpr size_t kMaxPerOp = 1'000'000;    // entries of one op's lists
+constexpr size_t kMaxItems = 20'000'000;  // ops, inputs, parameters
+constexpr size_t kMaxPerOp = 1'000'000;   // entries of one op's lists
 constexpr size_t kMaxNameBytes = 64 << 10;
 
 // ---------------------------------------------------------------------------------------------- writing
@@ -88,12 +88,15 @@ Result<Tensor> read_tensor(const JsonCursor& cursor) {
   HEDDLE_ASSIGN_OR_RETURN(const auto dtype_at, cursor.at("dtype"));
   HEDDLE_ASSIGN_OR_RETURN(const auto dtype_text, dtype_at.as_string());
   const auto dtype = dtype_from_name(dtype_text);
-  if (!dtype) return dtype_at.error("unknown element type '" + dtype_text + "'; expected one such as \"f32\" or \"i64\"");
+  if (!dtype)
+    return dtype_at.error("unknown element type '" + dtype_text +
+                          "'; expected one such as \"f32\" or \"i64\"");
   tensor.dtype = *dtype;
   HEDDLE_ASSIGN_OR_RETURN(const auto shape_at, cursor.at("shape"));
   HEDDLE_ASSIGN_OR_RETURN(tensor.shape, shape_at.as_ints(0, INT64_MAX));
   const auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
-  if (!bytes || *bytes > kMaxGraphBytes) return shape_at.error("a tensor of this shape has more than 2^60 bytes");
+  if (!bytes || *bytes > kMaxGraphBytes)
+    return shape_at.error("a tensor of this shape has more than 2^60 bytes");
   // A shape that has bytes cannot be given as having none: 0 would mean "compute it".
   HEDDLE_ASSIGN_OR_RETURN(tensor.bytes, cursor.int_or("bytes", *bytes, *bytes > 0 ? 1 : 0, kMaxGraphBytes));
   return tensor;
@@ -101,7 +104,8 @@ Result<Tensor> read_tensor(const JsonCursor& cursor) {
 
 class GraphReader {
  public:
-  explicit GraphReader(const JsonCursor& cursor, std::string name) : cursor_(cursor), builder_(std::move(name)) {}
+  explicit GraphReader(const JsonCursor& cursor, std::string name)
+      : cursor_(cursor), builder_(std::move(name)) {}
 
   Result<std::shared_ptr<const Graph>> run() {
     HEDDLE_RETURN_IF_ERROR(read_params());
@@ -145,7 +149,8 @@ class GraphReader {
       HEDDLE_ASSIGN_OR_RETURN(const int64_t after, at.int_or("after_ops", static_cast<int64_t>(next_op),
                                                              static_cast<int64_t>(next_op),
                                                              static_cast<int64_t>(op_cursors_.size())));
-      for (; next_op < static_cast<size_t>(after); ++next_op) HEDDLE_RETURN_IF_ERROR(read_op(op_cursors_[next_op]));
+      for (; next_op < static_cast<size_t>(after); ++next_op)
+        HEDDLE_RETURN_IF_ERROR(read_op(op_cursors_[next_op]));
       const std::string name = tensor.name;
       HEDDLE_RETURN_IF_ERROR(remember_tensor(at, name, builder_.add_input(std::move(tensor))));
     }
@@ -154,8 +159,9 @@ class GraphReader {
   }
 
   Status read_op(const JsonCursor& at) {
-    HEDDLE_RETURN_IF_ERROR(at.check_keys({"name", "type", "inputs", "outputs", "params", "flops", "bytes_accessed",
-                                          "utilization", "given_times", "onnx_names", "members"}));
+    HEDDLE_RETURN_IF_ERROR(
+        at.check_keys({"name", "type", "inputs", "outputs", "params", "flops", "bytes_accessed",
+                       "utilization", "given_times", "onnx_names", "members"}));
     Op op;
     HEDDLE_ASSIGN_OR_RETURN(op.name, read_name(at, "name"));
     HEDDLE_ASSIGN_OR_RETURN(op.type, read_name(at, "type"));
@@ -174,7 +180,8 @@ class GraphReader {
     }
     const OpId id = builder_.add_op(std::move(op), std::move(outputs));
     const auto ids = builder_.outputs_of(id);
-    for (size_t i = 0; i < names.size(); ++i) HEDDLE_RETURN_IF_ERROR(remember_tensor(outputs_at[i], names[i], ids[i]));
+    for (size_t i = 0; i < names.size(); ++i)
+      HEDDLE_RETURN_IF_ERROR(remember_tensor(outputs_at[i], names[i], ids[i]));
     return {};
   }
 
@@ -188,7 +195,8 @@ class GraphReader {
     }
     if (at.has("given_times")) {
       HEDDLE_ASSIGN_OR_RETURN(const auto times, at.at("given_times"));
-      if (!times.value().is_object()) return times.error("expected an object of device class to microseconds");
+      if (!times.value().is_object())
+        return times.error("expected an object of device class to microseconds");
       for (const auto& item : times.value().items()) {
         HEDDLE_ASSIGN_OR_RETURN(const auto time, times.at(item.key()));
         HEDDLE_ASSIGN_OR_RETURN(const double us, time.as_number(0, kMaxGivenUs));
@@ -233,15 +241,17 @@ class GraphReader {
   }
 
   template <class IdType>
-  static std::string unknown(const char* what, const std::string& name, const std::map<std::string, IdType>& known) {
-    constexpr size_t kMostCandidates = 10'000;   // one distance each
+  static std::string unknown(const char* what, const std::string& name,
+                             const std::map<std::string, IdType>& known) {
+    constexpr size_t kMostCandidates = 10'000;  // one distance each
     std::vector<std::string> names;
     for (const auto& [candidate, id] : known) {
       if (names.size() == kMostCandidates) break;
       names.push_back(candidate);
     }
-    const bool short_enough = name.size() <= 256;   // the distance takes quadratic time
-    return "no " + std::string(what) + " is named '" + name + "'" + (short_enough ? did_you_mean(name, names) : "");
+    const bool short_enough = name.size() <= 256;  // the distance takes quadratic time
+    return "no " + std::string(what) + " is named '" + name + "'" +
+           (short_enough ? did_you_mean(name, names) : "");
   }
 
   const JsonCursor& cursor_;
@@ -267,7 +277,8 @@ Json graph_to_json(const Graph& graph) {
     json["inputs"].push_back(std::move(input));
   }
   json["params"] = Json::array();
-  for (const Param& param : graph.params()) json["params"].push_back({{"name", param.name}, {"bytes", param.bytes}});
+  for (const Param& param : graph.params())
+    json["params"].push_back({{"name", param.name}, {"bytes", param.bytes}});
   json["ops"] = Json::array();
   for (const Op& op : graph.ops()) json["ops"].push_back(op_to_json(graph, op));
   json["outputs"] = Json::array();
@@ -276,14 +287,17 @@ Json graph_to_json(const Graph& graph) {
 }
 
 Result<std::shared_ptr<const Graph>> graph_from_json(const JsonCursor& cursor) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"format", "version", "name", "inputs", "params", "ops", "outputs"}));
+  HEDDLE_RETURN_IF_ERROR(
+      cursor.check_keys({"format", "version", "name", "inputs", "params", "ops", "outputs"}));
   HEDDLE_ASSIGN_OR_RETURN(const auto format_at, cursor.at("format"));
   HEDDLE_ASSIGN_OR_RETURN(const auto format, format_at.as_string());
-  if (format != kFormat) return format_at.error("this is a '" + format + "' file, expected '" + kFormat + "'");
+  if (format != kFormat)
+    return format_at.error("this is a '" + format + "' file, expected '" + kFormat + "'");
   HEDDLE_ASSIGN_OR_RETURN(const auto version_at, cursor.at("version"));
   HEDDLE_ASSIGN_OR_RETURN(const int64_t version, version_at.as_int());
   if (version != kGraphJsonVersion)
-    return version_at.error("version " + std::to_string(version) + " is not supported; this program reads version " +
+    return version_at.error("version " + std::to_string(version) +
+                            " is not supported; this program reads version " +
                             std::to_string(kGraphJsonVersion));
   HEDDLE_ASSIGN_OR_RETURN(auto name, read_name(cursor, "name"));
   return GraphReader(cursor, std::move(name)).run();

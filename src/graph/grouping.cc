@@ -8,11 +8,12 @@
 namespace heddle {
 namespace {
 
-// An op with less work than this for each byte it touches (copies, activations, additions, normalisation) is bound by
-// memory and disappears into its neighbour when both are compiled together.
+// An op with less work than this for each byte it touches (copies, activations, additions, normalisation) is
+// bound by memory and disappears into its neighbour when both are compiled together.
 constexpr double kElementwiseFlopsPerByte = 1;
 
-// A number for how heavy a group is: flops, plus bytes at the rate of some ten flops each, typical of today's devices.
+// A number for how heavy a group is: flops, plus bytes at the rate of some ten flops each, typical of today's
+// devices.
 constexpr double kFlopsPerByte = 10;
 
 double weight_of(const Op& op) {
@@ -21,7 +22,8 @@ double weight_of(const Op& op) {
   return given > 0 ? given : op.flops + kFlopsPerByte * static_cast<double>(op.bytes_accessed);
 }
 
-// The neighbour that a light group joins: its only feeder, else its only reader; -1 when it has several of both.
+// The neighbour that a light group joins: its only feeder, else its only reader; -1 when it has several of
+// both.
 int only_neighbour(const Contraction& c, int g) {
   if (c.predecessors(g).size() == 1) return c.predecessors(g).begin()->first;
   if (c.successors(g).size() == 1) return c.successors(g).begin()->first;
@@ -30,7 +32,8 @@ int only_neighbour(const Contraction& c, int g) {
 
 class ToSize {
  public:
-  ToSize(const Graph& graph, size_t most) : c_(graph), most_(std::max<size_t>(1, most)), weight_(graph.num_ops()) {
+  ToSize(const Graph& graph, size_t most)
+      : c_(graph), most_(std::max<size_t>(1, most)), weight_(graph.num_ops()) {
     for (size_t v = 0; v < weight_.size(); ++v) {
       weight_[v] = weight_of(graph.op(OpId(v)));
       total_ += weight_[v];
@@ -55,8 +58,8 @@ class ToSize {
   }
 
  private:
-  // Among neighbours that keep the group near its share of the total, the one with the most bytes between; when there
-  // is none, the lightest neighbour; when no neighbour may be merged, the lightest group that may.
+  // Among neighbours that keep the group near its share of the total, the one with the most bytes between;
+  // when there is none, the lightest neighbour; when no neighbour may be merged, the lightest group that may.
   int partner(int g) const {
     const double share = 1.5 * total_ / static_cast<double>(most_);
     int best = -1, lightest = -1;
@@ -64,7 +67,8 @@ class ToSize {
     const auto consider = [&](int h, int64_t bytes) {
       const double sum = weight_[static_cast<size_t>(g)] + weight_[static_cast<size_t>(h)];
       const bool better = sum <= share && bytes > most_bytes;
-      const bool lighter = lightest < 0 || weight_[static_cast<size_t>(h)] < weight_[static_cast<size_t>(lightest)];
+      const bool lighter =
+          lightest < 0 || weight_[static_cast<size_t>(h)] < weight_[static_cast<size_t>(lightest)];
       if ((!better && !lighter) || !c_.may_merge(g, h)) return;
       if (better) {
         best = h;
@@ -119,9 +123,11 @@ std::vector<int> group_light_ops(const Graph& graph, double flops_share, double 
   for (size_t v = 0; v < light.size(); ++v) {
     const auto& op = graph.op(OpId(v));
     const auto bytes = static_cast<double>(op.bytes_accessed);
-    light[v] = op.flops <= kElementwiseFlopsPerByte * bytes || (op.flops <= flops_share * all_flops && bytes <= bytes_share * all_bytes);
+    light[v] = op.flops <= kElementwiseFlopsPerByte * bytes ||
+               (op.flops <= flops_share * all_flops && bytes <= bytes_share * all_bytes);
   }
-  // One merge can leave the next light group with a single neighbour, hence passes; each removes a group or ends.
+  // One merge can leave the next light group with a single neighbour, hence passes; each removes a group or
+  // ends.
   for (bool changed = true; changed && c.num_groups() > 1;) {
     changed = false;
     for (const auto v : graph.topological_order()) {
@@ -138,6 +144,8 @@ std::vector<int> group_light_ops(const Graph& graph, double flops_share, double 
   return c.numbering();
 }
 
-std::vector<int> group_to_size(const Graph& graph, size_t max_groups) { return ToSize(graph, max_groups).run(); }
+std::vector<int> group_to_size(const Graph& graph, size_t max_groups) {
+  return ToSize(graph, max_groups).run();
+}
 
 }  // namespace heddle

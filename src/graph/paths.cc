@@ -45,7 +45,8 @@ LongestPaths longest_paths(const Graph& graph, const std::function<double(OpId)>
 std::vector<int> levels(const Graph& graph) {
   std::vector<int> level(graph.num_ops(), 0);
   for (const auto v : graph.topological_order()) {
-    for (const auto s : graph.successors(v)) level[s.index()] = std::max(level[s.index()], level[v.index()] + 1);
+    for (const auto s : graph.successors(v))
+      level[s.index()] = std::max(level[s.index()], level[v.index()] + 1);
   }
   return level;
 }
@@ -59,7 +60,9 @@ bool is_convex(const Graph& graph, std::span<const OpId> ops) {
   }
   // 1: in the set; 2: outside, after something in the set.
   std::vector<uint8_t> mark(static_cast<size_t>(last - first) + 1, 0);
-  const auto at = [&](OpId v) -> uint8_t& { return mark[static_cast<size_t>(graph.topological_position(v) - first)]; };
+  const auto at = [&](OpId v) -> uint8_t& {
+    return mark[static_cast<size_t>(graph.topological_position(v) - first)];
+  };
   for (const auto v : ops) at(v) = 1;
   const auto topo = graph.topological_order();
   for (int i = first; i <= last; ++i) {
@@ -82,7 +85,8 @@ bool quotient_is_acyclic(const Graph& graph, std::span<const int> group) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   const auto rank = [&](OpId v) {
-    return static_cast<size_t>(std::lower_bound(names.begin(), names.end(), group[v.index()]) - names.begin());
+    return static_cast<size_t>(std::lower_bound(names.begin(), names.end(), group[v.index()]) -
+                               names.begin());
   };
   std::vector<size_t> of(group.size());
   for (size_t v = 0; v < group.size(); ++v) of[v] = rank(OpId(v));

@@ -2,7 +2,8 @@
 
 namespace heddle {
 
-Reachability::Reachability(const Graph& graph) : words_((graph.num_ops() + 63) / 64), bits_(words_ * graph.num_ops()) {
+Reachability::Reachability(const Graph& graph)
+    : words_((graph.num_ops() + 63) / 64), bits_(words_ * graph.num_ops()) {
   const auto topo = graph.topological_order();
   for (size_t i = topo.size(); i-- > 0;) {
     auto* row = bits_.data() + topo[i].index() * words_;

@@ -12,11 +12,26 @@ struct DTypeFacts {
 };
 
 constexpr std::array<DTypeFacts, 20> kFacts = {{
-    {DType::kUndefined, "undefined", 0}, {DType::kBool, "bool", 8}, {DType::kU1, "u1", 1},     {DType::kI4, "i4", 4},
-    {DType::kU4, "u4", 4},               {DType::kI8, "i8", 8},     {DType::kU8, "u8", 8},     {DType::kI16, "i16", 16},
-    {DType::kU16, "u16", 16},            {DType::kI32, "i32", 32},  {DType::kU32, "u32", 32},  {DType::kI64, "i64", 64},
-    {DType::kU64, "u64", 64},            {DType::kF4, "f4", 4},     {DType::kF8, "f8", 8},     {DType::kF16, "f16", 16},
-    {DType::kBF16, "bf16", 16},          {DType::kF32, "f32", 32},  {DType::kF64, "f64", 64},  {DType::kString, "string", 64},
+    {DType::kUndefined, "undefined", 0},
+    {DType::kBool, "bool", 8},
+    {DType::kU1, "u1", 1},
+    {DType::kI4, "i4", 4},
+    {DType::kU4, "u4", 4},
+    {DType::kI8, "i8", 8},
+    {DType::kU8, "u8", 8},
+    {DType::kI16, "i16", 16},
+    {DType::kU16, "u16", 16},
+    {DType::kI32, "i32", 32},
+    {DType::kU32, "u32", 32},
+    {DType::kI64, "i64", 64},
+    {DType::kU64, "u64", 64},
+    {DType::kF4, "f4", 4},
+    {DType::kF8, "f8", 8},
+    {DType::kF16, "f16", 16},
+    {DType::kBF16, "bf16", 16},
+    {DType::kF32, "f32", 32},
+    {DType::kF64, "f64", 64},
+    {DType::kString, "string", 64},
 }};
 
 const DTypeFacts& facts(DType t) {

@@ -26,7 +26,9 @@ uint64_t leading_bytes(std::string_view text) {
   return key;
 }
 
-Error op_error(const Op& op, std::string message) { return invalid(std::move(message)).with_context("op '" + op.name + "'"); }
+Error op_error(const Op& op, std::string message) {
+  return invalid(std::move(message)).with_context("op '" + op.name + "'");
+}
 
 // Adds to a running total that must stay within kMaxGraphBytes.
 bool add_bytes(int64_t bytes, int64_t& total) {
@@ -40,8 +42,9 @@ Status check_sizes(std::span<const Tensor> tensors, std::span<const Param> param
   int64_t total = 0;
   for (const Tensor& tensor : tensors) {
     if (!tensor_bytes(tensor.dtype, tensor.shape))
-      return invalid("tensor '" + tensor.name + "': shape " + shape_text(tensor.shape) +
-                     " has a negative dimension or 2^60 bytes or more; all dimensions must be known and >= 0");
+      return invalid(
+          "tensor '" + tensor.name + "': shape " + shape_text(tensor.shape) +
+          " has a negative dimension or 2^60 bytes or more; all dimensions must be known and >= 0");
     if (tensor.bytes < 0)
       return invalid("tensor '" + tensor.name + "': bytes is " + text(tensor.bytes) + ", expected >= 0");
     if (!add_bytes(tensor.bytes, total)) return Error(too_large).with_context("tensor '" + tensor.name + "'");
@@ -49,7 +52,8 @@ Status check_sizes(std::span<const Tensor> tensors, std::span<const Param> param
   for (const Param& param : params) {
     if (param.bytes < 0)
       return invalid("parameter '" + param.name + "': bytes is " + text(param.bytes) + ", expected >= 0");
-    if (!add_bytes(param.bytes, total)) return Error(too_large).with_context("parameter '" + param.name + "'");
+    if (!add_bytes(param.bytes, total))
+      return Error(too_large).with_context("parameter '" + param.name + "'");
   }
   return {};
 }
@@ -63,7 +67,8 @@ Status check_numbers(const Op& op) {
     return op_error(op, "utilization is " + text(op.utilization) + ", expected above 0 and at most 1");
   std::vector<std::string_view> classes;
   for (const GivenTime& time : op.given_times) {
-    if (time.device_class.empty()) return op_error(op, "a given time has an empty device class; use \"*\" for all");
+    if (time.device_class.empty())
+      return op_error(op, "a given time has an empty device class; use \"*\" for all");
     if (!(time.us >= 0 && time.us <= kMaxGivenUs))
       return op_error(op, "the given time for device class '" + time.device_class + "' is " + text(time.us) +
                               " us, expected between 0 and 1e15");
@@ -79,13 +84,13 @@ Status check_numbers(const Op& op) {
 Status check_ids(const Op& op, size_t num_tensors, size_t num_params) {
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     if (!op.inputs[i].valid() || op.inputs[i].index() >= num_tensors)
-      return op_error(op, "input " + text(i) + " is tensor " + text(op.inputs[i].value) + ", but the graph has " +
-                              text(num_tensors) + " tensors");
+      return op_error(op, "input " + text(i) + " is tensor " + text(op.inputs[i].value) +
+                              ", but the graph has " + text(num_tensors) + " tensors");
   }
   for (size_t i = 0; i < op.params.size(); ++i) {
     if (!op.params[i].valid() || op.params[i].index() >= num_params)
-      return op_error(op, "parameter " + text(i) + " is number " + text(op.params[i].value) + ", but the graph has " +
-                              text(num_params) + " parameters");
+      return op_error(op, "parameter " + text(i) + " is number " + text(op.params[i].value) +
+                              ", but the graph has " + text(num_params) + " parameters");
   }
   std::vector<ParamId> sorted = op.params;
   std::sort(sorted.begin(), sorted.end());
@@ -106,15 +111,16 @@ Status check_members(std::span<const Op> ops) {
   }
   std::sort(all.begin(), all.end());
   const auto twice = std::adjacent_find(all.begin(), all.end());
-  if (twice != all.end()) return invalid("op " + text(twice->value) + " of the finer graph is a member of two ops");
+  if (twice != all.end())
+    return invalid("op " + text(twice->value) + " of the finer graph is a member of two ops");
   return {};
 }
 
 }  // namespace
 
 Result<std::vector<uint32_t>> index_names(std::span<const std::string_view> names, const char* what) {
-  // Names of one model mostly share a prefix: past it, eight bytes decide nearly every comparison without a look at
-  // the text, which makes this several times faster than a plain sort.
+  // Names of one model mostly share a prefix: past it, eight bytes decide nearly every comparison without a
+  // look at the text, which makes this several times faster than a plain sort.
   const size_t prefix = common_prefix_length(names);
   struct Entry {
     uint64_t key;
@@ -135,8 +141,9 @@ Result<std::vector<uint32_t>> index_names(std::span<const std::string_view> name
   by_name.reserve(names.size());
   for (const Entry& entry : entries) {
     if (!by_name.empty() && names[by_name.back()] == names[entry.index])
-      return invalid("two " + std::string(what) + "s are named '" + std::string(names[entry.index]) + "' (numbers " +
-                     text(by_name.back()) + " and " + text(entry.index) + "); names must be unique");
+      return invalid("two " + std::string(what) + "s are named '" + std::string(names[entry.index]) +
+                     "' (numbers " + text(by_name.back()) + " and " + text(entry.index) +
+                     "); names must be unique");
     by_name.push_back(entry.index);
   }
   return by_name;
@@ -151,13 +158,14 @@ Status check_parts(std::span<const Op> ops, std::span<const Tensor> tensors, std
     HEDDLE_RETURN_IF_ERROR(check_ids(op, tensors.size(), params.size()));
     HEDDLE_RETURN_IF_ERROR(check_numbers(op));
     flops += op.flops;
-    if (!add_bytes(op.bytes_accessed, accessed)) return op_error(op, "bytes_accessed of all ops exceeds 2^60 bytes");
+    if (!add_bytes(op.bytes_accessed, accessed))
+      return op_error(op, "bytes_accessed of all ops exceeds 2^60 bytes");
     if (flops > kMaxGraphFlops) return op_error(op, "flops of all ops exceeds 1e30");
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].valid() || outputs[i].index() >= tensors.size())
-      return invalid("graph output " + text(i) + " is tensor " + text(outputs[i].value) + ", but the graph has " +
-                     text(tensors.size()) + " tensors");
+      return invalid("graph output " + text(i) + " is tensor " + text(outputs[i].value) +
+                     ", but the graph has " + text(tensors.size()) + " tensors");
   }
   return check_members(ops);
 }

@@ -12,7 +12,8 @@
 
 namespace heddle::internal {
 
-// Indices 0..names.size()-1 sorted by name. Fails when a name is empty or occurs twice; `what` is "op", "tensor", ...
+// Indices 0..names.size()-1 sorted by name. Fails when a name is empty or occurs twice; `what` is "op",
+// "tensor", ...
 Result<std::vector<uint32_t>> index_names(std::span<const std::string_view> names, const char* what);
 
 // Everything but names and cycles: ids in range, sizes, times, limits.

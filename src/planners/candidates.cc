@@ -8,7 +8,8 @@ Result<double> Judge::value_us(const Plan& plan) {
   EvaluateOptions options;
   options.critical = false;
   bool limited = false;
-  for (int p = 0; p < problem_.cluster->num_memory_pools(); ++p) limited |= problem_.cluster->memory_pool_bytes(p) > 0;
+  for (int p = 0; p < problem_.cluster->num_memory_pools(); ++p)
+    limited |= problem_.cluster->memory_pool_bytes(p) > 0;
   options.resources = limited;
   HEDDLE_RETURN_IF_ERROR(evaluator_.evaluate(plan, options, timeline_));
   for (int p = 0; limited && p < problem_.cluster->num_memory_pools(); ++p) {
@@ -51,8 +52,9 @@ Result<PlannerOutput> BestPlan::output(StopReason stop) const {
     if (last_error_) return *last_error_;
     int64_t bytes = 0;
     for (const auto& p : problem_.graph->params()) bytes += p.bytes;
-    return Error(Code::kInfeasible, "the plan needs more memory than its devices have (all parameters: " + format_bytes(bytes) +
-                                        "); add devices or memory, or use another planner");
+    return Error(Code::kInfeasible,
+                 "the plan needs more memory than its devices have (all parameters: " + format_bytes(bytes) +
+                     "); add devices or memory, or use another planner");
   }
   PlannerOutput out;
   out.plan = plan_;

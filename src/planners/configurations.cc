@@ -8,7 +8,8 @@ namespace {
 // Bron and Kerbosch's maximal cliques of the "do not overlap" graph, without pivoting: sets are small.
 class Maximal {
  public:
-  Maximal(const Problem& problem, std::vector<DeviceId> devices, size_t limit) : cluster_(*problem.cluster), devices_(std::move(devices)), limit_(limit) {}
+  Maximal(const Problem& problem, std::vector<DeviceId> devices, size_t limit)
+      : cluster_(*problem.cluster), devices_(std::move(devices)), limit_(limit) {}
 
   std::vector<std::vector<DeviceId>> run() {
     extend({}, devices_, {});
@@ -55,7 +56,8 @@ std::vector<std::vector<DeviceId>> device_configurations(const Problem& problem,
   std::vector<DeviceId> free, contested;
   for (const auto d : usable) {
     const auto overlaps = problem.cluster->overlaps(d);
-    const bool contests = std::any_of(overlaps.begin(), overlaps.end(), [&](DeviceId e) { return problem.may_use(e); });
+    const bool contests =
+        std::any_of(overlaps.begin(), overlaps.end(), [&](DeviceId e) { return problem.may_use(e); });
     (contests ? contested : free).push_back(d);
   }
   if (contested.empty()) return {usable};
@@ -64,7 +66,8 @@ std::vector<std::vector<DeviceId>> device_configurations(const Problem& problem,
     set.insert(set.end(), free.begin(), free.end());
     std::sort(set.begin(), set.end());
   }
-  std::stable_sort(sets.begin(), sets.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  std::stable_sort(sets.begin(), sets.end(),
+                   [](const auto& a, const auto& b) { return a.size() < b.size(); });
   return sets;
 }
 

@@ -7,8 +7,9 @@
 
 namespace heddle {
 
-// The maximal sets of usable devices among which no two overlap (one set, all of them, where nothing overlaps), at most
-// `limit`, those with the fewest devices first. Each ascending. Exponential in the overlapping devices, cut off by limit.
+// The maximal sets of usable devices among which no two overlap (one set, all of them, where nothing
+// overlaps), at most `limit`, those with the fewest devices first. Each ascending. Exponential in the
+// overlapping devices, cut off by limit.
 std::vector<std::vector<DeviceId>> device_configurations(const Problem& problem, size_t limit = 16);
 
 }  // namespace heddle

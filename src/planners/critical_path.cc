@@ -1,8 +1,10 @@
-// Critical path on one device: CPOP (Topcuoglu, Hariri and Wu 2002, section 4.2). SortingHat's "critical path" baseline is
-// the length of that path, a theoretical value (section 6, Figure 9); here it is a plan that realises the idea.
+// Critical path on one device: CPOP (Topcuoglu, Hariri and Wu 2002, section 4.2). SortingHat's "critical
+// path" baseline is the length of that path, a theoretical value (section 6, Figure 9); here it is a plan
+// that realises the idea.
 //
-// Priorities: upward plus downward rank. The ops of a heaviest path all go to the one device that runs the path fastest,
-// each other op to where it finishes first, gaps included. O((V + E) * devices). Ignores contention.
+// Priorities: upward plus downward rank. The ops of a heaviest path all go to the one device that runs the
+// path fastest, each other op to where it finishes first, gaps included. O((V + E) * devices). Ignores
+// contention.
 #include <algorithm>
 
 #include "candidates.h"
@@ -18,8 +20,9 @@ class CriticalPath final : public Planner {
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions&) override {
     const PlacementCosts costs(problem);
     const auto& graph = *problem.graph;
-    const auto paths = longest_paths(graph, [&](OpId v) { return costs.mean_us(v); },
-                                     [&](const Edge& e) { return costs.mean_transfer_us(e.bytes); });
+    const auto paths = longest_paths(
+        graph, [&](OpId v) { return costs.mean_us(v); },
+        [&](const Edge& e) { return costs.mean_transfer_us(e.bytes); });
     std::vector<bool> critical(graph.num_ops(), false);
     for (const auto v : paths.path) critical[v.index()] = true;
     const auto device = path_device(costs, paths.path);

@@ -1,5 +1,6 @@
-// Greedy earliest finish (DiviML, section V-B): ops in topological order, each to the device on which it finishes first
-// given what was placed before. O((V + E) * devices). Exploits transfer times, without contention; no look ahead.
+// Greedy earliest finish (DiviML, section V-B): ops in topological order, each to the device on which it
+// finishes first given what was placed before. O((V + E) * devices). Exploits transfer times, without
+// contention; no look ahead.
 #include "candidates.h"
 #include "list_schedule.h"
 #include "planners.h"

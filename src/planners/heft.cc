@@ -1,10 +1,10 @@
-// HEFT, heterogeneous earliest finish time (Topcuoglu, Hariri and Wu, "Performance-Effective and Low-Complexity Task
-// Scheduling for Heterogeneous Computing", 2002; a baseline of DiviML and HIOS).
+// HEFT, heterogeneous earliest finish time (Topcuoglu, Hariri and Wu, "Performance-Effective and
+// Low-Complexity Task Scheduling for Heterogeneous Computing", 2002; a baseline of DiviML and HIOS).
 //
-// Priorities: upward rank (their equation 8) of mean times. Each op in rank order takes the device and the slot, gaps
-// included (insertion, their section 4.1), on which it finishes first (equations 5 and 6). O((V + E) * devices) plus the
-// search for gaps. Exploits unequal devices, transfer times without contention, overlapping core sets, parameter loads;
-// ignores contention and what is to come.
+// Priorities: upward rank (their equation 8) of mean times. Each op in rank order takes the device and the
+// slot, gaps included (insertion, their section 4.1), on which it finishes first (equations 5 and 6). O((V +
+// E) * devices) plus the search for gaps. Exploits unequal devices, transfer times without contention,
+// overlapping core sets, parameter loads; ignores contention and what is to come.
 #include "candidates.h"
 #include "list_schedule.h"
 #include "planners.h"
@@ -12,7 +12,7 @@
 namespace heddle {
 namespace {
 
-constexpr int kPollEvery = 256;     // ops between two looks at the deadline
+constexpr int kPollEvery = 256;  // ops between two looks at the deadline
 
 class Heft final : public Planner {
  public:
@@ -40,7 +40,7 @@ class Heft final : public Planner {
     }
     BestPlan plan(problem);
     plan.offer(schedule.assignment(), "");
-    return plan.output(!hurry ? StopReason::kFinished
+    return plan.output(!hurry                         ? StopReason::kFinished
                        : options.deadline.cancelled() ? StopReason::kCancelled
                                                       : StopReason::kTimeLimit);
   }

@@ -5,7 +5,10 @@
 namespace heddle {
 
 ListPass::ListPass(const Problem& problem)
-    : graph_(*problem.graph), costs_(problem), number_(problem.cluster->num_devices(), 0), finish_(problem.graph->num_ops()) {
+    : graph_(*problem.graph),
+      costs_(problem),
+      number_(problem.cluster->num_devices(), 0),
+      finish_(problem.graph->num_ops()) {
   for (size_t d = 0; d < costs_.num_devices(); ++d) number_[costs_.device(d).index()] = d;
 }
 

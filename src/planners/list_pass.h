@@ -17,7 +17,7 @@ class ListPass {
  private:
   const Graph& graph_;
   PlacementCosts costs_;
-  std::vector<size_t> number_;          // per device of the cluster: its place among the usable ones
+  std::vector<size_t> number_;  // per device of the cluster: its place among the usable ones
   std::vector<double> finish_, free_;
 };
 

@@ -9,10 +9,17 @@
 namespace heddle {
 
 ListSchedule::ListSchedule(const Problem& problem, const PlacementCosts& costs, bool insertion)
-    : problem_(problem), costs_(costs), insertion_(insertion), busy_(static_cast<size_t>(costs.num_resources())),
-      device_(problem.graph->num_ops(), 0), start_(problem.graph->num_ops(), 0), finish_(problem.graph->num_ops(), 0),
-      param_bytes_(costs.num_pools(), 0), load_done_(costs.num_devices(), 0) {
-  for (size_t p = 0; p < costs.num_pools(); ++p) limited_ |= costs.param_room(static_cast<int>(p)) != INT64_MAX;
+    : problem_(problem),
+      costs_(costs),
+      insertion_(insertion),
+      busy_(static_cast<size_t>(costs.num_resources())),
+      device_(problem.graph->num_ops(), 0),
+      start_(problem.graph->num_ops(), 0),
+      finish_(problem.graph->num_ops(), 0),
+      param_bytes_(costs.num_pools(), 0),
+      load_done_(costs.num_devices(), 0) {
+  for (size_t p = 0; p < costs.num_pools(); ++p)
+    limited_ |= costs.param_room(static_cast<int>(p)) != INT64_MAX;
   for (size_t d = 0; d < costs.num_devices(); ++d) limited_ |= costs.load_us_per_byte(d) > 0;
   if (limited_) has_param_.assign(costs.num_pools(), std::vector<bool>(problem.graph->num_params(), false));
 }
@@ -89,7 +96,8 @@ void ListSchedule::place(OpId op, size_t device, const Slot& slot) {
     const auto bytes = missing_params(op, pool);
     param_bytes_[static_cast<size_t>(pool)] += bytes;
     load_done_[device] += costs_.load_us_per_byte(device) * static_cast<double>(bytes);
-    for (const auto p : problem_.graph->op(op).params) has_param_[static_cast<size_t>(pool)][p.index()] = true;
+    for (const auto p : problem_.graph->op(op).params)
+      has_param_[static_cast<size_t>(pool)][p.index()] = true;
   }
   for (const int r : costs_.resources(device)) {
     auto& busy = busy_[static_cast<size_t>(r)];
@@ -97,7 +105,9 @@ void ListSchedule::place(OpId op, size_t device, const Slot& slot) {
     if (busy.empty() || busy.back().finish <= slot.start) {
       busy.push_back(b);
     } else {
-      busy.insert(std::partition_point(busy.begin(), busy.end(), [&](const Busy& x) { return x.start < b.start; }), b);
+      busy.insert(
+          std::partition_point(busy.begin(), busy.end(), [&](const Busy& x) { return x.start < b.start; }),
+          b);
     }
   }
   device_[op.index()] = device;
@@ -113,13 +123,16 @@ Assignment ListSchedule::assignment() const {
   const auto topo = graph.topological_order();
   a.order.assign(topo.begin(), topo.end());
   // Zero-time ops start when their readers do: the stable sort keeps them in topological order.
-  std::stable_sort(a.order.begin(), a.order.end(), [&](OpId x, OpId y) { return start_[x.index()] < start_[y.index()]; });
+  std::stable_sort(a.order.begin(), a.order.end(),
+                   [&](OpId x, OpId y) { return start_[x.index()] < start_[y.index()]; });
   return a;
 }
 
 std::vector<OpId> priority_order(const Graph& graph, const std::vector<double>& priority) {
   using Entry = std::pair<double, int32_t>;
-  const auto less = [](const Entry& a, const Entry& b) { return a.first != b.first ? a.first < b.first : a.second > b.second; };
+  const auto less = [](const Entry& a, const Entry& b) {
+    return a.first != b.first ? a.first < b.first : a.second > b.second;
+  };
   std::priority_queue<Entry, std::vector<Entry>, decltype(less)> ready(less);
   std::vector<size_t> waits(graph.num_ops());
   for (size_t v = 0; v < waits.size(); ++v) {
@@ -146,7 +159,8 @@ std::vector<double> upward_ranks(const Problem& problem, const PlacementCosts& c
   for (size_t i = topo.size(); i-- > 0;) {
     const auto v = topo[i];
     double tail = 0;
-    for (const auto& e : graph.out_edges(v)) tail = std::max(tail, costs.mean_transfer_us(e.bytes) + rank[e.dst.index()]);
+    for (const auto& e : graph.out_edges(v))
+      tail = std::max(tail, costs.mean_transfer_us(e.bytes) + rank[e.dst.index()]);
     rank[v.index()] = costs.mean_us(v) + tail;
   }
   return rank;
@@ -165,9 +179,11 @@ Error no_room(const Problem& problem, OpId op) {
     unlimited |= bytes == 0;
     have += bytes;
   }
-  return Error(Code::kInfeasible, "no usable device has room for op '" + problem.graph->op(op).name + "' and can run it: the parameters need " +
-                                      format_bytes(need) + ", the devices hold " + (unlimited ? "enough, but not those that can run it" : format_bytes(have)) +
-                                      " in all; add devices or memory, or use another planner");
+  return Error(Code::kInfeasible,
+               "no usable device has room for op '" + problem.graph->op(op).name +
+                   "' and can run it: the parameters need " + format_bytes(need) + ", the devices hold " +
+                   (unlimited ? "enough, but not those that can run it" : format_bytes(have)) +
+                   " in all; add devices or memory, or use another planner");
 }
 
 }  // namespace heddle

@@ -1,11 +1,15 @@
-// Local search with late acceptance (Burke and Bykov, "The Late Acceptance Hill-Climbing Heuristic", 2017): a changed plan
-// is kept when it is no worse than the current one or than the one some rounds ago. No temperature has to be tuned.
+// Local search with late acceptance (Burke and Bykov, "The Late Acceptance Hill-Climbing Heuristic", 2017): a
+// changed plan is kept when it is no worse than the current one or than the one some rounds ago. No
+// temperature has to be tuned.
 //
-// State: a device for each op and one topological order. Moves: an op, or a connected group on one device, changes its
-// device; an op moves within its window of the order; a run of the order's ops changes device. Up to kExactOps ops each
-// candidate is judged by builder and evaluator themselves: contention, loads and memory are exact. Above, by a list pass
-// without contention (O(V + E)), and only what that finds best goes to the exact judge. Stops at the bound, the deadline
-// or when kShakes shaken restarts from the best found nothing better. Exploits the whole execution model; ignores segments of several ops.
+// State: a device for each op and one topological order. Moves: an op, or a connected group on one device,
+// changes its device; an op moves within its window of the order; a run of the order's ops changes device. Up
+// to kExactOps ops each candidate is judged by builder and evaluator themselves: contention, loads and memory
+// are exact. Above, by a list pass without contention (O(V + E)), and only what that finds best goes to the
+// exact judge. Stops at the bound, the deadline or when kShakes shaken restarts from the best found nothing
+// better. Exploits the whole execution model; ignores segments of several ops.
+#include "local_search.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -13,27 +17,34 @@
 #include "heddle/base/random.h"
 #include "heddle/plan/bounds.h"
 #include "list_pass.h"
-#include "local_search.h"
 #include "planners.h"
 
 namespace heddle {
 namespace {
 
-constexpr size_t kExactOps = 250;         // above, building a plan for each candidate leaves too few rounds
-constexpr size_t kHistory = 60;           // late acceptance compares with so many rounds ago
-constexpr int64_t kIdleRounds = 12'000;   // without a new best: then the best is shaken and searched again
+constexpr size_t kExactOps = 250;        // above, building a plan for each candidate leaves too few rounds
+constexpr size_t kHistory = 60;          // late acceptance compares with so many rounds ago
+constexpr int64_t kIdleRounds = 12'000;  // without a new best: then the best is shaken and searched again
 constexpr int kShakes = 3;
 constexpr int kShakeMoves = 12;
 constexpr int kReportEvery = 64;
-constexpr size_t kMostGroup = 8;          // ops that change device together
+constexpr size_t kMostGroup = 8;  // ops that change device together
 
 class Search {
  public:
   Search(const Problem& problem, const PlannerOptions& options, const Bound& bound)
-      : problem_(problem), graph_(*problem.graph), options_(options), bound_(bound), random_(options.seed), best_(problem),
-        judge_(problem), pass_(problem), devices_(problem.usable_devices()) {
+      : problem_(problem),
+        graph_(*problem.graph),
+        options_(options),
+        bound_(bound),
+        random_(options.seed),
+        best_(problem),
+        judge_(problem),
+        pass_(problem),
+        devices_(problem.usable_devices()) {
     bool limited = problem.objective == Objective::kThroughput;
-    for (int p = 0; p < problem.cluster->num_memory_pools(); ++p) limited |= problem.cluster->memory_pool_bytes(p) > 0;
+    for (int p = 0; p < problem.cluster->num_memory_pools(); ++p)
+      limited |= problem.cluster->memory_pool_bytes(p) > 0;
     exact_ = limited || graph_.num_ops() <= kExactOps;
   }
 
@@ -55,9 +66,11 @@ class Search {
     int64_t idle = 0;
     for (int64_t round = 0;; ++round) {
       if (best_.value_us() <= bound_.us * (1 + 1e-9)) return StopReason::kOptimal;
-      if (options_.deadline.should_stop()) return options_.deadline.cancelled() ? StopReason::kCancelled : StopReason::kTimeLimit;
+      if (options_.deadline.should_stop())
+        return options_.deadline.cancelled() ? StopReason::kCancelled : StopReason::kTimeLimit;
       if (options_.progress && round % kReportEvery == 0) {
-        options_.progress->report({"local search", static_cast<double>(round), 0, best_.value_us(), bound_.us});
+        options_.progress->report(
+            {"local search", static_cast<double>(round), 0, best_.value_us(), bound_.us});
       }
       if (idle++ >= kIdleRounds) {
         if (shakes++ >= kShakes) return StopReason::kFinished;
@@ -143,7 +156,8 @@ class Search {
     for (size_t i = 0; i < group.size() && group.size() < most; ++i) {
       const auto add = [&](std::span<const OpId> list) {
         for (const auto w : list) {
-          if (group.size() < most && current_.device[w.index()] == device && std::find(group.begin(), group.end(), w) == group.end()) {
+          if (group.size() < most && current_.device[w.index()] == device &&
+              std::find(group.begin(), group.end(), w) == group.end()) {
             group.push_back(w);
           }
         }
@@ -159,7 +173,8 @@ class Search {
     const size_t n = current_.order.size();
     const size_t length = std::min<size_t>(n, 1 + random_.below(std::max<size_t>(2, n / 4)));
     const size_t first = random_.below(n - length + 1);
-    return {current_.order.begin() + static_cast<long>(first), current_.order.begin() + static_cast<long>(first + length)};
+    return {current_.order.begin() + static_cast<long>(first),
+            current_.order.begin() + static_cast<long>(first + length)};
   }
 
   bool move_ops(const std::vector<OpId>& ops) {
@@ -212,7 +227,8 @@ class Search {
   }
 
   void undo() {
-    for (size_t i = undo_devices_.size(); i-- > 0;) current_.device[undo_devices_[i].first.index()] = undo_devices_[i].second;
+    for (size_t i = undo_devices_.size(); i-- > 0;)
+      current_.device[undo_devices_[i].first.index()] = undo_devices_[i].second;
     if (undo_position_) shift(undo_from_, undo_to_);
   }
 
@@ -253,7 +269,8 @@ class LocalSearch final : public Planner {
 
 }  // namespace
 
-Result<PlannerOutput> improve(const Problem& problem, const Assignment& start, const Bound& bound, const PlannerOptions& options) {
+Result<PlannerOutput> improve(const Problem& problem, const Assignment& start, const Bound& bound,
+                              const PlannerOptions& options) {
   Search search(problem, options, bound);
   search.start_from(start, "the start");
   const auto stop = search.climb();

@@ -6,6 +6,7 @@
 
 namespace heddle {
 
-Result<PlannerOutput> improve(const Problem& problem, const Assignment& start, const Bound& bound, const PlannerOptions& options);
+Result<PlannerOutput> improve(const Problem& problem, const Assignment& start, const Bound& bound,
+                              const PlannerOptions& options);
 
 }  // namespace heddle

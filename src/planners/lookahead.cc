@@ -1,9 +1,9 @@
-// PEFT, predict earliest finish time (Arabnejad and Barbosa, "List Scheduling Algorithm for Heterogeneous Systems by an
-// Optimistic Cost Table", 2014): a list scheduler that looks ahead to the sinks.
+// PEFT, predict earliest finish time (Arabnejad and Barbosa, "List Scheduling Algorithm for Heterogeneous
+// Systems by an Optimistic Cost Table", 2014): a list scheduler that looks ahead to the sinks.
 //
-// OCT(v, d), their equation 2: the time that remains after v on d if every later op runs on its best device. Priority: its
-// mean over devices. Each op takes the device with the least finish + OCT (their equation 5). O((V + E) * devices^2).
-// Exploits the future of each choice; ignores contention and load in that future.
+// OCT(v, d), their equation 2: the time that remains after v on d if every later op runs on its best device.
+// Priority: its mean over devices. Each op takes the device with the least finish + OCT (their equation 5).
+// O((V + E) * devices^2). Exploits the future of each choice; ignores contention and load in that future.
 #include <algorithm>
 
 #include "candidates.h"

@@ -1,5 +1,6 @@
-// MET, minimum execution time (DiviML, section V-B): each op goes to the device that runs it fastest, whatever that
-// device has to do already. O(V * devices + E). Ignores transfers and load; respects room for parameters.
+// MET, minimum execution time (DiviML, section V-B): each op goes to the device that runs it fastest,
+// whatever that device has to do already. O(V * devices + E). Ignores transfers and load; respects room for
+// parameters.
 #include "candidates.h"
 #include "list_schedule.h"
 #include "planners.h"

@@ -1,11 +1,13 @@
-// A pipeline of contiguous parts for throughput: the topological order is cut into intervals, one per device, so that the
-// busiest device (or cut) is as little busy as possible (DiviML, section IV; EfficientMIP's contiguous max-load problem).
+// A pipeline of contiguous parts for throughput: the topological order is cut into intervals, one per device,
+// so that the busiest device (or cut) is as little busy as possible (DiviML, section IV; EfficientMIP's
+// contiguous max-load problem).
 //
-// For a load T, a dynamic program over sets of used devices asks which prefixes can be served with no load above T; devices
-// of one class are interchangeable, so a set is a count per class. The least T comes from bisection between the area bound
-// and the best single device. A cut's load is what crosses it, sent over the route between the two devices.
-// O(rounds * sets * classes^2 * ops). Exact for a chain on devices with links of their own (up to the bisection's
-// tolerance); exploits unequal devices and cut sizes; ignores placements that are not contiguous in this one order.
+// For a load T, a dynamic program over sets of used devices asks which prefixes can be served with no load
+// above T; devices of one class are interchangeable, so a set is a count per class. The least T comes from
+// bisection between the area bound and the best single device. A cut's load is what crosses it, sent over the
+// route between the two devices. O(rounds * sets * classes^2 * ops). Exact for a chain on devices with links
+// of their own (up to the bisection's tolerance); exploits unequal devices and cut sizes; ignores placements
+// that are not contiguous in this one order.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -18,11 +20,11 @@
 namespace heddle {
 namespace {
 
-constexpr int kRounds = 40;               // of bisection: 2^-40 of the range
-constexpr size_t kMostStates = 2048;      // sets of devices; beyond it the slowest devices are left out
+constexpr int kRounds = 40;           // of bisection: 2^-40 of the range
+constexpr size_t kMostStates = 2048;  // sets of devices; beyond it the slowest devices are left out
 // Stands for "cannot run it" in sums that must stay finite; no load limit comes near it.
 constexpr double kBlocked = 1e18;
-constexpr double kMostWork = 4e9;         // rounds * states * classes^2 * ops
+constexpr double kMostWork = 4e9;  // rounds * states * classes^2 * ops
 
 class PipelineSearch {
  public:
@@ -33,7 +35,8 @@ class PipelineSearch {
     cut_bytes();
   }
 
-  // The parts of the best pipeline: device and end (exclusive, in topological order) of each; empty when there is none.
+  // The parts of the best pipeline: device and end (exclusive, in topological order) of each; empty when
+  // there is none.
   std::vector<std::pair<DeviceId, size_t>> run() {
     double low = 0, high = upper();
     if (high >= kImpossible || !feasible(high)) return {};
@@ -53,8 +56,8 @@ class PipelineSearch {
  private:
   struct Class {
     std::vector<DeviceId> devices;
-    std::vector<double> sum;              // time of the first i ops
-    std::vector<size_t> end;              // for the T at hand: how far a part that begins at i may reach
+    std::vector<double> sum;  // time of the first i ops
+    std::vector<size_t> end;  // for the T at hand: how far a part that begins at i may reach
   };
 
   void group_devices(const std::vector<DeviceId>& set) {
@@ -69,7 +72,8 @@ class PipelineSearch {
       for (size_t v = 0; v < n_; ++v) sum += problem_.costs->us(OpId(v), c.devices[0]);
       return sum;
     };
-    std::stable_sort(classes_.begin(), classes_.end(), [&](const Class& a, const Class& b) { return all_times(a) < all_times(b); });
+    std::stable_sort(classes_.begin(), classes_.end(),
+                     [&](const Class& a, const Class& b) { return all_times(a) < all_times(b); });
     // Drop devices of the slowest class until the sets can be walked.
     while (num_states() > kMostStates || work() > kMostWork) {
       auto& last = classes_.back();
@@ -86,14 +90,16 @@ class PipelineSearch {
   }
 
   double work() const {
-    return static_cast<double>(kRounds) * static_cast<double>(num_states()) * static_cast<double>(classes_.size() * classes_.size()) * static_cast<double>(n_);
+    return static_cast<double>(kRounds) * static_cast<double>(num_states()) *
+           static_cast<double>(classes_.size() * classes_.size()) * static_cast<double>(n_);
   }
 
   void prefix_times() {
     const auto topo = problem_.graph->topological_order();
     for (auto& c : classes_) {
       c.sum.assign(n_ + 1, 0);
-      for (size_t i = 0; i < n_; ++i) c.sum[i + 1] = c.sum[i] + std::min(problem_.costs->us(topo[i], c.devices[0]), kBlocked);
+      for (size_t i = 0; i < n_; ++i)
+        c.sum[i + 1] = c.sum[i] + std::min(problem_.costs->us(topo[i], c.devices[0]), kBlocked);
     }
   }
 
@@ -141,7 +147,8 @@ class PipelineSearch {
 
   double send_us(size_t from, size_t to, size_t at) const {
     const auto a = classes_[from].devices[0];
-    const auto b = from == to ? (classes_[to].devices.size() > 1 ? classes_[to].devices[1] : a) : classes_[to].devices[0];
+    const auto b = from == to ? (classes_[to].devices.size() > 1 ? classes_[to].devices[1] : a)
+                              : classes_[to].devices[0];
     return transfer_us(*problem_.cluster, a, b, static_cast<int64_t>(cut_[at]));
   }
 
@@ -183,15 +190,18 @@ class PipelineSearch {
     return s;
   }
   // Packs where a part began and the class before it.
-  uint64_t& at(size_t state, size_t c, size_t i) { return from_[(state * classes_.size() + c) * (n_ + 1) + i]; }
+  uint64_t& at(size_t state, size_t c, size_t i) {
+    return from_[(state * classes_.size() + c) * (n_ + 1) + i];
+  }
 
   // One more device of class c takes the ops after each prefix that `state` can serve.
   void extend(size_t state, size_t c, double limit) {
     const size_t next = state + step(c);
     const auto& reach = classes_[c].end;
-    size_t filled = 0;                    // prefixes up to here have been given an answer by an earlier begin
+    size_t filled = 0;  // prefixes up to here have been given an answer by an earlier begin
     for (size_t i = 0; i <= n_; ++i) {
-      const auto before = state == 0 ? (i == 0 ? classes_.size() : kNoClass) : class_before(state, c, i, limit);
+      const auto before =
+          state == 0 ? (i == 0 ? classes_.size() : kNoClass) : class_before(state, c, i, limit);
       if (before == kNoClass) continue;
       const size_t first = std::max(filled, i) + 1;
       for (size_t j = first; j <= reach[i]; ++j) {
@@ -211,7 +221,7 @@ class PipelineSearch {
   }
 
   std::vector<std::pair<DeviceId, size_t>> parts() {
-    std::vector<std::pair<size_t, size_t>> reversed;   // class, end
+    std::vector<std::pair<size_t, size_t>> reversed;  // class, end
     size_t state = final_state_, c = final_class_, end = n_;
     while (end > 0) {
       const auto packed = at(state, c, end);
@@ -248,14 +258,16 @@ class Pipeline final : public Planner {
       const auto parts = PipelineSearch(problem, set, options.deadline).run();
       if (!parts.empty()) offer(problem, parts, best);
     }
-    if (!best.found() && problem.graph->num_ops() > 0) return no_room(problem, problem.graph->topological_order()[0]);
+    if (!best.found() && problem.graph->num_ops() > 0)
+      return no_room(problem, problem.graph->topological_order()[0]);
     return best.output(options.deadline.cancelled() ? StopReason::kCancelled
                        : options.deadline.expired() ? StopReason::kTimeLimit
                                                     : StopReason::kFinished);
   }
 
  private:
-  static void offer(const Problem& problem, const std::vector<std::pair<DeviceId, size_t>>& parts, BestPlan& best) {
+  static void offer(const Problem& problem, const std::vector<std::pair<DeviceId, size_t>>& parts,
+                    BestPlan& best) {
     const auto topo = problem.graph->topological_order();
     Assignment a;
     a.order.assign(topo.begin(), topo.end());

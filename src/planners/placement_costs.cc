@@ -61,7 +61,7 @@ void PlacementCosts::fill_transfers(const Problem& problem) {
 
 void PlacementCosts::fill_resources(const Problem& problem) {
   const auto& cluster = *problem.cluster;
-  std::map<std::pair<int, int>, int> core;    // (host, core) -> resource
+  std::map<std::pair<int, int>, int> core;  // (host, core) -> resource
   for (const auto id : devices_) {
     const auto& d = cluster.device(id);
     std::vector<int> list;
@@ -78,7 +78,8 @@ void PlacementCosts::fill_resources(const Problem& problem) {
 void PlacementCosts::fill_memory(const Problem& problem) {
   const auto& cluster = *problem.cluster;
   const auto& graph = *problem.graph;
-  // The largest op's tensors must fit beside the parameters; what else is alive at the same time the evaluator tells.
+  // The largest op's tensors must fit beside the parameters; what else is alive at the same time the
+  // evaluator tells.
   int64_t activations = 0;
   for (const auto& op : graph.ops()) {
     int64_t bytes = 0;
@@ -93,7 +94,8 @@ void PlacementCosts::fill_memory(const Problem& problem) {
   for (const auto d : devices_) {
     pool_.push_back(cluster.memory_pool(d));
     const auto* route = needs_load(cluster, d) ? cluster.load_route(d) : nullptr;
-    load_us_per_byte_.push_back(route != nullptr && problem.objective == Objective::kColdLatency ? 1e6 / route->bytes_per_s : 0);
+    load_us_per_byte_.push_back(
+        route != nullptr && problem.objective == Objective::kColdLatency ? 1e6 / route->bytes_per_s : 0);
   }
 }
 

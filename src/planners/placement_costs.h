@@ -1,4 +1,5 @@
-// What list planners ask again and again, in flat arrays: op times, transfer times, which devices exclude each other.
+// What list planners ask again and again, in flat arrays: op times, transfer times, which devices exclude
+// each other.
 #pragma once
 
 #include <vector>
@@ -22,12 +23,15 @@ class PlacementCosts {
     return r.fixed_us + r.us_per_byte * static_cast<double>(bytes);
   }
   // Mean over all ordered pairs of different devices between which there is a way.
-  double mean_transfer_us(int64_t bytes) const { return mean_fixed_us_ + mean_us_per_byte_ * static_cast<double>(bytes); }
+  double mean_transfer_us(int64_t bytes) const {
+    return mean_fixed_us_ + mean_us_per_byte_ * static_cast<double>(bytes);
+  }
   // Exclusive resources: one per core that devices share, else one per device.
   const std::vector<int>& resources(size_t d) const { return resources_[d]; }
   int num_resources() const { return num_resources_; }
 
-  // Parameters and memory: which pool a device is in, what the pool may hold (0: no limit), less what activations need.
+  // Parameters and memory: which pool a device is in, what the pool may hold (0: no limit), less what
+  // activations need.
   int pool(size_t d) const { return pool_[d]; }
   int64_t param_room(int pool) const { return param_room_[static_cast<size_t>(pool)]; }
   size_t num_pools() const { return param_room_.size(); }
@@ -35,7 +39,9 @@ class PlacementCosts {
   double load_us_per_byte(size_t d) const { return load_us_per_byte_[d]; }
 
  private:
-  struct Rate { double fixed_us = 0, us_per_byte = 0; };
+  struct Rate {
+    double fixed_us = 0, us_per_byte = 0;
+  };
   void fill_times(const Problem& problem);
   void fill_transfers(const Problem& problem);
   void fill_resources(const Problem& problem);

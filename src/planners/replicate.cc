@@ -1,10 +1,11 @@
-// Data parallelism: the whole model on each of several devices, requests shared out in proportion to speed (DiviML,
-// section IV: batches split among devices; OpenVINO's "throughput streams" are the special case of equal cores).
+// Data parallelism: the whole model on each of several devices, requests shared out in proportion to speed
+// (DiviML, section IV: batches split among devices; OpenVINO's "throughput streams" are the special case of
+// equal cores).
 //
-// Minimises the period over plans in which each lane is one device. For one set of devices the best shares make all
-// equally busy: share_d = (1/t_d) / sum(1/t), period 1 / sum(1/t), so every device that can take the model helps, and only
-// maximal sets of devices that do not exclude each other matter. O(sets * devices * (V + E)).
-// Exploits measured whole-model segments; ignores plans that split the model.
+// Minimises the period over plans in which each lane is one device. For one set of devices the best shares
+// make all equally busy: share_d = (1/t_d) / sum(1/t), period 1 / sum(1/t), so every device that can take the
+// model helps, and only maximal sets of devices that do not exclude each other matter. O(sets * devices * (V
+// + E)). Exploits measured whole-model segments; ignores plans that split the model.
 #include "candidates.h"
 #include "configurations.h"
 #include "planners.h"
@@ -47,7 +48,8 @@ class Replicate final : public Planner {
     return room == 0 || problem.graph->total_param_bytes() <= room;
   }
 
-  static void offer_set(const Problem& problem, const std::vector<DeviceId>& set, const std::vector<Whole>& whole, BestPlan& best) {
+  static void offer_set(const Problem& problem, const std::vector<DeviceId>& set,
+                        const std::vector<Whole>& whole, BestPlan& best) {
     double rate = 0;
     std::vector<DeviceId> lanes_on;
     for (const auto d : set) {

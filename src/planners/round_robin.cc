@@ -1,5 +1,6 @@
-// Round robin: op i of the topological order goes to device i modulo the number of devices, or to the next that can run
-// it and has room for its parameters. What a planner must beat. O(V * devices + E). Ignores all costs.
+// Round robin: op i of the topological order goes to device i modulo the number of devices, or to the next
+// that can run it and has room for its parameters. What a planner must beat. O(V * devices + E). Ignores all
+// costs.
 #include "candidates.h"
 #include "list_schedule.h"
 #include "planners.h"
@@ -15,7 +16,8 @@ class RoundRobin final : public Planner {
     size_t next = 0;
     for (const auto op : problem.graph->topological_order()) {
       size_t tried = 0;
-      while (tried < costs.num_devices() && (!schedule.fits(op, next) || schedule.probe(op, next).finish >= kImpossible)) {
+      while (tried < costs.num_devices() &&
+             (!schedule.fits(op, next) || schedule.probe(op, next).finish >= kImpossible)) {
         next = (next + 1) % costs.num_devices();
         ++tried;
       }

@@ -1,7 +1,8 @@
 // The best single device: DiviML's "best device" (section V-B), SortingHat's "single device" baseline.
 //
-// Minimises the objective over plans that use one device. As one segment where the cost table knows the whole model as
-// one; else op by op. O(devices * (V + E)). Exploits measured whole-model segments; ignores everything else.
+// Minimises the objective over plans that use one device. As one segment where the cost table knows the whole
+// model as one; else op by op. O(devices * (V + E)). Exploits measured whole-model segments; ignores
+// everything else.
 #include "candidates.h"
 #include "planners.h"
 
@@ -21,7 +22,8 @@ class SingleDevice final : public Planner {
         break;
       }
       const auto& name = problem.cluster->device(d).name;
-      if (problem.costs->knows_segment(all, d)) best.offer(all_on(problem, d, true), "all on " + name + " as one segment");
+      if (problem.costs->knows_segment(all, d))
+        best.offer(all_on(problem, d, true), "all on " + name + " as one segment");
       best.offer(all_on(problem, d, false), "all on " + name);
     }
     return best.output(stop);

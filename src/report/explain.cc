@@ -11,12 +11,12 @@
 namespace heddle {
 namespace {
 
-
 int64_t param_bytes_on(const Problem& problem, const Plan& plan, DeviceId device) {
   std::set<ParamId> params;
   for (const auto& s : plan.segments) {
     if (s.device != device) continue;
-    for (const auto op : s.ops) params.insert(problem.graph->op(op).params.begin(), problem.graph->op(op).params.end());
+    for (const auto op : s.ops)
+      params.insert(problem.graph->op(op).params.begin(), problem.graph->op(op).params.end());
   }
   int64_t bytes = 0;
   for (const auto p : params) bytes += problem.graph->param(p).bytes;
@@ -34,25 +34,29 @@ double alone_us(const Problem& problem, DeviceId device) {
   return problem.costs->knows_segment(all, device) ? problem.costs->segment(all, device).us : sum;
 }
 
-std::string why_unused(const Problem& problem, DeviceId device, double value_us, const std::vector<bool>& used) {
+std::string why_unused(const Problem& problem, DeviceId device, double value_us,
+                       const std::vector<bool>& used) {
   const auto& cluster = *problem.cluster;
   if (!problem.may_use(device)) return "not among the devices that the plan may use";
   size_t can = 0;
-  for (size_t i = 0; i < problem.graph->num_ops(); ++i) can += problem.costs->us(OpId(i), device) < kImpossible;
+  for (size_t i = 0; i < problem.graph->num_ops(); ++i)
+    can += problem.costs->us(OpId(i), device) < kImpossible;
   if (can == 0) return "it can run none of the ops";
   for (const auto other : cluster.overlaps(device)) {
     if (used[other.index()]) return "its cores are used by " + cluster.device(other).name;
   }
   const double alone = alone_us(problem, device);
   if (alone < kImpossible) {
-    return "the whole model would take " + format_us(alone) + " on it; no part was worth moving there (the plan needs " +
-           format_us(value_us) + ")";
+    return "the whole model would take " + format_us(alone) +
+           " on it; no part was worth moving there (the plan needs " + format_us(value_us) + ")";
   }
-  return "it can run only " + std::to_string(can) + " of " + std::to_string(problem.graph->num_ops()) + " ops";
+  return "it can run only " + std::to_string(can) + " of " + std::to_string(problem.graph->num_ops()) +
+         " ops";
 }
 
 // What its last segment (or first gap) waited for, by time.
-std::string what_limits(const Problem& problem, const Plan& plan, const Timeline& timeline, DeviceId device, double busy_share) {
+std::string what_limits(const Problem& problem, const Plan& plan, const Timeline& timeline, DeviceId device,
+                        double busy_share) {
   if (busy_share > 0.95) return "busy all the time: its own speed";
   double waits_transfer = 0, waits_other = 0;
   double last_finish = 0;
@@ -66,12 +70,14 @@ std::string what_limits(const Problem& problem, const Plan& plan, const Timeline
     (plan.steps[w.index()].kind == StepKind::kRun ? waits_other : waits_transfer) += idle;
   }
   const double end_idle = timeline.makespan_us - last_finish;
-  if (end_idle >= std::max(waits_transfer, waits_other)) return "done early; idle for the last " + format_us(end_idle);
+  if (end_idle >= std::max(waits_transfer, waits_other))
+    return "done early; idle for the last " + format_us(end_idle);
   if (waits_transfer >= waits_other) return "waits " + format_us(waits_transfer) + " for transfers or loads";
   return "waits " + format_us(waits_other) + " for other devices";
 }
 
-std::vector<DeviceExplanation> explain_devices(const Problem& problem, const Plan& plan, const Timeline& timeline, double value_us) {
+std::vector<DeviceExplanation> explain_devices(const Problem& problem, const Plan& plan,
+                                               const Timeline& timeline, double value_us) {
   const auto& cluster = *problem.cluster;
   std::vector<bool> used(cluster.num_devices());
   for (const auto& s : plan.segments) used[s.device.index()] = true;
@@ -85,7 +91,8 @@ std::vector<DeviceExplanation> explain_devices(const Problem& problem, const Pla
     e.busy_share = value_us > 0 ? timeline.device_busy_us[d] / value_us : 0;
     for (const auto& s : plan.segments) e.segments += s.device == id;
     e.param_bytes = param_bytes_on(problem, plan, id);
-    e.reason = e.used ? what_limits(problem, plan, timeline, id, e.busy_share) : why_unused(problem, id, value_us, used);
+    e.reason = e.used ? what_limits(problem, plan, timeline, id, e.busy_share)
+                      : why_unused(problem, id, value_us, used);
     list.push_back(std::move(e));
   }
   return list;
@@ -95,11 +102,14 @@ std::string step_text(const Problem& problem, const Plan& plan, const Step& step
   const auto& cluster = *problem.cluster;
   const auto& segment = plan.segments[step.segment.index()];
   switch (step.kind) {
-    case StepKind::kRun: return "run " + segment.name + " on " + cluster.device(segment.device).name;
+    case StepKind::kRun:
+      return "run " + segment.name + " on " + cluster.device(segment.device).name;
     case StepKind::kTransfer:
-      return "send " + problem.graph->tensor(step.tensor).name + " (" + format_bytes(problem.graph->tensor(step.tensor).bytes) +
-             ") " + cluster.device(step.from).name + " -> " + cluster.device(step.to).name;
-    case StepKind::kLoad: return "load parameters of " + segment.name + " to " + cluster.device(step.to).name;
+      return "send " + problem.graph->tensor(step.tensor).name + " (" +
+             format_bytes(problem.graph->tensor(step.tensor).bytes) + ") " + cluster.device(step.from).name +
+             " -> " + cluster.device(step.to).name;
+    case StepKind::kLoad:
+      return "load parameters of " + segment.name + " to " + cluster.device(step.to).name;
   }
   return "";
 }
@@ -113,7 +123,9 @@ void explain_path(const Problem& problem, const Plan& plan, const Timeline& time
     const auto& step = plan.steps[id.index()];
     const double us = timeline.finish_us[id.index()] - timeline.start_us[id.index()];
     const double share = us / whole;
-    (step.kind == StepKind::kRun ? e.compute_share : step.kind == StepKind::kTransfer ? e.transfer_share : e.load_share) += share;
+    (step.kind == StepKind::kRun        ? e.compute_share
+     : step.kind == StepKind::kTransfer ? e.transfer_share
+                                        : e.load_share) += share;
     const auto device = plan.segments[step.segment.index()].device;
     if (step.kind == StepKind::kRun && running == device) {
       auto& last = e.critical_path.back();
@@ -132,7 +144,8 @@ void explain_path(const Problem& problem, const Plan& plan, const Timeline& time
 
 void add_warnings(const Problem& problem, Explanation& e) {
   for (const auto& d : e.devices) {
-    if (d.requested && !d.used) e.warnings.push_back(d.device + " was requested but gets nothing: " + d.reason);
+    if (d.requested && !d.used)
+      e.warnings.push_back(d.device + " was requested but gets nothing: " + d.reason);
   }
   size_t estimated = 0, entries = 0;
   for (const auto device : problem.usable_devices()) {
@@ -144,8 +157,9 @@ void add_warnings(const Problem& problem, Explanation& e) {
     }
   }
   if (estimated > 0) {
-    e.warnings.push_back(std::to_string(estimated) + " of " + std::to_string(entries) +
-                         " times are estimates (roofline), not measurements: trust the ranking more than the figures");
+    e.warnings.push_back(
+        std::to_string(estimated) + " of " + std::to_string(entries) +
+        " times are estimates (roofline), not measurements: trust the ranking more than the figures");
   }
 }
 

@@ -36,27 +36,33 @@ std::string wrapped(const std::string& text, size_t width, size_t indent) {
 
 std::string explanation_text(const Explanation& e) {
   constexpr size_t kPathRows = 20;
-  std::string out = "predicted " + format_us(e.value_us) + ", bound " + format_us(e.bound.us) + " (" + e.bound.reason +
-                    "), gap " + percent(e.gap) + "\n\nDevices\n";
-  TextTable devices({{"device"}, {"busy", TextTable::Align::kRight}, {"segments", TextTable::Align::kRight},
+  std::string out = "predicted " + format_us(e.value_us) + ", bound " + format_us(e.bound.us) + " (" +
+                    e.bound.reason + "), gap " + percent(e.gap) + "\n\nDevices\n";
+  TextTable devices({{"device"},
+                     {"busy", TextTable::Align::kRight},
+                     {"segments", TextTable::Align::kRight},
                      {"parameters", TextTable::Align::kRight}});
   for (const auto& d : e.devices) {
-    devices.add_row({d.device, percent(d.busy_share), std::to_string(d.segments), format_bytes(d.param_bytes)});
+    devices.add_row(
+        {d.device, percent(d.busy_share), std::to_string(d.segments), format_bytes(d.param_bytes)});
   }
   out += devices.to_string();
-  for (const auto& d : e.devices) out += wrapped("  " + d.device + (d.used ? ": " : ": unused, ") + d.reason, 98, 4);
-  out += "\nCritical path: compute " + percent(e.compute_share) + ", transfers " + percent(e.transfer_share) + ", loads " +
-         percent(e.load_share) + "\n";
+  for (const auto& d : e.devices)
+    out += wrapped("  " + d.device + (d.used ? ": " : ": unused, ") + d.reason, 98, 4);
+  out += "\nCritical path: compute " + percent(e.compute_share) + ", transfers " + percent(e.transfer_share) +
+         ", loads " + percent(e.load_share) + "\n";
   TextTable path({{"step"}, {"time", TextTable::Align::kRight}, {"share", TextTable::Align::kRight}});
   for (size_t i = 0; i < e.critical_path.size() && i < kPathRows; ++i) {
     const auto& s = e.critical_path[i];
     path.add_row({s.what, format_us(s.us), percent(s.share)});
   }
   out += path.to_string();
-  if (e.critical_path.size() > kPathRows) out += "... and " + std::to_string(e.critical_path.size() - kPathRows) + " more\n";
+  if (e.critical_path.size() > kPathRows)
+    out += "... and " + std::to_string(e.critical_path.size() - kPathRows) + " more\n";
   if (!e.suggestions.empty()) {
     out += "\nWhat would help (the same plan under one change; planning anew may gain more)\n";
-    TextTable table({{"change"}, {"predicted", TextTable::Align::kRight}, {"gain", TextTable::Align::kRight}});
+    TextTable table(
+        {{"change"}, {"predicted", TextTable::Align::kRight}, {"gain", TextTable::Align::kRight}});
     for (const auto& s : e.suggestions) table.add_row({s.change, format_us(s.value_us), percent(s.gain)});
     out += table.to_string();
   }
@@ -67,14 +73,28 @@ std::string explanation_text(const Explanation& e) {
 Json explanation_json(const Explanation& e) {
   Json devices = Json::array(), path = Json::array(), suggestions = Json::array();
   for (const auto& d : e.devices) {
-    devices.push_back({{"device", d.device}, {"used", d.used}, {"requested", d.requested}, {"busy_share", d.busy_share},
-                       {"segments", d.segments}, {"param_bytes", d.param_bytes}, {"reason", d.reason}});
+    devices.push_back({{"device", d.device},
+                       {"used", d.used},
+                       {"requested", d.requested},
+                       {"busy_share", d.busy_share},
+                       {"segments", d.segments},
+                       {"param_bytes", d.param_bytes},
+                       {"reason", d.reason}});
   }
   for (const auto& s : e.critical_path) path.push_back({{"what", s.what}, {"us", s.us}, {"share", s.share}});
-  for (const auto& s : e.suggestions) suggestions.push_back({{"change", s.change}, {"value_us", s.value_us}, {"gain", s.gain}});
-  return {{"value_us", e.value_us}, {"bound", e.bound.us}, {"bound_reason", e.bound.reason}, {"gap", e.gap},
-          {"compute_share", e.compute_share}, {"transfer_share", e.transfer_share}, {"load_share", e.load_share},
-          {"devices", devices}, {"critical_path", path}, {"suggestions", suggestions}, {"warnings", e.warnings}};
+  for (const auto& s : e.suggestions)
+    suggestions.push_back({{"change", s.change}, {"value_us", s.value_us}, {"gain", s.gain}});
+  return {{"value_us", e.value_us},
+          {"bound", e.bound.us},
+          {"bound_reason", e.bound.reason},
+          {"gap", e.gap},
+          {"compute_share", e.compute_share},
+          {"transfer_share", e.transfer_share},
+          {"load_share", e.load_share},
+          {"devices", devices},
+          {"critical_path", path},
+          {"suggestions", suggestions},
+          {"warnings", e.warnings}};
 }
 
 }  // namespace heddle

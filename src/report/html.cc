@@ -1,4 +1,5 @@
-// One page with the timeline, zoom and pan, and every step's predicted time beside its measured one. No network.
+// One page with the timeline, zoom and pan, and every step's predicted time beside its measured one. No
+// network.
 #include <cstdio>
 
 #include "heddle/base/units.h"
@@ -32,7 +33,8 @@ pre{background:var(--soft);padding:12px;border-radius:6px;overflow:auto;font:12p
 </style>
 )html";
 
-// Zoom with the wheel about the pointer, pan by dragging, double click to reset; hovering shows a bar's <title>.
+// Zoom with the wheel about the pointer, pan by dragging, double click to reset; hovering shows a bar's
+// <title>.
 constexpr char kScript[] = R"html(<script>
 (() => {
   const view = document.getElementById('view'), svg = view.querySelector('svg'), tip = document.getElementById('tip');
@@ -73,12 +75,14 @@ std::string time_cell(double us) {
 
 std::string row(const TimelineBar& bar, bool measured) {
   const double predicted = bar.predicted_finish_us - bar.predicted_start_us;
-  std::string out = std::string("<tr") + (bar.critical ? " class=\"critical\"" : "") + "><td>" + escape_markup(bar.name) +
-                    "</td><td>" + escape_markup(bar.track) + "</td>" + time_cell(bar.predicted_start_us) + time_cell(predicted);
+  std::string out = std::string("<tr") + (bar.critical ? " class=\"critical\"" : "") + "><td>" +
+                    escape_markup(bar.name) + "</td><td>" + escape_markup(bar.track) + "</td>" +
+                    time_cell(bar.predicted_start_us) + time_cell(predicted);
   if (measured) {
     const double m = bar.measured_median_us.value_or(0);
     char error[64];
-    std::snprintf(error, sizeof error, "<td data-v=\"%.3f\">%+.1f %%</td>", predicted > 0 ? 100 * (m - predicted) / predicted : 0,
+    std::snprintf(error, sizeof error, "<td data-v=\"%.3f\">%+.1f %%</td>",
+                  predicted > 0 ? 100 * (m - predicted) / predicted : 0,
                   predicted > 0 ? 100 * (m - predicted) / predicted : 0);
     out += time_cell(m) + error;
   }
@@ -89,12 +93,17 @@ std::string row(const TimelineBar& bar, bool measured) {
 
 std::string timeline_html(const TimelineView& view, const std::string& explanation_text) {
   const bool measured = view.measured_us.has_value();
-  std::string out = std::string(kHead) + "<title>" + escape_markup(view.title) + "</title>\n" + kStyle + "</head><body>\n";
+  std::string out =
+      std::string(kHead) + "<title>" + escape_markup(view.title) + "</title>\n" + kStyle + "</head><body>\n";
   out += "<div id=\"view\">" + timeline_svg(view) + "</div><div id=\"tip\"></div>\n";
-  out += "<p class=\"hint\">Scroll to zoom in time, drag to move, double-click to reset, hover for details.</p>\n";
+  out +=
+      "<p class=\"hint\">Scroll to zoom in time, drag to move, double-click to reset, hover for "
+      "details.</p>\n";
   out += "<h2>Why</h2>\n<pre>" + escape_markup(explanation_text) + "</pre>\n";
-  out += "<h2>Steps</h2>\n<p class=\"hint\">Click a heading to sort. A red edge marks the critical path.</p>\n<table><thead><tr>"
-         "<th>step</th><th>where</th><th>start</th><th>predicted</th>";
+  out +=
+      "<h2>Steps</h2>\n<p class=\"hint\">Click a heading to sort. A red edge marks the critical "
+      "path.</p>\n<table><thead><tr>"
+      "<th>step</th><th>where</th><th>start</th><th>predicted</th>";
   if (measured) out += "<th>measured (median)</th><th>error</th>";
   out += "</tr></thead><tbody>\n";
   for (const auto& bar : view.bars) out += row(bar, measured);

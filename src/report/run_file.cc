@@ -18,7 +18,8 @@ Result<MeasuredStep> step_from_json(const JsonCursor& cursor) {
 
 Json run_record_to_json(const RunRecord& run) {
   Json steps = Json::array();
-  for (const auto& s : run.steps) steps.push_back({s.start_us, s.finish_us, s.median_us, s.rel_spread, s.quiet_us});
+  for (const auto& s : run.steps)
+    steps.push_back({s.start_us, s.finish_us, s.median_us, s.rel_spread, s.quiet_us});
   return {{"warmups", run.warmups},
           {"repeats", run.repeats},
           {"requests_in_flight", run.requests_in_flight},
@@ -37,9 +38,10 @@ Json run_record_to_json(const RunRecord& run) {
 }
 
 Result<RunRecord> run_record_from_json(const JsonCursor& c) {
-  HEDDLE_RETURN_IF_ERROR(c.check_keys({"warmups", "repeats", "requests_in_flight", "predicted_us", "measured_us", "quiet_us",
-                                       "verified", "outputs_equal", "max_abs_error", "max_rel_error", "rtol", "atol",
-                                       "outputs_compared", "latencies_us", "steps"}));
+  HEDDLE_RETURN_IF_ERROR(
+      c.check_keys({"warmups", "repeats", "requests_in_flight", "predicted_us", "measured_us", "quiet_us",
+                    "verified", "outputs_equal", "max_abs_error", "max_rel_error", "rtol", "atol",
+                    "outputs_compared", "latencies_us", "steps"}));
   RunRecord run;
   HEDDLE_ASSIGN_OR_RETURN(const auto warmups, c.int_or("warmups", 0, 0, 1 << 30));
   HEDDLE_ASSIGN_OR_RETURN(const auto repeats, c.int_or("repeats", 0, 0, 1 << 30));

@@ -11,7 +11,8 @@ namespace {
 constexpr double kLeastGain = 1e-3;
 constexpr size_t kMostSuggestions = 8;
 
-void try_change(const Problem& changed, const Plan& plan, double value_us, const std::string& text, std::vector<Suggestion>& out) {
+void try_change(const Problem& changed, const Plan& plan, double value_us, const std::string& text,
+                std::vector<Suggestion>& out) {
   EvaluateOptions options;
   options.critical = options.resources = false;
   const auto timeline = evaluate(changed, plan, options);
@@ -45,7 +46,8 @@ std::set<LinkId> used_links(const Problem& problem, const Plan& plan) {
     if (step.route >= 0) {
       hops = &plan.routes[static_cast<size_t>(step.route)];
     } else if (step.kind != StepKind::kRun) {
-      const auto* route = step.kind == StepKind::kLoad ? problem.cluster->load_route(step.to) : problem.cluster->route(step.from, step.to);
+      const auto* route = step.kind == StepKind::kLoad ? problem.cluster->load_route(step.to)
+                                                       : problem.cluster->route(step.from, step.to);
       if (route != nullptr) hops = &route->hops;
     }
     if (hops == nullptr) continue;
@@ -76,7 +78,8 @@ std::vector<Suggestion> suggest(const Problem& problem, const Plan& plan, double
   Problem uncontended = problem;
   uncontended.execution.link_contention = uncontended.execution.engine_contention = false;
   try_change(uncontended, plan, value_us, "transfers that never wait for each other", list);
-  std::stable_sort(list.begin(), list.end(), [](const Suggestion& a, const Suggestion& b) { return a.gain > b.gain; });
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Suggestion& a, const Suggestion& b) { return a.gain > b.gain; });
   if (list.size() > kMostSuggestions) list.resize(kMostSuggestions);
   return list;
 }

@@ -27,7 +27,8 @@ constexpr char kStyle[] =
     ".measured{opacity:.55}.critical{stroke:#b3261e;stroke-width:2}"
     ".label{font-size:11px;fill:#ffffff;pointer-events:none}"
     ".bound{stroke:#7b3fb5;stroke-width:1.5;stroke-dasharray:5 4}"
-    "@media (prefers-color-scheme:dark){text{fill:#e5e9ee}.bg{fill:#14181d}.row{fill:#1c2229}.muted{fill:#93a1b0}"
+    "@media "
+    "(prefers-color-scheme:dark){text{fill:#e5e9ee}.bg{fill:#14181d}.row{fill:#1c2229}.muted{fill:#93a1b0}"
     ".axis{stroke:#4a5663}.grid{stroke:#2b333c}.critical{stroke:#ff8a80}}"
     "</style>\n";
 
@@ -39,9 +40,12 @@ std::string number(double v) {
 
 const char* bar_class(StepKind kind) {
   switch (kind) {
-    case StepKind::kRun: return "run";
-    case StepKind::kTransfer: return "transfer";
-    case StepKind::kLoad: return "load";
+    case StepKind::kRun:
+      return "run";
+    case StepKind::kTransfer:
+      return "transfer";
+    case StepKind::kLoad:
+      return "load";
   }
   return "";
 }
@@ -59,7 +63,7 @@ double tick_step(double span) {
 
 struct Row {
   double y = 0;
-  bool measured = false;       // a second bar line below the predicted one
+  bool measured = false;  // a second bar line below the predicted one
   double height() const { return (measured ? 2 * kBarHeight + kBarGap : kBarHeight) + kTrackGap; }
 };
 
@@ -78,8 +82,8 @@ class Drawing {
   }
 
   std::string run() {
-    out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(kWidth) + " " + number(height_) +
-           "\" role=\"img\" aria-label=\"" + escape_markup(view_.title) + "\">\n" + kStyle;
+    out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(kWidth) + " " +
+           number(height_) + "\" role=\"img\" aria-label=\"" + escape_markup(view_.title) + "\">\n" + kStyle;
     out_ += "<rect class=\"bg\" width=\"" + number(kWidth) + "\" height=\"" + number(height_) + "\"/>\n";
     header();
     axis();
@@ -94,7 +98,8 @@ class Drawing {
   double x(double us) const { return kLeft + us * scale_; }
 
   void text(double tx, double ty, const std::string& content, const std::string& attributes = "") {
-    out_ += "<text x=\"" + number(tx) + "\" y=\"" + number(ty) + "\" " + attributes + ">" + escape_markup(content) + "</text>\n";
+    out_ += "<text x=\"" + number(tx) + "\" y=\"" + number(ty) + "\" " + attributes + ">" +
+            escape_markup(content) + "</text>\n";
   }
 
   void header() {
@@ -102,8 +107,9 @@ class Drawing {
     std::string line = view_.objective + " predicted " + format_us(view_.predicted_us);
     if (view_.measured_us) {
       char error[32];
-      std::snprintf(error, sizeof error, " (%+.1f %%)",
-                    view_.predicted_us > 0 ? 100 * (*view_.measured_us - view_.predicted_us) / view_.predicted_us : 0);
+      std::snprintf(
+          error, sizeof error, " (%+.1f %%)",
+          view_.predicted_us > 0 ? 100 * (*view_.measured_us - view_.predicted_us) / view_.predicted_us : 0);
       line += ", measured " + format_us(*view_.measured_us) + error;
     }
     char gap[48];
@@ -115,8 +121,8 @@ class Drawing {
   void axis() {
     const double step = tick_step(view_.span_us);
     for (double t = 0; t <= view_.span_us * 1.0001 && step > 0; t += step) {
-      out_ += "<line class=\"grid\" x1=\"" + number(x(t)) + "\" x2=\"" + number(x(t)) + "\" y1=\"" + number(kTop - 8) +
-              "\" y2=\"" + number(bottom_) + "\"/>\n";
+      out_ += "<line class=\"grid\" x1=\"" + number(x(t)) + "\" x2=\"" + number(x(t)) + "\" y1=\"" +
+              number(kTop - 8) + "\" y2=\"" + number(bottom_) + "\"/>\n";
       text(x(t), kTop - 12, t == 0 ? "0" : format_us(t), "text-anchor=\"middle\" class=\"muted\"");
     }
   }
@@ -124,21 +130,26 @@ class Drawing {
   void draw_track(const std::string& track) {
     const auto& row = rows_[track];
     out_ += "<rect class=\"row\" x=\"" + number(kLeft) + "\" y=\"" + number(row.y - 3) + "\" width=\"" +
-            number(kWidth - kLeft - kRight) + "\" height=\"" + number(row.height() - kTrackGap + 6) + "\"/>\n";
+            number(kWidth - kLeft - kRight) + "\" height=\"" + number(row.height() - kTrackGap + 6) +
+            "\"/>\n";
     constexpr size_t kFits = 27;
     const auto name = track.size() > kFits ? track.substr(0, kFits - 3) + "..." : track;
     text(16, row.y + kBarHeight - 6, name);
-    if (row.measured) text(kLeft - 8, row.y + 2 * kBarHeight + kBarGap - 6, "measured", "text-anchor=\"end\" class=\"muted\" font-size=\"10\"");
+    if (row.measured)
+      text(kLeft - 8, row.y + 2 * kBarHeight + kBarGap - 6, "measured",
+           "text-anchor=\"end\" class=\"muted\" font-size=\"10\"");
   }
 
   void rect(const TimelineBar& bar, double start, double finish, double y, bool measured) {
     const double w = std::max(0.6, (finish - start) * scale_);
-    out_ += std::string("<g><title>") + escape_markup(hover_text(bar)) + "</title><rect class=\"" + bar_class(bar.kind) +
-            (measured ? " measured" : "") + (bar.critical && !measured ? " critical" : "") + "\" x=\"" + number(x(start)) +
-            "\" y=\"" + number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(kBarHeight) + "\" rx=\"2\"/>";
+    out_ += std::string("<g><title>") + escape_markup(hover_text(bar)) + "</title><rect class=\"" +
+            bar_class(bar.kind) + (measured ? " measured" : "") +
+            (bar.critical && !measured ? " critical" : "") + "\" x=\"" + number(x(start)) + "\" y=\"" +
+            number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(kBarHeight) + "\" rx=\"2\"/>";
     if (w > kLeastLabel) {
       const auto fits = static_cast<size_t>((w - 8) / kCharacter);
-      const auto label = bar.name.size() > fits ? (fits > 3 ? bar.name.substr(0, fits - 2) + ".." : "") : bar.name;
+      const auto label =
+          bar.name.size() > fits ? (fits > 3 ? bar.name.substr(0, fits - 2) + ".." : "") : bar.name;
       if (!label.empty()) text(x(start) + 4, y + kBarHeight - 6, label, "class=\"label\"");
     }
     out_ += "</g>\n";
@@ -147,21 +158,24 @@ class Drawing {
   void draw_bar(const TimelineBar& bar) {
     const auto& row = rows_[bar.track];
     rect(bar, bar.predicted_start_us, bar.predicted_finish_us, row.y, false);
-    if (bar.measured_start_us) rect(bar, *bar.measured_start_us, *bar.measured_finish_us, row.y + kBarHeight + kBarGap, true);
+    if (bar.measured_start_us)
+      rect(bar, *bar.measured_start_us, *bar.measured_finish_us, row.y + kBarHeight + kBarGap, true);
   }
 
   // Only a latency's bound is a point on this axis.
   void bound_line() {
     if (view_.objective == "throughput" || view_.bound.us <= 0 || view_.bound.us > view_.span_us) return;
-    out_ += "<line class=\"bound\" x1=\"" + number(x(view_.bound.us)) + "\" x2=\"" + number(x(view_.bound.us)) + "\" y1=\"" +
-            number(kTop - 6) + "\" y2=\"" + number(bottom_) + "\"><title>proven lower bound</title></line>\n";
+    out_ += "<line class=\"bound\" x1=\"" + number(x(view_.bound.us)) + "\" x2=\"" +
+            number(x(view_.bound.us)) + "\" y1=\"" + number(kTop - 6) + "\" y2=\"" + number(bottom_) +
+            "\"><title>proven lower bound</title></line>\n";
   }
 
   void legend() {
     double at = kLeft;
     const double y = bottom_ + 22;
     const auto entry = [&](const char* cls, const std::string& name) {
-      out_ += std::string("<rect class=\"") + cls + "\" x=\"" + number(at) + "\" y=\"" + number(y - 11) + "\" width=\"16\" height=\"12\" rx=\"2\"/>\n";
+      out_ += std::string("<rect class=\"") + cls + "\" x=\"" + number(at) + "\" y=\"" + number(y - 11) +
+              "\" width=\"16\" height=\"12\" rx=\"2\"/>\n";
       text(at + 22, y, name, "class=\"muted\"");
       at += 40 + kCharacter * static_cast<double>(name.size());
     };
@@ -171,7 +185,8 @@ class Drawing {
     entry("run critical", "on the critical path");
     if (measured_) entry("run measured", "measured (below)");
     if (view_.objective != "throughput" && view_.bound.us > 0) {
-      out_ += "<line class=\"bound\" x1=\"" + number(at) + "\" x2=\"" + number(at + 18) + "\" y1=\"" + number(y - 5) + "\" y2=\"" + number(y - 5) + "\"/>\n";
+      out_ += "<line class=\"bound\" x1=\"" + number(at) + "\" x2=\"" + number(at + 18) + "\" y1=\"" +
+              number(y - 5) + "\" y2=\"" + number(y - 5) + "\"/>\n";
       text(at + 24, y, "proven lower bound", "class=\"muted\"");
     }
   }
@@ -186,11 +201,12 @@ class Drawing {
 }  // namespace
 
 std::string hover_text(const TimelineBar& bar) {
-  std::string text = bar.name + "\n" + bar.track + "\npredicted " + format_us(bar.predicted_start_us) + " to " +
-                     format_us(bar.predicted_finish_us) + " (" + format_us(bar.predicted_finish_us - bar.predicted_start_us) + ")";
+  std::string text = bar.name + "\n" + bar.track + "\npredicted " + format_us(bar.predicted_start_us) +
+                     " to " + format_us(bar.predicted_finish_us) + " (" +
+                     format_us(bar.predicted_finish_us - bar.predicted_start_us) + ")";
   if (bar.measured_start_us) {
-    text += "\nmeasured " + format_us(*bar.measured_start_us) + " to " + format_us(*bar.measured_finish_us) + " (median " +
-            format_us(bar.measured_median_us.value_or(0)) + ")";
+    text += "\nmeasured " + format_us(*bar.measured_start_us) + " to " + format_us(*bar.measured_finish_us) +
+            " (median " + format_us(bar.measured_median_us.value_or(0)) + ")";
   }
   for (const auto& [key, value] : bar.details) text += "\n" + key + ": " + value;
   if (bar.critical) text += "\non the critical path";

@@ -9,7 +9,9 @@ namespace {
 
 bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
-int characters(const std::string& s) { return static_cast<int>(std::count_if(s.begin(), s.end(), starts_character)); }
+int characters(const std::string& s) {
+  return static_cast<int>(std::count_if(s.begin(), s.end(), starts_character));
+}
 
 // At most `width` characters; a cut text ends in "...".
 std::string cut(const std::string& s, int width) {

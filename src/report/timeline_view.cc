@@ -21,7 +21,8 @@ std::string op_names(const Problem& problem, const Segment& segment) {
 
 int64_t load_bytes(const Problem& problem, const Segment& segment) {
   std::set<ParamId> params;
-  for (const auto op : segment.ops) params.insert(problem.graph->op(op).params.begin(), problem.graph->op(op).params.end());
+  for (const auto op : segment.ops)
+    params.insert(problem.graph->op(op).params.begin(), problem.graph->op(op).params.end());
   int64_t bytes = 0;
   for (const auto p : params) bytes += problem.graph->param(p).bytes;
   return bytes;
@@ -30,9 +31,12 @@ int64_t load_bytes(const Problem& problem, const Segment& segment) {
 std::string track_of(const Problem& problem, const Plan& plan, const Step& step) {
   const auto& cluster = *problem.cluster;
   switch (step.kind) {
-    case StepKind::kRun: return "device " + cluster.device(plan.segments[step.segment.index()].device).name;
-    case StepKind::kTransfer: return "transfer " + cluster.device(step.from).name + " -> " + cluster.device(step.to).name;
-    case StepKind::kLoad: return "load " + cluster.device(step.to).name;
+    case StepKind::kRun:
+      return "device " + cluster.device(plan.segments[step.segment.index()].device).name;
+    case StepKind::kTransfer:
+      return "transfer " + cluster.device(step.from).name + " -> " + cluster.device(step.to).name;
+    case StepKind::kLoad:
+      return "load " + cluster.device(step.to).name;
   }
   return "";
 }
@@ -49,7 +53,8 @@ void describe_run(const Problem& problem, const Segment& segment, TimelineBar& b
   if (segment.lane > 0) bar.details.emplace_back("lane", std::to_string(segment.lane));
 }
 
-TimelineBar make_bar(const Problem& problem, const Plan& plan, const Timeline& timeline, size_t i, const RunRecord* run) {
+TimelineBar make_bar(const Problem& problem, const Plan& plan, const Timeline& timeline, size_t i,
+                     const RunRecord* run) {
   const auto& step = plan.steps[i];
   const auto& segment = plan.segments[step.segment.index()];
   TimelineBar bar;
@@ -100,8 +105,8 @@ std::vector<std::string> track_order(const Problem& problem, const std::vector<T
 
 }  // namespace
 
-TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound,
-                                const std::string& planner, const RunRecord* run) {
+TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const Timeline& timeline,
+                                const Bound& bound, const std::string& planner, const RunRecord* run) {
   TimelineView view;
   view.title = problem.graph->name() + " on " + problem.cluster->name() + ", planned by " + planner;
   view.objective = objective_name(problem.objective);
@@ -109,7 +114,8 @@ TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const 
   view.bound = bound;
   view.gap = bound.us > 0 ? (view.predicted_us - bound.us) / bound.us : 0;
   if (run != nullptr && run->repeats > 0) view.measured_us = run->measured_us;
-  for (size_t i = 0; i < plan.steps.size(); ++i) view.bars.push_back(make_bar(problem, plan, timeline, i, run));
+  for (size_t i = 0; i < plan.steps.size(); ++i)
+    view.bars.push_back(make_bar(problem, plan, timeline, i, run));
   for (const auto step : critical_path(timeline)) view.bars[step.index()].critical = true;
   view.tracks = track_order(problem, view.bars);
   std::map<std::string, size_t> rank;

@@ -15,9 +15,12 @@ Json metadata(const char* what, int pid, int tid, const std::string& name) {
 
 const char* category(StepKind kind) {
   switch (kind) {
-    case StepKind::kRun: return "run";
-    case StepKind::kTransfer: return "transfer";
-    case StepKind::kLoad: return "load";
+    case StepKind::kRun:
+      return "run";
+    case StepKind::kTransfer:
+      return "transfer";
+    case StepKind::kLoad:
+      return "load";
   }
   return "";
 }
@@ -25,8 +28,8 @@ const char* category(StepKind kind) {
 Json complete(const TimelineBar& bar, int pid, int tid, double start, double finish) {
   Json args = {{"critical", bar.critical}, {"step", bar.step.value}};
   for (const auto& [key, value] : bar.details) args[key] = value;
-  return {{"ph", "X"}, {"name", bar.name}, {"cat", category(bar.kind)}, {"pid", pid}, {"tid", tid}, {"ts", start},
-          {"dur", finish - start}, {"args", std::move(args)}};
+  return {{"ph", "X"},  {"name", bar.name}, {"cat", category(bar.kind)}, {"pid", pid},
+          {"tid", tid}, {"ts", start},      {"dur", finish - start},     {"args", std::move(args)}};
 }
 
 }  // namespace
@@ -43,19 +46,29 @@ std::string timeline_trace_json(const TimelineView& view) {
     for (const int pid : {kPredicted, kMeasured}) {
       if (pid == kMeasured && !measured) continue;
       events.push_back(metadata("thread_name", pid, static_cast<int>(i) + 1, view.tracks[i]));
-      events.push_back({{"ph", "M"}, {"name", "thread_sort_index"}, {"pid", pid}, {"tid", i + 1}, {"args", {{"sort_index", i}}}});
+      events.push_back({{"ph", "M"},
+                        {"name", "thread_sort_index"},
+                        {"pid", pid},
+                        {"tid", i + 1},
+                        {"args", {{"sort_index", i}}}});
     }
   }
   for (const auto& bar : view.bars) {
-    events.push_back(complete(bar, kPredicted, tid[bar.track], bar.predicted_start_us, bar.predicted_finish_us));
+    events.push_back(
+        complete(bar, kPredicted, tid[bar.track], bar.predicted_start_us, bar.predicted_finish_us));
     if (bar.measured_start_us) {
-      events.push_back(complete(bar, kMeasured, tid[bar.track], *bar.measured_start_us, *bar.measured_finish_us));
+      events.push_back(
+          complete(bar, kMeasured, tid[bar.track], *bar.measured_start_us, *bar.measured_finish_us));
     }
   }
   Json root = {{"traceEvents", std::move(events)},
                {"displayTimeUnit", "ms"},
-               {"otherData", {{"title", view.title}, {"objective", view.objective}, {"predicted_us", view.predicted_us},
-                              {"bound_us", view.bound.us}, {"gap", view.gap}}}};
+               {"otherData",
+                {{"title", view.title},
+                 {"objective", view.objective},
+                 {"predicted_us", view.predicted_us},
+                 {"bound_us", view.bound.us},
+                 {"gap", view.gap}}}};
   if (view.measured_us) root["otherData"]["measured_us"] = *view.measured_us;
   return root.dump(1, ' ', false, Json::error_handler_t::replace);
 }

@@ -36,12 +36,14 @@ std::string TemporaryFolder::read(const std::string& name) const {
   return text.str();
 }
 
-Ran run_heddle(const std::vector<std::string>& arguments, const std::string& folder, double interrupt_after_s) {
+Ran run_heddle(const std::vector<std::string>& arguments, const std::string& folder,
+               double interrupt_after_s) {
   const TemporaryFolder captured;
   const auto out = captured.file("out"), err = captured.file("err");
   const pid_t child = fork();
   if (child == 0) {
-    const int out_fd = open(out.c_str(), O_WRONLY | O_CREAT, 0600), err_fd = open(err.c_str(), O_WRONLY | O_CREAT, 0600);
+    const int out_fd = open(out.c_str(), O_WRONLY | O_CREAT, 0600),
+              err_fd = open(err.c_str(), O_WRONLY | O_CREAT, 0600);
     dup2(out_fd, STDOUT_FILENO);
     dup2(err_fd, STDERR_FILENO);
     if (chdir(folder.c_str()) != 0) _exit(126);

@@ -7,13 +7,14 @@
 namespace heddle {
 
 struct Ran {
-  int status = -1;             // exit status; 128 + signal when killed
+  int status = -1;  // exit status; 128 + signal when killed
   std::string out, err;
 };
 
-// Runs build/heddle with these arguments in `folder` (created by the fixture), without a shell. `interrupt_after_s` > 0
-// sends SIGINT then.
-Ran run_heddle(const std::vector<std::string>& arguments, const std::string& folder, double interrupt_after_s = 0);
+// Runs build/heddle with these arguments in `folder` (created by the fixture), without a shell.
+// `interrupt_after_s` > 0 sends SIGINT then.
+Ran run_heddle(const std::vector<std::string>& arguments, const std::string& folder,
+               double interrupt_after_s = 0);
 
 // A fresh folder that is removed with the object.
 class TemporaryFolder {

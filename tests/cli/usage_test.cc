@@ -1,5 +1,5 @@
-// What a user does wrong gets exit status 2, a message that says what, where, what was expected and what to do, and
-// leaves no file behind. The messages are golden: whoever changes one sees it here.
+// What a user does wrong gets exit status 2, a message that says what, where, what was expected and what to
+// do, and leaves no file behind. The messages are golden: whoever changes one sees it here.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,14 +13,15 @@ namespace {
 struct Mistake {
   const char* name;
   std::vector<std::string> arguments;
-  std::string message;         // all of stderr
+  std::string message;  // all of stderr
 };
 
 void PrintTo(const Mistake& m, std::ostream* os) { *os << m.name; }
 
 class Usage : public testing::TestWithParam<Mistake> {};
 
-constexpr char kChain[] = R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": ["t1"],
+constexpr char kChain[] =
+    R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": ["t1"],
  "params": [], "ops": [
  {"name": "a", "type": "Work", "inputs": [], "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9},
  {"name": "b", "type": "Work", "inputs": ["t0"], "outputs": [{"name": "t1", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})";

@@ -32,13 +32,18 @@ Json json_of(const Ran& ran) {
 TEST(Workflow, GraphIsPlannedVerifiedExplainedAndDrawn) {
   const TemporaryFolder folder;
   const auto& at = folder.path();
-  ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "60", "--layers", "6", "--seed", "7", "-o", "g.json"}, at).status, 0);
-  const auto plan = json_of(run_heddle({"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "1", "-o", "p.json", "--json"}, at));
+  ASSERT_EQ(
+      run_heddle({"generate", "layered", "--ops", "60", "--layers", "6", "--seed", "7", "-o", "g.json"}, at)
+          .status,
+      0);
+  const auto plan = json_of(run_heddle(
+      {"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "1", "-o", "p.json", "--json"}, at));
   EXPECT_EQ(plan["planner"], "auto");
   EXPECT_EQ(plan["objective"], "latency");
   EXPECT_TRUE(plan["verified"].get<bool>());
   EXPECT_GE(plan["value_us"].get<double>(), plan["bound"].get<double>());
-  EXPECT_NEAR(plan["gap"].get<double>(), plan["value_us"].get<double>() / plan["bound"].get<double>() - 1, 1e-9);
+  EXPECT_NEAR(plan["gap"].get<double>(), plan["value_us"].get<double>() / plan["bound"].get<double>() - 1,
+              1e-9);
   EXPECT_GE(plan["planning_s"].get<double>(), 0);
   const auto verified = run_heddle({"verify", "p.json"}, at);
   EXPECT_EQ(verified.status, 0) << verified.err;
@@ -52,8 +57,14 @@ TEST(Workflow, GraphIsPlannedVerifiedExplainedAndDrawn) {
 
 TEST(Workflow, BrokenPlanIsRejectedWithStatusOne) {
   const TemporaryFolder folder;
-  ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "20", "--layers", "4", "-o", "g.json"}, folder.path()).status, 0);
-  ASSERT_EQ(run_heddle({"plan", "g.json", "--cluster", "preset:hios-sim", "--planner", "heft", "-o", "p.json"}, folder.path()).status, 0);
+  ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "20", "--layers", "4", "-o", "g.json"}, folder.path())
+                .status,
+            0);
+  ASSERT_EQ(
+      run_heddle({"plan", "g.json", "--cluster", "preset:hios-sim", "--planner", "heft", "-o", "p.json"},
+                 folder.path())
+          .status,
+      0);
   auto json = parse_json(folder.read("p.json"));
   ASSERT_TRUE(json.ok());
   auto& finish = (*json)["predicted"]["finish_us"];
@@ -68,10 +79,15 @@ TEST(Workflow, BrokenPlanIsRejectedWithStatusOne) {
 TEST(Workflow, SameSeedGivesTheSamePlan) {
   const TemporaryFolder folder;
   const auto& at = folder.path();
-  ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "40", "--layers", "5", "-o", "g.json"}, at).status, 0);
+  ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "40", "--layers", "5", "-o", "g.json"}, at).status,
+            0);
   for (const auto* name : {"a.json", "b.json"}) {
     // No deadline cuts it short: the search ends by itself.
-    ASSERT_EQ(run_heddle({"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "1000", "--seed", "3", "-o", name}, at).status, 0);
+    ASSERT_EQ(run_heddle({"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "1000", "--seed",
+                          "3", "-o", name},
+                         at)
+                  .status,
+              0);
   }
   auto a = parse_json(folder.read("a.json")), b = parse_json(folder.read("b.json"));
   ASSERT_TRUE(a.ok() && b.ok());
@@ -80,9 +96,13 @@ TEST(Workflow, SameSeedGivesTheSamePlan) {
 
 TEST(Workflow, InterruptedPlanningGivesTheBestSoFar) {
   const TemporaryFolder folder;
-  ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "400", "--layers", "20", "-o", "g.json"}, folder.path()).status, 0);
-  const auto ran = run_heddle({"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "100", "-o", "p.json", "--json"},
-                              folder.path(), /*interrupt_after_s=*/1.5);
+  ASSERT_EQ(
+      run_heddle({"generate", "layered", "--ops", "400", "--layers", "20", "-o", "g.json"}, folder.path())
+          .status,
+      0);
+  const auto ran = run_heddle(
+      {"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "100", "-o", "p.json", "--json"},
+      folder.path(), /*interrupt_after_s=*/1.5);
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(json_of(ran)["stop"], "cancelled");
   EXPECT_EQ(run_heddle({"verify", "p.json"}, folder.path()).status, 0);
@@ -98,10 +118,12 @@ TEST(Workflow, DevicesFileReadsBack) {
 
 TEST(Workflow, RequestedDeviceThatGetsNothingIsAnErrorWhenStrict) {
   const TemporaryFolder folder;
-  folder.write("chain.json",
-               R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": [], "params": [], "ops": [
+  folder.write(
+      "chain.json",
+      R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": [], "params": [], "ops": [
  {"name": "a", "type": "Work", "inputs": [], "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})");
-  std::vector<std::string> arguments = {"plan", "chain.json", "--cluster", "preset:v100", "--devices", "gpu1,gpu2"};
+  std::vector<std::string> arguments = {"plan",        "chain.json", "--cluster",
+                                        "preset:v100", "--devices",  "gpu1,gpu2"};
   const auto warned = run_heddle(arguments, folder.path());
   EXPECT_EQ(warned.status, 0);
   EXPECT_THAT(warned.err, HasSubstr("warning: requested but given nothing"));
@@ -114,8 +136,10 @@ TEST(Workflow, RealModelRunsAndItsOutputsEqualTheUnsplitModels) {
   if (model.empty()) GTEST_SKIP() << "the wheel onnx is not in .venv";
   const TemporaryFolder folder;
   const auto& at = folder.path();
-  ASSERT_EQ(run_heddle({"plan", model, "--units", "6", "--planner", "round-robin", "-o", "p.json"}, at).status, 0);
-  const auto run = json_of(run_heddle({"run", "p.json", "--repeat", "3", "--trace", "t.json", "-o", "r.json", "--json"}, at));
+  ASSERT_EQ(
+      run_heddle({"plan", model, "--units", "6", "--planner", "round-robin", "-o", "p.json"}, at).status, 0);
+  const auto run = json_of(
+      run_heddle({"run", "p.json", "--repeat", "3", "--trace", "t.json", "-o", "r.json", "--json"}, at));
   EXPECT_TRUE(run["outputs_equal"].get<bool>());
   EXPECT_LE(run["max_rel_error"].get<double>(), 1e-3);
   EXPECT_GT(run["measured_us"].get<double>(), 0);
@@ -130,8 +154,12 @@ TEST(Workflow, RealModelRunsAndItsOutputsEqualTheUnsplitModels) {
 TEST(Workflow, EmulatedClusterRunsInRealTime) {
   const TemporaryFolder folder;
   const auto& at = folder.path();
-  ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "12", "--layers", "4", "-o", "g.json"}, at).status, 0);
-  ASSERT_EQ(run_heddle({"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "1", "-o", "p.json"}, at).status, 0);
+  ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "12", "--layers", "4", "-o", "g.json"}, at).status,
+            0);
+  ASSERT_EQ(
+      run_heddle({"plan", "g.json", "--cluster", "preset:hios-sim", "--time-limit", "1", "-o", "p.json"}, at)
+          .status,
+      0);
   const auto run = json_of(run_heddle({"run", "p.json", "--repeat", "3", "--json"}, at));
   EXPECT_TRUE(run["outputs_equal"].is_null());
   EXPECT_GE(run["measured_us"].get<double>(), 0.99 * run["predicted_us"].get<double>());

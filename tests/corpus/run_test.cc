@@ -69,9 +69,9 @@ INSTANTIATE_TEST_SUITE_P(Light, LightModel,
                                          "test_squeezenet", "test_vgg19", "test_zfnet512"),
                          [](const auto& param) { return std::string(param.param); });
 
-// Random numbers differ from run to run. Elements of less than a byte have no address to compare. bf16 is left out
-// because parts and whole differ there: mostly by a rounding step, but test_attention_4d_causal_padded_kv_bf16 gives 0
-// for 0.498, and why is not known.
+// Random numbers differ from run to run. Elements of less than a byte have no address to compare. bf16 is
+// left out because parts and whole differ there: mostly by a rounding step, but
+// test_attention_4d_causal_padded_kv_bf16 gives 0 for 0.498, and why is not known.
 bool comparable(const Graph& graph) {
   for (const auto& op : graph.ops())
     if (op.type == "RandomUniform" || op.type == "Multinomial") return false;

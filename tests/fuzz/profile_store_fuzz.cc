@@ -16,7 +16,8 @@ namespace {
 
 const std::string& file() {
   static const std::string path =
-      (std::filesystem::temp_directory_path() / ("heddle_profile_store_fuzz_" + std::to_string(getpid()))).string();
+      (std::filesystem::temp_directory_path() / ("heddle_profile_store_fuzz_" + std::to_string(getpid())))
+          .string();
   return path;
 }
 

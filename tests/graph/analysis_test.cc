@@ -47,14 +47,16 @@ size_t count_components(const Graph& graph, size_t without_op, size_t without_ed
 int max_flow(const Graph& graph, size_t s, size_t t) {
   const size_t n = graph.num_ops();
   std::vector<std::vector<int>> capacity(n, std::vector<int>(n, 0));
-  for (const Edge& e : graph.edges()) capacity[e.src.index()][e.dst.index()] = capacity[e.dst.index()][e.src.index()] = 1;
+  for (const Edge& e : graph.edges())
+    capacity[e.src.index()][e.dst.index()] = capacity[e.dst.index()][e.src.index()] = 1;
   for (int flow = 0;; ++flow) {
     std::vector<int> from(n, -1);
     std::vector<size_t> queue = {s};
     from[s] = static_cast<int>(s);
     for (size_t i = 0; i < queue.size() && from[t] < 0; ++i)
       for (size_t w = 0; w < n; ++w)
-        if (from[w] < 0 && capacity[queue[i]][w] > 0) from[w] = static_cast<int>(queue[i]), queue.push_back(w);
+        if (from[w] < 0 && capacity[queue[i]][w] > 0)
+          from[w] = static_cast<int>(queue[i]), queue.push_back(w);
     if (from[t] < 0) return flow;
     for (size_t v = t; v != s; v = static_cast<size_t>(from[v]))
       --capacity[static_cast<size_t>(from[v])][v], ++capacity[v][static_cast<size_t>(from[v])];
@@ -66,7 +68,8 @@ template <class Check>
 void for_random_graphs(int count, int most, Check check) {
   for (int i = 0; i < count; ++i) {
     Random random(static_cast<uint64_t>(i));
-    const auto graph = generate_random_dag(i % (most + 1), random.uniform(0.05, 0.6), static_cast<uint64_t>(i));
+    const auto graph =
+        generate_random_dag(i % (most + 1), random.uniform(0.05, 0.6), static_cast<uint64_t>(i));
     SCOPED_TRACE("graph " + std::to_string(i));
     check(*graph, random);
     if (testing::Test::HasFailure()) return;
@@ -78,7 +81,8 @@ TEST(Reachability, EqualsTransitiveClosureByDefinition) {
     const Reachability reach(graph);
     const Matrix expected = closure(graph, graph.num_ops());
     for (size_t a = 0; a < graph.num_ops(); ++a)
-      for (size_t b = 0; b < graph.num_ops(); ++b) ASSERT_EQ(reach.reaches(id(a), id(b)), expected[a][b]) << a << " " << b;
+      for (size_t b = 0; b < graph.num_ops(); ++b)
+        ASSERT_EQ(reach.reaches(id(a), id(b)), expected[a][b]) << a << " " << b;
   });
 }
 
@@ -90,7 +94,8 @@ TEST(Reachability, CrossesWordBoundaries) {
     for (size_t b = 0; b < 200; ++b) ASSERT_EQ(reach.reaches(id(a), id(b)), expected[a][b]);
 }
 
-// d dominates v when v cannot be reached from a source without d; the immediate one comes last in topological order.
+// d dominates v when v cannot be reached from a source without d; the immediate one comes last in topological
+// order.
 std::vector<OpId> dominators_by_definition(const Graph& graph, bool reversed) {
   const size_t n = graph.num_ops();
   std::vector<OpId> idom(n);
@@ -129,7 +134,8 @@ TEST(Connectivity, ArticulationPointsAndBridgesAreThoseWhoseRemovalDisconnects) 
     EXPECT_EQ(articulation_points(graph), points);
     std::vector<std::pair<OpId, OpId>> expected, found;
     for (size_t e = 0; e < m; ++e)
-      if (count_components(graph, n, e) > whole) expected.emplace_back(graph.edges()[e].src, graph.edges()[e].dst);
+      if (count_components(graph, n, e) > whole)
+        expected.emplace_back(graph.edges()[e].src, graph.edges()[e].dst);
     for (const Edge& e : bridges(graph)) found.emplace_back(e.src, e.dst);
     EXPECT_EQ(found, expected);
   });
@@ -180,13 +186,16 @@ TEST(LongestPaths, EqualTheHeaviestOfAllPaths) {
       along += op_weight(paths.path[i]);
       if (i + 1 == paths.path.size()) break;
       const auto edges = graph.out_edges(paths.path[i]);
-      const auto e = std::find_if(edges.begin(), edges.end(), [&](const Edge& x) { return x.dst == paths.path[i + 1]; });
+      const auto e =
+          std::find_if(edges.begin(), edges.end(), [&](const Edge& x) { return x.dst == paths.path[i + 1]; });
       ASSERT_NE(e, edges.end());
       along += edge_weight(*e);
     }
     ASSERT_DOUBLE_EQ(along, length);
-    const LongestPaths hops = longest_paths(graph, [](OpId) { return 0.0; }, [](const Edge&) { return 1.0; });
-    for (size_t v = 0; v < graph.num_ops(); ++v) ASSERT_EQ(levels(graph)[v], static_cast<int>(hops.longest_to[v]));
+    const LongestPaths hops = longest_paths(
+        graph, [](OpId) { return 0.0; }, [](const Edge&) { return 1.0; });
+    for (size_t v = 0; v < graph.num_ops(); ++v)
+      ASSERT_EQ(levels(graph)[v], static_cast<int>(hops.longest_to[v]));
   });
 }
 
@@ -196,7 +205,8 @@ TEST(TransitiveReduction, KeepsExactlyTheEdgesWithoutALongerPath) {
     std::vector<std::pair<OpId, OpId>> expected, found;
     for (const Edge& e : graph.edges()) {
       bool implied = false;
-      for (size_t x = 0; x < graph.num_ops(); ++x) implied |= reach[e.src.index()][x] && reach[x][e.dst.index()];
+      for (size_t x = 0; x < graph.num_ops(); ++x)
+        implied |= reach[e.src.index()][x] && reach[x][e.dst.index()];
       if (!implied) expected.emplace_back(e.src, e.dst);
     }
     for (const Edge& e : transitive_reduction(graph)) found.emplace_back(e.src, e.dst);

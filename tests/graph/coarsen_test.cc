@@ -12,7 +12,9 @@
 namespace heddle {
 namespace {
 
-size_t count_groups(const std::vector<int>& group) { return std::set<int>(group.begin(), group.end()).size(); }
+size_t count_groups(const std::vector<int>& group) {
+  return std::set<int>(group.begin(), group.end()).size();
+}
 
 // What must hold of any grouping and of the graph that it gives.
 void check_grouping(const Graph& fine, const std::vector<int>& group) {
@@ -42,7 +44,9 @@ void check_grouping(const Graph& fine, const std::vector<int>& group) {
     for (const Tensor& tensor : fine.tensors()) {
       if (!tensor.producer.valid() || group[tensor.producer.index()] != e.src.value) continue;
       bytes += std::any_of(tensor.consumers.begin(), tensor.consumers.end(),
-                           [&](OpId c) { return group[c.index()] == e.dst.value; }) ? tensor.bytes : 0;
+                           [&](OpId c) { return group[c.index()] == e.dst.value; })
+                   ? tensor.bytes
+                   : 0;
     }
     EXPECT_EQ(e.bytes, bytes);
   }
@@ -79,7 +83,7 @@ TEST(Coarsen, KeepsTheGivenSizeOfAnInput) {
 }
 
 TEST(Coarsen, RefusesAMissingGroupAWrongCountAndACycle) {
-  const auto graph = generate_random_dag(3, 1, 1);   // 0 -> 1 -> 2 and 0 -> 2
+  const auto graph = generate_random_dag(3, 1, 1);  // 0 -> 1 -> 2 and 0 -> 2
   EXPECT_FALSE(coarsen(*graph, std::vector<int>{0, 2, 2}).ok());
   EXPECT_FALSE(coarsen(*graph, std::vector<int>{0, 0}).ok());
   EXPECT_FALSE(coarsen(*graph, std::vector<int>{0, -1, 0}).ok());

@@ -23,7 +23,8 @@ void expect_round_trip(const Graph& graph) {
   EXPECT_EQ(graph_to_json(**again), graph_to_json(graph));
   ASSERT_EQ((*again)->num_tensors(), graph.num_tensors());
   for (size_t t = 0; t < graph.num_tensors(); ++t) {
-    EXPECT_EQ((*again)->tensor(TensorId(t)).name, graph.tensor(TensorId(t)).name) << "tensors keep their numbers";
+    EXPECT_EQ((*again)->tensor(TensorId(t)).name, graph.tensor(TensorId(t)).name)
+        << "tensors keep their numbers";
     EXPECT_EQ((*again)->tensor(TensorId(t)).bytes, graph.tensor(TensorId(t)).bytes);
     EXPECT_EQ((*again)->tensor(TensorId(t)).consumers, graph.tensor(TensorId(t)).consumers);
   }
@@ -112,10 +113,12 @@ TEST(GraphJson, NamesThePlaceOfEachMistake) {
   EXPECT_THAT(error_after([](Json& j) { j["ops"][0]["params"][0] = "w"; }), HasSubstr("$.ops[0].params[0]"));
   EXPECT_THAT(error_after([](Json& j) { j["ops"][0]["flops"] = -1; }), HasSubstr("$.ops[0].flops"));
   EXPECT_THAT(error_after([](Json& j) { j["ops"][0]["utilization"] = 0; }), HasSubstr("utilization"));
-  EXPECT_THAT(error_after([](Json& j) { j["ops"][0]["given_times"] = Json::array(); }), HasSubstr("given_times"));
+  EXPECT_THAT(error_after([](Json& j) { j["ops"][0]["given_times"] = Json::array(); }),
+              HasSubstr("given_times"));
   EXPECT_THAT(error_after([](Json& j) { j["ops"][0]["members"] = {1, 0}; }), HasSubstr("ascending"));
   EXPECT_THAT(error_after([](Json& j) { j["ops"][0]["inputs"] = {"y"}; }), HasSubstr("cycle"));
-  EXPECT_THAT(error_after([](Json& j) { j["inputs"][0]["dtype"] = "float"; }), HasSubstr("$.inputs[0].dtype"));
+  EXPECT_THAT(error_after([](Json& j) { j["inputs"][0]["dtype"] = "float"; }),
+              HasSubstr("$.inputs[0].dtype"));
   EXPECT_THAT(error_after([](Json& j) { j["inputs"][0]["shape"] = {-1}; }), HasSubstr("$.inputs[0].shape"));
   EXPECT_THAT(error_after([](Json& j) { j["inputs"][0]["shape"] = {INT64_MAX, 4}; }), HasSubstr("2^60"));
   EXPECT_THAT(error_after([](Json& j) { j["inputs"][0]["bytes"] = 0; }), HasSubstr("$.inputs[0].bytes"));

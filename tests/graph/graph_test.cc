@@ -85,7 +85,8 @@ TEST(GraphBuilder, NamesTheOpsOfACycle) {
 }
 
 TEST(GraphBuilder, RefusesAnOpThatReadsItself) {
-  EXPECT_THAT(error_after([](Op& op, Tensor&) { op.inputs = {tensor_id(0)}; }), HasSubstr("cycle: 'a' -> 'a'"));
+  EXPECT_THAT(error_after([](Op& op, Tensor&) { op.inputs = {tensor_id(0)}; }),
+              HasSubstr("cycle: 'a' -> 'a'"));
 }
 
 TEST(GraphBuilder, RefusesWrongIdsAndNumbersByName) {
@@ -130,8 +131,15 @@ TEST(GraphBuilder, BuildsAnEmptyGraphAndIsEmptyAfterwards) {
 
 TEST(Graph, FindsEveryNameAmongHostileOnes) {
   // Prefixes of one another, bytes above 127 and zeros: what the shortened comparison could get wrong.
-  const std::vector<std::string> names = {"p", "pa", "paaaaaaaa", "paaaaaaaab", "p\x80", std::string("p\0", 2),
-                                          std::string("p\0\0", 3), "p\xff\xff", "paaaaaaa"};
+  const std::vector<std::string> names = {"p",
+                                          "pa",
+                                          "paaaaaaaa",
+                                          "paaaaaaaab",
+                                          "p\x80",
+                                          std::string("p\0", 2),
+                                          std::string("p\0\0", 3),
+                                          "p\xff\xff",
+                                          "paaaaaaa"};
   GraphBuilder builder("g");
   for (const auto& name : names) builder.add_op(named(name), {});
   const auto graph = builder.build();
@@ -146,7 +154,8 @@ TEST(Graph, AdjacencyAgreesWithTensorsOnRandomGraphs) {
       int64_t bytes = 0;
       for (const TensorId output : graph->op(e.src).outputs) {
         const auto& readers = graph->tensor(output).consumers;
-        if (std::find(readers.begin(), readers.end(), e.dst) != readers.end()) bytes += graph->tensor(output).bytes;
+        if (std::find(readers.begin(), readers.end(), e.dst) != readers.end())
+          bytes += graph->tensor(output).bytes;
       }
       ASSERT_EQ(e.bytes, bytes);
       ASSERT_LT(graph->topological_position(e.src), graph->topological_position(e.dst));

@@ -51,7 +51,7 @@ TEST(Explain, SuggestionsAreReEvaluatedPlans) {
   for (const auto& s : e.suggestions) {
     if (s.change != "link wire twice as fast") continue;
     link = true;
-    EXPECT_DOUBLE_EQ(s.value_us, 61);   // each transfer 1 + 2 us
+    EXPECT_DOUBLE_EQ(s.value_us, 61);  // each transfer 1 + 2 us
   }
   EXPECT_TRUE(link);
 }

@@ -30,8 +30,8 @@ TimelineView view_of(const Planned& p, const RunRecord* run = nullptr) {
 
 TEST(TimelineView, ListsDevicesFirstEvenIdleOnesThenTransfers) {
   const auto p = planned_diamond();
-  EXPECT_EQ(view_of(p).tracks, (std::vector<std::string>{"device gpu0", "device gpu1", "device gpu2", "transfer gpu0 -> gpu1",
-                                                         "transfer gpu1 -> gpu0"}));
+  EXPECT_EQ(view_of(p).tracks, (std::vector<std::string>{"device gpu0", "device gpu1", "device gpu2",
+                                                         "transfer gpu0 -> gpu1", "transfer gpu1 -> gpu0"}));
 }
 
 TEST(TimelineView, MarksTheCriticalPath) {

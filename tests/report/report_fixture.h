@@ -35,7 +35,8 @@ inline Tensor named_tensor(const std::string& name, int64_t floats) {
   return t;
 }
 
-// a (10 us on fast) feeds b (30) and c<&> (20); both feed d (5). Tensors of 4,000 bytes take 1 + 4 us over the link.
+// a (10 us on fast) feeds b (30) and c<&> (20); both feed d (5). Tensors of 4,000 bytes take 1 + 4 us over
+// the link.
 inline Planned planned_diamond(std::vector<int> device = {0, 0, 1, 0}) {
   GraphBuilder graph("diamond <&>");
   const auto a = graph.add_op(named_op("a", {}, 10), {named_tensor("ta", 1000)});
@@ -56,7 +57,11 @@ inline Planned planned_diamond(std::vector<int> device = {0, 0, 1, 0}) {
   fast.host = slow.host = idle.host = host;
   const auto d0 = cluster.add_device(fast), d1 = cluster.add_device(slow);
   cluster.add_device(idle);
-  cluster.add_link({.name = "wire", .a = cluster.device_node(d0), .b = cluster.device_node(d1), .bytes_per_s = 1e9, .latency_us = 1});
+  cluster.add_link({.name = "wire",
+                    .a = cluster.device_node(d0),
+                    .b = cluster.device_node(d1),
+                    .bytes_per_s = 1e9,
+                    .latency_us = 1});
   Planned p;
   p.problem.graph = graph.build().value();
   p.problem.cluster = cluster.build().value();

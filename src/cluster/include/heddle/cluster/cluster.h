@@ -18,21 +18,22 @@ const char* device_kind_name(DeviceKind kind);
 
 struct Host {
   std::string name;
-  int64_t memory_bytes = 0;          // host memory; 0 = not limited
+  int64_t memory_bytes = 0;  // host memory; 0 = not limited
 };
 
 struct Device {
-  std::string name;                  // unique in the cluster
+  std::string name;  // unique in the cluster
   DeviceKind kind = DeviceKind::kGpu;
-  std::string device_class;          // devices of one class have the same cost: "V100", "cpu2"
+  std::string device_class;  // devices of one class have the same cost: "V100", "cpu2"
   HostId host;
-  int64_t memory_bytes = 0;          // 0 = not limited. CPU devices live in their host's memory instead
-  double peak_flops = 0;             // float32, per second
-  double memory_bytes_per_s = 0;     // device memory bandwidth
-  double op_overhead_us = 0;         // fixed cost of starting one segment
-  double speed = 1;                  // multiplies all speeds: a device slowed to half has 0.5
-  std::vector<int> cores;            // CPU: the host's core numbers; devices may overlap
-  // Engines that move data to and from the device: 0 not limited, 1 one for both directions, 2 one per direction.
+  int64_t memory_bytes = 0;       // 0 = not limited. CPU devices live in their host's memory instead
+  double peak_flops = 0;          // float32, per second
+  double memory_bytes_per_s = 0;  // device memory bandwidth
+  double op_overhead_us = 0;      // fixed cost of starting one segment
+  double speed = 1;               // multiplies all speeds: a device slowed to half has 0.5
+  std::vector<int> cores;         // CPU: the host's core numbers; devices may overlap
+  // Engines that move data to and from the device: 0 not limited, 1 one for both directions, 2 one per
+  // direction.
   int copy_engines = 2;
   std::string backend = "emulated";  // "openvino" or "emulated"
   std::string backend_device;        // OpenVINO's name: "CPU", "GPU.0", "NPU"
@@ -43,15 +44,15 @@ struct Device {
 struct Node {
   enum class Kind { kHostMemory, kDevice, kSwitch };
   Kind kind = Kind::kSwitch;
-  std::string name;                  // the host's, device's or switch's (PCIe switch, NIC, network)
-  HostId host;                       // of host memory
-  DeviceId device;                   // of a device
+  std::string name;  // the host's, device's or switch's (PCIe switch, NIC, network)
+  HostId host;       // of host memory
+  DeviceId device;   // of a device
 };
 
 enum class Duplex {
-  kFull,       // both directions at once, each with the whole bandwidth
-  kHalf,       // one transfer at a time, either way
-  kOneWay,     // from a to b only (a one-way NVLink)
+  kFull,    // both directions at once, each with the whole bandwidth
+  kHalf,    // one transfer at a time, either way
+  kOneWay,  // from a to b only (a one-way NVLink)
 };
 
 struct Link {
@@ -60,28 +61,30 @@ struct Link {
   double bytes_per_s = 0;
   double latency_us = 0;
   Duplex duplex = Duplex::kFull;
-  BusId bus;                         // invalid when the link shares no bus
+  BusId bus;  // invalid when the link shares no bus
 };
 
 // Links on one bus do not carry data at the same time (a shared PCIe root port).
 struct Bus {
   std::string name;
-  double bytes_per_s = 0;            // 0 = no limit beyond its links'
-  Duplex duplex = Duplex::kHalf;     // kFull: each direction is its own resource
+  double bytes_per_s = 0;         // 0 = no limit beyond its links'
+  Duplex duplex = Duplex::kHalf;  // kFull: each direction is its own resource
 };
 
 struct Hop {
   LinkId link;
-  bool forward = true;               // from the link's a to its b
+  bool forward = true;  // from the link's a to its b
 };
 
-// A path of links. Bandwidth is the least along it (buses included), latency the sum. An empty route (same device, or
-// devices in one memory) costs nothing.
+// A path of links. Bandwidth is the least along it (buses included), latency the sum. An empty route (same
+// device, or devices in one memory) costs nothing.
 struct Route {
   std::vector<Hop> hops;
-  double bytes_per_s = 0;            // infinity for an empty route
+  double bytes_per_s = 0;  // infinity for an empty route
   double latency_us = 0;
-  double time_us(int64_t bytes) const { return hops.empty() ? 0 : latency_us + static_cast<double>(bytes) / bytes_per_s * 1e6; }
+  double time_us(int64_t bytes) const {
+    return hops.empty() ? 0 : latency_us + static_cast<double>(bytes) / bytes_per_s * 1e6;
+  }
 };
 
 class Cluster {
@@ -103,7 +106,7 @@ class Cluster {
   // A CPU device that no link names has its host's node: what reaches that memory reaches the device.
   NodeId device_node(DeviceId id) const { return device_nodes_[id.index()]; }
   NodeId host_node(HostId id) const { return host_nodes_[id.index()]; }
-  DeviceId find_device(std::string_view name) const;   // invalid when there is none
+  DeviceId find_device(std::string_view name) const;  // invalid when there is none
 
   // Fastest routes for a 1 MiB message (ties: fewer hops, then smaller link ids); nullptr when there is none.
   // A route leads through a device only where no other way exists: devices do not forward for others.
@@ -118,7 +121,9 @@ class Cluster {
   // Devices that live in one memory have the same pool: all CPU devices of a host, else one pool per device.
   int memory_pool(DeviceId id) const { return memory_pool_[id.index()]; }
   int num_memory_pools() const { return static_cast<int>(pool_bytes_.size()); }
-  int64_t memory_pool_bytes(int pool) const { return pool_bytes_[static_cast<size_t>(pool)]; }  // 0 = not limited
+  int64_t memory_pool_bytes(int pool) const {
+    return pool_bytes_[static_cast<size_t>(pool)];
+  }  // 0 = not limited
 
  private:
   friend class ClusterBuilder;
@@ -132,7 +137,7 @@ class Cluster {
   std::vector<std::vector<DeviceId>> overlaps_;
   std::vector<int> memory_pool_;
   std::vector<int64_t> pool_bytes_;
-  std::vector<std::optional<Route>> routes_;           // nodes x nodes
+  std::vector<std::optional<Route>> routes_;  // nodes x nodes
 };
 
 class ClusterBuilder {
@@ -145,7 +150,8 @@ class ClusterBuilder {
   LinkId add_link(Link link);
   NodeId device_node(DeviceId id) const { return cluster_.device_nodes_[id.index()]; }
   NodeId host_node(HostId id) const { return cluster_.host_nodes_[id.index()]; }
-  // Validates (unique names, ids in range, positive finite rates, cores only on CPUs) and computes the routes.
+  // Validates (unique names, ids in range, positive finite rates, cores only on CPUs) and computes the
+  // routes.
   Result<std::shared_ptr<const Cluster>> build();
 
  private:

@@ -12,7 +12,8 @@
 
 namespace heddle {
 
-// Strict: an unknown key is an error with file, line and the nearest spelling. `source` is the name used in errors.
+// Strict: an unknown key is an error with file, line and the nearest spelling. `source` is the name used in
+// errors.
 Result<std::shared_ptr<const Cluster>> parse_cluster_yaml(std::string_view text, const std::string& source);
 std::string cluster_to_yaml(const Cluster& cluster);
 
@@ -21,9 +22,9 @@ Json cluster_to_json(const Cluster& cluster);
 Result<std::shared_ptr<const Cluster>> cluster_from_json(const JsonCursor& cursor);
 
 struct Preset {
-  std::string name;            // "v100"
-  std::string description;     // one line
-  std::string source;          // paper and section
+  std::string name;         // "v100"
+  std::string description;  // one line
+  std::string source;       // paper and section
 };
 // Every machine of the five papers, and "local".
 std::vector<Preset> cluster_presets();

@@ -14,10 +14,11 @@
 
 namespace heddle {
 
-// The batch is already in the graph's shapes, FLOPs, bytes and given times: here it only selects measurements.
+// The batch is already in the graph's shapes, FLOPs, bytes and given times: here it only selects
+// measurements.
 struct CostContext {
   int batch = 1;
-  double share = 1;          // of the device (a virtual GPU 1/4 has 0.25)
+  double share = 1;  // of the device (a virtual GPU 1/4 has 0.25)
 };
 
 // Stateless after construction; safe to share between threads.
@@ -29,23 +30,26 @@ class CostModel {
                                       const CostContext& context) const = 0;
 };
 
-// Times that come with the graph, by device class (or "*", divided by the device's speed). Answers when every op of the
-// segment has one. At a share below 1 the time is divided by the share and its origin is "scaled".
+// Times that come with the graph, by device class (or "*", divided by the device's speed). Answers when every
+// op of the segment has one. At a share below 1 the time is divided by the share and its origin is "scaled".
 std::unique_ptr<CostModel> given_cost_model();
 
 // max(flops / peak, bytes / bandwidth) / speed + op_overhead, with per-type efficiency factors documented in
-// docs/cost-model.md. Answers whenever the device's peak rates are known. Several ops: their sum with one overhead.
+// docs/cost-model.md. Answers whenever the device's peak rates are known. Several ops: their sum with one
+// overhead.
 std::unique_ptr<CostModel> roofline_cost_model();
 
 class ProfileStore;
 // The key of a segment in the profile store (Model::signature over the finest ops).
 using SignatureFn = std::function<uint64_t(std::span<const OpId> finest_ops)>;
-// Measured on the device's target; between two measured batch sizes linear in the batch, between two measured shares
-// linear in 1/share, never beyond what was measured. Ops of a coarsened graph stand for their members. A store that
-// fails while it is read counts as one that does not know.
-std::unique_ptr<CostModel> measured_cost_model(std::shared_ptr<const ProfileStore> store, SignatureFn signature);
+// Measured on the device's target; between two measured batch sizes linear in the batch, between two measured
+// shares linear in 1/share, never beyond what was measured. Ops of a coarsened graph stand for their members.
+// A store that fails while it is read counts as one that does not know.
+std::unique_ptr<CostModel> measured_cost_model(std::shared_ptr<const ProfileStore> store,
+                                               SignatureFn signature);
 
-// A table measured on `from`, scaled to other devices by the ratio of their roofline times for the same segment.
+// A table measured on `from`, scaled to other devices by the ratio of their roofline times for the same
+// segment.
 std::unique_ptr<CostModel> scaled_cost_model(std::shared_ptr<const CostModel> measured, Device from);
 
 // The first model that answers.

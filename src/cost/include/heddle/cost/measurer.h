@@ -22,7 +22,8 @@ class SegmentMeasurer {
   // Can this device be measured here? No side effects.
   virtual bool supports(const Device& device) const = 0;
   // Compiles the segment (ops of the model's finest graph, ascending) for the device, warms up and times it.
-  virtual Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device, const Deadline& deadline) = 0;
+  virtual Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device,
+                                      const Deadline& deadline) = 0;
 };
 
 }  // namespace heddle

@@ -12,26 +12,27 @@
 namespace heddle {
 
 struct ProfileKey {
-  uint64_t signature = 0;        // of the segment
-  std::string target;            // Device::target: backend, device and core count, e.g. "openvino:CPU:2"
+  uint64_t signature = 0;  // of the segment
+  std::string target;      // Device::target: backend, device and core count, e.g. "openvino:CPU:2"
   int batch = 1;
   double share = 1;
 };
 
 struct ProfileRecord {
   ProfileKey key;
-  std::string label;             // for people: the segment's op types or name
+  std::string label;  // for people: the segment's op types or name
   double median_us = 0;
-  double rel_spread = 0;         // half the interquartile range over the median
+  double rel_spread = 0;  // half the interquartile range over the median
   int runs = 0;
-  std::string taken_at;          // ISO 8601, UTC
+  std::string taken_at;  // ISO 8601, UTC
 };
 
-// One store per file; each record belongs to a machine fingerprint, and only this machine's are seen. Every put is
-// durable at once, so an interrupted profile keeps what it has. Thread-safe.
+// One store per file; each record belongs to a machine fingerprint, and only this machine's are seen. Every
+// put is durable at once, so an interrupted profile keeps what it has. Thread-safe.
 class ProfileStore {
  public:
-  // Creates the file (and its folder) when absent. A file that is no profile store, or of a newer version, is an error.
+  // Creates the file (and its folder) when absent. A file that is no profile store, or of a newer version, is
+  // an error.
   static Result<std::shared_ptr<ProfileStore>> open(const std::string& path, const std::string& fingerprint);
   // $HEDDLE_PROFILE_STORE, else $XDG_CACHE_HOME/heddle/profiles.sqlite, else ~/.cache/heddle/profiles.sqlite.
   static std::string default_path();
@@ -43,7 +44,8 @@ class ProfileStore {
   Result<std::vector<ProfileRecord>> find_batches(const ProfileKey& key) const;
   // All batch sizes and shares of one segment on one target, ascending by share, then by batch size.
   Result<std::vector<ProfileRecord>> find_segment(uint64_t signature, const std::string& target) const;
-  // Replaces the record of the same key. An empty `taken_at` is set to now. Fails on values that no measurement has.
+  // Replaces the record of the same key. An empty `taken_at` is set to now. Fails on values that no
+  // measurement has.
   Status put(const ProfileRecord& record);
   // In the order of their keys.
   Result<std::vector<ProfileRecord>> all() const;

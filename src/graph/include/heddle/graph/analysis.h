@@ -28,7 +28,8 @@ class Reachability {
 };
 
 // Immediate dominators; the virtual root (all sources) is the invalid OpId, also the answer for sources.
-// Cooper, Harvey and Kennedy (2001); on a DAG one pass in topological order: O(m * depth of the dominator tree).
+// Cooper, Harvey and Kennedy (2001); on a DAG one pass in topological order: O(m * depth of the dominator
+// tree).
 std::vector<OpId> immediate_dominators(const Graph& graph);
 // The same on the reversed graph, with a virtual sink.
 std::vector<OpId> immediate_post_dominators(const Graph& graph);
@@ -37,18 +38,18 @@ std::vector<OpId> immediate_post_dominators(const Graph& graph);
 std::vector<OpId> articulation_points(const Graph& graph);
 std::vector<Edge> bridges(const Graph& graph);
 
-// k-edge-connected components of the undirected view (parallel edges count once): two ops are in one when there are k
-// edge-disjoint paths between them. The component of each op, numbered by smallest member. k = 1: connected components,
-// k = 2: bridges removed, O(n + m). k >= 3: flows cut off at k, O(n * components * k * m) at worst: meant for up to a few
-// thousand ops.
+// k-edge-connected components of the undirected view (parallel edges count once): two ops are in one when
+// there are k edge-disjoint paths between them. The component of each op, numbered by smallest member. k = 1:
+// connected components, k = 2: bridges removed, O(n + m). k >= 3: flows cut off at k, O(n * components * k *
+// m) at worst: meant for up to a few thousand ops.
 std::vector<int> k_edge_connected_components(const Graph& graph, int k);
 
-// Longest paths with weights on ops and edges. longest_to[v]: the heaviest path that ends before v (v's own weight left
-// out); longest_from[v]: the heaviest that starts at v (v's own weight included). O(n + m).
+// Longest paths with weights on ops and edges. longest_to[v]: the heaviest path that ends before v (v's own
+// weight left out); longest_from[v]: the heaviest that starts at v (v's own weight included). O(n + m).
 struct LongestPaths {
   std::vector<double> longest_to, longest_from;
-  double length = 0;                 // of the heaviest path
-  std::vector<OpId> path;            // one heaviest path; ties: smallest id
+  double length = 0;       // of the heaviest path
+  std::vector<OpId> path;  // one heaviest path; ties: smallest id
 };
 LongestPaths longest_paths(const Graph& graph, const std::function<double(OpId)>& op_weight,
                            const std::function<double(const Edge&)>& edge_weight);
@@ -59,12 +60,12 @@ std::vector<Edge> transitive_reduction(const Graph& graph);
 // Level of each op: edges on the longest path from a source. O(n + m).
 std::vector<int> levels(const Graph& graph);
 
-// A set is convex when no path leaves it and comes back. O(n + m) over the ops between the set's first and last
-// topological position.
+// A set is convex when no path leaves it and comes back. O(n + m) over the ops between the set's first and
+// last topological position.
 bool is_convex(const Graph& graph, std::span<const OpId> ops);
 
-// True when contracting each group (group[op], any numbers) leaves a DAG: needed beside convexity, for two convex sets
-// can feed each other. O(n + m).
+// True when contracting each group (group[op], any numbers) leaves a DAG: needed beside convexity, for two
+// convex sets can feed each other. O(n + m).
 bool quotient_is_acyclic(const Graph& graph, std::span<const int> group);
 
 }  // namespace heddle

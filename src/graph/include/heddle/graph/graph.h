@@ -1,7 +1,8 @@
 // The model: a DAG of ops. Immutable once built; share it by std::shared_ptr<const Graph>.
 //
-// Two levels use the same class: a model's graph (one op per imported node) and a coarsened graph, in which each op
-// stands for a convex set of the model's ops (its `members`). Planners see only the graph that they are given.
+// Two levels use the same class: a model's graph (one op per imported node) and a coarsened graph, in which
+// each op stands for a convex set of the model's ops (its `members`). Planners see only the graph that they
+// are given.
 #pragma once
 
 #include <cstdint>
@@ -18,48 +19,48 @@
 namespace heddle {
 
 struct Tensor {
-  std::string name;                // unique in the graph; the ONNX value name where there is one
+  std::string name;  // unique in the graph; the ONNX value name where there is one
   DType dtype = DType::kF32;
   Shape shape;
   int64_t bytes = 0;
-  OpId producer;                   // invalid for a graph input
-  std::vector<OpId> consumers;     // distinct, ascending; filled by the builder
+  OpId producer;                // invalid for a graph input
+  std::vector<OpId> consumers;  // distinct, ascending; filled by the builder
 };
 
 // A weight. Shared weights are one Param that several ops list: it counts once.
 struct Param {
-  std::string name;                // unique in the graph
+  std::string name;  // unique in the graph
   int64_t bytes = 0;
 };
 
 // A time that comes with the graph (generators, public data sets) instead of from a cost model.
 struct GivenTime {
-  std::string device_class;        // matches Device::device_class, or "*" for all
+  std::string device_class;  // matches Device::device_class, or "*" for all
   double us = 0;
 };
 
 struct Op {
-  std::string name;                // unique in the graph
-  std::string type;                // "Convolution", ...; a coarsened op: the types of its members, joined by "+"
-  std::vector<TensorId> inputs;    // in the op's argument order, without parameters; may repeat
+  std::string name;  // unique in the graph
+  std::string type;  // "Convolution", ...; a coarsened op: the types of its members, joined by "+"
+  std::vector<TensorId> inputs;  // in the op's argument order, without parameters; may repeat
   std::vector<TensorId> outputs;
-  std::vector<ParamId> params;     // distinct
-  double flops = 0;                // floating-point operations of one execution
-  int64_t bytes_accessed = 0;      // bytes read (inputs and parameters) and written
-  double utilization = 1;          // share of a device that the op keeps busy when alone, (0, 1] (HIOS's u)
+  std::vector<ParamId> params;  // distinct
+  double flops = 0;             // floating-point operations of one execution
+  int64_t bytes_accessed = 0;   // bytes read (inputs and parameters) and written
+  double utilization = 1;       // share of a device that the op keeps busy when alone, (0, 1] (HIOS's u)
   std::vector<GivenTime> given_times;
-  std::vector<std::string> onnx_names;   // ONNX nodes that this op stands for
-  std::vector<OpId> members;       // coarsened graphs: ops of the finer graph, ascending; empty otherwise
+  std::vector<std::string> onnx_names;  // ONNX nodes that this op stands for
+  std::vector<OpId> members;  // coarsened graphs: ops of the finer graph, ascending; empty otherwise
 };
 
 // A data dependency between two ops: all the tensors that `src` makes and `dst` reads.
 struct Edge {
   OpId src, dst;
-  int64_t bytes = 0;               // the sum over those tensors, each once
+  int64_t bytes = 0;  // the sum over those tensors, each once
 };
 
-// Limits of a valid graph, beyond any machine: tensors and parameters together, bytes accessed by all ops together,
-// flops of all ops together, one given time.
+// Limits of a valid graph, beyond any machine: tensors and parameters together, bytes accessed by all ops
+// together, flops of all ops together, one given time.
 inline constexpr int64_t kMaxGraphBytes = int64_t{1} << 60;
 inline constexpr double kMaxGraphFlops = 1e30;
 inline constexpr double kMaxGivenUs = 1e15;
@@ -97,7 +98,7 @@ class Graph {
   int topological_position(OpId id) const { return topo_position_[id.index()]; }
 
   double total_flops() const;
-  int64_t total_param_bytes() const;           // each parameter once
+  int64_t total_param_bytes() const;  // each parameter once
 
   // Ids by name; invalid when there is none. O(log n).
   OpId find_op(std::string_view name) const;
@@ -106,7 +107,8 @@ class Graph {
  private:
   friend class GraphBuilder;
   Graph() = default;
-  static std::span<const OpId> slice(const std::vector<OpId>& v, const std::vector<uint32_t>& begin, OpId id) {
+  static std::span<const OpId> slice(const std::vector<OpId>& v, const std::vector<uint32_t>& begin,
+                                     OpId id) {
     return std::span<const OpId>(v).subspan(begin[id.index()], begin[id.index() + 1] - begin[id.index()]);
   }
 
@@ -142,9 +144,9 @@ class GraphBuilder {
   // A model output. The same tensor may be several of a model's outputs, and a model input may be one.
   void add_output(TensorId tensor) { graph_.outputs_.push_back(tensor); }
 
-  // Validates: unique non-empty names, ids in range, no cycle (the message names the ops of one), no negative size or
-  // time, finite numbers, utilization in (0, 1], sums within kMaxGraphBytes, kMaxGraphFlops and kMaxGivenUs, so that no
-  // later sum overflows. O((V + E) log V). The builder is empty afterwards.
+  // Validates: unique non-empty names, ids in range, no cycle (the message names the ops of one), no negative
+  // size or time, finite numbers, utilization in (0, 1], sums within kMaxGraphBytes, kMaxGraphFlops and
+  // kMaxGivenUs, so that no later sum overflows. O((V + E) log V). The builder is empty afterwards.
   Result<std::shared_ptr<const Graph>> build();
 
  private:

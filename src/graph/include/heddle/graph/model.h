@@ -19,13 +19,13 @@ class Model;
 namespace heddle {
 
 struct ImportOptions {
-  std::map<std::string, Shape> shapes;      // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
-  std::optional<int64_t> batch;             // sets the first dimension of every input where it is dynamic
+  std::map<std::string, Shape> shapes;  // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
+  std::optional<int64_t> batch;         // sets the first dimension of every input where it is dynamic
   int64_t max_file_bytes = int64_t{8} << 30;
 };
 
-// A segment cut out of a model, to be compiled alone: parameter i is fed with the model's tensor inputs[i], result i
-// is outputs[i].
+// A segment cut out of a model, to be compiled alone: parameter i is fed with the model's tensor inputs[i],
+// result i is outputs[i].
 struct SegmentModel {
   std::shared_ptr<ov::Model> model;
   std::vector<TensorId> inputs, outputs;
@@ -34,10 +34,11 @@ struct SegmentModel {
 // Immutable; safe to share between threads.
 class Model {
  public:
-  // .onnx, and what else OpenVINO's frontends read (.xml with its .bin). Untrusted: a malformed, truncated, cyclic or
-  // hostile file is an error that names the file, the node and the reason. Fails, naming the op or input, when an op is
-  // not supported or a dimension stays dynamic (the message says which --shape to give).
-  static Result<std::shared_ptr<const Model>> load(const std::string& path, const ImportOptions& options = {});
+  // .onnx, and what else OpenVINO's frontends read (.xml with its .bin). Untrusted: a malformed, truncated,
+  // cyclic or hostile file is an error that names the file, the node and the reason. Fails, naming the op or
+  // input, when an op is not supported or a dimension stays dynamic (the message says which --shape to give).
+  static Result<std::shared_ptr<const Model>> load(const std::string& path,
+                                                   const ImportOptions& options = {});
 
   const std::string& path() const { return path_; }
   // Hash of the file's bytes: plans remember it. External data files are hashed by size only.
@@ -47,22 +48,24 @@ class Model {
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
   const std::shared_ptr<ov::Model>& whole() const { return whole_; }
 
-  // Cuts out a convex set of ops of graph(), with placeholder inputs in ascending tensor order and, as outputs, the
-  // tensors that ops outside read or that are model outputs. Fails when the set is empty or not convex. O(size of the set).
+  // Cuts out a convex set of ops of graph(), with placeholder inputs in ascending tensor order and, as
+  // outputs, the tensors that ops outside read or that are model outputs. Fails when the set is empty or not
+  // convex. O(size of the set).
   Result<SegmentModel> cut(std::span<const OpId> ops) const;
-  // Equal for segments that compile to the same program: op types, attributes, shapes, dtypes and wiring, but neither
-  // names nor weight values. Key of the profile store.
+  // Equal for segments that compile to the same program: op types, attributes, shapes, dtypes and wiring, but
+  // neither names nor weight values. Key of the profile store.
   uint64_t signature(std::span<const OpId> ops) const;
 
-  // The tensor that carries an ONNX value, also where the importer dropped nodes (Identity, Dropout) and one tensor has
-  // several ONNX names. Invalid for constants and for what lies inside subgraphs.
+  // The tensor that carries an ONNX value, also where the importer dropped nodes (Identity, Dropout) and one
+  // tensor has several ONNX names. Invalid for constants and for what lies inside subgraphs.
   TensorId find_onnx_tensor(const std::string& name) const;
 
   struct Impl;
 
  private:
   Model();
-  static Result<std::shared_ptr<const Model>> load_unnamed(const std::string& path, const ImportOptions& options);
+  static Result<std::shared_ptr<const Model>> load_unnamed(const std::string& path,
+                                                           const ImportOptions& options);
   std::string path_;
   uint64_t file_hash_ = 0;
   ImportOptions options_;

@@ -10,18 +10,18 @@ namespace heddle {
 
 // One lane's decisions.
 struct Assignment {
-  std::vector<DeviceId> device;   // per op
-  std::vector<OpId> order;        // all ops, topological: a device runs its ops in this order
-  // Optional: ops with one number form a segment (same device, convex, quotient acyclic); numbers are any ints. A segment
-  // takes the place in the order of its last op. Empty: every op is its own segment.
+  std::vector<DeviceId> device;  // per op
+  std::vector<OpId> order;       // all ops, topological: a device runs its ops in this order
+  // Optional: ops with one number form a segment (same device, convex, quotient acyclic); numbers are any
+  // ints. A segment takes the place in the order of its last op. Empty: every op is its own segment.
   std::vector<int> segment;
 };
 
-// Times the decisions by events: devices run in the given order, transfers are issued when their tensor is ready and
-// each resource serves them first come first served (ties by producer, tensor, destination), loads (cold objective) in
-// the order of first use and as early as their bus allows. The steps come out sorted by start, so that evaluate() gives
-// the same times. Fails when an op has no device, a device cannot run it, there is no route, or the quotient is cyclic.
-// O((V + E) log V).
+// Times the decisions by events: devices run in the given order, transfers are issued when their tensor is
+// ready and each resource serves them first come first served (ties by producer, tensor, destination), loads
+// (cold objective) in the order of first use and as early as their bus allows. The steps come out sorted by
+// start, so that evaluate() gives the same times. Fails when an op has no device, a device cannot run it,
+// there is no route, or the quotient is cyclic. O((V + E) log V).
 Result<Plan> build_plan(const Problem& problem, const Assignment& assignment);
 
 struct Lane {
@@ -34,9 +34,9 @@ Result<Plan> build_plan(const Problem& problem, const std::vector<Lane>& lanes);
 // The decisions of one lane of a plan, e.g. as a start for local search.
 Assignment assignment_of(const Problem& problem, const Plan& plan, int lane = 0);
 
-// Unites ops of one device into segments wherever no op starts later for it in the single-request timeline and the
-// quotient stays acyclic: neighbours in the device's order whose union has no reader elsewhere waiting in between.
-// Fewer, larger segments run faster on real devices. O((V + E) log V).
+// Unites ops of one device into segments wherever no op starts later for it in the single-request timeline
+// and the quotient stays acyclic: neighbours in the device's order whose union has no reader elsewhere
+// waiting in between. Fewer, larger segments run faster on real devices. O((V + E) log V).
 std::vector<int> merge_segments(const Problem& problem, const Assignment& assignment);
 
 }  // namespace heddle

@@ -13,7 +13,7 @@ namespace heddle {
 // Ops that run as one unit on one device. Nothing leaves a segment before all of it is done.
 struct Segment {
   std::string name;
-  std::vector<OpId> ops;          // ascending, convex
+  std::vector<OpId> ops;  // ascending, convex
   DeviceId device;
   int lane = 0;
 };
@@ -22,25 +22,27 @@ enum class StepKind : uint8_t { kRun, kTransfer, kLoad };
 
 // One task of the timeline.
 //   kRun       `segment` runs on its device (from = to = that device).
-//   kTransfer  `tensor` goes from the device of its producer's segment to device `to`, once for all readers there;
+//   kTransfer  `tensor` goes from the device of its producer's segment to device `to`, once for all readers
+//   there;
 //              `segment` is the producing segment.
-//   kLoad      the parameters of `segment` that no earlier load brought into the same memory pool are copied from host
+//   kLoad      the parameters of `segment` that no earlier load brought into the same memory pool are copied
+//   from host
 //              memory to the segment's device (from invalid).
 struct Step {
   StepKind kind = StepKind::kRun;
   SegmentId segment;
   TensorId tensor;
   DeviceId from, to;
-  int32_t route = -1;             // index into Plan::routes, or -1: the cluster's own route
+  int32_t route = -1;  // index into Plan::routes, or -1: the cluster's own route
 };
 
-// The order of `steps` is the order on every exclusive resource: a device, a link's direction, a bus or a copy engine
-// serves the steps that need it as they come in this list. The list is topological. Between devices of one memory pool
-// a tensor moves by a step too when the cluster has a route between them (its cost may be a hand-over latency only);
-// on one device there is no step.
+// The order of `steps` is the order on every exclusive resource: a device, a link's direction, a bus or a
+// copy engine serves the steps that need it as they come in this list. The list is topological. Between
+// devices of one memory pool a tensor moves by a step too when the cluster has a route between them (its cost
+// may be a hand-over latency only); on one device there is no step.
 //
-// Throughput plans may have several lanes: each lane holds every op once and serves its share of the requests (data
-// parallelism). Latency plans have one lane with share 1.
+// Throughput plans may have several lanes: each lane holds every op once and serves its share of the requests
+// (data parallelism). Latency plans have one lane with share 1.
 struct Plan {
   std::vector<Segment> segments;
   std::vector<Step> steps;

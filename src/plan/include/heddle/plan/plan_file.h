@@ -16,9 +16,9 @@ inline constexpr int kPlanJsonVersion = 1;
 struct PlanFile {
   Problem problem;
   Plan plan;
-  Timeline predicted;             // start and finish of each step, as stored; recompute to trust
+  Timeline predicted;  // start and finish of each step, as stored; recompute to trust
   Bound bound;
-  std::string planner;            // who made it
+  std::string planner;  // who made it
   uint64_t seed = 0;
   double planning_s = 0;
 };

@@ -16,15 +16,15 @@
 namespace heddle {
 
 enum class Objective {
-  kLatency,       // makespan of one request, parameters resident
-  kColdLatency,   // makespan of one request, parameters in host memory: loads are part of the plan
-  kThroughput,    // requests per second in the steady state, parameters resident
+  kLatency,      // makespan of one request, parameters resident
+  kColdLatency,  // makespan of one request, parameters in host memory: loads are part of the plan
+  kThroughput,   // requests per second in the steady state, parameters resident
 };
-const char* objective_name(Objective objective);                 // "latency", "cold-latency", "throughput"
+const char* objective_name(Objective objective);  // "latency", "cold-latency", "throughput"
 std::optional<Objective> objective_from_name(std::string_view name);
 
-// What a transfer occupies for its whole duration, beside time. A device always runs one segment at a time, and so do
-// devices that share cores.
+// What a transfer occupies for its whole duration, beside time. A device always runs one segment at a time,
+// and so do devices that share cores.
 struct ExecutionModel {
   bool link_contention = true;    // each link (direction) and bus on the route
   bool engine_contention = true;  // a copy engine at the source and at the destination device
@@ -38,8 +38,8 @@ struct ModelReference {
   std::optional<int64_t> batch;
 };
 
-// Values are shared and immutable: copying a Problem is cheap. `graph`, `cluster` and `costs` are never null in a
-// validated problem.
+// Values are shared and immutable: copying a Problem is cheap. `graph`, `cluster` and `costs` are never null
+// in a validated problem.
 struct Problem {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Cluster> cluster;
@@ -47,7 +47,7 @@ struct Problem {
   Objective objective = Objective::kLatency;
   ExecutionModel execution;
   int batch = 1;
-  std::vector<DeviceId> devices;          // the ones a plan may use, ascending; empty: all
+  std::vector<DeviceId> devices;  // the ones a plan may use, ascending; empty: all
   std::optional<ModelReference> model;
 
   bool may_use(DeviceId device) const;
@@ -56,9 +56,9 @@ struct Problem {
 
 // How a tensor comes from one device to another.
 enum class Passage : uint8_t {
-  kFree,    // the same device, or one memory without a route (or with an empty one): no step, no time
-  kRoute,   // a transfer step over the cluster's route
-  kNone,    // not at all, unless a plan brings a route of its own
+  kFree,   // the same device, or one memory without a route (or with an empty one): no step, no time
+  kRoute,  // a transfer step over the cluster's route
+  kNone,   // not at all, unless a plan brings a route of its own
 };
 Passage passage(const Cluster& cluster, DeviceId from, DeviceId to);
 // The cluster's time for it; 0 when free, kImpossible when there is no way.

@@ -23,34 +23,34 @@ enum class StopReason { kOptimal, kFinished, kTimeLimit, kCancelled };
 const char* stop_reason_name(StopReason reason);
 
 struct PlannerOptions {
-  Deadline deadline;                    // return the best so far when it stops
+  Deadline deadline;  // return the best so far when it stops
   uint64_t seed = 1;
   int threads = 1;
-  ProgressSink* progress = nullptr;     // may be null
-  const Plan* start = nullptr;          // a plan to improve, where the planner can; not kept
+  ProgressSink* progress = nullptr;  // may be null
+  const Plan* start = nullptr;       // a plan to improve, where the planner can; not kept
 };
 
 // What a planner gives back; the door (run_planner) adds timeline, bound and verification.
 struct PlannerOutput {
   Plan plan;
-  std::optional<Bound> bound;           // only if the planner proves one of its own
+  std::optional<Bound> bound;  // only if the planner proves one of its own
   StopReason stop = StopReason::kFinished;
-  std::string detail;                   // one line for people: "won by heft, improved by local search"
+  std::string detail;  // one line for people: "won by heft, improved by local search"
   std::map<std::string, double> counters;
 };
 
 // Capabilities are declared, never guessed.
 struct PlannerInfo {
-  std::string name;                     // "heft"
-  std::string description;              // one line
-  std::string source;                   // paper and section
+  std::string name;         // "heft"
+  std::string description;  // one line
+  std::string source;       // paper and section
   std::vector<Objective> objectives;
-  std::string exploits, ignores;        // of the execution model
-  bool ready = true;                    // false: experimental
+  std::string exploits, ignores;  // of the execution model
+  bool ready = true;              // false: experimental
 };
 
-// May rely on a validated problem. Deterministic for a seed and thread count (deadlines apart). Not required to be
-// thread-safe.
+// May rely on a validated problem. Deterministic for a seed and thread count (deadlines apart). Not required
+// to be thread-safe.
 class Planner {
  public:
   virtual ~Planner() = default;
@@ -63,24 +63,26 @@ struct PlannerEntry {
 };
 // The one list, in the order of `heddle planners`.
 std::span<const PlannerEntry> planner_registry();
-const PlannerEntry* find_planner(std::string_view name);   // nullptr when there is none
+const PlannerEntry* find_planner(std::string_view name);  // nullptr when there is none
 
 struct PlanResult {
   std::string planner;
   Plan plan;
   Timeline timeline;
-  double value_us = 0;                  // objective_us()
-  Bound bound;                          // the better of the planner's and the combinatorial one
-  double gap = 0;                       // (value - bound) / bound
-  bool verified = false;                // always true when returned
+  double value_us = 0;    // objective_us()
+  Bound bound;            // the better of the planner's and the combinatorial one
+  double gap = 0;         // (value - bound) / bound
+  bool verified = false;  // always true when returned
   StopReason stop = StopReason::kFinished;
   std::string detail;
   std::map<std::string, double> counters;
   double planning_s = 0;
 };
 
-// The only door: validates the problem, refuses objectives that the planner does not support, runs it, evaluates and
-// checks what it returns (a plan that fails the check, or a bound above it, is an internal error) and adds the bound.
-Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem, const PlannerOptions& options);
+// The only door: validates the problem, refuses objectives that the planner does not support, runs it,
+// evaluates and checks what it returns (a plan that fails the check, or a bound above it, is an internal
+// error) and adds the bound.
+Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
+                               const PlannerOptions& options);
 
 }  // namespace heddle

@@ -1,4 +1,5 @@
-// Why a plan looks as it does: what each device does and is limited by, the critical path, the bound, what would help.
+// Why a plan looks as it does: what each device does and is limited by, the critical path, the bound, what
+// would help.
 #pragma once
 
 #include <string>
@@ -15,23 +16,23 @@ namespace heddle {
 struct DeviceExplanation {
   std::string device;
   bool used = false;
-  bool requested = false;          // the user named it (Problem::devices is not empty)
-  double busy_share = 0;           // of the makespan (latencies) or period (throughput)
+  bool requested = false;  // the user named it (Problem::devices is not empty)
+  double busy_share = 0;   // of the makespan (latencies) or period (throughput)
   int segments = 0;
   int64_t param_bytes = 0;
-  std::string reason;              // what limits it, or why it is unused (with figures)
+  std::string reason;  // what limits it, or why it is unused (with figures)
 };
 
 struct CriticalStep {
-  std::string what;                // "run conv1+relu on gpu0", "send x gpu0 -> gpu1", "wait for link pcie0"
+  std::string what;  // "run conv1+relu on gpu0", "send x gpu0 -> gpu1", "wait for link pcie0"
   double us = 0;
-  double share = 0;                // of the makespan
+  double share = 0;  // of the makespan
 };
 
 struct Suggestion {
-  std::string change;              // "gpu0 twice as fast", "link nvlink0 twice as fast", "no transfers", "one more V100"
-  double value_us = 0;             // predicted objective under that change
-  double gain = 0;                 // (old - new) / old
+  std::string change;   // "gpu0 twice as fast", "link nvlink0 twice as fast", "no transfers", "one more V100"
+  double value_us = 0;  // predicted objective under that change
+  double gain = 0;      // (old - new) / old
 };
 
 struct Explanation {
@@ -39,15 +40,15 @@ struct Explanation {
   Bound bound;
   double gap = 0;
   std::vector<DeviceExplanation> devices;
-  std::vector<CriticalStep> critical_path;   // consecutive steps of one device are united
-  double compute_share = 0, transfer_share = 0, load_share = 0;   // of the critical path
-  std::vector<Suggestion> suggestions;       // best first; each from re-evaluating the plan under the change
-  std::vector<std::string> warnings;         // a requested device that gets nothing, estimated costs, ...
+  std::vector<CriticalStep> critical_path;                       // consecutive steps of one device are united
+  double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
+  std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change
+  std::vector<std::string> warnings;    // a requested device that gets nothing, estimated costs, ...
 };
 
 // O(suggestions * evaluation).
 Explanation explain(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound);
-std::string explanation_text(const Explanation& explanation);    // at most 100 columns
+std::string explanation_text(const Explanation& explanation);  // at most 100 columns
 Json explanation_json(const Explanation& explanation);
 
 }  // namespace heddle

@@ -19,7 +19,7 @@ struct RunFile {
 Json run_record_to_json(const RunRecord& run);
 Result<RunRecord> run_record_from_json(const JsonCursor& cursor);
 
-bool is_run_json(const Json& json);          // by its "format" member, to tell a run file from a plan file
+bool is_run_json(const Json& json);  // by its "format" member, to tell a run file from a plan file
 Json run_to_json(const RunFile& file);
 // Strict; the number of measured steps must be the plan's.
 Result<RunFile> run_from_json(const JsonCursor& cursor);

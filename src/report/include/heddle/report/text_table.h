@@ -12,20 +12,20 @@ class TextTable {
   struct Column {
     std::string title;
     Align align = Align::kLeft;
-    int max_width = 0;             // longer cells are cut with an ellipsis; 0: as wide as the table allows
+    int max_width = 0;  // longer cells are cut with an ellipsis; 0: as wide as the table allows
   };
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   // Missing cells are empty; surplus cells are a programming mistake (asserted).
   void add_row(std::vector<std::string> cells);
-  void add_rule();                 // a horizontal line
-  // Ends with a newline. Where the sum of widths exceeds `width`, the widest left-aligned columns are cut first.
-  // Widths count UTF-8 characters.
+  void add_rule();  // a horizontal line
+  // Ends with a newline. Where the sum of widths exceeds `width`, the widest left-aligned columns are cut
+  // first. Widths count UTF-8 characters.
   std::string to_string(int width = 100) const;
 
  private:
   std::vector<Column> columns_;
-  std::vector<std::vector<std::string>> rows_;   // an empty row is a rule
+  std::vector<std::vector<std::string>> rows_;  // an empty row is a rule
 };
 
 }  // namespace heddle

@@ -14,38 +14,42 @@
 namespace heddle {
 
 struct TimelineBar {
-  std::string track;               // "device cpu0-1", "transfer cpu0 -> cpu1", "load gpu0"
-  std::string name;                // the segment's or tensor's name
+  std::string track;  // "device cpu0-1", "transfer cpu0 -> cpu1", "load gpu0"
+  std::string name;   // the segment's or tensor's name
   StepKind kind = StepKind::kRun;
   StepId step;
   double predicted_start_us = 0, predicted_finish_us = 0;
   std::optional<double> measured_start_us, measured_finish_us, measured_median_us;
-  bool critical = false;           // on the predicted critical path
-  std::vector<std::pair<std::string, std::string>> details;   // for hovering: ops, bytes, origin of the time, ...
+  bool critical = false;  // on the predicted critical path
+  std::vector<std::pair<std::string, std::string>>
+      details;  // for hovering: ops, bytes, origin of the time, ...
 };
 
 struct TimelineView {
-  std::string title;               // model and planner
+  std::string title;  // model and planner
   std::string objective;
   double predicted_us = 0;
   std::optional<double> measured_us;
   Bound bound;
   double gap = 0;
-  std::vector<std::string> tracks; // devices first (all of the cluster, also the idle ones), then transfers, then loads
-  std::vector<TimelineBar> bars;   // by track, then start
-  double span_us = 0;              // the right end of everything
+  std::vector<std::string>
+      tracks;  // devices first (all of the cluster, also the idle ones), then transfers, then loads
+  std::vector<TimelineBar> bars;  // by track, then start
+  double span_us = 0;             // the right end of everything
 };
 
-TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound,
-                                const std::string& planner, const RunRecord* run = nullptr);
+TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const Timeline& timeline,
+                                const Bound& bound, const std::string& planner,
+                                const RunRecord* run = nullptr);
 
-// Chrome trace / Perfetto JSON: process 1 "predicted" and process 2 "measured" with the same thread (track) names, so
-// that they overlay; times in us; critical steps are flagged in args.
+// Chrome trace / Perfetto JSON: process 1 "predicted" and process 2 "measured" with the same thread (track)
+// names, so that they overlay; times in us; critical steps are flagged in args.
 std::string timeline_trace_json(const TimelineView& view);
-// A self-contained SVG: devices as rows, predicted above measured, transfers and loads, critical path, time axis.
+// A self-contained SVG: devices as rows, predicted above measured, transfers and loads, critical path, time
+// axis.
 std::string timeline_svg(const TimelineView& view);
-// A self-contained HTML page (no network): the same with zoom and pan, hover details, a table of predicted beside
-// measured per step, and the explanation's text. Works offline and when printed; light and dark.
+// A self-contained HTML page (no network): the same with zoom and pan, hover details, a table of predicted
+// beside measured per step, and the explanation's text. Works offline and when printed; light and dark.
 std::string timeline_html(const TimelineView& view, const std::string& explanation_text);
 
 }  // namespace heddle
