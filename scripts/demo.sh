@@ -21,7 +21,8 @@ inception=$site/onnx/backend/test/data/light/light_inception_v1.onnx
 
 say "PP-OCR text detection: plan for latency, run on the drawn page, prove the outputs equal"
 $heddle plan "$detector" --shape x=1,3,640,640 -o "$out/detector.plan.json"
-$heddle run "$out/detector.plan.json" --input "$out/page.ppm" -o "$out/detector.run.json" --trace "$out/detector.trace.json"
+$heddle run "$out/detector.plan.json" --input "$out/page.ppm" -o "$out/detector.run.json" \
+  --trace "$out/detector.trace.json"
 $heddle report "$out/detector.run.json" -o "$out/detector.html"
 
 say "Inception, a branching network: every planner on one problem"

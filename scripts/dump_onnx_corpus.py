@@ -92,7 +92,8 @@ def dump_light(case, folder):
             continue
         shape = [d.dim_value if d.HasField("dim_value") else 1 for d in value.type.tensor_type.shape.dim]
         n = int(np.prod(shape))
-        write_value(os.path.join(folder, f"set_0_input_{number}.pb"), (np.arange(n).reshape(shape) / n).astype(np.float32))
+        values = (np.arange(n).reshape(shape) / n).astype(np.float32)
+        write_value(os.path.join(folder, f"set_0_input_{number}.pb"), values)
         number += 1
     for i in range(len(model.graph.output)):
         shutil.copyfile(f"{stem}_output_{i}.pb", os.path.join(folder, f"set_0_output_{i}.pb"))

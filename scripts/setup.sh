@@ -114,7 +114,8 @@ make_environment() {
     say "making the Python environment .venv with $python ($("$python" --version 2>&1))"
     "$python" -m venv --clear .venv || die "'$python -m venv .venv' failed; its own words are above"
   fi
-  say "installing wheels: $(sed -n 's/==.*//p' scripts/requirements.txt scripts/requirements-models.txt | paste -sd ' ')"
+  wheels=$(sed -n 's/==.*//p' scripts/requirements.txt scripts/requirements-models.txt | paste -sd ' ')
+  say "installing wheels: $wheels"
   pip_install -r scripts/requirements.txt
   pip_install --no-deps -r scripts/requirements-models.txt
   printf '%s\n' "$wanted" >"$stamp"

@@ -16,7 +16,8 @@ if [ -z "${HEDDLE_SHARED:-}" ] && [ -d ../shared ]; then
   HEDDLE_SHARED=$(cd ../shared && pwd)
 fi
 export HEDDLE_SHARED=${HEDDLE_SHARED:-}
-# (Inner quotes: the path may hold blanks.) Wheels are built without sanitizers: what they leak or do between threads is not ours to judge.
+# (Inner quotes: the path may hold blanks.) Wheels are built without sanitizers:
+# what they leak or do between threads is not ours to judge.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1}
 export LSAN_OPTIONS="${LSAN_OPTIONS:-suppressions='$PWD/.ci/lsan.supp':print_suppressions=0}"
 export TSAN_OPTIONS="${TSAN_OPTIONS:-suppressions='$PWD/.ci/tsan.supp':halt_on_error=1}"

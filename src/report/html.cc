@@ -16,7 +16,8 @@ constexpr char kHead[] = R"html(<!DOCTYPE html>
 constexpr char kStyle[] = R"html(<style>
 :root{color-scheme:light dark;--ink:#1f2933;--muted:#667788;--line:#d8dee5;--paper:#ffffff;--soft:#f4f6f8}
 @media (prefers-color-scheme:dark){:root{--ink:#e5e9ee;--muted:#93a1b0;--line:#343e49;--paper:#14181d;--soft:#1c2229}}
-body{font:14px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;color:var(--ink);background:var(--paper);margin:0;padding:16px 20px}
+body{font:14px/1.5 system-ui,-apple-system,'Segoe UI',sans-serif;color:var(--ink);background:var(--paper);
+ margin:0;padding:16px 20px}
 h2{font-size:16px;margin:24px 0 8px}
 #view{border:1px solid var(--line);border-radius:6px;overflow:hidden;cursor:grab;touch-action:none}
 #view.drag{cursor:grabbing}
@@ -27,8 +28,10 @@ th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:right;whit
 th:first-child,td:first-child,th:nth-child(2),td:nth-child(2){text-align:left;white-space:normal;overflow-wrap:anywhere}
 thead th{position:sticky;top:0;background:var(--soft);cursor:pointer}
 tr.critical td:first-child{border-left:3px solid #b3261e}
-pre{background:var(--soft);padding:12px;border-radius:6px;overflow:auto;font:12px/1.45 ui-monospace,Menlo,Consolas,monospace}
-#tip{position:fixed;display:none;white-space:pre;background:var(--ink);color:var(--paper);padding:6px 10px;border-radius:4px;font-size:12px;pointer-events:none;max-width:60vw;z-index:9}
+pre{background:var(--soft);padding:12px;border-radius:6px;overflow:auto;
+ font:12px/1.45 ui-monospace,Menlo,Consolas,monospace}
+#tip{position:fixed;display:none;white-space:pre;background:var(--ink);color:var(--paper);padding:6px 10px;
+ border-radius:4px;font-size:12px;pointer-events:none;max-width:60vw;z-index:9}
 @media print{#view{border:none}.hint{display:none}thead th{position:static}}
 </style>
 )html";
@@ -46,17 +49,23 @@ constexpr char kScript[] = R"html(<script>
   svg.setAttribute('preserveAspectRatio', 'none');
   view.addEventListener('wheel', e => { e.preventDefault(); const [x] = point(e);
     const w = Math.min(home[2], Math.max(home[2] / 500, box[2] * Math.exp(e.deltaY / 400)));
-    box[0] = Math.max(home[0], Math.min(home[0] + home[2] - w, x - (x - box[0]) * w / box[2])); box[2] = w; apply(); }, {passive: false});
-  view.addEventListener('pointerdown', e => { drag = [e.clientX, box[0]]; view.classList.add('drag'); view.setPointerCapture(e.pointerId); });
+    box[0] = Math.max(home[0], Math.min(home[0] + home[2] - w, x - (x - box[0]) * w / box[2]));
+    box[2] = w; apply(); }, {passive: false});
+  view.addEventListener('pointerdown', e => {
+    drag = [e.clientX, box[0]]; view.classList.add('drag'); view.setPointerCapture(e.pointerId); });
   view.addEventListener('pointermove', e => {
     if (drag) { const r = svg.getBoundingClientRect();
-      box[0] = Math.max(home[0], Math.min(home[0] + home[2] - box[2], drag[1] - (e.clientX - drag[0]) / r.width * box[2])); apply(); }
-    const g = document.elementFromPoint(e.clientX, e.clientY); const t = g && g.closest('g') && g.closest('g').querySelector('title');
+      box[0] = Math.max(home[0], Math.min(home[0] + home[2] - box[2],
+        drag[1] - (e.clientX - drag[0]) / r.width * box[2])); apply(); }
+    const g = document.elementFromPoint(e.clientX, e.clientY);
+      const t = g && g.closest('g') && g.closest('g').querySelector('title');
     tip.style.display = t && !drag ? 'block' : 'none';
-    if (t) { tip.textContent = t.textContent; tip.style.left = Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8) + 'px';
+    if (t) { tip.textContent = t.textContent;
+      tip.style.left = Math.min(e.clientX + 14, innerWidth - tip.offsetWidth - 8) + 'px';
       tip.style.top = Math.min(e.clientY + 14, innerHeight - tip.offsetHeight - 8) + 'px'; } });
   const up = () => { drag = null; view.classList.remove('drag'); };
-  view.addEventListener('pointerup', up); view.addEventListener('pointerleave', () => { up(); tip.style.display = 'none'; });
+  view.addEventListener('pointerup', up); view.addEventListener('pointerleave', () => { up();
+    tip.style.display = 'none'; });
   view.addEventListener('dblclick', () => { box = home.slice(); apply(); });
   document.querySelectorAll('thead th').forEach((th, i) => th.addEventListener('click', () => {
     const body = document.querySelector('tbody'), sign = th.dataset.sign = th.dataset.sign === '1' ? -1 : 1;

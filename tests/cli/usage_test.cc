@@ -23,8 +23,10 @@ class Usage : public testing::TestWithParam<Mistake> {};
 constexpr char kChain[] =
     R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": ["t1"],
  "params": [], "ops": [
- {"name": "a", "type": "Work", "inputs": [], "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9},
- {"name": "b", "type": "Work", "inputs": ["t0"], "outputs": [{"name": "t1", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})";
+ {"name": "a", "type": "Work", "inputs": [], 
+  "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9},
+ {"name": "b", "type": "Work", "inputs": ["t0"], 
+  "outputs": [{"name": "t1", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})";
 
 TEST_P(Usage, IsRefusedWithAMessageThatHelps) {
   const TemporaryFolder folder;

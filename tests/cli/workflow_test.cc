@@ -121,7 +121,8 @@ TEST(Workflow, RequestedDeviceThatGetsNothingIsAnErrorWhenStrict) {
   folder.write(
       "chain.json",
       R"({"format": "heddle-graph", "version": 1, "name": "chain", "inputs": [], "outputs": [], "params": [], "ops": [
- {"name": "a", "type": "Work", "inputs": [], "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})");
+ {"name": "a", "type": "Work", "inputs": [], 
+  "outputs": [{"name": "t0", "dtype": "f32", "shape": [1000]}], "flops": 1e9}]})");
   std::vector<std::string> arguments = {"plan",        "chain.json", "--cluster",
                                         "preset:v100", "--devices",  "gpu1,gpu2"};
   const auto warned = run_heddle(arguments, folder.path());

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "heddle/graph/model.h"
@@ -15,9 +16,8 @@ namespace {
 class ScratchFile {
  public:
   ScratchFile() {
-    char pattern[] = "/tmp/heddle-fuzz-XXXXXX";
-    if (::mkdtemp(pattern) == nullptr) std::abort();
-    folder_ = pattern;
+    folder_ = (std::filesystem::temp_directory_path() / "heddle-fuzz-XXXXXX").string();
+    if (::mkdtemp(folder_.data()) == nullptr) std::abort();
   }
   ~ScratchFile() {
     ::unlink(path().c_str());
