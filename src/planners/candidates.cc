@@ -1,76 +1,104 @@
 #include "candidates.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "heddle/base/units.h"
 
 namespace heddle {
+namespace {
 
-Result<double> Judge::value_us(const Plan& plan) {
-  EvaluateOptions options;
-  options.critical = false;
-  bool limited = false;
-  for (int p = 0; p < problem_.cluster->num_memory_pools(); ++p)
-    limited |= problem_.cluster->memory_pool_bytes(p) > 0;
-  options.resources = limited;
-  HEDDLE_RETURN_IF_ERROR(evaluator_.evaluate(plan, options, timeline_));
-  for (int p = 0; limited && p < problem_.cluster->num_memory_pools(); ++p) {
-    const auto limit = problem_.cluster->memory_pool_bytes(p);
-    if (limit > 0 && timeline_.peak_memory_bytes[static_cast<size_t>(p)] > limit) return kImpossible;
+bool has_limits(const Cluster& cluster) {
+  for (int p = 0; p < cluster.num_memory_pools(); ++p) {
+    if (cluster.memory_pool_bytes(p) > 0) return true;
   }
-  return objective_us(problem_, timeline_);
+  return false;
 }
 
-double BestPlan::offer(const Assignment& assignment, const std::string& how) {
-  auto plan = build_plan(problem_, assignment);
-  if (plan.ok()) return offer(std::move(plan).value(), how);
-  last_error_ = std::move(plan).error();
-  return kImpossible;
+}  // namespace
+
+Candidates::Candidates(const Problem& problem)
+    : problem_(problem),
+      limited_(has_limits(*problem.cluster)),
+      evaluator_(problem),
+      excess_(static_cast<size_t>(problem.cluster->num_memory_pools()), 0) {}
+
+bool Candidates::last_fits() const {
+  return std::all_of(excess_.begin(), excess_.end(), [](int64_t bytes) { return bytes == 0; });
 }
 
-double BestPlan::offer(const std::vector<Lane>& lanes, const std::string& how) {
+bool Candidates::offer(const Assignment& assignment, const std::string& who) {
+  return offer(std::vector<Lane>{{assignment, 1.0}}, who);
+}
+
+bool Candidates::offer(const std::vector<Lane>& lanes, const std::string& who) {
   auto plan = build_plan(problem_, lanes);
-  if (plan.ok()) return offer(std::move(plan).value(), how);
-  last_error_ = std::move(plan).error();
-  return kImpossible;
+  if (!plan.ok()) {
+    last_error_ = plan.error().to_string();
+    return false;
+  }
+  return offer(std::move(*plan), who);
 }
 
-double BestPlan::offer(Plan plan, const std::string& how) {
-  auto value = judge_.value_us(plan);
-  if (!value.ok()) {
-    last_error_ = std::move(value).error();
-    return kImpossible;
+bool Candidates::offer(Plan plan, const std::string& who) {
+  ++offered_;
+  const auto status = evaluator_.evaluate(plan, {.critical = false, .resources = limited_}, timeline_);
+  if (!status.ok()) {
+    last_error_ = status.error().to_string();
+    return false;
   }
-  if (*value < value_us_) {
-    plan_ = std::move(plan);
-    value_us_ = *value;
-    how_ = how;
+  for (size_t p = 0; limited_ && p < excess_.size(); ++p) {
+    const int64_t limit = problem_.cluster->memory_pool_bytes(static_cast<int>(p));
+    excess_[p] = limit > 0 ? std::max<int64_t>(0, timeline_.peak_memory_bytes[p] - limit) : 0;
   }
-  return *value;
+  if (!last_fits()) {
+    any_too_large_ = true;
+    return false;
+  }
+  const double value = objective_us(problem_, timeline_);
+  if (!std::isfinite(value) || (plan_ && value >= value_us_)) return false;
+  plan_ = std::move(plan);
+  value_us_ = value;
+  winner_ = who;
+  return true;
 }
 
-Result<PlannerOutput> BestPlan::output(StopReason stop) const {
-  if (!found()) {
-    if (last_error_) return *last_error_;
-    int64_t bytes = 0;
-    for (const auto& p : problem_.graph->params()) bytes += p.bytes;
-    return Error(Code::kInfeasible,
-                 "the plan needs more memory than its devices have (all parameters: " + format_bytes(bytes) +
-                     "); add devices or memory, or use another planner");
+Error Candidates::no_plan() const {
+  if (!any_too_large_ && !last_error_.empty() && !limited_) {
+    return Error(Code::kInfeasible, "no feasible plan was found: " + last_error_ +
+                                        "; allow more devices or give the cluster links between them");
+  }
+  std::string limits;
+  const Cluster& cluster = *problem_.cluster;
+  for (const DeviceId d : problem_.usable_devices()) {
+    const int64_t bytes = cluster.memory_pool_bytes(cluster.memory_pool(d));
+    limits += (limits.empty() ? "" : ", ") + cluster.device(d).name + " has " +
+              (bytes > 0 ? format_bytes(bytes) : "no limit");
+    if (limits.size() > 300) {
+      limits += ", ...";
+      break;
+    }
+  }
+  return Error(Code::kInfeasible,
+               "no plan was found that fits the devices' memory: the model's parameters take " +
+                   format_bytes(problem_.graph->total_param_bytes()) + " in total, tensors come on top; " +
+                   limits + "; use more devices, devices with more memory or a smaller batch" +
+                   (last_error_.empty() ? "" : " (" + last_error_ + ")"));
+}
+
+Result<PlannerOutput> Candidates::output(StopReason stop, const Deadline& deadline) {
+  if (!plan_) {
+    if (deadline.cancelled())
+      return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+    return no_plan();
   }
   PlannerOutput out;
-  out.plan = plan_;
-  out.stop = stop;
-  out.detail = how_;
+  out.plan = std::move(*plan_);
+  plan_.reset();
+  out.stop = deadline.cancelled() ? StopReason::kCancelled : stop;
+  out.detail = winner_;
+  out.counters["plans_timed"] = offered_;
   return out;
-}
-
-Assignment all_on(const Problem& problem, DeviceId device, bool one_segment) {
-  Assignment a;
-  const auto n = problem.graph->num_ops();
-  a.device.assign(n, device);
-  const auto topo = problem.graph->topological_order();
-  a.order.assign(topo.begin(), topo.end());
-  if (one_segment) a.segment.assign(n, 0);
-  return a;
 }
 
 }  // namespace heddle

@@ -1,53 +1,53 @@
-// Keeping the best of several decisions, as the one evaluator sees them.
+// The plans that a planner has tried: each is built and timed by plan/, and the best feasible one is kept.
 #pragma once
 
 #include <optional>
-#include <vector>
+#include <string>
 
 #include "heddle/plan/builder.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/planners/planner.h"
+#include "list_schedule.h"
 
 namespace heddle {
 
-// A plan's objective; kImpossible when it needs more memory than there is. Fails when the plan is malformed.
-class Judge {
+class Candidates {
  public:
-  explicit Judge(const Problem& problem) : problem_(problem), evaluator_(problem) {}
-  Result<double> value_us(const Plan& plan);
+  explicit Candidates(const Problem& problem);
+
+  // True when it is feasible and better than all before. `who` names it in detail().
+  bool offer(const Assignment& assignment, const std::string& who);
+  bool offer(const std::vector<Lane>& lanes, const std::string& who);
+  bool offer(Plan plan, const std::string& who);
+
+  bool empty() const { return !plan_.has_value(); }
+  double value_us() const { return value_us_; }
+  const Plan& plan() const { return *plan_; }
+  const std::string& winner() const { return winner_; }
+  // Bytes above the limit of each pool in the plan offered last; all 0 when it fits.
+  const Reserve& excess() const { return excess_; }
+  bool last_fits() const;
+  bool any_too_large() const { return any_too_large_; }
+  int offered() const { return offered_; }
+
+  // The best plan; kInfeasible with the reason when there is none, kCancelled when `deadline` was cancelled
+  // before.
+  Result<PlannerOutput> output(StopReason stop, const Deadline& deadline);
 
  private:
+  Error no_plan() const;
+
   const Problem& problem_;
+  const bool limited_;
   Evaluator evaluator_;
   Timeline timeline_;
-};
-
-class BestPlan {
- public:
-  explicit BestPlan(const Problem& problem) : problem_(problem), judge_(problem) {}
-
-  // Builds and judges; keeps it when it is better (ties: the first stays). The value, or kImpossible.
-  double offer(const Assignment& assignment, const std::string& how);
-  double offer(const std::vector<Lane>& lanes, const std::string& how);
-  double offer(Plan plan, const std::string& how);
-
-  bool found() const { return value_us_ < kImpossible; }
-  double value_us() const { return value_us_; }
-  const Plan& plan() const { return plan_; }
-  const std::string& how() const { return how_; }
-  // The best plan, or an error: why the last offer failed, or that nothing fits into memory.
-  Result<PlannerOutput> output(StopReason stop = StopReason::kFinished) const;
-
- private:
-  const Problem& problem_;
-  Judge judge_;
-  Plan plan_;
+  std::optional<Plan> plan_;
   double value_us_ = kImpossible;
-  std::string how_;
-  std::optional<Error> last_error_;
+  std::string winner_;
+  Reserve excess_;
+  bool any_too_large_ = false;
+  int offered_ = 0;
+  std::string last_error_;
 };
-
-// Every op in one segment on one device.
-Assignment all_on(const Problem& problem, DeviceId device, bool one_segment);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Which of the devices that exclude each other to use.
+// Which devices to use together.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,10 @@
 
 namespace heddle {
 
-// The maximal sets of usable devices among which no two overlap (one set, all of them, where nothing
-// overlaps), at most `limit`, those with the fewest devices first. Each ascending. Exponential in the
-// overlapping devices, cut off by limit.
-std::vector<std::vector<DeviceId>> device_configurations(const Problem& problem, size_t limit = 16);
+// Maximal sets of usable devices in which no two share cores, any two can exchange tensors and every op can
+// run; devices that cannot get parameters (cold objective) are left out. The most promising ones when there
+// are many: by total speed and by the fastest device. Never empty: when no such set exists, all usable
+// devices.
+std::vector<std::vector<DeviceId>> configurations(const Problem& problem);
 
 }  // namespace heddle

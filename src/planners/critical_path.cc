@@ -1,69 +1,89 @@
-// Critical path on one device: CPOP (Topcuoglu, Hariri and Wu 2002, section 4.2). SortingHat's "critical
-// path" baseline is the length of that path, a theoretical value (section 6, Figure 9); here it is a plan
-// that realises the idea.
+// Critical path. SortingHat (ICS'25), section 6, takes the longest path of the model as the least time that
+// model parallelism alone can reach on enough devices; here it is also a planner: the critical path stays
+// together on the device that runs it fastest, and all else goes around it (as CPOP does: Topcuoglu 2002,
+// section 4.2).
 //
-// Priorities: upward plus downward rank. The ops of a heaviest path all go to the one device that runs the
-// path fastest, each other op to where it finishes first, gaps included. O((V + E) * devices). Ignores
-// contention.
+// Minimises the makespan of one request. Ops by falling longest path from entry through the op to exit; the
+// path's ops on its device, others where they end first. O(E k + V k log V). SortingHat's value (every op on
+// its fastest device, transfers free) is given as the counter critical_path_us. Exploits unequal devices and
+// transfers; ignores contention.
 #include <algorithm>
+#include <cmath>
 
-#include "candidates.h"
-#include "heddle/graph/analysis.h"
-#include "list_schedule.h"
-#include "planners.h"
+#include "construction.h"
+#include "factories.h"
 
 namespace heddle {
 namespace {
 
+struct Path {
+  std::vector<uint8_t> on_it;  // per op
+  std::vector<double> rank;    // longest path from the op to an exit, mean times
+};
+
+Path critical_path_of(const FlatProblem& flat) {
+  Path path{std::vector<uint8_t>(flat.num_ops(), 0), upward_ranks(flat)};
+  const auto& rank = path.rank;
+  int64_t v = -1;
+  for (const uint32_t u : flat.topological()) {
+    if (flat.inputs(u).empty() && (v < 0 || rank[u] > rank[static_cast<size_t>(v)])) v = u;
+  }
+  while (v >= 0) {
+    path.on_it[static_cast<size_t>(v)] = 1;
+    int64_t next = -1;
+    for (const uint32_t t : flat.outputs(static_cast<size_t>(v))) {
+      for (const uint32_t w : flat.readers(t)) {
+        if (next < 0 || rank[w] > rank[static_cast<size_t>(next)]) next = w;
+      }
+    }
+    v = next;
+  }
+  return path;
+}
+
+// The device that runs the most of the path's ops, and those in the least time.
+int32_t device_of_path(const FlatProblem& flat, const Path& path) {
+  int32_t best = -1;
+  size_t least_missing = SIZE_MAX;
+  double least_us = kImpossible;
+  for (size_t i = 0; i < flat.num_devices(); ++i) {
+    size_t missing = 0;
+    double us = 0;
+    for (size_t v = 0; v < flat.num_ops(); ++v) {
+      if (!path.on_it[v]) continue;
+      if (flat.us(v, i) < kImpossible)
+        us += flat.us(v, i);
+      else
+        ++missing;
+    }
+    if (best < 0 || missing < least_missing || (missing == least_missing && us < least_us)) {
+      best = static_cast<int32_t>(i);
+      least_missing = missing;
+      least_us = us;
+    }
+  }
+  return best;
+}
+
 class CriticalPath final : public Planner {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions&) override {
-    const PlacementCosts costs(problem);
-    const auto& graph = *problem.graph;
-    const auto paths = longest_paths(
-        graph, [&](OpId v) { return costs.mean_us(v); },
-        [&](const Edge& e) { return costs.mean_transfer_us(e.bytes); });
-    std::vector<bool> critical(graph.num_ops(), false);
-    for (const auto v : paths.path) critical[v.index()] = true;
-    const auto device = path_device(costs, paths.path);
-    std::vector<double> priority(graph.num_ops());
-    for (size_t v = 0; v < priority.size(); ++v) priority[v] = paths.longest_to[v] + paths.longest_from[v];
-    ListSchedule schedule(problem, costs, /*insertion=*/true);
-    for (const auto op : priority_order(graph, priority)) {
-      size_t best = costs.num_devices();
-      Slot slot;
-      for (size_t d = 0; d < costs.num_devices(); ++d) {
-        if (!schedule.fits(op, d)) continue;
-        const auto s = schedule.probe(op, d);
-        // A critical op leaves its device only where that has no room.
-        const bool home = critical[op.index()] && d == device && s.finish < kImpossible;
-        if (home || s.finish < slot.finish) {
-          slot = s;
-          best = d;
-        }
-        if (home) break;
-      }
-      if (best == costs.num_devices()) return no_room(problem, op);
-      schedule.place(op, best, slot);
-    }
-    BestPlan plan(problem);
-    plan.offer(schedule.assignment(), "");
-    return plan.output();
-  }
-
- private:
-  static size_t path_device(const PlacementCosts& costs, const std::vector<OpId>& path) {
-    size_t best = 0;
-    double least = kImpossible;
-    for (size_t d = 0; d < costs.num_devices(); ++d) {
-      double sum = 0;
-      for (const auto v : path) sum += costs.us(v, d);
-      if (sum < least) {
-        least = sum;
-        best = d;
-      }
-    }
-    return best;
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    auto out = plan_by_construction(
+        problem, options, "critical-path", [&](const FlatProblem& flat, const Reserve& reserve) {
+          const Path path = critical_path_of(flat);
+          const int32_t home = device_of_path(flat, path);
+          return list_plan(flat, {.insertion = true, .contention = false}, reserve,
+                           order_by_priority(flat, path.rank), options.deadline,
+                           [&](uint32_t v, const auto& slots) {
+                             if (path.on_it[v] && slots[static_cast<size_t>(home)].possible()) return home;
+                             return earliest_finish(slots);
+                           });
+        });
+    if (!out.ok()) return out;
+    const FlatProblem all(problem, problem.usable_devices());
+    const auto remaining = all.least_remaining_us();
+    out->counters["critical_path_us"] = *std::max_element(remaining.begin(), remaining.end());
+    return out;
   }
 };
 

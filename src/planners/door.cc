@@ -1,30 +1,32 @@
-// The only door to planners: what goes in is a valid problem, what comes out is an evaluated, checked and
-// bounded plan.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "heddle/plan/checker.h"
 #include "heddle/planners/judge.h"
-#include "heddle/planners/planner.h"
 
 namespace heddle {
 namespace {
 
-// Improving the bound may take so long; its first value takes no such limit.
-constexpr double kBoundSeconds = 2;
+// A plan within this of its bound is optimal for every purpose: it is above the rounding of the times' sums.
+constexpr double kOptimalWithin = 1e-9;
+// Findings that an internal error quotes.
+constexpr size_t kMostFindings = 3;
 
-std::string first_findings(const CheckReport& report) {
-  constexpr size_t kShown = 3;
-  std::string text;
-  for (size_t i = 0; i < report.findings.size() && i < kShown; ++i) {
-    text += (i ? "; " : "") + std::string(violation_name(report.findings[i].kind)) + ": " +
-            report.findings[i].message;
-  }
-  return text;
+double gap_of(double value_us, double bound_us) {
+  if (bound_us > 0) return std::max(0.0, (value_us - bound_us) / bound_us);
+  return value_us > 0 ? std::numeric_limits<double>::infinity() : 0;
 }
 
-bool supports(const PlannerInfo& info, Objective objective) {
-  return std::find(info.objectives.begin(), info.objectives.end(), objective) != info.objectives.end();
+Error rejected(const std::string& planner, const CheckReport& report) {
+  std::string text = "planner " + planner + " returned a plan that the checker rejects: ";
+  for (size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i) {
+    text += (i > 0 ? "; " : "") + std::string(violation_name(report.findings[i].kind)) + ": " +
+            report.findings[i].message;
+  }
+  if (report.findings.size() > kMostFindings)
+    text += "; and " + std::to_string(report.findings.size() - kMostFindings) + " more";
+  return Error(Code::kInternal, text + "; please report this with the plan's inputs");
 }
 
 }  // namespace
@@ -40,51 +42,51 @@ const char* stop_reason_name(StopReason reason) {
     case StopReason::kCancelled:
       return "cancelled";
   }
-  return "unknown";
+  return "?";
 }
 
 Result<PlanResult> judge_plan(const std::string& planner, const Problem& problem, PlannerOutput output,
                               double planning_s) {
-  PlanResult r;
-  r.planner = planner;
-  r.plan = std::move(output.plan);
-  auto timeline = evaluate(problem, r.plan);
-  if (!timeline.ok())
-    return Error(Code::kInternal,
-                 "planner '" + planner + "' made a malformed plan: " + timeline.error().to_string());
-  r.timeline = std::move(timeline).value();
-  r.value_us = objective_us(problem, r.timeline);
-  r.bound = lower_bound(problem, Deadline::after_seconds(kBoundSeconds));
-  if (output.bound && output.bound->us > r.bound.us) r.bound = *output.bound;
-  const auto report = check(problem, r.plan, r.timeline, r.bound.us);
-  if (!report.ok())
-    return Error(Code::kInternal,
-                 "planner '" + planner + "' made a plan that fails the check: " + first_findings(report));
-  r.verified = true;
-  r.gap = r.bound.us > 0 ? (r.value_us - r.bound.us) / r.bound.us : r.value_us > 0 ? kImpossible : 0;
-  // Rounding at most: what lies on its bound is optimal.
-  r.stop = r.value_us <= r.bound.us * (1 + 1e-9) ? StopReason::kOptimal : output.stop;
-  r.detail = std::move(output.detail);
-  r.counters = std::move(output.counters);
-  r.planning_s = planning_s;
-  return r;
+  auto timeline = evaluate(problem, output.plan);
+  if (!timeline.ok()) {
+    return Error(Code::kInternal, "planner " + planner + " returned a plan that cannot be timed: " +
+                                      timeline.error().to_string());
+  }
+  PlanResult result;
+  result.planner = planner;
+  result.timeline = std::move(*timeline);
+  result.value_us = objective_us(problem, result.timeline);
+  result.bound = lower_bound(problem);
+  if (output.bound && output.bound->us > result.bound.us) result.bound = *output.bound;
+  const CheckReport report = check(problem, output.plan, result.timeline, result.bound.us);
+  if (!report.ok()) return rejected(planner, report);
+  result.plan = std::move(output.plan);
+  result.gap = gap_of(result.value_us, result.bound.us);
+  result.verified = true;
+  result.stop = result.gap <= kOptimalWithin ? StopReason::kOptimal : output.stop;
+  result.detail = std::move(output.detail);
+  result.counters = std::move(output.counters);
+  result.planning_s = planning_s;
+  return result;
 }
 
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options) {
   HEDDLE_RETURN_IF_ERROR(validate(problem));
-  if (!supports(entry.info, problem.objective)) {
+  const auto& supported = entry.info.objectives;
+  if (std::find(supported.begin(), supported.end(), problem.objective) == supported.end()) {
     std::string names;
-    for (const auto o : entry.info.objectives)
-      names += (names.empty() ? "" : ", ") + std::string(objective_name(o));
-    return Error(Code::kUnsupported, "planner '" + entry.info.name + "' does not plan for " +
-                                         objective_name(problem.objective) + "; it does for " + names);
+    for (const Objective o : supported) names += (names.empty() ? "" : ", ") + std::string(objective_name(o));
+    return Error(Code::kUnsupported, "planner " + entry.info.name + " does not plan for the objective " +
+                                         objective_name(problem.objective) + ", only for " + names +
+                                         "; choose another planner, e.g. auto");
   }
-  const auto began = std::chrono::steady_clock::now();
+  if (options.deadline.cancelled()) return Error(Code::kCancelled, "planning was cancelled before it began");
+  const auto begin = std::chrono::steady_clock::now();
   auto output = entry.make()->plan(problem, options);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  if (!output.ok()) return std::move(output).error();
-  return judge_plan(entry.info.name, problem, std::move(output).value(), seconds);
+  const double planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!output.ok()) return std::move(output).error().with_context("planner " + entry.info.name);
+  return judge_plan(entry.info.name, problem, std::move(*output), planning_s);
 }
 
 }  // namespace heddle

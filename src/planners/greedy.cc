@@ -1,35 +1,39 @@
-// Greedy earliest finish (DiviML, section V-B): ops in topological order, each to the device on which it
-// finishes first given what was placed before. O((V + E) * devices). Exploits transfer times, without
-// contention; no look ahead.
-#include "candidates.h"
-#include "list_schedule.h"
-#include "planners.h"
+// Greedy: DiviML's baseline "Greedy" (section V-B). Latency: ops in topological order of readiness, each on
+// the device where it ends first given all that is decided, without looking back into gaps. Throughput: each
+// on the device where the largest load grows least.
+//
+// Minimises the finish of the next op, or the largest load so far. O(E k). Exploits unequal devices,
+// transfers with contention, parameter loads (cold) and memory limits; ignores what comes after.
+#include <algorithm>
+
+#include "construction.h"
+#include "factories.h"
+#include "load_search.h"
 
 namespace heddle {
 namespace {
 
+std::optional<FlatPlan> by_finish(const FlatProblem& flat, const Reserve& reserve, const Deadline& deadline) {
+  return list_plan(flat, {.insertion = false, .contention = true}, reserve,
+                   {flat.topological().begin(), flat.topological().end()}, deadline,
+                   [](uint32_t, const auto& slots) { return earliest_finish(slots); });
+}
+
+std::optional<FlatPlan> by_load(const FlatProblem& flat, const Reserve& reserve, const Deadline& deadline) {
+  auto devices = least_load_devices(flat, reserve, deadline);
+  if (!devices) return std::nullopt;
+  return FlatPlan{std::move(*devices), {flat.topological().begin(), flat.topological().end()}};
+}
+
 class Greedy final : public Planner {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions&) override {
-    const PlacementCosts costs(problem);
-    ListSchedule schedule(problem, costs, /*insertion=*/false);
-    for (const auto op : problem.graph->topological_order()) {
-      size_t best = costs.num_devices();
-      Slot slot;
-      for (size_t d = 0; d < costs.num_devices(); ++d) {
-        if (!schedule.fits(op, d)) continue;
-        const auto s = schedule.probe(op, d);
-        if (s.finish < slot.finish) {
-          slot = s;
-          best = d;
-        }
-      }
-      if (best == costs.num_devices()) return no_room(problem, op);
-      schedule.place(op, best, slot);
-    }
-    BestPlan plan(problem);
-    plan.offer(schedule.assignment(), "");
-    return plan.output();
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    const bool throughput = problem.objective == Objective::kThroughput;
+    return plan_by_construction(problem, options, "greedy",
+                                [&](const FlatProblem& flat, const Reserve& reserve) {
+                                  return throughput ? by_load(flat, reserve, options.deadline)
+                                                    : by_finish(flat, reserve, options.deadline);
+                                });
   }
 };
 

@@ -1,189 +1,270 @@
 #include "list_schedule.h"
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
 #include <queue>
 
-#include "heddle/base/units.h"
-
 namespace heddle {
+namespace {
 
-ListSchedule::ListSchedule(const Problem& problem, const PlacementCosts& costs, bool insertion)
-    : problem_(problem),
-      costs_(costs),
-      insertion_(insertion),
-      busy_(static_cast<size_t>(costs.num_resources())),
-      device_(problem.graph->num_ops(), 0),
-      start_(problem.graph->num_ops(), 0),
-      finish_(problem.graph->num_ops(), 0),
-      param_bytes_(costs.num_pools(), 0),
-      load_done_(costs.num_devices(), 0) {
-  for (size_t p = 0; p < costs.num_pools(); ++p)
-    limited_ |= costs.param_room(static_cast<int>(p)) != INT64_MAX;
-  for (size_t d = 0; d < costs.num_devices(); ++d) limited_ |= costs.load_us_per_byte(d) > 0;
-  if (limited_) has_param_.assign(costs.num_pools(), std::vector<bool>(problem.graph->num_params(), false));
-}
+// Gaps that are looked at for one op and device. Ops come in nearly by time, so that gaps that fit lie near
+// the end; the limit keeps odd inputs from taking quadratic time.
+constexpr size_t kMostGaps = 256;
 
-int64_t ListSchedule::missing_params(OpId op, int pool) const {
-  int64_t bytes = 0;
-  for (const auto p : problem_.graph->op(op).params) {
-    if (!has_param_[static_cast<size_t>(pool)][p.index()]) bytes += problem_.graph->param(p).bytes;
+}  // namespace
+
+ListSchedule::ListSchedule(const FlatProblem& flat, const ListOptions& options, const Reserve& reserve)
+    : flat_(flat), options_(options) {
+  const size_t n = flat.num_ops(), k = flat.num_devices();
+  start_.assign(n, 0);
+  finish_.assign(n, 0);
+  device_.assign(n, 0);
+  device_end_.assign(k, 0);
+  gaps_.resize(k);
+  ready_.resize(k);
+  slots_.resize(k);
+  for (size_t p = 0; p < flat.num_pools(); ++p) {
+    limited_.push_back(flat.pool_limit(p) > 0);
+    room_.push_back(flat.pool_limit(p) - (reserve.empty() ? 0 : reserve[p]));
   }
-  return bytes;
+  if (flat.has_limits() || flat.is_cold()) has_param_.assign(flat.num_pools() * flat.num_params(), 0);
+  if (flat.is_cold()) {
+    param_at_.assign(flat.num_pools() * flat.num_params(), 0);
+    load_free_.assign(flat.num_resources(), 0);
+  }
+  if (options.contention) {
+    resource_free_.assign(flat.num_resources(), 0);
+    arrival_.assign(flat.num_tensors() * k, -1);
+  }
 }
 
-bool ListSchedule::fits(OpId op, size_t device) const {
-  if (costs_.us(op, device) >= kImpossible) return false;
-  if (!limited_) return true;
-  const int pool = costs_.pool(device);
-  return missing_params(op, pool) <= costs_.param_room(pool) - param_bytes_[static_cast<size_t>(pool)];
+bool ListSchedule::fits(uint32_t op, size_t device) const {
+  const uint32_t pool = flat_.pool(device);
+  if (!limited_[pool]) return true;
+  int64_t fresh = 0;
+  for (const uint32_t p : flat_.params(op)) {
+    if (!has_param_[pool * flat_.num_params() + p]) fresh = plus_bytes(fresh, flat_.param_bytes(p));
+  }
+  return fresh == 0 || fresh <= room_[pool];
 }
 
-double ListSchedule::ready_at(OpId op, size_t device) const {
-  const auto& graph = *problem_.graph;
+void ListSchedule::ready_without_contention(uint32_t op) {
+  const size_t k = flat_.num_devices();
+  std::fill(ready_.begin(), ready_.end(), 0.0);
+  for (const uint32_t t : flat_.inputs(op)) {
+    const uint32_t from = flat_.producer(t);
+    const double made = finish_[from];
+    const int64_t bytes = flat_.bytes(t);
+    for (size_t i = 0; i < k; ++i)
+      ready_[i] = std::max(ready_[i], made + flat_.transfer_us(device_[from], i, bytes));
+  }
+}
+
+// Transfers that are not decided yet go in the order of the op's inputs; what is tried only is undone.
+double ListSchedule::ready_with_contention(uint32_t op, size_t device, bool commit) {
   double ready = 0;
-  if (limited_ && costs_.load_us_per_byte(device) > 0) {
-    const auto bytes = missing_params(op, costs_.pool(device));
-    if (bytes > 0) ready = load_done_[device] + costs_.load_us_per_byte(device) * static_cast<double>(bytes);
-  }
-  for (const auto u : graph.predecessors(op)) {
-    double at = finish_[u.index()];
-    const auto from = device_[u.index()];
-    if (from != device) {
-      const auto next = graph.successors(u);
-      const auto i = std::lower_bound(next.begin(), next.end(), op) - next.begin();
-      at += costs_.transfer_us(from, device, graph.out_edges(u)[static_cast<size_t>(i)].bytes);
+  undo_.clear();
+  for (const uint32_t t : flat_.inputs(op)) {
+    const uint32_t from = flat_.producer(t);
+    const FlatProblem::Way& way = flat_.way(device_[from], device);
+    if (way.passage == Passage::kFree) {
+      ready = std::max(ready, finish_[from]);
+      continue;
     }
-    ready = std::max(ready, at);
+    if (way.passage == Passage::kNone) {
+      ready = kImpossible;
+      break;
+    }
+    double& arrival = arrival_[t * flat_.num_devices() + device];
+    if (arrival >= 0) {
+      ready = std::max(ready, arrival);
+      continue;
+    }
+    double start = finish_[from];
+    for (const uint32_t r : flat_.resources(way)) start = std::max(start, resource_free_[r]);
+    const double end = start + way.time_us(flat_.bytes(t));
+    for (const uint32_t r : flat_.resources(way)) {
+      if (!commit) undo_.push_back({r, resource_free_[r]});
+      resource_free_[r] = end;
+    }
+    if (commit) arrival = end;
+    ready = std::max(ready, end);
   }
+  for (size_t i = undo_.size(); i-- > 0;) resource_free_[undo_[i].first] = undo_[i].second;
+  undo_.clear();
   return ready;
 }
 
-double ListSchedule::earliest_free(size_t device, double from, double duration) const {
-  double t = from;
-  // Several resources (cores) must be free at once: go on until none objects.
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (const int r : costs_.resources(device)) {
-      const auto& busy = busy_[static_cast<size_t>(r)];
-      if (busy.empty()) continue;
-      if (!insertion_) {
-        t = std::max(t, busy.back().finish);
-        continue;
-      }
-      auto it = std::partition_point(busy.begin(), busy.end(), [&](const Busy& b) { return b.finish <= t; });
-      for (; it != busy.end() && it->start < t + duration; ++it) {
-        t = std::max(t, it->finish);
-        moved = true;
-      }
+// When the op's parameters are there.
+double ListSchedule::load_params(uint32_t op, size_t device, bool commit) {
+  if (flat_.params(op).empty() || !flat_.needs_load(device)) return 0;
+  const FlatProblem::Way& way = flat_.load_way(device);
+  if (way.passage == Passage::kNone) return kImpossible;
+  const size_t base = flat_.pool(device) * flat_.num_params();
+  double ready = 0;
+  int64_t bytes = 0;
+  for (const uint32_t p : flat_.params(op)) {
+    if (has_param_[base + p])
+      ready = std::max(ready, param_at_[base + p]);
+    else
+      bytes = plus_bytes(bytes, flat_.param_bytes(p));
+  }
+  if (bytes == 0) return ready;
+  double start = 0;
+  for (const uint32_t r : flat_.resources(way)) start = std::max(start, load_free_[r]);
+  const double end = start + way.time_us(bytes);
+  if (commit) {
+    for (const uint32_t r : flat_.resources(way)) load_free_[r] = end;
+    for (const uint32_t p : flat_.params(op)) {
+      if (!has_param_[base + p]) param_at_[base + p] = end;
     }
   }
-  return t;
+  return std::max(ready, end);
 }
 
-Slot ListSchedule::probe(OpId op, size_t device) const {
-  const double duration = costs_.us(op, device);
-  if (duration >= kImpossible) return {};
-  const double ready = ready_at(op, device);
-  if (ready >= kImpossible) return {};
-  const double start = earliest_free(device, ready, duration);
-  return {start, start + duration};
-}
-
-void ListSchedule::place(OpId op, size_t device, const Slot& slot) {
-  if (limited_) {
-    const int pool = costs_.pool(device);
-    const auto bytes = missing_params(op, pool);
-    param_bytes_[static_cast<size_t>(pool)] += bytes;
-    load_done_[device] += costs_.load_us_per_byte(device) * static_cast<double>(bytes);
-    for (const auto p : problem_.graph->op(op).params)
-      has_param_[static_cast<size_t>(pool)][p.index()] = true;
-  }
-  for (const int r : costs_.resources(device)) {
-    auto& busy = busy_[static_cast<size_t>(r)];
-    const Busy b{slot.start, slot.finish};
-    if (busy.empty() || busy.back().finish <= slot.start) {
-      busy.push_back(b);
-    } else {
-      busy.insert(
-          std::partition_point(busy.begin(), busy.end(), [&](const Busy& x) { return x.start < b.start; }),
-          b);
+ListSchedule::Slot ListSchedule::find_slot(size_t device, double ready, double us) const {
+  const auto& gaps = gaps_[device];
+  if (options_.insertion && !gaps.empty()) {
+    auto it = std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& g) { return g.end <= ready; });
+    for (size_t tried = 0; it != gaps.end() && tried < kMostGaps; ++it, ++tried) {
+      const double start = std::max(ready, it->start);
+      if (start + us <= it->end) return {start, start + us};
     }
   }
-  device_[op.index()] = device;
-  start_[op.index()] = slot.start;
-  finish_[op.index()] = slot.finish;
+  const double start = std::max(ready, device_end_[device]);
+  return {start, start + us};
+}
+
+const std::vector<ListSchedule::Slot>& ListSchedule::earliest(uint32_t op) {
+  if (!options_.contention) ready_without_contention(op);
+  for (size_t i = 0; i < flat_.num_devices(); ++i) {
+    slots_[i] = Slot();
+    const double us = flat_.us(op, i);
+    if (!(us < kImpossible) || !fits(op, i)) continue;
+    double ready = options_.contention ? ready_with_contention(op, i, /*commit=*/false) : ready_[i];
+    if (flat_.is_cold()) ready = std::max(ready, load_params(op, i, /*commit=*/false));
+    if (ready < kImpossible) slots_[i] = find_slot(i, ready, us);
+  }
+  return slots_;
+}
+
+void ListSchedule::take(size_t device, const Slot& slot) {
+  auto& gaps = gaps_[device];
+  double& end = device_end_[device];
+  if (slot.start >= end) {
+    if (slot.start > end) gaps.push_back({end, slot.start});
+    end = slot.finish;
+    return;
+  }
+  // An op without duration may lie on a gap's border, where it takes nothing.
+  if (slot.finish <= slot.start) return;
+  const auto it =
+      std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& g) { return g.end <= slot.start; });
+  if (it == gaps.end() || it->start > slot.start) return;
+  const Gap rest{slot.finish, it->end};
+  it->end = slot.start;
+  const bool before = it->end > it->start, after = rest.end > rest.start;
+  if (before && after)
+    gaps.insert(it + 1, rest);
+  else if (after)
+    *it = rest;
+  else if (!before)
+    gaps.erase(it);
+}
+
+void ListSchedule::place(uint32_t op, uint32_t device) {
+  const Slot slot = slots_[device];
+  if (flat_.is_cold()) load_params(op, device, /*commit=*/true);
+  if (!has_param_.empty()) {
+    const uint32_t pool = flat_.pool(device);
+    for (const uint32_t p : flat_.params(op)) {
+      uint8_t& there = has_param_[pool * flat_.num_params() + p];
+      if (!there) room_[pool] = plus_bytes(room_[pool], -flat_.param_bytes(p));
+      there = 1;
+    }
+  }
+  if (options_.contention) ready_with_contention(op, device, /*commit=*/true);
+  device_[op] = device;
+  start_[op] = slot.start;
+  finish_[op] = slot.finish;
   makespan_ = std::max(makespan_, slot.finish);
+  take(device, slot);
 }
 
-Assignment ListSchedule::assignment() const {
-  Assignment a;
-  const auto& graph = *problem_.graph;
-  for (const auto d : device_) a.device.push_back(costs_.device(d));
-  const auto topo = graph.topological_order();
-  a.order.assign(topo.begin(), topo.end());
-  // Zero-time ops start when their readers do: the stable sort keeps them in topological order.
-  std::stable_sort(a.order.begin(), a.order.end(),
-                   [&](OpId x, OpId y) { return start_[x.index()] < start_[y.index()]; });
-  return a;
+FlatPlan ListSchedule::decisions() const {
+  FlatPlan plan{device_, {flat_.topological().begin(), flat_.topological().end()}};
+  std::stable_sort(plan.order.begin(), plan.order.end(),
+                   [&](uint32_t a, uint32_t b) { return start_[a] < start_[b]; });
+  return plan;
 }
 
-std::vector<OpId> priority_order(const Graph& graph, const std::vector<double>& priority) {
-  using Entry = std::pair<double, int32_t>;
-  const auto less = [](const Entry& a, const Entry& b) {
-    return a.first != b.first ? a.first < b.first : a.second > b.second;
-  };
-  std::priority_queue<Entry, std::vector<Entry>, decltype(less)> ready(less);
-  std::vector<size_t> waits(graph.num_ops());
-  for (size_t v = 0; v < waits.size(); ++v) {
-    waits[v] = graph.predecessors(OpId(v)).size();
-    if (waits[v] == 0) ready.emplace(priority[v], static_cast<int32_t>(v));
+namespace {
+
+// Mean over the devices that can run it.
+double mean_us(const FlatProblem& flat, uint32_t op) {
+  double sum = 0;
+  int count = 0;
+  for (const double us : flat.row(op)) {
+    if (us < kImpossible) sum += us, ++count;
   }
-  std::vector<OpId> order;
-  order.reserve(waits.size());
-  while (!ready.empty()) {
-    const OpId v(ready.top().second);
-    ready.pop();
-    order.push_back(v);
-    for (const auto s : graph.successors(v)) {
-      if (--waits[s.index()] == 0) ready.emplace(priority[s.index()], s.value);
+  return count > 0 ? sum / count : 0;
+}
+
+}  // namespace
+
+std::vector<double> upward_ranks(const FlatProblem& flat) {
+  const size_t k = flat.num_devices();
+  // The mean time of a transfer is linear in its bytes.
+  double latency = 0, us_per_byte = 0;
+  for (size_t from = 0; from < k; ++from) {
+    for (size_t to = 0; to < k; ++to) {
+      const auto& way = flat.way(from, to);
+      if (from == to || way.passage != Passage::kRoute) continue;
+      latency += way.latency_us;
+      us_per_byte += 1e6 / way.bytes_per_s;
     }
   }
-  return order;
-}
-
-std::vector<double> upward_ranks(const Problem& problem, const PlacementCosts& costs) {
-  const auto& graph = *problem.graph;
-  const auto topo = graph.topological_order();
-  std::vector<double> rank(topo.size());
-  for (size_t i = topo.size(); i-- > 0;) {
-    const auto v = topo[i];
-    double tail = 0;
-    for (const auto& e : graph.out_edges(v))
-      tail = std::max(tail, costs.mean_transfer_us(e.bytes) + rank[e.dst.index()]);
-    rank[v.index()] = costs.mean_us(v) + tail;
+  const double pairs = k > 1 ? static_cast<double>(k * (k - 1)) : 1;
+  latency /= pairs;
+  us_per_byte /= pairs;
+  std::vector<double> rank(flat.num_ops());
+  const auto order = flat.topological();
+  for (size_t p = order.size(); p-- > 0;) {
+    const uint32_t v = order[p];
+    double after = 0;
+    for (const uint32_t t : flat.outputs(v)) {
+      if (flat.readers(t).empty()) continue;
+      const double transfer = latency + us_per_byte * static_cast<double>(flat.bytes(t));
+      for (const uint32_t w : flat.readers(t)) after = std::max(after, transfer + rank[w]);
+    }
+    rank[v] = mean_us(flat, v) + after;
   }
   return rank;
 }
 
-Error no_room(const Problem& problem, OpId op) {
-  int64_t need = 0, have = 0;
-  bool unlimited = false;
-  std::vector<bool> counted(static_cast<size_t>(problem.cluster->num_memory_pools()), false);
-  for (const auto& p : problem.graph->params()) need += p.bytes;
-  for (const auto d : problem.usable_devices()) {
-    const int pool = problem.cluster->memory_pool(d);
-    if (counted[static_cast<size_t>(pool)]) continue;
-    counted[static_cast<size_t>(pool)] = true;
-    const auto bytes = problem.cluster->memory_pool_bytes(pool);
-    unlimited |= bytes == 0;
-    have += bytes;
+std::vector<uint32_t> order_by_priority(const FlatProblem& flat, const std::vector<double>& priority) {
+  const auto later = [&](uint32_t a, uint32_t b) {
+    if (priority[a] != priority[b]) return priority[a] < priority[b];
+    return flat.topological_position(a) > flat.topological_position(b);
+  };
+  std::priority_queue<uint32_t, std::vector<uint32_t>, decltype(later)> ready(later);
+  std::vector<uint32_t> missing(flat.num_ops()), order;
+  for (uint32_t v = 0; v < missing.size(); ++v) {
+    missing[v] = static_cast<uint32_t>(flat.inputs(v).size());
+    if (missing[v] == 0) ready.push(v);
   }
-  return Error(Code::kInfeasible,
-               "no usable device has room for op '" + problem.graph->op(op).name +
-                   "' and can run it: the parameters need " + format_bytes(need) + ", the devices hold " +
-                   (unlimited ? "enough, but not those that can run it" : format_bytes(have)) +
-                   " in all; add devices or memory, or use another planner");
+  order.reserve(missing.size());
+  while (!ready.empty()) {
+    const uint32_t v = ready.top();
+    ready.pop();
+    order.push_back(v);
+    for (const uint32_t t : flat.outputs(v)) {
+      for (const uint32_t w : flat.readers(t)) {
+        if (--missing[w] == 0) ready.push(w);
+      }
+    }
+  }
+  return order;
 }
 
 }  // namespace heddle

@@ -1,68 +1,75 @@
-// The common part of list planners: a partial schedule that tells where and when an op would finish, and
-// takes it there. Transfers take their route's time and never wait for each other here; the evaluator judges
-// the result with contention.
+// A schedule under construction: what list planners ask and decide, one op after another.
 #pragma once
 
-#include <optional>
 #include <vector>
 
-#include "heddle/plan/builder.h"
-#include "placement_costs.h"
+#include "flat_problem.h"
 
 namespace heddle {
 
-struct Slot {
-  double start = 0, finish = kImpossible;
+struct ListOptions {
+  bool insertion = true;  // an op may go into a gap between ops that are placed already
+  bool contention =
+      false;  // transfers wait for links, buses and engines, in the order in which they are decided
 };
 
+// Memory that a list planner must leave free in each pool for tensors; parameters are counted exactly.
+using Reserve = std::vector<int64_t>;
+
+// The devices must not overlap. Ops are placed in a topological order. Cold objective: parameters are loaded
+// in the order of placing, as early as their route allows.
 class ListSchedule {
  public:
-  // insertion: an op may use a gap between two others; else it goes behind the last on its device.
-  ListSchedule(const Problem& problem, const PlacementCosts& costs, bool insertion);
+  struct Slot {
+    double start = 0, finish = kImpossible;
+    bool possible() const { return finish < kImpossible; }
+  };
 
-  // When an op whose predecessors are all placed would run on a device. finish is kImpossible where it
-  // cannot.
-  Slot probe(OpId op, size_t device) const;
-  void place(OpId op, size_t device, const Slot& slot);
-  void place(OpId op, size_t device) { place(op, device, probe(op, device)); }
-  // Is there room for the op's parameters?
-  bool fits(OpId op, size_t device) const;
+  ListSchedule(const FlatProblem& flat, const ListOptions& options, const Reserve& reserve);
 
-  size_t device_of(OpId op) const { return device_[op.index()]; }
-  double finish_of(OpId op) const { return finish_[op.index()]; }
-  double makespan() const { return makespan_; }
-  // Devices, and the ops by start time (ties: topological order): what build_plan() needs.
-  Assignment assignment() const;
+  // The earliest slot of the op on each device; impossible where it cannot run, cannot get its inputs or does
+  // not fit.
+  const std::vector<Slot>& earliest(uint32_t op);
+  // Takes the slot that earliest(op) gave last.
+  void place(uint32_t op, uint32_t device);
+
+  double finish_us(uint32_t op) const { return finish_[op]; }
+  double makespan_us() const { return makespan_; }
+  // Ops by start; ties in topological order.
+  FlatPlan decisions() const;
 
  private:
-  double ready_at(OpId op, size_t device) const;
-  double earliest_free(size_t device, double from, double duration) const;
-  int64_t missing_params(OpId op, int pool) const;
-
-  const Problem& problem_;
-  const PlacementCosts& costs_;
-  bool insertion_;
-  struct Busy {
-    double start, finish;
+  struct Gap {
+    double start, end;
   };
-  std::vector<std::vector<Busy>> busy_;  // per resource, by start
-  std::vector<size_t> device_;
-  std::vector<double> start_, finish_;
-  std::vector<std::vector<bool>> has_param_;  // per pool
-  std::vector<int64_t> param_bytes_;          // per pool
-  std::vector<double> load_done_;             // per device: when its load queue is through (cold)
+  bool fits(uint32_t op, size_t device) const;
+  void ready_without_contention(uint32_t op);
+  double ready_with_contention(uint32_t op, size_t device, bool commit);
+  double load_params(uint32_t op, size_t device, bool commit);
+  Slot find_slot(size_t device, double ready, double us) const;
+  void take(size_t device, const Slot& slot);
+
+  const FlatProblem& flat_;
+  const ListOptions options_;
+  std::vector<int64_t> room_;                 // per pool
+  std::vector<uint8_t> limited_, has_param_;  // per pool; pool x param
+  std::vector<double> param_at_;              // pool x param (cold)
+  std::vector<double> start_, finish_;        // per op
+  std::vector<uint32_t> device_;
+  std::vector<double> device_end_;
+  std::vector<std::vector<Gap>> gaps_;  // per device, before device_end_
+  std::vector<double> ready_;           // per device, of the op asked for
+  std::vector<Slot> slots_;
+  std::vector<double> resource_free_, load_free_;
+  std::vector<std::pair<uint32_t, double>> undo_;
+  std::vector<double> arrival_;  // tensor x device, negative: not sent (contention)
   double makespan_ = 0;
-  bool limited_ = false;  // some pool has a limit, or parameters are loaded
 };
 
-// Ops by falling priority among the ready (ties: smaller id), which is a topological order.
-std::vector<OpId> priority_order(const Graph& graph, const std::vector<double>& priority);
-
-// HEFT's upward rank: mean time, plus over successors the largest of mean transfer and rank (Topcuoglu et al.
-// 2002, eq. 8).
-std::vector<double> upward_ranks(const Problem& problem, const PlacementCosts& costs);
-
-// No device has room for an op or can run it: which, and what to do.
-Error no_room(const Problem& problem, OpId op);
+// Upward ranks (Topcuoglu 2002, equation 8): the longest path from the op to an exit with mean times and mean
+// transfers.
+std::vector<double> upward_ranks(const FlatProblem& flat);
+// Ops by falling priority, each after those that it reads from (ties: topological position).
+std::vector<uint32_t> order_by_priority(const FlatProblem& flat, const std::vector<double>& priority);
 
 }  // namespace heddle

@@ -1,30 +1,31 @@
-// MET, minimum execution time (DiviML, section V-B): each op goes to the device that runs it fastest,
-// whatever that device has to do already. O(V * devices + E). Ignores transfers and load; respects room for
-// parameters.
-#include "candidates.h"
-#include "list_schedule.h"
-#include "planners.h"
+// Minimum Execution Time: DiviML's baseline "MET" (section V-B): each op on the device that runs it fastest,
+// whatever waits there.
+//
+// Minimises nothing but each op's own time. O(V k + E). Exploits unequal devices and memory limits; ignores
+// transfers, loads, contention and how busy a device is. Ties go to the first device.
+#include "construction.h"
+#include "factories.h"
 
 namespace heddle {
 namespace {
 
 class Met final : public Planner {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions&) override {
-    const PlacementCosts costs(problem);
-    ListSchedule schedule(problem, costs, /*insertion=*/false);
-    for (const auto op : problem.graph->topological_order()) {
-      size_t best = costs.num_devices();
-      for (size_t d = 0; d < costs.num_devices(); ++d) {
-        if (!schedule.fits(op, d) || schedule.probe(op, d).finish >= kImpossible) continue;
-        if (best == costs.num_devices() || costs.us(op, d) < costs.us(op, best)) best = d;
-      }
-      if (best == costs.num_devices()) return no_room(problem, op);
-      schedule.place(op, best);
-    }
-    BestPlan plan(problem);
-    plan.offer(schedule.assignment(), "");
-    return plan.output();
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    return plan_by_construction(
+        problem, options, "met", [&](const FlatProblem& flat, const Reserve& reserve) {
+          return list_plan(flat, {.insertion = false, .contention = false}, reserve,
+                           {flat.topological().begin(), flat.topological().end()}, options.deadline,
+                           [&](uint32_t v, const auto& slots) {
+                             int32_t best = -1;
+                             for (size_t i = 0; i < slots.size(); ++i) {
+                               if (!slots[i].possible()) continue;
+                               if (best < 0 || flat.us(v, i) < flat.us(v, static_cast<size_t>(best)))
+                                 best = static_cast<int32_t>(i);
+                             }
+                             return best;
+                           });
+        });
   }
 };
 

@@ -3,22 +3,35 @@
 #include "heddle/planners/planner.h"
 
 namespace heddle {
+namespace {
+
+std::string objectives_text(const PlannerInfo& info) {
+  std::string text;
+  for (const Objective o : info.objectives)
+    text += (text.empty() ? "" : ", ") + std::string(objective_name(o));
+  return text;
+}
+
+}  // namespace
 
 std::string planners_markdown() {
   std::string text =
       "# Planners\n\n"
-      "Made by `heddle planners --markdown` from the registry. Every plan of every planner is timed by the "
-      "one evaluator and\n"
-      "passes the one checker; the bound beside it is the better of the planner's own and the combinatorial "
-      "one.\n\n"
-      "| planner | what it does | source | objectives | exploits | ignores |\n|---|---|---|---|---|---|\n";
-  for (const auto& entry : planner_registry()) {
-    const auto& i = entry.info;
-    std::string objectives;
-    for (const auto o : i.objectives)
-      objectives += (objectives.empty() ? "" : ", ") + std::string(objective_name(o));
-    text += "| `" + i.name + "` | " + i.description + " | " + i.source + " | " + objectives + " | " +
-            i.exploits + " | " + i.ignores + " |\n";
+      "Made by `heddle planners --markdown` from `src/planners/registry.cc`. Every planner's plan is timed "
+      "by the same\n"
+      "evaluator, verified by the same checker and shown with a proven lower bound. A planner stops at its "
+      "deadline with\n"
+      "the best plan so far, can be cancelled, and gives the same plan for the same seed unless the deadline "
+      "stopped it.\n\n"
+      "| planner | objectives | what it does | source |\n|---|---|---|---|\n";
+  for (const PlannerEntry& entry : planner_registry()) {
+    const PlannerInfo& info = entry.info;
+    text += "| `" + info.name + "`" + (info.ready ? "" : " (experimental)") + " | " + objectives_text(info) +
+            " | " + info.description + " | " + info.source + " |\n";
+  }
+  text += "\n## What each exploits and ignores\n\n| planner | exploits | ignores |\n|---|---|---|\n";
+  for (const PlannerEntry& entry : planner_registry()) {
+    text += "| `" + entry.info.name + "` | " + entry.info.exploits + " | " + entry.info.ignores + " |\n";
   }
   return text;
 }

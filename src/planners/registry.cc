@@ -1,58 +1,99 @@
-// Every planner, in the order in which they are listed.
-#include "planners.h"
+// The one list of planners: `heddle planners`, docs/planners.md and the tests are made from it.
+#include <vector>
+
+#include "factories.h"
 
 namespace heddle {
 namespace {
 
-const std::vector<Objective> kLatencies = {Objective::kLatency, Objective::kColdLatency};
-const std::vector<Objective> kAll = {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput};
+using enum Objective;
 
 std::vector<PlannerEntry> make_registry() {
+  const std::vector<Objective> all{kLatency, kColdLatency, kThroughput}, latencies{kLatency, kColdLatency};
   return {
-      {{"auto", "runs what fits in the time and keeps the best", "Heddle", kAll,
-        "everything that the planners below exploit; which of overlapping core sets to use", "", true},
+      {{.name = "auto",
+        .description = "runs what fits in the time and keeps the best plan",
+        .source = "the planners below",
+        .objectives = all,
+        .exploits = "everything that the others do; sets of devices that share cores",
+        .ignores = "explicit routes"},
        make_auto},
-      {{"single", "the best single device",
-        "DiviML, section V-B (best device); SortingHat, section 6 (single device)", kAll,
-        "measured whole-model segments", "all devices but one", true},
-       make_single_device},
-      {{"round-robin", "op i to device i modulo their number", "folklore", kAll, "", "all costs", true},
+      {{.name = "single",
+        .description = "the whole model on the best single device",
+        .source = "baseline of all five papers",
+        .objectives = all,
+        .exploits = "known time of the whole model as one segment",
+        .ignores = "all other devices"},
+       make_single},
+      {{.name = "round-robin",
+        .description = "ops dealt to the devices in turn",
+        .source = "baseline",
+        .objectives = all,
+        .exploits = "memory limits",
+        .ignores = "times, transfers, loads"},
        make_round_robin},
-      {{"met", "each op on its fastest device", "DiviML, section V-B", kAll, "unequal devices",
-        "transfers, load of devices", true},
+      {{.name = "met",
+        .description = "each op on the device that runs it fastest",
+        .source = "DiviML, section V-B (MET)",
+        .objectives = all,
+        .exploits = "unequal devices, memory limits",
+        .ignores = "transfers, loads, how busy a device is"},
        make_met},
-      {{"greedy", "each op where it finishes first, in topological order", "DiviML, section V-B", kAll,
-        "unequal devices, transfer times", "contention, what is to come", true},
+      {{.name = "greedy",
+        .description = "each op where it ends first; throughput: where the largest load grows least",
+        .source = "DiviML, section V-B (Greedy)",
+        .objectives = all,
+        .exploits = "unequal devices, transfers with contention, parameter loads, memory limits",
+        .ignores = "what comes after; gaps between ops"},
        make_greedy},
-      {{"critical-path", "the critical path on one device, the rest where it finishes first (CPOP)",
-        "Topcuoglu et al. 2002, section 4.2; SortingHat, section 6 (critical path)", kLatencies,
-        "unequal devices, transfer times, gaps", "contention", true},
+      {{.name = "critical-path",
+        .description = "the critical path on one device, the rest around it",
+        .source = "SortingHat, section 6; CPOP in Topcuoglu et al., TPDS 2002, section 4.2",
+        .objectives = latencies,
+        .exploits = "unequal devices, transfers, parameter loads, memory limits",
+        .ignores = "contention"},
        make_critical_path},
-      {{"heft", "upward ranks, earliest finish with insertion", "Topcuoglu et al. 2002; DiviML, section V-B",
-        kAll, "unequal devices, transfer times, gaps, parameter loads", "contention, what is to come", true},
+      {{.name = "heft",
+        .description = "heterogeneous earliest finish time with insertion",
+        .source = "Topcuoglu et al., TPDS 2002, section 4.1",
+        .objectives = latencies,
+        .exploits = "unequal devices, transfers, parameter loads, memory limits",
+        .ignores = "contention"},
        make_heft},
-      {{"lookahead", "earliest finish plus optimistic rest (PEFT)", "Arabnejad and Barbosa 2014", kLatencies,
-        "unequal devices, transfer times, gaps, the future of each choice", "contention", true},
+      {{.name = "heft-links",
+        .description = "HEFT whose transfers wait for links, buses and copy engines",
+        .source = "Topcuoglu et al., TPDS 2002, section 4.1",
+        .objectives = latencies,
+        .exploits = "unequal devices, transfers with contention, parameter loads, memory limits",
+        .ignores = "that a later decision may delay an earlier transfer"},
+       make_heft_links},
+      {{.name = "lookahead",
+        .description = "list scheduling with an optimistic cost table (PEFT)",
+        .source = "Arabnejad and Barbosa, TPDS 2014",
+        .objectives = latencies,
+        .exploits = "unequal devices, transfers, parameter loads, memory limits",
+        .ignores = "contention"},
        make_lookahead},
-      {{"pipeline",
-        "contiguous parts with the least maximal load, by dynamic programming",
-        "DiviML, section IV; EfficientMIP (contiguous)",
-        {Objective::kThroughput},
-        "unequal devices, cut sizes",
-        "non-contiguous placements",
-        true},
+      {{.name = "pipeline",
+        .description = "contiguous intervals of the model, one a device, with the least largest load",
+        .source = "Tarnawski et al., NeurIPS 2020; PipeDream, SOSP 2019, section 3.1",
+        .objectives = {kThroughput},
+        .exploits = "unequal devices, transfers between neighbours, memory limits",
+        .ignores = "links that several pairs of devices share, known segments"},
        make_pipeline},
-      {{"replicate",
-        "the whole model on several devices, requests shared out by speed",
-        "DiviML, section IV (data parallelism)",
-        {Objective::kThroughput},
-        "measured whole-model segments, unequal devices",
-        "placements that split the model",
-        true},
+      {{.name = "replicate",
+        .description = "lanes on disjoint groups of devices, each serving a share of the requests",
+        .source = "DiviML, section IV; PPipe, section 5",
+        .objectives = {kThroughput},
+        .exploits = "known time of the whole model, unequal devices, memory limits",
+        .ignores = "links that lanes share, while it chooses"},
        make_replicate},
-      {{"local-search", "improves a plan until the deadline: moves and reorderings, late acceptance",
-        "Heddle; Burke and Bykov 2017 (late acceptance)", kAll,
-        "the exact evaluation: contention, loads, memory", "segments of several ops", true},
+      {{.name = "local-search",
+        .description = "improves a plan by simulated annealing until the deadline",
+        .source = "Kirkpatrick et al. 1983; van Laarhoven et al., Operations Research 1992",
+        .objectives = all,
+        .exploits = "the whole execution model",
+        .ignores = "known segments of several ops, explicit routes"},
        make_local_search},
   };
 }
@@ -60,12 +101,12 @@ std::vector<PlannerEntry> make_registry() {
 }  // namespace
 
 std::span<const PlannerEntry> planner_registry() {
-  static const auto entries = make_registry();
-  return entries;
+  static const std::vector<PlannerEntry> registry = make_registry();
+  return registry;
 }
 
 const PlannerEntry* find_planner(std::string_view name) {
-  for (const auto& entry : planner_registry()) {
+  for (const PlannerEntry& entry : planner_registry()) {
     if (entry.info.name == name) return &entry;
   }
   return nullptr;

@@ -1,36 +1,31 @@
-// Round robin: op i of the topological order goes to device i modulo the number of devices, or to the next
-// that can run it and has room for its parameters. What a planner must beat. O(V * devices + E). Ignores all
-// costs.
-#include "candidates.h"
-#include "list_schedule.h"
-#include "planners.h"
+// Round robin: ops are dealt to the devices in turn, in topological order. The baseline that knows nothing.
+//
+// Minimises nothing. O(V + E). Skips devices that cannot run an op or are full; ignores times, transfers and
+// loads.
+#include "construction.h"
+#include "factories.h"
 
 namespace heddle {
 namespace {
 
 class RoundRobin final : public Planner {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions&) override {
-    const PlacementCosts costs(problem);
-    ListSchedule schedule(problem, costs, /*insertion=*/false);
-    size_t next = 0;
-    for (const auto op : problem.graph->topological_order()) {
-      size_t tried = 0;
-      while (tried < costs.num_devices() &&
-             (!schedule.fits(op, next) || schedule.probe(op, next).finish >= kImpossible)) {
-        next = (next + 1) % costs.num_devices();
-        ++tried;
-      }
-      if (tried == costs.num_devices()) return no_room(problem, op);
-      schedule.place(op, next);
-      next = (next + 1) % costs.num_devices();
-    }
-    auto assignment = schedule.assignment();
-    const auto topo = problem.graph->topological_order();
-    assignment.order.assign(topo.begin(), topo.end());
-    BestPlan best(problem);
-    best.offer(assignment, "");
-    return best.output();
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    return plan_by_construction(
+        problem, options, "round-robin", [&](const FlatProblem& flat, const Reserve& reserve) {
+          size_t turn = 0;
+          return list_plan(flat, {.insertion = false, .contention = false}, reserve,
+                           {flat.topological().begin(), flat.topological().end()}, options.deadline,
+                           [&](uint32_t, const auto& slots) -> int32_t {
+                             for (size_t tried = 0; tried < slots.size(); ++tried) {
+                               const size_t i = (turn + tried) % slots.size();
+                               if (!slots[i].possible()) continue;
+                               turn = i + 1;
+                               return static_cast<int32_t>(i);
+                             }
+                             return -1;
+                           });
+        });
   }
 };
 

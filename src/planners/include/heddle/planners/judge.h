@@ -1,16 +1,14 @@
-// From a plan to a result that can be shown: evaluated, checked, bounded.
+// What the door does with a plan once it is there, also for plans that come from elsewhere.
 #pragma once
 
 #include <string>
 
-#include "heddle/base/status.h"
 #include "heddle/planners/planner.h"
 
 namespace heddle {
 
-// Times the plan with the one evaluator, takes the better of the planner's bound and the combinatorial one,
-// and has the one checker look at all of it. A plan that fails the check, or a bound above it, is an internal
-// error that names both.
+// Adds timeline, value, bound and gap to a planner's output and checks them; a plan that fails the check, or
+// a bound above its value, is an internal error that names the planner. The problem must be validated.
 Result<PlanResult> judge_plan(const std::string& planner, const Problem& problem, PlannerOutput output,
                               double planning_s);
 

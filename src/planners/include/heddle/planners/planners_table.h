@@ -1,11 +1,11 @@
-// The registry as a document.
+// docs/planners.md, made from the registry.
 #pragma once
 
 #include <string>
 
 namespace heddle {
 
-// The whole text of docs/planners.md; a test compares the two.
+// The whole document: a table of all planners and a section for each.
 std::string planners_markdown();
 
 }  // namespace heddle

@@ -1,0 +1,65 @@
+#include "construction.h"
+
+namespace heddle {
+namespace {
+
+// Rounds with more memory left free each time: the peak of tensors is known only when the plan is timed.
+constexpr int kMemoryRounds = 8;
+
+}  // namespace
+
+void report_progress(const PlannerOptions& options, const std::string& what, double done, double total,
+                     std::optional<double> best_us, std::optional<double> bound_us) {
+  if (options.progress != nullptr) options.progress->report({what, done, total, best_us, bound_us});
+}
+
+void offer_constructions(const Problem& problem, const PlannerOptions& options, const std::string& name,
+                         const Construct& construct, Candidates& candidates) {
+  const auto sets = configurations(problem);
+  for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {
+    const FlatProblem flat(problem, sets[s]);
+    Reserve reserve(flat.num_pools(), 0);
+    for (int round = 0; round < kMemoryRounds && !options.deadline.cancelled(); ++round) {
+      const auto plan = construct(flat, reserve);
+      if (!plan) break;
+      candidates.offer(to_assignment(flat, *plan), name);
+      if (candidates.last_fits()) break;
+      for (size_t p = 0; p < reserve.size(); ++p) reserve[p] = plus_bytes(reserve[p], candidates.excess()[p]);
+    }
+    report_progress(options, "planner " + name, static_cast<double>(s + 1), static_cast<double>(sets.size()),
+                    candidates.empty() ? std::nullopt : std::optional<double>(candidates.value_us()));
+  }
+}
+
+Result<PlannerOutput> plan_by_construction(const Problem& problem, const PlannerOptions& options,
+                                           const std::string& name, const Construct& construct) {
+  Candidates candidates(problem);
+  offer_constructions(problem, options, name, construct, candidates);
+  return candidates.output(StopReason::kFinished, options.deadline);
+}
+
+std::optional<FlatPlan> list_plan(const FlatProblem& flat, const ListOptions& list, const Reserve& reserve,
+                                  const std::vector<uint32_t>& order, const Deadline& deadline,
+                                  const Choose& choose) {
+  ListSchedule schedule(flat, list, reserve);
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (i % 1024 == 0 && deadline.cancelled()) return std::nullopt;
+    const auto& slots = schedule.earliest(order[i]);
+    const int32_t device = choose(order[i], slots);
+    if (device < 0) return std::nullopt;
+    schedule.place(order[i], static_cast<uint32_t>(device));
+  }
+  return schedule.decisions();
+}
+
+int32_t earliest_finish(const std::vector<ListSchedule::Slot>& slots) {
+  int32_t best = -1;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (slots[i].possible() && (best < 0 || slots[i].finish < slots[static_cast<size_t>(best)].finish)) {
+      best = static_cast<int32_t>(i);
+    }
+  }
+  return best;
+}
+
+}  // namespace heddle

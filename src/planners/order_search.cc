@@ -1,0 +1,289 @@
+#include "order_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace heddle {
+namespace {
+
+// Share of moves that start from an op on the critical path: only those can shorten the makespan, the others
+// open ways.
+constexpr double kCriticalShare = 0.7;
+// Moves taken after which the critical path is found again.
+constexpr int kStaleAfter = 6;
+// Ops that change device together at most.
+constexpr size_t kMostInGroup = 12;
+// Elementary steps between two looks at the clock.
+constexpr uint64_t kStepsPerPoll = 20000;
+
+}  // namespace
+
+OrderSearch::OrderSearch(const FlatProblem& flat, FlatPlan start, const Reserve& reserve, uint64_t seed)
+    : flat_(flat),
+      timer_(flat),
+      random_(seed),
+      params_(flat, reserve),
+      best_(std::move(start)),
+      mark_(flat.num_ops(), 0) {
+  place_.resize(flat.num_ops());
+  load(best_);
+  best_us_ = now_us_;
+  best_excess_ = now_excess_;
+}
+
+void OrderSearch::load(const FlatPlan& plan) {
+  for (uint32_t v = 0; v < now_.device.size(); ++v) params_.remove(v, now_.device[v]);
+  now_ = plan;
+  for (uint32_t v = 0; v < now_.device.size(); ++v) params_.add(v, now_.device[v]);
+  for (uint32_t i = 0; i < now_.order.size(); ++i) place_[now_.order[i]] = i;
+  now_us_ = timer_.time(now_, kImpossible);
+  timer_.keep();
+  now_excess_ = params_.excess();
+  refresh_critical();
+}
+
+void OrderSearch::refresh_critical() {
+  critical_ = timer_.critical(now_);
+  stale_ = 0;
+}
+
+uint32_t OrderSearch::pick_op() {
+  if (!critical_.ops.empty() && random_.chance(kCriticalShare))
+    return critical_.ops[random_.below(critical_.ops.size())];
+  return static_cast<uint32_t>(random_.below(flat_.num_ops()));
+}
+
+// A producer or reader of the op; the op itself when it has none.
+uint32_t OrderSearch::random_neighbour(uint32_t op) {
+  const auto inputs = flat_.inputs(op);
+  const auto outputs = flat_.outputs(op);
+  const size_t pick = random_.below(inputs.size() + outputs.size() + 1);
+  if (pick < inputs.size()) return flat_.producer(inputs[pick]);
+  if (pick < inputs.size() + outputs.size()) {
+    const auto readers = flat_.readers(outputs[pick - inputs.size()]);
+    if (!readers.empty()) return readers[random_.below(readers.size())];
+  }
+  return op;
+}
+
+uint32_t OrderSearch::pick_device(uint32_t op) {
+  if (random_.chance(0.5)) {
+    const uint32_t there = now_.device[random_neighbour(op)];
+    if (there != now_.device[op]) return there;
+  }
+  return static_cast<uint32_t>(random_.below(flat_.num_devices()));
+}
+
+bool OrderSearch::change_device(uint32_t op, uint32_t device) {
+  const uint32_t old = now_.device[op];
+  if (device == old || !(flat_.us(op, device) < kImpossible)) return false;
+  moved_.push_back({op, old});
+  params_.remove(op, old);
+  params_.add(op, device);
+  now_.device[op] = device;
+  first_changed_ = std::min(first_changed_, static_cast<size_t>(place_[op]));
+  return true;
+}
+
+void OrderSearch::save_range(size_t lo, size_t hi) {
+  range_lo_ = lo;
+  saved_.assign(now_.order.begin() + static_cast<long>(lo), now_.order.begin() + static_cast<long>(hi));
+  first_changed_ = std::min(first_changed_, lo);
+}
+
+void OrderSearch::store_range(size_t lo, const std::vector<uint32_t>& front,
+                              const std::vector<uint32_t>& back) {
+  for (const auto* part : {&front, &back}) {
+    for (const uint32_t v : *part) {
+      now_.order[lo] = v;
+      place_[v] = static_cast<uint32_t>(lo++);
+    }
+  }
+}
+
+// To any place between the last op that it reads from and the first that reads from it.
+bool OrderSearch::shift(uint32_t op) {
+  size_t lo = 0, hi = flat_.num_ops();
+  for (const uint32_t t : flat_.inputs(op)) lo = std::max<size_t>(lo, place_[flat_.producer(t)] + 1);
+  for (const uint32_t t : flat_.outputs(op)) {
+    for (const uint32_t w : flat_.readers(t)) hi = std::min<size_t>(hi, place_[w]);
+  }
+  const size_t from = place_[op], to = lo + random_.below(hi - lo);
+  if (to == from) return false;
+  save_range(std::min(from, to), std::max(from, to) + 1);
+  front_.clear();
+  if (to < from) front_.push_back(op);
+  for (const uint32_t v : saved_) {
+    if (v != op) front_.push_back(v);
+  }
+  if (to > from) front_.push_back(op);
+  store_range(range_lo_, front_, {});
+  return true;
+}
+
+// `second` and what it needs go before `first`. False when it needs `first`.
+bool OrderSearch::pull_before(uint32_t first, uint32_t second) {
+  const size_t lo = place_[first], hi = place_[second] + 1;
+  if (lo + 1 >= hi) return false;
+  ++stamp_;
+  mark_[second] = stamp_;
+  front_.clear();
+  back_.clear();
+  for (size_t i = hi; i-- > lo;) {
+    const uint32_t v = now_.order[i];
+    if (mark_[v] != stamp_) {
+      back_.push_back(v);
+      continue;
+    }
+    if (v == first) return false;
+    front_.push_back(v);
+    for (const uint32_t t : flat_.inputs(v)) mark_[flat_.producer(t)] = stamp_;
+  }
+  std::reverse(front_.begin(), front_.end());
+  std::reverse(back_.begin(), back_.end());
+  save_range(lo, hi);
+  store_range(lo, front_, back_);
+  return true;
+}
+
+// `first` and what needs it go after `second`. False when `second` needs it.
+bool OrderSearch::push_after(uint32_t first, uint32_t second) {
+  const size_t lo = place_[first], hi = place_[second] + 1;
+  if (lo + 1 >= hi) return false;
+  ++stamp_;
+  mark_[first] = stamp_;
+  front_.clear();
+  back_.clear();
+  for (size_t i = lo; i < hi; ++i) {
+    const uint32_t v = now_.order[i];
+    bool needs = mark_[v] == stamp_;
+    for (const uint32_t t : flat_.inputs(v)) needs = needs || mark_[flat_.producer(t)] == stamp_;
+    if (!needs) {
+      front_.push_back(v);
+      continue;
+    }
+    if (v == second) return false;
+    mark_[v] = stamp_;
+    back_.push_back(v);
+  }
+  save_range(lo, hi);
+  store_range(lo, front_, back_);
+  return true;
+}
+
+// The op and ops around it on the same device, connected by data.
+bool OrderSearch::change_group(uint32_t op) {
+  const uint32_t from = now_.device[op], to = pick_device(op);
+  if (from == to) return false;
+  const size_t size = 2 + random_.below(kMostInGroup - 1);
+  front_.assign(1, op);
+  ++stamp_;
+  mark_[op] = stamp_;
+  for (size_t i = 0; i < front_.size() && front_.size() < size; ++i) {
+    const auto visit = [&](uint32_t w) {
+      if (front_.size() < size && mark_[w] != stamp_ && now_.device[w] == from) {
+        mark_[w] = stamp_;
+        front_.push_back(w);
+      }
+    };
+    for (const uint32_t t : flat_.outputs(front_[i])) {
+      const auto readers = flat_.readers(t);
+      for (size_t r = 0; r < readers.size() && r < kMostInGroup; ++r) visit(readers[r]);
+    }
+    for (const uint32_t t : flat_.inputs(front_[i])) visit(flat_.producer(t));
+  }
+  bool any = false;
+  for (const uint32_t v : front_) any = change_device(v, to) || any;
+  return any;
+}
+
+// With an op nearby in the order on another device.
+bool OrderSearch::swap_devices(uint32_t op) {
+  const size_t n = flat_.num_ops(), reach = std::min<size_t>(n, 4 * flat_.num_devices() + 2);
+  const size_t lo = place_[op] > reach / 2 ? place_[op] - reach / 2 : 0;
+  const uint32_t other = now_.order[std::min(n - 1, lo + random_.below(reach))];
+  const uint32_t a = now_.device[op], b = now_.device[other];
+  return a != b && change_device(op, b) && change_device(other, a);
+}
+
+bool OrderSearch::propose() {
+  moved_.clear();
+  saved_.clear();
+  first_changed_ = flat_.num_ops();
+  const double dice = random_.unit();
+  if (dice < 0.30) {
+    const uint32_t op = pick_op();
+    return change_device(op, pick_device(op));
+  }
+  if (dice < 0.45) {
+    const uint32_t op = pick_op();
+    const bool moved = change_device(op, pick_device(op));
+    return shift(op) || moved;
+  }
+  if (dice < 0.75 && !critical_.ops.empty()) {
+    const size_t i = random_.below(critical_.ops.size());
+    if (critical_.behind[i] == UINT32_MAX || place_[critical_.behind[i]] > place_[critical_.ops[i]])
+      return false;
+    return random_.chance(0.5) ? pull_before(critical_.behind[i], critical_.ops[i])
+                               : push_after(critical_.behind[i], critical_.ops[i]);
+  }
+  if (dice < 0.82) return shift(pick_op());
+  if (dice < 0.92) return change_group(pick_op());
+  return swap_devices(pick_op());
+}
+
+void OrderSearch::undo() {
+  if (!saved_.empty()) store_range(range_lo_, saved_, {});
+  for (size_t i = moved_.size(); i-- > 0;) {
+    const auto [op, old] = moved_[i];
+    params_.remove(op, now_.device[op]);
+    params_.add(op, old);
+    now_.device[op] = old;
+  }
+}
+
+void OrderSearch::take_if_best(int64_t excess) {
+  now_excess_ = excess;
+  if (excess > best_excess_ || (excess == best_excess_ && now_us_ >= best_us_)) return;
+  best_ = now_;
+  best_us_ = now_us_;
+  best_excess_ = excess;
+}
+
+bool OrderSearch::anneal(const Round& round, const Deadline& deadline) {
+  load(best_);
+  const uint64_t poll = std::max<uint64_t>(1, kStepsPerPoll / (flat_.num_ops() + flat_.num_reads()));
+  const double cooling = std::log(std::max(round.cold_us, 1e-12) / std::max(round.hot_us, 1e-12));
+  double temperature = round.hot_us;
+  for (uint64_t i = 0; i < round.moves; ++i) {
+    if (best_excess_ == 0 && best_us_ <= round.stop_at_us) return true;
+    if (i % poll == 0 && deadline.should_stop()) return false;
+    if (i % 32 == 0)
+      temperature =
+          round.hot_us * std::exp(cooling * static_cast<double>(i) / static_cast<double>(round.moves));
+    ++tried_;
+    if (!propose()) {
+      undo();
+      continue;
+    }
+    const int64_t excess = params_.excess();
+    // Too much memory is worse than any time; less of it is worth any time.
+    const bool less = excess < now_excess_;
+    const double limit = less ? kImpossible : now_us_ - temperature * std::log(1 - random_.unit());
+    const double us = excess > now_excess_
+                          ? kImpossible
+                          : timer_.time(now_, limit, now_us_ < kImpossible ? first_changed_ : 0);
+    if (us < kImpossible && us <= limit) {
+      timer_.keep();
+      now_us_ = us;
+      take_if_best(excess);
+      if (++stale_ >= kStaleAfter) refresh_critical();
+    } else {
+      if (excess <= now_excess_) timer_.drop();
+      undo();
+    }
+  }
+  return true;
+}
+
+}  // namespace heddle

@@ -1,0 +1,37 @@
+// Problems of every kind for the planners' tests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/base/random.h"
+#include "heddle/planners/planner.h"
+
+namespace heddle::test {
+
+struct Wire {
+  int from, to;
+  int64_t bytes;
+};
+// n ops, one tensor a wire, parameters of op v of params[v] bytes (none when empty).
+std::shared_ptr<const Graph> make_graph(int ops, const std::vector<Wire>& wires,
+                                        const std::vector<int64_t>& params = {});
+// `gpus` GPUs with a link between each two of 1 byte per us and no latency; memory 0: not limited.
+std::shared_ptr<const Cluster> make_mesh(int gpus, int64_t memory = 0);
+// CPU devices on these core sets.
+std::shared_ptr<const Cluster> make_cpus(const std::vector<std::vector<int>>& cores, int64_t memory = 0);
+// times[op][device]; negative: impossible.
+Problem make_problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
+                     const std::vector<std::vector<double>>& times, Objective objective);
+
+std::vector<Wire> random_wires(Random& random, int ops, double probability);
+std::vector<std::vector<double>> random_times(Random& random, size_t ops, size_t devices);
+// GPUs behind a shared bus and CPUs that share cores, one host; `memory` of each GPU.
+std::shared_ptr<const Cluster> make_mixed(int64_t memory = 0);
+
+// The least value over all decisions of one lane, by trying all (for a handful of ops).
+double brute_force_us(const Problem& problem);
+
+}  // namespace heddle::test
