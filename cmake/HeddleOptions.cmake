@@ -22,3 +22,7 @@ if(HEDDLE_FUZZ)
   target_compile_options(heddle_options INTERFACE ${sanitize} -fno-omit-frame-pointer)
   target_link_options(heddle_options INTERFACE ${sanitize})
 endif()
+# GCC 12 warns wrongly inside std::string and std::variant when it inlines them.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(heddle_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+endif()
