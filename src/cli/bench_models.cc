@@ -109,17 +109,17 @@ Status bench_objective(const BenchModel& model, const std::string& objective, co
   HEDDLE_ASSIGN_OR_RETURN(const auto versus,
                           compare_with_openvino(bench.problem, plan.plan, bench.loaded.model, compare));
 
-  auto measured = row(model.name, objective + ": measured beside predicted", "us", run.measured_us);
+  auto measured = row(model.name, objective + ", measured", "us", run.measured_us);
   measured.baseline = "predicted";
   measured.baseline_value = plan.value_us;
   rows.push_back(measured);
   const double error = 100 * std::fabs(run.measured_us - plan.value_us) / plan.value_us;
   if (!throughput) outcome.errors.push_back(error);
-  auto against = row(model.name, objective + ": time per request", "us", versus.ours_us);
-  against.baseline = throughput ? "OpenVINO throughput mode" : "OpenVINO alone, all cores";
+  auto against = row(model.name, objective + ", per request", "us", versus.ours_us);
+  against.baseline = throughput ? "OpenVINO throughput" : "OpenVINO, all cores";
   against.baseline_value = versus.openvino_us;
   rows.push_back(against);
-  auto ratio = row(model.name, objective + ": ratio to OpenVINO (median of rounds)", "", versus.ratio);
+  auto ratio = row(model.name, objective + ", ratio to OpenVINO", "", versus.ratio);
   ratio.reference = throughput ? 1.0 : 1.03;
   ratio.reference_source = "target";
   rows.push_back(ratio);
@@ -159,11 +159,10 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
     }
   }
   add_target(rows, "prediction error, median", "%", median_of(outcome.errors), 5);
-  add_target(rows, "prediction error, 90 % quantile", "%", quantile(outcome.errors, 0.9), 15);
+  add_target(rows, "prediction error, 90 %", "%", quantile(outcome.errors, 0.9), 15);
   add_target(rows, "prediction error, largest", "%", quantile(outcome.errors, 1), 15);
-  add_target(rows, "latency ratio to OpenVINO, largest", "", quantile(outcome.latency_ratios, 1), 1.03);
-  add_target(rows, "throughput time ratio on branching models, largest", "",
-             quantile(outcome.branching_ratios, 1), 1.0);
+  add_target(rows, "latency ratio, largest", "", quantile(outcome.latency_ratios, 1), 1.03);
+  add_target(rows, "throughput ratio, branching, largest", "", quantile(outcome.branching_ratios, 1), 1.0);
   return rows;
 }
 

@@ -56,18 +56,17 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, suite->run(o.options, invocation));
   if (invocation.progress) invocation.progress->finish();
   Json json = Json::array();
-  TextTable table({{"instance"},
-                   {"planner"},
+  TextTable table({{"instance", TextTable::Align::kLeft, 22},
                    {"metric"},
                    {"value", TextTable::Align::kRight},
-                   {"unit"},
-                   {"baseline"},
-                   {"its value", TextTable::Align::kRight},
-                   {"reference", TextTable::Align::kRight}});
+                   {"beside it", TextTable::Align::kRight},
+                   {"baseline", TextTable::Align::kLeft, 22},
+                   {"target", TextTable::Align::kRight}});
   for (const auto& r : rows) {
     json.push_back(row_json(r));
-    table.add_row({r.instance, r.planner, r.metric, number(r.value), r.unit, r.baseline,
-                   r.baseline_value ? number(*r.baseline_value) : "",
+    const auto unit = r.unit.empty() ? "" : " " + r.unit;
+    table.add_row({r.instance, r.metric, number(r.value) + unit,
+                   r.baseline_value ? number(*r.baseline_value) : "", r.baseline,
                    r.reference ? number(*r.reference) : ""});
   }
   std::printf("%s", invocation.json

@@ -10,7 +10,7 @@ namespace heddle {
 
 struct ExecutorBenchOptions {
   int tasks = 100'000;
-  int layers = 100;
+  int layers = 200;
   int edges_per_task = 2;
   int devices = 8;
   int repeats = 9;
