@@ -154,9 +154,11 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
   for (const auto& model : models) {
     for (const auto* objective : {"latency", "throughput"}) {
       auto status = bench_objective(model, objective, options, invocation, rows, outcome);
+      // Ctrl-C: what was measured so far is the answer.
+      if (invocation.cancel.cancelled()) break;
       if (!status.ok()) return std::move(status).error().with_context(model.name);
-      if (invocation.cancel.cancelled()) return rows;
     }
+    if (invocation.cancel.cancelled()) break;
   }
   add_target(rows, "prediction error, median", "%", median_of(outcome.errors), 5);
   add_target(rows, "prediction error, 90 %", "%", quantile(outcome.errors, 0.9), 15);
