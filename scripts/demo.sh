@@ -20,16 +20,16 @@ inception=$site/onnx/backend/test/data/light/light_inception_v1.onnx
 .venv/bin/python scripts/draw_page.py "$out/page.ppm"
 
 say "PP-OCR text detection: plan for latency, run on the drawn page, prove the outputs equal"
-$heddle plan "$detector" --shape x=1,3,640,640 -o "$out/detector.plan.json"
+$heddle plan "$detector" --time-limit 3 --shape x=1,3,640,640 -o "$out/detector.plan.json"
 $heddle run "$out/detector.plan.json" --input "$out/page.ppm" -o "$out/detector.run.json" \
   --trace "$out/detector.trace.json"
 $heddle report "$out/detector.run.json" -o "$out/detector.html"
 
 say "Inception, a branching network: every planner on one problem"
-$heddle compare "$inception" --time-limit 3
+$heddle compare "$inception" --time-limit 2
 
 say "Inception: plan for throughput, run with several requests in flight, beside OpenVINO's own throughput mode"
-$heddle plan "$inception" --objective throughput -o "$out/inception.plan.json"
+$heddle plan "$inception" --time-limit 3 --objective throughput -o "$out/inception.plan.json"
 $heddle run "$out/inception.plan.json" --versus-openvino -o "$out/inception.run.json"
 
 say "Inception split over both core sets on purpose: the timeline shows transfers, predicted above measured"
