@@ -117,7 +117,7 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
   plan_row.reference_source = "target";
   rows.push_back(plan_row);
 
-  std::vector<double> rate, check_rate;
+  std::vector<double> rate;
   EvaluateOptions lean;
   lean.critical = lean.resources = false;
   Evaluator evaluator(problem);

@@ -90,13 +90,9 @@ Result<int> list_families(const Invocation& invocation) {
   return kExitDone;
 }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
 Status generate_zoo(const GenerateOptions& o, std::string& summary) {
   HEDDLE_ASSIGN_OR_RETURN(auto params, parse_zoo_params(o.params));
-  if (ends_with(o.output, ".onnx")) {
+  if (o.output.ends_with(".onnx")) {
     ZooOnnxOptions options;
     options.seed = static_cast<uint64_t>(o.seed);
     if (o.weights != "none" && o.weights != "random")

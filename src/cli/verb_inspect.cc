@@ -100,12 +100,6 @@ void print_io(const char* title, const Graph& graph, std::span<const TensorId> t
   }
 }
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-  return text;
-}
-
 void print_cut_points(const std::vector<CutPoint>& points, size_t limit) {
   std::printf("\n%zu cut points (every path goes through them)%s\n", points.size(),
               points.size() > limit ? "; the smallest:" : ":");

@@ -19,14 +19,6 @@ struct PlanOptions {
   bool strict = false;
 };
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-  return text;
-}
-
-std::string stop_text(const PlanResult& result) { return stop_reason_name(result.stop); }
-
 Json result_row(const Problem& problem, const PlanResult& result) {
   Json row;
   row["planner"] = result.planner;
@@ -62,7 +54,7 @@ void print_plan(const Workbench& bench, const PlanResult& result) {
               objective_name(p.objective), value_text(p, result.value_us).c_str());
   std::printf("  bound %s (%s), gap %.1f %%; planner %s, %.2f s, %s; checked\n",
               value_text(p, result.bound.us).c_str(), result.bound.reason.c_str(), 100 * result.gap,
-              result.planner.c_str(), result.planning_s, stop_text(result).c_str());
+              result.planner.c_str(), result.planning_s, stop_reason_name(result.stop));
   if (!result.detail.empty()) std::printf("  %s\n", result.detail.c_str());
   std::string origins;
   for (const auto& [name, count] : cost_origins(p))
@@ -175,7 +167,7 @@ Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
     rows.push_back(result_row(bench.problem, *result));
     table.add_row({entry->info.name, value_text(bench.problem, result->value_us),
                    value_text(bench.problem, result->bound.us), percent(result->gap),
-                   format_us(result->planning_s * 1e6), stop_text(*result), result->detail});
+                   format_us(result->planning_s * 1e6), stop_reason_name(result->stop), result->detail});
   }
   if (invocation.progress) invocation.progress->finish();
   if (invocation.json) {

@@ -60,7 +60,7 @@ Result<Prepared> from_plan_file(const std::string& path) {
 }
 
 bool is_plan_path(const std::string& path) {
-  if (path.size() < 5 || path.substr(path.size() - 5) != ".json") return false;
+  if (!path.ends_with(".json")) return false;
   auto json = read_json_file(path);
   // Plans and runs hold a problem; a graph file does not. What is no JSON is reported by the plan reader.
   return !json.ok() || !json->is_object() || json->contains("plan");

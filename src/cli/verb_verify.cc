@@ -87,12 +87,9 @@ Result<std::string> render(const Loaded& loaded, const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
   const auto view = make_timeline_view(plan.problem, plan.plan, timeline, plan.bound, plan.planner,
                                        loaded.run ? &*loaded.run : nullptr);
-  const auto ends = [&](const char* e) {
-    return path.size() > std::string(e).size() && path.rfind(e) == path.size() - std::string(e).size();
-  };
-  if (ends(".svg")) return timeline_svg(view);
-  if (ends(".json")) return timeline_trace_json(view);
-  if (ends(".html"))
+  if (path.ends_with(".svg")) return timeline_svg(view);
+  if (path.ends_with(".json")) return timeline_trace_json(view);
+  if (path.ends_with(".html"))
     return timeline_html(view, explanation_text(explain(plan.problem, plan.plan, timeline, plan.bound)));
   return Error(Code::kInvalidInput,
                "-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");

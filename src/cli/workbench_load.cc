@@ -35,10 +35,6 @@ Result<Shape> parse_shape(const std::string& text, const std::string& flag) {
   return shape;
 }
 
-bool ends_with(const std::string& s, std::string_view end) {
-  return s.size() >= end.size() && s.compare(s.size() - end.size(), end.size(), end) == 0;
-}
-
 Result<LoadedModel> load_zoo(const std::string& text) {
   const auto parts = split_list(text);
   if (parts.empty())
@@ -70,7 +66,7 @@ Result<LoadedModel> load_model(const ModelFlags& flags) {
         Code::kNotFound,
         flags.model + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
   }
-  if (ends_with(flags.model, ".json")) {
+  if (flags.model.ends_with(".json")) {
     HEDDLE_ASSIGN_OR_RETURN(auto graph, read_graph_file(flags.model));
     return LoadedModel{graph->name(), nullptr, graph};
   }

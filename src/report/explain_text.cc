@@ -7,12 +7,6 @@
 namespace heddle {
 namespace {
 
-std::string percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-  return text;
-}
-
 // Breaks at spaces so that no line is over `width`; following lines are indented.
 std::string wrapped(const std::string& text, size_t width, size_t indent) {
   std::string out, line;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <cstdio>
 
 namespace heddle {
 namespace {
@@ -30,6 +31,12 @@ std::string pad(const std::string& s, int width, TextTable::Align align) {
 }
 
 }  // namespace
+
+std::string percent(double share) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
+  return text;
+}
 
 void TextTable::add_row(std::vector<std::string> cells) {
   assert(cells.size() <= columns_.size());

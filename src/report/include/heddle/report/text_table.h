@@ -6,6 +6,9 @@
 
 namespace heddle {
 
+// A share for a cell: percent(0.123) is "12.3 %".
+std::string percent(double share);
+
 class TextTable {
  public:
   enum class Align { kLeft, kRight };
