@@ -1,0 +1,102 @@
+// Constraint programs over integers with intervals, solved by CP-SAT.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/solve/solution.h"
+
+namespace heddle {
+
+struct CpVar {
+  int32_t index = -1;
+  friend bool operator==(CpVar, CpVar) = default;
+};
+
+// A 0/1 variable or its negation.
+struct CpLit {
+  int32_t ref = 0;  // index, or -index-1 for the negation
+  CpLit operator!() const { return {-ref - 1}; }
+  CpVar var() const { return {ref < 0 ? -ref - 1 : ref}; }
+  bool negated() const { return ref < 0; }
+};
+
+struct CpTerm {
+  CpVar var;
+  int64_t coefficient = 1;
+};
+// sum of terms + constant
+struct CpExpr {
+  std::vector<CpTerm> terms;
+  int64_t constant = 0;
+  CpExpr() = default;
+  CpExpr(int64_t value) : constant(value) {}  // NOLINT: implicit on purpose
+  CpExpr(CpVar var) : terms{{var, 1}} {}      // NOLINT: implicit on purpose
+  CpExpr& add(CpVar var, int64_t coefficient);
+  CpExpr& add(CpLit literal, int64_t coefficient);  // coefficient times (literal ? 1 : 0)
+  CpExpr& add(int64_t value);
+};
+
+struct CpInterval {
+  int32_t index = -1;
+};
+
+class CpModel {
+ public:
+  CpModel();
+  ~CpModel();
+  CpModel(CpModel&&) noexcept;
+  CpModel& operator=(CpModel&&) noexcept;
+
+  CpVar add_integer(int64_t lower, int64_t upper, std::string name = {});
+  CpLit add_literal(std::string name = {});
+  CpLit true_literal();
+
+  // Each constraint holds only where all literals of `when` are true (none: always).
+  void linear(int64_t lower, CpExpr expr, int64_t upper, std::span<const CpLit> when = {});
+  void any_of(std::span<const CpLit> literals, std::span<const CpLit> when = {});
+  void all_of(std::span<const CpLit> literals, std::span<const CpLit> when);
+  void exactly_one(std::span<const CpLit> literals);
+  void at_most_one(std::span<const CpLit> literals);
+  // target == max of exprs (expressions of at most one variable each, as CP-SAT asks).
+  void maximum(CpExpr target, std::vector<CpExpr> exprs);
+
+  // start + size == end wherever all literals of `when` are true. Expressions of at most one variable each.
+  CpInterval interval(CpExpr start, CpExpr size, CpExpr end, std::span<const CpLit> when = {});
+  void no_overlap(std::span<const CpInterval> intervals);
+  void cumulative(std::span<const CpInterval> intervals, std::vector<CpExpr> demands, CpExpr capacity);
+  struct Arc {
+    int32_t tail = 0, head = 0;
+    CpLit literal;
+  };
+  // The true arcs form one cycle through all nodes; a node with a true self-arc is left out.
+  void circuit(std::span<const Arc> arcs);
+
+  void minimise(CpExpr objective);
+  void hint(CpVar var, int64_t value);
+
+  size_t num_variables() const;
+  size_t num_constraints() const;
+  // The serialised CpModelProto (OR-Tools reads it), for use elsewhere.
+  std::string to_bytes() const;
+
+  struct State;
+  const State& state() const { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// Every returned solution was checked again against the model by this layer: one that fails is kInternal. A
+// model that makes no sense is kInvalidInput. kUnsupported when the library cannot be loaded (in sanitizer
+// builds it never can). Thread-safe; the stop comes within 100 ms of the deadline or the cancellation.
+Result<Solution> solve(const CpModel& model, const SolveOptions& options = {});
+
+// An empty string, or the first constraint that `values` break.
+std::string violation(const CpModel& model, std::span<const int64_t> values);
+
+}  // namespace heddle
