@@ -30,7 +30,7 @@ Result<int> list_presets(const Invocation& invocation) {
 
 Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
   if (o.presets) return list_presets(invocation);
-  HEDDLE_ASSIGN_OR_RETURN(const auto cluster, load_cluster(o.cluster));
+  HEDDLE_ASSIGN_OR_RETURN(const auto cluster, open_cluster(o.cluster));
   const auto yaml = cluster_to_yaml(*cluster);
   if (!o.output.empty()) {
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, yaml));

@@ -32,7 +32,7 @@ const std::vector<std::string> kRandomFamilies = {"layered", "er", "ws", "ba"};
 Result<std::vector<std::pair<std::string, double>>> class_factors(const std::string& name) {
   std::vector<std::pair<std::string, double>> factors;
   if (name.empty()) return factors;
-  HEDDLE_ASSIGN_OR_RETURN(const auto cluster, load_cluster(name));
+  HEDDLE_ASSIGN_OR_RETURN(const auto cluster, open_cluster(name));
   double fastest = 0;
   for (const auto& d : cluster->devices()) fastest = std::max(fastest, d.peak_flops * d.speed);
   for (const auto& d : cluster->devices()) {

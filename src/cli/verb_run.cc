@@ -9,6 +9,7 @@
 #include "heddle/report/run_file.h"
 #include "heddle/report/text_table.h"
 #include "heddle/report/timeline_view.h"
+#include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
 #include "verbs.h"
 #include "workbench.h"
@@ -24,7 +25,7 @@ struct RunVerbOptions {
   std::vector<std::string> inputs;
   int64_t repeats = 20, warmups = 3, in_flight = 0;
   double rtol = 1e-3, atol = 1e-5;
-  bool no_verify = false, versus = false;
+  bool no_verify = false, versus = false, recheck = false;
   std::string trace, output, plan_output;
 };
 
@@ -141,7 +142,6 @@ Json run_json(const PlanFile& file, const Timeline& timeline, const RunRecord& r
           {"atol", run.atol},
           {"predicted_us", run.predicted_us},
           {"measured_us", run.measured_us},
-          {"quiet_us", run.quiet_us},
           {"error", relative(run.measured_us, run.predicted_us)},
           {"bound", file.bound.us},
           {"repeats", run.repeats},
@@ -175,21 +175,38 @@ void print_run(const PlanFile& file, const Timeline& timeline, const RunRecord& 
   if (file.plan.steps.size() > kMostRows) {
     std::printf("(%zu more steps; --json has them all)\n", file.plan.steps.size() - kMostRows);
   }
-  std::printf(
-      "\nmedian of %d runs after %d warm-up runs, %d request(s) in flight; undisturbed %s; bound %s (%s)\n",
-      run.repeats, run.warmups, run.requests_in_flight, format_us(run.quiet_us).c_str(),
-      format_us(file.bound.us).c_str(), file.bound.reason.c_str());
+  std::printf("\nmedian of %d runs after %d warm-up runs, %d request(s) in flight; bound %s (%s)\n",
+              run.repeats, run.warmups, run.requests_in_flight, format_us(file.bound.us).c_str(),
+              file.bound.reason.c_str());
   if (!run.verified) {
     std::printf("outputs: not compared (%s)\n", file.problem.model
                                                     ? "turned off, or emulated devices compute nothing"
                                                     : "the graph has no real model");
   } else {
     std::printf(
-        "outputs: %s to the unsplit model's (%zu tensors, max abs error %.3g, max rel error %.3g; rtol %g, "
-        "atol %g)\n",
+        "outputs: %s to the unsplit model's (%zu tensors, max abs error %.3g, max rel error %.3g;\n"
+        "         rtol %g, atol %g)\n",
         run.outputs_equal ? "equal" : "NOT EQUAL", run.outputs_compared.size(), run.max_abs_error,
         run.max_rel_error, run.rtol, run.atol);
   }
+}
+
+Json recheck_json(const Recheck& r) {
+  return {{"predicted_us", r.predicted_us},
+          {"measured_us", r.measured_us},
+          {"error", r.error},
+          {"error_low", r.error_low},
+          {"error_high", r.error_high},
+          {"drift", r.drift},
+          {"rounds", r.rounds}};
+}
+
+void print_recheck(const Recheck& r) {
+  std::printf(
+      "segments timed again between the requests: predicted %s, measured %s, error %s\n"
+      "         (quartiles %s to %s, %d rounds); since the profile the machine takes %s time\n",
+      format_us(r.predicted_us).c_str(), format_us(r.measured_us).c_str(), percent(r.error).c_str(),
+      percent(r.error_low).c_str(), percent(r.error_high).c_str(), r.rounds, percent(r.drift).c_str());
 }
 
 Json comparison_json(const Comparison& c) {
@@ -220,6 +237,15 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   options.progress = invocation.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
+  std::optional<Recheck> recheck;
+  if (o.recheck) {
+    RecheckOptions again;
+    again.inputs = options.inputs;
+    again.in_flight = options.in_flight;
+    again.deadline = options.deadline;
+    again.progress = invocation.progress;
+    HEDDLE_ASSIGN_OR_RETURN(recheck, recheck_prediction(file.problem, file.plan, prepared.model, again));
+  }
   std::optional<Comparison> comparison;
   if (o.versus) {
     if (!prepared.model)
@@ -241,14 +267,16 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   }
   if (invocation.json) {
     auto json = run_json(file, timeline, run);
+    if (recheck) json["recheck"] = recheck_json(*recheck);
     if (comparison) json["versus_openvino"] = comparison_json(*comparison);
     std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     print_run(file, timeline, run);
+    if (recheck) print_recheck(*recheck);
     if (comparison) {
       std::printf(
-          "OpenVINO alone, all cores%s: %s; this plan takes %.3f of its time (quartiles %.3f to %.3f, %d "
-          "rounds)\n",
+          "OpenVINO alone, all cores%s: %s; this plan takes %.3f of its time\n"
+          "         (quartiles %.3f to %.3f, %d rounds)\n",
           throughput ? ", its throughput mode" : "", format_us(comparison->openvino_us).c_str(),
           comparison->ratio, comparison->ratio_low, comparison->ratio_high, comparison->rounds);
     }
@@ -275,6 +303,8 @@ RunFn setup_run(Command& command) {
   command.option("--rtol", o->rtol, "relative tolerance of the comparison (default 1e-3)", 0, 1);
   command.option("--atol", o->atol, "absolute tolerance of the comparison (default 1e-5)", 0, 1e6);
   command.flag("--no-verify", o->no_verify, "do not compare outputs with the unsplit model");
+  command.flag("--recheck", o->recheck,
+               "time the segments alone again, in turns with requests: is the prediction true now?");
   command.flag("--versus-openvino", o->versus, "also time OpenVINO alone, alternating with the plan");
   command.option("--trace", o->trace, "write a Chrome/Perfetto trace, predicted and measured");
   command.option("-o,--output", o->output, "write the run (for `heddle report`)");

@@ -41,6 +41,9 @@ struct LoadedModel {
   // its signatures, so that times between measured batch sizes can be interpolated.
   std::shared_ptr<const Model> base;
 };
+// load_cluster(), and for preset:local also the devices beside the CPU that OpenVINO finds.
+Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset);
+
 // .onnx and what else OpenVINO reads, a Heddle graph (.json), or zoo:NAME[,key=value...].
 Result<LoadedModel> load_model(const ModelFlags& flags);
 

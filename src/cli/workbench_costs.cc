@@ -179,7 +179,7 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
                                  const Invocation& invocation) {
   Workbench bench;
   HEDDLE_ASSIGN_OR_RETURN(bench.loaded, load_model(model));
-  HEDDLE_ASSIGN_OR_RETURN(bench.cluster, load_cluster(flags.cluster));
+  HEDDLE_ASSIGN_OR_RETURN(bench.cluster, open_cluster(flags.cluster));
   if (bench.loaded.model) {
     const auto measurer = make_openvino_measurer(bench.loaded.model);
     for (const auto& d : bench.cluster->devices()) {

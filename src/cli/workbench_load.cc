@@ -5,8 +5,11 @@
 #include "heddle/base/file.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
+#include "heddle/cluster/cluster_yaml.h"
+#include "heddle/cluster/discover.h"
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
+#include "heddle/runtime/openvino_devices.h"
 #include "workbench.h"
 
 namespace heddle::cli {
@@ -57,6 +60,11 @@ Result<ImportOptions> ModelFlags::import_options() const {
     HEDDLE_ASSIGN_OR_RETURN(options.shapes[flag.substr(0, eq)], parse_shape(flag.substr(eq + 1), flag));
   }
   return options;
+}
+
+Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset) {
+  if (file_or_preset != "preset:local") return load_cluster(file_or_preset);
+  return discover_local(openvino_other_devices());
 }
 
 Result<LoadedModel> load_model(const ModelFlags& flags) {

@@ -10,22 +10,20 @@ constexpr double kMaxTime = 1e18;
 
 Result<MeasuredStep> step_from_json(const JsonCursor& cursor) {
   HEDDLE_ASSIGN_OR_RETURN(const auto v, cursor.as_numbers(0, kMaxTime));
-  if (v.size() != 5) return cursor.error("expected [start_us, finish_us, median_us, rel_spread, quiet_us]");
-  return MeasuredStep{v[0], v[1], v[2], v[3], v[4]};
+  if (v.size() != 4) return cursor.error("expected [start_us, finish_us, median_us, rel_spread]");
+  return MeasuredStep{v[0], v[1], v[2], v[3]};
 }
 
 }  // namespace
 
 Json run_record_to_json(const RunRecord& run) {
   Json steps = Json::array();
-  for (const auto& s : run.steps)
-    steps.push_back({s.start_us, s.finish_us, s.median_us, s.rel_spread, s.quiet_us});
+  for (const auto& s : run.steps) steps.push_back({s.start_us, s.finish_us, s.median_us, s.rel_spread});
   return {{"warmups", run.warmups},
           {"repeats", run.repeats},
           {"requests_in_flight", run.requests_in_flight},
           {"predicted_us", run.predicted_us},
           {"measured_us", run.measured_us},
-          {"quiet_us", run.quiet_us},
           {"verified", run.verified},
           {"outputs_equal", run.outputs_equal},
           {"max_abs_error", run.max_abs_error},
@@ -38,10 +36,9 @@ Json run_record_to_json(const RunRecord& run) {
 }
 
 Result<RunRecord> run_record_from_json(const JsonCursor& c) {
-  HEDDLE_RETURN_IF_ERROR(
-      c.check_keys({"warmups", "repeats", "requests_in_flight", "predicted_us", "measured_us", "quiet_us",
-                    "verified", "outputs_equal", "max_abs_error", "max_rel_error", "rtol", "atol",
-                    "outputs_compared", "latencies_us", "steps"}));
+  HEDDLE_RETURN_IF_ERROR(c.check_keys(
+      {"warmups", "repeats", "requests_in_flight", "predicted_us", "measured_us", "verified", "outputs_equal",
+       "max_abs_error", "max_rel_error", "rtol", "atol", "outputs_compared", "latencies_us", "steps"}));
   RunRecord run;
   HEDDLE_ASSIGN_OR_RETURN(const auto warmups, c.int_or("warmups", 0, 0, 1 << 30));
   HEDDLE_ASSIGN_OR_RETURN(const auto repeats, c.int_or("repeats", 0, 0, 1 << 30));
@@ -51,7 +48,6 @@ Result<RunRecord> run_record_from_json(const JsonCursor& c) {
   run.requests_in_flight = static_cast<int>(in_flight);
   HEDDLE_ASSIGN_OR_RETURN(run.predicted_us, c.number_or("predicted_us", 0, 0, kMaxTime));
   HEDDLE_ASSIGN_OR_RETURN(run.measured_us, c.number_or("measured_us", 0, 0, kMaxTime));
-  HEDDLE_ASSIGN_OR_RETURN(run.quiet_us, c.number_or("quiet_us", 0, 0, kMaxTime));
   HEDDLE_ASSIGN_OR_RETURN(run.verified, c.bool_or("verified", false));
   HEDDLE_ASSIGN_OR_RETURN(run.outputs_equal, c.bool_or("outputs_equal", false));
   HEDDLE_ASSIGN_OR_RETURN(run.max_abs_error, c.number_or("max_abs_error", 0, 0, 1.7e308));

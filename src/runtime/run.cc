@@ -53,7 +53,6 @@ class Runner {
       const std::vector<double> times = recording_.of_step(s, record_.latencies_us.size());
       record_.steps[s].median_us = median_us(times);
       record_.steps[s].rel_spread = relative_spread(times);
-      record_.steps[s].quiet_us = quiet_time_us(times);
     }
     if (options_.verify && model_ && executor_->moves_data()) HEDDLE_RETURN_IF_ERROR(verify());
     return record_;
@@ -109,7 +108,6 @@ class Runner {
     }
     record_.repeats = static_cast<int>(record_.latencies_us.size());
     record_.measured_us = median_us(record_.latencies_us);
-    record_.quiet_us = quiet_time_us(record_.latencies_us);
     show(timelines[median_request()]);
     return {};
   }
@@ -164,7 +162,7 @@ class Runner {
         if (result.error().code() == Code::kCancelled && round > 0) break;
         return std::move(result).error();
       }
-      periods.push_back(steady_period(finishes, slots));
+      periods.push_back(steady_period_us(finishes, slots));
       record_.latencies_us.insert(record_.latencies_us.end(), result->latencies_us.begin(),
                                   result->latencies_us.end());
       taken += count;
@@ -172,17 +170,8 @@ class Runner {
     }
     record_.repeats = static_cast<int>(record_.latencies_us.size());
     record_.measured_us = median_us(periods);
-    record_.quiet_us = quiet_time_us(periods);
     show(shown);
     return {};
-  }
-
-  static double steady_period(std::vector<double> finishes, int slots) {
-    std::sort(finishes.begin(), finishes.end());
-    const size_t n = finishes.size();
-    const auto skip = static_cast<size_t>(slots);
-    if (n <= 2 * skip) return finishes.back() / static_cast<double>(n);
-    return (finishes[n - 1] - finishes[skip - 1]) / static_cast<double>(n - skip);
   }
 
   Status verify() {

@@ -11,9 +11,12 @@
 #include "heddle/base/random.h"
 #include "heddle/graph/model.h"
 #include "heddle/plan/builder.h"
+#include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
+#include "heddle/runtime/openvino_devices.h"
 #include "heddle/runtime/openvino_measurer.h"
 #include "heddle/runtime/profiler.h"
+#include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
 
 namespace heddle {
@@ -221,6 +224,30 @@ TEST(OpenVino, ProfilingTakesOnlyWhatIsMissing) {
   EXPECT_FALSE(stopped->complete);
   store->reset();
   std::filesystem::remove_all(folder);
+}
+
+// The problem's own costs are invented (10 us an op): what is predicted in turns must come from this machine.
+TEST(OpenVino, RecheckPredictsFromSegmentsTimedInTheSameRound) {
+  auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  for (const auto objective : {Objective::kLatency, Objective::kThroughput}) {
+    loaded->problem.objective = objective;
+    const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, 3, 5)).value();
+    const auto timeline = evaluate(loaded->problem, plan);
+    ASSERT_TRUE(timeline.ok());
+    const auto recheck =
+        recheck_prediction(loaded->problem, plan, loaded->model, {.rounds = 1, .round_s = 0.02});
+    ASSERT_TRUE(recheck.ok()) << recheck.error().to_string();
+    EXPECT_EQ(recheck->rounds, 1);
+    EXPECT_GT(recheck->predicted_us, 0);
+    EXPECT_NEAR(recheck->error, recheck->measured_us / recheck->predicted_us - 1, 1e-12);
+    EXPECT_NEAR(recheck->drift, recheck->predicted_us / objective_us(loaded->problem, *timeline) - 1, 1e-12);
+  }
+  EXPECT_EQ(recheck_prediction(loaded->problem, {}, nullptr).error().code(), Code::kInvalidInput);
+}
+
+TEST(OpenVino, OtherDevicesAreNamedAsDiscoveryTakesThem) {
+  for (const auto& name : openvino_other_devices()) EXPECT_FALSE(name.starts_with("CPU")) << name;
 }
 
 TEST(OpenVino, ComparisonAlternatesAndGivesARatio) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "heddle/cost/measurer.h"
 
@@ -11,13 +12,23 @@ class Model;
 
 struct MeasureOptions {
   double min_s = 0.3;  // per segment, after warm-up
-  double max_s = 1.5;  // when the quiet time is not yet supported by enough samples
+  double max_s = 1.5;  // when the median is not yet known within 2 %
   int min_runs = 10;
 };
 
-// Measures segments of `model` on OpenVINO devices: compiled, bound and pinned as the executor does it, with
-// the caches in the state that the rest of the model leaves. Measurement::median_us is the quiet time. Not
-// thread-safe.
+// One segment, ready to be timed again and again: compiled, bound and pinned as the executor does it, with
+// the caches in the state that the rest of the model leaves. The open device may be used by others between
+// samples, not during one. Not thread-safe.
+class SegmentProbe {
+ public:
+  virtual ~SegmentProbe() = default;
+  virtual Result<Measurement> sample(const MeasureOptions& options, const Deadline& deadline) = 0;
+};
+// `ops` of the model's finest graph, ascending.
+Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const Model> model,
+                                                         std::span<const OpId> ops, const Device& device);
+
+// Measures segments of `model` on OpenVINO devices, each with a probe. Not thread-safe.
 std::unique_ptr<SegmentMeasurer> make_openvino_measurer(std::shared_ptr<const Model> model,
                                                         const MeasureOptions& options = {});
 

@@ -10,7 +10,6 @@ struct MeasuredStep {
   double start_us = 0, finish_us = 0;  // from the request's start; of the median run
   double median_us = 0;                // duration over all measured runs
   double rel_spread = 0;
-  double quiet_us = 0;  // what it takes undisturbed: the 5 % quantile
 };
 
 struct RunRecord {
@@ -20,9 +19,6 @@ struct RunRecord {
   std::vector<double> latencies_us;  // of each measured request
   double measured_us = 0;            // median latency, or time per request (throughput)
   double predicted_us = 0;
-  // The undisturbed request (5 % quantile), the same estimate that profiles hold: what `predicted_us`
-  // predicts.
-  double quiet_us = 0;
   // Comparison with the unsplit model; verified is false when no outputs could be compared (emulated
   // devices).
   bool verified = false;

@@ -1,0 +1,31 @@
+#include "heddle/plan/relaxation.h"
+
+#include <algorithm>
+
+#include "bound_tables.h"
+#include "resource_map.h"
+
+namespace heddle {
+
+Relaxation relax(const Problem& problem) {
+  BoundTables tables(problem);
+  PathBounds paths = path_bounds(tables);
+  Relaxation r;
+  r.devices = std::move(tables.devices);
+  r.time = std::move(tables.time);
+  r.earliest_finish = std::move(paths.finish);
+  r.remaining = std::move(paths.rest);
+  for (const FastestWay& way : tables.ways) r.ways.push_back({way.latency_us, way.us_per_byte});
+  for (uint32_t i = 0; i < r.devices.size(); ++i) r.exclusive.push_back({i});
+  for (const CoreGroup& group : core_groups(*problem.cluster)) {
+    std::vector<uint32_t> set;
+    for (const DeviceId d : group.devices) {
+      const auto it = std::lower_bound(r.devices.begin(), r.devices.end(), d);
+      if (it != r.devices.end() && *it == d) set.push_back(static_cast<uint32_t>(it - r.devices.begin()));
+    }
+    if (set.size() > 1) r.exclusive.push_back(std::move(set));
+  }
+  return r;
+}
+
+}  // namespace heddle
