@@ -65,12 +65,14 @@ double below(Wide value) {
   return static_cast<Wide>(d) > value ? std::nextafter(d, -kInfinity) : d;
 }
 
-// The proven bound, never above the truth: the solver's sum of an integer and the objective's constant is
-// exact while both are below 2^52 and may be off by their rounding above.
+// The proven bound, never above the truth. The solver proves an integer and reports it after scaling and
+// shifting by doubles (the objective's common divisor, what presolve fixed), so that 1 may come as 0.9999999.
 double safe_bound(double bound, int64_t constant) {
   if (!std::isfinite(bound)) return -kInfinity;
   const double size = std::max(std::fabs(bound), std::fabs(static_cast<double>(constant)));
-  return size < 0x1p52 ? std::floor(bound) : std::floor(bound - size * 0x1p-50);
+  const double nearest = std::round(bound);
+  if (size < 0x1p30 && std::fabs(bound - nearest) < 1e-6) return nearest;
+  return std::floor(bound - size * 0x1p-48);
 }
 
 Status check_options(const SolveOptions& options) {
