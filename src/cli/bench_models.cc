@@ -67,6 +67,22 @@ BenchRow row(const std::string& instance, const std::string& metric, const std::
   return r;
 }
 
+// Says which model the work of the moment is about.
+class NamedProgress final : public ProgressSink {
+ public:
+  NamedProgress(ProgressSink* inner, std::string name) : inner_(inner), name_(std::move(name)) {}
+  void report(const ProgressUpdate& update) override {
+    ProgressUpdate named = update;
+    named.what = name_ + ": " + update.what;
+    inner_->report(named);
+  }
+  void finish() override { inner_->finish(); }
+
+ private:
+  ProgressSink* inner_;
+  std::string name_;
+};
+
 struct Outcome {
   // |measured - predicted| / predicted in percent: the segments timed in turns with the requests, and against
   // the profile taken before.
@@ -90,7 +106,7 @@ Status bench_objective(const BenchModel& model, const std::string& objective, co
   problem_flags.objective = objective;
   problem_flags.store = options.store;
   SearchFlags search;
-  search.time_limit_s = 3;
+  search.time_limit_s = 1;
   search.seed = options.seed;
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named("auto"));
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(model_flags, problem_flags, invocation));
@@ -166,9 +182,14 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
   HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
   std::vector<BenchRow> rows;
   Outcome outcome;
-  for (const auto& model : models) {
+  for (size_t m = 0; m < models.size(); ++m) {
+    const auto& model = models[m];
     for (const auto* objective : {"latency", "throughput"}) {
-      auto status = bench_objective(model, objective, options, invocation, rows, outcome);
+      NamedProgress named(invocation.progress, std::to_string(m + 1) + "/" + std::to_string(models.size()) +
+                                                   " " + model.name + ", " + objective);
+      Invocation inside = invocation;
+      if (invocation.progress != nullptr) inside.progress = &named;
+      auto status = bench_objective(model, objective, options, inside, rows, outcome);
       // Ctrl-C: what was measured so far is the answer.
       if (invocation.cancel.cancelled()) break;
       if (!status.ok()) return std::move(status).error().with_context(model.name);

@@ -1,4 +1,5 @@
 // heddle plan and heddle compare.
+#include <algorithm>
 #include <cstdio>
 
 #include "heddle/base/units.h"
@@ -154,8 +155,14 @@ Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
                    {"stopped"},
                    {"detail"}});
   int failures = 0;
+  std::vector<std::pair<const PlannerEntry*, Result<PlanResult>>> results;
+  Bound best;
   for (const auto* entry : entries) {
-    auto result = run_planner(*entry, bench.problem, o.search.options(invocation));
+    results.emplace_back(entry, run_planner(*entry, bench.problem, o.search.options(invocation)));
+    const auto& result = results.back().second;
+    if (result.ok() && result->bound.us > best.us) best = result->bound;
+  }
+  for (auto& [entry, result] : results) {
     if (!result.ok()) {
       // One planner's "no" does not hide the others' answers.
       ++failures;
@@ -164,6 +171,9 @@ Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
           {entry->info.name, "-", "-", "-", "-", code_name(result.error().code()), result.error().message()});
       continue;
     }
+    // All plans are for one problem: what one planner proves holds for all.
+    result->bound = best;
+    result->gap = best.us > 0 ? std::max(0.0, (result->value_us - best.us) / best.us) : result->gap;
     rows.push_back(result_row(bench.problem, *result));
     table.add_row({entry->info.name, value_text(bench.problem, result->value_us),
                    value_text(bench.problem, result->bound.us), percent(result->gap),

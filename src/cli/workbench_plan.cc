@@ -40,12 +40,14 @@ std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan&
   return wanted;
 }
 
-// The best plan so far is judged anew whenever the costs change.
-Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates) {
+// The best plan so far is judged anew whenever the costs change. `proven` holds for the problem as it is now.
+Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates,
+                           const std::optional<Bound>& proven) {
   std::optional<PlanResult> best;
   for (auto& c : candidates) {
     PlannerOutput output;
     output.plan = std::move(c.plan);
+    output.bound = proven;
     output.stop = c.stop;
     output.detail = c.detail;
     output.counters = c.counters;
@@ -71,16 +73,19 @@ Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& 
     }
     planning_s += result->planning_s;
     HEDDLE_ASSIGN_OR_RETURN(auto plan, merged(problem, result->plan));
+    // New times may make a plan faster than a bound that was proven without them.
+    std::optional<Bound> proven = result->bound;
     const auto wanted = bench.may_measure ? unknown_segments(problem, plan) : std::vector<ProfileRequest>{};
     if (!wanted.empty()) {
       HEDDLE_RETURN_IF_ERROR(
           learn(bench, wanted, kSegmentSeconds, "measuring the plan's segments", invocation));
+      proven.reset();
     }
     auto united = *result;
     united.plan = std::move(plan);
     candidates.push_back(std::move(*result));
     candidates.push_back(std::move(united));
-    HEDDLE_ASSIGN_OR_RETURN(auto best, best_of(problem, std::move(candidates)));
+    HEDDLE_ASSIGN_OR_RETURN(auto best, best_of(problem, std::move(candidates), proven));
     candidates.clear();
     candidates.push_back(std::move(best));
     if (wanted.empty() || options.deadline.should_stop()) break;

@@ -1,5 +1,6 @@
 // Auto: what a user wants who does not want to choose. All constructive planners, replication for throughput,
-// then local search with the time that is left; the best plan wins.
+// then local search, a linear program and CP-SAT with the time that is left (prove.h); the best plan and the
+// best bound win.
 //
 // Minimises the objective. Deterministic for a seed and thread count unless the deadline stops it. Each
 // constructive planner runs on every promising set of devices that do not share cores; local search may mix
@@ -8,8 +9,8 @@
 
 #include "construction.h"
 #include "factories.h"
-#include "improve.h"
 #include "portfolio.h"
+#include "prove.h"
 
 namespace heddle {
 namespace {
@@ -33,12 +34,10 @@ class Auto final : public Planner {
     if (options.deadline.cancelled() && candidates.empty())
       return candidates.output(StopReason::kCancelled, options.deadline);
     const std::string first = candidates.winner();
-    auto result = improve(problem, options, starts, "local-search", candidates);
-    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(result.stop, options.deadline));
-    out.counters.merge(result.counters);
+    HEDDLE_ASSIGN_OR_RETURN(auto out, search_and_prove(problem, options, std::move(starts), candidates));
     const bool improved = out.detail != first;
-    out.detail = improved && !first.empty() ? "won by local-search (best constructive: " + first + ")"
-                                            : "won by " + out.detail;
+    out.detail = "won by " + out.detail;
+    if (improved && !first.empty()) out.detail += " (best constructive: " + first + ")";
     return out;
   }
 };

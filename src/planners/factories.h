@@ -18,6 +18,7 @@ std::unique_ptr<Planner> make_lookahead();
 std::unique_ptr<Planner> make_pipeline();
 std::unique_ptr<Planner> make_replicate();
 std::unique_ptr<Planner> make_local_search();
+std::unique_ptr<Planner> make_cp_sat();
 std::unique_ptr<Planner> make_auto();
 
 }  // namespace heddle

@@ -95,6 +95,13 @@ std::vector<PlannerEntry> make_registry() {
         .exploits = "the whole execution model",
         .ignores = "known segments of several ops, explicit routes"},
        make_local_search},
+      {{.name = "cp-sat",
+        .description = "constraint programming over devices and starts, with a proven bound",
+        .source = "CP-SAT of OR-Tools; the model is Heddle's own (docs/bounds.md)",
+        .objectives = latencies,
+        .exploits = "unequal devices, devices that share cores, memory for parameters",
+        .ignores = "contention and the loads' order, but for the local search before and after"},
+       make_cp_sat},
   };
 }
 

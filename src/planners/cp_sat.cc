@@ -1,0 +1,39 @@
+// CP-SAT on one request's schedule (cp_schedule.h), between two local searches (prove.h).
+//
+// Minimises the makespan of the relaxation, starting from the best plan of a short local search; what CP-SAT
+// finds is timed by the evaluator and improved once more, for contention and known segments are not in the
+// model. Its bound is proven for the problem as it is. Deterministic for a seed and thread count unless the
+// deadline stops it.
+#include "factories.h"
+#include "flat_problem.h"
+#include "portfolio.h"
+#include "prove.h"
+
+namespace heddle {
+namespace {
+
+class CpSat final : public Planner {
+ public:
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    Candidates candidates(problem);
+    std::vector<Plan> starts;
+    if (options.start != nullptr) {
+      candidates.offer(*options.start, "the plan to improve");
+      starts.push_back(*options.start);
+    } else {
+      starts = run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
+    }
+    if (options.deadline.cancelled() && candidates.empty())
+      return candidates.output(StopReason::kCancelled, options.deadline);
+    HEDDLE_ASSIGN_OR_RETURN(auto out, search_and_prove(problem, options, std::move(starts), candidates));
+    if (!out.counters.contains("cp_sat_complete"))
+      out.detail += ", without CP-SAT (not needed, or too large)";
+    return out;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_cp_sat() { return std::make_unique<CpSat>(); }
+
+}  // namespace heddle

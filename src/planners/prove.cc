@@ -1,0 +1,110 @@
+#include "prove.h"
+
+#include <algorithm>
+
+#include "cp_schedule.h"
+#include "improve.h"
+#include "lp_bound.h"
+
+namespace heddle {
+namespace {
+
+// Of the time given: for the first search, for the linear program at most, and for the search after CP-SAT.
+constexpr double kBefore = 0.25, kProgram = 0.15, kAfter = 0.1;
+// A plan this close to a bound is not searched further: the bounds themselves are rounded down by more.
+constexpr double kClose = 2e-6;
+
+class Proving {
+ public:
+  Proving(const Problem& problem, const PlannerOptions& options, std::vector<Plan> starts,
+          Candidates& candidates)
+      : problem_(problem),
+        options_(options),
+        starts_(std::move(starts)),
+        candidates_(candidates),
+        time_(options.deadline.seconds_left()) {}
+
+  Result<PlannerOutput> run() {
+    search(kBefore * time_);
+    if (!candidates_.empty() && stop_ != StopReason::kOptimal && !options_.deadline.should_stop()) prove();
+    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates_.output(stop_, options_.deadline));
+    out.counters.merge(counters_);
+    if (bound_.us > 0) out.bound = bound_;
+    return out;
+  }
+
+ private:
+  void search(double seconds) {
+    PlannerOptions part = options_;
+    part.deadline = options_.deadline.sooner(seconds);
+    auto result = improve(problem_, part, starts_, "local-search", candidates_);
+    stop_ = result.stop;
+    for (const auto& [name, value] : result.counters) counters_[name] += value;
+  }
+
+  bool open() const {
+    return candidates_.value_us() > bound_.us * (1 + kClose) && !options_.deadline.should_stop();
+  }
+  void take(const Bound& bound) {
+    if (bound.us > bound_.us) bound_ = bound;
+  }
+
+  void prove() {
+    const FlatProblem flat(problem_, problem_.usable_devices());
+    const Relaxation relaxation = relax(problem_);
+    take(lp_bound(flat, relaxation, options_.deadline.sooner(kProgram * time_)));
+    const bool scheduled = open() && problem_.objective != Objective::kThroughput && cp_schedule_fits(flat) &&
+                           schedule(flat, relaxation);
+    if (!open()) return;
+    starts_.assign(1, candidates_.plan());
+    // What CP-SAT solved to the end leaves only contention and known segments to be searched.
+    search(complete_ || !scheduled ? time_ : kAfter * time_);
+  }
+
+  bool schedule(const FlatProblem& flat, const Relaxation& relaxation) {
+    const auto hint = to_flat_plan(flat, assignment_of(problem_, candidates_.plan()));
+    if (!hint) return false;
+    CpScheduleOptions cp;
+    cp.deadline = options_.deadline.sooner(options_.deadline.seconds_left() - kAfter * time_);
+    cp.threads = options_.threads;
+    cp.seed = options_.seed;
+    if (options_.progress != nullptr) {
+      cp.on_progress = [this](double bound_us, double) {
+        options_.progress->report({.what = "cp-sat",
+                                   .done = 0,
+                                   .total = 0,
+                                   .best_us = candidates_.value_us(),
+                                   .bound_us = std::max(bound_.us, bound_us)});
+      };
+    }
+    const double before = candidates_.value_us();
+    const auto result = solve_cp_schedule(flat, relaxation, *hint, cp);
+    if (!result.ok()) return false;
+    candidates_.offer(to_assignment(flat, result->plan), "cp-sat");
+    complete_ = result->complete;
+    take({result->bound_us, complete_ ? "CP-SAT, solved to the end" : "CP-SAT"});
+    counters_["cp_sat_gain_us"] = before - candidates_.value_us();
+    counters_["cp_sat_complete"] = complete_ ? 1 : 0;
+    if (options_.deadline.expired()) stop_ = StopReason::kTimeLimit;
+    return true;
+  }
+
+  const Problem& problem_;
+  const PlannerOptions& options_;
+  std::vector<Plan> starts_;
+  Candidates& candidates_;
+  const double time_;
+  StopReason stop_ = StopReason::kFinished;
+  bool complete_ = false;
+  Bound bound_{0, ""};
+  std::map<std::string, double> counters_;
+};
+
+}  // namespace
+
+Result<PlannerOutput> search_and_prove(const Problem& problem, const PlannerOptions& options,
+                                       std::vector<Plan> starts, Candidates& candidates) {
+  return Proving(problem, options, std::move(starts), candidates).run();
+}
+
+}  // namespace heddle
