@@ -105,7 +105,7 @@ class CpModel {
 // can). Thread-safe.
 //
 // The stop is asked for within 10 ms of the cancellation and 50 ms before the deadline; CP-SAT follows within
-// 100 ms on models of ten thousand intervals, and later on larger ones while it simplifies them.
+// 150 ms on models of ten thousand intervals, and later on larger ones while it simplifies them.
 // `deterministic` uses one worker whatever `threads` says. on_progress hears of the complete hint and of the
 // answer: CP-SAT's C interface tells nothing in between.
 Result<Solution> solve(const CpModel& model, const SolveOptions& options = {});
