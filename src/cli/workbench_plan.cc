@@ -51,8 +51,11 @@ Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candi
     output.stop = c.stop;
     output.detail = c.detail;
     output.counters = c.counters;
-    HEDDLE_ASSIGN_OR_RETURN(auto judged, judge_plan(c.planner, problem, std::move(output), c.planning_s));
-    if (!best || judged.value_us < best->value_us) best = std::move(judged);
+    auto judged = judge_plan(c.planner, problem, std::move(output), c.planning_s);
+    // United segments hold their tensors longer: where memory is short, only the plan as it came fits.
+    if (!judged.ok() && best) continue;
+    if (!judged.ok()) return judged;
+    if (!best || judged->value_us < best->value_us) best = std::move(*judged);
   }
   return std::move(*best);
 }
