@@ -1,5 +1,6 @@
 // heddle plan and heddle compare.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "heddle/base/units.h"
@@ -31,6 +32,12 @@ Json result_row(const Problem& problem, const PlanResult& result) {
   row["verified"] = result.verified;
   row["stop"] = stop_reason_name(result.stop);
   row["detail"] = result.detail;
+  Json trajectory = Json::array();
+  for (const auto& i : result.trajectory) {
+    trajectory.push_back({i.seconds, std::isfinite(i.value_us) ? Json(i.value_us) : Json(), i.bound_us});
+  }
+  row["trajectory"] = std::move(trajectory);
+  row["primal_integral_s"] = primal_integral(result.trajectory, result.value_us, result.planning_s);
   return row;
 }
 
@@ -57,6 +64,15 @@ void print_plan(const Workbench& bench, const PlanResult& result) {
               value_text(p, result.bound.us).c_str(), result.bound.reason.c_str(), 100 * result.gap,
               result.planner.c_str(), result.planning_s, stop_reason_name(result.stop));
   if (!result.detail.empty()) std::printf("  %s\n", result.detail.c_str());
+  if (result.planning_s > 1) {
+    std::string line;
+    for (const double s : {1.0, 10.0, 60.0}) {
+      const auto then = at_time(result.trajectory, s);
+      if (!then || s >= result.planning_s) continue;
+      line += (line.empty() ? "" : "; ") + format_us(s * 1e6) + ": " + value_text(p, then->value_us);
+    }
+    if (!line.empty()) std::printf("  best after %s\n", line.c_str());
+  }
   std::string origins;
   for (const auto& [name, count] : cost_origins(p))
     origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;

@@ -51,6 +51,7 @@ Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candi
     output.stop = c.stop;
     output.detail = c.detail;
     output.counters = c.counters;
+    output.trajectory = c.trajectory;
     auto judged = judge_plan(c.planner, problem, std::move(output), c.planning_s);
     // United segments hold their tensors longer: where memory is short, only the plan as it came fits.
     if (!judged.ok() && best) continue;

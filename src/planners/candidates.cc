@@ -60,7 +60,19 @@ bool Candidates::offer(Plan plan, const std::string& who) {
   plan_ = std::move(plan);
   value_us_ = value;
   winner_ = who;
+  note();
   return true;
+}
+
+void Candidates::note() {
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  trajectory_.push_back({seconds, value_us_, bound_us_});
+}
+
+void Candidates::note_bound(double bound_us) {
+  if (bound_us <= bound_us_) return;
+  bound_us_ = bound_us;
+  note();
 }
 
 Error Candidates::no_plan() const {
@@ -98,6 +110,7 @@ Result<PlannerOutput> Candidates::output(StopReason stop, const Deadline& deadli
   out.stop = deadline.cancelled() ? StopReason::kCancelled : stop;
   out.detail = winner_;
   out.counters["plans_timed"] = offered_;
+  out.trajectory = std::move(trajectory_);
   return out;
 }
 

@@ -1,8 +1,10 @@
 // The plans that a planner has tried: each is built and timed by plan/, and the best feasible one is kept.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "heddle/plan/builder.h"
 #include "heddle/plan/evaluator.h"
@@ -30,12 +32,16 @@ class Candidates {
   bool any_too_large() const { return any_too_large_; }
   int offered() const { return offered_; }
 
+  // A bound that was proven on the way, for the trajectory.
+  void note_bound(double bound_us);
+
   // The best plan; kInfeasible with the reason when there is none, kCancelled when `deadline` was cancelled
   // before.
   Result<PlannerOutput> output(StopReason stop, const Deadline& deadline);
 
  private:
   Error no_plan() const;
+  void note();
 
   const Problem& problem_;
   const bool limited_;
@@ -48,6 +54,9 @@ class Candidates {
   bool any_too_large_ = false;
   int offered_ = 0;
   std::string last_error_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  double bound_us_ = 0;
+  std::vector<Incumbent> trajectory_;
 };
 
 }  // namespace heddle

@@ -67,6 +67,9 @@ Result<PlanResult> judge_plan(const std::string& planner, const Problem& problem
   result.detail = std::move(output.detail);
   result.counters = std::move(output.counters);
   result.planning_s = planning_s;
+  result.trajectory = std::move(output.trajectory);
+  // What a planner saw on the way may lie below the combinatorial bound, which is added here.
+  result.trajectory.push_back({planning_s, result.value_us, result.bound.us});
   return result;
 }
 

@@ -46,7 +46,9 @@ class Proving {
     return candidates_.value_us() > bound_.us * (1 + kClose) && !options_.deadline.should_stop();
   }
   void take(const Bound& bound) {
-    if (bound.us > bound_.us) bound_ = bound;
+    if (bound.us <= bound_.us) return;
+    bound_ = bound;
+    candidates_.note_bound(bound.us);
   }
 
   void prove() {

@@ -16,6 +16,7 @@
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
+#include "heddle/planners/trajectory.h"
 
 namespace heddle {
 
@@ -37,6 +38,7 @@ struct PlannerOutput {
   StopReason stop = StopReason::kFinished;
   std::string detail;  // one line for people: "won by heft, improved by local search"
   std::map<std::string, double> counters;
+  std::vector<Incumbent> trajectory;  // of planners that improve step by step; may be empty
 };
 
 // Capabilities are declared, never guessed.
@@ -77,6 +79,7 @@ struct PlanResult {
   std::string detail;
   std::map<std::string, double> counters;
   double planning_s = 0;
+  std::vector<Incumbent> trajectory;  // at least the final plan and bound
 };
 
 // The only door: validates the problem, refuses objectives that the planner does not support, runs it,

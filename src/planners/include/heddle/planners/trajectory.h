@@ -1,0 +1,24 @@
+// How plan and bound came closer over time: what "anytime" means in figures.
+#pragma once
+
+#include <optional>
+#include <span>
+
+namespace heddle {
+
+// From `seconds` on, until the next entry. Values only fall, bounds only rise.
+struct Incumbent {
+  double seconds = 0;   // since the planner began
+  double value_us = 0;  // infinite while there was no plan
+  double bound_us = 0;  // 0 while nothing was proven
+};
+
+// What was there at that moment; nullopt before the first entry.
+std::optional<Incumbent> at_time(std::span<const Incumbent> trajectory, double seconds);
+
+// Integral from 0 to `horizon_s` of the primal gap to `best_us`, in seconds: 1 while there is no plan, then
+// (value - best) / value. Less is better. T. Berthold, "Measuring the impact of primal heuristics",
+// Operations Research Letters 41(6), 2013.
+double primal_integral(std::span<const Incumbent> trajectory, double best_us, double horizon_s);
+
+}  // namespace heddle
