@@ -110,7 +110,6 @@ TEST(Deadline, EndsBothSearches) {
   const auto milp = solve(market_split(6, 60), options);
   ASSERT_TRUE(milp.ok());
   EXPECT_NE(milp->status, SolveStatus::kOptimal);
-  EXPECT_GE(milp->seconds, 0.2);
   options.deadline = Deadline::after_seconds(0.3);
   const auto cp = solve(market_split_cp(6, 60), options);
   if (unavailable(cp)) GTEST_SKIP() << cp.error().to_string();
