@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,34 @@ std::vector<double> rounded(const Milp& model, std::span<const double> values) {
   return exact;
 }
 
+// The threads that solve. At the process's end those left behind get a moment to come back, before HiGHS's
+// static objects are destroyed under them.
+struct Workers {
+  std::mutex mutex;
+  std::condition_variable fewer;
+  int running = 0;
+  bool awaited_at_exit = false;
+
+  static Workers& all() {
+    static auto* workers = new Workers;  // never destroyed: threads may outlive main()
+    return *workers;
+  }
+  void add(int by) {
+    const std::lock_guard lock(mutex);
+    running += by;
+    fewer.notify_all();
+  }
+  void await_at_exit() {
+    const std::lock_guard lock(mutex);
+    if (awaited_at_exit) return;
+    awaited_at_exit =
+        std::atexit([] {
+          std::unique_lock at_exit(all().mutex);
+          all().fewer.wait_for(at_exit, std::chrono::seconds(3), [] { return all().running == 0; });
+        }) == 0;
+  }
+};
+
 // One solve: the model as given, the same without indicators (and, for a relaxation, without integers).
 class HighsSolve {
  public:
@@ -74,6 +103,7 @@ class HighsSolve {
       if (stop == Clock::time_point{}) stop = Clock::now();
       if (Clock::now() - stop < kPatience) continue;
       left_ = true;
+      Workers::all().await_at_exit();
       Solution solution;
       HEDDLE_ASSIGN_OR_RETURN(solution, finish(solution, kHighsModelStatusInterrupt, -kInfinity));
       return signed_off(solution);
@@ -371,11 +401,14 @@ Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std:
                             const SolveOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_options(options));
   if (flat->variables().empty()) return without_variables(*given, options);
-  const auto work = std::make_shared<HighsSolve>(given, flat, options);
-  std::thread([work] {
+  auto work = std::make_shared<HighsSolve>(given, flat, options);
+  Workers::all().add(1);
+  std::thread([work]() mutable {
     work->work();
+    work.reset();
     // Waits for the pool of this thread to end, so that nothing of the solve stays behind.
     Highs_resetGlobalScheduler(1);
+    Workers::all().add(-1);
   }).detach();
   return work->wait();
 }
