@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -45,6 +46,34 @@ std::vector<double> rounded(const Milp& model, std::span<const double> values) {
   return exact;
 }
 
+// The threads that solve. At the process's end those left behind get a moment to come back, before HiGHS's
+// static objects are destroyed under them.
+struct Workers {
+  std::mutex mutex;
+  std::condition_variable fewer;
+  int running = 0;
+  bool awaited_at_exit = false;
+
+  static Workers& all() {
+    static auto* workers = new Workers;  // never destroyed: threads may outlive main()
+    return *workers;
+  }
+  void add(int by) {
+    const std::lock_guard lock(mutex);
+    running += by;
+    fewer.notify_all();
+  }
+  void await_at_exit() {
+    const std::lock_guard lock(mutex);
+    if (awaited_at_exit) return;
+    awaited_at_exit =
+        std::atexit([] {
+          std::unique_lock at_exit(all().mutex);
+          all().fewer.wait_for(at_exit, std::chrono::seconds(3), [] { return all().running == 0; });
+        }) == 0;
+  }
+};
+
 // One solve: the model as given, the same without indicators (and, for a relaxation, without integers).
 class HighsSolve {
  public:
@@ -74,6 +103,7 @@ class HighsSolve {
       if (stop == Clock::time_point{}) stop = Clock::now();
       if (Clock::now() - stop < kPatience) continue;
       left_ = true;
+      Workers::all().await_at_exit();
       Solution solution;
       HEDDLE_ASSIGN_OR_RETURN(solution, finish(solution, kHighsModelStatusInterrupt, -kInfinity));
       return signed_off(solution);
@@ -98,7 +128,8 @@ class HighsSolve {
     if (!fault_.empty()) {
       HEDDLE_ASSIGN_OR_RETURN(solution, attempt(1e-9));
     }
-    if (!fault_.empty()) {
+    // Without an earlier solution to fall back on.
+    if (!fault_.empty() && !solution.has_values()) {
       return Error(Code::kInternal, "its solution breaks the model: " + fault_ +
                                         "; the coefficients may be too far apart: use other units")
           .with_context(name());
@@ -118,8 +149,54 @@ class HighsSolve {
     for (size_t i = 0; i < n; ++i) {
       if (given[i]) start_vars_.push_back(static_cast<HighsInt>(i));
     }
+    if (start_vars_.empty()) return;
+    std::vector<double> values = rounded(*flat_, start_);
+    if (start_vars_.size() < n && !complete(values)) return;
     const std::lock_guard lock(mutex_);
-    if (start_vars_.size() == n && n > 0 && offer(rounded(*flat_, start_))) report(-kInfinity, best_);
+    if (!left_ && offer(std::move(values))) report(-kInfinity, best_);
+  }
+
+  // Fills in what the start leaves open, by a small search of its own. HiGHS would do so itself, but through
+  // the same callbacks, where the bound of the restricted model could not be told from the model's.
+  bool complete(std::vector<double>& values) {
+    Milp restricted = *flat_;
+    for (const HighsInt i : start_vars_) {
+      const double value = values[static_cast<size_t>(i)];
+      restricted.set_bounds({i}, value, value);
+    }
+    const auto highs = make_highs(restricted, setup(1e-6));
+    if (!highs.ok()) return false;
+    void* h = highs->get();
+    const auto stop = [](int, const char*, const HighsCallbackDataOut*, HighsCallbackDataIn* in, void* self) {
+      if (static_cast<HighsSolve*>(self)->options_.deadline.should_stop()) in->user_interrupt = 1;
+    };
+    Highs_setCallback(h, stop, this);
+    for (const HighsInt type :
+         {kHighsCallbackSimplexInterrupt, kHighsCallbackIpmInterrupt, kHighsCallbackMipInterrupt}) {
+      Highs_startCallback(h, type);
+    }
+    // A start is worth a part of the search, not all of it.
+    Highs_setIntOptionValue(h, "mip_max_nodes", 500);
+    Highs_setIntOptionValue(h, "mip_max_improving_sols", 3);
+    const double left = options_.deadline.seconds_left();
+    if (std::isfinite(left)) Highs_setDoubleOptionValue(h, "time_limit", left / 5);
+    Highs_run(h);
+    HighsInt primal = 0;
+    Highs_getIntInfoValue(h, "primal_solution_status", &primal);
+    if (primal != kSolutionFeasible) return false;
+    Highs_getSolution(h, values.data(), nullptr, nullptr, nullptr);
+    values = rounded(*flat_, values);
+    return true;
+  }
+
+  HighsSetup setup(double tolerance) const {
+    HighsSetup result;
+    result.threads = options_.threads;
+    result.seed = options_.seed;
+    result.rel_gap = options_.rel_gap;
+    result.abs_gap = options_.abs_gap;
+    result.feasibility_tolerance = tolerance;
+    return result;
   }
 
   // With the lock held. Keeps the values if they fit the model, are wanted and are better than the best.
@@ -169,19 +246,15 @@ class HighsSolve {
   }
 
   Result<Solution> attempt(double tolerance) {
-    fault_.clear();
     Solution solution;
-    if (options_.deadline.should_stop()) {
+    std::vector<double> first;
+    {
       const std::lock_guard lock(mutex_);
-      return finish(solution, kHighsModelStatusInterrupt, -kInfinity);
+      fault_.clear();
+      if (options_.deadline.should_stop()) return finish(solution, kHighsModelStatusInterrupt, -kInfinity);
+      first = best_;
     }
-    HighsSetup setup;
-    setup.threads = options_.threads;
-    setup.seed = options_.seed;
-    setup.rel_gap = options_.rel_gap;
-    setup.abs_gap = options_.abs_gap;
-    setup.feasibility_tolerance = tolerance;
-    HEDDLE_ASSIGN_OR_RETURN(const HighsPtr highs, make_highs(*flat_, setup));
+    HEDDLE_ASSIGN_OR_RETURN(const HighsPtr highs, make_highs(*flat_, setup(tolerance)));
     void* h = highs.get();
     Highs_setCallback(h, callback, this);
     for (const HighsInt type : {kHighsCallbackSimplexInterrupt, kHighsCallbackIpmInterrupt,
@@ -189,13 +262,7 @@ class HighsSolve {
       Highs_startCallback(h, type);
     }
     if (std::isfinite(options_.cutoff)) Highs_setDoubleOptionValue(h, "objective_bound", options_.cutoff);
-    if (!best_.empty()) {  // of this thread so far: no callback has run yet
-      Highs_setSolution(h, best_.data(), nullptr, nullptr, nullptr);
-    } else if (!start_vars_.empty() && start_vars_.size() < start_.size()) {
-      std::vector<double> values;
-      for (const HighsInt i : start_vars_) values.push_back(start_[static_cast<size_t>(i)]);
-      Highs_setSparseSolution(h, static_cast<HighsInt>(values.size()), start_vars_.data(), values.data());
-    }
+    if (!first.empty()) Highs_setSolution(h, first.data(), nullptr, nullptr, nullptr);
     const double left = options_.deadline.seconds_left();
     if (std::isfinite(left)) Highs_setDoubleOptionValue(h, "time_limit", left);
     Highs_run(h);
@@ -257,13 +324,15 @@ class HighsSolve {
       const std::lock_guard lock(mutex_);
       if (offer(std::move(exact)) && !left_) report(-kInfinity, best_);
     } else if (proven) {
+      const std::lock_guard lock(mutex_);
       fault_ = std::move(fault);
     }
   }
 
   // With the lock held.
   Result<Solution> finish(Solution& solution, HighsInt status, double bound) {
-    if (std::isfinite(bound)) best_bound_ = std::max(best_bound_, bound);
+    // The solver's last word, where there is one, stands for all that it said on the way.
+    if (std::isfinite(bound)) best_bound_ = bound;
     const bool cut = std::isfinite(options_.cutoff);
     const bool infeasible =
         status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound ||
@@ -332,11 +401,14 @@ Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std:
                             const SolveOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_options(options));
   if (flat->variables().empty()) return without_variables(*given, options);
-  const auto work = std::make_shared<HighsSolve>(given, flat, options);
-  std::thread([work] {
+  auto work = std::make_shared<HighsSolve>(given, flat, options);
+  Workers::all().add(1);
+  std::thread([work]() mutable {
     work->work();
+    work.reset();
     // Waits for the pool of this thread to end, so that nothing of the solve stays behind.
     Highs_resetGlobalScheduler(1);
+    Workers::all().add(-1);
   }).detach();
   return work->wait();
 }
