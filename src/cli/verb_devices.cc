@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "heddle/base/file.h"
+#include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/planners_table.h"

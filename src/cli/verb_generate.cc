@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "heddle/base/file.h"
+#include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"

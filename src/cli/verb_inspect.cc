@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <map>
 
+#include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/report/text_table.h"

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"

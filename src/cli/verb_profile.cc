@@ -1,6 +1,7 @@
 // heddle profile: measure a model's units and whole on this machine's devices into the profile store.
 #include <cstdio>
 
+#include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "verbs.h"

@@ -5,6 +5,7 @@
 
 #include "heddle/base/file.h"
 #include "heddle/base/hash.h"
+#include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/run_file.h"
 #include "heddle/report/text_table.h"

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/edit.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "command.h"
+#include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
 #include "heddle/cluster/cluster.h"
 #include "heddle/cost/cost_model.h"

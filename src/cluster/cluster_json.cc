@@ -1,5 +1,6 @@
 // The cluster inside plan files: the YAML's content with base units in the keys, so that a plan needs no unit
 // parser.
+#include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "spec.h"
 #include "validate.h"

@@ -3,6 +3,7 @@
 #include <map>
 #include <string_view>
 
+#include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 
 namespace heddle {

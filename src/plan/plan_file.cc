@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "heddle/base/file.h"
+#include "heddle/base/json.h"
 #include "problem_json.h"
 
 namespace heddle {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "heddle/base/hash.h"
+#include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/graph/graph_json.h"

@@ -1,7 +1,7 @@
 // Problems inside plan files. Private to plan_file.
 #pragma once
 
-#include "heddle/base/json.h"
+#include "heddle/base/json_fwd.h"
 #include "heddle/plan/problem.h"
 
 namespace heddle {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "suggestions.h"
 

@@ -1,6 +1,7 @@
 #include "heddle/report/run_file.h"
 
 #include "heddle/base/file.h"
+#include "heddle/base/json.h"
 
 namespace heddle {
 namespace {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heddle/base/file.h"
+#include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
 
 namespace heddle {

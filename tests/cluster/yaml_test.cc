@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "heddle/base/json.h"
 #include "heddle/base/random.h"
 #include "heddle/cluster/cluster_yaml.h"
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
 
 namespace {

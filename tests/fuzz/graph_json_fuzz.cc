@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "heddle/base/json.h"
 #include "heddle/graph/graph_json.h"
 
 namespace {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "heddle/base/json.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/plan_file.h"
 

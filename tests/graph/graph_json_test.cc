@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "heddle/base/json.h"
 #include "heddle/base/random.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/generators.h"

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "heddle/base/json.h"
 #include "heddle/plan/builder.h"
 #include "heddle/plan/checker.h"
 #include "plan_support.h"

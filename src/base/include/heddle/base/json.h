@@ -10,11 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
 
 namespace heddle {
-
-using Json = nlohmann::ordered_json;
 
 struct JsonLimits {
   int max_depth = 64;  // deeper nesting is refused before it can exhaust the stack

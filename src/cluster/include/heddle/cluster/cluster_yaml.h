@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
 #include "heddle/cluster/cluster.h"
 

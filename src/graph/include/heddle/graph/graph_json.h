@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json_fwd.h"
 #include "heddle/graph/graph.h"
 
 namespace heddle {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json_fwd.h"
 #include "heddle/plan/bounds.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan.h"

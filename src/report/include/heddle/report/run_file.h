@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "heddle/base/json.h"
+#include "heddle/base/json_fwd.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/runtime/run_record.h"
 
