@@ -116,8 +116,7 @@ Status check_pieces(const DnnWorkload& w, const DnnSplit& split, int pieces) {
 }  // namespace
 
 Status check_dnn_split(const DnnWorkload& w, const DnnSplit& split, const DnnRules& rules) {
-  if (split.device.size() != w.nodes.size() ||
-      (!split.piece.empty() && split.piece.size() != w.nodes.size()))
+  if (split.device.size() != w.nodes.size() || (!split.piece.empty() && split.piece.size() != w.nodes.size()))
     return no(w, "the split places " + std::to_string(split.device.size()) + " nodes, the workload has " +
                      std::to_string(w.nodes.size()));
   const bool latency = rules.objective == DnnObjective::kLatency;

@@ -10,9 +10,9 @@ namespace {
 size_t at(int32_t v) { return static_cast<size_t>(v); }
 
 Error bad_device(const DnnWorkload& w, size_t v, int32_t device) {
-  return Error(Code::kInvalidInput,
-               w.name + ": node " + std::to_string(w.nodes[v].id) + " is on device " +
-                   std::to_string(device) + "; expected 0.." + std::to_string(w.accelerators + w.cpus - 1));
+  return Error(Code::kInvalidInput, w.name + ": node " + std::to_string(w.nodes[v].id) + " is on device " +
+                                        std::to_string(device) + "; expected 0.." +
+                                        std::to_string(w.accelerators + w.cpus - 1));
 }
 
 DnnValue max_load(const DnnWorkload& w, const DnnSplit& split) {
@@ -108,7 +108,9 @@ class LatencyTimer {
   }
 
  private:
-  static int32_t piece_of(const DnnSplit& split, size_t v) { return split.piece.empty() ? 0 : split.piece[v]; }
+  static int32_t piece_of(const DnnSplit& split, size_t v) {
+    return split.piece.empty() ? 0 : split.piece[v];
+  }
 
   double finish(size_t s) {
     double start = follows_[s] >= 0 ? finish_[at(follows_[s])] : 0, work = 0;
@@ -144,8 +146,7 @@ class LatencyTimer {
 }  // namespace
 
 Result<DnnValue> evaluate_dnn_split(const DnnWorkload& w, const DnnSplit& split, DnnObjective objective) {
-  if (split.device.size() != w.nodes.size() ||
-      (!split.piece.empty() && split.piece.size() != w.nodes.size()))
+  if (split.device.size() != w.nodes.size() || (!split.piece.empty() && split.piece.size() != w.nodes.size()))
     return Error(Code::kInvalidInput, w.name + ": the split places " + std::to_string(split.device.size()) +
                                           " nodes, the workload has " + std::to_string(w.nodes.size()));
   // Latency has its CPU pool even where maxCPUs is 0: the objective ignores the number of cores.

@@ -32,8 +32,8 @@ class Reader {
   Reader(const Json& json, std::string name) : root_(json) { workload_.name = std::move(name); }
 
   Result<DnnWorkload> run() {
-    HEDDLE_RETURN_IF_ERROR(root_.check_keys(
-        {"maxFPGAs", "maxCPUs", "maxSizePerFPGA", "nodes", "edges", "name", "comment"}));
+    HEDDLE_RETURN_IF_ERROR(
+        root_.check_keys({"maxFPGAs", "maxCPUs", "maxSizePerFPGA", "nodes", "edges", "name", "comment"}));
     HEDDLE_ASSIGN_OR_RETURN(workload_.accelerators, read_count("maxFPGAs"));
     HEDDLE_ASSIGN_OR_RETURN(workload_.cpus, read_count("maxCPUs"));
     HEDDLE_ASSIGN_OR_RETURN(workload_.accelerator_bytes, read_amount(root_, "maxSizePerFPGA"));

@@ -38,13 +38,17 @@ class DnnLoads {
   const std::vector<int32_t>& device() const { return device_; }
   const std::vector<double>& load() const { return load_; }
   const std::vector<double>& bytes() const { return bytes_; }
+  const std::vector<int32_t>& cut() const { return cut_; }  // nets on several devices, in no order
   double max_load() const;
   bool fits() const;  // memory
 
  private:
   const DnnUnits& units_;
   size_t devices_;
+  void set_cut(int32_t net, bool cut);
+
   std::vector<int32_t> device_, count_, span_;  // count_: units of each net on each device
+  std::vector<int32_t> cut_, place_in_cut_;     // place: -1 when it is whole
   std::vector<double> load_, bytes_;
 };
 

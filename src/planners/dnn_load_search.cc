@@ -20,7 +20,7 @@ class LoadSearch {
   }
 
   std::vector<int32_t> run() {
-    if (units_.devices() < 2 || units_.size() == 0) return best_;
+    if (units_.devices() < 2) return best_;
     double energy = energy_now();
     const double hot = options_.heat * scale_, cold = hot * 1e-3;
     double temperature = hot;
@@ -53,24 +53,24 @@ class LoadSearch {
   }
 
  private:
-  // A little below the best: far targets make all devices equally bad, near ones leave no slope.
+  // A little below the best: of a far target all devices are equally short, a near one leaves no slope.
   void retarget() {
     const double value = std::isfinite(best_value_) ? best_value_ : scale_;
-    target_ = std::max(floor_, value * 0.98);
+    target_ = std::max(value * 0.985, floor_ + 0.15 * (value - floor_));
   }
 
+  // What exceeds the target, and a little of all accelerators' load: transfers are waste, idle CPUs are not.
   double energy_now() const {
-    double worst = 0, excess = 0, sum = 0;
+    double excess = 0, sum = 0, overflow = 0;
     const auto& load = loads_.load();
     for (size_t d = 0; d < load.size(); ++d) {
-      const double over = load[d] - target_;
-      if (over > 0) excess += over;
-      worst = std::max(worst, over);
+      excess += std::max(0.0, load[d] - target_);
+      if (d >= at(units_.accelerators)) continue;
       sum += load[d];
-      if (d < at(units_.accelerators) && loads_.bytes()[d] > units_.accelerator_bytes)
-        excess += scale_ * 4 * (loads_.bytes()[d] / units_.accelerator_bytes - 1);
+      if (loads_.bytes()[d] > units_.accelerator_bytes)
+        overflow += loads_.bytes()[d] / units_.accelerator_bytes - 1;
     }
-    return worst + 0.3 * excess + 0.02 * sum;
+    return excess + 0.05 * sum + 4 * scale_ * overflow;
   }
 
   int32_t any_unit() { return static_cast<int32_t>(random_.below(units_.size())); }
@@ -93,39 +93,62 @@ class LoadSearch {
     return true;
   }
 
+  // One to three changes that are judged together: what one device gains, another may pass on.
   bool propose() {
-    const auto unit = any_unit();
+    const double several = random_.unit();
+    const int changes = several < 0.6 ? 1 : several < 0.9 ? 2 : 3;
+    bool moved = false;
+    for (int i = 0; i < changes; ++i) moved |= change();
+    return moved;
+  }
+
+  bool change() {
     const double kind = random_.unit();
-    if (kind < 0.5) return put(unit, device_for(unit));
-    if (kind < 0.7) {
-      const auto other = any_unit();
+    if (kind < 0.15) {
+      const auto unit = any_unit();
+      return put(unit, device_for(unit));
+    }
+    if (kind < 0.3) {
+      const auto unit = any_unit(), other = any_unit();
       const auto here = loads_.device()[at(unit)], there = loads_.device()[at(other)];
       if (here == there) return false;
       const bool first = put(unit, there), second = put(other, here);
       return first || second;
     }
-    if (kind < 0.93) return move_group(unit);
-    const auto& nets = units_.nets_of[at(unit)];
-    if (nets.empty()) return false;
-    const auto to = device_for(unit);
-    bool moved = false;
-    for (const auto pin : units_.nets[at(nets[random_.below(nets.size())])].pins) moved |= put(pin, to);
-    return moved;
+    // At a border: inside of a device a change only adds transfers.
+    int32_t unit = any_unit(), to = device_for(unit);
+    if (!loads_.cut().empty() && !random_.chance(0.1)) {
+      const auto net = loads_.cut()[random_.below(loads_.cut().size())];
+      const auto& pins = units_.nets[at(net)].pins;
+      unit = pins[random_.below(pins.size())];
+      to = loads_.device()[at(pins[random_.below(pins.size())])];
+      if (random_.chance(0.1))
+        to = static_cast<int32_t>(random_.below(static_cast<uint64_t>(units_.devices())));
+    }
+    if (kind < 0.6) return put(unit, to);
+    return move_group(unit, to, kind < 0.8);
   }
 
-  // A connected group of units of one device, grown from `unit`; heavy nets are followed like light ones.
-  bool move_group(int32_t unit) {
+  // A connected group of units of one device, grown from `unit`: either a few, or all that hang together by
+  // nets of at least the cost of one drawn at random, so that only cheaper ones are cut.
+  bool move_group(int32_t unit, int32_t to, bool few) {
     const auto here = loads_.device()[at(unit)];
-    auto to = device_for(unit);
-    if (to == here) to = static_cast<int32_t>(random_.below(static_cast<uint64_t>(units_.devices())));
     if (to == here) return false;
-    const double largest = std::min(64.0, static_cast<double>(units_.size()) / 2 + 1);
-    const auto size = static_cast<size_t>(std::exp(random_.uniform(std::log(2.0), std::log(largest + 2))));
+    const auto half = units_.size() / 2 + 1;
+    size_t size = half;
+    double least = 0;
+    if (few) {
+      const double largest = std::min(40.0, static_cast<double>(half));
+      size = static_cast<size_t>(std::exp(random_.uniform(std::log(2.0), std::log(largest + 2))));
+    } else {
+      least = units_.nets[random_.below(units_.nets.size())].cost;
+    }
     ++stamp_;
     group_.assign(1, unit);
     mark_[at(unit)] = stamp_;
     for (size_t i = 0; i < group_.size() && group_.size() < size; ++i) {
       for (const auto net : units_.nets_of[at(group_[i])]) {
+        if (units_.nets[at(net)].cost < least) continue;
         for (const auto pin : units_.nets[at(net)].pins) {
           if (mark_[at(pin)] == stamp_ || loads_.device()[at(pin)] != here || group_.size() >= size) continue;
           mark_[at(pin)] = stamp_;

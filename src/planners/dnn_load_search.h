@@ -15,10 +15,10 @@ struct LoadSearchOptions {
   double heat = 0.02;         // first temperature, relative to the start's max-load
 };
 
-// The best split found from `start` (which must be allowed); improves the largest excess over a target below
-// the best max-load so far, with a light weight on all other load, so that plateaus have a slope. Moves: a
-// unit, two units exchanged, a connected group, all units of a net. Deterministic for the seed when the
-// deadline does not cut it. Returns `start` when nothing is better.
+// The best split found from `start` (which must be allowed). The energy is what exceeds a target a little
+// below the best max-load so far, plus a light weight on all accelerators' load. One to three changes at a
+// time: a unit or a connected group across a border, two units exchanged, a unit anywhere. Deterministic for
+// the seed when the deadline does not cut it. Returns `start` when nothing is better.
 std::vector<int32_t> search_load(const DnnUnits& units, const std::vector<int32_t>& start,
                                  const LoadSearchOptions& options);
 

@@ -46,6 +46,7 @@ DnnLoads::DnnLoads(const DnnUnits& units, std::vector<int32_t> device)
       device_(std::move(device)),
       count_(units.nets.size() * devices_, 0),
       span_(units.nets.size(), 0),
+      place_in_cut_(units.nets.size(), -1),
       load_(devices_, 0),
       bytes_(devices_, 0) {
   for (size_t u = 0; u < units.size(); ++u) {
@@ -57,6 +58,7 @@ DnnLoads::DnnLoads(const DnnUnits& units, std::vector<int32_t> device)
     for (const auto pin : units.nets[net].pins)
       if (count_[net * devices_ + at(device_[at(pin)])]++ == 0) ++span_[net];
     if (span_[net] < 2) continue;
+    set_cut(static_cast<int32_t>(net), true);
     for (int32_t d = 0; d < units.accelerators; ++d)
       if (count_[net * devices_ + at(d)] > 0) load_[at(d)] += units.nets[net].cost;
   }
@@ -79,9 +81,11 @@ void DnnLoads::move(int32_t unit, int32_t to) {
     const auto before = span;
     span += (there == 0 ? 1 : 0) - (left == 0 ? 1 : 0);
     if (before == 1) {  // it was whole on `from`, and is cut now
+      set_cut(net, true);
       if (from_pays) load_[at(from)] += cost;
       if (to_pays) load_[at(to)] += cost;
     } else if (span == 1) {  // it was cut between the two, and is whole on `to` now
+      set_cut(net, false);
       if (from_pays) load_[at(from)] -= cost;
       if (to_pays) load_[at(to)] -= cost;
     } else {
@@ -89,6 +93,19 @@ void DnnLoads::move(int32_t unit, int32_t to) {
       if (there == 0 && to_pays) load_[at(to)] += cost;
     }
   }
+}
+
+void DnnLoads::set_cut(int32_t net, bool cut) {
+  auto& place = place_in_cut_[at(net)];
+  if (cut) {
+    place = static_cast<int32_t>(cut_.size());
+    cut_.push_back(net);
+    return;
+  }
+  place_in_cut_[at(cut_.back())] = place;
+  cut_[at(place)] = cut_.back();
+  cut_.pop_back();
+  place = -1;
 }
 
 double DnnLoads::max_load() const { return *std::max_element(load_.begin(), load_.end()); }

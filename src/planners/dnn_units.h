@@ -22,7 +22,7 @@ struct DnnUnits {
   std::vector<std::vector<int32_t>> members;  // nodes of each unit
   std::vector<double> accelerator, cpu, bytes;
   std::vector<bool> on_accelerator;
-  std::vector<Net> nets;                     // of positive cost, no two with the same pins
+  std::vector<Net> nets;                      // of positive cost, no two with the same pins
   std::vector<std::vector<int32_t>> nets_of;  // of each unit
   // Contiguous: the order in which devices must stand; acyclic, units are in topological order. Else empty.
   std::vector<std::vector<int32_t>> next, previous;

@@ -139,7 +139,8 @@ TEST(DnnSplit, ReproducesThePublicValues) {
   if (!file_exists(dnn_data() + "reference.csv")) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
   int experts = 0, cpus = 0;
   for (const auto& row : reference_rows()) {
-    auto w = read_dnn_workload(dnn_data() + row.setting + "-inputs/" + row.graph + "/" + row.workload + ".json");
+    auto w =
+        read_dnn_workload(dnn_data() + row.setting + "-inputs/" + row.graph + "/" + row.workload + ".json");
     ASSERT_TRUE(w.ok()) << w.error().to_string();
     const auto objective = row.setting == "latency" ? DnnObjective::kLatency : DnnObjective::kMaxLoad;
     DnnSplit split;

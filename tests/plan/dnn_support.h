@@ -12,8 +12,8 @@ namespace heddle {
 struct RandomDnn {
   int nodes = 6, accelerators = 2, cpus = 1;
   double edge_chance = 0.35;
-  bool training = false;   // a backward node for most forward nodes, tied by colour
-  bool tight = false;      // not everything fits on one accelerator
+  bool training = false;  // a backward node for most forward nodes, tied by colour
+  bool tight = false;     // not everything fits on one accelerator
 };
 inline DnnWorkload random_dnn(const RandomDnn& shape, uint64_t seed) {
   Random random(seed);

@@ -71,10 +71,11 @@ TEST(DnnWorkload, RefusesWhatIsMalformedAndSaysWhere) {
 }
 
 TEST(DnnWorkload, RefusesDifferentCostsOfOneOutput) {
-  auto text = replaced(kChain, "\"edges\": [",
-                       "\"edges\": [{\"sourceId\": 2, \"destId\": 11, \"cost\": 0.25}, ");
-  text = replaced(text, "\"nodes\": [", "\"nodes\": [{\"id\": 11, \"cpuLatency\": 1, \"fpgaLatency\": 1, "
-                                        "\"size\": 1}, ");
+  auto text =
+      replaced(kChain, "\"edges\": [", "\"edges\": [{\"sourceId\": 2, \"destId\": 11, \"cost\": 0.25}, ");
+  text = replaced(text, "\"nodes\": [",
+                  "\"nodes\": [{\"id\": 11, \"cpuLatency\": 1, \"fpgaLatency\": 1, "
+                  "\"size\": 1}, ");
   const auto w = read(text);
   ASSERT_FALSE(w.ok());
   EXPECT_NE(w.error().to_string().find("must give the same cost"), std::string::npos);

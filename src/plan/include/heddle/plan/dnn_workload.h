@@ -14,12 +14,12 @@
 namespace heddle {
 
 struct DnnNode {
-  int64_t id = 0;         // the file's, unique
-  double cpu = 0;         // time on one CPU core
-  double accelerator = 0; // time on one accelerator
-  double cost = 0;        // time to move the output between an accelerator and host memory, one direction
-  double bytes = 0;       // occupied on an accelerator; CPUs have no limit
-  int32_t colour = -1;    // nodes of one colour, 0.., share a device; -1: the node is free
+  int64_t id = 0;          // the file's, unique
+  double cpu = 0;          // time on one CPU core
+  double accelerator = 0;  // time on one accelerator
+  double cost = 0;         // time to move the output between an accelerator and host memory, one direction
+  double bytes = 0;        // occupied on an accelerator; CPUs have no limit
+  int32_t colour = -1;     // nodes of one colour, 0.., share a device; -1: the node is free
   bool on_accelerator = true;  // false: it runs on CPUs only
   bool backward = false;       // of the training pass
   std::string name;
