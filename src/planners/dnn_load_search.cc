@@ -140,7 +140,7 @@ class LoadSearch {
     if (few) {
       const double largest = std::min(40.0, static_cast<double>(half));
       size = static_cast<size_t>(std::exp(random_.uniform(std::log(2.0), std::log(largest + 2))));
-    } else {
+    } else if (!units_.nets.empty()) {
       least = units_.nets[random_.below(units_.nets.size())].cost;
     }
     ++stamp_;

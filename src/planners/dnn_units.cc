@@ -69,8 +69,8 @@ void join_cycles(const Adjacency& out, const Adjacency& in, UnionFind& joined) {
 
 class Contraction {
  public:
-  Contraction(const DnnWorkload& w, bool contiguous)
-      : w_(w), contiguous_(contiguous), joined_(w.nodes.size()) {
+  Contraction(const DnnWorkload& w, DnnOrder order)
+      : w_(w), ordered_(order != DnnOrder::kNone), joined_(w.nodes.size()) {
     std::vector<int32_t> first(at(w.colours), -1);
     for (size_t v = 0; v < w.nodes.size(); ++v) {
       const auto colour = w.nodes[v].colour;
@@ -78,8 +78,12 @@ class Contraction {
       if (first[at(colour)] < 0) first[at(colour)] = static_cast<int32_t>(v);
       joined_.join(first[at(colour)], static_cast<int32_t>(v));
     }
-    if (contiguous) {
-      collect_order();
+    if (ordered_) {
+      if (order == DnnOrder::kPieces) {
+        order_ = w.edges;
+      } else {
+        collect_order();
+      }
       Adjacency out(w.nodes.size()), in(w.nodes.size());
       for (const auto& [u, v] : order_) {
         out[at(joined_.find(u))].push_back(joined_.find(v));
@@ -149,7 +153,7 @@ class Contraction {
       for (const auto pin : pins) units.nets_of[at(pin)].push_back(static_cast<int32_t>(units.nets.size()));
       units.nets.push_back({cost, pins});
     }
-    if (contiguous_) {
+    if (ordered_) {
       units.next.resize(n);
       units.previous.resize(n);
       std::set<std::pair<int32_t, int32_t>> edges;
@@ -230,7 +234,7 @@ class Contraction {
       hosts = std::move(both);
     }
     std::erase(hosts, x);
-    if (contiguous_) {
+    if (ordered_) {
       auto around = units.next[at(x)];
       around.insert(around.end(), units.previous[at(x)].begin(), units.previous[at(x)].end());
       if (around.size() > 1) return -1;
@@ -245,7 +249,7 @@ class Contraction {
   }
 
   const DnnWorkload& w_;
-  bool contiguous_, memory_binds_ = false;
+  bool ordered_, memory_binds_ = false;
   UnionFind joined_;
   std::vector<std::pair<int32_t, int32_t>> order_;  // edges between nodes that the devices' order respects
   size_t count_ = 0;
@@ -253,8 +257,8 @@ class Contraction {
 
 }  // namespace
 
-DnnUnits make_dnn_units(const DnnWorkload& workload, bool contiguous) {
-  return Contraction(workload, contiguous).run();
+DnnUnits make_dnn_units(const DnnWorkload& workload, DnnOrder order) {
+  return Contraction(workload, order).run();
 }
 
 DnnSplit dnn_split_of_units(const DnnWorkload& workload, const DnnUnits& units,

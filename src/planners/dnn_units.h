@@ -38,11 +38,18 @@ struct DnnUnits {
   }
 };
 
-// Contracted without loss of any optimum: nodes of one colour; where contiguity is asked, also colours on a
-// cycle of the forward graph (they can only share a device), backward edges of colours without forward nodes
-// taken in the opposite direction; and a unit that takes no time and no memory into a unit that is in all of
-// its nets (and, contiguous, its only neighbour). O(E log E) for each round of the last.
-DnnUnits make_dnn_units(const DnnWorkload& workload, bool contiguous);
+// Which order of the devices the contraction respects.
+enum class DnnOrder {
+  kNone,        // max-load: any assignment
+  kContiguous,  // max-load: the forward graph, see DnnRules::contiguous
+  kPieces,      // latency: all edges, so that pieces can run one after the other
+};
+
+// Contracts nodes of one colour; with an order also colours on a cycle of it; and a unit that takes no time
+// and no memory into a unit that is in all of its nets (with an order: its only neighbour). For max-load no
+// optimum is lost. For latency the second is a restriction: colours on a cycle could also run on the CPUs in
+// part. O(E log E) for each round of the third.
+DnnUnits make_dnn_units(const DnnWorkload& workload, DnnOrder order);
 
 // Devices of units to devices of nodes.
 DnnSplit dnn_split_of_units(const DnnWorkload& workload, const DnnUnits& units,
