@@ -150,14 +150,19 @@ std::vector<int32_t> greedy_latency(const LatencyProblem& problem) {
   std::vector<int32_t> piece(units.size(), problem.cpu());
   int32_t open = 0;
   double bytes = 0;
+  bool used = false;  // the open piece has units
   for (size_t u = 0; u < units.size(); ++u) {
-    if (!units.on_accelerator[u] || units.bytes[u] > units.accelerator_bytes) continue;
-    if (bytes + units.bytes[u] > units.accelerator_bytes) {
-      open += problem.pieces;
+    // A unit on the CPUs ends the piece: what follows it must not feed what is before it.
+    const bool may = units.on_accelerator[u] && units.bytes[u] <= units.accelerator_bytes;
+    if (!may || bytes + units.bytes[u] > units.accelerator_bytes) {
+      open += used ? problem.pieces : 0;
       bytes = 0;
+      used = false;
     }
+    if (!may) continue;
     if (open >= units.accelerators) break;
     bytes += units.bytes[u];
+    used = true;
     piece[u] = open;
   }
   return piece;
@@ -229,20 +234,6 @@ std::vector<int32_t> line_latency(const LatencyProblem& problem, const std::vect
     i = at(start);
   }
   return piece;
-}
-
-double latency_bound(const DnnWorkload& w) {
-  std::vector<double> lat(w.nodes.size(), 0);
-  double bound = 0;
-  for (const auto v : w.order) {
-    const auto& node = w.nodes[at(v)];
-    double start = 0;
-    for (const auto u : w.in[at(v)]) start = std::max(start, lat[at(u)]);
-    const bool may = node.on_accelerator && w.accelerators > 0;
-    lat[at(v)] = start + (may ? std::min(node.cpu, node.accelerator) : node.cpu);
-    bound = std::max(bound, lat[at(v)]);
-  }
-  return bound;
 }
 
 }  // namespace heddle

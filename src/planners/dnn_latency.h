@@ -71,8 +71,8 @@ struct LatencySearchOptions {
 std::vector<int32_t> search_latency(const LatencyProblem& problem, const std::vector<int32_t>& start,
                                     const LatencySearchOptions& options);
 
-// No split has a smaller latency, however many pieces: the longest path when each node takes its least time
-// and everything stays where it is.
-double latency_bound(const DnnWorkload& workload);
+// No split with at most so many pieces an accelerator has a smaller latency. O(L^2 (V + k q)) for paths of
+// length L.
+double latency_bound(const DnnWorkload& workload, int pieces);
 
 }  // namespace heddle

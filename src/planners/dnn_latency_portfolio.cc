@@ -24,7 +24,7 @@ class LatencyPortfolio {
         pieces_(workload, rules.pieces) {}
 
   void run() {
-    board_.prove(latency_bound(workload_), "longest path");
+    board_.prove(latency_bound(workload_, rules_.pieces), "divided paths");
     const auto& problem = contiguous_;
     // Always feasible.
     std::vector<int32_t> start(problem.units.size(), problem.cpu());

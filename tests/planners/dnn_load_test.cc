@@ -32,7 +32,7 @@ TEST(DnnLoad, IdealsAreExactForContiguousSplits) {
   for (const auto& shape : shapes()) {
     for (uint64_t seed = 0; seed < 25; ++seed) {
       const auto w = random_dnn(shape, seed);
-      const auto units = make_dnn_units(w, true);
+      const auto units = make_dnn_units(w, DnnOrder::kContiguous);
       const double best = best_dnn_value(w, kContiguous);
       const auto result = ideal_load(units, std::numeric_limits<double>::infinity(), 100000, Deadline());
       ASSERT_TRUE(result.exact);
@@ -56,7 +56,7 @@ TEST(DnnLoad, ContractionLosesNothing) {
   for (const auto& shape : shapes()) {
     for (uint64_t seed = 100; seed < 120; ++seed) {
       const auto w = random_dnn(shape, seed);
-      const auto units = make_dnn_units(w, false);
+      const auto units = make_dnn_units(w, DnnOrder::kNone);
       const double best = best_dnn_value(w, kFree);
       double contracted = std::numeric_limits<double>::infinity();
       for_each_split(units.size(), units.devices(), [&](const DnnSplit& split) {
@@ -78,7 +78,7 @@ TEST(DnnLoad, ContractionLosesNothing) {
 TEST(DnnLoad, IncrementalLoadsAreTheEvaluators) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const auto w = random_dnn({.nodes = 12, .accelerators = 3, .cpus = 2, .training = seed % 2 == 0}, seed);
-    const auto units = make_dnn_units(w, false);
+    const auto units = make_dnn_units(w, DnnOrder::kNone);
     DnnLoads loads(units, std::vector<int32_t>(units.size(), w.accelerators));
     Random random(seed);
     for (int step = 0; step < 100; ++step) {
@@ -96,7 +96,7 @@ TEST(DnnLoad, SearchFindsTheOptimumOfSmallOnes) {
       const auto w = random_dnn(shape, seed);
       const double best = best_dnn_value(w, kFree);
       if (std::isinf(best)) continue;
-      const auto units = make_dnn_units(w, false);
+      const auto units = make_dnn_units(w, DnnOrder::kNone);
       const auto start = greedy_load(units);
       if (start.empty()) continue;
       LoadSearchOptions options;
