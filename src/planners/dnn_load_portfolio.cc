@@ -75,7 +75,7 @@ class LoadPortfolio {
 
   // Rounds of annealing, ever longer, each from the thread's own best or the board's.
   void anneal(int thread, const Deadline& deadline) {
-    static constexpr double kHeats[] = {0.003, 0.01, 0.03, 0.1};
+    static constexpr double kHeats[] = {0.03, 0.001, 0.01, 0.002};
     std::vector<int32_t> own;
     double own_value = 0;
     for (int round = 0; !deadline.should_stop(); ++round) {
@@ -92,7 +92,7 @@ class LoadPortfolio {
       search.seed =
           options_.seed + static_cast<uint64_t>(thread) * 1'000'003 + static_cast<uint64_t>(round) * 7919;
       search.moves = 1'000'000 + 500'000 * std::min(round, 14);
-      search.heat = kHeats[(round + 2 * thread) % 4];
+      search.heat = kHeats[(round + thread) % 4];
       own = search_load(units_, own, search);
       const auto split = dnn_split_of_units(workload_, units_, own);
       own_value = evaluate_dnn_split(workload_, split, rules_.objective)->value;

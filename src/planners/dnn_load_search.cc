@@ -8,6 +8,8 @@ namespace {
 
 size_t at(int32_t v) { return static_cast<size_t>(v); }
 
+constexpr double kHopeless = 0.1;  // of the start's max-load
+
 class LoadSearch {
  public:
   LoadSearch(const DnnUnits& units, const std::vector<int32_t>& start, const LoadSearchOptions& options)
@@ -156,6 +158,10 @@ class LoadSearch {
         }
       }
     }
+    // Too heavy for where it goes, whatever transfers it may save there: not worth its moves.
+    double work = 0;
+    for (const auto member : group_) work += units_.time(member, to);
+    if (loads_.load()[at(to)] + work > loads_.max_load() + kHopeless * scale_) return false;
     bool moved = false;
     for (const auto member : group_) moved |= put(member, to);
     return moved;
