@@ -23,6 +23,8 @@ namespace {
 
 size_t at(int32_t v) { return static_cast<size_t>(v); }
 
+constexpr int64_t kNoLimit = INT64_MAX / 4;
+
 class LatencyModel {
  public:
   LatencyModel(const LatencyProblem& problem, const std::vector<int32_t>& hint, double hint_value,
@@ -58,7 +60,7 @@ class LatencyModel {
   void after(CpVar to, CpVar from, int64_t least, std::span<const CpLit> when = {}) {
     CpExpr difference(to);
     difference.add(from, -1);
-    model_.linear(least, std::move(difference), horizon_, when);
+    model_.linear(least, std::move(difference), kNoLimit, when);
   }
 
   // With one piece each the accelerators are alike: they are numbered by start.
@@ -73,7 +75,8 @@ class LatencyModel {
         start[at(hint[u])] = value->lat[at(units_.members[u].front())] - state.duration(hint[u]);
     std::vector<int32_t> order(start.size()), rank(start.size() + 1);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return start[at(a)] < start[at(b)]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int32_t a, int32_t b) { return start[at(a)] < start[at(b)]; });
     for (size_t i = 0; i < order.size(); ++i) rank[at(order[i])] = static_cast<int32_t>(i);
     rank.back() = cpu_;
     auto result = hint;
@@ -155,7 +158,7 @@ class LatencyModel {
         after(end_[v], start_[at(p)], steps(w.nodes[v].accelerator), when);
       }
       const CpLit on_cpu[] = {x(unit, cpu_)};
-      model_.linear(steps(w.nodes[v].cpu), CpExpr(end_[v]), horizon_, on_cpu);
+      model_.linear(steps(w.nodes[v].cpu), CpExpr(end_[v]), kNoLimit, on_cpu);
     }
     std::map<std::vector<int32_t>, size_t> net_of;
     for (size_t net = 0; net < units_.nets.size(); ++net) net_of[units_.nets[net].pins] = net;
@@ -182,7 +185,7 @@ class LatencyModel {
         if (alone && found != net_of.end() && cost > 0)
           for (int32_t p = 0; p < cpu_; ++p) along.add(pays(found->second, p), -cost);
       }
-      model_.linear(accelerator, std::move(along), INT64_MAX / 4);
+      model_.linear(accelerator, std::move(along), kNoLimit);
     }
   }
 
@@ -201,15 +204,16 @@ class LatencyModel {
 
 }  // namespace
 
-Status solve_latency_model(const LatencyProblem& problem, const std::vector<int32_t>& hint,
-                           double hint_value, double bound, SolveOptions options,
-                           const LoadModelCallbacks& callbacks) {
+Status solve_latency_model(const LatencyProblem& problem, const std::vector<int32_t>& hint, double hint_value,
+                           double bound, SolveOptions options, const LoadModelCallbacks& callbacks) {
   const LatencyModel model(problem, hint, hint_value, bound);
   options.on_progress = [&](const SolveProgress& progress) {
     if (!progress.values.empty()) callbacks.split(model.pieces(progress.values));
     if (std::isfinite(progress.bound)) callbacks.bound(progress.bound / model.scale());
   };
   HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(model.model(), options));
+  if (solution.status == SolveStatus::kInfeasible)
+    return Error(Code::kInternal, "CP-SAT finds no split as good as the one it was given");
   if (solution.has_values()) callbacks.split(model.pieces(solution.values));
   if (std::isfinite(solution.bound)) callbacks.bound(solution.bound / model.scale());
   return {};

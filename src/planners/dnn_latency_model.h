@@ -12,8 +12,7 @@ namespace heddle {
 // Solves from `hint` (a piece of each unit, of that latency) until options.deadline; `bound` is a known lower
 // bound. Calls back as solve_load_model() does, and rounds down likewise, so the proven bound is one. It is
 // one of all splits only where DnnOrder::kPieces restricts nothing; else of those that respect it.
-Status solve_latency_model(const LatencyProblem& problem, const std::vector<int32_t>& hint,
-                           double hint_value, double bound, SolveOptions options,
-                           const LoadModelCallbacks& callbacks);
+Status solve_latency_model(const LatencyProblem& problem, const std::vector<int32_t>& hint, double hint_value,
+                           double bound, SolveOptions options, const LoadModelCallbacks& callbacks);
 
 }  // namespace heddle

@@ -1,10 +1,12 @@
-// Latency: greedy and linearised orders first, then annealing from the best in all threads. With several
+// Latency: greedy and linearised orders first, then annealing from the best in all threads, and CP-SAT in one
+// of them for as long as it gets anywhere. With several
 // pieces an accelerator, contiguous splits (one piece each) are the start.
 #include <cmath>
 #include <thread>
 
 #include "dnn_board.h"
 #include "dnn_latency.h"
+#include "dnn_latency_model.h"
 
 namespace heddle {
 namespace {
@@ -62,13 +64,40 @@ class LatencyPortfolio {
     std::vector<std::thread> threads;
     for (int t = 1; t < options_.threads; ++t)
       threads.emplace_back([this, t, &problem, &deadline] { anneal(problem, t, deadline); });
+    const double seconds = deadline.seconds_left();
+    anneal(problem, 0, deadline.sooner(seconds * 0.3));
+    if (model(problem, deadline.sooner(seconds * 0.35))) model(problem, deadline);
     anneal(problem, 0, deadline);
     for (auto& thread : threads) thread.join();
   }
 
+  // Whether CP-SAT found anything: a better split, or a better bound.
+  bool model(const LatencyProblem& problem, const Deadline& deadline) {
+    if (deadline.should_stop()) return false;
+    const auto hint = shared_best();
+    const auto hinted = evaluate_dnn_split(workload_, problem.split(hint), DnnObjective::kLatency);
+    if (!hinted.ok()) return false;
+    const double value = board_.value(), bound = board_.bound();
+    SolveOptions solve;
+    solve.deadline = deadline;
+    solve.seed = options_.seed;
+    bool improved = false;
+    const auto take = [&](const std::vector<int32_t>& piece) {
+      keep(piece, offer(problem, piece, "CP-SAT"));
+      improved = improved || board_.value() < value;
+    };
+    const auto prove = [&](double proven) {
+      // Fewer pieces than the rules allow, or joined colours, are a restriction: no bound for all.
+      if (problem.pieces == rules_.pieces && !problem.units.joined_cycles) board_.prove(proven, "CP-SAT");
+    };
+    const auto status = solve_latency_model(problem, hint, hinted->value, bound, solve, {take, prove});
+    if (!status.ok() && status.error().code() != Code::kUnsupported) board_.fail(status.error());
+    return status.ok() && (improved || board_.bound() > bound * (1 + 1e-4));
+  }
+
   // Rounds of annealing, ever longer, each from the thread's own best or that of all.
   void anneal(const LatencyProblem& problem, int thread, const Deadline& deadline) {
-    static constexpr double kHeats[] = {0.003, 0.01, 0.03, 0.1};
+    static constexpr double kHeats[] = {0.01, 0.003, 0.03, 0.1};
     auto own = shared_best();
     for (int round = 0; !deadline.should_stop(); ++round) {
       if (round % 4 == 3) own = shared_best();

@@ -71,6 +71,9 @@ class LatencySearch {
     return 0.01 * sum;
   }
 
+  // Uniform but for a part in 2^32: divisions for an exact one would cost as much as a change.
+  uint64_t pick(uint64_t n) { return ((random_.next() >> 32) * n) >> 32; }
+
   int32_t piece_of(int32_t unit) const { return state_.piece()[at(unit)]; }
 
   bool put(int32_t unit, int32_t piece) {
@@ -86,7 +89,7 @@ class LatencySearch {
     return moved;
   }
 
-  int32_t any_piece() { return static_cast<int32_t>(random_.below(at(units_.accelerators) + 1)); }
+  int32_t any_piece() { return static_cast<int32_t>(pick(at(units_.accelerators) + 1)); }
   int32_t empty_piece() {
     for (int tries = 0; tries < 4; ++tries) {
       const auto p = any_piece();
@@ -103,18 +106,18 @@ class LatencySearch {
     const auto& previous = units_.previous[at(unit)];
     const auto around = next.size() + previous.size();
     if (around == 0) return any_piece();
-    const auto i = random_.below(around);
+    const auto i = pick(around);
     return piece_of(i < next.size() ? next[i] : previous[i - next.size()]);
   }
 
   bool change() {
     const double kind = random_.unit();
-    const auto unit = static_cast<int32_t>(random_.below(units_.size()));
+    const auto unit = static_cast<int32_t>(pick(units_.size()));
     if (edges_.empty() || kind < 0.08) return put(unit, target(unit));
     // Most changes begin at an edge between two pieces.
-    std::pair<int32_t, int32_t> edge = edges_[random_.below(edges_.size())];
+    std::pair<int32_t, int32_t> edge = edges_[pick(edges_.size())];
     for (int tries = 0; tries < 12 && piece_of(edge.first) == piece_of(edge.second); ++tries)
-      edge = edges_[random_.below(edges_.size())];
+      edge = edges_[pick(edges_.size())];
     const bool later = random_.chance(0.5);  // the consumer's side moves to the producer's, or the reverse
     const auto mover = later ? edge.second : edge.first;
     const auto to = piece_of(later ? edge.first : edge.second);
@@ -150,7 +153,7 @@ class LatencySearch {
     while (steps-- > 0) {
       const auto& around = forward ? units_.next[at(unit)] : units_.previous[at(unit)];
       if (around.empty()) break;
-      const auto to = around[random_.below(around.size())];
+      const auto to = around[pick(around.size())];
       if (piece_of(to) != here) break;
       unit = to;
     }
@@ -160,7 +163,7 @@ class LatencySearch {
   // The unit and all its ancestors (or descendants) within its piece; on the CPUs not more than some.
   void closure(int32_t unit, bool ancestors) {
     const auto here = piece_of(unit);
-    const size_t most = here == problem_.cpu() ? 1 + random_.below(60) : units_.size();
+    const size_t most = here == problem_.cpu() ? 1 + pick(60) : units_.size();
     ++stamp_;
     group_.assign(1, unit);
     mark_[at(unit)] = stamp_;
@@ -173,7 +176,7 @@ class LatencySearch {
     const auto here = piece_of(unit);
     const size_t most =
         few ? static_cast<size_t>(std::exp(random_.uniform(std::log(2.0), std::log(80.0)))) : units_.size();
-    const double least = few || units_.nets.empty() ? 0 : units_.nets[random_.below(units_.nets.size())].cost;
+    const double least = few || units_.nets.empty() ? 0 : units_.nets[pick(units_.nets.size())].cost;
     ++stamp_;
     group_.assign(1, unit);
     mark_[at(unit)] = stamp_;

@@ -108,6 +108,8 @@ Status solve_load_model(const DnnUnits& units, const std::vector<int32_t>& hint,
     if (std::isfinite(progress.bound)) callbacks.bound(progress.bound / model.scale());
   };
   HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(model.model(), options));
+  if (solution.status == SolveStatus::kInfeasible)
+    return Error(Code::kInternal, "CP-SAT finds no split as good as the one it was given");
   if (solution.has_values()) callbacks.split(model.devices(solution.values));
   if (std::isfinite(solution.bound)) callbacks.bound(solution.bound / model.scale());
   return {};

@@ -91,8 +91,8 @@ class LoadPortfolio {
       search.deadline = deadline;
       search.seed =
           options_.seed + static_cast<uint64_t>(thread) * 1'000'003 + static_cast<uint64_t>(round) * 7919;
-      search.moves = 1'000'000 + 500'000 * std::min(round, 14);
-      search.heat = kHeats[(round + thread) % 4];
+      search.moves = 2'000'000 + 1'000'000 * std::min(round, 8);
+      search.heat = kHeats[(round + 2 * thread) % 4];
       own = search_load(units_, own, search);
       const auto split = dnn_split_of_units(workload_, units_, own);
       own_value = evaluate_dnn_split(workload_, split, rules_.objective)->value;

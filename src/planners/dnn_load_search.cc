@@ -75,16 +75,19 @@ class LoadSearch {
     return excess + 0.05 * sum + 4 * scale_ * overflow;
   }
 
-  int32_t any_unit() { return static_cast<int32_t>(random_.below(units_.size())); }
+  // Uniform but for a part in 2^32: divisions for an exact one would cost as much as a change.
+  uint64_t pick(uint64_t n) { return ((random_.next() >> 32) * n) >> 32; }
+
+  int32_t any_unit() { return static_cast<int32_t>(pick(units_.size())); }
 
   // A device of a neighbour more often than any.
   int32_t device_for(int32_t unit) {
     if (!units_.nets_of[at(unit)].empty() && !random_.chance(0.2)) {
       const auto& nets = units_.nets_of[at(unit)];
-      const auto& pins = units_.nets[at(nets[random_.below(nets.size())])].pins;
-      return loads_.device()[at(pins[random_.below(pins.size())])];
+      const auto& pins = units_.nets[at(nets[pick(nets.size())])].pins;
+      return loads_.device()[at(pins[pick(pins.size())])];
     }
-    return static_cast<int32_t>(random_.below(static_cast<uint64_t>(units_.devices())));
+    return static_cast<int32_t>(pick(static_cast<uint64_t>(units_.devices())));
   }
 
   bool put(int32_t unit, int32_t device) {
@@ -120,12 +123,11 @@ class LoadSearch {
     // At a border: inside of a device a change only adds transfers.
     int32_t unit = any_unit(), to = device_for(unit);
     if (!loads_.cut().empty() && !random_.chance(0.1)) {
-      const auto net = loads_.cut()[random_.below(loads_.cut().size())];
+      const auto net = loads_.cut()[pick(loads_.cut().size())];
       const auto& pins = units_.nets[at(net)].pins;
-      unit = pins[random_.below(pins.size())];
-      to = loads_.device()[at(pins[random_.below(pins.size())])];
-      if (random_.chance(0.1))
-        to = static_cast<int32_t>(random_.below(static_cast<uint64_t>(units_.devices())));
+      unit = pins[pick(pins.size())];
+      to = loads_.device()[at(pins[pick(pins.size())])];
+      if (random_.chance(0.1)) to = static_cast<int32_t>(pick(static_cast<uint64_t>(units_.devices())));
     }
     if (kind < 0.6) return put(unit, to);
     return move_group(unit, to, kind < 0.8);
@@ -143,7 +145,7 @@ class LoadSearch {
       const double largest = std::min(40.0, static_cast<double>(half));
       size = static_cast<size_t>(std::exp(random_.uniform(std::log(2.0), std::log(largest + 2))));
     } else if (!units_.nets.empty()) {
-      least = units_.nets[random_.below(units_.nets.size())].cost;
+      least = units_.nets[pick(units_.nets.size())].cost;
     }
     ++stamp_;
     group_.assign(1, unit);

@@ -31,7 +31,9 @@ class UnionFind {
 using Adjacency = std::vector<std::vector<int32_t>>;
 
 // Kosaraju: vertices by finishing time, then components of the reversed graph.
-void join_cycles(const Adjacency& out, const Adjacency& in, UnionFind& joined) {
+// Whether there was a cycle.
+bool join_cycles(const Adjacency& out, const Adjacency& in, UnionFind& joined) {
+  bool found = false;
   const size_t n = out.size();
   std::vector<char> seen(n, 0);
   std::vector<int32_t> finished;
@@ -58,6 +60,7 @@ void join_cycles(const Adjacency& out, const Adjacency& in, UnionFind& joined) {
     seen[at(*it)] = 1;
     for (size_t i = 0; i < component.size(); ++i) {
       joined.join(*it, component[i]);
+      found = found || i > 0;
       for (const auto u : in[at(component[i])]) {
         if (seen[at(u)]) continue;
         seen[at(u)] = 1;
@@ -65,6 +68,7 @@ void join_cycles(const Adjacency& out, const Adjacency& in, UnionFind& joined) {
       }
     }
   }
+  return found;
 }
 
 class Contraction {
@@ -89,7 +93,7 @@ class Contraction {
         out[at(joined_.find(u))].push_back(joined_.find(v));
         in[at(joined_.find(v))].push_back(joined_.find(u));
       }
-      join_cycles(out, in, joined_);
+      joined_cycles_ = join_cycles(out, in, joined_);
     }
     double bytes = 0;
     for (const auto& node : w.nodes) bytes += node.bytes;
@@ -121,6 +125,7 @@ class Contraction {
 
   DnnUnits build() {
     DnnUnits units;
+    units.joined_cycles = joined_cycles_;
     units.accelerators = w_.accelerators;
     units.cpus = w_.cpus;
     units.accelerator_bytes = w_.accelerator_bytes;
@@ -249,7 +254,7 @@ class Contraction {
   }
 
   const DnnWorkload& w_;
-  bool ordered_, memory_binds_ = false;
+  bool ordered_, memory_binds_ = false, joined_cycles_ = false;
   UnionFind joined_;
   std::vector<std::pair<int32_t, int32_t>> order_;  // edges between nodes that the devices' order respects
   size_t count_ = 0;

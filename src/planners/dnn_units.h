@@ -27,6 +27,9 @@ struct DnnUnits {
   // Contiguous: the order in which devices must stand; acyclic, units are in topological order. Else empty.
   std::vector<std::vector<int32_t>> next, previous;
 
+  // Whether colours on a cycle were joined, which for latency is a restriction.
+  bool joined_cycles = false;
+
   size_t size() const { return members.size(); }
   int devices() const { return accelerators + cpus; }
   bool is_cpu(int32_t device) const { return device >= accelerators; }

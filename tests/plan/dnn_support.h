@@ -80,10 +80,10 @@ inline double best_dnn_value(const DnnWorkload& w, const DnnRules& rules) {
   return best;
 }
 
-// "" when there is no public data.
+// A folder that is not there when there is no public data.
 inline std::string dnn_data() {
   const char* shared = std::getenv("HEDDLE_SHARED");
-  return shared == nullptr ? "" : std::string(shared) + "/data/dnn-partitioning/";
+  return shared == nullptr ? "no-public-data/" : std::string(shared) + "/data/dnn-partitioning/";
 }
 
 }  // namespace heddle

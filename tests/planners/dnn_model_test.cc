@@ -14,8 +14,8 @@ struct Answer {
 };
 
 // Skips in builds that cannot load the solver.
-#define SKIP_WITHOUT_SOLVER(answer)                                                       \
-  if (!(answer).status.ok() && (answer).status.error().code() == Code::kUnsupported)      \
+#define SKIP_WITHOUT_SOLVER(answer)                                                  \
+  if (!(answer).status.ok() && (answer).status.error().code() == Code::kUnsupported) \
   GTEST_SKIP() << (answer).status.error().to_string()
 
 Answer solve_load(const DnnWorkload& w, const DnnUnits& units, const std::vector<int32_t>& hint) {
@@ -34,7 +34,12 @@ Answer solve_load(const DnnWorkload& w, const DnnUnits& units, const std::vector
 
 TEST(DnnModel, MaxLoadMeetsBruteForce) {
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const auto w = random_dnn({.nodes = 6, .tight = seed % 2 == 0, }, seed);
+    const auto w = random_dnn(
+        {
+            .nodes = 6,
+            .tight = seed % 2 == 0,
+        },
+        seed);
     const auto units = make_dnn_units(w, DnnOrder::kNone);
     const auto answer = solve_load(w, units, std::vector<int32_t>(units.size(), w.accelerators));
     SKIP_WITHOUT_SOLVER(answer);
@@ -48,7 +53,8 @@ TEST(DnnModel, MaxLoadMeetsBruteForce) {
 
 TEST(DnnModel, LatencyMeetsBruteForce) {
   for (uint64_t seed = 0; seed < 16; ++seed) {
-    const auto w = random_dnn({.nodes = 6, .accelerators = 2, .edge_chance = 0.3, .tight = seed % 2 == 0}, seed);
+    const auto w =
+        random_dnn({.nodes = 6, .accelerators = 2, .edge_chance = 0.3, .tight = seed % 2 == 0}, seed);
     const LatencyProblem problem(w, 1);
     const std::vector<int32_t> hint(problem.units.size(), problem.cpu());
     const DnnRules rules{DnnObjective::kLatency, true, 1};
