@@ -65,6 +65,10 @@ std::vector<int32_t> random_order(const DnnUnits& units, bool depth_first, Rando
 // No split has a smaller max-load: fractional filling of all devices, and the best place of each unit.
 double load_bound(const DnnUnits& units);
 
+// No split has a smaller max-load: minimum cuts around each unit, of which CPUs can take only so many. Values
+// above `enough` are not told apart. O(V) maximum flows; at the deadline fewer, and a weaker bound.
+double cut_bound(const DnnUnits& units, double enough, const Deadline& deadline);
+
 struct IdealResult {
   std::vector<int32_t> device;  // empty: nothing is better than `above`
   bool exact = false;           // the search was complete: `device`, or else nothing below `above`, is best

@@ -30,6 +30,7 @@ class LoadPortfolio {
     offer(units_, greedy_load(units_), "greedy");
     if (deadline_.should_stop() || units_.devices() < 2) return;
     const double left = deadline_.seconds_left();
+    board_.prove(cut_bound(units_, board_.value(), deadline_.sooner(left * 0.1)), "minimum cuts");
     std::vector<std::thread> threads;
     for (int t = 1; t < options_.threads; ++t) threads.emplace_back([this, t] { anneal(t, deadline_); });
     // With one thread CP-SAT still has its turn: it is the only one that proves anything.

@@ -70,6 +70,7 @@ TEST(DnnLoad, ContractionLosesNothing) {
         EXPECT_NEAR(contracted, best, 1e-9) << seed;
       }
       EXPECT_LE(load_bound(units), best + 1e-9);
+      EXPECT_LE(cut_bound(units, 1e9, Deadline()), best + 1e-9) << seed;
     }
   }
 }
