@@ -17,6 +17,8 @@ struct BenchRow {
   std::optional<double> baseline_value;
   std::optional<double> reference;  // a target or a published figure...
   std::string reference_source;     // ...and whose
+  std::optional<double> bound;      // proven: no value is below
+  std::optional<double> seconds;    // that the planner took
 };
 
 struct BenchOptions {
@@ -25,6 +27,8 @@ struct BenchOptions {
   std::string store;
   int64_t repeats = 5;
   int64_t seed = 1;
+  double time_limit_s = 0;       // of each planner on each instance; 0: the suite's default
+  std::string input, reference;  // folder with instances, CSV with other solvers' results
 };
 
 struct BenchSuite {
@@ -35,6 +39,8 @@ struct BenchSuite {
 std::span<const BenchSuite> bench_suites();
 
 Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options,
+                                                     const Invocation& invocation);
 // Parts of bench_core.
 Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, const Invocation& invocation);

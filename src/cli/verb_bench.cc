@@ -15,11 +15,19 @@ namespace {
 constexpr BenchSuite kSuites[] = {
     {"core", "planning, evaluator and executor speed; prediction against measurement; auto against OpenVINO",
      bench_core},
+    {"dnn-partitioning", "placement workloads of EfficientMIP (--input) beside peers' figures (--reference)",
+     bench_dnn_partitioning},
 };
 
 std::string number(double v) {
   char text[40];
   std::snprintf(text, sizeof text, "%.4g", v);
+  return text;
+}
+
+std::string number7(double v) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.7g", v);
   return text;
 }
 
@@ -33,7 +41,9 @@ Json row_json(const BenchRow& r) {
           {"baseline", r.baseline},
           {"baseline_value", r.baseline_value ? Json(*r.baseline_value) : Json()},
           {"reference", r.reference ? Json(*r.reference) : Json()},
-          {"reference_source", r.reference_source}};
+          {"reference_source", r.reference_source},
+          {"bound", r.bound ? Json(*r.bound) : Json()},
+          {"seconds", r.seconds ? Json(*r.seconds) : Json()}};
 }
 
 struct BenchVerbOptions {
@@ -56,22 +66,39 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, suite->run(o.options, invocation));
   if (invocation.progress) invocation.progress->finish();
   Json json = Json::array();
-  TextTable table({{"instance", TextTable::Align::kLeft, 22},
-                   {"metric"},
-                   {"value", TextTable::Align::kRight},
-                   {"beside it", TextTable::Align::kRight},
-                   {"baseline", TextTable::Align::kLeft, 22},
-                   {"target", TextTable::Align::kRight}});
+  // Suites whose problems have proven bounds: values are compared to more digits.
+  const bool bounded =
+      std::any_of(rows.begin(), rows.end(), [](const BenchRow& r) { return r.bound.has_value(); });
+  const auto shown = bounded ? number7 : number;
+  std::vector<TextTable::Column> columns = {{"instance", TextTable::Align::kLeft, bounded ? 44 : 22},
+                                            {"metric"},
+                                            {"value", TextTable::Align::kRight},
+                                            {"beside it", TextTable::Align::kRight},
+                                            {"baseline", TextTable::Align::kLeft, 22},
+                                            {"target", TextTable::Align::kRight}};
+  if (bounded)
+    for (const auto* title : {"bound", "gap", "seconds"})
+      columns.push_back({title, TextTable::Align::kRight});
+  TextTable table(columns);
   for (const auto& r : rows) {
     json.push_back(row_json(r));
     const auto unit = r.unit.empty() ? "" : " " + r.unit;
-    table.add_row({r.instance, r.metric, number(r.value) + unit,
-                   r.baseline_value ? number(*r.baseline_value) : "", r.baseline,
-                   r.reference ? number(*r.reference) : ""});
+    std::vector<std::string> cells = {r.instance,
+                                      r.metric,
+                                      shown(r.value) + unit,
+                                      r.baseline_value ? shown(*r.baseline_value) : "",
+                                      r.baseline,
+                                      r.reference ? shown(*r.reference) : ""};
+    if (bounded && r.bound) {
+      cells.push_back(shown(*r.bound));
+      cells.push_back(*r.bound > 0 ? percent(r.value / *r.bound - 1) : "");
+      cells.push_back(r.seconds ? number(*r.seconds) : "");
+    }
+    table.add_row(std::move(cells));
   }
   std::printf("%s", invocation.json
                         ? (json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n").c_str()
-                        : table.to_string().c_str());
+                        : table.to_string(bounded ? 150 : 100).c_str());
   return kExitDone;
 }
 
@@ -103,12 +130,19 @@ RunFn setup_bench(Command& command) {
   std::string help = "one of:";
   for (const auto& s : bench_suites()) help += std::string(" ") + s.name + " (" + s.summary + ")";
   command.positional("SUITE", o->suite, help);
-  command.option("--only", o->only, "parts of the suite (core: planning, executor, models), comma-separated");
+  command.option(
+      "--only", o->only,
+      "parts of the suite, comma-separated (core: planning, executor, models; others: parts of the "
+      "instances' names)");
   command.list("--models", o->options.models,
                "folder or .onnx file with models (repeatable; default: those of the installed wheels)");
   command.option("--store", o->options.store, "profile store file (default: the user's cache)");
   command.option("--repeat", o->options.repeats, "repetitions of each timing (default 5)", 1, 1000);
   command.option("--seed", o->options.seed, "random seed (default 1)", 0, INT64_MAX);
+  command.option("--time-limit", o->options.time_limit_s, "seconds for each planner on each instance", 0,
+                 1e7);
+  command.option("--input", o->options.input, "folder with the suite's instances");
+  command.option("--reference", o->options.reference, "CSV with other solvers' results");
   return [o](const Invocation& invocation) { return run_bench(*o, invocation); };
 }
 

@@ -1,0 +1,23 @@
+// The exact model of non-contiguous max-load, for CP-SAT.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "dnn_units.h"
+#include "heddle/solve/solution.h"
+
+namespace heddle {
+
+struct LoadModelCallbacks {
+  std::function<void(const std::vector<int32_t>&)> split;  // a new incumbent of the solver
+  std::function<void(double)> bound;                       // proven: no split has a smaller max-load
+};
+
+// Solves from `hint` until options.deadline; calls back from the solver's threads, one call at a time. The
+// proven bound stays one although the solver sees integers: all times and sizes are rounded down. Splits are
+// to be checked by the caller: rounding may let memory be exceeded by less than a byte a unit.
+Status solve_load_model(const DnnUnits& units, const std::vector<int32_t>& hint, double hint_value,
+                        SolveOptions options, const LoadModelCallbacks& callbacks);
+
+}  // namespace heddle
