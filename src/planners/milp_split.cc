@@ -1,0 +1,62 @@
+// MILP-SPLIT: DiviML, section IV-B. The network is cut at its channels, modules are solved one by one and put
+// together: by the dynamic program over the devices at the channels where single channels lie between modules
+// (optimal when every module was solved), else one after another and then in windows of two.
+//
+// Minimises the latency of one request, or of a batch of requests where the problem's known segments are
+// batches. K^2 modules per channel at worst, solved only where a best path may use them. "milp-split" solves
+// modules as the paper does, by its MILP (HiGHS); "cp-split" the same modules by CP-SAT. Exploits unequal
+// devices, transfer times and batches; ignores that transfers wait for each other (the evaluator does not) and
+// memory limits, for which it falls back to the best constructive plan.
+#include "factories.h"
+#include "module_planner.h"
+#include "modules.h"
+#include "split_windows.h"
+
+namespace heddle {
+namespace {
+
+// Larger modules are cut where several channels lead.
+constexpr size_t kMostTasks = 48;
+// A batch of requests makes a module as many times larger.
+constexpr size_t kMostBatchedTasks = 24;
+// Of the time, for the modules in order; windows have the rest.
+constexpr double kOrderShare = 0.4;
+
+class Split final : public Planner {
+ public:
+  Split(std::string name, ModuleSolver solver) : name_(std::move(name)), solver_(std::move(solver)) {}
+
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    return plan_by_models(problem, options, name_,
+                          [&](const TaskModel& model, const std::vector<Batch>& start,
+                              const ModuleLimits& limits) { return split(model, start, limits); });
+  }
+
+ private:
+  Result<SplitResult> split(const TaskModel& model, const std::vector<Batch>& start,
+                            const ModuleLimits& limits) const {
+    const Modules modules = find_modules(model, model.num_requests() > 1 ? kMostBatchedTasks : kMostTasks);
+    if (model.num_requests() == 1 && modules.single_channel()) return split_chain(model, modules, solver_, limits);
+    ModuleLimits part = limits;
+    part.deadline = limits.deadline.sooner(kOrderShare * limits.deadline.seconds_left());
+    HEDDLE_ASSIGN_OR_RETURN(SplitResult result, split_in_order(model, modules, solver_, part));
+    if (!start.empty()) {
+      const double value = time_batches(model, start).makespan;
+      if (value < result.value_us) result.batches = start, result.value_us = value;
+    }
+    if (result.batches.empty()) return result;
+    HEDDLE_ASSIGN_OR_RETURN(const size_t windows, improve_windows(model, modules, solver_, limits, result));
+    result.solved += windows;
+    return result;
+  }
+
+  const std::string name_;
+  const ModuleSolver solver_;
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_milp_split() { return std::make_unique<Split>("milp-split", solve_module_by_milp); }
+std::unique_ptr<Planner> make_cp_split() { return std::make_unique<Split>("cp-split", solve_module_by_cp); }
+
+}  // namespace heddle
