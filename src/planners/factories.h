@@ -18,6 +18,8 @@ std::unique_ptr<Planner> make_lookahead();
 std::unique_ptr<Planner> make_pipeline();
 std::unique_ptr<Planner> make_replicate();
 std::unique_ptr<Planner> make_local_search();
+std::unique_ptr<Planner> make_sa();
+std::unique_ptr<Planner> make_ea();
 std::unique_ptr<Planner> make_diviml_milp();
 std::unique_ptr<Planner> make_diviml_cp();
 std::unique_ptr<Planner> make_milp_split();
