@@ -25,6 +25,7 @@ struct BenchOptions {
   std::string store;
   int64_t repeats = 5;
   int64_t seed = 1;
+  double time_limit_s = 0;  // of one solve; 0: the suite's default
 };
 
 struct BenchSuite {
@@ -35,6 +36,7 @@ struct BenchSuite {
 std::span<const BenchSuite> bench_suites();
 
 Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Invocation& invocation);
 // Parts of bench_core.
 Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, const Invocation& invocation);

@@ -202,23 +202,25 @@ struct Features {
 class ClassTimes {
  public:
   explicit ClassTimes(const RandomWiredOptions& o)
-      : o_(o), random_(o.seed ^ kTimesSeed), sum_(o.device_class_factors.size(), 0) {}
+      : o_(o), random_(o.seed ^ kTimesSeed), skew_(o.device_class_factors.size(), 0), skewed_bytes_(skew_) {}
 
   // Called once per op, in order; the sums must be known for times to come.
-  std::vector<GivenTime> next(double flops) {
+  std::vector<GivenTime> next(double bytes) {
     std::vector<GivenTime> times;
-    for (size_t c = 0; c < sum_.size(); ++c) {
+    for (size_t c = 0; c < skew_.size(); ++c) {
       const auto& [name, factor] = o_.device_class_factors[c];
       const double a = o_.device_affinity;
       const double skew = std::pow(random_.unit(), a / (1 - a)) / (1 - a);  // mean 1
       if (!scaled_) {
-        sum_[c] += flops * skew;
+        skew_[c] += skew, skewed_bytes_[c] += skew * bytes;
       } else {
-        const double base = flops * o_.mean_us / (flops_ / static_cast<double>(ops_));
-        times.push_back({name, base * (1 + (factor - 1) * skew * flops_ / sum_[c])});
+        const double mean = bytes_ / ops_;
+        const double base = o_.mean_us * (kLaunch + (1 - kLaunch) * bytes / mean);
+        const double share = (kLaunch * skew_[c] + (1 - kLaunch) * skewed_bytes_[c] / mean) / ops_;
+        times.push_back({name, base * (1 + (factor - 1) * skew / share)});
       }
     }
-    if (!scaled_) flops_ += flops, ++ops_;
+    if (!scaled_) bytes_ += bytes, ++ops_;
     return times;
   }
   void sums_are_known() {
@@ -231,9 +233,10 @@ class ClassTimes {
   static constexpr uint64_t kTimesSeed = 0x74696d6573ULL;
   const RandomWiredOptions& o_;
   Random random_;
-  std::vector<double> sum_;
-  double flops_ = 0;
-  int64_t ops_ = 0;
+  // Of an op's mean time: what it takes whatever its size.
+  static constexpr double kLaunch = 0.5;
+  std::vector<double> skew_, skewed_bytes_;
+  double bytes_ = 0, ops_ = 0;
   bool scaled_ = false;
 };
 
@@ -266,7 +269,7 @@ class NetworkMaker {
     const auto tensors = static_cast<double>(inputs.size()) * elements(in) + elements(out);
     op.bytes_accessed = kF32 * (static_cast<int64_t>(tensors) + weights);
     op.inputs = std::move(inputs);
-    op.given_times = times_.next(flops);
+    op.given_times = times_.next(static_cast<double>(op.bytes_accessed));
     if (weights > 0) op.params = {builder_.add_param({name + ".weights", kF32 * weights})};
     Tensor result;
     result.name = name + ".out";

@@ -276,16 +276,9 @@ class CpModule {
 
 Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& m, const ModuleAnswer& start,
                                         const ModuleLimits& limits) {
-  ModuleAnswer answer = module_by_list(m);
-  if (start.value_us < answer.value_us) answer = start;
-  answer.bound_us = module_bound(m);
-  answer.optimal = false;
-  // Nothing to start from gives no scale of times.
-  if (!(answer.value_us < kImpossible) || limits.deadline.should_stop()) return answer;
-  if (answer.value_us <= answer.bound_us * (1 + 1e-12)) {
-    answer.optimal = true;
-    return answer;
-  }
+  ModuleAnswer answer = module_start(m, start, limits);
+  // Without a start there is no scale of times.
+  if (!(answer.value_us < kImpossible) || answer.optimal || limits.deadline.should_stop()) return answer;
   CpModule module(m, answer.value_us);
   std::vector<double> starts;
   module_value(m, answer.batches, &starts);

@@ -308,11 +308,9 @@ class MilpModule {
 
 Result<ModuleAnswer> solve_module_by_milp(const ModuleProblem& m, const ModuleAnswer& start,
                                           const ModuleLimits& limits) {
-  ModuleAnswer answer = module_by_list(m);
-  if (start.value_us < answer.value_us) answer = start;
-  answer.bound_us = module_bound(m);
-  answer.optimal = false;
-  if (!(answer.value_us < kImpossible) || limits.deadline.should_stop()) return answer;
+  ModuleAnswer answer = module_start(m, start, limits);
+  // Without a start there is no scale of times.
+  if (!(answer.value_us < kImpossible) || answer.optimal || limits.deadline.should_stop()) return answer;
   MilpModule module(m, answer.value_us * (1 + kTolerance));
   std::vector<double> starts;
   module_value(m, answer.batches, &starts);

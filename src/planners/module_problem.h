@@ -64,6 +64,11 @@ struct ModuleLimits {
   uint64_t seed = 1;
   int threads = 1;
 };
+// The best of `start`, the list schedule and a short annealing from it, with the cheap bound: what solvers begin
+// with. At most kStartShare of the time.
+inline constexpr double kStartShare = 0.2;
+ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const ModuleLimits& limits);
+
 // Solves a module from `start` (may be empty) on. An error only when the solver fails.
 using ModuleSolver =
     std::function<Result<ModuleAnswer>(const ModuleProblem&, const ModuleAnswer& start, const ModuleLimits&)>;
