@@ -40,12 +40,13 @@ std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan&
   return wanted;
 }
 
-// The best plan so far is judged anew whenever the costs change.
-Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates) {
+// The best plan so far is judged anew whenever the costs change; bounds of planners hold for unchanged costs only.
+Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates, bool same_costs) {
   std::optional<PlanResult> best;
   for (auto& c : candidates) {
     PlannerOutput output;
     output.plan = std::move(c.plan);
+    if (same_costs) output.bound = c.bound;
     output.stop = c.stop;
     output.detail = c.detail;
     output.counters = c.counters;
@@ -80,7 +81,7 @@ Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& 
     united.plan = std::move(plan);
     candidates.push_back(std::move(*result));
     candidates.push_back(std::move(united));
-    HEDDLE_ASSIGN_OR_RETURN(auto best, best_of(problem, std::move(candidates)));
+    HEDDLE_ASSIGN_OR_RETURN(auto best, best_of(problem, std::move(candidates), wanted.empty()));
     candidates.clear();
     candidates.push_back(std::move(best));
     if (wanted.empty() || options.deadline.should_stop()) break;

@@ -35,7 +35,8 @@ class Split final : public Planner {
  private:
   Result<SplitResult> split(const TaskModel& model, const std::vector<Batch>& start,
                             const ModuleLimits& limits) const {
-    const Modules modules = find_modules(model, model.num_requests() > 1 ? kMostBatchedTasks : kMostTasks);
+    Modules modules = find_modules(model, model.num_requests() > 1 ? kMostBatchedTasks : kMostTasks);
+    if (2 * modules.largest() > model.num_tasks() && modules.largest() <= kMostTasks) join(model, modules);
     if (model.num_requests() == 1 && modules.single_channel()) return split_chain(model, modules, solver_, limits);
     ModuleLimits part = limits;
     part.deadline = limits.deadline.sooner(kOrderShare * limits.deadline.seconds_left());
@@ -48,6 +49,12 @@ class Split final : public Planner {
     HEDDLE_ASSIGN_OR_RETURN(const size_t windows, improve_windows(model, modules, solver_, limits, result));
     result.solved += windows;
     return result;
+  }
+
+  // Where one module is most of the network, solving it for each pair of devices costs more than it saves.
+  static void join(const TaskModel& model, Modules& modules) {
+    modules.tasks.assign(1, {model.order().begin(), model.order().end()});
+    modules.last.assign(1, -1);
   }
 
   const std::string name_;

@@ -232,6 +232,7 @@ ModuleAnswer module_start(const ModuleProblem& m, const ModuleAnswer& start, con
   answer.bound_us = module_bound(m);
   answer.optimal = answer.value_us < kImpossible && answer.value_us <= answer.bound_us * (1 + 1e-12);
   if (!(answer.value_us < kImpossible) || answer.optimal || m.tasks.empty()) return answer;
+  if (limits.deadline.should_stop()) return answer;
   const Deadline deadline = limits.deadline.sooner(kStartShare * limits.deadline.seconds_left());
   ModuleAnswer found = ModuleSearch(m, limits.seed).run(answer, deadline);
   found.optimal = found.value_us <= found.bound_us * (1 + 1e-12);

@@ -6,8 +6,11 @@
 namespace heddle {
 namespace {
 
-// Without a deadline a module that the solver cannot finish is left after this time.
-constexpr double kModuleSeconds = 60;
+// A module gets this time at first and twice as much each time that it is on the best path again; without a
+// deadline it is left when it has had the last of these.
+constexpr double kFirstSeconds = 0.5, kLastSeconds = 64;
+// Of the time, for the starts of all modules.
+constexpr double kStartsShare = 0.15;
 
 // What a module's solution depends on, exactly: times, edges, transfers, ends.
 std::vector<double> key_of(const ModuleProblem& m) {
@@ -43,16 +46,17 @@ class Chain {
   Result<SplitResult> run() {
     prepare();
     while (true) {
-      const auto path = best_path(/*by_bound=*/true);
+      auto path = best_path(/*by_bound=*/true);
       if (path.empty()) return SplitResult{};
       std::vector<Cell*> open;
       for (Cell* cell : path) {
         if (!cell->known->settled) open.push_back(cell);
       }
       if (open.empty() || limits_.deadline.should_stop()) break;
-      for (size_t i = 0; i < open.size(); ++i) {
+      const double least = open[0]->known->seconds;
+      for (Cell* cell : open) {
         // Equal modules share what is known: one of them may have been solved just now.
-        if (!open[i]->known->settled) HEDDLE_RETURN_IF_ERROR(settle(*open[i], open.size() - i));
+        if (!cell->known->settled && cell->known->seconds <= least) HEDDLE_RETURN_IF_ERROR(solve(*cell));
       }
     }
     return collect();
@@ -61,7 +65,8 @@ class Chain {
  private:
   struct Known {
     ModuleAnswer answer;
-    bool settled = false;  // solved, or given up
+    double seconds = kFirstSeconds;  // for the next solve
+    bool settled = false;            // solved, impossible, or given up
     const Known* self = nullptr;
     std::vector<uint32_t> tasks;  // those that `answer` speaks of
   };
@@ -92,6 +97,8 @@ class Chain {
   }
 
   void prepare() {
+    ModuleLimits starts = limits_;
+    starts.deadline = limits_.deadline.sooner(kStartsShare * limits_.deadline.seconds_left());
     for (size_t t = 0; t < modules_.tasks.size(); ++t) {
       const size_t ins = t == 0 ? 1 : k_, outs = modules_.last[t] < 0 ? 1 : k_;
       cells_.emplace_back();
@@ -102,11 +109,8 @@ class Chain {
           if (known.self == nullptr) {
             known.self = &known;
             known.tasks = m.tasks;
-            known.answer = module_by_list(m);
-            known.answer.bound_us = module_bound(m);
-            const double least = known.answer.bound_us;
-            known.settled = !(known.answer.value_us < kImpossible) || known.answer.value_us <= least * (1 + 1e-12);
-            known.answer.optimal = known.settled && known.answer.value_us < kImpossible;
+            known.answer = module_start(m, {}, starts);
+            known.settled = known.answer.optimal || !(known.answer.value_us < kImpossible);
             if (!(known.answer.value_us < kImpossible)) known.answer.bound_us = kImpossible;
           }
           cells_.back().push_back({t, u, v, &known});
@@ -140,21 +144,22 @@ class Chain {
     return path;
   }
 
-  Status settle(Cell& cell, size_t waiting) {
+  Status solve(Cell& cell) {
     ModuleLimits limits = limits_;
-    // Half of an equal share: other cells may come onto the path.
-    const double left = limits_.deadline.seconds_left();
-    limits.deadline = limits_.deadline.sooner(std::min(kModuleSeconds, 0.5 * left / static_cast<double>(waiting)));
+    Known& known = *cell.known;
+    limits.deadline = limits_.deadline.sooner(known.seconds);
     const ModuleProblem m = problem(cell.module, cell.in, cell.out);
-    ModuleAnswer start = answer_for(cell);
+    const ModuleAnswer start = answer_for(cell);
     HEDDLE_ASSIGN_OR_RETURN(ModuleAnswer answer, solver_(m, start, limits));
     ++solved_;
     answer.bound_us = std::max(answer.bound_us, start.bound_us);
-    cell.known->answer = std::move(answer);
-    cell.known->tasks = m.tasks;
-    cell.known->settled = true;
+    known.answer = std::move(answer);
+    known.tasks = m.tasks;
+    known.settled = known.answer.optimal || (known.seconds >= kLastSeconds && !limited());
+    known.seconds *= 2;
     return {};
   }
+  bool limited() const { return limits_.deadline.seconds_left() < kImpossible; }
 
   // What is known of an equal module, told of this one's tasks.
   ModuleAnswer answer_for(const Cell& cell) const {
