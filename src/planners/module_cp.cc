@@ -214,7 +214,8 @@ class CpModule {
   // Equation 2, and that no device works longer than until the end.
   void add_end() {
     constexpr int64_t kFar = int64_t{1} << 40;
-    end_ = cp_.add_integer(0, horizon_);
+    end_ = cp_.add_integer(ticks(module_bound(m_)), horizon_);
+    const ModulePaths paths = module_paths(m_);
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
         if (!possible(p, d)) continue;
@@ -222,9 +223,15 @@ class CpModule {
           CpExpr gap(end_);
           const int64_t tail = ticks(m_.tail(p, l, d));
           if (requests_ == 1) {
+            // Implied by the other rows, but not seen by the solver before all devices on a path are chosen: what
+            // must come before and after on the best devices. Real schedules rounded down keep them.
+            const std::vector<CpLit> here{on(p, d, 0)};
+            const int64_t least = std::max(ticks(model_.us(m_.tasks[p], d, 1)) + tail,
+                                           ticks(paths.rest[p * k_ + d]) - 1);
             gap.add(start(p, d), -1);
-            cp_.linear(ticks(model_.us(m_.tasks[p], d, 1)) + tail, std::move(gap), kFar,
-                       std::vector<CpLit>{on(p, d, l)});
+            cp_.linear(least, std::move(gap), kFar, here);
+            const int64_t head = ticks(paths.head[p * k_ + d]) - 1;
+            if (head > 0) cp_.linear(head, CpExpr(start(p, d)), horizon_, here);
           } else {
             cp_.linear(tail, minus(std::move(gap), end_on(p, d)), kFar, std::vector<CpLit>{on(p, d, l)});
           }

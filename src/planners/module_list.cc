@@ -157,33 +157,64 @@ ModuleAnswer module_by_list(const ModuleProblem& m) {
   return answer;
 }
 
-double module_bound(const ModuleProblem& m) {
+ModulePaths module_paths(const ModuleProblem& m) {
   const TaskModel& model = *m.model;
   const size_t n = m.tasks.size(), k = model.num_devices(), requests = model.num_requests();
   const auto place = places_of(m);
   const auto sources = sources_of(m);
-  // Paths: head[p, d], the earliest end of any request of p on d; what follows it at least.
-  std::vector<double> head(n * k, kImpossible);
-  double bound = 0;
+  ModulePaths paths;
+  paths.head.assign(n * k, kImpossible);
+  paths.rest.assign(n * k, kImpossible);
   for (size_t p = 0; p < n; ++p) {
-    double best = kImpossible;
     for (size_t d = 0; d < k; ++d) {
-      const double own = least_time(m, p, d);
-      if (!(own < kImpossible)) continue;
-      double start = m.free_at(d), tail = kImpossible;
-      for (size_t l = 0; l < requests; ++l) tail = std::min(tail, m.tail(p, l, d));
-      for (const auto* s : sources[p])
-        start = std::max(start, s->at_us + model.transfer_us(s->device, d, s->bytes));
+      if (!(least_time(m, p, d) < kImpossible)) continue;
+      double start = m.free_at(d);
+      // Each request reads its own data: the earliest one counts.
+      if (!sources[p].empty()) {
+        std::vector<double> ready(requests, 0);
+        for (const auto* s : sources[p])
+          ready[s->request] = std::max(ready[s->request], s->at_us + model.transfer_us(s->device, d, s->bytes));
+        start = std::max(start, *std::min_element(ready.begin(), ready.end()));
+      }
       for (const TaskModel::Edge& e : model.in(m.tasks[p])) {
         if (place[e.src] == kOutside) continue;
         double least = kImpossible;
-        for (size_t from = 0; from < k; ++from)
-          least = std::min(least, head[place[e.src] * k + from] + model.transfer_us(from, d, e.bytes));
+        for (size_t from = 0; from < k; ++from) {
+          const double end = paths.head[place[e.src] * k + from] + least_time(m, place[e.src], from);
+          least = std::min(least, end + model.transfer_us(from, d, e.bytes));
+        }
         start = std::max(start, least);
       }
-      head[p * k + d] = start + own;
-      best = std::min(best, head[p * k + d] + tail);
+      paths.head[p * k + d] = start;
     }
+  }
+  for (size_t p = n; p-- > 0;) {
+    for (size_t d = 0; d < k; ++d) {
+      const double own = least_time(m, p, d);
+      if (!(own < kImpossible)) continue;
+      double after = kImpossible;
+      for (size_t l = 0; l < requests; ++l) after = std::min(after, m.tail(p, l, d));
+      for (const TaskModel::Edge& e : model.out(m.tasks[p])) {
+        if (place[e.dst] == kOutside) continue;
+        double least = kImpossible;
+        for (size_t to = 0; to < k; ++to)
+          least = std::min(least, model.transfer_us(d, to, e.bytes) + paths.rest[place[e.dst] * k + to]);
+        after = std::max(after, least);
+      }
+      paths.rest[p * k + d] = own + after;
+    }
+  }
+  return paths;
+}
+
+double module_bound(const ModuleProblem& m) {
+  const TaskModel& model = *m.model;
+  const size_t n = m.tasks.size(), k = model.num_devices(), requests = model.num_requests();
+  const ModulePaths paths = module_paths(m);
+  double bound = 0;
+  for (size_t p = 0; p < n; ++p) {
+    double best = kImpossible;
+    for (size_t d = 0; d < k; ++d) best = std::min(best, paths.head[p * k + d] + paths.rest[p * k + d]);
     bound = std::max(bound, best);
   }
   // Area: any weights on devices are a proof. Each device works from when it is free until its tail begins.

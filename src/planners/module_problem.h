@@ -59,6 +59,13 @@ ModuleAnswer module_by_list(const ModuleProblem& module);
 // O(E k^2).
 double module_bound(const ModuleProblem& module);
 
+// Earliest start of any request of each task on each device, and the least time from there to the end of
+// everything, over all devices of what comes before and after: place x device, infinite where impossible.
+struct ModulePaths {
+  std::vector<double> head, rest;
+};
+ModulePaths module_paths(const ModuleProblem& module);
+
 struct ModuleLimits {
   Deadline deadline;
   uint64_t seed = 1;
