@@ -10,6 +10,7 @@
 #include "factories.h"
 #include "module_planner.h"
 #include "modules.h"
+#include "split_bound.h"
 #include "split_windows.h"
 
 namespace heddle {
@@ -19,8 +20,8 @@ namespace {
 constexpr size_t kMostTasks = 48;
 // A batch of requests makes a module as many times larger.
 constexpr size_t kMostBatchedTasks = 24;
-// Of the time, for the modules in order; windows have the rest.
-constexpr double kOrderShare = 0.4;
+// Of the time, for the modules in order and for the bound; windows have the rest.
+constexpr double kOrderShare = 0.3, kBoundShare = 0.3;
 
 class Split final : public Planner {
  public:
@@ -46,6 +47,10 @@ class Split final : public Planner {
       if (value < result.value_us) result.batches = start, result.value_us = value;
     }
     if (result.batches.empty()) return result;
+    if (model.num_requests() == 1) {
+      part.deadline = limits.deadline.sooner(kBoundShare * limits.deadline.seconds_left());
+      HEDDLE_ASSIGN_OR_RETURN(result.bound_us, split_bound(model, modules, solver_, part));
+    }
     HEDDLE_ASSIGN_OR_RETURN(const size_t windows, improve_windows(model, modules, solver_, limits, result));
     result.solved += windows;
     return result;

@@ -6,6 +6,7 @@
 
 #include "heddle/planners/planner.h"
 #include "planners_support.h"
+#include "split_bound.h"
 
 namespace heddle {
 namespace {
@@ -125,6 +126,33 @@ TEST(Split, SolvesFewerModulesThanThereArePairsOfDevices) {
   const auto split = must_plan("cp-split", problem);
   EXPECT_EQ(split.stop, StopReason::kOptimal);
   EXPECT_LT(split.counters.at("modules_solved"), split.counters.at("subproblems"));
+}
+
+// Modules of three ops with two channels between neighbours; brute force over the whole is the judge.
+TEST(Split, BoundsNetworksWithSeveralChannels) {
+  Random random(56);
+  for (int i = 0; i < 10; ++i) {
+    std::vector<Wire> wires;
+    for (int m = 0; m < 2; ++m) {
+      const int a = 3 * m;
+      wires.push_back({a, a + 1, random.between(1, 8)});
+      if (random.chance(0.5)) wires.push_back({a, a + 2, random.between(1, 8)});
+    }
+    wires.push_back({1, 3, random.between(1, 8)});
+    wires.push_back({2, i % 2 == 0 ? 4 : 5, random.between(1, 8)});
+    auto problem = make_problem(make_graph(6, wires), make_mesh(2), random_times(random, 6, 2), Objective::kLatency);
+    problem.execution = kFree;
+    const double least = brute_force_us(problem);
+    const FlatProblem flat(problem, problem.usable_devices());
+    const TaskModel model(flat);
+    Modules modules;
+    modules.tasks = {{0, 1, 2}, {3, 4, 5}};
+    modules.last = {-1, -1};
+    const auto bound = split_bound(model, modules, solve_module_by_cp, {});
+    ASSERT_TRUE(bound.ok());
+    EXPECT_LE(*bound, least * (1 + 1e-9)) << "instance " << i;
+    EXPECT_GT(*bound, 0);
+  }
 }
 
 }  // namespace
