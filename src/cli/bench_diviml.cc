@@ -6,6 +6,7 @@
 
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
+#include "heddle/planners/batch_problem.h"
 
 namespace heddle::cli {
 
@@ -20,8 +21,15 @@ std::string WiredCase::name() const {
   return text + (channels > 1 ? " " : ", ") + std::to_string(channels) + "-chan";
 }
 
-Result<Problem> wired_problem(const WiredCase& which, uint64_t seed) {
+namespace {
+
+constexpr int kParts = 4;
+// Of an op's time for one picture: what it takes whatever the batch, as in the generator.
+constexpr double kLaunchShare = 0.5;
+
+Result<Problem> network(const WiredCase& which, int64_t pictures, uint64_t seed) {
   RandomWiredOptions o;
+  o.batch = pictures;
   o.family = which.family;
   o.dependency = which.dependency;
   o.nodes = which.nodes;
@@ -38,6 +46,19 @@ Result<Problem> wired_problem(const WiredCase& which, uint64_t seed) {
   problem.costs = std::make_shared<const CostTable>(std::move(costs));
   problem.execution = {.link_contention = false, .engine_contention = false};
   return problem;
+}
+
+}  // namespace
+
+Result<Problem> wired_problem(const WiredCase& which, uint64_t seed) { return network(which, 1, seed); }
+
+Result<Problem> wired_batch_problem(const WiredCase& which, int images, uint64_t seed) {
+  const int part = std::max(1, images / kParts);
+  // Tensors have the size of one part of the batch; times are given per picture.
+  HEDDLE_ASSIGN_OR_RETURN(const Problem one, network(which, part, seed));
+  return batch_problem(one, kParts, [&](OpId op, DeviceId device, int parts) {
+    return one.costs->us(op, device) * (kLaunchShare + (1 - kLaunchShare) * parts * part);
+  });
 }
 
 Result<PlanResult> plan_within(const char* planner, const Problem& problem, double seconds,
@@ -68,7 +89,7 @@ bool part_wanted(const BenchOptions& options, const char* part) {
 
 Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Invocation& invocation) {
   std::vector<BenchRow> rows;
-  for (const auto part : {bench_diviml_latency, bench_diviml_speed}) {
+  for (const auto part : {bench_diviml_latency, bench_diviml_speed, bench_diviml_throughput}) {
     HEDDLE_ASSIGN_OR_RETURN(const auto more, part(options, invocation));
     rows.insert(rows.end(), more.begin(), more.end());
   }

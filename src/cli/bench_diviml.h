@@ -19,6 +19,9 @@ struct WiredCase {
 // The network on DiviML's three devices with the relative speeds of its Table II and free links (the paper's model).
 Result<Problem> wired_problem(const WiredCase& which, uint64_t seed);
 
+// The same network for a batch of `images` pictures in four parts (section V-C: B/4, B/2, 3B/4 and B).
+Result<Problem> wired_batch_problem(const WiredCase& which, int images, uint64_t seed);
+
 // A planner's plan within the limit.
 Result<PlanResult> plan_within(const char* planner, const Problem& problem, double seconds,
                                const BenchOptions& options, const Invocation& invocation);
@@ -28,6 +31,7 @@ BenchRow diviml_row(const std::string& instance, const std::string& planner, con
 bool part_wanted(const BenchOptions& options, const char* part);
 
 Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Invocation& invocation);
 
 }  // namespace heddle::cli

@@ -42,10 +42,13 @@ class Split final : public Planner {
     ModuleLimits part = limits;
     part.deadline = limits.deadline.sooner(kOrderShare * limits.deadline.seconds_left());
     HEDDLE_ASSIGN_OR_RETURN(SplitResult result, split_in_order(model, modules, solver_, part));
-    if (!start.empty()) {
-      const double value = time_batches(model, start).makespan;
-      if (value < result.value_us) result.batches = start, result.value_us = value;
-    }
+    ModuleProblem whole;
+    whole.model = &model;
+    whole.tasks.assign(model.order().begin(), model.order().end());
+    ModuleAnswer first;
+    if (!start.empty()) first.batches = start, first.value_us = module_value(whole, start);
+    first = module_start(whole, first, limits);
+    if (first.value_us < result.value_us) result.batches = first.batches, result.value_us = first.value_us;
     if (result.batches.empty()) return result;
     if (model.num_requests() == 1) {
       part.deadline = limits.deadline.sooner(kBoundShare * limits.deadline.seconds_left());

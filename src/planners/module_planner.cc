@@ -6,6 +6,11 @@
 #include "relaxation.h"
 
 namespace heddle {
+namespace {
+
+constexpr double kTolerance = 1e-5;
+
+}  // namespace
 
 Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOptions& options,
                                      const std::string& name, const ModelSolve& solve) {
@@ -50,8 +55,9 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
   HEDDLE_ASSIGN_OR_RETURN(
       PlannerOutput out,
       candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline));
-  // Solvers stop within a tolerance: never above the plan that they found.
-  if (bound && bound->us > candidates.value_us()) bound->us = candidates.value_us();
+  // Solvers stop within a tolerance. What is further above the plan is a mistake, which the door reports.
+  if (bound && bound->us > candidates.value_us() && bound->us < candidates.value_us() * (1 + kTolerance))
+    bound->us = candidates.value_us();
   out.bound = bound;
   if (proven) out.stop = StopReason::kOptimal;
   out.counters.merge(counters);
