@@ -21,7 +21,11 @@ constexpr size_t kMostTasks = 48;
 // A batch of requests makes a module as many times larger.
 constexpr size_t kMostBatchedTasks = 24;
 // Of the time, for the modules in order and for the bound; windows have the rest.
-constexpr double kOrderShare = 0.3, kBoundShare = 0.3;
+constexpr double kOrderShare = 0.2, kBoundShare = 0.35;
+// Several channels: of the time, for annealing the whole; a batch couples all modules, so that more of it pays.
+constexpr double kWholeShare = 0.2, kBatchedShare = 0.75;
+constexpr size_t kWholeMoves = 15000;  // per task and request, without a deadline less
+constexpr size_t kUntimedMoves = 3000;
 
 class Split final : public Planner {
  public:
@@ -47,7 +51,10 @@ class Split final : public Planner {
     whole.tasks.assign(model.order().begin(), model.order().end());
     ModuleAnswer first;
     if (!start.empty()) first.batches = start, first.value_us = module_value(whole, start);
-    first = module_start(whole, first, limits);
+    const bool timed = limits.deadline.seconds_left() < kImpossible;
+    if (result.value_us < first.value_us) first.batches = result.batches, first.value_us = result.value_us;
+    first = module_start(whole, first, limits, model.num_requests() > 1 ? kBatchedShare : kWholeShare,
+                         timed ? kWholeMoves : kUntimedMoves);
     if (first.value_us < result.value_us) result.batches = first.batches, result.value_us = first.value_us;
     if (result.batches.empty()) return result;
     if (model.num_requests() == 1) {

@@ -71,10 +71,10 @@ struct ModuleLimits {
   uint64_t seed = 1;
   int threads = 1;
 };
-// The best of `start`, the list schedule and a short annealing from it, with the cheap bound: what solvers begin
-// with. At most kStartShare of the time.
-inline constexpr double kStartShare = 0.2;
-ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const ModuleLimits& limits);
+// The best of `start`, the list schedule and an annealing from it (so many moves per task and request, at most
+// this share of the time), with the cheap bound: what solvers begin with.
+ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const ModuleLimits& limits,
+                          double share = 0.2, size_t moves_per_gene = 1500);
 
 // Solves a module from `start` (may be empty) on. An error only when the solver fails.
 using ModuleSolver =

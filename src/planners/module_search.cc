@@ -9,8 +9,7 @@
 namespace heddle {
 namespace {
 
-// Moves per task and request; temperatures as shares of the start's value.
-constexpr size_t kMovesPerGene = 1500;
+// Temperatures as shares of the start's value.
 constexpr double kHot = 0.03, kCold = 1e-4;
 constexpr uint32_t kOutside = UINT32_MAX;
 
@@ -40,16 +39,23 @@ class ModuleSearch {
     for (const auto& s : m.sources) sources_[s.place].push_back(&s);
   }
 
-  ModuleAnswer run(const ModuleAnswer& start, const Deadline& deadline) {
+  ModuleAnswer run(const ModuleAnswer& start, size_t moves_per_gene, const Deadline& deadline) {
     load(start.batches);
     double now = value(), best = now;
     auto best_order = order_;
     auto best_genes = genes_;
-    const size_t moves = kMovesPerGene * n_ * requests_;
+    const size_t moves = moves_per_gene * n_ * requests_;
+    const double seconds = deadline.seconds_left();
+    double share = 0, temperature = 0;
     const double hot = kHot * now, cold = kCold * now;
     for (size_t i = 0; i < moves; ++i) {
-      if (i % 256 == 0 && deadline.should_stop()) break;
-      const double temperature = hot * std::pow(cold / hot, static_cast<double>(i) / static_cast<double>(moves));
+      if (i % 256 == 0) {
+        if (deadline.should_stop()) break;
+        // It cools down by the end of the moves or of the time, whichever comes first.
+        share = static_cast<double>(i) / static_cast<double>(moves);
+        if (seconds < kImpossible) share = std::max(share, 1 - deadline.seconds_left() / seconds);
+        temperature = hot * std::pow(cold / hot, share);
+      }
       if (!propose()) continue;
       const double next = value();
       if (next <= now || random_.unit() < std::exp((now - next) / temperature)) {
@@ -226,15 +232,16 @@ class ModuleSearch {
 
 }  // namespace
 
-ModuleAnswer module_start(const ModuleProblem& m, const ModuleAnswer& start, const ModuleLimits& limits) {
+ModuleAnswer module_start(const ModuleProblem& m, const ModuleAnswer& start, const ModuleLimits& limits,
+                          double share, size_t moves_per_gene) {
   ModuleAnswer answer = module_by_list(m);
   if (start.value_us < answer.value_us) answer = start;
   answer.bound_us = module_bound(m);
   answer.optimal = answer.value_us < kImpossible && answer.value_us <= answer.bound_us * (1 + 1e-12);
   if (!(answer.value_us < kImpossible) || answer.optimal || m.tasks.empty()) return answer;
   if (limits.deadline.should_stop()) return answer;
-  const Deadline deadline = limits.deadline.sooner(kStartShare * limits.deadline.seconds_left());
-  ModuleAnswer found = ModuleSearch(m, limits.seed).run(answer, deadline);
+  const Deadline deadline = limits.deadline.sooner(share * limits.deadline.seconds_left());
+  ModuleAnswer found = ModuleSearch(m, limits.seed).run(answer, moves_per_gene, deadline);
   found.optimal = found.value_us <= found.bound_us * (1 + 1e-12);
   return found;
 }
