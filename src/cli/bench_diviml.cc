@@ -89,7 +89,7 @@ bool part_wanted(const BenchOptions& options, const char* part) {
 
 Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Invocation& invocation) {
   std::vector<BenchRow> rows;
-  for (const auto part : {bench_diviml_latency, bench_diviml_speed, bench_diviml_throughput}) {
+  for (const auto part : {bench_diviml_latency, bench_diviml_speed, bench_diviml_throughput, bench_diviml_gpt3}) {
     HEDDLE_ASSIGN_OR_RETURN(const auto more, part(options, invocation));
     rows.insert(rows.end(), more.begin(), more.end());
   }

@@ -32,6 +32,7 @@ bool part_wanted(const BenchOptions& options, const char* part);
 
 Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Invocation& invocation);
 
 }  // namespace heddle::cli

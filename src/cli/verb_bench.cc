@@ -104,7 +104,7 @@ RunFn setup_bench(Command& command) {
   std::string help = "one of:";
   for (const auto& s : bench_suites()) help += std::string(" ") + s.name + " (" + s.summary + ")";
   command.positional("SUITE", o->suite, help);
-  command.option("--only", o->only, "parts of the suite (core: planning, executor, models; diviml: table1, figure4, table3, table4, table1-n32), "
+  command.option("--only", o->only, "parts of the suite (core: planning, executor, models; diviml: table1, figure4, table3, table4, gpt3, table1-n32), "
                  "comma-separated");
   command.list("--models", o->options.models,
                "folder or .onnx file with models (repeatable; default: those of the installed wheels)");

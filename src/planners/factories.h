@@ -22,6 +22,7 @@ std::unique_ptr<Planner> make_sa();
 std::unique_ptr<Planner> make_ea();
 std::unique_ptr<Planner> make_diviml_milp();
 std::unique_ptr<Planner> make_diviml_cp();
+std::unique_ptr<Planner> make_diviml_throughput();
 std::unique_ptr<Planner> make_milp_split();
 std::unique_ptr<Planner> make_cp_split();
 std::unique_ptr<Planner> make_auto();
