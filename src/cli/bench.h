@@ -41,6 +41,7 @@ std::span<const BenchSuite> bench_suites();
 Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options,
                                                      const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Invocation& invocation);
 // Parts of bench_core.
 Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, const Invocation& invocation);

@@ -17,6 +17,7 @@ constexpr BenchSuite kSuites[] = {
      bench_core},
     {"dnn-partitioning", "placement workloads of EfficientMIP (--input) beside peers' figures (--reference)",
      bench_dnn_partitioning},
+    {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds", bench_diviml},
 };
 
 std::string number(double v) {
@@ -132,8 +133,8 @@ RunFn setup_bench(Command& command) {
   command.positional("SUITE", o->suite, help);
   command.option(
       "--only", o->only,
-      "parts of the suite, comma-separated (core: planning, executor, models; others: parts of the "
-      "instances' names)");
+      "parts of the suite, comma-separated (core: planning, executor, models; diviml: table1, figure4, "
+      "table3, table4, gpt3, table1-n32; dnn-partitioning: parts of the instances' names)");
   command.list("--models", o->options.models,
                "folder or .onnx file with models (repeatable; default: those of the installed wheels)");
   command.option("--store", o->options.store, "profile store file (default: the user's cache)");

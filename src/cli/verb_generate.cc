@@ -20,7 +20,7 @@ namespace {
 struct GenerateOptions {
   std::string family, output, devices_like, dependency = "sdep", weights = "none";
   int64_t ops = 200, layers = 14, deps = 0, seed = 1;
-  double transfer_share = 0.8, spread = 0.2;
+  double transfer_share = 0.8, spread = 0.2, affinity = 0.8;
   int64_t nodes = 10, modules = 10, channels = 1;
   std::vector<std::string> params;
   bool list = false;
@@ -71,6 +71,8 @@ Result<std::shared_ptr<const Graph>> random_graph(const GenerateOptions& o) {
   r.modules = static_cast<int>(o.modules);
   r.channels = static_cast<int>(o.channels);
   r.seed = static_cast<uint64_t>(o.seed);
+  HEDDLE_ASSIGN_OR_RETURN(r.device_class_factors, class_factors(o.devices_like));
+  r.device_affinity = o.affinity;
   return generate_random_wired(r);
 }
 
@@ -160,9 +162,11 @@ RunFn setup_generate(Command& command) {
   command.option("--transfer-share", o->transfer_share,
                  "layered: transfer time over the source's time, p (default 0.8)", 0, 1e6);
   command.option("--devices-like", o->devices_like,
-                 "layered: times for each device class of this cluster file or preset");
+                 "random graphs: times for each device class of this cluster file or preset");
   command.option("--spread", o->spread,
                  "layered: random spread of a class's times around its speed (default 0.2)", 0, 0.99);
+  command.option("--affinity", o->affinity,
+                 "er, ws, ba: how unevenly a slower class is slower, 0 to 0.99 (default 0.8)", 0, 0.99);
   command.option("--nodes", o->nodes, "er, ws, ba: nodes per module (default 10)", 2, 100'000);
   command.option("--modules", o->modules, "er, ws, ba: modules (default 10)", 1, 100'000);
   command.option("--channels", o->channels, "er, ws, ba: channels (default 1)", 1, 1000);

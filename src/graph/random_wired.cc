@@ -42,6 +42,10 @@ Status check_options(const RandomWiredOptions& o) {
   HEDDLE_RETURN_IF_ERROR(check_range("batch", static_cast<double>(o.batch), 1, 1 << 20));
   HEDDLE_RETURN_IF_ERROR(check_range("image", static_cast<double>(o.image), 32, 1 << 14));
   HEDDLE_RETURN_IF_ERROR(check_range("width", static_cast<double>(o.width), 2, 1 << 14));
+  HEDDLE_RETURN_IF_ERROR(check_range("mean_us", o.mean_us, 1e-3, 1e9));
+  HEDDLE_RETURN_IF_ERROR(check_range("device_affinity", o.device_affinity, 0, 0.99));
+  for (const auto& [name, factor] : o.device_class_factors)
+    HEDDLE_RETURN_IF_ERROR(check_range(("factor of class '" + name + "'").c_str(), factor, 1, 1e6));
   const auto image = static_cast<double>(o.image);
   HEDDLE_RETURN_IF_ERROR(check_range(
       "batch * width * image^2", static_cast<double>(o.batch * o.width) * image * image, 1, kMaxElements));
@@ -194,10 +198,52 @@ struct Features {
   int64_t channels = 0, side = 0;  // of a square map
 };
 
+// Times on the device classes: a first network tells the sums, a second one gets the times.
+class ClassTimes {
+ public:
+  explicit ClassTimes(const RandomWiredOptions& o)
+      : o_(o), random_(o.seed ^ kTimesSeed), skew_(o.device_class_factors.size(), 0), skewed_bytes_(skew_) {}
+
+  // Called once per op, in order; the sums must be known for times to come.
+  std::vector<GivenTime> next(double bytes) {
+    std::vector<GivenTime> times;
+    for (size_t c = 0; c < skew_.size(); ++c) {
+      const auto& [name, factor] = o_.device_class_factors[c];
+      const double a = o_.device_affinity;
+      const double skew = std::pow(random_.unit(), a / (1 - a)) / (1 - a);  // mean 1
+      if (!scaled_) {
+        skew_[c] += skew, skewed_bytes_[c] += skew * bytes;
+      } else {
+        const double mean = bytes_ / ops_;
+        const double base = o_.mean_us * (kLaunch + (1 - kLaunch) * bytes / mean);
+        const double share = (kLaunch * skew_[c] + (1 - kLaunch) * skewed_bytes_[c] / mean) / ops_;
+        times.push_back({name, base * (1 + (factor - 1) * skew / share)});
+      }
+    }
+    if (!scaled_) bytes_ += bytes, ++ops_;
+    return times;
+  }
+  void sums_are_known() {
+    scaled_ = true;
+    random_ = Random(o_.seed ^ kTimesSeed);
+  }
+
+ private:
+  // The network's own draws do not depend on whether there are times.
+  static constexpr uint64_t kTimesSeed = 0x74696d6573ULL;
+  const RandomWiredOptions& o_;
+  Random random_;
+  // Of an op's mean time: what it takes whatever its size.
+  static constexpr double kLaunch = 0.5;
+  std::vector<double> skew_, skewed_bytes_;
+  double bytes_ = 0, ops_ = 0;
+  bool scaled_ = false;
+};
+
 class NetworkMaker {
  public:
-  NetworkMaker(const RandomWiredOptions& options, std::string name)
-      : o_(options), builder_(std::move(name)) {}
+  NetworkMaker(const RandomWiredOptions& options, std::string name, ClassTimes& times)
+      : o_(options), builder_(std::move(name)), times_(times) {}
 
   Result<std::shared_ptr<const Graph>> make(Random& random) {
     const TensorId picture = builder_.add_input("picture", DType::kF32, {o_.batch, 3, o_.image, o_.image});
@@ -223,6 +269,7 @@ class NetworkMaker {
     const auto tensors = static_cast<double>(inputs.size()) * elements(in) + elements(out);
     op.bytes_accessed = kF32 * (static_cast<int64_t>(tensors) + weights);
     op.inputs = std::move(inputs);
+    op.given_times = times_.next(static_cast<double>(op.bytes_accessed));
     if (weights > 0) op.params = {builder_.add_param({name + ".weights", kF32 * weights})};
     Tensor result;
     result.name = name + ".out";
@@ -312,6 +359,7 @@ class NetworkMaker {
 
   const RandomWiredOptions& o_;
   GraphBuilder builder_;
+  ClassTimes& times_;
   Features now_;  // of the last op added
   std::vector<TensorId> dead_ends_;
 };
@@ -329,7 +377,13 @@ Result<std::shared_ptr<const Graph>> generate_random_wired(const RandomWiredOpti
   std::string name =
       std::string(family_name(o.family)) + "-" + std::to_string(o.nodes) + "-" + std::to_string(o.modules);
   if (o.channels > 1) name += std::string(weak ? "-wdep" : "-sdep") + std::to_string(o.channels);
-  return NetworkMaker(o, name + "-" + std::to_string(o.seed)).make(random);
+  name += "-" + std::to_string(o.seed);
+  ClassTimes times(o);
+  auto graph = NetworkMaker(o, name, times).make(random);
+  if (!graph.ok() || o.device_class_factors.empty()) return graph;
+  times.sums_are_known();
+  random = Random(o.seed);
+  return NetworkMaker(o, name, times).make(random);
 }
 
 }  // namespace heddle

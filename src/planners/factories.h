@@ -19,6 +19,13 @@ std::unique_ptr<Planner> make_pipeline();
 std::unique_ptr<Planner> make_replicate();
 std::unique_ptr<Planner> make_local_search();
 std::unique_ptr<Planner> make_cp_sat();
+std::unique_ptr<Planner> make_sa();
+std::unique_ptr<Planner> make_ea();
+std::unique_ptr<Planner> make_diviml_milp();
+std::unique_ptr<Planner> make_diviml_cp();
+std::unique_ptr<Planner> make_diviml_throughput();
+std::unique_ptr<Planner> make_milp_split();
+std::unique_ptr<Planner> make_cp_split();
 std::unique_ptr<Planner> make_auto();
 
 }  // namespace heddle

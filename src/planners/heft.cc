@@ -7,6 +7,7 @@
 // devices. Exploits unequal devices, transfer times and memory limits (full devices are skipped). "heft"
 // ignores that transfers wait for links; "heft-links" lets each transfer wait for its links, buses and
 // engines when it weighs a device.
+#include "batched_list.h"
 #include "construction.h"
 #include "factories.h"
 
@@ -18,6 +19,7 @@ class Heft final : public Planner {
   Heft(std::string name, bool contention) : name_(std::move(name)), contention_(contention) {}
 
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    if (auto batched = plan_batched(problem, options, name_, BatchRule::kHeft)) return std::move(*batched);
     const ListOptions list{.insertion = true, .contention = contention_};
     return plan_by_construction(
         problem, options, name_, [&](const FlatProblem& flat, const Reserve& reserve) {

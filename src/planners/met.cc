@@ -3,6 +3,7 @@
 //
 // Minimises nothing but each op's own time. O(V k + E). Exploits unequal devices and memory limits; ignores
 // transfers, loads, contention and how busy a device is. Ties go to the first device.
+#include "batched_list.h"
 #include "construction.h"
 #include "factories.h"
 
@@ -12,6 +13,7 @@ namespace {
 class Met final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    if (auto batched = plan_batched(problem, options, "met", BatchRule::kMet)) return std::move(*batched);
     return plan_by_construction(
         problem, options, "met", [&](const FlatProblem& flat, const Reserve& reserve) {
           return list_plan(flat, {.insertion = false, .contention = false}, reserve,

@@ -2,6 +2,7 @@
 //
 // Minimises the objective over k plans, 2 k where the time of the whole model as one segment is known. O(k (V
 // + E)). Exploits known segments; ignores all devices but one.
+#include "batched_list.h"
 #include "construction.h"
 #include "factories.h"
 #include "whole_model.h"
@@ -12,6 +13,7 @@ namespace {
 class Single final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    if (auto batched = plan_batched(problem, options, "single", BatchRule::kSingle)) return std::move(*batched);
     Candidates candidates(problem);
     const auto devices = problem.usable_devices();
     for (size_t i = 0; i < devices.size() && !options.deadline.cancelled(); ++i) {

@@ -1,0 +1,99 @@
+// The diviml suite: DiviML's Tables I, III, IV, V and Figure 4 on generated networks, the paper's figure beside each.
+// The paper's networks are not public and its times were measured; what is compared are ratios.
+#include "bench_diviml.h"
+
+#include <algorithm>
+
+#include "heddle/cluster/cluster_yaml.h"
+#include "heddle/cost/cost_model.h"
+#include "heddle/planners/batch_problem.h"
+
+namespace heddle::cli {
+
+using Family = RandomWiredOptions::Family;
+using Dependency = RandomWiredOptions::Dependency;
+
+std::string WiredCase::name() const {
+  std::string text = family == Family::kErdosRenyi ? "ER(0.2)" : family == Family::kWattsStrogatz ? "WS(4,0.75)" : "BA(5)";
+  text += " N=" + std::to_string(nodes) + ", " + std::to_string(modules) + (modules == 1 ? " module" : " modules");
+  if (modules == 1) return text;
+  if (channels > 1) text += dependency == Dependency::kWeak ? ", wdep" : ", sdep";
+  return text + (channels > 1 ? " " : ", ") + std::to_string(channels) + "-chan";
+}
+
+namespace {
+
+constexpr int kParts = 4;
+// Of an op's time for one picture: what it takes whatever the batch, as in the generator.
+constexpr double kLaunchShare = 0.5;
+
+Result<Problem> network(const WiredCase& which, int64_t pictures, uint64_t seed) {
+  RandomWiredOptions o;
+  o.batch = pictures;
+  o.family = which.family;
+  o.dependency = which.dependency;
+  o.nodes = which.nodes;
+  o.modules = which.modules;
+  o.channels = which.channels;
+  o.seed = seed;
+  // Table II, RWNNs.
+  o.device_class_factors = {{"Xeon-Skylake", 7.10}, {"T4", 1.26}, {"A100", 1}};
+  Problem problem;
+  HEDDLE_ASSIGN_OR_RETURN(problem.graph, generate_random_wired(o));
+  HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster("preset:diviml"));
+  const auto model = given_cost_model();
+  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*problem.graph, *problem.cluster, *model, {}));
+  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  problem.execution = {.link_contention = false, .engine_contention = false};
+  return problem;
+}
+
+}  // namespace
+
+Result<Problem> wired_problem(const WiredCase& which, uint64_t seed) { return network(which, 1, seed); }
+
+Result<Problem> wired_batch_problem(const WiredCase& which, int images, uint64_t seed) {
+  const int part = std::max(1, images / kParts);
+  // Tensors have the size of one part of the batch; times are given per picture.
+  HEDDLE_ASSIGN_OR_RETURN(const Problem one, network(which, part, seed));
+  return batch_problem(one, kParts, [&](OpId op, DeviceId device, int parts) {
+    return one.costs->us(op, device) * (kLaunchShare + (1 - kLaunchShare) * parts * part);
+  });
+}
+
+Result<PlanResult> plan_within(const char* planner, const Problem& problem, double seconds,
+                               const BenchOptions& options, const Invocation& invocation) {
+  PlannerOptions o;
+  o.deadline = Deadline::after_seconds(seconds, invocation.cancel);
+  o.seed = static_cast<uint64_t>(options.seed);
+  o.progress = invocation.progress;
+  return run_planner(*find_planner(planner), problem, o);
+}
+
+BenchRow diviml_row(const std::string& instance, const std::string& planner, const std::string& metric,
+                    const std::string& unit, double value) {
+  BenchRow r;
+  r.suite = "diviml";
+  r.instance = instance;
+  r.planner = planner;
+  r.metric = metric;
+  r.unit = unit;
+  r.value = value;
+  return r;
+}
+
+bool part_wanted(const BenchOptions& options, const char* part) {
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), part) != options.only.end();
+}
+
+Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Invocation& invocation) {
+  std::vector<BenchRow> rows;
+  for (const auto part : {bench_diviml_latency, bench_diviml_speed, bench_diviml_throughput, bench_diviml_gpt3}) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto more, part(options, invocation));
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  return rows;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,38 @@
+// What the parts of the diviml suite share.
+#pragma once
+
+#include <memory>
+
+#include "bench.h"
+#include "heddle/graph/generators.h"
+#include "heddle/planners/planner.h"
+
+namespace heddle::cli {
+
+struct WiredCase {
+  RandomWiredOptions::Family family = RandomWiredOptions::Family::kErdosRenyi;
+  RandomWiredOptions::Dependency dependency = RandomWiredOptions::Dependency::kSeries;
+  int nodes = 10, modules = 10, channels = 1;
+  std::string name() const;  // "ER(0.2) N=10, 10 modules, sdep 2-chan"
+};
+
+// The network on DiviML's three devices with the relative speeds of its Table II and free links (the paper's model).
+Result<Problem> wired_problem(const WiredCase& which, uint64_t seed);
+
+// The same network for a batch of `images` pictures in four parts (section V-C: B/4, B/2, 3B/4 and B).
+Result<Problem> wired_batch_problem(const WiredCase& which, int images, uint64_t seed);
+
+// A planner's plan within the limit.
+Result<PlanResult> plan_within(const char* planner, const Problem& problem, double seconds,
+                               const BenchOptions& options, const Invocation& invocation);
+
+BenchRow diviml_row(const std::string& instance, const std::string& planner, const std::string& metric,
+                    const std::string& unit, double value);
+bool part_wanted(const BenchOptions& options, const char* part);
+
+Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Invocation& invocation);
+
+}  // namespace heddle::cli

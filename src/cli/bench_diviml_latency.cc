@@ -1,0 +1,127 @@
+// DiviML's latency figures: Table I (ten modules), Figure 4 (one module), Table III (speed of splitting).
+#include <map>
+
+#include "bench_diviml.h"
+
+namespace heddle::cli {
+namespace {
+
+using Family = RandomWiredOptions::Family;
+using Dependency = RandomWiredOptions::Dependency;
+
+constexpr double kDefaultSeconds = 5;
+
+// Table I, ms: columns as in kPlanners, then the lower bound.
+struct TableRow {
+  Dependency dependency;
+  int channels;
+  double best, met, greedy, heft, ea, sa, milp, split, bound;
+};
+constexpr TableRow kTable1[] = {
+    {Dependency::kSeries, 1, 211.7, 209.9, 104.4, 99.9, 97.5, 98.9, 80.1, 80.1, 80.1},
+    {Dependency::kSeries, 2, 234.9, 219.3, 111.8, 109.3, 103.8, 106.2, 78.9, 79.1, 73.7},
+    {Dependency::kSeries, 3, 236.5, 235.4, 114.2, 108.5, 104.7, 106.1, 79.9, 80.3, 68.1},
+    {Dependency::kSeries, 4, 250.5, 249.1, 116.3, 111.3, 107.6, 109.5, 79.1, 79.4, 61.3},
+    {Dependency::kWeak, 2, 225.2, 223.8, 103.7, 101.7, 97.3, 98.1, 74.3, 77.6, 73.3},
+    {Dependency::kWeak, 3, 229.9, 229.3, 107.4, 104.3, 100.9, 103.1, 76.6, 78.7, 71.8},
+    {Dependency::kWeak, 4, 242.9, 240.7, 106.8, 104.4, 102.0, 103.6, 71.6, 77.0, 62.1},
+};
+
+double limit_of(const BenchOptions& o) { return o.time_limit_s > 0 ? o.time_limit_s : kDefaultSeconds; }
+
+// One network: every planner's latency as a share of the best device's, and the best bound.
+Status add_latencies(const WiredCase& which, const TableRow* reference, const BenchOptions& options,
+                     const Invocation& invocation, std::vector<BenchRow>& rows) {
+  HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
+  const double seconds = limit_of(options);
+  const std::pair<const char*, double TableRow::*> planners[] = {
+      {"single", &TableRow::best}, {"met", &TableRow::met},          {"greedy", &TableRow::greedy},
+      {"heft", &TableRow::heft},   {"ea", &TableRow::ea},            {"sa", &TableRow::sa},
+      {"diviml-milp", &TableRow::milp}, {"milp-split", &TableRow::split}, {"cp-split", &TableRow::split}};
+  double best_device = 0, best_bound = 0, heuristic = 0, split = 0;
+  for (const auto& [planner, column] : planners) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_within(planner, problem, seconds, options, invocation));
+    const std::string name = planner;
+    if (name == "single") best_device = result.value_us;
+    if (name == "cp-split") split = result.value_us;
+    if (name == "met" || name == "greedy" || name == "heft" || name == "ea" || name == "sa")
+      heuristic = heuristic > 0 ? std::min(heuristic, result.value_us) : result.value_us;
+    best_bound = std::max(best_bound, result.bound.us);
+    auto r = diviml_row(which.name(), planner, name + ", latency over best device's", "%",
+                        100 * result.value_us / best_device);
+    r.baseline = "latency (ms)";
+    r.baseline_value = result.value_us / 1000;
+    if (reference != nullptr) {
+      r.reference = 100 * reference->*column / reference->best;
+      r.reference_source = "DiviML, Table I";
+    }
+    rows.push_back(r);
+  }
+  auto bound = diviml_row(which.name(), "cp-split", "bound over cp-split's latency", "%", 100 * best_bound / split);
+  if (reference != nullptr) {
+    bound.reference = 100 * reference->bound / reference->split;
+    bound.reference_source = "DiviML, Table I";
+  }
+  rows.push_back(bound);
+  auto gain = diviml_row(which.name(), "cp-split", "best heuristic's latency over cp-split's", "x", heuristic / split);
+  gain.reference = reference != nullptr ? std::min(reference->ea, reference->heft) / reference->split : 1.22;
+  gain.reference_source = reference != nullptr ? "DiviML, Table I" : "DiviML, section V-B: 22 to 26 %";
+  rows.push_back(gain);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Invocation& invocation) {
+  std::vector<BenchRow> rows;
+  if (part_wanted(options, "table1")) {
+    for (const TableRow& reference : kTable1) {
+      const WiredCase which{Family::kErdosRenyi, reference.dependency, 10, 10, reference.channels};
+      HEDDLE_RETURN_IF_ERROR(add_latencies(which, &reference, options, invocation, rows));
+    }
+  }
+  if (part_wanted(options, "figure4")) {
+    for (const Family family : {Family::kErdosRenyi, Family::kWattsStrogatz, Family::kBarabasiAlbert}) {
+      for (const int nodes : {10, 32}) {
+        const WiredCase which{family, Dependency::kSeries, nodes, 1, 1};
+        HEDDLE_RETURN_IF_ERROR(add_latencies(which, nullptr, options, invocation, rows));
+      }
+    }
+  }
+  // Larger than the defaults: by name only.
+  if (!options.only.empty() && part_wanted(options, "table1-n32")) {
+    for (const TableRow& reference : kTable1) {
+      const WiredCase which{Family::kErdosRenyi, reference.dependency, 32, 10, reference.channels};
+      HEDDLE_RETURN_IF_ERROR(add_latencies(which, &reference, options, invocation, rows));
+    }
+  }
+  return rows;
+}
+
+// Time until the planner stops by itself, against the MILP's on the whole graph within the same limit.
+Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Invocation& invocation) {
+  std::vector<BenchRow> rows;
+  if (!part_wanted(options, "table3")) return rows;
+  const struct {
+    Dependency dependency;
+    int modules;
+    double factor;
+  } kTable3[] = {{Dependency::kSeries, 5, 37}, {Dependency::kSeries, 10, 48}, {Dependency::kSeries, 20, 141},
+                 {Dependency::kWeak, 5, 53},   {Dependency::kWeak, 10, 54},   {Dependency::kWeak, 20, 395}};
+  for (const auto& reference : kTable3) {
+    const WiredCase which{Family::kErdosRenyi, reference.dependency, 10, reference.modules,
+                          reference.dependency == Dependency::kWeak ? 2 : 1};
+    HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
+    HEDDLE_ASSIGN_OR_RETURN(const auto split, plan_within("cp-split", problem, limit_of(options), options, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(const auto milp, plan_within("diviml-milp", problem, 4 * limit_of(options), options, invocation));
+    auto r = diviml_row(which.name(), "cp-split", "MILP's time over splitting's", "x", milp.planning_s / split.planning_s);
+    r.baseline = std::string("MILP's latency over cp-split's") + (milp.stop == StopReason::kTimeLimit ? ", MILP cut off" : "");
+    r.baseline_value = milp.value_us / split.value_us;
+    r.reference = reference.factor;
+    r.reference_source = "DiviML, Table III";
+    rows.push_back(r);
+  }
+  return rows;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,82 @@
+// DiviML's throughput figures: Table IV (a batch of pictures in four parts on ten modules).
+#include <algorithm>
+
+#include "bench_diviml.h"
+
+namespace heddle::cli {
+namespace {
+
+using Family = RandomWiredOptions::Family;
+using Dependency = RandomWiredOptions::Dependency;
+
+constexpr double kDefaultSeconds = 10;
+constexpr int kImages = 16;
+
+// Table IV, images per second.
+struct TableRow {
+  Dependency dependency;
+  int channels;
+  double best, met, greedy, heft, ea, sa, milp, split, bound;
+};
+constexpr TableRow kTable4[] = {
+    {Dependency::kSeries, 1, 54, 56, 74, 75, 84, 87, 114, 135, 164},
+    {Dependency::kSeries, 2, 48, 50, 67, 66, 75, 78, 95, 119, 180},
+    {Dependency::kSeries, 3, 49, 51, 68, 70, 78, 81, 116, 129, 196},
+    {Dependency::kSeries, 4, 47, 48, 65, 67, 76, 79, 73, 126, 209},
+    {Dependency::kWeak, 2, 51, 53, 76, 75, 86, 87, 89, 137, 182},
+    {Dependency::kWeak, 3, 49, 52, 73, 73, 82, 85, 72, 137, 181},
+    {Dependency::kWeak, 4, 47, 50, 72, 74, 82, 84, 65, 138, 207},
+};
+
+Status add_network(const TableRow& reference, const BenchOptions& options, const Invocation& invocation,
+                   std::vector<BenchRow>& rows) {
+  const WiredCase which{Family::kErdosRenyi, reference.dependency, 10, 10, reference.channels};
+  HEDDLE_ASSIGN_OR_RETURN(const Problem problem,
+                          wired_batch_problem(which, kImages, static_cast<uint64_t>(options.seed)));
+  const std::string instance = which.name() + ", B=" + std::to_string(kImages);
+  const std::pair<const char*, double TableRow::*> planners[] = {
+      {"single", &TableRow::best}, {"met", &TableRow::met},          {"greedy", &TableRow::greedy},
+      {"heft", &TableRow::heft},   {"ea", &TableRow::ea},            {"sa", &TableRow::sa},
+      {"diviml-milp", &TableRow::milp}, {"milp-split", &TableRow::split}, {"cp-split", &TableRow::split}};
+  const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds;
+  double best_device = 0, bound_us = 0, heuristic = 0, split = 0;
+  for (const auto& [planner, column] : planners) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_within(planner, problem, seconds, options, invocation));
+    const std::string name = planner;
+    const double rate = 1e6 * kImages / result.value_us;
+    if (name == "single") best_device = rate;
+    if (name.ends_with("split"))
+      split = std::max(split, rate);
+    else if (name != "single" && name != "diviml-milp")
+      heuristic = std::max(heuristic, rate);
+    bound_us = std::max(bound_us, result.bound.us);
+    auto r = diviml_row(instance, planner, name + ", throughput over best device's", "x", rate / best_device);
+    r.baseline = "images per s";
+    r.baseline_value = rate;
+    r.reference = reference.*column / reference.best;
+    r.reference_source = "DiviML, Table IV";
+    rows.push_back(r);
+  }
+  auto bound = diviml_row(instance, "bound", "upper bound over best device's throughput", "x",
+                          1e6 * kImages / bound_us / best_device);
+  bound.reference = reference.bound / reference.best;
+  bound.reference_source = "DiviML, Table IV";
+  rows.push_back(bound);
+  auto gain = diviml_row(instance, "cp-split", "splitting's throughput over best heuristic's", "x", split / heuristic);
+  gain.reference = reference.split / std::max(reference.sa, reference.heft);
+  gain.reference_source = "DiviML, Table IV";
+  rows.push_back(gain);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options, const Invocation& invocation) {
+  std::vector<BenchRow> rows;
+  if (!part_wanted(options, "table4")) return rows;
+  for (const TableRow& reference : kTable4)
+    HEDDLE_RETURN_IF_ERROR(add_network(reference, options, invocation, rows));
+  return rows;
+}
+
+}  // namespace heddle::cli

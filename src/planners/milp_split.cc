@@ -1,0 +1,84 @@
+// MILP-SPLIT: DiviML, section IV-B. The network is cut at its channels, modules are solved one by one and put
+// together: by the dynamic program over the devices at the channels where single channels lie between modules
+// (optimal when every module was solved), else one after another and then in windows of two.
+//
+// Minimises the latency of one request, or of a batch of requests where the problem's known segments are
+// batches. K^2 modules per channel at worst, solved only where a best path may use them. "milp-split" solves
+// modules as the paper does, by its MILP (HiGHS); "cp-split" the same modules by CP-SAT. Exploits unequal
+// devices, transfer times and batches; ignores that transfers wait for each other (the evaluator does not) and
+// memory limits, for which it falls back to the best constructive plan.
+#include "factories.h"
+#include "module_planner.h"
+#include "modules.h"
+#include "split_bound.h"
+#include "split_windows.h"
+
+namespace heddle {
+namespace {
+
+// Larger modules are cut where several channels lead.
+constexpr size_t kMostTasks = 48;
+// A batch of requests makes a module as many times larger.
+constexpr size_t kMostBatchedTasks = 24;
+// Of the time, for the modules in order and for the bound; windows have the rest.
+constexpr double kOrderShare = 0.2, kBoundShare = 0.35;
+// Several channels: of the time, for annealing the whole; a batch couples all modules, so that more of it pays.
+constexpr double kWholeShare = 0.2, kBatchedShare = 0.75;
+constexpr size_t kWholeMoves = 15000;  // per task and request, without a deadline less
+constexpr size_t kUntimedMoves = 3000;
+
+class Split final : public Planner {
+ public:
+  Split(std::string name, ModuleSolver solver) : name_(std::move(name)), solver_(std::move(solver)) {}
+
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    return plan_by_models(problem, options, name_,
+                          [&](const TaskModel& model, const std::vector<Batch>& start,
+                              const ModuleLimits& limits) { return split(model, start, limits); });
+  }
+
+ private:
+  Result<SplitResult> split(const TaskModel& model, const std::vector<Batch>& start,
+                            const ModuleLimits& limits) const {
+    Modules modules = find_modules(model, model.num_requests() > 1 ? kMostBatchedTasks : kMostTasks);
+    if (2 * modules.largest() > model.num_tasks() && modules.largest() <= kMostTasks) join(model, modules);
+    if (model.num_requests() == 1 && modules.single_channel()) return split_chain(model, modules, solver_, limits);
+    ModuleLimits part = limits;
+    part.deadline = limits.deadline.sooner(kOrderShare * limits.deadline.seconds_left());
+    HEDDLE_ASSIGN_OR_RETURN(SplitResult result, split_in_order(model, modules, solver_, part));
+    ModuleProblem whole;
+    whole.model = &model;
+    whole.tasks.assign(model.order().begin(), model.order().end());
+    ModuleAnswer first;
+    if (!start.empty()) first.batches = start, first.value_us = module_value(whole, start);
+    const bool timed = limits.deadline.seconds_left() < kImpossible;
+    if (result.value_us < first.value_us) first.batches = result.batches, first.value_us = result.value_us;
+    first = module_start(whole, first, limits, model.num_requests() > 1 ? kBatchedShare : kWholeShare,
+                         timed ? kWholeMoves : kUntimedMoves);
+    if (first.value_us < result.value_us) result.batches = first.batches, result.value_us = first.value_us;
+    if (result.batches.empty()) return result;
+    if (model.num_requests() == 1) {
+      part.deadline = limits.deadline.sooner(kBoundShare * limits.deadline.seconds_left());
+      HEDDLE_ASSIGN_OR_RETURN(result.bound_us, split_bound(model, modules, solver_, part));
+    }
+    HEDDLE_ASSIGN_OR_RETURN(const size_t windows, improve_windows(model, modules, solver_, limits, result));
+    result.solved += windows;
+    return result;
+  }
+
+  // Where one module is most of the network, solving it for each pair of devices costs more than it saves.
+  static void join(const TaskModel& model, Modules& modules) {
+    modules.tasks.assign(1, {model.order().begin(), model.order().end()});
+    modules.last.assign(1, -1);
+  }
+
+  const std::string name_;
+  const ModuleSolver solver_;
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_milp_split() { return std::make_unique<Split>("milp-split", solve_module_by_milp); }
+std::unique_ptr<Planner> make_cp_split() { return std::make_unique<Split>("cp-split", solve_module_by_cp); }
+
+}  // namespace heddle

@@ -1,0 +1,90 @@
+// A part of a schedule to be made: some tasks, what reaches them from outside and what follows them.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "heddle/base/cancel.h"
+#include "heddle/base/status.h"
+#include "task_model.h"
+
+namespace heddle {
+
+struct ModuleProblem {
+  // Data of one request from a task outside.
+  struct Source {
+    uint32_t place = 0;    // of the reader in `tasks`
+    uint32_t request = 0;
+    uint32_t device = 0;   // where it is
+    double at_us = 0;      // when it is there
+    int64_t bytes = 0;
+  };
+  const TaskModel* model = nullptr;
+  std::vector<uint32_t> tasks;  // by topological position
+  std::vector<Source> sources;
+  std::vector<double> free_us;   // per device: when it is free; empty: at 0
+  std::vector<int32_t> fixed;    // per place: the device of all its requests, or -1; empty: none
+  // What follows: (place, request, device) from the end of that task to the end of everything; per device,
+  // from its last task's end to the end of everything. Empty: nothing follows.
+  std::vector<double> tail_us, device_tail_us;
+
+  double tail(size_t place, size_t request, size_t device) const {
+    const size_t k = model->num_devices();
+    const double own = tail_us.empty() ? 0 : tail_us[(place * model->num_requests() + request) * k + device];
+    return std::max(own, device_tail_us.empty() ? 0 : device_tail_us[device]);
+  }
+  double free_at(size_t device) const { return free_us.empty() ? 0 : free_us[device]; }
+  bool allows(size_t place, size_t device) const {
+    return fixed.empty() || fixed[place] < 0 || static_cast<size_t>(fixed[place]) == device;
+  }
+};
+
+// The decisions for a module's tasks and their value: the end of everything, by module_value().
+struct ModuleAnswer {
+  std::vector<Batch> batches;  // in the order of starts; empty: none was found
+  double value_us = kImpossible;
+  double bound_us = 0;  // proven: no decisions have a lesser value
+  bool optimal = false;
+};
+
+// The end of everything when the batches run in this order: starts as in time_batches(), tails added.
+double module_value(const ModuleProblem& module, const std::vector<Batch>& batches,
+                    std::vector<double>* starts = nullptr);
+
+// Batches of all requests of each task, by falling least rest, each on the device where what follows ends
+// first; infinite value when some task fits nowhere. O((V + E) k + V log V).
+ModuleAnswer module_by_list(const ModuleProblem& module);
+
+// A value that no decisions can be below: paths that pay for moves, and the area of each device set. Cheap:
+// O(E k^2).
+double module_bound(const ModuleProblem& module);
+
+// Earliest start of any request of each task on each device, and the least time from there to the end of
+// everything, over all devices of what comes before and after: place x device, infinite where impossible.
+struct ModulePaths {
+  std::vector<double> head, rest;
+};
+ModulePaths module_paths(const ModuleProblem& module);
+
+struct ModuleLimits {
+  Deadline deadline;
+  uint64_t seed = 1;
+  int threads = 1;
+};
+// The best of `start`, the list schedule and an annealing from it (so many moves per task and request, at most
+// this share of the time), with the cheap bound: what solvers begin with.
+ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const ModuleLimits& limits,
+                          double share = 0.2, size_t moves_per_gene = 1500);
+
+// Solves a module from `start` (may be empty) on. An error only when the solver fails.
+using ModuleSolver =
+    std::function<Result<ModuleAnswer>(const ModuleProblem&, const ModuleAnswer& start, const ModuleLimits&)>;
+
+// DiviML's equations 1 to 7, by HiGHS.
+Result<ModuleAnswer> solve_module_by_milp(const ModuleProblem& module, const ModuleAnswer& start,
+                                          const ModuleLimits& limits);
+// The same decisions as optional intervals, by CP-SAT.
+Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& module, const ModuleAnswer& start,
+                                        const ModuleLimits& limits);
+
+}  // namespace heddle

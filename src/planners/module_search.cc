@@ -1,0 +1,249 @@
+// A module by simulated annealing over devices and order: what the solvers start from. A good start is worth
+// more to them than time: it cuts the search and shortens the horizon of their big constants.
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/random.h"
+#include "module_problem.h"
+
+namespace heddle {
+namespace {
+
+// Temperatures as shares of the start's value.
+constexpr double kHot = 0.03, kCold = 1e-4;
+constexpr uint32_t kOutside = UINT32_MAX;
+
+class ModuleSearch {
+ public:
+  ModuleSearch(const ModuleProblem& m, uint64_t seed)
+      : m_(m),
+        model_(*m.model),
+        n_(m.tasks.size()),
+        k_(model_.num_devices()),
+        requests_(model_.num_requests()),
+        random_(seed),
+        free_(k_),
+        finish_(n_ * requests_) {
+    std::vector<uint32_t> place(model_.num_tasks(), kOutside);
+    for (uint32_t p = 0; p < n_; ++p) place[m.tasks[p]] = p;
+    in_.resize(n_);
+    out_.resize(n_);
+    sources_.resize(n_);
+    for (uint32_t p = 0; p < n_; ++p) {
+      for (const TaskModel::Edge& e : model_.in(m.tasks[p])) {
+        if (place[e.src] == kOutside) continue;
+        in_[p].push_back({place[e.src], e.bytes});
+        out_[place[e.src]].push_back(p);
+      }
+    }
+    for (const auto& s : m.sources) sources_[s.place].push_back(&s);
+  }
+
+  ModuleAnswer run(const ModuleAnswer& start, size_t moves_per_gene, const Deadline& deadline) {
+    load(start.batches);
+    double now = value(), best = now;
+    auto best_order = order_;
+    auto best_genes = genes_;
+    const size_t moves = moves_per_gene * n_ * requests_;
+    const double seconds = deadline.seconds_left();
+    double share = 0, temperature = 0;
+    const double hot = kHot * now, cold = kCold * now;
+    for (size_t i = 0; i < moves; ++i) {
+      if (i % 256 == 0) {
+        if (deadline.should_stop()) break;
+        // It cools down by the end of the moves or of the time, whichever comes first.
+        share = static_cast<double>(i) / static_cast<double>(moves);
+        if (seconds < kImpossible) share = std::max(share, 1 - deadline.seconds_left() / seconds);
+        temperature = hot * std::pow(cold / hot, share);
+      }
+      if (!propose()) continue;
+      const double next = value();
+      if (next <= now || random_.unit() < std::exp((now - next) / temperature)) {
+        now = next;
+        if (now < best) best = now, best_order = order_, best_genes = genes_;
+      } else {
+        undo();
+      }
+    }
+    order_ = best_order;
+    genes_ = best_genes;
+    ModuleAnswer answer = start;
+    auto batches = decisions();
+    const double found = module_value(m_, batches);
+    if (found < answer.value_us) answer.value_us = found, answer.batches = std::move(batches);
+    return answer;
+  }
+
+ private:
+  struct In {
+    uint32_t from;
+    int64_t bytes;
+  };
+
+  void load(const std::vector<Batch>& batches) {
+    std::vector<uint32_t> place(model_.num_tasks(), kOutside);
+    for (uint32_t p = 0; p < n_; ++p) place[m_.tasks[p]] = p;
+    genes_.assign(n_ * requests_, 0);
+    at_.assign(n_, 0);
+    std::vector<uint32_t> first(n_, kOutside);
+    for (uint32_t i = 0; i < batches.size(); ++i) {
+      const uint32_t p = place[batches[i].task];
+      first[p] = std::min(first[p], i);
+      for (size_t l = 0; l < requests_; ++l) {
+        if (batches[i].requests >> l & 1) genes_[p * requests_ + l] = batches[i].device;
+      }
+    }
+    // All batches of a task have one place in the order: ready tasks by their first batch.
+    std::vector<uint32_t> missing(n_, 0);
+    std::vector<std::pair<uint32_t, uint32_t>> ready;
+    for (uint32_t p = 0; p < n_; ++p) {
+      missing[p] = static_cast<uint32_t>(in_[p].size());
+      if (missing[p] == 0) ready.push_back({first[p], p});
+    }
+    order_.clear();
+    while (!ready.empty()) {
+      const auto next = std::min_element(ready.begin(), ready.end());
+      const uint32_t p = next->second;
+      ready.erase(next);
+      at_[p] = static_cast<uint32_t>(order_.size());
+      order_.push_back(p);
+      for (const uint32_t q : out_[p]) {
+        if (--missing[q] == 0) ready.push_back({first[q], q});
+      }
+    }
+  }
+
+  bool propose() {
+    const auto p = static_cast<uint32_t>(random_.below(n_));
+    if (random_.chance(0.5)) {
+      const size_t gene = p * requests_ + random_.below(requests_);
+      const auto d = static_cast<uint32_t>(random_.below(k_));
+      if (d == genes_[gene] || !m_.allows(p, d) || !(model_.us(m_.tasks[p], d, 1) < kImpossible)) return false;
+      // A fixed task has all its requests on one device, which allows() has seen to.
+      moved_gene_ = gene;
+      old_device_ = genes_[gene];
+      genes_[gene] = d;
+      return true;
+    }
+    uint32_t lo = 0, hi = static_cast<uint32_t>(n_ - 1);
+    for (const In& e : in_[p]) lo = std::max(lo, at_[e.from] + 1);
+    for (const uint32_t q : out_[p]) hi = std::min(hi, at_[q] - 1);
+    if (lo >= hi) return false;
+    const auto to = static_cast<uint32_t>(random_.between(lo, hi));
+    if (to == at_[p]) return false;
+    moved_gene_ = kNone;
+    moved_from_ = at_[p];
+    moved_to_ = to;
+    rotate(moved_from_, moved_to_);
+    return true;
+  }
+
+  void undo() {
+    if (moved_gene_ != kNone)
+      genes_[moved_gene_] = old_device_;
+    else
+      rotate(moved_to_, moved_from_);
+  }
+
+  void rotate(uint32_t from, uint32_t to) {
+    const auto begin = order_.begin();
+    if (from < to)
+      std::rotate(begin + from, begin + from + 1, begin + to + 1);
+    else
+      std::rotate(begin + to, begin + from, begin + from + 1);
+    for (uint32_t i = std::min(from, to); i <= std::max(from, to); ++i) at_[order_[i]] = i;
+  }
+
+  double value() {
+    for (size_t d = 0; d < k_; ++d) free_[d] = m_.free_at(d);
+    double worst = 0;
+    for (const uint32_t p : order_) {
+      const size_t row = size_t{p} * requests_;
+      uint32_t done = 0;
+      for (size_t l = 0; l < requests_; ++l) {
+        if (done >> l & 1) continue;
+        const uint32_t d = genes_[row + l];
+        double start = free_[d], tail = 0;
+        size_t count = 0;
+        uint32_t members = 0;
+        for (size_t r = l; r < requests_; ++r) {
+          if (genes_[row + r] != d) continue;
+          ++count;
+          members |= uint32_t{1} << r;
+          for (const In& e : in_[p]) {
+            const size_t u = e.from * requests_ + r;
+            start = std::max(start, finish_[u] + model_.transfer_us(genes_[u], d, e.bytes));
+          }
+          tail = std::max(tail, m_.tail(p, r, d));
+        }
+        for (const auto* s : sources_[p]) {
+          if (members >> s->request & 1)
+            start = std::max(start, s->at_us + model_.transfer_us(s->device, d, s->bytes));
+        }
+        const double end = start + model_.us(m_.tasks[p], d, count);
+        free_[d] = end;
+        worst = std::max(worst, end + tail);
+        for (size_t r = l; r < requests_; ++r) {
+          if (members >> r & 1) finish_[row + r] = end;
+        }
+        done |= members;
+      }
+    }
+    return worst;
+  }
+
+  std::vector<Batch> decisions() const {
+    std::vector<Batch> batches;
+    for (const uint32_t p : order_) {
+      const size_t first = batches.size();
+      for (size_t l = 0; l < requests_; ++l) {
+        const uint32_t d = genes_[p * requests_ + l];
+        size_t b = first;
+        while (b < batches.size() && batches[b].device != d) ++b;
+        if (b == batches.size()) batches.push_back({m_.tasks[p], d, 0});
+        batches[b].requests |= uint32_t{1} << l;
+      }
+    }
+    // By start; equal starts keep their order, which is topological.
+    std::vector<double> starts;
+    module_value(m_, batches, &starts);
+    if (starts.size() < batches.size()) return batches;
+    std::vector<size_t> by_start(batches.size());
+    for (size_t i = 0; i < by_start.size(); ++i) by_start[i] = i;
+    std::stable_sort(by_start.begin(), by_start.end(), [&](size_t a, size_t b) { return starts[a] < starts[b]; });
+    std::vector<Batch> sorted;
+    for (const size_t i : by_start) sorted.push_back(batches[i]);
+    return sorted;
+  }
+
+  static constexpr size_t kNone = SIZE_MAX;
+  const ModuleProblem& m_;
+  const TaskModel& model_;
+  const size_t n_, k_, requests_;
+  Random random_;
+  std::vector<std::vector<In>> in_;
+  std::vector<std::vector<uint32_t>> out_;
+  std::vector<std::vector<const ModuleProblem::Source*>> sources_;
+  std::vector<uint32_t> genes_, order_, at_;  // (place, request) -> device; places in order; its inverse
+  std::vector<double> free_, finish_;
+  size_t moved_gene_ = kNone;
+  uint32_t old_device_ = 0, moved_from_ = 0, moved_to_ = 0;
+};
+
+}  // namespace
+
+ModuleAnswer module_start(const ModuleProblem& m, const ModuleAnswer& start, const ModuleLimits& limits,
+                          double share, size_t moves_per_gene) {
+  ModuleAnswer answer = module_by_list(m);
+  if (start.value_us < answer.value_us) answer = start;
+  answer.bound_us = module_bound(m);
+  answer.optimal = answer.value_us < kImpossible && answer.value_us <= answer.bound_us * (1 + 1e-12);
+  if (!(answer.value_us < kImpossible) || answer.optimal || m.tasks.empty()) return answer;
+  if (limits.deadline.should_stop()) return answer;
+  const Deadline deadline = limits.deadline.sooner(share * limits.deadline.seconds_left());
+  ModuleAnswer found = ModuleSearch(m, limits.seed).run(answer, moves_per_gene, deadline);
+  found.optimal = found.value_us <= found.bound_us * (1 + 1e-12);
+  return found;
+}
+
+}  // namespace heddle
