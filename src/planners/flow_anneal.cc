@@ -1,0 +1,276 @@
+// Moves: an op, or a connected set of ops of one device, goes to another device; an op with its incoming flows,
+// or a flow alone, goes to another place in the order, between what it needs and what needs it. Half of the
+// moves begin on the critical path.
+#include "flow_anneal.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/random.h"
+
+namespace heddle {
+namespace {
+
+constexpr int64_t kFirstRound = 20'000;   // moves
+constexpr int64_t kMovesPerTask = 60;     // of a first round of a large workload
+constexpr double kHottest = 0.02, kColdest = 2e-5;  // temperature over makespan
+constexpr double kReheat = 0.5;           // of kHottest, each further round of one length
+constexpr int kCriticalEvery = 200;       // moves between looks at the critical path
+constexpr int kPollEvery = 64;
+constexpr size_t kLargestSet = 48;
+
+class Annealer {
+ public:
+  Annealer(const FlowWorkload& w, FlowDecisions start, const FlowAnnealOptions& options)
+      : w_(w),
+        options_(options),
+        around_(w),
+        timer_(w),
+        random_(options.seed),
+        now_(std::move(start)),
+        place_(w.num_tasks()),
+        used_(w.num_devices(), 0),
+        in_set_(w.num_ops(), 0) {
+    index_places(0, now_.order.size());
+    for (size_t v = 0; v < w.num_ops(); ++v) used_[now_.device[v]] += w.ops[v].memory;
+    value_ = timer_.time(now_, kNever - 1);
+    timer_.keep();
+    result_.best = now_;
+    result_.makespan = value_;
+  }
+
+  FlowAnnealResult run() {
+    int64_t length = std::max<int64_t>(kFirstRound, kMovesPerTask * static_cast<int64_t>(w_.num_tasks()));
+    const bool nothing_to_move = w_.num_ops() < 2 || w_.num_devices() < 1;
+    double hot = kHottest;
+    while (!done() && !nothing_to_move) {
+      round(length, hot);
+      ++result_.rounds;
+      if (result_.rounds % 2 == 0) {
+        length *= 2;
+        hot = kHottest;
+      } else {
+        hot = kHottest * kReheat;
+      }
+      restore_best();
+      if (options_.on_round) options_.on_round(result_.makespan, share_done());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  bool done() const {
+    return stopped_ || result_.makespan <= options_.target ||
+           (options_.moves > 0 && result_.moves >= options_.moves);
+  }
+  double share_done() const {
+    return options_.moves > 0 ? static_cast<double>(result_.moves) / static_cast<double>(options_.moves) : 0;
+  }
+
+  void round(int64_t length, double hot) {
+    const double scale = static_cast<double>(std::max<int64_t>(1, result_.makespan));
+    for (int64_t i = 0; i < length && !done(); ++i, ++result_.moves) {
+      if (i % kPollEvery == 0 && options_.deadline.should_stop()) stopped_ = true;
+      if (i % kCriticalEvery == 0) critical_ = timer_.critical(now_);
+      const double t = static_cast<double>(i) / static_cast<double>(length);
+      temperature_ = scale * hot * std::pow(kColdest / hot, t);
+      move();
+    }
+  }
+
+  int64_t limit() {
+    const double slack = -temperature_ * std::log(1 - random_.unit());
+    return value_ + static_cast<int64_t>(std::min(slack, 1e15));
+  }
+
+  void move() {
+    const uint32_t task = random_.chance(0.5) && !critical_.empty()
+                              ? critical_[random_.below(critical_.size())]
+                              : static_cast<uint32_t>(random_.below(w_.num_tasks()));
+    const double kind = random_.unit();
+    const bool is_op = task < w_.num_ops();
+    const uint32_t op = is_op ? task : (random_.chance(0.5) ? w_.flows[task - w_.num_ops()].from
+                                                            : w_.flows[task - w_.num_ops()].to);
+    if (w_.num_devices() > 1 && kind < 0.55)
+      change_devices(op, kind);
+    else if (!is_op && kind < 0.75)
+      move_flow(task);
+    else
+      move_op(op);
+  }
+
+  // A connected set of ops on one device; most are small.
+  void collect_set(uint32_t op, double kind) {
+    set_.assign(1, op);
+    in_set_[op] = 1;
+    size_t size = 1;
+    if (kind > 0.25) size = 1 + random_.below(kind > 0.47 ? kLargestSet : 6);
+    for (size_t tries = 0; set_.size() < size && tries < 4 * size; ++tries) {
+      const uint32_t from = set_[set_.size() - 1 - random_.below(std::min<size_t>(set_.size(), 4))];
+      const auto in = around_.in(from), out = around_.out(from);
+      if (in.empty() && out.empty()) break;
+      const size_t pick = random_.below(in.size() + out.size());
+      const uint32_t next = pick < in.size() ? w_.flows[in[pick]].from : w_.flows[out[pick - in.size()]].to;
+      if (in_set_[next] || now_.device[next] != now_.device[op]) continue;
+      if (!options_.fixed.empty() && options_.fixed[next]) continue;
+      in_set_[next] = 1;
+      set_.push_back(next);
+    }
+    for (const uint32_t v : set_) in_set_[v] = 0;
+  }
+
+  void change_devices(uint32_t op, double kind) {
+    if (!options_.fixed.empty() && options_.fixed[op]) return;
+    const uint32_t old = now_.device[op];
+    uint32_t device = static_cast<uint32_t>(random_.below(w_.num_devices() - 1));
+    if (device >= old) ++device;
+    // Next to a neighbour more often than anywhere.
+    if (random_.chance(0.6)) {
+      const auto in = around_.in(op), out = around_.out(op);
+      if (!in.empty() || !out.empty()) {
+        const size_t pick = random_.below(in.size() + out.size());
+        const uint32_t near = pick < in.size() ? w_.flows[in[pick]].from : w_.flows[out[pick - in.size()]].to;
+        if (now_.device[near] != old) device = now_.device[near];
+      }
+    }
+    collect_set(op, kind);
+    double memory = 0;
+    for (const uint32_t v : set_) memory += w_.ops[v].memory;
+    if (used_[device] + memory > w_.memory[device]) return;
+    size_t first = now_.order.size();
+    for (const uint32_t v : set_) {
+      now_.device[v] = device;
+      first = std::min<size_t>(first, place_[v]);
+      for (const uint32_t q : around_.in(v)) first = std::min<size_t>(first, place_[w_.num_ops() + q]);
+    }
+    if (accept(first)) {
+      used_[old] -= memory;
+      used_[device] += memory;
+      return;
+    }
+    for (const uint32_t v : set_) now_.device[v] = old;
+  }
+
+  void move_flow(uint32_t task) {
+    const Flow& f = w_.flows[task - w_.num_ops()];
+    const uint32_t after = place_[f.from], before = place_[f.to];
+    const uint32_t at = place_[task];
+    const uint32_t to = after + 1 + static_cast<uint32_t>(random_.below(before - after - 1));
+    if (to == at) return;
+    const uint32_t low = std::min(at, to), high = std::max(at, to) + 1;
+    save(low, high);
+    const auto begin = now_.order.begin();
+    if (at < to)
+      std::rotate(begin + at, begin + at + 1, begin + to + 1);
+    else
+      std::rotate(begin + to, begin + at, begin + at + 1);
+    finish_order_move(low, high);
+  }
+
+  // The op goes just before some place between its feeders and its readers' flows; its incoming flows that
+  // lie later than that place, or close before the op, come along.
+  void move_op(uint32_t op) {
+    uint32_t low = 0, high = static_cast<uint32_t>(now_.order.size());
+    for (const uint32_t q : around_.in(op)) low = std::max(low, place_[w_.flows[q].from] + 1);
+    for (const uint32_t q : around_.out(op))
+      high = std::min(high, place_[static_cast<uint32_t>(w_.num_ops()) + q]);
+    if (high - low < 2) return;
+    // Near places more often than far ones.
+    const uint32_t at = place_[op];
+    uint32_t to = low + static_cast<uint32_t>(random_.below(high - low));
+    if (random_.chance(0.6)) {
+      const uint32_t reach = 24;
+      const uint32_t a = std::max(low, at > reach ? at - reach : 0), b = std::min(high, at + reach + 1);
+      to = a + static_cast<uint32_t>(random_.below(b - a));
+    }
+    if (to == at) return;
+    const uint32_t first = std::min(to, first_of_unit(op)), last = std::max(to, at) + 1;
+    save(first, last);
+    moving_.clear();
+    rest_.clear();
+    const bool forward = to > at;
+    size_t rest_before = 0;
+    for (uint32_t i = first; i < last; ++i) {
+      const uint32_t task = now_.order[i];
+      const bool mine = task == op || (task >= w_.num_ops() && w_.flows[task - w_.num_ops()].to == op);
+      (mine ? moving_ : rest_).push_back(task);
+      if (!mine && (forward ? i <= to : i < to)) rest_before = rest_.size();
+    }
+    auto out = now_.order.begin() + first;
+    out = std::copy_n(rest_.begin(), rest_before, out);
+    out = std::copy(moving_.begin(), moving_.end(), out);
+    std::copy(rest_.begin() + static_cast<ptrdiff_t>(rest_before), rest_.end(), out);
+    finish_order_move(first, last);
+  }
+  uint32_t first_of_unit(uint32_t op) const {
+    uint32_t first = place_[op];
+    while (first > 0) {
+      const uint32_t task = now_.order[first - 1];
+      if (task < w_.num_ops() || w_.flows[task - w_.num_ops()].to != op) break;
+      --first;
+    }
+    return first;
+  }
+
+  void save(uint32_t low, uint32_t high) {
+    saved_.assign(now_.order.begin() + low, now_.order.begin() + high);
+  }
+  void finish_order_move(uint32_t low, uint32_t high) {
+    if (!accept(low)) {
+      std::copy(saved_.begin(), saved_.end(), now_.order.begin() + low);
+      return;
+    }
+    index_places(low, high);
+  }
+  void index_places(size_t low, size_t high) {
+    for (size_t i = low; i < high; ++i) place_[now_.order[i]] = static_cast<uint32_t>(i);
+  }
+
+  bool accept(size_t from) {
+    const int64_t value = timer_.time(now_, limit(), from);
+    if (value == kNever) {
+      timer_.drop();
+      return false;
+    }
+    timer_.keep();
+    value_ = value;
+    if (value < result_.makespan) {
+      result_.makespan = value;
+      result_.best = now_;
+    }
+    return true;
+  }
+
+  void restore_best() {
+    now_ = result_.best;
+    index_places(0, now_.order.size());
+    std::fill(used_.begin(), used_.end(), 0.0);
+    for (size_t v = 0; v < w_.num_ops(); ++v) used_[now_.device[v]] += w_.ops[v].memory;
+    value_ = timer_.time(now_, kNever - 1);
+    timer_.keep();
+  }
+
+  const FlowWorkload& w_;
+  const FlowAnnealOptions& options_;
+  const FlowAdjacency around_;
+  FlowTimer timer_;
+  Random random_;
+  FlowDecisions now_;
+  std::vector<uint32_t> place_;
+  std::vector<double> used_;
+  std::vector<uint8_t> in_set_;
+  int64_t value_ = 0;
+  double temperature_ = 0;
+  bool stopped_ = false;
+  std::vector<uint32_t> critical_, set_, saved_, moving_, rest_;
+  FlowAnnealResult result_;
+};
+
+}  // namespace
+
+FlowAnnealResult anneal_flows(const FlowWorkload& workload, FlowDecisions start,
+                              const FlowAnnealOptions& options) {
+  return Annealer(workload, std::move(start), options).run();
+}
+
+}  // namespace heddle
