@@ -15,7 +15,7 @@ constexpr int64_t kFirstRound = 20'000;   // moves
 constexpr int64_t kMovesPerTask = 60;     // of a first round of a large workload
 constexpr double kHottest = 0.02, kColdest = 2e-5;  // temperature over makespan
 constexpr double kReheat = 0.5;           // of kHottest, each further round of one length
-constexpr int kCriticalEvery = 200;       // moves between looks at the critical path
+constexpr int kCriticalTries = 8, kRoomTries = 12;
 constexpr int kPollEvery = 64;
 constexpr size_t kLargestSet = 48;
 
@@ -33,8 +33,7 @@ class Annealer {
         in_set_(w.num_ops(), 0) {
     index_places(0, now_.order.size());
     for (size_t v = 0; v < w.num_ops(); ++v) used_[now_.device[v]] += w.ops[v].memory;
-    value_ = timer_.time(now_, kNever - 1);
-    timer_.keep();
+    value_ = timer_.restart(now_, place_);
     result_.best = now_;
     result_.makespan = value_;
   }
@@ -71,7 +70,6 @@ class Annealer {
     const double scale = static_cast<double>(std::max<int64_t>(1, result_.makespan));
     for (int64_t i = 0; i < length && !done(); ++i, ++result_.moves) {
       if (i % kPollEvery == 0 && options_.deadline.should_stop()) stopped_ = true;
-      if (i % kCriticalEvery == 0) critical_ = timer_.critical(now_);
       const double t = static_cast<double>(i) / static_cast<double>(length);
       temperature_ = scale * hot * std::pow(kColdest / hot, t);
       move();
@@ -84,42 +82,79 @@ class Annealer {
   }
 
   void move() {
-    const uint32_t task = random_.chance(0.5) && !critical_.empty()
-                              ? critical_[random_.below(critical_.size())]
-                              : static_cast<uint32_t>(random_.below(w_.num_tasks()));
+    auto task = static_cast<uint32_t>(random_.below(w_.num_tasks()));
+    if (random_.chance(0.5)) {
+      for (int i = 0; i < kCriticalTries && !timer_.critical(task); ++i)
+        task = static_cast<uint32_t>(random_.below(w_.num_tasks()));
+    }
     const double kind = random_.unit();
     const bool is_op = task < w_.num_ops();
     const uint32_t op = is_op ? task : (random_.chance(0.5) ? w_.flows[task - w_.num_ops()].from
                                                             : w_.flows[task - w_.num_ops()].to);
     if (w_.num_devices() > 1 && kind < 0.55)
-      change_devices(op, kind);
+      change_devices(op);
     else if (!is_op && kind < 0.75)
       move_flow(task);
     else
       move_op(op);
   }
 
-  // A connected set of ops on one device; most are small.
-  void collect_set(uint32_t op, double kind) {
-    set_.assign(1, op);
+  bool may_join(uint32_t op, uint32_t device) const {
+    return !in_set_[op] && now_.device[op] == device && (options_.fixed.empty() || !options_.fixed[op]);
+  }
+  void join(uint32_t op) {
     in_set_[op] = 1;
-    size_t size = 1;
-    if (kind > 0.25) size = 1 + random_.below(kind > 0.47 ? kLargestSet : 6);
+    set_.push_back(op);
+  }
+
+  // Ops of one device that move together: one op, a connected set, readers of one op (with or without it), or
+  // what lies close together in the order.
+  void collect_set(uint32_t op) {
+    const uint32_t device = now_.device[op];
+    set_.clear();
+    join(op);
+    const double kind = random_.unit();
+    if (kind > 0.45) {
+      const size_t size = 1 + random_.below(random_.chance(0.25) ? kLargestSet : 6);
+      if (kind < 0.7)
+        collect_connected(device, size);
+      else if (kind < 0.85)
+        collect_siblings(op, device, size);
+      else
+        collect_neighbours(op, device, size);
+    }
+    for (const uint32_t v : set_) in_set_[v] = 0;
+  }
+  void collect_connected(uint32_t device, size_t size) {
     for (size_t tries = 0; set_.size() < size && tries < 4 * size; ++tries) {
       const uint32_t from = set_[set_.size() - 1 - random_.below(std::min<size_t>(set_.size(), 4))];
       const auto in = around_.in(from), out = around_.out(from);
       if (in.empty() && out.empty()) break;
       const size_t pick = random_.below(in.size() + out.size());
       const uint32_t next = pick < in.size() ? w_.flows[in[pick]].from : w_.flows[out[pick - in.size()]].to;
-      if (in_set_[next] || now_.device[next] != now_.device[op]) continue;
-      if (!options_.fixed.empty() && options_.fixed[next]) continue;
-      in_set_[next] = 1;
-      set_.push_back(next);
+      if (may_join(next, device)) join(next);
     }
-    for (const uint32_t v : set_) in_set_[v] = 0;
+  }
+  void collect_siblings(uint32_t op, uint32_t device, size_t size) {
+    const auto in = around_.in(op);
+    if (in.empty()) return;
+    const uint32_t source = w_.flows[in[random_.below(in.size())]].from;
+    if (random_.chance(0.3) && may_join(source, device)) join(source);
+    const auto out = around_.out(source);
+    const size_t offset = random_.below(out.size());
+    for (size_t i = 0; i < out.size() && set_.size() < size; ++i) {
+      const uint32_t next = w_.flows[out[(offset + i) % out.size()]].to;
+      if (may_join(next, device)) join(next);
+    }
+  }
+  void collect_neighbours(uint32_t op, uint32_t device, size_t size) {
+    for (size_t i = place_[op] + 1; i < now_.order.size() && set_.size() < size; ++i) {
+      const uint32_t next = now_.order[i];
+      if (next < w_.num_ops() && may_join(next, device)) join(next);
+    }
   }
 
-  void change_devices(uint32_t op, double kind) {
+  void change_devices(uint32_t op) {
     if (!options_.fixed.empty() && options_.fixed[op]) return;
     const uint32_t old = now_.device[op];
     uint32_t device = static_cast<uint32_t>(random_.below(w_.num_devices() - 1));
@@ -133,22 +168,39 @@ class Annealer {
         if (now_.device[near] != old) device = now_.device[near];
       }
     }
-    collect_set(op, kind);
-    double memory = 0;
+    collect_set(op);
+    double memory = 0;  // that goes over, less what comes back
     for (const uint32_t v : set_) memory += w_.ops[v].memory;
-    if (used_[device] + memory > w_.memory[device]) return;
-    size_t first = now_.order.size();
-    for (const uint32_t v : set_) {
-      now_.device[v] = device;
+    const size_t there = set_.size();
+    if (used_[device] + memory > w_.memory[device] && !make_room(old, device, memory)) return;
+    size_t first = now_.order.size(), last = 0;
+    for (size_t i = 0; i < set_.size(); ++i) {
+      const uint32_t v = set_[i];
+      now_.device[v] = i < there ? device : old;
       first = std::min<size_t>(first, place_[v]);
+      last = std::max<size_t>(last, place_[v]);
       for (const uint32_t q : around_.in(v)) first = std::min<size_t>(first, place_[w_.num_ops() + q]);
+      for (const uint32_t q : around_.out(v)) last = std::max<size_t>(last, place_[w_.num_ops() + q]);
     }
-    if (accept(first)) {
+    if (accept(first, last)) {
       used_[old] -= memory;
       used_[device] += memory;
       return;
     }
-    for (const uint32_t v : set_) now_.device[v] = old;
+    for (size_t i = 0; i < set_.size(); ++i) now_.device[set_[i]] = i < there ? old : device;
+  }
+
+  // Where the set does not fit, ops of that device come back for it.
+  bool make_room(uint32_t old, uint32_t device, double& memory) {
+    for (int tries = 0; tries < kRoomTries; ++tries) {
+      const auto v = static_cast<uint32_t>(random_.below(w_.num_ops()));
+      const bool fixed = !options_.fixed.empty() && options_.fixed[v];
+      if (now_.device[v] != device || fixed || std::find(set_.begin(), set_.end(), v) != set_.end()) continue;
+      memory -= w_.ops[v].memory;
+      set_.push_back(v);
+      if (used_[device] + memory <= w_.memory[device]) return used_[old] - memory <= w_.memory[old];
+    }
+    return false;
   }
 
   void move_flow(uint32_t task) {
@@ -216,23 +268,20 @@ class Annealer {
     saved_.assign(now_.order.begin() + low, now_.order.begin() + high);
   }
   void finish_order_move(uint32_t low, uint32_t high) {
-    if (!accept(low)) {
-      std::copy(saved_.begin(), saved_.end(), now_.order.begin() + low);
-      return;
-    }
-    index_places(low, high);
+    if (!accept(low, high - 1)) std::copy(saved_.begin(), saved_.end(), now_.order.begin() + low);
   }
   void index_places(size_t low, size_t high) {
     for (size_t i = low; i < high; ++i) place_[now_.order[i]] = static_cast<uint32_t>(i);
   }
 
-  bool accept(size_t from) {
-    const int64_t value = timer_.time(now_, limit(), from);
+  bool accept(size_t first, size_t last) {
+    const int64_t value = timer_.time(now_, place_, limit(), first, last);
     if (value == kNever) {
       timer_.drop();
       return false;
     }
-    timer_.keep();
+    index_places(first, last + 1);
+    timer_.keep(now_, place_);
     value_ = value;
     if (value < result_.makespan) {
       result_.makespan = value;
@@ -246,8 +295,7 @@ class Annealer {
     index_places(0, now_.order.size());
     std::fill(used_.begin(), used_.end(), 0.0);
     for (size_t v = 0; v < w_.num_ops(); ++v) used_[now_.device[v]] += w_.ops[v].memory;
-    value_ = timer_.time(now_, kNever - 1);
-    timer_.keep();
+    value_ = timer_.restart(now_, place_);
   }
 
   const FlowWorkload& w_;
@@ -262,7 +310,7 @@ class Annealer {
   int64_t value_ = 0;
   double temperature_ = 0;
   bool stopped_ = false;
-  std::vector<uint32_t> critical_, set_, saved_, moving_, rest_;
+  std::vector<uint32_t> set_, saved_, moving_, rest_;
   FlowAnnealResult result_;
 };
 

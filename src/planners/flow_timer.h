@@ -1,6 +1,10 @@
 // The makespan of a flow workload's decisions while a search changes them: the evaluator's number, many times a
-// second. Only tasks after the first change are timed again, and a timing that surely exceeds a limit is given
-// up.
+// second.
+//
+// Kept decisions have heads (start times) and tails (the longest way from a task's end to the end of the
+// schedule, along flows and along the order on devices and ports). Behind the last change the order is as it
+// was, so the kept tails are exact there: a change that makes the schedule too long is seen soon after it
+// (the makespan estimation of job shops: Adams, Balas and Zawack, Management Science 1988).
 #pragma once
 
 #include <limits>
@@ -20,16 +24,20 @@ class FlowTimer {
  public:
   explicit FlowTimer(const FlowWorkload& workload);
 
-  // The makespan, or kNever when it is above `limit`. Places before `from` must be timed and unchanged since the
-  // last call that was kept; 0 is always right. Follow with keep() or drop().
-  int64_t time(const FlowDecisions& decisions, int64_t limit, size_t from = 0);
-  void keep();
+  // The makespan, or kNever when it is above `limit`. Only places `first` to `last` differ from the decisions
+  // that were kept last, in their task or in the devices that the task touches. `place` is the inverse of the
+  // order, up to permutation within those places. Follow with keep() or drop().
+  int64_t time(const FlowDecisions& decisions, const std::vector<uint32_t>& place, int64_t limit, size_t first,
+               size_t last);
+  // Whole timing.
+  int64_t restart(const FlowDecisions& decisions, const std::vector<uint32_t>& place);
+  // `place` is exact now.
+  void keep(const FlowDecisions& decisions, const std::vector<uint32_t>& place);
   void drop();
 
+  // Of the kept decisions.
+  bool critical(uint32_t task) const { return end_[task] + tail_[task] == makespan_; }
   int64_t start(uint32_t task) const { return start_[task]; }
-  int64_t end(uint32_t task) const { return end_[task]; }
-  // The tasks that determine the makespan of the kept decisions, last to first. O(tasks).
-  std::vector<uint32_t> critical(const FlowDecisions& decisions) const;
 
  private:
   struct Flat {
@@ -40,16 +48,23 @@ class FlowTimer {
     uint32_t task;
     int64_t start, end;
   };
-  size_t state_size() const { return 3 * k_ + 1; }  // devices, egress, ingress, makespan
+  // Duration and tail of a task for the one before it.
+  int64_t weight(uint32_t task, const FlowDecisions& d) const;
+  uint32_t furthest_reader(uint32_t task, const std::vector<uint32_t>& place) const;
+  uint32_t nearest_source(uint32_t task, const std::vector<uint32_t>& place) const;
+  int64_t finish_converged(size_t block, int64_t so_far, int64_t limit);
+  void time_tails(const FlowDecisions& d, const std::vector<uint32_t>& place, size_t first, size_t last);
 
-  const size_t n_, k_;
+  const size_t n_, k_, tasks_, blocks_, forward_, backward_;  // sizes of a state
   std::vector<Flat> flows_;
   std::vector<int64_t> op_ticks_, flow_ticks_, remaining_;
-  std::vector<uint32_t> in_, in_begin_;
-  std::vector<int64_t> start_, end_;
-  // States before every kBlock-th place: kept, and of the timing under way.
-  std::vector<int64_t> kept_, now_, live_;
-  size_t first_block_ = 0, last_block_ = 0;
+  std::vector<uint32_t> in_, in_begin_, out_, out_begin_;
+  std::vector<int64_t> start_, end_, tail_;
+  // Before every kBlock-th place: when devices and ports are free and the makespan so far; and the longest way
+  // from the first task behind on each of them. Last task's end in each block.
+  std::vector<int64_t> heads_, heads_now_, tails_, block_end_, block_end_now_, live_;
+  size_t first_ = 0, last_ = 0, timed_to_ = 0;  // of the last timing; blocks
+  int64_t makespan_ = 0, makespan_now_ = 0;
   std::vector<Old> old_;
 };
 
