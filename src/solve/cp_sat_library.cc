@@ -2,8 +2,13 @@
 
 #include <dlfcn.h>
 
+#include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <cstdlib>
+#include <mutex>
+#include <thread>
+#include <type_traits>
 
 namespace heddle {
 namespace {
@@ -24,48 +29,134 @@ constexpr bool kSanitized = false;
 using SolveFunction = void (*)(const void* model, int model_size, const void* parameters, int parameters_size,
                                void** response, int* response_size);
 
+// The interruptible form: an environment is made, handed to the solve and, from any thread and at any time
+// until it is destroyed, to the stop (which sets an atomic flag under the environment's own lock).
+using NewEnvironment = void* (*)();
+using StopFunction = void (*)(void* environment);
+using InterruptibleFunction = void (*)(void* environment, const void* model, int model_size,
+                                       const void* parameters, int parameters_size, void** response,
+                                       int* response_size);
+
 struct Library {
   SolveFunction solve = nullptr;
+  NewEnvironment make = nullptr;
+  StopFunction stop = nullptr, destroy = nullptr;
+  InterruptibleFunction solve_in = nullptr;
   std::string problem;  // why `solve` is null
 };
 
+Library refused(std::string problem) {
+  Library library;
+  library.problem = std::move(problem);
+  return library;
+}
+
 Library load() {
-  if (kSanitized) return {nullptr, "it cannot be loaded into a program that is built with a sanitizer"};
+  if (kSanitized) return refused("it cannot be loaded into a program that is built with a sanitizer");
   // LOCAL and DEEPBIND: its protobuf, Abseil and older HiGHS bind to one another and not to ours of the same
   // names.
   void* handle = ::dlopen(HEDDLE_ORTOOLS_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE);
-  if (handle == nullptr)
-    return {nullptr, std::string("cannot load it: ") + ::dlerror() + "; run `make setup`"};
-  void* symbol = ::dlsym(handle, "SolveCpModelWithParameters");
-  if (symbol == nullptr) {
-    return {nullptr,
-            "the library has no SolveCpModelWithParameters; run `make setup` for the release of ortools "
-            "that Heddle is tested with"};
-  }
-  return {reinterpret_cast<SolveFunction>(symbol), ""};
+  if (handle == nullptr) return refused(std::string("cannot load it: ") + ::dlerror() + "; run `make setup`");
+  Library library;
+  const auto find = [&](auto& function, const char* name) {
+    void* symbol = ::dlsym(handle, name);
+    if (symbol == nullptr && library.problem.empty()) {
+      library.problem = std::string("the library has no ") + name +
+                        "; run `make setup` for the release of ortools that Heddle is tested with";
+    }
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
+  };
+  find(library.solve, "SolveCpModelWithParameters");
+  find(library.make, "SolveCpNewEnv");
+  find(library.stop, "SolveCpStopSearch");
+  find(library.destroy, "SolveCpDestroyEnv");
+  find(library.solve_in, "SolveCpInterruptible");
+  return library;
 }
+
+Result<const Library*> library_for(std::string_view model, std::string_view parameters) {
+  static const Library library = load();
+  if (!library.problem.empty()) return Error(Code::kUnsupported, library.problem);
+  if (model.size() > INT_MAX || parameters.size() > INT_MAX) {
+    return Error(Code::kUnsupported, "the model is over 2 GiB");
+  }
+  return &library;
+}
+
+Result<std::string> taken(void* response, int size) {
+  if (response == nullptr || size < 0) {
+    std::free(response);
+    return Error(Code::kInternal, "no response came back");
+  }
+  std::string bytes(static_cast<const char*>(response), static_cast<size_t>(size));
+  std::free(response);
+  return bytes;
+}
+
+std::string place() { return "CP-SAT of OR-Tools " + cp_sat_version(); }
+
+// Stops the environment's search at the deadline, from a thread that lives as long as this object.
+class Watcher {
+ public:
+  Watcher(const Library& library, void* environment, const Deadline& deadline)
+      : thread_([this, &library, environment, &deadline] {
+          std::unique_lock lock(mutex_);
+          while (!done_) {
+            // Again and again: a stop before the search has begun could be lost.
+            if (deadline.should_stop()) library.stop(environment);
+            wake_.wait_for(lock, std::chrono::milliseconds(10));
+          }
+        }) {}
+  ~Watcher() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
 
 }  // namespace
 
 std::string cp_sat_version() { return HEDDLE_ORTOOLS_VERSION; }
 
 Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters) {
-  static const Library library = load();
-  const std::string place = "CP-SAT of OR-Tools " + cp_sat_version();
-  if (library.solve == nullptr) return Error(Code::kUnsupported, library.problem).with_context(place);
-  if (model.size() > INT_MAX || parameters.size() > INT_MAX) {
-    return Error(Code::kUnsupported, "the model is over 2 GiB").with_context(place);
-  }
+  const auto library = library_for(model, parameters);
+  if (!library.ok()) return Error(library.error()).with_context(place());
   void* response = nullptr;
   int size = 0;
-  library.solve(model.data(), static_cast<int>(model.size()), parameters.data(),
-                static_cast<int>(parameters.size()), &response, &size);
-  if (response == nullptr || size < 0) {
-    std::free(response);
-    return Error(Code::kInternal, "no response came back").with_context(place);
+  (*library)->solve(model.data(), static_cast<int>(model.size()), parameters.data(),
+                    static_cast<int>(parameters.size()), &response, &size);
+  auto bytes = taken(response, size);
+  if (!bytes.ok()) return std::move(bytes).error().with_context(place());
+  return bytes;
+}
+
+Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters,
+                                 const Deadline& deadline) {
+  const auto library = library_for(model, parameters);
+  if (!library.ok()) return Error(library.error()).with_context(place());
+  void* environment = (*library)->make();
+  if (environment == nullptr) return Error(Code::kInternal, "no environment came back").with_context(place());
+  void* response = nullptr;
+  int size = 0;
+  {
+    const Watcher watcher(**library, environment, deadline);
+    (*library)->solve_in(environment, model.data(), static_cast<int>(model.size()), parameters.data(),
+                         static_cast<int>(parameters.size()), &response, &size);
   }
-  std::string bytes(static_cast<const char*>(response), static_cast<size_t>(size));
-  std::free(response);
+  (*library)->destroy(environment);
+  auto bytes = taken(response, size);
+  if (!bytes.ok()) return std::move(bytes).error().with_context(place());
   return bytes;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "heddle/base/cancel.h"
 #include "heddle/base/status.h"
 
 namespace heddle {
@@ -16,5 +17,10 @@ std::string cp_sat_version();
 // process) and keeps it: OR-Tools cannot be unloaded safely. kUnsupported when it cannot be loaded.
 // Thread-safe.
 Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters);
+
+// The same, stopped soon after the deadline passes or is cancelled: the best so far is in the response. A
+// second thread looks at the deadline every few milliseconds.
+Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters,
+                                 const Deadline& deadline);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// The little of the protocol-buffer wire format that the self-test needs. A field is a key (number * 8 +
+// The little of the protocol-buffer wire format that CP-SAT's messages need. A field is a key (number * 8 +
 // type) and a value: type 0 a varint, 1 eight bytes, 2 a length and that many bytes, 5 four bytes.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -36,6 +37,9 @@ class Writer {
   }
   // A repeated integer field in its packed form.
   Writer& packed_field(uint32_t number, std::initializer_list<int64_t> values) {
+    return packed_field(number, std::span<const int64_t>(values.begin(), values.size()));
+  }
+  Writer& packed_field(uint32_t number, std::span<const int64_t> values) {
     Writer packed;
     for (const int64_t value : values) packed.varint(static_cast<uint64_t>(value));
     return message_field(number, packed);
@@ -88,6 +92,13 @@ class Reader {
     return field;
   }
   bool malformed() const { return malformed_; }
+  // The next varint of a packed field; nullopt as next().
+  std::optional<int64_t> next_packed() {
+    if (rest_.empty()) return std::nullopt;
+    const auto value = varint();
+    if (!value) return fail();
+    return static_cast<int64_t>(*value);
+  }
 
  private:
   std::nullopt_t fail() {

@@ -63,7 +63,7 @@ class Milp {
   // and refuses a row whose terms are not bounded on the side that it needs.
   void add_indicator(Var binary, bool value, double lower, std::vector<Term> terms, double upper,
                      std::string name = {});
-  // Where the search starts; variables without a value are completed by the solver.
+  // Where the search starts; variables without a value are completed by the solver. The last value counts.
   void set_start(Var var, double value);
 
   std::span<const Variable> variables() const { return variables_; }
@@ -72,8 +72,15 @@ class Milp {
   std::span<const std::pair<Var, double>> start() const { return start_; }
   double constant() const { return constant_; }
   double objective(std::span<const double> values) const;
+  // "x3", or the name that it was given.
+  std::string name(Var var) const;
+  // The first call that named a variable which the model does not have, or an empty string. Such a call
+  // changes nothing; solve() and the writers refuse the model (kInvalidInput).
+  const std::string& wrong_use() const { return wrong_use_; }
   // The same model without indicators; fails as add_indicator() says.
   Result<Milp> without_indicators() const;
+  // Drops integrality; the bounds stay.
+  void make_continuous();
 
  private:
   std::vector<Variable> variables_;
@@ -81,6 +88,10 @@ class Milp {
   std::vector<Indicator> indicators_;
   std::vector<std::pair<Var, double>> start_;
   double constant_ = 0;
+  std::string wrong_use_;
+
+  bool has(Var var, const char* where);
+  Row make_row(double lower, std::vector<Term> terms, double upper, std::string name);
 };
 
 // Every returned solution was checked again against the model (bounds, integrality, rows, indicators) by code

@@ -1,0 +1,200 @@
+// Solving by CP-SAT. Its C interface has no callbacks, so incumbents are not seen before the search ends;
+// on_progress hears of a complete hint at the start and of the best solution at the end.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+
+#include "cp_sat_library.h"
+#include "cp_state.h"
+#include "wire_format.h"
+
+namespace heddle {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// CpSolverStatus
+enum : int64_t { kModelInvalid = 1, kFeasible = 2, kInfeasible = 3, kOptimal = 4 };
+
+struct Response {
+  int64_t status = 0, branches = 0;
+  double bound = 0;
+  std::vector<int64_t> values;
+  std::string info;
+};
+
+// CpSolverResponse: status 1, solution 2, best_objective_bound 4, num_branches 12, solution_info 20.
+Result<Response> read_response(std::string_view bytes) {
+  Response response;
+  wire::Reader reader(bytes);
+  bool malformed = false;
+  while (const auto field = reader.next()) {
+    if (field->number == 1) response.status = static_cast<int64_t>(field->integer);
+    if (field->number == 4) response.bound = field->as_double();
+    if (field->number == 12) response.branches = static_cast<int64_t>(field->integer);
+    if (field->number == 20) response.info = std::string(field->bytes);
+    if (field->number != 2) continue;
+    wire::Reader packed(field->bytes);
+    while (const auto value = packed.next_packed()) response.values.push_back(*value);
+    malformed = malformed || packed.malformed();
+  }
+  if (malformed || reader.malformed()) return Error(Code::kInternal, "the response cannot be read");
+  return response;
+}
+
+// SatParameters.
+std::string parameters(const SolveOptions& options) {
+  wire::Writer w;
+  w.varint_field(206, options.threads);                                     // num_workers
+  w.varint_field(31, static_cast<int64_t>(options.seed % 2147483647));      // random_seed
+  w.varint_field(135, 0);                                                   // catch_sigint_signal: ours
+  w.double_field(159, options.abs_gap).double_field(160, options.rel_gap);  // *_gap_limit
+  // Workers take turns in batches of a fixed amount of work, so that the answer does not depend on their
+  // speed.
+  if (options.deterministic && options.threads > 1) w.varint_field(136, 1);  // interleave_search
+  const double left = options.deadline.seconds_left();
+  if (std::isfinite(left)) w.double_field(36, left);  // max_time_in_seconds
+  return w.bytes();
+}
+
+// A double that is not above the value.
+double below(Wide value) {
+  const auto d = static_cast<double>(value);
+  return static_cast<Wide>(d) > value ? std::nextafter(d, -kInfinity) : d;
+}
+
+// The proven bound, never above the truth: the solver's sum of an integer and the objective's constant is
+// exact while both are below 2^52 and may be off by their rounding above.
+double safe_bound(double bound, int64_t constant) {
+  if (!std::isfinite(bound)) return -kInfinity;
+  const double size = std::max(std::fabs(bound), std::fabs(static_cast<double>(constant)));
+  return size < 0x1p52 ? std::floor(bound) : std::floor(bound - size * 0x1p-50);
+}
+
+Status check_options(const SolveOptions& options) {
+  if (options.threads < 1 || options.threads > 1024) {
+    return Error(Code::kInvalidInput,
+                 "the number of threads is " + std::to_string(options.threads) + ", expected 1 to 1024");
+  }
+  if (std::isnan(options.cutoff) || !(options.rel_gap >= 0) || !(options.abs_gap >= 0)) {
+    return Error(Code::kInvalidInput, "gaps and cutoff are numbers, gaps not below 0");
+  }
+  return {};
+}
+
+class CpSolve {
+ public:
+  CpSolve(const CpModel& model, const SolveOptions& options)
+      : model_(model),
+        options_(options),
+        objective_(normalised(model.state().objective.value_or(CpExpr(0)))) {}
+
+  Result<Solution> run() {
+    solution_.solver = "CP-SAT " + cp_sat_version();
+    const auto [least, most] = range_of(objective_, model_.state());
+    std::string bytes = model_.to_bytes();
+    if (options_.cutoff <= below(least)) return no_better();
+    if (options_.cutoff <= static_cast<double>(most)) {
+      // A last constraint: objective <= the greatest integer below the cutoff.
+      const double limit = std::ceil(options_.cutoff) - 1;
+      CpExpr expr = objective_;
+      wire::Writer row, constraint;
+      std::vector<int64_t> vars, coefficients;
+      for (const CpTerm& term : expr.terms) {
+        vars.push_back(term.var.index);
+        coefficients.push_back(term.coefficient);
+      }
+      if (!vars.empty()) row.packed_field(1, vars).packed_field(2, coefficients);
+      row.packed_field(3, {std::numeric_limits<int64_t>::min(),
+                           static_cast<int64_t>(static_cast<Wide>(limit) - expr.constant)});
+      constraint.message_field(12, row);
+      bytes += wire::Writer().message_field(3, constraint).bytes();
+    }
+    take_hint();
+    if (!options_.deadline.should_stop()) HEDDLE_RETURN_IF_ERROR(search(bytes));
+    solution_.seconds = elapsed();
+    return solution_;
+  }
+
+ private:
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
+
+  Solution no_better() {
+    solution_.status = SolveStatus::kInfeasible;
+    solution_.bound = options_.cutoff;
+    solution_.seconds = elapsed();
+    return solution_;
+  }
+
+  void take(std::span<const int64_t> values) {
+    solution_.values.assign(values.begin(), values.end());
+    solution_.objective = static_cast<double>(evaluate(objective_, values));
+    solution_.status = SolveStatus::kFeasible;
+    if (options_.on_progress) {
+      options_.on_progress({elapsed(), solution_.objective, solution_.bound, solution_.values});
+    }
+  }
+
+  // A complete hint that fits is what is answered when the search is stopped before it has anything.
+  void take_hint() {
+    std::map<int32_t, int64_t> hints;
+    for (const auto& [var, value] : model_.state().hints) hints[var.index] = value;
+    if (hints.size() != model_.num_variables() || hints.empty()) return;
+    std::vector<int64_t> values;
+    for (const auto& [var, value] : hints) values.push_back(value);
+    if (!violation(model_, values).empty()) return;
+    if (static_cast<double>(evaluate(objective_, values)) < options_.cutoff) take(values);
+  }
+
+  Status search(const std::string& bytes) {
+    HEDDLE_ASSIGN_OR_RETURN(const std::string answer,
+                            cp_sat_solve(bytes, parameters(options_), options_.deadline));
+    const auto failed = [&](Code code, const std::string& what) {
+      return Error(code, what).with_context(solution_.solver);
+    };
+    auto read = read_response(answer);
+    if (!read.ok()) return std::move(read).error().with_context(solution_.solver);
+    const Response& response = *read;
+    solution_.nodes = response.branches;
+    if (response.status == kModelInvalid) {
+      return failed(Code::kInvalidInput, "it refuses the model: " + response.info);
+    }
+    if (response.status == kInfeasible) {
+      if (solution_.has_values()) {
+        return failed(Code::kInternal, "it says that there is no solution but the hint is one");
+      }
+      solution_.status = SolveStatus::kInfeasible;
+      solution_.bound = options_.cutoff;
+      return {};
+    }
+    solution_.bound = objective_.terms.empty() ? below(objective_.constant)
+                                               : safe_bound(response.bound, objective_.constant);
+    if (response.status != kFeasible && response.status != kOptimal) return {};
+    const std::string fault = violation(model_, response.values);
+    if (!fault.empty()) return failed(Code::kInternal, "its solution breaks the model: " + fault);
+    const auto value = static_cast<double>(evaluate(objective_, response.values));
+    if (value >= options_.cutoff) return failed(Code::kInternal, "its solution is not below the cutoff");
+    if (!solution_.has_values() || value < solution_.objective) take(response.values);
+    solution_.bound = std::min(solution_.bound, solution_.objective);
+    if (response.status == kOptimal) solution_.status = SolveStatus::kOptimal;
+    return {};
+  }
+
+  const CpModel& model_;
+  const SolveOptions& options_;
+  const CpExpr objective_;
+  const Clock::time_point begin_ = Clock::now();
+  Solution solution_;
+};
+
+}  // namespace
+
+Result<Solution> solve(const CpModel& model, const SolveOptions& options) {
+  HEDDLE_RETURN_IF_ERROR(check_options(options));
+  HEDDLE_RETURN_IF_ERROR(check_model(model));
+  return CpSolve(model, options).run();
+}
+
+}  // namespace heddle
