@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kFirstRound = 20'000;   // moves
 constexpr int64_t kMovesPerTask = 60;     // of a first round of a large workload
-constexpr double kHottest = 0.02, kColdest = 2e-5;  // temperature over makespan
+constexpr double kHottest = 0.003, kColdest = 1e-6;  // temperature over makespan
 constexpr double kReheat = 0.5;           // of kHottest, each further round of one length
 constexpr int kCriticalTries = 8, kRoomTries = 12;
 constexpr int kPollEvery = 64;
@@ -42,6 +42,7 @@ class Annealer {
     int64_t length = std::max<int64_t>(kFirstRound, kMovesPerTask * static_cast<int64_t>(w_.num_tasks()));
     const bool nothing_to_move = w_.num_ops() < 2 || w_.num_devices() < 1;
     double hot = kHottest;
+    if (!nothing_to_move) sweep();
     while (!done() && !nothing_to_move) {
       round(length, hot);
       ++result_.rounds;
@@ -99,6 +100,28 @@ class Annealer {
       move_op(op);
   }
 
+  size_t largest_closure() const { return std::max<size_t>(kLargestSet, w_.num_ops() / 4); }
+
+  // Everything that an op needs, or that needs it, goes elsewhere where that is better: each op and device once.
+  void sweep() {
+    for (uint32_t v = 0; v < w_.num_ops() && !stopped_; ++v) {
+      if (v % kPollEvery == 0 && options_.deadline.should_stop()) stopped_ = true;
+      for (const bool needed : {true, false}) {
+        set_.clear();
+        if (!may_join(v, now_.device[v])) continue;
+        join(v);
+        collect_closure(now_.device[v], needed, largest_closure());
+        for (const uint32_t u : set_) in_set_[u] = 0;
+        for (uint32_t k = 0; k < w_.num_devices(); ++k) {
+          const auto set = set_;  // making room may add to it
+          if (k != now_.device[v] && move_set(k, value_ - 1)) break;
+          set_ = set;
+        }
+        ++result_.moves;
+      }
+    }
+  }
+
   bool may_join(uint32_t op, uint32_t device) const {
     return !in_set_[op] && now_.device[op] == device && (options_.fixed.empty() || !options_.fixed[op]);
   }
@@ -107,8 +130,8 @@ class Annealer {
     set_.push_back(op);
   }
 
-  // Ops of one device that move together: one op, a connected set, readers of one op (with or without it), or
-  // what lies close together in the order.
+  // Ops of one device that move together: one op, a connected set, readers of one op (with or without it), what
+  // lies close together in the order, or what an op needs or what needs it.
   void collect_set(uint32_t op) {
     const uint32_t device = now_.device[op];
     set_.clear();
@@ -116,12 +139,14 @@ class Annealer {
     const double kind = random_.unit();
     if (kind > 0.45) {
       const size_t size = 1 + random_.below(random_.chance(0.25) ? kLargestSet : 6);
-      if (kind < 0.7)
+      if (kind < 0.68)
         collect_connected(device, size);
-      else if (kind < 0.85)
+      else if (kind < 0.8)
         collect_siblings(op, device, size);
-      else
+      else if (kind < 0.92)
         collect_neighbours(op, device, size);
+      else
+        collect_closure(device, kind < 0.96, 1 + random_.below(largest_closure()));
     }
     for (const uint32_t v : set_) in_set_[v] = 0;
   }
@@ -147,6 +172,15 @@ class Annealer {
       if (may_join(next, device)) join(next);
     }
   }
+  // Breadth first; whole when it is no larger than the limit.
+  void collect_closure(uint32_t device, bool needed, size_t most) {
+    for (size_t i = 0; i < set_.size(); ++i) {
+      for (const uint32_t q : needed ? around_.in(set_[i]) : around_.out(set_[i])) {
+        const uint32_t next = needed ? w_.flows[q].from : w_.flows[q].to;
+        if (set_.size() < most && may_join(next, device)) join(next);
+      }
+    }
+  }
   void collect_neighbours(uint32_t op, uint32_t device, size_t size) {
     for (size_t i = place_[op] + 1; i < now_.order.size() && set_.size() < size; ++i) {
       const uint32_t next = now_.order[i];
@@ -169,10 +203,16 @@ class Annealer {
       }
     }
     collect_set(op);
+    move_set(device, limit());
+  }
+
+  // The set, all on one device, goes to another.
+  bool move_set(uint32_t device, int64_t most) {
+    const uint32_t old = now_.device[set_.front()];
     double memory = 0;  // that goes over, less what comes back
     for (const uint32_t v : set_) memory += w_.ops[v].memory;
     const size_t there = set_.size();
-    if (used_[device] + memory > w_.memory[device] && !make_room(old, device, memory)) return;
+    if (used_[device] + memory > w_.memory[device] && !make_room(old, device, memory)) return false;
     size_t first = now_.order.size(), last = 0;
     for (size_t i = 0; i < set_.size(); ++i) {
       const uint32_t v = set_[i];
@@ -182,12 +222,13 @@ class Annealer {
       for (const uint32_t q : around_.in(v)) first = std::min<size_t>(first, place_[w_.num_ops() + q]);
       for (const uint32_t q : around_.out(v)) last = std::max<size_t>(last, place_[w_.num_ops() + q]);
     }
-    if (accept(first, last)) {
+    if (accept(first, last, most)) {
       used_[old] -= memory;
       used_[device] += memory;
-      return;
+      return true;
     }
     for (size_t i = 0; i < set_.size(); ++i) now_.device[set_[i]] = i < there ? old : device;
+    return false;
   }
 
   // Where the set does not fit, ops of that device come back for it.
@@ -268,14 +309,14 @@ class Annealer {
     saved_.assign(now_.order.begin() + low, now_.order.begin() + high);
   }
   void finish_order_move(uint32_t low, uint32_t high) {
-    if (!accept(low, high - 1)) std::copy(saved_.begin(), saved_.end(), now_.order.begin() + low);
+    if (!accept(low, high - 1, limit())) std::copy(saved_.begin(), saved_.end(), now_.order.begin() + low);
   }
   void index_places(size_t low, size_t high) {
     for (size_t i = low; i < high; ++i) place_[now_.order[i]] = static_cast<uint32_t>(i);
   }
 
-  bool accept(size_t first, size_t last) {
-    const int64_t value = timer_.time(now_, place_, limit(), first, last);
+  bool accept(size_t first, size_t last, int64_t most) {
+    const int64_t value = timer_.time(now_, place_, most, first, last);
     if (value == kNever) {
       timer_.drop();
       return false;
