@@ -15,6 +15,7 @@ namespace {
 constexpr BenchSuite kSuites[] = {
     {"core", "planning, evaluator and executor speed; prediction against measurement; auto against OpenVINO",
      bench_core},
+    {"moirai", "Moirai's public workloads against other solvers; its networks on its clusters", bench_moirai},
 };
 
 std::string number(double v) {
@@ -79,6 +80,11 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
 
 std::span<const BenchSuite> bench_suites() { return kSuites; }
 
+bool wanted(const BenchOptions& options, std::string_view part) {
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), part) != options.only.end();
+}
+
 Stopwatch::Stopwatch()
     : began_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(
                     std::chrono::steady_clock::now().time_since_epoch())
@@ -103,7 +109,12 @@ RunFn setup_bench(Command& command) {
   std::string help = "one of:";
   for (const auto& s : bench_suites()) help += std::string(" ") + s.name + " (" + s.summary + ")";
   command.positional("SUITE", o->suite, help);
-  command.option("--only", o->only, "parts of the suite (core: planning, executor, models), comma-separated");
+  command.option("--only", o->only, "parts of the suite, comma-separated (core: planning, executor, models; moirai: workloads, zoo, or "
+                 "an instance's name)");
+  command.option("--time-limit", o->options.time_limit_s, "seconds for each planner on each instance", 0, 1e7);
+  command.option("--input", o->options.input, "folder with the suite's instances (default: the public data)");
+  command.option("--reference", o->options.reference,
+                 "CSV with other solvers' results (default: reference.csv in that folder)");
   command.list("--models", o->options.models,
                "folder or .onnx file with models (repeatable; default: those of the installed wheels)");
   command.option("--store", o->options.store, "profile store file (default: the user's cache)");
