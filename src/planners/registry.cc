@@ -95,6 +95,20 @@ std::vector<PlannerEntry> make_registry() {
         .exploits = "the whole execution model",
         .ignores = "known segments of several ops, explicit routes"},
        make_local_search},
+      {{.name = "m-sct",
+        .description = "earliest time first, devices waiting for favourite children",
+        .source = "Baechi (Jeon et al., SoCC 2020), sections 3.2 and 4; Moirai's baseline",
+        .objectives = latencies,
+        .exploits = "transfers, memory limits",
+        .ignores = "contention; how much slower a device is that is free first"},
+       make_m_sct},
+      {{.name = "getf",
+        .description = "earliest time first within groups of devices of similar speed",
+        .source = "Su et al., arXiv:2004.14639, section 3; Moirai's baseline",
+        .objectives = latencies,
+        .exploits = "unequal devices, transfers, memory limits",
+        .ignores = "contention"},
+       make_getf},
   };
 }
 
