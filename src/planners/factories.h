@@ -19,6 +19,7 @@ std::unique_ptr<Planner> make_pipeline();
 std::unique_ptr<Planner> make_replicate();
 std::unique_ptr<Planner> make_local_search();
 std::unique_ptr<Planner> make_auto();
+std::unique_ptr<Planner> make_moirai();
 std::unique_ptr<Planner> make_m_sct();
 std::unique_ptr<Planner> make_getf();
 
