@@ -22,5 +22,6 @@ std::unique_ptr<Planner> make_auto();
 std::unique_ptr<Planner> make_moirai();
 std::unique_ptr<Planner> make_m_sct();
 std::unique_ptr<Planner> make_getf();
+std::unique_ptr<Planner> make_placeto();
 
 }  // namespace heddle

@@ -116,6 +116,13 @@ std::vector<PlannerEntry> make_registry() {
         .exploits = "unequal devices, transfers, memory limits",
         .ignores = "contention"},
        make_getf},
+      {{.name = "placeto",
+        .description = "a small message-passing network, trained on the evaluator until the deadline",
+        .source = "Placeto (Addanki et al., NeurIPS 2019), sections 3 and 4; Moirai's baseline",
+        .objectives = latencies,
+        .exploits = "unequal devices, transfers with contention, parameter loads, memory limits, as it learns them",
+        .ignores = "order: ops run by rank"},
+       make_placeto},
   };
 }
 
