@@ -26,7 +26,7 @@ struct BenchOptions {
   int64_t repeats = 5;
   int64_t seed = 1;
   double time_limit_s = 0;       // of each planner on each instance; 0: the suite's default
-  std::string input, reference;        // folder with instances, CSV with other solvers' results
+  std::string input, reference;  // folder with instances, CSV with other solvers' results
 };
 // Is this part of the suite to be run?
 bool wanted(const BenchOptions& options, std::string_view part);
@@ -45,7 +45,8 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
 
 Result<std::vector<BenchRow>> bench_moirai(const BenchOptions& options, const Invocation& invocation);
 // Parts of bench_moirai.
-Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options,
+                                                     const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_moirai_zoo(const BenchOptions& options, const Invocation& invocation);
 
 // Seconds since the call of start().

@@ -1,5 +1,5 @@
-// The Moirai suite: the public workloads against what other solvers found, and the paper's networks on its two
-// clusters.
+// The Moirai suite: the public workloads against what other solvers found, and the paper's networks on its
+// two clusters.
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kTenth = 0.1;           // of the reference's time
-constexpr double kDefaultSeconds = 10;   // where there is no reference
+constexpr double kTenth = 0.1;          // of the reference's time
+constexpr double kDefaultSeconds = 10;  // where there is no reference
 
 struct Reference {
   std::string peer;
@@ -129,7 +129,8 @@ std::string data_folder(const BenchOptions& options) {
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options, const Invocation& invocation) {
+Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options,
+                                                     const Invocation& invocation) {
   const auto folder = data_folder(options);
   std::error_code error;
   std::vector<fs::path> files;
@@ -137,12 +138,14 @@ Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   }
   if (files.empty()) {
-    return Error(Code::kNotFound, folder + ": no workloads (.json) there; name their folder with --input or set "
-                                           "HEDDLE_SHARED");
+    return Error(Code::kNotFound, folder +
+                                      ": no workloads (.json) there; name their folder with --input or set "
+                                      "HEDDLE_SHARED");
   }
   std::sort(files.begin(), files.end());
   std::map<std::string, Reference> references;
-  const auto csv = options.reference.empty() ? (fs::path(folder) / "reference.csv").string() : options.reference;
+  const auto csv =
+      options.reference.empty() ? (fs::path(folder) / "reference.csv").string() : options.reference;
   if (!options.reference.empty() || file_exists(csv)) {
     HEDDLE_ASSIGN_OR_RETURN(references, read_references(csv));
   }
@@ -152,9 +155,9 @@ Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options
     if (!wanted(options, "workloads") && !wanted(options, name)) continue;
     if (invocation.cancel.cancelled()) break;
     const auto found = references.find(name);
-    HEDDLE_ASSIGN_OR_RETURN(auto more,
-                            bench_workload(file.string(), found == references.end() ? nullptr : &found->second,
-                                           options, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(
+        auto more, bench_workload(file.string(), found == references.end() ? nullptr : &found->second,
+                                  options, invocation));
     rows.insert(rows.end(), more.begin(), more.end());
   }
   return rows;

@@ -109,9 +109,12 @@ RunFn setup_bench(Command& command) {
   std::string help = "one of:";
   for (const auto& s : bench_suites()) help += std::string(" ") + s.name + " (" + s.summary + ")";
   command.positional("SUITE", o->suite, help);
-  command.option("--only", o->only, "parts of the suite, comma-separated (core: planning, executor, models; moirai: workloads, zoo, or "
-                 "an instance's name)");
-  command.option("--time-limit", o->options.time_limit_s, "seconds for each planner on each instance", 0, 1e7);
+  command.option(
+      "--only", o->only,
+      "parts of the suite, comma-separated (core: planning, executor, models; moirai: workloads, zoo, or "
+      "an instance's name)");
+  command.option("--time-limit", o->options.time_limit_s, "seconds for each planner on each instance", 0,
+                 1e7);
   command.option("--input", o->options.input, "folder with the suite's instances (default: the public data)");
   command.option("--reference", o->options.reference,
                  "CSV with other solvers' results (default: reference.csv in that folder)");

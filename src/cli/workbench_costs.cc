@@ -96,8 +96,8 @@ Result<std::vector<int>> unit_groups(const Graph& graph, const std::string& coar
                                         did_you_mean(coarsening, names));
 }
 
-// Groups the model's ops into the units that are placed. Graph files are planned as they are, unless --coarsen
-// or --units says otherwise.
+// Groups the model's ops into the units that are placed. Graph files are planned as they are, unless
+// --coarsen or --units says otherwise.
 Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops,
                                                 const std::string& coarsening) {
   auto graph = loaded.graph;

@@ -1,5 +1,5 @@
-// Algorithm 1 of Moirai. Its functions are here: fuse() and bind() are unite(), is_rule() and is_sub_rule() look
-// the joined kinds up, is_valid_conn() is only_reader(), unbind() is release().
+// Algorithm 1 of Moirai. Its functions are here: fuse() and bind() are unite(), is_rule() and is_sub_rule()
+// look the joined kinds up, is_valid_conn() is only_reader(), unbind() is release().
 #include "heddle/graph/gcof.h"
 
 #include <unordered_map>

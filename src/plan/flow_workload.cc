@@ -172,8 +172,8 @@ class Reader {
         if (missing[v] > 0) return root_.error("op " + out_.ops[v].name + " is on or after a cycle of edges");
       }
     }
-    const bool sorted = std::all_of(out_.flows.begin(), out_.flows.end(),
-                                    [](const Flow& f) { return f.from < f.to; });
+    const bool sorted =
+        std::all_of(out_.flows.begin(), out_.flows.end(), [](const Flow& f) { return f.from < f.to; });
     if (sorted) return {};
     std::vector<uint32_t> place(n);
     std::vector<FlowOp> ops(n);

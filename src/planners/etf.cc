@@ -73,7 +73,8 @@ class Etf {
 
   bool make_ready(uint32_t v) {
     const auto& slots = schedule_.earliest(v);
-    for (size_t i = 0; i < k_; ++i) start_on_[v * k_ + i] = slots[i].possible() ? slots[i].start : kImpossible;
+    for (size_t i = 0; i < k_; ++i)
+      start_on_[v * k_ + i] = slots[i].possible() ? slots[i].start : kImpossible;
     tier_[v] = 0;
     return offer_tier(v);
   }
@@ -118,7 +119,8 @@ class Etf {
       if (i == device) continue;
       double arrival = 0;
       for (const uint32_t t : flat_.inputs(child)) {
-        if (flat_.producer(t) == parent) arrival = std::max(arrival, flat_.transfer_us(device, i, flat_.bytes(t)));
+        if (flat_.producer(t) == parent)
+          arrival = std::max(arrival, flat_.transfer_us(device, i, flat_.bytes(t)));
       }
       least = std::min(least, arrival);
     }
@@ -163,10 +165,10 @@ class Etf {
     for (size_t i = 0; i < k_; ++i) {
       const Candidate c = on_device(i);
       if (c.op == kNoOp) continue;
-      const bool better =
-          best.op == kNoOp || c.start < best.start ||
-          (c.start == best.start && (rules_.priority[c.op] > rules_.priority[best.op] ||
-                                     (c.op == best.op && flat_.us(c.op, i) < flat_.us(best.op, best.device))));
+      const bool better = best.op == kNoOp || c.start < best.start ||
+                          (c.start == best.start &&
+                           (rules_.priority[c.op] > rules_.priority[best.op] ||
+                            (c.op == best.op && flat_.us(c.op, i) < flat_.us(best.op, best.device))));
       if (better) best = c;
     }
     return best;

@@ -1,6 +1,6 @@
-// Moves: an op, or a connected set of ops of one device, goes to another device; an op with its incoming flows,
-// or a flow alone, goes to another place in the order, between what it needs and what needs it. Half of the
-// moves begin on the critical path.
+// Moves: an op, or a connected set of ops of one device, goes to another device; an op with its incoming
+// flows, or a flow alone, goes to another place in the order, between what it needs and what needs it. Half
+// of the moves begin on the critical path.
 #include "flow_anneal.h"
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kFirstRound = 20'000;   // moves
-constexpr int64_t kMovesPerTask = 60;     // of a first round of a large workload
-constexpr double kHottest = 0.003, kColdest = 1e-6;  // temperature over makespan
-constexpr double kReheat = 0.5;           // of kHottest, each further round of one length
+constexpr int64_t kFirstRound = 20'000;  // moves
+constexpr int64_t kMovesPerTask = 60;    // of a first round of a large workload
+// Temperature over makespan; of the two rounds of each length one begins mild, one hot.
+constexpr double kMild = 0.003, kHot = 0.02, kColdest = 1e-6;
 constexpr int kCriticalTries = 8, kRoomTries = 12;
 constexpr int kPollEvery = 64;
 constexpr size_t kLargestSet = 48;
@@ -41,16 +41,16 @@ class Annealer {
   FlowAnnealResult run() {
     int64_t length = std::max<int64_t>(kFirstRound, kMovesPerTask * static_cast<int64_t>(w_.num_tasks()));
     const bool nothing_to_move = w_.num_ops() < 2 || w_.num_devices() < 1;
-    double hot = kHottest;
+    double hot = kMild;
     if (!nothing_to_move) sweep();
     while (!done() && !nothing_to_move) {
       round(length, hot);
       ++result_.rounds;
       if (result_.rounds % 2 == 0) {
         length *= 2;
-        hot = kHottest;
+        hot = kMild;
       } else {
-        hot = kHottest * kReheat;
+        hot = kHot;
       }
       restore_best();
       if (options_.on_round) options_.on_round(result_.makespan, share_done());
@@ -90,8 +90,9 @@ class Annealer {
     }
     const double kind = random_.unit();
     const bool is_op = task < w_.num_ops();
-    const uint32_t op = is_op ? task : (random_.chance(0.5) ? w_.flows[task - w_.num_ops()].from
-                                                            : w_.flows[task - w_.num_ops()].to);
+    const uint32_t op =
+        is_op ? task
+              : (random_.chance(0.5) ? w_.flows[task - w_.num_ops()].from : w_.flows[task - w_.num_ops()].to);
     if (w_.num_devices() > 1 && kind < 0.55)
       change_devices(op);
     else if (!is_op && kind < 0.75)
@@ -102,7 +103,8 @@ class Annealer {
 
   size_t largest_closure() const { return std::max<size_t>(kLargestSet, w_.num_ops() / 4); }
 
-  // Everything that an op needs, or that needs it, goes elsewhere where that is better: each op and device once.
+  // Everything that an op needs, or that needs it, goes elsewhere where that is better: each op and device
+  // once.
   void sweep() {
     for (uint32_t v = 0; v < w_.num_ops() && !stopped_; ++v) {
       if (v % kPollEvery == 0 && options_.deadline.should_stop()) stopped_ = true;
@@ -130,8 +132,8 @@ class Annealer {
     set_.push_back(op);
   }
 
-  // Ops of one device that move together: one op, a connected set, readers of one op (with or without it), what
-  // lies close together in the order, or what an op needs or what needs it.
+  // Ops of one device that move together: one op, a connected set, readers of one op (with or without it),
+  // what lies close together in the order, or what an op needs or what needs it.
   void collect_set(uint32_t op) {
     const uint32_t device = now_.device[op];
     set_.clear();

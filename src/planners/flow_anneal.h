@@ -11,8 +11,8 @@ namespace heddle {
 struct FlowAnnealOptions {
   Deadline deadline;
   uint64_t seed = 1;
-  int64_t target = 0;    // a proven bound: nothing below it is looked for
-  int64_t moves = 0;     // at most so many in all; 0: until the deadline
+  int64_t target = 0;          // a proven bound: nothing below it is looked for
+  int64_t moves = 0;           // at most so many in all; 0: until the deadline
   std::vector<uint8_t> fixed;  // per op: its device stays; empty: none
   std::function<void(int64_t best, double share)> on_round;
 };

@@ -1,8 +1,9 @@
-// The decomposition is exact: between two serial ops a and b, everything of the block starts after a has ended
-// and ends before b starts, so that a block's best length depends on the devices of a and b alone.
+// The decomposition is exact: between two serial ops a and b, everything of the block starts after a has
+// ended and ends before b starts, so that a block's best length depends on the devices of a and b alone.
 #include "flow_blocks.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "flow_anneal.h"
 #include "flow_construct.h"
@@ -12,9 +13,11 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kAnnealMoves = 20'000;   // for a block's first schedule
-constexpr double kFirstSlice = 1.0;        // seconds of a block's first solve; each further one has more
+constexpr int64_t kMovesPerTask =
+    600;                             // of annealing before a block's first solve; doubled with each further
+constexpr double kFirstSlice = 1.0;  // seconds of a block's first solve; each further one has more
 constexpr double kSliceGrowth = 3;
+constexpr double kSliceShare = 0.3;  // of the time left, where that is more
 
 // Ops first..last of the workload, op first without duration: the block's time counts from its end.
 FlowWorkload cut_out(const FlowWorkload& w, uint32_t first, uint32_t last, bool entry) {
@@ -43,7 +46,7 @@ struct Length {
 };
 
 struct Block {
-  uint32_t first = 0, last = 0;  // ops of the whole workload; first is the block before's last (if any)
+  uint32_t first = 0, last = 0;      // ops of the whole workload; first is the block before's last (if any)
   bool entry = false, exit = false;  // serial ops at its ends
   FlowWorkload part;
   std::vector<uint32_t> flows;  // of the whole workload, by number in the part
@@ -140,8 +143,8 @@ class Blocks {
         }
         b.lengths[i].bound = std::max(b.lengths[i].bound, least);
       }
-      // One op after another: the first schedule is the only one.
-      if (b.part.num_ops() <= 2) first_schedule(b, i);
+      // One op after another: there is one schedule only.
+      if (b.part.num_ops() <= 2) search(b, i);
     }
   }
 
@@ -167,17 +170,20 @@ class Blocks {
     length.schedule = std::move(schedule);
   }
 
-  void first_schedule(Block& b, size_t i) {
+  // Annealing with the ends' devices fixed, from what is known.
+  void search(Block& b, size_t i) {
     const auto device = fixed(b, i);
     FlowAnnealOptions anneal;
-    anneal.seed = options_.seed;
+    const int solves = std::min(b.lengths[i].solves, 10);
+    anneal.seed = options_.seed + static_cast<uint64_t>(solves);
     anneal.deadline = options_.deadline;
-    anneal.moves = kAnnealMoves;
+    anneal.moves = (kMovesPerTask << solves) * static_cast<int64_t>(b.part.num_tasks());
     anneal.target = b.lengths[i].bound;
     anneal.fixed.assign(b.part.num_ops(), 0);
     std::optional<FlowSchedule> best;
     FlowDecisions decisions;
     auto starts = construct_flows(b.part);
+    if (b.lengths[i].schedule) starts.push_back(decisions_of(b.part, *b.lengths[i].schedule));
     for (auto& d : starts) {
       for (size_t v = 0; v < device.size(); ++v) {
         if (device[v] == kAnyDevice) continue;
@@ -261,11 +267,12 @@ class Blocks {
   Status improve(size_t b, size_t i, const Path& low, int64_t best_total) {
     Block& block = blocks_[b];
     Length& length = block.lengths[i];
-    if (!length.schedule) first_schedule(block, i);
+    search(block, i);
     FlowCpOptions cp;
     double slice = kFirstSlice;
     for (int s = 0; s < length.solves; ++s) slice *= kSliceGrowth;
-    cp.deadline = options_.deadline.sooner(slice);
+    const double left = options_.deadline.seconds_left();
+    cp.deadline = options_.deadline.sooner(std::isfinite(left) ? std::max(slice, kSliceShare * left) : slice);
     cp.seed = options_.seed;
     cp.threads = options_.threads;
     cp.device = fixed(block, i);
@@ -316,8 +323,8 @@ class Blocks {
 
 std::vector<uint32_t> serial_ops(const FlowWorkload& w) {
   const size_t n = w.num_ops();
-  // Ops are in a topological order: op c is serial when no flow leads from before it to behind it, no op before
-  // it is without readers and none behind it without feeders.
+  // Ops are in a topological order: op c is serial when no flow leads from before it to behind it, no op
+  // before it is without readers and none behind it without feeders.
   std::vector<int64_t> past(n + 1, 0);
   std::vector<uint8_t> has_reader(n, 0), has_feeder(n, 0);
   for (const auto& f : w.flows) {
@@ -339,7 +346,8 @@ std::vector<uint32_t> serial_ops(const FlowWorkload& w) {
   return serial;
 }
 
-Result<std::optional<FlowBlockResult>> solve_by_blocks(const FlowWorkload& workload, const FlowSchedule& start,
+Result<std::optional<FlowBlockResult>> solve_by_blocks(const FlowWorkload& workload,
+                                                       const FlowSchedule& start,
                                                        const FlowBlockOptions& options) {
   return Blocks(workload, start, options).run();
 }

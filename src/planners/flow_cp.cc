@@ -1,6 +1,6 @@
 // Moirai's model (equations 4 to 8) with optional intervals in place of big constants: an op has one on each
-// device (6), a flow one on the egress port of each device that it may leave and one on the ingress port of each
-// that it may enter (8). Starts and ends are bounded by the heaviest paths, device by device.
+// device (6), a flow one on the egress port of each device that it may leave and one on the ingress port of
+// each that it may enter (8). Starts and ends are bounded by the heaviest paths, device by device.
 #include "flow_cp.h"
 
 #include <algorithm>
@@ -122,8 +122,7 @@ class FlowCp {
       flow_start_[q] = model_.add_integer(0, horizon_);
       flow_end_[q] = model_.add_integer(0, horizon_);
       // An interval's size may have one variable only.
-      size_[q] = model_.add_integer(
-          0, std::min(horizon_, *std::max_element(f.ticks.begin(), f.ticks.end())));
+      size_[q] = model_.add_integer(0, std::min(horizon_, *std::max_element(f.ticks.begin(), f.ticks.end())));
       model_.linear(0, CpExpr(flow_start_[q]).add(end_[f.from], -1), horizon_);
       model_.linear(0, CpExpr(start_[f.to]).add(flow_end_[q], -1), horizon_);
       model_.linear(0, CpExpr(flow_end_[q]).add(flow_start_[q], -1), horizon_);
@@ -274,8 +273,8 @@ FlowDecisions decisions_of(const FlowWorkload& w, const FlowSchedule& s) {
     const Flow& f = w.flows[q];
     // What does not cross goes where its data is, so that idle flows never come after their readers.
     const int64_t ticks = w.flow_ticks(q, s.device[f.from], s.device[f.to]);
-    keys.push_back({s.flow_start[q], s.flow_start[q] + ticks, 2 * f.to,
-                    static_cast<uint32_t>(w.num_ops()) + q});
+    keys.push_back(
+        {s.flow_start[q], s.flow_start[q] + ticks, 2 * f.to, static_cast<uint32_t>(w.num_ops()) + q});
   }
   std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
     if (a.start != b.start) return a.start < b.start;

@@ -15,10 +15,10 @@ struct FlowCpOptions {
   Deadline deadline;
   uint64_t seed = 1;
   int threads = 1;
-  std::vector<int32_t> device;           // per op, or kAnyDevice; empty: all free
-  const FlowSchedule* hint = nullptr;    // feasible; also the limit of what is looked for
-  int64_t at_least = 0;                  // a proven bound
-  std::optional<int64_t> wanted;         // only schedules below this
+  std::vector<int32_t> device;         // per op, or kAnyDevice; empty: all free
+  const FlowSchedule* hint = nullptr;  // feasible; also the limit of what is looked for
+  int64_t at_least = 0;                // a proven bound
+  std::optional<int64_t> wanted;       // only schedules below this
 };
 
 struct FlowCpResult {
@@ -26,8 +26,8 @@ struct FlowCpResult {
   int64_t bound = 0;                     // proven for the workload with those devices
 };
 
-// heads[op * devices + k]: no schedule (with `device` fixed as in the options) has op on k end earlier; kNever
-// where it may not be there. O(flows * devices^2).
+// heads[op * devices + k]: no schedule (with `device` fixed as in the options) has op on k end earlier;
+// kNever where it may not be there. O(flows * devices^2).
 std::vector<int64_t> least_heads(const FlowWorkload& workload, const std::vector<int32_t>& device);
 
 // Order by start of a feasible schedule: evaluating it gives no later starts. O(tasks log tasks).

@@ -14,10 +14,10 @@
 namespace heddle {
 namespace {
 
-constexpr double kFirstShare = 0.15;      // of the time, for annealing before anything is proven
-constexpr double kProofShare = 0.8;       // of what is left then, for blocks or the constraint program
-constexpr size_t kMostCpTasks = 700;      // beyond, the program takes longer to build than to be useful
-constexpr int64_t kMovesPerTask = 2000;   // without a deadline
+constexpr double kFirstShare = 0.15;     // of the time, for annealing before anything is proven
+constexpr double kProofShare = 0.8;      // of what is left then, for blocks or the constraint program
+constexpr size_t kMostCpTasks = 700;     // beyond, the program takes longer to build than to be useful
+constexpr int64_t kMovesPerTask = 2000;  // without a deadline
 constexpr double kNoDeadlineProof_s = 60;
 
 class FlowPlanner {
@@ -34,13 +34,14 @@ class FlowPlanner {
     if (!plan_.optimal() && !options_.deadline.should_stop()) anneal(1);
     const auto wrong = check_flows(w_, plan_.schedule);
     if (!wrong.empty())
-      return Error(Code::kInternal, "workload '" + w_.name + "': the schedule found is wrong: " + wrong.front());
+      return Error(Code::kInternal,
+                   "workload '" + w_.name + "': the schedule found is wrong: " + wrong.front());
     const auto bound = static_cast<double>(plan_.bound), value = static_cast<double>(plan_.schedule.makespan);
     plan_.gap = bound > 0 ? (value - bound) / bound : (value > 0 ? kImpossible : 0);
-    plan_.stop = plan_.optimal()                    ? StopReason::kOptimal
-                 : options_.deadline.cancelled()    ? StopReason::kCancelled
-                 : options_.deadline.should_stop()  ? StopReason::kTimeLimit
-                                                    : StopReason::kFinished;
+    plan_.stop = plan_.optimal()                   ? StopReason::kOptimal
+                 : options_.deadline.cancelled()   ? StopReason::kCancelled
+                 : options_.deadline.should_stop() ? StopReason::kTimeLimit
+                                                   : StopReason::kFinished;
     plan_.detail = "best by " + winner_;
     plan_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     return std::move(plan_);
@@ -53,7 +54,9 @@ class FlowPlanner {
     winner_ = who;
   }
   void report(double done) {
-    const auto us = [&](int64_t ticks) { return w_.in_units(ticks) * (w_.time_unit.starts_with("ms") ? 1e3 : 1); };
+    const auto us = [&](int64_t ticks) {
+      return w_.in_units(ticks) * (w_.time_unit.starts_with("ms") ? 1e3 : 1);
+    };
     report_progress(options_, "workload " + w_.name, done, 1, us(plan_.schedule.makespan), us(plan_.bound));
   }
 
@@ -63,9 +66,10 @@ class FlowPlanner {
       offer(std::move(schedule), "construction");
     }
     if (winner_.empty())
-      return Error(Code::kInfeasible, "workload '" + w_.name +
-                                          "': no placement was found that fits the devices' memory; use devices "
-                                          "with more memory or fewer ops");
+      return Error(Code::kInfeasible,
+                   "workload '" + w_.name +
+                       "': no placement was found that fits the devices' memory; use devices "
+                       "with more memory or fewer ops");
     plan_.counters["constructed"] = w_.in_units(plan_.schedule.makespan);
     return {};
   }

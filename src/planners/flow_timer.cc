@@ -91,8 +91,8 @@ int64_t FlowTimer::finish_converged(size_t block, int64_t so_far, int64_t limit)
   return so_far > limit ? kNever : so_far;
 }
 
-int64_t FlowTimer::time(const FlowDecisions& d, const std::vector<uint32_t>& place, int64_t limit, size_t first,
-                        size_t last) {
+int64_t FlowTimer::time(const FlowDecisions& d, const std::vector<uint32_t>& place, int64_t limit,
+                        size_t first, size_t last) {
   first_ = first;
   last_ = last;
   const size_t first_block = first / kBlock;

@@ -1,5 +1,5 @@
-// The makespan of a flow workload's decisions while a search changes them: the evaluator's number, many times a
-// second.
+// The makespan of a flow workload's decisions while a search changes them: the evaluator's number, many times
+// a second.
 //
 // Kept decisions have heads (start times) and tails (the longest way from a task's end to the end of the
 // schedule, along flows and along the order on devices and ports). Behind the last change the order is as it
@@ -27,8 +27,8 @@ class FlowTimer {
   // The makespan, or kNever when it is above `limit`. Only places `first` to `last` differ from the decisions
   // that were kept last, in their task or in the devices that the task touches. `place` is the inverse of the
   // order, up to permutation within those places. Follow with keep() or drop().
-  int64_t time(const FlowDecisions& decisions, const std::vector<uint32_t>& place, int64_t limit, size_t first,
-               size_t last);
+  int64_t time(const FlowDecisions& decisions, const std::vector<uint32_t>& place, int64_t limit,
+               size_t first, size_t last);
   // Whole timing.
   int64_t restart(const FlowDecisions& decisions, const std::vector<uint32_t>& place);
   // `place` is exact now.
@@ -60,8 +60,8 @@ class FlowTimer {
   std::vector<int64_t> op_ticks_, flow_ticks_, remaining_;
   std::vector<uint32_t> in_, in_begin_, out_, out_begin_;
   std::vector<int64_t> start_, end_, tail_;
-  // Before every kBlock-th place: when devices and ports are free and the makespan so far; and the longest way
-  // from the first task behind on each of them. Last task's end in each block.
+  // Before every kBlock-th place: when devices and ports are free and the makespan so far; and the longest
+  // way from the first task behind on each of them. Last task's end in each block.
   std::vector<int64_t> heads_, heads_now_, tails_, block_end_, block_end_now_, live_;
   size_t first_ = 0, last_ = 0, timed_to_ = 0;  // of the last timing; blocks
   int64_t makespan_ = 0, makespan_now_ = 0;

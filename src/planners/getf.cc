@@ -1,15 +1,15 @@
 // GETF: generalised earliest time first on related machines. Y. Su, X. Ren, S. Vardi, A. Wierman,
-// "Communication-aware scheduling of precedence-constrained tasks on related machines", arXiv:2004.14639, 2020,
-// section 3; the assignment to groups is F. Chudak's and D. Shmoys's (J. Algorithms 30, 1999). Moirai's baseline
-// "GETF".
+// "Communication-aware scheduling of precedence-constrained tasks on related machines", arXiv:2004.14639,
+// 2020, section 3; the assignment to groups is F. Chudak's and D. Shmoys's (J. Algorithms 30, 1999). Moirai's
+// baseline "GETF".
 //
-// Devices are grouped by speed, group k holding those between gamma^(k-1) and gamma^k times the slowest, gamma =
-// log m / log log m. A linear program without transfers shares each op out over the devices:
+// Devices are grouped by speed, group k holding those between gamma^(k-1) and gamma^k times the slowest,
+// gamma = log m / log log m. A linear program without transfers shares each op out over the devices:
 //   minimise T,  sum_i x_ij = 1,  sum_j p_ij x_ij <= T,  C_j >= sum_i p_ij x_ij,
 //   C_j >= C_h + sum_i p_ij x_ij for each edge (h, j),  C_j <= T.
 // An op may use the groups from the fastest down to where half of it lies; of these it gets the one with the
-// most speed in total. Then earliest time first, each op within its group; an op that does not fit there goes to
-// the other groups, nearest first (the paper has no memory limits).
+// most speed in total. Then earliest time first, each op within its group; an op that does not fit there goes
+// to the other groups, nearest first (the paper has no memory limits).
 //
 // Minimises the makespan of one request. O(E k + V k log V) beside the program, which larger graphs solve
 // on units (group_to_size), each op taking its unit's group. Exploits unequal devices, transfers and memory
@@ -26,10 +26,10 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kMostUnits = 250;    // of the program
-constexpr double kLpShare = 0.5;      // of the time left
+constexpr size_t kMostUnits = 250;  // of the program
+constexpr double kLpShare = 0.5;    // of the time left
 constexpr double kLpSeconds = 20;
-constexpr double kLeastGamma = 2;     // log m / log log m means nothing for fewer than e^e devices
+constexpr double kLeastGamma = 2;  // log m / log log m means nothing for fewer than e^e devices
 
 // Work per device of one unit; kImpossible where a member cannot run.
 struct Units {
@@ -68,8 +68,8 @@ class Getf final : public Planner {
     double groups = 0;
     std::optional<EtfRules> rules;
     size_t rules_devices = 0;
-    auto out = plan_by_construction(
-        problem, options, "getf", [&](const FlatProblem& flat, const Reserve& reserve) {
+    auto out =
+        plan_by_construction(problem, options, "getf", [&](const FlatProblem& flat, const Reserve& reserve) {
           if (!rules || rules_devices != flat.num_devices()) {
             rules = make_rules(flat, options, detail, groups);
             rules_devices = flat.num_devices();
@@ -140,7 +140,8 @@ class Getf final : public Planner {
   }
 
   // The fastest groups that hold half of the op end here.
-  static size_t median_group(const std::vector<double>& share, const std::vector<size_t>& group, size_t last) {
+  static size_t median_group(const std::vector<double>& share, const std::vector<size_t>& group,
+                             size_t last) {
     double sum = 0;
     for (size_t g = last + 1; g-- > 0;) {
       for (size_t i = 0; i < group.size(); ++i) {

@@ -1,16 +1,16 @@
-// m-SCT: Baechi's memory-constrained small-communication-times scheduling. B. Jeon et al., "Baechi: fast device
-// placement of machine learning graphs", SoCC 2020, sections 3.2 and 4; C. Hanen, A. Munier, "An approximation
-// algorithm for scheduling dependent tasks on m processors with small communication delays", 1995. Moirai's
-// baseline "m-SCT".
+// m-SCT: Baechi's memory-constrained small-communication-times scheduling. B. Jeon et al., "Baechi: fast
+// device placement of machine learning graphs", SoCC 2020, sections 3.2 and 4; C. Hanen, A. Munier, "An
+// approximation algorithm for scheduling dependent tasks on m processors with small communication delays",
+// 1995. Moirai's baseline "m-SCT".
 //
 // Every op has at most one favourite child, which its device waits for, and is the favourite of at most one
 // parent. They come from the relaxation of SCT's integer program (infinitely many devices):
 //   minimise C,  s_i + p_i + c_ij x_ij <= s_j,  s_i + p_i <= C,
 //   sum over children of x_ij >= children - 1,  sum over parents of x_ij >= parents - 1,  0 <= x_ij <= 1;
 // x_ij below 0.1 makes j the favourite of i. Then earliest time first, a device that has run i being kept for
-// its favourite child until that could start elsewhere, unless an urgent op (its data is everywhere) is there.
-// Where the program has more edges than are solved in time, a child with the longest way to the end behind it is
-// the favourite; the detail says so.
+// its favourite child until that could start elsewhere, unless an urgent op (its data is everywhere) is
+// there. Where the program has more edges than are solved in time, a child with the longest way to the end
+// behind it is the favourite; the detail says so.
 //
 // Minimises the makespan of one request. O(E k + V k log V) beside the program. Exploits transfers and memory
 // limits; ignores contention and, in choosing the earliest start, how unequal devices are.
@@ -25,9 +25,9 @@
 namespace heddle {
 namespace {
 
-constexpr double kRounding = 0.1;        // Baechi, section 4
-constexpr size_t kMostEdges = 6000;      // some seconds of simplex
-constexpr double kLpShare = 0.5;         // of the time left
+constexpr double kRounding = 0.1;    // Baechi, section 4
+constexpr size_t kMostEdges = 6000;  // some seconds of simplex
+constexpr double kLpShare = 0.5;     // of the time left
 constexpr double kLpSeconds = 20;
 
 struct FlatEdge {
@@ -129,14 +129,15 @@ class MSct final : public Planner {
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
     bool solved = true;
     double favourites = 0;
-    auto out = plan_by_construction(problem, options, "m-sct", [&](const FlatProblem& flat,
-                                                                   const Reserve& reserve) {
-      if (rules_for_ != flat.num_devices() || rules_.priority.size() != flat.num_ops())
-        solved = make_rules(flat, options) && solved;
-      favourites = static_cast<double>(flat.num_ops()) -
-                   static_cast<double>(std::count(rules_.favourite.begin(), rules_.favourite.end(), kNoOp));
-      return earliest_time_first(flat, rules_, reserve, options.deadline);
-    });
+    auto out =
+        plan_by_construction(problem, options, "m-sct", [&](const FlatProblem& flat, const Reserve& reserve) {
+          if (rules_for_ != flat.num_devices() || rules_.priority.size() != flat.num_ops())
+            solved = make_rules(flat, options) && solved;
+          favourites =
+              static_cast<double>(flat.num_ops()) -
+              static_cast<double>(std::count(rules_.favourite.begin(), rules_.favourite.end(), kNoOp));
+          return earliest_time_first(flat, rules_, reserve, options.deadline);
+        });
     if (!out.ok()) return out;
     out->detail = solved ? "favourite children by SCT's relaxed program"
                          : "favourite children by longest paths: the program is too large for the time";

@@ -1,20 +1,19 @@
-// Moirai: optimal placement by a mixed-integer program. B. Zhang et al., "Moirai: towards optimal placement for
-// distributed inference on heterogeneous devices", section III-D, equations 4 to 8 (moirai_milp.cc). The cluster
-// is a full mesh whose channels are the fastest routes (section III-A); times are the problem's, be they measured,
-// scaled from another device as the paper does (section III-C), or estimated.
+// Moirai: optimal placement by a mixed-integer program. B. Zhang et al., "Moirai: towards optimal placement
+// for distributed inference on heterogeneous devices", section III-D, equations 4 to 8 (moirai_milp.cc). The
+// cluster is a full mesh whose channels are the fastest routes (section III-A); times are the problem's, be
+// they measured, scaled from another device as the paper does (section III-C), or estimated.
 //
-// Minimises the makespan of one request. The best constructive plan is the solver's start. A graph whose program
-// would be too large is planned on units (group_to_size), each op taking its unit's device; the bound is the
-// program's only where it saw the ops themselves. Exploits unequal devices, transfers, ports and memory; ignores
-// links that several pairs of devices share.
-#include "moirai_milp.h"
-
+// Minimises the makespan of one request. The best constructive plan is the solver's start. A graph whose
+// program would be too large is planned on units (group_to_size), each op taking its unit's device; the bound
+// is the program's only where it saw the ops themselves. Exploits unequal devices, transfers, ports and
+// memory; ignores links that several pairs of devices share.
 #include <algorithm>
 #include <cmath>
 
 #include "construction.h"
 #include "factories.h"
 #include "heddle/graph/coarsen.h"
+#include "moirai_milp.h"
 #include "portfolio.h"
 
 namespace heddle {
@@ -36,7 +35,8 @@ Result<Problem> over_units(const Problem& problem, const std::vector<int>& group
   }
   for (size_t u = 0; u < coarse.graph->num_ops(); ++u) {
     for (size_t d = 0; d < k; ++d) {
-      if (us[u * k + d] < kImpossible) costs->set(OpId(u), DeviceId(d), {us[u * k + d], Origin::kEstimated, 0});
+      if (us[u * k + d] < kImpossible)
+        costs->set(OpId(u), DeviceId(d), {us[u * k + d], Origin::kEstimated, 0});
     }
   }
   coarse.costs = std::move(costs);
@@ -93,7 +93,8 @@ class Moirai final : public Planner {
     HEDDLE_ASSIGN_OR_RETURN(const Run run, improve(problem, options, candidates));
     const bool better = candidates.winner() != first;
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(run.stop, options.deadline));
-    out.detail = run.detail + (better ? ", better than its start (" + first + ")" : "; best is its start (" + first + ")");
+    out.detail = run.detail +
+                 (better ? ", better than its start (" + first + ")" : "; best is its start (" + first + ")");
     out.counters.insert(run.counters.begin(), run.counters.end());
     out.counters["start_us"] = first_us;
     if (run.bound_us > 0) out.bound = Bound{run.bound_us, "Moirai's program, equations 4 to 8"};
@@ -109,12 +110,14 @@ class Moirai final : public Planner {
   };
 
   Result<Run> improve(const Problem& problem, const PlannerOptions& options, Candidates& candidates) {
-    // Devices that share cores exclude each other only in the evaluator: the program takes the most promising set.
+    // Devices that share cores exclude each other only in the evaluator: the program takes the most promising
+    // set.
     const auto devices = configurations(problem).front();
     const bool whole = devices.size() == problem.usable_devices().size();
     if (FlatProblem flat(problem, devices); MoiraiMilp::count_rows(flat, kMostRows) <= kMostRows)
       return solve(problem, devices, options, candidates, candidates.plan(), {}, whole);
-    for (size_t units = std::min(kMostUnits, problem.graph->num_ops()); units >= kLeastUnits; units = units * 3 / 4) {
+    for (size_t units = std::min(kMostUnits, problem.graph->num_ops()); units >= kLeastUnits;
+         units = units * 3 / 4) {
       const auto group = group_to_size(*problem.graph, units);
       auto coarse = over_units(problem, group);
       if (!coarse.ok()) break;
@@ -135,8 +138,9 @@ class Moirai final : public Planner {
   }
 
   using ForOps = std::function<Assignment(const Assignment&)>;
-  Result<Run> solve(const Problem& problem, const std::vector<DeviceId>& devices, const PlannerOptions& options,
-                    Candidates& candidates, const Plan& from, const ForOps& for_all, bool may_bound) {
+  Result<Run> solve(const Problem& problem, const std::vector<DeviceId>& devices,
+                    const PlannerOptions& options, Candidates& candidates, const Plan& from,
+                    const ForOps& for_all, bool may_bound) {
     Run run;
     const FlatProblem flat(problem, devices);
     const auto start = start_of(problem, flat, from);

@@ -1,10 +1,11 @@
 // The letters are the paper's (table II). Where Heddle's problem differs from the paper's:
-// - A tensor goes to a device once for all its readers there, so that flows of one tensor may share the ports:
+// - A tensor goes to a device once for all its readers there, so that flows of one tensor may share the
+// ports:
 //   (8) holds between flows of different tensors.
 // - (5) counts an op's own parameters; live tensors are the evaluator's business.
 // - (8) holds at devices whose copy engines transfers wait for.
-// Each of these leaves constraints out, so the program's bound holds for Heddle's problem with the cluster's own
-// routes.
+// Each of these leaves constraints out, so the program's bound holds for Heddle's problem with the cluster's
+// own routes.
 #include "moirai_milp.h"
 
 #include <algorithm>
@@ -222,7 +223,7 @@ void MoiraiMilp::add_congestion(const MoiraiStart& start) {
       for (const size_t k : ports) {
         for (const bool egress : {true, false}) {
           const double near = egress ? big_ : -big_;  // of x at the flows' sources
-          const std::vector<Term> where{{q.crosses, -big_},      {r.crosses, -big_},      {x(q.from, k), -near},
+          const std::vector<Term> where{{q.crosses, -big_},    {r.crosses, -big_}, {x(q.from, k), -near},
                                         {x(r.from, k), -near}, {x(q.to, k), near}, {x(r.to, k), near}};
           // S_q >= C_r - M delta - M (2 - z_q - z_r) + M (x_ak + x_ck - x_bk - x_dk - 2)
           auto first = where, then = where;

@@ -11,8 +11,8 @@ namespace heddle {
 
 struct MoiraiStart {
   FlatPlan plan;
-  std::vector<double> op_start_us;               // per op
-  std::vector<std::vector<double>> sent_us;      // [tensor][device], when its transfer there starts; any if none
+  std::vector<double> op_start_us;           // per op
+  std::vector<std::vector<double>> sent_us;  // [tensor][device], when its transfer there starts; any if none
   double makespan_us = 0;
 };
 

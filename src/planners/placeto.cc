@@ -1,12 +1,13 @@
-// Placeto: a learned placer. R. Addanki et al., "Placeto: learning generalizable device placement algorithms for
-// distributed machine learning", NeurIPS 2019, sections 3 and 4. Moirai's learning-based baseline.
+// Placeto: a learned placer. R. Addanki et al., "Placeto: learning generalizable device placement algorithms
+// for distributed machine learning", NeurIPS 2019, sections 3 and 4. Moirai's learning-based baseline.
 //
 // As there, a small network visits the ops one after another and puts each on a device: an op's features
-// (computation, bytes, parameters, ways to the ends) are passed along the graph in both directions, joined with
-// what is known of each device (the op's time there, data already there, load so far), and a softmax over devices
-// follows. Unlike there, training is for this one problem and by evolution strategies instead of policy gradients
-// (T. Salimans et al., arXiv:1703.03864, 2017), each sample's reward being the evaluator's makespan; and it lasts
-// as long as the deadline allows, seconds and not hours: the detail says how many placements were tried.
+// (computation, bytes, parameters, ways to the ends) are passed along the graph in both directions, joined
+// with what is known of each device (the op's time there, data already there, load so far), and a softmax
+// over devices follows. Unlike there, training is for this one problem and by evolution strategies instead of
+// policy gradients (T. Salimans et al., arXiv:1703.03864, 2017), each sample's reward being the evaluator's
+// makespan; and it lasts as long as the deadline allows, seconds and not hours: the detail says how many
+// placements were tried.
 //
 // Minimises the makespan of one request. O((V + E) k) a placement. Exploits unequal devices, transfers with
 // contention and memory limits, as far as it learns them.
@@ -23,10 +24,10 @@ namespace heddle {
 namespace {
 
 constexpr size_t kOpFeatures = 6, kEmbedding = 6, kPairFeatures = 6, kHidden = 8;
-constexpr size_t kPasses = 2;         // of messages, each way
-constexpr size_t kPairs = 8;          // mirrored samples a generation
+constexpr size_t kPasses = 2;  // of messages, each way
+constexpr size_t kPairs = 8;   // mirrored samples a generation
 constexpr double kSigma = 0.15, kStep = 0.3, kDecay = 0.995;
-constexpr int kGenerations = 150;     // without a deadline
+constexpr int kGenerations = 150;  // without a deadline
 constexpr size_t kHeadInputs = 2 * kEmbedding + kPairFeatures;
 constexpr size_t kWeights = kEmbedding * kOpFeatures + 2 * kEmbedding * kEmbedding +
                             kHidden * (kHeadInputs + 1) + kHidden + kPairFeatures;
@@ -55,8 +56,8 @@ class Features {
     }
     const auto share = [](double value, double most) { return most > 0 ? value / most : 0; };
     for (size_t v = 0; v < n; ++v) {
-      ops[v] = {share(least[v], most_us),     share(bytes[v], most_bytes), share(params[v], most_params),
-                share(rank[v], most_rank),    share(depth[v], most_depth), 1};
+      ops[v] = {share(least[v], most_us),  share(bytes[v], most_bytes), share(params[v], most_params),
+                share(rank[v], most_rank), share(depth[v], most_depth), 1};
     }
     most_rank_ = std::max(most_rank, 1e-9);
   }
@@ -118,7 +119,9 @@ class Policy {
         for (const uint32_t t : flat_.inputs(v))
           transfer = std::max(transfer, flat_.transfer_us(plan.device[flat_.producer(t)], i, flat_.bytes(t)));
         const std::array<double, kPairFeatures> pair{
-            slow, bytes > 0 ? near[i] / bytes : 0, load[i] / std::max(features_.total_us, 1e-9),
+            slow,
+            bytes > 0 ? near[i] / bytes : 0,
+            load[i] / std::max(features_.total_us, 1e-9),
             std::min(transfer / std::max(fastest, 1e-3), 10.0) / 10,
             limited ? static_cast<double>(fresh) / static_cast<double>(flat_.pool_limit(pool)) : 0,
             static_cast<double>(i) / static_cast<double>(k)};
@@ -159,7 +162,8 @@ class Policy {
     return static_cast<uint32_t>(most - logit.begin());
   }
 
-  // Messages from feeders to readers and back: an op's embedding is that of its features and its neighbours' mean.
+  // Messages from feeders to readers and back: an op's embedding is that of its features and its neighbours'
+  // mean.
   void embed(const std::vector<double>& weights) {
     const double* w = weights.data();
     const double* w_up = w + kEmbedding * kOpFeatures;
@@ -186,8 +190,8 @@ class Policy {
   static void add(Embedding& sum, const Embedding& e) {
     for (size_t i = 0; i < kEmbedding; ++i) sum[i] += e[i];
   }
-  static Embedding mix(const double* own, const double* message, const std::array<double, kOpFeatures>& features,
-                       const Embedding& sum, size_t count) {
+  static Embedding mix(const double* own, const double* message,
+                       const std::array<double, kOpFeatures>& features, const Embedding& sum, size_t count) {
     Embedding out{};
     for (size_t i = 0; i < kEmbedding; ++i) {
       double x = 0;
@@ -295,7 +299,8 @@ class Placeto final : public Planner {
           PlannerOptions part = options;
           const size_t left = sets.size() > done ? sets.size() - done : 1;
           ++done;
-          part.deadline = options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(left));
+          part.deadline =
+              options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(left));
           Training training;
           train(flat, reserve, part, training);
           total.placements += training.placements;

@@ -96,7 +96,8 @@ std::vector<PlannerEntry> make_registry() {
         .ignores = "known segments of several ops, explicit routes"},
        make_local_search},
       {{.name = "moirai",
-        .description = "mixed-integer program of placement, order and transfers, from the best constructive plan",
+        .description =
+            "mixed-integer program of placement, order and transfers, from the best constructive plan",
         .source = "Moirai, section III-D, equations 4 to 8",
         .objectives = {kLatency},
         .exploits = "unequal devices, transfers, copy engines, memory limits",
@@ -120,7 +121,8 @@ std::vector<PlannerEntry> make_registry() {
         .description = "a small message-passing network, trained on the evaluator until the deadline",
         .source = "Placeto (Addanki et al., NeurIPS 2019), sections 3 and 4; Moirai's baseline",
         .objectives = latencies,
-        .exploits = "unequal devices, transfers with contention, parameter loads, memory limits, as it learns them",
+        .exploits =
+            "unequal devices, transfers with contention, parameter loads, memory limits, as it learns them",
         .ignores = "order: ops run by rank"},
        make_placeto},
   };

@@ -26,7 +26,8 @@ std::shared_ptr<const Graph> typed_graph(const std::vector<std::string>& types, 
     op.name = "op" + std::to_string(v);
     op.type = types[v];
     op.flops = 1;
-    const OpId id = builder.add_op(std::move(op), {{.name = "t" + std::to_string(v), .dtype = DType::kF32, .shape = {4}}});
+    const OpId id = builder.add_op(std::move(op),
+                                   {{.name = "t" + std::to_string(v), .dtype = DType::kF32, .shape = {4}}});
     for (const auto& [a, b] : edges) {
       if (a == static_cast<int>(v)) reads[static_cast<size_t>(b)].push_back(builder.outputs_of(id)[0]);
     }
@@ -38,12 +39,10 @@ std::shared_ptr<const Graph> typed_graph(const std::vector<std::string>& types, 
   return builder.build().value();
 }
 
-FusionRules table_one() {
-  return parse_fusion_rules("conv bn\nconv bn relu\nconv bn add relu\n").value();
-}
+FusionRules table_one() { return parse_fusion_rules("conv bn\nconv bn relu\nconv bn add relu\n").value(); }
 
-// Figure 7: add feeds a relu (and a convolution: multi-output); the upper branch ends in add, relu; the lower one
-// is conv, bn, conv, bn. The last four become conv o bn o add o relu, the first two conv o bn.
+// Figure 7: add feeds a relu (and a convolution: multi-output); the upper branch ends in add, relu; the lower
+// one is conv, bn, conv, bn. The last four become conv o bn o add o relu, the first two conv o bn.
 TEST(Gcof, GroupsThePapersFigureSeven) {
   //                                       0      1       2      3     4       5     6      7
   const auto graph = typed_graph({"add", "relu", "conv", "bn", "conv", "bn", "add", "relu"},
@@ -78,7 +77,8 @@ TEST(Gcof, LeavesMultiOutputsAndModelOutputsApart) {
   const auto conv = builder.add_op({.name = "c", .type = "conv", .inputs = {in}},
                                    {{.name = "t", .dtype = DType::kF32, .shape = {1}}});
   const auto made = builder.outputs_of(conv)[0];
-  builder.add_op({.name = "b", .type = "bn", .inputs = {made}}, {{.name = "u", .dtype = DType::kF32, .shape = {1}}});
+  builder.add_op({.name = "b", .type = "bn", .inputs = {made}},
+                 {{.name = "u", .dtype = DType::kF32, .shape = {1}}});
   builder.add_output(made);
   EXPECT_EQ(fuse_ops(*builder.build().value(), table_one()).group, (std::vector<int>{0, 1}));
 }

@@ -28,7 +28,8 @@ TEST(FlowWorkload, ReadsTimesAsWholeTicks) {
   EXPECT_FALSE(w->crosses(1, 0, 1));
 }
 
-// Op 0 on device 0 ends at 1.50; its flow arrives at 2.00; op 2 on device 1 ends at 3.00; back at 4.00; op 4 to 6.00.
+// Op 0 on device 0 ends at 1.50; its flow arrives at 2.00; op 2 on device 1 ends at 3.00; back at 4.00; op 4
+// to 6.00.
 TEST(FlowWorkload, TimesFlowsBetweenDevices) {
   const auto w = parse_flow_workload(kTwoDevices);
   const auto s = evaluate_flows(*w, {{0, 1, 0}, {0, 3, 4, 1, 5, 2}});
@@ -104,8 +105,10 @@ TEST(FlowWorkload, NamesThePlaceOfAMistake) {
   };
   const std::string two = R"([{"id": 0, "time": [1], "memory": 0}, {"id": 1, "time": [1], "memory": 0}])";
   EXPECT_EQ(message(two, "[]"), "");
-  EXPECT_NE(message(R"([{"id": 0, "time": [1, 2], "memory": 0}])", "[]").find("$.ops[0].time"), std::string::npos);
-  EXPECT_NE(message(R"([{"id": 0, "time": [-1], "memory": 0}])", "[]").find("$.ops[0].time"), std::string::npos);
+  EXPECT_NE(message(R"([{"id": 0, "time": [1, 2], "memory": 0}])", "[]").find("$.ops[0].time"),
+            std::string::npos);
+  EXPECT_NE(message(R"([{"id": 0, "time": [-1], "memory": 0}])", "[]").find("$.ops[0].time"),
+            std::string::npos);
   EXPECT_NE(message(R"([{"id": 0, "time": [0.12345678912], "memory": 0}])", "[]").find("nine decimals"),
             std::string::npos);
   EXPECT_NE(message(two, R"([{"src": 0, "dst": 7, "flow": null}])").find("no op 7"), std::string::npos);

@@ -1,5 +1,5 @@
-// The search for flow workloads (plan/flow_workload.h): first schedules, annealing, exact blocks, a constraint
-// program, and a proven bound beside the answer.
+// The search for flow workloads (plan/flow_workload.h): first schedules, annealing, exact blocks, a
+// constraint program, and a proven bound beside the answer.
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@ struct FlowPlan {
   FlowSchedule schedule;  // evaluated and checked
   int64_t bound = 0;      // ticks, proven
   std::string bound_reason;
-  double gap = 0;         // (makespan - bound) / bound
+  double gap = 0;  // (makespan - bound) / bound
   StopReason stop = StopReason::kFinished;
   std::string detail;
   std::map<std::string, double> counters;
