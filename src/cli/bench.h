@@ -30,6 +30,8 @@ struct BenchOptions {
   double time_limit_s = 0;       // of each planner on each instance; 0: the suite's default
   std::string input, reference;  // folder with instances, CSV with other solvers' results
 };
+// Is this part of the suite to be run?
+bool wanted(const BenchOptions& options, std::string_view part);
 
 struct BenchSuite {
   const char* name;
@@ -45,6 +47,12 @@ Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const In
 // Parts of bench_core.
 Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, const Invocation& invocation);
+
+Result<std::vector<BenchRow>> bench_moirai(const BenchOptions& options, const Invocation& invocation);
+// Parts of bench_moirai.
+Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options,
+                                                     const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_moirai_zoo(const BenchOptions& options, const Invocation& invocation);
 
 // Seconds since the call of start().
 class Stopwatch {

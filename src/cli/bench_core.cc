@@ -87,11 +87,6 @@ Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {
   return std::vector<BenchRow>{r};
 }
 
-bool wanted(const BenchOptions& options, const char* part) {
-  return options.only.empty() ||
-         std::find(options.only.begin(), options.only.end(), part) != options.only.end();
-}
-
 }  // namespace
 
 Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Invocation& invocation) {

@@ -18,6 +18,7 @@ constexpr BenchSuite kSuites[] = {
     {"dnn-partitioning", "placement workloads of EfficientMIP (--input) beside peers' figures (--reference)",
      bench_dnn_partitioning},
     {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds", bench_diviml},
+    {"moirai", "Moirai's public workloads against other solvers; its networks on its clusters", bench_moirai},
 };
 
 std::string number(double v) {
@@ -107,6 +108,11 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
 
 std::span<const BenchSuite> bench_suites() { return kSuites; }
 
+bool wanted(const BenchOptions& options, std::string_view part) {
+  return options.only.empty() ||
+         std::find(options.only.begin(), options.only.end(), part) != options.only.end();
+}
+
 Stopwatch::Stopwatch()
     : began_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(
                     std::chrono::steady_clock::now().time_since_epoch())
@@ -134,7 +140,8 @@ RunFn setup_bench(Command& command) {
   command.option(
       "--only", o->only,
       "parts of the suite, comma-separated (core: planning, executor, models; diviml: table1, figure4, "
-      "table3, table4, gpt3, table1-n32; dnn-partitioning: parts of the instances' names)");
+      "table3, table4, gpt3, table1-n32; moirai: workloads, zoo, or an instance's name; "
+      "dnn-partitioning: parts of the instances' names)");
   command.list("--models", o->options.models,
                "folder or .onnx file with models (repeatable; default: those of the installed wheels)");
   command.option("--store", o->options.store, "profile store file (default: the user's cache)");

@@ -53,6 +53,7 @@ struct ProblemFlags {
   std::string objective = "latency";
   std::string devices;         // "cpu0,cpu1"; empty: all
   int64_t units = 0;           // at most so many units to place; 0: choose
+  std::string coarsen;         // light, none, gcof or gcof:FILE; empty: light, none for graphs with times
   std::string store;           // profile store's file; empty: default
   bool no_profile = false;     // never measure, use what is in the store or estimates
   bool no_contention = false;  // transfers never wait for each other

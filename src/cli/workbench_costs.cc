@@ -7,6 +7,7 @@
 #include "heddle/cluster/discover.h"
 #include "heddle/cost/measurer.h"
 #include "heddle/graph/coarsen.h"
+#include "heddle/graph/gcof.h"
 #include "heddle/runtime/openvino_measurer.h"
 #include "workbench.h"
 
@@ -81,12 +82,28 @@ Result<std::vector<DeviceId>> parse_devices(const std::string& text, const Clust
   return ids;
 }
 
-// Groups the model's ops into the units that are placed. Graph files are planned as they are, unless --units
-// says less.
-Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops) {
+// Which ops become one unit, as --coarsen says.
+Result<std::vector<int>> unit_groups(const Graph& graph, const std::string& coarsening) {
+  if (coarsening.empty() || coarsening == "light") return group_light_ops(graph);
+  if (coarsening == "gcof") return fuse_ops(graph, default_fusion_rules()).group;
+  if (coarsening.starts_with("gcof:")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto rules, read_fusion_rules(coarsening.substr(5)));
+    return fuse_ops(graph, rules).group;
+  }
+  const std::vector<std::string> names = {"light", "none", "gcof"};
+  return Error(Code::kInvalidInput, "--coarsen " + coarsening +
+                                        ": expected light, none, gcof or gcof:FILE with fusion rules" +
+                                        did_you_mean(coarsening, names));
+}
+
+// Groups the model's ops into the units that are placed. Graph files are planned as they are, unless
+// --coarsen or --units says otherwise.
+Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops,
+                                                const std::string& coarsening) {
   auto graph = loaded.graph;
-  if (!whole_ops) {
-    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group_light_ops(*graph)));
+  if (coarsening != "none" && !(whole_ops && coarsening.empty())) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto group, unit_groups(*graph, coarsening));
+    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group));
   }
   if (graph->num_ops() > limit) {
     HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group_to_size(*graph, limit)));
@@ -196,9 +213,10 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
   }
   const bool graph_file = !bench.loaded.model && bench.loaded.graph->op(OpId(0)).given_times.size() > 0;
   size_t limit = bench.may_measure ? kMeasuredUnits : kEstimatedUnits;
-  if (graph_file) limit = bench.loaded.graph->num_ops();
+  // What was asked for by name is not merged further, except where each unit would have to be measured.
+  if (graph_file || (!flags.coarsen.empty() && !bench.may_measure)) limit = bench.loaded.graph->num_ops();
   if (flags.units > 0) limit = static_cast<size_t>(flags.units);
-  HEDDLE_ASSIGN_OR_RETURN(const auto units, make_units(bench.loaded, limit, graph_file));
+  HEDDLE_ASSIGN_OR_RETURN(const auto units, make_units(bench.loaded, limit, graph_file, flags.coarsen));
   HEDDLE_ASSIGN_OR_RETURN(bench.problem, make_problem(bench, units, bench.cluster, flags));
   if (bench.may_measure) {
     std::vector<ProfileRequest> wanted;

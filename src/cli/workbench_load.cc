@@ -90,6 +90,10 @@ void ProblemFlags::declare(Command& command) {
   command.option("--devices", devices, "use only these devices (comma-separated names)");
   command.option("--units", units, "place at most N units (default: 24 where they are measured, else 2000)",
                  1, 1'000'000);
+  command.option(
+      "--coarsen", coarsen,
+      "which ops become one unit: light, none, gcof or gcof:FILE with fusion rules (default light; none "
+      "for graphs that come with times)");
   command.option("--store", store, "profile store file (default: the user's cache)");
   command.flag("--no-profile", no_profile, "do not measure; use stored measurements or estimates");
   command.flag("--no-contention", no_contention, "transfers never wait for each other");

@@ -27,5 +27,9 @@ std::unique_ptr<Planner> make_diviml_throughput();
 std::unique_ptr<Planner> make_milp_split();
 std::unique_ptr<Planner> make_cp_split();
 std::unique_ptr<Planner> make_auto();
+std::unique_ptr<Planner> make_moirai();
+std::unique_ptr<Planner> make_m_sct();
+std::unique_ptr<Planner> make_getf();
+std::unique_ptr<Planner> make_placeto();
 
 }  // namespace heddle
