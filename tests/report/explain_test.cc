@@ -1,3 +1,4 @@
+#include "heddle/base/json.h"
 #include "heddle/report/explain.h"
 
 #include <gmock/gmock.h>
