@@ -1,0 +1,286 @@
+// MILPs as text for other solvers: CPLEX's LP format and free MPS.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+#include "heddle/solve/milp.h"
+#include "milp_check.h"
+
+namespace heddle {
+namespace {
+
+// The shortest text that reads back as the same number.
+std::string number(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value == 0 ? 0.0 : value).ptr;
+  return {text, end};
+}
+
+// Names that every reader takes: letters, digits, _ and ., not starting with a digit, a dot or an e (which
+// may read as an exponent), no word of the LP format. Others, and repeated ones, become LETTER<index>, and so
+// do names that begin like those.
+class Names {
+ public:
+  explicit Names(char letter) : letter_(letter) {}
+
+  // `two_sided`: the name will be written with _lower and _upper behind it.
+  std::string take(const std::string& name, size_t index, bool two_sided = false) {
+    const bool plain_like = name.size() > 1 && name[0] == letter_ && name[1] >= '0' && name[1] <= '9';
+    const std::string lower = name + "_lower", upper = name + "_upper";
+    const bool taken =
+        used_.contains(name) || (two_sided && (used_.contains(lower) || used_.contains(upper)));
+    if (plain_like || !fits(name) || taken) return letter_ + std::to_string(index);
+    used_.insert(name);
+    if (two_sided) used_.insert({lower, upper});
+    return name;
+  }
+
+ private:
+  static bool fits(const std::string& name) {
+    if (name.empty() || name.size() > 200) return false;
+    static const std::set<std::string> kWords = {
+        "max",     "maximise", "maximize", "maximum",  "min",      "minimise", "minimize", "minimum",
+        "st",      "such",     "subject",  "bounds",   "bound",    "binary",   "binaries", "bin",
+        "general", "generals", "gen",      "integer",  "integers", "int",      "semi",     "semis",
+        "sos",     "sos1",     "sos2",     "end",      "free",     "inf",      "infinity", "nan",
+        "obj",     "rhs",      "ranges",   "objsense", "lazy",     "user",     "pwlobj",   "marker",
+        "rows",    "columns",  "name",     "endata",   "rng",      "bnd",      "intorg",   "intend"};
+    std::string lower;
+    for (const char c : name) {
+      const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+      const bool digit = (c >= '0' && c <= '9') || c == '.';
+      if (!letter && !(digit && !lower.empty())) return false;
+      lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+    }
+    return lower[0] != 'e' && !kWords.contains(lower);
+  }
+
+  char letter_;
+  std::set<std::string> used_;
+};
+
+bool is_two_sided(const Milp::Row& row) {
+  return std::isfinite(row.lower) && std::isfinite(row.upper) && row.lower != row.upper;
+}
+
+struct Named {
+  std::vector<std::string> variables, rows, indicators;
+
+  explicit Named(const Milp& model) {
+    Names x('x'), r('r');
+    for (size_t i = 0; i < model.variables().size(); ++i) {
+      variables.push_back(x.take(model.variables()[i].name, i));
+    }
+    const size_t n = model.rows().size();
+    for (size_t i = 0; i < n; ++i) {
+      rows.push_back(r.take(model.rows()[i].name, i, is_two_sided(model.rows()[i])));
+    }
+    for (size_t i = 0; i < model.indicators().size(); ++i) {
+      const auto& row = model.indicators()[i].row;
+      indicators.push_back(r.take(row.name, n + i, is_two_sided(row)));
+    }
+  }
+};
+
+class LpWriter {
+ public:
+  explicit LpWriter(const Milp& model) : model_(model), names_(model) {}
+
+  std::string write() {
+    objective();
+    out_ += "Subject To\n";
+    for (size_t i = 0; i < model_.rows().size(); ++i) row(names_.rows[i], "", model_.rows()[i]);
+    for (size_t i = 0; i < model_.indicators().size(); ++i) {
+      const auto& indicator = model_.indicators()[i];
+      const std::string head = names_.variables[static_cast<size_t>(indicator.binary.index)] + " = " +
+                               (indicator.value ? "1" : "0") + " -> ";
+      row(names_.indicators[i], head, indicator.row);
+    }
+    bounds();
+    integers();
+    return out_ + "End\n";
+  }
+
+ private:
+  // " + 2 x - y", over several lines where it is long: readers limit the length of a line.
+  std::string sum(std::span<const Term> terms) const {
+    std::string text;
+    size_t line = 0;
+    for (const Term& term : terms) {
+      std::string part = term.coefficient < 0 ? " - " : " + ";
+      part +=
+          number(std::fabs(term.coefficient)) + " " + names_.variables[static_cast<size_t>(term.var.index)];
+      if (text.size() + part.size() - line > 200) {
+        text += "\n  ";
+        line = text.size();
+      }
+      text += part;
+    }
+    return text;
+  }
+
+  // Every variable stands in the objective, so that readers number them as the model does.
+  void objective() {
+    std::vector<Term> terms;
+    for (size_t i = 0; i < model_.variables().size(); ++i) {
+      terms.push_back({{static_cast<int32_t>(i)}, model_.variables()[i].cost});
+    }
+    out_ += "Minimize\n obj:" + sum(terms);
+    const double constant = model_.constant();
+    if (constant != 0) out_ += (constant < 0 ? " - " : " + ") + number(std::fabs(constant));
+    out_ += "\n";
+  }
+
+  void row(const std::string& name, const std::string& head, const Milp::Row& row) {
+    // A row without terms still says something: 0 x is within its bounds.
+    const std::vector<Term> nothing = {{{0}, 0}};
+    const std::string text = head + sum(row.terms.empty() ? std::span<const Term>(nothing) : row.terms);
+    if (row.lower == row.upper) {
+      out_ += " " + name + ": " + text + " = " + number(row.lower) + "\n";
+      return;
+    }
+    const bool both = is_two_sided(row);
+    if (std::isfinite(row.lower)) {
+      out_ += " " + name + (both ? "_lower" : "") + ": " + text + " >= " + number(row.lower) + "\n";
+    }
+    if (std::isfinite(row.upper)) {
+      out_ += " " + name + (both ? "_upper" : "") + ": " + text + " <= " + number(row.upper) + "\n";
+    }
+  }
+
+  static std::string bound(double value) {
+    return std::isinf(value) ? (value > 0 ? "+inf" : "-inf") : number(value);
+  }
+
+  static bool is_plain_binary(const Milp::Variable& v) {
+    return v.kind == VarKind::kBinary && v.lower == 0 && v.upper == 1;
+  }
+
+  void bounds() {
+    out_ += "Bounds\n";
+    for (size_t i = 0; i < model_.variables().size(); ++i) {
+      const auto& v = model_.variables()[i];
+      if (is_plain_binary(v)) continue;
+      if (v.lower == -kNoBound && v.upper == kNoBound) {
+        out_ += " " + names_.variables[i] + " free\n";
+      } else {
+        out_ += " " + bound(v.lower) + " <= " + names_.variables[i] + " <= " + bound(v.upper) + "\n";
+      }
+    }
+  }
+
+  void integers() {
+    for (const bool binary : {false, true}) {
+      std::string section;
+      for (size_t i = 0; i < model_.variables().size(); ++i) {
+        const auto& v = model_.variables()[i];
+        if (v.kind != VarKind::kContinuous && is_plain_binary(v) == binary) {
+          section += " " + names_.variables[i] + "\n";
+        }
+      }
+      if (!section.empty()) out_ += (binary ? "Binaries\n" : "Generals\n") + section;
+    }
+  }
+
+  const Milp& model_;
+  const Named names_;
+  std::string out_;
+};
+
+class MpsWriter {
+ public:
+  explicit MpsWriter(const Milp& model) : model_(model), names_(model), columns_(model.variables().size()) {}
+
+  std::string write() {
+    out_ = "NAME heddle\nROWS\n N obj\n";
+    for (size_t i = 0; i < model_.rows().size(); ++i) {
+      const auto& row = model_.rows()[i];
+      out_ += std::string(" ") + type(row) + " " + names_.rows[i] + "\n";
+      for (const Term& term : row.terms) {
+        columns_[static_cast<size_t>(term.var.index)].emplace_back(i, term.coefficient);
+      }
+    }
+    columns();
+    // A constant of the objective is the negative of its right side.
+    out_ += "RHS\n";
+    if (model_.constant() != 0) out_ += " RHS obj " + number(-model_.constant()) + "\n";
+    std::string ranges;
+    for (size_t i = 0; i < model_.rows().size(); ++i) {
+      const auto& row = model_.rows()[i];
+      const double side = std::isfinite(row.lower) ? row.lower : std::isfinite(row.upper) ? row.upper : 0;
+      if (side != 0) out_ += " RHS " + names_.rows[i] + " " + number(side) + "\n";
+      if (type(row) == 'G' && std::isfinite(row.upper)) {
+        ranges += " RNG " + names_.rows[i] + " " + number(row.upper - row.lower) + "\n";
+      }
+    }
+    if (!ranges.empty()) out_ += "RANGES\n" + ranges;
+    bounds();
+    return out_ + "ENDATA\n";
+  }
+
+ private:
+  static char type(const Milp::Row& row) {
+    if (row.lower == row.upper) return 'E';
+    if (std::isfinite(row.lower)) return 'G';
+    return std::isfinite(row.upper) ? 'L' : 'N';
+  }
+
+  void marker(bool begin) {
+    out_ += std::string(" MARKER 'MARKER' ") + (begin ? "'INTORG'" : "'INTEND'") + "\n";
+  }
+
+  void columns() {
+    out_ += "COLUMNS\n";
+    bool integers = false;
+    for (size_t j = 0; j < columns_.size(); ++j) {
+      const auto& v = model_.variables()[j];
+      if ((v.kind != VarKind::kContinuous) != integers) marker(integers = !integers);
+      // Written even where it is zero: a column exists by its entries.
+      out_ += " " + names_.variables[j] + " obj " + number(v.cost) + "\n";
+      for (const auto& [row, value] : columns_[j]) {
+        out_ += " " + names_.variables[j] + " " + names_.rows[row] + " " + number(value) + "\n";
+      }
+    }
+    if (integers) marker(false);
+  }
+
+  // Both bounds always: readers differ in what they take for granted.
+  void bounds() {
+    out_ += "BOUNDS\n";
+    for (size_t j = 0; j < columns_.size(); ++j) {
+      const auto& v = model_.variables()[j];
+      const std::string& name = names_.variables[j];
+      if (v.lower == -kNoBound && v.upper == kNoBound) {
+        out_ += " FR BND " + name + "\n";
+        continue;
+      }
+      out_ +=
+          v.lower == -kNoBound ? " MI BND " + name + "\n" : " LO BND " + name + " " + number(v.lower) + "\n";
+      out_ +=
+          v.upper == kNoBound ? " PL BND " + name + "\n" : " UP BND " + name + " " + number(v.upper) + "\n";
+    }
+  }
+
+  const Milp& model_;
+  const Named names_;
+  std::vector<std::vector<std::pair<size_t, double>>> columns_;
+  std::string out_;
+};
+
+}  // namespace
+
+Result<std::string> to_lp(const Milp& model) {
+  HEDDLE_RETURN_IF_ERROR(check_model(model));
+  if (model.variables().empty()) {
+    return Error(Code::kUnsupported, "the LP format cannot hold a model without variables; write MPS");
+  }
+  return LpWriter(model).write();
+}
+
+Result<std::string> to_mps(const Milp& model) {
+  HEDDLE_ASSIGN_OR_RETURN(const Milp flat, model.without_indicators());
+  return MpsWriter(flat).write();
+}
+
+}  // namespace heddle
