@@ -15,7 +15,8 @@ namespace {
 constexpr BenchSuite kSuites[] = {
     {"core", "planning, evaluator and executor speed; prediction against measurement; auto against OpenVINO",
      bench_core},
-    {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds", bench_diviml},
+    {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds",
+     bench_diviml},
 };
 
 std::string number(double v) {
@@ -104,13 +105,16 @@ RunFn setup_bench(Command& command) {
   std::string help = "one of:";
   for (const auto& s : bench_suites()) help += std::string(" ") + s.name + " (" + s.summary + ")";
   command.positional("SUITE", o->suite, help);
-  command.option("--only", o->only, "parts of the suite (core: planning, executor, models; diviml: table1, figure4, table3, table4, gpt3, table1-n32), "
+  command.option("--only", o->only,
+                 "parts of the suite (core: planning, executor, models; diviml: table1, figure4, table3, "
+                 "table4, gpt3, table1-n32), "
                  "comma-separated");
   command.list("--models", o->options.models,
                "folder or .onnx file with models (repeatable; default: those of the installed wheels)");
   command.option("--store", o->options.store, "profile store file (default: the user's cache)");
   command.option("--repeat", o->options.repeats, "repetitions of each timing (default 5)", 1, 1000);
-  command.option("--time-limit", o->options.time_limit_s, "seconds for each solve (default: the suite's)", 0, 1e6);
+  command.option("--time-limit", o->options.time_limit_s, "seconds for each solve (default: the suite's)", 0,
+                 1e6);
   command.option("--seed", o->options.seed, "random seed (default 1)", 0, INT64_MAX);
   return [o](const Invocation& invocation) { return run_bench(*o, invocation); };
 }

@@ -40,7 +40,8 @@ std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan&
   return wanted;
 }
 
-// The best plan so far is judged anew whenever the costs change; bounds of planners hold for unchanged costs only.
+// The best plan so far is judged anew whenever the costs change; bounds of planners hold for unchanged costs
+// only.
 Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates, bool same_costs) {
   std::optional<PlanResult> best;
   for (auto& c : candidates) {

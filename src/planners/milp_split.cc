@@ -5,8 +5,8 @@
 // Minimises the latency of one request, or of a batch of requests where the problem's known segments are
 // batches. K^2 modules per channel at worst, solved only where a best path may use them. "milp-split" solves
 // modules as the paper does, by its MILP (HiGHS); "cp-split" the same modules by CP-SAT. Exploits unequal
-// devices, transfer times and batches; ignores that transfers wait for each other (the evaluator does not) and
-// memory limits, for which it falls back to the best constructive plan.
+// devices, transfer times and batches; ignores that transfers wait for each other (the evaluator does not)
+// and memory limits, for which it falls back to the best constructive plan.
 #include "factories.h"
 #include "module_planner.h"
 #include "modules.h"
@@ -22,7 +22,8 @@ constexpr size_t kMostTasks = 48;
 constexpr size_t kMostBatchedTasks = 24;
 // Of the time, for the modules in order and for the bound; windows have the rest.
 constexpr double kOrderShare = 0.2, kBoundShare = 0.35;
-// Several channels: of the time, for annealing the whole; a batch couples all modules, so that more of it pays.
+// Several channels: of the time, for annealing the whole; a batch couples all modules, so that more of it
+// pays.
 constexpr double kWholeShare = 0.2, kBatchedShare = 0.75;
 constexpr size_t kWholeMoves = 15000;  // per task and request, without a deadline less
 constexpr size_t kUntimedMoves = 3000;
@@ -42,7 +43,8 @@ class Split final : public Planner {
                             const ModuleLimits& limits) const {
     Modules modules = find_modules(model, model.num_requests() > 1 ? kMostBatchedTasks : kMostTasks);
     if (2 * modules.largest() > model.num_tasks() && modules.largest() <= kMostTasks) join(model, modules);
-    if (model.num_requests() == 1 && modules.single_channel()) return split_chain(model, modules, solver_, limits);
+    if (model.num_requests() == 1 && modules.single_channel())
+      return split_chain(model, modules, solver_, limits);
     ModuleLimits part = limits;
     part.deadline = limits.deadline.sooner(kOrderShare * limits.deadline.seconds_left());
     HEDDLE_ASSIGN_OR_RETURN(SplitResult result, split_in_order(model, modules, solver_, part));
@@ -78,7 +80,9 @@ class Split final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> make_milp_split() { return std::make_unique<Split>("milp-split", solve_module_by_milp); }
+std::unique_ptr<Planner> make_milp_split() {
+  return std::make_unique<Split>("milp-split", solve_module_by_milp);
+}
 std::unique_ptr<Planner> make_cp_split() { return std::make_unique<Split>("cp-split", solve_module_by_cp); }
 
 }  // namespace heddle
