@@ -9,7 +9,7 @@ namespace {
 using Family = RandomWiredOptions::Family;
 using Dependency = RandomWiredOptions::Dependency;
 
-constexpr double kDefaultSeconds = 10;
+constexpr double kDefaultSeconds = 5;
 constexpr int kImages = 16;
 
 // Table IV, images per second.
