@@ -294,7 +294,11 @@ Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& m, const ModuleAnsw
   options.deadline = limits.deadline;
   options.seed = limits.seed;
   options.threads = limits.threads;
-  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(module.cp(), options));
+  auto solved = solve(module.cp(), options);
+  // Builds in which the library cannot be loaded have HiGHS still.
+  if (!solved.ok() && solved.error().code() == Code::kUnsupported)
+    return solve_module_by_milp(m, answer, limits);
+  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, std::move(solved));
   if (solution.has_values()) {
     auto batches = module.read(solution.values);
     const double value = module_value(m, batches);

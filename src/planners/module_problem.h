@@ -83,7 +83,7 @@ using ModuleSolver =
 // DiviML's equations 1 to 7, by HiGHS.
 Result<ModuleAnswer> solve_module_by_milp(const ModuleProblem& module, const ModuleAnswer& start,
                                           const ModuleLimits& limits);
-// The same decisions as optional intervals, by CP-SAT.
+// The same decisions as optional intervals, by CP-SAT; by HiGHS where CP-SAT cannot be loaded.
 Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& module, const ModuleAnswer& start,
                                         const ModuleLimits& limits);
 
