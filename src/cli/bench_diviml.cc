@@ -1,5 +1,5 @@
-// The diviml suite: DiviML's Tables I, III, IV, V and Figure 4 on generated networks, the paper's figure beside each.
-// The paper's networks are not public and its times were measured; what is compared are ratios.
+// The diviml suite: DiviML's Tables I, III, IV, V and Figure 4 on generated networks, the paper's figure
+// beside each. The paper's networks are not public and its times were measured; what is compared are ratios.
 #include "bench_diviml.h"
 
 #include <algorithm>
@@ -14,8 +14,11 @@ using Family = RandomWiredOptions::Family;
 using Dependency = RandomWiredOptions::Dependency;
 
 std::string WiredCase::name() const {
-  std::string text = family == Family::kErdosRenyi ? "ER(0.2)" : family == Family::kWattsStrogatz ? "WS(4,0.75)" : "BA(5)";
-  text += " N=" + std::to_string(nodes) + ", " + std::to_string(modules) + (modules == 1 ? " module" : " modules");
+  std::string text = family == Family::kErdosRenyi      ? "ER(0.2)"
+                     : family == Family::kWattsStrogatz ? "WS(4,0.75)"
+                                                        : "BA(5)";
+  text += " N=" + std::to_string(nodes) + ", " + std::to_string(modules) +
+          (modules == 1 ? " module" : " modules");
   if (modules == 1) return text;
   if (channels > 1) text += dependency == Dependency::kWeak ? ", wdep" : ", sdep";
   return text + (channels > 1 ? " " : ", ") + std::to_string(channels) + "-chan";
@@ -89,7 +92,8 @@ bool part_wanted(const BenchOptions& options, const char* part) {
 
 Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Invocation& invocation) {
   std::vector<BenchRow> rows;
-  for (const auto part : {bench_diviml_latency, bench_diviml_speed, bench_diviml_throughput, bench_diviml_gpt3}) {
+  for (const auto part :
+       {bench_diviml_latency, bench_diviml_speed, bench_diviml_throughput, bench_diviml_gpt3}) {
     HEDDLE_ASSIGN_OR_RETURN(const auto more, part(options, invocation));
     rows.insert(rows.end(), more.begin(), more.end());
   }

@@ -16,7 +16,8 @@ struct WiredCase {
   std::string name() const;  // "ER(0.2) N=10, 10 modules, sdep 2-chan"
 };
 
-// The network on DiviML's three devices with the relative speeds of its Table II and free links (the paper's model).
+// The network on DiviML's three devices with the relative speeds of its Table II and free links (the paper's
+// model).
 Result<Problem> wired_problem(const WiredCase& which, uint64_t seed);
 
 // The same network for a batch of `images` pictures in four parts (section V-C: B/4, B/2, 3B/4 and B).
@@ -31,7 +32,8 @@ BenchRow diviml_row(const std::string& instance, const std::string& planner, con
 bool part_wanted(const BenchOptions& options, const char* part);
 
 Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Invocation& invocation);
-Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options, const Invocation& invocation);
+Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options,
+                                                      const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Invocation& invocation);
 

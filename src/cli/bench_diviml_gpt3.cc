@@ -18,8 +18,8 @@ constexpr int kNodes = 6, kDevicesPerNode = 5;
 const char* const kModel = "gpt3-175b";
 const char* const kSource = "DiviML, Table V";
 
-// Attention and feed-forward part of each layer, what comes before and what comes after: "layer12.norm2..." is in
-// layer 12's second part.
+// Attention and feed-forward part of each layer, what comes before and what comes after: "layer12.norm2..."
+// is in layer 12's second part.
 Result<std::shared_ptr<const Graph>> half_layers(const Graph& fine) {
   std::map<std::string, int> numbers;
   std::vector<int> group(fine.num_ops(), -1);
@@ -94,15 +94,17 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
   for (const auto& [symmetry, reference] : kinds) {
     HEDDLE_ASSIGN_OR_RETURN(const auto result, plan(whole, {.parts = 4, .symmetry = symmetry}));
     bound_us = result.bound.us;
-    rows.push_back(rate_row(std::to_string(kNodes) + " nodes, symmetry " + symmetry_name(symmetry), result, baseline,
-                            reference));
-    auto time = diviml_row("GPT-3 175B", "diviml-throughput",
-                           std::string("planning, symmetry ") + symmetry_name(symmetry), "s", result.planning_s);
+    rows.push_back(rate_row(std::to_string(kNodes) + " nodes, symmetry " + symmetry_name(symmetry), result,
+                            baseline, reference));
+    auto time =
+        diviml_row("GPT-3 175B", "diviml-throughput",
+                   std::string("planning, symmetry ") + symmetry_name(symmetry), "s", result.planning_s);
     time.reference = 600;
     time.reference_source = kSource;
     rows.push_back(time);
   }
-  auto bound = diviml_row("GPT-3 175B", "bound", "upper bound over single node's", "x", 1e6 / bound_us / baseline);
+  auto bound =
+      diviml_row("GPT-3 175B", "bound", "upper bound over single node's", "x", 1e6 / bound_us / baseline);
   bound.reference = 9.9 / 4.8;
   bound.reference_source = kSource;
   rows.push_back(bound);

@@ -34,10 +34,15 @@ Status add_latencies(const WiredCase& which, const TableRow* reference, const Be
                      const Invocation& invocation, std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
   const double seconds = limit_of(options);
-  const std::pair<const char*, double TableRow::*> planners[] = {
-      {"single", &TableRow::best}, {"met", &TableRow::met},          {"greedy", &TableRow::greedy},
-      {"heft", &TableRow::heft},   {"ea", &TableRow::ea},            {"sa", &TableRow::sa},
-      {"diviml-milp", &TableRow::milp}, {"milp-split", &TableRow::split}, {"cp-split", &TableRow::split}};
+  const std::pair<const char*, double TableRow::*> planners[] = {{"single", &TableRow::best},
+                                                                 {"met", &TableRow::met},
+                                                                 {"greedy", &TableRow::greedy},
+                                                                 {"heft", &TableRow::heft},
+                                                                 {"ea", &TableRow::ea},
+                                                                 {"sa", &TableRow::sa},
+                                                                 {"diviml-milp", &TableRow::milp},
+                                                                 {"milp-split", &TableRow::split},
+                                                                 {"cp-split", &TableRow::split}};
   double best_device = 0, best_bound = 0, heuristic = 0, split = 0;
   for (const auto& [planner, column] : planners) {
     HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_within(planner, problem, seconds, options, invocation));
@@ -57,13 +62,15 @@ Status add_latencies(const WiredCase& which, const TableRow* reference, const Be
     }
     rows.push_back(r);
   }
-  auto bound = diviml_row(which.name(), "cp-split", "bound over cp-split's latency", "%", 100 * best_bound / split);
+  auto bound =
+      diviml_row(which.name(), "cp-split", "bound over cp-split's latency", "%", 100 * best_bound / split);
   if (reference != nullptr) {
     bound.reference = 100 * reference->bound / reference->split;
     bound.reference_source = "DiviML, Table I";
   }
   rows.push_back(bound);
-  auto gain = diviml_row(which.name(), "cp-split", "best heuristic's latency over cp-split's", "x", heuristic / split);
+  auto gain = diviml_row(which.name(), "cp-split", "best heuristic's latency over cp-split's", "x",
+                         heuristic / split);
   gain.reference = reference != nullptr ? std::min(reference->ea, reference->heft) / reference->split : 1.22;
   gain.reference_source = reference != nullptr ? "DiviML, Table I" : "DiviML, section V-B: 22 to 26 %";
   rows.push_back(gain);
@@ -72,7 +79,8 @@ Status add_latencies(const WiredCase& which, const TableRow* reference, const Be
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Invocation& invocation) {
+Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options,
+                                                   const Invocation& invocation) {
   std::vector<BenchRow> rows;
   if (part_wanted(options, "table1")) {
     for (const TableRow& reference : kTable1) {
@@ -98,7 +106,8 @@ Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, 
   return rows;
 }
 
-// Time until the planner stops by itself, against the MILP's on the whole graph within the same limit.
+// Time until the planner stops by itself, against the MILP's on the whole graph, both within twice the limit:
+// where the MILP is cut off the factor is a lower bound on the true one.
 Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Invocation& invocation) {
   std::vector<BenchRow> rows;
   if (!part_wanted(options, "table3")) return rows;
@@ -112,10 +121,14 @@ Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, co
     const WiredCase which{Family::kErdosRenyi, reference.dependency, 10, reference.modules,
                           reference.dependency == Dependency::kWeak ? 2 : 1};
     HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
-    HEDDLE_ASSIGN_OR_RETURN(const auto split, plan_within("cp-split", problem, limit_of(options), options, invocation));
-    HEDDLE_ASSIGN_OR_RETURN(const auto milp, plan_within("diviml-milp", problem, 4 * limit_of(options), options, invocation));
-    auto r = diviml_row(which.name(), "cp-split", "MILP's time over splitting's", "x", milp.planning_s / split.planning_s);
-    r.baseline = std::string("MILP's latency over cp-split's") + (milp.stop == StopReason::kTimeLimit ? ", MILP cut off" : "");
+    const double seconds = 2 * limit_of(options);
+    HEDDLE_ASSIGN_OR_RETURN(const auto split, plan_within("cp-split", problem, seconds, options, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(const auto milp,
+                            plan_within("diviml-milp", problem, seconds, options, invocation));
+    auto r = diviml_row(which.name(), "cp-split", "MILP's time over splitting's", "x",
+                        milp.planning_s / split.planning_s);
+    r.baseline = std::string("MILP's latency over cp-split's") +
+                 (milp.stop == StopReason::kTimeLimit ? ", MILP cut off" : "");
     r.baseline_value = milp.value_us / split.value_us;
     r.reference = reference.factor;
     r.reference_source = "DiviML, Table III";

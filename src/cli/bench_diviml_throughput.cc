@@ -9,7 +9,7 @@ namespace {
 using Family = RandomWiredOptions::Family;
 using Dependency = RandomWiredOptions::Dependency;
 
-constexpr double kDefaultSeconds = 10;
+constexpr double kDefaultSeconds = 5;
 constexpr int kImages = 16;
 
 // Table IV, images per second.
@@ -34,10 +34,15 @@ Status add_network(const TableRow& reference, const BenchOptions& options, const
   HEDDLE_ASSIGN_OR_RETURN(const Problem problem,
                           wired_batch_problem(which, kImages, static_cast<uint64_t>(options.seed)));
   const std::string instance = which.name() + ", B=" + std::to_string(kImages);
-  const std::pair<const char*, double TableRow::*> planners[] = {
-      {"single", &TableRow::best}, {"met", &TableRow::met},          {"greedy", &TableRow::greedy},
-      {"heft", &TableRow::heft},   {"ea", &TableRow::ea},            {"sa", &TableRow::sa},
-      {"diviml-milp", &TableRow::milp}, {"milp-split", &TableRow::split}, {"cp-split", &TableRow::split}};
+  const std::pair<const char*, double TableRow::*> planners[] = {{"single", &TableRow::best},
+                                                                 {"met", &TableRow::met},
+                                                                 {"greedy", &TableRow::greedy},
+                                                                 {"heft", &TableRow::heft},
+                                                                 {"ea", &TableRow::ea},
+                                                                 {"sa", &TableRow::sa},
+                                                                 {"diviml-milp", &TableRow::milp},
+                                                                 {"milp-split", &TableRow::split},
+                                                                 {"cp-split", &TableRow::split}};
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds;
   double best_device = 0, bound_us = 0, heuristic = 0, split = 0;
   for (const auto& [planner, column] : planners) {
@@ -62,7 +67,8 @@ Status add_network(const TableRow& reference, const BenchOptions& options, const
   bound.reference = reference.bound / reference.best;
   bound.reference_source = "DiviML, Table IV";
   rows.push_back(bound);
-  auto gain = diviml_row(instance, "cp-split", "splitting's throughput over best heuristic's", "x", split / heuristic);
+  auto gain = diviml_row(instance, "cp-split", "splitting's throughput over best heuristic's", "x",
+                         split / heuristic);
   gain.reference = reference.split / std::max(reference.sa, reference.heft);
   gain.reference_source = "DiviML, Table IV";
   rows.push_back(gain);
@@ -71,7 +77,8 @@ Status add_network(const TableRow& reference, const BenchOptions& options, const
 
 }  // namespace
 
-Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options, const Invocation& invocation) {
+Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options,
+                                                      const Invocation& invocation) {
   std::vector<BenchRow> rows;
   if (!part_wanted(options, "table4")) return rows;
   for (const TableRow& reference : kTable4)

@@ -1,5 +1,5 @@
-// Simulated annealing over strings of devices: DiviML's baseline "SA" (section V-A). S. Kirkpatrick, C. D. Gelatt,
-// M. P. Vecchi, "Optimization by simulated annealing", Science 220, 1983.
+// Simulated annealing over strings of devices: DiviML's baseline "SA" (section V-A). S. Kirkpatrick, C. D.
+// Gelatt, M. P. Vecchi, "Optimization by simulated annealing", Science 220, 1983.
 //
 // Minimises the latency of one request, or of a batch, with tasks in breadth-first order; the paper gives no
 // schedule, so the usual one is taken: from the fastest devices, one random gene a move, temperature falling
@@ -28,7 +28,8 @@ void anneal(StringSearch& search, const Deadline& deadline) {
   for (size_t i = 0;; ++i) {
     if (i % kMovesPerLook == 0) {
       if (deadline.should_stop() || (!timed && i >= most)) break;
-      share = timed ? 1 - deadline.seconds_left() / seconds : static_cast<double>(i) / static_cast<double>(most);
+      share =
+          timed ? 1 - deadline.seconds_left() / seconds : static_cast<double>(i) / static_cast<double>(most);
     }
     const double temperature = scale * kHot * std::pow(kCold / kHot, std::clamp(share, 0.0, 1.0));
     if (!search.mutate(search.random().below(search.size()))) continue;

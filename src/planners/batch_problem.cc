@@ -62,7 +62,8 @@ Result<Problem> batch_problem(const Problem& one, int requests,
         const double time = us(order[place], device, count);
         if (!(time >= 0)) {
           return Error(Code::kInvalidInput, "op '" + graph.op(order[place]).name + "', a batch of " +
-                                                std::to_string(count) + " on device '" + one.cluster->device(device).name +
+                                                std::to_string(count) + " on device '" +
+                                                one.cluster->device(device).name +
                                                 "': its time is negative or not a number");
         }
         if (std::isinf(time)) continue;

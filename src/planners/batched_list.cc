@@ -9,7 +9,8 @@
 namespace heddle {
 namespace {
 
-// Beyond this number of divisions of a batch among the devices only the first ones are tried: whole batches come first.
+// Beyond this number of divisions of a batch among the devices only the first ones are tried: whole batches
+// come first.
 constexpr size_t kMostDivisions = 500;
 
 class BatchList {

@@ -15,8 +15,8 @@ enum class BatchRule {
   kHeft,    // the same by falling upward rank (Topcuoglu et al. 2002, equation 8, of whole batches)
 };
 
-// nullopt when the problem has no batches: then the planner plans op by op. Tasks are appended to the devices, without
-// insertion. O(V C(L + k - 1, k - 1) k) for L requests and k devices.
+// nullopt when the problem has no batches: then the planner plans op by op. Tasks are appended to the
+// devices, without insertion. O(V C(L + k - 1, k - 1) k) for L requests and k devices.
 std::optional<Result<PlannerOutput>> plan_batched(const Problem& problem, const PlannerOptions& options,
                                                   const std::string& name, BatchRule rule);
 

@@ -1,13 +1,13 @@
-// DiviML's throughput program (section IV-A) where requests follow each other without end: equations 1, 4, 5 and
-// 6 with L parts; equations 2, 3 and 7 become that no device has more work per request than the period.
+// DiviML's throughput program (section IV-A) where requests follow each other without end: equations 1, 4, 5
+// and 6 with L parts; equations 2, 3 and 7 become that no device has more work per request than the period.
 //
-// Minimises the period. Without starts the identity of an op matters only through its times and parameters: ops
-// that have equal ones are a kind, and a whole number n(kind, device) of executions replaces their x. Equal
-// devices are ordered (section VI), which keeps one plan of each class of permutations. The executions are then
-// laid along the topological order, L parts of an op side by side, device after device, so that neighbours in
-// the graph are neighbours in the cluster; part l of each op makes lane l. O(kinds * devices) variables.
-// Exploits unequal devices, data and model parallelism, parameter memory. Ignores transfers while it chooses
-// (the evaluator counts them) and activations' memory.
+// Minimises the period. Without starts the identity of an op matters only through its times and parameters:
+// ops that have equal ones are a kind, and a whole number n(kind, device) of executions replaces their x.
+// Equal devices are ordered (section VI), which keeps one plan of each class of permutations. The executions
+// are then laid along the topological order, L parts of an op side by side, device after device, so that
+// neighbours in the graph are neighbours in the cluster; part l of each op makes lane l. O(kinds * devices)
+// variables. Exploits unequal devices, data and model parallelism, parameter memory. Ignores transfers while
+// it chooses (the evaluator counts them) and activations' memory.
 #include "heddle/planners/diviml_throughput.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ class PeriodProgram {
       p.device.assign(flat_.num_ops(), 0);
       p.order.assign(flat_.topological().begin(), flat_.topological().end());
     }
-    // Device after device takes its executions of each kind; kinds share the order of devices, so that what is
-    // close in the graph comes to the same or a neighbouring device.
+    // Device after device takes its executions of each kind; kinds share the order of devices, so that what
+    // is close in the graph comes to the same or a neighbouring device.
     std::vector<std::vector<int64_t>> left(kinds_.size(), std::vector<int64_t>(k_, 0));
     for (size_t g = 0; g < kinds_.size(); ++g) {
       for (size_t d = 0; d < k_; ++d) {
@@ -69,7 +69,8 @@ class PeriodProgram {
       }
     }
     std::vector<Lane> lanes;
-    for (const FlatPlan& p : plans) lanes.push_back({to_assignment(flat_, p), 1.0 / static_cast<double>(parts_)});
+    for (const FlatPlan& p : plans)
+      lanes.push_back({to_assignment(flat_, p), 1.0 / static_cast<double>(parts_)});
     return lanes;
   }
   size_t num_kinds() const { return kinds_.size(); }
@@ -115,8 +116,8 @@ class PeriodProgram {
       milp_.at_most(std::move(work), 0, "work");
       const int64_t limit = flat_.pool_limit(flat_.pool(d));
       if (limit <= 0) continue;
-      // Equation 6. An op's parameters are there once for all its parts; a device's share of a kind touches at
-      // most n / L + 2 - 2 / L ops.
+      // Equation 6. An op's parameters are there once for all its parts; a device's share of a kind touches
+      // at most n / L + 2 - 2 / L ops.
       std::vector<Term> bytes;
       for (size_t g = 0; g < kinds_.size(); ++g) {
         const Var n = n_[g * k_ + d];
@@ -199,8 +200,8 @@ class PeriodProgram {
   Milp milp_;
 };
 
-Status offer_program(const FlatProblem& flat, const PlannerOptions& options, const ThroughputOptions& throughput,
-                     double seconds, Candidates& candidates) {
+Status offer_program(const FlatProblem& flat, const PlannerOptions& options,
+                     const ThroughputOptions& throughput, double seconds, Candidates& candidates) {
   // Where nothing is known yet the sum of the least times gives the scale.
   const auto least = flat.least_us();
   const double scale =
@@ -261,8 +262,7 @@ const char* symmetry_name(Symmetry symmetry) {
 Result<PlannerOutput> plan_diviml_throughput(const Problem& problem, const PlannerOptions& options,
                                              const ThroughputOptions& throughput) {
   if (throughput.parts < 1 || throughput.parts > 64) {
-    return Error(Code::kInvalidInput,
-                 "parts is " + std::to_string(throughput.parts) + ", expected 1 to 64");
+    return Error(Code::kInvalidInput, "parts is " + std::to_string(throughput.parts) + ", expected 1 to 64");
   }
   if (problem.objective != Objective::kThroughput) {
     return Error(Code::kUnsupported, std::string("diviml-throughput plans for throughput, not for ") +

@@ -29,7 +29,8 @@ std::optional<FlatPlan> by_load(const FlatProblem& flat, const Reserve& reserve,
 class Greedy final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    if (auto batched = plan_batched(problem, options, "greedy", BatchRule::kGreedy)) return std::move(*batched);
+    if (auto batched = plan_batched(problem, options, "greedy", BatchRule::kGreedy))
+      return std::move(*batched);
     const bool throughput = problem.objective == Objective::kThroughput;
     return plan_by_construction(problem, options, "greedy",
                                 [&](const FlatProblem& flat, const Reserve& reserve) {

@@ -1,5 +1,5 @@
-// A module by CP-SAT: DiviML's decisions (section IV-A) with batches as optional intervals, so that equation 7 is a
-// no-overlap constraint per device and equations 2, 3 hold where the literals of a placement are true.
+// A module by CP-SAT: DiviML's decisions (section IV-A) with batches as optional intervals, so that equation
+// 7 is a no-overlap constraint per device and equations 2, 3 hold where the literals of a placement are true.
 #include <algorithm>
 #include <cmath>
 
@@ -9,8 +9,8 @@
 namespace heddle {
 namespace {
 
-// Times are cut into this many parts of the start's value: fine enough that what rounding hides is far below a
-// measurement's noise, small enough for the solver's arithmetic.
+// Times are cut into this many parts of the start's value: fine enough that what rounding hides is far below
+// a measurement's noise, small enough for the solver's arithmetic.
 constexpr double kParts = 1 << 26;
 
 class CpModule {
@@ -223,11 +223,11 @@ class CpModule {
           CpExpr gap(end_);
           const int64_t tail = ticks(m_.tail(p, l, d));
           if (requests_ == 1) {
-            // Implied by the other rows, but not seen by the solver before all devices on a path are chosen: what
-            // must come before and after on the best devices. Real schedules rounded down keep them.
+            // Implied by the other rows, but not seen by the solver before all devices on a path are chosen:
+            // what must come before and after on the best devices. Real schedules rounded down keep them.
             const std::vector<CpLit> here{on(p, d, 0)};
-            const int64_t least = std::max(ticks(model_.us(m_.tasks[p], d, 1)) + tail,
-                                           ticks(paths.rest[p * k_ + d]) - 1);
+            const int64_t least =
+                std::max(ticks(model_.us(m_.tasks[p], d, 1)) + tail, ticks(paths.rest[p * k_ + d]) - 1);
             gap.add(start(p, d), -1);
             cp_.linear(least, std::move(gap), kFar, here);
             const int64_t head = ticks(paths.head[p * k_ + d]) - 1;
@@ -294,7 +294,11 @@ Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& m, const ModuleAnsw
   options.deadline = limits.deadline;
   options.seed = limits.seed;
   options.threads = limits.threads;
-  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(module.cp(), options));
+  auto solved = solve(module.cp(), options);
+  // Builds in which the library cannot be loaded have HiGHS still.
+  if (!solved.ok() && solved.error().code() == Code::kUnsupported)
+    return solve_module_by_milp(m, answer, limits);
+  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, std::move(solved));
   if (solution.has_values()) {
     auto batches = module.read(solution.values);
     const double value = module_value(m, batches);

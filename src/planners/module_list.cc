@@ -27,7 +27,8 @@ std::vector<std::vector<const ModuleProblem::Source*>> sources_of(const ModulePr
 double least_time(const ModuleProblem& m, size_t p, size_t d) {
   if (!m.allows(p, d)) return kImpossible;
   double least = kImpossible;
-  for (size_t n = 1; n <= m.model->num_requests(); ++n) least = std::min(least, m.model->us(m.tasks[p], d, n));
+  for (size_t n = 1; n <= m.model->num_requests(); ++n)
+    least = std::min(least, m.model->us(m.tasks[p], d, n));
   return least;
 }
 
@@ -173,7 +174,8 @@ ModulePaths module_paths(const ModuleProblem& m) {
       if (!sources[p].empty()) {
         std::vector<double> ready(requests, 0);
         for (const auto* s : sources[p])
-          ready[s->request] = std::max(ready[s->request], s->at_us + model.transfer_us(s->device, d, s->bytes));
+          ready[s->request] =
+              std::max(ready[s->request], s->at_us + model.transfer_us(s->device, d, s->bytes));
         start = std::max(start, *std::min_element(ready.begin(), ready.end()));
       }
       for (const TaskModel::Edge& e : model.in(m.tasks[p])) {

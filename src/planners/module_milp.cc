@@ -1,12 +1,13 @@
 // A module by DiviML's mixed integer linear program, section IV-A, equations 1 to 7.
 //
 // Where the printed equations slip, what they must mean is written:
-// - (3) runs over i in par(j). With several requests it must bind a pair of batches only if some request is in
+// - (3) runs over i in par(j). With several requests it must bind a pair of batches only if some request is
+// in
 //   both; printed, it orders all batches of i before all of j.
 // - (5) says that b counts x; a row with at most one size per task and device says the same without a big M.
 // - (7) is about one device u, and its second branch takes j's time.
-// Equation 6 counts all tensors of a task as if they stayed in memory: where it could bind, it may refuse what
-// the evaluator accepts, so it is left to the evaluator, which judges each plan's memory.
+// Equation 6 counts all tensors of a task as if they stayed in memory: where it could bind, it may refuse
+// what the evaluator accepts, so it is left to the evaluator, which judges each plan's memory.
 #include <algorithm>
 #include <cmath>
 
@@ -48,7 +49,8 @@ class MilpModule {
     for (size_t i = 0; i < batches.size(); ++i) {
       const size_t at = static_cast<size_t>(place_[batches[i].task]) * k_ + batches[i].device;
       // Equation 3 has a start for each task and device: unused ones keep up with the used one.
-      if (requests_ == 1) std::fill_n(begin.begin() + static_cast<long>(at - batches[i].device), k_, starts[i]);
+      if (requests_ == 1)
+        std::fill_n(begin.begin() + static_cast<long>(at - batches[i].device), k_, starts[i]);
       begin[at] = starts[i];
       requests[at] |= batches[i].requests;
     }
@@ -80,7 +82,8 @@ class MilpModule {
         if (b.requests != 0) found.push_back({values[static_cast<size_t>(s_[p * k_ + d].index)], b});
       }
     }
-    std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return a.first < b.first; });
+    std::stable_sort(found.begin(), found.end(),
+                     [&](const auto& a, const auto& b) { return a.first < b.first; });
     return topological(std::move(found));
   }
 

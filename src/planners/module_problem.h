@@ -13,17 +13,17 @@ namespace heddle {
 struct ModuleProblem {
   // Data of one request from a task outside.
   struct Source {
-    uint32_t place = 0;    // of the reader in `tasks`
+    uint32_t place = 0;  // of the reader in `tasks`
     uint32_t request = 0;
-    uint32_t device = 0;   // where it is
-    double at_us = 0;      // when it is there
+    uint32_t device = 0;  // where it is
+    double at_us = 0;     // when it is there
     int64_t bytes = 0;
   };
   const TaskModel* model = nullptr;
   std::vector<uint32_t> tasks;  // by topological position
   std::vector<Source> sources;
-  std::vector<double> free_us;   // per device: when it is free; empty: at 0
-  std::vector<int32_t> fixed;    // per place: the device of all its requests, or -1; empty: none
+  std::vector<double> free_us;  // per device: when it is free; empty: at 0
+  std::vector<int32_t> fixed;   // per place: the device of all its requests, or -1; empty: none
   // What follows: (place, request, device) from the end of that task to the end of everything; per device,
   // from its last task's end to the end of everything. Empty: nothing follows.
   std::vector<double> tail_us, device_tail_us;
@@ -71,8 +71,8 @@ struct ModuleLimits {
   uint64_t seed = 1;
   int threads = 1;
 };
-// The best of `start`, the list schedule and an annealing from it (so many moves per task and request, at most
-// this share of the time), with the cheap bound: what solvers begin with.
+// The best of `start`, the list schedule and an annealing from it (so many moves per task and request, at
+// most this share of the time), with the cheap bound: what solvers begin with.
 ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const ModuleLimits& limits,
                           double share = 0.2, size_t moves_per_gene = 1500);
 
@@ -83,7 +83,7 @@ using ModuleSolver =
 // DiviML's equations 1 to 7, by HiGHS.
 Result<ModuleAnswer> solve_module_by_milp(const ModuleProblem& module, const ModuleAnswer& start,
                                           const ModuleLimits& limits);
-// The same decisions as optional intervals, by CP-SAT.
+// The same decisions as optional intervals, by CP-SAT; by HiGHS where CP-SAT cannot be loaded.
 Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& module, const ModuleAnswer& start,
                                         const ModuleLimits& limits);
 

@@ -118,7 +118,8 @@ class ModuleSearch {
     if (random_.chance(0.5)) {
       const size_t gene = p * requests_ + random_.below(requests_);
       const auto d = static_cast<uint32_t>(random_.below(k_));
-      if (d == genes_[gene] || !m_.allows(p, d) || !(model_.us(m_.tasks[p], d, 1) < kImpossible)) return false;
+      if (d == genes_[gene] || !m_.allows(p, d) || !(model_.us(m_.tasks[p], d, 1) < kImpossible))
+        return false;
       // A fixed task has all its requests on one device, which allows() has seen to.
       moved_gene_ = gene;
       old_device_ = genes_[gene];
@@ -210,7 +211,8 @@ class ModuleSearch {
     if (starts.size() < batches.size()) return batches;
     std::vector<size_t> by_start(batches.size());
     for (size_t i = 0; i < by_start.size(); ++i) by_start[i] = i;
-    std::stable_sort(by_start.begin(), by_start.end(), [&](size_t a, size_t b) { return starts[a] < starts[b]; });
+    std::stable_sort(by_start.begin(), by_start.end(),
+                     [&](size_t a, size_t b) { return starts[a] < starts[b]; });
     std::vector<Batch> sorted;
     for (const size_t i : by_start) sorted.push_back(batches[i]);
     return sorted;

@@ -157,7 +157,8 @@ Modules cut_by_channels(const TaskModel& model, const Modules& single, int chann
     }
   }
   const uint32_t end = order[n - 1];
-  modules.last.push_back(single.last[module_of[end]] == static_cast<int32_t>(end) ? static_cast<int32_t>(end) : -1);
+  modules.last.push_back(single.last[module_of[end]] == static_cast<int32_t>(end) ? static_cast<int32_t>(end)
+                                                                                  : -1);
   return modules;
 }
 
@@ -182,7 +183,8 @@ void merge_small(Modules& modules, size_t enough) {
 }  // namespace
 
 bool Modules::single_channel() const {
-  return std::all_of(last.begin(), last.empty() ? last.end() : last.end() - 1, [](int32_t t) { return t >= 0; });
+  return std::all_of(last.begin(), last.empty() ? last.end() : last.end() - 1,
+                     [](int32_t t) { return t >= 0; });
 }
 
 size_t Modules::largest() const {
@@ -202,7 +204,8 @@ std::vector<uint32_t> passing_tasks(const TaskModel& model) {
   std::vector<uint32_t> passing;
   for (size_t i = 0; i < n; ++i) {
     if (reach <= i && last_source <= i && first_sink >= i) passing.push_back(order[i]);
-    for (const TaskModel::Edge& e : model.out(order[i])) reach = std::max<size_t>(reach, model.position(e.dst));
+    for (const TaskModel::Edge& e : model.out(order[i]))
+      reach = std::max<size_t>(reach, model.position(e.dst));
   }
   return passing;
 }

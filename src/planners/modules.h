@@ -1,5 +1,5 @@
-// Modules of a network: DiviML, section IV-B. Cutting where few channels lead on gives parts that are scheduled one
-// after another.
+// Modules of a network: DiviML, section IV-B. Cutting where few channels lead on gives parts that are
+// scheduled one after another.
 #pragma once
 
 #include <vector>

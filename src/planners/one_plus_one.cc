@@ -1,10 +1,11 @@
-// The biased (1+1) evolutionary algorithm: DiviML's baseline "(1+1) EA biased" (section V-A). S. Droste, T. Jansen, I.
-// Wegener, "On the analysis of the (1+1) evolutionary algorithm", TCS 276, 2002: each gene mutates with
-// probability 1/n, the child replaces its parent when it is no worse. Biased: it begins with each task on the
-// device that runs it fastest.
+// The biased (1+1) evolutionary algorithm: DiviML's baseline "(1+1) EA biased" (section V-A). S. Droste, T.
+// Jansen, I. Wegener, "On the analysis of the (1+1) evolutionary algorithm", TCS 276, 2002: each gene mutates
+// with probability 1/n, the child replaces its parent when it is no worse. Biased: it begins with each task
+// on the device that runs it fastest.
 //
 // Minimises the latency of one request, or of a batch, with tasks in breadth-first order. O(V + E) a child.
-// Exploits unequal devices, transfer times and batches; ignores contention, memory limits and any other order.
+// Exploits unequal devices, transfer times and batches; ignores contention, memory limits and any other
+// order.
 #include <cmath>
 
 #include "factories.h"

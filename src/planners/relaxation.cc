@@ -39,8 +39,10 @@ bool routes_are_fastest(const FlatProblem& flat) {
       const FlatProblem::Way& way = flat.way(u, v);
       if (way.passage == Passage::kFree) continue;
       if (way.passage == Passage::kNone) return false;
-      const size_t at = cluster.device_node(flat.device(u)).index() * n + cluster.device_node(flat.device(v)).index();
-      if (way.latency_us > latency[at] * (1 + kRounding) || way.bytes_per_s < rate[at] * (1 - kRounding)) return false;
+      const size_t at =
+          cluster.device_node(flat.device(u)).index() * n + cluster.device_node(flat.device(v)).index();
+      if (way.latency_us > latency[at] * (1 + kRounding) || way.bytes_per_s < rate[at] * (1 - kRounding))
+        return false;
     }
   }
   return true;
@@ -51,7 +53,9 @@ bool routes_are_fastest(const FlatProblem& flat) {
 bool bounds_every_plan(const TaskModel& model) {
   const FlatProblem& flat = model.flat();
   const Problem& problem = flat.problem();
-  if (problem.objective != Objective::kLatency || model.num_requests() > 1 || flat.num_devices() != problem.usable_devices().size()) return false;
+  if (problem.objective != Objective::kLatency || model.num_requests() > 1 ||
+      flat.num_devices() != problem.usable_devices().size())
+    return false;
   for (const SegmentCost& s : problem.costs->segments()) {
     double sum = 0;
     for (const OpId op : s.ops) sum += problem.costs->us(op, s.device);

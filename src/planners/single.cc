@@ -13,7 +13,8 @@ namespace {
 class Single final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    if (auto batched = plan_batched(problem, options, "single", BatchRule::kSingle)) return std::move(*batched);
+    if (auto batched = plan_batched(problem, options, "single", BatchRule::kSingle))
+      return std::move(*batched);
     Candidates candidates(problem);
     const auto devices = problem.usable_devices();
     for (size_t i = 0; i < devices.size() && !options.deadline.cancelled(); ++i) {

@@ -11,7 +11,8 @@ constexpr double kPartSeconds = 10;
 
 class Recursion {
  public:
-  Recursion(const TaskModel& model, const Modules& modules, const ModuleSolver& solver, const ModuleLimits& limits)
+  Recursion(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
+            const ModuleLimits& limits)
       : model_(model),
         modules_(modules),
         solver_(solver),

@@ -31,8 +31,8 @@ std::vector<double> key_of(const ModuleProblem& m) {
     key.push_back(-2);
   }
   for (const auto& s : m.sources) {
-    for (const double v : {static_cast<double>(s.place), static_cast<double>(s.device), s.at_us,
-                           static_cast<double>(s.bytes)})
+    for (const double v :
+         {static_cast<double>(s.place), static_cast<double>(s.device), s.at_us, static_cast<double>(s.bytes)})
       key.push_back(v);
   }
   return key;
@@ -40,7 +40,8 @@ std::vector<double> key_of(const ModuleProblem& m) {
 
 class Chain {
  public:
-  Chain(const TaskModel& model, const Modules& modules, const ModuleSolver& solver, const ModuleLimits& limits)
+  Chain(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
+        const ModuleLimits& limits)
       : model_(model), modules_(modules), solver_(solver), limits_(limits), k_(model.num_devices()) {}
 
   Result<SplitResult> run() {

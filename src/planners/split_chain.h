@@ -19,9 +19,9 @@ struct SplitResult {
 // OPT(t, u, v) is the time from the end of module t-1's last task on u to the end of module t's last on v,
 // transfers included: the paper's recursion with com() inside OPT and its dummy node as the shared last task.
 //
-// Of the K^2 problems per module only those are solved that a best path can use: the recursion runs on bounds,
-// the modules on its best path are solved, until the best path has no unsolved module; then no other choice of
-// devices can be better. Equal modules (and equal roles of devices in them) are solved once.
+// Of the K^2 problems per module only those are solved that a best path can use: the recursion runs on
+// bounds, the modules on its best path are solved, until the best path has no unsolved module; then no other
+// choice of devices can be better. Equal modules (and equal roles of devices in them) are solved once.
 //
 // O(K^2 Q) per round; as many rounds as problems are solved. Stops at the deadline with what is there.
 Result<SplitResult> split_chain(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,

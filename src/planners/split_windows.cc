@@ -46,7 +46,8 @@ void sort_by_start(const TaskModel& model, SplitResult& result) {
   const auto times = time_batches(model, result.batches);
   std::vector<size_t> order(result.batches.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return times.start[a] < times.start[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return times.start[a] < times.start[b]; });
   std::vector<Batch> sorted;
   for (const size_t i : order) sorted.push_back(result.batches[i]);
   // Tasks without duration start with their readers; the sort is stable, so their order stays topological.
@@ -266,7 +267,8 @@ Result<size_t> improve_windows(const TaskModel& model, const Modules& modules, c
     improved = false;
     for (size_t t = 0; t + 1 < parts.size() && !limits.deadline.should_stop(); ++t) {
       Window window(model, result.batches);
-      if (!window.choose({parts[t], parts[t + 1]}, kMostGrowth * (parts[t].size() + parts[t + 1].size()))) continue;
+      if (!window.choose({parts[t], parts[t + 1]}, kMostGrowth * (parts[t].size() + parts[t + 1].size())))
+        continue;
       const ModuleProblem m = window.problem();
       ModuleAnswer start;
       start.batches = window.own();

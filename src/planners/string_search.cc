@@ -122,7 +122,8 @@ Result<PlannerOutput> plan_by_strings(const Problem& problem, const PlannerOptio
     const TaskModel model(flat);
     StringSearch search(model, options.seed);
     candidates.offer(to_assignment(model, search.batches()), name);
-    run(search, options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(sets.size() - s)));
+    run(search,
+        options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(sets.size() - s)));
     candidates.offer(to_assignment(model, search.batches()), name);
     report_progress(options, "planner " + name, static_cast<double>(s + 1), static_cast<double>(sets.size()),
                     candidates.empty() ? std::nullopt : std::optional<double>(candidates.value_us()));

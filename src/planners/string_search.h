@@ -37,7 +37,7 @@ class StringSearch {
   std::vector<uint32_t> string_;  // order place x request -> device
   std::vector<std::pair<size_t, uint32_t>> changed_;
   std::vector<double> free_, finish_;  // per device; task x request
-  std::vector<uint32_t> place_;         // task x request
+  std::vector<uint32_t> place_;        // task x request
 };
 
 // Runs `search` on each set of devices and judges the string it ends with, as plan_by_models() does, but

@@ -1,9 +1,9 @@
 // A problem as DiviML sees it: tasks of a DAG, each executed for one or several requests (the paper's inputs
 // l = 1..L). The requests of one task on one device form a batch.
 //
-// A problem has several requests when its known segments say so: each known segment of several ops is a batch of
-// equal ops, one of each of some copies of one graph (batch_problem() makes such problems). Otherwise every
-// op is a task and there is one request.
+// A problem has several requests when its known segments say so: each known segment of several ops is a batch
+// of equal ops, one of each of some copies of one graph (batch_problem() makes such problems). Otherwise
+// every op is a task and there is one request.
 #pragma once
 
 #include <cstdint>

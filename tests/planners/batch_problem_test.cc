@@ -29,7 +29,8 @@ Problem one_request(Random& random, int ops, double probability = 0.4) {
 
 // A batch of n costs half as much per further request.
 Problem two_requests(const Problem& one) {
-  auto batch = batch_problem(one, 2, [&](OpId op, DeviceId d, int n) { return one.costs->us(op, d) * (0.5 + 0.5 * n); });
+  auto batch = batch_problem(
+      one, 2, [&](OpId op, DeviceId d, int n) { return one.costs->us(op, d) * (0.5 + 0.5 * n); });
   EXPECT_TRUE(batch.ok());
   return *batch;
 }
@@ -129,7 +130,8 @@ TEST(Batched, EveryLatencyPlannerGivesACheckedPlan) {
 }
 
 TEST(Batched, SingleRunsWholeBatchesOnTheBestDevice) {
-  const auto one = make_problem(make_graph(2, {{0, 1, 1}}), make_mesh(2), {{4, 6}, {4, 6}}, Objective::kLatency);
+  const auto one =
+      make_problem(make_graph(2, {{0, 1, 1}}), make_mesh(2), {{4, 6}, {4, 6}}, Objective::kLatency);
   EXPECT_DOUBLE_EQ(must_plan("single", two_requests(one)).value_us, 12);
 }
 

@@ -76,10 +76,12 @@ TEST(DivimlExact, RespectsDevicesThatCannotRunAnOp) {
   for (int i = 0; i < 6; ++i) {
     auto times = random_times(random, 5, 3);
     for (size_t v = 0; v < 5; ++v) times[v][random.below(3)] = -1;
-    auto problem = make_problem(make_graph(5, random_wires(random, 5, 0.4)), make_mesh(3), times, Objective::kLatency);
+    auto problem =
+        make_problem(make_graph(5, random_wires(random, 5, 0.4)), make_mesh(3), times, Objective::kLatency);
     problem.execution = kFree;
     const double least = brute_force_us(problem);
-    for (const char* planner : kExact) EXPECT_NEAR(must_plan(planner, problem).value_us, least, 1e-6) << planner;
+    for (const char* planner : kExact)
+      EXPECT_NEAR(must_plan(planner, problem).value_us, least, 1e-6) << planner;
   }
 }
 
@@ -103,7 +105,8 @@ TEST(Split, IsOptimalOnModulesWithSingleChannels) {
   for (int i = 0; i < 6; ++i) {
     const auto wires = chain_of_modules(random, 3, 3);
     constexpr int kOps = 3 * 4 + 1;
-    auto problem = make_problem(make_graph(kOps, wires), make_mesh(2), random_times(random, kOps, 2), Objective::kLatency);
+    auto problem = make_problem(make_graph(kOps, wires), make_mesh(2), random_times(random, kOps, 2),
+                                Objective::kLatency);
     problem.execution = kFree;
     const auto whole = must_plan("diviml-cp", problem);
     ASSERT_EQ(whole.stop, StopReason::kOptimal);
@@ -121,7 +124,8 @@ TEST(Split, SolvesFewerModulesThanThereArePairsOfDevices) {
   Random random(55);
   constexpr int kModules = 8, kOps = kModules * 4 + 1;
   const auto wires = chain_of_modules(random, kModules, 3);
-  auto problem = make_problem(make_graph(kOps, wires), make_mesh(3), random_times(random, kOps, 3), Objective::kLatency);
+  auto problem =
+      make_problem(make_graph(kOps, wires), make_mesh(3), random_times(random, kOps, 3), Objective::kLatency);
   problem.execution = kFree;
   const auto split = must_plan("cp-split", problem);
   EXPECT_EQ(split.stop, StopReason::kOptimal);
@@ -140,7 +144,8 @@ TEST(Split, BoundsNetworksWithSeveralChannels) {
     }
     wires.push_back({1, 3, random.between(1, 8)});
     wires.push_back({2, i % 2 == 0 ? 4 : 5, random.between(1, 8)});
-    auto problem = make_problem(make_graph(6, wires), make_mesh(2), random_times(random, 6, 2), Objective::kLatency);
+    auto problem =
+        make_problem(make_graph(6, wires), make_mesh(2), random_times(random, 6, 2), Objective::kLatency);
     problem.execution = kFree;
     const double least = brute_force_us(problem);
     const FlatProblem flat(problem, problem.usable_devices());

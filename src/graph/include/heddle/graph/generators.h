@@ -55,10 +55,11 @@ struct RandomWiredOptions {
   int64_t batch = 1;
   int64_t image = 224;  // height and width of the input picture
   int64_t width = 78;   // feature maps of the first modules (Xie et al., small regime)
-  // Given times for these classes; none when empty. On a class of factor f an op takes base * (1 + (f - 1) w):
-  // base half the same for all and half in proportion to the bytes it moves, mean_us in the mean; w >= 0, so that factor 1 is the fastest class for all
-  // ops, skewed by the affinity (0: w = 1 for all; near 1: a few ops are much slower there, most hardly) and
-  // scaled so that the whole network takes exactly f times as long as on a class of factor 1.
+  // Given times for these classes; none when empty. On a class of factor f an op takes base * (1 + (f - 1)
+  // w): base half the same for all and half in proportion to the bytes it moves, mean_us in the mean; w >= 0,
+  // so that factor 1 is the fastest class for all ops, skewed by the affinity (0: w = 1 for all; near 1: a
+  // few ops are much slower there, most hardly) and scaled so that the whole network takes exactly f times as
+  // long as on a class of factor 1.
   std::vector<std::pair<std::string, double>> device_class_factors;
   double mean_us = 620;
   double device_affinity = 0.8;

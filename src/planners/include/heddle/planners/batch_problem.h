@@ -1,4 +1,5 @@
-// A batch of requests as one latency problem: DiviML, section III, where a batch may be divided among devices.
+// A batch of requests as one latency problem: DiviML, section III, where a batch may be divided among
+// devices.
 #pragma once
 
 #include <functional>
@@ -9,11 +10,11 @@ namespace heddle {
 
 inline constexpr int kMostBatchRequests = 8;
 
-// `requests` copies of the graph side by side; copies of an op that run together on a device are a known segment.
-// The makespan is the time of the whole batch: throughput = requests / makespan. In the paper's terms a
-// request is the smallest part of a batch that is placed on its own (a quarter of B), `us(op, device, n)` is
-// t(i,u,l) of n of these parts, infinite when that batch size is not supported, and both data and model
-// parallelism are choices of devices. Parameters are shared: they count once per memory.
+// `requests` copies of the graph side by side; copies of an op that run together on a device are a known
+// segment. The makespan is the time of the whole batch: throughput = requests / makespan. In the paper's
+// terms a request is the smallest part of a batch that is placed on its own (a quarter of B), `us(op, device,
+// n)` is t(i,u,l) of n of these parts, infinite when that batch size is not supported, and both data and
+// model parallelism are choices of devices. Parameters are shared: they count once per memory.
 //
 // `one` must be validated and have the latency objective. Fails when requests is not in 2..kMostBatchRequests
 // or a time is negative or NaN. O(2^requests V devices).
