@@ -93,7 +93,7 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
   }
   rows.push_back(ops);
   HEDDLE_ASSIGN_OR_RETURN(const auto problem, problem_of(graph, cluster));
-  std::optional<double> first_ms;
+  std::optional<std::pair<std::string, double>> first;  // that has a plan
   for (const char* planner : kPlanners) {
     if (invocation.cancel.cancelled()) break;
     PlannerOptions planner_options;
@@ -106,17 +106,19 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
     if (!result.ok() && result.error().code() == Code::kInfeasible) continue;
     if (!result.ok()) return std::move(result).error().with_context(name + ", " + planner);
     auto latency = row(name, planner, std::string(planner) + " latency", "ms", result->value_us / 1e3);
-    if (first_ms) {
-      latency.baseline = std::string(kPlanners[0]);
-      latency.baseline_value = *first_ms;
+    latency.bound = result->bound.us / 1e3;
+    latency.seconds = result->planning_s;
+    if (first) {
+      latency.baseline = first->first;
+      latency.baseline_value = first->second;
     } else {
-      first_ms = latency.value;
+      first = {planner, latency.value};
     }
     rows.push_back(latency);
-    rows.push_back(row(name, planner, std::string(planner) + " gap", "%", 100 * result->gap));
     auto seconds = row(name, planner, std::string(planner) + " planning", "s", result->planning_s);
     seconds.reference = paper_seconds(network, planner, coarse);
-    if (seconds.reference) seconds.reference_source = "Moirai, table V";
+    if (!seconds.reference) continue;
+    seconds.reference_source = "Moirai, table V";
     rows.push_back(seconds);
   }
   return {};

@@ -11,11 +11,12 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kFirstRound = 20'000;  // moves
-constexpr int64_t kMovesPerTask = 60;    // of a first round of a large workload
-// Temperature over makespan; of the two rounds of each length one begins mild, one hot.
+constexpr int64_t kFirstRound = 2'000;  // moves
+constexpr int64_t kMovesPerTask = 60;   // of a first round of a large workload
+// Temperature over makespan; of the two rounds of each length one begins mild, one hot: at a mean op's time
+// at least, so that small workloads change at all.
 constexpr double kMild = 0.003, kHot = 0.02, kColdest = 1e-6;
-constexpr int kCriticalTries = 8, kRoomTries = 12;
+constexpr int kCriticalTries = 8, kRoomTries = 24;
 constexpr int kPollEvery = 64;
 constexpr size_t kLargestSet = 48;
 
@@ -36,6 +37,10 @@ class Annealer {
     value_ = timer_.restart(now_, place_);
     result_.best = now_;
     result_.makespan = value_;
+    double least = 0;
+    for (const auto& op : w.ops)
+      least += static_cast<double>(*std::min_element(op.ticks.begin(), op.ticks.end()));
+    mean_op_ = least / static_cast<double>(w.num_ops());
   }
 
   FlowAnnealResult run() {
@@ -50,7 +55,7 @@ class Annealer {
         length *= 2;
         hot = kMild;
       } else {
-        hot = kHot;
+        hot = std::max(kHot, mean_op_ / static_cast<double>(std::max<int64_t>(1, result_.makespan)));
       }
       restore_best();
       if (options_.on_round) options_.on_round(result_.makespan, share_done());
@@ -238,10 +243,12 @@ class Annealer {
     for (int tries = 0; tries < kRoomTries; ++tries) {
       const auto v = static_cast<uint32_t>(random_.below(w_.num_ops()));
       const bool fixed = !options_.fixed.empty() && options_.fixed[v];
-      if (now_.device[v] != device || fixed || std::find(set_.begin(), set_.end(), v) != set_.end()) continue;
-      memory -= w_.ops[v].memory;
+      const double rest = memory - w_.ops[v].memory;
+      if (now_.device[v] != device || fixed || used_[old] - rest > w_.memory[old]) continue;
+      if (std::find(set_.begin(), set_.end(), v) != set_.end()) continue;
+      memory = rest;
       set_.push_back(v);
-      if (used_[device] + memory <= w_.memory[device]) return used_[old] - memory <= w_.memory[old];
+      if (used_[device] + memory <= w_.memory[device]) return true;
     }
     return false;
   }
@@ -351,7 +358,7 @@ class Annealer {
   std::vector<double> used_;
   std::vector<uint8_t> in_set_;
   int64_t value_ = 0;
-  double temperature_ = 0;
+  double temperature_ = 0, mean_op_ = 0;  // ticks: an op's least time
   bool stopped_ = false;
   std::vector<uint32_t> set_, saved_, moving_, rest_;
   FlowAnnealResult result_;

@@ -15,6 +15,7 @@ namespace heddle {
 namespace {
 
 constexpr double kFirstShare = 0.15;     // of the time, for annealing before anything is proven
+constexpr double kFirstSeconds = 0.03;   // at least
 constexpr double kProofShare = 0.8;      // of what is left then, for blocks or the constraint program
 constexpr size_t kMostCpTasks = 700;     // beyond, the program takes longer to build than to be useful
 constexpr int64_t kMovesPerTask = 2000;  // without a deadline
@@ -78,7 +79,8 @@ class FlowPlanner {
     FlowAnnealOptions o;
     const double left = options_.deadline.seconds_left();
     if (std::isfinite(left))
-      o.deadline = options_.deadline.sooner(share * left);
+      o.deadline =
+          options_.deadline.sooner(std::max(share * left, std::min(kFirstSeconds, kProofShare * left)));
     else
       o.moves = static_cast<int64_t>(share * static_cast<double>(kMovesPerTask) *
                                      static_cast<double>(w_.num_tasks()));
