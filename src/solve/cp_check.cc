@@ -118,6 +118,8 @@ class Checker {
   Status one(const cp::Interval& c) const {
     HEDDLE_RETURN_IF_ERROR(affine(c.start));
     HEDDLE_RETURN_IF_ERROR(affine(c.size));
+    if (range_of(c.size, state_).first < 0)
+      return wrong("an interval's size may be negative; raise its bounds");
     return affine(c.end);
   }
   Status one(const cp::NoOverlap& c) const { return known(c.intervals); }
@@ -188,7 +190,6 @@ class Judge {
   std::string operator()(const cp::Interval& c) const {
     const Wide start = evaluate(c.start, values_), size = evaluate(c.size, values_),
                end = evaluate(c.end, values_);
-    if (size < 0) return "the interval's size is " + text(size);
     return start + size == end ? ""
                                : "the interval starts at " + text(start) + ", lasts " + text(size) +
                                      " and ends at " + text(end);

@@ -133,10 +133,6 @@ void fit_interval(const CpModel::State::Constraint& constraint, const CpModel::S
   if (!sum.terms.empty() || sum.constant != 0) {
     model.message_field(3, enforced(constraint.when, Body{state}(cp::Linear{0, 0, sum})));
   }
-  if (range_of(c.size, state).first < 0) {
-    const cp::Linear positive{0, std::numeric_limits<int64_t>::max(), c.size};
-    model.message_field(3, enforced(constraint.when, Body{state}(positive)));
-  }
 }
 
 }  // namespace

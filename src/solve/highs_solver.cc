@@ -2,25 +2,34 @@
 // thread (HighsTaskExecutor's handle is thread_local) and refuses another number of workers on it later. A
 // fresh thread has a fresh pool, so solves with different numbers of threads neither meet nor wait.
 //
-// Stopping: HiGHS asks its callbacks between simplex iterations, between nodes and between rounds of cuts,
-// and looks at time_limit there and in presolve.
+// Stopping: HiGHS asks its callbacks between simplex iterations, between nodes and between rounds of cuts.
+// Presolve and the start of the root node ask nobody and heed time_limit only now and then: release 1.15.1
+// was seen to come back seconds late from either. So the caller does not wait for it: some time after the
+// deadline it takes what the callbacks have brought and leaves the thread, which owns all it needs, to end
+// when HiGHS next looks up.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <cstdlib>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "heddle/solve/milp.h"
 #include "highs_model.h"
 #include "milp_check.h"
+#include "solve_options.h"
 
 namespace heddle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr HighsInt kSolutionFeasible = 2;  // HiGHS's SolutionStatus::kFeasible
+constexpr std::chrono::milliseconds kPatience{50};  // after the deadline, for HiGHS to stop by itself
+constexpr HighsInt kSolutionFeasible = 2;           // HiGHS's SolutionStatus::kFeasible
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -37,11 +46,79 @@ std::vector<double> rounded(const Milp& model, std::span<const double> values) {
   return exact;
 }
 
+// The threads that solve. At the process's end those left behind get a moment to come back, before HiGHS's
+// static objects are destroyed under them.
+struct Workers {
+  std::mutex mutex;
+  std::condition_variable fewer;
+  int running = 0;
+  bool awaited_at_exit = false;
+
+  static Workers& all() {
+    static auto* workers = new Workers;  // never destroyed: threads may outlive main()
+    return *workers;
+  }
+  void add(int by) {
+    const std::lock_guard lock(mutex);
+    running += by;
+    fewer.notify_all();
+  }
+  void await_at_exit() {
+    const std::lock_guard lock(mutex);
+    if (awaited_at_exit) return;
+    awaited_at_exit =
+        std::atexit([] {
+          std::unique_lock at_exit(all().mutex);
+          all().fewer.wait_for(at_exit, std::chrono::seconds(3), [] { return all().running == 0; });
+        }) == 0;
+  }
+};
+
 // One solve: the model as given, the same without indicators (and, for a relaxation, without integers).
 class HighsSolve {
  public:
-  HighsSolve(const Milp& given, const Milp& flat, const SolveOptions& options)
-      : given_(given), flat_(flat), options_(options) {}
+  HighsSolve(std::shared_ptr<const Milp> given, std::shared_ptr<const Milp> flat, const SolveOptions& options)
+      : given_(std::move(given)), flat_(std::move(flat)), options_(options) {}
+
+  // For the thread that solves.
+  void work() {
+    Result<Solution> result = Solution{};
+    try {
+      result = run();
+    } catch (const std::exception& e) {
+      result = Error(Code::kInternal, e.what()).with_context(name());
+    }
+    const std::lock_guard lock(mutex_);
+    result_ = std::move(result);
+    done_.notify_one();
+  }
+
+  // For the thread that asked.
+  Result<Solution> wait() {
+    std::unique_lock lock(mutex_);
+    Clock::time_point stop{};
+    while (!result_) {
+      done_.wait_for(lock, std::chrono::milliseconds(10));
+      if (result_ || !options_.deadline.should_stop()) continue;
+      if (stop == Clock::time_point{}) stop = Clock::now();
+      if (Clock::now() - stop < kPatience) continue;
+      left_ = true;
+      Workers::all().await_at_exit();
+      Solution solution;
+      HEDDLE_ASSIGN_OR_RETURN(solution, finish(solution, kHighsModelStatusInterrupt, -kInfinity));
+      return signed_off(solution);
+    }
+    return std::move(*result_);
+  }
+
+ private:
+  static std::string name() { return std::string("HiGHS ") + Highs_version(); }
+
+  Solution& signed_off(Solution& solution) const {
+    solution.solver = name();
+    solution.seconds = seconds_since(begin_);
+    return solution;
+  }
 
   Result<Solution> run() {
     take_start();
@@ -51,44 +128,89 @@ class HighsSolve {
     if (!fault_.empty()) {
       HEDDLE_ASSIGN_OR_RETURN(solution, attempt(1e-9));
     }
-    if (!fault_.empty()) {
+    // Without an earlier solution to fall back on.
+    if (!fault_.empty() && !solution.has_values()) {
       return Error(Code::kInternal, "its solution breaks the model: " + fault_ +
                                         "; the coefficients may be too far apart: use other units")
           .with_context(name());
     }
-    solution.solver = name();
-    solution.seconds = seconds_since(begin_);
-    return solution;
+    return signed_off(solution);
   }
-
- private:
-  static std::string name() { return std::string("HiGHS ") + Highs_version(); }
 
   // A complete start that fits is an incumbent from the beginning, whatever the solver makes of it.
   void take_start() {
-    const size_t n = flat_.variables().size();
+    const size_t n = flat_->variables().size();
     start_.assign(n, 0);
     std::vector<bool> given(n, false);
-    for (const auto& [var, value] : flat_.start()) {
+    for (const auto& [var, value] : flat_->start()) {
       start_[static_cast<size_t>(var.index)] = value;
       given[static_cast<size_t>(var.index)] = true;
     }
     for (size_t i = 0; i < n; ++i) {
       if (given[i]) start_vars_.push_back(static_cast<HighsInt>(i));
     }
-    if (start_vars_.size() == n && n > 0) offer(rounded(flat_, start_));
+    if (start_vars_.empty()) return;
+    std::vector<double> values = rounded(*flat_, start_);
+    if (start_vars_.size() < n && !complete(values)) return;
+    const std::lock_guard lock(mutex_);
+    if (!left_ && offer(std::move(values))) report(-kInfinity, best_);
   }
 
-  // Keeps the values if they fit the model, are wanted and are better than the best. True: kept.
+  // Fills in what the start leaves open, by a small search of its own. HiGHS would do so itself, but through
+  // the same callbacks, where the bound of the restricted model could not be told from the model's.
+  bool complete(std::vector<double>& values) {
+    Milp restricted = *flat_;
+    for (const HighsInt i : start_vars_) {
+      const double value = values[static_cast<size_t>(i)];
+      restricted.set_bounds({i}, value, value);
+    }
+    const auto highs = make_highs(restricted, setup(1e-6));
+    if (!highs.ok()) return false;
+    void* h = highs->get();
+    const auto stop = [](int, const char*, const HighsCallbackDataOut*, HighsCallbackDataIn* in, void* self) {
+      if (static_cast<HighsSolve*>(self)->options_.deadline.should_stop()) in->user_interrupt = 1;
+    };
+    Highs_setCallback(h, stop, this);
+    for (const HighsInt type :
+         {kHighsCallbackSimplexInterrupt, kHighsCallbackIpmInterrupt, kHighsCallbackMipInterrupt}) {
+      Highs_startCallback(h, type);
+    }
+    // A start is worth a part of the search, not all of it.
+    Highs_setIntOptionValue(h, "mip_max_nodes", 500);
+    Highs_setIntOptionValue(h, "mip_max_improving_sols", 3);
+    const double left = options_.deadline.seconds_left();
+    if (std::isfinite(left)) Highs_setDoubleOptionValue(h, "time_limit", left / 5);
+    Highs_run(h);
+    HighsInt primal = 0;
+    Highs_getIntInfoValue(h, "primal_solution_status", &primal);
+    if (primal != kSolutionFeasible) return false;
+    Highs_getSolution(h, values.data(), nullptr, nullptr, nullptr);
+    values = rounded(*flat_, values);
+    return true;
+  }
+
+  HighsSetup setup(double tolerance) const {
+    HighsSetup result;
+    result.threads = options_.threads;
+    result.seed = options_.seed;
+    result.rel_gap = options_.rel_gap;
+    result.abs_gap = options_.abs_gap;
+    result.feasibility_tolerance = tolerance;
+    return result;
+  }
+
+  // With the lock held. Keeps the values if they fit the model, are wanted and are better than the best.
+  // True: kept.
   bool offer(std::vector<double> values) {
-    const double objective = given_.objective(values);
+    const double objective = given_->objective(values);
     if (!(objective < best_objective_) || objective >= options_.cutoff) return false;
-    if (!violation(given_, values).empty()) return false;
+    if (!violation(*given_, values).empty()) return false;
     best_ = std::move(values);
     best_objective_ = objective;
     return true;
   }
 
+  // With the lock held.
   void report(double bound, std::span<const double> values) {
     if (std::isfinite(bound) && bound > best_bound_) best_bound_ = bound;
     if (!options_.on_progress) return;
@@ -106,11 +228,15 @@ class HighsSolve {
 
   void called(int type, const HighsCallbackDataOut* out, HighsCallbackDataIn* in) {
     const std::lock_guard lock(mutex_);
-    const auto n = static_cast<HighsInt>(flat_.variables().size());
+    if (left_) {
+      if (in != nullptr) in->user_interrupt = 1;
+      return;
+    }
+    const auto n = static_cast<HighsInt>(flat_->variables().size());
     if (type == kHighsCallbackMipImprovingSolution && out != nullptr && out->mip_solution != nullptr &&
         out->mip_solution_size == n) {
       const std::span<const double> values(out->mip_solution, static_cast<size_t>(n));
-      if (offer(rounded(flat_, values))) report(out->mip_dual_bound, best_);
+      if (offer(rounded(*flat_, values))) report(out->mip_dual_bound, best_);
     } else if (type == kHighsCallbackMipInterrupt && out != nullptr) {
       report(out->mip_dual_bound, {});
     }
@@ -120,16 +246,15 @@ class HighsSolve {
   }
 
   Result<Solution> attempt(double tolerance) {
-    fault_.clear();
     Solution solution;
-    if (options_.deadline.should_stop()) return finish(solution, kHighsModelStatusInterrupt, -kInfinity);
-    HighsSetup setup;
-    setup.threads = options_.threads;
-    setup.seed = options_.seed;
-    setup.rel_gap = options_.rel_gap;
-    setup.abs_gap = options_.abs_gap;
-    setup.feasibility_tolerance = tolerance;
-    HEDDLE_ASSIGN_OR_RETURN(const HighsPtr highs, make_highs(flat_, setup));
+    std::vector<double> first;
+    {
+      const std::lock_guard lock(mutex_);
+      fault_.clear();
+      if (options_.deadline.should_stop()) return finish(solution, kHighsModelStatusInterrupt, -kInfinity);
+      first = best_;
+    }
+    HEDDLE_ASSIGN_OR_RETURN(const HighsPtr highs, make_highs(*flat_, setup(tolerance)));
     void* h = highs.get();
     Highs_setCallback(h, callback, this);
     for (const HighsInt type : {kHighsCallbackSimplexInterrupt, kHighsCallbackIpmInterrupt,
@@ -137,13 +262,7 @@ class HighsSolve {
       Highs_startCallback(h, type);
     }
     if (std::isfinite(options_.cutoff)) Highs_setDoubleOptionValue(h, "objective_bound", options_.cutoff);
-    if (!best_.empty()) {
-      Highs_setSolution(h, best_.data(), nullptr, nullptr, nullptr);
-    } else if (!start_vars_.empty() && start_vars_.size() < start_.size()) {
-      std::vector<double> values;
-      for (const HighsInt i : start_vars_) values.push_back(start_[static_cast<size_t>(i)]);
-      Highs_setSparseSolution(h, static_cast<HighsInt>(values.size()), start_vars_.data(), values.data());
-    }
+    if (!first.empty()) Highs_setSolution(h, first.data(), nullptr, nullptr, nullptr);
     const double left = options_.deadline.seconds_left();
     if (std::isfinite(left)) Highs_setDoubleOptionValue(h, "time_limit", left);
     Highs_run(h);
@@ -151,7 +270,7 @@ class HighsSolve {
   }
 
   bool is_mip() const {
-    return std::any_of(flat_.variables().begin(), flat_.variables().end(),
+    return std::any_of(flat_->variables().begin(), flat_->variables().end(),
                        [](const auto& v) { return v.kind != VarKind::kContinuous; });
   }
 
@@ -171,41 +290,49 @@ class HighsSolve {
       bound = Highs_getObjectiveValue(h);
     }
     if (primal == kSolutionFeasible && status != kHighsModelStatusInfeasible) {
-      std::vector<double> values(flat_.variables().size());
+      std::vector<double> values(flat_->variables().size());
       Highs_getSolution(h, values.data(), nullptr, nullptr, nullptr);
       take(values, proven);
     }
+    const std::lock_guard lock(mutex_);
     return finish(solution, status, bound);
   }
 
   // The solver's final values: as they are, or with the continuous variables fitted to the rounded integers.
   void take(std::span<const double> values, bool proven) {
-    std::vector<double> exact = rounded(flat_, values);
-    const double objective = given_.objective(exact);
-    if (objective >= options_.cutoff || objective > best_objective_) return;
-    std::string fault = violation(given_, exact);
+    std::vector<double> exact = rounded(*flat_, values);
+    {
+      const std::lock_guard lock(mutex_);
+      const double objective = given_->objective(exact);
+      if (objective >= options_.cutoff || objective > best_objective_) return;
+    }
+    std::string fault = violation(*given_, exact);
     if (!fault.empty()) {
       HighsSetup setup;
       setup.fixed = exact;
       setup.feasibility_tolerance = 1e-9;
-      if (const auto lp = make_highs(flat_, setup); lp.ok()) {
+      if (const auto lp = make_highs(*flat_, setup); lp.ok()) {
         Highs_run(lp->get());
         if (Highs_getModelStatus(lp->get()) == kHighsModelStatusOptimal) {
           Highs_getSolution(lp->get(), exact.data(), nullptr, nullptr, nullptr);
-          exact = rounded(flat_, exact);
-          fault = violation(given_, exact);
+          exact = rounded(*flat_, exact);
+          fault = violation(*given_, exact);
         }
       }
     }
     if (fault.empty()) {
-      offer(std::move(exact));
+      const std::lock_guard lock(mutex_);
+      if (offer(std::move(exact)) && !left_) report(-kInfinity, best_);
     } else if (proven) {
+      const std::lock_guard lock(mutex_);
       fault_ = std::move(fault);
     }
   }
 
+  // With the lock held.
   Result<Solution> finish(Solution& solution, HighsInt status, double bound) {
-    if (std::isfinite(bound)) best_bound_ = std::max(best_bound_, bound);
+    // The solver's last word, where there is one, stands for all that it said on the way.
+    if (std::isfinite(bound)) best_bound_ = bound;
     const bool cut = std::isfinite(options_.cutoff);
     const bool infeasible =
         status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound ||
@@ -241,30 +368,23 @@ class HighsSolve {
     return solution;
   }
 
-  const Milp& given_;
-  const Milp& flat_;
-  const SolveOptions& options_;
+  // Owned: the thread may outlive the call.
+  const std::shared_ptr<const Milp> given_, flat_;
+  const SolveOptions options_;
   const Clock::time_point begin_ = Clock::now();
   std::vector<double> start_;
   std::vector<HighsInt> start_vars_;
+  std::string fault_;
+  // What follows is shared by the thread that asked, the one that solves and HiGHS's workers.
+  std::mutex mutex_;
+  std::condition_variable done_;
   std::vector<double> best_;
   double best_objective_ = kInfinity;
   double best_bound_ = -kInfinity;
   double last_report_ = -1, reported_bound_ = -kInfinity;
-  std::string fault_;
-  std::mutex mutex_;  // callbacks come from HiGHS's workers too
+  std::optional<Result<Solution>> result_;
+  bool left_ = false;  // nobody waits for the result any more
 };
-
-Status check_options(const SolveOptions& options) {
-  if (options.threads < 1 || options.threads > 1024) {
-    return Error(Code::kInvalidInput,
-                 "the number of threads is " + std::to_string(options.threads) + ", expected 1 to 1024");
-  }
-  if (std::isnan(options.cutoff) || !(options.rel_gap >= 0) || !(options.abs_gap >= 0)) {
-    return Error(Code::kInvalidInput, "gaps and cutoff are numbers, gaps not below 0");
-  }
-  return {};
-}
 
 // HiGHS calls a model without variables empty, whatever its rows say.
 Solution without_variables(const Milp& model, const SolveOptions& options) {
@@ -277,33 +397,35 @@ Solution without_variables(const Milp& model, const SolveOptions& options) {
   return solution;
 }
 
-Result<Solution> solve_flat(const Milp& given, const Milp& flat, const SolveOptions& options) {
+Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std::shared_ptr<const Milp>& flat,
+                            const SolveOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_options(options));
-  if (flat.variables().empty()) return without_variables(given, options);
-  Result<Solution> result = Solution{};
-  std::thread worker([&] {
-    try {
-      result = HighsSolve(given, flat, options).run();
-    } catch (const std::exception& e) {
-      result = Error(Code::kInternal, e.what()).with_context("HiGHS");
-    }
+  if (flat->variables().empty()) return without_variables(*given, options);
+  auto work = std::make_shared<HighsSolve>(given, flat, options);
+  Workers::all().add(1);
+  std::thread([work]() mutable {
+    work->work();
+    work.reset();
     // Waits for the pool of this thread to end, so that nothing of the solve stays behind.
     Highs_resetGlobalScheduler(1);
-  });
-  worker.join();
-  return result;
+    Workers::all().add(-1);
+  }).detach();
+  return work->wait();
 }
 
 }  // namespace
 
 Result<Solution> solve(const Milp& model, const SolveOptions& options) {
-  HEDDLE_ASSIGN_OR_RETURN(const Milp flat, model.without_indicators());
-  return solve_flat(model, flat, options);
+  HEDDLE_ASSIGN_OR_RETURN(Milp plain, model.without_indicators());
+  const auto flat = std::make_shared<const Milp>(std::move(plain));
+  const auto given = model.indicators().empty() ? flat : std::make_shared<const Milp>(model);
+  return solve_flat(given, flat, options);
 }
 
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options) {
-  HEDDLE_ASSIGN_OR_RETURN(Milp flat, model.without_indicators());
-  flat.make_continuous();
+  HEDDLE_ASSIGN_OR_RETURN(Milp plain, model.without_indicators());
+  plain.make_continuous();
+  const auto flat = std::make_shared<const Milp>(std::move(plain));
   return solve_flat(flat, flat, options);
 }
 

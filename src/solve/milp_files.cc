@@ -227,7 +227,7 @@ class MpsWriter {
   }
 
   void marker(bool begin) {
-    out_ += std::string(" M MARKER 'MARKER' ") + (begin ? "'INTORG'" : "'INTEND'") + "\n";
+    out_ += std::string(" MARKER 'MARKER' ") + (begin ? "'INTORG'" : "'INTEND'") + "\n";
   }
 
   void columns() {

@@ -1,5 +1,9 @@
 #include "heddle/solve/solution.h"
 
+#include <cmath>
+
+#include "solve_options.h"
+
 namespace heddle {
 
 const char* solve_status_name(SolveStatus status) {
@@ -16,6 +20,17 @@ const char* solve_status_name(SolveStatus status) {
       break;
   }
   return "unknown";
+}
+
+Status check_options(const SolveOptions& options) {
+  if (options.threads < 1 || options.threads > 1024) {
+    return Error(Code::kInvalidInput,
+                 "the number of threads is " + std::to_string(options.threads) + ", expected 1 to 1024");
+  }
+  if (std::isnan(options.cutoff) || !(options.rel_gap >= 0) || !(options.abs_gap >= 0)) {
+    return Error(Code::kInvalidInput, "gaps and cutoff are numbers, gaps not below 0");
+  }
+  return {};
 }
 
 }  // namespace heddle

@@ -96,7 +96,8 @@ class Milp {
 
 // Every returned solution was checked again against the model (bounds, integrality, rows, indicators) by code
 // that shares nothing with the solver: one that fails is kInternal. A model that makes no sense (lower >
-// upper, NaN, a variable of another model) is kInvalidInput. Thread-safe.
+// upper, NaN, a variable of another model) is kInvalidInput. Thread-safe. The answer comes within 100 ms of
+// the deadline or the cancellation: a HiGHS that does not stop by then is left to end on its own thread.
 Result<Solution> solve(const Milp& model, const SolveOptions& options = {});
 // Without integrality: its objective is a bound on the model's. Same rules.
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options = {});

@@ -33,8 +33,8 @@ struct SolveOptions {
   Deadline deadline;  // the best so far when it stops; noticed within 100 ms
   int threads = 1;
   uint64_t seed = 1;
-  // The same answer for the same model, seed and number of threads, deadlines apart. Costs CP-SAT some speed
-  // when it has several threads; HiGHS always is.
+  // The same answer for the same model, seed and number of threads, deadlines apart. CP-SAT then uses one
+  // thread; HiGHS always is deterministic.
   bool deterministic = true;
   double rel_gap = 1e-6, abs_gap = 1e-9;  // either one met: optimal
   // Solutions that are not better than this are not wanted: the solver may stop with kInfeasible, which then

@@ -1,0 +1,12 @@
+// What every solver asks of its options.
+#pragma once
+
+#include "heddle/base/status.h"
+#include "heddle/solve/solution.h"
+
+namespace heddle {
+
+// kInvalidInput for a number of threads outside 1..1024, negative or undefined gaps, an undefined cutoff.
+Status check_options(const SolveOptions& options);
+
+}  // namespace heddle

@@ -1,0 +1,268 @@
+// Each kind of constraint against the trying of every point: CP-SAT's optimum is the best point that the
+// independent check lets pass, and the check itself is compared with what the constraint means.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "brute_force.h"
+#include "heddle/base/random.h"
+#include "heddle/solve/cp.h"
+
+namespace heddle {
+namespace {
+
+// A model over a box of small variables with a random objective.
+struct Box {
+  CpModel model;
+  std::vector<CpVar> x;
+  std::vector<int64_t> lower, upper, cost;
+
+  CpVar integer(int64_t lo, int64_t hi) {
+    lower.push_back(lo);
+    upper.push_back(hi);
+    x.push_back(model.add_integer(lo, hi));
+    return x.back();
+  }
+  CpLit literal() { return {integer(0, 1).index}; }
+  void random_objective(Random& random) {
+    CpExpr objective(random.between(-3, 3));
+    for (const CpVar var : x) {
+      cost.push_back(random.between(-5, 5));
+      objective.add(var, cost.back());
+    }
+    model.minimise(objective);
+    cost.push_back(objective.constant);
+  }
+  int64_t objective(std::span<const int64_t> point) const {
+    int64_t sum = cost.back();
+    for (size_t i = 0; i < x.size(); ++i) sum += cost[i] * point[i];
+    return sum;
+  }
+};
+
+bool truth(CpLit literal, std::span<const int64_t> x) {
+  return (x[static_cast<size_t>(literal.var().index)] != 0) != literal.negated();
+}
+
+// Compares `fits`, written out by the test, with the layer's check at every point and with the solver's
+// answer.
+void compare(const Box& box, const std::function<bool(std::span<const int64_t>)>& fits) {
+  std::optional<int64_t> best;
+  for_each_point(box.lower, box.upper, [&](std::span<const int64_t> x) {
+    const bool good = fits(x);
+    const std::string fault = violation(box.model, x);
+    ASSERT_EQ(fault.empty(), good) << fault << " at " << testing::PrintToString(x);
+    if (good && (!best || box.objective(x) < *best)) best = box.objective(x);
+  });
+  if (testing::Test::HasFatalFailure()) return;
+  const auto s = solve(box.model);
+  if (!s.ok() && s.error().code() == Code::kUnsupported) return;  // the check alone was compared
+  ASSERT_TRUE(s.ok()) << s.error().to_string();
+  if (!best) {
+    EXPECT_EQ(s->status, SolveStatus::kInfeasible);
+    return;
+  }
+  ASSERT_EQ(s->status, SolveStatus::kOptimal);
+  EXPECT_EQ(s->objective, double(*best));
+  EXPECT_EQ(s->bound, double(*best));
+}
+
+CpLit random_sign(CpLit literal, Random& random) { return random.chance(0.5) ? literal : !literal; }
+
+TEST(CpConstraints, LiteralsInEveryForm) {
+  Random random(1);
+  for (int i = 0; i < 120 && !HasFatalFailure(); ++i) {
+    SCOPED_TRACE(i);
+    Box box;
+    std::vector<CpLit> all;
+    for (int j = 0; j < 5; ++j) all.push_back(box.literal());
+    std::vector<std::vector<CpLit>> sets(4);
+    for (auto& set : sets) {
+      for (const CpLit literal : all) {
+        if (random.chance(0.5)) set.push_back(random_sign(literal, random));
+      }
+    }
+    const std::vector<CpLit> when = {random_sign(all[0], random), random_sign(all[1], random)};
+    box.model.any_of(sets[0], when);
+    box.model.all_of(sets[1], when);
+    const bool exactly = random.chance(0.5);
+    if (exactly) box.model.exactly_one(sets[2]);
+    box.model.at_most_one(sets[3]);
+    CpExpr weighted;
+    for (const CpLit literal : sets[0]) weighted.add(literal, 2);
+    box.model.linear(0, weighted, 6);
+    box.random_objective(random);
+    compare(box, [&](std::span<const int64_t> x) {
+      const auto count = [&](const std::vector<CpLit>& set) {
+        return std::count_if(set.begin(), set.end(), [&](CpLit l) { return truth(l, x); });
+      };
+      const bool on = truth(when[0], x) && truth(when[1], x);
+      if (on && count(sets[0]) == 0) return false;
+      if (on && count(sets[1]) != std::ssize(sets[1])) return false;
+      if (exactly && count(sets[2]) != 1) return false;
+      return count(sets[3]) <= 1 && count(sets[0]) <= 3;
+    });
+  }
+}
+
+TEST(CpConstraints, TheMaximumIsOneOfThem) {
+  Random random(2);
+  for (int i = 0; i < 100 && !HasFatalFailure(); ++i) {
+    SCOPED_TRACE(i);
+    Box box;
+    const CpVar target = box.integer(-6, 8);
+    std::vector<CpExpr> exprs;
+    std::vector<std::pair<int64_t, int64_t>> lines;
+    for (int j = 0; j < 3; ++j) {
+      const CpVar x = box.integer(random.between(-3, 0), random.between(0, 3));
+      lines.emplace_back(random.between(-2, 2), random.between(-2, 2));
+      exprs.emplace_back(lines.back().second);
+      exprs.back().add(x, lines.back().first);
+    }
+    box.model.maximum(target, exprs);
+    box.random_objective(random);
+    compare(box, [&](std::span<const int64_t> x) {
+      int64_t most = INT64_MIN;
+      for (size_t j = 0; j < 3; ++j) most = std::max(most, lines[j].first * x[j + 1] + lines[j].second);
+      return x[0] == most;
+    });
+  }
+}
+
+// Three intervals: the first two of fixed size, the third with variables for size and end, each perhaps
+// optional.
+struct Intervals {
+  Box box;
+  std::vector<CpInterval> intervals;
+  std::vector<int64_t> fixed = {0, 0};
+  CpVar start[3], size, end;
+  bool optional[3];
+  CpLit present[3];
+
+  explicit Intervals(Random& random) {
+    for (int j = 0; j < 3; ++j) {
+      start[j] = box.integer(0, 3);
+      optional[j] = random.chance(0.4);
+      if (optional[j]) present[j] = random_sign(box.literal(), random);
+      std::vector<CpLit> when;
+      if (optional[j]) when.push_back(present[j]);
+      if (j < 2) {
+        fixed[static_cast<size_t>(j)] = random.between(0, 3);
+        CpExpr finish(start[j]);
+        finish.add(fixed[static_cast<size_t>(j)]);
+        intervals.push_back(box.model.interval(start[j], fixed[static_cast<size_t>(j)], finish, when));
+      } else {
+        size = box.integer(0, 2);
+        end = box.integer(0, 4);
+        intervals.push_back(box.model.interval(start[2], size, end, when));
+      }
+    }
+    box.random_objective(random);
+  }
+  struct Span {
+    int64_t start, end;
+    size_t index;
+  };
+  // nullopt: an interval does not fit together.
+  std::optional<std::vector<Span>> spans(std::span<const int64_t> x) const {
+    const auto at = [&](CpVar v) { return x[static_cast<size_t>(v.index)]; };
+    std::vector<Span> result;
+    for (size_t j = 0; j < 3; ++j) {
+      if (optional[j] && !truth(present[j], x)) continue;
+      const int64_t s = at(start[j]);
+      const int64_t length = j < 2 ? fixed[j] : at(size);
+      if (length < 0 || (j == 2 && s + length != at(end))) return std::nullopt;
+      result.push_back({s, s + length, j});
+    }
+    return result;
+  }
+};
+
+TEST(CpConstraints, IntervalsThatDoNotOverlap) {
+  Random random(3);
+  for (int i = 0; i < 50 && !HasFatalFailure(); ++i) {
+    SCOPED_TRACE(i);
+    Intervals p(random);
+    p.box.model.no_overlap(p.intervals);
+    compare(p.box, [&](std::span<const int64_t> x) {
+      const auto spans = p.spans(x);
+      if (!spans) return false;
+      // There is an order in which each ends before the next starts.
+      for (const auto& a : *spans) {
+        for (const auto& b : *spans) {
+          if (a.index < b.index && a.end > b.start && b.end > a.start) return false;
+        }
+      }
+      return true;
+    });
+  }
+}
+
+TEST(CpConstraints, IntervalsThatShareACapacity) {
+  Random random(4);
+  for (int i = 0; i < 50 && !HasFatalFailure(); ++i) {
+    SCOPED_TRACE(i);
+    Intervals p(random);
+    const CpVar capacity = p.box.integer(1, 2);
+    p.box.cost.insert(p.box.cost.end() - 1, 0);
+    std::vector<int64_t> demand;
+    std::vector<CpExpr> demands;
+    for (int j = 0; j < 3; ++j) {
+      demand.push_back(random.between(0, 2));
+      demands.emplace_back(demand.back());
+    }
+    p.box.model.cumulative(p.intervals, demands, capacity);
+    compare(p.box, [&](std::span<const int64_t> x) {
+      const auto spans = p.spans(x);
+      if (!spans) return false;
+      for (int64_t time = 0; time < 8; ++time) {
+        int64_t use = 0;
+        for (const auto& s : *spans) use += s.start <= time && time < s.end ? demand[s.index] : 0;
+        if (use > x[static_cast<size_t>(capacity.index)]) return false;
+      }
+      return true;
+    });
+  }
+}
+
+TEST(CpConstraints, ACircuitThroughAllNodesThatAreNotLeftOut) {
+  Random random(5);
+  for (int i = 0; i < 60 && !HasFatalFailure(); ++i) {
+    SCOPED_TRACE(i);
+    Box box;
+    std::vector<CpModel::Arc> arcs;
+    for (int32_t a = 0; a < 4; ++a) {
+      for (int32_t b = 0; b < 4; ++b) {
+        // A cycle through all at least, and some of the other arcs and self-arcs.
+        if (b == (a + 1) % 4 || random.chance(0.45))
+          arcs.push_back({a, b, random_sign(box.literal(), random)});
+      }
+    }
+    box.model.circuit(arcs);
+    box.random_objective(random);
+    compare(box, [&](std::span<const int64_t> x) {
+      std::vector<int> next(4, -1), in(4, 0);
+      for (const auto& arc : arcs) {
+        if (!truth(arc.literal, x)) continue;
+        if (next[static_cast<size_t>(arc.tail)] >= 0) return false;
+        next[static_cast<size_t>(arc.tail)] = arc.head;
+        ++in[static_cast<size_t>(arc.head)];
+      }
+      int others = 0, first = -1;
+      for (int a = 0; a < 4; ++a) {
+        if (next[static_cast<size_t>(a)] < 0 || in[static_cast<size_t>(a)] != 1) return false;
+        if (next[static_cast<size_t>(a)] != a) {
+          ++others;
+          first = a;
+        }
+      }
+      int length = 0;
+      for (int a = first; first >= 0 && (length == 0 || a != first); a = next[static_cast<size_t>(a)])
+        ++length;
+      return length == others;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace heddle
