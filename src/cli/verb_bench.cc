@@ -17,7 +17,8 @@ constexpr BenchSuite kSuites[] = {
      bench_core},
     {"dnn-partitioning", "placement workloads of EfficientMIP (--input) beside peers' figures (--reference)",
      bench_dnn_partitioning},
-    {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds", bench_diviml},
+    {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds",
+     bench_diviml},
     {"moirai", "Moirai's public workloads against other solvers; its networks on its clusters", bench_moirai},
 };
 

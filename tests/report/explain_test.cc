@@ -1,4 +1,3 @@
-#include "heddle/base/json.h"
 #include "heddle/report/explain.h"
 
 #include <gmock/gmock.h>
@@ -6,6 +5,7 @@
 
 #include <sstream>
 
+#include "heddle/base/json.h"
 #include "report_fixture.h"
 
 namespace heddle {
