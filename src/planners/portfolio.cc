@@ -31,8 +31,8 @@ std::vector<Plan> run_portfolio(const Problem& problem, const PlannerOptions& op
 }
 
 std::span<const std::string_view> constructive_planners(Objective objective) {
-  static constexpr std::array<std::string_view, 7> kLatency{
-      "single", "heft", "heft-links", "lookahead", "greedy", "critical-path", "met"};
+  static constexpr std::array<std::string_view, 9> kLatency{
+      "single", "heft", "heft-links", "lookahead", "greedy", "critical-path", "met", "m-sct", "getf"};
   static constexpr std::array<std::string_view, 4> kThroughput{"single", "greedy", "met", "pipeline"};
   if (objective == Objective::kThroughput) return kThroughput;
   return kLatency;

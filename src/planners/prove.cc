@@ -17,16 +17,18 @@ constexpr double kClose = 2e-6;
 class Proving {
  public:
   Proving(const Problem& problem, const PlannerOptions& options, std::vector<Plan> starts,
-          Candidates& candidates)
+          Candidates& candidates, const Bound& known)
       : problem_(problem),
         options_(options),
         starts_(std::move(starts)),
         candidates_(candidates),
-        time_(options.deadline.seconds_left()) {}
+        time_(options.deadline.seconds_left()) {
+    take(known);
+  }
 
   Result<PlannerOutput> run() {
     search(kBefore * time_);
-    if (!candidates_.empty() && stop_ != StopReason::kOptimal && !options_.deadline.should_stop()) prove();
+    if (!candidates_.empty() && stop_ != StopReason::kOptimal && open()) prove();
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates_.output(stop_, options_.deadline));
     out.counters.merge(counters_);
     if (bound_.us > 0) out.bound = bound_;
@@ -105,8 +107,8 @@ class Proving {
 }  // namespace
 
 Result<PlannerOutput> search_and_prove(const Problem& problem, const PlannerOptions& options,
-                                       std::vector<Plan> starts, Candidates& candidates) {
-  return Proving(problem, options, std::move(starts), candidates).run();
+                                       std::vector<Plan> starts, Candidates& candidates, const Bound& known) {
+  return Proving(problem, options, std::move(starts), candidates, known).run();
 }
 
 }  // namespace heddle
