@@ -7,6 +7,7 @@
 #include "heddle/base/units.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
+#include "plan_workload.h"
 #include "verbs.h"
 #include "workbench.h"
 
@@ -17,6 +18,7 @@ struct PlanOptions {
   ModelFlags model;
   ProblemFlags problem;
   SearchFlags search;
+  WorkloadFlags workload;
   std::string planner = "auto";
   std::string output;
   bool strict = false;
@@ -112,6 +114,9 @@ Status check_requested(const Problem& problem, const PlanResult& result, bool st
 Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
+  HEDDLE_ASSIGN_OR_RETURN(const auto workload, plan_workload(o.model.model, o.workload, o.problem, o.search,
+                                                             o.output, invocation));
+  if (workload) return *workload;
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
   HEDDLE_ASSIGN_OR_RETURN(auto result, plan_with_measurements(bench, *entry, o.search, invocation));
   if (invocation.progress) invocation.progress->finish();
@@ -215,6 +220,7 @@ RunFn setup_plan(Command& command) {
   o->search.declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.option("-o,--output", o->output, "write the plan to this file (JSON)");
+  o->workload.declare(command);
   command.flag("--strict", o->strict, "fail when a device named with --devices gets nothing");
   return [o](const Invocation& invocation) { return run_plan_verb(*o, invocation); };
 }
