@@ -149,7 +149,8 @@ Result<std::optional<int>> plan_workload(const std::string& path, const Workload
                                          const std::string& output, const Invocation& invocation) {
   const auto json = path.ends_with(".json") ? read_json_file(path) : Result<Json>(Json());
   const bool placement = json.ok() && is_dnn_workload(*json);
-  const bool flow = json.ok() && json->is_object() && json->contains("flows") && json->contains("ops");
+  const bool flow = json.ok() && json->is_object() && json->contains("devices") && json->contains("edges") &&
+                    json->contains("ops");
   if (!placement && !flow) {
     if (flags.contiguous || flags.pieces != 1)
       return Error(Code::kInvalidInput, path + ": --contiguous and --pieces are for placement workloads");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "heddle/base/json.h"
 #include "run_program.h"
@@ -53,6 +54,25 @@ TEST(Workflow, GraphIsPlannedVerifiedExplainedAndDrawn) {
     EXPECT_EQ(run_heddle({"report", "p.json", "-o", picture}, at).status, 0) << picture;
     EXPECT_GT(std::filesystem::file_size(folder.file(picture)), 1000U);
   }
+}
+
+// Two nodes of 4 and 6 on two accelerators, one tensor that costs 1 on either side.
+TEST(Workflow, PlacementWorkloadsBringTheirOwnDevices) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  std::ofstream(folder.file("w.json")) << R"({"maxFPGAs": 2, "maxCPUs": 1, "maxSizePerFPGA": 100, "nodes": [
+    {"id": 1, "supportedOnFpga": 1, "cpuLatency": 50, "fpgaLatency": 4, "isBackwardNode": 0, "size": 1},
+    {"id": 2, "supportedOnFpga": 1, "cpuLatency": 50, "fpgaLatency": 6, "isBackwardNode": 0, "size": 1}],
+    "edges": [{"sourceId": 1, "destId": 2, "cost": 1}]})";
+  const auto load =
+      json_of(run_heddle({"plan", "w.json", "--objective", "throughput", "--time-limit", "2", "--json"}, at));
+  EXPECT_DOUBLE_EQ(load["maxLoad"].get<double>(), 7);
+  EXPECT_LE(load["bound"].get<double>(), 7);
+  const auto latency = json_of(run_heddle({"plan", "w.json", "--time-limit", "2", "--json"}, at));
+  EXPECT_DOUBLE_EQ(latency["totalLatency"].get<double>(), 10);
+  const auto mistaken = run_heddle({"plan", "w.json", "--cluster", "preset:v100"}, at);
+  EXPECT_EQ(mistaken.status, 2);
+  EXPECT_THAT(mistaken.err, HasSubstr("brings its own devices"));
 }
 
 TEST(Workflow, BrokenPlanIsRejectedWithStatusOne) {
