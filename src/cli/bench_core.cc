@@ -78,9 +78,9 @@ Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {
   bench.repeats = static_cast<int>(options.repeats) * 2 + 1;
   bench.seed = static_cast<uint64_t>(options.seed);
   HEDDLE_ASSIGN_OR_RETURN(const auto result, bench_executor(bench));
-  auto r = row("emulated zero-cost, " + std::to_string(result.tasks) + " tasks", "", "time per task", "us",
+  auto r = row("zero-cost, " + std::to_string(result.tasks) + " tasks", "", "time a task", "us",
                result.executor_us_per_task);
-  r.baseline = "thread pool with ready counts, " + std::to_string(result.pool_threads) + " threads";
+  r.baseline = "thread pool";
   r.baseline_value = result.pool_us_per_task;
   r.reference = 0.5;
   r.reference_source = "target";
@@ -91,7 +91,7 @@ Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {
 
 Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto problem, large_problem(static_cast<uint64_t>(options.seed)));
-  const auto instance = "layered " + std::to_string(kOps) + " ops, " + std::to_string(kDevices) + " devices";
+  const auto instance = std::to_string(kOps) + " ops, " + std::to_string(kDevices) + " devices";
   std::vector<BenchRow> rows;
   PlanResult last;
   std::vector<double> seconds[2];
@@ -105,7 +105,7 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
       seconds[which].push_back(watch.seconds());
     }
   }
-  auto plan_row = row(instance, "heft", "planning, check and bound", "s", median_of(seconds[0]));
+  auto plan_row = row(instance, "heft", "planning", "s", median_of(seconds[0]));
   plan_row.baseline = "round-robin";
   plan_row.baseline_value = median_of(seconds[1]);
   plan_row.reference = 1;
@@ -126,13 +126,13 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
   const Stopwatch watch;
   if (!check(problem, last.plan, last.timeline).ok())
     return Error(Code::kInternal, "the checker rejects heft's plan");
-  auto eval_row = row(instance, "heft", "evaluator, steps per s", "1/s", median_of(rate));
-  eval_row.baseline = "checker, steps per s";
+  auto eval_row = row(instance, "heft", "evaluator steps", "1/s", median_of(rate));
+  eval_row.baseline = "checker steps";
   eval_row.baseline_value = steps / watch.seconds();
   eval_row.reference = 5e6;
   eval_row.reference_source = "target";
   rows.push_back(eval_row);
-  auto gap_row = row(instance, "heft", "gap to the proven bound", "%", 100 * last.gap);
+  auto gap_row = row(instance, "heft", "gap to bound", "%", 100 * last.gap);
   rows.push_back(gap_row);
   return rows;
 }

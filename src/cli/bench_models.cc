@@ -133,24 +133,24 @@ Status bench_objective(const BenchModel& model, const std::string& objective, co
   HEDDLE_ASSIGN_OR_RETURN(const auto versus,
                           compare_with_openvino(bench.problem, plan.plan, bench.loaded.model, compare));
 
-  auto measured = row(model.name, objective + ", measured", "us", run.measured_us);
-  measured.baseline = "predicted from the profile";
+  auto measured = row(model.name, objective, "us", run.measured_us);
+  measured.baseline = "by profile";
   measured.baseline_value = plan.value_us;
   rows.push_back(measured);
-  auto in_turns = row(model.name, objective + ", measured in turns", "us", recheck.measured_us);
-  in_turns.baseline = "predicted in turns";
+  auto in_turns = row(model.name, objective + " in turns", "us", recheck.measured_us);
+  in_turns.baseline = "in turns";
   in_turns.baseline_value = recheck.predicted_us;
   rows.push_back(in_turns);
-  rows.push_back(row(model.name, objective + ", prediction error", "%", 100 * recheck.error));
+  rows.push_back(row(model.name, objective + " error", "%", 100 * recheck.error));
   if (!throughput) {
     outcome.errors.push_back(100 * std::fabs(recheck.error));
     outcome.profile_errors.push_back(100 * std::fabs(run.measured_us - plan.value_us) / plan.value_us);
   }
-  auto against = row(model.name, objective + ", per request", "us", versus.ours_us);
-  against.baseline = throughput ? "OpenVINO throughput" : "OpenVINO, all cores";
+  auto against = row(model.name, objective + " together", "us", versus.ours_us);
+  against.baseline = throughput ? "OpenVINO streams" : "OpenVINO";
   against.baseline_value = versus.openvino_us;
   rows.push_back(against);
-  auto ratio = row(model.name, objective + ", ratio to OpenVINO", "", versus.ratio);
+  auto ratio = row(model.name, objective + " ratio", "", versus.ratio);
   ratio.reference = throughput ? 1.0 : 1.03;
   ratio.reference_source = "target";
   rows.push_back(ratio);
@@ -196,15 +196,13 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
     }
     if (invocation.cancel.cancelled()) break;
   }
-  add_target(rows, "prediction error, median", "%", median_of(outcome.errors), 5);
-  add_target(rows, "prediction error, 90 %", "%", quantile(outcome.errors, 0.9), 15);
-  add_target(rows, "prediction error, largest", "%", quantile(outcome.errors, 1), 15);
-  rows.push_back(
-      row("all models", "error against the profile, median", "%", median_of(outcome.profile_errors)));
-  rows.push_back(
-      row("all models", "error against the profile, largest", "%", quantile(outcome.profile_errors, 1)));
+  add_target(rows, "error, median", "%", median_of(outcome.errors), 5);
+  add_target(rows, "error, 90 %", "%", quantile(outcome.errors, 0.9), 15);
+  add_target(rows, "error, largest", "%", quantile(outcome.errors, 1), 15);
+  rows.push_back(row("all models", "error by profile, median", "%", median_of(outcome.profile_errors)));
+  rows.push_back(row("all models", "error by profile, max", "%", quantile(outcome.profile_errors, 1)));
   add_target(rows, "latency ratio, largest", "", quantile(outcome.latency_ratios, 1), 1.03);
-  add_target(rows, "throughput ratio, branching, largest", "", quantile(outcome.branching_ratios, 1), 1.0);
+  add_target(rows, "branching throughput, max", "", quantile(outcome.branching_ratios, 1), 1.0);
   return rows;
 }
 
