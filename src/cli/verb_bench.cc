@@ -68,6 +68,10 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
   o.options.only = split_list(o.only);
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, suite->run(o.options, invocation));
   if (invocation.progress) invocation.progress->finish();
+  if (rows.empty() && !o.only.empty() && !invocation.cancel.cancelled()) {
+    return Error(Code::kInvalidInput, "--only " + o.only + ": suite " + o.suite +
+                                          " has no such part (`heddle bench --help` names them)");
+  }
   Json json = Json::array();
   // Suites whose problems have proven bounds: values are compared to more digits.
   const bool bounded =
