@@ -104,7 +104,8 @@ TEST_F(ProfileStoreTest, BatchesComeInAscendingOrder) {
   for (int batch : {16, 1, 4, 128}) ASSERT_TRUE(s->put(record(1, batch)).ok());
   ASSERT_TRUE(s->put(record(1, 2, 10, 0.5)).ok());
   std::vector<int> batches;
-  for (const auto& r : s->find_batches(record(1).key).value()) batches.push_back(r.key.batch);
+  const auto records = s->find_batches(record(1).key).value();
+  for (const auto& r : records) batches.push_back(r.key.batch);
   EXPECT_EQ(batches, (std::vector<int>{1, 4, 16, 128}));
   EXPECT_EQ(s->find_segment(1, "openvino:CPU:2").value().size(), 5U);
 }

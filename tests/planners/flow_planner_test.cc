@@ -9,6 +9,7 @@
 
 #include "heddle/base/file.h"
 #include "heddle/base/random.h"
+#include "heddle/solve/self_test.h"
 
 namespace heddle {
 namespace {
@@ -104,6 +105,8 @@ PlannerOptions seconds(double s) {
 }
 
 TEST(FlowPlanner, FindsAndProvesTheOptimumOfSmallWorkloads) {
+  if (const auto solver = cp_sat_self_test(); !solver.ok() && solver.error().code() == Code::kUnsupported)
+    GTEST_SKIP() << solver.error().to_string();
   Random random(5);
   for (int i = 0; i < 12; ++i) {
     auto w = random_workload(random, 4, 2, 0.6);
@@ -185,6 +188,8 @@ std::string public_data() {
 
 // Reference: proven by CP-SAT on the whole problem.
 TEST(FlowPlanner, ProvesTheOptimaOfPublicWorkloads) {
+  if (const auto solver = cp_sat_self_test(); !solver.ok() && solver.error().code() == Code::kUnsupported)
+    GTEST_SKIP() << solver.error().to_string();
   if (!file_exists(public_data() + "example-1.json")) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
   const std::pair<const char*, double> optima[] = {{"example-1", 30}, {"yolov5x", 23.745}};
   for (const auto& [name, optimum] : optima) {
