@@ -39,7 +39,7 @@ devices = json.load(sys.stdin)["devices"]
 single = [d["name"] for d in devices if len(d.get("cores", [])) == 1]
 print(",".join(single or [d["name"] for d in devices]))')" -o "$out/split.plan.json"
 $heddle verify "$out/split.plan.json"
-$heddle run "$out/split.plan.json" -o "$out/split.run.json"
+$heddle run "$out/split.plan.json" --recheck -o "$out/split.run.json"
 $heddle explain "$out/split.plan.json"
 $heddle report "$out/split.run.json" -o "$out/split.html"
 $heddle report "$out/split.run.json" -o "$out/split.svg"
