@@ -21,6 +21,9 @@ struct BenchRow {
   std::optional<double> seconds;    // that the planner took
 };
 
+BenchRow bench_row(std::string suite, std::string instance, std::string planner, std::string metric,
+                   std::string unit, double value);
+
 struct BenchOptions {
   std::vector<std::string> models;  // folders or files with .onnx models
   std::vector<std::string> only;    // parts of the suite; empty: all

@@ -63,14 +63,7 @@ Result<Problem> large_problem(uint64_t seed) {
 
 BenchRow row(const std::string& instance, const std::string& planner, const std::string& metric,
              const std::string& unit, double value) {
-  BenchRow r;
-  r.suite = "core";
-  r.instance = instance;
-  r.planner = planner;
-  r.metric = metric;
-  r.unit = unit;
-  r.value = value;
-  return r;
+  return bench_row("core", instance, planner, metric, unit, value);
 }
 
 Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {

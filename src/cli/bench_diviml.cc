@@ -75,19 +75,7 @@ Result<PlanResult> plan_within(const char* planner, const Problem& problem, doub
 
 BenchRow diviml_row(const std::string& instance, const std::string& planner, const std::string& metric,
                     const std::string& unit, double value) {
-  BenchRow r;
-  r.suite = "diviml";
-  r.instance = instance;
-  r.planner = planner;
-  r.metric = metric;
-  r.unit = unit;
-  r.value = value;
-  return r;
-}
-
-bool part_wanted(const BenchOptions& options, const char* part) {
-  return options.only.empty() ||
-         std::find(options.only.begin(), options.only.end(), part) != options.only.end();
+  return bench_row("diviml", instance, planner, metric, unit, value);
 }
 
 Result<std::vector<BenchRow>> bench_diviml(const BenchOptions& options, const Invocation& invocation) {

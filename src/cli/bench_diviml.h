@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "bench.h"
 #include "heddle/graph/generators.h"
@@ -23,13 +24,30 @@ Result<Problem> wired_problem(const WiredCase& which, uint64_t seed);
 // The same network for a batch of `images` pictures in four parts (section V-C: B/4, B/2, 3B/4 and B).
 Result<Problem> wired_batch_problem(const WiredCase& which, int images, uint64_t seed);
 
+// A row of the paper's Tables I and IV, and which planner each column is of.
+struct PaperRow {
+  RandomWiredOptions::Dependency dependency;
+  int channels;
+  double best, met, greedy, heft, ea, sa, milp, split, bound;
+};
+inline constexpr std::pair<const char*, double PaperRow::*> kPaperColumns[] = {
+    {"single", &PaperRow::best},
+    {"met", &PaperRow::met},
+    {"greedy", &PaperRow::greedy},
+    {"heft", &PaperRow::heft},
+    {"ea", &PaperRow::ea},
+    {"sa", &PaperRow::sa},
+    {"diviml-milp", &PaperRow::milp},
+    {"milp-split", &PaperRow::split},
+    {"cp-split", &PaperRow::split},
+};
+
 // A planner's plan within the limit.
 Result<PlanResult> plan_within(const char* planner, const Problem& problem, double seconds,
                                const BenchOptions& options, const Invocation& invocation);
 
 BenchRow diviml_row(const std::string& instance, const std::string& planner, const std::string& metric,
                     const std::string& unit, double value);
-bool part_wanted(const BenchOptions& options, const char* part);
 
 Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options, const Invocation& invocation);
 Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options,

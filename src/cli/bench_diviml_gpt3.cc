@@ -68,7 +68,7 @@ BenchRow rate_row(const std::string& name, const PlanResult& result, double base
 
 Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, const Invocation& invocation) {
   std::vector<BenchRow> rows;
-  if (!part_wanted(options, "gpt3")) return rows;
+  if (!wanted(options, "gpt3")) return rows;
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds;
   const auto plan = [&](const Problem& problem, const ThroughputOptions& o) -> Result<PlanResult> {
     PlannerOptions p;

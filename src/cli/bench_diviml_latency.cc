@@ -11,13 +11,8 @@ using Dependency = RandomWiredOptions::Dependency;
 
 constexpr double kDefaultSeconds = 5;
 
-// Table I, ms: columns as in kPlanners, then the lower bound.
-struct TableRow {
-  Dependency dependency;
-  int channels;
-  double best, met, greedy, heft, ea, sa, milp, split, bound;
-};
-constexpr TableRow kTable1[] = {
+// Table I, ms: columns as in PaperRow, then the lower bound.
+constexpr PaperRow kTable1[] = {
     {Dependency::kSeries, 1, 211.7, 209.9, 104.4, 99.9, 97.5, 98.9, 80.1, 80.1, 80.1},
     {Dependency::kSeries, 2, 234.9, 219.3, 111.8, 109.3, 103.8, 106.2, 78.9, 79.1, 73.7},
     {Dependency::kSeries, 3, 236.5, 235.4, 114.2, 108.5, 104.7, 106.1, 79.9, 80.3, 68.1},
@@ -30,21 +25,12 @@ constexpr TableRow kTable1[] = {
 double limit_of(const BenchOptions& o) { return o.time_limit_s > 0 ? o.time_limit_s : kDefaultSeconds; }
 
 // One network: every planner's latency as a share of the best device's, and the best bound.
-Status add_latencies(const WiredCase& which, const TableRow* reference, const BenchOptions& options,
+Status add_latencies(const WiredCase& which, const PaperRow* reference, const BenchOptions& options,
                      const Invocation& invocation, std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
   const double seconds = limit_of(options);
-  const std::pair<const char*, double TableRow::*> planners[] = {{"single", &TableRow::best},
-                                                                 {"met", &TableRow::met},
-                                                                 {"greedy", &TableRow::greedy},
-                                                                 {"heft", &TableRow::heft},
-                                                                 {"ea", &TableRow::ea},
-                                                                 {"sa", &TableRow::sa},
-                                                                 {"diviml-milp", &TableRow::milp},
-                                                                 {"milp-split", &TableRow::split},
-                                                                 {"cp-split", &TableRow::split}};
   double best_device = 0, best_bound = 0, heuristic = 0, split = 0;
-  for (const auto& [planner, column] : planners) {
+  for (const auto& [planner, column] : kPaperColumns) {
     HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_within(planner, problem, seconds, options, invocation));
     const std::string name = planner;
     if (name == "single") best_device = result.value_us;
@@ -82,13 +68,13 @@ Status add_latencies(const WiredCase& which, const TableRow* reference, const Be
 Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options,
                                                    const Invocation& invocation) {
   std::vector<BenchRow> rows;
-  if (part_wanted(options, "table1")) {
-    for (const TableRow& reference : kTable1) {
+  if (wanted(options, "table1")) {
+    for (const PaperRow& reference : kTable1) {
       const WiredCase which{Family::kErdosRenyi, reference.dependency, 10, 10, reference.channels};
       HEDDLE_RETURN_IF_ERROR(add_latencies(which, &reference, options, invocation, rows));
     }
   }
-  if (part_wanted(options, "figure4")) {
+  if (wanted(options, "figure4")) {
     for (const Family family : {Family::kErdosRenyi, Family::kWattsStrogatz, Family::kBarabasiAlbert}) {
       for (const int nodes : {10, 32}) {
         const WiredCase which{family, Dependency::kSeries, nodes, 1, 1};
@@ -97,8 +83,8 @@ Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options,
     }
   }
   // Larger than the defaults: by name only.
-  if (!options.only.empty() && part_wanted(options, "table1-n32")) {
-    for (const TableRow& reference : kTable1) {
+  if (!options.only.empty() && wanted(options, "table1-n32")) {
+    for (const PaperRow& reference : kTable1) {
       const WiredCase which{Family::kErdosRenyi, reference.dependency, 32, 10, reference.channels};
       HEDDLE_RETURN_IF_ERROR(add_latencies(which, &reference, options, invocation, rows));
     }
@@ -110,7 +96,7 @@ Result<std::vector<BenchRow>> bench_diviml_latency(const BenchOptions& options,
 // where the MILP is cut off the factor is a lower bound on the true one.
 Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, const Invocation& invocation) {
   std::vector<BenchRow> rows;
-  if (!part_wanted(options, "table3")) return rows;
+  if (!wanted(options, "table3")) return rows;
   const struct {
     Dependency dependency;
     int modules;

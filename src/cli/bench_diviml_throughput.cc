@@ -13,12 +13,7 @@ constexpr double kDefaultSeconds = 5;
 constexpr int kImages = 16;
 
 // Table IV, images per second.
-struct TableRow {
-  Dependency dependency;
-  int channels;
-  double best, met, greedy, heft, ea, sa, milp, split, bound;
-};
-constexpr TableRow kTable4[] = {
+constexpr PaperRow kTable4[] = {
     {Dependency::kSeries, 1, 54, 56, 74, 75, 84, 87, 114, 135, 164},
     {Dependency::kSeries, 2, 48, 50, 67, 66, 75, 78, 95, 119, 180},
     {Dependency::kSeries, 3, 49, 51, 68, 70, 78, 81, 116, 129, 196},
@@ -28,24 +23,15 @@ constexpr TableRow kTable4[] = {
     {Dependency::kWeak, 4, 47, 50, 72, 74, 82, 84, 65, 138, 207},
 };
 
-Status add_network(const TableRow& reference, const BenchOptions& options, const Invocation& invocation,
+Status add_network(const PaperRow& reference, const BenchOptions& options, const Invocation& invocation,
                    std::vector<BenchRow>& rows) {
   const WiredCase which{Family::kErdosRenyi, reference.dependency, 10, 10, reference.channels};
   HEDDLE_ASSIGN_OR_RETURN(const Problem problem,
                           wired_batch_problem(which, kImages, static_cast<uint64_t>(options.seed)));
   const std::string instance = which.name() + ", B=" + std::to_string(kImages);
-  const std::pair<const char*, double TableRow::*> planners[] = {{"single", &TableRow::best},
-                                                                 {"met", &TableRow::met},
-                                                                 {"greedy", &TableRow::greedy},
-                                                                 {"heft", &TableRow::heft},
-                                                                 {"ea", &TableRow::ea},
-                                                                 {"sa", &TableRow::sa},
-                                                                 {"diviml-milp", &TableRow::milp},
-                                                                 {"milp-split", &TableRow::split},
-                                                                 {"cp-split", &TableRow::split}};
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds;
   double best_device = 0, bound_us = 0, heuristic = 0, split = 0;
-  for (const auto& [planner, column] : planners) {
+  for (const auto& [planner, column] : kPaperColumns) {
     HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_within(planner, problem, seconds, options, invocation));
     const std::string name = planner;
     const double rate = 1e6 * kImages / result.value_us;
@@ -80,8 +66,8 @@ Status add_network(const TableRow& reference, const BenchOptions& options, const
 Result<std::vector<BenchRow>> bench_diviml_throughput(const BenchOptions& options,
                                                       const Invocation& invocation) {
   std::vector<BenchRow> rows;
-  if (!part_wanted(options, "table4")) return rows;
-  for (const TableRow& reference : kTable4)
+  if (!wanted(options, "table4")) return rows;
+  for (const PaperRow& reference : kTable4)
     HEDDLE_RETURN_IF_ERROR(add_network(reference, options, invocation, rows));
   return rows;
 }

@@ -57,14 +57,7 @@ Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
 }
 
 BenchRow row(const std::string& instance, const std::string& metric, const std::string& unit, double value) {
-  BenchRow r;
-  r.suite = "core";
-  r.instance = instance;
-  r.planner = "auto";
-  r.metric = metric;
-  r.unit = unit;
-  r.value = value;
-  return r;
+  return bench_row("core", instance, "auto", metric, unit, value);
 }
 
 // Says which model the work of the moment is about.

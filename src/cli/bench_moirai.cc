@@ -81,14 +81,7 @@ Result<std::map<std::string, Reference>> read_references(const std::string& path
 }
 
 BenchRow row(const std::string& instance, const std::string& metric, const std::string& unit, double value) {
-  BenchRow r;
-  r.suite = "moirai";
-  r.instance = instance;
-  r.planner = "flow search";
-  r.metric = metric;
-  r.unit = unit;
-  r.value = value;
-  return r;
+  return bench_row("moirai", instance, "flow search", metric, unit, value);
 }
 
 Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Reference* reference,

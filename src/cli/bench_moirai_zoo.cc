@@ -63,14 +63,7 @@ Result<Problem> problem_of(std::shared_ptr<const Graph> graph, const char* clust
 
 BenchRow row(const std::string& instance, const std::string& planner, const std::string& metric,
              const std::string& unit, double value) {
-  BenchRow r;
-  r.suite = "moirai";
-  r.instance = instance;
-  r.planner = planner;
-  r.metric = metric;
-  r.unit = unit;
-  r.value = value;
-  return r;
+  return bench_row("moirai", instance, planner, metric, unit, value);
 }
 
 Status bench_network(const Network& network, const char* cluster, bool coarse, const BenchOptions& options,

@@ -113,6 +113,18 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
 
 std::span<const BenchSuite> bench_suites() { return kSuites; }
 
+BenchRow bench_row(std::string suite, std::string instance, std::string planner, std::string metric,
+                   std::string unit, double value) {
+  BenchRow r;
+  r.suite = std::move(suite);
+  r.instance = std::move(instance);
+  r.planner = std::move(planner);
+  r.metric = std::move(metric);
+  r.unit = std::move(unit);
+  r.value = value;
+  return r;
+}
+
 bool wanted(const BenchOptions& options, std::string_view part) {
   return options.only.empty() ||
          std::find(options.only.begin(), options.only.end(), part) != options.only.end();

@@ -16,13 +16,7 @@ class CpSat final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
     Candidates candidates(problem);
-    std::vector<Plan> starts;
-    if (options.start != nullptr) {
-      candidates.offer(*options.start, "the plan to improve");
-      starts.push_back(*options.start);
-    } else {
-      starts = run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
-    }
+    auto starts = starting_plans(problem, options, candidates);
     if (options.deadline.cancelled() && candidates.empty())
       return candidates.output(StopReason::kCancelled, options.deadline);
     HEDDLE_ASSIGN_OR_RETURN(auto out, search_and_prove(problem, options, std::move(starts), candidates));

@@ -38,4 +38,12 @@ std::span<const std::string_view> constructive_planners(Objective objective) {
   return kLatency;
 }
 
+std::vector<Plan> starting_plans(const Problem& problem, const PlannerOptions& options,
+                                 Candidates& candidates) {
+  if (options.start == nullptr)
+    return run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
+  candidates.offer(*options.start, "the plan to improve");
+  return {*options.start};
+}
+
 }  // namespace heddle

@@ -18,4 +18,9 @@ std::vector<Plan> run_portfolio(const Problem& problem, const PlannerOptions& op
 // The constructive planners for the objective, cheapest first.
 std::span<const std::string_view> constructive_planners(Objective objective);
 
+// Where an improving planner begins: options.start, or else what the constructive planners give. All are
+// offered.
+std::vector<Plan> starting_plans(const Problem& problem, const PlannerOptions& options,
+                                 Candidates& candidates);
+
 }  // namespace heddle

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 
 #include "backends/openvino/openvino_whole.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
+#include "inputs.h"
 #include "mailbox.h"
 
 namespace heddle {
@@ -78,11 +78,7 @@ class Comparing {
     if (!executor_->moves_data())
       return Error(Code::kInvalidInput,
                    "only plans whose devices are all real can be compared with OpenVINO");
-    for (int slot = 0; slot < executor_->slots(); ++slot) {
-      const auto targets = executor_->inputs(slot);
-      for (size_t i = 0; i < targets.size(); ++i)
-        std::memcpy(targets[i].data, inputs[i].data.get(), static_cast<size_t>(targets[i].bytes));
-    }
+    give_inputs(*executor_, inputs);
     return {};
   }
 

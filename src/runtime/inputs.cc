@@ -5,6 +5,7 @@
 
 #include "heddle/base/random.h"
 #include "heddle/base/spelling.h"
+#include "heddle/runtime/executor.h"
 #include "heddle/runtime/npy.h"
 #include "heddle/runtime/run.h"
 
@@ -119,6 +120,14 @@ Result<std::vector<TensorValue>> make_inputs(const Graph& graph, const InputOpti
     values.push_back(std::move(made).value());
   }
   return values;
+}
+
+void give_inputs(Executor& executor, std::span<const TensorValue> inputs) {
+  for (int slot = 0; slot < executor.slots(); ++slot) {
+    const auto targets = executor.inputs(slot);
+    for (size_t i = 0; i < targets.size(); ++i)
+      std::memcpy(targets[i].data, inputs[i].data.get(), static_cast<size_t>(targets[i].bytes));
+  }
 }
 
 }  // namespace heddle

@@ -1,7 +1,8 @@
-// Random tensor contents.
+// What a model is fed: random tensor contents, and inputs for every request in flight.
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "heddle/runtime/tensor.h"
 
@@ -9,5 +10,9 @@ namespace heddle {
 
 // Floats uniform in [-1, 1), integers in 0..3 (they may be indices), bools either; packed formats stay zero.
 void fill_random(const TensorView& tensor, uint64_t seed);
+
+class Executor;
+// Copies the graph's inputs, in its order, to each of the executor's slots.
+void give_inputs(Executor& executor, std::span<const TensorValue> inputs);
 
 }  // namespace heddle

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <map>
 #include <thread>
 
@@ -12,6 +11,7 @@
 #include "heddle/runtime/openvino_measurer.h"
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/sampling.h"
+#include "inputs.h"
 
 namespace heddle {
 namespace {
@@ -85,11 +85,7 @@ class Rechecking {
       return Error(Code::kInvalidInput,
                    "only plans whose devices are all real can be checked against this machine");
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*problem_.graph, options_.inputs));
-    for (int slot = 0; slot < executor_->slots(); ++slot) {
-      const auto targets = executor_->inputs(slot);
-      for (size_t i = 0; i < targets.size(); ++i)
-        std::memcpy(targets[i].data, inputs[i].data.get(), static_cast<size_t>(targets[i].bytes));
-    }
+    give_inputs(*executor_, inputs);
     for (const ProfileRequest& segment : profile_requests(plan_)) {
       const bool known = std::any_of(controls_.begin(), controls_.end(), [&](const Control& c) {
         return c.device == segment.device && c.ops == segment.ops;

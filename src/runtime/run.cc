@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "heddle/graph/model.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/sampling.h"
+#include "inputs.h"
 
 namespace heddle {
 namespace {
@@ -75,11 +75,7 @@ class Runner {
     record_.requests_in_flight = options_.in_flight > 1 ? executor_->slots() : 1;
     if (!executor_->moves_data()) return {};
     HEDDLE_ASSIGN_OR_RETURN(inputs_, make_inputs(*problem_.graph, options_.inputs));
-    for (int slot = 0; slot < executor_->slots(); ++slot) {
-      const auto targets = executor_->inputs(slot);
-      for (size_t i = 0; i < targets.size(); ++i)
-        std::memcpy(targets[i].data, inputs_[i].data.get(), static_cast<size_t>(targets[i].bytes));
-    }
+    give_inputs(*executor_, inputs_);
     return {};
   }
 
