@@ -8,14 +8,14 @@ help: ## this list
 setup: ## install what is missing: system packages (as root) and wheels into .venv
 	@scripts/setup.sh
 
-build: setup ## configure and build build/heddle
+build: setup ## configure and build build/heddle; TORCH=1 adds the backend torch
 	@scripts/build.sh release
 
 demo: setup ## build, then plan, run and explain two real models
 	@scripts/build.sh release heddle
 	@scripts/demo.sh
 
-test: build ## build, then all tests
+test: build ## build, then all tests; TORCH=1 with those of the backend torch
 	@scripts/build.sh fuzz
 	@scripts/test.sh release
 
@@ -38,7 +38,7 @@ format: ## format all C++ sources in place
 format-check: ## fail when a source is not formatted
 	@scripts/format.sh --check
 
-tidy: build ## clang-tidy over src
+tidy: setup ## clang-tidy over src
 	@scripts/tidy.sh
 
 check: format-check test debug tsan tidy ## everything: format, tests, both sanitizer builds, clang-tidy
@@ -48,4 +48,4 @@ bench: setup ## build, then the core benchmarks beside their baselines
 	@build/heddle bench core
 
 clean: ## remove the build folders and the demo's output; keeps .venv
-	@rm -rf build build-debug build-tsan build-fuzz demo-out
+	@rm -rf build build-debug build-tsan build-fuzz build-tidy demo-out

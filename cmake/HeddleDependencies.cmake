@@ -8,6 +8,12 @@ find_package(SQLite3 REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(GTest REQUIRED)
 
+# Optional: plans over several hosts.
+option(HEDDLE_MPI "plans over several hosts by MPI, where it is installed" ON)
+if(HEDDLE_MPI)
+  find_package(MPI COMPONENTS C)
+endif()
+
 set(HEDDLE_VENV ${CMAKE_SOURCE_DIR}/.venv CACHE PATH "local Python environment with the pinned wheels")
 file(GLOB HEDDLE_SITE_PACKAGES LIST_DIRECTORIES true ${HEDDLE_VENV}/lib/python3*/site-packages)
 if(NOT HEDDLE_SITE_PACKAGES)

@@ -1,10 +1,34 @@
-# heddle_library(NAME [PUBLIC deps...] [PRIVATE deps...])
-# The library heddle_NAME from every .cc in the calling folder (and its sub-folders); its public headers are
-# include/heddle/NAME/*.h. Only linked libraries' headers are visible, so an upward include does not compile.
+# heddle_library(NAME [PUBLIC deps...] [PRIVATE deps...] [ALONE sources...] [EXCEPT folder])
+# The library heddle_NAME from every .cc in the calling folder (and its sub-folders, but one); those ALONE are compiled
+# by themselves. Its public headers are include/heddle/NAME/*.h. Only linked libraries' headers are visible, so an
+# upward include does not compile.
 # A folder of headers alone is an interface library: it still carries its include path and dependencies.
+
+# heddle_unity(TARGET LINES [ALONE...])  Compiles the target's sources together, except those ALONE, at most LINES lines
+# at once: reading headers is most of the compile time. Sources still include what they use, for the sanitizer builds
+# compile each by itself. Which may go together is found when configuring; after two sources have come to define the
+# same unnamed name, run cmake again. (CMake's own unity builds would put such sources together, and write absolute
+# paths.)
+function(heddle_unity target lines)
+  if(NOT HEDDLE_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE alone)
+  list(REMOVE_ITEM sources ${alone})
+  execute_process(COMMAND ${HEDDLE_VENV}/bin/python ${CMAKE_SOURCE_DIR}/scripts/unity.py ${CMAKE_SOURCE_DIR} ${lines}
+                          ${CMAKE_CURRENT_BINARY_DIR}/${target}_unity ${sources}
+                  OUTPUT_VARIABLE units OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" units "${units}")
+  set_property(TARGET ${target} PROPERTY SOURCES ${units} ${alone})
+endfunction()
+
 function(heddle_library name)
-  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;ALONE;EXCEPT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(ARG_EXCEPT)
+    list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${ARG_EXCEPT}/")
+  endif()
   set_property(GLOBAL APPEND PROPERTY HEDDLE_LIBRARIES ${name})
   if(NOT sources)
     add_library(heddle_${name} INTERFACE)
@@ -17,6 +41,7 @@ function(heddle_library name)
     PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(heddle_${name} PUBLIC ${ARG_PUBLIC} PRIVATE heddle_options ${ARG_PRIVATE})
+  heddle_unity(heddle_${name} 2000 ${ARG_ALONE})
 endfunction()
 
 # heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test, with
@@ -38,6 +63,7 @@ function(heddle_test folder)
   target_compile_options(${folder}_tests PRIVATE -O1)
   target_compile_definitions(${folder}_tests PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${folder}_tests PRIVATE heddle_options ${ARGN} GTest::gmock GTest::gtest_main)
+  heddle_unity(${folder}_tests 1500)
   gtest_discover_tests(${folder}_tests TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300 ${HEDDLE_TEST_PROPERTIES})
 endfunction()

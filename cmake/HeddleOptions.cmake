@@ -1,10 +1,15 @@
 # Warnings, sanitizers and the compiler cache, for every target alike.
 find_program(CCACHE_PROGRAM ccache)
-if(CCACHE_PROGRAM)
-  # base_dir makes a clone in another folder hit the same cache.
+if(CCACHE_PROGRAM)  # base_dir makes a clone in another folder hit the same cache
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
 endif()
+
+set(unity ON)
+if(HEDDLE_SANITIZE_ADDRESS OR HEDDLE_SANITIZE_THREAD)
+  set(unity OFF)  # so that a missing include is found
+endif()
+option(HEDDLE_UNITY "compile a library's sources in few, large pieces" ${unity})
 
 add_library(heddle_options INTERFACE)
 target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
@@ -24,5 +29,6 @@ if(HEDDLE_FUZZ)
 endif()
 # GCC 12 warns wrongly inside std::string and std::variant when it inlines them.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(heddle_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+  target_compile_options(heddle_options INTERFACE -Wno-restrict -Wno-maybe-uninitialized
+                         -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
 endif()

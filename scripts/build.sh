@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # build.sh PRESET [TARGET...]  Configures where needed and builds. Presets: release, debug, tsan, fuzz.
-# Settings from the environment: JOBS (default: the number of cores); HEDDLE_ONLY_CONFIGURE=1 does not build.
+# Settings from the environment: JOBS (default: the number of cores); HEDDLE_ONLY_CONFIGURE=1 does not build;
+# TORCH=1 adds the backend torch (needs libtorch), TORCH=0 takes it out again, without TORCH it stays as it was.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,8 +25,19 @@ if [ -f "$cache" ]; then
     fresh=(--fresh)
   fi
 fi
-if [ ! -f "$folder/build.ninja" ] || [ ${#fresh[@]} -gt 0 ]; then
-  cmake --preset "$preset" "${fresh[@]}"
+# The fuzz targets read files; no backend has a part in that.
+torch=()
+if [ -n "${TORCH:-}" ] && [ "$preset" != fuzz ]; then
+  case "$TORCH" in
+    1) wanted=ON ;;
+    0) wanted=OFF ;;
+    *) echo "build: error: TORCH=$TORCH: expected 1 (with the backend torch) or 0 (without)" >&2; exit 1 ;;
+  esac
+  has=$(sed -n 's/^HEDDLE_TORCH:BOOL=//p' "$cache" 2>/dev/null || true)
+  [ "${has:-OFF}" = "$wanted" ] && [ ${#fresh[@]} -eq 0 ] || torch=("-DHEDDLE_TORCH=$wanted")
+fi
+if [ ! -f "$folder/build.ninja" ] || [ ${#fresh[@]} -gt 0 ] || [ ${#torch[@]} -gt 0 ]; then
+  cmake --preset "$preset" "${fresh[@]}" "${torch[@]}"
   touch "$cache"
 fi
 [ -z "${HEDDLE_ONLY_CONFIGURE:-}" ] || exit 0

@@ -40,11 +40,18 @@ inline constexpr std::pair<const char*, double PaperRow::*> kPaperColumns[] = {
     {"diviml-milp", &PaperRow::milp},
     {"milp-split", &PaperRow::split},
     {"cp-split", &PaperRow::split},
+    {"auto", &PaperRow::split},
+};
+// What a table compares beside each planner: the best plans of the constructive heuristics, of these and the
+// metaheuristics, of the two splittings and of the exact programs.
+struct BestOf {
+  double constructive = 0, heuristic = 0, split = 0, exact = 0;  // us; 0: none yet
+  void add(const std::string& planner, double value_us);
 };
 
-// A planner's plan within the limit.
-Result<PlanResult> plan_within(const char* planner, const Problem& problem, double seconds,
-                               const BenchOptions& options, const Invocation& invocation);
+// A planner's plan within the limit. Progress says which instance it is of.
+Result<PlanResult> plan_within(const char* planner, const Problem& problem, const std::string& instance,
+                               double seconds, const BenchOptions& options, const Invocation& invocation);
 
 BenchRow diviml_row(const std::string& instance, const std::string& planner, const std::string& metric,
                     const std::string& unit, double value);

@@ -1,5 +1,5 @@
 // DiviML's latency figures: Table I (ten modules), Figure 4 (one module), Table III (speed of splitting).
-#include <map>
+#include <algorithm>
 
 #include "bench_diviml.h"
 
@@ -29,37 +29,47 @@ Status add_latencies(const WiredCase& which, const PaperRow* reference, const Be
                      const Invocation& invocation, std::vector<BenchRow>& rows) {
   HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
   const double seconds = limit_of(options);
-  double best_device = 0, best_bound = 0, heuristic = 0, split = 0;
+  const size_t begin = rows.size();
+  double best_device = 0, best_bound = 0, automatic = 0;
+  BestOf best;
   for (const auto& [planner, column] : kPaperColumns) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_within(planner, problem, seconds, options, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(const auto result,
+                            plan_within(planner, problem, which.name(), seconds, options, invocation));
     const std::string name = planner;
     if (name == "single") best_device = result.value_us;
-    if (name == "cp-split") split = result.value_us;
-    if (name == "met" || name == "greedy" || name == "heft" || name == "ea" || name == "sa")
-      heuristic = heuristic > 0 ? std::min(heuristic, result.value_us) : result.value_us;
+    if (name == "auto") automatic = result.value_us;
+    best.add(name, result.value_us);
     best_bound = std::max(best_bound, result.bound.us);
     auto r = diviml_row(which.name(), planner, name + ", latency over best device's", "%",
                         100 * result.value_us / best_device);
     r.baseline = "latency (ms)";
     r.baseline_value = result.value_us / 1000;
+    set_trajectory(r, result.trajectory, seconds);
     if (reference != nullptr) {
       r.reference = 100 * reference->*column / reference->best;
       r.reference_source = "DiviML, Table I";
     }
     rows.push_back(r);
   }
-  auto bound =
-      diviml_row(which.name(), "cp-split", "bound over cp-split's latency", "%", 100 * best_bound / split);
-  if (reference != nullptr) {
-    bound.reference = 100 * reference->bound / reference->split;
-    bound.reference_source = "DiviML, Table I";
-  }
-  rows.push_back(bound);
-  auto gain = diviml_row(which.name(), "cp-split", "best heuristic's latency over cp-split's", "x",
-                         heuristic / split);
-  gain.reference = reference != nullptr ? std::min(reference->ea, reference->heft) / reference->split : 1.22;
-  gain.reference_source = reference != nullptr ? "DiviML, Table I" : "DiviML, section V-B: 22 to 26 %";
-  rows.push_back(gain);
+  share_best_known(rows, begin);
+  const auto add = [&](const char* planner, const char* metric, const char* unit, double value,
+                       double in_paper) {
+    auto r = diviml_row(which.name(), planner, metric, unit, value);
+    if (reference != nullptr) {
+      r.reference = in_paper;
+      r.reference_source = "DiviML, Table I";
+    }
+    rows.push_back(r);
+  };
+  const PaperRow none{};
+  const PaperRow& paper = reference != nullptr ? *reference : none;
+  add("best", "bound over the best split's latency", "%", 100 * best_bound / best.split,
+      100 * paper.bound / paper.split);
+  add("best", "best of MET, Greedy and HEFT over the best split's latency", "x",
+      best.constructive / best.split, std::min({paper.met, paper.greedy, paper.heft}) / paper.split);
+  add("best", "best heuristic's latency over the best split's", "x", best.heuristic / best.split,
+      std::min({paper.ea, paper.sa, paper.heft}) / paper.split);
+  add("auto", "best exact program's latency over auto's", "x", best.exact / automatic, 1);
   return {};
 }
 
@@ -108,9 +118,10 @@ Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, co
                           reference.dependency == Dependency::kWeak ? 2 : 1};
     HEDDLE_ASSIGN_OR_RETURN(const Problem problem, wired_problem(which, static_cast<uint64_t>(options.seed)));
     const double seconds = 2 * limit_of(options);
-    HEDDLE_ASSIGN_OR_RETURN(const auto split, plan_within("cp-split", problem, seconds, options, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(const auto split,
+                            plan_within("cp-split", problem, which.name(), seconds, options, invocation));
     HEDDLE_ASSIGN_OR_RETURN(const auto milp,
-                            plan_within("diviml-milp", problem, seconds, options, invocation));
+                            plan_within("diviml-milp", problem, which.name(), seconds, options, invocation));
     auto r = diviml_row(which.name(), "cp-split", "MILP's time over splitting's", "x",
                         milp.planning_s / split.planning_s);
     r.baseline = std::string("MILP's latency over cp-split's") +

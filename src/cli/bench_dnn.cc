@@ -123,6 +123,7 @@ Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options
     row.value = plan.value;
     row.bound = plan.bound;
     row.seconds = plan.seconds;
+    set_trajectory(row, plan.trajectory, seconds);
     if (const auto found = references.find(task.key()); found != references.end()) {
       row.baseline = found->second.peer;
       row.baseline_value = found->second.value;
@@ -131,6 +132,7 @@ Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options
     }
     show(row, invocation);
     rows.push_back(std::move(row));
+    share_best_known(rows, rows.size() - 1, rows.back().baseline_value.value_or(0));
   }
   if (compared > 0) {
     BenchRow row;

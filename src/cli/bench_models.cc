@@ -1,9 +1,9 @@
 // The core suite on real models: is the prediction true, and is the plan at least as fast as OpenVINO alone?
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "bench.h"
+#include "bench_files.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/runtime/recheck.h"
@@ -12,49 +12,6 @@
 
 namespace heddle::cli {
 namespace {
-
-namespace fs = std::filesystem;
-
-struct BenchModel {
-  std::string name, path;
-  std::vector<std::string> shapes;
-};
-
-// What leaves its picture's size open gets a usual one.
-std::vector<std::string> default_shapes(const std::string& name) {
-  if (name.find("det_infer") != std::string::npos) return {"x=1,3,320,320"};
-  if (name.find("rec_infer") != std::string::npos) return {"x=1,3,48,320"};
-  if (name.find("cls_infer") != std::string::npos) return {"x=1,3,48,192"};
-  return {};
-}
-
-void add_models(const fs::path& place, std::vector<BenchModel>& models) {
-  std::error_code error;
-  std::vector<fs::path> files;
-  if (fs::is_directory(place, error)) {
-    for (const auto& entry : fs::directory_iterator(place, error)) files.push_back(entry.path());
-  } else {
-    files.push_back(place);
-  }
-  std::sort(files.begin(), files.end());
-  for (const auto& file : files) {
-    if (file.extension() != ".onnx") continue;
-    const auto name = file.stem().string();
-    models.push_back({name, file.string(), default_shapes(name)});
-  }
-}
-
-Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
-  std::vector<BenchModel> models;
-  for (const auto& place : options.models) add_models(place, models);
-  if (options.models.empty()) {
-    add_models(fs::path(HEDDLE_SITE_PACKAGES) / "onnx/backend/test/data/light", models);
-    add_models(fs::path(HEDDLE_SITE_PACKAGES) / "rapidocr_onnxruntime/models", models);
-  }
-  if (models.empty())
-    return Error(Code::kNotFound, "found no .onnx models; name folders or files with --models");
-  return models;
-}
 
 BenchRow row(const std::string& instance, const std::string& metric, const std::string& unit, double value) {
   return bench_row("core", instance, "auto", metric, unit, value);

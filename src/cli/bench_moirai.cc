@@ -96,12 +96,12 @@ Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Refe
   planner_options.progress = invocation.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_flows(workload, planner_options));
   const auto unit = workload.time_unit.starts_with("ms") ? "ms" : "";
-  std::vector<BenchRow> rows;
   auto makespan = row(workload.name, "makespan", unit, workload.in_units(plan.schedule.makespan));
   makespan.baseline = "first schedule";
   makespan.baseline_value = plan.counters.at("constructed");
   makespan.bound = workload.in_units(plan.bound);
   makespan.seconds = plan.seconds;
+  set_trajectory(makespan, plan.trajectory, limit);
   auto seconds = row(workload.name, "planning and checking", "s", plan.seconds);
   auto gap = row(workload.name, "gap to the proven bound", "%", 100 * plan.gap);
   gap.baseline = plan.bound_reason;
@@ -112,7 +112,9 @@ Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Refe
       gap.reference = 100 * (reference->objective - *reference->bound) / *reference->bound;
     makespan.reference_source = seconds.reference_source = gap.reference_source = reference->peer;
   }
-  return std::vector<BenchRow>{makespan, seconds, gap};
+  std::vector<BenchRow> rows{makespan, seconds, gap};
+  share_best_known(rows, 0, reference != nullptr ? reference->objective : 0);
+  return rows;
 }
 
 std::string data_folder(const BenchOptions& options) {

@@ -86,12 +86,13 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
   }
   rows.push_back(ops);
   HEDDLE_ASSIGN_OR_RETURN(const auto problem, problem_of(graph, cluster));
+  const size_t begin = rows.size();
   std::optional<std::pair<std::string, double>> first;  // that has a plan
   for (const char* planner : kPlanners) {
     if (invocation.cancel.cancelled()) break;
     PlannerOptions planner_options;
-    planner_options.deadline = Deadline::after_seconds(
-        options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds, invocation.cancel);
+    const double limit = options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds;
+    planner_options.deadline = Deadline::after_seconds(limit, invocation.cancel);
     planner_options.seed = static_cast<uint64_t>(options.seed);
     planner_options.progress = invocation.progress;
     auto result = run_planner(*find_planner(planner), problem, planner_options);
@@ -101,6 +102,7 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
     auto latency = row(name, planner, std::string(planner) + " latency", "ms", result->value_us / 1e3);
     latency.bound = result->bound.us / 1e3;
     latency.seconds = result->planning_s;
+    set_trajectory(latency, result->trajectory, limit);
     if (first) {
       latency.baseline = first->first;
       latency.baseline_value = first->second;
@@ -114,6 +116,7 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
     seconds.reference_source = "Moirai, table V";
     rows.push_back(seconds);
   }
+  share_best_known(rows, begin);
   return {};
 }
 

@@ -11,6 +11,12 @@ Command& Command::positional(const std::string& name, std::string& out, const st
   return *this;
 }
 
+Command& Command::positionals(const std::string& name, std::vector<std::string>& out,
+                              const std::string& help) {
+  app_.add_option(name, out, help)->required();
+  return *this;
+}
+
 Command& Command::option(const std::string& flags, std::string& out, const std::string& help) {
   app_.add_option(flags, out, help);
   return *this;
@@ -54,6 +60,22 @@ Command& Command::flag(const std::string& flags, bool& out, const std::string& h
 Command& Command::footer(const std::string& text) {
   app_.footer(text);
   return *this;
+}
+
+RunFn Command::subverbs(std::span<const Verb> verbs) {
+  app_.require_subcommand(1);
+  std::vector<std::pair<CLI::App*, RunFn>> parts;
+  for (const auto& verb : verbs) {
+    auto* sub = app_.add_subcommand(verb.name, verb.summary);
+    sub->fallthrough();
+    Command command(*sub);
+    parts.emplace_back(sub, verb.setup(command));
+  }
+  return [parts](const Invocation& invocation) -> Result<int> {
+    for (const auto& [sub, run] : parts)
+      if (sub->parsed()) return run(invocation);
+    return Error(Code::kInternal, "no part of the verb was parsed");
+  };
 }
 
 int exit_status(Code code) {

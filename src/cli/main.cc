@@ -9,6 +9,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/version.h"
+#include "heddle/runtime/transport.h"
 
 namespace heddle::cli {
 namespace {
@@ -35,7 +36,11 @@ void install_signal_handlers(const CancelToken& token) {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+// Of several ranks the first one speaks.
+bool is_silent() { return rank_environment().rank > 0; }
+
 int fail(const Error& error, bool json) {
+  if (is_silent()) return exit_status(error.code());
   if (json) {
     const Json j = {{"error", {{"code", code_name(error.code())}, {"message", error.to_string()}}}};
     std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
@@ -48,10 +53,17 @@ int fail(const Error& error, bool json) {
 // message.
 std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError& error) {
   auto extras = where.remaining(true);
+  // What a part of a verb does not know falls through to the verb.
+  for (const auto* app = where.get_parent(); extras.empty() && app != nullptr; app = app->get_parent())
+    extras = app->remaining(true);
   if (extras.empty())
-    return top && dynamic_cast<const CLI::RequiredError*>(&error)
-               ? "needs a verb, for example `heddle plan MODEL`"
+    return dynamic_cast<const CLI::RequiredError*>(&error) == nullptr ? error.what()
+           : top ? "needs a verb, for example `heddle plan MODEL`"
+           : where.get_require_subcommand_min() > 0 && where.get_subcommands().empty()
+               ? "needs a part, for example `heddle " + where.get_name() + " " +
+                     where.get_subcommands([](const CLI::App*) { return true; }).front()->get_name() + "`"
                : error.what();
+  const bool parts = where.get_require_subcommand_min() > 0;
   std::vector<std::string> names;
   for (const auto* option : where.get_options()) {
     for (const auto& l : option->get_lnames()) names.push_back("--" + l);
@@ -62,19 +74,24 @@ std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError
     if (e.rfind("--", 0) == 0) extra = e;
   }
   const bool flag = extra.rfind('-', 0) == 0;
-  if (top && !flag) {
+  if (parts && !flag) {
     names.clear();
-    for (const auto& verb : verbs()) names.emplace_back(verb.name);
+    for (const auto* sub : where.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(sub->get_name());
   }
-  const char* what = flag ? "unknown flag '" : top ? "unknown verb '" : "unexpected argument '";
-  return what + extra + "'" + (flag || top ? did_you_mean(extra.substr(0, extra.find('=')), names) : "");
+  const char* what = flag ? "unknown flag '" : parts ? "unknown verb '" : "unexpected argument '";
+  return what + extra + "'" + (flag || parts ? did_you_mean(extra.substr(0, extra.find('=')), names) : "");
 }
 
 int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* where = &app;
-  for (const auto* sub : app.get_subcommands()) where = sub;
+  std::string command = "heddle";
+  while (!where->get_subcommands().empty()) {
+    where = where->get_subcommands().front();
+    command += " " + where->get_name();
+  }
+  if (is_silent()) return kExitBadInput;
   const bool top = where == &app;
-  const std::string command = top ? "heddle" : "heddle " + where->get_name();
   std::fprintf(stderr, "%s: %s\nSee `%s --help`.\n", command.c_str(),
                usage_message(*where, top, error).c_str(), command.c_str());
   return kExitBadInput;
@@ -106,7 +123,7 @@ int run(int argc, char** argv) {
   }
   install_signal_handlers(invocation.cancel);
   TerminalProgress progress;
-  if (!quiet) invocation.progress = &progress;
+  if (!quiet && !is_silent()) invocation.progress = &progress;
   for (auto& [sub, fn] : commands) {
     if (!sub->parsed()) continue;
     const auto status = fn(invocation);

@@ -1,20 +1,21 @@
 #include "plan_workload.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/plan/dnn_split.h"
 #include "heddle/plan/flow_workload.h"
+#include "heddle/plan/gap.h"
 #include "heddle/planners/dnn_planner.h"
 #include "heddle/planners/flow_planner.h"
+#include "heddle/planners/milestones.h"
 #include "heddle/report/text_table.h"
 
 namespace heddle::cli {
 namespace {
-
-double gap_of(double value, double bound) { return bound > 0 ? std::max(0.0, value / bound - 1) : 0; }
 
 std::string number(double v) {
   char text[32];
@@ -30,10 +31,24 @@ Status finish(const Json& answer, const std::string& output, const Invocation& i
   return {};
 }
 
+Json milestones_json(std::span<const Incumbent> trajectory, double seconds) {
+  Json after = Json::array();
+  for (const auto& i : milestones(trajectory, seconds))
+    after.push_back({i.seconds, std::isfinite(i.value_us) ? Json(i.value_us) : Json(), i.bound_us});
+  return after;
+}
+
 void print_head(const std::string& name, const char* objective, double value, double bound, double seconds,
-                const std::string& how) {
-  std::printf("%s: %s %s\n  bound %s, gap %.1f %%; %.2f s; checked\n  %s\n\n", name.c_str(), objective,
-              number(value).c_str(), number(bound).c_str(), 100 * gap_of(value, bound), seconds, how.c_str());
+                const std::string& how, std::span<const Incumbent> trajectory) {
+  std::printf("%s: %s %s\n  bound %s, gap %.1f %%; %.2f s; checked\n  %s\n", name.c_str(), objective,
+              number(value).c_str(), number(bound).c_str(), 100 * relative_gap(value, bound), seconds,
+              how.c_str());
+  for (const Incumbent& then : milestones(trajectory, seconds)) {
+    std::printf("  after %.0f s: %s, bound %s\n", then.seconds,
+                std::isfinite(then.value_us) ? number(then.value_us).c_str() : "no plan yet",
+                then.bound_us > 0 ? number(then.bound_us).c_str() : "none yet");
+  }
+  std::printf("\n");
 }
 
 // The authors' result form, with bound and gap beside it.
@@ -52,29 +67,25 @@ Json split_json(const DnnWorkload& workload, const DnnPlan& plan, const DnnValue
   Json json = {{"fpgas", std::move(fpgas)}, {"cpus", std::move(cpus)}};
   json[latency ? "totalLatency" : "maxLoad"] = plan.value;
   json["bound"] = plan.bound;
-  json["gap"] = gap_of(plan.value, plan.bound);
+  json["gap"] = relative_gap(plan.value, plan.bound);
   json["planner"] = plan.planner;
   json["planning_s"] = plan.seconds;
+  json["after"] = milestones_json(plan.trajectory, plan.seconds);
   return json;
+}
+
+Status check_no_cluster(const std::string& path, const ProblemFlags& problem) {
+  if (problem.cluster == "preset:local" && problem.devices.empty()) return {};
+  return Error(Code::kInvalidInput,
+               path + ": this file brings its own devices; leave --cluster and --devices out");
 }
 
 Result<int> plan_placement(const std::string& path, const WorkloadFlags& flags, const ProblemFlags& problem,
                            const SearchFlags& search, const std::string& output,
                            const Invocation& invocation) {
-  const bool latency = problem.objective == "latency";
-  if (!latency && problem.objective != "throughput") {
-    return Error(Code::kInvalidInput,
-                 "--objective " + problem.objective + ": placement workloads have latency and throughput");
-  }
-  if (latency && flags.contiguous)
-    return Error(Code::kInvalidInput,
-                 "--contiguous is for --objective throughput; --pieces 1 is its like here");
-  if (!latency && flags.pieces != 1) return Error(Code::kInvalidInput, "--pieces is for --objective latency");
+  HEDDLE_ASSIGN_OR_RETURN(const DnnRules rules, placement_rules(path, flags, problem));
+  const bool latency = rules.objective == DnnObjective::kLatency;
   HEDDLE_ASSIGN_OR_RETURN(const auto workload, read_dnn_workload(path));
-  DnnRules rules;
-  rules.objective = latency ? DnnObjective::kLatency : DnnObjective::kMaxLoad;
-  rules.contiguous = flags.contiguous;
-  rules.pieces = static_cast<int>(flags.pieces);
   DnnPlanOptions options;
   options.deadline = Deadline::after_seconds(search.time_limit_s, invocation.cancel);
   options.threads = static_cast<int>(search.threads);
@@ -85,7 +96,7 @@ Result<int> plan_placement(const std::string& path, const WorkloadFlags& flags, 
   HEDDLE_RETURN_IF_ERROR(finish(split_json(workload, plan, value, latency), output, invocation));
   if (invocation.json) return kExitDone;
   print_head(workload.name, latency ? "latency" : "largest load", plan.value, plan.bound, plan.seconds,
-             plan.planner + (plan.bound_by.empty() ? "" : "; bound by " + plan.bound_by));
+             plan.planner + (plan.bound_by.empty() ? "" : "; bound by " + plan.bound_by), plan.trajectory);
   TextTable table({{"device"}, {"nodes", TextTable::Align::kRight}, {"load", TextTable::Align::kRight}});
   const int devices = workload.accelerators + (latency ? 1 : workload.cpus);
   for (int d = 0; d < devices; ++d) {
@@ -125,10 +136,11 @@ Result<int> plan_flow_workload(const std::string& path, const WorkloadFlags& fla
                  {"bound_reason", plan.bound_reason},
                  {"unit", workload.time_unit},
                  {"planning_s", plan.seconds},
+                 {"after", milestones_json(plan.trajectory, plan.seconds)},
                  {"ops", std::move(ops)}};
   HEDDLE_RETURN_IF_ERROR(finish(answer, output, invocation));
   if (invocation.json) return kExitDone;
-  print_head(workload.name, "makespan", value, bound, plan.seconds, plan.detail);
+  print_head(workload.name, "makespan", value, bound, plan.seconds, plan.detail, plan.trajectory);
   TextTable table({{"device"}, {"ops", TextTable::Align::kRight}, {"busy", TextTable::Align::kRight}});
   for (size_t d = 0; d < count.size(); ++d)
     table.add_row({std::to_string(d), std::to_string(count[d]), number(workload.in_units(busy[d]))});
@@ -144,21 +156,51 @@ void WorkloadFlags::declare(Command& command) {
                  1000);
 }
 
+Result<WorkloadKind> workload_kind(const std::string& path) {
+  const auto json = path.ends_with(".json") ? read_json_file(path) : Result<Json>(Json());
+  if (!json.ok()) return WorkloadKind::kNone;
+  if (is_dnn_workload(*json)) return WorkloadKind::kPlacement;
+  const bool flow =
+      json->is_object() && json->contains("devices") && json->contains("edges") && json->contains("ops");
+  return flow ? WorkloadKind::kFlow : WorkloadKind::kNone;
+}
+
+Result<DnnRules> placement_rules(const std::string& path, const WorkloadFlags& flags,
+                                 const ProblemFlags& problem) {
+  const bool latency = problem.objective == "latency";
+  if (!latency && problem.objective != "throughput") {
+    return Error(Code::kInvalidInput,
+                 "--objective " + problem.objective + ": placement workloads have latency and throughput");
+  }
+  if (latency && flags.contiguous)
+    return Error(Code::kInvalidInput,
+                 "--contiguous is for --objective throughput; --pieces 1 is its like here");
+  if (!latency && flags.pieces != 1) return Error(Code::kInvalidInput, "--pieces is for --objective latency");
+  HEDDLE_RETURN_IF_ERROR(check_no_cluster(path, problem));
+  DnnRules rules;
+  rules.objective = latency ? DnnObjective::kLatency : DnnObjective::kMaxLoad;
+  rules.contiguous = flags.contiguous;
+  rules.pieces = static_cast<int>(flags.pieces);
+  return rules;
+}
+
 Result<std::optional<int>> plan_workload(const std::string& path, const WorkloadFlags& flags,
                                          const ProblemFlags& problem, const SearchFlags& search,
                                          const std::string& output, const Invocation& invocation) {
-  const auto json = path.ends_with(".json") ? read_json_file(path) : Result<Json>(Json());
-  const bool placement = json.ok() && is_dnn_workload(*json);
-  const bool flow = json.ok() && json->is_object() && json->contains("devices") && json->contains("edges") &&
-                    json->contains("ops");
-  if (!placement && !flow) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto kind, workload_kind(path));
+  if (kind == WorkloadKind::kNone) {
     if (flags.contiguous || flags.pieces != 1)
       return Error(Code::kInvalidInput, path + ": --contiguous and --pieces are for placement workloads");
     return std::optional<int>();
   }
-  if (problem.cluster != "preset:local" || !problem.devices.empty())
+  if (problem.host_access || problem.drop_parameters || problem.fixed_sharing || !problem.resident.empty()) {
     return Error(Code::kInvalidInput,
-                 path + ": this file brings its own devices; leave --cluster and --devices out");
+                 path +
+                     ": --host-access, --resident, --drop-parameters and --fixed-sharing "
+                     "are for models on a cluster, not for workloads");
+  }
+  const bool placement = kind == WorkloadKind::kPlacement;
+  HEDDLE_RETURN_IF_ERROR(check_no_cluster(path, problem));
   auto status = placement ? plan_placement(path, flags, problem, search, output, invocation)
                           : plan_flow_workload(path, flags, problem, search, output, invocation);
   if (!status.ok()) return std::move(status).error();

@@ -7,6 +7,8 @@
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/planners_table.h"
 #include "heddle/report/text_table.h"
+#include "heddle/runtime/backend.h"
+#include "rank_verbs.h"
 #include "verbs.h"
 #include "workbench.h"
 
@@ -15,8 +17,19 @@ namespace {
 
 struct DevicesOptions {
   std::string cluster = "preset:local", output;
-  bool presets = false;
+  bool presets = false, backends = false;
 };
+
+Result<int> list_backends(const Invocation& invocation) {
+  Json rows = Json::array();
+  TextTable table({{"backend"}, {"what"}});
+  for (const auto& backend : backend_registry()) {
+    rows.push_back({{"name", backend->name()}, {"description", backend->description()}});
+    table.add_row({backend->name(), backend->description()});
+  }
+  std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());
+  return kExitDone;
+}
 
 Result<int> list_presets(const Invocation& invocation) {
   Json rows = Json::array();
@@ -31,6 +44,11 @@ Result<int> list_presets(const Invocation& invocation) {
 
 Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
   if (o.presets) return list_presets(invocation);
+  if (rank_environment().size > 1 && o.cluster == "preset:local") {
+    HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+    return run_devices_on_ranks(o.output, invocation);
+  }
+  if (o.backends) return list_backends(invocation);
   HEDDLE_ASSIGN_OR_RETURN(const auto cluster, open_cluster(o.cluster));
   const auto yaml = cluster_to_yaml(*cluster);
   if (!o.output.empty()) {
@@ -83,7 +101,10 @@ RunFn setup_devices(Command& command) {
   auto o = std::make_shared<DevicesOptions>();
   command.option("--cluster", o->cluster, "show this file or preset instead of this machine");
   command.flag("--presets", o->presets, "list the machines of the papers that are known by name");
+  command.flag("--backends", o->backends, "list what this program runs segments with");
   command.option("-o,--output", o->output, "write the cluster file here");
+  command.footer(
+      "Under mpirun: the machines of all ranks as one cluster, with the links between them measured.");
   return [o](const Invocation& invocation) { return run_devices(*o, invocation); };
 }
 

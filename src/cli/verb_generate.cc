@@ -20,8 +20,8 @@ namespace {
 struct GenerateOptions {
   std::string family, output, devices_like, dependency = "sdep", weights = "none";
   int64_t ops = 200, layers = 14, deps = 0, seed = 1;
-  double transfer_share = 0.8, spread = 0.2, affinity = 0.8;
-  int64_t nodes = 10, modules = 10, channels = 1;
+  double transfer_share = 0.8, spread = 0.2, affinity = 0.8, crossing = 0;
+  int64_t nodes = 10, modules = 10, channels = 1, batch = 1;
   std::vector<std::string> params;
   bool list = false;
 };
@@ -73,6 +73,8 @@ Result<std::shared_ptr<const Graph>> random_graph(const GenerateOptions& o) {
   r.seed = static_cast<uint64_t>(o.seed);
   HEDDLE_ASSIGN_OR_RETURN(r.device_class_factors, class_factors(o.devices_like));
   r.device_affinity = o.affinity;
+  r.device_crossing = o.crossing;
+  r.batch = o.batch;
   return generate_random_wired(r);
 }
 
@@ -167,6 +169,10 @@ RunFn setup_generate(Command& command) {
                  "layered: random spread of a class's times around its speed (default 0.2)", 0, 0.99);
   command.option("--affinity", o->affinity,
                  "er, ws, ba: how unevenly a slower class is slower, 0 to 0.99 (default 0.8)", 0, 0.99);
+  command.option("--crossing", o->crossing,
+                 "er, ws, ba: how far an op's times vary on each class beside that, 0 to 2 (default 0)", 0,
+                 2);
+  command.option("--batch", o->batch, "er, ws, ba: pictures that tensors hold (default 1)", 1, 1 << 20);
   command.option("--nodes", o->nodes, "er, ws, ba: nodes per module (default 10)", 2, 100'000);
   command.option("--modules", o->modules, "er, ws, ba: modules (default 10)", 1, 100'000);
   command.option("--channels", o->channels, "er, ws, ba: channels (default 1)", 1, 1000);

@@ -3,13 +3,19 @@
 #include <cmath>
 #include <cstdio>
 
+#include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/plan/gap.h"
+#include "heddle/plan/stage_list.h"
+#include "heddle/planners/judge.h"
+#include "heddle/planners/milestones.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
 #include "plan_workload.h"
 #include "verbs.h"
 #include "workbench.h"
+#include "workbench_stages.h"
 
 namespace heddle::cli {
 namespace {
@@ -20,8 +26,8 @@ struct PlanOptions {
   SearchFlags search;
   WorkloadFlags workload;
   std::string planner = "auto";
-  std::string output;
-  bool strict = false;
+  std::string output, schedule;
+  bool strict = false, as_scheduled = false;
 };
 
 Json result_row(const Problem& problem, const PlanResult& result) {
@@ -40,6 +46,10 @@ Json result_row(const Problem& problem, const PlanResult& result) {
     trajectory.push_back({i.seconds, std::isfinite(i.value_us) ? Json(i.value_us) : Json(), i.bound_us});
   }
   row["trajectory"] = std::move(trajectory);
+  Json after = Json::array();
+  for (const auto& i : milestones(result.trajectory, result.planning_s))
+    after.push_back({i.seconds, std::isfinite(i.value_us) ? Json(i.value_us) : Json(), i.bound_us});
+  row["after"] = std::move(after);
   row["primal_integral_s"] = primal_integral(result.trajectory, result.value_us, result.planning_s);
   return row;
 }
@@ -67,20 +77,21 @@ void print_plan(const Workbench& bench, const PlanResult& result) {
               value_text(p, result.bound.us).c_str(), result.bound.reason.c_str(), 100 * result.gap,
               result.planner.c_str(), result.planning_s, stop_reason_name(result.stop));
   if (!result.detail.empty()) std::printf("  %s\n", result.detail.c_str());
-  if (result.planning_s > 1) {
-    std::string line;
-    for (const double s : {1.0, 10.0, 60.0}) {
-      const auto then = at_time(result.trajectory, s);
-      if (!then || s >= result.planning_s) continue;
-      line += (line.empty() ? "" : "; ") + format_us(s * 1e6) + ": " + value_text(p, then->value_us);
-    }
-    if (!line.empty()) std::printf("  best after %s\n", line.c_str());
+  for (const Incumbent& then : milestones(result.trajectory, result.planning_s)) {
+    std::printf("  after %s: %s, bound %s\n", format_us(then.seconds * 1e6).c_str(),
+                std::isfinite(then.value_us) ? value_text(p, then.value_us).c_str() : "no plan yet",
+                then.bound_us > 0 ? value_text(p, then.bound_us).c_str() : "none yet");
   }
   std::string origins;
   for (const auto& [name, count] : cost_origins(p))
     origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-  std::printf("  %zu units in %zu segments, %zu lanes; unit times: %s\n\n", p.graph->num_ops(),
+  std::printf("  %zu units in %zu segments, %zu lanes; unit times: %s\n", p.graph->num_ops(),
               result.plan.segments.size(), result.plan.lane_shares.size(), origins.c_str());
+  print_stages(bench, result.plan);
+  const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
+                                      [](const Segment& s) { return s.host_access; });
+  if (p.has_host_access()) std::printf("  %td segments read their parameters in host memory\n", in_place);
+  std::printf("\n");
   TextTable table({{"device"},
                    {"segments", TextTable::Align::kRight},
                    {"busy", TextTable::Align::kRight},
@@ -111,16 +122,50 @@ Status check_requested(const Problem& problem, const PlanResult& result, bool st
   return {};
 }
 
+// The file's own stages, on devices that run as many segments at once as they need.
+Result<PlanResult> scheduled_plan(Workbench& bench, const std::string& path) {
+  if (!bench.loaded.ios)
+    return Error(Code::kInvalidInput, path + ": --as-scheduled needs a schedule in the form of IOS's files");
+  if (bench.problem.graph->num_ops() != bench.loaded.graph->num_ops())
+    return Error(Code::kInvalidInput,
+                 path + ": --as-scheduled is about the file's ops; leave --coarsen and --units out");
+  const int width = stage_width_of(bench.loaded.stages);
+  if (width > bench.problem.execution.stage_width) simulate_stages(bench.problem, width);
+  PlannerOutput output;
+  auto plan = plan_of_ios_stages(bench.problem, bench.loaded.stages);
+  if (!plan.ok()) return std::move(plan).error().with_context(path);
+  output.plan = std::move(*plan);
+  output.detail = "as scheduled in the file";
+  return judge_plan("file", bench.problem, std::move(output), 0);
+}
+
+// The model's file with the plan's stages.
+Status write_stages(const PlanOptions& o, const Workbench& bench, const PlanResult& result) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto document, read_json_file(o.model.model));
+  const auto stages = ios_stages_of(bench.problem, result.plan);
+  return write_file_atomic(o.schedule, with_stages(document, stages).dump(1) + "\n");
+}
+
 Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  HEDDLE_RETURN_IF_ERROR(check_output(o.schedule));
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
+  if (o.as_scheduled && o.planner != "auto")
+    return Error(Code::kInvalidInput, "--as-scheduled takes the file's schedule; leave --planner out");
   HEDDLE_ASSIGN_OR_RETURN(const auto workload, plan_workload(o.model.model, o.workload, o.problem, o.search,
                                                              o.output, invocation));
   if (workload) return *workload;
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
-  HEDDLE_ASSIGN_OR_RETURN(auto result, plan_with_measurements(bench, *entry, o.search, invocation));
+  if (!o.schedule.empty() &&
+      (!bench.loaded.ios || bench.problem.graph->num_ops() != bench.loaded.graph->num_ops()))
+    return Error(Code::kInvalidInput,
+                 o.model.model + ": --schedule needs a graph in the form of IOS's files, planned op by op");
+  HEDDLE_ASSIGN_OR_RETURN(auto result, o.as_scheduled
+                                           ? scheduled_plan(bench, o.model.model)
+                                           : plan_with_measurements(bench, *entry, o.search, invocation));
   if (invocation.progress) invocation.progress->finish();
   HEDDLE_RETURN_IF_ERROR(check_requested(bench.problem, result, o.strict));
+  if (!o.schedule.empty()) HEDDLE_RETURN_IF_ERROR(write_stages(o, bench, result));
   if (!o.output.empty()) {
     HEDDLE_RETURN_IF_ERROR(
         write_plan_file(o.output, to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed))));
@@ -132,6 +177,7 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
     row["units"] = bench.problem.graph->num_ops();
     row["segments"] = result.plan.segments.size();
     row["devices"] = devices_json(bench.problem, result);
+    if (bench.problem.execution.stage_width > 1) row["stages"] = stages_json(bench, result.plan);
     row["origins"] = cost_origins(bench.problem);
     row["counters"] = result.counters;
     if (!o.output.empty()) row["output"] = o.output;
@@ -195,7 +241,7 @@ Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
     }
     // All plans are for one problem: what one planner proves holds for all.
     result->bound = best;
-    result->gap = best.us > 0 ? std::max(0.0, (result->value_us - best.us) / best.us) : result->gap;
+    result->gap = relative_gap(result->value_us, best.us);
     rows.push_back(result_row(bench.problem, *result));
     table.add_row({entry->info.name, value_text(bench.problem, result->value_us),
                    value_text(bench.problem, result->bound.us), percent(result->gap),
@@ -221,6 +267,8 @@ RunFn setup_plan(Command& command) {
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.option("-o,--output", o->output, "write the plan to this file (JSON)");
   o->workload.declare(command);
+  command.flag("--as-scheduled", o->as_scheduled, "take the schedule that the file brings (IOS's files)");
+  command.option("--schedule", o->schedule, "write the model's file with the plan's stages (IOS's files)");
   command.flag("--strict", o->strict, "fail when a device named with --devices gets nothing");
   return [o](const Invocation& invocation) { return run_plan_verb(*o, invocation); };
 }

@@ -9,15 +9,19 @@ RunFn setup_bench(Command& command);
 RunFn setup_compare(Command& command);
 RunFn setup_devices(Command& command);
 RunFn setup_explain(Command& command);
+RunFn setup_fleet(Command& command);
 RunFn setup_generate(Command& command);
 RunFn setup_inspect(Command& command);
+RunFn setup_load(Command& command);
 RunFn setup_plan(Command& command);
 RunFn setup_planners(Command& command);
 RunFn setup_profile(Command& command);
 RunFn setup_report(Command& command);
 RunFn setup_run(Command& command);
 RunFn setup_selftest(Command& command);
+RunFn setup_serve(Command& command);
 RunFn setup_verify(Command& command);
 RunFn setup_whatif(Command& command);
+RunFn setup_worker(Command& command);
 
 }  // namespace heddle::cli

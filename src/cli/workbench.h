@@ -14,11 +14,13 @@
 #include "heddle/cluster/cluster.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/cost/profile_store.h"
+#include "heddle/graph/ios_graph.h"
 #include "heddle/graph/model.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/plan/problem.h"
 #include "heddle/planners/planner.h"
 #include "heddle/runtime/profiler.h"
+#include "heddle/runtime/stage_fit.h"
 
 namespace heddle::cli {
 
@@ -41,22 +43,33 @@ struct LoadedModel {
   // The same model at batch 1 where the model is loaded at a larger batch: profiles of all batch sizes share
   // its signatures, so that times between measured batch sizes can be interpolated.
   std::shared_ptr<const Model> base;
+  bool ios = false;              // the file has the form of heddle/graph/ios_graph.h...
+  std::vector<IosStage> stages;  // ...and may bring a schedule
+  bool simulation = false;       // it is a simulation instance (heddle/plan/hios_workload.h)
 };
 // load_cluster(), and for preset:local also the devices beside the CPU that OpenVINO finds.
 Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset);
 
-// .onnx and what else OpenVINO reads, a Heddle graph (.json), or zoo:NAME[,key=value...].
+// .onnx and what else OpenVINO reads, a graph (.json: Heddle's, IOS's or a simulation instance of HIOS), or
+// zoo:NAME[,key=value...].
 Result<LoadedModel> load_model(const ModelFlags& flags);
 
 struct ProblemFlags {
   std::string cluster = "preset:local";
   std::string objective = "latency";
-  std::string devices;         // "cpu0,cpu1"; empty: all
-  int64_t units = 0;           // at most so many units to place; 0: choose
-  std::string coarsen;         // light, none, gcof or gcof:FILE; empty: light, none for graphs with times
-  std::string store;           // profile store's file; empty: default
-  bool no_profile = false;     // never measure, use what is in the store or estimates
-  bool no_contention = false;  // transfers never wait for each other
+  std::string devices;           // "cpu0,cpu1"; empty: all
+  int64_t units = 0;             // at most so many units to place; 0: choose
+  std::string coarsen;           // light, none, gcof or gcof:FILE; empty: light, none for graphs with times
+  std::string store;             // profile store's file; empty: default
+  bool no_profile = false;       // never measure, use what is in the store or estimates
+  bool no_contention = false;    // transfers never wait for each other
+  std::string transfer;          // simulation instances: source or reader; empty: source
+  int64_t stages = 1;            // most segments at once on one device
+  std::string stage_model;       // measured, simulated or serial; empty: measured where that is possible
+  bool host_access = false;      // cold: segments may read their parameters in host memory
+  bool fixed_sharing = false;    // fixed factors for shared links in place of waiting
+  bool drop_parameters = false;  // cold: parameters may leave after their last use
+  std::string resident;          // cold: a fraction of the parameters, or a file; empty: none
   void declare(Command& command);
 };
 
@@ -64,6 +77,7 @@ struct SearchFlags {
   double time_limit_s = 10;
   int64_t seed = 1;
   int64_t threads = 1;
+  int64_t q = 6, ndom = 1;  // sortinghat and its like
   void declare(Command& command);
   PlannerOptions options(const Invocation& invocation) const;
 };
@@ -75,7 +89,8 @@ struct Workbench {
   Problem problem;                      // over the units
   std::shared_ptr<ProfileStore> store;  // null when nothing here can be measured
   bool may_measure = false;
-  ProfileSummary profiled;  // of the units
+  ProfileSummary profiled;                                   // of the units
+  std::vector<std::pair<std::string, StageFit>> stage_fits;  // by target, where stages were measured
 };
 
 // Loads, groups ops into units, measures what is missing (where a device is here and the model is real) and

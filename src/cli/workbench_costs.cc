@@ -1,5 +1,6 @@
 // Workbench, part two: units, cost models and measurements.
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "heddle/base/spelling.h"
@@ -8,8 +9,12 @@
 #include "heddle/cost/measurer.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
+#include "heddle/plan/hios_workload.h"
+#include "heddle/runtime/capability.h"
 #include "heddle/runtime/openvino_measurer.h"
 #include "workbench.h"
+#include "workbench_cold.h"
+#include "workbench_stages.h"
 
 namespace heddle::cli {
 namespace {
@@ -121,19 +126,19 @@ int batch_of(const LoadedModel& loaded) {
   return loaded.model ? static_cast<int>(loaded.model->options().batch.value_or(1)) : 1;
 }
 
+Result<Objective> objective_named(const std::string& name) {
+  if (const auto objective = objective_from_name(name)) return *objective;
+  const std::vector<std::string> names = {"latency", "cold-latency", "throughput"};
+  return Error(Code::kInvalidInput, "--objective " + name + ": expected latency, cold-latency or throughput" +
+                                        did_you_mean(name, names));
+}
+
 Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const Graph>& units,
                              const std::shared_ptr<const Cluster>& cluster, const ProblemFlags& flags) {
   Problem problem;
   problem.graph = units;
   problem.cluster = cluster;
-  const auto objective = objective_from_name(flags.objective);
-  if (!objective) {
-    const std::vector<std::string> names = {"latency", "cold-latency", "throughput"};
-    return Error(Code::kInvalidInput, "--objective " + flags.objective +
-                                          ": expected latency, cold-latency or throughput" +
-                                          did_you_mean(flags.objective, names));
-  }
-  problem.objective = *objective;
+  HEDDLE_ASSIGN_OR_RETURN(problem.objective, objective_named(flags.objective));
   problem.execution.link_contention = problem.execution.engine_contention = !flags.no_contention;
   problem.batch = batch_of(bench.loaded);
   HEDDLE_ASSIGN_OR_RETURN(problem.devices, parse_devices(flags.devices, *cluster));
@@ -145,16 +150,78 @@ Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const
   context.batch = problem.batch;
   HEDDLE_ASSIGN_OR_RETURN(auto costs,
                           build_cost_table(*units, *cluster, *cost_models(bench, *cluster), context));
+  if (bench.loaded.model)
+    HEDDLE_RETURN_IF_ERROR(
+        forbid_refused(*bench.loaded.model, *units, *cluster, problem.usable_devices(), costs));
   problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  if (!flags.transfer.empty())
+    return Error(Code::kInvalidInput, "--transfer " + flags.transfer + ": only simulation instances have it");
   HEDDLE_RETURN_IF_ERROR(validate(problem));
   return problem;
+}
+
+// How many devices --devices asks for.
+Result<int> device_count(const std::string& text) {
+  constexpr int kUsual = 4;
+  if (text.empty()) return kUsual;
+  int count = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (code == std::errc() && end == text.data() + text.size() && count >= 1 && count <= kMaxHiosDevices)
+    return count;
+  return Error(Code::kInvalidInput, "--devices " + text + ": expected their number, 1 to " +
+                                        std::to_string(kMaxHiosDevices) +
+                                        "; a simulation instance brings equal devices");
+}
+
+// A simulation instance brings all but the number of devices.
+Result<Workbench> simulation_workbench(LoadedModel loaded, const std::string& path,
+                                       const ProblemFlags& flags) {
+  if (flags.cluster != "preset:local")
+    return Error(Code::kInvalidInput, path +
+                                          ": a simulation instance brings its own devices; leave --cluster "
+                                          "out and give their number with --devices");
+  if (!flags.coarsen.empty() || flags.units > 0)
+    return Error(Code::kInvalidInput,
+                 path + ": a simulation instance is planned as it is; leave --coarsen and --units out");
+  HiosWorkloadOptions options;
+  HEDDLE_ASSIGN_OR_RETURN(options.devices, device_count(flags.devices));
+  options.transfer_by_reader = flags.transfer == "reader";
+  if (!options.transfer_by_reader && !flags.transfer.empty() && flags.transfer != "source")
+    return Error(Code::kInvalidInput, "--transfer " + flags.transfer + ": expected source or reader");
+  Workbench bench;
+  bench.loaded = std::move(loaded);
+  HEDDLE_ASSIGN_OR_RETURN(bench.problem, read_hios_workload(path, options));
+  HEDDLE_ASSIGN_OR_RETURN(bench.problem.objective, objective_named(flags.objective));
+  if (!flags.stage_model.empty())
+    return Error(Code::kInvalidInput,
+                 path + ": a simulation instance brings its stage model; leave --stage-model out");
+  if (flags.stages > 1) bench.problem.execution.stage_width = static_cast<int>(flags.stages);
+  bench.loaded.graph = bench.problem.graph;
+  bench.cluster = bench.problem.cluster;
+  HEDDLE_RETURN_IF_ERROR(allow_cold_start(bench.problem, flags));
+  return bench;
 }
 
 }  // namespace
 
 Result<Problem> with_cluster(const Workbench& bench, std::shared_ptr<const Cluster> cluster,
                              const ProblemFlags& flags) {
-  return make_problem(bench, bench.problem.graph, cluster, flags);
+  if (!bench.loaded.simulation) {
+    HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(bench, bench.problem.graph, cluster, flags));
+    keep_stages(bench.problem, problem);
+    HEDDLE_RETURN_IF_ERROR(allow_cold_start(problem, flags));
+    return problem;
+  }
+  Problem problem = bench.problem;
+  problem.cluster = cluster;
+  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*problem.graph, *cluster, *given_cost_model(), {}));
+  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  const int width = problem.execution.stage_width;
+  set_hios_stages(problem);
+  problem.execution.stage_width = width;
+  problem.resident.clear();
+  HEDDLE_RETURN_IF_ERROR(allow_cold_start(problem, flags));
+  return problem;
 }
 
 Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>& wanted, double min_s,
@@ -196,6 +263,7 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
                                  const Invocation& invocation) {
   Workbench bench;
   HEDDLE_ASSIGN_OR_RETURN(bench.loaded, load_model(model));
+  if (bench.loaded.simulation) return simulation_workbench(std::move(bench.loaded), model.model, flags);
   HEDDLE_ASSIGN_OR_RETURN(bench.cluster, open_cluster(flags.cluster));
   if (bench.loaded.model) {
     const auto measurer = make_openvino_measurer(bench.loaded.model);
@@ -211,7 +279,9 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
       if (loaded.graph->num_ops() == bench.loaded.graph->num_ops()) bench.loaded.base = loaded.model;
     }
   }
-  const bool graph_file = !bench.loaded.model && bench.loaded.graph->op(OpId(0)).given_times.size() > 0;
+  // A schedule's ops are those of the file.
+  const bool graph_file =
+      !bench.loaded.model && (bench.loaded.ios || bench.loaded.graph->op(OpId(0)).given_times.size() > 0);
   size_t limit = bench.may_measure ? kMeasuredUnits : kEstimatedUnits;
   // What was asked for by name is not merged further, except where each unit would have to be measured.
   if (graph_file || (!flags.coarsen.empty() && !bench.may_measure)) limit = bench.loaded.graph->num_ops();
@@ -237,6 +307,8 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
     bench.profiled.complete = bench.profiled.complete && more.complete;
     if (bench.profiled.first_failure.empty()) bench.profiled.first_failure = more.first_failure;
   }
+  HEDDLE_RETURN_IF_ERROR(allow_stages(bench, flags, invocation));
+  HEDDLE_RETURN_IF_ERROR(allow_cold_start(bench.problem, flags));
   return bench;
 }
 

@@ -10,6 +10,7 @@
 #include "heddle/cluster/discover.h"
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
+#include "heddle/plan/hios_workload.h"
 #include "heddle/runtime/openvino_devices.h"
 #include "workbench.h"
 
@@ -17,7 +18,8 @@ namespace heddle::cli {
 
 void ModelFlags::declare(Command& command) {
   command.positional("MODEL", model,
-                     ".onnx (or what OpenVINO reads), Heddle graph .json, or zoo:NAME[,key=value]");
+                     ".onnx (or what OpenVINO reads), graph .json (Heddle's or IOS's, simulation instance of "
+                     "HIOS), or zoo:NAME[,key=value]");
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--batch", batch, "set the first dimension of inputs that leave it open", 1, 1 << 20);
 }
@@ -44,8 +46,29 @@ Result<LoadedModel> load_zoo(const std::string& text) {
   if (parts.empty())
     return Error(Code::kInvalidInput, "zoo: needs a name: zoo:NAME; `heddle generate --list` names them");
   HEDDLE_ASSIGN_OR_RETURN(auto params, parse_zoo_params({parts.begin() + 1, parts.end()}));
-  HEDDLE_ASSIGN_OR_RETURN(auto graph, build_zoo_graph(parts[0], params));
-  return LoadedModel{parts[0], nullptr, graph};
+  LoadedModel loaded;
+  loaded.name = parts[0];
+  HEDDLE_ASSIGN_OR_RETURN(loaded.graph, build_zoo_graph(parts[0], params));
+  return loaded;
+}
+
+Result<LoadedModel> load_graph_file(const std::string& path) {
+  LoadedModel loaded;
+  const auto json = read_json_file(path);
+  if (json.ok() && is_ios_graph(*json)) {
+    HEDDLE_ASSIGN_OR_RETURN(auto file, read_ios_graph(path));
+    loaded.graph = file.graph;
+    loaded.stages = std::move(file.stages);
+    loaded.ios = true;
+  } else if (json.ok() && is_hios_workload(*json)) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto problem, read_hios_workload(path, {}));
+    loaded.graph = problem.graph;
+    loaded.simulation = true;
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(loaded.graph, read_graph_file(path));
+  }
+  loaded.name = loaded.graph->name();
+  return loaded;
 }
 
 }  // namespace
@@ -76,18 +99,22 @@ Result<LoadedModel> load_model(const ModelFlags& flags) {
         flags.model + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
   }
   if (flags.model.ends_with(".json")) {
-    HEDDLE_ASSIGN_OR_RETURN(auto graph, read_graph_file(flags.model));
-    return LoadedModel{graph->name(), nullptr, graph};
+    return load_graph_file(flags.model);
   }
   HEDDLE_ASSIGN_OR_RETURN(auto options, flags.import_options());
   HEDDLE_ASSIGN_OR_RETURN(auto model, Model::load(flags.model, options));
-  return LoadedModel{std::filesystem::path(flags.model).stem().string(), model, model->graph()};
+  LoadedModel loaded;
+  loaded.name = std::filesystem::path(flags.model).stem().string();
+  loaded.model = model;
+  loaded.graph = model->graph();
+  return loaded;
 }
 
 void ProblemFlags::declare(Command& command) {
   command.option("--cluster", cluster, "cluster file, or preset:NAME (default preset:local, this machine)");
   command.option("--objective", objective, "latency, cold-latency or throughput (default latency)");
-  command.option("--devices", devices, "use only these devices (comma-separated names)");
+  command.option("--devices", devices,
+                 "use only these devices (comma-separated names); simulation instances: their number");
   command.option("--units", units, "place at most N units (default: 24 where they are measured, else 2000)",
                  1, 1'000'000);
   command.option(
@@ -97,12 +124,39 @@ void ProblemFlags::declare(Command& command) {
   command.option("--store", store, "profile store file (default: the user's cache)");
   command.flag("--no-profile", no_profile, "do not measure; use stored measurements or estimates");
   command.flag("--no-contention", no_contention, "transfers never wait for each other");
+  command.flag(
+      "--host-access", host_access,
+      "cold-latency: segments may read their parameters in place from host memory (times are estimated "
+      "where they are not given)");
+  command.option(
+      "--resident", resident,
+      "cold-latency: parameters that are on the devices from the start: a fraction (0 to 1), a plan "
+      "file (what it leaves behind) or a JSON object from devices to parameter names");
+  command.flag("--drop-parameters", drop_parameters,
+               "cold-latency: plans drop parameters after their last use");
+  command.flag("--fixed-sharing", fixed_sharing,
+               "transfers and host access take longer by fixed factors instead of waiting for links");
+  command.option("--stages", stages,
+                 "most segments that a device runs at once, as a stage (default 1: none; "
+                 "simulation instances 2)",
+                 1, 1024);
+  command.option("--stage-model", stage_model,
+                 "what a stage takes: measured (here, fitted to pairs), simulated (HIOS) or serial (default: "
+                 "measured where devices are here, else simulated)");
+  command.option("--transfer", transfer,
+                 "simulation instances: transfers take the time given by their source or by their reader "
+                 "(default source)");
 }
 
 void SearchFlags::declare(Command& command) {
   command.option("--time-limit", time_limit_s, "seconds for planning (default 10)", 0, 1e7);
   command.option("--seed", seed, "random seed (default 1)", 0, INT64_MAX);
   command.option("--threads", threads, "planning threads (default 1)", 1, 1024);
+  command.option("--q", q, "sortinghat, efficient-mip: subgraphs per device in a submodel, even (default 6)",
+                 2, 64);
+  command.option("--ndom", ndom,
+                 "sortinghat, efficient-mip: dominators per submodel; 0: look for the best (default 1)", 0,
+                 1'000'000);
 }
 
 PlannerOptions SearchFlags::options(const Invocation& invocation) const {
@@ -110,6 +164,8 @@ PlannerOptions SearchFlags::options(const Invocation& invocation) const {
   options.deadline = Deadline::after_seconds(time_limit_s, invocation.cancel);
   options.seed = static_cast<uint64_t>(seed);
   options.threads = static_cast<int>(threads);
+  options.subgraph_slots = static_cast<int>(q);
+  options.dominators = static_cast<int>(ndom);
   options.progress = invocation.progress;
   return options;
 }

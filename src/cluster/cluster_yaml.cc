@@ -48,9 +48,10 @@ Result<ClusterSpec::HostEntry> read_host(const YamlView& v) {
 Status read_backend(const YamlView& v, Device& device) {
   HEDDLE_ASSIGN_OR_RETURN(const auto backend, v.scalar("backend"));
   if (backend) {
-    if (backend->text != "openvino" && backend->text != "emulated") {
-      return Error(Code::kInvalidInput,
-                   fmt::format("'backend' is '{}'; expected 'openvino' or 'emulated'", backend->text))
+    if (backend->text != "openvino" && backend->text != "torch" && backend->text != "emulated") {
+      return Error(
+                 Code::kInvalidInput,
+                 fmt::format("'backend' is '{}'; expected 'openvino', 'torch' or 'emulated'", backend->text))
           .with_context(backend->where);
     }
     device.backend = backend->text;

@@ -74,6 +74,6 @@ void add_ppipe_presets(std::vector<PresetEntry>& into);
 
 // HIOS's simulated machine; `num_gpus` in [kHiosSimMin, kHiosSimMax].
 ClusterResult hios_sim(int num_gpus);
-inline constexpr int kHiosSimMin = 2, kHiosSimMax = 12;
+inline constexpr int kHiosSimMin = 1, kHiosSimMax = 64;
 
 }  // namespace heddle

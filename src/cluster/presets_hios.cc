@@ -56,7 +56,7 @@ void add_hios_presets(std::vector<PresetEntry>& into) {
   into.push_back({{"hios-v100s", "2 V100S 32 GB on PCIe 3", "HIOS, section II-B"}, v100s});
   into.push_back(
       {{"hios-sim",
-        "4 simulated equal GPUs, 1 GB/s between each two; hios-sim-2 to hios-sim-12 for other numbers",
+        "4 simulated equal GPUs, 1 GB/s between each two; hios-sim-1 to hios-sim-64 for other numbers",
         "HIOS, section V-A"},
        [] { return hios_sim(4); }});
 }

@@ -19,6 +19,7 @@ ClusterResult build_v100(const std::string& name, const std::array<GpuModel, 4>&
   for (size_t i = 0; i < gpu.size(); ++i) {
     Device d = make_gpu(models[i], "gpu" + std::to_string(i + 1), host);
     d.speed = speed[i];
+    d.copy_engines = 0;  // copies over NVLink and over PCIe run at once (section 3.2: P2P and H2D streams)
     gpu[i] = b.add_device(std::move(d));
   }
   for (size_t i = 0; i < gpu.size(); ++i) add_pcie(b, gpu[i], host, kPcie3Rate, buses[i / 2]);
@@ -52,8 +53,11 @@ ClusterResult a6000() {
   ClusterBuilder b("a6000");
   const HostId host = b.add_host({.name = "server", .memory_bytes = 128 * kGiB});
   std::array<DeviceId, 3> gpu;
-  for (size_t i = 0; i < gpu.size(); ++i)
-    gpu[i] = b.add_device(make_gpu(kA6000, "gpu" + std::to_string(i + 1), host));
+  for (size_t i = 0; i < gpu.size(); ++i) {
+    Device d = make_gpu(kA6000, "gpu" + std::to_string(i + 1), host);
+    d.copy_engines = 0;  // as above
+    gpu[i] = b.add_device(std::move(d));
+  }
   for (DeviceId g : gpu) add_pcie(b, g, host, kPcie4Rate);
   add_nvlink(b, gpu[1], gpu[2], kNvBridgeRate);
   return b.build();

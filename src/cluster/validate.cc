@@ -108,12 +108,13 @@ Status check_device(const Device& d, size_t num_hosts) {
     return invalid(
         fmt::format("{} has {} copy engines; expected 0 (not limited), 1 or 2", what, d.copy_engines));
   }
-  if (d.backend != "openvino" && d.backend != "emulated") {
+  if (d.backend != "openvino" && d.backend != "torch" && d.backend != "emulated") {
     return invalid(
-        fmt::format("{} has the backend '{}'; expected 'openvino' or 'emulated'", what, d.backend));
+        fmt::format("{} has the backend '{}'; expected 'openvino', 'torch' or 'emulated'", what, d.backend));
   }
-  if (d.backend == "openvino" && d.backend_device.empty() && d.kind != DeviceKind::kCpu) {
-    return invalid(what + " runs on openvino without a backend device; name one, for example 'GPU.0'");
+  if (d.backend != "emulated" && d.backend_device.empty() && d.kind != DeviceKind::kCpu) {
+    return invalid(fmt::format("{} runs on {} without a backend device; name one, for example '{}'", what,
+                               d.backend, d.backend == "torch" ? "cpu" : "GPU.0"));
   }
   return check_cores(d, what);
 }
@@ -164,6 +165,7 @@ void fill_defaults(std::vector<Device>& devices, std::span<const Node> nodes, st
     std::sort(d.cores.begin(), d.cores.end());
     if (d.device_class.empty()) d.device_class = d.name;
     if (d.backend == "openvino" && d.backend_device.empty()) d.backend_device = "CPU";
+    if (d.backend == "torch" && d.backend_device.empty()) d.backend_device = "cpu";
   }
   std::unordered_set<std::string> taken;
   for (const Link& l : links) taken.insert(l.name);

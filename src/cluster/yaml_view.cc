@@ -19,7 +19,8 @@ namespace {
 constexpr size_t kMaxYamlBytes = size_t{8} << 20;
 constexpr size_t kMaxYamlMarks = 600'000;  // characters that can begin a node: bounds yaml-cpp's nodes
 constexpr size_t kMaxWordBytes = 500;      // of a value; names are limited further when the cluster is built
-constexpr int kMaxFlowDepth = 32;  // "[" and "{"; the format needs 3. yaml-cpp itself refuses 500 of any kind
+constexpr int kMaxFlowDepth =
+    32;  // "[" and "{"; the formats need at most 6. yaml-cpp itself refuses 500 of any kind
 
 Error at_line(const std::string& source, int line, std::string message) {
   return Error(Code::kInvalidInput, std::move(message)).with_context(fmt::format("{}:{}", source, line));
@@ -27,10 +28,10 @@ Error at_line(const std::string& source, int line, std::string message) {
 
 // Counts without understanding quotes or comments, so it can only be too strict, and only for artificial
 // files.
-Status prescan(std::string_view text, const std::string& source) {
+Status prescan(std::string_view text, const std::string& source, const std::string& kind) {
   if (text.size() > kMaxYamlBytes) {
-    return Error(Code::kInvalidInput, fmt::format("the file has {}; a cluster file has at most {}",
-                                                  format_bytes(static_cast<int64_t>(text.size())),
+    return Error(Code::kInvalidInput, fmt::format("the file has {}; a {} file has at most {}",
+                                                  format_bytes(static_cast<int64_t>(text.size())), kind,
                                                   format_bytes(static_cast<int64_t>(kMaxYamlBytes))))
         .with_context(source);
   }
@@ -44,10 +45,10 @@ Status prescan(std::string_view text, const std::string& source) {
     if (depth > kMaxFlowDepth) {
       return at_line(
           source, line,
-          fmt::format("brackets are nested deeper than {}; a cluster file needs 3", kMaxFlowDepth));
+          fmt::format("brackets are nested deeper than {}; a {} file needs fewer", kMaxFlowDepth, kind));
     }
     if (marks > kMaxYamlMarks)
-      return at_line(source, line, "the file has too many entries for a cluster file");
+      return at_line(source, line, "the file has too many entries for a " + kind + " file");
     if (c == '\n') ++line;
   }
   return {};
@@ -103,18 +104,19 @@ class DocumentMarks final : public YAML::EventHandler {
 
 }  // namespace
 
-Result<YAML::Node> parse_yaml_document(std::string_view text, const std::string& source) {
-  HEDDLE_RETURN_IF_ERROR(prescan(text, source));
+Result<YAML::Node> parse_yaml_document(std::string_view text, const std::string& source,
+                                       const std::string& kind) {
+  HEDDLE_RETURN_IF_ERROR(prescan(text, source, kind));
   try {
     // Not LoadAll: a stray "," makes yaml-cpp find one empty document after another without end. The first
     // pass asks for two documents at most, and so also finds what Load would silently leave unread.
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     DocumentMarks marks;
-    if (!parser.HandleNextDocument(marks)) return at_line(source, 1, "the file is empty; expected a cluster");
+    if (!parser.HandleNextDocument(marks)) return at_line(source, 1, "the file is empty; expected a " + kind);
     if (parser.HandleNextDocument(marks)) {
       return at_line(source, std::max(0, marks.line) + 1,
-                     "a second document begins here; expected one cluster per file");
+                     "a second document begins here; expected one " + kind + " per file");
     }
     return YAML::Load(std::string(text));
   } catch (const YAML::Exception& e) {

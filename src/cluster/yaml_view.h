@@ -14,8 +14,10 @@
 
 namespace heddle {
 
-// Refuses what would make yaml-cpp recurse or allocate without bound, then parses one document.
-Result<YAML::Node> parse_yaml_document(std::string_view text, const std::string& source);
+// Refuses what would make yaml-cpp recurse or allocate without bound, then parses one document; `kind` is
+// what the file should hold.
+Result<YAML::Node> parse_yaml_document(std::string_view text, const std::string& source,
+                                       const std::string& kind = "cluster");
 
 class YamlView {
  public:

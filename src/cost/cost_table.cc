@@ -51,6 +51,46 @@ Cost CostTable::at(OpId op, DeviceId device) const {
   return {us_[i], info_[i].origin, info_[i].rel_spread};
 }
 
+void CostTable::set_utilization(OpId op, DeviceId device, double utilization) {
+  if (utilization_.empty()) utilization_.assign(us_.size(), 1.0);
+  utilization_[op.index() * num_devices_ + device.index()] = utilization;
+}
+
+void CostTable::set_host_access(OpId op, DeviceId device, double us) {
+  if (host_access_.empty()) host_access_.assign(us_.size(), kImpossible);
+  host_access_[op.index() * num_devices_ + device.index()] = us;
+}
+
+void CostTable::set_stage_model(DeviceId device, const StageModel& model) {
+  if (stage_models_.empty()) stage_models_.assign(num_devices_, StageModel());
+  stage_models_[device.index()] = model;
+}
+
+StageItem CostTable::stage_item(std::span<const OpId> ops, DeviceId device, double item_us) const {
+  if (utilization_.empty()) return {item_us, item_us};
+  if (ops.size() == 1) return {item_us, item_us * utilization(ops[0], device)};
+  const double stand_in = stand_in_us(ops, device);
+  double weights = 0, busy = 0;
+  for (const OpId op : ops) {
+    const double t = us(op, device);
+    const double weight = std::isfinite(t) ? t : stand_in;
+    weights += weight;
+    busy += weight * utilization(op, device);
+  }
+  // Ops without time: any share of nothing is nothing.
+  return {item_us, weights > 0 ? item_us * (busy / weights) : item_us};
+}
+
+double CostTable::stand_in_us(std::span<const OpId> ops, DeviceId device) const {
+  double finite_sum = 0;
+  size_t finite = 0;
+  for (const OpId op : ops) {
+    const double t = us(op, device);
+    if (std::isfinite(t)) finite_sum += t, ++finite;
+  }
+  return finite_sum > 0 ? finite_sum / static_cast<double>(finite) : 1;
+}
+
 void CostTable::set_segment(SegmentCost cost) {
   const uint64_t key = segment_hash(cost.ops, cost.device);
   const auto [first, last] = segment_index_.equal_range(key);
@@ -99,16 +139,15 @@ std::vector<double> CostTable::bound_times() const {
     const double cost_us = known.cost.us;
     if (!std::isfinite(cost_us)) continue;
     // An op that cannot run alone but only in this segment weighs as much as the mean of the others.
-    double finite_sum = 0;
-    size_t finite = 0;
+    const double stand_in = stand_in_us(known.ops, known.device);
+    double weights = 0;
+    bool all_finite = true;
     for (OpId op : known.ops) {
       const double t = us(op, known.device);
-      if (std::isfinite(t)) finite_sum += t, ++finite;
+      all_finite = all_finite && std::isfinite(t);
+      weights += std::isfinite(t) ? t : stand_in;
     }
-    const bool all_finite = finite == known.ops.size();
-    if (all_finite && cost_us >= finite_sum) continue;  // dearer than its parts: they are a bound already
-    const double stand_in = finite_sum > 0 ? finite_sum / static_cast<double>(finite) : 1;
-    const double weights = finite_sum + stand_in * static_cast<double>(known.ops.size() - finite);
+    if (all_finite && cost_us >= weights) continue;  // dearer than its parts: they are a bound already
     for (OpId op : known.ops) {
       const double t = us(op, known.device);
       const double weight = std::isfinite(t) ? t : stand_in;
@@ -117,6 +156,19 @@ std::vector<double> CostTable::bound_times() const {
     }
   }
   return bound;
+}
+
+std::vector<double> CostTable::bound_work(int stage_width) const {
+  std::vector<double> work = bound_times();
+  if (stage_width < 2 || !has_stage_models()) return work;
+  for (size_t v = 0; v < num_ops(); ++v) {
+    for (size_t d = 0; d < num_devices_; ++d) {
+      double& w = work[v * num_devices_ + d];
+      if (!std::isfinite(w)) continue;
+      w = stage_models_[d].least_us({w, w * utilization(OpId(v), DeviceId(d))}) * kRoundingMargin;
+    }
+  }
+  return work;
 }
 
 }  // namespace heddle

@@ -5,14 +5,19 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
+#include "heddle/base/content_hash.h"
 #include "heddle/base/hash.h"
+#include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
-#include "mapped_file.h"
+#include "heddle/graph/model_content.h"
 #include "model_graph.h"
 #include "model_impl.h"
 #include "model_probe.h"
 #include "onnx_check.h"
+#include "onnx_skeleton.h"
 #include "openvino_reader.h"
 
 namespace heddle {
@@ -67,7 +72,70 @@ int64_t weights_bytes(const std::string& path) {
   return error ? 0 : static_cast<int64_t>(size);
 }
 
+// All that is read of the file beside its conversion.
+struct Examined {
+  Source source;
+  int64_t bytes = 0;  // with external data or weights
+  uint64_t hash = 0;
+};
+
+Result<Examined> examine(const std::string& path, const MappedFile& file) {
+  Examined e;
+  HEDDLE_ASSIGN_OR_RETURN(e.source, check_source(path, file.bytes()));
+  e.bytes = e.source.bytes + (e.source.onnx ? 0 : weights_bytes(path));
+  Hasher hasher;
+  hasher.number(content_hash(file.bytes())).number(static_cast<uint64_t>(e.bytes));
+  e.hash = hasher.value();
+  return e;
+}
+
+// Is everything in this one file?
+bool is_alone(const Examined& examined, const MappedFile& file) {
+  return examined.bytes == static_cast<int64_t>(file.bytes().size());
+}
+
+// Contents that need no trial.
+struct Imported {
+  std::mutex mutex;
+  std::set<uint64_t> hashes;
+};
+
+Imported& imported() {
+  static Imported instance;
+  return instance;
+}
+
+bool was_imported(uint64_t hash) {
+  const std::lock_guard lock(imported().mutex);
+  return imported().hashes.contains(hash);
+}
+
+// True within load_mapped(), for this thread's call of Model::load().
+thread_local bool leave_weights = false;
+struct LeaveWeights {
+  LeaveWeights() { leave_weights = true; }
+  ~LeaveWeights() { leave_weights = false; }
+};
+
 }  // namespace
+
+Result<std::shared_ptr<const Model>> load_mapped(const std::string& path, const ImportOptions& options) {
+  const LeaveWeights here;
+  return Model::load(path, options);
+}
+
+void remember_imported(uint64_t hash) {
+  const std::lock_guard lock(imported().mutex);
+  imported().hashes.insert(hash);
+}
+
+Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes) {
+  auto file = MappedFile::open(path, max_file_bytes);
+  if (!file.ok()) return std::move(file).error().with_context(path);
+  auto examined = examine(path, *file);
+  if (!examined.ok()) return std::move(examined).error().with_context(path);
+  return ModelContent{examined->hash, is_alone(*examined, *file)};
+}
 
 Model::Model() = default;
 
@@ -79,24 +147,31 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
 
 Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path,
                                                          const ImportOptions& options) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto file, internal::MappedFile::open(path, options.max_file_bytes));
-  HEDDLE_ASSIGN_OR_RETURN(const Source source, check_source(path, file.bytes()));
-  const auto* onnx = source.onnx ? &*source.onnx : nullptr;
-  const int64_t bytes = source.bytes + (onnx == nullptr ? weights_bytes(path) : 0);
+  HEDDLE_ASSIGN_OR_RETURN(auto file, MappedFile::open(path, options.max_file_bytes));
+  HEDDLE_ASSIGN_OR_RETURN(const Examined examined, examine(path, file));
+  const auto* onnx = examined.source.onnx ? &*examined.source.onnx : nullptr;
+
+  std::optional<std::string> skeleton;
+  if (leave_weights && onnx != nullptr && is_alone(examined, file)) {
+    HEDDLE_ASSIGN_OR_RETURN(skeleton, internal::onnx_skeleton(file.bytes()));
+  }
+  const std::string* hollow = skeleton ? &*skeleton : nullptr;
 
   std::shared_ptr<Model> model(new Model());
   auto impl = std::make_shared<Impl>();
   // OpenVINO's importer is native code over untrusted data: it goes first where it can do no harm.
-  internal::ProbeLimits limits;
-  limits.memory_bytes = kProbeMemory + 2 * bytes;
-  HEDDLE_RETURN_IF_ERROR(internal::probe(
-      [&] {
-        auto converted = internal::read_openvino(path, options, onnx);
-        Impl trial;
-        if (converted) (void)internal::make_graph(*converted, path, onnx, trial);
-      },
-      limits));
-  HEDDLE_ASSIGN_OR_RETURN(model->whole_, internal::read_openvino(path, options, onnx));
+  if (!was_imported(examined.hash)) {
+    internal::ProbeLimits limits;
+    limits.memory_bytes = kProbeMemory + 2 * examined.bytes;
+    HEDDLE_RETURN_IF_ERROR(internal::probe(
+        [&] {
+          auto converted = internal::read_openvino(path, options, onnx, hollow);
+          Impl trial;
+          if (converted) (void)internal::make_graph(*converted, path, onnx, trial);
+        },
+        limits));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(model->whole_, internal::read_openvino(path, options, onnx, hollow));
   try {
     const std::string name = std::filesystem::path(path).stem().string();
     HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(model->whole_, name, onnx, *impl));
@@ -104,13 +179,15 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     return Error(Code::kInvalidInput,
                  "the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
-  Hasher hasher;
-  hasher.bytes(file.bytes().data(), file.bytes().size()).number(static_cast<uint64_t>(bytes));
-  model->file_hash_ = hasher.value();
+  model->file_hash_ = examined.hash;
   model->path_ = path;
   model->options_ = options;
   model->impl_ = std::move(impl);
-  return std::shared_ptr<const Model>(std::move(model));
+  if (hollow == nullptr) return std::shared_ptr<const Model>(std::move(model));
+  // The mapping lives as long as what the caller gets.
+  auto kept = std::make_shared<const MappedFile>(std::move(file));
+  const Model* const seen = model.get();
+  return std::shared_ptr<const Model>(seen, [kept, model = std::move(model)](const Model*) {});
 }
 
 TensorId Model::find_onnx_tensor(const std::string& name) const {

@@ -93,10 +93,10 @@ Status check_static(const std::shared_ptr<ov::Model>& model, const OnnxModel* on
 }  // namespace
 
 Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const ImportOptions& options,
-                                                 const OnnxModel* onnx) {
+                                                 const OnnxModel* onnx, const std::string* skeleton) {
   std::shared_ptr<ov::Model> model;
   try {
-    model = core().read_model(path);
+    model = skeleton != nullptr ? core().read_model(*skeleton, ov::Tensor()) : core().read_model(path);
     if (onnx != nullptr) name_ends(*model, *onnx);
   } catch (const std::exception& e) {
     return conversion_error(e.what(), onnx);

@@ -11,11 +11,13 @@
 
 namespace heddle::internal {
 
-// Reads, gives inputs and outputs their names, sets the dimensions that `options` give, and folds what
-// depends on shapes alone. `onnx` is the file's structure, null for other formats. Every dimension and type
-// is known afterwards, or the error names the input or op. No exception leaves it.
+// Reads (`path`, or where it is not null `skeleton`, the file's onnx_skeleton()), gives inputs and outputs
+// their names, sets the dimensions that `options` give, and folds what depends on shapes alone. `onnx` is the
+// file's structure, null for other formats. Every dimension and type is known afterwards, or the error names
+// the input or op. No exception leaves it.
 Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const ImportOptions& options,
-                                                 const OnnxModel* onnx);
+                                                 const OnnxModel* onnx,
+                                                 const std::string* skeleton = nullptr);
 
 // The useful part of what OpenVINO says, on one line and without what differs between two runs.
 std::string openvino_reason(const std::string& what);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numbers>
 #include <set>
 
 #include "heddle/base/random.h"
@@ -44,6 +45,7 @@ Status check_options(const RandomWiredOptions& o) {
   HEDDLE_RETURN_IF_ERROR(check_range("width", static_cast<double>(o.width), 2, 1 << 14));
   HEDDLE_RETURN_IF_ERROR(check_range("mean_us", o.mean_us, 1e-3, 1e9));
   HEDDLE_RETURN_IF_ERROR(check_range("device_affinity", o.device_affinity, 0, 0.99));
+  HEDDLE_RETURN_IF_ERROR(check_range("device_crossing", o.device_crossing, 0, 2));
   for (const auto& [name, factor] : o.device_class_factors)
     HEDDLE_RETURN_IF_ERROR(check_range(("factor of class '" + name + "'").c_str(), factor, 1, 1e6));
   const auto image = static_cast<double>(o.image);
@@ -202,22 +204,35 @@ struct Features {
 class ClassTimes {
  public:
   explicit ClassTimes(const RandomWiredOptions& o)
-      : o_(o), random_(o.seed ^ kTimesSeed), skew_(o.device_class_factors.size(), 0), skewed_bytes_(skew_) {}
+      : o_(o), random_(o.seed ^ kTimesSeed), sums_(o.device_class_factors.size()) {
+    // The class that all others are compared with.
+    for (size_t c = 0; c < sums_.size() && reference_ == sums_.size(); ++c) {
+      if (o.device_class_factors[c].second == 1) reference_ = c;
+    }
+  }
 
   // Called once per op, in order; the sums must be known for times to come.
   std::vector<GivenTime> next(double bytes) {
     std::vector<GivenTime> times;
-    for (size_t c = 0; c < skew_.size(); ++c) {
+    for (size_t c = 0; c < sums_.size(); ++c) {
       const auto& [name, factor] = o_.device_class_factors[c];
       const double a = o_.device_affinity;
       const double skew = std::pow(random_.unit(), a / (1 - a)) / (1 - a);  // mean 1
+      const double cross = crossing(c);
+      Sums& sums = sums_[c];
       if (!scaled_) {
-        skew_[c] += skew, skewed_bytes_[c] += skew * bytes;
+        sums.skew.add(skew, bytes);
+        sums.cross.add(cross, bytes);
+        sums.both.add(skew * cross, bytes);
       } else {
         const double mean = bytes_ / ops_;
         const double base = o_.mean_us * (kLaunch + (1 - kLaunch) * bytes / mean);
-        const double share = (kLaunch * skew_[c] + (1 - kLaunch) * skewed_bytes_[c] / mean) / ops_;
-        times.push_back({name, base * (1 + (factor - 1) * skew / share)});
+        const auto share = [&](const Sum& sum) {
+          return (kLaunch * sum.ops + (1 - kLaunch) * sum.bytes / mean) / ops_;
+        };
+        const double time = base * (1 + (factor - 1) * skew / share(sums.skew));
+        const double total = share(sums.cross) + (factor - 1) * share(sums.both) / share(sums.skew);
+        times.push_back({name, o_.device_crossing > 0 ? time * cross * (factor / total) : time});
       }
     }
     if (!scaled_) bytes_ += bytes, ++ops_;
@@ -229,13 +244,29 @@ class ClassTimes {
   }
 
  private:
+  struct Sum {
+    double ops = 0, bytes = 0;
+    void add(double x, double of_bytes) { ops += x, bytes += x * of_bytes; }
+  };
+  struct Sums {
+    Sum skew, cross, both;
+  };
+  // Nothing is drawn without crossings, so that graphs stay what they were.
+  double crossing(size_t c) {
+    if (!(o_.device_crossing > 0)) return 1;
+    // Box and Muller; always two draws.
+    const double u = 1 - random_.unit(), v = random_.unit();
+    const double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
+    return c == reference_ ? 1 : std::exp(o_.device_crossing * normal);
+  }
   // The network's own draws do not depend on whether there are times.
   static constexpr uint64_t kTimesSeed = 0x74696d6573ULL;
   const RandomWiredOptions& o_;
   Random random_;
   // Of an op's mean time: what it takes whatever its size.
   static constexpr double kLaunch = 0.5;
-  std::vector<double> skew_, skewed_bytes_;
+  std::vector<Sums> sums_;
+  size_t reference_ = sums_.size();
   double bytes_ = 0, ops_ = 0;
   bool scaled_ = false;
 };

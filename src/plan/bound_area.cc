@@ -64,6 +64,8 @@ void AreaBound::find_compute_resources() {
 }
 
 void AreaBound::find_pools() {
+  // Parameters that may be dropped need not be in a memory together.
+  if (b_.cold && b_.problem.execution.parameter_drops) return;
   const Cluster& cluster = *b_.problem.cluster;
   double total = 0;
   for (const double share : b_.param_share) total += share;
@@ -84,25 +86,39 @@ void AreaBound::spread_weights() {
   for (double& y : y_) y /= sum;
   per_us_.assign(k_, 0);
   per_byte_.assign(k_, 0);
+  per_load_byte_.assign(k_, 0);
   for (size_t r = 0; r < compute_.size(); ++r) {
     for (const uint32_t i : compute_[r]) per_us_[i] += y_[r];
   }
   for (size_t r = 0; r < num_load_; ++r) {
-    for (const uint32_t i : load_users_[r]) per_byte_[i] += y_[compute_.size() + r] * b_.loads[i].us_per_byte;
+    for (const uint32_t i : load_users_[r])
+      per_load_byte_[i] += y_[compute_.size() + r] * b_.loads[i].us_per_byte;
+  }
+  per_host_us_ = per_us_;
+  for (uint32_t i = 0; i < k_; ++i) {
+    for (const uint32_t r : b_.host_resources[i]) per_host_us_[i] += y_[compute_.size() + r];
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     for (const uint32_t i : pools_[p].devices) per_byte_[i] += y_[timed + p] * scale_ / pools_[p].bytes;
   }
 }
 
-double AreaBound::score(size_t v) const {
-  double least = kInfinity;
-  const double* time = &b_.time[v * k_];
+AreaBound::Choice AreaBound::cheapest(size_t v) const {
+  Choice best{kInfinity};
+  const double* time = b_.has_host_access() ? &b_.loaded_time[v * k_] : &b_.time[v * k_];
+  const double* load = &b_.load_share[v * k_];
   for (size_t i = 0; i < k_; ++i) {
     // A device that cannot run the op stays out even at weight 0 (infinity times 0).
-    if (time[i] < kInfinity) least = std::min(least, time[i] * per_us_[i] + b_.param_share[v] * per_byte_[i]);
+    if (time[i] < kInfinity) {
+      const double s = time[i] * per_us_[i] + load[i] * per_load_byte_[i] + b_.param_share[v] * per_byte_[i];
+      if (s < best.score) best = {s, i, false};
+    }
+    if (b_.has_host_access() && b_.host_time[v * k_ + i] < kInfinity) {
+      const double s = b_.host_time[v * k_ + i] * per_host_us_[i];
+      if (s < best.score) best = {s, i, true};
+    }
   }
-  return least;
+  return best;
 }
 
 double AreaBound::compute_weight() const {
@@ -120,23 +136,20 @@ double AreaBound::memory_discount() const {
 double AreaBound::evaluate(const std::vector<uint32_t>& subset) {
   device_us_.assign(k_, 0);
   device_bytes_.assign(k_, 0);
+  device_load_bytes_ = device_host_us_ = device_bytes_;
   double sum = 0;
   for (const uint32_t v : subset) {
-    const double* time = &b_.time[v * k_];
-    const double share = b_.param_share[v];
-    double least = kInfinity;
-    size_t at = 0;
-    for (size_t i = 0; i < k_; ++i) {
-      if (!(time[i] < kInfinity)) continue;
-      const double s = time[i] * per_us_[i] + share * per_byte_[i];
-      if (s < least) {
-        least = s;
-        at = i;
-      }
+    const Choice c = cheapest(v);
+    sum += c.score;
+    const size_t at = v * k_ + c.device;
+    if (c.host_access) {
+      device_us_[c.device] += b_.host_time[at];
+      device_host_us_[c.device] += b_.host_time[at];
+    } else {
+      device_us_[c.device] += b_.has_host_access() ? b_.loaded_time[at] : b_.time[at];
+      device_load_bytes_[c.device] += b_.load_share[at];
+      device_bytes_[c.device] += b_.param_share[v];
     }
-    sum += least;
-    device_us_[at] += time[at];
-    device_bytes_[at] += share;
   }
   return sum - memory_discount();
 }
@@ -148,7 +161,10 @@ void AreaBound::resource_loads() {
   }
   for (size_t r = 0; r < num_load_; ++r) {
     for (const uint32_t i : load_users_[r])
-      loads_[compute_.size() + r] += device_bytes_[i] * b_.loads[i].us_per_byte;
+      loads_[compute_.size() + r] += device_load_bytes_[i] * b_.loads[i].us_per_byte;
+  }
+  for (uint32_t i = 0; i < k_; ++i) {
+    for (const uint32_t r : b_.host_resources[i]) loads_[compute_.size() + r] += device_host_us_[i];
   }
   for (size_t p = 0; p < pools_.size(); ++p) {
     for (const uint32_t i : pools_[p].devices) {

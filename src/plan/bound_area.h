@@ -18,7 +18,7 @@ class AreaBound {
   // that these ops' work takes and leaves its multipliers in place.
   double improve(const std::vector<uint32_t>& subset, int rounds, const Deadline& deadline);
   // Each op's least weighted work under the present multipliers (whose time part sums to 1).
-  double score(size_t op) const;
+  double score(size_t op) const { return cheapest(op).score; }
   // The weight of resources that serve computing, and what the memory terms subtract.
   double compute_weight() const;
   double memory_discount() const;
@@ -31,6 +31,13 @@ class AreaBound {
     double bytes;
     std::vector<uint32_t> devices;
   };
+  // The cheapest device of an op under the present multipliers, and whether with direct host access.
+  struct Choice {
+    double score;
+    size_t device = 0;
+    bool host_access = false;
+  };
+  Choice cheapest(size_t op) const;
   void find_compute_resources();
   void find_pools();
   void spread_weights();
@@ -43,12 +50,15 @@ class AreaBound {
       compute_;  // devices that exclude each other: a clique, or those of a core
   std::vector<std::vector<uint32_t>> load_users_;  // per load resource: devices
   size_t num_load_ = 0;
-  std::vector<Pool> pools_;                       // with a limit below the parameters' sum
-  std::vector<double> y_;                         // compute, then load resources (sum 1), then pools
-  double scale_ = 0;                              // T^ of docs/bounds.md: makes bytes comparable with time
-  std::vector<double> per_us_, per_byte_;         // per device: weight of its time, and of parameters on it
-  std::vector<double> device_us_, device_bytes_;  // of the present cheapest assignment
-  std::vector<double> loads_;                     // per resource
+  std::vector<Pool> pools_;  // with a limit below the parameters' sum
+  std::vector<double> y_;    // compute, then load resources (sum 1), then pools
+  double scale_ = 0;         // T^ of docs/bounds.md: makes bytes comparable with time
+  // Per device: the weight of its time, of a byte loaded, of a byte kept, and of its time with direct host
+  // access (which holds links, too).
+  std::vector<double> per_us_, per_load_byte_, per_byte_, per_host_us_;
+  // Of the present cheapest assignment: time, bytes loaded and kept, and time with host access among it.
+  std::vector<double> device_us_, device_load_bytes_, device_bytes_, device_host_us_;
+  std::vector<double> loads_;  // per resource
 };
 
 }  // namespace heddle

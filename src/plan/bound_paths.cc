@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "bound_blocks.h"
 #include "bound_tables.h"
 
 namespace heddle {
@@ -14,7 +15,16 @@ constexpr double kMostPairs = 3e7;
 
 class Paths {
  public:
-  explicit Paths(const BoundTables& tables) : b_(tables), k_(tables.devices.size()) {
+  Paths(const BoundTables& tables, std::span<const Block> blocks)
+      : b_(tables),
+        k_(tables.devices.size()),
+        blocks_(blocks),
+        ends_at_(tables.problem.graph->num_ops()),
+        starts_at_(ends_at_.size()) {
+    for (uint32_t i = 0; i < blocks.size(); ++i) {
+      ends_at_[blocks[i].join].push_back(i);
+      starts_at_[blocks[i].fork].push_back(i);
+    }
     size_t reads = 0;
     for (size_t v = 0; v < b_.problem.graph->num_ops(); ++v) reads += b_.flat.inputs(v).size();
     all_pairs_ = static_cast<double>(reads) * static_cast<double>(k_ * k_) <= kMostPairs;
@@ -27,16 +37,24 @@ class Paths {
     PathBounds r;
     r.finish.assign(n * k_, 0);
     r.rest.assign(n * k_, 0);
+    r.start.assign(n * k_, 0);
     for (const OpId op : graph.topological_order()) forward(op.index(), r);
     const auto order = graph.topological_order();
     for (size_t i = n; i-- > 0;) backward(order[i].index(), r);
     for (size_t v = 0; v < n; ++v) {
       double through = kInfinity;
       for (size_t i = 0; i < k_; ++i) {
-        if (b_.t(v, i) < kInfinity)
-          through = std::min(through, r.finish[v * k_ + i] + r.rest[v * k_ + i] - b_.t(v, i));
+        if (b_.path_t(v, i) < kInfinity)
+          through = std::min(through, r.finish[v * k_ + i] + r.rest[v * k_ + i] - b_.path_t(v, i));
       }
       r.best = std::max(r.best, through);
+    }
+    // In a stage an op's virtual interval is shorter than the stage: what comes before and after stays.
+    for (size_t i = 0; i < n * k_; ++i) {
+      if (!(b_.path_time[i] < kInfinity)) continue;
+      const double less = b_.path_time[i] - b_.time[i];
+      r.finish[i] -= less;
+      r.rest[i] -= less;
     }
     return r;
   }
@@ -80,11 +98,21 @@ class Paths {
     }
   }
 
+  void jump(const Block& block, const double* values, bool is_forward) {
+    for (size_t i = 0; i < k_; ++i) {
+      double least = kInfinity;
+      for (size_t j = 0; j < k_; ++j)
+        least = std::min(least, values[j] + (is_forward ? block.span[j * k_ + i] : block.span[i * k_ + j]));
+      floor_[i] = std::max(floor_[i], least);
+    }
+  }
+
   double load_us(size_t v, size_t i) const {
-    if (!b_.cold || b_.all_bytes[v] == 0 || !needs_load(*b_.problem.cluster, b_.devices[i])) return 0;
+    const size_t at = v * k_ + i;
+    if (!b_.cold || b_.all_bytes[at] == 0 || !needs_load(*b_.problem.cluster, b_.devices[i])) return 0;
     // Loads that share a resource come one after another; else only what one step must bring counts.
     const bool serial = !b_.load_resources[i].empty();
-    return b_.loads[i].us(serial ? b_.all_bytes[v] : std::max(b_.own_bytes[v], b_.largest_param[v]));
+    return b_.loads[i].us(serial ? b_.all_bytes[at] : std::max(b_.own_bytes[at], b_.largest_param[at]));
   }
 
   void forward(size_t v, PathBounds& r) {
@@ -93,7 +121,16 @@ class Paths {
       const auto u = static_cast<size_t>(b_.flat.producer(t));
       raise(&r.finish[u * k_], static_cast<double>(b_.flat.bytes(t)), /*is_forward=*/true);
     }
-    for (size_t i = 0; i < k_; ++i) r.finish[v * k_ + i] = b_.t(v, i) + std::max(floor_[i], load_us(v, i));
+    for (const uint32_t n : ends_at_[v]) jump(blocks_[n], &r.finish[blocks_[n].fork * k_], true);
+    for (size_t i = 0; i < k_; ++i) {
+      const size_t at = v * k_ + i;
+      const double usual = b_.has_host_access() ? b_.loaded_path_time[at] : b_.path_time[at];
+      r.start[at] = std::max(floor_[i], load_us(v, i));
+      r.finish[at] = usual + r.start[at];
+      if (!b_.has_host_access() || !(b_.host_time[at] < kInfinity)) continue;
+      r.finish[at] = std::min(r.finish[at], b_.host_time[at] + floor_[i]);
+      r.start[at] = floor_[i];
+    }
   }
 
   void backward(size_t v, PathBounds& r) {
@@ -103,11 +140,14 @@ class Paths {
         raise(&r.rest[w.index() * k_], static_cast<double>(b_.flat.bytes(t)), /*is_forward=*/false);
       }
     }
-    for (size_t i = 0; i < k_; ++i) r.rest[v * k_ + i] = b_.t(v, i) + floor_[i];
+    for (const uint32_t n : starts_at_[v]) jump(blocks_[n], &r.rest[blocks_[n].join * k_], false);
+    for (size_t i = 0; i < k_; ++i) r.rest[v * k_ + i] = b_.path_t(v, i) + floor_[i];
   }
 
   const BoundTables& b_;
   const size_t k_;
+  const std::span<const Block> blocks_;
+  std::vector<std::vector<uint32_t>> ends_at_, starts_at_;  // blocks of each join, and of each fork
   bool all_pairs_ = true;
   std::vector<FastestWay> in_, out_;  // per device: the best way from, or to, any other
   std::vector<double> floor_;
@@ -115,6 +155,8 @@ class Paths {
 
 }  // namespace
 
-PathBounds path_bounds(const BoundTables& tables) { return Paths(tables).compute(); }
+PathBounds path_bounds(const BoundTables& tables, std::span<const Block> blocks) {
+  return Paths(tables, blocks).compute();
+}
 
 }  // namespace heddle

@@ -21,7 +21,8 @@ using Arcs = std::vector<std::vector<Arc>>;
 
 Arcs arcs_of(const Problem& problem) {
   const Cluster& cluster = *problem.cluster;
-  const ResourceMap map(cluster, {problem.execution.link_contention, /*engine_contention=*/false});
+  const ResourceMap map(cluster,
+                        {.link_contention = problem.execution.link_contention, .engine_contention = false});
   Arcs arcs(cluster.nodes().size());
   for (size_t l = 0; l < cluster.links().size(); ++l) {
     const Link& link = cluster.links()[l];
@@ -96,22 +97,46 @@ void fill_params(BoundTables& b) {
   for (size_t v = 0; v < graph.num_ops(); ++v) {
     for (const uint32_t p : b.flat.params(v)) ++users[p];
   }
+  const size_t k = b.devices.size();
   b.param_share.assign(graph.num_ops(), 0);
-  b.own_bytes = b.all_bytes = b.largest_param = b.param_share;
+  b.load_share.assign(graph.num_ops() * k, 0);
+  b.own_bytes = b.all_bytes = b.largest_param = b.load_share;
   for (size_t v = 0; v < graph.num_ops(); ++v) {
     for (const uint32_t p : b.flat.params(v)) {
       const auto bytes = static_cast<double>(graph.params()[p].bytes);
       b.param_share[v] += bytes / users[p];
-      b.all_bytes[v] += bytes;
-      b.largest_param[v] = std::max(b.largest_param[v], bytes);
-      if (users[p] == 1) b.own_bytes[v] += bytes;
+      for (size_t i = 0; i < k; ++i) {
+        if (b.cold && b.problem.is_resident(b.problem.cluster->memory_pool(b.devices[i]), ParamId(size_t{p})))
+          continue;
+        const size_t at = v * k + i;
+        b.load_share[at] += bytes / users[p];
+        b.all_bytes[at] += bytes;
+        b.largest_param[at] = std::max(b.largest_param[at], bytes);
+        if (users[p] == 1) b.own_bytes[at] += bytes;
+      }
+    }
+  }
+}
+
+void fill_host_access(BoundTables& b) {
+  if (!b.problem.has_host_access()) return;
+  b.loaded_time = b.time;
+  b.loaded_path_time = b.path_time;
+  b.host_time.resize(b.time.size());
+  for (size_t v = 0; v < b.problem.graph->num_ops(); ++v) {
+    for (size_t i = 0; i < b.devices.size(); ++i) {
+      const size_t at = v * b.devices.size() + i;
+      b.host_time[at] = host_access_us(b.problem, OpId(v), b.devices[i]);
+      b.time[at] = std::min(b.time[at], b.host_time[at]);
+      b.path_time[at] = std::min(b.path_time[at], b.host_time[at]);
     }
   }
 }
 
 void fill_loads(BoundTables& b, const Arcs& arcs) {
   const Cluster& cluster = *b.problem.cluster;
-  const ResourceMap map(cluster, {b.problem.execution.link_contention, false});
+  const ResourceMap map(cluster,
+                        {.link_contention = b.problem.execution.link_contention, .engine_contention = false});
   std::unordered_map<uint32_t, uint32_t> number;
   for (size_t i = 0; i < b.devices.size(); ++i) {
     const DeviceId d = b.devices[i];
@@ -130,7 +155,9 @@ void fill_loads(BoundTables& b, const Arcs& arcs) {
     const Route* route = cluster.load_route(d);
     if (route == nullptr) continue;
     for (const uint32_t r : map.resources_of(route->hops, {}, d)) {
-      if (!reaches_without(arcs, host, node, r)) use(r);
+      if (reaches_without(arcs, host, node, r)) continue;
+      use(r);
+      if (!b.problem.execution.fixed_sharing) b.host_resources[i].push_back(b.load_resources[i].back());
     }
   }
   b.num_load_resources = number.size();
@@ -142,9 +169,14 @@ BoundTables::BoundTables(const Problem& p)
     : problem(p), flat(*p.graph), cold(p.objective == Objective::kColdLatency), devices(p.usable_devices()) {
   const size_t n = p.graph->num_ops(), k = devices.size(), all = p.cluster->num_devices();
   const std::vector<double> least = p.costs->bound_times();
+  const std::vector<double> work = p.costs->bound_work(p.execution.stage_width);
   time.resize(n * k);
+  path_time.resize(n * k);
   for (size_t v = 0; v < n; ++v) {
-    for (size_t i = 0; i < k; ++i) time[v * k + i] = least[v * all + devices[i].index()];
+    for (size_t i = 0; i < k; ++i) {
+      time[v * k + i] = work[v * all + devices[i].index()];
+      path_time[v * k + i] = least[v * all + devices[i].index()];
+    }
   }
   const Arcs arcs = arcs_of(p);
   ways.resize(k * k);
@@ -157,8 +189,10 @@ BoundTables::BoundTables(const Problem& p)
   }
   loads.resize(k);
   load_resources.resize(k);
+  host_resources.resize(k);
   if (cold) fill_loads(*this, arcs);
   fill_params(*this);
+  fill_host_access(*this);
 }
 
 }  // namespace heddle

@@ -6,6 +6,8 @@
 #include <numeric>
 
 #include "bound_area.h"
+#include "bound_blocks.h"
+#include "bound_gate.h"
 #include "bound_tables.h"
 
 namespace heddle {
@@ -87,7 +89,7 @@ Ends ends_of(const BoundTables& b, const PathBounds& paths) {
     for (size_t i = 0; i < k; ++i) {
       const double t = b.t(v, i);
       if (!(t < kInfinity)) continue;
-      e.head[v] = std::min(e.head[v], paths.finish[v * k + i] - t);
+      e.head[v] = std::min(e.head[v], paths.start[v * k + i]);
       e.tail[v] = std::min(e.tail[v], paths.rest[v * k + i] - t);
     }
   }
@@ -143,8 +145,8 @@ void windowed_area(const Ends& ends, AreaBound& area, int rounds, const Deadline
 
 }  // namespace
 
-Bound lower_bound(const Problem& problem, const Deadline& deadline) {
-  const BoundTables tables(problem);
+Bound bound_of(const BoundTables& tables, std::span<const Block> blocks, const Deadline& deadline) {
+  const Problem& problem = tables.problem;
   const size_t n = problem.graph->num_ops();
   AreaBound area(tables);
   const double per_round = static_cast<double>(area.work_per_round(n));
@@ -156,10 +158,11 @@ Bound lower_bound(const Problem& problem, const Deadline& deadline) {
 
   Bound best{0, "none"};
   if (is_latency) {
-    const PathBounds paths = path_bounds(tables);
+    const PathBounds paths = path_bounds(tables, blocks);
     if (!std::isfinite(paths.best))
       return {kInfinity, "no plan: devices that must exchange data have no way between them"};
-    take(best, paths.best, "critical path");
+    take(best, paths.best, blocks.empty() ? "critical path" : "critical path over fork-join blocks");
+    take(best, host_gate_us(tables, paths), "parameters out of host memory + tail");
     const double whole = area.improve(all, rounds, deadline);
     take(best, whole, area_reason(area, false));
     windowed_area(ends_of(tables, paths), area, std::max(kLeastRounds / 2, rounds / (2 * kWindows)), deadline,
@@ -170,6 +173,13 @@ Bound lower_bound(const Problem& problem, const Deadline& deadline) {
   }
   best.us = round_down(best.us, n);
   return best;
+}
+
+Bound lower_bound(const Problem& problem, const Deadline& deadline) {
+  const BoundTables tables(problem);
+  std::vector<Block> blocks;
+  if (problem.objective != Objective::kThroughput) blocks = find_blocks(tables, kFewBlockSteps, deadline);
+  return bound_of(tables, blocks, deadline);
 }
 
 }  // namespace heddle

@@ -113,6 +113,18 @@ void PlanChecker::check_segment_ids(size_t s) {
   }
 }
 
+// Flags of the cold start: allowed there, and where loads are needed.
+void PlanChecker::check_segment_flags(size_t s) {
+  const Segment& segment = plan_.segments[s];
+  const std::string name = "segment " + std::to_string(s) + " '" + segment.name + "'";
+  if (segment.host_access && (!loads_needed(segment.device) || segment.stage >= 0)) {
+    report(Violation::kMalformed, name + ": direct host access is for the cold-latency objective, outside " +
+                                      "stages, on devices that need loads");
+  }
+  if (segment.drops_params && !(is_cold() && problem_.execution.parameter_drops))
+    report(Violation::kMalformed, name + ": it drops its parameters, which the problem does not allow");
+}
+
 void PlanChecker::check_step_ids(size_t i) {
   const Step& step = plan_.steps[i];
   const auto bad = [&](const char* why) {
@@ -145,6 +157,7 @@ bool PlanChecker::check_ids() {
   }
   for (size_t s = 0; s < plan_.segments.size(); ++s) check_segment_ids(s);
   if (!report_.ok()) return false;
+  for (size_t s = 0; s < plan_.segments.size(); ++s) check_segment_flags(s);
   for (size_t i = 0; i < plan_.steps.size(); ++i) check_step_ids(i);
   return report_.ok();
 }
@@ -190,6 +203,34 @@ void PlanChecker::check_runs() {
   }
 }
 
+// Stages: allowed, on one device and lane, not too wide, next to each other in the list, and starting and
+// ending as one. That no member needs another follows from the order check: both start together.
+void PlanChecker::check_stages() {
+  for (size_t i = 0; i < plan_.steps.size(); ++i) {
+    if (plan_.steps[i].kind == StepKind::kRun && segment_of(i).stage >= 0)
+      stages_[segment_of(i).stage].push_back(i);
+  }
+  for (const auto& [stage, steps] : stages_) {
+    const std::string name = "stage " + std::to_string(stage);
+    if (steps.size() > static_cast<size_t>(problem_.execution.stage_width)) {
+      report(Violation::kOverlap, name + " runs " + std::to_string(steps.size()) +
+                                      " segments at once, the problem allows " +
+                                      std::to_string(problem_.execution.stage_width));
+    }
+    const size_t first = steps.front();
+    for (size_t k = 1; k < steps.size(); ++k) {
+      const size_t i = steps[k];
+      if (i != first + k) report(Violation::kOrder, step_text(i) + ": the runs of " + name + " are apart");
+      if (segment_of(i).device != segment_of(first).device || segment_of(i).lane != segment_of(first).lane)
+        report(Violation::kMalformed, step_text(i) + ": " + name + " has two devices or lanes");
+      if (std::abs(timeline_.start_us[i] - timeline_.start_us[first]) > tolerance(timeline_.start_us[i]) ||
+          std::abs(timeline_.finish_us[i] - timeline_.finish_us[first]) > tolerance(timeline_.finish_us[i])) {
+        report(Violation::kTime, step_text(i) + ": " + name + " does not start and end as one");
+      }
+    }
+  }
+}
+
 // The segments of a lane, contracted, must be acyclic; that includes that each is convex.
 void PlanChecker::check_quotient() {
   std::vector<std::vector<int>> next(plan_.segments.size());
@@ -228,9 +269,10 @@ void PlanChecker::check_devices() {
     if (!problem_.may_use(segment.device)) {
       report(Violation::kDeviceForbidden, "segment '" + segment.name + "' is on device '" + device.name +
                                               "', which the problem does not allow");
-    } else if (!std::isfinite(problem_.costs->segment(segment.ops, segment.device).us)) {
-      report(Violation::kDeviceForbidden,
-             "segment '" + segment.name + "' cannot run on device '" + device.name + "'");
+    } else if (!std::isfinite(alone_us(segment))) {
+      report(Violation::kDeviceForbidden, "segment '" + segment.name + "' cannot run on device '" +
+                                              device.name + "'" +
+                                              (segment.host_access ? " with direct host access" : ""));
     }
   }
 }
@@ -257,13 +299,16 @@ void PlanChecker::index_loads() {
     if (plan_.steps[i].kind != StepKind::kLoad) continue;
     if (plan_.steps[i].to != segment_of(i).device)
       report(Violation::kMalformed, step_text(i) + ": not its segment's device");
+    if (segment_of(i).host_access)
+      report(Violation::kMalformed, step_text(i) + ": its segment reads its parameters from host memory");
     if (!loads_needed(plan_.steps[i].to))
       report(Violation::kMalformed, step_text(i) + ": this device needs no loads");
     const int pool = cluster_.memory_pool(plan_.steps[i].to);
     bool any = false;
     for (const OpId op : segment_of(i).ops) {
       for (const ParamId p : graph_.op(op).params) {
-        if (graph_.param(p).bytes <= 0 || !load_of_.try_emplace({pool, p.value}, i).second) continue;
+        if (graph_.param(p).bytes <= 0 || is_resident(pool, p)) continue;
+        if (!load_of_.try_emplace({pool, p.value}, i).second) continue;
         any = true;
         if (__builtin_add_overflow(load_bytes_[i], graph_.param(p).bytes, &load_bytes_[i]))
           load_bytes_[i] = INT64_MAX;
@@ -280,6 +325,7 @@ CheckReport PlanChecker::run(const double* bound_us) {
   for (const TensorId t : graph_.outputs()) is_output_[t.index()] = true;
   check_ops_once();
   check_runs();
+  check_stages();
   check_quotient();
   check_devices();
   index_transfers();

@@ -102,11 +102,11 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
       stays_of_run(i, stays);
       if (segment.ops.size() > 1)
         add(segment.lane, cluster_.memory_pool(step.to), start, finish, inner_peak(segment));
-    } else {
-      add(segment.lane, cluster_.memory_pool(step.to), start, std::numeric_limits<double>::infinity(),
-          load_bytes_[i]);
     }
   }
+  std::vector<std::tuple<int, double, double, int64_t>> params;
+  stays_of_params(params);
+  for (const auto& [pool, start, finish, bytes] : params) add(0, pool, start, finish, bytes);
   std::sort(stays.begin(), stays.end(), [](const Stay& a, const Stay& b) {
     return std::tie(a.lane, a.tensor, a.pool) < std::tie(b.lane, b.tensor, b.pool);
   });
@@ -126,6 +126,36 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
         plus(peaks[static_cast<size_t>(key.second)], sweep(std::move(list)));
   }
   return peaks;
+}
+
+// Cold, outside host memory: a parameter is there from the start, where it is resident and used, or from its
+// load on; until the end, or until its last user there is done when every user there lets go of it.
+void PlanChecker::stays_of_params(std::vector<std::tuple<int, double, double, int64_t>>& stays) const {
+  struct Use {
+    double last = 0;
+    bool kept = false;
+  };
+  std::map<std::pair<int, int>, Use> uses;  // (pool, param)
+  for (size_t s = 0; s < plan_.segments.size(); ++s) {
+    const Segment& segment = plan_.segments[s];
+    if (!loads_needed(segment.device) || segment.host_access || run_step_[s] < 0) continue;
+    for (const OpId op : segment.ops) {
+      for (const ParamId p : graph_.op(op).params) {
+        Use& use = uses[{cluster_.memory_pool(segment.device), p.value}];
+        use.last = std::max(use.last, timeline_.finish_us[static_cast<size_t>(run_step_[s])]);
+        use.kept = use.kept || !segment.drops_params;
+      }
+    }
+  }
+  for (const auto& [key, use] : uses) {
+    const ParamId p(key.second);
+    const auto load = load_of_.find(key);
+    const bool resident = is_resident(key.first, p);
+    if (!resident && load == load_of_.end()) continue;  // missing: reported elsewhere, or of no bytes
+    const double start = resident ? 0 : timeline_.start_us[load->second];
+    const double finish = use.kept ? std::numeric_limits<double>::infinity() : use.last;
+    stays.push_back({key.first, start, finish, graph_.param(p).bytes});
+  }
 }
 
 // Parameters that are in the pool all the time: each once.

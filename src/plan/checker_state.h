@@ -2,9 +2,11 @@
 // planners.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -43,14 +45,20 @@ class PlanChecker {
   bool check_ids();
   bool check_shares();
   void check_segment_ids(size_t s);
+  void check_segment_flags(size_t s);
   void check_step_ids(size_t i);
   void check_ops_once();
   void check_runs();
+  void check_stages();
   void check_quotient();
   void check_devices();
   void index_transfers();
   void index_loads();
   // Times (checker_times.cc).
+  double alone_us(const Segment& segment) const;
+  double run_us(size_t i) const;
+  double transfer_sharing(const Way& way) const;
+  bool in_one_stage(size_t i, size_t j) const;
   void check_steps();
   void check_run(size_t i);
   void check_transfer(size_t i);
@@ -60,6 +68,9 @@ class PlanChecker {
   void need_tensor(size_t i, TensorId tensor);
   Way way_of(size_t i, const Route* by_default, NodeId from, NodeId to);
   void occupy_way(size_t i, const Way& way);
+  void occupy_host_access(size_t i);
+  using Places = std::set<std::tuple<int, int, int>>;  // kind, number, direction
+  void add_links(const std::vector<Hop>& hops, Places& used) const;
   void occupy(size_t i, int kind, int number, int detail);
   void check_overlaps();
   void check_totals();
@@ -70,6 +81,7 @@ class PlanChecker {
   std::vector<int64_t> activation_peaks();
   int64_t inner_peak(const Segment& segment) const;
   bool leaves(const Segment& segment, TensorId tensor) const;
+  void stays_of_params(std::vector<std::tuple<int, double, double, int64_t>>& stays) const;
   int64_t param_bytes(int pool) const;
 
   void report(Violation kind, std::string message);
@@ -78,6 +90,11 @@ class PlanChecker {
   std::string step_text(size_t step) const;
   bool free_between(DeviceId a, DeviceId b) const;
   bool loads_needed(DeviceId d) const { return is_cold() && cluster_.device(d).kind != DeviceKind::kCpu; }
+  bool is_resident(int pool, ParamId p) const {
+    const auto& all = problem_.resident;
+    return !all.empty() &&
+           std::count(all[static_cast<size_t>(pool)].begin(), all[static_cast<size_t>(pool)].end(), p) > 0;
+  }
   bool is_cold() const { return problem_.objective == Objective::kColdLatency; }
 
   const Problem& problem_;
@@ -91,6 +108,7 @@ class PlanChecker {
   std::array<int, 16> reported_{};
   std::vector<std::vector<int>> place_;                      // [lane][op]: segment, -1
   std::vector<int64_t> run_step_;                            // per segment, -1
+  std::map<int32_t, std::vector<size_t>> stages_;            // number -> run steps, ascending
   std::map<std::tuple<int, int, int>, size_t> transfer_to_;  // (lane, tensor, device) -> step
   std::map<std::pair<int, int>, size_t> load_of_;            // (pool, param) -> step
   std::vector<int64_t> load_bytes_;                          // per step

@@ -62,6 +62,10 @@ void PlanChecker::need_tensor(size_t i, TensorId tensor) {
   const int place = place_[static_cast<size_t>(segment.lane)][maker.index()];
   if (place < 0 || place == plan_.steps[i].segment.value) return;
   const DeviceId from = plan_.segments[static_cast<size_t>(place)].device;
+  const int64_t run = run_step_[static_cast<size_t>(place)];
+  if (run >= 0 && in_one_stage(static_cast<size_t>(run), i))
+    report(Violation::kOrder, step_text(i) + " reads tensor '" + graph_.tensor(tensor).name +
+                                  "' from a member of its own stage");
   const std::string what = "it reads tensor '" + graph_.tensor(tensor).name + "'";
   if (free_between(from, segment.device)) return need(i, run_step_[static_cast<size_t>(place)], what);
   const auto it = transfer_to_.find({segment.lane, tensor.value, segment.device.value});
@@ -71,9 +75,77 @@ void PlanChecker::need_tensor(size_t i, TensorId tensor) {
                                           "', but no step transfers it");
 }
 
+// A segment's time by itself. With direct host access: the sum of its ops'; under fixed sharing what has
+// parameters takes 2 x as long for each device whose way from host memory shares a link or bus with its own.
+double PlanChecker::alone_us(const Segment& segment) const {
+  if (!segment.host_access) return problem_.costs->segment(segment.ops, segment.device).us;
+  const Route* own = cluster_.load_route(segment.device);
+  if (own == nullptr || !loads_needed(segment.device)) return kImpossible;
+  const auto places = [&](const Route& route) {
+    std::set<std::pair<int, int>> used;
+    for (const Hop& hop : route.hops) {
+      used.insert({kLinkResource, hop.link.value});
+      const BusId bus = cluster_.link(hop.link).bus;
+      if (bus.valid()) used.insert({kBusResource, bus.value});
+    }
+    return used;
+  };
+  const auto here = places(*own);
+  int sharers = 0;
+  for (size_t d = 0; d < cluster_.num_devices(); ++d) {
+    const Route* other = cluster_.load_route(DeviceId(d));
+    if (other == nullptr || !loads_needed(DeviceId(d))) continue;
+    const auto there = places(*other);
+    sharers += std::any_of(here.begin(), here.end(), [&](const auto& x) { return there.count(x) > 0; }) ||
+               DeviceId(d) == segment.device;
+  }
+  double sum = 0;
+  for (const OpId op : segment.ops) {
+    const auto& params = graph_.op(op).params;
+    const bool reads =
+        std::any_of(params.begin(), params.end(), [&](ParamId p) { return graph_.param(p).bytes > 0; });
+    if (reads) {
+      sum += problem_.costs->host_access_us(op, segment.device) *
+             (problem_.execution.fixed_sharing ? 2 * sharers : 1);
+    } else {
+      sum += problem_.costs->us(op, segment.device);
+    }
+  }
+  return sum;
+}
+
+// How much longer a byte takes under fixed sharing.
+double PlanChecker::transfer_sharing(const Way& way) const {
+  if (!problem_.execution.fixed_sharing) return 1;
+  if (way.hops.size() == 1 && !cluster_.link(way.hops[0].link).bus.valid()) return 1.5;
+  int devices = 0;
+  for (const Device& device : cluster_.devices()) devices += device.kind != DeviceKind::kCpu;
+  return std::max(1, devices);
+}
+
+// The time of a run, or of the stage that it is part of.
+double PlanChecker::run_us(size_t i) const {
+  const Segment& own = segment_of(i);
+  const auto stage = stages_.find(own.stage);
+  if (stage == stages_.end() || stage->second.size() == 1) return alone_us(own);
+  std::vector<StageItem> items;
+  for (const size_t j : stage->second) {
+    const Segment& member = segment_of(j);
+    const double us = problem_.costs->segment(member.ops, own.device).us;
+    if (!std::isfinite(us)) return us;
+    items.push_back(problem_.costs->stage_item(member.ops, own.device, us));
+  }
+  return problem_.costs->stage_model(own.device).us(items);
+}
+
+bool PlanChecker::in_one_stage(size_t i, size_t j) const {
+  return plan_.steps[i].kind == StepKind::kRun && plan_.steps[j].kind == StepKind::kRun &&
+         segment_of(i).stage >= 0 && segment_of(i).stage == segment_of(j).stage;
+}
+
 void PlanChecker::check_run(size_t i) {
   const Segment& segment = segment_of(i);
-  const double us = problem_.costs->segment(segment.ops, segment.device).us;
+  const double us = run_us(i);
   if (std::isfinite(us)) check_duration(i, us);
   std::set<TensorId> read;
   std::set<ParamId> used;
@@ -82,9 +154,9 @@ void PlanChecker::check_run(size_t i) {
     used.insert(graph_.op(op).params.begin(), graph_.op(op).params.end());
   }
   for (const TensorId t : read) need_tensor(i, t);
-  if (loads_needed(segment.device)) {
+  if (loads_needed(segment.device) && !segment.host_access) {
     for (const ParamId p : used) {
-      if (graph_.param(p).bytes <= 0) continue;
+      if (graph_.param(p).bytes <= 0 || is_resident(cluster_.memory_pool(segment.device), p)) continue;
       const auto it = load_of_.find({cluster_.memory_pool(segment.device), p.value});
       if (it != load_of_.end()) {
         need(i, static_cast<int64_t>(it->second), "it uses parameter '" + graph_.param(p).name + "'");
@@ -94,6 +166,7 @@ void PlanChecker::check_run(size_t i) {
       }
     }
   }
+  if (segment.host_access) occupy_host_access(i);
   occupy(i, kDeviceResource, segment.device.value, 0);
   const Device& device = cluster_.device(segment.device);
   for (const int core : std::set<int>(device.cores.begin(), device.cores.end())) {
@@ -145,22 +218,36 @@ void PlanChecker::occupy(size_t i, int kind, int number, int detail) {
   const int lane = segment_of(i).lane;
   intervals_[{lane, kind, number, detail}].push_back({timeline_.start_us[i], timeline_.finish_us[i], i});
   const double share = plan_.lane_shares[static_cast<size_t>(lane)];
-  if (plan_.steps[i].kind != StepKind::kLoad) {
+  // A stage holds its device once, not once per member.
+  const bool counted = i > 0 && in_one_stage(i, i - 1);
+  if (plan_.steps[i].kind != StepKind::kLoad && !counted) {
     load_us_[{kind, number, detail}] += share * (timeline_.finish_us[i] - timeline_.start_us[i]);
   }
 }
 
-void PlanChecker::occupy_way(size_t i, const Way& way) {
-  std::set<std::tuple<int, int, int>> used;
-  if (problem_.execution.link_contention) {
-    for (const Hop& hop : way.hops) {
-      const Link& link = cluster_.link(hop.link);
-      const int back = hop.forward ? 0 : 1;
-      used.insert({kLinkResource, hop.link.value, link.duplex == Duplex::kFull ? back : 0});
-      if (!link.bus.valid()) continue;
-      used.insert({kBusResource, link.bus.value, cluster_.bus(link.bus).duplex == Duplex::kFull ? back : 0});
-    }
+void PlanChecker::add_links(const std::vector<Hop>& hops, Places& used) const {
+  if (!problem_.execution.link_contention) return;
+  for (const Hop& hop : hops) {
+    const Link& link = cluster_.link(hop.link);
+    const int back = hop.forward ? 0 : 1;
+    used.insert({kLinkResource, hop.link.value, link.duplex == Duplex::kFull ? back : 0});
+    if (!link.bus.valid()) continue;
+    used.insert({kBusResource, link.bus.value, cluster_.bus(link.bus).duplex == Duplex::kFull ? back : 0});
   }
+}
+
+// Direct host access keeps the way from host memory, but no copy engine, unless sharing is a fixed factor.
+void PlanChecker::occupy_host_access(size_t i) {
+  const Route* route = cluster_.load_route(segment_of(i).device);
+  if (route == nullptr || problem_.execution.fixed_sharing) return;
+  Places used;
+  add_links(route->hops, used);
+  for (const auto& [kind, number, detail] : used) occupy(i, kind, number, detail);
+}
+
+void PlanChecker::occupy_way(size_t i, const Way& way) {
+  Places used;
+  if (!problem_.execution.fixed_sharing || plan_.steps[i].kind == StepKind::kLoad) add_links(way.hops, used);
   if (problem_.execution.engine_contention) {
     const auto engine = [&](DeviceId d, int in) {
       const int engines = cluster_.device(d).copy_engines;
@@ -188,8 +275,8 @@ void PlanChecker::check_transfer(size_t i) {
   const Way way = way_of(i, cluster_.route(step.from, step.to), cluster_.device_node(step.from),
                          cluster_.device_node(step.to));
   if (!way.ok) return;
-  check_duration(
-      i, way.latency_us + static_cast<double>(graph_.tensor(step.tensor).bytes) / way.bytes_per_s * 1e6);
+  check_duration(i, way.latency_us + static_cast<double>(graph_.tensor(step.tensor).bytes) / way.bytes_per_s *
+                                         1e6 * transfer_sharing(way));
   occupy_way(i, way);
 }
 
@@ -211,7 +298,7 @@ void PlanChecker::check_overlaps() {
     for (size_t k = 1; k < list.size(); ++k) {
       const Interval &before = list[busy], &now = list[k];
       const std::string where = std::string(kResourceNames[std::get<1>(key)]);
-      if (now.start < before.finish - tolerance(before.finish)) {
+      if (now.start < before.finish - tolerance(before.finish) && !in_one_stage(now.step, before.step)) {
         report(Violation::kOverlap, step_text(now.step) + " starts at " + std::to_string(now.start) +
                                         " us, while " + step_text(before.step) + " holds the same " + where +
                                         " until " + std::to_string(before.finish));

@@ -26,6 +26,8 @@ struct Evaluator::Impl {
     uint32_t begin = 0, count = 0;  // in ops_
     uint32_t lane = 0;
     DeviceId device;
+    int32_t stage = -1;
+    bool host_access = false;
   };
   // A tensor in one lane, once made.
   struct Made {
@@ -47,8 +49,19 @@ struct Evaluator::Impl {
   Status start(const Plan& plan);
   bool start_segment(size_t s);
   bool run_step(size_t i);
+  int32_t stage_of_step(size_t i) const;
+  size_t stage_end(size_t i) const;
+  bool run_stage_at(size_t& i);
+  bool run_stage(size_t i, size_t end);
+  bool begin_run(size_t i);
+  bool wait_for_run(size_t i, const Brief& segment, Ready& ready);
+  void wait_for_device(const Brief& segment, Ready& ready);
+  void hold_host_access(size_t i, const Brief& segment, double finish);
+  void end_run(size_t i, const Brief& segment, const Ready& ready, double finish);
+  bool fail_time(size_t i, const Brief& segment);
   bool transfer_step(size_t i);
   bool load_step(size_t i);
+  void place_residents();
   bool wait_for_inputs(size_t i, const Brief& segment, Ready& ready);
   bool wait_for_params(size_t i, const Brief& segment, Ready& ready);
   int32_t find_transfer(const Made& made, DeviceId to) const;
@@ -80,14 +93,18 @@ struct Evaluator::Impl {
   Timeline* out_ = nullptr;
   bool waited_ = true;
   Status status_;
-  std::vector<Brief> briefs_;             // per segment
-  std::vector<OpId> ops_;                 // of all segments
-  std::vector<Clock> clocks_;             // lane x resource
-  std::vector<Made> made_;                // lane x tensor
-  std::vector<int32_t> op_segment_;       // lane x op
-  std::vector<int32_t> next_transfer_;    // per step
-  std::vector<int32_t> run_step_;         // per segment
-  std::vector<int32_t> param_load_;       // pool x param: the load step that brings it (cold)
+  std::vector<Brief> briefs_;           // per segment
+  std::vector<OpId> ops_;               // of all segments
+  std::vector<Clock> clocks_;           // lane x resource
+  std::vector<Made> made_;              // lane x tensor
+  std::vector<int32_t> op_segment_;     // lane x op
+  std::vector<int32_t> next_transfer_;  // per step
+  std::vector<int32_t> run_step_;       // per segment
+  std::vector<uint8_t> stage_ran_;      // per stage; empty when the plan has none
+  std::vector<StageItem> items_;        // of the stage that is timed
+  // Pool x param: the load step that brings it, kResident or kAbsent (cold).
+  static constexpr int32_t kAbsent = -1, kResident = -2;
+  std::vector<int32_t> param_load_;
   std::vector<double> busy_, load_busy_;  // per resource and request: all of it, and loads alone
   // Ways that the plan brings itself; deque-like stability through unique_ptr.
   struct OwnWay {

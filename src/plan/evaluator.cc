@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "evaluation.h"
 
@@ -20,7 +21,7 @@ Evaluator::Impl::Impl(const Problem& problem)
       num_tensors_(problem.graph->num_tensors()),
       num_devices_(problem.cluster->num_devices()),
       flat_(*problem.graph),
-      times_(problem),
+      times_(problem_),
       map_(*problem.cluster, problem.execution),
       cores_(core_groups(*problem.cluster)),
       cold_(problem.objective == Objective::kColdLatency) {}
@@ -40,7 +41,7 @@ Status Evaluator::Impl::run(const Plan& plan, const EvaluateOptions& options, Ti
     bool ok = false;
     switch (plan.steps[i].kind) {
       case StepKind::kRun:
-        ok = run_step(i);
+        ok = stage_ran_.empty() ? run_step(i) : run_stage_at(i);
         break;
       case StepKind::kTransfer:
         ok = transfer_step(i);
@@ -98,11 +99,11 @@ Status Evaluator::Impl::start(const Plan& plan) {
   run_step_.assign(plan.segments.size(), -1);
   briefs_.resize(plan.segments.size());
   ops_.clear();
-  if (cold_)
-    param_load_.assign(static_cast<size_t>(cluster_.num_memory_pools()) * problem_.graph->num_params(), -1);
+  if (cold_) place_residents();
   busy_.assign(map_.size(), 0);
   load_busy_.assign(map_.size(), 0);
   own_ways_.clear();
+  stage_ran_.clear();
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     if (!start_segment(s)) return status_;
   }
@@ -113,6 +114,14 @@ Status Evaluator::Impl::start(const Plan& plan) {
                std::to_string(first / num_ops_));
   }
   return {};
+}
+
+void Evaluator::Impl::place_residents() {
+  const size_t params = problem_.graph->num_params();
+  param_load_.assign(static_cast<size_t>(cluster_.num_memory_pools()) * params, kAbsent);
+  for (size_t pool = 0; pool < problem_.resident.size(); ++pool) {
+    for (const ParamId p : problem_.resident[pool]) param_load_[pool * params + p.index()] = kResident;
+  }
 }
 
 const std::string& Evaluator::Impl::name_of(size_t step) const {
@@ -140,8 +149,22 @@ bool Evaluator::Impl::start_segment(size_t s) {
       return bad("op '" + problem_.graph->op(op).name + "' is in another segment of this lane too");
     place = static_cast<int32_t>(s);
   }
-  briefs_[s] = {static_cast<uint32_t>(ops_.size()), static_cast<uint32_t>(segment.ops.size()),
-                static_cast<uint32_t>(segment.lane), segment.device};
+  if (segment.stage >= 0) {
+    if (static_cast<size_t>(segment.stage) >= plan_->segments.size())
+      return bad("stage " + std::to_string(segment.stage) + " is not below the number of segments");
+    stage_ran_.resize(plan_->segments.size(), 0);
+  }
+  if (segment.host_access && (!cold_ || !needs_load(cluster_, segment.device)))
+    return bad("direct host access belongs to devices outside host memory and the cold-latency objective");
+  if (segment.host_access && segment.stage >= 0) return bad("a segment with direct host access runs alone");
+  if (segment.drops_params && !(cold_ && problem_.execution.parameter_drops))
+    return bad("it drops its parameters, which the problem does not allow");
+  briefs_[s] = {static_cast<uint32_t>(ops_.size()),
+                static_cast<uint32_t>(segment.ops.size()),
+                static_cast<uint32_t>(segment.lane),
+                segment.device,
+                segment.stage,
+                segment.host_access};
   ops_.insert(ops_.end(), segment.ops.begin(), segment.ops.end());
   return true;
 }
@@ -190,7 +213,8 @@ bool Evaluator::Impl::wait_for_params(size_t i, const Brief& segment, Ready& rea
   for (const OpId op : ops_of(segment)) {
     for (const uint32_t p : flat_.params(op.index())) {
       const int32_t j = param_load_[pool * problem_.graph->num_params() + p];
-      if (j < 0) {
+      if (j == kResident) continue;
+      if (j == kAbsent) {
         return fail(i, "'" + name_of(i) + "' needs parameter '" + problem_.graph->params()[p].name +
                            "', which no earlier load brings to its device");
       }
@@ -200,145 +224,134 @@ bool Evaluator::Impl::wait_for_params(size_t i, const Brief& segment, Ready& rea
   return true;
 }
 
-bool Evaluator::Impl::run_step(size_t i) {
+bool Evaluator::Impl::begin_run(size_t i) {
   const Step& step = plan_->steps[i];
   if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
     return fail(i, "there is no such segment");
-  const Brief segment = briefs_[step.segment.index()];
+  const Brief& segment = briefs_[step.segment.index()];
   if (run_step_[step.segment.index()] >= 0) return fail(i, "'" + name_of(i) + "' runs twice");
   if (step.from != segment.device || step.to != segment.device)
     return fail(i, "a run is from and to its segment's device");
   run_step_[step.segment.index()] = static_cast<int32_t>(i);
+  return true;
+}
 
-  Ready ready;
+bool Evaluator::Impl::wait_for_run(size_t i, const Brief& segment, Ready& ready) {
   if (!wait_for_inputs(i, segment, ready)) return false;
-  if (cold_ && needs_load(cluster_, segment.device) && !wait_for_params(i, segment, ready)) return false;
-  const auto lane = size_t{segment.lane};
-  Clock& own = clock(lane, segment.device.index());
+  if (!cold_ || segment.host_access || !needs_load(cluster_, segment.device)) return true;
+  return wait_for_params(i, segment, ready);
+}
+
+void Evaluator::Impl::wait_for_device(const Brief& segment, Ready& ready) {
+  const Clock& own = clock(segment.lane, segment.device.index());
   ready.wait_for(own.free_at, own.step);
   for (const DeviceId other : cluster_.overlaps(segment.device)) {
-    const Clock& c = clock(lane, other.index());
+    const Clock& c = clock(segment.lane, other.index());
     ready.wait_for(c.free_at, c.step);
   }
-  const double us = times_.us(ops_of(segment), segment.device);
-  if (!std::isfinite(us)) {
-    return fail(i,
-                "'" + name_of(i) + "' cannot run on device '" + cluster_.device(segment.device).name + "'");
+  if (!segment.host_access) return;
+  for (const uint32_t r : map_.host_access_resources(segment.device)) {
+    const Clock& c = clock(segment.lane, r);
+    ready.wait_for(c.free_at, c.step);
   }
-  const double finish = ready.at + us;
-  own = {finish, static_cast<int32_t>(i)};
-  busy_[segment.device.index()] += plan_->lane_shares[lane] * us;
+}
+
+void Evaluator::Impl::hold_host_access(size_t i, const Brief& segment, double finish) {
+  for (const uint32_t r : map_.host_access_resources(segment.device)) {
+    clock(segment.lane, r) = {finish, static_cast<int32_t>(i)};
+    busy_[r] += finish - out_->start_us[i];
+  }
+}
+
+void Evaluator::Impl::end_run(size_t i, const Brief& segment, const Ready& ready, double finish) {
   out_->start_us[i] = ready.at;
   out_->finish_us[i] = finish;
-  out_->makespan_us = std::max(out_->makespan_us, finish);
   if (waited_) out_->waited_for[i] = StepId(ready.step);
   for (const OpId op : ops_of(segment)) {
     for (const uint32_t t : flat_.outputs(op.index())) {
-      made(lane, t) = {finish, static_cast<int32_t>(i), segment.device.value, step.segment.value, -1};
+      made(segment.lane, t) = {finish, static_cast<int32_t>(i), segment.device.value,
+                               plan_->steps[i].segment.value, -1};
     }
   }
-  return true;
 }
 
-std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, NodeId from,
-                                           DeviceId from_device) {
-  const Step& step = plan_->steps[i];
-  if (step.route < 0) {
-    if (step.route == -1 && cluster_way.passage == Passage::kRoute) return cluster_way;
-    fail(i, step.route == -1 ? "there is no route to device '" + cluster_.device(step.to).name + "'"
-                             : "there is no such route");
-    return std::nullopt;
-  }
-  if (static_cast<size_t>(step.route) >= plan_->routes.size()) {
-    fail(i, "there is no route " + std::to_string(step.route));
-    return std::nullopt;
-  }
-  const auto& hops = plan_->routes[static_cast<size_t>(step.route)];
-  auto route = make_route(cluster_, hops, from, cluster_.device_node(step.to));
-  if (!route.ok()) {
-    fail(i, route.error().message());
-    return std::nullopt;
-  }
-  auto own =
-      std::make_unique<OwnWay>(OwnWay{std::move(*route), map_.resources_of(hops, from_device, step.to)});
-  Way way{Passage::kRoute, &own->route, own->resources};
-  way.take_rates();
-  own_ways_.push_back(std::move(own));
-  return way;
+bool Evaluator::Impl::fail_time(size_t i, const Brief& segment) {
+  return fail(i, "'" + name_of(i) + "' cannot run on device '" + cluster_.device(segment.device).name + "'" +
+                     (segment.host_access ? " with direct host access" : ""));
 }
 
-void Evaluator::Impl::occupy(size_t i, size_t lane, const Way& way, double us, Ready ready) {
-  const size_t base = lane * map_.size();
-  for (const uint32_t r : way.resources) ready.wait_for(clocks_[base + r].free_at, clocks_[base + r].step);
+bool Evaluator::Impl::run_step(size_t i) {
+  if (!begin_run(i)) return false;
+  const Brief segment = briefs_[plan_->steps[i].segment.index()];
+  Ready ready;
+  if (!wait_for_run(i, segment, ready)) return false;
+  wait_for_device(segment, ready);
+  const double us = segment.host_access ? times_.host_access_us(ops_of(segment), segment.device)
+                                        : times_.us(ops_of(segment), segment.device);
+  if (!std::isfinite(us)) return fail_time(i, segment);
   const double finish = ready.at + us;
-  for (const uint32_t r : way.resources) {
-    clocks_[base + r] = {finish, static_cast<int32_t>(i)};
-    busy_[r] += plan_->lane_shares[lane] * us;
-  }
-  out_->start_us[i] = ready.at;
-  out_->finish_us[i] = finish;
+  clock(segment.lane, segment.device.index()) = {finish, static_cast<int32_t>(i)};
+  busy_[segment.device.index()] += plan_->lane_shares[segment.lane] * us;
   out_->makespan_us = std::max(out_->makespan_us, finish);
-  if (waited_) out_->waited_for[i] = StepId(ready.step);
-}
-
-bool Evaluator::Impl::transfer_step(size_t i) {
-  const Step& step = plan_->steps[i];
-  if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
-    return fail(i, "there is no such segment");
-  if (!step.tensor.valid() || step.tensor.index() >= num_tensors_) return fail(i, "there is no such tensor");
-  if (!step.to.valid() || step.to.index() >= num_devices_) return fail(i, "there is no such device");
-  const Brief segment = briefs_[step.segment.index()];
-  const auto lane = size_t{segment.lane};
-  Made& m = made(lane, step.tensor.index());
-  if (m.step < 0 || m.segment != step.segment.value) {
-    return fail(
-        i, "'" + name_of(i) + "' has not made tensor '" + problem_.graph->tensor(step.tensor).name + "' yet");
-  }
-  if (step.from != segment.device) return fail(i, "it does not start at its producer's device");
-  const Way& cluster_way = map_.way(step.from, step.to);
-  if (cluster_way.passage == Passage::kFree) return fail(i, "between these devices tensors need no transfer");
-  if (find_transfer(m, step.to) >= 0) {
-    return fail(i, "tensor '" + problem_.graph->tensor(step.tensor).name + "' goes to this device twice");
-  }
-  const double made_at = m.finish;
-  const Way* way = &cluster_way;
-  std::optional<Way> own;
-  if (step.route != -1 || cluster_way.passage == Passage::kNone) {
-    own = way_of(i, cluster_way, cluster_.device_node(step.from), step.from);
-    if (!own) return false;
-    way = &*own;
-  }
-  occupy(i, lane, *way, way->time_us(flat_.bytes(step.tensor.index())), {made_at, m.step});
-  next_transfer_[i] = m.transfers;
-  m.transfers = static_cast<int32_t>(i);
+  end_run(i, segment, ready, finish);
+  if (segment.host_access) hold_host_access(i, segment, finish);
   return true;
 }
 
-bool Evaluator::Impl::load_step(size_t i) {
+int32_t Evaluator::Impl::stage_of_step(size_t i) const {
   const Step& step = plan_->steps[i];
-  if (!cold_) return fail(i, "loads belong to the cold-latency objective only");
-  if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
-    return fail(i, "there is no such segment");
-  const Brief segment = briefs_[step.segment.index()];
-  if (step.to != segment.device) return fail(i, "a load goes to its segment's device");
-  if (!needs_load(cluster_, step.to)) return fail(i, "this device lives in host memory and needs no loads");
-  const auto pool = static_cast<size_t>(cluster_.memory_pool(step.to));
-  int64_t bytes = 0;
-  for (const OpId op : ops_of(segment)) {
-    for (const uint32_t p : flat_.params(op.index())) {
-      int32_t& by = param_load_[pool * problem_.graph->num_params() + p];
-      if (by >= 0) continue;
-      by = static_cast<int32_t>(i);
-      bytes = add_bytes(bytes, problem_.graph->params()[p].bytes);
-    }
+  const bool is_run =
+      step.kind == StepKind::kRun && step.segment.valid() && step.segment.index() < plan_->segments.size();
+  return is_run ? briefs_[step.segment.index()].stage : -1;
+}
+
+// One past the last of the run steps from i on that belong to i's stage.
+size_t Evaluator::Impl::stage_end(size_t i) const {
+  const int32_t stage = stage_of_step(i);
+  size_t end = i + 1;
+  while (stage >= 0 && end < plan_->steps.size() && stage_of_step(end) == stage) ++end;
+  return end;
+}
+
+// The run step i with the rest of its stage; i becomes the last of them.
+bool Evaluator::Impl::run_stage_at(size_t& i) {
+  const size_t first = i, end = stage_end(i);
+  const int32_t stage = stage_of_step(i);
+  if (stage >= 0 && std::exchange(stage_ran_[static_cast<size_t>(stage)], uint8_t{1}) != 0) {
+    return fail(i, "the runs of stage " + std::to_string(stage) + " do not stand next to each other");
   }
-  if (bytes == 0) return fail(i, "every parameter of '" + name_of(i) + "' is there already");
-  const auto way =
-      way_of(i, map_.load_way(step.to), cluster_.host_node(cluster_.device(step.to).host), DeviceId());
-  if (!way) return false;
-  const double us = way->time_us(bytes);
-  occupy(i, segment.lane, *way, us, {});
-  for (const uint32_t r : way->resources) load_busy_[r] += us;
+  i = end - 1;
+  return end - first == 1 ? run_step(first) : run_stage(first, end);
+}
+
+// Segments that run at once: they start when the device is free and every input of each is there, and end
+// together after t(S).
+bool Evaluator::Impl::run_stage(size_t i, size_t end) {
+  const int width = problem_.execution.stage_width;
+  if (end - i > static_cast<size_t>(width)) {
+    return fail(i, "its stage runs " + std::to_string(end - i) + " segments at once, the problem allows " +
+                       std::to_string(width));
+  }
+  const Brief first = briefs_[plan_->steps[i].segment.index()];
+  Ready ready;
+  items_.clear();
+  for (size_t j = i; j < end; ++j) {
+    if (!begin_run(j)) return false;
+    const Brief segment = briefs_[plan_->steps[j].segment.index()];
+    if (segment.device != first.device || segment.lane != first.lane)
+      return fail(j, "'" + name_of(j) + "' is on another device or lane than the rest of its stage");
+    // Nothing of the stage is marked as made yet, so that a member that reads another's tensor fails here.
+    if (!wait_for_run(j, segment, ready)) return false;
+    items_.push_back(times_.item(ops_of(segment), segment.device));
+    if (!std::isfinite(items_.back().us)) return fail_time(j, segment);
+  }
+  wait_for_device(first, ready);
+  const double us = times_.stage_us(items_, first.device);
+  const double finish = ready.at + us;
+  clock(first.lane, first.device.index()) = {finish, static_cast<int32_t>(i)};
+  busy_[first.device.index()] += plan_->lane_shares[first.lane] * us;
+  out_->makespan_us = std::max(out_->makespan_us, finish);
+  for (size_t j = i; j < end; ++j) end_run(j, briefs_[plan_->steps[j].segment.index()], ready, finish);
   return true;
 }
 

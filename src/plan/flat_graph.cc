@@ -34,10 +34,17 @@ FlatGraph::FlatGraph(const Graph& graph) {
   param_begin_.push_back(static_cast<uint32_t>(params_.size()));
 }
 
-RunTimes::RunTimes(const Problem& problem) : costs_(*problem.costs), known_(problem.graph->num_ops(), 0) {
+RunTimes::RunTimes(const Problem& problem)
+    : problem_(problem), costs_(*problem.costs), known_(problem.graph->num_ops(), 0) {
   for (const SegmentCost& s : costs_.segments()) {
     for (const OpId op : s.ops) known_[op.index()] = 1;
   }
+}
+
+double RunTimes::host_access_us(std::span<const OpId> ops, DeviceId device) const {
+  double sum = 0;
+  for (const OpId op : ops) sum += heddle::host_access_us(problem_, op, device);
+  return sum;
 }
 
 double RunTimes::slow_us(std::span<const OpId> ops, DeviceId device) const {

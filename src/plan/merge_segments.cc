@@ -26,6 +26,11 @@ class Merger {
     std::vector<std::vector<uint32_t>> parts(open.size());
     for (size_t r = 0; r < group_.size(); ++r) {
       const size_t d = timing_.runs()[r].device.index();
+      // Host access holds links too: what would then come later elsewhere is not looked at here.
+      if (timing_.stage_of(r) >= 0 || timing_.runs()[r].host_access) {
+        leave_alone(r, open, parts);
+        continue;
+      }
       const bool joins =
           open[d] >= 0 && may_join(static_cast<size_t>(open[d]), static_cast<size_t>(last[d]), r);
       if (!joins) {
@@ -76,6 +81,20 @@ class Merger {
       }
     }
     last_of_group_.assign(group_.size(), 0);
+  }
+
+  // A stage's time is not the sum of its members', and host access holds links: they stay as they are, and no
+  // group reaches over them.
+  void leave_alone(size_t r, std::vector<int32_t>& open, std::vector<std::vector<uint32_t>>& parts) {
+    const DeviceId device = timing_.runs()[r].device;
+    group_[r] = static_cast<uint32_t>(r);
+    last_of_group_[r] = 1;
+    close(parts[device.index()]);
+    open[device.index()] = -1;
+    for (const DeviceId other : t_.problem.cluster->overlaps(device)) {
+      close(parts[other.index()]);
+      open[other.index()] = -1;
+    }
   }
 
   bool may_join(size_t first, size_t last, size_t r) const {

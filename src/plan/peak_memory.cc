@@ -1,5 +1,5 @@
 // The memory model of docs/execution-model.md: parameters once per pool, tensors from their making or arrival
-// until the last reader there is done.
+// until the last reader there is done. Cold: parameters as they come and go.
 #include <algorithm>
 #include <limits>
 
@@ -17,6 +17,12 @@ struct Stay {
   int lane = 0;
 };
 
+// A parameter's stay in one pool (cold).
+struct ParamStay {
+  bool there = false, used = false, kept = false;
+  double start = 0, last_use = 0;
+};
+
 struct Change {
   double time;
   int64_t bytes;
@@ -25,7 +31,8 @@ struct Change {
 class PeakMemory {
  public:
   PeakMemory(const Problem& problem, const Plan& plan, const Timeline& timeline)
-      : graph_(*problem.graph),
+      : problem_(problem),
+        graph_(*problem.graph),
         cluster_(*problem.cluster),
         plan_(plan),
         timeline_(timeline),
@@ -43,12 +50,18 @@ class PeakMemory {
       add(static_cast<size_t>(s.lane), static_cast<size_t>(s.pool), s.start, s.finish, s.bytes);
     }
     const auto pools = static_cast<size_t>(cluster_.num_memory_pools());
+    for (size_t i = 0; i < params_.size(); ++i) {
+      const ParamStay& s = params_[i];
+      if (!s.there) continue;
+      const double end = s.used && !s.kept ? s.last_use : std::numeric_limits<double>::infinity();
+      add(0, i / graph_.num_params(), s.start, end, graph_.params()[i % graph_.num_params()].bytes);
+    }
     std::vector<int64_t> peaks(pools, 0);
     for (size_t lane = 0; lane < lanes_; ++lane) {
       for (size_t pool = 0; pool < pools; ++pool)
         peaks[pool] = add_bytes(peaks[pool], peak_of(changes_[lane * pools + pool]));
     }
-    if (!cold_) add_resident_params(peaks);
+    if (!cold_) add_all_params(peaks);
     return peaks;
   }
 
@@ -86,12 +99,13 @@ class PeakMemory {
     } else if (step.kind == StepKind::kRun) {
       run(segment, lane, pool, start, finish);
     } else {
-      for (const OpId op : segment.ops) load_params(graph_.op(op), pool, start);
+      for (const OpId op : segment.ops) note_params(graph_.op(op), pool, start);
     }
   }
 
   void run(const Segment& segment, size_t lane, int pool, double start, double finish) {
     const bool preloaded = cold_ && !needs_load(cluster_, segment.device);
+    const bool loaded = cold_ && !preloaded && !segment.host_access;
     for (const OpId id : segment.ops) {
       const Op& op = graph_.op(id);
       for (const TensorId t : op.inputs) {
@@ -100,7 +114,8 @@ class PeakMemory {
         Stay& s = stay(lane, t, pool, 0);
         s.finish = std::max(s.finish, finish);
       }
-      if (preloaded) load_params(op, pool, 0);
+      if (preloaded) note_params(op, pool, 0);
+      if (loaded) use_params(op, pool, finish, segment.drops_params);
     }
     for (const OpId id : segment.ops) {
       for (const TensorId t : graph_.op(id).outputs) {
@@ -148,21 +163,36 @@ class PeakMemory {
     return most;
   }
 
-  // Cold: parameters count from the start of the load that brings them, to the end.
-  void load_params(const Op& op, int pool, double start) {
-    if (param_there_.empty()) {
-      param_there_.assign(graph_.num_params() * static_cast<size_t>(cluster_.num_memory_pools()), 0);
-    }
+  ParamStay& param(int pool, ParamId p) {
+    if (params_.empty())
+      params_.resize(graph_.num_params() * static_cast<size_t>(cluster_.num_memory_pools()));
+    return params_[static_cast<size_t>(pool) * graph_.num_params() + p.index()];
+  }
+
+  // Cold: parameters count from the start of the load that brings them first.
+  void note_params(const Op& op, int pool, double start) {
     for (const ParamId p : op.params) {
-      auto& there = param_there_[static_cast<size_t>(pool) * graph_.num_params() + p.index()];
-      if (there) continue;
-      there = 1;
-      add(0, static_cast<size_t>(pool), start, std::numeric_limits<double>::infinity(),
-          graph_.param(p).bytes);
+      ParamStay& stay = param(pool, p);
+      if (!stay.there) stay.start = start;
+      stay.there = true;
     }
   }
 
-  void add_resident_params(std::vector<int64_t>& peaks) const {
+  // They stay until the end, unless all that use them there drop them. What is resident was there before.
+  void use_params(const Op& op, int pool, double finish, bool drops) {
+    for (const ParamId p : op.params) {
+      ParamStay& stay = param(pool, p);
+      if (!stay.used && problem_.is_resident(pool, p)) {
+        stay.there = true;
+        stay.start = 0;
+      }
+      stay.used = true;
+      stay.kept = stay.kept || !drops;
+      stay.last_use = std::max(stay.last_use, finish);
+    }
+  }
+
+  void add_all_params(std::vector<int64_t>& peaks) const {
     std::vector<uint8_t> there(graph_.num_params() * peaks.size(), 0);
     for (const Segment& segment : plan_.segments) {
       const auto pool = static_cast<size_t>(cluster_.memory_pool(segment.device));
@@ -186,6 +216,7 @@ class PeakMemory {
     return most;
   }
 
+  const Problem& problem_;
   const Graph& graph_;
   const Cluster& cluster_;
   const Plan& plan_;
@@ -196,7 +227,7 @@ class PeakMemory {
   std::vector<uint8_t> is_output_;
   std::vector<std::vector<Change>> changes_;  // lane x pool
   std::vector<Stay> stays_;
-  std::vector<uint8_t> param_there_;  // pool x param
+  std::vector<ParamStay> params_;  // pool x param
 };
 
 }  // namespace

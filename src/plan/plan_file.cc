@@ -22,6 +22,9 @@ Json segments_to_json(const PlanFile& file) {
     json["name"] = s.name;
     json["device"] = file.problem.cluster->device(s.device).name;
     if (s.lane != 0) json["lane"] = s.lane;
+    if (s.stage >= 0) json["stage"] = s.stage;
+    if (s.host_access) json["host_access"] = true;
+    if (s.drops_params) json["drops_params"] = true;
     json["ops"] = std::move(ops);
     list.push_back(std::move(json));
   }
@@ -89,7 +92,8 @@ Status lanes_from_json(const JsonCursor& cursor, Plan& plan) {
 }
 
 Result<Segment> segment_from_json(const JsonCursor& cursor, const Problem& problem, size_t lanes) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"name", "device", "lane", "ops"}));
+  HEDDLE_RETURN_IF_ERROR(
+      cursor.check_keys({"name", "device", "lane", "stage", "ops", "host_access", "drops_params"}));
   Segment segment;
   HEDDLE_ASSIGN_OR_RETURN(const auto name, cursor.at("name"));
   HEDDLE_ASSIGN_OR_RETURN(segment.name, name.as_string());
@@ -97,6 +101,10 @@ Result<Segment> segment_from_json(const JsonCursor& cursor, const Problem& probl
   HEDDLE_ASSIGN_OR_RETURN(segment.device, device_from_json(*problem.cluster, device));
   HEDDLE_ASSIGN_OR_RETURN(const int64_t lane, cursor.int_or("lane", 0, 0, static_cast<int64_t>(lanes) - 1));
   segment.lane = static_cast<int>(lane);
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t stage, cursor.int_or("stage", -1, -1, INT32_MAX));
+  segment.stage = static_cast<int32_t>(stage);
+  HEDDLE_ASSIGN_OR_RETURN(segment.host_access, cursor.bool_or("host_access", false));
+  HEDDLE_ASSIGN_OR_RETURN(segment.drops_params, cursor.bool_or("drops_params", false));
   HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("ops"));
   HEDDLE_ASSIGN_OR_RETURN(const auto ids,
                           list.as_ints(0, static_cast<int64_t>(problem.graph->num_ops()) - 1));

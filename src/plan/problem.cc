@@ -1,11 +1,19 @@
 #include "heddle/plan/problem.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace heddle {
 namespace {
 
 Error invalid(std::string message) { return Error(Code::kInvalidInput, std::move(message)); }
+
+bool has_param_bytes(const Graph& graph, OpId op) {
+  for (const ParamId p : graph.op(op).params) {
+    if (graph.param(p).bytes > 0) return true;
+  }
+  return false;
+}
 
 std::string device_text(const Cluster& cluster, size_t d) { return "'" + cluster.devices()[d].name + "'"; }
 
@@ -19,6 +27,9 @@ Status validate_sizes(const Problem& p) {
     return invalid("the cost table is for " + std::to_string(p.costs->num_ops()) + " ops on " +
                    std::to_string(p.costs->num_devices()) + " devices, but graph and cluster have " +
                    std::to_string(p.graph->num_ops()) + " and " + std::to_string(p.cluster->num_devices()));
+  }
+  if (p.execution.stage_width < 1) {
+    return invalid("stage width is " + std::to_string(p.execution.stage_width) + ", expected at least 1");
   }
   if (p.batch < 1) return invalid("batch is " + std::to_string(p.batch) + ", expected at least 1");
   return {};
@@ -70,6 +81,67 @@ Status validate_segment_costs(const Problem& p) {
   return {};
 }
 
+Status validate_stage_models(const Problem& p) {
+  for (size_t d = 0; d < p.cluster->num_devices() && p.costs->has_stage_models(); ++d) {
+    const StageModel m = p.costs->stage_model(DeviceId(d));
+    const auto good = [](double x) { return std::isfinite(x) && x >= 0; };
+    if (!good(m.serial) || !good(m.overlap) || !good(m.launch_us)) {
+      return invalid("the stage model of " + device_text(*p.cluster, d) +
+                     " has a number that is negative or not finite");
+    }
+  }
+  for (size_t v = 0; v < p.costs->num_ops() && p.costs->has_utilizations(); ++v) {
+    for (size_t d = 0; d < p.cluster->num_devices(); ++d) {
+      const double u = p.costs->utilization(OpId(v), DeviceId(d));
+      if (!(u >= 0 && u <= 1)) {
+        return invalid("op '" + p.graph->ops()[v].name + "' has the utilization " + std::to_string(u) +
+                       " on " + device_text(*p.cluster, d) + ", expected 0 to 1");
+      }
+    }
+  }
+  return {};
+}
+
+Status validate_host_access(const Problem& p) {
+  for (size_t v = 0; v < p.graph->num_ops() && p.costs->has_host_access(); ++v) {
+    const OpId op(v);
+    for (size_t d = 0; d < p.cluster->num_devices(); ++d) {
+      const double us = p.costs->host_access_us(op, DeviceId(d));
+      if (std::isnan(us) || us < 0) {
+        return invalid("op '" + p.graph->op(op).name + "' has the time " + std::to_string(us) + " us on " +
+                       device_text(*p.cluster, d) +
+                       " with direct host access, expected a number of at least 0");
+      }
+    }
+  }
+  return {};
+}
+
+Status validate_cold_start(const Problem& p) {
+  if (p.execution.fixed_sharing && p.objective == Objective::kThroughput)
+    return invalid("fixed sharing factors are for latencies only: throughput needs links that hold");
+  if (p.resident.empty()) return {};
+  if (p.resident.size() != static_cast<size_t>(p.cluster->num_memory_pools())) {
+    return invalid("resident parameters are given for " + std::to_string(p.resident.size()) +
+                   " memories, the cluster has " + std::to_string(p.cluster->num_memory_pools()));
+  }
+  std::vector<uint8_t> loads(p.resident.size(), 0);
+  for (size_t d = 0; d < p.cluster->num_devices(); ++d) {
+    if (needs_load(*p.cluster, DeviceId(d)))
+      loads[static_cast<size_t>(p.cluster->memory_pool(DeviceId(d)))] = 1;
+  }
+  for (size_t pool = 0; pool < p.resident.size(); ++pool) {
+    const auto& list = p.resident[pool];
+    if (!list.empty() && !loads[pool])
+      return invalid("parameters are in host memory anyway: only other memories have resident ones");
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].valid() || list[i].index() >= p.graph->num_params() || (i > 0 && !(list[i - 1] < list[i])))
+        return invalid("resident parameters must exist, ascending and each once in a memory");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 const char* objective_name(Objective objective) {
@@ -107,6 +179,16 @@ std::vector<DeviceId> Problem::usable_devices() const {
   return all;
 }
 
+bool Problem::is_resident(int pool, ParamId param) const {
+  if (resident.empty()) return false;
+  const auto& list = resident[static_cast<size_t>(pool)];
+  return std::binary_search(list.begin(), list.end(), param);
+}
+
+bool Problem::has_host_access() const {
+  return objective == Objective::kColdLatency && costs->has_host_access();
+}
+
 Passage passage(const Cluster& cluster, DeviceId from, DeviceId to) {
   if (from == to) return Passage::kFree;
   const Route* route = cluster.route(from, to);
@@ -131,11 +213,49 @@ bool needs_load(const Cluster& cluster, DeviceId device) {
   return cluster.device(device).kind != DeviceKind::kCpu;
 }
 
+double sharing_factor(const Cluster& cluster, std::span<const Hop> hops) {
+  constexpr double kDirectLink = 1.5;
+  if (hops.size() == 1 && !cluster.link(hops[0].link).bus.valid()) return kDirectLink;
+  double devices = 0;
+  for (size_t d = 0; d < cluster.num_devices(); ++d) devices += needs_load(cluster, DeviceId(d));
+  return std::max(1.0, devices);
+}
+
+double host_sharing_factor(const Cluster& cluster, DeviceId device) {
+  const Route* own = cluster.load_route(device);
+  double sharers = 0;
+  for (size_t d = 0; own != nullptr && d < cluster.num_devices(); ++d) {
+    const Route* other = cluster.load_route(DeviceId(d));
+    if (other == nullptr || !needs_load(cluster, DeviceId(d))) continue;
+    bool shares = DeviceId(d) == device;
+    for (const Hop& a : own->hops) {
+      for (const Hop& b : other->hops) {
+        const BusId bus = cluster.link(a.link).bus;
+        shares = shares || a.link == b.link || (bus.valid() && bus == cluster.link(b.link).bus);
+      }
+    }
+    sharers += shares;
+  }
+  return 2 * std::max(1.0, sharers);
+}
+
+double host_access_us(const Problem& problem, OpId op, DeviceId device) {
+  const Cluster& cluster = *problem.cluster;
+  if (!problem.has_host_access() || !needs_load(cluster, device) || cluster.load_route(device) == nullptr)
+    return kImpossible;
+  if (!has_param_bytes(*problem.graph, op)) return problem.costs->us(op, device);
+  const double us = problem.costs->host_access_us(op, device);
+  return problem.execution.fixed_sharing ? us * host_sharing_factor(cluster, device) : us;
+}
+
 Status validate(const Problem& problem) {
   HEDDLE_RETURN_IF_ERROR(validate_sizes(problem));
   HEDDLE_RETURN_IF_ERROR(validate_devices(problem));
   HEDDLE_RETURN_IF_ERROR(validate_op_costs(problem));
-  return validate_segment_costs(problem);
+  HEDDLE_RETURN_IF_ERROR(validate_segment_costs(problem));
+  HEDDLE_RETURN_IF_ERROR(validate_stage_models(problem));
+  HEDDLE_RETURN_IF_ERROR(validate_host_access(problem));
+  return validate_cold_start(problem);
 }
 
 }  // namespace heddle

@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kMostUs = 1e300;
 constexpr int kMostBatch = 1 << 30;
+constexpr int kMostStageWidth = 1 << 20;
+constexpr double kMostFactor = 1e6;
 // One letter per origin, in the enum's order.
 constexpr std::string_view kOriginLetters = "mgise";
 
@@ -33,6 +35,40 @@ Result<Origin> origin_from_letter(char letter, const JsonCursor& cursor) {
         "scaled, estimated)");
   }
   return static_cast<Origin>(i);
+}
+
+Json utilizations_to_json(const CostTable& costs) {
+  Json rows = Json::array();
+  for (size_t v = 0; v < costs.num_ops(); ++v) {
+    Json row = Json::array();
+    for (size_t d = 0; d < costs.num_devices(); ++d) row.push_back(costs.utilization(OpId(v), DeviceId(d)));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json host_access_to_json(const CostTable& costs) {
+  Json rows = Json::array();
+  for (size_t v = 0; v < costs.num_ops(); ++v) {
+    Json row = Json::array();
+    for (size_t d = 0; d < costs.num_devices(); ++d)
+      row.push_back(time_to_json(costs.host_access_us(OpId(v), DeviceId(d))));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json stage_models_to_json(const CostTable& costs) {
+  Json rows = Json::array();
+  for (size_t d = 0; d < costs.num_devices(); ++d) {
+    const StageModel model = costs.stage_model(DeviceId(d));
+    Json row;
+    row["serial"] = model.serial;
+    row["overlap"] = model.overlap;
+    row["launch_us"] = model.launch_us;
+    rows.push_back(std::move(row));
+  }
+  return rows;
 }
 
 // Rows per op. Origins: one letter when all agree, else a word of letters per op. Spreads: left out when all
@@ -63,6 +99,9 @@ Json costs_to_json(const CostTable& costs, const Cluster& cluster) {
     json["origin"] = std::move(origins);
   }
   if (any_spread) json["rel_spread"] = std::move(spreads);
+  if (costs.has_utilizations()) json["utilization"] = utilizations_to_json(costs);
+  if (costs.has_host_access()) json["host_access_us"] = host_access_to_json(costs);
+  if (costs.has_stage_models()) json["stage_models"] = stage_models_to_json(costs);
   Json segments = Json::array();
   for (const SegmentCost& s : costs.segments()) {
     Json ops = Json::array();
@@ -161,9 +200,53 @@ Result<SegmentCost> segment_cost_from_json(const JsonCursor& cursor, const Clust
   return segment;
 }
 
+Status utilizations_from_json(const JsonCursor& cursor, CostTable& costs) {
+  if (!cursor.has("utilization")) return {};
+  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("utilization"));
+  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(list, costs.num_ops(), "op"));
+  for (size_t v = 0; v < rows.size(); ++v) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto row, elements_of_size(rows[v], costs.num_devices(), "device"));
+    for (size_t d = 0; d < row.size(); ++d) {
+      HEDDLE_ASSIGN_OR_RETURN(const double u, row[d].as_number(0, 1));
+      costs.set_utilization(OpId(v), DeviceId(d), u);
+    }
+  }
+  return {};
+}
+
+Status host_access_from_json(const JsonCursor& cursor, CostTable& costs) {
+  if (!cursor.has("host_access_us")) return {};
+  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("host_access_us"));
+  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(list, costs.num_ops(), "op"));
+  for (size_t v = 0; v < rows.size(); ++v) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto row, elements_of_size(rows[v], costs.num_devices(), "device"));
+    for (size_t d = 0; d < row.size(); ++d) {
+      HEDDLE_ASSIGN_OR_RETURN(const double us, time_from_json(row[d]));
+      costs.set_host_access(OpId(v), DeviceId(d), us);
+    }
+  }
+  return {};
+}
+
+Status stage_models_from_json(const JsonCursor& cursor, CostTable& costs) {
+  if (!cursor.has("stage_models")) return {};
+  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("stage_models"));
+  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(list, costs.num_devices(), "device"));
+  for (size_t d = 0; d < rows.size(); ++d) {
+    HEDDLE_RETURN_IF_ERROR(rows[d].check_keys({"serial", "overlap", "launch_us"}));
+    StageModel model;
+    HEDDLE_ASSIGN_OR_RETURN(model.serial, rows[d].number_or("serial", 1, 0, kMostFactor));
+    HEDDLE_ASSIGN_OR_RETURN(model.overlap, rows[d].number_or("overlap", 0, 0, kMostFactor));
+    HEDDLE_ASSIGN_OR_RETURN(model.launch_us, rows[d].number_or("launch_us", 0, 0, kMostUs));
+    costs.set_stage_model(DeviceId(d), model);
+  }
+  return {};
+}
+
 Result<std::shared_ptr<const CostTable>> costs_from_json(const JsonCursor& cursor, const Graph& graph,
                                                          const Cluster& cluster) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"us", "origin", "rel_spread", "segments"}));
+  HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
+      {"us", "origin", "rel_spread", "segments", "utilization", "stage_models", "host_access_us"}));
   // The rows are counted before the table is allocated: its size follows the text, not a number in it.
   HEDDLE_ASSIGN_OR_RETURN(const auto us, cursor.at("us"));
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(us, graph.num_ops(), "op"));
@@ -179,6 +262,9 @@ Result<std::shared_ptr<const CostTable>> costs_from_json(const JsonCursor& curso
       costs->set_segment(std::move(segment));
     }
   }
+  HEDDLE_RETURN_IF_ERROR(utilizations_from_json(cursor, *costs));
+  HEDDLE_RETURN_IF_ERROR(stage_models_from_json(cursor, *costs));
+  HEDDLE_RETURN_IF_ERROR(host_access_from_json(cursor, *costs));
   return std::shared_ptr<const CostTable>(std::move(costs));
 }
 
@@ -217,9 +303,47 @@ Result<ModelReference> model_from_json(const JsonCursor& cursor) {
 }
 
 Status execution_from_json(const JsonCursor& cursor, ExecutionModel& execution) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"link_contention", "engine_contention"}));
+  HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
+      {"link_contention", "engine_contention", "stage_width", "fixed_sharing", "parameter_drops"}));
+  HEDDLE_ASSIGN_OR_RETURN(execution.fixed_sharing, cursor.bool_or("fixed_sharing", false));
+  HEDDLE_ASSIGN_OR_RETURN(execution.parameter_drops, cursor.bool_or("parameter_drops", false));
   HEDDLE_ASSIGN_OR_RETURN(execution.link_contention, cursor.bool_or("link_contention", true));
   HEDDLE_ASSIGN_OR_RETURN(execution.engine_contention, cursor.bool_or("engine_contention", true));
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t width, cursor.int_or("stage_width", 1, 1, kMostStageWidth));
+  execution.stage_width = static_cast<int>(width);
+  return {};
+}
+
+// By the first device of each memory; memories without any are left out.
+Json resident_to_json(const Problem& p) {
+  Json memories = Json::object();
+  std::vector<uint8_t> seen(p.resident.size(), 0);
+  for (size_t d = 0; d < p.cluster->num_devices(); ++d) {
+    const auto pool = static_cast<size_t>(p.cluster->memory_pool(DeviceId(d)));
+    if (seen[pool] || p.resident[pool].empty()) continue;
+    seen[pool] = 1;
+    Json list = Json::array();
+    for (const ParamId q : p.resident[pool]) list.push_back(q.value);
+    memories[p.cluster->devices()[d].name] = std::move(list);
+  }
+  return memories;
+}
+
+Status resident_from_json(const JsonCursor& problem, Problem& p) {
+  if (!problem.has("resident")) return {};
+  HEDDLE_ASSIGN_OR_RETURN(const auto memories, problem.at("resident"));
+  if (!memories.value().is_object())
+    return memories.error("expected an object from devices to lists of parameters");
+  p.resident.resize(static_cast<size_t>(p.cluster->num_memory_pools()));
+  for (const auto& [name, value] : memories.value().items()) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto list, memories.at(name));
+    const DeviceId device = p.cluster->find_device(name);
+    if (!device.valid()) return list.error("the cluster has no device '" + name + "'");
+    auto& here = p.resident[static_cast<size_t>(p.cluster->memory_pool(device))];
+    if (!here.empty()) return list.error("another device of the same memory was named before");
+    HEDDLE_ASSIGN_OR_RETURN(const auto ids, list.as_ints(0, static_cast<int64_t>(p.graph->num_params()) - 1));
+    for (const int64_t id : ids) here.emplace_back(static_cast<int32_t>(id));
+  }
   return {};
 }
 
@@ -238,8 +362,12 @@ Json problem_to_json(const Problem& p) {
   Json json;
   json["objective"] = objective_name(p.objective);
   json["batch"] = p.batch;
+  if (p.execution.stage_width != 1) json["execution"]["stage_width"] = p.execution.stage_width;
   json["execution"]["link_contention"] = p.execution.link_contention;
   json["execution"]["engine_contention"] = p.execution.engine_contention;
+  if (p.execution.fixed_sharing) json["execution"]["fixed_sharing"] = true;
+  if (p.execution.parameter_drops) json["execution"]["parameter_drops"] = true;
+  if (!p.resident.empty()) json["resident"] = resident_to_json(p);
   if (!p.devices.empty()) {
     Json names = Json::array();
     for (const DeviceId d : p.devices) names.push_back(p.cluster->device(d).name);
@@ -254,7 +382,7 @@ Json problem_to_json(const Problem& p) {
 
 Result<Problem> problem_from_json(const JsonCursor& cursor) {
   HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
-      {"objective", "batch", "execution", "devices", "model", "graph", "cluster", "costs"}));
+      {"objective", "batch", "execution", "devices", "resident", "model", "graph", "cluster", "costs"}));
   Problem p;
   HEDDLE_ASSIGN_OR_RETURN(const auto objective, cursor.at("objective"));
   HEDDLE_ASSIGN_OR_RETURN(const std::string name, objective.as_string());
@@ -282,6 +410,7 @@ Result<Problem> problem_from_json(const JsonCursor& cursor) {
       p.devices.push_back(id);
     }
   }
+  HEDDLE_RETURN_IF_ERROR(resident_from_json(cursor, p));
   if (cursor.has("model")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto model, cursor.at("model"));
     HEDDLE_ASSIGN_OR_RETURN(p.model, model_from_json(model));

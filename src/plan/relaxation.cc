@@ -2,14 +2,17 @@
 
 #include <algorithm>
 
+#include "bound_blocks.h"
 #include "bound_tables.h"
 #include "resource_map.h"
 
 namespace heddle {
 
-Relaxation relax(const Problem& problem) {
+Relaxation relax(const Problem& problem, const Deadline& deadline) {
   BoundTables tables(problem);
-  PathBounds paths = path_bounds(tables);
+  std::vector<Block> blocks;
+  if (problem.objective != Objective::kThroughput) blocks = find_blocks(tables, kManyBlockSteps, deadline);
+  PathBounds paths = path_bounds(tables, blocks);
   Relaxation r;
   r.devices = std::move(tables.devices);
   r.time = std::move(tables.time);

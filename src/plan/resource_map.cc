@@ -11,6 +11,7 @@ ResourceMap::ResourceMap(const Cluster& cluster, const ExecutionModel& execution
   size_ = bus_base() + 2 * cluster.buses().size();
   ways_.resize(num_devices_ * num_devices_);
   load_ways_.resize(num_devices_);
+  host_access_.resize(num_devices_);
   std::vector<std::pair<Way*, std::pair<size_t, size_t>>> places;
   const auto place = [&](Way& way, DeviceId from, DeviceId to) {
     const auto ids = resources_of(way.route->hops, from, to);
@@ -26,6 +27,7 @@ ResourceMap::ResourceMap(const Cluster& cluster, const ExecutionModel& execution
       if (w.passage != Passage::kRoute) continue;
       w.route = cluster.route(f, t);
       place(w, f, t);
+      w.take_rates(sharing(w.route->hops, f));
     }
     Way& w = load_ways_[to];
     w.route = cluster.load_route(t);
@@ -34,11 +36,12 @@ ResourceMap::ResourceMap(const Cluster& cluster, const ExecutionModel& execution
     } else if (w.route != nullptr) {
       w.passage = Passage::kRoute;
       place(w, DeviceId(), t);
+      w.take_rates();
+      if (!execution_.fixed_sharing) add_links(w.route->hops, host_access_[to]);
     }
   }
   for (auto& [way, range] : places) {
     way->resources = std::span<const uint32_t>(pool_).subspan(range.first, range.second);
-    way->take_rates();
   }
 }
 
@@ -49,22 +52,28 @@ void ResourceMap::add_engine(DeviceId device, bool in, std::vector<uint32_t>& ou
   out.push_back(engines == 1 ? base : base + (in ? 1 : 0));
 }
 
+// Ascending and distinct, after what is there already.
+void ResourceMap::add_links(std::span<const Hop> hops, std::vector<uint32_t>& out) const {
+  if (!execution_.link_contention) return;
+  for (const Hop& hop : hops) {
+    const Link& link = cluster_.link(hop.link);
+    const uint32_t back = link.duplex == Duplex::kFull && !hop.forward ? 1 : 0;
+    out.push_back(link_base() + 2 * static_cast<uint32_t>(hop.link.value) + back);
+    if (!link.bus.valid()) continue;
+    const uint32_t bus_back = cluster_.bus(link.bus).duplex == Duplex::kFull && !hop.forward ? 1 : 0;
+    out.push_back(bus_base() + 2 * static_cast<uint32_t>(link.bus.value) + bus_back);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+}
+
 std::vector<uint32_t> ResourceMap::resources_of(std::span<const Hop> hops, DeviceId from, DeviceId to) const {
   std::vector<uint32_t> ids;
-  if (execution_.link_contention) {
-    for (const Hop& hop : hops) {
-      const Link& link = cluster_.link(hop.link);
-      const uint32_t back = link.duplex == Duplex::kFull && !hop.forward ? 1 : 0;
-      ids.push_back(link_base() + 2 * static_cast<uint32_t>(hop.link.value) + back);
-      if (!link.bus.valid()) continue;
-      const uint32_t bus_back = cluster_.bus(link.bus).duplex == Duplex::kFull && !hop.forward ? 1 : 0;
-      ids.push_back(bus_base() + 2 * static_cast<uint32_t>(link.bus.value) + bus_back);
-    }
-  }
   if (from.valid()) add_engine(from, /*in=*/false, ids);
   add_engine(to, /*in=*/true, ids);
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  if (!execution_.fixed_sharing || !from.valid()) add_links(hops, ids);
   return ids;
 }
 

@@ -16,14 +16,15 @@ namespace {
 
 // Temperatures as shares of the start's value.
 constexpr double kHot = 0.02, kCold = 1e-5;
-constexpr size_t kMovesPerLook = 64;  // between two looks at the clock
+constexpr double kHotFromAPlan = 0.002;  // where there is a plan to improve, which heat would destroy
+constexpr size_t kMovesPerLook = 64;     // between two looks at the clock
 
 void anneal(StringSearch& search, const Deadline& deadline) {
   const double seconds = deadline.seconds_left();
   const bool timed = seconds < kImpossible;
   const size_t most = kTriesPerGene * search.size();
   double now = search.fitness(), best = now, share = 0;
-  const double scale = now;
+  const double scale = now, hot = search.has_start() ? kHotFromAPlan : kHot;
   auto champion = search.genes();
   for (size_t i = 0;; ++i) {
     if (i % kMovesPerLook == 0) {
@@ -31,10 +32,13 @@ void anneal(StringSearch& search, const Deadline& deadline) {
       share =
           timed ? 1 - deadline.seconds_left() / seconds : static_cast<double>(i) / static_cast<double>(most);
     }
-    const double temperature = scale * kHot * std::pow(kCold / kHot, std::clamp(share, 0.0, 1.0));
+    const double temperature = scale * hot * std::pow(kCold / hot, std::clamp(share, 0.0, 1.0));
     if (!search.mutate(search.random().below(search.size()))) continue;
-    const double next = search.fitness();
-    if (next <= now || search.random().unit() < std::exp((now - next) / temperature)) {
+    // Accepted with probability exp((now - next) / temperature): drawn first, so that what is worse than that
+    // is not timed to the end.
+    const double limit = now - temperature * std::log(1 - search.random().unit());
+    const double next = search.fitness(limit);
+    if (next <= limit) {
       search.keep();
       now = next;
       if (now < best) {

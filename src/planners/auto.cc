@@ -1,68 +1,63 @@
-// Auto: what a user wants who does not want to choose. All constructive planners, replication for throughput,
-// modules one by one (cp-split), then local search, a linear program and CP-SAT with the time that is left
-// (prove.h); the best plan and the best bound win.
+// Auto: what a user wants who does not want to choose. All constructive planners, then searches (local search
+// on the exact evaluator, large neighbourhoods over CP-SAT) and proofs (combinatorial bounds, a linear
+// program, modules one by one, CP-SAT on the whole model) with the time that is left; from a cold start half
+// of it belongs to cold-search: after each other on one thread, side by side on several, around one store of
+// the best plan and the best bound (auto_workers.h).
 //
-// Minimises the objective. Deterministic for a seed and thread count unless the deadline stops it. Each
-// constructive planner runs on every promising set of devices that do not share cores; local search may mix
-// them.
-#include <array>
+// Minimises the objective. Deterministic for a seed on one thread unless the deadline stops it; with several
+// threads which worker finds something first is left to chance. Each constructive planner runs on every
+// promising set of devices that do not share cores; the searches may mix them.
+#include <algorithm>
 
+#include "auto_workers.h"
 #include "construction.h"
 #include "factories.h"
 #include "portfolio.h"
-#include "prove.h"
 
 namespace heddle {
 namespace {
 
-// Of the time left, for replication; local search has the rest.
-constexpr double kReplicateShare = 0.3;
-// Of the time left, for module-wise proofs on graphs that CP-SAT does not solve at once, and the least that
-// is worth beginning with.
-constexpr double kSplitShare = 0.3, kLeastSplitSeconds = 0.5;
-constexpr size_t kWholeOps = 40;
+bool loads_parameters(const Problem& problem) {
+  const auto devices = problem.usable_devices();
+  return problem.objective == Objective::kColdLatency &&
+         std::any_of(devices.begin(), devices.end(),
+                     [&](DeviceId d) { return needs_load(*problem.cluster, d); });
+}
+
+// Of what the other workers do, nothing decides on host access, ways of loads or their order.
+void search_cold(const Problem& problem, const PlannerOptions& options, PlanStore& store) {
+  PlannerOptions part = options;
+  part.deadline = options.deadline.sooner(options.deadline.seconds_left() / 2);
+  auto out = make_cold_search()->plan(problem, part);
+  if (out.ok()) store.offer(std::move(out->plan), "cold-search");
+}
 
 class Auto final : public Planner {
- private:
-  // Modules between narrow places are solved one by one, where the graph has them.
-  static Bound split(const Problem& problem, const PlannerOptions& options, std::vector<Plan>& starts,
-                     Candidates& candidates) {
-    const double seconds = kSplitShare * options.deadline.seconds_left();
-    if (problem.objective != Objective::kLatency || problem.graph->num_ops() <= kWholeOps ||
-        candidates.empty() || seconds < kLeastSplitSeconds)
-      return {};
-    PlannerOptions part = options;
-    part.deadline = options.deadline.sooner(seconds);
-    part.progress = nullptr;
-    part.start = nullptr;
-    auto out = make_cp_split()->plan(problem, part);
-    if (!out.ok()) return {};
-    candidates.offer(out->plan, "cp-split");
-    starts.push_back(std::move(out->plan));
-    return out->bound.value_or(Bound{});
-  }
-
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
-    auto starts = run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
-    if (problem.objective == Objective::kThroughput) {
-      static constexpr std::array<std::string_view, 1> kNames{"replicate"};
-      PlannerOptions part = options;
-      part.deadline = options.deadline.sooner(kReplicateShare * options.deadline.seconds_left());
-      run_portfolio(problem, part, kNames, candidates);
+    const CancelToken closed;
+    PlanStore store(problem, closed);
+    Candidates first(problem);
+    if (options.start != nullptr) {
+      first.offer(*options.start, "the plan to improve");
+      store.offer(*options.start, "the plan to improve");
     }
-    const Bound known = split(problem, options, starts, candidates);
+    auto starts = run_portfolio(problem, options, constructive_planners(problem.objective), first);
+    if (!first.empty()) store.offer(first.plan(), first.winner());
+    if (loads_parameters(problem)) search_cold(problem, options, store);
     if (options.start != nullptr) starts.push_back(*options.start);
-    if (options.deadline.cancelled() && candidates.empty())
-      return candidates.output(StopReason::kCancelled, options.deadline);
-    const std::string first = candidates.winner();
-    HEDDLE_ASSIGN_OR_RETURN(auto out,
-                            search_and_prove(problem, options, std::move(starts), candidates, known));
-    const bool improved = out.detail != first;
+    if (options.deadline.cancelled() && store.empty())
+      return first.output(StopReason::kCancelled, options.deadline);
+    const std::string constructive = store.winner();
+    AutoWorkers workers(problem, options, std::move(starts), store, closed);
+    const StopReason stop = workers.run();
+    // Where nothing is feasible the constructive planners' reason is as good as any.
+    if (store.empty()) return first.output(stop, options.deadline);
+    HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(stop, options.deadline));
+    out.counters.merge(workers.counters());
+    const bool improved = out.detail != constructive;
     out.detail = "won by " + out.detail;
-    if (improved && !first.empty()) out.detail += " (best constructive: " + first + ")";
+    if (improved && !constructive.empty()) out.detail += " (best constructive: " + constructive + ")";
     return out;
   }
 };

@@ -87,4 +87,20 @@ Result<Problem> batch_problem(const Problem& one, int requests,
   return batch;
 }
 
+Result<Problem> side_by_side(const Problem& one, int copies) {
+  if (copies < 1)
+    return Error(Code::kInvalidInput, std::to_string(copies) + " copies of a problem: expected 1 or more");
+  const size_t n = one.graph->num_ops();
+  Problem many = one;
+  HEDDLE_ASSIGN_OR_RETURN(many.graph, copies_of(*one.graph, copies));
+  auto costs = std::make_shared<CostTable>(n * static_cast<size_t>(copies), one.cluster->num_devices());
+  const auto order = one.graph->topological_order();
+  for (size_t v = 0; v < n * static_cast<size_t>(copies); ++v) {
+    for (size_t d = 0; d < one.cluster->num_devices(); ++d)
+      costs->set(OpId(v), DeviceId(d), one.costs->at(order[v % n], DeviceId(d)));
+  }
+  many.costs = std::move(costs);
+  return many;
+}
+
 }  // namespace heddle

@@ -13,6 +13,9 @@
 
 namespace heddle {
 
+// A plan this close to its bound is optimal: solvers' bounds are rounded down by up to this.
+inline bool meets_bound(double value_us, double bound_us) { return value_us <= bound_us * (1 + 2e-6); }
+
 class Candidates {
  public:
   explicit Candidates(const Problem& problem);

@@ -216,6 +216,9 @@ class Model {
 
   void add_memory() {
     if (!flat_.has_limits()) return;
+    // Parameters that are dropped, or read in host memory, need not be in a device's memory together.
+    if (flat_.is_cold() && (flat_.problem().has_host_access() || flat_.problem().execution.parameter_drops))
+      return;
     std::vector<int64_t> users(flat_.num_params(), 0);
     for (size_t v = 0; v < n_; ++v) {
       for (const uint32_t p : flat_.params(v)) ++users[p];
@@ -265,6 +268,7 @@ Result<CpSchedule> solve_cp_schedule(const FlatProblem& flat, const Relaxation& 
   solve_options.deadline = options.deadline;
   solve_options.threads = options.threads;
   solve_options.seed = options.seed;
+  solve_options.linear_relaxation = options.linear_relaxation;
   if (options.on_progress) {
     solve_options.on_progress = [&](const SolveProgress& p) {
       options.on_progress(model.us(std::max(p.bound, 0.0)), model.us(p.incumbent));

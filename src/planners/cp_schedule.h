@@ -15,6 +15,7 @@ struct CpScheduleOptions {
   Deadline deadline;
   int threads = 1;
   uint64_t seed = 1;
+  bool linear_relaxation = true;  // SolveOptions
   // Called with the proven bound so far (us) and the model's best makespan; may be empty.
   std::function<void(double bound_us, double best_us)> on_progress;
 };

@@ -32,11 +32,13 @@ class DnnBoard {
   const CancelToken& done() const { return done_; }
 
  private:
-  bool met() const;  // needs the lock
+  bool met() const;  // needs the lock, as does
+  void note();       // the new best, or bound, on the trajectory
 
   const DnnWorkload& workload_;
   const DnnRules rules_;
   CancelToken done_;
+  const Deadline::Clock::time_point began_ = Deadline::Clock::now();
   mutable std::mutex mutex_;
   DnnPlan best_;
   bool has_split_ = false;

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "dnn_load.h"
+#include "max_flow.h"
 
 namespace heddle {
 namespace {
@@ -16,72 +17,11 @@ namespace {
 size_t at(int32_t v) { return static_cast<size_t>(v); }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// E. Dinic 1970: blocking flows over levels, with real capacities.
-class Flow {
- public:
-  explicit Flow(size_t vertices) : first_(vertices), level_(vertices), next_(vertices) {}
-  void connect(size_t a, size_t b, double capacity) {
-    first_[a].push_back(arcs_.size());
-    arcs_.push_back({b, capacity});
-    first_[b].push_back(arcs_.size());
-    arcs_.push_back({a, 0});
-  }
-  // The capacities are used up. Stops once the flow exceeds `enough`.
-  double run(size_t source, size_t sink, double enough, double smallest) {
-    double flow = 0;
-    while (flow <= enough && find_levels(source, sink, smallest)) {
-      std::fill(next_.begin(), next_.end(), 0);
-      for (double pushed = 1; pushed > 0 && flow <= enough; flow += pushed)
-        pushed = push(source, sink, kInfinity, smallest);
-    }
-    return flow;
-  }
-
- private:
-  struct Arc {
-    size_t to;
-    double capacity;
-  };
-
-  bool find_levels(size_t source, size_t sink, double smallest) {
-    std::fill(level_.begin(), level_.end(), -1);
-    queue_.assign(1, source);
-    level_[source] = 0;
-    for (size_t i = 0; i < queue_.size() && level_[sink] < 0; ++i) {
-      for (const auto a : first_[queue_[i]]) {
-        if (arcs_[a].capacity <= smallest || level_[arcs_[a].to] >= 0) continue;
-        level_[arcs_[a].to] = level_[queue_[i]] + 1;
-        queue_.push_back(arcs_[a].to);
-      }
-    }
-    return level_[sink] >= 0;
-  }
-
-  double push(size_t v, size_t sink, double most, double smallest) {
-    if (v == sink) return most;
-    for (auto& i = next_[v]; i < first_[v].size(); ++i) {
-      const auto a = first_[v][i];
-      if (arcs_[a].capacity <= smallest || level_[arcs_[a].to] != level_[v] + 1) continue;
-      const double pushed = push(arcs_[a].to, sink, std::min(most, arcs_[a].capacity), smallest);
-      if (pushed <= 0) continue;
-      arcs_[a].capacity -= pushed;
-      arcs_[a ^ 1].capacity += pushed;
-      return pushed;
-    }
-    return 0;
-  }
-
-  std::vector<Arc> arcs_;
-  std::vector<std::vector<size_t>> first_;  // arcs of each vertex; arc a's reverse is a ^ 1
-  std::vector<int32_t> level_;
-  std::vector<size_t> next_, queue_;
-};
-
 }  // namespace
 
 double cut_bound(const DnnUnits& units, double enough, const Deadline& deadline) {
   const size_t n = units.size(), sink = n + 2 * units.nets.size();
-  Flow network(sink + 1);
+  MaxFlow network(sink + 1);
   double whole = 0;
   for (size_t u = 0; u < n; ++u) {
     whole += units.accelerator[u];
@@ -104,7 +44,7 @@ double cut_bound(const DnnUnits& units, double enough, const Deadline& deadline)
   std::vector<std::pair<double, double>> found;  // f(u), cpu(u)
   for (const auto u : order) {
     if (deadline.should_stop()) break;
-    Flow flow = network;
+    MaxFlow flow = network;
     const double f = units.on_accelerator[at(u)] && units.accelerators > 0
                          ? flow.run(at(u), sink, enough, whole * 1e-13)
                          : kInfinity;

@@ -26,6 +26,7 @@ bool DnnBoard::offer(const DnnSplit& split, const std::string& planner) {
   best_.value = value->value;
   best_.planner = planner;
   has_split_ = true;
+  note();
   if (met()) done_.cancel();
   return true;
 }
@@ -35,7 +36,14 @@ void DnnBoard::prove(double bound, const std::string& by) {
   if (!(bound > best_.bound)) return;
   best_.bound = bound;
   best_.bound_by = by;
+  note();
   if (met()) done_.cancel();
+}
+
+void DnnBoard::note() {
+  const double seconds = std::chrono::duration<double>(Deadline::Clock::now() - began_).count();
+  const double value = has_split_ ? best_.value : std::numeric_limits<double>::infinity();
+  best_.trajectory.push_back({seconds, value, std::min(best_.bound, value)});
 }
 
 void DnnBoard::fail(Error error) {
@@ -113,6 +121,7 @@ Result<DnnPlan> plan_dnn(const DnnWorkload& workload, const DnnRules& rules, con
   worker.join();
   HEDDLE_ASSIGN_OR_RETURN(auto plan, board.result());
   plan.seconds = elapsed();
+  plan.trajectory.push_back({plan.seconds, plan.value, plan.bound});
   return plan;
 }
 

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 #include "heddle/plan/checker.h"
+#include "heddle/plan/gap.h"
 #include "heddle/planners/judge.h"
 
 namespace heddle {
@@ -13,9 +13,19 @@ constexpr double kOptimalWithin = 1e-9;
 // Findings that an internal error quotes.
 constexpr size_t kMostFindings = 3;
 
-double gap_of(double value_us, double bound_us) {
-  if (bound_us > 0) return std::max(0.0, (value_us - bound_us) / bound_us);
-  return value_us > 0 ? std::numeric_limits<double>::infinity() : 0;
+// A bound from a model in which a device runs one segment at a time proves nothing where it may run several,
+// nor one in which all parameters are loaded and stay where they need not be.
+void drop_bounds_that_do_not_hold(const std::string& planner, const Problem& problem, PlannerOutput& output) {
+  const PlannerEntry* entry = find_planner(planner);
+  const bool stages = problem.execution.stage_width > 1;
+  const bool cold_start =
+      problem.objective == Objective::kColdLatency &&
+      (problem.has_host_access() || !problem.resident.empty() || problem.execution.parameter_drops);
+  const bool holds = (!stages || (entry != nullptr && entry->info.stages)) &&
+                     (!cold_start || (entry != nullptr && entry->info.cold_start));
+  if (holds) return;
+  output.bound.reset();
+  for (Incumbent& seen : output.trajectory) seen.bound_us = 0;
 }
 
 Error rejected(const std::string& planner, const CheckReport& report) {
@@ -57,11 +67,12 @@ Result<PlanResult> judge_plan(const std::string& planner, const Problem& problem
   result.timeline = std::move(*timeline);
   result.value_us = objective_us(problem, result.timeline);
   result.bound = lower_bound(problem);
+  drop_bounds_that_do_not_hold(planner, problem, output);
   if (output.bound && output.bound->us > result.bound.us) result.bound = *output.bound;
   const CheckReport report = check(problem, output.plan, result.timeline, result.bound.us);
   if (!report.ok()) return rejected(planner, report);
   result.plan = std::move(output.plan);
-  result.gap = gap_of(result.value_us, result.bound.us);
+  result.gap = relative_gap(result.value_us, result.bound.us);
   result.verified = true;
   result.stop = result.gap <= kOptimalWithin ? StopReason::kOptimal : output.stop;
   result.detail = std::move(output.detail);

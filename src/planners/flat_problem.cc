@@ -65,7 +65,7 @@ void FlatProblem::copy_graph() {
 
 // The numbering of docs/execution-model.md's resources: two engines a device, two directions a link and a
 // bus.
-void FlatProblem::add_resources(Way& way, std::span<const Hop> hops, DeviceId from, DeviceId to) {
+std::vector<uint32_t> FlatProblem::link_resources(std::span<const Hop> hops) const {
   const Cluster& cluster = *problem_.cluster;
   const auto links = 2 * static_cast<uint32_t>(cluster.num_devices());
   const auto buses = links + 2 * static_cast<uint32_t>(cluster.links().size());
@@ -79,13 +79,27 @@ void FlatProblem::add_resources(Way& way, std::span<const Hop> hops, DeviceId fr
     const bool both_ways = cluster.bus(link.bus).duplex == Duplex::kFull;
     ids.insert(buses + 2 * static_cast<uint32_t>(link.bus.value) + (both_ways && !hop.forward ? 1 : 0));
   }
+  return {ids.begin(), ids.end()};
+}
+
+std::vector<uint32_t> FlatProblem::resources_of(std::span<const Hop> hops, DeviceId from, DeviceId to) const {
+  std::vector<uint32_t> ids;
   const auto add_engine = [&](DeviceId d, uint32_t direction) {
-    const int engines = cluster.device(d).copy_engines;
+    const int engines = problem_.cluster->device(d).copy_engines;
     if (!problem_.execution.engine_contention || engines <= 0) return;
-    ids.insert(2 * static_cast<uint32_t>(d.value) + (engines == 1 ? 0 : direction));
+    ids.push_back(2 * static_cast<uint32_t>(d.value) + (engines == 1 ? 0 : direction));
   };
   if (from.valid()) add_engine(from, 0);
   add_engine(to, 1);
+  std::sort(ids.begin(), ids.end());
+  if (from.valid() && problem_.execution.fixed_sharing) return ids;
+  const auto links = link_resources(hops);
+  ids.insert(ids.end(), links.begin(), links.end());
+  return ids;
+}
+
+void FlatProblem::add_resources(Way& way, std::span<const Hop> hops, DeviceId from, DeviceId to) {
+  const auto ids = resources_of(hops, from, to);
   way.first = static_cast<uint32_t>(resource_pool_.size());
   resource_pool_.insert(resource_pool_.end(), ids.begin(), ids.end());
   way.last = static_cast<uint32_t>(resource_pool_.size());
@@ -103,6 +117,8 @@ void FlatProblem::copy_cluster() {
     if (!route.hops.empty()) {
       w.latency_us = route.latency_us;
       w.bytes_per_s = route.bytes_per_s;
+      if (from.valid() && problem_.execution.fixed_sharing)
+        w.bytes_per_s /= sharing_factor(cluster, route.hops);
     }
     add_resources(w, route.hops, from, to);
   };
@@ -126,6 +142,12 @@ void FlatProblem::copy_cluster() {
     pool_.push_back(static_cast<uint32_t>(cluster.memory_pool(t)));
   }
   overlap_begin_.push_back(static_cast<uint32_t>(overlaps_.size()));
+  if (is_cold() && !problem_.resident.empty()) {
+    resident_.assign(problem_.resident.size() * num_params(), 0);
+    for (size_t p = 0; p < problem_.resident.size(); ++p) {
+      for (const ParamId q : problem_.resident[p]) resident_[p * num_params() + q.index()] = 1;
+    }
+  }
   for (int p = 0; p < cluster.num_memory_pools(); ++p) {
     pool_limit_.push_back(cluster.memory_pool_bytes(p));
     has_limits_ = has_limits_ || pool_limit_.back() > 0;

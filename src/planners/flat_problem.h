@@ -65,6 +65,10 @@ class FlatProblem {
     if (w.passage == Passage::kFree) return 0;
     return w.passage == Passage::kRoute ? w.time_us(bytes) : kImpossible;
   }
+  // The resources of any hops, ascending; `from` invalid: from host memory, which no engine serves.
+  std::vector<uint32_t> resources_of(std::span<const Hop> hops, DeviceId from, DeviceId to) const;
+  // Of these only links and buses: what a run with direct host access over the hops holds.
+  std::vector<uint32_t> link_resources(std::span<const Hop> hops) const;
   bool needs_load(size_t i) const { return needs_load_[i]; }
   // Devices among these that share cores with it.
   std::span<const uint32_t> overlaps(size_t i) const { return slice(overlaps_, overlap_begin_, i); }
@@ -73,6 +77,10 @@ class FlatProblem {
   uint32_t pool(size_t i) const { return pool_[i]; }
   int64_t pool_limit(size_t pool) const { return pool_limit_[pool]; }  // 0: none
   bool has_limits() const { return has_limits_; }
+  // Cold: there from the start.
+  bool is_resident(size_t pool, size_t param) const {
+    return !resident_.empty() && resident_[pool * num_params() + param] != 0;
+  }
   bool is_cold() const { return problem_.objective == Objective::kColdLatency; }
   // True when some transfer or load between these devices can delay another one.
   bool has_contention() const { return has_contention_; }
@@ -103,7 +111,7 @@ class FlatProblem {
   std::vector<int64_t> bytes_, param_bytes_, pool_limit_;
   std::vector<Way> ways_, load_ways_;
   std::vector<uint32_t> resource_pool_;
-  std::vector<uint8_t> needs_load_;
+  std::vector<uint8_t> needs_load_, resident_;  // per device; pool x param
   std::vector<uint32_t> overlap_begin_, overlaps_, pool_;
   std::vector<std::vector<uint32_t>> core_groups_;
   size_t num_resources_ = 0;

@@ -10,6 +10,7 @@
 #include "flow_construct.h"
 #include "flow_cp.h"
 #include "flow_timer.h"
+#include "heddle/plan/gap.h"
 
 namespace heddle {
 namespace {
@@ -26,10 +27,10 @@ class FlowPlanner {
   FlowPlanner(const FlowWorkload& w, const PlannerOptions& options) : w_(w), options_(options) {}
 
   Result<FlowPlan> run() {
-    const auto began = std::chrono::steady_clock::now();
     HEDDLE_RETURN_IF_ERROR(construct());
     plan_.bound = std::min(flow_bound(w_), plan_.schedule.makespan);
     plan_.bound_reason = "heaviest path with transfers, or area";
+    note();
     anneal(kFirstShare);
     // Without the solver there is still the search, and the bound that needs none.
     auto proved = prove();
@@ -40,13 +41,14 @@ class FlowPlanner {
       return Error(Code::kInternal,
                    "workload '" + w_.name + "': the schedule found is wrong: " + wrong.front());
     const auto bound = static_cast<double>(plan_.bound), value = static_cast<double>(plan_.schedule.makespan);
-    plan_.gap = bound > 0 ? (value - bound) / bound : (value > 0 ? kImpossible : 0);
+    plan_.gap = relative_gap(value, bound);
     plan_.stop = plan_.optimal()                   ? StopReason::kOptimal
                  : options_.deadline.cancelled()   ? StopReason::kCancelled
                  : options_.deadline.should_stop() ? StopReason::kTimeLimit
                                                    : StopReason::kFinished;
     plan_.detail = "best by " + winner_;
-    plan_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    note();
+    plan_.seconds = plan_.trajectory.back().seconds;
     return std::move(plan_);
   }
 
@@ -55,6 +57,13 @@ class FlowPlanner {
     if (!winner_.empty() && schedule.makespan >= plan_.schedule.makespan) return;
     plan_.schedule = std::move(schedule);
     winner_ = who;
+    note();
+  }
+  // Plan and bound of now, on the trajectory.
+  void note() {
+    plan_.trajectory.push_back(
+        {std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(),
+         w_.in_units(plan_.schedule.makespan), w_.in_units(plan_.bound)});
   }
   void report(double done) {
     const auto us = [&](int64_t ticks) {
@@ -109,7 +118,11 @@ class FlowPlanner {
     blocks.seed = options_.seed;
     blocks.threads = options_.threads;
     blocks.on_progress = [&](int64_t, int64_t bound) {
-      plan_.bound = std::max(plan_.bound, std::min(bound, plan_.schedule.makespan));
+      const int64_t better = std::min(bound, plan_.schedule.makespan);
+      if (better > plan_.bound) {
+        plan_.bound = better;
+        note();
+      }
       report(0.5);
     };
     HEDDLE_ASSIGN_OR_RETURN(auto found, solve_by_blocks(w_, plan_.schedule, blocks));
@@ -137,12 +150,15 @@ class FlowPlanner {
   void raise(int64_t bound, const std::string& reason) {
     bound = std::min(bound, plan_.schedule.makespan);
     if (bound < plan_.bound) return;
+    const bool higher = bound > plan_.bound;
     plan_.bound = bound;
     plan_.bound_reason = reason;
+    if (higher) note();
   }
 
   const FlowWorkload& w_;
   const PlannerOptions& options_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   FlowPlan plan_;
   std::string winner_;
 };

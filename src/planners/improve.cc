@@ -93,15 +93,14 @@ class Improver {
             : static_cast<double>(flat_.num_ops() + flat_.num_reads());
   }
 
-  ImproveResult run(const std::vector<Plan>& starts) {
+  ImproveResult run(const std::vector<Plan>& starts, std::optional<double> known_us) {
     ImproveResult result;
-    const Bound bound = lower_bound(problem_, options_.deadline);
-    result.bound_us = bound.us;
+    result.bound_us = known_us ? *known_us : lower_bound(problem_, options_.deadline).us;
     auto start = best_start(starts);
     if (!start) return result;
     const int threads = std::max(1, options_.threads);
     for (int c = 0; c < threads; ++c) chains_.push_back(make_chain(*start, static_cast<uint64_t>(c)));
-    result.stop = rounds(bound.us * kReached);
+    result.stop = rounds(result.bound_us * kReached);
     for (const auto& chain : chains_) moves_ += chain->moves_tried();
     result.counters["search_rounds"] = round_;
     result.counters["search_moves"] = static_cast<double>(moves_);
@@ -220,8 +219,8 @@ class Improver {
 }  // namespace
 
 ImproveResult improve(const Problem& problem, const PlannerOptions& options, const std::vector<Plan>& starts,
-                      const std::string& name, Candidates& candidates) {
-  return Improver(problem, options, name, candidates).run(starts);
+                      const std::string& name, Candidates& candidates, std::optional<double> known_us) {
+  return Improver(problem, options, name, candidates).run(starts, known_us);
 }
 
 }  // namespace heddle

@@ -104,6 +104,7 @@ double ListSchedule::load_params(uint32_t op, size_t device, bool commit) {
   double ready = 0;
   int64_t bytes = 0;
   for (const uint32_t p : flat_.params(op)) {
+    if (flat_.is_resident(flat_.pool(device), p)) continue;
     if (has_param_[base + p])
       ready = std::max(ready, param_at_[base + p]);
     else

@@ -23,6 +23,11 @@ class LoadModel {
 
   double period_us() const;  // O(resources)
   double load_us(uint32_t device) const { return load_[device]; }
+  // All loads: the devices', those of core groups and those of the transfers' resources.
+  const std::vector<double>& loads() const { return load_; }
+  size_t of_group(size_t group) const { return groups_at_ + group; }
+  size_t of_resource(size_t resource) const { return resources_at_ + resource; }
+  std::span<const uint32_t> groups_of(size_t device) const { return groups_of_[device]; }
   // The device with the largest load.
   uint32_t busiest() const;
   // (sum of load^8)^(1/8): close to the largest load, but it also sees the others. O(1).

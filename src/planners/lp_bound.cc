@@ -1,11 +1,12 @@
-// docs/bounds.md, section 7. x(v, i) is the part of op v on device i, T the objective.
+// docs/bounds.md, sections 7, 11 and 12. x(v, i) is the part of op v on device i, T the objective.
 #include "lp_bound.h"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
+#include "gates.h"
 #include "heddle/solve/milp.h"
+#include "lp_windows.h"
 
 namespace heddle {
 namespace {
@@ -14,11 +15,20 @@ namespace {
 constexpr double kMostEntries = 400'000;
 // HiGHS keeps rows and duals within 1e-7, relative to the largest of them.
 constexpr double kSafety = 1e-6;
+// Rounds of gates and windows (sections 11 and 12), the relative gain that is worth another one, and what a
+// gate must be overfull by.
+constexpr int kRowRounds = 12;
+constexpr double kLeastGain = 1e-4, kViolation = 1e-6;
 
 class Program {
  public:
   Program(const FlatProblem& flat, const Relaxation& relaxation)
-      : flat_(flat), r_(relaxation), n_(flat.num_ops()), k_(flat.num_devices()) {
+      : flat_(flat),
+        r_(relaxation),
+        n_(flat.num_ops()),
+        k_(flat.num_devices()),
+        params_(shared_param_bytes(flat)),
+        gates_(find_gates(flat, relaxation)) {
     // Times of about one are what solvers are good at.
     for (size_t v = 0; v < n_; ++v) {
       double least = kImpossible;
@@ -28,21 +38,29 @@ class Program {
     if (!(unit_ > 0)) unit_ = 1;
   }
 
-  Milp build() {
+  void build() {
     total_ = milp_.add_continuous(0, kNoBound, "T");
     milp_.add_cost(total_, 1);
     add_placement();
     add_area();
-    if (flat_.problem().objective == Objective::kThroughput) {
-      if (flat_.problem().execution.link_contention) {
-        add_traffic(true);
-        add_traffic(false);
-      }
-    } else {
-      add_times();
-    }
-    return std::move(milp_);
+    if (flat_.problem().objective != Objective::kThroughput) add_times();
   }
+  // Rows that the values break: gates, each once, and windows. Returns how many.
+  int add_violated(std::span<const double> values, const LpWindows& windows) {
+    const double total = values[static_cast<size_t>(total_.index)];
+    int added = 0;
+    for (size_t g = 0; g < gates_.size(); ++g) {
+      const double entries = entries_of(gates_[g]);
+      if (entries > entries_left_ || !(gate_load(gates_[g], values) > total * (1 + kViolation))) continue;
+      add_gate(gates_[g]);
+      entries_left_ -= entries;
+      gates_.erase(gates_.begin() + static_cast<std::ptrdiff_t>(g--));
+      ++added;
+    }
+    if (flat_.problem().objective == Objective::kThroughput) return added;
+    return added + windows.add_rows(values, x_, total_, unit_, milp_);
+  }
+  const Milp& milp() const { return milp_; }
   double unit_us() const { return unit_; }
 
  private:
@@ -114,51 +132,81 @@ class Program {
     }
   }
 
-  // All that leaves (or enters) a node of the cluster goes over the links that it has.
-  void add_traffic(bool out) {
-    const Cluster& cluster = *flat_.problem().cluster;
-    std::map<NodeId, std::vector<uint32_t>> at;
-    for (uint32_t i = 0; i < k_; ++i) at[cluster.device_node(flat_.device(i))].push_back(i);
-    for (const auto& [node, here] : at) {
-      double bytes_per_us = 0;
-      for (const Link& link : cluster.links()) {
-        double bandwidth = link.bytes_per_s;
-        if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0)
-          bandwidth = std::min(bandwidth, cluster.bus(link.bus).bytes_per_s);
-        const bool leaves = link.a == node || (link.b == node && link.duplex != Duplex::kOneWay);
-        const bool enters = link.b == node || (link.a == node && link.duplex != Duplex::kOneWay);
-        if (out ? leaves : enters) bytes_per_us += bandwidth * 1e-6;
-      }
-      if (!(bytes_per_us > 0) || !std::isfinite(bytes_per_us)) continue;
-      // Where the tensor is at no cost: here, and wherever it passes freely.
-      std::vector<uint8_t> free(k_, 0);
-      for (const uint32_t i : here) {
-        for (size_t j = 0; j < k_; ++j)
-          free[j] |= j == i || (out ? flat_.way(i, j) : flat_.way(j, i)).passage == Passage::kFree ? 1 : 0;
-      }
-      std::vector<Term> row{{total_, 1}};
-      for (size_t t = 0; t < flat_.num_tensors(); ++t) {
-        if (flat_.producer(t) == UINT32_MAX || flat_.readers(t).empty() || flat_.bytes(t) == 0) continue;
-        const Var moved = milp_.add_continuous(0, 1);
-        for (const uint32_t w : flat_.readers(t)) {
-          const size_t inside = out ? flat_.producer(t) : w, outside = out ? w : flat_.producer(t);
-          if (inside == outside) continue;
-          std::vector<Term> terms{{moved, 1}};
-          for (const uint32_t i : here) terms.push_back({x(inside, i), -1});
-          for (uint32_t j = 0; j < k_; ++j) {
-            if (free[j]) terms.push_back({x(outside, j), 1});
-          }
-          milp_.at_least(std::move(terms), 0);
-        }
-        row.push_back({moved, -static_cast<double>(flat_.bytes(t)) / bytes_per_us / unit_});
-      }
-      milp_.at_least(std::move(row), 0);
+  // How many entries its rows have.
+  double entries_of(const Gate& gate) const {
+    const auto devices = static_cast<double>(std::count(gate.inside.begin(), gate.inside.end(), 1));
+    return (gate.out + gate.in) * (2 * devices + 2) * static_cast<double>(flat_.num_reads());
+  }
+  // What passes a gate holds it, one after another: for how long, at these values.
+  double gate_load(const Gate& gate, std::span<const double> values) const {
+    double sum = 0;
+    for (size_t t = 0; t < flat_.num_tensors(); ++t) {
+      const double us = gate.us(flat_.bytes(t));
+      if (flat_.producer(t) == UINT32_MAX || flat_.readers(t).empty() || !(us > 0)) continue;
+      if (gate.out) sum += us * passing(t, gate.inside, gate.free_out, true, values);
+      if (gate.in) sum += us * passing(t, gate.inside, gate.free_in, false, values);
     }
+    for (size_t v = 0; v < n_; ++v) {
+      for (size_t i = 0; i < k_; ++i)
+        sum += params_[v] * gate.load_us_per_byte[i] * values[static_cast<size_t>(x(v, i).index)];
+    }
+    return sum / unit_;
+  }
+  double passing(size_t t, const std::vector<uint8_t>& inside, const std::vector<uint8_t>& free, bool out,
+                 std::span<const double> values) const {
+    double most = 0;
+    for (const uint32_t w : flat_.readers(t)) {
+      const size_t here = out ? flat_.producer(t) : w, there = out ? w : flat_.producer(t);
+      double part = 0;
+      for (size_t i = 0; i < k_; ++i) {
+        if (inside[i]) part += values[static_cast<size_t>(x(here, i).index)];
+        if (free[i]) part -= values[static_cast<size_t>(x(there, i).index)];
+      }
+      most = std::max(most, part);
+    }
+    return most;
+  }
+  void add_gate(const Gate& gate) {
+    std::vector<Term> row{{total_, 1}};
+    for (size_t t = 0; t < flat_.num_tensors(); ++t) {
+      const double us = gate.us(flat_.bytes(t));
+      if (flat_.producer(t) == UINT32_MAX || flat_.readers(t).empty() || !(us > 0)) continue;
+      if (gate.out) add_passage(t, gate.inside, gate.free_out, true, us, row);
+      if (gate.in) add_passage(t, gate.inside, gate.free_in, false, us, row);
+    }
+    for (size_t v = 0; v < n_; ++v) {
+      for (size_t i = 0; i < k_; ++i) {
+        const double us = params_[v] * gate.load_us_per_byte[i];
+        if (us > 0 && possible(v, i)) row.push_back({x(v, i), -us / unit_});
+      }
+    }
+    if (row.size() > 1) milp_.at_least(std::move(row), 0);
+  }
+  // A new variable that is at least the part of the tensor that leaves (or enters), into the gate's row.
+  void add_passage(size_t t, const std::vector<uint8_t>& inside, const std::vector<uint8_t>& free, bool out,
+                   double us, std::vector<Term>& row) {
+    const Var moved = milp_.add_continuous(0, 1);
+    bool moves = false;
+    for (const uint32_t w : flat_.readers(t)) {
+      const size_t here = out ? flat_.producer(t) : w, there = out ? w : flat_.producer(t);
+      if (here == there) continue;
+      std::vector<Term> terms{{moved, 1}};
+      for (size_t i = 0; i < k_; ++i) {
+        if (inside[i]) terms.push_back({x(here, i), -1});
+        if (free[i]) terms.push_back({x(there, i), 1});
+      }
+      milp_.at_least(std::move(terms), 0);
+      moves = true;
+    }
+    if (moves) row.push_back({moved, -us / unit_});
   }
 
   const FlatProblem& flat_;
   const Relaxation& r_;
   const size_t n_, k_;
+  const std::vector<double> params_;
+  std::vector<Gate> gates_;
+  double entries_left_ = kMostEntries;
   double unit_ = 0;
   Milp milp_;
   Var total_;
@@ -167,19 +215,29 @@ class Program {
 
 }  // namespace
 
-Bound lp_bound(const FlatProblem& flat, const Relaxation& relaxation, const Deadline& deadline) {
+Bound lp_bound(const FlatProblem& flat, const Relaxation& relaxation, const Deadline& deadline,
+               const Bound& known) {
   const Bound none{0, "linear program"};
   const auto k = static_cast<double>(flat.num_devices());
   if ((static_cast<double>(flat.num_reads()) * 8 + static_cast<double>(flat.num_ops()) * 5) * k >
       kMostEntries)
     return none;
   Program program(flat, relaxation);
-  const Milp milp = program.build();
+  program.build();
   SolveOptions options;
   options.deadline = deadline;
-  const auto solution = solve_relaxation(milp, options);
-  if (!solution.ok() || solution->status != SolveStatus::kOptimal) return none;
-  return {std::max(0.0, solution->objective * (1 - kSafety) * program.unit_us()), "linear program"};
+  Bound best = none;
+  const LpWindows windows(relaxation, known.us);
+  for (int round = 0; round <= kRowRounds; ++round) {
+    const auto solution = solve_relaxation(program.milp(), options);
+    if (!solution.ok() || solution->status != SolveStatus::kOptimal) break;
+    const double us = std::max(0.0, solution->objective * (1 - kSafety) * program.unit_us());
+    // A round that gains next to nothing is the last.
+    const bool gains = us > best.us * (1 + kLeastGain);
+    if (us > best.us) best = {us, round > 0 ? "linear program with cuts" : "linear program"};
+    if (!gains || program.add_violated(solution->values, windows) == 0) break;
+  }
+  return best;
 }
 
 }  // namespace heddle

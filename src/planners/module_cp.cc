@@ -135,6 +135,17 @@ class CpModule {
     return a;
   }
 
+  // Where all of `when` hold; what could only start after the value to be beaten does not happen there.
+  void not_before(int64_t at, CpVar start, const std::vector<CpLit>& when) {
+    if (at <= horizon_) {
+      cp_.linear(at, CpExpr(start), horizon_, when);
+      return;
+    }
+    std::vector<CpLit> no;
+    for (const CpLit l : when) no.push_back(!l);
+    cp_.any_of(no);
+  }
+
   // Equation 3.
   void add_precedence() {
     for (const auto& s : m_.sources) {
@@ -145,7 +156,7 @@ class CpModule {
         if (!(at < kImpossible)) {
           cp_.any_of(std::vector<CpLit>{!when});
         } else if (at > 0) {
-          cp_.linear(ticks(at), CpExpr(start(s.place, d)), horizon_, std::vector<CpLit>{when});
+          not_before(ticks(at), start(s.place, d), {when});
         }
       }
     }
@@ -204,7 +215,7 @@ class CpModule {
           CpExpr end(start(p, d));
           end.add(ticks(us));
           busy.push_back(cp_.interval(CpExpr(start(p, d)), CpExpr(ticks(us)), std::move(end), when));
-          if (m_.free_at(d) > 0) cp_.linear(ticks(m_.free_at(d)), CpExpr(start(p, d)), horizon_, when);
+          if (m_.free_at(d) > 0) not_before(ticks(m_.free_at(d)), start(p, d), when);
         }
       }
       cp_.no_overlap(busy);
@@ -231,7 +242,7 @@ class CpModule {
             gap.add(start(p, d), -1);
             cp_.linear(least, std::move(gap), kFar, here);
             const int64_t head = ticks(paths.head[p * k_ + d]) - 1;
-            if (head > 0) cp_.linear(head, CpExpr(start(p, d)), horizon_, here);
+            if (head > 0) not_before(head, start(p, d), here);
           } else {
             cp_.linear(tail, minus(std::move(gap), end_on(p, d)), kFar, std::vector<CpLit>{on(p, d, l)});
           }

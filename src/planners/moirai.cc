@@ -25,6 +25,7 @@ constexpr size_t kMostUnits = 48, kLeastUnits = 6;
 // The same problem over units; costs are sums.
 Result<Problem> over_units(const Problem& problem, const std::vector<int>& group) {
   Problem coarse = problem;
+  coarse.resident.clear();  // the units' parameters have other numbers
   HEDDLE_ASSIGN_OR_RETURN(coarse.graph, coarsen(*problem.graph, group));
   const size_t k = problem.cluster->num_devices();
   auto costs = std::make_shared<CostTable>(coarse.graph->num_ops(), k);

@@ -32,7 +32,7 @@ void evolve(StringSearch& search, const Deadline& deadline) {
       search.mutate(gene);
       if (++gene >= n) break;
     }
-    const double child = search.fitness();
+    const double child = search.fitness(value);
     if (child <= value) {
       search.keep();
       value = child;

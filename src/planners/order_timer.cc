@@ -135,6 +135,7 @@ bool OrderTimer::plan_loads(const FlatPlan& plan) {
     if (!flat_.needs_load(d)) continue;
     const size_t base = flat_.pool(d) * flat_.num_params();
     for (const uint32_t p : flat_.params(v)) {
+      if (flat_.is_resident(flat_.pool(d), p)) continue;
       int32_t& by = brought_[base + p];
       if (by < 0) {
         by = static_cast<int32_t>(v);

@@ -18,6 +18,9 @@ class OrderTimer {
   double time(const FlatPlan& plan, double limit_us, size_t from = 0);
   void keep();
   void drop();
+  // Of each op in the plan timed last, when that was not given up.
+  const std::vector<double>& starts() const { return start_; }
+  const std::vector<double>& finishes() const { return finish_; }
 
   // The ops that determine the makespan of the plan, last to first. `behind[i]`: the op that ops[i] waited
   // for on its device (or on one that shares cores), UINT32_MAX when it waited for data.

@@ -12,9 +12,7 @@ namespace heddle {
 // models of a size that it can handle, by CP-SAT, whose schedule is improved once more. Offers all plans;
 // the result carries the best bound. Bounds need a solver: where it cannot be loaded (sanitizer builds have
 // no CP-SAT), the time goes to the search.
-// `known`: a bound that holds already.
 Result<PlannerOutput> search_and_prove(const Problem& problem, const PlannerOptions& options,
-                                       std::vector<Plan> starts, Candidates& candidates,
-                                       const Bound& known = {});
+                                       std::vector<Plan> starts, Candidates& candidates);
 
 }  // namespace heddle

@@ -7,6 +7,12 @@
 #include "portfolio.h"
 
 namespace heddle {
+namespace {
+
+// Sums of the same times in another order differ by less.
+constexpr double kRounding = 1 + 1e-9;
+
+}  // namespace
 
 StringSearch::StringSearch(const TaskModel& model, uint64_t seed) : model_(model), random_(seed) {
   const size_t n = model.num_tasks();
@@ -17,10 +23,27 @@ StringSearch::StringSearch(const TaskModel& model, uint64_t seed) : model_(model
   order_.assign(model.order().begin(), model.order().end());
   std::stable_sort(order_.begin(), order_.end(), [&](uint32_t a, uint32_t b) { return level[a] < level[b]; });
   string_.assign(n * model.num_requests(), 0);
-  finish_.resize(string_.size());
-  place_.resize(string_.size());
-  free_.resize(model.num_devices());
+  position_.resize(n);
+  rest_ = model.least_rest();
+  for (Times* times : {&kept_, &trial_}) {
+    times->finish.resize(string_.size());
+    times->place.resize(string_.size());
+    times->free.resize((n + 1) * model.num_devices());
+    times->span.resize(n + 1);
+  }
   start_fastest();
+}
+
+// After any change that undo() cannot take back.
+void StringSearch::forget() {
+  for (uint32_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
+  changed_.clear();
+  timed_ = false;
+}
+
+void StringSearch::set_genes(const std::vector<uint32_t>& genes) {
+  string_ = genes;
+  forget();
 }
 
 void StringSearch::start_fastest() {
@@ -32,7 +55,24 @@ void StringSearch::start_fastest() {
     }
     std::fill_n(string_.begin() + static_cast<long>(i * requests), requests, static_cast<uint32_t>(best));
   }
-  changed_.clear();
+  forget();
+}
+
+void StringSearch::start_from(std::span<const Batch> batches) {
+  const size_t requests = model_.num_requests();
+  std::vector<size_t> place(order_.size(), SIZE_MAX);
+  order_.clear();
+  for (const Batch& b : batches) {
+    if (place[b.task] == SIZE_MAX) {
+      place[b.task] = order_.size();
+      order_.push_back(b.task);
+    }
+    for (size_t r = 0; r < requests; ++r) {
+      if (b.requests >> r & 1) string_[place[b.task] * requests + r] = b.device;
+    }
+  }
+  forget();
+  has_start_ = true;
 }
 
 void StringSearch::start_random() {
@@ -40,18 +80,21 @@ void StringSearch::start_random() {
   for (size_t g = 0; g < string_.size(); ++g) {
     if (random_.chance(1 - 1.0 / static_cast<double>(model_.num_devices()))) mutate(g);
   }
-  changed_.clear();
+  forget();
 }
 
 bool StringSearch::mutate(size_t gene) {
   const uint32_t task = order_[gene / model_.num_requests()];
-  std::vector<uint32_t> others;
-  for (uint32_t d = 0; d < model_.num_devices(); ++d) {
-    if (d != string_[gene] && model_.us(task, d, 1) < kImpossible) others.push_back(d);
-  }
-  if (others.empty()) return false;
+  const auto other = [&](uint32_t d) { return d != string_[gene] && model_.us(task, d, 1) < kImpossible; };
+  const auto devices = static_cast<uint32_t>(model_.num_devices());
+  uint64_t others = 0;
+  for (uint32_t d = 0; d < devices; ++d) others += other(d) ? 1 : 0;
+  if (others == 0) return false;
+  uint64_t skip = random_.below(others);
+  uint32_t choice = 0;
+  while (!other(choice) || skip-- > 0) ++choice;
   changed_.push_back({gene, string_[gene]});
-  string_[gene] = others[random_.below(others.size())];
+  string_[gene] = choice;
   return true;
 }
 
@@ -60,40 +103,76 @@ void StringSearch::undo() {
   changed_.clear();
 }
 
-double StringSearch::fitness() {
-  const size_t requests = model_.num_requests();
-  std::fill(free_.begin(), free_.end(), 0.0);
-  double makespan = 0;
-  for (size_t i = 0; i < order_.size(); ++i) {
+double StringSearch::fitness(double limit) {
+  const size_t requests = model_.num_requests(), devices = model_.num_devices(), n = order_.size();
+  from_ = timed_ ? n : 0;
+  if (timed_) {
+    for (const auto& [gene, unused] : changed_) from_ = std::min(from_, gene / requests);
+  }
+  const auto free_at = [&](Times& times, size_t i) { return times.free.data() + i * devices; };
+  if (timed_) {
+    std::copy_n(free_at(kept_, from_), devices, free_at(trial_, from_));
+    trial_.span[from_] = kept_.span[from_];
+  } else {
+    std::fill_n(free_at(trial_, 0), devices, 0.0);
+    trial_.span[0] = 0;
+  }
+  for (size_t i = from_; i < n; ++i) {
     const uint32_t task = order_[i];
+    double* free = free_at(trial_, i + 1);
+    std::copy_n(free_at(trial_, i), devices, free);
+    double span = trial_.span[i];
     uint32_t done = 0;
     for (size_t l = 0; l < requests; ++l) {
       if (done >> l & 1) continue;
       const uint32_t d = string_[i * requests + l];
-      double start = free_[d];
+      double start = free[d];
       size_t count = 0;
       uint32_t members = 0;
       for (size_t r = l; r < requests; ++r) {
         if (string_[i * requests + r] != d) continue;
         ++count;
         members |= uint32_t{1} << r;
-        for (const TaskModel::Edge& e : model_.in(task)) {
-          const size_t u = e.src * requests + r;
-          start = std::max(start, finish_[u] + model_.transfer_us(place_[u], d, e.bytes));
+      }
+      for (const TaskModel::Edge& e : model_.in(task)) {
+        const Times& times = position_[e.src] < from_ ? kept_ : trial_;
+        for (uint32_t left = members; left != 0; left &= left - 1) {
+          const size_t u = e.src * requests + static_cast<size_t>(__builtin_ctz(left));
+          start = std::max(start, times.finish[u] + model_.transfer_us(times.place[u], d, e.bytes));
         }
       }
+      if (start + rest_[task * devices + d] > limit * kRounding) return kImpossible;
       const double end = start + model_.us(task, d, count);
-      free_[d] = end;
-      makespan = std::max(makespan, end);
-      for (size_t r = l; r < requests; ++r) {
-        if ((members >> r & 1) == 0) continue;
-        finish_[task * requests + r] = end;
-        place_[task * requests + r] = d;
+      free[d] = end;
+      span = std::max(span, end);
+      for (uint32_t left = members; left != 0; left &= left - 1) {
+        const size_t u = task * requests + static_cast<size_t>(__builtin_ctz(left));
+        trial_.finish[u] = end;
+        trial_.place[u] = d;
       }
       done |= members;
     }
+    trial_.span[i + 1] = span;
   }
+  const double makespan = trial_.span[n];
+  if (changed_.empty()) keep();
   return makespan;
+}
+
+void StringSearch::keep() {
+  const size_t requests = model_.num_requests(), devices = model_.num_devices();
+  for (size_t i = from_; i < order_.size(); ++i) {
+    const size_t u = order_[i] * requests;
+    std::copy_n(trial_.finish.data() + u, requests, kept_.finish.data() + u);
+    std::copy_n(trial_.place.data() + u, requests, kept_.place.data() + u);
+  }
+  std::copy(trial_.free.begin() + static_cast<long>(from_ * devices), trial_.free.end(),
+            kept_.free.begin() + static_cast<long>(from_ * devices));
+  std::copy(trial_.span.begin() + static_cast<long>(from_), trial_.span.end(),
+            kept_.span.begin() + static_cast<long>(from_));
+  from_ = order_.size();
+  timed_ = true;
+  changed_.clear();
 }
 
 std::vector<Batch> StringSearch::batches() const {
@@ -121,6 +200,10 @@ Result<PlannerOutput> plan_by_strings(const Problem& problem, const PlannerOptio
     const FlatProblem flat(problem, sets[s]);
     const TaskModel model(flat);
     StringSearch search(model, options.seed);
+    if (options.start != nullptr) {
+      const auto start = to_batches(model, assignment_of(problem, *options.start));
+      if (!start.empty()) search.start_from(start);
+    }
     candidates.offer(to_assignment(model, search.batches()), name);
     run(search,
         options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(sets.size() - s)));

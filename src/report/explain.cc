@@ -7,6 +7,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/plan/gap.h"
 #include "suggestions.h"
 
 namespace heddle {
@@ -170,7 +171,7 @@ Explanation explain(const Problem& problem, const Plan& plan, const Timeline& ti
   Explanation e;
   e.value_us = objective_us(problem, timeline);
   e.bound = bound;
-  e.gap = bound.us > 0 ? (e.value_us - bound.us) / bound.us : 0;
+  e.gap = relative_gap(e.value_us, bound.us);
   e.devices = explain_devices(problem, plan, timeline, e.value_us);
   explain_path(problem, plan, timeline, e);
   e.suggestions = suggest(problem, plan, e.value_us);

@@ -16,6 +16,7 @@ constexpr double kWidth = 1200;
 constexpr double kBarHeight = 20, kBarGap = 3, kTrackGap = 12;
 // A bar narrower than this shows no text; a character takes about 6.2 px at this size.
 constexpr double kLeastLabel = 24, kCharacter = 6.2;
+constexpr double kLeastLabelHeight = 10;  // members of a stage share a bar's height
 
 // Blue, amber and green tell apart for the colour-blind; critical steps have a dark outline.
 constexpr char kStyle[] =
@@ -142,15 +143,22 @@ class Drawing {
 
   void rect(const TimelineBar& bar, double start, double finish, double y, bool measured) {
     const double w = std::max(0.6, (finish - start) * scale_);
+    const double h = kBarHeight / bar.parts;
+    y += bar.part * h;
     out_ += std::string("<g><title>") + escape_markup(hover_text(bar)) + "</title><rect class=\"" +
             bar_class(bar.kind) + (measured ? " measured" : "") +
             (bar.critical && !measured ? " critical" : "") + "\" x=\"" + number(x(start)) + "\" y=\"" +
-            number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(kBarHeight) + "\" rx=\"2\"/>";
-    if (w > kLeastLabel) {
+            number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(bar.parts > 1 ? h - 1 : h) +
+            "\" rx=\"2\"/>";
+    if (w > kLeastLabel && h >= kLeastLabelHeight) {
       const auto fits = static_cast<size_t>((w - 8) / kCharacter);
       const auto label =
           bar.name.size() > fits ? (fits > 3 ? bar.name.substr(0, fits - 2) + ".." : "") : bar.name;
-      if (!label.empty()) text(x(start) + 4, y + kBarHeight - 6, label, "class=\"label\"");
+      if (!label.empty()) {
+        const bool whole = bar.parts == 1;
+        text(x(start) + 4, y + h / 2 + (whole ? 4 : 3), label,
+             whole ? "class=\"label\"" : "class=\"label\" style=\"font-size:8px\"");
+      }
     }
     out_ += "</g>\n";
   }

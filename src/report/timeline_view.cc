@@ -5,6 +5,7 @@
 #include <set>
 
 #include "heddle/base/units.h"
+#include "heddle/plan/gap.h"
 
 namespace heddle {
 namespace {
@@ -83,6 +84,24 @@ TimelineBar make_bar(const Problem& problem, const Plan& plan, const Timeline& t
   return bar;
 }
 
+// Shares a track's height out among the members of each stage.
+void divide_stages(const Plan& plan, std::vector<TimelineBar>& bars) {
+  std::map<int32_t, std::vector<size_t>> members;
+  for (size_t i = 0; i < bars.size(); ++i) {
+    const int32_t stage = plan.segments[plan.steps[i].segment.index()].stage;
+    if (bars[i].kind == StepKind::kRun && stage >= 0) members[stage].push_back(i);
+  }
+  for (const auto& [stage, steps] : members) {
+    for (size_t j = 0; j < steps.size(); ++j) {
+      TimelineBar& bar = bars[steps[j]];
+      bar.part = static_cast<int>(j);
+      bar.parts = static_cast<int>(steps.size());
+      if (steps.size() > 1)
+        bar.details.emplace_back("stage", std::to_string(steps.size()) + " segments at once");
+    }
+  }
+}
+
 // Devices in the cluster's order (the idle ones too), then transfers, then loads, by name.
 std::vector<std::string> track_order(const Problem& problem, const std::vector<TimelineBar>& bars) {
   std::vector<std::string> tracks;
@@ -112,10 +131,11 @@ TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const 
   view.objective = objective_name(problem.objective);
   view.predicted_us = objective_us(problem, timeline);
   view.bound = bound;
-  view.gap = bound.us > 0 ? (view.predicted_us - bound.us) / bound.us : 0;
+  view.gap = relative_gap(view.predicted_us, bound.us);
   if (run != nullptr && run->repeats > 0) view.measured_us = run->measured_us;
   for (size_t i = 0; i < plan.steps.size(); ++i)
     view.bars.push_back(make_bar(problem, plan, timeline, i, run));
+  divide_stages(plan, view.bars);
   for (const auto step : critical_path(timeline)) view.bars[step.index()].critical = true;
   view.tracks = track_order(problem, view.bars);
   std::map<std::string, size_t> rank;

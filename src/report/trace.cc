@@ -1,5 +1,7 @@
 // Chrome trace event format, which Perfetto reads too: complete events ("X") and names as metadata ("M").
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "heddle/base/json.h"
 #include "heddle/report/timeline_view.h"
@@ -40,25 +42,35 @@ std::string timeline_trace_json(const TimelineView& view) {
   for (const auto& bar : view.bars) measured |= bar.measured_start_us.has_value();
   events.push_back(metadata("process_name", kPredicted, 0, "predicted"));
   if (measured) events.push_back(metadata("process_name", kMeasured, 0, "measured"));
-  std::map<std::string, int> tid;
-  for (size_t i = 0; i < view.tracks.size(); ++i) {
-    tid[view.tracks[i]] = static_cast<int>(i) + 1;
-    for (const int pid : {kPredicted, kMeasured}) {
-      if (pid == kMeasured && !measured) continue;
-      events.push_back(metadata("thread_name", pid, static_cast<int>(i) + 1, view.tracks[i]));
-      events.push_back({{"ph", "M"},
-                        {"name", "thread_sort_index"},
-                        {"pid", pid},
-                        {"tid", i + 1},
-                        {"args", {{"sort_index", i}}}});
+  // Members of a stage overlap: each place in a stage has a track of its own.
+  int most_parts = 1;
+  for (const auto& bar : view.bars) most_parts = std::max(most_parts, bar.parts);
+  std::map<std::pair<std::string, int>, int> tid;
+  std::set<std::pair<std::string, int>> used;
+  for (const auto& bar : view.bars) used.insert({bar.track, bar.part});
+  int next = 0;
+  for (const std::string& track : view.tracks) {
+    for (int part = 0; part < most_parts; ++part) {
+      if (part > 0 && !used.contains({track, part})) continue;
+      const int id = tid[{track, part}] = ++next;
+      const std::string name = part == 0 ? track : track + ", at once " + std::to_string(part + 1);
+      for (const int pid : {kPredicted, kMeasured}) {
+        if (pid == kMeasured && !measured) continue;
+        events.push_back(metadata("thread_name", pid, id, name));
+        events.push_back({{"ph", "M"},
+                          {"name", "thread_sort_index"},
+                          {"pid", pid},
+                          {"tid", id},
+                          {"args", {{"sort_index", id - 1}}}});
+      }
     }
   }
   for (const auto& bar : view.bars) {
-    events.push_back(
-        complete(bar, kPredicted, tid[bar.track], bar.predicted_start_us, bar.predicted_finish_us));
+    events.push_back(complete(bar, kPredicted, tid[{bar.track, bar.part}], bar.predicted_start_us,
+                              bar.predicted_finish_us));
     if (bar.measured_start_us) {
-      events.push_back(
-          complete(bar, kMeasured, tid[bar.track], *bar.measured_start_us, *bar.measured_finish_us));
+      events.push_back(complete(bar, kMeasured, tid[{bar.track, bar.part}], *bar.measured_start_us,
+                                *bar.measured_finish_us));
     }
   }
   Json root = {{"traceEvents", std::move(events)},

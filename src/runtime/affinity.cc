@@ -1,4 +1,4 @@
-#include "affinity.h"
+#include "heddle/runtime/affinity.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "guarded.h"
+
 namespace heddle {
 namespace {
 
@@ -11,8 +13,10 @@ constexpr int32_t kTasksPerPoll = 4096;  // of one thread between looks at the d
 
 void Engine::enqueue(Slot& slot, int32_t task, Local& local) {
   const int32_t id = slot.index * stride_ + task;
-  const bool instant = slot.program->tasks[static_cast<size_t>(task)].action == Action::kInstant;
-  (instant || stopped() ? local.instant : local.ready).push_back(id);
+  const Action action = slot.program->tasks[static_cast<size_t>(task)].action;
+  // Another rank waits for what is sent, whatever became of it.
+  const bool instant = action == Action::kInstant || (stopped() && action != Action::kSend);
+  (instant ? local.instant : local.ready).push_back(id);
 }
 
 // The finisher of the last input enqueues a task; release and acquire on the count make all inputs visible to
@@ -24,6 +28,7 @@ void Engine::complete(int32_t id, Local& local) {
   if (tracks_memory_) {
     for (int32_t stay : program.releases[task]) release_stay(slot, stay);
   }
+  if (setup_.transport != nullptr) send_signals(slot, task);
   const auto successors = program.successors[task];
   for (int32_t next : successors) {
     if (slot.pending[static_cast<size_t>(next)].fetch_sub(1, std::memory_order_acq_rel) == 1)
@@ -35,11 +40,23 @@ void Engine::complete(int32_t id, Local& local) {
 
 void Engine::run_segment(Slot& slot, const Task& task) {
   const auto segment = static_cast<size_t>(task.segment);
-  Status status = setup_.compiled[segment]->run(slot.instance);
+  Status status = run_guarded([&] { return setup_.compiled[segment]->run(slot.instance); });
   if (status.ok()) return;
   const Segment& s = setup_.plan->segments[segment];
   fail(std::move(status).error().with_context("segment '" + s.name + "' on device '" +
                                               setup_.cluster->device(s.device).name + "'"));
+}
+
+void Engine::open_gate(int32_t segment) {
+  Local local;
+  engaged_.fetch_add(1, std::memory_order_acq_rel);
+  local.now = now_ns();
+  const int32_t task = gate_task_[static_cast<size_t>(segment)];
+  Slot& slot = *slots_.front();
+  if (slot.pending[static_cast<size_t>(task)].fetch_sub(1, std::memory_order_acq_rel) == 1)
+    enqueue(slot, task, local);
+  drain(local);
+  engaged_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
 // After a stop, tasks pass through without work, so that every count reaches zero and the request ends by
@@ -147,6 +164,7 @@ void Engine::dispatch(int32_t id, int64_t now) {
     return;
   }
   slot.start_ns[index] = now;
+  if (task.action == Action::kSend) return post_send(slot, task.message, id);
   if (!take_memory(slot, static_cast<int32_t>(index))) now -= task.duration_ns;  // failed: due at once
   add_due({now + task.duration_ns, id});
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "heddle/runtime/executor.h"
+#include "heddle/runtime/transport.h"
 #include "mailbox.h"
 #include "program.h"
 
@@ -21,10 +23,20 @@ struct EngineSetup {
   std::vector<Program> programs;               // per lane
   std::vector<int> slot_lane, slot_instance;   // per slot; the instance among its lane's slots
   std::vector<CompiledSegment*> compiled;      // per segment
-  std::vector<std::vector<int>> worker_cores;  // per device; used where tasks block
+  std::vector<std::vector<int>> worker_cores;  // per seat; used where tasks block
   std::vector<int64_t> pool_limit;             // bytes for tensors per pool; 0: not limited
   bool ordered = true;
   double spin_us = 0;
+  // Cold starts (one slot): called when a request starts, after all its counts are set; it says for each
+  // segment whether the gate before it is closed. A closed gate is one more count of the segment's task.
+  std::function<void(std::vector<bool>& closed)> close_gates;
+  // Called when the counts are set and the gates may be opened.
+  std::function<void(int64_t begin_ns)> gates_closed;
+  // Several ranks (one slot a lane); null: everything is here. The memory of each message, per slot in the
+  // order of Program::sends and receives; empty where it carries nothing. Only the thread that calls run()
+  // talks to it.
+  Transport* transport = nullptr;
+  std::vector<std::vector<std::span<std::byte>>> send_memory, receive_memory;
 };
 
 class Engine {
@@ -35,6 +47,13 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   Result<StreamResult> run(const StreamOptions& options);
+  // From any thread, once for each closed gate of the running request: the segment is ready. What follows
+  // runs or is handed on from this thread.
+  void open_gate(int32_t segment);
+  // Ends the running request with this error; the gates must still be opened.
+  void fail(Error error);
+  bool stopped() const { return stop_.load(std::memory_order_acquire); }
+
   const RequestTiming& last_timing(int slot) const { return slots_[static_cast<size_t>(slot)]->timing; }
   int64_t peak_bytes(int pool) const {
     return pool_peak_[static_cast<size_t>(pool)].load(std::memory_order_relaxed);
@@ -49,6 +68,7 @@ class Engine {
     std::vector<int64_t> start_ns, finish_ns;  // per task
     std::vector<StepTiming> steps;             // per plan step
     std::atomic<int32_t> sinks_left{0};
+    size_t receives_posted = 0;
     RequestTiming timing;
   };
   // A task of a slot: slot * stride_ + task.
@@ -92,6 +112,16 @@ class Engine {
   void serve(const Deadline& deadline);
   void serve_as_worker(Worker& worker, const Deadline& deadline);
   void serve_clock(const Deadline& deadline);
+  // Several ranks (engine_ranks.cc): the caller is the clock and the one that talks to the transport.
+  void serve_ranks(const Deadline& deadline);
+  void post_send(Slot& slot, int32_t message, int32_t id);
+  void send_signals(Slot& slot, size_t task);
+  bool exchange_messages();
+  Status move_messages(std::vector<int64_t>& done);
+  void post_receives(Slot& slot);
+  void lose_ranks(Error error);
+  void give_up_messages();
+  void message_done(int32_t id);
   int64_t serve_due(Local& local);
   void drain_stopped(Local& local);
   void poll(const Deadline& deadline);
@@ -114,16 +144,16 @@ class Engine {
 
   bool take_memory(Slot& slot, int32_t task);
   void release_stay(Slot& slot, int32_t stay);
-  void fail(Error error);
-  bool stopped() const { return stop_.load(std::memory_order_acquire); }
   int64_t spin_ns(const Worker& worker, const Task* last) const;
 
   EngineSetup setup_;
   int32_t stride_ = 1;
   bool timed_ = false, tracks_memory_ = false;
-  int home_ = -1;  // the worker that the caller plays; -1: none
+  std::vector<bool> closed_;        // gates, per segment
+  std::vector<int32_t> gate_task_;  // per segment: its task in slot 0
+  int home_ = -1;                   // the worker that the caller plays; -1: none
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::vector<std::unique_ptr<Worker>> workers_;  // per device
+  std::vector<std::unique_ptr<Worker>> workers_;  // per seat
   Mailbox caller_box_;
   Local caller_;
   std::atomic<bool> stop_{false}, done_{true}, quit_{false};
@@ -131,6 +161,15 @@ class Engine {
 
   std::mutex clock_mutex_;
   std::vector<Due> due_;  // a heap, earliest on top
+
+  struct Outgoing {
+    int32_t slot, message, id;  // id: the kSend's, or -1
+  };
+  std::mutex outbox_mutex_;
+  std::vector<Outgoing> outbox_, sending_;
+  std::vector<int64_t> arrived_;                    // of the last progress()
+  std::vector<int32_t> sends_under_way_, awaited_;  // kSends and arrivals that the transport has
+  bool ranks_lost_ = false, alarmed_ = false;
 
   std::mutex arbiter_mutex_;
   std::vector<Waiting> waiting_;          // sorted

@@ -1,9 +1,10 @@
 // The engine's threads: workers, the clock, and the caller, who plays one of them; and the stream of
 // requests.
 #include <algorithm>
+#include <chrono>
 
-#include "affinity.h"
 #include "engine.h"
+#include "heddle/runtime/affinity.h"
 
 namespace heddle {
 namespace {
@@ -12,11 +13,30 @@ constexpr int64_t kPollNs = 20'000'000;     // how often a sleeping caller looks
 constexpr int64_t kClockSpinNs = 120'000;   // sleeps overshoot by some 60 us (timer slack); the rest is spun
 constexpr int64_t kIdleNs = 1'000'000'000;  // a worker's sleep; mail ends it
 
+void sleep_until_ns(int64_t when_ns) {
+  while (true) {
+    const int64_t left = when_ns - now_ns();
+    if (left <= 0) return;
+    if (left > kClockSpinNs)
+      std::this_thread::sleep_for(std::chrono::nanoseconds(left - kClockSpinNs));
+    else
+      relax_cpu();
+  }
+}
+
 }  // namespace
 
 Engine::Engine(EngineSetup setup)
     : setup_(std::move(setup)), pool_used_(setup_.pool_limit.size()), pool_peak_(setup_.pool_limit.size()) {
   prepare_slots();
+  if (setup_.close_gates) {
+    closed_.assign(setup_.compiled.size(), false);
+    gate_task_.assign(setup_.compiled.size(), -1);
+    const auto& tasks = slots_.front()->program->tasks;
+    for (size_t t = 0; t < tasks.size(); ++t) {
+      if (tasks[t].segment >= 0) gate_task_[static_cast<size_t>(tasks[t].segment)] = static_cast<int32_t>(t);
+    }
+  }
   prepare_workers();
   reserve(caller_);
   size_t tasks = 0;
@@ -74,7 +94,7 @@ void Engine::prepare_workers() {
   // The caller plays the worker that ends a request: the last wake-up is saved. It cannot when it is the
   // clock, or when requests overlap.
   if (!setup_.ordered && used > 1) home_ = -1;
-  if (timed_) home_ = -1;
+  if (timed_ || setup_.transport != nullptr) home_ = -1;
   for (size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = *workers_[i];
     if (!worker.used) continue;
@@ -143,6 +163,7 @@ void Engine::poll(const Deadline& deadline) {
 }
 
 void Engine::serve(const Deadline& deadline) {
+  if (setup_.transport != nullptr) return serve_ranks(deadline);
   if (home_ >= 0) return serve_as_worker(*workers_[static_cast<size_t>(home_)], deadline);
   serve_clock(deadline);
 }
@@ -233,9 +254,24 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
   for (size_t i = 0; i < program.stays.size(); ++i)
     slot.readers[i].store(program.stays[i].readers, std::memory_order_relaxed);
   slot.sinks_left.store(program.sinks, std::memory_order_relaxed);
-  slot.begin_ns = local.now = now_ns();
+  if (setup_.close_gates) {
+    setup_.close_gates(closed_);
+    for (size_t s = 0; s < closed_.size(); ++s) {
+      if (closed_[s])
+        slot.pending[static_cast<size_t>(gate_task_[s])].fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  if (setup_.transport != nullptr) post_receives(slot);
+  const int64_t start = request == 0 ? stream_->start_at_ns : 0;
+  if (start > 0) sleep_until_ns(start);
+  slot.begin_ns = local.now = start > 0 ? start : now_ns();
   // Last first: the stack then serves them in the plan's order.
-  for (size_t i = program.roots.size(); i-- > 0;) enqueue(slot, program.roots[i], local);
+  for (size_t i = program.roots.size(); i-- > 0;) {
+    const int32_t segment = program.tasks[static_cast<size_t>(program.roots[i])].segment;
+    if (segment < 0 || closed_.empty() || !closed_[static_cast<size_t>(segment)])
+      enqueue(slot, program.roots[i], local);
+  }
+  if (setup_.gates_closed) setup_.gates_closed(slot.begin_ns);
   if (program.tasks.empty()) local.ended.push_back(slot.index);
 }
 
@@ -245,9 +281,12 @@ void Engine::end_request(Slot& slot, Local& local) {
   const auto us = [&](int64_t ns) { return static_cast<double>(ns - slot.begin_ns) / 1000; };
   int64_t last = slot.begin_ns;
   for (size_t i = 0; i < program.tasks.size(); ++i) {
-    slot.steps[static_cast<size_t>(program.tasks[i].plan_step)] = {us(slot.start_ns[i]),
-                                                                   us(slot.finish_ns[i])};
+    const Task& task = program.tasks[i];
     last = std::max(last, slot.finish_ns[i]);
+    if (task.plan_step < 0) continue;
+    // When an arriving transfer began is known where it comes from.
+    slot.steps[static_cast<size_t>(task.plan_step)] = {task.arrival ? -1 : us(slot.start_ns[i]),
+                                                       us(slot.finish_ns[i])};
   }
   slot.timing = {.request = slot.request,
                  .slot = slot.index,
@@ -299,6 +338,8 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   if (options.requests < 1)
     return Error(Code::kInvalidInput,
                  "a stream needs at least one request, not " + std::to_string(options.requests));
+  if (setup_.transport != nullptr && options.requests != 1)
+    return Error(Code::kUnsupported, "over several ranks requests are run one by one");
   stream_ = &options;
   error_.reset();
   latencies_us_.assign(static_cast<size_t>(options.requests), 0);
@@ -306,7 +347,8 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   std::fill(busy_.begin(), busy_.end(), 0);
   stop_.store(false, std::memory_order_release);
   done_.store(false, std::memory_order_release);
-  poll(options.deadline);
+  // The other ranks of a request must learn why this one does not take part: it starts, and stops at once.
+  if (setup_.transport == nullptr) poll(options.deadline);
   if (error_) {
     done_.store(true, std::memory_order_release);
     return *error_;

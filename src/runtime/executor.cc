@@ -5,12 +5,17 @@
 #include <cstring>
 #include <set>
 
-#include "affinity.h"
 #include "engine.h"
+#include "fit_check.h"
+#include "heddle/base/units.h"
 #include "heddle/plan/evaluator.h"
+#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/profiler.h"
+#include "heddle/runtime/rank_group.h"
 #include "memory_plan.h"
 #include "program.h"
+#include "rank_program.h"
+#include "segment_loader.h"
 
 namespace heddle {
 namespace {
@@ -45,12 +50,26 @@ class PlanExecutor final : public Executor {
     HEDDLE_ASSIGN_OR_RETURN(timeline_, evaluate(problem_, plan_, {.critical = false, .resources = false}));
     slot_lane_ = slots_by_share(plan_.lane_shares, options_.in_flight);
     ordered_ = slot_lane_.size() == 1;
-    HEDDLE_RETURN_IF_ERROR(open_devices());
-    HEDDLE_RETURN_IF_ERROR(compile_segments());
-    make_programs();
-    HEDDLE_RETURN_IF_ERROR(make_memory());
-    HEDDLE_RETURN_IF_ERROR(check_limits());
-    return start_engine();
+    if (options_.cold && !ordered_) {
+      return Error(
+          Code::kUnsupported,
+          "a cold start serves one request at a time: give a plan of one lane and one request in flight");
+    }
+    if (options_.ranks && (options_.cold || !ordered_)) {
+      return Error(Code::kUnsupported,
+                   "over several ranks one request runs at a time, of a plan of one lane with its parameters "
+                   "resident");
+    }
+    seats_ = seat_segments(problem_, plan_);
+    if (!options_.cold) HEDDLE_RETURN_IF_ERROR(agree(check_fit(problem_, plan_)));
+    HEDDLE_RETURN_IF_ERROR(agree(open_devices()));
+    HEDDLE_RETURN_IF_ERROR(note_data_movers());
+    HEDDLE_RETURN_IF_ERROR(agree(compile_segments()));
+    HEDDLE_RETURN_IF_ERROR(make_programs());
+    Status ready = make_memory();
+    if (ready.ok()) ready = check_limits();
+    if (ready.ok()) ready = start_engine();
+    return agree(std::move(ready));
   }
 
   int slots() const override { return static_cast<int>(slot_lane_.size()); }
@@ -64,10 +83,20 @@ class PlanExecutor final : public Executor {
 
   Result<RequestTiming> run(const Deadline& deadline) override {
     const StreamOptions one{.requests = 1, .fill = {}, .done = {}, .deadline = deadline};
-    HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const StreamResult result, engine_->run(one));
+    HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const StreamResult result, run_stream(one));
     return engine_->last_timing(0);
   }
-  Result<StreamResult> run_stream(const StreamOptions& options) override { return engine_->run(options); }
+  Result<StreamResult> run_stream(const StreamOptions& options) override {
+    auto result = engine_->run(options);
+    // Whatever the cause was, memory is not held on its account.
+    if (!result.ok() && loader_) loader_->release_all();
+    return result;
+  }
+  std::vector<SegmentLoading> loadings() const override {
+    return loader_ ? loader_->loadings() : std::vector<SegmentLoading>{};
+  }
+  Status store_segments() override { return loader_ ? loader_->store() : Status(); }
+  int64_t peak_resident_bytes() const override { return loader_ ? loader_->peak_bytes() : 0; }
 
   std::vector<PoolUse> memory() const override {
     std::vector<PoolUse> use = pools_;
@@ -81,20 +110,51 @@ class PlanExecutor final : public Executor {
     std::vector<TensorView> inputs, outputs;
   };
 
+  bool here(const Segment& segment) const {
+    return !options_.ranks ||
+           options_.ranks->rank_of_device[segment.device.index()] == options_.ranks->group->rank();
+  }
+
+  // Ranks learn from each other, per rank in a text of its own, what holds of each thing: '1' where it does.
+  Status share(std::vector<bool>& flags) {
+    if (!options_.ranks) return {};
+    std::string text(flags.size(), '0');
+    for (size_t i = 0; i < flags.size(); ++i) text[i] = flags[i] ? '1' : '0';
+    HEDDLE_ASSIGN_OR_RETURN(const auto all, options_.ranks->group->exchange(text));
+    for (const auto& theirs : all) {
+      if (theirs.size() != flags.size())
+        return Error(Code::kInternal, "the ranks disagree about the plan: do all run the same Heddle?");
+      for (size_t i = 0; i < flags.size(); ++i) flags[i] = flags[i] || theirs[i] == '1';
+    }
+    return {};
+  }
+  Status agree(Status own) { return options_.ranks ? options_.ranks->group->agree(own) : own; }
+
   Status open_devices() {
-    devices_.resize(problem_.cluster->num_devices());
-    moves_data_.assign(devices_.size(), false);
-    for (const Segment& segment : plan_.segments) {
-      auto& opened = devices_[segment.device.index()];
-      if (opened) continue;
-      const Device& device = problem_.cluster->device(segment.device);
+    devices_.resize(seats_.seats.size());
+    moves_data_.assign(problem_.cluster->num_devices(), false);
+    for (size_t s = 0; s < plan_.segments.size(); ++s) {
+      const Segment& segment = plan_.segments[s];
+      const auto seat = static_cast<size_t>(seats_.of_segment[s]);
+      auto& opened = devices_[seat];
+      if (opened || !here(segment)) continue;
+      Device device = problem_.cluster->device(segment.device);
+      if (seats_.seats[seat].of > 1) device.cores = seats_.seats[seat].cores;
       auto result = options_.open ? options_.open(device) : open_device(device);
       if (!result.ok()) return std::move(result).error().with_context("device '" + device.name + "'");
       opened = std::move(result).value();
       HEDDLE_RETURN_IF_ERROR(check_cores(opened->worker_cores(), device.name));
       moves_data_[segment.device.index()] = opened->moves_data();
-      any_move_ |= opened->moves_data();
-      all_move_ &= opened->moves_data();
+    }
+    return {};
+  }
+
+  Status note_data_movers() {
+    HEDDLE_RETURN_IF_ERROR(share(moves_data_));
+    for (const Segment& segment : plan_.segments) {
+      const bool moves = moves_data_[segment.device.index()];
+      any_move_ |= moves;
+      all_move_ &= moves;
     }
     all_move_ &= any_move_;
     return {};
@@ -102,9 +162,15 @@ class PlanExecutor final : public Executor {
 
   SegmentSpec spec_of(size_t s) const {
     const Segment& segment = plan_.segments[s];
-    SegmentSpec spec{
-        .name = segment.name, .model = model_, .finest_ops = {}, .inputs = {}, .outputs = {}, .cost_us = 0};
-    if (model_) spec.finest_ops = finest_ops(*problem_.graph, segment.ops);
+    SegmentSpec spec;
+    spec.name = segment.name;
+    spec.model = model_;
+    if (options_.cold) {
+      spec.read_model = options_.cold->read_model;
+      spec.cache = options_.cold->cache;
+      spec.model_key = options_.cold->model_key;
+    }
+    if (model_ || spec.read_model) spec.finest_ops = finest_ops(*problem_.graph, segment.ops);
     const auto describe = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& out) {
       for (TensorId t : tensors) {
         const Tensor& tensor = problem_.graph->tensor(t);
@@ -132,30 +198,81 @@ class PlanExecutor final : public Executor {
       const Segment& segment = plan_.segments[s];
       ports_.push_back(segment_ports(*problem_.graph, segment, owner[static_cast<size_t>(segment.lane)],
                                      static_cast<int32_t>(s)));
+      if (!here(segment)) {
+        compiled_.push_back(nullptr);
+        continue;
+      }
+      if (options_.cold && moves_data_[segment.device.index()]) {
+        compiled_.push_back(nullptr);  // the loader's
+        continue;
+      }
       if (options_.deadline.should_stop()) {
         return Error(Code::kCancelled, "stopped while compiling: " + std::to_string(s) + " of " +
                                            std::to_string(total) + " segments are done");
       }
-      auto compiled = devices_[segment.device.index()]->compile(
+      auto compiled = devices_[static_cast<size_t>(seats_.of_segment[s])]->compile(
           spec_of(s), lane_slots[static_cast<size_t>(segment.lane)]);
       if (!compiled.ok()) {
-        return std::move(compiled).error().with_context("segment '" + segment.name + "' on device '" +
-                                                        problem_.cluster->device(segment.device).name + "'");
+        return std::move(compiled).error().with_context(place_of(segment));
       }
       compiled_.push_back(std::move(compiled).value());
       if (options_.progress)
         options_.progress->report(
             {.what = "compiling", .done = static_cast<double>(s + 1), .total = static_cast<double>(total)});
     }
+    return options_.cold ? make_loader() : Status();
+  }
+
+  std::string place_of(const Segment& segment) const {
+    return "segment '" + segment.name + "' on device '" + problem_.cluster->device(segment.device).name + "'";
+  }
+
+  int64_t parameter_bytes(const Segment& segment) const {
+    std::set<ParamId> params;
+    for (const OpId op : segment.ops) {
+      const auto& own = problem_.graph->op(op).params;
+      params.insert(own.begin(), own.end());
+    }
+    int64_t bytes = 0;
+    for (const ParamId p : params) bytes += problem_.graph->param(p).bytes;
+    return bytes;
+  }
+
+  Status make_loader() {
+    std::vector<LoadItem> items(plan_.segments.size());
+    std::vector<int32_t> order;
+    for (const Step& step : plan_.steps) {
+      const size_t s = step.segment.index();
+      if (step.kind != StepKind::kRun || compiled_[s]) continue;
+      const Segment& segment = plan_.segments[s];
+      items[s] = {.place = place_of(segment),
+                  .device = devices_[static_cast<size_t>(seats_.of_segment[s])].get(),
+                  .spec = spec_of(s),
+                  .bytes = parameter_bytes(segment)};
+      order.push_back(static_cast<int32_t>(s));
+    }
+    HEDDLE_ASSIGN_OR_RETURN(loader_, SegmentLoader::create(std::move(items), order, *options_.cold));
+    for (const int32_t s : order) compiled_[static_cast<size_t>(s)] = loader_->stand_in(s);
     return {};
   }
 
-  void make_programs() {
+  Status make_programs() {
+    std::vector<bool> blocks(compiled_.size(), false);
+    for (size_t s = 0; s < compiled_.size(); ++s) blocks[s] = compiled_[s] && !compiled_[s]->timed_us();
+    HEDDLE_RETURN_IF_ERROR(share(blocks));
+    const ElsewhereSegment blocking(false), timed(true);
     std::vector<const CompiledSegment*> compiled;
-    for (const auto& c : compiled_) compiled.push_back(c.get());
-    const ProgramInput input{problem_, plan_, timeline_, ports_, compiled, moves_data_, ordered_};
+    for (size_t s = 0; s < compiled_.size(); ++s)
+      compiled.push_back(compiled_[s] ? compiled_[s].get() : blocks[s] ? &blocking : &timed);
+    ProgramInput input{problem_, plan_, timeline_, ports_, compiled, moves_data_, seats_, ordered_, nullptr};
+    RankView view;
+    if (options_.ranks) {
+      view = {options_.ranks->group->rank(), options_.ranks->rank_of_device, options_.ranks->real_transfers};
+      input.ranks = &view;
+    }
     for (size_t lane = 0; lane < plan_.lane_shares.size(); ++lane)
       programs_.push_back(make_program(input, static_cast<int>(lane)));
+    return {};
   }
 
   // Buffers for every slot, and every segment bound to them: producer and readers share one memory.
@@ -163,14 +280,14 @@ class PlanExecutor final : public Executor {
     pools_.resize(static_cast<size_t>(problem_.cluster->num_memory_pools()));
     slot_memory_.resize(slot_lane_.size());
     if (!any_move_) return {};
-    std::vector<MemoryPlan> plans;
+    std::vector<MemoryPlan>& plans = memory_plans_;
     for (const Program& program : programs_) plans.push_back(plan_memory(problem_, plan_, program, ports_));
     const std::vector<int> instances = lane_instances();
     for (size_t slot = 0; slot < slot_lane_.size(); ++slot) {
       const auto lane = static_cast<size_t>(slot_lane_[slot]);
       HEDDLE_RETURN_IF_ERROR(allocate(slot, plans[lane]));
       for (size_t s = 0; s < plan_.segments.size(); ++s) {
-        if (plan_.segments[s].lane != slot_lane_[slot]) continue;
+        if (plan_.segments[s].lane != slot_lane_[slot] || !compiled_[s]) continue;
         const auto inputs = views(slot, plans[lane], ports_[s].inputs);
         const auto outputs = views(slot, plans[lane], ports_[s].outputs);
         Status bound = compiled_[s]->bind(instances[slot], inputs, outputs);
@@ -210,17 +327,26 @@ class PlanExecutor final : public Executor {
     return result;
   }
 
-  // Parameters are resident: each once per pool.
+  // Parameters are resident, each once per pool; in a cold start with a budget no more than that.
   Status check_limits() {
     std::set<std::pair<int, int32_t>> counted;
     for (const Segment& segment : plan_.segments) {
+      if (!here(segment)) continue;
       const int pool = problem_.cluster->memory_pool(segment.device);
-      PoolUse& use = pools_[static_cast<size_t>(pool)];
       for (OpId op : segment.ops) {
         for (ParamId p : problem_.graph->op(op).params) {
-          if (counted.emplace(pool, p.value).second) use.param_bytes += problem_.graph->param(p).bytes;
+          if (counted.emplace(pool, p.value).second)
+            pools_[static_cast<size_t>(pool)].param_bytes += problem_.graph->param(p).bytes;
         }
       }
+    }
+    if (options_.cold && options_.cold->budget_bytes > 0) {
+      for (PoolUse& use : pools_) use.param_bytes = std::min(use.param_bytes, options_.cold->budget_bytes);
+    }
+    for (const Segment& segment : plan_.segments) {
+      if (!here(segment)) continue;
+      const int pool = problem_.cluster->memory_pool(segment.device);
+      const PoolUse& use = pools_[static_cast<size_t>(pool)];
       const int64_t limit = problem_.cluster->memory_pool_bytes(pool);
       if (limit > 0 && use.param_bytes + use.tensor_bytes > limit) {
         return Error(Code::kInfeasible,
@@ -236,6 +362,7 @@ class PlanExecutor final : public Executor {
 
   Status start_engine() {
     EngineSetup setup;
+    if (options_.ranks) HEDDLE_RETURN_IF_ERROR(set_messages(setup));
     setup.plan = &plan_;
     setup.cluster = problem_.cluster.get();
     setup.programs = std::move(programs_);
@@ -255,7 +382,48 @@ class PlanExecutor final : public Executor {
       setup.pool_limit.push_back(limit > 0 ? std::max<int64_t>(limit - pools_[p].param_bytes, 1) : 0);
     }
     setup.slot_instance = lane_instances();
+    if (loader_) {
+      setup.close_gates = [this](std::vector<bool>& closed) { loader_->close_gates(closed); };
+      setup.gates_closed = [this](int64_t begin_ns) { loader_->begin(begin_ns); };
+      setup.spin_us = 0;  // the load workers need the cores
+    }
     engine_ = std::make_unique<Engine>(std::move(setup));
+    if (loader_) loader_->start(*engine_);
+    return {};
+  }
+
+  // The memory of each message is its tensor's; what emulated devices send means nothing and comes from one
+  // place.
+  Status set_messages(EngineSetup& setup) {
+    Transport& transport = options_.ranks->group->transport();
+    setup.transport = &transport;
+    const auto needed = static_cast<int64_t>(slot_lane_.size()) * programs_.front().messages;
+    if (needed >= transport.max_tag())
+      return Error(Code::kUnsupported, "the plan needs " + std::to_string(needed) +
+                                           " messages between ranks, but this transport tells only " +
+                                           std::to_string(transport.max_tag()) + " apart");
+    const Program& program = programs_.front();
+    const int64_t widest = widest_message(*problem_.graph, program);
+    if (!any_move_) {
+      scratch_ = allocate_aligned(widest);
+      if (!scratch_)
+        return Error(Code::kInfeasible,
+                     "no host memory for the largest tensor, " + std::to_string(widest) + " bytes");
+    }
+    const auto memory = [&](const std::vector<Message>& messages) {
+      std::vector<std::span<std::byte>> result;
+      for (const Message& m : messages) {
+        std::byte* data = scratch_.get();
+        if (m.tensor >= 0 && any_move_)
+          data = slot_memory_[0]
+                     .buffers[static_cast<size_t>(memory_plans_[0].buffer[static_cast<size_t>(m.tensor)])]
+                     .get();
+        result.emplace_back(data, static_cast<size_t>(message_bytes(*problem_.graph, m)));
+      }
+      return result;
+    };
+    setup.send_memory.push_back(memory(program.sends));
+    setup.receive_memory.push_back(memory(program.receives));
     return {};
   }
 
@@ -271,16 +439,20 @@ class PlanExecutor final : public Executor {
   const std::shared_ptr<const Model> model_;
   const ExecutorOptions options_;
   Timeline timeline_;
+  Seats seats_;
   bool ordered_ = true, any_move_ = false, all_move_ = true;
   std::vector<int> slot_lane_;
-  std::vector<std::unique_ptr<RuntimeDevice>> devices_;
+  std::vector<std::unique_ptr<RuntimeDevice>> devices_;  // per seat
   std::vector<bool> moves_data_;
   std::vector<SegmentPorts> ports_;
   std::vector<int32_t> run_step_;
   std::vector<Program> programs_;
   std::vector<PoolUse> pools_;
   // Destroyed in reverse: threads first, then segments, then the memory they are bound to.
+  std::vector<MemoryPlan> memory_plans_;  // per lane
   std::vector<SlotMemory> slot_memory_;
+  std::shared_ptr<std::byte[]> scratch_;   // several ranks
+  std::unique_ptr<SegmentLoader> loader_;  // cold starts
   std::vector<std::unique_ptr<CompiledSegment>> compiled_;
   std::unique_ptr<Engine> engine_;
 };

@@ -42,6 +42,13 @@ std::vector<Use> uses_of(const Problem& problem, const Plan& plan, const Program
                          const std::vector<SegmentPorts>& ports) {
   std::vector<Use> uses(problem.graph->num_tensors());
   for (size_t i = 0; i < program.tasks.size(); ++i) {
+    const Task& own = program.tasks[i];
+    if (own.action == Action::kSend) {
+      const Message& message = program.sends[static_cast<size_t>(own.message)];
+      uses[static_cast<size_t>(message.tensor)].readers.push_back(static_cast<int32_t>(i));
+      continue;
+    }
+    if (own.plan_step < 0 || own.arrival) continue;
     const Step& step = plan.steps[static_cast<size_t>(program.tasks[i].plan_step)];
     const auto task = static_cast<int32_t>(i);
     if (step.kind == StepKind::kTransfer) uses[step.tensor.index()].readers.push_back(task);
@@ -51,6 +58,10 @@ std::vector<Use> uses_of(const Problem& problem, const Plan& plan, const Program
       uses[t.index()].producer = task;
       uses[t.index()].device = plan.segments[step.segment.index()].device;
     }
+  }
+  // What comes from another rank may come as soon as the request starts.
+  for (const Message& m : program.receives) {
+    if (m.tensor >= 0) uses[static_cast<size_t>(m.tensor)].fixed = true;
   }
   for (TensorId t : problem.graph->inputs()) uses[t.index()].fixed = true;
   for (TensorId t : problem.graph->outputs()) uses[t.index()].fixed = true;

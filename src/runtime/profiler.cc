@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "heddle/runtime/share_measurer.h"
+
 namespace heddle {
 
 std::vector<OpId> finest_ops(const Graph& graph, std::span<const OpId> ops) {
@@ -54,13 +56,14 @@ std::string label_of(const Graph& graph, std::span<const OpId> ops) {
 class Profiling {
  public:
   Profiling(const Graph& graph, const Cluster& cluster, const SignatureFn& signature,
-            SegmentMeasurer& measurer, ProfileStore& store, const ProfileOptions& options)
+            SegmentMeasurer& measurer, ProfileStore& store, const ProfileOptions& options, double share)
       : graph_(graph),
         cluster_(cluster),
         signature_(signature),
         measurer_(measurer),
         store_(store),
-        options_(options) {}
+        options_(options),
+        share_(share) {}
 
   Result<ProfileSummary> run(std::span<const ProfileRequest> requests) {
     summary_.requested = static_cast<int>(requests.size());
@@ -86,7 +89,7 @@ class Profiling {
     }
     const std::vector<OpId> finest = finest_ops(graph_, request.ops);
     const ProfileKey key{
-        .signature = signature_(finest), .target = device.target, .batch = options_.batch, .share = 1};
+        .signature = signature_(finest), .target = device.target, .batch = options_.batch, .share = share_};
     if (!taken_.insert({key.signature, key.target}).second) {
       ++summary_.present;
       return true;
@@ -121,6 +124,7 @@ class Profiling {
   SegmentMeasurer& measurer_;
   ProfileStore& store_;
   const ProfileOptions& options_;
+  const double share_;
   ProfileSummary summary_;
   std::set<std::pair<uint64_t, std::string>> taken_;
 };
@@ -131,7 +135,14 @@ Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster,
                                std::span<const ProfileRequest> requests, const SignatureFn& signature,
                                SegmentMeasurer& measurer, ProfileStore& store,
                                const ProfileOptions& options) {
-  return Profiling(graph, cluster, signature, measurer, store, options).run(requests);
+  return Profiling(graph, cluster, signature, measurer, store, options, 1).run(requests);
+}
+
+Result<ProfileSummary> profile_share(const Graph& graph, const Cluster& cluster,
+                                     std::span<const ProfileRequest> requests, const SignatureFn& signature,
+                                     int share, SegmentMeasurer& measurer, ProfileStore& store,
+                                     const ProfileOptions& options) {
+  return Profiling(graph, cluster, signature, measurer, store, options, 1. / share).run(requests);
 }
 
 }  // namespace heddle

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 #include <unordered_map>
+#include <utility>
 
+#include "rank_program.h"
 #include "resource_names.h"
 
 namespace heddle {
@@ -65,21 +67,25 @@ constexpr int64_t kNsPerUs = 1000;
 class Maker {
  public:
   Maker(const ProgramInput& in, int lane)
-      : in_(in), graph_(*in.problem.graph), cluster_(*in.problem.cluster), numbers_(in.problem) {
+      : in_(in), graph_(*in.problem.graph), cluster_(*in.problem.cluster), numbers_(in.problem, in.seats) {
     program_.lane = lane;
+    if (in_.ranks != nullptr) find_producers();
   }
 
   Program make() {
     for (size_t i = 0; i < in_.plan.steps.size(); ++i) {
       if (lane_of(in_.plan.steps[i]) == program_.lane) add_task(i);
     }
-    const size_t n = program_.tasks.size();
-    for (size_t t = 0; t < n; ++t) add_dependencies(static_cast<int32_t>(t));
+    for (size_t t = 0; t < program_.tasks.size(); ++t) add_dependencies(static_cast<int32_t>(t));
     if (in_.ordered) add_order();
+    start_stages_together();
     mark_spins();
+    if (in_.ranks != nullptr) keep_own_part();
     account_memory();
+    const size_t n = program_.tasks.size();
     program_.successors = Rows::from_pairs(n, std::move(edges_));
     program_.pending.assign(n, 0);
+    for (const Message& m : program_.receives) ++program_.pending[static_cast<size_t>(m.task)];
     for (int32_t to : program_.successors.items) ++program_.pending[static_cast<size_t>(to)];
     for (size_t t = 0; t < n; ++t) {
       if (program_.pending[t] == 0) program_.roots.push_back(static_cast<int32_t>(t));
@@ -103,6 +109,7 @@ class Maker {
 
   void add_task(size_t index) {
     const Step& s = in_.plan.steps[index];
+    if (in_.ranks != nullptr && s.kind == StepKind::kRun) send_without_step(s);
     Task task{.plan_step = static_cast<int32_t>(index)};
     const double us = in_.timeline.finish_us[index] - in_.timeline.start_us[index];
     double timed = us;
@@ -110,17 +117,25 @@ class Maker {
     std::vector<int32_t> used;
     if (s.kind == StepKind::kRun) {
       task.segment = s.segment.value;
-      const DeviceId device = segment(s.segment).device;
+      const int32_t seat = in_.seats.of_segment[s.segment.index()];
       const auto own = in_.compiled[s.segment.index()]->timed_us();
       if (!own) {
         task.action = Action::kBlocking;
-        task.worker = device.value;
+        task.worker = seat;
       }
       timed = own.value_or(0);
-      used = numbers_.of_run(device);
+      used = numbers_.of_run(in_.seats.seats[static_cast<size_t>(seat)]);
+      if (segment(s.segment).host_access) hold_host_access(s, used);
       run_task_[s.segment.value] = id;
     } else if (s.kind == StepKind::kTransfer) {
-      if (in_.moves_data[s.from.index()] && in_.moves_data[s.to.index()])
+      const bool moves = in_.moves_data[s.from.index()] && in_.moves_data[s.to.index()];
+      if (crosses(s.from, s.to) && (moves || in_.ranks->real_transfers)) {
+        timed = 0;  // as long as the message takes
+        if (const auto sent = sent_.find(key(s.tensor.value, rank_of(s.to))); sent != sent_.end())
+          relays_.emplace(id, sent->second);  // it is there already: by reference from device to device
+        else
+          used = send(s.tensor, s.from, s.to, hops_of(s), task);
+      } else if (moves)
         timed = 0;  // by reference
       else
         used = numbers_.of_way(hops_of(s), s.from, s.to);
@@ -137,12 +152,98 @@ class Maker {
     if (task.action != Action::kBlocking && task.duration_ns > 0) task.action = Action::kTimed;
     program_.tasks.push_back(task);
     for (int32_t r : used) uses_.emplace_back(id, r);
+    if (in_.ranks != nullptr) note_owner(s, id);
+  }
+
+  int32_t rank_of(DeviceId device) const { return in_.ranks->rank_of_device[device.index()]; }
+  bool crosses(DeviceId from, DeviceId to) const {
+    return in_.ranks != nullptr && rank_of(from) != rank_of(to);
+  }
+
+  void find_producers() {
+    producer_segment_.assign(graph_.num_tensors(), -1);
+    for (size_t s = 0; s < in_.plan.segments.size(); ++s) {
+      if (in_.plan.segments[s].lane != program_.lane) continue;
+      for (TensorId t : in_.ports[s].outputs) producer_segment_[t.index()] = static_cast<int32_t>(s);
+    }
+  }
+
+  // The next task sends the tensor; returns the resources that it holds.
+  std::vector<int32_t> send(TensorId tensor, DeviceId from, DeviceId to, std::span<const Hop> hops,
+                            Task& task) {
+    const auto id = static_cast<int32_t>(program_.tasks.size());
+    task.action = Action::kSend;
+    sent_.emplace(key(tensor.value, rank_of(to)), id);
+    carried_.emplace(id, tensor.value);
+    return numbers_.of_way(hops, from, to);
+  }
+
+  // Within one memory the plan needs no step for a tensor; between ranks that share it, it still has to be
+  // sent.
+  void send_without_step(const Step& run) {
+    const DeviceId to = segment(run.segment).device;
+    for (TensorId t : in_.ports[run.segment.index()].inputs) {
+      const int32_t producer = producer_segment_[t.index()];
+      if (producer < 0 || transfer_task_.contains(key(t.value, to.value))) continue;
+      const DeviceId from = in_.plan.segments[static_cast<size_t>(producer)].device;
+      const bool moves = in_.moves_data[from.index()] && in_.moves_data[to.index()];
+      if (!crosses(from, to) || !(moves || in_.ranks->real_transfers)) continue;
+      if (sent_.contains(key(t.value, rank_of(to)))) continue;
+      const auto id = static_cast<int32_t>(program_.tasks.size());
+      Task task;
+      send(t, from, to, {}, task);
+      program_.tasks.push_back(task);
+      owner_.push_back(rank_of(from));
+      to_rank_.push_back(rank_of(to));
+      depend(run_task_.at(producer), id);
+    }
+  }
+
+  void note_owner(const Step& s, int32_t id) {
+    const bool transfer = s.kind == StepKind::kTransfer, here = relays_.contains(id);
+    const DeviceId at = transfer && !here ? s.from : s.to;
+    owner_.push_back(rank_of(s.kind == StepKind::kRun ? segment(s.segment).device : at));
+    to_rank_.push_back(transfer && !here && crosses(s.from, s.to) ? rank_of(s.to) : -1);
+  }
+
+  void keep_own_part() {
+    WholeProgram whole{std::move(program_.tasks), std::move(edges_), owner_, {}, to_rank_};
+    whole.tensor.assign(whole.tasks.size(), -1);
+    for (const auto& [task, tensor] : carried_) whole.tensor[static_cast<size_t>(task)] = tensor;
+    RankPart part = part_of_rank(whole, in_.ranks->self);
+    const auto keep = [&](std::vector<std::pair<int32_t, int32_t>>& pairs, bool both) {
+      std::vector<std::pair<int32_t, int32_t>> own;
+      for (const auto& [task, other] : pairs) {
+        const int32_t a = part.from_whole[static_cast<size_t>(task)];
+        const int32_t b = both ? part.from_whole[static_cast<size_t>(other)] : other;
+        if (a >= 0 && b >= 0) own.emplace_back(a, b);
+      }
+      pairs = std::move(own);
+    };
+    keep(uses_, false);
+    keep(handovers_, true);
+    for (auto run = run_task_.begin(); run != run_task_.end();) {
+      run->second = part.from_whole[static_cast<size_t>(run->second)];
+      run = run->second < 0 ? run_task_.erase(run) : std::next(run);
+    }
+    program_.tasks = std::move(part.tasks);
+    edges_ = std::move(part.edges);
+    program_.sends = std::move(part.sends);
+    program_.receives = std::move(part.receives);
+    program_.messages = part.messages;
+    program_.signals = Rows::from_pairs(program_.tasks.size(), std::move(part.signals));
   }
 
   std::span<const Hop> hops_of(const Step& s) const {
     if (s.route >= 0) return in_.plan.routes[static_cast<size_t>(s.route)];
     const Route* route = s.kind == StepKind::kLoad ? cluster_.load_route(s.to) : cluster_.route(s.from, s.to);
     return route == nullptr ? std::span<const Hop>() : std::span<const Hop>(route->hops);
+  }
+
+  void hold_host_access(const Step& s, std::vector<int32_t>& used) const {
+    const Route* route = cluster_.load_route(s.to);
+    if (route == nullptr || in_.problem.execution.fixed_sharing) return;
+    for (const int32_t r : numbers_.of_way(route->hops, DeviceId(), DeviceId())) used.push_back(r);
   }
 
   // The first load of a parameter into a pool is the one that later segments there wait for.
@@ -157,15 +258,21 @@ class Maker {
   }
 
   void add_dependencies(int32_t task) {
+    if (program_.tasks[static_cast<size_t>(task)].plan_step < 0) return;  // sent without a step
     const Step& s = step(task);
-    if (s.kind == StepKind::kTransfer) depend(run_task_.at(s.segment.value), task);
+    if (s.kind == StepKind::kTransfer) {
+      const auto relay = relays_.find(task);
+      depend(relay == relays_.end() ? run_task_.at(s.segment.value) : relay->second, task);
+    }
     if (s.kind != StepKind::kRun) return;
     const DeviceId device = segment(s.segment).device;
     for (TensorId t : in_.ports[s.segment.index()].inputs) {
       if (!graph_.tensor(t).producer.valid()) continue;
       const auto transfer = transfer_task_.find(key(t.value, device.value));
       if (transfer == transfer_task_.end()) {
-        depend(producer_task(t), task);
+        const int32_t producer = producer_task(t);
+        const auto sent = in_.ranks == nullptr ? sent_.end() : sent_.find(key(t.value, rank_of(device)));
+        depend(sent == sent_.end() ? producer : sent->second, task);
         continue;
       }
       depend(transfer->second, task);
@@ -173,7 +280,7 @@ class Maker {
       if (reference && program_.tasks[static_cast<size_t>(task)].action == Action::kBlocking)
         handovers_.emplace_back(task, transfer->second);
     }
-    if (load_task_.empty()) return;
+    if (load_task_.empty() || segment(s.segment).host_access) return;
     for (OpId op : segment(s.segment).ops) {
       for (ParamId p : graph_.op(op).params) {
         const auto load = load_task_.find(key(p.value, cluster_.memory_pool(device)));
@@ -194,18 +301,62 @@ class Maker {
 
   // An edge between neighbours in the plan's order on each resource.
   void add_order() {
-    std::vector<int32_t> last(static_cast<size_t>(numbers_.size()), -1);
+    // Members of one stage hold a resource together, unless they run on a thread and share a core for real.
+    struct Holders {
+      std::vector<int32_t> before, now;
+    };
+    std::vector<Holders> holders(static_cast<size_t>(numbers_.size()));
     for (const auto& [task, resource] : uses_) {
-      int32_t& before = last[static_cast<size_t>(resource)];
-      if (before >= 0) depend(before, task);
-      before = task;
+      Holders& h = holders[static_cast<size_t>(resource)];
+      const bool joins = !h.now.empty() && at_once(h.now[0], task);
+      if (!joins) h.before = std::exchange(h.now, {});
+      h.now.push_back(task);
+      for (const int32_t before : h.before) {
+        if (!left_to_network(before, task)) depend(before, task);
+      }
+    }
+  }
+
+  // Messages of different ranks do not wait for each other: what carries them shares itself out.
+  bool left_to_network(int32_t a, int32_t b) const {
+    return program_.tasks[static_cast<size_t>(a)].action == Action::kSend &&
+           program_.tasks[static_cast<size_t>(b)].action == Action::kSend &&
+           owner_[static_cast<size_t>(a)] != owner_[static_cast<size_t>(b)];
+  }
+
+  int32_t stage_of(int32_t task) const {
+    if (program_.tasks[static_cast<size_t>(task)].plan_step < 0) return -1;
+    return step(task).kind == StepKind::kRun ? segment(step(task).segment).stage : -1;
+  }
+  bool at_once(int32_t a, int32_t b) const {
+    return stage_of(a) >= 0 && stage_of(a) == stage_of(b) &&
+           program_.tasks[static_cast<size_t>(a)].action != Action::kBlocking;
+  }
+
+  // A stage starts when everything is there that any of its members waits for.
+  void start_stages_together() {
+    std::map<int32_t, std::vector<int32_t>> members;
+    for (size_t t = 0; t < program_.tasks.size(); ++t) {
+      const int32_t stage = stage_of(static_cast<int32_t>(t));
+      if (stage >= 0) members[stage].push_back(static_cast<int32_t>(t));
+    }
+    if (members.empty()) return;
+    std::map<int32_t, std::vector<int32_t>> waits;
+    for (const auto& [from, to] : edges_) {
+      const int32_t stage = stage_of(to);
+      if (stage >= 0 && stage_of(from) != stage) waits[stage].push_back(from);
+    }
+    for (const auto& [stage, before] : waits) {
+      for (const int32_t task : members[stage]) {
+        for (const int32_t from : before) depend(from, task);
+      }
     }
   }
 
   // A worker may spin for its next task when, on each of its cores, that task is the next one by the plan.
   void mark_spins() {
     std::vector<int32_t> last(static_cast<size_t>(numbers_.size()), -1);
-    std::vector<int32_t> previous(cluster_.num_devices(), -1);
+    std::vector<int32_t> previous(in_.seats.seats.size(), -1);
     for (size_t i = 0; i < uses_.size();) {
       const int32_t id = uses_[i].first;
       const Task& task = program_.tasks[static_cast<size_t>(id)];
@@ -224,6 +375,7 @@ class Maker {
 
   // Only where memory is limited and no real allocation stands for it.
   bool accounted(DeviceId device) const {
+    if (in_.ranks != nullptr && rank_of(device) != in_.ranks->self) return false;
     return !in_.moves_data[device.index()] && cluster_.memory_pool_bytes(cluster_.memory_pool(device)) > 0;
   }
 
@@ -247,6 +399,7 @@ class Maker {
     std::map<int32_t, int32_t> first_take;
     for (size_t i = 0; i < program_.tasks.size(); ++i) {
       const auto task = static_cast<int32_t>(i);
+      if (program_.tasks[i].plan_step < 0) continue;
       const Step& s = step(task);
       if (s.kind == StepKind::kTransfer) {
         const int32_t arrives = stay(s.tensor, s.to);
@@ -304,6 +457,12 @@ class Maker {
   std::unordered_map<uint64_t, int32_t> stay_of_;        // (tensor, pool) -> stay
   std::vector<int32_t> producer_of_;                     // tensor -> task
   std::vector<std::pair<int32_t, int32_t>> edges_, uses_, handovers_;
+  // Several ranks.
+  std::vector<int32_t> producer_segment_;         // per tensor
+  std::vector<int32_t> owner_, to_rank_;          // per task
+  std::unordered_map<uint64_t, int32_t> sent_;    // (tensor, rank) -> the task that sends it there
+  std::unordered_map<int32_t, int32_t> carried_;  // kSend -> tensor
+  std::unordered_map<int32_t, int32_t> relays_;   // transfer after the first to a rank -> the first
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
 #include "heddle/runtime/backend.h"
+#include "seats.h"
 
 namespace heddle {
 
@@ -28,6 +29,7 @@ enum class Action : uint8_t {
   kInstant,   // no time: whoever finished the last input runs it at once
   kTimed,     // the clock finishes it `duration_ns` after its start
   kBlocking,  // run() on the worker thread of its device
+  kSend,      // several ranks: a tensor goes to another rank; done when its memory is free again
 };
 
 struct Task {
@@ -35,7 +37,9 @@ struct Task {
   bool spin_after = false;  // by the plan nobody else uses the worker's cores before its next task
   int32_t plan_step = -1;
   int32_t segment = -1;  // to be run; -1 for transfers and loads
-  int32_t worker = -1;   // kBlocking: the device
+  int32_t worker = -1;   // kBlocking: the seat
+  int32_t message = -1;  // kSend: of Program::sends
+  bool arrival = false;  // kInstant, made ready by a message from another rank
   int64_t duration_ns = 0;
 };
 
@@ -44,6 +48,15 @@ struct Stay {
   int64_t bytes = 0;
   int32_t pool = 0;
   int32_t readers = 0;  // tasks that release it (one more for model outputs: the request's end)
+};
+
+// Something that another rank waits for or this one does: that a task is done there, with or without a
+// tensor.
+struct Message {
+  int32_t peer = 0;     // the other rank
+  int32_t number = 0;   // among all messages of the lane, the same on both ranks
+  int32_t tensor = -1;  // -1: carries nothing
+  int32_t task = -1;    // received: the arrival; sent: the kSend, or -1 where no task waits for the memory
 };
 
 struct Program {
@@ -58,6 +71,10 @@ struct Program {
   std::vector<Stay> stays;
   Rows takes, releases;       // per task: stays
   std::vector<int32_t> held;  // stays released when the request ends
+  // Several ranks: this one's messages, in the plan's order, and how many all ranks have among them.
+  std::vector<Message> sends, receives;
+  Rows signals;  // per task: sends without a tensor that go out when it is done
+  int32_t messages = 0;
 };
 
 // A segment as the executor sees it.
@@ -69,6 +86,15 @@ std::vector<std::vector<int32_t>> ops_to_segments(const Problem& problem, const 
 SegmentPorts segment_ports(const Graph& graph, const Segment& segment, std::span<const int32_t> op_segment,
                            int32_t self);
 
+// Which part of the plan is this rank's. Every rank derives the same messages from the same plan.
+struct RankView {
+  int self = 0;
+  std::vector<int> rank_of_device;
+  // Tensors go from rank to rank even where the devices are emulated; otherwise such transfers take the
+  // plan's time, and the receiver gets a message without content.
+  bool real_transfers = false;
+};
+
 struct ProgramInput {
   const Problem& problem;
   const Plan& plan;
@@ -76,8 +102,10 @@ struct ProgramInput {
   const std::vector<SegmentPorts>& ports;               // per segment
   const std::vector<const CompiledSegment*>& compiled;  // per segment
   const std::vector<bool>& moves_data;                  // per device
+  const Seats& seats;
   // True: every resource serves its tasks in the plan's order, by edges. False: the engine arbitrates.
   bool ordered = true;
+  const RankView* ranks = nullptr;  // null: everything is here
 };
 Program make_program(const ProgramInput& input, int lane);
 

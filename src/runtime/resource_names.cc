@@ -4,10 +4,13 @@
 
 namespace heddle {
 
-ResourceNumbers::ResourceNumbers(const Problem& problem)
+ResourceNumbers::ResourceNumbers(const Problem& problem, const Seats& seats)
     : cluster_(*problem.cluster), execution_(problem.execution) {
   const auto devices = static_cast<int32_t>(cluster_.num_devices());
-  engines_ = devices;
+  for (const int32_t places : seats.widest) {
+    places_.emplace_back(engines_, places);
+    engines_ += places;
+  }
   links_ = engines_ + 2 * devices;
   buses_ = links_ + 2 * static_cast<int32_t>(cluster_.links().size());
   size_ = buses_ + 2 * static_cast<int32_t>(cluster_.buses().size());
@@ -18,13 +21,19 @@ ResourceNumbers::ResourceNumbers(const Problem& problem)
   }
 }
 
-std::vector<int32_t> ResourceNumbers::of_run(DeviceId id) const {
-  const Device& device = cluster_.device(id);
-  if (device.cores.empty()) return {id.value};
-  std::vector<int32_t> cores;
-  for (int core : device.cores) cores.push_back(core_.at({device.host.value, core}));
-  std::sort(cores.begin(), cores.end());
-  return cores;
+std::vector<int32_t> ResourceNumbers::of_run(const Seat& seat) const {
+  std::vector<int32_t> used;
+  if (seat.cores.empty()) {
+    const auto [first, count] = places_[seat.device.index()];
+    const int32_t begin = seat.of == 1 ? 0 : seat.index;
+    const int32_t end = seat.index + 1 == seat.of ? count : seat.index + 1;
+    for (int32_t i = begin; i < end; ++i) used.push_back(first + i);
+    return used;
+  }
+  const int32_t host = cluster_.device(seat.device).host.value;
+  for (int core : seat.cores) used.push_back(core_.at({host, core}));
+  std::sort(used.begin(), used.end());
+  return used;
 }
 
 std::vector<int32_t> ResourceNumbers::of_way(std::span<const Hop> hops, DeviceId from, DeviceId to) const {
@@ -39,7 +48,8 @@ std::vector<int32_t> ResourceNumbers::of_way(std::span<const Hop> hops, DeviceId
     engine(from, false);
     engine(to, true);
   }
-  if (execution_.link_contention) {
+  // Under fixed sharing transfers take longer instead of holding links.
+  if (execution_.link_contention && !(execution_.fixed_sharing && from.valid())) {
     for (const Hop& hop : hops) {
       const Link& link = cluster_.link(hop.link);
       used.push_back(links_ + 2 * hop.link.value + (link.duplex == Duplex::kFull && !hop.forward ? 1 : 0));

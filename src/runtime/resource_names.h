@@ -10,22 +10,25 @@
 
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
+#include "seats.h"
 
 namespace heddle {
 
 class ResourceNumbers {
  public:
-  explicit ResourceNumbers(const Problem& problem);
+  ResourceNumbers(const Problem& problem, const Seats& seats);
   int32_t size() const { return size_; }
-  // A device with cores occupies them, so that devices that share a core exclude each other.
-  std::vector<int32_t> of_run(DeviceId device) const;
-  // `from` invalid: a load.
+  // A device with cores occupies them, so that devices that share a core exclude each other; one without has
+  // as many places as its widest stage has members.
+  std::vector<int32_t> of_run(const Seat& seat) const;
+  // `from` invalid: a load; both invalid: direct host access, which holds no copy engine.
   std::vector<int32_t> of_way(std::span<const Hop> hops, DeviceId from, DeviceId to) const;
 
  private:
   const Cluster& cluster_;
   ExecutionModel execution_;
   std::map<std::pair<int32_t, int>, int32_t> core_;  // (host, core)
+  std::vector<std::pair<int32_t, int32_t>> places_;  // per device: first place and their number
   int32_t engines_ = 0, links_ = 0, buses_ = 0, size_ = 0;
 };
 

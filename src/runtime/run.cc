@@ -8,6 +8,7 @@
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/sampling.h"
 #include "inputs.h"
+#include "output_check.h"
 
 namespace heddle {
 namespace {
@@ -172,21 +173,8 @@ class Runner {
 
   Status verify() {
     HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(*model_, inputs_));
-    record_.verified = record_.outputs_equal = true;
-    const auto names = problem_.graph->outputs();
-    if (expected.size() != names.size())
-      return Error(Code::kInternal, "the plan's graph and the model differ in their outputs");
-    for (TensorId t : names) record_.outputs_compared.push_back(problem_.graph->tensor(t).name);
-    for (int slot = 0; slot < std::min(executor_->slots(), record_.repeats); ++slot) {
-      const auto outputs = executor_->outputs(slot);
-      for (size_t i = 0; i < outputs.size(); ++i) {
-        const TensorDifference difference =
-            compare_tensors(outputs[i], expected[i].view(), options_.rtol, options_.atol);
-        record_.outputs_equal &= difference.equal;
-        record_.max_abs_error = std::max(record_.max_abs_error, difference.max_abs);
-        record_.max_rel_error = std::max(record_.max_rel_error, difference.max_rel);
-      }
-    }
+    for (int slot = 0; slot < std::min(executor_->slots(), record_.repeats); ++slot)
+      HEDDLE_RETURN_IF_ERROR(note_comparison(*problem_.graph, executor_->outputs(slot), expected, record_));
     return {};
   }
 

@@ -7,6 +7,7 @@
 
 #include "cp_sat_library.h"
 #include "cp_state.h"
+#include "heddle/solve/cp_work.h"
 #include "solve_options.h"
 #include "wire_format.h"
 
@@ -14,6 +15,8 @@ namespace heddle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+// Conflicts in a unit of work: what a search of some hundred intervals reaches at most.
+constexpr double kConflictsPerWork = 20'000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // CpSolverStatus
@@ -49,13 +52,22 @@ Result<Response> read_response(std::string_view bytes) {
 // job shop of 30 x 10 that one worker or two free ones answer in seconds had no solution in hand when the
 // limit came in half of the runs, and held a proven optimum back until the limit in the others
 // (OR-Tools 9.15).
-std::string parameters(const SolveOptions& options) {
+std::string parameters(const SolveOptions& options, double work) {
   wire::Writer w;
   w.varint_field(206, options.deterministic ? 1 : options.threads);     // num_workers
   w.varint_field(31, static_cast<int64_t>(options.seed % 2147483647));  // random_seed
   w.varint_field(135, 0);                                               // catch_sigint_signal
   w.double_field(159, options.abs_gap);                                 // absolute_gap_limit
   w.double_field(160, options.rel_gap);                                 // relative_gap_limit
+  if (!options.linear_relaxation) w.varint_field(90, 0);                // linearization_level
+  if (std::isfinite(work)) {
+    w.double_field(67, work);  // max_deterministic_time
+    // Not all that propagation costs is counted, so that conflicts are limited in proportion.
+    w.varint_field(37, static_cast<int64_t>(std::clamp(kConflictsPerWork * work, 1.0, 1e15)));
+    // What is done before the work is counted stays short: the closure of all precedences, probing.
+    w.varint_field(327, 10'000);  // transitive_precedences_work_limit
+    w.varint_field(110, 0);       // cp_model_probing_level
+  }
   const double left = options.deadline.seconds_left();
   // A little early: the solution found last still has to be carried back through presolve.
   if (std::isfinite(left)) w.double_field(36, left - std::min(0.05, 0.1 * left));  // max_time_in_seconds
@@ -80,9 +92,10 @@ double safe_bound(double bound, int64_t constant) {
 
 class CpSolve {
  public:
-  CpSolve(const CpModel& model, const SolveOptions& options)
+  CpSolve(const CpModel& model, const SolveOptions& options, double work)
       : model_(model),
         options_(options),
+        work_(work),
         objective_(normalised(model.state().objective.value_or(CpExpr(0)))) {}
 
   Result<Solution> run() {
@@ -144,7 +157,7 @@ class CpSolve {
 
   Status search(const std::string& bytes) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string answer,
-                            cp_sat_solve(bytes, parameters(options_), options_.deadline));
+                            cp_sat_solve(bytes, parameters(options_, work_), options_.deadline));
     const auto failed = [&](Code code, const std::string& what) {
       return Error(code, what).with_context(solution_.solver);
     };
@@ -178,6 +191,7 @@ class CpSolve {
 
   const CpModel& model_;
   const SolveOptions& options_;
+  const double work_;
   const CpExpr objective_;
   const Clock::time_point begin_ = Clock::now();
   Solution solution_;
@@ -185,10 +199,15 @@ class CpSolve {
 
 }  // namespace
 
-Result<Solution> solve(const CpModel& model, const SolveOptions& options) {
+Result<Solution> solve_for(const CpModel& model, double work, const SolveOptions& options) {
+  if (!(work > 0)) return Error(Code::kInvalidInput, "the limit of work is not above 0");
   HEDDLE_RETURN_IF_ERROR(check_options(options));
   HEDDLE_RETURN_IF_ERROR(check_model(model));
-  return CpSolve(model, options).run();
+  return CpSolve(model, options, work).run();
+}
+
+Result<Solution> solve(const CpModel& model, const SolveOptions& options) {
+  return solve_for(model, kInfinity, options);
 }
 
 }  // namespace heddle

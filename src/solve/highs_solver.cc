@@ -18,6 +18,7 @@
 #include <optional>
 #include <thread>
 
+#include "gurobi.h"
 #include "heddle/solve/milp.h"
 #include "highs_model.h"
 #include "milp_check.h"
@@ -416,6 +417,9 @@ Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std:
 }  // namespace
 
 Result<Solution> solve(const Milp& model, const SolveOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto gurobi, gurobi_to_use());
+  if (gurobi && !model.variables().empty())
+    return solve_by_gurobi(model, /*integers=*/true, options, *gurobi);
   HEDDLE_ASSIGN_OR_RETURN(Milp plain, model.without_indicators());
   const auto flat = std::make_shared<const Milp>(std::move(plain));
   const auto given = model.indicators().empty() ? flat : std::make_shared<const Milp>(model);
@@ -425,6 +429,9 @@ Result<Solution> solve(const Milp& model, const SolveOptions& options) {
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(Milp plain, model.without_indicators());
   plain.make_continuous();
+  HEDDLE_ASSIGN_OR_RETURN(const auto gurobi, gurobi_to_use());
+  if (gurobi && !plain.variables().empty())
+    return solve_by_gurobi(plain, /*integers=*/false, options, *gurobi);
   const auto flat = std::make_shared<const Milp>(std::move(plain));
   return solve_flat(flat, flat, options);
 }

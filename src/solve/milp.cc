@@ -129,7 +129,9 @@ Result<Milp> Milp::without_indicators() const {
   Milp model = *this;
   model.indicators_.clear();
   for (size_t i = 0; i < indicators_.size(); ++i) {
-    const auto& [binary, value, row] = indicators_[i];
+    const Var binary = indicators_[i].binary;
+    const bool value = indicators_[i].value;
+    const Row& row = indicators_[i].row;
     double own = 0;  // the binary's coefficient in the row itself
     for (const Term& term : row.terms) {
       if (term.var == binary) own = term.coefficient;

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 # DESIGN's layers, lowest first.
-ORDER = ["base", "graph", "cluster", "cost", "plan", "solve", "planners", "runtime", "fleet", "serve", "report", "cli"]
+ORDER = ["base", "graph", "cluster", "cost", "plan", "solve", "planners", "runtime", "fleet", "report", "serve", "cli"]
 MAX_LINES = 500
 MAX_COLUMNS = 120
 SOURCE_SUFFIXES = {".cc", ".h", ".py", ".sh", ".cmake"}

@@ -55,6 +55,8 @@ TEST_F(BenchDnn, RowsHaveValueBoundAndTheBestReference) {
   EXPECT_EQ(contiguous["bound"], 4.5);
   EXPECT_EQ(contiguous["baseline"], "second");
   EXPECT_EQ(contiguous["baseline_value"], 4.5);
+  EXPECT_TRUE(contiguous["primal_integral_s"].is_number());
+  EXPECT_TRUE(contiguous["after"].is_array());
   EXPECT_EQ((*rows)[1]["metric"], "non-contiguous");
   EXPECT_EQ((*rows)[1]["baseline"], "expert");
   // The second reference, 4.4, is impossible.

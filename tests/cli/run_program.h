@@ -1,6 +1,7 @@
 // Runs the heddle program as a user would and captures what it says.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,12 @@ struct Ran {
 // `interrupt_after_s` > 0 sends SIGINT then.
 Ran run_heddle(const std::vector<std::string>& arguments, const std::string& folder,
                double interrupt_after_s = 0);
+
+// The same for any program of the PATH (or a path): its name first. Children of it outlive nothing: it leads
+// a process group, which is killed after `most_s`. `meanwhile` is called once it runs, with its process id;
+// may be empty.
+Ran run_command(const std::vector<std::string>& command, const std::string& folder,
+                const std::function<void(int pid)>& meanwhile = {}, double most_s = 120);
 
 // A fresh folder that is removed with the object.
 class TemporaryFolder {

@@ -49,7 +49,7 @@ const std::vector<Mistake> kMistakes = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Mistakes, Usage, testing::ValuesIn(kMistakes),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& mistake) { return std::string(mistake.param.name); });
 
 }  // namespace
 }  // namespace heddle

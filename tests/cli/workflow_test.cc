@@ -75,6 +75,53 @@ TEST(Workflow, PlacementWorkloadsBringTheirOwnDevices) {
   EXPECT_THAT(mistaken.err, HasSubstr("brings its own devices"));
 }
 
+// Better hardware is never said to be slower, worse never faster, and no effect exceeds what the bound
+// allows.
+TEST(Workflow, WhatifHoldsEveryChangeAgainstTheOthers) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  ASSERT_EQ(
+      run_heddle({"generate", "layered", "--ops", "30", "--layers", "5", "--seed", "3", "-o", "g.json"}, at)
+          .status,
+      0);
+  for (const char* objective : {"latency", "cold-latency", "throughput"}) {
+    const auto rows = json_of(run_heddle(
+        {"whatif", "g.json", "--cluster", "preset:v100", "--objective", objective, "--time-limit", "0.4",
+         "--add", "gpu1", "--remove", "gpu2", "--scale", "gpu1=2", "--scale", "gpu1=0.5", "--json"},
+        at));
+    ASSERT_EQ(rows.size(), 5U) << objective;
+    EXPECT_DOUBLE_EQ(rows[0]["speedup"].get<double>(), 1);
+    EXPECT_GE(rows[1]["speedup"].get<double>(), 1 - 1e-9) << objective;
+    EXPECT_LE(rows[2]["speedup"].get<double>(), 1 + 1e-9) << objective;
+    EXPECT_GE(rows[3]["speedup"].get<double>(), 1 - 1e-9) << objective;
+    EXPECT_LE(rows[4]["speedup"].get<double>(), 1 + 1e-9) << objective;
+    for (const auto& row : rows) {
+      EXPECT_GE(row["gap"].get<double>(), 0);
+      EXPECT_LE(row["speedup"].get<double>(), row["speedup_at_most"].get<double>() * (1 + 1e-9));
+    }
+  }
+}
+
+TEST(Workflow, WhatifChangesThePartsOfPlacementWorkloads) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  std::ofstream(folder.file("w.json")) << R"({"maxFPGAs": 2, "maxCPUs": 1, "maxSizePerFPGA": 100, "nodes": [
+    {"id": 1, "supportedOnFpga": 1, "cpuLatency": 50, "fpgaLatency": 4, "isBackwardNode": 0, "size": 1},
+    {"id": 2, "supportedOnFpga": 1, "cpuLatency": 50, "fpgaLatency": 6, "isBackwardNode": 0, "size": 1}],
+    "edges": [{"sourceId": 1, "destId": 2, "cost": 1}]})";
+  const auto rows = json_of(run_heddle(
+      {"whatif", "w.json", "--objective", "throughput", "--time-limit", "1", "--add", "accelerator",
+       "--remove", "accelerator", "--scale", "accelerator=2", "--scale", "link=2", "--json"},
+      at));
+  ASSERT_EQ(rows.size(), 5U);
+  const double loads[] = {7, 7, 10, 4, 6.5};
+  for (size_t i = 0; i < 5; ++i) EXPECT_DOUBLE_EQ(rows[i]["value"].get<double>(), loads[i]) << i;
+  const auto mistaken = run_heddle({"whatif", "w.json", "--add", "gpu"}, at);
+  EXPECT_EQ(mistaken.status, 2);
+  EXPECT_THAT(mistaken.err, HasSubstr("there are 'accelerator' and 'cpu'"));
+  EXPECT_EQ(run_heddle({"whatif", "w.json", "--scale", "memory=0"}, at).status, 2);
+}
+
 TEST(Workflow, BrokenPlanIsRejectedWithStatusOne) {
   const TemporaryFolder folder;
   ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "20", "--layers", "4", "-o", "g.json"}, folder.path())

@@ -177,10 +177,10 @@ TEST(Presets, UnknownNamesGetTheNearestOne) {
   EXPECT_EQ(message("preset:v100-heterro"),
             "no preset is named 'v100-heterro' (did you mean 'v100-hetero'?); 'heddle devices --presets' "
             "lists them");
-  EXPECT_EQ(message("preset:hios-sim-13"),
-            "no preset is named 'hios-sim-13'; hios-sim-N takes N from 2 to 12");
+  EXPECT_EQ(message("preset:hios-sim-65"),
+            "no preset is named 'hios-sim-65'; hios-sim-N takes N from 1 to 64");
   EXPECT_EQ(message("preset:hios-sim-4x"),
-            "no preset is named 'hios-sim-4x'; hios-sim-N takes N from 2 to 12");
+            "no preset is named 'hios-sim-4x'; hios-sim-N takes N from 1 to 64");
   EXPECT_EQ(message("v100"), "no file is named 'v100'; the preset is 'preset:v100'");
   EXPECT_EQ(load_cluster("no-such-file.yaml").error().code(), Code::kNotFound);
 }

@@ -138,7 +138,7 @@ TEST(ClusterYaml, EveryMistakeIsNamedWithItsPlaceAndTheExpectation) {
        "1]"},
       {"cores: \"0-2,8\"", "cores: [1, 1]", "c.yaml: device 'cores' names core 1 twice"},
       {"backend: openvino", "backend: cuda",
-       "c.yaml:16: 'backend' is 'cuda'; expected 'openvino' or 'emulated'"},
+       "c.yaml:16: 'backend' is 'cuda'; expected 'openvino', 'torch' or 'emulated'"},
       {"kind: cpu, ", "kind: cpu, memory: 1GB, ",
        "c.yaml:16: the cpu 'cores' has its own 'memory'; a cpu lives in its host's memory: set that of the "
        "host"},
@@ -197,9 +197,9 @@ TEST(ClusterYaml, HostileFilesAreRefusedBeforeTheyCostAnything) {
     return out;
   };
   EXPECT_EQ(error_of(repeat("[", 100'000)),
-            "c.yaml:1: brackets are nested deeper than 32; a cluster file needs 3");
+            "c.yaml:1: brackets are nested deeper than 32; a cluster file needs fewer");
   EXPECT_EQ(error_of("name: a\nhosts: " + repeat("{a: ", 100'000)),
-            "c.yaml:2: brackets are nested deeper than 32; a cluster file needs 3");
+            "c.yaml:2: brackets are nested deeper than 32; a cluster file needs fewer");
   EXPECT_NE(error_of(repeat("- ", 100'000)), "no error");
   EXPECT_NE(error_of(repeat("? ", 100'000)), "no error");
   EXPECT_NE(error_of(repeat("[\"]\",", 100'000)), "no error");

@@ -326,6 +326,27 @@ TEST(RandomWired, WeaklyDependentModulesLeaveOpsThatReachNoOutput) {
   EXPECT_GT(dead_ends, 0u);
 }
 
+TEST(RandomWired, CrossingLeavesTheTotalsAndMakesSomeOpsFasterOnTheSlowerClass) {
+  RandomWiredOptions o;
+  o.device_class_factors = {{"fast", 1}, {"middle", 1.3}, {"slow", 7}};
+  o.device_crossing = 0.7;
+  const auto graph = wired(o);
+  std::vector<double> total(3, 0);
+  int crossed = 0;
+  for (const Op& op : graph->ops()) {
+    ASSERT_EQ(op.given_times.size(), 3u);
+    for (size_t c = 0; c < 3; ++c) total[c] += op.given_times[c].us;
+    crossed += op.given_times[1].us < op.given_times[0].us ? 1 : 0;
+  }
+  EXPECT_NEAR(total[1], 1.3 * total[0], 1e-9 * total[1]);
+  EXPECT_NEAR(total[2], 7 * total[0], 1e-9 * total[2]);
+  EXPECT_GT(crossed, 10);
+  o.device_crossing = 0;
+  for (const Op& op : wired(o)->ops()) EXPECT_GE(op.given_times[1].us, op.given_times[0].us * (1 - 1e-9));
+  o.device_crossing = -1;
+  EXPECT_FALSE(generate_random_wired(o).ok());
+}
+
 TEST(RandomWired, SameSeedSameGraph) {
   RandomWiredOptions o;
   o.nodes = 32;

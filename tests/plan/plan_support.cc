@@ -202,6 +202,32 @@ void add_known_segments(Random& random, const Graph& graph, CostTable& costs) {
   }
 }
 
+// Some ops may read their parameters in place, faster or slower than from their own memory; some parameters
+// are there already.
+void add_cold_start(Random& random, CostTable& costs, Problem& p) {
+  p.execution.fixed_sharing = random.chance(0.3);
+  p.execution.parameter_drops = random.chance(0.5);
+  for (size_t v = 0; v < costs.num_ops(); ++v) {
+    const auto& params = p.graph->ops()[v].params;
+    const bool reads =
+        std::any_of(params.begin(), params.end(), [&](ParamId q) { return p.graph->param(q).bytes > 0; });
+    for (size_t d = 0; d < costs.num_devices(); ++d) {
+      if (random.chance(0.3)) continue;
+      const double usual = costs.us(OpId(v), DeviceId(d));
+      costs.set_host_access(OpId(v), DeviceId(d), reads ? random.uniform(0.5, 25) : usual);
+    }
+  }
+  if (random.chance(0.4)) return;
+  p.resident.resize(static_cast<size_t>(p.cluster->num_memory_pools()));
+  for (size_t d = 0; d < p.cluster->num_devices(); ++d) {
+    if (!needs_load(*p.cluster, DeviceId(d))) continue;
+    auto& here = p.resident[static_cast<size_t>(p.cluster->memory_pool(DeviceId(d)))];
+    for (size_t q = 0; q < p.graph->num_params(); ++q) {
+      if (random.chance(0.3)) here.emplace_back(q);
+    }
+  }
+}
+
 }  // namespace
 
 Problem random_problem(Random& random, const RandomShape& shape) {
@@ -220,9 +246,10 @@ Problem random_problem(Random& random, const RandomShape& shape) {
     }
   }
   if (shape.known_segments) add_known_segments(random, *p.graph, *costs);
-  p.costs = std::move(costs);
+  p.costs = costs;
   p.objective = shape.objective;
   p.execution = {random.chance(0.8), random.chance(0.7)};
+  if (shape.cold_start) add_cold_start(random, *costs, p);
   return p;
 }
 
@@ -267,6 +294,13 @@ Assignment random_assignment(Random& random, const Problem& problem) {
     for (const OpId w : graph.successors(v)) {
       if (--waits[w.index()] == 0) ready.push_back(w);
     }
+  }
+  if (!problem.has_host_access()) return a;
+  a.host_access.assign(graph.num_ops(), 0);
+  for (size_t v = 0; v < graph.num_ops(); ++v) {
+    const DeviceId d = a.device[v];
+    const bool can = d.valid() && host_access_us(problem, OpId(v), d) < kImpossible;
+    a.host_access[v] = can && random.chance(0.4);
   }
   return a;
 }
@@ -316,12 +350,13 @@ std::set<std::string> resources_of(const Problem& problem, const Plan& plan, siz
     const Device& d = cluster.device(step.to);
     for (const int core : d.cores)
       names.insert("core " + std::to_string(d.host.value) + "." + std::to_string(core));
-    return names;
+    if (!plan.segments[step.segment.index()].host_access || problem.execution.fixed_sharing) return names;
   }
   const Route* route =
-      step.kind == StepKind::kLoad ? cluster.load_route(step.to) : cluster.route(step.from, step.to);
+      step.kind == StepKind::kTransfer ? cluster.route(step.from, step.to) : cluster.load_route(step.to);
   const std::vector<Hop>& hops = step.route >= 0 ? plan.routes[static_cast<size_t>(step.route)] : route->hops;
-  if (problem.execution.link_contention) {
+  const bool holds_links = step.kind != StepKind::kTransfer || !problem.execution.fixed_sharing;
+  if (problem.execution.link_contention && holds_links) {
     for (const Hop& hop : hops) {
       const Link& link = cluster.link(hop.link);
       names.insert("link " + link.name + (link.duplex == Duplex::kFull && !hop.forward ? "<" : ""));
@@ -330,7 +365,7 @@ std::set<std::string> resources_of(const Problem& problem, const Plan& plan, siz
       names.insert("bus " + bus.name + (bus.duplex == Duplex::kFull && !hop.forward ? "<" : ""));
     }
   }
-  if (problem.execution.engine_contention) {
+  if (problem.execution.engine_contention && step.kind != StepKind::kRun) {
     const auto engine = [&](DeviceId d, const std::string& way) {
       const int engines = cluster.device(d).copy_engines;
       if (engines > 0) names.insert("engine " + std::to_string(d.value) + (engines == 1 ? "" : way));
@@ -360,7 +395,8 @@ std::vector<ParamId> brought_by(const Problem& problem, const Plan& plan, size_t
   }
   std::vector<ParamId> fresh;
   for (const ParamId p : params_of(problem, plan.segments[plan.steps[i].segment.index()])) {
-    if (!there.count(p)) fresh.push_back(p);
+    const int pool = problem.cluster->memory_pool(plan.steps[i].to);
+    if (!there.count(p) && !problem.is_resident(pool, p)) fresh.push_back(p);
   }
   return fresh;
 }
@@ -388,7 +424,7 @@ bool needs(const Problem& problem, const Plan& plan, size_t i, size_t j) {
   if (earlier.kind == StepKind::kTransfer) {
     return a.lane == b.lane && earlier.to == a.device && reads_from(problem, a, b, earlier.tensor);
   }
-  if (earlier.to != a.device) return false;
+  if (earlier.to != a.device || a.host_access) return false;
   const auto brought = brought_by(problem, plan, j), used = params_of(problem, a);
   return std::any_of(used.begin(), used.end(), [&](ParamId p) {
     return std::find(brought.begin(), brought.end(), p) != brought.end();
@@ -412,9 +448,17 @@ bool must_wait(const Problem& problem, const Plan& plan, size_t later, size_t ea
 double naive_duration(const Problem& problem, const Plan& plan, size_t i) {
   const Step& step = plan.steps[i];
   const Segment& segment = plan.segments[step.segment.index()];
+  if (step.kind == StepKind::kRun && segment.host_access) {
+    double sum = 0;
+    for (const OpId op : segment.ops) sum += host_access_us(problem, op, segment.device);
+    return sum;
+  }
   if (step.kind == StepKind::kRun) return problem.costs->segment(segment.ops, segment.device).us;
   if (step.kind == StepKind::kTransfer) {
-    return problem.cluster->route(step.from, step.to)->time_us(problem.graph->tensor(step.tensor).bytes);
+    const Route& route = *problem.cluster->route(step.from, step.to);
+    const double us = route.time_us(problem.graph->tensor(step.tensor).bytes);
+    if (!problem.execution.fixed_sharing || route.hops.empty()) return us;
+    return route.latency_us + (us - route.latency_us) * sharing_factor(*problem.cluster, route.hops);
   }
   int64_t bytes = 0;
   for (const ParamId p : brought_by(problem, plan, i)) bytes += problem.graph->param(p).bytes;

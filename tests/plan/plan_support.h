@@ -42,6 +42,8 @@ struct RandomShape {
   double edge_probability = 0.25;
   Objective objective = Objective::kLatency;
   bool known_segments = false;
+  bool cold_start =
+      false;  // cold: direct host access, resident and dropped parameters, fixed sharing factors
 };
 // Any topology with at least one device that runs everything: CPUs with overlapping cores, GPUs behind buses,
 // one or two hosts, shared parameters, tensors with several readers, impossible ops, every duplex and engine

@@ -5,6 +5,7 @@
 
 #include "heddle/planners/planner.h"
 #include "planners_support.h"
+#include "string_search.h"
 #include "task_model.h"
 
 namespace heddle {
@@ -96,6 +97,36 @@ TEST(BatchProblem, SharesParametersAndKnowsEveryBatch) {
   }
 }
 
+// The copies' period as one lane is so many times that of the lanes.
+TEST(SideBySide, IsTheLanesOfOneProblem) {
+  Random random(65);
+  Problem one = one_request(random, 5);
+  one.objective = Objective::kThroughput;
+  const auto two = side_by_side(one, 2);
+  ASSERT_TRUE(two.ok()) << two.error().to_string();
+  const auto order = one.graph->topological_order();
+  ASSERT_EQ(two->graph->num_ops(), 2 * order.size());
+  Assignment all;
+  std::vector<Lane> lanes(2);
+  for (size_t l = 0; l < 2; ++l) {
+    lanes[l].share = 0.5;
+    lanes[l].assignment.device.resize(order.size());
+    for (const OpId v : order) {
+      const DeviceId d(static_cast<int32_t>(random.below(2)));
+      all.device.push_back(d);
+      lanes[l].assignment.device[v.index()] = d;
+      lanes[l].assignment.order.push_back(v);
+    }
+  }
+  all.order.assign(two->graph->topological_order().begin(), two->graph->topological_order().end());
+  const auto joined = build_plan(*two, all), split = build_plan(one, lanes);
+  ASSERT_TRUE(joined.ok() && split.ok());
+  const auto a = evaluate(*two, *joined), b = evaluate(one, *split);
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_NEAR(a->period_us, 2 * b->period_us, 1e-9 * a->period_us);
+  EXPECT_FALSE(side_by_side(one, 0).ok());
+}
+
 TEST(BatchProblem, RefusesWhatMakesNoSense) {
   Random random(62);
   Problem one = one_request(random, 3);
@@ -133,6 +164,39 @@ TEST(Batched, SingleRunsWholeBatchesOnTheBestDevice) {
   const auto one =
       make_problem(make_graph(2, {{0, 1, 1}}), make_mesh(2), {{4, 6}, {4, 6}}, Objective::kLatency);
   EXPECT_DOUBLE_EQ(must_plan("single", two_requests(one)).value_us, 12);
+}
+
+// What is timed from the first change on is what is timed whole, and what is given up is above the limit.
+TEST(StringSearch, TimesAChangeAsTheWholeString) {
+  Random random(5);
+  for (int round = 0; round < 20; ++round) {
+    const Problem one = one_request(random, 4 + static_cast<int>(random.below(8)));
+    const Problem problem = random.chance(0.5) ? two_requests(one) : one;
+    const FlatProblem flat(problem, problem.usable_devices());
+    const TaskModel model(flat);
+    StringSearch search(model, 3), whole(model, 3);
+    double now = search.fitness();
+    for (int step = 0; step < 300; ++step) {
+      const size_t changes = 1 + random.below(3);
+      for (size_t i = 0; i < changes; ++i) search.mutate(random.below(search.size()));
+      whole.set_genes(search.genes());
+      const double expected = whole.fitness();
+      ASSERT_NEAR(expected, time_batches(model, search.batches()).makespan, 1e-9 * expected);
+      const double limit = random.chance(0.3) ? kImpossible : now * random.uniform(0.8, 1.3);
+      const double next = search.fitness(limit);
+      if (next == kImpossible) {
+        ASSERT_GT(expected, limit);
+      } else {
+        ASSERT_DOUBLE_EQ(next, expected);
+      }
+      if (next <= limit && random.chance(0.5)) {
+        search.keep();
+        now = next;
+      } else {
+        search.undo();
+      }
+    }
+  }
 }
 
 }  // namespace

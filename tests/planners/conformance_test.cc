@@ -119,7 +119,7 @@ TEST_P(EveryPlanner, KeepsWithinMemoryOrSaysThatNothingFits) {
 
 TEST_P(EveryPlanner, IsDeterministicForASeed) {
   Random random(19);
-  const auto problem = random_problem(random, 14, make_mixed());
+  const auto problem = random_problem(random, 11, make_mixed());
   PlannerOptions o;
   o.seed = 7;
   const auto a = plan(problem, o), b = plan(problem, o);

@@ -29,7 +29,9 @@ TEST(DnnPlanner, ValuesAndBoundsEncloseTheOptimum) {
       EXPECT_EQ(evaluate_dnn_split(w, plan->split, rules.objective)->value, plan->value);
       EXPECT_NEAR(plan->value, best, 1e-9) << seed;
       EXPECT_LE(plan->bound, best + 1e-9) << seed;
-      if (rules.contiguous && rules.objective == DnnObjective::kMaxLoad) EXPECT_TRUE(plan->optimal);
+      if (rules.contiguous && rules.objective == DnnObjective::kMaxLoad) {
+        EXPECT_TRUE(plan->optimal);
+      }
     }
   }
 }

@@ -210,4 +210,32 @@ std::vector<std::vector<double>> random_times(Random& random, size_t ops, size_t
 
 double brute_force_us(const Problem& problem) { return BruteForce(problem).run(); }
 
+std::shared_ptr<const Cluster> two_gpus(bool one_bus) {
+  ClusterBuilder builder("two");
+  const HostId host = builder.add_host({.name = "h", .memory_bytes = 0});
+  BusId bus;
+  if (one_bus) bus = builder.add_bus({.name = "bus", .bytes_per_s = 1e6, .duplex = Duplex::kFull});
+  std::vector<NodeId> nodes;
+  const auto link = [&](const std::string& name, NodeId a, NodeId b, double rate, BusId on) {
+    builder.add_link({.name = name,
+                      .a = a,
+                      .b = b,
+                      .bytes_per_s = rate,
+                      .latency_us = 0,
+                      .duplex = Duplex::kFull,
+                      .bus = on});
+  };
+  for (int i = 0; i < 2; ++i) {
+    Device d;
+    d.name = "g" + std::to_string(i);
+    d.device_class = d.name;
+    d.host = host;
+    d.copy_engines = 0;
+    nodes.push_back(builder.device_node(builder.add_device(d)));
+    link("pcie" + std::to_string(i), builder.host_node(host), nodes.back(), 1e6, bus);
+  }
+  link("nvlink", nodes[0], nodes[1], 1e7, {});
+  return *builder.build();
+}
+
 }  // namespace heddle::test

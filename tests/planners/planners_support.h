@@ -22,6 +22,9 @@ std::shared_ptr<const Graph> make_graph(int ops, const std::vector<Wire>& wires,
 std::shared_ptr<const Cluster> make_mesh(int gpus, int64_t memory = 0);
 // CPU devices on these core sets.
 std::shared_ptr<const Cluster> make_cpus(const std::vector<std::vector<int>>& cores, int64_t memory = 0);
+// Two GPUs, each with a link of 1 byte a us from host memory (on one bus, or by itself), and a link of 10
+// bytes a us between them. No latency, no copy engines.
+std::shared_ptr<const Cluster> two_gpus(bool one_bus);
 // times[op][device]; negative: impossible.
 Problem make_problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
                      const std::vector<std::vector<double>>& times, Objective objective);

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
+#include "heddle/planners/milestones.h"
 #include "heddle/planners/planner.h"
 #include "planners_support.h"
 
@@ -20,6 +22,21 @@ TEST(Trajectory, PrimalIntegralAddsUpGaps) {
   EXPECT_DOUBLE_EQ(primal_integral({}, 10, 7), 7);
   const std::vector<Incumbent> none = {{0, std::numeric_limits<double>::infinity(), 3}};
   EXPECT_DOUBLE_EQ(primal_integral(none, 10, 2), 2);
+}
+
+TEST(Trajectory, MilestonesEndWithThePlanning) {
+  const std::vector<Incumbent> t = {{0.5, 20, 1}, {3, 10, 5}, {40, 9, 6}};
+  EXPECT_TRUE(milestones(t, 1).empty());
+  const auto two = milestones(t, 40);
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[0].seconds, 1);
+  EXPECT_EQ(two[0].value_us, 20);
+  EXPECT_EQ(two[1].value_us, 10);
+  EXPECT_EQ(two[1].bound_us, 5);
+  const auto late = milestones(std::span(t).subspan(2), 100);
+  ASSERT_EQ(late.size(), 3u);
+  EXPECT_TRUE(std::isinf(late[0].value_us));
+  EXPECT_EQ(late[2].value_us, 9);
 }
 
 TEST(Trajectory, GivesWhatWasThereAtAMoment) {

@@ -18,6 +18,7 @@
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
+#include "heddle/runtime/share_measurer.h"
 
 namespace heddle {
 namespace {
@@ -222,6 +223,60 @@ TEST(OpenVino, ProfilingTakesOnlyWhatIsMissing) {
                                {.deadline = Deadline::after_seconds(0), .again = true});
   ASSERT_TRUE(stopped.ok());
   EXPECT_FALSE(stopped->complete);
+  store->reset();
+  std::filesystem::remove_all(folder);
+}
+
+TEST(DevicePart, PartsAreApartAndTogetherTheWholeDevice) {
+  Device device;
+  device.cores = {7, 3, 5, 1, 9};
+  for (int of = 1; of <= 5; ++of) {
+    std::vector<int> all;
+    for (int i = 0; i < of; ++i) {
+      const auto part = device_part(device, i, of).cores;
+      EXPECT_GE(part.size(), static_cast<size_t>(5 / of));
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    EXPECT_EQ(all, (std::vector<int>{1, 3, 5, 7, 9})) << of;
+  }
+  device.cores.clear();
+  EXPECT_TRUE(device_part(device, 1, 2).cores.empty());
+}
+
+TEST(OpenVino, SharesAreMeasuredWithAllOfThemBusyAndKeptApartInTheStore) {
+  const auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  const Cluster& cluster = *loaded->problem.cluster;
+  const MeasureOptions brief{.min_s = 0.01, .max_s = 0.02, .min_runs = 3};
+  const auto half = make_share_measurer(loaded->model, 2, brief);
+  EXPECT_FALSE(half->supports(cluster.device(DeviceId(0))));  // one core is not split
+  if (allowed_cores().size() < 2) GTEST_SKIP() << "this machine has one core";
+  ASSERT_TRUE(half->supports(cluster.device(DeviceId(2))));
+  EXPECT_FALSE(make_share_measurer(loaded->model, 3, brief)->supports(cluster.device(DeviceId(2))));
+
+  const auto folder = std::filesystem::temp_directory_path() / ("heddle-shares-" + std::to_string(getpid()));
+  auto store = ProfileStore::open((folder / "p.sqlite").string(), "test");
+  ASSERT_TRUE(store.ok()) << store.error().to_string();
+  const SignatureFn signature = [&](std::span<const OpId> ops) { return loaded->model->signature(ops); };
+  const std::vector<OpId> ops = {OpId(0), OpId(1)};
+  const std::vector<ProfileRequest> requests = {{ops, DeviceId(2)}};
+  const auto measured = [&](int share, SegmentMeasurer& measurer) {
+    return profile_share(*loaded->problem.graph, cluster, requests, signature, share, measurer, **store);
+  };
+  const auto whole = make_share_measurer(loaded->model, 1, brief);
+  for (const int round : {1, 2}) {
+    EXPECT_EQ(measured(1, *whole)->measured, round == 1);
+    EXPECT_EQ(measured(2, *half)->measured, round == 1);
+  }
+  const auto records = (*store)->find_segment(signature(ops), cluster.device(DeviceId(2)).target);
+  ASSERT_TRUE(records.ok());
+  ASSERT_EQ(records->size(), 2u);
+  EXPECT_EQ((*records)[0].key.share, .5);
+  EXPECT_EQ((*records)[1].key.share, 1);
+  for (const auto& r : *records) {
+    EXPECT_GT(r.median_us, 0);
+    EXPECT_GE(r.runs, 3);
+  }
   store->reset();
   std::filesystem::remove_all(folder);
 }

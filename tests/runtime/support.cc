@@ -25,6 +25,10 @@ std::shared_ptr<const Graph> random_graph(const RandomProblemOptions& options) {
       read[j] = true;
     }
     if (op.inputs.empty()) op.inputs.push_back(made[0]);
+    if (options.param_bytes > 0) {
+      op.params.push_back(builder.add_param(
+          {.name = "p" + std::to_string(i), .bytes = options.param_bytes * (1 + i * 7 % 4)}));
+    }
     const OpId id =
         builder.add_op(std::move(op), {{.name = "t" + std::to_string(i), .dtype = DType::kU8, .shape = {8}}});
     made.push_back(builder.outputs_of(id)[0]);
@@ -76,7 +80,10 @@ class HashSegment final : public CompiledSegment {
       : backend_(backend),
         spec_(std::move(spec)),
         inputs_(static_cast<size_t>(slots)),
-        outputs_(static_cast<size_t>(slots)) {}
+        outputs_(static_cast<size_t>(slots)) {
+    backend_.live.fetch_add(1);
+  }
+  ~HashSegment() override { backend_.live.fetch_sub(1); }
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override {
     inputs_[static_cast<size_t>(slot)].assign(inputs.begin(), inputs.end());
     outputs_[static_cast<size_t>(slot)].assign(outputs.begin(), outputs.end());
@@ -107,6 +114,8 @@ class HashDevice final : public RuntimeDevice {
  public:
   explicit HashDevice(HashBackend& backend) : backend_(backend) {}
   Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int slots) override {
+    backend_.compiles.fetch_add(1);
+    if (backend_.compile_hook) HEDDLE_RETURN_IF_ERROR(backend_.compile_hook(spec.name));
     return std::unique_ptr<CompiledSegment>(std::make_unique<HashSegment>(backend_, spec, slots));
   }
   std::vector<int> worker_cores() const override { return backend_.cores; }

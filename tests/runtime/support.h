@@ -20,7 +20,8 @@ struct RandomProblemOptions {
   double max_us = 0;       // op times, uniform from 0
   double transfer_us = 0;  // latency of each link
   int64_t device_memory_bytes = 0;
-  bool cores = false;  // CPU devices of overlapping core sets in one host: {0}, {1}, {0,1}, ...
+  int64_t param_bytes = 0;  // of every op's own parameter, times 1 to 4; 0: no parameters
+  bool cores = false;       // CPU devices of overlapping core sets in one host: {0}, {1}, {0,1}, ...
   Objective objective = Objective::kLatency;
   uint64_t seed = 1;
 };
@@ -35,6 +36,10 @@ Plan random_plan(const Problem& problem, uint64_t seed, double join = 0.5, int l
 struct HashBackend {
   std::atomic<int> runs{0};
   std::atomic<int> running{0};
+  std::atomic<int> compiles{0};
+  std::atomic<int> live{0};  // compiled segments that are not destroyed
+  // Called in compile(); may fail, throw or wait. Empty: nothing.
+  std::function<Status(const std::string& segment)> compile_hook;
   // Called in run(); may fail or wait. Empty: nothing.
   std::function<Status(const std::string& segment)> hook;
   std::vector<int> cores;  // of every worker; empty: not bound

@@ -8,10 +8,15 @@
 // that the plan gave to this device.
 #include <map>
 #include <memory>
+#include <openvino/core/version.hpp>
+#include <sstream>
 
 #include "backends/openvino/openvino_session.h"
+#include "heddle/base/hash.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/runtime/segment_cache.h"
+#include "mailbox.h"
 
 namespace heddle {
 namespace {
@@ -41,10 +46,66 @@ Result<std::vector<int>> match_ports(const Graph& graph, std::span<const TensorI
   return match;
 }
 
+// The same by the names that a compiled model's ports have kept from the cut.
+Result<std::vector<int>> match_names(const std::vector<ov::Output<const ov::Node>>& ports,
+                                     std::span<const SegmentTensor> wanted) {
+  std::vector<int> match(ports.size(), -1);
+  size_t found = 0;
+  for (size_t p = 0; p < ports.size(); ++p) {
+    const auto& names = ports[p].get_names();
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      if (match[p] >= 0 || !names.contains(wanted[i].name)) continue;
+      match[p] = static_cast<int>(i);
+      ++found;
+    }
+  }
+  if (found < wanted.size())
+    return Error(Code::kInternal, "a cached segment does not have the tensors that the plan expects of it");
+  return match;
+}
+
+// Names a compiled segment in the cache: content of the model, ops, ports, device and what compiles it.
+uint64_t cache_key(const SegmentSpec& spec, const Device& device) {
+  Hasher hasher;
+  hasher.text(ov::get_openvino_version().buildNumber).text(openvino::device_name(device));
+  hasher.text(openvino::core().get_property(openvino::device_name(device), ov::device::full_name));
+  hasher.number(device.cores.size()).number(spec.model_key).number(spec.finest_ops.size());
+  for (const OpId op : spec.finest_ops) hasher.number(static_cast<uint64_t>(op.value));
+  for (const auto* list : {&spec.inputs, &spec.outputs}) {
+    hasher.number(list->size());
+    for (const SegmentTensor& tensor : *list) hasher.text(tensor.name);
+  }
+  return hasher.value();
+}
+
+struct CachePlace {
+  SegmentCache* cache = nullptr;
+  uint64_t key = 0;
+};
+
 class OpenVinoSegment final : public CompiledSegment {
  public:
-  OpenVinoSegment(ov::CompiledModel compiled, std::vector<int> inputs, std::vector<int> outputs)
-      : compiled_(std::move(compiled)), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {}
+  OpenVinoSegment(ov::CompiledModel compiled, std::vector<int> inputs, std::vector<int> outputs,
+                  SegmentOrigin origin, CachePlace place, std::shared_ptr<const void> memory)
+      : memory_(std::move(memory)),
+        compiled_(std::move(compiled)),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        origin_(origin),
+        place_(place) {}
+
+  SegmentOrigin origin() const override { return origin_; }
+
+  Status store() override {
+    if (place_.cache == nullptr || origin_.cached) return {};
+    try {
+      std::ostringstream blob;
+      compiled_.export_model(blob);
+      return place_.cache->store(place_.key, blob.view());
+    } catch (...) {
+      return current_error("exporting");
+    }
+  }
 
   void add_request() { requests_.push_back(compiled_.create_infer_request()); }
 
@@ -79,9 +140,14 @@ class OpenVinoSegment final : public CompiledSegment {
   }
 
  private:
+  // What the compiled model may use without a copy: the model's mapped weights, or the cached file. Destroyed
+  // last.
+  std::shared_ptr<const void> memory_;
   ov::CompiledModel compiled_;
   std::vector<int> inputs_, outputs_;
   std::vector<ov::InferRequest> requests_;
+  SegmentOrigin origin_;
+  CachePlace place_;
 };
 
 class OpenVinoDevice final : public RuntimeDevice {
@@ -89,22 +155,37 @@ class OpenVinoDevice final : public RuntimeDevice {
   explicit OpenVinoDevice(const Device& device) : device_(device) {}
 
   Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int slots) override {
-    if (!spec.model) {
+    const int64_t begin = now_ns();
+    CachePlace place{spec.cache, 0};
+    if (spec.cache != nullptr) {
+      try {
+        place.key = cache_key(spec, device_);
+      } catch (...) {
+        return current_error("naming the device");
+      }
+      if (auto cached = from_cache(spec, slots, place, begin)) return cached;
+    }
+    std::shared_ptr<const Model> model = spec.model;
+    if (!model && spec.read_model) {
+      HEDDLE_ASSIGN_OR_RETURN(model, spec.read_model());
+    }
+    if (!model) {
       return Error(Code::kInvalidInput, "device '" + device_.name +
                                             "' runs real models only; this plan's graph has none behind it "
                                             "(give the model, or a cluster with emulated devices)");
     }
-    HEDDLE_ASSIGN_OR_RETURN(SegmentModel cut, spec.model->cut(spec.finest_ops));
-    const Graph& graph = *spec.model->graph();
+    HEDDLE_ASSIGN_OR_RETURN(SegmentModel cut, model->cut(spec.finest_ops));
+    const Graph& graph = *model->graph();
     HEDDLE_ASSIGN_OR_RETURN(auto inputs, match_ports(graph, cut.inputs, spec.inputs, true));
     HEDDLE_ASSIGN_OR_RETURN(auto outputs, match_ports(graph, cut.outputs, spec.outputs, false));
+    const double load_us = static_cast<double>(now_ns() - begin) / 1000;
     try {
       ov::CompiledModel compiled = openvino::core().compile_model(cut.model, openvino::device_name(device_),
                                                                   openvino::latency_config(device_));
-      auto segment =
-          std::make_unique<OpenVinoSegment>(std::move(compiled), std::move(inputs), std::move(outputs));
-      for (int i = 0; i < slots; ++i) segment->add_request();
-      return std::unique_ptr<CompiledSegment>(std::move(segment));
+      return finished(
+          std::make_unique<OpenVinoSegment>(std::move(compiled), std::move(inputs), std::move(outputs),
+                                            SegmentOrigin{load_us, false}, place, model),
+          slots);
     } catch (...) {
       return current_error("compiling for " + openvino::device_name(device_));
     }
@@ -113,6 +194,35 @@ class OpenVinoDevice final : public RuntimeDevice {
   std::vector<int> worker_cores() const override { return device_.cores; }
 
  private:
+  static std::unique_ptr<CompiledSegment> finished(std::unique_ptr<OpenVinoSegment> segment, int slots) {
+    for (int i = 0; i < slots; ++i) segment->add_request();
+    return segment;
+  }
+
+  // Null when it is not there or OpenVINO does not take it (any more): then it is compiled.
+  std::unique_ptr<CompiledSegment> from_cache(const SegmentSpec& spec, int slots, CachePlace place,
+                                              int64_t begin) const {
+    auto entry = place.cache->find(place.key);
+    if (!entry) return nullptr;
+    const std::string_view bytes = entry->contents();
+    const double load_us = static_cast<double>(now_ns() - begin) / 1000;
+    try {
+      // Only read from: the mapping is read-only.
+      const ov::Tensor blob(ov::element::u8, {bytes.size()}, const_cast<char*>(bytes.data()));
+      ov::CompiledModel compiled = openvino::core().import_model(blob, openvino::device_name(device_),
+                                                                 openvino::latency_config(device_));
+      auto inputs = match_names(compiled.inputs(), spec.inputs);
+      auto outputs = match_names(compiled.outputs(), spec.outputs);
+      if (!inputs.ok() || !outputs.ok()) return nullptr;
+      return finished(
+          std::make_unique<OpenVinoSegment>(std::move(compiled), std::move(*inputs), std::move(*outputs),
+                                            SegmentOrigin{load_us, true}, place, std::move(entry)),
+          slots);
+    } catch (...) {
+      return nullptr;
+    }
+  }
+
   Device device_;
 };
 
@@ -125,20 +235,34 @@ class OpenVinoBackend final : public Backend {
   bool supports(const Device& device) const override { return device.backend == "openvino"; }
 
   Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {
+    const std::string wanted = openvino::device_name(device);
     try {
-      const std::string wanted = openvino::device_name(device);
+      if (is_present(wanted)) return std::unique_ptr<RuntimeDevice>(std::make_unique<OpenVinoDevice>(device));
       std::string present;
-      for (const std::string& name : openvino::core().get_available_devices()) {
-        if (name == wanted || name == wanted + ".0" || wanted == name + ".0") {
-          return std::unique_ptr<RuntimeDevice>(std::make_unique<OpenVinoDevice>(device));
-        }
+      for (const std::string& name : openvino::core().get_available_devices())
         present += (present.empty() ? "" : ", ") + name;
-      }
       return Error(Code::kUnsupported, "device '" + device.name + "' needs OpenVINO's " + wanted +
                                            ", which this machine does not have; it has " + present);
     } catch (...) {
       return current_error("listing devices");
     }
+  }
+
+ private:
+  // Asks only the plugin of this kind of device: loading every plugin takes about a second, a large part of a
+  // cold start.
+  static bool is_present(const std::string& wanted) {
+    const size_t dot = wanted.find('.');
+    const std::string kind = wanted.substr(0, dot);
+    const std::string id = dot == std::string::npos ? "" : wanted.substr(dot + 1);
+    try {
+      for (const std::string& found : openvino::core().get_property(kind, ov::available_devices)) {
+        if (found == id || (id.empty() && found == "0") || (id == "0" && found.empty())) return true;
+      }
+    } catch (...) {
+      // No such plugin, or it finds no driver: the list says what there is.
+    }
+    return false;
   }
 };
 

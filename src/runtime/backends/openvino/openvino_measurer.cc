@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "affinity.h"
 #include "heddle/graph/model.h"
+#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/sampling.h"
 #include "inputs.h"
@@ -69,8 +69,7 @@ class Probe final : public SegmentProbe {
         return Error(Code::kCancelled, "stopped before the segment was measured");
       if (runs >= kLeastRuns && (deadline.should_stop() || elapsed_s >= options.max_s)) break;
       if (runs >= options.min_runs && elapsed_s >= options.min_s && sure(times)) break;
-      evict();
-      warm();
+      prepare();
       const int64_t start = now_ns();
       HEDDLE_RETURN_IF_ERROR(segment_->run(0));
       times.push_back(static_cast<double>(now_ns() - start) / 1000);
@@ -79,6 +78,13 @@ class Probe final : public SegmentProbe {
                        .rel_spread = relative_spread(times),
                        .runs = static_cast<int>(times.size())};
   }
+
+  void prepare() override {
+    evict();
+    warm();
+  }
+  Status run_once() override { return segment_->run(0); }
+  std::span<const int> cores() const override { return cores_; }
 
  private:
   void evict() {
@@ -117,8 +123,8 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
       : model_(std::move(model)), options_(options) {}
 
   bool supports(const Device& device) const override {
-    const Backend* backend = find_backend("openvino");
-    if (model_ == nullptr || backend == nullptr || !backend->supports(device)) return false;
+    const Backend* backend = find_backend(device.backend);
+    if (model_ == nullptr || backend == nullptr || !backend->computes()) return false;
     return check_cores(device.cores, device.name).ok();
   }
 

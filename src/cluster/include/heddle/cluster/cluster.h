@@ -35,8 +35,8 @@ struct Device {
   // Engines that move data to and from the device: 0 not limited, 1 one for both directions, 2 one per
   // direction.
   int copy_engines = 2;
-  std::string backend = "emulated";  // "openvino" or "emulated"
-  std::string backend_device;        // OpenVINO's name: "CPU", "GPU.0", "NPU"
+  std::string backend = "emulated";  // "openvino", "torch" or "emulated"
+  std::string backend_device;        // OpenVINO's name: "CPU", "GPU.0"; libtorch's: "cpu"
   std::string target;                // what a profile belongs to besides the class; empty for absent devices
 };
 

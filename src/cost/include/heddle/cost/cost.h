@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heddle/base/ids.h"
+#include "heddle/cost/stage_model.h"
 
 namespace heddle {
 
@@ -61,20 +62,54 @@ class CostTable {
   bool knows_segment(std::span<const OpId> ops, DeviceId device) const;
   std::span<const SegmentCost> segments() const { return segments_; }
 
+  // For stages: the part of `device` that the op keeps busy while it runs, in [0, 1] (1 unless set), and how
+  // the device runs several segments at once (one after another unless set).
+  void set_utilization(OpId op, DeviceId device, double utilization);
+  double utilization(OpId op, DeviceId device) const {
+    return utilization_.empty() ? 1 : utilization_[op.index() * num_devices_ + device.index()];
+  }
+  bool has_utilizations() const { return !utilization_.empty(); }
+  void set_stage_model(DeviceId device, const StageModel& model);
+  StageModel stage_model(DeviceId device) const {
+    return stage_models_.empty() ? StageModel() : stage_models_[device.index()];
+  }
+  bool has_stage_models() const { return !stage_models_.empty(); }
+  // A segment that takes `us` as an item of a stage: its utilization is its ops' mean, weighted by their
+  // times (an op that cannot run alone weighs as much as the mean of the others). O(ops).
+  StageItem stage_item(std::span<const OpId> ops, DeviceId device, double us) const;
+
+  // Direct host access: the op's time when it reads its parameters in place, from host memory, instead of
+  // from the device's own (kImpossible unless set). An op without parameters takes its usual time. A segment
+  // takes the sum of its ops' times.
+  void set_host_access(OpId op, DeviceId device, double us);
+  double host_access_us(OpId op, DeviceId device) const {
+    return host_access_.empty() ? kImpossible : host_access_[op.index() * num_devices_ + device.index()];
+  }
+  bool has_host_access() const { return !host_access_.empty(); }
+
   // Per op and device, a time t' <= us such that any segment costs at least the sum of its ops' t': what
   // lower bounds must use when segments are known to be faster than the sum of their parts (each known
   // segment's time is shared out in proportion; the least over the segments that hold the op). Row-major like
   // the table.
   std::vector<double> bound_times() const;
+  // The same for a device's work when up to `stage_width` segments run at once: any set of segments that run
+  // alone or in stages keeps the device for at least the sum of their ops' work.
+  std::vector<double> bound_work(int stage_width) const;
 
  private:
   struct Info {
     Origin origin = Origin::kEstimated;
     float rel_spread = 0;
   };
+  // The weight of an op that cannot run alone among `ops`: the mean time of those that can.
+  double stand_in_us(std::span<const OpId> ops, DeviceId device) const;
+
   size_t num_devices_;
   std::vector<double> us_;
   std::vector<Info> info_;
+  std::vector<double> utilization_;       // op x device, or empty: all 1
+  std::vector<double> host_access_;       // op x device, or empty: impossible everywhere
+  std::vector<StageModel> stage_models_;  // per device, or empty: all one after another
   std::vector<SegmentCost> segments_;
   std::unordered_multimap<uint64_t, uint32_t> segment_index_;  // hash(ops, device) -> index
 };

@@ -63,6 +63,9 @@ struct RandomWiredOptions {
   std::vector<std::pair<std::string, double>> device_class_factors;
   double mean_us = 620;
   double device_affinity = 0.8;
+  // Above 0, each op's time on each class other than the first of factor 1 is multiplied by e^(crossing g), g
+  // normal, before it is scaled: some ops are then faster on a class that is slower in the mean.
+  double device_crossing = 0;
 };
 // Fails when an option is out of its range, or when 10,000 tries gave no connected random graph.
 Result<std::shared_ptr<const Graph>> generate_random_wired(const RandomWiredOptions& options);

@@ -19,4 +19,12 @@ struct Bound {
 // docs/bounds.md. O((V + E) log V + D V * rounds).
 Bound lower_bound(const Problem& problem, const Deadline& deadline = {});
 
+// For latencies: supposes that a plan of T exists, takes from each op the devices on which it could not meet
+// T, and bounds what is left; a bound above T refutes it. T rises from `known`, which must hold already, for
+// as long as it is refuted; never beyond `value_us`, a plan's. The answer is `known` or better. Destructive
+// bounds: R. Klein, A. Scholl, "Computing lower bounds by destructive improvement", EJOR 112, 1999. Up to
+// some seconds for tens of thousands of ops; stops early at the deadline. docs/bounds.md, section 10.
+Bound destructive_bound(const Problem& problem, const Bound& known, double value_us,
+                        const Deadline& deadline = {});
+
 }  // namespace heddle

@@ -16,6 +16,16 @@ struct Segment {
   std::vector<OpId> ops;  // ascending, convex
   DeviceId device;
   int lane = 0;
+  // Segments with one number >= 0 are a stage: they run at once on their device, start together and end
+  // together. Their run steps stand next to each other in the list. -1: it runs alone.
+  int32_t stage = -1;
+  // Direct host access (cold): its ops read their parameters in place from host memory, in another time; it
+  // needs no load, and holds the links and buses of its device's load route while it runs. Not in a stage,
+  // and only on devices that need loads.
+  bool host_access = false;
+  // Its parameters leave the device's memory after the last run there that uses them, as far as every segment
+  // there that uses them (without host access) says so. Only where the problem allows it.
+  bool drops_params = false;
 };
 
 enum class StepKind : uint8_t { kRun, kTransfer, kLoad };
@@ -25,9 +35,9 @@ enum class StepKind : uint8_t { kRun, kTransfer, kLoad };
 //   kTransfer  `tensor` goes from the device of its producer's segment to device `to`, once for all readers
 //   there;
 //              `segment` is the producing segment.
-//   kLoad      the parameters of `segment` that no earlier load brought into the same memory pool are copied
-//   from host
-//              memory to the segment's device (from invalid).
+//   kLoad      the parameters of `segment` that are not in its memory pool from the start, nor brought by an
+//              earlier load, are copied from host memory to the segment's device (from invalid). A route of
+//              its own may lead through another device (parallel transmission).
 struct Step {
   StepKind kind = StepKind::kRun;
   SegmentId segment;

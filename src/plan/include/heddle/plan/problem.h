@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,17 @@ enum class Objective {
 const char* objective_name(Objective objective);  // "latency", "cold-latency", "throughput"
 std::optional<Objective> objective_from_name(std::string_view name);
 
-// What a transfer occupies for its whole duration, beside time. A device always runs one segment at a time,
-// and so do devices that share cores.
+// What a transfer occupies for its whole duration, beside time, and how many segments a device runs at once.
+// Devices that share cores never run at the same time.
 struct ExecutionModel {
   bool link_contention = true;    // each link (direction) and bus on the route
   bool engine_contention = true;  // a copy engine at the source and at the destination device
+  int stage_width = 1;            // most segments that a device runs at once, as a stage; 1: no stages
+  // Fixed factors for shared links in place of waiting (SortingHat, section 3.4; latencies only): transfers
+  // and direct host access hold no link and no bus, and take longer by sharing_factor(); loads still hold
+  // them.
+  bool fixed_sharing = false;
+  bool parameter_drops = false;  // cold: may plans drop parameters after their last use?
 };
 
 // The real model behind a problem, so that a plan can be run.
@@ -49,9 +56,15 @@ struct Problem {
   int batch = 1;
   std::vector<DeviceId> devices;  // the ones a plan may use, ascending; empty: all
   std::optional<ModelReference> model;
+  // Cold: per memory pool outside host memory the parameters that are there from the start, ascending; empty:
+  // none anywhere. Those that a plan does not use there make room.
+  std::vector<std::vector<ParamId>> resident;
 
   bool may_use(DeviceId device) const;
   std::vector<DeviceId> usable_devices() const;
+  bool is_resident(int pool, ParamId param) const;
+  // Cold, and some op has a time with direct host access.
+  bool has_host_access() const;
 };
 
 // How a tensor comes from one device to another.
@@ -65,6 +78,15 @@ Passage passage(const Cluster& cluster, DeviceId from, DeviceId to);
 double transfer_us(const Cluster& cluster, DeviceId from, DeviceId to, int64_t bytes);
 // Devices outside their host's memory get parameters by load steps under the cold objective.
 bool needs_load(const Cluster& cluster, DeviceId device);
+
+// Worst-case sharing (SortingHat, section 3.4). A transfer's time per byte over these hops: x 1.5 over one
+// direct link that shares no bus, else x the cluster's devices outside host memory.
+double sharing_factor(const Cluster& cluster, std::span<const Hop> hops);
+// Direct host access: x 2 x the devices (this one included) whose load routes share a link or a bus with it.
+double host_sharing_factor(const Cluster& cluster, DeviceId device);
+// The op's time on the device with direct host access under the problem's execution model, its usual time
+// when it has no parameters; kImpossible where it cannot: no such time, a device in host memory, no route.
+double host_access_us(const Problem& problem, OpId op, DeviceId device);
 
 // Sizes agree, every op runs on at least one usable device. Planners may rely on it.
 Status validate(const Problem& problem);

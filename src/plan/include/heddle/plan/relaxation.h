@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "heddle/base/cancel.h"
 #include "heddle/plan/problem.h"
 
 namespace heddle {
 
 // A schedule that respects these tables alone is a relaxation of the problem: to every plan there is one with
-// the same device per op whose makespan (or largest load) is no larger. Proofs: docs/bounds.md, sections 1
-// and 2. Op v takes t(v, i) on device i; a tensor of b bytes needs way_us(i, j, b) between two devices
+// the same device per op whose makespan (or largest load) is no larger. Proofs: docs/bounds.md, sections 1,
+// 2 and 9. Op v takes t(v, i) on device i; a tensor of b bytes needs way_us(i, j, b) between two devices
 // (contention left out); one device of each exclusive set runs at a time.
 struct Relaxation {
   std::vector<DeviceId> devices;  // usable; i and j count in it
@@ -30,7 +31,8 @@ struct Relaxation {
   }
 };
 
-// O((V + E) D^2). The problem must be validated.
-Relaxation relax(const Problem& problem);
+// The problem must be validated. O((V + E) D^2), and for latencies up to some seconds for fork-join blocks
+// (section 9), which end early at the deadline.
+Relaxation relax(const Problem& problem, const Deadline& deadline = {});
 
 }  // namespace heddle

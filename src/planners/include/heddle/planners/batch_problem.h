@@ -21,4 +21,10 @@ inline constexpr int kMostBatchRequests = 8;
 Result<Problem> batch_problem(const Problem& one, int requests,
                               const std::function<double(OpId, DeviceId, int)>& us);
 
+// `copies` of the graph side by side on the same devices, parameters shared, known segments left out: the
+// decisions for so many lanes as those of one. Where each lane serves an equal part of the requests, the
+// throughput objective's period here is `copies` times that of the lanes. Copy c's op number c * num_ops + i
+// is the original's op at place i of its topological order. Fails when copies is below 1.
+Result<Problem> side_by_side(const Problem& one, int copies);
+
 }  // namespace heddle

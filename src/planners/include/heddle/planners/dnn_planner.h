@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "heddle/base/cancel.h"
 #include "heddle/base/progress.h"
 #include "heddle/plan/dnn_split.h"
+#include "heddle/planners/trajectory.h"
 
 namespace heddle {
 
@@ -23,6 +25,7 @@ struct DnnPlan {
   std::string planner, bound_by;  // which method gave the split, which the bound
   bool optimal = false;           // value and bound agree within 1e-6
   double seconds = 0;
+  std::vector<Incumbent> trajectory;  // in the workload's unit
 };
 
 // Anytime: the best split when the deadline ends it. Each method is deterministic for its seed; they share

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "heddle/plan/flow_workload.h"
 #include "heddle/planners/planner.h"
@@ -19,6 +20,7 @@ struct FlowPlan {
   std::string detail;
   std::map<std::string, double> counters;
   double seconds = 0;
+  std::vector<Incumbent> trajectory;  // in the workload's unit
   bool optimal() const { return schedule.makespan == bound; }
 };
 

@@ -29,6 +29,9 @@ struct PlannerOptions {
   int threads = 1;
   ProgressSink* progress = nullptr;  // may be null
   const Plan* start = nullptr;       // a plan to improve, where the planner can; not kept
+  // Of planners that cut a model into submodels (sortinghat and its like): subgraphs per device in one
+  // submodel (q, even, at least 2), partition ops per submodel (nDom; 0: look for the best).
+  int subgraph_slots = 6, dominators = 1;
 };
 
 // What a planner gives back; the door (run_planner) adds timeline, bound and verification.
@@ -49,6 +52,8 @@ struct PlannerInfo {
   std::vector<Objective> objectives;
   std::string exploits, ignores;  // of the execution model
   bool ready = true;              // false: experimental
+  bool stages = false;            // its bound holds where devices may run stages; else it is not used there
+  bool cold_start = false;        // the same for direct host access, resident and dropped parameters
 };
 
 // May rely on a validated problem. Deterministic for a seed and thread count (deadlines apart). Not required

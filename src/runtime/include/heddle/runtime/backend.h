@@ -2,6 +2,7 @@
 // (CMakeLists.txt).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 namespace heddle {
 
 class Model;
+class SegmentCache;
 
 // One tensor that enters or leaves a segment.
 struct SegmentTensor {
@@ -28,11 +30,23 @@ struct SegmentTensor {
 
 // What is to be compiled.
 struct SegmentSpec {
-  std::string name;                            // for messages
-  std::shared_ptr<const Model> model;          // null when there is none (generated graphs)
+  std::string name;                    // for messages
+  std::shared_ptr<const Model> model;  // null when there is none (generated graphs)
+  // Cold starts: reads the model when it is first needed, once for all segments; empty otherwise. A segment
+  // that comes out of the cache needs no model.
+  std::function<Result<std::shared_ptr<const Model>>()> read_model;
+  SegmentCache* cache = nullptr;               // where compiled segments are kept; null: nowhere
+  uint64_t model_key = 0;                      // names the model's content and shapes in the cache
   std::vector<OpId> finest_ops;                // of the model's graph, ascending
   std::vector<SegmentTensor> inputs, outputs;  // the order in which bind() gets them
   double cost_us = 0;                          // the plan's time for it
+};
+
+// The time that compile() spent before compiling (reading the model or mapping the cached file, cutting), and
+// whether a cached file took the place of most of the compiling.
+struct SegmentOrigin {
+  double load_us = 0;
+  bool cached = false;
 };
 
 // A segment ready to run, with one instance per slot (a request in flight). bind() before the first run() of
@@ -49,9 +63,14 @@ class CompiledSegment {
   // calls run(), which must be quick. Zero takes no time at all. nullopt: run() itself takes the time, on a
   // worker thread.
   virtual std::optional<double> timed_us() const { return std::nullopt; }
+  // How compile() came by it.
+  virtual SegmentOrigin origin() const { return {}; }
+  // Puts it into the cache that compile() was given, where it did not come from there; nothing where there is
+  // none. Not while it runs.
+  virtual Status store() { return {}; }
 };
 
-// An opened device. compile() may be called from any thread, not concurrently.
+// An opened device. compile() may be called from any thread, and from several at once.
 class RuntimeDevice {
  public:
   virtual ~RuntimeDevice() = default;
@@ -69,6 +88,11 @@ class Backend {
   virtual std::string description() const = 0;  // one line
   // Cheap, no side effects; open() may still fail.
   virtual bool supports(const Device& device) const = 0;
+  // False: takes a plan's times as they are, and computes and measures nothing.
+  virtual bool computes() const { return true; }
+  // For planning, by op of the model's graph: why the device cannot run it; nothing where it can. Empty: it
+  // runs whatever the importer lets through. O(ops).
+  virtual std::vector<std::optional<Error>> refusals(const Device&, const Model&) const { return {}; }
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,36 @@ namespace heddle {
 
 class Model;
 
+// A cold start: requests begin before the segments are compiled. Load workers compile them in the order in
+// which the plan runs them, and a segment runs when it is compiled and its inputs are there (SortingHat,
+// Algorithm 1, with compiling in the place of copying).
+struct ColdOptions {
+  int load_workers = 2;  // 1..64 segments are compiled at once
+  // Most parameter bytes of segments that are compiled or being compiled; 0: no limit, and whatever was
+  // compiled stays. With a limit, a part of the segments stays between requests, and the others are compiled
+  // again for each, in the plan's order, and given up after they ran. create() fails with kInfeasible when a
+  // segment alone exceeds it.
+  int64_t budget_bytes = 0;
+  // False, for comparison: a segment is loaded when the one before it has run, so that nothing overlaps.
+  bool overlap = true;
+  // Reads the model when the first segment needs it; empty: the model given to create().
+  std::function<Result<std::shared_ptr<const Model>>()> read_model;
+  SegmentCache* cache = nullptr;  // outlives the executor
+  uint64_t model_key = 0;         // SegmentSpec::model_key
+};
+
+class RankGroup;
+
+// The plan's part of one rank. Executors of all ranks are created together, and run each request together, by
+// the thread that the transport belongs to; one request is in flight.
+struct RankOptions {
+  RankGroup* group = nullptr;       // outlives the executor
+  std::vector<int> rank_of_device;  // per device of the cluster
+  // Tensors go between ranks even where the devices are emulated and compute nothing: then transfers take the
+  // time of the real links, and not the plan's.
+  bool real_transfers = false;
+};
+
 struct ExecutorOptions {
   // Requests at once. 1: latency mode, every resource serves its steps in the plan's order. More: pipelined,
   // the oldest request's ready step goes first on each resource. Raised to the number of lanes.
@@ -28,6 +59,8 @@ struct ExecutorOptions {
   double spin_us = 2000;
   // Another way to open devices (tests inject faults here); empty: the registry.
   std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> open;
+  std::optional<RankOptions> ranks;  // empty: the whole plan runs here
+  std::optional<ColdOptions> cold;   // empty: create() compiles everything. One request in flight, one lane
   Deadline deadline;                 // of create(), which compiles
   ProgressSink* progress = nullptr;  // of create(); may be null
 };
@@ -35,6 +68,14 @@ struct ExecutorOptions {
 // From the request's start; negative for steps of other lanes.
 struct StepTiming {
   double start_us = -1, finish_us = -1;
+};
+
+// How a segment of a cold start became ready, from the request's start. A segment that was resident has
+// begin_us = -1 and took no time.
+struct SegmentLoading {
+  double begin_us = -1, ready_us = 0;  // a load worker took it; it can run
+  double load_us = 0, compile_us = 0;  // within these; the rest is waiting for the budget's memory
+  bool cached = false;
 };
 
 struct RequestTiming {
@@ -54,6 +95,8 @@ struct StreamOptions {
   std::function<void(int64_t request, int slot)> fill;
   std::function<void(const RequestTiming&)> done;
   Deadline deadline;
+  // The first request starts at this time (CLOCK_MONOTONIC, ns), for ranks that start together; 0: at once.
+  int64_t start_at_ns = 0;
 };
 
 struct StreamResult {
@@ -95,6 +138,13 @@ class Executor {
   virtual Result<StreamResult> run_stream(const StreamOptions& options) = 0;
 
   virtual std::vector<PoolUse> memory() const = 0;  // per memory pool
+  // Cold starts: per segment, of the latest request; empty otherwise.
+  virtual std::vector<SegmentLoading> loadings() const { return {}; }
+  // Cold starts: the most parameter bytes that were compiled at one time, over all requests.
+  virtual int64_t peak_resident_bytes() const { return 0; }
+  // Cold starts: puts the resident segments into the cache, where they did not come from there. Between
+  // requests.
+  virtual Status store_segments() { return {}; }
 };
 
 }  // namespace heddle

@@ -23,12 +23,17 @@ class SegmentProbe {
  public:
   virtual ~SegmentProbe() = default;
   virtual Result<Measurement> sample(const MeasureOptions& options, const Deadline& deadline) = 0;
+  // One run on the calling thread, with the caches warmed or emptied before it.
+  virtual void prepare() = 0;
+  virtual Status run_once() = 0;
+  virtual std::span<const int> cores() const = 0;  // that the calling thread is to be bound to; may be empty
 };
 // `ops` of the model's finest graph, ascending.
 Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const Model> model,
                                                          std::span<const OpId> ops, const Device& device);
 
-// Measures segments of `model` on OpenVINO devices, each with a probe. Not thread-safe.
+// Measures segments of `model` on the devices of all backends that compute, each with a probe. Not
+// thread-safe.
 std::unique_ptr<SegmentMeasurer> make_openvino_measurer(std::shared_ptr<const Model> model,
                                                         const MeasureOptions& options = {});
 

@@ -1,5 +1,5 @@
-// Mixed-integer linear programs: minimise c'x + c0 subject to rows lower <= a'x <= upper. Solved by HiGHS;
-// written as LP and MPS for other solvers.
+// Mixed-integer linear programs: minimise c'x + c0 subject to rows lower <= a'x <= upper. Solved by HiGHS, or
+// by the user's Gurobi (docs/solvers.md); written as LP and MPS for other solvers.
 #pragma once
 
 #include <cstdint>
@@ -98,6 +98,7 @@ class Milp {
 // that shares nothing with the solver: one that fails is kInternal. A model that makes no sense (lower >
 // upper, NaN, a variable of another model) is kInvalidInput. Thread-safe. The answer comes within 100 ms of
 // the deadline or the cancellation: a HiGHS that does not stop by then is left to end on its own thread.
+// HEDDLE_MILP_SOLVER=gurobi: by gurobi_cl, which has half a second more; kUnsupported when there is none.
 Result<Solution> solve(const Milp& model, const SolveOptions& options = {});
 // Without integrality: its objective is a bound on the model's. Same rules.
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options = {});

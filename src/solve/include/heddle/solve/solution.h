@@ -36,6 +36,8 @@ struct SolveOptions {
   // The same answer for the same model, seed and number of threads, deadlines apart. CP-SAT then uses one
   // thread; HiGHS always is deterministic.
   bool deterministic = true;
+  // CP-SAT: whether it also reasons by linear programs. Off is faster on some schedules, slower on others.
+  bool linear_relaxation = true;
   double rel_gap = 1e-6, abs_gap = 1e-9;  // either one met: optimal
   // Solutions that are not better than this are not wanted: the solver may stop with kInfeasible, which then
   // proves that the optimum is at least this.

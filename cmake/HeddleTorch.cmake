@@ -1,0 +1,62 @@
+# libtorch for the backend torch (HEDDLE_TORCH=ON): headers and libraries of a PyPI installation of torch or of Debian's
+# package libtorch-dev. Only its C++ tensor library is used; its own CMake files look for much else and are left alone.
+# HEDDLE_TORCH_ROOT names an installation (the folder of the Python package, with include/ and lib/); without it those
+# of HEDDLE_TORCH_PYTHON, of the local environment and of python3 are tried, then the system's.
+set(HEDDLE_TORCH_ROOT "" CACHE PATH "an installation of libtorch: a folder with include/ and lib/")
+set(HEDDLE_TORCH_PYTHON "" CACHE FILEPATH "a Python that imports torch")
+
+# The folder of the Python package torch and whether it was built with the C++11 string ABI.
+function(heddle_python_torch python root abi)
+  string(CONCAT program
+    "import os, torch\n"
+    "print(os.path.dirname(os.path.dirname(torch.utils.cmake_prefix_path)))\n"
+    "print(int(torch.compiled_with_cxx11_abi()))\n")
+  execute_process(
+    COMMAND ${python} -c "${program}"
+    OUTPUT_VARIABLE text ERROR_QUIET RESULT_VARIABLE failed OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(failed)
+    set(${root} "" PARENT_SCOPE)
+    return()
+  endif()
+  string(REPLACE "\n" ";" lines "${text}")
+  list(GET lines 0 first)
+  list(GET lines 1 second)
+  set(${root} "${first}" PARENT_SCOPE)
+  set(${abi} "${second}" PARENT_SCOPE)
+endfunction()
+
+set(root "${HEDDLE_TORCH_ROOT}")
+if(NOT root)
+  foreach(python "${HEDDLE_TORCH_PYTHON}" "${HEDDLE_VENV}/bin/python" python3)
+    if(python AND NOT root)
+      heddle_python_torch("${python}" root abi)
+      if(root AND abi STREQUAL "0")
+        message(FATAL_ERROR "the torch in ${root} was built with the former string ABI of C++, which OpenVINO's does "
+                            "not link with: install torch 2.7 or later, or set HEDDLE_TORCH_ROOT to another libtorch")
+      endif()
+    endif()
+  endforeach()
+endif()
+unset(HEDDLE_TORCH_INCLUDE CACHE)
+unset(HEDDLE_TORCH_CPU_LIBRARY CACHE)
+unset(HEDDLE_TORCH_C10_LIBRARY CACHE)
+set(only_there "")
+if(root)
+  set(only_there NO_DEFAULT_PATH)
+endif()
+find_path(HEDDLE_TORCH_INCLUDE ATen/ATen.h HINTS ${root}/include ${only_there})
+find_library(HEDDLE_TORCH_CPU_LIBRARY torch_cpu HINTS ${root}/lib ${only_there})
+find_library(HEDDLE_TORCH_C10_LIBRARY c10 HINTS ${root}/lib ${only_there})
+foreach(part INCLUDE CPU_LIBRARY C10_LIBRARY)
+  if(NOT HEDDLE_TORCH_${part})
+    message(FATAL_ERROR "HEDDLE_TORCH is on, but the header ATen/ATen.h, libtorch_cpu.so or libc10.so is not in "
+                        "${root} (empty: the system's folders). Install libtorch with `apt-get install libtorch-dev` "
+                        "(Debian) or `pip install torch` into .venv, or name an installation with "
+                        "-DHEDDLE_TORCH_ROOT=DIR; or build without it: make build TORCH=0")
+  endif()
+endforeach()
+message(STATUS "libtorch: ${HEDDLE_TORCH_CPU_LIBRARY}")
+
+add_library(heddle_libtorch INTERFACE)
+target_include_directories(heddle_libtorch SYSTEM INTERFACE ${HEDDLE_TORCH_INCLUDE})
+target_link_libraries(heddle_libtorch INTERFACE ${HEDDLE_TORCH_CPU_LIBRARY} ${HEDDLE_TORCH_C10_LIBRARY})

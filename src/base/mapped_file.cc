@@ -1,0 +1,74 @@
+#include "heddle/base/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "heddle/base/units.h"
+
+namespace heddle {
+namespace {
+
+Error open_error(int error) {
+  if (error == ENOENT || error == ENOTDIR) return Error(Code::kNotFound, "there is no such file");
+  return Error(Code::kIo, std::string("cannot be opened: ") + std::strerror(error));
+}
+
+// O_NONBLOCK: a named pipe must not hold us up before we see that it is no regular file.
+Result<int> open_regular(const std::string& path, int64_t max_bytes, size_t* size) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return open_error(errno);
+  struct stat info {};
+  Error error(Code::kInvalidInput, "is not a regular file");
+  if (::fstat(fd, &info) != 0) {
+    error = Error(Code::kIo, std::string("cannot be examined: ") + std::strerror(errno));
+  } else if (S_ISREG(info.st_mode)) {
+    *size = static_cast<size_t>(info.st_size);
+    if (info.st_size <= max_bytes) return fd;
+    error = Error(Code::kInvalidInput,
+                  "has " + format_bytes(info.st_size) + ", the limit is " + format_bytes(max_bytes));
+  }
+  ::close(fd);
+  return error;
+}
+
+}  // namespace
+
+Result<MappedFile> MappedFile::open(const std::string& path, int64_t max_bytes) {
+  MappedFile file;
+  HEDDLE_ASSIGN_OR_RETURN(const int fd, open_regular(path, max_bytes, &file.size_));
+  if (file.size_ > 0) {
+    void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (data == MAP_FAILED)
+      file.size_ = 0;
+    else
+      file.data_ = static_cast<const char*>(data);
+    if (file.data_ == nullptr) {
+      const int error = errno;
+      ::close(fd);
+      return Error(Code::kIo, std::string("cannot be mapped: ") + std::strerror(error));
+    }
+  }
+  ::close(fd);
+  return file;
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
+}
+
+}  // namespace heddle

@@ -1,0 +1,59 @@
+// The parts of `heddle fleet`, and what they share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command.h"
+#include "heddle/base/json_fwd.h"
+#include "heddle/fleet/fleet_planner.h"
+
+namespace heddle::cli {
+
+RunFn setup_fleet_add(Command& command);
+RunFn setup_fleet_compare(Command& command);
+RunFn setup_fleet_drain(Command& command);
+RunFn setup_fleet_explain(Command& command);
+RunFn setup_fleet_import(Command& command);
+RunFn setup_fleet_plan(Command& command);
+RunFn setup_fleet_planners(Command& command);
+RunFn setup_fleet_profile(Command& command);
+RunFn setup_fleet_remove(Command& command);
+RunFn setup_fleet_replan(Command& command);
+RunFn setup_fleet_simulate(Command& command);
+RunFn setup_fleet_status(Command& command);
+RunFn setup_fleet_switch(Command& command);
+RunFn setup_fleet_undrain(Command& command);
+RunFn setup_fleet_verify(Command& command);
+RunFn setup_fleet_whatif(Command& command);
+
+// Objective, load and time of planning.
+struct FleetGoalFlags {
+  std::string objective = "max-min";
+  double load_per_s = 0, time_limit_s = 0;
+  bool prove = false;
+  void declare(Command& command);
+  Result<FleetPlanOptions> options(const Invocation& invocation) const;
+};
+
+// --count CLASS=N, --weight MODEL=W.
+struct FleetChangeFlags {
+  std::vector<std::string> counts, weights;
+  void declare(Command& command);
+  bool any() const { return !counts.empty() || !weights.empty(); }
+  // The fleet with all changes; unknown names and numbers out of range are errors.
+  Result<Fleet> apply(Fleet fleet) const;
+};
+
+// `value_unit` of the objective: "/s", "per hour", "W", "/s".
+const char* value_unit(FleetObjective objective);
+std::string value_text(FleetObjective objective, double value);
+// planner, objective, value, bound, bound_reason, gap, planning_s, verified, devices.
+Json plan_row(const Fleet& fleet, const FleetPlan& plan);
+// The pipelines and pools of a plan, one pool a line.
+std::string pools_text(const Fleet& fleet, const FleetPlan& plan);
+// "value 2482 /s, bound 2490 /s (...), gap 0.3 %, planned in 12 ms".
+std::string summary_text(const FleetPlan& plan);
+
+}  // namespace heddle::cli

@@ -1,0 +1,67 @@
+#include "serve_workers.h"
+
+#include <cstdio>
+
+namespace heddle::cli {
+
+void ServeWorkerFlags::declare(Command& command) {
+  command.option("--workers", workers,
+                 "fleet: start so many workers here, processes that share the fleet's devices evenly", 1,
+                 256);
+  command.option("--worker-port", worker_port,
+                 "fleet: wait for workers that are started with --connect to this port (0: any free one)", 0,
+                 65535);
+  command.option("--worker-host", worker_host,
+                 "address that --worker-port listens on (default 127.0.0.1: this machine alone)");
+  command.option("--bus", bus, "fleet: find workers on a NATS server with JetStream, nats://HOST:PORT");
+  command.option("--bucket", bucket, "the fleet's bucket on the bus (default heddle)");
+  command.option("--lease", lease_s,
+                 "seconds without a word after which a worker is taken for lost (default 1)", .1, 3600);
+  command.option("--wait", wait_s, "seconds to wait for workers with all devices of the plan (default 30)", 0,
+                 86400);
+}
+
+Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
+                                                     const Invocation& invocation) {
+  if (!flags.bus.empty() && flags.worker_port)
+    return Error(Code::kInvalidInput,
+                 "--bus and --worker-port exclude each other: workers announce themselves "
+                 "at one place");
+  auto out = std::make_unique<ServedWorkers>();
+  BusOptions bus;
+  bus.lease_s = flags.lease_s;
+  std::vector<std::string> to;
+  if (flags.bus.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(out->bus, in_process_bus(bus));
+    HEDDLE_ASSIGN_OR_RETURN(
+        out->registry,
+        WorkerRegistry::start(flags.worker_host, static_cast<int>(flags.worker_port.value_or(0)), *out->bus));
+    const auto address = flags.worker_host + ":" + std::to_string(out->registry->port());
+    to = {"--connect", address};
+    if (flags.worker_port && !flags.workers && invocation.progress != nullptr)
+      std::fprintf(stderr, "waiting for workers: heddle worker --connect %s --devices CLASS=N\n",
+                   address.c_str());
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(out->bus, nats_bus(flags.bus, flags.bucket, bus));
+    to = {"--bus", flags.bus, "--bucket", flags.bucket, "--lease", std::to_string(flags.lease_s)};
+  }
+  WorkerPoolOptions pool;
+  pool.lease_s = flags.lease_s;
+  HEDDLE_ASSIGN_OR_RETURN(out->pool, WorkerPool::create(out->bus, pool));
+  if (flags.workers) {
+    std::map<std::string, int64_t> devices;
+    int64_t number = 0;
+    for (const auto& c : fleet.classes)
+      if (c.count > 0) devices[c.name] = c.count;
+    for (const auto& part : divide_devices(devices, *flags.workers)) {
+      const auto name = "worker-" + std::to_string(number++);
+      if (part.empty())
+        return Error(Code::kInvalidInput, "--workers " + std::to_string(*flags.workers) +
+                                              ": the fleet has too few devices for so many");
+      HEDDLE_RETURN_IF_ERROR(out->processes.start(name, part, to));
+    }
+  }
+  return out;
+}
+
+}  // namespace heddle::cli

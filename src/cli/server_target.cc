@@ -1,0 +1,37 @@
+#include "server_target.h"
+
+#include <cstdlib>
+
+#include "heddle/base/file.h"
+
+namespace heddle::cli {
+
+Result<LoadTarget> server_target(const std::string& url, const std::string& token_file,
+                                 const std::string& ca_file) {
+  std::string text = url;
+  const bool tls = text.starts_with("https://");
+  if (!tls && !ca_file.empty())
+    return Error(Code::kInvalidInput, "--ca belongs to an address that begins with https://; this is " + url);
+  if (const auto scheme = text.find("://"); tls || text.starts_with("http://")) text.erase(0, scheme + 3);
+  while (text.ends_with('/')) text.pop_back();
+  LoadTarget target;
+  const auto colon = text.rfind(':');
+  char* end = nullptr;
+  const long port = colon == std::string::npos ? 0 : std::strtol(text.c_str() + colon + 1, &end, 10);
+  if (port < 1 || port > 65535 || end == nullptr || *end != '\0' || colon == 0)
+    return Error(Code::kInvalidInput, url + ": expected http://HOST:PORT, as `heddle serve` prints it");
+  target.port = static_cast<int>(port);
+  target.host = text.substr(0, colon);
+  if (target.host.starts_with('[') && target.host.ends_with(']'))
+    target.host = target.host.substr(1, target.host.size() - 2);
+  if (tls) {
+    HEDDLE_ASSIGN_OR_RETURN(target.tls, TlsContext::client(ca_file));
+  }
+  if (!token_file.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(target.bearer_token, read_file(token_file));
+    while (!target.bearer_token.empty() && target.bearer_token.back() <= ' ') target.bearer_token.pop_back();
+  }
+  return target;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,16 @@
+// Where a served thing is, from flags.
+#pragma once
+
+#include <string>
+
+#include "heddle/base/status.h"
+#include "heddle/serve/load.h"
+
+namespace heddle::cli {
+
+// "http://HOST:PORT", "https://HOST:PORT", "HOST:PORT" or "[::1]:8000"; the token is the file's content, none
+// without a file; https trusts the certificates in `ca_file`, the system's without one.
+Result<LoadTarget> server_target(const std::string& url, const std::string& token_file,
+                                 const std::string& ca_file);
+
+}  // namespace heddle::cli

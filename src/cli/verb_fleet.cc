@@ -1,0 +1,205 @@
+// heddle fleet: the list of its parts, and what they share.
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "fleet_verbs.h"
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
+#include "heddle/fleet/fleet_explain.h"
+#include "heddle/report/text_table.h"
+#include "verbs.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr Verb kParts[] = {
+    {"plan", "pools of pipelines for every model of a fleet", setup_fleet_plan},
+    {"compare", "several planners on one fleet, one table", setup_fleet_compare},
+    {"explain", "why a plan looks as it does, and what one more device of each class brings",
+     setup_fleet_explain},
+    {"whatif", "the predicted effect of other counts and weights", setup_fleet_whatif},
+    {"replan", "from a running plan to a new one with the fewest devices that change their work",
+     setup_fleet_replan},
+    {"verify", "check a plan file of a fleet independently", setup_fleet_verify},
+    {"profile", "measure blocks of models on this machine, as a fleet file", setup_fleet_profile},
+    {"simulate", "a plan under load: attainment, latency, use, lost devices, a change of plan",
+     setup_fleet_simulate},
+    {"status", "a served fleet's models, pools and their use", setup_fleet_status},
+    {"add", "more devices for a served fleet", setup_fleet_add},
+    {"remove", "fewer devices for a served fleet: drained first", setup_fleet_remove},
+    {"drain", "devices of a served fleet that get nothing to do, and stay in it", setup_fleet_drain},
+    {"undrain", "drained devices are used again", setup_fleet_undrain},
+    {"switch", "another plan for a served fleet: drain, cut over", setup_fleet_switch},
+    {"import", "a fleet file from a folder of PPipe's tables", setup_fleet_import},
+    {"planners", "what plans fleets, with its paper", setup_fleet_planners},
+};
+
+Result<int> run_planners(const Invocation& invocation) {
+  Json rows = Json::array();
+  TextTable table({{"planner"}, {"what it does"}, {"source"}});
+  for (const auto& p : fleet_planners()) {
+    rows.push_back({{"name", p.name}, {"summary", p.summary}, {"source", p.source}});
+    table.add_row({p.name, p.summary, p.source});
+  }
+  std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());
+  return kExitDone;
+}
+
+// "NAME=NUMBER"; the name may hold "=".
+Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text) {
+  const auto eq = text.rfind('=');
+  char* end = nullptr;
+  const double value = eq == std::string::npos ? NAN : std::strtod(text.c_str() + eq + 1, &end);
+  if (!std::isfinite(value) || end == text.c_str() + eq + 1 || *end != '\0')
+    return Error(Code::kInvalidInput, flag + " " + text + ": expected NAME=NUMBER");
+  return std::pair(text.substr(0, eq), value);
+}
+
+template <class T>
+Result<T*> named(const std::string& flag, std::vector<T>& list, const std::string& name, const char* kind) {
+  std::vector<std::string> names;
+  for (auto& item : list) {
+    if (item.name == name) return &item;
+    names.push_back(item.name);
+  }
+  return Error(Code::kInvalidInput, flag + ": the fleet has no " + kind + " " + quote_text(name) +
+                                        did_you_mean(name, names) + "; it has " + join_names(names));
+}
+
+}  // namespace
+
+void FleetGoalFlags::declare(Command& command) {
+  command.option(
+      "--objective", objective,
+      "max-min (default: the least rate over weight, greatest), cost or power (least, at --load), or "
+      "goodput (most of --load)");
+  command.option("--load", load_per_s, "requests per second of all models together, split by their weights",
+                 0, 1e15);
+  command.option("--time-limit", time_limit_s,
+                 "seconds; the best so far then (default: none; 60 for ppipe-milp and --prove)", 0, 1e7);
+  command.flag("--prove", prove, "spend the time on a better bound, by a MILP over all columns");
+}
+
+Result<FleetPlanOptions> FleetGoalFlags::options(const Invocation& invocation) const {
+  FleetPlanOptions o;
+  const auto found = fleet_objective_named(objective);
+  if (!found) {
+    const std::vector<std::string> names = {"max-min", "cost", "power", "goodput"};
+    return Error(Code::kInvalidInput, "--objective " + objective + ": expected " + join_names(names) +
+                                          did_you_mean(objective, names));
+  }
+  o.objective = *found;
+  if (o.objective == FleetObjective::kMaxMin && load_per_s > 0)
+    return Error(Code::kInvalidInput,
+                 "--load has no meaning for the objective max-min; give cost, power or goodput");
+  o.load_per_s = load_per_s;
+  o.deadline = time_limit_s > 0 ? Deadline::after_seconds(time_limit_s, invocation.cancel)
+                                : Deadline::never(invocation.cancel);
+  o.prove = prove;
+  o.progress = invocation.progress;
+  return o;
+}
+
+void FleetChangeFlags::declare(Command& command) {
+  command.list("--count", counts, "CLASS=N: so many devices of the class (repeatable)");
+  command.list("--weight", weights, "MODEL=W: another weight of the model (repeatable)");
+}
+
+Result<Fleet> FleetChangeFlags::apply(Fleet fleet) const {
+  for (const auto& text : counts) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto change, assignment("--count", text));
+    HEDDLE_ASSIGN_OR_RETURN(auto* c, named("--count", fleet.classes, change.first, "class"));
+    if (change.second < 0 || change.second > static_cast<double>(kMaxFleetDevices) ||
+        change.second != std::floor(change.second))
+      return Error(Code::kInvalidInput, "--count " + text + ": expected a whole number from 0 to " +
+                                            std::to_string(kMaxFleetDevices));
+    c->count = static_cast<int64_t>(change.second);
+  }
+  for (const auto& text : weights) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto change, assignment("--weight", text));
+    HEDDLE_ASSIGN_OR_RETURN(auto* m, named("--weight", fleet.models, change.first, "model"));
+    m->weight = change.second;
+  }
+  HEDDLE_RETURN_IF_ERROR(check_fleet(fleet));
+  return fleet;
+}
+
+const char* value_unit(FleetObjective objective) {
+  constexpr const char* kUnits[] = {"/s", "per hour", "W", "/s"};
+  return kUnits[static_cast<int>(objective)];
+}
+
+std::string value_text(FleetObjective objective, double value) {
+  char text[48];
+  std::snprintf(text, sizeof text, "%.6g %s", value, value_unit(objective));
+  return text;
+}
+
+Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
+  Json devices = Json::object();
+  const auto used = devices_used(fleet, plan);
+  for (size_t c = 0; c < used.size(); ++c) devices[fleet.classes[c].name] = used[c];
+  return {{"planner", plan.planner},
+          {"objective", fleet_objective_name(plan.objective)},
+          {"value", plan.value},
+          {"bound", plan.bound},
+          {"bound_reason", plan.bound_reason},
+          {"gap", plan.gap()},
+          {"planning_s", plan.planning_s},
+          {"verified", true},
+          {"devices", std::move(devices)}};
+}
+
+std::string summary_text(const FleetPlan& plan) {
+  char text[160];
+  std::snprintf(text, sizeof text, "%s: %s, bound %s, gap %.3f %%, planned in %.1f ms\n",
+                plan.planner.c_str(), value_text(plan.objective, plan.value).c_str(),
+                value_text(plan.objective, plan.bound).c_str(), 100 * plan.gap(), 1e3 * plan.planning_s);
+  return text + ("bound: " + plan.bound_reason) + "\n";
+}
+
+std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {
+  TextTable table({{"model", TextTable::Align::kLeft, 20},
+                   {"pipe", TextTable::Align::kRight},
+                   {"batch", TextTable::Align::kRight},
+                   {"blocks"},
+                   {"pool"},
+                   {"pool /s", TextTable::Align::kRight},
+                   {"pipe /s", TextTable::Align::kRight},
+                   {"latency, limit"},
+                   {"binds"}});
+  const auto explained = explain_fleet_plan(fleet, plan, "", {});
+  if (!explained.ok()) return explained.error().to_string() + "\n";
+  size_t pool = 0, last_model = SIZE_MAX;
+  for (const auto& view : explained->pipelines) {
+    const auto& p = plan.models[view.model].pipelines[view.pipeline];
+    if (last_model != SIZE_MAX && last_model != view.model) table.add_rule();
+    for (size_t k = 0; k < p.partitions.size(); ++k, ++pool) {
+      const auto& q = p.partitions[k];
+      const auto& pv = explained->pools[pool];
+      const auto& dc = fleet.classes[static_cast<size_t>(q.device_class)];
+      char rates[2][32];
+      std::snprintf(rates[0], 32, "%.1f", pv.rate_per_s);
+      std::snprintf(rates[1], 32, "%.1f", p.rate_per_s);
+      auto binds = pv.binds;
+      if (k == 0 && view.deadline_binds) binds += binds.empty() ? "deadline" : ", deadline";
+      table.add_row(
+          {k == 0 && view.pipeline == 0 ? fleet.models[view.model].name : "",
+           k == 0 ? std::to_string(view.pipeline) : "", k == 0 ? std::to_string(p.batch) : "",
+           std::to_string(q.block_from) + ".." + std::to_string(q.block_to - 1),
+           std::to_string(q.count) + " x " + dc.name + (q.share > 1 ? "/" + std::to_string(q.share) : ""),
+           rates[0], k == 0 ? rates[1] : "",
+           k == 0 ? format_us(view.latency_us) + ", " + format_us(view.limit_us) : "", binds});
+    }
+    last_model = view.model;
+  }
+  return table.to_string();
+}
+
+RunFn setup_fleet_planners(Command&) { return run_planners; }
+
+RunFn setup_fleet(Command& command) { return command.subverbs(kParts); }
+
+}  // namespace heddle::cli

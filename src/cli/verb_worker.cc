@@ -1,0 +1,111 @@
+// heddle worker: a process with devices that a served fleet uses.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "heddle/base/json.h"
+#include "heddle/serve/worker.h"
+#include "verbs.h"
+#include "worker_flags.h"
+
+namespace heddle::cli {
+namespace {
+
+struct WorkerFlags {
+  std::string connect, bus, bucket = "heddle", name, host = "127.0.0.1", advertise;
+  std::vector<std::string> devices;
+  int64_t port = 0;
+  double lease_s = 1, slowdown = 1;
+};
+
+std::string name_by_default() {
+  char host[64] = {};
+  std::string name = ::gethostname(host, sizeof host - 1) == 0 ? host : "worker";
+  for (char& c : name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) c = '-';
+  return name.substr(0, 48) + "-" + std::to_string(::getpid());
+}
+
+Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o) {
+  if (o.connect.empty() == o.bus.empty())
+    return Error(Code::kInvalidInput,
+                 "a worker needs either --connect HOST:PORT, as `heddle serve` prints it, or --bus "
+                 "nats://HOST:PORT");
+  if (!o.connect.empty()) return registry_announcer(o.connect);
+  BusOptions options;
+  options.lease_s = o.lease_s;
+  HEDDLE_ASSIGN_OR_RETURN(auto bus, nats_bus(o.bus, o.bucket, options));
+  return std::unique_ptr<Announcer>(std::move(bus));
+}
+
+void print_counters(const WorkerOptions& options, const WorkerCounters& c, bool json) {
+  if (json) {
+    std::printf("%s\n", Json{{"name", options.name},
+                             {"runs", c.runs},
+                             {"rows", c.rows},
+                             {"sessions", c.sessions},
+                             {"maps_sent", c.maps_sent},
+                             {"maps_received", c.maps_received},
+                             {"map_bytes_received", c.map_bytes_received}}
+                            .dump()
+                            .c_str());
+  } else {
+    std::printf("worker %s: %llu runs, %llu feature maps sent and %llu received, %llu session(s)\n",
+                options.name.c_str(), static_cast<unsigned long long>(c.runs),
+                static_cast<unsigned long long>(c.maps_sent),
+                static_cast<unsigned long long>(c.maps_received),
+                static_cast<unsigned long long>(c.sessions));
+  }
+}
+
+Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
+  WorkerOptions options;
+  options.name = o.name.empty() ? name_by_default() : o.name;
+  options.host = o.host;
+  options.port = static_cast<int>(o.port);
+  options.advertise = o.advertise;
+  options.slowdown = o.slowdown;
+  HEDDLE_ASSIGN_OR_RETURN(options.devices, device_counts(o.devices));
+  HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o));
+  HEDDLE_ASSIGN_OR_RETURN(const auto worker, Worker::start(options, *announcer));
+  if (!invocation.json && invocation.progress != nullptr) {
+    std::printf("worker %s on port %d, Ctrl-C stops\n", options.name.c_str(), worker->port());
+    std::fflush(stdout);
+  }
+  std::string told;
+  while (!invocation.cancel.cancelled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const auto c = worker->counters();
+    if (c.announcement_error == told) continue;
+    told = c.announcement_error;
+    if (!told.empty())
+      std::fprintf(stderr, "worker %s: %s; trying again\n", options.name.c_str(), told.c_str());
+  }
+  if (invocation.progress != nullptr || invocation.json)
+    print_counters(options, worker->counters(), invocation.json);
+  return kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_worker(Command& command) {
+  auto o = std::make_shared<WorkerFlags>();
+  command.option("--connect", o->connect, "announce to this server, HOST:PORT of its --worker-port");
+  command.option("--bus", o->bus, "announce on this NATS server with JetStream, nats://HOST:PORT");
+  command.option("--bucket", o->bucket, "the fleet's bucket on the bus (default heddle)");
+  command.option("--lease", o->lease_s,
+                 "with --bus: seconds without a renewal after which the bus forgets it (default 1)", .1,
+                 3600);
+  command.list("--devices", o->devices, "CLASS=N: it has so many devices of the class (repeatable)");
+  command.option("--name", o->name, "unique among the fleet's workers (default: this host and process)");
+  command.option("--host", o->host, "address to listen on (default 127.0.0.1: this machine alone)");
+  command.option("--port", o->port, "port to listen on (default: any free one)", 0, 65535);
+  command.option("--advertise", o->advertise, "host that others reach it by (default: --host)");
+  command.option("--slowdown", o->slowdown, "its devices take so many times their planned time (default 1)",
+                 .01, 1000);
+  return [o](const Invocation& invocation) { return run_worker(*o, invocation); };
+}
+
+}  // namespace heddle::cli

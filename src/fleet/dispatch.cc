@@ -1,0 +1,492 @@
+#include "heddle/fleet/dispatch.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace heddle {
+
+Dispatcher::Dispatcher(const Deployment& deployment, const DispatchOptions& options)
+    : deployment_(deployment),
+      options_(options),
+      book_(static_cast<uint32_t>(deployment.devices.size()) + 2 * deployment.num_servers, options.fill_gaps,
+            options.feedback),
+      spread_(options.feedback && options.avoid_stragglers > 0),
+      straggles_(deployment.devices.size(), 0),
+      queues_(deployment.models.size()),
+      wake_at_(deployment.models.size(), kNever) {
+  const auto devices = static_cast<uint32_t>(deployment.devices.size());
+  for (const auto& d : deployment.devices) {
+    uplink_.push_back(devices + d.server);
+    downlink_.push_back(devices + deployment.num_servers + d.server);
+  }
+}
+
+// Algorithm 2, lines 6 to 25, for the partitions from `partition` on; `last` has the batch from time t on.
+bool Dispatcher::probe_from(uint32_t pipeline, uint32_t batch, uint32_t partition, TimeNs t, uint32_t last,
+                            ProbedPath& path) const {
+  const auto& partitions = deployment_.pipelines[pipeline].partitions;
+  bool avoid = straggling_ > 0;
+  for (uint32_t k = partition; k < partitions.size();) {
+    const DevicePool& pool = partitions[k];
+    const TimeNs run = pool.run_ns[batch - 1];
+    const uint32_t end = pool.first_device + pool.num_devices;
+    TimeNs best = kNever, best_sent = 0;
+    uint32_t best_device = kNoId;
+    if (k == 0) {
+      for (uint32_t d = pool.first_device; d < end; ++d) {
+        if (avoid && straggles_[d]) continue;
+        const TimeNs s = book_.earliest(d, t, run);
+        if (s < best) {
+          best = s;
+          best_device = d;
+          if (s == t) break;  // no device can be earlier
+        }
+      }
+    } else {
+      const TimeNs send = pool.transfer_ns[batch - 1];
+      const ResourceId up = uplink(last);
+      const TimeNs up_free = book_.earliest(up, t, send);
+      ResourceId last_down = kNoId;
+      TimeNs sent = 0;
+      for (uint32_t d = pool.first_device; d < end; ++d) {
+        // No run here starts before this; most devices need no look at their links.
+        const TimeNs bound = book_.not_before(d, up_free + send, run);
+        if (bound > best || (bound == best && !spread_) || (avoid && straggles_[d])) continue;
+        // The devices of a server follow each other and share its downlink.
+        if (const ResourceId down = downlink(d); down != last_down) {
+          last_down = down;
+          sent = book_.earliest(down, up_free, send);
+          if (sent != up_free) sent = book_.earliest_both(up, down, sent, send);
+        }
+        const TimeNs s = book_.earliest(d, sent + send, run);
+        const bool freer = spread_ && s == best && best_device != kNoId &&  // none: this one is closed
+                           book_.tail(d) < book_.tail(best_device);
+        if (s < best || freer) {
+          best = s;
+          best_device = d;
+          best_sent = sent;
+          if (s == up_free + send && !spread_) break;
+        }
+      }
+      path.start[2 * k - 1] = best_sent;
+    }
+    if (best_device == kNoId && avoid) {
+      avoid = false;  // all that are open straggle
+      continue;
+    }
+    if (best_device == kNoId) {
+      path.finish = path.wait = kNever;
+      return false;
+    }
+    path.device[k] = last = best_device;
+    path.start[2 * k] = best;
+    t = best + run;
+    avoid = straggling_ > 0;
+    ++k;
+  }
+  path.finish = t;
+  return true;
+}
+
+ProbedPath Dispatcher::probe(uint32_t pipeline, uint32_t batch, TimeNs now) const {
+  ProbedPath path;
+  if (!probe_from(pipeline, batch, 0, now, kNoId, path)) return path;
+  path.wait = path.finish - now;
+  for (const auto& pool : deployment_.pipelines[pipeline].partitions) {
+    path.wait -= pool.run_ns[batch - 1];
+    if (!pool.transfer_ns.empty()) path.wait -= pool.transfer_ns[batch - 1];
+  }
+  return path;
+}
+
+// Algorithm 1, lines 4 to 20. True with the pipeline, the largest batch that ends by `deadline`, and its
+// path.
+bool Dispatcher::choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& pipeline, uint32_t& size,
+                        ProbedPath& path) {
+  const auto& pipelines = deployment_.models[model].pipelines;
+  bool found = false;
+  others_.clear();
+  for (const uint32_t p : pipelines) {
+    const auto probed = probe(p, deployment_.pipelines[p].batch, now);
+    ++counters_.probes;
+    if (probed.finish <= deadline) {
+      if (found && probed.wait >= path.wait) continue;
+      found = true;
+      pipeline = p;
+      path = probed;
+      size = deployment_.pipelines[p].batch;
+    } else if (!found && probed.found()) {
+      others_.emplace_back(probed.wait, p);
+    }
+  }
+  if (found) return true;
+  std::stable_sort(others_.begin(), others_.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [wait, p] : others_) {
+    for (uint32_t b = deployment_.pipelines[p].batch; --b > 0;) {
+      const auto probed = probe(p, b, now);
+      ++counters_.probes;
+      if (probed.finish > deadline) continue;
+      pipeline = p;
+      path = probed;
+      size = b;
+      return true;
+    }
+  }
+  return false;
+}
+
+void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
+  auto& queue = queues_[model];
+  bool due = wake_at_[model] <= now;  // waiting longer is not possible
+  wake_at_[model] = kNever;
+  while (!queue.empty()) {
+    ++counters_.decisions;
+    auto& first = queue.front();
+    const TimeNs deadline = first.deadline - options_.guard_ns;
+    uint32_t pipeline = 0, size = 0;
+    ProbedPath path;
+    const bool served = deadline > now && choose(model, deadline, now, pipeline, size, path);
+    const bool first_look = !first.examined;
+    first.examined = true;
+    if (!served ||
+        (first_look && size < options_.least_batch_share * deployment_.pipelines[pipeline].batch)) {
+      actions.dropped.push_back(first.request);
+      queue.pop();
+      continue;
+    }
+    if (queue.size() < size) {
+      const auto waiting = static_cast<uint32_t>(queue.size());
+      path = probe(pipeline, waiting, now);
+      ++counters_.probes;
+      const TimeNs latest = now + deadline - path.finish;
+      if (latest < now) {  // a smaller batch that takes longer than the larger one
+        actions.dropped.push_back(first.request);
+        queue.pop();
+        continue;
+      }
+      if (!due && latest > now) {
+        wake_at_[model] = latest;
+        actions.wakes.push_back({model, latest});
+        return;
+      }
+      size = waiting;
+    }
+    due = false;
+    dispatch(model, pipeline, size, path, now, actions);
+  }
+}
+
+void Dispatcher::dispatch(uint32_t model, uint32_t pipeline, uint32_t size, const ProbedPath& path,
+                          TimeNs now, Actions& actions) {
+  const uint32_t id = batches_.take();
+  Batch& batch = batches_[id];
+  batch.pipeline = pipeline;
+  batch.steps_done = 0;
+  batch.last_step = static_cast<uint32_t>(2 * deployment_.pipelines[pipeline].partitions.size() - 2);
+  batch.begun = false;
+  batch.live = true;
+  batch.requests.clear();
+  batch.deadlines.clear();
+  batch.dispatched = now;
+  batch.booking.fill(kNoId);
+  auto& queue = queues_[model];
+  for (uint32_t i = 0; i < size; ++i) {
+    batch.requests.push_back(queue.front().request);
+    batch.deadlines.push_back(queue.front().deadline);
+    actions.begun.push_back(queue.front().request);
+    queue.pop();
+  }
+  ++counters_.batches;
+  reserve(id, 0, path, now);
+  start_if_ready(batch.booking[0], now, actions);
+}
+
+// Algorithm 2's reserve(), for the partitions from `from_partition` on.
+void Dispatcher::reserve(uint32_t id, uint32_t from_partition, const ProbedPath& path, TimeNs now) {
+  Batch& batch = batches_[id];
+  const auto& partitions = deployment_.pipelines[batch.pipeline].partitions;
+  const size_t size = batch.requests.size();
+  for (uint32_t k = from_partition; k < partitions.size(); ++k) {
+    const uint32_t step = 2 * k;
+    batch.device[k] = path.device[k];
+    batch.planned[step] = path.start[step];
+    if (k > 0) {
+      batch.planned[step - 1] = path.start[step - 1];
+      const auto before = step - 2 >= batch.steps_done ? batch.booking[step - 2] : kNoId;
+      batch.booking[step - 1] = book_.book(now, id, static_cast<uint16_t>(step - 1),
+                                           uplink(batch.device[k - 1]), downlink(path.device[k]),
+                                           path.start[step - 1], partitions[k].transfer_ns[size - 1], before);
+    }
+    batch.booking[step] = book_.book(now, id, step, path.device[k], kNoId, path.start[step],
+                                     partitions[k].run_ns[size - 1], k > 0 ? batch.booking[step - 1] : kNoId);
+  }
+}
+
+// By the corrected times it ends behind its first deadline.
+bool Dispatcher::will_be_late(const Batch& batch) const {
+  const BookingId last = batch.booking[batch.last_step];
+  return options_.feedback && last != kNoId && book_[last].end > batch.deadlines.front();
+}
+
+void Dispatcher::set_straggling(uint32_t device, bool straggles) {
+  if (static_cast<bool>(straggles_[device]) == straggles) return;
+  straggles_[device] = straggles;
+  straggling_ += straggles ? 1 : -1;
+}
+
+// A batch that has not begun and would be late. What was decided at this moment is in time; not to ask again
+// ends every chain of recalls.
+bool Dispatcher::comes_too_late(BookingId id, TimeNs now) const {
+  if (draining_ || book_[id].step != 0 || book_[id].running) return false;
+  const Batch& batch = batches_[book_[id].batch];
+  return batch.dispatched < now && will_be_late(batch);
+}
+
+// Its requests are decided on anew: fewer of them, on another path, or dropped while that still saves time.
+void Dispatcher::recall(TimeNs now, Actions& actions) {
+  while (!recalled_.empty()) {
+    const uint32_t id = recalled_.back();
+    recalled_.pop_back();
+    if (!batches_[id].live || batches_[id].begun || batches_[id].dispatched == now) continue;
+    const uint32_t model = deployment_.pipelines[batches_[id].pipeline].model;
+    release_from(id, 0, now, actions);
+    give_up(id, true, now, actions);
+    decide(model, now, actions);
+    for (const ResourceId r : freed_) serve(r, now, actions);
+  }
+}
+
+// What can start, unless it is to be decided on anew.
+bool Dispatcher::start(BookingId id, TimeNs now, Actions& actions) {
+  if (comes_too_late(id, now)) {
+    recalled_.push_back(book_[id].batch);
+    return false;
+  }
+  book_.start(id, now);
+  const Booking& b = book_[id];
+  Batch& batch = batches_[b.batch];
+  batch.begun = true;
+  const uint32_t partition = (b.step + 1) / 2;
+  actions.start.push_back({.id = id,
+                           .transfer = b.step % 2 == 1,
+                           .pipeline = batch.pipeline,
+                           .partition = partition,
+                           .device = batch.device[partition],
+                           .source = batch.device[b.step / 2],
+                           .batch_size = static_cast<uint32_t>(batch.requests.size()),
+                           .first_request = batch.requests.front(),
+                           .expected_ns = b.length});
+  return true;
+}
+
+// Whether it can begin now if it passes those before it, all of which are late: what waits for a late batch
+// would else wait with it. One that should have begun by now gives way, and one that will begin later than
+// planned gives way to what is done by then. With exact times nothing ever is late.
+bool Dispatcher::may_pass(BookingId id, TimeNs now) const {
+  if (!options_.feedback || id == kNoId) return false;
+  const Booking& b = book_[id];
+  if (b.running || b.step == 0 || b.step_before != kNoId) return false;
+  for (const int side : {0, 1}) {
+    const ResourceId r = b.resource[side];
+    if (r == kNoId) continue;
+    if (book_.is_closed(r)) return false;
+    for (BookingId p = b.prev[side]; p != kNoId;) {
+      const Booking& before = book_[p];
+      const TimeNs planned = batches_[before.batch].planned[before.step];
+      if (before.running) return false;
+      if (planned >= now && (before.start <= planned || now + b.length > before.start)) return false;
+      p = before.prev[before.resource[0] == r ? 0 : 1];
+    }
+  }
+  return true;
+}
+
+// A resource that has become free begins its first booking, or the first that may pass.
+void Dispatcher::serve(ResourceId r, TimeNs now, Actions& actions) {
+  BookingId id = book_.head(r);
+  if (id == kNoId || start_if_ready(id, now, actions) || !options_.feedback) return;
+  while (id != kNoId) {
+    const Booking& b = book_[id];
+    if (may_pass(id, now)) {
+      book_.pass(id, now);
+      start_if_ready(id, now, actions);
+      return;
+    }
+    const TimeNs planned = batches_[b.batch].planned[b.step];
+    if (b.running || (planned >= now && b.start <= planned)) return;
+    id = b.next[b.resource[0] == r ? 0 : 1];
+  }
+}
+
+void Dispatcher::finished(WorkId work, TimeNs now, Actions& actions) {
+  const Booking b = book_[work];
+  Batch& batch = batches_[b.batch];
+  if (b.step % 2 == 0 && straggling_ > 0) set_straggling(b.resource[0], false);
+  book_.finish(work, now);
+  batch.booking[b.step] = kNoId;
+  batch.steps_done = b.step + 1;
+  if (b.step == batch.last_step) {
+    for (const RequestId r : batch.requests) actions.done.push_back(r);
+    batch.live = false;
+    batches_.give_back(b.batch);
+  } else if (b.step % 2 == 0 &&
+             (will_be_late(batch) || (straggling_ > 0 && straggles_[batch.device[b.step / 2 + 1]]))) {
+    rebind(b.batch, b.step / 2 + 1, now, actions);
+  } else if (!start_if_ready(b.step_after, now, actions) && may_pass(b.step_after, now)) {
+    book_.pass(b.step_after, now);
+    start_if_ready(b.step_after, now, actions);
+  }
+  serve(b.resource[0], now, actions);
+  if (b.resource[1] != kNoId) serve(b.resource[1], now, actions);
+  recall(now, actions);
+}
+
+void Dispatcher::overdue(WorkId work, TimeNs now, Actions& actions) {
+  const Booking& late = book_[work];
+  if (spread_ && late.step % 2 == 0 &&
+      static_cast<double>(now - late.start - late.length) >=
+          options_.avoid_stragglers * static_cast<double>(late.length))
+    set_straggling(late.resource[0], true);
+  book_.overdue(work, now);
+  const Booking b = book_[work];
+  // What waits behind it in the first pool and would now be late may do better elsewhere.
+  for (BookingId behind = b.next[0]; behind != kNoId && book_[behind].step == 0;
+       behind = book_[behind].next[0])
+    if (comes_too_late(behind, now)) recalled_.push_back(book_[behind].batch);
+  // What waits for the rest of its path may pass.
+  for (BookingId after = b.step_after; after != kNoId; after = book_[after].step_after)
+    for (const ResourceId r : book_[after].resource)
+      if (r != kNoId) serve(r, now, actions);
+  recall(now, actions);
+}
+
+// cancel_from() for steps that have not begun; freed_ gets their resources, where others may now be first.
+void Dispatcher::release_from(uint32_t id, uint32_t step, TimeNs now, Actions& actions) {
+  const Batch& batch = batches_[id];
+  freed_.clear();
+  for (uint32_t s = step; s < batch.booking.size(); ++s) {
+    if (batch.booking[s] == kNoId) continue;
+    for (const ResourceId r : book_[batch.booking[s]].resource)
+      if (r != kNoId) freed_.push_back(r);
+  }
+  cancel_from(id, step, now, actions);
+}
+
+// A run has ended so late that the batch will be: another device may be better for the rest.
+void Dispatcher::rebind(uint32_t id, uint32_t partition, TimeNs now, Actions& actions) {
+  Batch& batch = batches_[id];
+  release_from(id, 2 * partition - 1, now, actions);
+  ProbedPath path;
+  path.device = batch.device;
+  ++counters_.probes;
+  if (probe_from(batch.pipeline, static_cast<uint32_t>(batch.requests.size()), partition, now,
+                 batch.device[partition - 1], path)) {
+    reserve(id, partition, path, now);
+    start_if_ready(batch.booking[2 * partition - 1], now, actions);
+  } else {
+    give_up(id, options_.retry, now, actions);
+    if (!draining_) decide(deployment_.pipelines[batch.pipeline].model, now, actions);
+  }
+  for (const ResourceId r : freed_) serve(r, now, actions);
+}
+
+void Dispatcher::submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions) {
+  // A wake that is due now belongs to the requests that waited, not to this one.
+  if (wake_at_[model] <= now) decide(model, now, actions);
+  queues_[model].push({deadline, request, false});
+  if (!draining_) decide(model, now, actions);
+}
+
+void Dispatcher::wake(uint32_t model, TimeNs now, Actions& actions) {
+  if (wake_at_[model] <= now) decide(model, now, actions);
+}
+
+std::vector<PendingRequest> Dispatcher::drain() {
+  draining_ = true;
+  std::vector<PendingRequest> pending;
+  for (uint32_t m = 0; m < queues_.size(); ++m) {
+    wake_at_[m] = kNever;
+    for (size_t i = 0; i < queues_[m].size(); ++i)
+      pending.push_back({m, queues_[m][i].request, queues_[m][i].deadline});
+    queues_[m].clear();
+  }
+  return pending;
+}
+
+// Takes back the batch's bookings from `step` on, the last first, since none may be left without the one
+// before it.
+void Dispatcher::cancel_from(uint32_t id, uint32_t step, TimeNs now, Actions& actions) {
+  Batch& batch = batches_[id];
+  for (uint32_t s = batch.last_step + 1; s-- > step;) {
+    if (batch.booking[s] == kNoId) continue;
+    if (book_[batch.booking[s]].running) {
+      actions.abort.push_back(batch.booking[s]);
+      if (s % 2 == 0) set_straggling(book_[batch.booking[s]].resource[0], false);
+    }
+    book_.cancel(batch.booking[s], now);
+    batch.booking[s] = kNoId;
+  }
+}
+
+void Dispatcher::give_up(uint32_t id, bool requeue, TimeNs now, Actions& actions) {
+  cancel_from(id, 0, now, actions);
+  Batch& batch = batches_[id];
+  const uint32_t model = deployment_.pipelines[batch.pipeline].model;
+  for (size_t i = 0; i < batch.requests.size(); ++i) {
+    if (requeue && !draining_) {
+      queues_[model].push({batch.deadlines[i], batch.requests[i], true});
+    } else {
+      actions.failed.push_back(batch.requests[i]);
+    }
+  }
+  batch.live = false;
+  batches_.give_back(id);
+}
+
+void Dispatcher::lose_batch(uint32_t id, uint32_t device, TimeNs now, Actions& actions) {
+  Batch& batch = batches_[id];
+  const auto& partitions = deployment_.pipelines[batch.pipeline].partitions;
+  uint32_t lost = 0;
+  while (lost < partitions.size() && batch.device[lost] != device) ++lost;
+  if (lost == partitions.size()) return;
+  const uint32_t holder = batch.steps_done / 2;  // the partition whose device has the batch now
+  if (lost < holder) return;
+  if (!batch.begun) return give_up(id, true, now, actions);
+  // A batch that is being sent is still at its source (the step 2k - 1 is the partition k - 1's to repeat).
+  if (lost == holder) return give_up(id, options_.retry, now, actions);
+  cancel_from(id, 2 * lost - 1, now, actions);
+  const BookingId before = batch.booking[2 * lost - 2];
+  const TimeNs t = before == kNoId ? now : std::max(now, book_[before].end);
+  ProbedPath path;
+  path.device = batch.device;
+  if (!probe_from(batch.pipeline, static_cast<uint32_t>(batch.requests.size()), lost, t,
+                  batch.device[lost - 1], path))
+    return give_up(id, options_.retry, now, actions);
+  reserve(id, lost, path, now);
+}
+
+void Dispatcher::start_all_ready(TimeNs now, Actions& actions) {
+  for (ResourceId r = 0; r < book_.resources(); ++r) start_if_ready(book_.head(r), now, actions);
+}
+
+void Dispatcher::device_lost(uint32_t device, TimeNs now, Actions& actions) {
+  if (book_.is_closed(device)) return;
+  book_.close(device);
+  for (uint32_t b = 0; b < batches_.size(); ++b)
+    if (batches_[b].live) lose_batch(b, device, now, actions);
+  assert(book_.head(device) == kNoId);
+  start_all_ready(now, actions);
+  recall(now, actions);
+  if (draining_) return;
+  for (uint32_t m = 0; m < queues_.size(); ++m) decide(m, now, actions);
+}
+
+void Dispatcher::device_back(uint32_t device, TimeNs now, Actions& actions) {
+  if (!book_.is_closed(device)) return;
+  book_.open(device, now);
+  if (draining_) return;
+  for (uint32_t m = 0; m < queues_.size(); ++m) decide(m, now, actions);
+}
+
+}  // namespace heddle

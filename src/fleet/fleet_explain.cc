@@ -1,0 +1,87 @@
+#include "heddle/fleet/fleet_explain.h"
+
+#include <cmath>
+
+#include "columns.h"
+#include "heddle/base/units.h"
+
+namespace heddle {
+namespace {
+
+// Of one request in a batch of `batch`; NaN where a time is missing.
+double latency_us(const Fleet& fleet, size_t model, const FleetPipeline& pipeline, int batch) {
+  const auto& m = fleet.models[model];
+  double sum = batch_delay_us(fleet, model, batch);
+  for (size_t k = 0; k < pipeline.partitions.size(); ++k) {
+    const auto& p = pipeline.partitions[k];
+    for (int b = p.block_from; b < p.block_to; ++b)
+      sum += m.block_us(static_cast<size_t>(p.device_class), p.share, batch, b);
+    if (k + 1 < pipeline.partitions.size()) {
+      const auto next = static_cast<size_t>(pipeline.partitions[k + 1].device_class);
+      const double nic = std::min(fleet.classes[static_cast<size_t>(p.device_class)].nic_bytes_per_s,
+                                  fleet.classes[next].nic_bytes_per_s);
+      sum += batch * m.cut_bytes[static_cast<size_t>(p.block_to)] / nic * kUsPerSecond;
+    }
+  }
+  return sum;
+}
+
+void view_pipeline(const Fleet& fleet, const FleetPlan& plan, size_t m, size_t i, FleetExplanation& out) {
+  const auto& model = fleet.models[m];
+  const auto& pipeline = plan.models[m].pipelines[i];
+  PipelineView view{m, i, latency_us(fleet, m, pipeline, pipeline.batch), model.slo_us - model.margin_us,
+                    false};
+  view.deadline_binds = latency_us(fleet, m, pipeline, pipeline.batch + 1) > view.limit_us;
+  out.pipelines.push_back(view);
+  for (size_t k = 0; k < pipeline.partitions.size(); ++k) {
+    const auto& p = pipeline.partitions[k];
+    const auto& dc = fleet.classes[static_cast<size_t>(p.device_class)];
+    double infer_us = 0;
+    for (int b = p.block_from; b < p.block_to; ++b)
+      infer_us += model.block_us(static_cast<size_t>(p.device_class), p.share, pipeline.batch, b);
+    const double compute = kUsPerSecond * pipeline.batch / infer_us;
+    double nic = INFINITY;
+    for (const int cut : {p.block_from, p.block_to})
+      if (cut > 0 && cut < model.blocks && model.cut_bytes[static_cast<size_t>(cut)] > 0)
+        nic = std::min(nic, dc.nic_bytes_per_s / (p.share * dc.devices_per_server) /
+                                model.cut_bytes[static_cast<size_t>(cut)]);
+    PoolView pool{m,
+                  i,
+                  k,
+                  static_cast<double>(p.count) / p.share,
+                  static_cast<double>(p.count) * std::min(compute, nic),
+                  0,
+                  ""};
+    pool.busy = pipeline.rate_per_s / pool.rate_per_s;
+    if (pool.busy > 1 - 1e-9) pool.binds = nic < compute ? "NIC" : "devices";
+    out.pools.push_back(std::move(pool));
+  }
+}
+
+}  // namespace
+
+Result<FleetExplanation> explain_fleet_plan(const Fleet& fleet, const FleetPlan& plan,
+                                            const std::string& planner, const FleetPlanOptions& options) {
+  FleetExplanation out;
+  for (size_t m = 0; m < plan.models.size(); ++m) {
+    out.requests_per_s += plan.models[m].rate_per_s;
+    for (size_t i = 0; i < plan.models[m].pipelines.size(); ++i) view_pipeline(fleet, plan, m, i, out);
+  }
+  const auto used = devices_used(fleet, plan);
+  for (size_t c = 0; c < fleet.classes.size(); ++c) {
+    ClassView view{used[c], fleet.classes[c].count, NAN};
+    out.cost_per_hour += static_cast<double>(used[c]) * fleet.classes[c].cost_per_hour;
+    out.watts += static_cast<double>(used[c]) * fleet.classes[c].watts;
+    if (!planner.empty()) {
+      Fleet more = fleet;
+      ++more.classes[c].count;
+      HEDDLE_ASSIGN_OR_RETURN(const auto with, plan_fleet(more, planner, options));
+      view.with_one_more = with.value;
+    }
+    out.classes.push_back(view);
+  }
+  if (out.requests_per_s > 0) out.cost_per_million = out.cost_per_hour / (out.requests_per_s * 3600) * 1e6;
+  return out;
+}
+
+}  // namespace heddle

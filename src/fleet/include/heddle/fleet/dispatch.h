@@ -1,0 +1,129 @@
+// The reservation-based data plane with adaptive batching (PPipe, ATC'25, section 5.4, Algorithms 1 and 2).
+//
+// For each model a queue ordered by deadline. A decision takes the first request: every pipeline of the model
+// is probed at its planned batch; of those that meet the deadline (of all, where none does) the one with the
+// shortest wait is taken, and the largest batch that meets the deadline is sought downwards. No batch: the
+// next pipeline is tried, and where there is none the request is dropped. Fewer requests than the batch: the
+// queue waits, at most until the moment when those there can only just be served. Otherwise the path is
+// reserved and the batch dispatched.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "heddle/fleet/deadline_queue.h"
+#include "heddle/fleet/reservation.h"
+#include "heddle/fleet/scheduler.h"
+#include "heddle/fleet/slots.h"
+
+namespace heddle {
+
+struct DispatchOptions {
+  bool fill_gaps = true;  // false: "busy until" reservations, a resource's last booking counts alone
+  // Measured times correct the reservations (section 5.4). What they make late is mended where it can be:
+  // what is ready passes what is late, a batch that would be late chooses the rest of its path anew, and one
+  // that has not begun is decided on anew. With exact times none of this happens.
+  bool feedback = true;
+  // Above 0: a run that is overdue by this share of its time straggles, and nobody knows how long it will
+  // take. Its device is taken only where all of its pool's straggle, until it is done; what comes out of the
+  // partition before, booked for such a device, chooses its path anew; and of the devices that can begin at
+  // the same time a batch on its way gets the one that is free first, so that less waits behind a straggler.
+  // Needs `feedback`.
+  double avoid_stragglers = 0;
+  TimeNs guard_ns = 0;           // kept free before each deadline, against times that turn out longer
+  double least_batch_share = 0;  // drop a request that at first sight gets less than this share of the
+                                 // planned batch; 0: Algorithm 1, the published code has .95
+  bool retry = false;            // requests lost with a device are queued again instead of failing
+};
+
+// A path through a pipeline that probe() found. Step 2k runs partition k, step 2k - 1 brings the batch there.
+struct ProbedPath {
+  std::array<uint32_t, kMaxPartitions> device = {};
+  std::array<TimeNs, 2 * kMaxPartitions - 1> start = {};
+  TimeNs finish = kNever;
+  TimeNs wait = kNever;  // finish - now - all steps' durations
+  bool found() const { return finish < kNever; }
+};
+
+class Dispatcher final : public Scheduler {
+ public:
+  // The deployment must have passed check_deployment() and outlive the dispatcher.
+  Dispatcher(const Deployment& deployment, const DispatchOptions& options);
+
+  void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions) override;
+  void wake(uint32_t model, TimeNs now, Actions& actions) override;
+  void finished(WorkId work, TimeNs now, Actions& actions) override;
+  void overdue(WorkId work, TimeNs now, Actions& actions) override;
+  void device_lost(uint32_t device, TimeNs now, Actions& actions) override;
+  void device_back(uint32_t device, TimeNs now, Actions& actions) override;
+  std::vector<PendingRequest> drain() override;
+  bool idle() const override { return book_.live() == 0; }
+  const SchedulerCounters& counters() const override { return counters_; }
+
+  // Algorithm 2's probe(): for each partition the device that finishes first, the first such on ties. Changes
+  // nothing. O(devices of the pipeline's pools).
+  ProbedPath probe(uint32_t pipeline, uint32_t batch, TimeNs now) const;
+  const ReservationBook& book() const { return book_; }
+  size_t queued(uint32_t model) const { return queues_[model].size(); }
+
+ private:
+  struct Batch {
+    uint32_t pipeline = 0;
+    uint32_t steps_done = 0, last_step = 0;
+    bool begun = false;  // its first step has started
+    std::array<uint32_t, kMaxPartitions> device = {};
+    std::array<BookingId, 2 * kMaxPartitions - 1> booking = {};
+    std::vector<RequestId> requests;
+    std::vector<TimeNs> deadlines;
+    std::array<TimeNs, 2 * kMaxPartitions - 1> planned = {};  // starts, as they were reserved
+    TimeNs dispatched = 0;
+    bool live = false;
+  };
+
+  bool probe_from(uint32_t pipeline, uint32_t batch, uint32_t partition, TimeNs t, uint32_t last,
+                  ProbedPath& path) const;
+  void decide(uint32_t model, TimeNs now, Actions& actions);
+  bool choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& pipeline, uint32_t& size,
+              ProbedPath& path);
+  void dispatch(uint32_t model, uint32_t pipeline, uint32_t size, const ProbedPath& path, TimeNs now,
+                Actions& actions);
+  void reserve(uint32_t batch, uint32_t from_partition, const ProbedPath& path, TimeNs now);
+  bool will_be_late(const Batch& batch) const;
+  void set_straggling(uint32_t device, bool straggles);
+  bool comes_too_late(BookingId id, TimeNs now) const;
+  void recall(TimeNs now, Actions& actions);
+  bool may_pass(BookingId id, TimeNs now) const;
+  void serve(ResourceId r, TimeNs now, Actions& actions);
+  bool start_if_ready(BookingId id, TimeNs now, Actions& actions) {
+    return id != kNoId && book_.can_start(id) && start(id, now, actions);
+  }
+  bool start(BookingId id, TimeNs now, Actions& actions);
+  void cancel_from(uint32_t batch, uint32_t step, TimeNs now, Actions& actions);
+  void release_from(uint32_t batch, uint32_t step, TimeNs now, Actions& actions);
+  void rebind(uint32_t batch, uint32_t partition, TimeNs now, Actions& actions);
+  void give_up(uint32_t batch, bool requeue, TimeNs now, Actions& actions);
+  void lose_batch(uint32_t batch, uint32_t device, TimeNs now, Actions& actions);
+  void start_all_ready(TimeNs now, Actions& actions);
+
+  ResourceId uplink(uint32_t device) const { return uplink_[device]; }
+  ResourceId downlink(uint32_t device) const { return downlink_[device]; }
+
+  const Deployment& deployment_;
+  DispatchOptions options_;
+  ReservationBook book_;  // devices, then uplinks, then downlinks
+  std::vector<ResourceId> uplink_, downlink_;
+  bool spread_ = false;          // avoid_stragglers applies
+  std::vector<char> straggles_;  // [device]
+  uint32_t straggling_ = 0;      // how many do
+  std::vector<DeadlineQueue> queues_;
+  std::vector<TimeNs> wake_at_;
+  Slots<Batch> batches_;
+  std::vector<std::pair<TimeNs, uint32_t>> others_;  // pipelines by wait, in choose()
+  std::vector<uint32_t> recalled_;                   // batches that are to be decided on anew
+  std::vector<ResourceId> freed_;                    // by release_from()
+  SchedulerCounters counters_;
+  bool draining_ = false;
+};
+
+}  // namespace heddle

@@ -1,0 +1,80 @@
+// A fleet: many devices of a few classes, and the models that share them, each cut into blocks with a time on
+// every class, share and batch size, and with a deadline (PPipe, ATC'25, sections 3 and 5, appendix A).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/base/json_fwd.h"
+#include "heddle/base/status.h"
+
+namespace heddle {
+
+// A device may be split into 1, 2, 3 or 4 equal virtual devices (PPipe, section 5.3).
+inline constexpr int kMaxShare = 4;
+
+struct DeviceClass {
+  std::string name;
+  int64_t count = 0;           // devices; 0: none at present
+  int share_levels = 1;        // 1..kMaxShare: virtual devices of 1/1, 1/2, .. 1/share_levels
+  int devices_per_server = 1;  // they share the server's NIC evenly
+  double nic_bytes_per_s = 0;  // of a server, in each direction
+  double cost_per_hour = 0;    // of one device, in any one currency
+  double watts = 0;            // of one device
+  int64_t memory_bytes = 0;    // of one device, a virtual device has its share; 0: not a limit
+};
+
+struct FleetModel {
+  std::string name;
+  int blocks = 0;  // indices 0..blocks-1; cut k lies before block k
+  // latency_us[class][share - 1][batch - 1][block] of a whole batch on a virtual device of 1/share with all
+  // shares of the device busy. Positive. A class that cannot run the model has no entry (empty vectors); so
+  // have batch sizes and shares without a time. Outer size: the fleet's classes.
+  std::vector<std::vector<std::vector<std::vector<double>>>> latency_us;
+  std::vector<double> cut_bytes;  // per request; blocks + 1 entries, [0] the input, [blocks] the output
+  std::vector<int64_t> parameter_bytes;  // of each block; empty: not known, memory is not checked
+  double slo_us = 0;                     // from arrival to answer
+  double margin_us = 0;                  // kept free of the SLO when planning, for what arrives unevenly
+  double weight = 1;                     // share of the load, relative to the other models'
+  double estimated_rate_per_s = 0;       // at which requests arrive to fill a batch; 0: filling takes no time
+
+  // Of one block; NaN where there is no time.
+  double block_us(size_t device_class, int share, int batch, int block) const;
+  // Batch sizes 1.. with times there.
+  int max_batch(size_t device_class, int share) const;
+};
+
+struct Fleet {
+  std::string name;
+  std::vector<DeviceClass> classes;
+  std::vector<FleetModel> models;
+  int max_partitions = 2;           // of a pipeline
+  double batch_delay_factor = 1.3;  // waiting for a batch of b takes factor * (b - 1) / estimated rate
+
+  int64_t devices() const;                             // of all classes
+  int class_named(std::string_view class_name) const;  // -1: none
+  int model_named(std::string_view model_name) const;  // -1: none
+};
+
+inline constexpr int kMaxFleetClasses = 16, kMaxFleetModels = 256, kMaxBlocks = 64, kMaxFleetBatch = 256;
+inline constexpr int kMaxPartitions = 4;
+inline constexpr int64_t kMaxFleetDevices = 10'000'000;
+
+// Is it a fleet that can be planned for? Names there and unique, sizes that agree, numbers finite and in
+// range, at least one device and one model. The error names class, model and value. O(size).
+Status check_fleet(const Fleet& fleet);
+
+// Reads untrusted input strictly; every error names the place in the file. What it returns passes
+// check_fleet().
+Result<Fleet> fleet_from_json(const Json& json);
+Json to_json(const Fleet& fleet);
+// .yaml and .yml are read as YAML (errors carry file and line), all else as JSON. The name is the file's own
+// when the document gives none.
+Result<Fleet> read_fleet(const std::string& path);
+// YAML by the same suffixes, else JSON; atomic.
+Status write_fleet(const std::string& path, const Fleet& fleet);
+
+}  // namespace heddle

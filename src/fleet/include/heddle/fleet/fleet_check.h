@@ -1,0 +1,19 @@
+// The independent checker of fleet plans: it recomputes rates, deadlines, memory and whole devices from the
+// times alone and shares no code with the planners or the evaluator.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/fleet/fleet_plan.h"
+
+namespace heddle {
+
+// What is wrong with the plan, one sentence each, models and pipelines named; empty: it holds. Rates, value
+// and bound that the plan claims must agree to 1e-9 (relative). The fleet must pass check_fleet().
+std::vector<std::string> fleet_plan_problems(const Fleet& fleet, const FleetPlan& plan);
+// The first few of them as one kVerificationFailed error.
+Status check_fleet_plan(const Fleet& fleet, const FleetPlan& plan);
+
+}  // namespace heddle

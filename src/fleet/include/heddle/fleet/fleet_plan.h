@@ -1,0 +1,86 @@
+// A plan for a fleet: for each model a set of pooled pipelines, each a chain of partitions on pools of
+// virtual devices (PPipe, ATC'25, section 3).
+//
+// With b the batch, v the share, q the devices per server, tr[c] = cut_bytes[c] / nic_bytes_per_s in us:
+//   infer_k  = sum of the blocks' times at (class, v, b)
+//   trans_k  = b * tr over the slower NIC of both ends; 0 after the last partition
+//   X_k      = min(b / infer_k, NIC in / (v q), NIC out / (v q))  requests/s of one virtual device; the
+//   model's input
+//              and output are never charged
+//   rate     = min over k of count_k * X_k
+//   latency  = sum of infer_k + trans_k, + batch_delay_factor * (b - 1) / estimated rate, + margin <= SLO
+// Whole devices: for each (model, partition position, class) the pipelines' sum of count / v rounded up; they
+// are never shared between models or positions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/fleet/fleet.h"
+
+namespace heddle {
+
+struct FleetPartition {
+  int block_from = 0, block_to = 0;  // blocks [from, to)
+  int device_class = 0;              // index into the fleet's classes
+  int share = 1;                     // v: each virtual device is 1/v of a device
+  int64_t count = 0;                 // virtual devices in the pool
+};
+
+struct FleetPipeline {
+  std::vector<FleetPartition> partitions;  // in order; they cover all blocks
+  int batch = 1;                           // of every partition
+  double rate_per_s = 0;                   // that the pools sustain
+};
+
+struct ModelPlan {
+  std::vector<FleetPipeline> pipelines;
+  double rate_per_s = 0;  // the sum over its pipelines
+};
+
+enum class FleetObjective {
+  kMaxMin,   // the least rate / weight over the models, greatest; weights count as given
+  kCost,     // cost per hour of the devices used, least, at the given load
+  kPower,    // watts of the devices used, least, at the given load
+  kGoodput,  // sum over models of min(rate, load), greatest
+};
+const char* fleet_objective_name(FleetObjective objective);  // "max-min", "cost", "power", "goodput"
+std::optional<FleetObjective> fleet_objective_named(std::string_view name);
+// Of kMaxMin and kGoodput more is better.
+bool more_is_better(FleetObjective objective);
+
+struct FleetPlan {
+  std::string fleet;  // its name
+  std::string planner;
+  FleetObjective objective = FleetObjective::kMaxMin;
+  double load_per_s = 0;          // of all models, split by weight; 0 where the objective needs none
+  std::vector<ModelPlan> models;  // as the fleet's models
+  double value = 0;               // of the objective: 1/s, cost per hour or watts
+  double bound = 0;               // proven: no plan is better than this
+  std::string bound_reason;
+  double planning_s = 0;
+
+  // (bound - value) / bound where more is better, else (value - bound) / bound; 0 when both are 0.
+  double gap() const;
+};
+
+// A model's part of the plan's load.
+double model_load(const Fleet& fleet, const FleetPlan& plan, size_t model);
+// Whole devices used, [class], by the rule above.
+std::vector<int64_t> devices_used(const Fleet& fleet, const FleetPlan& plan);
+
+// Fills rates and value from the pools and the fleet's times: the one evaluator of fleet plans.
+void evaluate_fleet_plan(const Fleet& fleet, FleetPlan& plan);
+
+// Names classes and models; needs the fleet for both ways. Untrusted input: unknown names (with the nearest),
+// blocks out of range and the like are errors with their place; whether the plan holds is
+// check_fleet_plan()'s to say.
+Result<FleetPlan> fleet_plan_from_json(const Json& json, const Fleet& fleet);
+Json to_json(const FleetPlan& plan, const Fleet& fleet);
+// As read_fleet() and write_fleet().
+Result<FleetPlan> read_fleet_plan(const std::string& path, const Fleet& fleet);
+Status write_fleet_plan(const std::string& path, const FleetPlan& plan, const Fleet& fleet);
+
+}  // namespace heddle

@@ -1,0 +1,237 @@
+// ppipe-milp: the MILP of PPipe, ATC'25, appendix A.2 (batch size unification, virtual devices), equation by
+// equation. Where the appendix leaves something open or contradicts the planner that was published with it:
+//   - a pipeline may stay unused: the sum of (16) is a binary; with "= 1" and (22) each pipeline would hold a
+//   device;
+//   - X_ldvbij also is what the virtual device's part of its server's NIC lets in and out;
+//   - T is the SLO less the margin, and (27) also counts the time in which a batch fills;
+//   - (23) counts whole devices of each (model, partition, class), as a device cannot be given to two of
+//   them.
+// One configuration for each sequence of classes, as in the paper; ppipe-dp and ppipe-columns are not so
+// limited.
+#include "ppipe_milp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "heddle/base/units.h"
+
+namespace heddle {
+namespace {
+
+// x = min over both terms of a NIC and the compute rate, 1/s.
+double virtual_device_rate(const FleetModel& model, const DeviceClass& dc, int v, int b, int i, int j,
+                           double C_us) {
+  double X = kUsPerSecond * b / C_us;
+  const double nic = dc.nic_bytes_per_s / (v * dc.devices_per_server);
+  for (const int cut : {i, j})
+    if (cut > 0 && cut < model.blocks && model.cut_bytes[static_cast<size_t>(cut)] > 0)
+      X = std::min(X, nic / model.cut_bytes[static_cast<size_t>(cut)]);
+  return X;
+}
+
+// "A2_eq21_", with the slot, partition and so on behind it. Readers of LP files refuse names that begin with
+// e.
+std::string row_name(int equation) { return "A2_eq" + std::to_string(equation) + "_"; }
+
+}  // namespace
+
+PpipeMilp::PpipeMilp(const FleetTask& task) : task_(task) {
+  std::vector<int> present;
+  for (size_t k = 0; k < task.fleet.classes.size(); ++k)
+    if (task.fleet.classes[k].count > 0) present.push_back(static_cast<int>(k));
+  // Section 3: the pipelines are all sequences of 1 to D classes.
+  for (size_t m = 0; m < task.fleet.models.size(); ++m) {
+    std::vector<std::vector<int>> sequences = {{}};
+    for (size_t begin = 0, length = 1; length <= static_cast<size_t>(task.fleet.max_partitions); ++length) {
+      const size_t end = sequences.size();
+      for (size_t s = begin; s < end; ++s)
+        for (const int k : present) {
+          auto longer = sequences[s];
+          longer.push_back(k);
+          sequences.push_back(std::move(longer));
+        }
+      begin = end;
+    }
+    for (size_t s = 1; s < sequences.size(); ++s) add_slot(m, sequences[s]);
+  }
+  add_counts();
+  add_objective();
+}
+
+void PpipeMilp::add_slot(size_t model, const std::vector<int>& classes) {
+  Slot slot;
+  slot.model = model;
+  slot.classes = classes;
+  slot.d.resize(classes.size());
+  slot.x = milp_.add_continuous(0, kNoBound, "x_" + std::to_string(slots_.size()));
+  for (size_t d = 0; d < classes.size(); ++d) add_choices(slot, d);
+  add_rows(slot);
+  slots_.push_back(std::move(slot));
+}
+
+void PpipeMilp::add_choices(Slot& slot, size_t d) {
+  const auto& model = task_.fleet.models[slot.model];
+  const auto k = static_cast<size_t>(slot.classes[d]);
+  const auto& dc = task_.fleet.classes[k];
+  const int M = model.blocks;
+  const bool first = d == 0, last = d + 1 == slot.classes.size();
+  for (int v = 1; v <= dc.share_levels; ++v)
+    for (int b = 1; b <= model.max_batch(k, v); ++b)
+      // (17) i < j; (19) the first partition begins with block 0; (20) the last one ends with block M - 1.
+      for (int i = first ? 0 : 1; i < (first ? 1 : M); ++i) {
+        double C_us = 0, bytes = 0;
+        for (int j = i + 1; j <= M; ++j) {
+          C_us += model.block_us(k, v, b, j - 1);
+          if (!model.parameter_bytes.empty())
+            bytes += static_cast<double>(model.parameter_bytes[static_cast<size_t>(j - 1)]);
+          if (last != (j == M)) continue;
+          if (dc.memory_bytes > 0 && bytes * v > static_cast<double>(dc.memory_bytes)) break;
+          Choice c{{}, {}, v, b, i, j, C_us, virtual_device_rate(model, dc, v, b, i, j, C_us)};
+          const auto name = std::to_string(slots_.size()) + "_" + std::to_string(d) + "_" +
+                            std::to_string(v) + "_" + std::to_string(b) + "_" + std::to_string(i) + "_" +
+                            std::to_string(j);
+          c.p = milp_.add_binary("p_" + name);
+          const auto most = static_cast<double>(dc.count * v);
+          c.g = milp_.add_integer(0, most, "g_" + name);
+          milp_.at_most({{c.g, 1}, {c.p, -most}}, 0, row_name(21) + name);  // (21) p = 0 -> g = 0
+          milp_.at_least({{c.g, 1}, {c.p, -1}}, 0, row_name(22) + name);    // (22) p = 1 -> g >= 1
+          slot.d[d].push_back(c);
+        }
+      }
+}
+
+void PpipeMilp::add_rows(const Slot& slot) {
+  const auto& fleet = task_.fleet;
+  const auto& model = fleet.models[slot.model];
+  const auto l = std::to_string(slots_.size());
+  const auto used = milp_.add_binary("used_" + l);
+  std::vector<Term> latency;
+  for (size_t d = 0; d < slot.d.size(); ++d) {
+    const auto at = l + "_" + std::to_string(d);
+    std::vector<Term> chosen = {{used, -1}}, throughput = {{slot.x, 1}};
+    std::map<std::pair<int, int>, std::vector<Term>> joins;  // (b, cut): ends there less begins there
+    for (const auto& c : slot.d[d]) {
+      chosen.push_back({c.p, 1});
+      throughput.push_back({c.g, -c.X});
+      // (24), (26), and the time in which the batch fills
+      double us = c.C_us;
+      if (d == 0) us += batch_delay_us(fleet, slot.model, c.b);
+      if (c.j < model.blocks) {
+        const double nic = std::min(fleet.classes[static_cast<size_t>(slot.classes[d])].nic_bytes_per_s,
+                                    fleet.classes[static_cast<size_t>(slot.classes[d + 1])].nic_bytes_per_s);
+        us += c.b * model.cut_bytes[static_cast<size_t>(c.j)] / nic * kUsPerSecond;
+        joins[{c.b, c.j}].push_back({c.p, 1});
+      }
+      latency.push_back({c.p, us});
+    }
+    if (d + 1 < slot.d.size())
+      for (const auto& c : slot.d[d + 1]) joins[{c.b, c.i}].push_back({c.p, -1});
+    milp_.equal(std::move(chosen), 0, row_name(16) + at);        // (16)
+    milp_.at_most(std::move(throughput), 0, row_name(28) + at);  // (25) and (28)
+    for (auto& [key, terms] : joins)                             // (18) the same batch size, adjacent blocks
+      milp_.equal(std::move(terms), 0,
+                  row_name(18) + at + "_" + std::to_string(key.first) + "_" + std::to_string(key.second));
+  }
+  milp_.at_most(std::move(latency), model.slo_us - model.margin_us, row_name(27) + l);  // (27)
+}
+
+void PpipeMilp::add_counts() {
+  const auto& fleet = task_.fleet;
+  std::map<std::tuple<size_t, size_t, int>, std::vector<Term>> bins;
+  for (const auto& slot : slots_)
+    for (size_t d = 0; d < slot.d.size(); ++d)
+      for (const auto& c : slot.d[d]) bins[{slot.model, d, slot.classes[d]}].push_back({c.g, 1.0 / c.v});
+  std::vector<std::vector<Term>> supply(fleet.classes.size());
+  for (auto& [key, terms] : bins) {
+    const auto k = static_cast<size_t>(std::get<2>(key));
+    const auto n = milp_.add_integer(0, static_cast<double>(fleet.classes[k].count),
+                                     "n_" + std::to_string(std::get<0>(key)) + "_" +
+                                         std::to_string(std::get<1>(key)) + "_" + std::to_string(k));
+    terms.push_back({n, -1});
+    milp_.at_most(std::move(terms), 0,
+                  row_name(23) + "whole_" + std::to_string(std::get<0>(key)) + "_" +
+                      std::to_string(std::get<1>(key)) + "_" + std::to_string(k));  // (23), rounded up
+    supply[k].push_back({n, 1});
+  }
+  for (size_t k = 0; k < supply.size(); ++k) {
+    if (supply[k].empty()) continue;
+    const double cost = device_cost(fleet.classes[k], task_.goal.objective);
+    if (cost > 0)
+      for (const auto& t : supply[k]) milp_.add_cost(t.var, cost);
+    milp_.at_most(supply[k], static_cast<double>(fleet.classes[k].count),
+                  row_name(23) + std::to_string(k));  // (23)
+  }
+}
+
+void PpipeMilp::add_objective() {
+  const auto objective = task_.goal.objective;
+  Var z;
+  if (objective == FleetObjective::kMaxMin) {
+    z = milp_.add_continuous(0, kNoBound, "z");
+    milp_.add_cost(z, -1);
+  }
+  for (size_t m = 0; m < task_.fleet.models.size(); ++m) {
+    // (15) for one model; with several, section 3: the lowest normalised throughput.
+    std::vector<Term> rate;
+    for (const auto& slot : slots_)
+      if (slot.model == m) rate.push_back({slot.x, 1});
+    const double load = task_.goal.load[m];
+    if (objective == FleetObjective::kMaxMin) {
+      rate.push_back({z, -load});
+      milp_.at_least(std::move(rate), 0, row_name(15) + std::to_string(m));
+    } else if (objective == FleetObjective::kGoodput) {
+      const auto good = milp_.add_continuous(0, load, "good_" + std::to_string(m));
+      milp_.add_cost(good, -1);
+      rate.push_back({good, -1});
+      milp_.at_least(std::move(rate), 0, row_name(15) + std::to_string(m));
+    } else {
+      milp_.at_least(std::move(rate), load, row_name(15) + std::to_string(m));
+    }
+  }
+}
+
+std::vector<ModelPlan> PpipeMilp::plan(const std::vector<double>& values) const {
+  std::vector<ModelPlan> models(task_.fleet.models.size());
+  for (const auto& slot : slots_) {
+    FleetPipeline pipeline;
+    for (size_t d = 0; d < slot.d.size(); ++d)
+      for (const auto& c : slot.d[d]) {
+        const auto count = std::llround(values[static_cast<size_t>(c.g.index)]);
+        if (count < 1) continue;
+        pipeline.batch = c.b;
+        pipeline.partitions.push_back({c.i, c.j, slot.classes[d], c.v, count});
+      }
+    if (!pipeline.partitions.empty()) models[slot.model].pipelines.push_back(std::move(pipeline));
+  }
+  for (auto& m : models) merge_pipelines(m.pipelines);
+  return models;
+}
+
+Result<FleetAnswer> plan_milp(const FleetTask& task) {
+  const PpipeMilp model(task);
+  SolveOptions options;
+  options.deadline = task.options.deadline;
+  options.threads = task.options.threads;
+  options.seed = task.options.seed;
+  options.rel_gap = 1e-4;  // as the published planner's solver
+  if (task.options.progress)
+    options.on_progress = [&](const SolveProgress& p) {
+      task.options.progress->report(
+          {"ppipe-milp" +
+               (std::isfinite(p.incumbent) ? ", best " + std::to_string(std::abs(p.incumbent)) : ""),
+           0,
+           0,
+           {},
+           {}});
+    };
+  HEDDLE_ASSIGN_OR_RETURN(const auto solved, solve(model.milp(), options));
+  if (solved.status == SolveStatus::kInfeasible) return no_plan_serves(task);
+  if (!solved.has_values())
+    return Error(Code::kCancelled, "ppipe-milp found no plan in its time; give it more, or use auto");
+  FleetAnswer answer;
+  answer.models = model.plan(solved.values);
+  return answer;
+}
+
+}  // namespace heddle

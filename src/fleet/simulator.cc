@@ -1,0 +1,455 @@
+#include "heddle/fleet/simulator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "heddle/fleet/event_queue.h"
+#include "heddle/fleet/random.h"
+#include "heddle/fleet/reactive.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char* kSchedulerNames[] = {"reservation", "busy-until", "reactive"};
+
+enum class EventKind : uint8_t { kEnd, kOverdue, kWake, kFault, kReturn, kMigrate, kLoaded };
+
+struct Payload {
+  EventKind kind;
+  uint8_t plane;
+  uint32_t a;       // work, model, fault or device
+  uint32_t serial;  // of work: an event of work that was aborted since is void
+};
+
+enum class Fate : uint8_t { kOpen, kInTime, kLate, kDropped, kFailed };
+
+// A deployment with its scheduler: the old and the new one of a migration.
+struct Plane {
+  const Deployment* deployment = nullptr;
+  std::unique_ptr<Scheduler> scheduler;
+  struct Running {
+    Work work;
+    TimeNs start = 0, end = 0, expected_end = 0;
+    uint32_t serial = 0;
+    bool live = false;
+  };
+  std::vector<Running> running;  // by work id
+};
+
+class Simulation {
+ public:
+  Simulation(const Deployment& deployment, std::span<const Arrival> arrivals,
+             const SimulationOptions& options)
+      : arrivals_(arrivals),
+        options_(options),
+        noise_(random_stream(options.seed, 0x10)),
+        lots_(random_stream(options.seed, 0x20)) {
+    result_.horizon = options.horizon > 0 ? options.horizon : arrivals.empty() ? 1 : arrivals.back().at + 1;
+    fate_.assign(arrivals.size(), Fate::kOpen);
+    run_end_.assign(arrivals.size(), 0);
+    for (const auto& m : deployment.models) {
+      result_.models.emplace_back();
+      result_.models.back().model = m.name;
+    }
+    result_.course.resize(kCourseSteps);
+    busy_.assign(deployment.classes.size(), 0);
+    sending_.assign(deployment.classes.size(), 0);
+    lost_.resize(deployment.classes.size());
+    open_plane(0, deployment);
+    for (uint32_t i = 0; i < options.faults.size(); ++i) {
+      events_.push(options.faults[i].at, {EventKind::kFault, 0, i, 0});
+      if (options.faults[i].back < kNever)
+        events_.push(options.faults[i].back, {EventKind::kReturn, 0, i, 0});
+    }
+    fault_devices_.resize(options.faults.size());
+    if (options.migration) events_.push(options.migration->at, {EventKind::kMigrate, 0, 0, 0});
+  }
+
+  Result<SimulationResult> run() {
+    size_t next = 0;
+    uint64_t turns = 0;
+    for (;;) {
+      if ((++turns & 0xffff) == 0 && options_.cancel.cancelled())
+        return Error(Code::kCancelled, "the simulation was stopped");
+      if (next < arrivals_.size() && (events_.empty() || arrivals_[next].at < events_.top().at)) {
+        result_.end = now_ = arrivals_[next].at;
+        ++result_.events;
+        arrive(static_cast<RequestId>(next++));
+      } else if (!events_.empty()) {
+        const auto event = events_.pop();
+        now_ = event.at;
+        handle(event.payload);
+      } else {
+        break;
+      }
+      if (migrating_ && planes_[0].scheduler->idle()) take_over();
+    }
+    return finish();
+  }
+
+ private:
+  void open_plane(size_t i, const Deployment& deployment) {
+    planes_[i].deployment = &deployment;
+    if (options_.scheduler == SchedulerKind::kReactive) {
+      planes_[i].scheduler = std::make_unique<ReactiveScheduler>(deployment, options_.dispatch.retry);
+    } else {
+      auto o = options_.dispatch;
+      o.fill_gaps = options_.scheduler == SchedulerKind::kReservation;
+      planes_[i].scheduler = std::make_unique<Dispatcher>(deployment, o);
+    }
+  }
+
+  TimeNs deadline(RequestId r) const {
+    return arrivals_[r].at + planes_[current_].deployment->models[arrivals_[r].model].slo_ns;
+  }
+
+  void arrive(RequestId r) {
+    const uint32_t model = arrivals_[r].model;
+    if (migrating_) {
+      held_.push_back({model, r, deadline(r)});
+      return;
+    }
+    if (options_.time_decisions) {
+      const auto began = std::chrono::steady_clock::now();
+      planes_[current_].scheduler->submit(model, r, deadline(r), now_, actions_);
+      const auto took = std::chrono::steady_clock::now() - began;
+      result_.decision.add(std::chrono::duration_cast<std::chrono::nanoseconds>(took).count());
+    } else {
+      planes_[current_].scheduler->submit(model, r, deadline(r), now_, actions_);
+    }
+    apply(current_);
+  }
+
+  void handle(const Payload& e) {
+    Plane& plane = planes_[e.plane];
+    switch (e.kind) {
+      case EventKind::kEnd: {
+        auto& running = plane.running[e.a];
+        if (!running.live || running.serial != e.serial) return;
+        ++result_.events;
+        result_.end = now_;
+        end_work(plane, running);
+        if (running.work.transfer) {
+          result_.transfer.add(now_ - run_end_[running.work.first_request]);
+        } else {
+          run_end_[running.work.first_request] = now_;
+        }
+        plane.scheduler->finished(e.a, now_, actions_);
+        break;
+      }
+      case EventKind::kOverdue: {
+        auto& running = plane.running[e.a];
+        if (!running.live || running.serial != e.serial) return;
+        ++result_.events;
+        plane.scheduler->overdue(e.a, now_, actions_);
+        running.expected_end = now_ + overdue_extension(now_ - running.start, running.work.expected_ns);
+        if (running.end > running.expected_end)
+          events_.push(running.expected_end, {EventKind::kOverdue, e.plane, e.a, e.serial});
+        break;
+      }
+      case EventKind::kWake:
+        ++result_.events;
+        if (e.plane == current_ && !migrating_) plane.scheduler->wake(e.a, now_, actions_);
+        break;
+      case EventKind::kFault:
+        ++result_.events;
+        lose_devices(e.a);
+        return;
+      case EventKind::kReturn:
+        ++result_.events;
+        return_devices(e.a);
+        return;
+      case EventKind::kMigrate:
+        ++result_.events;
+        held_ = plane.scheduler->drain();
+        migrating_ = true;
+        return;
+      case EventKind::kLoaded:
+        if (!is_lost(planes_[1], e.a)) planes_[1].scheduler->device_back(e.a, now_, actions_);
+        break;
+    }
+    apply(e.plane);
+  }
+
+  double noise_factor() {
+    const auto& n = options_.noise;
+    double factor = 1;
+    if (n.jitter > 0) factor = std::exp(n.jitter * normal(noise_) - n.jitter * n.jitter / 2);
+    if (n.straggler_share > 0 && noise_.chance(n.straggler_share)) factor *= n.straggler_factor;
+    return factor;
+  }
+
+  // Carries out what the scheduler wants. What is aborted comes first: its ids may begin anew.
+  void apply(size_t p) {
+    Plane& plane = planes_[p];
+    for (const WorkId id : actions_.abort) end_work(plane, plane.running[id]);
+    for (const auto& work : actions_.start) begin_work(plane, p, work);
+    for (const RequestId r : actions_.begun)
+      if (counts(r)) {
+        auto& m = result_.models[arrivals_[r].model];
+        m.queueing.add(now_ - arrivals_[r].at);
+      }
+    for (const RequestId r : actions_.done) {
+      const bool in_time = now_ <= deadline(r);
+      settle(r, in_time ? Fate::kInTime : Fate::kLate);
+      if (counts(r)) result_.models[arrivals_[r].model].latency.add(now_ - arrivals_[r].at);
+    }
+    for (const RequestId r : actions_.dropped) settle(r, Fate::kDropped);
+    for (const RequestId r : actions_.failed) settle(r, Fate::kFailed);
+    for (const auto& w : actions_.wakes)
+      events_.push(w.at, {EventKind::kWake, static_cast<uint8_t>(p), w.model, 0});
+    actions_.clear();
+  }
+
+  void begin_work(Plane& plane, size_t p, const Work& work) {
+    if (work.id >= plane.running.size()) plane.running.resize(work.id + 1);
+    auto& r = plane.running[work.id];
+    TimeNs length = work.expected_ns;
+    if (options_.noise.any()) length = std::max<TimeNs>(1, ns_from_us(us_from_ns(length) * noise_factor()));
+    r.work = work;
+    r.start = now_;
+    r.end = now_ + length;
+    r.expected_end = now_ + work.expected_ns;
+    r.live = true;
+    ++r.serial;
+    const auto plane_index = static_cast<uint8_t>(p);
+    events_.push(r.end, {EventKind::kEnd, plane_index, work.id, r.serial});
+    if (r.end > r.expected_end)
+      events_.push(r.expected_end, {EventKind::kOverdue, plane_index, work.id, r.serial});
+    if (!work.transfer && work.partition == 0) {
+      auto& sizes = result_.models[plane.deployment->pipelines[work.pipeline].model].batch_sizes;
+      if (sizes.size() < work.batch_size) sizes.resize(work.batch_size, 0);
+      ++sizes[work.batch_size - 1];
+    }
+  }
+
+  void end_work(const Plane& plane, Plane::Running& r) {
+    r.live = false;
+    const TimeNs busy = std::max<TimeNs>(0, std::min(now_, result_.horizon) - r.start);
+    const auto& device = plane.deployment->devices[r.work.transfer ? r.work.source : r.work.device];
+    if (r.work.transfer) {
+      sending_[device.device_class] += static_cast<double>(busy);
+    } else {
+      busy_[device.device_class] += static_cast<double>(busy) / device.share;
+    }
+    if (now_ > options_.window_from && r.start < options_.window_to && result_.window.size() < kMostBars)
+      result_.window.push_back({r.start, now_, r.work.device, r.work.pipeline, r.work.partition,
+                                r.work.batch_size, r.work.first_request, r.work.transfer});
+  }
+
+  bool counts(RequestId r) const { return arrivals_[r].at >= options_.warmup; }
+
+  void settle(RequestId r, Fate fate) {
+    if (fate_[r] != Fate::kOpen) twice_ = true;
+    fate_[r] = fate;
+  }
+
+  void lose_devices(uint32_t fault) {
+    const auto& f = options_.faults[fault];
+    const Plane& plane = planes_[current_];
+    const auto& c = plane.deployment->classes[f.device_class];
+    auto& lost = lost_[f.device_class];
+    lost.resize(std::max<size_t>(lost.size(), c.used), 0);
+    std::vector<uint32_t> there;
+    for (uint32_t i = 0; i < c.used; ++i)
+      if (!lost[i]) there.push_back(i);
+    for (uint32_t n = 0; n < f.devices && !there.empty(); ++n) {
+      const size_t lot = lots_.below(there.size());
+      const uint32_t device = there[lot];
+      there.erase(there.begin() + static_cast<std::ptrdiff_t>(lot));
+      lost[device] = 1;
+      fault_devices_[fault].push_back(device);
+      for (size_t p = 0; p <= current_; ++p) change(p, f.device_class, device, false);
+    }
+  }
+
+  void return_devices(uint32_t fault) {
+    const auto& f = options_.faults[fault];
+    for (const uint32_t device : fault_devices_[fault]) {
+      lost_[f.device_class][device] = 0;
+      change(current_, f.device_class, device, true);
+    }
+    fault_devices_[fault].clear();
+  }
+
+  // The virtual devices of a class's i-th device go or return.
+  void change(size_t p, uint32_t device_class, uint32_t i, bool back) {
+    Plane& plane = planes_[p];
+    const uint32_t device = plane.deployment->classes[device_class].first_device + i;
+    for (uint32_t v = 0; v < plane.deployment->devices.size(); ++v) {
+      const auto& d = plane.deployment->devices[v];
+      if (d.device_class != device_class || d.device != device) continue;
+      if (!back) {
+        plane.scheduler->device_lost(v, now_, actions_);
+      } else if (p == 0 || now_ >= loaded_at(v)) {
+        plane.scheduler->device_back(v, now_, actions_);
+      }
+      apply(p);
+    }
+  }
+
+  TimeNs loaded_at(uint32_t v) const { return v < loaded_.size() ? loaded_[v] : 0; }
+
+  bool is_lost(const Plane& plane, uint32_t v) const {
+    const auto& d = plane.deployment->devices[v];
+    const uint32_t i = d.device - plane.deployment->classes[d.device_class].first_device;
+    return i < lost_[d.device_class].size() && lost_[d.device_class][i];
+  }
+
+  // The old plan is drained: the new one gets what waited.
+  void take_over() {
+    migrating_ = false;
+    result_.migrated = now_;
+    const Deployment& to = *options_.migration->to;
+    open_plane(1, to);
+    current_ = 1;
+    std::map<PoolRole, uint32_t> there;
+    for (const auto& p : planes_[0].deployment->pipelines)
+      for (const auto& pool : p.partitions) there[pool.role] += pool.num_devices;
+    loaded_.assign(to.devices.size(), 0);
+    for (const auto& p : to.pipelines)
+      for (const auto& pool : p.partitions)
+        for (uint32_t i = 0; i < pool.num_devices; ++i) {
+          const uint32_t v = pool.first_device + i;
+          uint32_t& kept = there[pool.role];
+          if (kept > 0) {
+            --kept;
+          } else if (options_.migration->load > 0) {
+            loaded_[v] = now_ + options_.migration->load;
+          }
+        }
+    for (uint32_t v = 0; v < to.devices.size(); ++v) {
+      if (loaded_[v] == 0 && !is_lost(planes_[1], v)) continue;
+      planes_[1].scheduler->device_lost(v, now_, actions_);
+      if (loaded_[v] > 0) events_.push(loaded_[v], {EventKind::kLoaded, 1, v, 0});
+    }
+    apply(1);
+    for (const auto& r : held_) {
+      planes_[1].scheduler->submit(r.model, r.request, r.deadline, now_, actions_);
+      apply(1);
+    }
+    held_.clear();
+  }
+
+  static void count(RequestCounts& c, Fate fate) {
+    ++c.arrivals;
+    c.in_time += fate == Fate::kInTime;
+    c.late += fate == Fate::kLate;
+    c.dropped += fate == Fate::kDropped;
+    c.failed += fate == Fate::kFailed;
+  }
+
+  Result<SimulationResult> finish() {
+    for (RequestId r = 0; r < arrivals_.size(); ++r) {
+      if (fate_[r] == Fate::kOpen || twice_)
+        return Error(Code::kInternal, twice_ ? "a request was answered twice"
+                                             : "request " + std::to_string(r) + " was never answered");
+      if (!counts(r)) continue;
+      count(result_.models[arrivals_[r].model].requests, fate_[r]);
+      count(result_.total, fate_[r]);
+      const double part = static_cast<double>(arrivals_[r].at) / static_cast<double>(result_.horizon);
+      const auto step = std::min(kCourseSteps - 1, static_cast<size_t>(part * kCourseSteps));
+      count(result_.course[step], fate_[r]);
+    }
+    for (const auto& m : result_.models) {
+      result_.latency.merge(m.latency);
+      result_.queueing.merge(m.queueing);
+    }
+    for (const auto& plane : planes_) {
+      if (!plane.scheduler) continue;
+      const auto& c = plane.scheduler->counters();
+      result_.counters.decisions += c.decisions;
+      result_.counters.probes += c.probes;
+      result_.counters.batches += c.batches;
+    }
+    const auto horizon = static_cast<double>(result_.horizon);
+    const Deployment& deployment = *planes_[0].deployment;
+    std::vector<std::vector<uint32_t>> servers(deployment.classes.size());
+    for (const auto& v : deployment.devices) servers[v.device_class].push_back(v.server);
+    for (size_t c = 0; c < busy_.size(); ++c) {
+      std::sort(servers[c].begin(), servers[c].end());
+      const auto used = std::unique(servers[c].begin(), servers[c].end()) - servers[c].begin();
+      const auto& cls = deployment.classes[c];
+      result_.classes.push_back({cls.name, cls.devices,
+                                 cls.devices > 0 ? busy_[c] / horizon / static_cast<double>(cls.devices) : 0,
+                                 used > 0 ? sending_[c] / horizon / static_cast<double>(used) : 0});
+    }
+    std::stable_sort(result_.window.begin(), result_.window.end(),
+                     [](const WorkBar& a, const WorkBar& b) { return a.start < b.start; });
+    return std::move(result_);
+  }
+
+  std::span<const Arrival> arrivals_;
+  const SimulationOptions& options_;
+  Random noise_, lots_;
+  SimulationResult result_;
+  EventQueue<Payload> events_;
+  Plane planes_[2];
+  size_t current_ = 0;
+  bool migrating_ = false, twice_ = false;
+  TimeNs now_ = 0;
+  Actions actions_;
+  std::vector<Fate> fate_;
+  std::vector<TimeNs> run_end_;          // of the batch whose first request it is
+  std::vector<double> busy_, sending_;   // [class], ns
+  std::vector<std::vector<char>> lost_;  // [class][device]
+  std::vector<std::vector<uint32_t>> fault_devices_;
+  std::vector<PendingRequest> held_;  // while the old plan is drained
+  std::vector<TimeNs> loaded_;        // when the new plan's virtual devices are ready
+};
+
+Status check_options(const Deployment& d, std::span<const Arrival> arrivals, const SimulationOptions& o) {
+  HEDDLE_RETURN_IF_ERROR(check_deployment(d));
+  const auto& n = o.noise;
+  if (!(n.jitter >= 0 && n.jitter <= 2) || !(n.straggler_share >= 0 && n.straggler_share <= 1) ||
+      !(n.straggler_factor >= 1 && n.straggler_factor <= 1000))
+    return Error(
+        Code::kInvalidInput,
+        "noise: expected a jitter of 0 to 2, a stragglers' share of 0 to 1 and a factor of 1 to 1000");
+  if (!(o.dispatch.avoid_stragglers >= 0 && o.dispatch.avoid_stragglers <= 1000))
+    return Error(Code::kInvalidInput, "avoid_stragglers: expected a share of 0 to 1000 of a run's time");
+  for (const auto& f : o.faults)
+    if (f.device_class >= d.classes.size() || f.at < 0 || f.back <= f.at)
+      return Error(Code::kInvalidInput,
+                   "a fault needs a class of the fleet, a time from 0 and a return after it");
+  if (o.migration) {
+    const auto& m = *o.migration;
+    if (m.to == nullptr || m.at < 0 || m.load < 0 || m.load > 3600 * kNsPerSecond)
+      return Error(Code::kInvalidInput,
+                   "a migration needs a plan, a time from 0 and a load time of at most an hour");
+    HEDDLE_RETURN_IF_ERROR(check_deployment(*m.to));
+    bool same = m.to->models.size() == d.models.size() && m.to->classes.size() == d.classes.size();
+    for (size_t i = 0; same && i < d.models.size(); ++i)
+      same = m.to->models[i].name == d.models[i].name && m.to->models[i].slo_ns == d.models[i].slo_ns;
+    if (!same)
+      return Error(Code::kInvalidInput, "a migration's plans must have the same classes, models and SLOs");
+  }
+  if (arrivals.size() >= kNoId) return Error(Code::kUnsupported, "more than 4e9 arrivals");
+  for (size_t i = 0; i < arrivals.size(); ++i)
+    if (arrivals[i].model >= d.models.size() || arrivals[i].at < 0 || arrivals[i].at >= kNever / 2 ||
+        (i > 0 && arrivals[i].at < arrivals[i - 1].at))
+      return Error(Code::kInvalidInput, "arrival " + std::to_string(i) +
+                                            ": its model does not exist, or the arrivals are not sorted");
+  return {};
+}
+
+}  // namespace
+
+const char* scheduler_name(SchedulerKind kind) { return kSchedulerNames[static_cast<size_t>(kind)]; }
+
+std::optional<SchedulerKind> scheduler_named(std::string_view name) {
+  for (size_t i = 0; i < std::size(kSchedulerNames); ++i)
+    if (name == kSchedulerNames[i]) return static_cast<SchedulerKind>(i);
+  return std::nullopt;
+}
+
+Result<SimulationResult> simulate(const Deployment& deployment, std::span<const Arrival> arrivals,
+                                  const SimulationOptions& options) {
+  HEDDLE_RETURN_IF_ERROR(check_options(deployment, arrivals, options));
+  return Simulation(deployment, arrivals, options).run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,90 @@
+#include "heddle/fleet/sweep.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace heddle {
+namespace {
+
+Result<SimulationResult> one(const Deployment& deployment, const SweepOptions& o, double factor) {
+  if (!(factor > 0 && factor <= 1000))
+    return Error(Code::kInvalidInput,
+                 "load factor " + std::to_string(factor) + ": expected more than 0, at most 1000");
+  auto simulation = o.simulation;
+  if (o.recorded != nullptr) {
+    auto arrivals = *o.recorded;
+    if (!arrivals.empty() && static_cast<double>(arrivals.back().at) / factor > 1e18)
+      return Error(Code::kInvalidInput, "load factor " + std::to_string(factor) +
+                                            ": spreads the recorded arrivals over more than 30 years");
+    scale_arrivals(arrivals, factor);
+    simulation.horizon = arrivals.empty() ? 0 : arrivals.back().at + 1;
+    return simulate(deployment, arrivals, simulation);
+  }
+  std::vector<double> rates = o.rates_per_s;
+  if (rates.empty())
+    for (const auto& m : deployment.models) rates.push_back(m.rate_per_s);
+  for (double& r : rates) r *= factor;
+  HEDDLE_ASSIGN_OR_RETURN(const auto arrivals,
+                          make_arrivals(o.traffic, rates, o.duration_s, o.simulation.seed));
+  simulation.horizon = ns_from_us(o.duration_s * 1e6);
+  return simulate(deployment, arrivals, simulation);
+}
+
+}  // namespace
+
+void for_each_on_threads(size_t n, int threads, const std::function<void(size_t)>& work) {
+  if (threads <= 0) threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  threads = static_cast<int>(std::min<size_t>(static_cast<size_t>(threads), n));
+  std::atomic<size_t> next{0};
+  const auto loop = [&] {
+    for (size_t i; (i = next.fetch_add(1)) < n;) work(i);
+  };
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(loop);
+  loop();
+  for (auto& t : others) t.join();
+}
+
+Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const SweepOptions& options) {
+  const size_t n = options.load_factors.size();
+  std::vector<SweepPoint> points(n);
+  std::vector<std::optional<Error>> errors(n);
+  std::mutex mutex;
+  size_t done = 0;
+  for_each_on_threads(n, options.threads, [&](size_t i) {
+    auto result = one(deployment, options, options.load_factors[i]);
+    points[i].load_factor = options.load_factors[i];
+    if (result.ok()) {
+      points[i].result = std::move(result).value();
+    } else {
+      errors[i] = result.error();
+    }
+    const std::lock_guard lock(mutex);
+    ++done;
+    if (options.progress)
+      options.progress->report(
+          {.what = "simulating loads", .done = static_cast<double>(done), .total = static_cast<double>(n)});
+  });
+  for (auto& e : errors)
+    if (e) return std::move(*e);
+  return points;
+}
+
+double greatest_load(std::span<const double> load_factors, const std::function<bool(size_t)>& attained) {
+  size_t low = 0, high = load_factors.size();  // those below `low` are attained, those from `high` on are not
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (attained(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low == 0 ? 0 : load_factors[low - 1];
+}
+
+}  // namespace heddle

@@ -1,0 +1,223 @@
+#include "heddle/graph/submodels.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+
+#include "heddle/graph/analysis.h"
+#include "heddle/graph/gcof.h"
+
+namespace heddle {
+namespace {
+
+// The nearest common ancestor in the dominator tree; invalid ids stand for its virtual root.
+OpId meet(const Graph& graph, const std::vector<OpId>& dominator, OpId a, OpId b) {
+  while (a != b) {
+    if (!a.valid() || !b.valid()) return {};
+    OpId& later = graph.topological_position(a) > graph.topological_position(b) ? a : b;
+    later = dominator[later.index()];
+  }
+  return a;
+}
+
+// Every op lies on some path from a source to a sink, which passes through each partition op: it comes before
+// or after each of them, and its place in any topological order says which. `cuts` are partition ops.
+Submodels submodels_between(const Graph& graph, const std::vector<OpId>& cuts, int cuts_each) {
+  const auto per = static_cast<size_t>(std::max(cuts_each, 1));
+  std::vector<int> places;
+  for (const OpId op : cuts) places.push_back(graph.topological_position(op));
+  Submodels result;
+  for (size_t v = 0; v < graph.num_ops(); ++v) {
+    const int place = graph.topological_position(OpId(v));
+    const auto before = std::lower_bound(places.begin(), places.end(), place) - places.begin();
+    result.of_op.push_back(static_cast<int>(static_cast<size_t>(before) / per));
+    result.count = std::max(result.count, result.of_op.back() + 1);
+  }
+  result.output.assign(static_cast<size_t>(result.count), OpId());
+  for (const OpId op : cuts) result.output[static_cast<size_t>(result.of_op[op.index()])] = op;
+  // What follows the last partition op ends in several sinks.
+  if (!cuts.empty() && result.count > 0) {
+    const bool ends = graph.successors(cuts.back()).empty();
+    if (!ends && result.of_op[cuts.back().index()] == result.count - 1) result.output.back() = OpId();
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<OpId> partition_ops(const Graph& graph) {
+  const std::vector<OpId> dominator = immediate_dominators(graph);
+  OpId at;
+  bool first = true;
+  for (size_t v = 0; v < graph.num_ops(); ++v) {
+    if (!graph.successors(OpId(v)).empty()) continue;
+    at = first ? OpId(v) : meet(graph, dominator, at, OpId(v));
+    first = false;
+  }
+  std::vector<OpId> ops;
+  for (; at.valid(); at = dominator[at.index()]) ops.push_back(at);
+  std::reverse(ops.begin(), ops.end());
+  return ops;
+}
+
+Submodels dominator_submodels(const Graph& graph, int dominators) {
+  return submodels_between(graph, partition_ops(graph), dominators);
+}
+
+std::vector<uint8_t> light_prologue(const Graph& graph) {
+  constexpr double kShare = 0.01;
+  std::vector<uint8_t> light(graph.num_ops(), 0);
+  double all_bytes = 0;
+  for (const Op& op : graph.ops()) all_bytes += static_cast<double>(op.bytes_accessed);
+  double flops = kShare * graph.total_flops(), bytes = kShare * all_bytes;
+  double params = kShare * static_cast<double>(graph.total_param_bytes());
+  if (!(flops > 0) || !(bytes > 0)) return light;
+  for (const OpId v : graph.topological_order()) {
+    const auto before = graph.predecessors(v);
+    if (!std::all_of(before.begin(), before.end(), [&](OpId u) { return light[u.index()] != 0; })) continue;
+    const Op& op = graph.op(v);
+    double own = 0;
+    for (const ParamId p : op.params) own += static_cast<double>(graph.param(p).bytes);
+    const auto accessed = static_cast<double>(op.bytes_accessed);
+    if (op.flops > flops || accessed > bytes || own > params || graph.successors(v).empty()) continue;
+    light[v.index()] = 1;
+    flops -= op.flops;
+    bytes -= accessed;
+    params -= own;
+  }
+  return light;
+}
+
+// An op of the rest is on every path there when no edge leads past it, nothing begins after it and nothing
+// ends before it.
+Submodels dominator_submodels(const Graph& graph, const std::vector<uint8_t>& prologue, int dominators) {
+  std::vector<OpId> rest, cuts;
+  for (const OpId v : graph.topological_order()) {
+    if (!prologue[v.index()]) rest.push_back(v);
+  }
+  int farthest = -1, last_source = -1, first_sink = INT32_MAX;
+  for (const OpId v : rest) {
+    const auto before = graph.predecessors(v);
+    const bool begins =
+        std::all_of(before.begin(), before.end(), [&](OpId u) { return prologue[u.index()] != 0; });
+    if (begins) last_source = graph.topological_position(v);
+    if (graph.successors(v).empty()) first_sink = std::min(first_sink, graph.topological_position(v));
+  }
+  for (const OpId v : rest) {
+    const int place = graph.topological_position(v);
+    if (farthest <= place && last_source <= place && first_sink >= place) cuts.push_back(v);
+    for (const OpId w : graph.successors(v)) farthest = std::max(farthest, graph.topological_position(w));
+  }
+  Submodels result = submodels_between(graph, cuts, dominators);
+  for (size_t v = 0; v < prologue.size(); ++v) {
+    if (prologue[v]) result.of_op[v] = 0;
+  }
+  return result;
+}
+
+Submodels articulation_submodels(const Graph& graph, int points) {
+  const std::vector<OpId> joints = articulation_points(graph);
+  std::vector<OpId> cuts = partition_ops(graph);
+  std::erase_if(cuts, [&](OpId op) {
+    return !graph.successors(op).empty() && !std::binary_search(joints.begin(), joints.end(), op);
+  });
+  return submodels_between(graph, cuts, points);
+}
+
+Submodels fused_submodels(const Graph& graph, int groups) {
+  const Fusion fusion = fuse_ops(graph, default_fusion_rules());
+  std::map<int, int> last;  // place of a group's last op
+  for (size_t v = 0; v < graph.num_ops(); ++v) {
+    int& place = last.insert({fusion.group[v], -1}).first->second;
+    place = std::max(place, graph.topological_position(OpId(v)));
+  }
+  std::vector<OpId> cuts = partition_ops(graph);
+  std::erase_if(cuts, [&](OpId op) {
+    return !graph.successors(op).empty() && last[fusion.group[op.index()]] != graph.topological_position(op);
+  });
+  return submodels_between(graph, cuts, groups);
+}
+
+int dominators_for_size(const Graph& graph, size_t max_ops) {
+  const Submodels finest = dominator_submodels(graph, 1);
+  std::vector<size_t> before(static_cast<size_t>(finest.count) + 1, 0);  // ops in the pieces before
+  for (const int piece : finest.of_op) ++before[static_cast<size_t>(piece) + 1];
+  for (size_t i = 1; i < before.size(); ++i) before[i] += before[i - 1];
+  const auto pieces = static_cast<size_t>(finest.count);
+  int best = 1;
+  for (size_t per = 2; per <= pieces; ++per) {
+    bool fits = true;
+    for (size_t i = 0; fits && i < pieces; i += per)
+      fits = before[std::min(i + per, pieces)] - before[i] <= max_ops;
+    if (fits) best = static_cast<int>(per);
+  }
+  return best;
+}
+
+Result<SubmodelGraph> submodel_graph(const Graph& graph, const Submodels& submodels, int index) {
+  if (index < 0 || index >= submodels.count || submodels.of_op.size() != graph.num_ops()) {
+    return Error(Code::kInvalidInput, "there is no submodel " + std::to_string(index) + " of graph '" +
+                                          graph.name() + "', which has " + std::to_string(submodels.count));
+  }
+  const auto inside = [&](OpId op) { return submodels.of_op[op.index()] == index; };
+  const std::set<TensorId> model_outputs(graph.outputs().begin(), graph.outputs().end());
+  GraphBuilder builder(graph.name() + "." + std::to_string(index));
+  SubmodelGraph result;
+  std::map<TensorId, TensorId> made;
+  const auto copy = [](Tensor t) {
+    t.producer = {};
+    t.consumers.clear();
+    return t;
+  };
+  // Adds an op that makes these of the model's tensors.
+  const auto add = [&](Op op, const std::vector<TensorId>& tensors) {
+    std::vector<Tensor> outputs;
+    for (const TensorId t : tensors) outputs.push_back(copy(graph.tensor(t)));
+    const OpId id = builder.add_op(std::move(op), std::move(outputs));
+    const auto ids = builder.outputs_of(id);
+    for (size_t k = 0; k < tensors.size(); ++k) made[tensors[k]] = ids[k];
+    return id;
+  };
+  if (index > 0 && submodels.output[static_cast<size_t>(index) - 1].valid()) {
+    const OpId before = submodels.output[static_cast<size_t>(index) - 1];
+    std::vector<TensorId> read;
+    for (const TensorId t : graph.op(before).outputs) {
+      const auto& readers = graph.tensor(t).consumers;
+      if (std::any_of(readers.begin(), readers.end(), inside)) read.push_back(t);
+    }
+    Op placeholder;
+    placeholder.name = graph.op(before).name;
+    placeholder.type = "Placeholder";
+    placeholder.given_times = {{"*", 0}};
+    result.placeholder = add(std::move(placeholder), read);
+    result.ops.push_back(before);
+  }
+  std::map<ParamId, ParamId> params;
+  for (const OpId id : graph.topological_order()) {
+    if (!inside(id)) continue;
+    Op op = graph.op(id);
+    for (TensorId& t : op.inputs) {
+      if (!made.count(t)) made[t] = builder.add_input(copy(graph.tensor(t)));
+      t = made[t];
+    }
+    for (ParamId& p : op.params) {
+      if (!params.count(p)) params[p] = builder.add_param(graph.param(p));
+      p = params[p];
+    }
+    const std::vector<TensorId> outputs = op.outputs;
+    op.outputs.clear();
+    op.members.clear();
+    add(std::move(op), outputs);
+    result.ops.push_back(id);
+    for (const TensorId t : outputs) {
+      const auto& readers = graph.tensor(t).consumers;
+      const bool read_later = std::any_of(readers.begin(), readers.end(), [&](OpId r) { return !inside(r); });
+      if (read_later || model_outputs.count(t)) builder.add_output(made[t]);
+    }
+  }
+  HEDDLE_ASSIGN_OR_RETURN(result.graph, builder.build());
+  return result;
+}
+
+}  // namespace heddle

@@ -1,0 +1,193 @@
+#include "gates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace heddle {
+namespace {
+
+// What leaves (or enters) a node over links that hold one resource in common can use only one of them at a
+// time: the fastest counts for all.
+struct Channels {
+  std::map<std::pair<int, size_t>, double> rate;  // (link 0, bus 1 or, against its direction, 2; index)
+
+  void add(const Cluster& cluster, const Link& link, size_t index, bool forward) {
+    double bytes_per_us = link.bytes_per_s * 1e-6;
+    std::pair<int, size_t> key{0, index};
+    if (link.bus.valid()) {
+      const Bus& bus = cluster.bus(link.bus);
+      if (bus.bytes_per_s > 0) bytes_per_us = std::min(bytes_per_us, bus.bytes_per_s * 1e-6);
+      key = {bus.duplex == Duplex::kFull && !forward ? 2 : 1, link.bus.index()};
+    } else if (link.duplex == Duplex::kFull && !forward) {
+      key.first = 3;
+    }
+    double& most = rate[key];
+    most = std::max(most, bytes_per_us);
+  }
+  double sum() const {
+    double all = 0;
+    for (const auto& [key, bytes_per_us] : rate) all += bytes_per_us;
+    return all;
+  }
+};
+
+class GateFinder {
+ public:
+  GateFinder(const FlatProblem& flat, const Relaxation& relaxation)
+      : flat_(flat),
+        r_(relaxation),
+        cluster_(*flat.problem().cluster),
+        k_(flat.num_devices()),
+        loads_everything_(flat.is_cold() && !flat.problem().has_host_access() &&
+                          flat.problem().resident.empty()) {}
+
+  std::vector<Gate> run() {
+    const ExecutionModel& model = flat_.problem().execution;
+    // Under fixed sharing transfers pass links together.
+    if (model.link_contention && !model.fixed_sharing) {
+      for (size_t n = 0; n < cluster_.nodes().size(); ++n) add_node(NodeId(n));
+    }
+    if (model.engine_contention) {
+      for (uint32_t i = 0; i < k_; ++i) add_engines(i);
+    }
+    return std::move(gates_);
+  }
+
+ private:
+  Gate gate(std::vector<uint8_t> inside, bool out, bool in) const {
+    Gate g;
+    g.inside = g.free_out = g.free_in = std::move(inside);
+    g.out = out;
+    g.in = in;
+    for (size_t i = 0; i < k_; ++i) {
+      for (size_t j = 0; g.inside[i] && j < k_; ++j) {
+        if (flat_.way(i, j).passage == Passage::kFree) g.free_out[j] = 1;
+        if (flat_.way(j, i).passage == Passage::kFree) g.free_in[j] = 1;
+      }
+    }
+    g.load_us_per_byte.assign(k_, 0);
+    return g;
+  }
+
+  // The least latency, and the least time of a byte, of all that passes.
+  void set_fastest(Gate& g) const {
+    g.latency_us = g.us_per_byte = kImpossible;
+    const auto pass = [&](size_t i, size_t j) {
+      const Relaxation::Way& way = r_.ways[i * k_ + j];
+      if (!std::isfinite(way.latency_us)) return;
+      g.latency_us = std::min(g.latency_us, way.latency_us);
+      g.us_per_byte = std::min(g.us_per_byte, way.us_per_byte);
+    };
+    for (size_t i = 0; i < k_; ++i) {
+      for (size_t j = 0; g.inside[i] && j < k_; ++j) {
+        if (g.out && !g.free_out[j]) pass(i, j);
+        if (g.in && !g.free_in[j]) pass(j, i);
+      }
+    }
+    if (!std::isfinite(g.latency_us)) g.latency_us = g.us_per_byte = 0;
+  }
+
+  void add_node(NodeId node) {
+    std::vector<uint8_t> inside(k_, 0);
+    for (size_t i = 0; i < k_; ++i) inside[i] = cluster_.device_node(flat_.device(i)) == node ? 1 : 0;
+    Channels leaving, entering, either;
+    for (size_t l = 0; l < cluster_.links().size(); ++l) {
+      const Link& link = cluster_.links()[l];
+      const bool two_way = link.duplex != Duplex::kOneWay;
+      const auto out = [&](bool forward) {
+        leaving.add(cluster_, link, l, forward);
+        either.add(cluster_, link, l, forward);
+      };
+      const auto in = [&](bool forward) {
+        entering.add(cluster_, link, l, forward);
+        either.add(cluster_, link, l, forward);
+      };
+      if (link.a == node) {
+        out(true);
+        if (two_way) in(false);
+      }
+      if (link.b == node) {
+        in(true);
+        if (two_way) out(false);
+      }
+    }
+    // Where nothing can pass both ways at once, one gate says all.
+    const bool one_way_at_a_time = either.sum() <= std::max(leaving.sum(), entering.sum());
+    if (!one_way_at_a_time) {
+      add_links(node, inside, leaving, true, false);
+      add_links(node, inside, entering, false, true);
+    }
+    if (either.sum() < leaving.sum() + entering.sum()) add_links(node, inside, either, true, true);
+  }
+
+  void add_links(NodeId node, const std::vector<uint8_t>& inside, const Channels& channels, bool out,
+                 bool in) {
+    const double rate = channels.sum();
+    if (!(rate > 0) || !std::isfinite(rate)) return;
+    Gate g = gate(inside, out, in);
+    // One channel is held for the whole transfer; of several a transfer holds one at least.
+    if (channels.rate.size() == 1) set_fastest(g);
+    if (!(g.us_per_byte > 0)) g.us_per_byte = 1 / rate;
+    bool serves = false;
+    for (size_t i = 0; i < k_; ++i) {
+      serves = serves || inside[i];
+      if (!loads_everything_ || !flat_.needs_load(i)) continue;
+      const NodeId to = cluster_.device_node(flat_.device(i));
+      const NodeId from = cluster_.host_node(cluster_.device(flat_.device(i)).host);
+      if (from == to) continue;
+      if ((out && from == node) || (in && to == node)) {
+        g.load_us_per_byte[i] = 1 / rate;
+        serves = true;
+      }
+    }
+    if (serves) gates_.push_back(std::move(g));
+  }
+
+  void add_engines(uint32_t i) {
+    const int engines = cluster_.device(flat_.device(i)).copy_engines;
+    if (engines <= 0) return;
+    std::vector<uint8_t> inside(k_, 0);
+    inside[i] = 1;
+    const auto add = [&](bool out, bool in) {
+      Gate g = gate(inside, out, in);
+      set_fastest(g);
+      const auto says_as_much = [&](const Gate& other) {
+        return other.inside == g.inside && other.out >= out && other.in >= in &&
+               other.latency_us >= g.latency_us && other.us_per_byte >= g.us_per_byte;
+      };
+      const bool new_gate = std::none_of(gates_.begin(), gates_.end(), says_as_much);
+      if (new_gate && (g.latency_us > 0 || g.us_per_byte > 0)) gates_.push_back(std::move(g));
+    };
+    if (engines == 1) return add(true, true);
+    add(true, false);
+    add(false, true);
+  }
+
+  const FlatProblem& flat_;
+  const Relaxation& r_;
+  const Cluster& cluster_;
+  const size_t k_;
+  // Where parameters may be there already, or be read in place, no load is certain.
+  const bool loads_everything_;
+  std::vector<Gate> gates_;
+};
+
+}  // namespace
+
+std::vector<Gate> find_gates(const FlatProblem& flat, const Relaxation& relaxation) {
+  return GateFinder(flat, relaxation).run();
+}
+
+std::vector<double> shared_param_bytes(const FlatProblem& flat) {
+  std::vector<double> users(flat.num_params(), 0), bytes(flat.num_ops(), 0);
+  for (size_t v = 0; v < flat.num_ops(); ++v) {
+    for (const uint32_t p : flat.params(v)) ++users[p];
+  }
+  for (size_t v = 0; v < flat.num_ops(); ++v) {
+    for (const uint32_t p : flat.params(v)) bytes[v] += static_cast<double>(flat.param_bytes(p)) / users[p];
+  }
+  return bytes;
+}
+
+}  // namespace heddle

@@ -1,0 +1,31 @@
+// Sequential: every op by itself, in the order of priority indicators, on the one device where that takes the
+// least time. HIOS, section V-B (sequential scheduling). O(ops * devices).
+#include "hios.h"
+#include "stage_planner.h"
+
+namespace heddle {
+namespace {
+
+Result<StageSchedule> sequential(const StageInstance& instance, const Deadline&) {
+  double least = kNoTime;
+  uint32_t best = kUnmapped;
+  for (uint32_t d = 0; d < instance.num_devices(); ++d) {
+    double us = 0;
+    for (size_t v = 0; v < instance.num_ops(); ++v) us += instance.us(v, d);
+    if (us < least) {
+      least = us;
+      best = d;
+    }
+  }
+  if (best == kUnmapped) return no_stage_plan();
+  return stages_in_order(instance, hios_priorities(instance).order,
+                         std::vector<uint32_t>(instance.num_ops(), best));
+}
+
+}  // namespace
+
+std::unique_ptr<Planner> make_sequential() {
+  return std::make_unique<StagePlanner>("sequential", sequential);
+}
+
+}  // namespace heddle

@@ -1,0 +1,148 @@
+#include "chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "markup.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kWidth = 560, kHeight = 320, kLeft = 58, kRight = 14, kTop = 34, kBottom = 44;
+constexpr size_t kColours = 6;
+constexpr const char* kDashes[] = {"", "6 3", "2 3", "8 3 2 3"};
+
+std::string text_of(const char* format, double v) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, v);
+  return text;
+}
+std::string at(double v) { return text_of("%.1f", v); }
+
+std::string label(double v, bool as_percent) {
+  return as_percent ? text_of("%.4g %%", v * 100) : text_of("%.4g", v);
+}
+
+struct Axis {
+  double from = 0, to = 1, pixel_from = 0, pixel_to = 1;
+  double operator()(double v) const {
+    return pixel_from + (v - from) / (to - from) * (pixel_to - pixel_from);
+  }
+};
+
+std::string svg_text(double x, double y, const char* anchor, const char* css, const std::string& text) {
+  return "<text x=\"" + at(x) + "\" y=\"" + at(y) + "\" text-anchor=\"" + anchor + "\" class=\"" + css +
+         "\">" + escape_markup(text) + "</text>\n";
+}
+
+std::string line(double x1, double y1, double x2, double y2, const char* css) {
+  return "<line x1=\"" + at(x1) + "\" y1=\"" + at(y1) + "\" x2=\"" + at(x2) + "\" y2=\"" + at(y2) +
+         "\" class=\"" + css + "\"/>\n";
+}
+
+void set_range(const Chart& chart, Axis& x, Axis& y) {
+  double low_x = INFINITY, high_x = -INFINITY, high_y = -INFINITY;
+  for (const auto& l : chart.lines)
+    for (const auto& [px, py] : l.points) {
+      if (!std::isfinite(px) || !std::isfinite(py)) continue;
+      low_x = std::min(low_x, px);
+      high_x = std::max(high_x, px);
+      high_y = std::max(high_y, py);
+    }
+  if (!(low_x <= high_x)) low_x = high_x = high_y = 0;
+  if (!(high_x > low_x)) {
+    low_x -= .5;
+    high_x += .5;
+  }
+  const bool given = chart.y_max > chart.y_min;
+  x = {low_x, high_x, kLeft, kWidth - kRight};
+  y = {given ? chart.y_min : 0,
+       given        ? chart.y_max
+       : high_y > 0 ? high_y * 1.08
+                    : 1,
+       kHeight - kBottom, kTop};
+}
+
+std::string grid(const Chart& chart, const Axis& x, const Axis& y) {
+  std::string svg;
+  const double y_step = round_step(y.to - y.from, 6), x_step = round_step(x.to - x.from, 8);
+  for (double v = std::ceil(y.from / y_step - 1e-9) * y_step; v <= y.to + y_step * 1e-9; v += y_step) {
+    const double shown = std::fabs(v) < y_step * 1e-6 ? 0 : v;
+    svg += line(kLeft, y(v), kWidth - kRight, y(v), "grid");
+    svg += svg_text(kLeft - 6, y(v) + 4, "end", "tick", label(shown, chart.y_percent));
+  }
+  for (double v = std::ceil(x.from / x_step - 1e-9) * x_step; v <= x.to + x_step * 1e-9; v += x_step) {
+    svg += line(x(v), kTop, x(v), kHeight - kBottom, "grid");
+    svg += svg_text(x(v), kHeight - kBottom + 16, "middle", "tick",
+                    text_of("%.4g", std::fabs(v) < x_step * 1e-6 ? 0 : v));
+  }
+  svg += line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "axis");
+  for (const auto& [level, name] : chart.levels) {
+    if (level < y.from || level > y.to) continue;
+    svg += line(kLeft, y(level), kWidth - kRight, y(level), "level");
+    svg += svg_text(kWidth - kRight - 4, y(level) - 4, "end", "tick", name);
+  }
+  return svg;
+}
+
+}  // namespace
+
+const char kChartStyle[] =
+    ".chart text{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:var(--ink)}"
+    ".chart .title{font-size:13px;font-weight:600}.chart .tick{font-size:11px;fill:var(--muted)}"
+    ".chart .grid{stroke:var(--line);stroke-width:.6}.chart .axis{stroke:var(--muted)}"
+    ".chart .level{stroke:#7b3fb5;stroke-dasharray:5 4}.chart path{fill:none;stroke-width:2}"
+    ".c0{stroke:#0072b2;fill:#0072b2}.c1{stroke:#d55e00;fill:#d55e00}.c2{stroke:#009e73;fill:#009e73}"
+    ".c3{stroke:#cc79a7;fill:#cc79a7}.c4{stroke:#e69f00;fill:#e69f00}.c5{stroke:#56b4e9;fill:#56b4e9}";
+
+double round_step(double span, int ticks) {
+  if (!(span > 0) || !std::isfinite(span)) return 1;
+  const double raw = span / ticks;
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  for (const double m : {1.0, 2.0, 5.0})
+    if (m * power >= raw) return m * power;
+  return 10 * power;
+}
+
+std::string chart_svg(const Chart& chart) {
+  Axis x, y;
+  set_range(chart, x, y);
+  // The legend stands below, two columns.
+  const double legend_rows = std::ceil(static_cast<double>(chart.lines.size()) / 2);
+  const double height = kHeight + 16 * legend_rows + 6;
+  std::string svg = "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + at(kWidth) +
+                    " " + at(height) + "\" role=\"img\" aria-label=\"" + escape_markup(chart.title) + "\">\n";
+  svg += svg_text(kLeft, 16, "start", "title", chart.title);
+  svg += svg_text(kLeft - 6, kTop - 8, "start", "tick", chart.y_label);
+  svg += svg_text(kWidth - kRight, kHeight - 8, "end", "tick", chart.x_label);
+  svg += grid(chart, x, y);
+  for (size_t i = 0; i < chart.lines.size(); ++i) {
+    const auto& l = chart.lines[i];
+    const std::string css = "c" + std::to_string(i % kColours);
+    const std::string dashes = kDashes[i / kColours % 4];
+    std::string path;
+    std::string dots;
+    for (const auto& [px, py] : l.points) {
+      if (!std::isfinite(px) || !std::isfinite(py)) continue;
+      const double cy = y(std::clamp(py, y.from, y.to));
+      path += (path.empty() ? "M" : "L") + at(x(px)) + " " + at(cy);
+      dots += "<circle cx=\"" + at(x(px)) + "\" cy=\"" + at(cy) + "\" r=\"2.6\" class=\"" + css +
+              "\"><title>" +
+              escape_markup(l.name + " at " + text_of("%.4g", px) + ": " + label(py, chart.y_percent)) +
+              "</title></circle>\n";
+    }
+    if (!path.empty())
+      svg += "<path d=\"" + path + "\" class=\"" + css + "\" style=\"fill:none\"" +
+             (dashes.empty() ? "" : " stroke-dasharray=\"" + dashes + "\"") + "/>\n" + dots;
+    const double lx = kLeft + static_cast<double>(i % 2) * (kWidth - kLeft) / 2;
+    const double ly = kHeight + 8 + 16 * std::floor(static_cast<double>(i) / 2);
+    svg += "<path d=\"M" + at(lx) + " " + at(ly - 4) + "h22\" class=\"" + css + "\"" +
+           (dashes.empty() ? "" : " stroke-dasharray=\"" + dashes + "\"") + "/>\n";
+    const std::string shown = l.name.size() > 36 ? l.name.substr(0, 35) + "..." : l.name;
+    svg += svg_text(lx + 28, ly, "start", "tick", shown);
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace heddle

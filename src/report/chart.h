@@ -1,0 +1,33 @@
+// Line charts as SVG, and the page that holds them: for figures over a range, such as attainment over load.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace heddle {
+
+struct ChartLine {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // ascending x; lines may have different ones
+};
+
+struct Chart {
+  std::string title, x_label, y_label;
+  std::vector<ChartLine> lines;
+  double y_min = 0, y_max = 0;                         // equal: from the data, from 0
+  bool y_percent = false;                              // y is a share, shown as percent
+  std::vector<std::pair<double, std::string>> levels;  // dashed lines at a y
+};
+
+// A round step (1, 2 or 5 times a power of ten) that gives some `ticks` ticks over the span.
+double round_step(double span, int ticks);
+
+// 560 x 320; values that are not finite are left out. Colours are told apart by the colour-blind, lines also
+// by their dashes, and each has a legend entry and hover texts.
+std::string chart_svg(const Chart& chart);
+
+// CSS for chart_svg(), light and dark.
+extern const char kChartStyle[];
+
+}  // namespace heddle

@@ -1,0 +1,219 @@
+// A fleet's simulations as a page: charts over the load, and a window of what ran where.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+
+#include "chart.h"
+#include "heddle/base/units.h"
+#include "heddle/report/fleet_view.h"
+#include "heddle/report/text_table.h"
+#include "markup.h"
+
+namespace heddle {
+namespace {
+
+constexpr char kStyle[] =
+    ":root{color-scheme:light dark;--ink:#1f2933;--muted:#667788;--line:#d8dee5;--paper:#fff;--soft:#f4f6f8}"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e5e9ee;--muted:#93a1b0;--line:#343e49;--paper:#14181d;"
+    "--soft:#1c2229}}"
+    "body{font:14px/1.5 system-ui,-apple-system,'Segoe "
+    "UI',sans-serif;color:var(--ink);background:var(--paper);"
+    "margin:0;padding:16px 20px;max-width:1240px}h1{font-size:19px;margin:0}h2{font-size:16px;margin:24px 0 "
+    "8px}"
+    ".muted{color:var(--muted)}.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(460px,1fr));"
+    "gap:14px}"
+    ".charts svg,.wide svg{width:100%;height:auto;background:var(--soft);border-radius:6px}"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:3px "
+    "10px;text-align:right;"
+    "border-bottom:1px solid var(--line)}th:first-child,td:first-child{text-align:left}"
+    ".row{fill:var(--paper)}.lane{font:10px system-ui,sans-serif;fill:var(--muted)}.send{opacity:.55}";
+
+std::string number(const char* format, double v) {
+  char text[48];
+  std::snprintf(text, sizeof text, format, v);
+  return text;
+}
+
+// The same quantity of every series over the load factor.
+template <class Value>
+void add_lines(Chart& chart, const FleetSimulationView& view, const std::string& name, const Value& value) {
+  for (const auto& s : view.series) {
+    ChartLine line;
+    line.name = view.series.size() > 1 ? s.scheduler + ", " + name : name;
+    for (const auto& p : s.points) line.points.emplace_back(p.load_factor, value(p.result));
+    chart.lines.push_back(std::move(line));
+  }
+}
+
+double total_attainment(const SimulationResult& r) { return r.total.attainment(); }
+
+Chart attainment_chart(const FleetSimulationView& view) {
+  Chart chart{
+      .title = "Attainment", .x_label = "load factor", .y_label = "requests in time", .y_percent = true};
+  add_lines(chart, view, "all models", total_attainment);
+  const auto& models = view.deployment->models;
+  if (models.size() > 1 && view.series.size() == 1)
+    for (size_t m = 0; m < models.size(); ++m)
+      add_lines(chart, view, models[m].name,
+                [m](const SimulationResult& r) { return r.models[m].requests.attainment(); });
+  double least = 1;
+  for (const auto& l : chart.lines)
+    for (const auto& p : l.points) least = std::min(least, p.second);
+  // What lies close to 1 is to be seen, too.
+  chart.y_min = least > .9 ? .9 : least > .5 ? .5 : 0;
+  chart.y_max = 1;
+  chart.levels.emplace_back(view.wanted_attainment, percent(view.wanted_attainment));
+  return chart;
+}
+
+Chart use_chart(const FleetSimulationView& view) {
+  Chart chart{.title = "Use per class",
+              .x_label = "load factor",
+              .y_label = "busy share of all devices",
+              .y_max = 1,
+              .y_percent = true};
+  for (size_t c = 0; c < view.deployment->classes.size(); ++c)
+    add_lines(chart, view, view.deployment->classes[c].name,
+              [c](const SimulationResult& r) { return r.classes[c].busy_share; });
+  return chart;
+}
+
+Chart latency_chart(const FleetSimulationView& view) {
+  Chart chart{.title = "Latency of answered requests", .x_label = "load factor", .y_label = "ms"};
+  for (const double q : {.5, .95, .99})
+    add_lines(chart, view, "p" + number("%g", q * 100),
+              [q](const SimulationResult& r) { return us_from_ns(r.latency.percentile(q)) / 1e3; });
+  return chart;
+}
+
+Chart course_chart(const FleetSimulationView& view) {
+  Chart chart{.title = "Course at the highest load",
+              .x_label = "time of arrival (s)",
+              .y_label = "requests in time",
+              .y_max = 1,
+              .y_percent = true};
+  for (const auto& s : view.series) {
+    if (s.points.empty()) continue;
+    const auto& r = s.points.back().result;
+    ChartLine line{s.scheduler, {}};
+    const double step = seconds_from_ns(r.horizon) / static_cast<double>(r.course.size());
+    for (size_t i = 0; i < r.course.size(); ++i)
+      if (r.course[i].arrivals > 0)
+        line.points.emplace_back((static_cast<double>(i) + .5) * step, r.course[i].attainment());
+    chart.lines.push_back(std::move(line));
+  }
+  return chart;
+}
+
+// Devices as rows, runs as bars in the colour of their pipeline, transfers thin below the receiving device's
+// runs.
+std::string timeline(const FleetSimulationView& view, const SimulationResult& r) {
+  constexpr double kLeft = 120, kWidth = 1200, kRow = 15;
+  constexpr size_t kMostRows = 60;
+  std::vector<uint32_t> devices;
+  for (const auto& bar : r.window) devices.push_back(bar.device);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  const size_t all = devices.size();
+  if (all > kMostRows) devices.resize(kMostRows);
+  std::map<uint32_t, double> y;
+  const double top = 24;
+  std::string svg;
+  const auto span = static_cast<double>(view.window_to - view.window_from);
+  const auto x = [&](TimeNs t) {
+    const double share = static_cast<double>(t - view.window_from) / span;
+    return kLeft + std::clamp(share, 0.0, 1.0) * (kWidth - kLeft - 10);
+  };
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const double at = top + static_cast<double>(i) * kRow;
+    y[devices[i]] = at;
+    const auto& d = view.deployment->devices[devices[i]];
+    const auto name = view.deployment->classes[d.device_class].name + " " +
+                      std::to_string(d.device - view.deployment->classes[d.device_class].first_device) +
+                      (d.share > 1 ? " (1/" + std::to_string(d.share) + ")" : "");
+    svg += "<rect class=\"row\" x=\"" + number("%.1f", kLeft) + "\" y=\"" + number("%.1f", at) +
+           "\" width=\"" + number("%.1f", kWidth - kLeft - 10) + "\" height=\"" + number("%.1f", kRow - 2) +
+           "\"/>" + "<text class=\"lane\" x=\"" + number("%.1f", kLeft - 6) + "\" y=\"" +
+           number("%.1f", at + 10) + "\" text-anchor=\"end\" style=\"font-size:10px\">" +
+           escape_markup(name) + "</text>\n";
+  }
+  for (const auto& bar : r.window) {
+    const auto row = y.find(bar.device);
+    if (row == y.end()) continue;
+    const double from = x(bar.start), to = x(bar.end);
+    const auto& model = view.deployment->models[view.deployment->pipelines[bar.pipeline].model].name;
+    svg += "<rect class=\"c" + std::to_string(bar.pipeline % 6) + (bar.transfer ? " send" : "") + "\" x=\"" +
+           number("%.2f", from) + "\" y=\"" + number("%.1f", row->second + (bar.transfer ? 9 : 0)) +
+           "\" width=\"" + number("%.2f", std::max(.4, to - from)) + "\" height=\"" +
+           (bar.transfer ? "4" : "8.5") + "\" style=\"stroke:var(--paper);stroke-width:.4\"><title>" +
+           escape_markup(std::string(bar.transfer ? "transfer to" : "run of") + " partition " +
+                         std::to_string(bar.partition) + ", pipeline " + std::to_string(bar.pipeline) + ", " +
+                         model + "\nbatch of " + std::to_string(bar.batch_size) + ", request " +
+                         std::to_string(bar.request) + "\n" + format_us(us_from_ns(bar.start)) + " to " +
+                         format_us(us_from_ns(bar.end))) +
+           "</title></rect>\n";
+  }
+  const double bottom = top + static_cast<double>(devices.size()) * kRow;
+  const double step = round_step(span, 8);
+  for (double t = 0; t <= span + step * 1e-9; t += step) {
+    const double at = x(view.window_from + static_cast<TimeNs>(t));
+    svg += "<text class=\"lane\" x=\"" + number("%.1f", at) + "\" y=\"" + number("%.1f", bottom + 14) +
+           "\" text-anchor=\"middle\">" + format_us(us_from_ns(view.window_from) + t / 1e3) + "</text>\n";
+  }
+  const auto note = all > devices.size() ? " (the first " + std::to_string(devices.size()) + " of " +
+                                               std::to_string(all) + " virtual devices at work)"
+                                         : std::string();
+  const std::string cut =
+      r.window.size() >= kMostBars ? " Cut after " + std::to_string(kMostBars) + " bars." : "";
+  return "<h2>Window" + note +
+         "</h2><p class=\"muted\">Runs in the colour of their pipeline; transfers thin, at the receiving "
+         "device." +
+         cut +
+         "</p>"
+         "<div class=\"wide\"><svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
+         number("%.0f", kWidth) + " " + number("%.0f", bottom + 24) + "\">" + svg + "</svg></div>\n";
+}
+
+std::string table(const FleetSimulationView& view) {
+  std::string html =
+      "<h2>Figures</h2><table><thead><tr><th>scheduler</th><th>load factor</th><th>arrivals</th><th>in "
+      "time</th>"
+      "<th>late</th><th>dropped</th><th>failed</th><th>p50</th><th>p99</th><th>mean queueing</th>"
+      "<th>probes a batch</th></tr></thead><tbody>\n";
+  for (const auto& s : view.series)
+    for (const auto& p : s.points) {
+      const auto& t = p.result.total;
+      const auto cell = [](const std::string& text) { return "<td>" + escape_markup(text) + "</td>"; };
+      const auto& n = p.result.counters;
+      html += "<tr>" + cell(s.scheduler) + cell(number("%g", p.load_factor)) +
+              cell(std::to_string(t.arrivals)) + cell(percent(t.attainment())) +
+              cell(std::to_string(t.late)) + cell(std::to_string(t.dropped)) +
+              cell(std::to_string(t.failed)) + cell(format_us(us_from_ns(p.result.latency.percentile(.5)))) +
+              cell(format_us(us_from_ns(p.result.latency.percentile(.99)))) +
+              cell(format_us(p.result.queueing.mean_ns() / 1e3)) +
+              cell(n.batches ? number("%.2f", static_cast<double>(n.probes) / static_cast<double>(n.batches))
+                             : "") +
+              "</tr>\n";
+    }
+  return html + "</tbody></table>\n";
+}
+
+}  // namespace
+
+std::string fleet_simulation_html(const FleetSimulationView& view) {
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width,initial-scale=1\">\n<title>" +
+      escape_markup(view.title) + "</title><style>" + kStyle + kChartStyle + "</style></head><body>\n<h1>" +
+      escape_markup(view.title) + "</h1><p class=\"muted\">" + escape_markup(view.traffic) +
+      "</p>\n<div class=\"charts\">\n";
+  for (const auto& chart : {attainment_chart(view), use_chart(view), latency_chart(view), course_chart(view)})
+    html += chart_svg(chart);
+  html += "</div>\n" + table(view);
+  if (view.window_to > view.window_from && !view.series.empty() && !view.series.back().points.empty())
+    html += timeline(view, view.series.back().points.back().result);
+  return html + "</body></html>\n";
+}
+
+}  // namespace heddle

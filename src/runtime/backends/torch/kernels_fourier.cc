@@ -1,0 +1,108 @@
+// Discrete Fourier transforms as products with matrices of roots of unity: not every libtorch has an FFT.
+// O(n^2) for an axis of n.
+#include <cmath>
+#include <numbers>
+
+#include "backends/torch/kernel.h"
+
+namespace heddle::torch_backend {
+namespace {
+
+// [n, n] real and imaginary parts of exp(-+ 2 pi i jk / n).
+struct Roots {
+  at::Tensor real, imaginary;
+};
+
+Roots roots_of_unity(int64_t n, bool inverse) {
+  const at::Tensor place = at::arange(n, at::kLong);
+  // jk modulo n keeps the angles small and exact.
+  const at::Tensor turns = at::remainder(place.unsqueeze(1) * place, n).to(at::kDouble);
+  const double step = (inverse ? 2 : -2) * std::numbers::pi / static_cast<double>(n);
+  return {at::cos(turns * step), at::sin(turns * step)};
+}
+
+// The first n elements of an axis, zeros behind the last.
+at::Tensor fitted(const at::Tensor& x, int64_t axis, int64_t n) {
+  std::vector<int64_t> pads(static_cast<size_t>(2 * (x.dim() - axis)), 0);
+  pads.back() = n - x.size(axis);
+  return at::constant_pad_nd(x, pads, 0);
+}
+
+Roots transform(const Roots& x, int64_t axis, int64_t n, bool inverse) {
+  const Roots w = roots_of_unity(n, inverse);
+  const at::Tensor a = fitted(x.real, axis, n).movedim(axis, -1);
+  const at::Tensor b = fitted(x.imaginary, axis, n).movedim(axis, -1);
+  const double scale = inverse ? 1 / static_cast<double>(n) : 1;
+  const at::Tensor real = (at::matmul(a, w.real) - at::matmul(b, w.imaginary)) * scale;
+  const at::Tensor imaginary = (at::matmul(a, w.imaginary) + at::matmul(b, w.real)) * scale;
+  return {real.movedim(-1, axis), imaginary.movedim(-1, axis)};
+}
+
+struct FourierAxes {
+  std::vector<int64_t> axes, lengths;
+};
+
+// Input 1 has the axes, input 2 optionally the lengths (-1: as they are). `rank` without the axis of two that
+// holds complex numbers.
+Result<FourierAxes> fourier_axes(const OpSite& site, int64_t rank) {
+  FourierAxes result;
+  HEDDLE_ASSIGN_OR_RETURN(result.axes, site.integers(1));
+  result.lengths.assign(result.axes.size(), -1);
+  if (site.has_input(2)) {
+    HEDDLE_ASSIGN_OR_RETURN(result.lengths, site.integers(2));
+  }
+  if (result.axes.empty() || result.lengths.size() != result.axes.size())
+    return site.refuse("its axes and lengths");
+  for (size_t i = 0; i < result.axes.size(); ++i) {
+    const int64_t axis = normal_axis(result.axes[i], rank);
+    if (axis < 0) return site.refuse("axis " + std::to_string(result.axes[i]) + " is none of its tensor");
+    result.axes[i] = axis;
+    if (result.lengths[i] == -1) result.lengths[i] = site.in(0)[static_cast<size_t>(axis)];
+    // A matrix of this many rows and columns is made in each run.
+    if (result.lengths[i] < 1 || result.lengths[i] > 4096)
+      return site.refuse("an axis of " + std::to_string(result.lengths[i]) + " elements");
+  }
+  return result;
+}
+
+Result<Kernel> complex_transform(const OpSite& site, bool inverse) {
+  if (!site.floating() || site.rank() < 2 || site.in(0).back() != 2) return site.refuse("its type or shape");
+  HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank() - 1));
+  return one([=](Operands in) {
+    const at::Tensor x = in[0].to(at::kDouble);
+    Roots value{x.select(-1, 0), x.select(-1, 1)};
+    for (size_t i = 0; i < plan.axes.size(); ++i)
+      value = transform(value, plan.axes[i], plan.lengths[i], inverse);
+    return at::stack({value.real, value.imaginary}, -1);
+  });
+}
+Result<Kernel> make_dft(const OpSite& site) { return complex_transform(site, false); }
+Result<Kernel> make_idft(const OpSite& site) { return complex_transform(site, true); }
+
+// Real input; of the last axis the first half of the result and its middle are kept.
+Result<Kernel> make_rdft(const OpSite& site) {
+  if (!site.floating() || site.rank() < 1) return site.refuse("its type or rank");
+  HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank()));
+  return one([=](Operands in) {
+    const at::Tensor x = in[0].to(at::kDouble);
+    Roots value{x, at::zeros_like(x)};
+    for (size_t i = 0; i < plan.axes.size(); ++i)
+      value = transform(value, plan.axes[i], plan.lengths[i], false);
+    const int64_t kept = plan.lengths.back() / 2 + 1;
+    return at::stack(
+        {value.real.narrow(plan.axes.back(), 0, kept), value.imaginary.narrow(plan.axes.back(), 0, kept)},
+        -1);
+  });
+}
+
+constexpr KernelEntry kFourierKernels[] = {
+    {"DFT", 7, 7, make_dft},
+    {"IDFT", 7, 7, make_idft},
+    {"RDFT", 9, 9, make_rdft},
+};
+
+}  // namespace
+
+std::span<const KernelEntry> fourier_kernels() { return kFourierKernels; }
+
+}  // namespace heddle::torch_backend

@@ -1,0 +1,170 @@
+// Ops of one tensor, element by element.
+#include <cmath>
+#include <limits>
+
+#include "backends/torch/kernel.h"
+
+namespace heddle::torch_backend {
+namespace {
+
+template <at::Tensor (*F)(const at::Tensor&)>
+Result<Kernel> plain_unary(const OpSite&) {
+  return one([](Operands in) { return F(in[0]); });
+}
+
+// Integers have no fraction to remove.
+template <at::Tensor (*F)(const at::Tensor&)>
+Result<Kernel> of_fractions(const OpSite& site) {
+  if (!site.floating()) return one([](Operands in) { return in[0]; });
+  return plain_unary<F>(site);
+}
+
+at::Tensor softsign(const at::Tensor& x) { return x / (at::abs(x) + 1); }
+at::Tensor softplus(const at::Tensor& x) { return at::softplus(x); }
+at::Tensor is_finite(const at::Tensor& x) { return at::isfinite(x); }
+at::Tensor half_away(const at::Tensor& x) {
+  const at::Tensor down = at::trunc(x);
+  return down + at::sign(x) * (at::abs(x - down) >= 0.5).to(x.scalar_type());
+}
+
+Result<Kernel> make_identity(const OpSite&) {
+  return one([](Operands in) { return in[0]; });
+}
+
+// To an integer the fraction is cut off; what is out of its range is not defined by ONNX.
+Result<Kernel> make_convert(const OpSite& site) {
+  const DType to = site.node.outputs[0].dtype;
+  const at::ScalarType type = carrier(to);
+  if (to == DType::kU8 && site.floating()) {
+    // Through a signed integer: a negative number straight to u8 is undefined in C++.
+    return one([](Operands in) { return in[0].to(at::kLong).to(at::kByte); });
+  }
+  if ((to == DType::kU16 || to == DType::kI16 || to == DType::kI8) && site.floating())
+    return one([type](Operands in) { return in[0].to(at::kLong).to(type); });
+  return one([type](Operands in) { return in[0].to(type); });
+}
+
+Result<Kernel> make_round(const OpSite& site) {
+  if (!site.floating()) return make_identity(site);
+  const auto mode = site.node.attribute<std::string>("mode", "half_to_even");
+  if (mode == "half_to_even") return plain_unary<at::round>(site);
+  if (mode == "half_away_from_zero") return plain_unary<half_away>(site);
+  return site.refuse("mode '" + mode + "'");
+}
+
+Result<Kernel> make_gelu(const OpSite& site) {
+  const auto mode = site.node.attribute<std::string>("approximation_mode", "ERF");
+  if (mode != "ERF" && mode != "erf" && mode != "TANH" && mode != "tanh")
+    return site.refuse("approximation '" + mode + "'");
+  const std::string approximate = mode == "ERF" || mode == "erf" ? "none" : "tanh";
+  return one([approximate](Operands in) { return at::gelu(in[0], approximate); });
+}
+
+Result<Kernel> make_elu(const OpSite& site) {
+  const double alpha = site.node.attribute<double>("alpha", 1.0);
+  return one([alpha](Operands in) { return at::where(in[0] > 0, in[0], at::expm1(in[0]) * alpha); });
+}
+
+// lambda * (x > 0 ? x : alpha * (e^x - 1)); inputs x, alpha, lambda.
+Result<Kernel> make_selu(const OpSite&) {
+  return one([](Operands in) { return in[2] * at::where(in[0] > 0, in[0], in[1] * at::expm1(in[0])); });
+}
+
+Result<Kernel> make_hard_sigmoid(const OpSite&) {
+  return one([](Operands in) { return at::clamp(in[0] * in[1] + in[2], 0, 1); });
+}
+
+at::Tensor hard_swish(const at::Tensor& x) { return x * at::clamp(x + 3, 0, 6) / 6; }
+at::Tensor hard_sigmoid(const at::Tensor& x) { return at::clamp(x + 3, 0, 6) / 6; }
+at::Tensor mish(const at::Tensor& x) { return x * at::tanh(at::softplus(x)); }
+
+Result<Kernel> make_swish(const OpSite& site) {
+  if (site.has_input(1)) return one([](Operands in) { return in[0] * at::sigmoid(in[0] * in[1]); });
+  return one([](Operands in) { return in[0] * at::sigmoid(in[0]); });
+}
+
+// A slope of one dimension belongs to the channels where its length is theirs.
+Result<Kernel> make_prelu(const OpSite& site) {
+  Shape slope = site.in(1);
+  const Shape& x = site.in(0);
+  if (slope.size() == 1 && x.size() > 1 && slope[0] == x[1] && slope[0] != 1) {
+    slope.assign(x.size(), 1);
+    slope[1] = x[1];
+  }
+  return one([slope](Operands in) { return at::where(in[0] < 0, in[0] * in[1].reshape(slope), in[0]); });
+}
+
+// The bounds of integers are rounded inwards, as OpenVINO does.
+Result<Kernel> make_clamp(const OpSite& site) {
+  const double low = site.node.attribute<double>("min", 0), high = site.node.attribute<double>("max", 0);
+  if (site.floating()) return one([=](Operands in) { return at::clamp(in[0], low, high); });
+  constexpr double kLimit = 9.2e18;
+  const auto least = static_cast<int64_t>(std::clamp(std::ceil(low), -kLimit, kLimit));
+  const auto most = static_cast<int64_t>(std::clamp(std::floor(high), -kLimit, kLimit));
+  return one([=](Operands in) { return at::clamp(in[0].to(at::kLong), least, most); });
+}
+
+Result<Kernel> make_is_inf(const OpSite& site) {
+  const bool negative = site.node.attribute<bool>("detect_negative", true);
+  const bool positive = site.node.attribute<bool>("detect_positive", true);
+  return one([=](Operands in) {
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    at::Tensor found = at::zeros_like(in[0], at::kBool);
+    if (positive) found = at::logical_or(found, at::eq(in[0], kInf));
+    if (negative) found = at::logical_or(found, at::eq(in[0], -kInf));
+    return found;
+  });
+}
+
+constexpr KernelEntry kUnaryKernels[] = {
+    {"Abs", 1, 1, plain_unary<at::abs>},
+    {"Acos", 1, 1, plain_unary<at::acos>},
+    {"Acosh", 4, 4, plain_unary<at::acosh>},
+    {"Asin", 1, 1, plain_unary<at::asin>},
+    {"Asinh", 4, 4, plain_unary<at::asinh>},
+    {"Atan", 1, 1, plain_unary<at::atan>},
+    {"Atanh", 4, 4, plain_unary<at::atanh>},
+    {"BitwiseNot", 13, 13, plain_unary<at::bitwise_not>},
+    {"Ceiling", 1, 1, of_fractions<at::ceil>},
+    {"Clamp", 1, 1, make_clamp},
+    {"Convert", 1, 1, make_convert},
+    {"ConvertLike", 1, 1, make_convert},
+    {"Cos", 1, 1, plain_unary<at::cos>},
+    {"Cosh", 1, 1, plain_unary<at::cosh>},
+    {"Elu", 1, 1, make_elu},
+    {"Erf", 1, 1, plain_unary<at::erf>},
+    {"Exp", 1, 1, plain_unary<at::exp>},
+    {"Floor", 1, 1, of_fractions<at::floor>},
+    {"Gelu", 2, 7, make_gelu},
+    {"HSigmoid", 5, 5, plain_unary<hard_sigmoid>},
+    {"HSwish", 4, 4, plain_unary<hard_swish>},
+    {"HardSigmoid", 1, 1, make_hard_sigmoid},
+    {"Identity", 16, 16, make_identity},
+    {"IsFinite", 10, 10, plain_unary<is_finite>},
+    {"IsInf", 10, 10, make_is_inf},
+    {"IsNaN", 10, 10, plain_unary<at::isnan>},
+    {"Log", 1, 1, plain_unary<at::log>},
+    {"LogicalNot", 1, 1, plain_unary<at::logical_not>},
+    {"Mish", 4, 4, plain_unary<mish>},
+    {"Negative", 1, 1, plain_unary<at::neg>},
+    {"PRelu", 1, 1, make_prelu},
+    {"Relu", 1, 1, plain_unary<at::relu>},
+    {"Round", 5, 5, make_round},
+    {"Selu", 1, 1, make_selu},
+    {"Sigmoid", 1, 1, plain_unary<at::sigmoid>},
+    {"Sign", 1, 1, plain_unary<at::sign>},
+    {"Sin", 1, 1, plain_unary<at::sin>},
+    {"Sinh", 1, 1, plain_unary<at::sinh>},
+    {"SoftPlus", 4, 4, plain_unary<softplus>},
+    {"SoftSign", 9, 9, plain_unary<softsign>},
+    {"Sqrt", 1, 1, plain_unary<at::sqrt>},
+    {"Swish", 4, 4, make_swish},
+    {"Tan", 1, 1, plain_unary<at::tan>},
+    {"Tanh", 1, 1, plain_unary<at::tanh>},
+};
+
+}  // namespace
+
+std::span<const KernelEntry> unary_kernels() { return kUnaryKernels; }
+
+}  // namespace heddle::torch_backend

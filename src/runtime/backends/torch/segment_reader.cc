@@ -1,0 +1,144 @@
+// From the cut OpenVINO model to the ops that the kernels are made for.
+#include <charconv>
+#include <map>
+#include <openvino/core/attribute_visitor.hpp>
+#include <openvino/core/model.hpp>
+#include <openvino/op/constant.hpp>
+#include <openvino/op/parameter.hpp>
+#include <openvino/op/result.hpp>
+
+#include "backends/openvino/openvino_session.h"
+#include "backends/torch/op_node.h"
+
+namespace heddle::torch_backend {
+namespace {
+
+class AttributeReader final : public ov::AttributeVisitor {
+ public:
+  explicit AttributeReader(std::map<std::string, Attribute>& into) : into_(into) {}
+
+  // Bodies of loops and port maps: no kernel takes them.
+  void on_adapter(const std::string&, ov::ValueAccessor<void>&) override {}
+  void on_adapter(const std::string&, ov::ValueAccessor<std::shared_ptr<ov::Model>>&) override {}
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::string>& a) override {
+    into_[name] = a.get();
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<bool>& a) override { into_[name] = a.get(); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<int64_t>& a) override { into_[name] = a.get(); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<double>& a) override { into_[name] = a.get(); }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<int64_t>>& a) override {
+    into_[name] = a.get();
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<uint64_t>>& a) override {
+    into_[name] = std::vector<int64_t>(a.get().begin(), a.get().end());
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<float>>& a) override {
+    into_[name] = std::vector<double>(a.get().begin(), a.get().end());
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<double>>& a) override {
+    into_[name] = a.get();
+  }
+  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<std::string>>& a) override {
+    into_[name] = a.get();
+  }
+
+ private:
+  std::map<std::string, Attribute>& into_;
+};
+
+int opset_number(const ov::DiscreteTypeInfo& type) {
+  const std::string_view version = type.version_id == nullptr ? "" : type.version_id;
+  constexpr std::string_view kPrefix = "opset";
+  int number = 0;
+  if (version.starts_with(kPrefix))
+    std::from_chars(version.data() + kPrefix.size(), version.data() + version.size(), number);
+  return number;
+}
+
+class SegmentReader {
+ public:
+  Result<SegmentOps> run(const ov::Model& model) {
+    for (const auto& parameter : model.get_parameters())
+      ops_.inputs.push_back(value_of(parameter->output(0)));
+    for (const auto& node : model.get_ordered_ops()) {
+      if (ov::as_type_ptr<ov::op::v0::Parameter>(node)) continue;
+      if (ov::as_type_ptr<ov::op::v0::Result>(node)) continue;
+      HEDDLE_RETURN_IF_ERROR(add(*node));
+    }
+    for (const auto& result : model.get_results()) ops_.outputs.push_back(value_of(result->input_value(0)));
+    return std::move(ops_);
+  }
+
+ private:
+  int value_of(const ov::Output<ov::Node>& output) {
+    const auto [it, added] = values_.try_emplace({output.get_node(), output.get_index()}, ops_.num_values);
+    if (added) ++ops_.num_values;
+    return it->second;
+  }
+
+  template <class Output>
+  static Result<ValueType> type_of(const ov::Node& node, const Output& output) {
+    const auto dtype = openvino::dtype_of(output.get_element_type());
+    if (!dtype || dtype_bits(*dtype) < 8) {
+      return Error(Code::kUnsupported, describe(node) + ": tensors of " +
+                                           output.get_element_type().get_type_name() +
+                                           " cannot be handed to libtorch");
+    }
+    if (output.get_partial_shape().is_dynamic())
+      return Error(Code::kUnsupported, describe(node) + " has a tensor whose shape is not known");
+    const ov::Shape& shape = output.get_shape();
+    return ValueType{*dtype, Shape(shape.begin(), shape.end())};
+  }
+
+  static std::string describe(const ov::Node& node) {
+    return "op '" + node.get_friendly_name() + "' (" + node.get_type_name() + ")";
+  }
+
+  Status add(ov::Node& node) {
+    OpNode op;
+    op.type = node.get_type_name();
+    op.opset = opset_number(node.get_type_info());
+    op.name = node.get_friendly_name();
+    for (const auto& input : node.input_values()) {
+      HEDDLE_ASSIGN_OR_RETURN(ValueType type, type_of(node, input));
+      op.inputs.push_back(std::move(type));
+    }
+    for (const auto& output : node.outputs()) {
+      HEDDLE_ASSIGN_OR_RETURN(ValueType type, type_of(node, output));
+      op.outputs.push_back(std::move(type));
+      op.wanted.push_back(!output.get_target_inputs().empty());
+    }
+    if (const auto* constant = dynamic_cast<const ov::op::v0::Constant*>(&node)) {
+      // const_cast: a view has one kind of pointer; constants are only read from.
+      auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(constant->get_data_ptr()));
+      ops_.constants.push_back({value_of(node.output(0)),
+                                {op.outputs[0].dtype, op.outputs[0].shape, data,
+                                 static_cast<int64_t>(constant->get_byte_size())}});
+      return {};
+    }
+    AttributeReader reader(op.attributes);
+    node.visit_attributes(reader);
+    SegmentNode segment_node{.op = std::move(op), .reads = {}, .writes = {}};
+    for (const auto& input : node.input_values()) segment_node.reads.push_back(value_of(input));
+    for (const auto& output : node.outputs()) segment_node.writes.push_back(value_of(output));
+    ops_.nodes.push_back(std::move(segment_node));
+    return {};
+  }
+
+  SegmentOps ops_;
+  std::map<std::pair<const ov::Node*, size_t>, int> values_;
+};
+
+}  // namespace
+
+Result<SegmentOps> read_segment(const SegmentModel& segment) {
+  try {
+    HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, SegmentReader().run(*segment.model));
+    ops.memory = segment.model;
+    return ops;
+  } catch (...) {
+    return openvino::current_error("reading a segment");
+  }
+}
+
+}  // namespace heddle::torch_backend

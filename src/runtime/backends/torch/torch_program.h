@@ -1,0 +1,56 @@
+// A compiled segment for libtorch: its kernels in order, its constants, and when each value is done with.
+//
+// Carriers. A CPU's ATen lacks many f16 and all u16 and u32 kernels. There f16 and bf16 are computed in f32
+// and rounded to their type after each op, as the ONNX reference does; u16 lives in i32 and u32 in i64,
+// reduced to their range after each op. A u64 is taken for an i64 where that gives the same bits, and refused
+// by all other ops.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backends/torch/kernel.h"
+#include "backends/torch/op_node.h"
+
+namespace heddle::torch_backend {
+
+// Immutable once made; run() may be called from any thread, one run at a time per caller's tensors.
+class TorchProgram {
+ public:
+  // Looks up and makes all kernels, and computes what depends on constants alone. Fails (unsupported), naming
+  // the op, where something is not covered. O(ops + bytes of computed constants).
+  static Result<std::unique_ptr<TorchProgram>> make(SegmentOps ops, const at::Device& device);
+
+  // Inputs and outputs in the segment's order; an output without data is not wanted. The views have the types
+  // of the segment's tensors.
+  Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
+
+ private:
+  struct Step {
+    Kernel kernel;
+    std::string name;
+    std::vector<int> reads, writes;
+    std::vector<ValueType> types;  // of the writes
+    std::vector<int> done;         // values that nobody reads after it
+  };
+  explicit TorchProgram(const at::Device& device) : device_(device) {}
+  Status check_types(const OpSite& site) const;
+  Status add(const SegmentNode& node, Tensors& constants);
+  Status execute(const Step& step, Tensors& values) const;
+
+  at::Device device_;
+  std::vector<Step> steps_;
+  Tensors constants_;  // by value; undefined where it is none
+  std::vector<int> input_values_, output_values_;
+  std::shared_ptr<const void> memory_;
+};
+
+// The view's elements in the type that kernels get; may share the view's memory.
+at::Tensor to_carrier(const TensorView& view, const at::Device& device);
+// Writes the tensor into the view, whose type and shape are the op's.
+void from_carrier(const at::Tensor& tensor, const TensorView& view);
+
+}  // namespace heddle::torch_backend

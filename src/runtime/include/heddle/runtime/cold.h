@@ -1,0 +1,61 @@
+// Cold starts as a user meets them: from files to the first output, and what OpenVINO takes for the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heddle/base/cancel.h"
+#include "heddle/graph/model.h"
+#include "heddle/plan/plan.h"
+#include "heddle/plan/problem.h"
+#include "heddle/runtime/executor.h"
+#include "heddle/runtime/run.h"
+
+namespace heddle {
+
+struct ColdRunOptions {
+  int load_workers = 2;
+  bool overlap = true;
+  int64_t budget_bytes = 0;
+  int requests = 1;               // one after the other, the first is the cold one
+  SegmentCache* cache = nullptr;  // read from; and written to after the last request
+  InputOptions inputs;
+  double rtol = 1e-3, atol = 1e-5;
+  bool verify = true;  // compare the last request's outputs with the unsplit model's, after all is timed
+  Deadline deadline;
+};
+
+struct ColdSegment {
+  SegmentLoading loading;
+  double start_us = 0, finish_us = 0;  // running, from the request's start
+  double wait_us = 0;                  // from loaded to running: for its inputs, or for its turn
+};
+
+struct ColdRun {
+  double import_us = 0;   // the model's file to its graph, before the first request; 0: not needed by then
+  double prepare_us = 0;  // devices, memory, threads, inputs
+  double first_output_us = 0;  // from the call to the first request's outputs, all included
+  double cpu_s = 0;            // of the process, in the same time
+  std::vector<double> request_us;
+  std::vector<std::vector<ColdSegment>> requests;  // per request, per segment of the plan
+  int64_t peak_resident_bytes = 0;
+  bool verified = false, outputs_equal = false;
+  double max_abs_error = 0, max_rel_error = 0;
+};
+
+// Reads the model that the problem names (it must be the file that was planned), loads, and runs. To be
+// called in a process that has not used the model yet, or the start is not a cold one.
+Result<ColdRun> run_cold(const Problem& problem, const Plan& plan, const ColdRunOptions& options);
+
+struct ColdWhole {
+  double read_us = 0, compile_us = 0, run_us = 0;  // with a cache, reading may be a part of compiling
+  double first_output_us = 0;
+  double cpu_s = 0;
+};
+// The same with OpenVINO alone: read, compile for all cores with the latency hint, run once. `cache_folder`
+// is OpenVINO's own model cache; empty: none.
+Result<ColdWhole> openvino_cold_start(const Problem& problem, const InputOptions& inputs,
+                                      const std::string& cache_folder);
+
+}  // namespace heddle

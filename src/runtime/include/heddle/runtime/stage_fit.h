@@ -1,0 +1,37 @@
+// How much faster a device runs several segments at once than one after another: measured sets, and the stage
+// model fitted to them.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "heddle/base/cancel.h"
+#include "heddle/base/status.h"
+#include "heddle/cost/stage_model.h"
+#include "heddle/runtime/openvino_measurer.h"
+
+namespace heddle {
+
+// A set of two or more segments that ran at once, and what each takes alone.
+struct StageSample {
+  std::vector<StageItem> items;
+  double us = 0;
+};
+
+struct StageFit {
+  StageModel model;
+  int samples = 0;
+  double median_error = 0, largest_error = 0;  // |t(S) - measured| / measured
+};
+
+// The stage model with non-negative coefficients that is nearest to the samples by relative error squared.
+// Without samples: one after another. O(samples).
+StageFit fit_stage_model(std::span<const StageSample> samples);
+
+// All probes at once, each on a thread of its own bound to its cores: the median time from the common start
+// to the last end, us. At least `least_runs` runs, more for up to `min_s` seconds.
+Result<double> measure_at_once(std::span<const std::unique_ptr<SegmentProbe>> probes, double min_s,
+                               int least_runs, const Deadline& deadline);
+
+}  // namespace heddle

@@ -1,0 +1,281 @@
+// Ranks that mpirun started: the one file that includes mpi.h (docs/decisions/0012-one-thread-talks-mpi.md).
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "heddle/runtime/sampling.h"
+#include "heddle/runtime/transport.h"
+#include "mailbox.h"
+
+#if HEDDLE_HAVE_MPI
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#endif
+
+namespace heddle {
+
+#if HEDDLE_HAVE_MPI
+namespace {
+
+// Pieces keep a large tensor from holding up what is sent after it, and their number in flight keeps both
+// ends of a link busy while one end copies.
+constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr int kPiecesInFlight = 4;  // to one rank
+constexpr int kAlarmBytes = 2048, kRawTag = 1;
+
+class MpiTransport final : public Transport {
+ public:
+  Status open() {
+    int ready = 0;
+    MPI_Initialized(&ready);
+    if (ready != 0) return Error(Code::kInternal, "MPI was initialised before");
+    int given = MPI_THREAD_SINGLE;
+    HEDDLE_RETURN_IF_ERROR(
+        mpi_status(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread"));
+    open_ = true;
+    if (given < MPI_THREAD_FUNNELED)
+      return Error(
+          Code::kUnsupported,
+          "this MPI library cannot be used by a program with threads (MPI_THREAD_FUNNELED is needed)");
+    // Messages of the plan and alarms have a communicator each, so that their tags cannot meet.
+    for (MPI_Comm* comm : {&plan_, &alarms_, &raw_}) {
+      HEDDLE_RETURN_IF_ERROR(mpi_status(MPI_Comm_dup(MPI_COMM_WORLD, comm), "MPI_Comm_dup"));
+      MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+    }
+    MPI_Comm_rank(plan_, &rank_);
+    MPI_Comm_size(plan_, &size_);
+    char name[MPI_MAX_PROCESSOR_NAME] = "";
+    int length = 0;
+    MPI_Get_processor_name(name, &length);
+    host_.assign(name, static_cast<size_t>(length));
+    int* bound = nullptr;
+    int found = 0;
+    MPI_Comm_get_attr(plan_, MPI_TAG_UB, static_cast<void*>(&bound), &found);
+    if (found != 0) max_tag_ = *bound;
+    queues_.resize(static_cast<size_t>(size_));
+    return mpi_status(
+        MPI_Irecv(alarm_text_.data(), kAlarmBytes, MPI_CHAR, MPI_ANY_SOURCE, 0, alarms_, &alarm_request_),
+        "waiting for alarms");
+  }
+
+  ~MpiTransport() override {
+    if (!open_) return;
+    // What is under way will never arrive: an orderly end would wait for it.
+    if (broken_) MPI_Abort(MPI_COMM_WORLD, 1);
+    if (alarm_request_ != MPI_REQUEST_NULL) {
+      MPI_Cancel(&alarm_request_);
+      MPI_Request_free(&alarm_request_);
+    }
+    MPI_Finalize();
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::string host_name() const override { return host_; }
+  int max_tag() const override { return max_tag_; }
+
+  Status send(int to, int tag, std::span<const std::byte> data, int64_t token) override {
+    Queue& queue = queues_[static_cast<size_t>(to)];
+    const Outgoing message{data, tag, add_message(token, data.size())};
+    const bool overtakes = std::none_of(queue.waiting.begin(), queue.waiting.end(),
+                                        [&](const Outgoing& o) { return o.tag == tag; });
+    // What fits one piece need not wait behind a large tensor.
+    if (data.size() <= kPieceBytes && overtakes) return start_piece(to, tag, data, message.message);
+    queue.waiting.push_back(message);
+    return start_pieces(to);
+  }
+
+  Status receive(int from, int tag, std::span<std::byte> data, int64_t token) override {
+    const int32_t message = add_message(token, data.size());
+    do {
+      const size_t bytes = std::min(data.size(), kPieceBytes);
+      MPI_Request request = MPI_REQUEST_NULL;
+      HEDDLE_RETURN_IF_ERROR(
+          mpi_status(MPI_Irecv(data.data(), static_cast<int>(bytes), MPI_BYTE, from, tag, plan_, &request),
+                     "MPI_Irecv"));
+      add_request(request, message, -1);
+      data = data.subspan(bytes);
+    } while (!data.empty());
+    return {};
+  }
+
+  Status progress(std::vector<int64_t>& done) override {
+    HEDDLE_RETURN_IF_ERROR(look_for_alarm());
+    if (requests_.empty()) return {};
+    int count = 0;
+    finished_.resize(requests_.size());
+    HEDDLE_RETURN_IF_ERROR(mpi_status(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(),
+                                                   &count, finished_.data(), MPI_STATUSES_IGNORE),
+                                      "MPI_Testsome"));
+    if (count == MPI_UNDEFINED || count == 0) return {};
+    std::sort(finished_.begin(), finished_.begin() + count);
+    for (int i = 0; i < count; ++i) {
+      const Part& part = parts_[static_cast<size_t>(finished_[static_cast<size_t>(i)])];
+      Message& message = messages_[static_cast<size_t>(part.message)];
+      if (part.queue >= 0) --queues_[static_cast<size_t>(part.queue)].in_flight;
+      if (--message.left > 0) continue;
+      if (message.token != kNoToken) done.push_back(message.token);
+      free_.push_back(part.message);
+    }
+    // The last one takes a finished one's place; from behind, so that the last one is never finished itself.
+    for (int i = count; i-- > 0;) {
+      const auto at = static_cast<size_t>(finished_[static_cast<size_t>(i)]);
+      requests_[at] = requests_.back();
+      parts_[at] = parts_.back();
+      requests_.pop_back();
+      parts_.pop_back();
+    }
+    for (int to = 0; to < size_; ++to) HEDDLE_RETURN_IF_ERROR(start_pieces(to));
+    return {};
+  }
+
+  void raise_alarm(const std::string& reason) override {
+    // Short enough to be sent at once, whether the others look or not.
+    if (alarms_sent_ > 0) return;
+    std::strncpy(alarm_out_.data(), reason.c_str(), kAlarmBytes - 1);
+    for (int to = 0; to < size_; ++to) {
+      if (to == rank_) continue;
+      MPI_Request request = MPI_REQUEST_NULL;
+      if (MPI_Isend(alarm_out_.data(), kAlarmBytes, MPI_CHAR, to, 0, alarms_, &request) != MPI_SUCCESS)
+        continue;
+      ++alarms_sent_;
+      MPI_Request_free(&request);
+    }
+  }
+  const std::optional<std::string>& alarm() const override { return alarm_; }
+
+  Result<double> raw_message_us(int a, int b, int64_t bytes, int repeats) override {
+    if (rank_ != a && rank_ != b) return 0.0;
+    std::vector<std::byte> memory(static_cast<size_t>(bytes));
+    const int peer = rank_ == a ? b : a, count = static_cast<int>(bytes);
+    const auto give = [&] { return MPI_Send(memory.data(), count, MPI_BYTE, peer, kRawTag, raw_); };
+    const auto take = [&] {
+      return MPI_Recv(memory.data(), count, MPI_BYTE, peer, kRawTag, raw_, MPI_STATUS_IGNORE);
+    };
+    std::vector<double> us;
+    for (int i = -2; i < repeats; ++i) {
+      const int64_t begin = now_ns();
+      HEDDLE_RETURN_IF_ERROR(mpi_status(rank_ == a ? give() : take(), "a round trip"));
+      HEDDLE_RETURN_IF_ERROR(mpi_status(rank_ == a ? take() : give(), "a round trip"));
+      if (i >= 0) us.push_back(static_cast<double>(now_ns() - begin) / 2000);
+    }
+    return median_us(us);
+  }
+
+ private:
+  struct Message {
+    int64_t token;
+    size_t left;  // pieces
+  };
+  struct Outgoing {
+    std::span<const std::byte> data;  // what is not sent yet
+    int tag;
+    int32_t message;
+  };
+  struct Queue {
+    std::deque<Outgoing> waiting;
+    int in_flight = 0;
+  };
+  struct Part {
+    int32_t message;
+    int queue;  // the receiving rank; -1: a part that is received
+  };
+
+  Status mpi_status(int code, const char* what) {
+    if (code == MPI_SUCCESS) return {};
+    broken_ = true;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    MPI_Error_string(code, text, &length);
+    return Error(Code::kIo, std::string(what) + ": " + std::string(text, static_cast<size_t>(length)));
+  }
+
+  int32_t add_message(int64_t token, size_t bytes) {
+    const Message message{token, std::max<size_t>(1, (bytes + kPieceBytes - 1) / kPieceBytes)};
+    if (free_.empty()) {
+      messages_.push_back(message);
+      return static_cast<int32_t>(messages_.size() - 1);
+    }
+    const int32_t index = free_.back();
+    free_.pop_back();
+    messages_[static_cast<size_t>(index)] = message;
+    return index;
+  }
+
+  void add_request(MPI_Request request, int32_t message, int queue) {
+    requests_.push_back(request);
+    parts_.push_back({message, queue});
+  }
+
+  Status start_piece(int to, int tag, std::span<const std::byte> data, int32_t message) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    HEDDLE_RETURN_IF_ERROR(
+        mpi_status(MPI_Isend(data.data(), static_cast<int>(data.size()), MPI_BYTE, to, tag, plan_, &request),
+                   "MPI_Isend"));
+    add_request(request, message, to);
+    ++queues_[static_cast<size_t>(to)].in_flight;
+    return {};
+  }
+
+  Status start_pieces(int to) {
+    Queue& queue = queues_[static_cast<size_t>(to)];
+    while (!queue.waiting.empty() && queue.in_flight < kPiecesInFlight) {
+      Outgoing& first = queue.waiting.front();
+      const size_t bytes = std::min(first.data.size(), kPieceBytes);
+      HEDDLE_RETURN_IF_ERROR(start_piece(to, first.tag, first.data.first(bytes), first.message));
+      first.data = first.data.subspan(bytes);
+      if (first.data.empty()) queue.waiting.pop_front();
+    }
+    return {};
+  }
+
+  Status look_for_alarm() {
+    if (alarm_) return {};
+    int arrived = 0;
+    HEDDLE_RETURN_IF_ERROR(
+        mpi_status(MPI_Test(&alarm_request_, &arrived, MPI_STATUS_IGNORE), "waiting for alarms"));
+    if (arrived == 0) return {};
+    alarm_text_.back() = '\0';
+    alarm_ = alarm_text_.data();
+    return {};
+  }
+
+  bool open_ = false, broken_ = false;
+  int rank_ = 0, size_ = 1, max_tag_ = 32767;  // the least that the standard guarantees
+  std::string host_;
+  MPI_Comm plan_ = MPI_COMM_NULL, alarms_ = MPI_COMM_NULL, raw_ = MPI_COMM_NULL;
+  std::vector<MPI_Request> requests_;
+  std::vector<Part> parts_;  // per request
+  std::vector<int> finished_;
+  std::vector<Message> messages_;
+  std::vector<int32_t> free_;
+  std::vector<Queue> queues_;  // per rank
+  std::array<char, kAlarmBytes> alarm_text_{}, alarm_out_{};
+  MPI_Request alarm_request_ = MPI_REQUEST_NULL;
+  int alarms_sent_ = 0;
+  std::optional<std::string> alarm_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Transport>> make_mpi_transport() {
+  auto transport = std::make_unique<MpiTransport>();
+  HEDDLE_RETURN_IF_ERROR(transport->open());
+  return std::unique_ptr<Transport>(std::move(transport));
+}
+
+#else
+
+Result<std::unique_ptr<Transport>> make_mpi_transport() {
+  return Error(Code::kUnsupported,
+               "mpirun started this program, but Heddle was built without MPI; install libopenmpi-dev and "
+               "openmpi-bin, "
+               "configure and build again, or start it without mpirun");
+}
+
+#endif
+
+}  // namespace heddle

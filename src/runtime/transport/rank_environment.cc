@@ -1,0 +1,40 @@
+// What mpirun, mpiexec and srun tell the processes that they start.
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "heddle/runtime/transport.h"
+
+namespace heddle {
+namespace {
+
+std::optional<int> number_in_environment(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) return std::nullopt;
+  int value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+RankEnvironment rank_environment() {
+  // Open MPI; MPICH, Intel MPI and Slurm's PMI.
+  constexpr const char* kNames[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                       {"PMI_RANK", "PMI_SIZE"}};
+  for (const auto& [rank_name, size_name] : kNames) {
+    const auto rank = number_in_environment(rank_name);
+    const auto size = number_in_environment(size_name);
+    if (rank && size && *size >= 1 && *rank < *size) return {*rank, *size};
+  }
+  return {};
+}
+
+int64_t nap_ns(int64_t waited_ns) {
+  constexpr int64_t kYieldNs = 200'000, kMostNs = 100'000;
+  return waited_ns < kYieldNs ? 0 : std::min(waited_ns / 16, kMostNs);
+}
+
+}  // namespace heddle

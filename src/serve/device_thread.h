@@ -1,0 +1,44 @@
+// The thread of a device of this machine. A device is exclusive: it holds one task.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "heddle/fleet/scheduler.h"
+#include "heddle/serve/live_plane.h"
+
+namespace heddle {
+
+// What a device's thread is given. The requests stay in the plane, so they outlive the run: such a device is
+// never lost under it.
+struct DeviceTask {
+  WorkId work = 0;
+  std::vector<LiveRequest*> batch;
+};
+
+class DeviceThread {
+ public:
+  using Ended = std::function<void(const DeviceTask&, const Status&)>;  // on the device's thread
+
+  // Throws std::system_error when no thread can be started.
+  DeviceThread(std::shared_ptr<DeviceRunner> runner, Ended ended);
+  ~DeviceThread();  // ends the run that is under way
+  void give(DeviceTask task);
+
+ private:
+  void serve();
+
+  const std::shared_ptr<DeviceRunner> runner_;
+  const Ended ended_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<DeviceTask> inbox_;  // a second one only while the first one's end is being told
+  bool quit_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,75 @@
+// Feature maps on their way between workers. What a timed device gives has no content of its own, so a map is
+// named by its batch, filled with a pattern of that, and checked where it arrives; only the digests of what
+// its rows were made from are kept.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "heddle/base/status.h"
+
+namespace heddle {
+
+struct FeatureMap {
+  uint64_t bytes = 0;
+  std::vector<uint64_t> digests;  // [row]
+};
+
+inline constexpr size_t kFeatureChunkBytes = size_t{1} << 20;
+
+// The pattern's bytes from `offset` on, which is a multiple of 8.
+void fill_feature_bytes(uint64_t batch, uint64_t offset, std::string& out);
+bool are_feature_bytes(uint64_t batch, uint64_t offset, const std::string& bytes);
+
+// The maps that a worker has, by batch and by the device that has them. Those of batches that were given up
+// are never asked for: beyond `limit` the oldest go.
+class FeatureMaps {
+ public:
+  explicit FeatureMaps(size_t limit = 1 << 16) : limit_(limit) {}
+  void put(uint64_t batch, uint32_t device, FeatureMap map);
+  std::optional<FeatureMap> get(uint64_t batch, uint32_t device) const;
+  std::optional<FeatureMap> take(uint64_t batch, uint32_t device);
+  void clear();
+
+ private:
+  const size_t limit_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<uint64_t, uint32_t>, FeatureMap> maps_;  // a batch's name grows with its age
+};
+
+// Sends maps to other workers: to each of them one after the other, to different ones at once.
+class FeatureSender {
+ public:
+  using Told = std::function<void(const Status&)>;  // once the receiver has it all
+
+  FeatureSender() = default;
+  ~FeatureSender();  // what is under way is cancelled
+  FeatureSender(const FeatureSender&) = delete;
+  FeatureSender& operator=(const FeatureSender&) = delete;
+
+  struct Parcel {
+    uint64_t batch = 0, generation = 0;
+    uint32_t device = 0;
+    FeatureMap map;
+    double patience_s = 1;  // until it must have arrived, from when its turn comes
+    Told told;
+  };
+  void send(const std::string& address, Parcel parcel);
+  void forget_all();  // what waits is not sent
+
+ private:
+  struct Peer;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Peer>> peers_;
+};
+
+}  // namespace heddle

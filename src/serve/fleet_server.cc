@@ -1,0 +1,85 @@
+#include "heddle/serve/fleet_server.h"
+
+#include <algorithm>
+
+#include "heddle/fleet/fleet_check.h"
+
+namespace heddle {
+
+namespace {
+
+// The deployment with its times stretched, and what is served, without a plane.
+Result<std::unique_ptr<Generation>> lay_out(const Fleet& fleet, const FleetPlan& plan, double clock,
+                                            bool workers, Deployment& deployment) {
+  if (!(clock >= .01 && clock <= 100))
+    return Error(Code::kInvalidInput, "a clock of " + std::to_string(clock) + ": expected 0.01 to 100");
+  HEDDLE_RETURN_IF_ERROR(check_fleet_plan(fleet, plan));
+  HEDDLE_ASSIGN_OR_RETURN(deployment, deploy(fleet, plan));
+  const auto stretch = [clock](TimeNs& ns) { ns = std::max<TimeNs>(1, ns_from_us(us_from_ns(ns) * clock)); };
+  for (auto& m : deployment.models) {
+    stretch(m.slo_ns);
+    m.rate_per_s /= clock;
+  }
+  for (auto& p : deployment.pipelines) {
+    p.rate_per_s /= clock;
+    for (auto& pool : p.partitions) {
+      for (auto& ns : pool.run_ns) stretch(ns);
+      for (auto& ns : pool.transfer_ns) stretch(ns);
+    }
+  }
+  auto out = std::make_unique<Generation>();
+  out->fleet = fleet;
+  out->plan = plan;
+  for (const auto& m : deployment.models) {
+    auto served = std::make_shared<ServedModel>();
+    served->name = m.name;
+    served->version = "1";
+    served->platform = "heddle_timed";
+    served->inputs = {{kPayloadInput, DType::kU8, {-1}, 0}};
+    served->outputs = {{kBatchOutput, DType::kI64, {1}, sizeof(int64_t)}};
+    if (workers) served->outputs.push_back({kDigestOutput, DType::kU64, {1}, sizeof(uint64_t)});
+    served->any_payload = true;
+    served->slo_us = us_from_ns(m.slo_ns);
+    served->note = "timed devices: nothing is computed";
+    out->models.push_back(std::move(served));
+  }
+  return out;
+}
+
+std::string devices_text(const std::map<std::string, int64_t>& devices) {
+  std::string text;
+  for (const auto& [name, count] : devices)
+    text += (text.empty() ? "" : ", ") + std::to_string(count) + " of class '" + name + "'";
+  return text;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
+                                                     const LivePlaneOptions& options, double clock) {
+  Deployment deployment;
+  HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, false, deployment));
+  std::vector<std::shared_ptr<DeviceRunner>> timed(deployment.devices.size());
+  HEDDLE_ASSIGN_OR_RETURN(out->plane, LivePlane::create(std::move(deployment), options, std::move(timed)));
+  return out;
+}
+
+Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,
+                                                      const LivePlaneOptions& options, double clock,
+                                                      WorkerPool& workers, double wait_s, bool all,
+                                                      const CancelToken& cancel) {
+  Deployment deployment;
+  HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, true, deployment));
+  auto devices = workers.open(fleet, deployment, wait_s, all, cancel);
+  const auto missing = workers.missing(deployment);
+  if (all && !missing.empty())
+    return Error(cancel.cancelled() ? Code::kCancelled : Code::kInfeasible,
+                 "no worker has " + devices_text(missing) + " of the plan after " +
+                     std::to_string(static_cast<int64_t>(wait_s)) +
+                     " s; start `heddle worker` with such --devices");
+  HEDDLE_ASSIGN_OR_RETURN(out->plane,
+                          LivePlane::create_remote(std::move(deployment), options, std::move(devices)));
+  return out;
+}
+
+}  // namespace heddle

@@ -1,0 +1,16 @@
+// Between the messages of gRPC and ours.
+#pragma once
+
+#include "heddle/base/status.h"
+#include "heddle/serve/infer_message.h"
+#include "open_inference.pb.h"
+
+namespace heddle {
+
+// Raw tensors stay where they are in the message, which must outlive the request. Errors (invalid input) name
+// the tensor. O(size of the tensors).
+Result<InferRequest> infer_request_from_proto(const inference::ModelInferRequest& message);
+// Tensors are copied as raw contents.
+void infer_response_to_proto(const InferResponse& response, inference::ModelInferResponse& message);
+
+}  // namespace heddle

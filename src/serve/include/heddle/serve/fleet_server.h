@@ -1,0 +1,31 @@
+// A fleet's plan served by devices that are not here: each takes its planned time and computes nothing, while
+// server, queues, decisions and links' bookings are the real ones.
+#pragma once
+
+#include <memory>
+
+#include "heddle/base/cancel.h"
+#include "heddle/serve/infer_service.h"
+#include "heddle/serve/worker_pool.h"
+
+namespace heddle {
+
+// The largest input of such a model: its bytes are thrown away, so a client may send any number, or none.
+inline constexpr const char* kPayloadInput = "payload";    // UINT8 [-1]
+inline constexpr const char* kBatchOutput = "batch_size";  // INT64 [1]: rows that ran together
+inline constexpr const char* kDigestOutput = "digest";     // UINT64 [1], with workers: payload_digest()
+
+// `clock` stretches all times (SLOs too): 2 serves the fleet at half its speed, for machines that are too
+// small for its load. Errors: a plan that check_fleet_plan() refuses, deploy()'s, a clock out of [0.01, 100].
+Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
+                                                     const LivePlaneOptions& options, double clock = 1);
+
+// The same with the devices of workers, which load their partitions before this returns. With `all`, a device
+// that no worker has within `wait_s`, or that `cancel` ended the waiting, is an error; else it is absent
+// until a worker comes. The pool outlives the generation.
+Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,
+                                                      const LivePlaneOptions& options, double clock,
+                                                      WorkerPool& workers, double wait_s, bool all,
+                                                      const CancelToken& cancel);
+
+}  // namespace heddle

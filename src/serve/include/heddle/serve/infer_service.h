@@ -1,0 +1,133 @@
+// Serving, whatever the transport: models and their states, inference through a data plane, statistics,
+// metrics. One object serves REST, gRPC and tests alike. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "heddle/base/json_fwd.h"
+#include "heddle/base/status.h"
+#include "heddle/fleet/fleet.h"
+#include "heddle/fleet/fleet_plan.h"
+#include "heddle/serve/infer_message.h"
+#include "heddle/serve/live_plane.h"
+#include "heddle/serve/served_model.h"
+
+namespace heddle {
+
+// What is served at one time. Models are in the order of the plane's deployment.
+struct Generation {
+  Fleet fleet;
+  FleetPlan plan;
+  std::vector<std::shared_ptr<const ServedModel>> models;
+  std::unique_ptr<LivePlane> plane;  // null: no model is loaded
+};
+
+// Of one model, since the server's start: what Triton's statistics have, and what became of each row.
+struct ModelStatisticsRecord {
+  struct Part {
+    uint64_t count = 0, ns = 0;
+    void add(double us) {
+      ++count;
+      ns += static_cast<uint64_t>(us > 0 ? us * 1e3 : 0);
+    }
+  };
+  Part success, fail, queue, compute;  // requests
+  uint64_t rows = 0;                   // of successful requests
+  uint64_t requests[kFates] = {};      // by the worst fate of their rows
+  uint64_t invalid = 0;                // refused before they came to the plane
+  int64_t last_ms = 0;                 // since 1970, of the last inference
+  std::map<uint32_t, Part> batches;    // by rows that ran together
+  static constexpr double kBuckets_s[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10};
+  uint64_t latency[std::size(kBuckets_s) + 1] = {};
+  double latency_s = 0;
+};
+
+// Where errors of an answer stand in the protocols: kInvalidInput 400, kNotFound 404, kInfeasible 504 (the
+// deadline passed or cannot be met), kCancelled 503 (the server is full, changing or stopping), others 500.
+int http_status(Code code);
+
+class InferService {
+ public:
+  using Done = std::function<void(Result<InferResponse>)>;
+
+  // Loads or unloads one model of the repository, and tells when it is done, from any thread; given by
+  // whoever knows where models come from. Returns at once.
+  struct Repository {
+    using Told = std::function<void(const Status&)>;
+    std::function<void(const std::string&model, Told)> load, unload;
+    // name, version, state (READY or UNAVAILABLE), reason
+    struct Entry {
+      std::string name, version, state, reason;
+    };
+    std::function<std::vector<Entry>()> index;
+  };
+
+  InferService() = default;
+  ~InferService();  // drains
+  InferService(const InferService&) = delete;
+  InferService& operator=(const InferService&) = delete;
+
+  void set_repository(Repository repository) { repository_ = std::move(repository); }
+  const Repository& repository() const { return repository_; }
+  // More for status(), such as a fleet's workers: members of a JSON object. Set before anybody asks.
+  void set_more_status(std::function<Json()> more) { more_status_ = std::move(more); }
+  // The repository's; without one what is served.
+  std::vector<Repository::Entry> index() const;
+
+  // Cuts over: what the old plane has not begun goes to the new one by the models' names (of models that are
+  // gone it is withdrawn), what runs is waited for; meanwhile new requests wait.
+  void serve(std::unique_ptr<Generation> next);
+  // Begins nothing more; waits up to `seconds` for what runs. What is left then fails.
+  void stop(double seconds);
+
+  // `done` is called exactly once, possibly within this call, else on a thread of the plane: must not block.
+  void infer(InferRequest request, Done done);
+
+  bool live() const { return !stopping_; }
+  bool ready() const;  // all that was asked for is being served
+  // An error names the models that there are. An empty version is any.
+  Result<std::shared_ptr<const ServedModel>> model(const std::string& name, const std::string& version) const;
+  std::vector<std::shared_ptr<const ServedModel>> models() const;
+  ModelStatisticsRecord statistics(const std::string& model) const;
+  // Of every model that was ever asked for by a name that existed.
+  std::map<std::string, ModelStatisticsRecord> all_statistics() const;
+  // Devices go or return; see LivePlane.
+  void device_lost(uint32_t device);
+  void device_back(uint32_t device);
+
+  // Prometheus's text format 0.0.4: requests by fate, latencies, queues, batch sizes, use per pool, predicted
+  // against measured times.
+  std::string metrics() const;
+  // Models, pools and their use, for the dashboard and `fleet status`.
+  Json status() const;
+
+ private:
+  struct Call;
+  struct Row;
+  struct Record {
+    mutable std::mutex mutex;
+    ModelStatisticsRecord record;
+  };
+  std::shared_ptr<Record> record_of(const std::string& model) const;
+  Error no_model(const std::string& name) const;
+
+  mutable std::shared_mutex gate_;  // exclusive while the plane changes
+  std::unique_ptr<Generation> current_;
+  std::map<std::string, uint32_t> index_;  // of the current models
+  mutable std::mutex records_mutex_;
+  mutable std::map<std::string, std::shared_ptr<Record>> records_;
+  Repository repository_;
+  std::function<Json()> more_status_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<uint64_t> generations_{0};
+  std::atomic<int64_t> started_ns_{0};
+};
+
+}  // namespace heddle

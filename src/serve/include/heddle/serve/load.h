@@ -1,0 +1,70 @@
+// An open-loop load generator: requests are sent when they are due, whatever became of those before them, and
+// latencies count from when a request was due. So a server that falls behind cannot slow its own test
+// (coordinated omission).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/base/cancel.h"
+#include "heddle/base/json_fwd.h"
+#include "heddle/base/progress.h"
+#include "heddle/base/status.h"
+#include "heddle/fleet/simulator.h"
+#include "heddle/serve/tls.h"
+
+namespace heddle {
+
+struct LoadTarget {
+  std::string host = "127.0.0.1";
+  int port = 8000;
+  std::string bearer_token;               // empty: none
+  std::shared_ptr<const TlsContext> tls;  // none: plain HTTP
+};
+
+// What is asked for, as the server describes it.
+struct ModelUnderLoad {
+  std::string name;
+  double slo_us = 0;
+  double planned_rate_per_s = 0;  // that the server's plan sustains
+  // Inputs of a request: JSON members behind {"id": ..., and the bytes behind the JSON.
+  std::string inputs_json, tensors;
+};
+// The models that the server offers, with one row of random values for each input; inputs of any size get
+// `payload_bytes`. Errors: no server there, one that speaks something else, a model that is not there.
+// `only` empty: all.
+Result<std::vector<ModelUnderLoad>> load_models(const LoadTarget& target, std::span<const std::string> only,
+                                                size_t payload_bytes, uint64_t seed);
+
+struct LoadOptions {
+  size_t max_connections = 256;  // opened as they are needed; with none free a request waits, on its clock
+  double timeout_s = 30;         // from when a request is due until it counts as lost
+  CancelToken cancel;            // sends nothing more, waits for what is under way
+  ProgressSink* progress = nullptr;
+};
+
+struct LoadResult {
+  // As the simulator counts: in time, late, dropped (status 504), failed (all else). Queueing and batch sizes
+  // are the server's words; without classes.
+  SimulationResult counted;
+  std::map<int, uint64_t> statuses;  // of all answers; 0: the connection broke, or no answer came in time
+  std::map<std::string, uint64_t> errors;  // messages of failed requests, the first few kinds
+  uint64_t mismatched = 0;     // answers that carry another request's id, or are malformed: these fail, too
+  DurationHistogram lateness;  // from due to sent
+  uint64_t connections = 0;
+  double seconds = 0;  // from the first request due to the last answer
+};
+
+// Sends `arrivals` (sorted, by index into `models`). Every arrival has exactly one fate. Errors: arrivals
+// that are not sorted or name no model, no connection at all.
+Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
+                            std::span<const Arrival> arrivals, const LoadOptions& options);
+
+// statuses, errors, mismatched, lateness and what simulation_json() gives.
+Json to_json(const LoadResult& result);
+
+}  // namespace heddle

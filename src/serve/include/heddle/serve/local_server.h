@@ -1,0 +1,39 @@
+// Whole models served on this machine: loaded, measured quickly, planned on its core sets, and cut over when
+// one is loaded or unloaded.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/base/cancel.h"
+#include "heddle/base/progress.h"
+#include "heddle/serve/infer_service.h"
+#include "heddle/serve/model_source.h"
+
+namespace heddle {
+
+struct LocalServerOptions {
+  LivePlaneOptions plane = {.scheduler = SchedulerKind::kReactive};
+  // Devices that may be used; empty: all that discover_local() finds.
+  std::vector<std::string> devices;
+  double measure_s = .1;  // of each model, target and batch size
+  size_t max_ways = 16;   // to divide the cores that are planned for
+  Deadline deadline;      // of create()
+  ProgressSink* progress = nullptr;
+};
+
+class LocalServer {
+ public:
+  // Loads all models and puts them to work in `service`, which gets a repository and must outlive this
+  // object. Errors: find_models()'s and Model::load()'s, no device, an SLO that no device meets.
+  static Result<std::unique_ptr<LocalServer>> create(InferService& service, std::vector<ModelSource> sources,
+                                                     const LocalServerOptions& options);
+  virtual ~LocalServer() = default;  // waits for a load that is under way
+
+  // Both cut over and wait for it. Unknown names are kNotFound; loading what is loaded reads it anew.
+  virtual Status load(const std::string& model) = 0;
+  virtual Status unload(const std::string& model) = 0;
+};
+
+}  // namespace heddle

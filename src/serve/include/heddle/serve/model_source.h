@@ -1,0 +1,39 @@
+// Which models a server is to serve: files, or a repository of the form MODEL/VERSION/model.onnx.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/graph/types.h"
+
+namespace heddle {
+
+struct ModelSettings {
+  std::map<std::string, Shape> shapes;  // of inputs with dynamic dimensions beside the batch
+  double slo_us = 0;  // from arrival to answer; 0: ten times one request's time, at least 1 s
+  int max_batch = 8;  // 1 .. 64
+  double weight = 1;  // share of the load that the plan is made for
+};
+inline constexpr int kMostServedBatch = 64;
+
+struct ModelSource {
+  std::string name, version;
+  std::string path;  // of the model's file
+  ModelSettings settings;
+};
+
+// Each path is a model file (its name without suffix is the model's, version "1") or the folder of a
+// repository: each sub-folder is a model, its sub-folders with whole numbers as names its versions, of which
+// the newest is taken; the model is model.onnx there (or model.xml). Beside the versions, Triton's
+// config.pbtxt may set the largest batch and the inputs' dims, and a file config.json, which has the last
+// word,
+// {"shapes": {"x": [1, 3, 48, 320]}, "slo": "50ms", "max_batch": 4, "weight": 2}. Errors: nothing there, two
+// models of one name, names with other characters than letters, digits and "._-", settings out of range. In
+// the order of the paths, then by name.
+Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
+                                             const ModelSettings& defaults);
+
+}  // namespace heddle

@@ -1,0 +1,66 @@
+// Devices that live in other processes, as a data plane sees them: it begins steps there and is told how they
+// end, and which devices come and go. Nothing is told twice to effect: every step has an attempt number of
+// its own, and what is told of an attempt that was given up is dropped.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/fleet/data_plane_time.h"
+
+namespace heddle {
+
+// The bytes of one request; `owner` keeps them alive.
+struct RemotePayload {
+  std::shared_ptr<const void> owner;
+  const std::byte* data = nullptr;
+  size_t bytes = 0;
+};
+
+// A batch's run on a device, or the way of its feature maps from one device to another.
+struct RemoteTask {
+  uint64_t attempt = 0;
+  uint64_t batch = 0;  // names the feature maps from step to step; no two batches have the same
+  bool transfer = false;
+  uint32_t device = 0, source = 0;  // virtual devices of the plane's deployment; a transfer's source
+  uint32_t rows = 0;
+  TimeNs expected_ns = 0;
+  std::vector<RemotePayload> payloads;  // [row] of a pipeline's first partition; else empty
+};
+
+struct RemoteAnswer {
+  uint64_t attempt = 0;
+  Status status;
+  TimeNs measured_ns = 0;  // of a run, by the device's own clock
+  std::vector<uint64_t>
+      digests;  // [row] from a pipeline's last partition: payload_digest() of what it was sent
+};
+
+// FNV-1a over the bytes (64 bits): timed devices compute nothing else, and answer with it, so that a client
+// can tell that its own request went the whole way.
+uint64_t payload_digest(const std::byte* data, size_t bytes);
+
+class RemoteListener {
+ public:
+  virtual ~RemoteListener() = default;
+  virtual void answered(const RemoteAnswer& answer) = 0;
+  virtual void remote_lost(uint32_t device) = 0;  // with everything that it was doing
+  virtual void remote_back(uint32_t device) = 0;  // idle
+};
+
+class RemoteDevices {
+ public:
+  virtual ~RemoteDevices() = default;
+  // From now on `listener` is told, from other threads; null: once this returns, nobody is told any more.
+  // Returns which of the devices are there.
+  virtual std::vector<char> listen(RemoteListener* listener) = 0;
+  virtual uint64_t next_attempt() = 0;  // greater than all before, over all planes
+  // Does not block and tells nothing from within; on a device that is not there it does nothing, since the
+  // listener has been told or will be.
+  virtual void begin(RemoteTask task) = 0;
+};
+
+}  // namespace heddle

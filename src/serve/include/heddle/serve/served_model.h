@@ -1,0 +1,39 @@
+// What a service offers under a model's name: the tensors that go in and out, and how rows are batched.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/graph/types.h"
+#include "heddle/serve/live_plane.h"
+
+namespace heddle {
+
+// One tensor of a model. Where the model is batched, the first dimension is that of the batch and not in
+// `row`.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::kUndefined;
+  Shape row;
+  int64_t row_bytes = 0;  // of one row; the whole tensor where the model is not batched
+};
+
+struct ServedModel {
+  std::string name, version, platform;
+  std::vector<TensorInfo> inputs, outputs;
+  bool batched = false;      // the first dimension of all tensors is that of the batch
+  int max_rows = 1;          // of one request
+  bool any_payload = false;  // timed devices: one UINT8 input of any size that nobody reads
+  double slo_us = 0;
+  std::string note;  // for people, such as why it is not batched; may be empty
+};
+
+// One row of a request, as the devices see it. What it points to outlives it.
+struct TensorRow : LiveRequest {
+  std::vector<const std::byte*> inputs;  // in the model's order
+  std::vector<std::byte*> outputs;
+};
+
+}  // namespace heddle

@@ -1,0 +1,55 @@
+// A worker: a process with devices that a server's fleet uses. It announces itself, takes one server's
+// session at a time, loads the partitions that it is given, runs the batches that it is sent and sends
+// feature maps to the next worker. Its devices are timed: a run takes its planned time and computes nothing
+// but payload_digest(); the bytes of feature maps really travel, and are checked.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "heddle/base/status.h"
+#include "heddle/serve/bus.h"
+
+namespace heddle {
+
+// Most bytes that travel for one batch's feature map: beyond it the link's time alone is emulated.
+inline constexpr uint64_t kMostFeatureBytes = uint64_t{64} << 20;
+
+struct WorkerOptions {
+  std::string name;                        // unique on the bus; see check_bus_key()
+  std::string host = "127.0.0.1";          // to listen on, for the server and the other workers
+  int port = 0;                            // 0: any free one
+  std::string advertise;                   // HOST that others reach it by; empty: `host`
+  std::map<std::string, int64_t> devices;  // by class
+  double slowdown = 1;                     // its devices take so many times their planned time; .01 to 1000
+};
+
+struct WorkerCounters {
+  uint64_t sessions = 0, runs = 0, rows = 0;
+  uint64_t maps_sent = 0, maps_received = 0, map_bytes_received = 0;
+  bool connected = false;          // a server's session is open
+  std::string announcement_error;  // of the last announcement; empty: it was taken
+};
+
+class Worker {
+ public:
+  // Listens and announces itself from here on. `announcer` outlives it. Errors: a malformed name, no devices,
+  // an address that is taken. That nobody takes its announcements is no error: see counters().
+  static Result<std::unique_ptr<Worker>> start(const WorkerOptions& options, Announcer& announcer);
+  virtual ~Worker() = default;  // withdraws, and ends the session
+  virtual int port() const = 0;
+  virtual WorkerCounters counters() const = 0;
+};
+
+// What a worker announces, as JSON under its name.
+struct WorkerEntry {
+  std::string name, address, incarnation;
+  int64_t pid = 0;
+  std::map<std::string, int64_t> devices;
+};
+std::string worker_entry_text(const WorkerEntry& entry);
+Result<WorkerEntry> worker_entry_from_text(const std::string& name, const std::string& text);
+
+}  // namespace heddle

@@ -1,0 +1,416 @@
+#include "heddle/serve/infer_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "fault.h"
+#include "heddle/base/spelling.h"
+#include "heddle/serve/fleet_server.h"
+
+namespace heddle {
+namespace {
+
+Error bad(const std::string& model, const std::string& message) {
+  return Error(Code::kInvalidInput, "model '" + model + "': " + message);
+}
+
+std::string names_of(const std::vector<TensorInfo>& tensors) {
+  std::vector<std::string> names;
+  for (const auto& t : tensors) names.push_back(t.name);
+  return join_names(names, 40);
+}
+
+// What a user may send for a tensor, such as "FP32 of shape 1 to 8 x 3x224x224".
+std::string expected_of(const ServedModel& m, const TensorInfo& t) {
+  return std::string(protocol_name(t.dtype)) + " of shape " +
+         (m.batched ? "N" + std::string(t.row.empty() ? "" : "x" + shape_text(t.row)) + " with N from 1 to " +
+                          std::to_string(m.max_rows)
+                    : shape_text(t.row));
+}
+
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+// The request's inputs in the model's order, and its number of rows.
+struct Checked {
+  std::vector<const InferTensor*> inputs;
+  std::vector<size_t> outputs;  // wanted, as indices into the model's
+  int64_t rows = 1;
+};
+
+Status check_input(const ServedModel& m, const TensorInfo& info, const InferTensor& t, bool first,
+                   int64_t& rows) {
+  auto row = t.shape;
+  bool fits = t.dtype == info.dtype;
+  if (m.batched && fits) {
+    fits = !row.empty() && row[0] >= 1 && row[0] <= m.max_rows;
+    if (fits) {
+      if (first) rows = row[0];
+      if (row[0] != rows)
+        return bad(m.name, "its inputs have different numbers of rows, " + std::to_string(rows) + " and " +
+                               std::to_string(row[0]));
+      row.erase(row.begin());
+    }
+  }
+  if (!fits || row != info.row || t.bytes != info.row_bytes * rows)
+    return bad(m.name, "input '" + t.name + "' is " + protocol_name(t.dtype) + " of shape " +
+                           shape_text(t.shape) + ", expected " + expected_of(m, info));
+  return {};
+}
+
+// May a row that was checked against the one be run by the other? Rows hold no sizes of their own.
+bool same_rows(const ServedModel& a, const ServedModel& b) {
+  const auto same = [](const std::vector<TensorInfo>& x, const std::vector<TensorInfo>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const TensorInfo& s, const TensorInfo& t) {
+      return s.name == t.name && s.dtype == t.dtype && s.row_bytes == t.row_bytes;
+    });
+  };
+  return same(a.inputs, b.inputs) && same(a.outputs, b.outputs);
+}
+
+Result<Checked> check_request(const ServedModel& m, const InferRequest& r) {
+  Checked out;
+  for (const auto& t : r.inputs)
+    if (std::none_of(m.inputs.begin(), m.inputs.end(), [&t](const auto& i) { return i.name == t.name; }))
+      return bad(m.name,
+                 "has no input '" + t.name.substr(0, 128) + "'; its inputs are " + names_of(m.inputs));
+  if (r.inputs.size() > m.inputs.size()) return bad(m.name, "an input is given twice");
+  for (const auto& info : m.inputs) {
+    const auto it = std::find_if(r.inputs.begin(), r.inputs.end(),
+                                 [&info](const auto& t) { return t.name == info.name; });
+    if (it == r.inputs.end()) return bad(m.name, "the input '" + info.name + "' is missing");
+    if (m.any_payload) {
+      if (it->dtype != info.dtype)
+        return bad(m.name, "input '" + info.name + "' is " + protocol_name(it->dtype) + ", expected UINT8");
+    } else {
+      HEDDLE_RETURN_IF_ERROR(check_input(m, info, *it, out.inputs.empty(), out.rows));
+    }
+    out.inputs.push_back(&*it);
+  }
+  for (const auto& wanted : r.outputs) {
+    size_t i = 0;
+    while (i < m.outputs.size() && m.outputs[i].name != wanted.name) ++i;
+    if (i == m.outputs.size())
+      return bad(m.name, "has no output '" + wanted.name.substr(0, 128) + "'; its outputs are " +
+                             names_of(m.outputs));
+    if (std::find(out.outputs.begin(), out.outputs.end(), i) != out.outputs.end())
+      return bad(m.name, "the output '" + wanted.name + "' is asked for twice");
+    out.outputs.push_back(i);
+  }
+  if (r.outputs.empty())
+    for (size_t i = 0; i < m.outputs.size(); ++i) out.outputs.push_back(i);
+  return out;
+}
+
+}  // namespace
+
+int http_status(Code code) {
+  switch (code) {
+    case Code::kInvalidInput:
+      return 400;
+    case Code::kNotFound:
+      return 404;
+    case Code::kInfeasible:
+      return 504;
+    case Code::kCancelled:
+      return 503;
+    case Code::kUnsupported:
+      return 501;
+    default:
+      return 500;
+  }
+}
+
+struct InferService::Row final : TensorRow {
+  Call* call = nullptr;
+  void settled() override;
+};
+
+// A request on its way: its rows are scheduled one by one, the last that is settled answers. Owns itself.
+struct InferService::Call {
+  std::shared_ptr<const ServedModel> model;
+  std::shared_ptr<Record> record;
+  InferRequest request;
+  Done done;
+  std::vector<size_t> wanted;
+  std::vector<std::shared_ptr<std::byte[]>> outputs;  // [wanted]
+  std::vector<Row> rows;
+  std::atomic<size_t> open{0};
+  TimeNs slo = 0;
+
+  void finish();
+};
+
+void InferService::Row::settled() {
+  Call* const c = call;
+  if (c->open.fetch_sub(1) != 1) return;
+  const std::unique_ptr<Call> owner(c);
+  c->finish();
+}
+
+void InferService::Call::finish() {
+  // The worst of its rows is the request's fate; Fate is in the order of badness.
+  Row* worst = rows.data();
+  TimeNs begun = 0, finished = 0;
+  for (auto& r : rows) {
+    if (r.fate > worst->fate) worst = &r;
+    begun = std::max(begun, r.begun);
+    finished = std::max(finished, r.finished);
+  }
+  const TimeNs arrived = rows[0].arrived;
+  InferTiming timing;
+  timing.total = us_from_ns(finished - arrived);
+  timing.queue = us_from_ns(std::max<TimeNs>(0, begun - arrived));
+  timing.compute = begun > 0 ? us_from_ns(finished - begun) : 0;
+  const Fate fate = worst->fate;
+  const bool answered = fate == Fate::kInTime || fate == Fate::kLate;
+  {
+    const std::lock_guard lock(record->mutex);
+    auto& s = record->record;
+    ++s.requests[static_cast<size_t>(fate)];
+    s.last_ms = now_ms();
+    if (answered) {
+      s.success.add(timing.total);
+      s.queue.add(timing.queue);
+      s.compute.add(timing.compute);
+      s.rows += rows.size();
+      s.batches[rows[0].batch].add(timing.compute);
+      size_t bucket = 0;
+      const double seconds = timing.total * 1e-6;
+      while (bucket < std::size(ModelStatisticsRecord::kBuckets_s) &&
+             seconds > ModelStatisticsRecord::kBuckets_s[bucket])
+        ++bucket;
+      ++s.latency[bucket];
+      s.latency_s += seconds;
+    } else {
+      s.fail.add(timing.total);
+    }
+  }
+  if (!answered) {
+    if (fate == Fate::kDropped)
+      return done(Error(Code::kInfeasible, "model '" + model->name + "': the deadline of " +
+                                               std::to_string(static_cast<int64_t>(us_from_ns(slo))) +
+                                               " us after arrival cannot be met; the request was dropped"));
+    return done(Error(fate == Fate::kWithdrawn ? Code::kCancelled : Code::kInternal,
+                      "model '" + model->name + "': " + worst->error));
+  }
+  InferResponse response;
+  response.model = model->name;
+  response.version = model->version;
+  response.id = std::move(request.id);
+  response.timing = timing;
+  response.batch = rows[0].batch;
+  response.slo_us = us_from_ns(slo);
+  response.binary_default = request.binary_outputs;
+  response.requested = std::move(request.outputs);
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    const auto& info = model->outputs[wanted[k]];
+    if (model->any_payload) {
+      const uint64_t value = info.name == kDigestOutput ? rows[0].digest : rows[0].batch;
+      std::memcpy(outputs[k].get(), &value, sizeof value);
+    }
+    InferTensor t;
+    t.name = info.name;
+    t.dtype = info.dtype;
+    t.shape = info.row;
+    if (model->batched) t.shape.insert(t.shape.begin(), static_cast<int64_t>(rows.size()));
+    t.data = outputs[k].get();
+    t.bytes = info.row_bytes * static_cast<int64_t>(rows.size());
+    t.owner = std::shared_ptr<const void>(outputs[k], outputs[k].get());
+    response.outputs.push_back(std::move(t));
+  }
+  done(std::move(response));
+}
+
+InferService::~InferService() { stop(0); }
+
+std::shared_ptr<InferService::Record> InferService::record_of(const std::string& model) const {
+  const std::lock_guard lock(records_mutex_);
+  auto& record = records_[model];
+  if (!record) record = std::make_shared<Record>();
+  return record;
+}
+
+Error InferService::no_model(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const auto& [n, i] : index_) names.push_back(n);
+  const auto shown = name.substr(0, 128);
+  return Error(Code::kNotFound,
+               "no model is named '" + shown + "'" + did_you_mean(shown, names) +
+                   (names.empty() ? "; none is loaded" : "; there are " + join_names(names, 40)));
+}
+
+Result<std::shared_ptr<const ServedModel>> InferService::model(const std::string& name,
+                                                               const std::string& version) const {
+  const std::shared_lock lock(gate_);
+  const auto it = index_.find(name);
+  if (it == index_.end()) return no_model(name);
+  const auto& model = current_->models[it->second];
+  if (!version.empty() && version != model->version)
+    return Error(Code::kNotFound, "model '" + name + "' has no version '" + version.substr(0, 64) +
+                                      "'; version " + model->version + " is served");
+  return model;
+}
+
+std::vector<std::shared_ptr<const ServedModel>> InferService::models() const {
+  const std::shared_lock lock(gate_);
+  return current_ ? current_->models : std::vector<std::shared_ptr<const ServedModel>>();
+}
+
+std::vector<InferService::Repository::Entry> InferService::index() const {
+  if (repository_.index) return repository_.index();
+  std::vector<Repository::Entry> entries;
+  for (const auto& m : models()) entries.push_back({m->name, m->version, "READY", ""});
+  return entries;
+}
+
+bool InferService::ready() const {
+  const std::shared_lock lock(gate_);
+  return !stopping_ && current_ && current_->plane;
+}
+
+void InferService::infer(InferRequest request, Done done) {
+  const std::shared_lock lock(gate_);
+  if (stopping_) return done(Error(Code::kCancelled, "the server is stopping"));
+  const auto it = index_.find(request.model);
+  if (it == index_.end()) return done(no_model(request.model));
+  const auto model = current_->models[it->second];
+  const auto record = record_of(model->name);
+  const auto refuse = [&record, &done](Error error) {
+    {
+      const std::lock_guard guard(record->mutex);
+      ++record->record.invalid;
+    }
+    done(std::move(error));
+  };
+  if (!request.version.empty() && request.version != model->version)
+    return refuse(Error(Code::kNotFound, "model '" + model->name + "' has no version '" +
+                                             request.version.substr(0, 64) + "'; version " + model->version +
+                                             " is served"));
+  auto call = std::make_unique<Call>();
+  call->request = std::move(request);
+  auto checked = check_request(*model, call->request);
+  if (!checked.ok()) return refuse(std::move(checked).error());
+  if (fault_at(FaultPoint::kAdmit)) return refuse(fault_error());
+  call->model = model;
+  call->record = record;
+  call->done = std::move(done);
+  call->wanted = std::move(checked->outputs);
+  const auto rows = static_cast<size_t>(checked->rows);
+  if (fault_at(FaultPoint::kOutputs)) throw std::bad_alloc();
+  for (const size_t o : call->wanted) {
+    const auto bytes = static_cast<size_t>(model->outputs[o].row_bytes) * rows;
+    call->outputs.emplace_back(new std::byte[std::max<size_t>(bytes, 8)]);
+  }
+  const double slo_us =
+      call->request.timeout_us > 0 ? static_cast<double>(call->request.timeout_us) : model->slo_us;
+  call->slo = ns_from_us(slo_us);
+  call->rows.resize(rows);
+  call->open = rows;
+  const TimeNs now = live_now();
+  for (size_t r = 0; r < rows; ++r) {
+    Row& row = call->rows[r];
+    row.call = call.get();
+    row.model = it->second;
+    row.arrived = now;
+    row.deadline = now + call->slo;
+    for (size_t i = 0; i < checked->inputs.size(); ++i)
+      row.inputs.push_back(checked->inputs[i]->data + r * static_cast<size_t>(model->inputs[i].row_bytes));
+    if (model->any_payload) {
+      const InferTensor& in = *checked->inputs.front();
+      row.payload = {in.owner, in.data, static_cast<size_t>(in.bytes)};
+    }
+    row.outputs.assign(model->outputs.size(), nullptr);
+    for (size_t k = 0; k < call->wanted.size(); ++k) {
+      const size_t o = call->wanted[k];
+      row.outputs[o] = call->outputs[k].get() + r * static_cast<size_t>(model->outputs[o].row_bytes);
+    }
+  }
+  // It may be gone with its last row.
+  Call* const c = call.release();
+  Row* const all = c->rows.data();
+  for (size_t r = 0; r < rows; ++r) current_->plane->submit(all[r]);
+}
+
+void InferService::serve(std::unique_ptr<Generation> next) {
+  std::unique_ptr<Generation> old;
+  {
+    const std::unique_lock lock(gate_);
+    std::vector<LiveRequest*> pending;
+    if (current_ && current_->plane) {
+      fault_at(FaultPoint::kDrain);
+      pending = current_->plane->drain(true);
+      while (!current_->plane->idle()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    old = std::move(current_);
+    current_ = std::move(next);
+    index_.clear();
+    for (uint32_t m = 0; m < current_->models.size(); ++m) index_[current_->models[m]->name] = m;
+    for (auto* r : pending) {
+      const ServedModel& was = *old->models[r->model];
+      const auto it = index_.find(was.name);
+      if (it == index_.end() || !same_rows(was, *current_->models[it->second])) {
+        r->fate = Fate::kWithdrawn;
+        r->error = it == index_.end() ? "the model was unloaded" : "the model has other tensors now";
+        r->finished = live_now();
+        r->settled();
+      } else {
+        r->model = it->second;
+        current_->plane->submit(*r);
+      }
+    }
+    if (started_ns_ == 0) started_ns_ = live_now();
+    ++generations_;
+  }
+}
+
+void InferService::stop(double seconds) {
+  stopping_ = true;
+  const auto until = live_now() + ns_from_us(seconds * 1e6);
+  std::unique_ptr<Generation> old;
+  {
+    const std::unique_lock lock(gate_);
+    if (!current_) return;
+    if (current_->plane) {
+      current_->plane->drain(false);
+      while (!current_->plane->idle() && live_now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    old = std::move(current_);
+    index_.clear();
+  }
+}
+
+ModelStatisticsRecord InferService::statistics(const std::string& model) const {
+  const auto record = record_of(model);
+  const std::lock_guard lock(record->mutex);
+  return record->record;
+}
+
+std::map<std::string, ModelStatisticsRecord> InferService::all_statistics() const {
+  std::map<std::string, ModelStatisticsRecord> all;
+  const std::lock_guard lock(records_mutex_);
+  for (const auto& [name, record] : records_) {
+    const std::lock_guard guard(record->mutex);
+    all[name] = record->record;
+  }
+  return all;
+}
+
+void InferService::device_lost(uint32_t device) {
+  const std::shared_lock lock(gate_);
+  if (current_ && current_->plane) current_->plane->device_lost(device);
+}
+
+void InferService::device_back(uint32_t device) {
+  const std::shared_lock lock(gate_);
+  if (current_ && current_->plane) current_->plane->device_back(device);
+}
+
+}  // namespace heddle

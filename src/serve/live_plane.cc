@@ -1,0 +1,366 @@
+#include "heddle/serve/live_plane.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "fault.h"
+#include "heddle/fleet/reactive.h"
+#include "plane.h"
+
+namespace heddle {
+namespace {
+
+constexpr const char* kFateNames[kFates] = {"open", "in_time", "late", "dropped", "failed", "withdrawn"};
+
+}  // namespace
+
+Plane::Plane(Deployment deployment, const LivePlaneOptions& options, bool remote)
+    : deployment_(std::move(deployment)), options_(options), requests_(counters_.models) {
+  auto dispatch = options.dispatch;
+  dispatch.fill_gaps = options.scheduler == SchedulerKind::kReservation;
+  dispatch.retry = remote;
+  if (options.scheduler == SchedulerKind::kReactive) {
+    scheduler_ = std::make_unique<ReactiveScheduler>(deployment_, remote);
+  } else {
+    scheduler_ = std::make_unique<Dispatcher>(deployment_, dispatch);
+  }
+  counters_.models.resize(deployment_.models.size());
+  for (const auto& p : deployment_.pipelines) counters_.pools.emplace_back(p.partitions.size());
+}
+
+Plane::~Plane() {
+  if (remote_) remote_->listen(nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  changed_.notify_all();
+  if (clock_.joinable()) clock_.join();
+  devices_.clear();
+  RequestTable::Settled settled;
+  for (const RequestId id : requests_.all()) {
+    requests_.at(id)->error = "the server stopped before the request was done";
+    requests_.settle(id, Fate::kFailed, live_now(), settled);
+  }
+  tell(settled);
+}
+
+Status Plane::start(std::vector<std::shared_ptr<DeviceRunner>> runners) {
+  if (runners.size() != deployment_.devices.size())
+    return Error(Code::kInternal, std::to_string(runners.size()) + " runners for " +
+                                      std::to_string(deployment_.devices.size()) + " virtual devices");
+  for (const auto& p : deployment_.pipelines)
+    for (const auto& pool : p.partitions)
+      for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v)
+        if (runners[v] && p.partitions.size() > 1)
+          return Error(Code::kUnsupported, "pool '" + pool.role.model + "' on '" + pool.role.device_class +
+                                               "': devices of this machine run whole models only");
+  devices_.resize(runners.size());
+  try {
+    for (size_t v = 0; v < runners.size(); ++v) {
+      if (!runners[v]) continue;
+      devices_[v] = std::make_unique<DeviceThread>(
+          std::move(runners[v]),
+          [this](const DeviceTask& task, const Status& status) { ended(task, status); });
+    }
+    clock_ = std::thread([this] { keep_time(); });
+  } catch (const std::system_error& e) {
+    return Error(Code::kIo, std::string("no more threads can be started: ") + e.what());
+  }
+  return {};
+}
+
+void Plane::submit(LiveRequest& request) {
+  Outcome outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimeNs now = tick(outcome);
+    if (request.arrived == 0) request.arrived = now;
+    const RequestId id = requests_.add(request);
+    if (draining_ || request.model >= deployment_.models.size() || requests_.open() > options_.max_queued ||
+        fault_at(FaultPoint::kSubmit)) {
+      request.error = draining_ ? "the plan is being changed" : "too many requests wait";
+      requests_.settle(id, Fate::kWithdrawn, now, outcome.settled);
+    } else {
+      if (remote_)
+        put(std::min(request.deadline, kNever) + options_.patience.grace_ns,
+            {EventKind::kGiveUp, id, requests_.serial(id)}, outcome);
+      const TimeNs began = live_now();
+      fault_at(FaultPoint::kDecide);
+      scheduler_->submit(request.model, id, request.deadline, now, actions_);
+      counters_.decision.add(live_now() - began);
+      apply(now, outcome);
+    }
+  }
+  carry_out(outcome);
+}
+
+std::vector<LiveRequest*> Plane::drain(bool hand_over) {
+  std::vector<LiveRequest*> pending;
+  Outcome outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimeNs now = tick(outcome);
+    draining_ = true;
+    for (const auto& p : scheduler_->drain()) {
+      if (!hand_over) {
+        requests_.settle(p.request, Fate::kWithdrawn, now, outcome.settled);
+      } else if (LiveRequest* r = requests_.release(p.request)) {
+        r->begun = 0;  // of a batch that was recalled
+        pending.push_back(r);
+      }
+    }
+    // A scheduler may begin batches that it had already bound to a device.
+    apply(now, outcome);
+  }
+  carry_out(outcome);
+  return pending;
+}
+
+bool Plane::idle() const {
+  const std::lock_guard lock(mutex_);
+  return requests_.open() == 0;
+}
+
+LiveCounters Plane::counters() const {
+  const std::lock_guard lock(mutex_);
+  LiveCounters copy = counters_;
+  copy.scheduler = scheduler_->counters();
+  return copy;
+}
+
+TimeNs Plane::tick(Outcome& outcome) {
+  const TimeNs now = live_now();
+  while (!events_.empty() && events_.top().at <= now) handle(events_.pop(), outcome);
+  return last_ = std::max(last_, now);
+}
+
+void Plane::apply(TimeNs now, Outcome& outcome) {
+  for (const WorkId id : actions_.abort) {
+    count_loss(running_[id]);
+    end_work(running_[id], now - running_[id].start);
+  }
+  for (const RequestId id : actions_.begun) requests_.begin(id, now);
+  for (const auto& work : actions_.start) begin_work(work, now, outcome);
+  for (const RequestId id : actions_.done) {
+    const LiveRequest* r = requests_.at(id);
+    const Fate fate = r == nullptr || !r->error.empty() ? Fate::kFailed
+                      : now <= r->deadline              ? Fate::kInTime
+                                                        : Fate::kLate;
+    requests_.settle(id, fate, now, outcome.settled);
+  }
+  for (const RequestId id : actions_.dropped) {
+    LiveRequest* r = requests_.at(id);
+    const bool lost = r != nullptr && r->losses > 0;
+    if (lost) r->error = "the device that served the request was lost, and no other can serve it in time";
+    requests_.settle(id, lost ? Fate::kFailed : Fate::kDropped, now, outcome.settled);
+  }
+  for (const RequestId id : actions_.failed) {
+    if (LiveRequest* r = requests_.at(id)) r->error = "the device that served the request was lost";
+    requests_.settle(id, Fate::kFailed, now, outcome.settled);
+  }
+  for (const auto& w : actions_.wakes)
+    put(std::max<TimeNs>(0, w.at - options_.wake_early_ns), {EventKind::kWake, w.model, 0}, outcome);
+  actions_.clear();
+}
+
+void Plane::put(TimeNs at, const Event& event, Outcome& outcome) {
+  outcome.earlier |= events_.empty() || at < events_.top().at;
+  events_.push(at, event);
+}
+
+void Plane::begin_work(const Work& work, TimeNs now, Outcome& outcome) {
+  if (work.id >= running_.size()) running_.resize(work.id + 1);
+  auto& r = running_[work.id];
+  r.work = work;
+  r.start = now;
+  r.live = true;
+  ++r.serial;
+  if (!work.transfer) {
+    auto& pool = counters_.pools[work.pipeline][work.partition];
+    ++pool.running;
+    if (work.partition == 0) {
+      auto& sizes = counters_.models[deployment_.pipelines[work.pipeline].model].batch_sizes;
+      if (sizes.size() < work.batch_size) sizes.resize(work.batch_size, 0);
+      ++sizes[work.batch_size - 1];
+      requests_.each_of(work.first_request, work.batch_size, [&work](LiveRequest* request) {
+        if (request != nullptr) request->batch = work.batch_size;
+      });
+    }
+  }
+  if (remote_) return begin_remote(r, now, outcome);
+  if (work.transfer || !devices_[work.device]) {
+    put(now + work.expected_ns, {EventKind::kEnd, work.id, r.serial}, outcome);
+    return;
+  }
+  DeviceTask task;
+  task.work = work.id;
+  requests_.each_of(work.first_request, work.batch_size,
+                    [&task](LiveRequest* request) { task.batch.push_back(request); });
+  put(now + work.expected_ns + lateness_tolerance(work.expected_ns), {EventKind::kOverdue, work.id, r.serial},
+      outcome);
+  outcome.tasks.emplace_back(work.device, std::move(task));
+}
+
+void Plane::count_loss(const Running& r) {
+  if (!remote_) return;
+  requests_.each_of(r.work.first_request, r.work.batch_size, [this](LiveRequest* request) {
+    if (request == nullptr) return;
+    ++request->losses;
+    ++counters_.rerun;
+  });
+}
+
+void Plane::end_work(Running& r, TimeNs took) {
+  r.live = false;
+  if (r.attempt != 0) attempts_.erase(r.attempt);
+  r.attempt = 0;
+  if (r.work.transfer) return;
+  auto& pool = counters_.pools[r.work.pipeline][r.work.partition];
+  --pool.running;
+  ++pool.runs;
+  pool.rows += r.work.batch_size;
+  pool.busy_s += seconds_from_ns(took);
+  pool.predicted_s += seconds_from_ns(r.work.expected_ns);
+}
+
+void Plane::carry_out(Outcome& outcome) {
+  for (auto& [device, task] : outcome.tasks) devices_[device]->give(std::move(task));
+  for (auto& task : outcome.remote) remote_->begin(std::move(task));
+  if (outcome.earlier) changed_.notify_one();
+  tell(outcome.settled);
+}
+
+void Plane::tell(const RequestTable::Settled& settled) {
+  for (auto* r : settled) r->settled();
+}
+
+void Plane::ended(const DeviceTask& task, const Status& status) {
+  Outcome outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimeNs now = tick(outcome);
+    if (!status.ok())
+      for (auto* r : task.batch) r->error = status.error().to_string();
+    finish(running_[task.work], now, now - running_[task.work].start, outcome);
+  }
+  carry_out(outcome);
+}
+
+void Plane::finish(Running& r, TimeNs now, TimeNs took, Outcome& outcome) {
+  const WorkId work = r.work.id;
+  end_work(r, took);
+  scheduler_->finished(work, now, actions_);
+  apply(now, outcome);
+}
+
+void Plane::keep_time() {
+  ::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // 1 us instead of 50
+  std::unique_lock lock(mutex_);
+  while (!quit_) {
+    if (events_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const TimeNs at = events_.top().at;
+    if (at > live_now()) {
+      const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(at)};
+      changed_.wait_until(lock, until);
+      continue;
+    }
+    Outcome outcome;
+    tick(outcome);
+    lock.unlock();
+    carry_out(outcome);
+    fault_at(FaultPoint::kClock);
+    lock.lock();
+  }
+}
+
+void Plane::handle(const EventQueue<Event>::Event& event, Outcome& outcome) {
+  const Event e = event.payload;
+  TimeNs now = last_ = std::max(last_, event.at);
+  if (e.kind == EventKind::kWake) {
+    // The batch that waited begins a little early, as of the time that it was to begin at.
+    now = last_ = std::max(last_, event.at + options_.wake_early_ns);
+    if (!draining_) scheduler_->wake(e.a, now, actions_);
+  } else if (e.kind == EventKind::kReturn) {
+    if (static_cast<uint32_t>(remote_state_[e.a].behind) == e.serial && e.serial != 0)
+      forgive(e.a, now, outcome);
+  } else if (e.kind == EventKind::kGiveUp) {
+    LiveRequest* r = requests_.at(e.a);
+    if (r == nullptr || requests_.serial(e.a) != e.serial) return;
+    r->error = "no device answered by the deadline";
+    ++counters_.overdue;
+    requests_.settle_early(e.a, Fate::kFailed, now, outcome.settled);
+  } else {
+    auto& r = running_[e.a];
+    if (!r.live || r.serial != e.serial) return;
+    if (e.kind == EventKind::kAbandon) return give_up(r, now, outcome, false);
+    if (e.kind == EventKind::kEnd) {
+      if (remote_ && !r.received) {
+        r.due = true;
+        return;
+      }
+      return finish(r, now, now - r.start, outcome);
+    }
+    scheduler_->overdue(e.a, now, actions_);
+    if (!r.live) return apply(now, outcome);
+    // The scheduler now expects that it takes as long again.
+    put(now + std::max<TimeNs>(now - r.start, kLeastTolerance), e, outcome);
+  }
+  apply(now, outcome);
+}
+
+void Plane::change(uint32_t device, bool back) {
+  // A run that is on a device of this machine cannot be taken back: such a device stays.
+  // One in another process goes and returns with that.
+  if (device >= devices_.size() || devices_[device] || remote_) return;
+  Outcome outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimeNs now = tick(outcome);
+    if (back) {
+      scheduler_->device_back(device, now, actions_);
+    } else {
+      scheduler_->device_lost(device, now, actions_);
+    }
+    apply(now, outcome);
+  }
+  carry_out(outcome);
+}
+
+TimeNs live_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+const char* fate_name(Fate fate) { return kFateNames[static_cast<size_t>(fate)]; }
+
+Result<std::unique_ptr<LivePlane>> LivePlane::create(Deployment deployment, const LivePlaneOptions& options,
+                                                     std::vector<std::shared_ptr<DeviceRunner>> runners) {
+  HEDDLE_RETURN_IF_ERROR(check_deployment(deployment));
+  auto plane = std::make_unique<Plane>(std::move(deployment), options, false);
+  HEDDLE_RETURN_IF_ERROR(plane->start(std::move(runners)));
+  return std::unique_ptr<LivePlane>(std::move(plane));
+}
+
+Result<std::unique_ptr<LivePlane>> LivePlane::create_remote(Deployment deployment,
+                                                            const LivePlaneOptions& options,
+                                                            std::shared_ptr<RemoteDevices> devices) {
+  HEDDLE_RETURN_IF_ERROR(check_deployment(deployment));
+  for (const auto& p : deployment.pipelines)
+    if (options.scheduler == SchedulerKind::kReactive && p.partitions.size() > 1)
+      return Error(
+          Code::kUnsupported,
+          "the scheduler 'reactive' forms batches anew in every pool, and feature maps go from worker "
+          "to worker by batch; use reservation or busy-until");
+  auto plane = std::make_unique<Plane>(std::move(deployment), options, true);
+  HEDDLE_RETURN_IF_ERROR(plane->start_remote(std::move(devices)));
+  return std::unique_ptr<LivePlane>(std::move(plane));
+}
+
+}  // namespace heddle

@@ -1,0 +1,124 @@
+#include <algorithm>
+
+#include "plane.h"
+
+namespace heddle {
+
+Status Plane::start_remote(std::shared_ptr<RemoteDevices> devices) {
+  remote_ = std::move(devices);
+  remote_state_.resize(deployment_.devices.size());
+  HEDDLE_RETURN_IF_ERROR(start(std::vector<std::shared_ptr<DeviceRunner>>(deployment_.devices.size())));
+  Outcome outcome;
+  {
+    // What is told from here on waits for the lock.
+    const std::lock_guard lock(mutex_);
+    const auto there = remote_->listen(this);
+    const TimeNs now = tick(outcome);
+    for (uint32_t v = 0; v < remote_state_.size(); ++v) {
+      remote_state_[v].there = v < there.size() && there[v];
+      if (!remote_state_[v].there) scheduler_->device_lost(v, now, actions_);
+    }
+    apply(now, outcome);
+  }
+  carry_out(outcome);
+  return {};
+}
+
+void Plane::begin_remote(Running& r, TimeNs now, Outcome& outcome) {
+  const Work& work = r.work;
+  RemoteTask task;
+  task.attempt = r.attempt = remote_->next_attempt();
+  r.due = r.received = false;
+  attempts_[r.attempt] = work.id;
+  task.transfer = work.transfer;
+  task.device = work.device;
+  task.source = work.source;
+  task.rows = work.batch_size;
+  task.expected_ns = work.expected_ns;
+  uint64_t& batch = requests_.batch(work.first_request);
+  if (!work.transfer && work.partition == 0) {
+    batch = r.attempt;
+    requests_.each_of(work.first_request, work.batch_size, [&task](const LiveRequest* request) {
+      task.payloads.push_back(request != nullptr ? request->payload : RemotePayload());
+    });
+  }
+  task.batch = batch;
+  const TimeNs extra =
+      std::max(options_.patience.least_ns,
+               static_cast<TimeNs>((options_.patience.factor - 1) * static_cast<double>(work.expected_ns)));
+  put(now + work.expected_ns + extra, {EventKind::kAbandon, work.id, r.serial}, outcome);
+  put(now + work.expected_ns + (work.transfer ? 0 : lateness_tolerance(work.expected_ns)),
+      {work.transfer ? EventKind::kEnd : EventKind::kOverdue, work.id, r.serial}, outcome);
+  outcome.remote.push_back(std::move(task));
+}
+
+void Plane::answered(const RemoteAnswer& answer) {
+  Outcome outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimeNs now = tick(outcome);
+    const auto it = attempts_.find(answer.attempt);
+    if (it == attempts_.end()) {
+      late_answer(answer.attempt, now, outcome);
+    } else {
+      Running& r = running_[it->second];
+      if (!answer.status.ok()) {
+        give_up(r, now, outcome, true);
+      } else if (r.work.transfer && !r.due) {
+        r.received = true;
+      } else {
+        size_t row = 0;
+        requests_.each_of(r.work.first_request, r.work.batch_size, [&answer, &row](LiveRequest* request) {
+          if (request != nullptr && row < answer.digests.size()) request->digest = answer.digests[row];
+          ++row;
+        });
+        finish(r, now, r.work.transfer ? 0 : answer.measured_ns, outcome);
+      }
+    }
+  }
+  carry_out(outcome);
+}
+
+void Plane::late_answer(uint64_t attempt, TimeNs now, Outcome& outcome) {
+  ++counters_.late_answers;
+  for (uint32_t v = 0; v < remote_state_.size(); ++v)
+    if (remote_state_[v].behind == attempt) forgive(v, now, outcome);
+}
+
+void Plane::forgive(uint32_t device, TimeNs now, Outcome& outcome) {
+  remote_state_[device].behind = 0;
+  if (!remote_state_[device].there) return;
+  scheduler_->device_back(device, now, actions_);
+  apply(now, outcome);
+}
+
+void Plane::give_up(Running& r, TimeNs now, Outcome& outcome, bool for_a_time) {
+  ++counters_.given_up;
+  const uint32_t device = r.work.device;
+  remote_state_[device].behind = r.attempt;
+  if (for_a_time || r.work.transfer)
+    put(now + options_.patience.quarantine_ns, {EventKind::kReturn, device, static_cast<uint32_t>(r.attempt)},
+        outcome);
+  scheduler_->device_lost(device, now, actions_);
+  apply(now, outcome);
+}
+
+void Plane::set_there(uint32_t device, bool there) {
+  if (device >= remote_state_.size()) return;
+  Outcome outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimeNs now = tick(outcome);
+    auto& state = remote_state_[device];
+    // What it was behind with went with the process.
+    const bool open = state.there && state.behind == 0;
+    counters_.losses += state.there && !there;
+    state = {there, 0};
+    if (open && !there) scheduler_->device_lost(device, now, actions_);
+    if (!open && there) scheduler_->device_back(device, now, actions_);
+    apply(now, outcome);
+  }
+  carry_out(outcome);
+}
+
+}  // namespace heddle

@@ -1,0 +1,131 @@
+#include "load_client.h"
+
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "heddle/serve/live_plane.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kMostAnswerBytes = size_t{1} << 30;
+
+}  // namespace
+
+Status LoadConnection::open(const LoadTarget& target) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  const auto port = std::to_string(target.port);
+  if (const int e = ::getaddrinfo(target.host.c_str(), port.c_str(), &hints, &found); e != 0)
+    return Error(Code::kInvalidInput, "the host '" + target.host + "' is not known: " + ::gai_strerror(e));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(found, &::freeaddrinfo);
+  socket_.open(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket_.fd() < 0)
+    return Error(Code::kIo, std::string("no more connections can be opened: ") + std::strerror(errno));
+  const int on = 1;
+  ::setsockopt(socket_.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (::connect(socket_.fd(), found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS)
+    return Error(Code::kIo, "cannot connect to " + target.host + ":" + port + ": " + std::strerror(errno));
+  if (target.tls) HEDDLE_RETURN_IF_ERROR(socket_.connect_tls(*target.tls, target.host));
+  return {};
+}
+
+void LoadConnection::send(std::string head, const std::string* tensors) {
+  out_ = std::move(head);
+  tensors_ = tensors;
+  sent_ = 0;
+  in_.clear();
+  has_head_ = false;
+  head_ = {};
+}
+
+LoadConnection::Step LoadConnection::advance() {
+  static const std::string kNothing;
+  const std::string& tensors = tensors_ != nullptr ? *tensors_ : kNothing;
+  while (sent_ < out_.size() + tensors.size()) {
+    iovec parts[2];
+    size_t n = 0;
+    if (sent_ < out_.size()) parts[n++] = {out_.data() + sent_, out_.size() - sent_};
+    const size_t of_tensors = sent_ > out_.size() ? sent_ - out_.size() : 0;
+    if (of_tensors < tensors.size())
+      parts[n++] = {const_cast<char*>(tensors.data()) + of_tensors, tensors.size() - of_tensors};
+    const auto sent = socket_.transmit(parts, n);
+    if (sent > 0) {
+      sent_ += static_cast<size_t>(sent);
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOTCONN) {
+      return socket_.wanted() == POLLIN ? Step::kWantsRead : Step::kWantsWrite;
+    } else if (errno != EINTR) {
+      return Step::kBroken;
+    }
+  }
+  char buffer[65536];
+  for (;;) {
+    if (!has_head_) {
+      if (const auto end = head_end(in_)) {
+        auto head = read_http_answer_head(std::string_view(in_).substr(0, *end));
+        if (!head.ok() || head->content_length > kMostAnswerBytes) return Step::kBroken;
+        head_ = std::move(*head);
+        has_head_ = true;
+        in_.erase(0, *end);
+      } else if (in_.size() > kMostHeadBytes) {
+        return Step::kBroken;
+      }
+    }
+    if (has_head_ && in_.size() >= head_.content_length)
+      return in_.size() == head_.content_length ? Step::kDone : Step::kBroken;
+    const auto n = socket_.receive(buffer, sizeof buffer);
+    if (n > 0) {
+      in_.append(buffer, static_cast<size_t>(n));
+    } else if (n < 0 && errno == EINTR) {
+      continue;
+    } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      return socket_.wanted() == POLLOUT ? Step::kWantsWrite : Step::kWantsRead;
+    } else {
+      return Step::kBroken;
+    }
+  }
+}
+
+std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path) {
+  std::string head = method + " " + path + " HTTP/1.1\r\nHost: " + target.host + "\r\n";
+  if (!target.bearer_token.empty()) head += "Authorization: Bearer " + target.bearer_token + "\r\n";
+  return head;
+}
+
+Result<HttpAnswer> ask_http(const LoadTarget& target, const std::string& method, const std::string& path,
+                            const std::string& body, double seconds) {
+  const auto where = std::string(target.tls ? "https://" : "http://") + target.host + ":" +
+                     std::to_string(target.port) + path;
+  LoadConnection connection;
+  if (auto status = connection.open(target); !status.ok())
+    return std::move(status).error().with_context(where);
+  connection.send(request_head(target, method, path) +
+                      (method == "GET" ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") +
+                      "\r\n",
+                  &body);
+  const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
+  for (;;) {
+    const auto step = connection.advance();
+    if (step == LoadConnection::Step::kDone) return HttpAnswer{connection.status(), connection.body()};
+    if (step == LoadConnection::Step::kBroken)
+      return Error(Code::kIo, connection.why().empty()
+                                  ? "no server answers there; start one with `heddle serve`"
+                                  : connection.why())
+          .with_context(where);
+    const TimeNs left = until - live_now();
+    if (left <= 0) return Error(Code::kIo, "no answer came in time").with_context(where);
+    pollfd p = {connection.fd(),
+                static_cast<short>(step == LoadConnection::Step::kWantsRead ? POLLIN : POLLOUT), 0};
+    ::poll(&p, 1, static_cast<int>(left / 1'000'000) + 1);
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,287 @@
+#include "heddle/serve/local_server.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "heddle/base/spelling.h"
+#include "heddle/cluster/discover.h"
+#include "heddle/runtime/openvino_devices.h"
+#include "local_plan.h"
+#include "local_runner.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kLeastSlo_us = 1e6, kSloFactor = 10;
+constexpr size_t kMostJobs = 256;  // loads and unloads that wait; gRPC does not limit its calls
+
+// A model of the repository, loaded or not.
+struct Entry {
+  ModelSource source;
+  std::shared_ptr<LocalModel> model;  // null: not loaded
+  std::vector<LocalTimes> times;
+  std::map<std::string, std::shared_ptr<LocalRunner>> runners;  // by device and turn, kept between plans
+  std::string reason;                                           // why it is not loaded
+};
+
+class Server final : public LocalServer {
+ public:
+  Server(InferService& service, LocalServerOptions options)
+      : service_(service), options_(std::move(options)) {}
+
+  ~Server() override {
+    service_.set_repository({});
+    {
+      const std::lock_guard lock(jobs_mutex_);
+      quit_ = true;
+    }
+    jobs_changed_.notify_all();
+    if (worker_.joinable()) worker_.join();
+    for (const auto& job : jobs_) job.told(Error(Code::kCancelled, "the server is stopping"));
+  }
+
+  Status start(std::vector<ModelSource> sources) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_local(openvino_other_devices()));
+    HEDDLE_RETURN_IF_ERROR(choose_devices(*cluster));
+    for (auto& s : sources) {
+      auto& entry = entries_[s.name];
+      entry.source = std::move(s);
+      HEDDLE_RETURN_IF_ERROR(prepare(entry));
+    }
+    HEDDLE_RETURN_IF_ERROR(cut_over());
+    take_down();
+    if (options_.progress) options_.progress->finish();
+    options_.progress = nullptr;
+    options_.deadline = {};
+    worker_ = std::thread([this] { work(); });
+    service_.set_repository({.load =
+                                 [this](const auto& m, auto told) {
+                                   put({m, true, std::move(told)});
+                                 },
+                             .unload =
+                                 [this](const auto& m, auto told) {
+                                   put({m, false, std::move(told)});
+                                 },
+                             .index = [this] { return index(); }});
+    return {};
+  }
+
+  Status load(const std::string& model) override {
+    const std::lock_guard lock(mutex_);
+    const auto it = entries_.find(model);
+    if (it == entries_.end()) return unknown(model);
+    // The old one stays until the new one is ready.
+    Entry fresh;
+    fresh.source = it->second.source;
+    if (const auto status = prepare(fresh); !status.ok()) {
+      if (!it->second.model) it->second.reason = status.error().to_string();
+      take_down();
+      return status;
+    }
+    std::swap(it->second, fresh);
+    const auto status = cut_over();
+    if (!status.ok()) std::swap(it->second, fresh);
+    take_down();
+    return status;
+  }
+
+  Status unload(const std::string& model) override {
+    const std::lock_guard lock(mutex_);
+    const auto it = entries_.find(model);
+    if (it == entries_.end()) return unknown(model);
+    if (!it->second.model) return {};
+    Entry empty;
+    empty.source = it->second.source;
+    empty.reason = "unloaded";
+    std::swap(it->second, empty);
+    const auto status = cut_over();
+    if (!status.ok()) std::swap(it->second, empty);
+    take_down();
+    return status;
+  }
+
+ private:
+  struct Job {
+    std::string model;
+    bool load = false;
+    InferService::Repository::Told told;
+  };
+
+  Error unknown(const std::string& model) const {
+    std::vector<std::string> names;
+    for (const auto& [name, e] : entries_) names.push_back(name);
+    return Error(Code::kNotFound, "the repository has no model '" + model.substr(0, 128) + "'" +
+                                      did_you_mean(model.substr(0, 128), names) + "; it has " +
+                                      join_names(names, 40));
+  }
+
+  Status choose_devices(const Cluster& cluster) {
+    std::vector<std::string> names;
+    for (const auto& d : cluster.devices()) {
+      names.push_back(d.name);
+      const auto& only = options_.devices;
+      if (only.empty() || std::find(only.begin(), only.end(), d.name) != only.end()) devices_.push_back(d);
+    }
+    for (const auto& wanted : options_.devices)
+      if (std::find(names.begin(), names.end(), wanted) == names.end())
+        return Error(Code::kInvalidInput, "no device is named '" + wanted + "'" +
+                                              did_you_mean(wanted, names) + "; this machine has " +
+                                              join_names(names, 40));
+    ways_ = ways_to_divide(devices_, options_.max_ways);
+    if (ways_.empty())
+      return Error(Code::kInvalidInput,
+                   "the devices do not divide the machine: expected core sets that cover all of the cores "
+                   "they name, each core once");
+    return {};
+  }
+
+  void report(const std::string& what) const {
+    if (options_.progress) options_.progress->report({.what = what});
+  }
+
+  // Loads a model, finds out how it is batched and measures it on one device of each target.
+  Status prepare(Entry& entry) {
+    report("loading " + entry.source.name);
+    HEDDLE_ASSIGN_OR_RETURN(entry.model, load_local_model(entry.source));
+    std::vector<std::string> measured;
+    for (const auto& set : ways_)
+      for (const auto& d : set) {
+        if (std::find(measured.begin(), measured.end(), d.target) != measured.end()) continue;
+        measured.push_back(d.target);
+        report("measuring " + entry.source.name + " on " + d.name);
+        HEDDLE_ASSIGN_OR_RETURN(auto runner, LocalRunner::create(entry.model, d));
+        if (measured.size() == 1 && entry.model->served.batched) {
+          if (const auto rows = runner->check_rows(); !rows.ok()) {
+            if (rows.error().code() != Code::kVerificationFailed) return rows;
+            // Rows that depend on each other must not be those of different clients.
+            entry.source.settings.max_batch = 1;
+            HEDDLE_ASSIGN_OR_RETURN(entry.model, load_local_model(entry.source));
+            entry.model->served.note = rows.error().message() + ": requests run one by one";
+            HEDDLE_ASSIGN_OR_RETURN(runner, LocalRunner::create(entry.model, d));
+          }
+        }
+        HEDDLE_ASSIGN_OR_RETURN(auto us, runner->measure(options_.measure_s, options_.deadline));
+        entry.times.push_back({d.target, std::move(us)});
+        entry.runners[d.name + "#0"] = std::move(runner);
+      }
+    auto& served = entry.model->served;
+    served.slo_us = entry.source.settings.slo_us;
+    if (served.slo_us <= 0) {
+      double fastest = entry.times.front().us.front();
+      for (const auto& t : entry.times) fastest = std::min(fastest, t.us.front());
+      served.slo_us = std::max(kLeastSlo_us, kSloFactor * fastest);
+    }
+    entry.reason.clear();
+    return {};
+  }
+
+  // Plans for what is loaded and puts it to work. What is compiled for a device that it keeps stays.
+  Status cut_over() {
+    std::vector<std::shared_ptr<const LocalModel>> models;
+    std::vector<std::vector<LocalTimes>> times;
+    for (const auto& [name, e] : entries_) {
+      if (!e.model) continue;
+      models.push_back(e.model);
+      times.push_back(e.times);
+    }
+    auto next = std::make_unique<Generation>();
+    if (models.empty()) {
+      service_.serve(std::move(next));
+      return {};
+    }
+    HEDDLE_ASSIGN_OR_RETURN(auto local, plan_locally(models, times, ways_, options_.deadline));
+    std::vector<std::shared_ptr<DeviceRunner>> runners(local.device_of.size());
+    std::map<std::pair<uint32_t, std::string>, int> turns;
+    for (const auto& p : local.deployment.pipelines) {
+      auto& entry = entries_.at(local.deployment.models[p.model].name);
+      const auto& pool = p.partitions.front();
+      for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v) {
+        const auto& device = local.device_of[v];
+        // Models that share all cores may get several turns there: each is a runner of its own.
+        auto& runner = entry.runners[device.name + "#" + std::to_string(turns[{p.model, device.name}]++)];
+        if (!runner) {
+          report("compiling " + entry.source.name + " for " + device.name);
+          HEDDLE_ASSIGN_OR_RETURN(runner, LocalRunner::create(entry.model, device));
+        }
+        runners[v] = runner;
+      }
+    }
+    next->fleet = std::move(local.fleet);
+    next->plan = std::move(local.plan);
+    for (const auto& m : models) next->models.emplace_back(m, &m->served);
+    HEDDLE_ASSIGN_OR_RETURN(
+        next->plane, LivePlane::create(std::move(local.deployment), options_.plane, std::move(runners)));
+    service_.serve(std::move(next));
+    return {};
+  }
+
+  // What index() tells, which must not wait for a load.
+  void take_down() {
+    std::vector<InferService::Repository::Entry> out;
+    for (const auto& [name, e] : entries_)
+      out.push_back({name, e.source.version, e.model ? "READY" : "UNAVAILABLE", e.reason});
+    const std::lock_guard lock(jobs_mutex_);
+    index_ = std::move(out);
+  }
+
+  std::vector<InferService::Repository::Entry> index() {
+    const std::lock_guard lock(jobs_mutex_);
+    return index_;
+  }
+
+  void put(Job job) {
+    bool full = false;
+    {
+      const std::lock_guard lock(jobs_mutex_);
+      full = jobs_.size() >= kMostJobs;
+      if (!full) jobs_.push_back(std::move(job));
+    }
+    if (full) return job.told(Error(Code::kCancelled, "too many loads and unloads wait; try again later"));
+    jobs_changed_.notify_one();
+  }
+
+  // Loads and unloads on a thread of its own: they take seconds.
+  void work() {
+    std::unique_lock lock(jobs_mutex_);
+    while (!quit_) {
+      if (jobs_.empty()) {
+        jobs_changed_.wait(lock);
+        continue;
+      }
+      const Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job.told(job.load ? load(job.model) : unload(job.model));
+      lock.lock();
+    }
+  }
+
+  InferService& service_;
+  LocalServerOptions options_;
+  std::vector<Device> devices_;
+  std::vector<DeviceSet> ways_;
+  std::mutex mutex_;  // guards entries_
+  std::map<std::string, Entry> entries_;
+  std::mutex jobs_mutex_;  // guards what follows
+  std::condition_variable jobs_changed_;
+  std::deque<Job> jobs_;
+  std::vector<InferService::Repository::Entry> index_;
+  bool quit_ = false;
+  std::thread worker_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LocalServer>> LocalServer::create(InferService& service,
+                                                         std::vector<ModelSource> sources,
+                                                         const LocalServerOptions& options) {
+  auto server = std::make_unique<Server>(service, options);
+  HEDDLE_RETURN_IF_ERROR(server->start(std::move(sources)));
+  return std::unique_ptr<LocalServer>(std::move(server));
+}
+
+}  // namespace heddle

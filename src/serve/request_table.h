@@ -1,0 +1,144 @@
+// The requests in a plane by the numbers that its scheduler knows them by, the batches that they stand in,
+// and what is counted of them.
+//
+// A request may be settled before the scheduler lets go of its number; the number then stands for nobody
+// until release().
+#pragma once
+
+#include <vector>
+
+#include "heddle/fleet/reservation.h"
+#include "heddle/fleet/scheduler.h"
+#include "heddle/serve/live_plane.h"
+
+namespace heddle {
+
+class RequestTable {
+ public:
+  using Settled = std::vector<LiveRequest*>;
+
+  explicit RequestTable(std::vector<LiveModelCounters>& models) : models_(models) {}
+
+  RequestId add(LiveRequest& request) {
+    RequestId id;
+    if (free_.empty()) {
+      id = static_cast<RequestId>(slots_.size());
+      slots_.emplace_back();
+    } else {
+      id = free_.back();
+      free_.pop_back();
+    }
+    auto& slot = slots_[id];
+    slot.request = &request;
+    slot.next_begun = kNoId;
+    slot.batch = 0;
+    ++slot.serial;
+    ++open_;
+    if (auto* m = counters_of(request)) {
+      ++m->in_plane;
+      ++m->queued;
+    }
+    return id;
+  }
+
+  size_t open() const { return open_; }
+  // Null: it was settled before.
+  LiveRequest* at(RequestId id) const { return slots_[id].request; }
+  // Of this use of the number.
+  uint32_t serial(RequestId id) const { return slots_[id].serial; }
+  // The name of the batch that begins with this request.
+  uint64_t& batch(RequestId first) { return slots_[first].batch; }
+
+  void begin(RequestId id, TimeNs now) {
+    if (LiveRequest* r = slots_[id].request) {
+      if (r->begun == 0) {  // else of a batch that was recalled: counted before
+        auto& m = models_[r->model];
+        --m.queued;
+        m.queueing.add(now - r->arrived);
+      }
+      r->begun = now;
+    }
+    if (last_begun_ != kNoId) slots_[last_begun_].next_begun = id;
+    slots_[id].next_begun = kNoId;
+    last_begun_ = id;
+  }
+
+  // Calls `each` with the requests of a batch in order, null for those settled before.
+  template <class Each>
+  void each_of(RequestId first, uint32_t size, const Each& each) const {
+    RequestId id = first;
+    for (uint32_t i = 0; i < size && id != kNoId; ++i) {
+      const RequestId next = slots_[id].next_begun;
+      each(slots_[id].request);
+      id = next;
+    }
+  }
+
+  // Takes the request out unsettled; null where it was settled before.
+  LiveRequest* release(RequestId id) {
+    LiveRequest* const r = slots_[id].request;
+    if (r != nullptr) leave(*r);
+    if (last_begun_ == id) last_begun_ = kNoId;
+    slots_[id].request = nullptr;
+    free_.push_back(id);
+    return r;
+  }
+
+  void settle(RequestId id, Fate fate, TimeNs now, Settled& settled) {
+    if (LiveRequest* r = release(id)) set_fate(*r, fate, now, settled);
+  }
+
+  // The scheduler keeps the number.
+  void settle_early(RequestId id, Fate fate, TimeNs now, Settled& settled) {
+    LiveRequest* const r = slots_[id].request;
+    leave(*r);
+    slots_[id].request = nullptr;
+    set_fate(*r, fate, now, settled);
+  }
+
+  // Those that are not settled.
+  std::vector<RequestId> all() const {
+    std::vector<RequestId> ids;
+    for (RequestId id = 0; id < slots_.size(); ++id)
+      if (slots_[id].request != nullptr) ids.push_back(id);
+    return ids;
+  }
+
+ private:
+  struct Slot {
+    LiveRequest* request = nullptr;
+    RequestId next_begun = kNoId;  // in the order in which requests began: those of a batch stand together
+    uint32_t serial = 0;
+    uint64_t batch = 0;
+  };
+
+  LiveModelCounters* counters_of(const LiveRequest& r) {
+    return r.model < models_.size() ? &models_[r.model] : nullptr;
+  }
+
+  void leave(const LiveRequest& r) {
+    if (auto* m = counters_of(r)) {
+      --m->in_plane;
+      if (r.begun == 0) --m->queued;
+    }
+    --open_;
+  }
+
+  void set_fate(LiveRequest& r, Fate fate, TimeNs now, Settled& settled) {
+    r.finished = now;
+    r.fate = fate;
+    if (auto* m = counters_of(r)) {
+      ++m->fates[static_cast<size_t>(fate)];
+      if (fate == Fate::kInTime || fate == Fate::kLate) m->latency.add(now - r.arrived);
+    }
+    settled.push_back(&r);
+  }
+
+  std::vector<LiveModelCounters>& models_;
+  std::vector<Slot> slots_;
+  std::vector<RequestId> free_;
+  RequestId last_begun_ = kNoId;
+  size_t open_ = 0;
+};
+
+}  // namespace heddle

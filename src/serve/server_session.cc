@@ -1,0 +1,93 @@
+#include "server_session.h"
+
+#include "grpc_address.h"
+#include "heddle/serve/live_plane.h"
+
+namespace heddle {
+
+ServerSession::ServerSession(uint64_t id, const std::string& address, size_t max_outbox_bytes, Events events)
+    : id_(id),
+      max_outbox_bytes_(max_outbox_bytes),
+      events_(std::move(events)),
+      stub_(worker::Worker::NewStub(
+          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), quick_reconnects()))) {}
+
+void ServerSession::begin(uint64_t epoch, double lease_s) {
+  heard_ns_ = live_now();
+  {
+    const std::lock_guard lock(mutex_);
+    self_ = shared_from_this();
+  }
+  stub_->async()->Session(&context_, this);
+  // Writes come from other threads than the reactor's own: the call stays until the hold is given back.
+  AddHold();
+  StartRead(&incoming_);
+  StartCall();
+  worker::ToWorker open;
+  open.mutable_open()->set_epoch(epoch);
+  open.mutable_open()->set_lease_s(lease_s);
+  send(std::move(open));
+}
+
+void ServerSession::send(worker::ToWorker message) {
+  const size_t bytes = message.ByteSizeLong();
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    if (outbox_bytes_ + bytes <= max_outbox_bytes_) {
+      outbox_bytes_ += bytes;
+      outbox_.push_back(std::move(message));
+      if (!writing_) {
+        writing_ = true;
+        StartWrite(&outbox_.front());
+      }
+      return;
+    }
+  }
+  end("it does not take what it is sent: " + std::to_string(max_outbox_bytes_ >> 20) + " MiB wait");
+}
+
+void ServerSession::end(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    ended_ = true;
+    reason_ = reason;
+    context_.TryCancel();
+  }
+  RemoveHold();
+}
+
+int64_t ServerSession::silent_ns() const { return live_now() - heard_ns_; }
+
+void ServerSession::OnReadDone(bool ok) {
+  if (!ok) return end("");
+  heard_ns_ = live_now();
+  events_.heard(*this, incoming_);
+  StartRead(&incoming_);
+}
+
+void ServerSession::OnWriteDone(bool ok) {
+  if (!ok) return end("");
+  const std::lock_guard lock(mutex_);
+  outbox_bytes_ -= outbox_.front().ByteSizeLong();
+  outbox_.pop_front();
+  writing_ = !outbox_.empty() && !ended_;
+  if (writing_) StartWrite(&outbox_.front());
+}
+
+void ServerSession::OnDone(const grpc::Status& status) {
+  end("");
+  std::shared_ptr<ServerSession> self;
+  std::string reason;
+  {
+    const std::lock_guard lock(mutex_);
+    self.swap(self_);
+    reason = reason_;
+  }
+  if (reason.empty())
+    reason = status.ok() ? "it has closed its session" : "its connection ended: " + status.error_message();
+  events_.ended(*this, reason);
+}
+
+}  // namespace heddle

@@ -1,0 +1,65 @@
+#include "timed_devices.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "heddle/serve/live_plane.h"
+
+namespace heddle {
+
+TimedDevices::TimedDevices(double slowdown) : slowdown_(slowdown), thread_([this] { keep_time(); }) {}
+
+TimedDevices::~TimedDevices() {
+  {
+    const std::lock_guard lock(mutex_);
+    quit_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void TimedDevices::run(uint32_t device, TimeNs expected, Ended ended) {
+  {
+    const std::lock_guard lock(mutex_);
+    TimeNs& busy = busy_until_[device];
+    const TimeNs begin = std::max(busy, live_now());
+    busy = begin + static_cast<TimeNs>(static_cast<double>(expected) * slowdown_);
+    ends_.emplace(busy, Run{begin, std::move(ended)});
+  }
+  changed_.notify_all();
+}
+
+void TimedDevices::forget_all() {
+  std::unique_lock lock(mutex_);
+  ends_.clear();
+  busy_until_.clear();
+  changed_.wait(lock, [this] { return !telling_; });
+}
+
+void TimedDevices::keep_time() {
+  ::prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);  // 1 us instead of 50
+  std::unique_lock lock(mutex_);
+  while (!quit_) {
+    if (ends_.empty()) {
+      changed_.wait(lock);
+      continue;
+    }
+    const TimeNs at = ends_.begin()->first;
+    if (at > live_now()) {
+      changed_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(at)));
+      continue;
+    }
+    const Run run = std::move(ends_.begin()->second);
+    ends_.erase(ends_.begin());
+    telling_ = true;
+    lock.unlock();
+    run.ended(live_now() - run.begun);
+    lock.lock();
+    telling_ = false;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace heddle

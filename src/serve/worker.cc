@@ -1,0 +1,226 @@
+#include "heddle/serve/worker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <thread>
+
+#include "grpc_address.h"
+#include "heddle/fleet/fleet.h"
+#include "heddle/serve/live_plane.h"
+#include "worker_session.h"
+
+namespace heddle {
+namespace {
+
+// A feature map that comes from another worker.
+class FeatureReader final : public grpc::ServerReadReactor<worker::FeatureChunk> {
+ public:
+  FeatureReader(WorkerParts& parts, worker::FeatureReply* reply) : parts_(parts), reply_(reply) {
+    StartRead(&chunk_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return complete();
+    if (first_) {
+      batch_ = chunk_.batch();
+      device_ = chunk_.device();
+      map_.bytes = chunk_.bytes();
+      map_.digests.assign(chunk_.digests().begin(), chunk_.digests().end());
+      first_ = false;
+      if (map_.bytes > kMostFeatureBytes || map_.digests.size() > static_cast<size_t>(kMaxFleetBatch))
+        return refuse("the feature map is too large");
+    }
+    if (chunk_.data().size() > map_.bytes - came_ || !are_feature_bytes(batch_, came_, chunk_.data()))
+      return refuse("the feature map's bytes are not what was announced");
+    came_ += chunk_.data().size();
+    StartRead(&chunk_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void refuse(const char* why) { Finish({grpc::StatusCode::INVALID_ARGUMENT, why}); }
+  void complete() {
+    if (first_ || came_ != map_.bytes) return refuse("the feature map ends early");
+    ++parts_.maps_received;
+    parts_.map_bytes_received += came_;
+    reply_->set_bytes(came_);
+    parts_.maps.put(batch_, device_, std::move(map_));
+    Finish(grpc::Status::OK);
+  }
+
+  WorkerParts& parts_;
+  worker::FeatureReply* const reply_;
+  worker::FeatureChunk chunk_;
+  bool first_ = true;
+  uint64_t batch_ = 0, came_ = 0;
+  uint32_t device_ = 0;
+  FeatureMap map_;
+};
+
+class WorkerCalls final : public worker::Worker::CallbackService {
+ public:
+  explicit WorkerCalls(WorkerParts& parts) : parts_(parts) {}
+
+  grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>* Session(
+      grpc::CallbackServerContext*) override {
+    const auto session = std::make_shared<WorkerSession>(parts_);
+    session->admit = [this](WorkerSession& s) { return admit(s); };
+    session->begin();
+    return session.get();
+  }
+  grpc::ServerReadReactor<worker::FeatureChunk>* Feature(grpc::CallbackServerContext*,
+                                                         worker::FeatureReply* reply) override {
+    return new FeatureReader(parts_, reply);
+  }
+
+  std::shared_ptr<WorkerSession> current() const {
+    const std::lock_guard lock(mutex_);
+    return current_;
+  }
+
+ private:
+  // The newest server has the worker. Whatever runs for the one before is forgotten.
+  bool admit(WorkerSession& next) {
+    std::shared_ptr<WorkerSession> old;
+    {
+      const std::lock_guard lock(mutex_);
+      if (current_ && current_->open() && !current_->is_silent() && current_->epoch() >= next.epoch())
+        return false;
+      old = std::move(current_);
+      current_ = next.shared_from_this();
+    }
+    if (old) old->end({grpc::StatusCode::ABORTED, "a newer session has this worker"});
+    parts_.devices.forget_all();
+    parts_.maps.clear();
+    parts_.sender.forget_all();
+    ++parts_.sessions;
+    return true;
+  }
+
+  WorkerParts& parts_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<WorkerSession> current_;
+};
+
+class WorkerProcess final : public Worker {
+ public:
+  WorkerProcess(const WorkerOptions& options, Announcer& announcer)
+      : options_(options), announcer_(announcer), parts_(options.slowdown), calls_(parts_) {}
+
+  ~WorkerProcess() override {
+    {
+      const std::lock_guard lock(mutex_);
+      quit_ = true;
+    }
+    changed_.notify_all();
+    if (announcing_.joinable()) {
+      announcing_.join();
+      // A bus that is not there needs no telling.
+      (void)announcer_.withdraw(options_.name).ok();
+    }
+    if (server_) {
+      if (const auto session = calls_.current())
+        session->end({grpc::StatusCode::UNAVAILABLE, "the worker is stopping"});
+      server_->Shutdown(std::chrono::system_clock::now());
+      server_->Wait();
+    }
+    parts_.devices.forget_all();
+    parts_.sender.forget_all();
+  }
+
+  Status open() {
+    const auto address = grpc_address(options_.host, options_.port);
+    grpc::ServerBuilder builder;
+    builder.SetMaxReceiveMessageSize(16 << 20);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&calls_);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port_ == 0)
+      return Error(Code::kIo, "cannot listen on " + address + "; is another worker there?");
+    WorkerEntry entry;
+    entry.name = options_.name;
+    entry.address = parts_.address =
+        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, port_);
+    entry.pid = ::getpid();
+    entry.incarnation = std::to_string(entry.pid) + "-" +
+                        std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
+    entry.devices = options_.devices;
+    announcing_ = std::thread([this, text = worker_entry_text(entry)] { announce(text); });
+    return {};
+  }
+
+  int port() const override { return port_; }
+
+  WorkerCounters counters() const override {
+    WorkerCounters c;
+    c.sessions = parts_.sessions;
+    c.runs = parts_.runs;
+    c.rows = parts_.rows;
+    c.maps_sent = parts_.maps_sent;
+    c.maps_received = parts_.maps_received;
+    c.map_bytes_received = parts_.map_bytes_received;
+    const auto session = calls_.current();
+    c.connected = session && session->open();
+    const std::lock_guard lock(mutex_);
+    c.announcement_error = announcement_error_;
+    return c;
+  }
+
+ private:
+  void announce(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    while (!quit_) {
+      lock.unlock();
+      const auto status = announcer_.announce(options_.name, text);
+      const auto session = calls_.current();
+      if (session && session->open() && session->is_silent())
+        session->end({grpc::StatusCode::DEADLINE_EXCEEDED, "the server was silent for two leases"});
+      lock.lock();
+      announcement_error_ = status.ok() ? "" : status.error().to_string();
+      if (!quit_) changed_.wait_for(lock, std::chrono::duration<double>(announcer_.lease_s() / 4));
+    }
+  }
+
+  const WorkerOptions options_;
+  Announcer& announcer_;
+  WorkerParts parts_;
+  WorkerCalls calls_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::string announcement_error_;
+  bool quit_ = false;
+  std::thread announcing_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options, Announcer& announcer) {
+  HEDDLE_RETURN_IF_ERROR(check_bus_key(options.name));
+  if (options.port < 0 || options.port > 65535)
+    return Error(Code::kInvalidInput,
+                 "port " + std::to_string(options.port) + ": expected 0 (any free one) to 65535");
+  if (!(options.slowdown >= .01 && options.slowdown <= 1000))
+    return Error(Code::kInvalidInput,
+                 "a slowdown of " + std::to_string(options.slowdown) + ": expected 0.01 to 1000");
+  int64_t devices = 0;
+  for (const auto& [name, count] : options.devices) {
+    if (count < 0 || count > kMaxFleetDevices)
+      return Error(Code::kInvalidInput, "class '" + name + "': " + std::to_string(count) + " devices");
+    devices += count;
+  }
+  if (devices == 0 || options.devices.size() > static_cast<size_t>(kMaxFleetClasses))
+    return Error(Code::kInvalidInput, "a worker has devices of 1 to " + std::to_string(kMaxFleetClasses) +
+                                          " classes, given as CLASS=N");
+  auto worker = std::make_unique<WorkerProcess>(options, announcer);
+  HEDDLE_RETURN_IF_ERROR(worker->open());
+  return std::unique_ptr<Worker>(std::move(worker));
+}
+
+}  // namespace heddle

@@ -1,0 +1,76 @@
+// The worker's end of a server's session: what the server asks for, carried out on this worker's devices.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "feature_maps.h"
+#include "heddle/serve/worker.h"
+#include "timed_devices.h"
+#include "worker.grpc.pb.h"
+
+namespace heddle {
+
+// What all sessions of a worker share, one after the other.
+struct WorkerParts {
+  explicit WorkerParts(double slowdown) : devices(slowdown) {}
+  TimedDevices devices;
+  FeatureMaps maps;
+  FeatureSender sender;
+  std::string address;  // its own, as others know it
+  std::atomic<uint64_t> sessions{0}, runs{0}, rows{0}, maps_sent{0}, maps_received{0}, map_bytes_received{0};
+};
+
+class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>,
+                            public std::enable_shared_from_this<WorkerSession> {
+ public:
+  explicit WorkerSession(WorkerParts& parts) : parts_(parts) {}
+
+  // Begins to read. It keeps itself alive until gRPC is done with it.
+  void begin();
+  // Ends it; what runs is forgotten by whoever replaces it.
+  void end(const grpc::Status& status);
+  bool open() const { return open_; }
+  uint64_t epoch() const { return epoch_; }
+  // Has the server been silent for so long that it must be taken for gone?
+  bool is_silent() const;
+  // Asked once, when the server has said who it is: may it have the worker?
+  std::function<bool(WorkerSession&)> admit;
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone() override;
+
+ private:
+  bool take(const worker::ToWorker& message, std::string& refusal);
+  void load(const worker::Load& load);
+  void run(const worker::Run& run);
+  void transfer(const worker::Transfer& transfer);
+  const worker::Role* role(uint64_t generation, uint32_t device) const;
+  void send(worker::FromWorker message);
+  void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
+            const std::vector<uint64_t>& digests = {});
+
+  WorkerParts& parts_;
+  worker::ToWorker incoming_;
+  // Of the reading side, one message at a time.
+  std::map<uint64_t, std::map<uint32_t, worker::Role>> roles_;  // [generation][device]
+  std::map<uint64_t, std::vector<uint64_t>> inputs_;            // [attempt][row] digests so far
+  std::atomic<uint64_t> epoch_{0};
+  std::atomic<int64_t> heard_ns_{0}, patience_ns_{0};
+  std::atomic<bool> open_{false};
+
+  std::mutex mutex_;  // guards what follows
+  std::deque<worker::FromWorker> outbox_;
+  bool writing_ = false, ended_ = false;
+  std::shared_ptr<WorkerSession> self_;  // until OnDone()
+};
+
+}  // namespace heddle

@@ -1,0 +1,38 @@
+// One plan's devices in a pool of workers: who has which, what each is to load, and whom to tell. The pool's
+// lock guards all but the listener.
+#pragma once
+
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+#include "device_places.h"
+#include "heddle/serve/remote_devices.h"
+#include "server_session.h"
+
+namespace heddle {
+
+class WorkerView {
+ public:
+  WorkerView(uint64_t generation, const Fleet& fleet, const Deployment& deployment);
+
+  // Null: once this returns, nobody is told any more.
+  void listen(RemoteListener* listener);
+  // Without the pool's lock.
+  void tell(const RemoteAnswer& answer);
+  void tell(const std::vector<uint32_t>& devices, bool back);
+
+  const uint64_t generation;
+  const std::vector<worker::Role> roles;  // [virtual device]
+  // Guarded by the pool's lock.
+  DevicePlaces places;
+  std::vector<char> loaded;     // [virtual device] its worker is there and has loaded it
+  std::vector<uint64_t> asked;  // [virtual device] the session that was sent its role; 0: none
+
+ private:
+  std::shared_mutex listener_mutex_;
+  RemoteListener* listener_ = nullptr;
+};
+
+}  // namespace heddle

@@ -1,0 +1,245 @@
+// mpirun heddle run: several processes that run one plan, as a user starts them. Skipped where mpirun cannot
+// start anything or Heddle was built without MPI.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "heddle/base/json.h"
+#include "run_program.h"
+
+namespace heddle {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::vector<std::string> mpirun_command(int ranks) {
+  return {"mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none",
+          "-n",     std::to_string(ranks)};
+}
+
+std::vector<std::string> with_heddle(std::vector<std::string> command,
+                                     const std::vector<std::string>& arguments) {
+  command.emplace_back(HEDDLE_PROGRAM);
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+Ran run_ranks(int ranks, const std::vector<std::string>& arguments, const std::string& folder) {
+  return run_command(with_heddle(mpirun_command(ranks), arguments), folder);
+}
+
+// Two hosts of one core each, as they would be two machines.
+constexpr const char* kTwoHosts = R"(name: two
+hosts: [{name: h0}, {name: h1}]
+devices:
+  - {name: d0, kind: cpu, class: core, host: h0, cores: "0", flops: 50GFLOPS, memory_bandwidth: 5GB/s, BACKEND}
+  - {name: d1, kind: cpu, class: core, host: h1, cores: "1", flops: 50GFLOPS, memory_bandwidth: 5GB/s, BACKEND}
+links: [{from: h0, to: h1, bandwidth: 1GB/s, latency: 50us}]
+)";
+
+std::string two_hosts(bool real) {
+  std::string yaml = kTwoHosts;
+  for (size_t at = yaml.find("BACKEND"); at != std::string::npos; at = yaml.find("BACKEND"))
+    yaml.replace(at, 7, real ? "backend: openvino, backend_device: CPU" : "backend: emulated");
+  return yaml;
+}
+
+std::string light_model(const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (const auto& python : fs::directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / ".venv/lib", error)) {
+    const auto file =
+        python.path() / "site-packages/onnx/backend/test/data/light" / ("light_" + name + ".onnx");
+    if (fs::exists(file)) return file.string();
+  }
+  return "";
+}
+
+class RanksCli : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto probe = run_command(with_heddle(mpirun_command(2), {"run", "nothing.json"}), folder_.path());
+    if (probe.err.find("nothing.json") == std::string::npos)
+      GTEST_SKIP() << "mpirun starts no Heddle with MPI here: " << probe.err;
+    folder_.write("two.yaml", two_hosts(true));
+    folder_.write("emulated.yaml", two_hosts(false));
+  }
+  void plan(const std::vector<std::string>& arguments) {
+    auto all = arguments;
+    all.insert(all.begin(), "plan");
+    all.insert(all.end(), {"--no-profile", "-o", "p.json"});
+    const auto ran = run_heddle(all, folder_.path());
+    ASSERT_EQ(ran.status, 0) << ran.err;
+  }
+  // Slow layers in a row: a run of many seconds.
+  void plan_slow_graph() {
+    ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "60", "--layers", "20", "--devices-like",
+                          "emulated.yaml", "-o", "g.json"},
+                         folder_.path())
+                  .status,
+              0);
+    plan({"g.json", "--cluster", "emulated.yaml", "--planner", "round-robin"});
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(RanksCli, CutModelsGiveTheUnsplitModelsOutputs) {
+  const std::tuple<const char*, const char*, const char*> cases[] = {
+      {"squeezenet", "round-robin", "12"}, {"shufflenet", "round-robin", "7"}, {"squeezenet", "heft", "30"}};
+  for (const auto& [name, planner, units] : cases) {
+    const auto model = light_model(name);
+    if (model.empty()) GTEST_SKIP() << "no light models here";
+    plan({model, "--cluster", "two.yaml", "--planner", planner, "--units", units});
+    const auto ran =
+        run_ranks(2, {"run", "p.json", "--repeat", "2", "--warmup", "1", "--json"}, folder_.path());
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto json = parse_json(ran.out);  // one report: the other rank is silent
+    ASSERT_TRUE(json.ok()) << ran.out;
+    EXPECT_TRUE((*json)["outputs_compared"].get<bool>()) << name;
+    EXPECT_TRUE((*json)["outputs_equal"].get<bool>()) << name;
+    EXPECT_EQ((*json)["repeats"], 2);
+  }
+}
+
+TEST_F(RanksCli, OutputsThatDifferAreExitStatusOne) {
+  const auto model = light_model("squeezenet");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  plan({model, "--cluster", "two.yaml", "--planner", "round-robin", "--units", "8"});
+  // Without any tolerance it depends on the order of additions whether they are equal: the status says which.
+  const auto ran = run_ranks(2, {"run", "p.json", "--repeat", "1", "--rtol", "0", "--atol", "0", "--json"},
+                             folder_.path());
+  const auto json = parse_json(ran.out);
+  ASSERT_TRUE(json.ok()) << ran.out << ran.err;
+  EXPECT_EQ(ran.status, (*json)["outputs_equal"].get<bool>() ? 0 : 1);
+}
+
+TEST_F(RanksCli, AModelThatIsMissingOnOneRankEndsAllWithOneMessage) {
+  const auto model = light_model("squeezenet");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  std::filesystem::copy_file(model, folder_.file("m.onnx"));
+  plan({"m.onnx", "--cluster", "two.yaml", "--planner", "round-robin", "--units", "8"});
+  std::filesystem::create_directory(folder_.file("elsewhere"));
+  auto command = with_heddle(mpirun_command(1), {"run", "p.json"});
+  command.insert(command.end(),
+                 {":", "-n", "1", "--wdir", folder_.file("elsewhere"), HEDDLE_PROGRAM, "run", "p.json"});
+  const auto ran = run_command(command, folder_.path());
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.err, AllOf(HasSubstr("heddle: rank 1 ("), HasSubstr("m.onnx")));
+  EXPECT_EQ(ran.err.find("heddle: "), ran.err.rfind("heddle: ")) << ran.err;  // once
+}
+
+TEST_F(RanksCli, AKilledRankEndsAll) {
+  plan_slow_graph();
+  const auto kill_rank_one = [](int mpirun) {
+    namespace fs = std::filesystem;
+    for (int tries = 0; tries < 1000; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      for (const auto& process : fs::directory_iterator("/proc")) {
+        std::ifstream stat(process.path() / "stat");
+        int pid = 0, parent = 0;
+        std::string name, state;
+        stat >> pid >> name >> state >> parent;
+        if (parent != mpirun || name != "(heddle)") continue;
+        std::stringstream environment;
+        environment << std::ifstream(process.path() / "environ", std::ios::binary).rdbuf();
+        if (environment.str().find("OMPI_COMM_WORLD_RANK=1") == std::string::npos) continue;
+        std::this_thread::sleep_for(std::chrono::seconds(1));  // in the midst of its work
+        kill(pid, SIGKILL);
+        return;
+      }
+    }
+  };
+  const auto ran = run_command(with_heddle(mpirun_command(2), {"run", "p.json", "--repeat", "1000000"}),
+                               folder_.path(), kill_rank_one, 60);
+  EXPECT_NE(ran.status, 0);
+  EXPECT_THAT(ran.err, HasSubstr("signal 9"));
+  EXPECT_EQ(ran.out, "");
+}
+
+TEST_F(RanksCli, WhatRanksCannotDoIsSaidOnce) {
+  plan_slow_graph();
+  const std::tuple<std::vector<std::string>, int, const char*> cases[] = {
+      {{"run", "p.json", "--recheck"}, 2, "--recheck: not over several ranks"},
+      {{"run", "p.json", "--rank-devices", "d0;d9"}, 2, "the cluster has no device 'd9'"},
+      {{"run", "nothing.json"}, 2, "nothing.json"}};
+  for (const auto& [arguments, status, message] : cases) {
+    const auto ran = run_ranks(2, arguments, folder_.path());
+    EXPECT_EQ(ran.status, status) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(message));
+    EXPECT_EQ(ran.err.find("heddle: "), ran.err.rfind("heddle: ")) << ran.err;
+  }
+  const auto three = run_ranks(3, {"run", "p.json"}, folder_.path());
+  EXPECT_EQ(three.status, 2);
+  EXPECT_THAT(three.err, HasSubstr("start mpirun with -n 2"));
+}
+
+// A schedule in IOS's form and an instance of HIOS's simulation, on ranks of emulated devices.
+TEST_F(RanksCli, PublishedSchedulesRun) {
+  const char* shared = std::getenv("HEDDLE_SHARED");
+  const auto data = std::string(shared == nullptr ? "" : shared) + "/data/hios";
+  if (shared == nullptr || !std::filesystem::exists(data)) GTEST_SKIP() << "no public data here";
+  const std::vector<std::string> plans[] = {
+      {data + "/sim/sim_2001.json", "--devices", "4", "--planner", "hios-lp"},
+      {data + "/ios_schedules/inception_v3_v100_bs1.json", "--cluster", "preset:v100", "--devices", "gpu1",
+       "--as-scheduled"}};
+  for (const auto& arguments : plans) {
+    plan(arguments);
+    const auto ran =
+        run_ranks(4, {"run", "p.json", "--repeat", "3", "--warmup", "1", "--json"}, folder_.path());
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto json = parse_json(ran.out);
+    ASSERT_TRUE(json.ok()) << ran.out;
+    EXPECT_GE((*json)["measured_us"].get<double>(), (*json)["predicted_us"].get<double>() * 0.999);
+    std::printf("%s: predicted %.0f us, measured %.0f us\n", arguments[0].c_str(),
+                (*json)["predicted_us"].get<double>(), (*json)["measured_us"].get<double>());
+  }
+}
+
+TEST_F(RanksCli, LinksAreMeasuredIntoAClusterFile) {
+  const auto ran = run_ranks(2, {"devices", "-o", "ranks.yaml"}, folder_.path());
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("One message, by its size"));
+  const auto shown = run_heddle({"devices", "--cluster", "ranks.yaml", "--json"}, folder_.path());
+  ASSERT_EQ(shown.status, 0) << shown.err;
+  const auto json = parse_json(shown.out);
+  ASSERT_TRUE(json.ok());
+  ASSERT_EQ((*json)["hosts"].size(), 2U);
+  const auto& link = (*json)["links"].back();
+  EXPECT_EQ(link["from"], (*json)["hosts"][0]["name"]);
+  EXPECT_EQ(link["to"], (*json)["hosts"][1]["name"]);
+  EXPECT_GT(link["bytes_per_s"].get<double>(), 1e6);
+  EXPECT_GT(link["latency_us"].get<double>(), 0);
+}
+
+// Prediction against measurement over a shaped link is printed; how close they are is the machine's matter.
+TEST_F(RanksCli, TwoNamespacesAreTwoHosts) {
+  const auto ran =
+      run_command({HEDDLE_SOURCE_DIR "/scripts/try_two_hosts.sh", HEDDLE_PROGRAM}, folder_.path());
+  if (ran.status == 77) GTEST_SKIP() << ran.err;
+  EXPECT_TRUE(ran.status == 0 || ran.status == 1) << ran.err;
+  EXPECT_THAT(ran.out, AllOf(HasSubstr("er: "), HasSubstr("ws: "), HasSubstr("predicted")));
+  std::printf("%s", ran.out.c_str());
+}
+
+TEST_F(RanksCli, TheCostOfAMessageIsMeasuredBesideMpi) {
+  const auto ran = run_ranks(2, {"bench", "transport", "--repeat", "1", "--json"}, folder_.path());
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto json = parse_json(ran.out);
+  ASSERT_TRUE(json.ok()) << ran.out;
+  ASSERT_EQ(json->size(), 15U);
+  for (const auto& row : *json) {
+    if (row["metric"] == "one message") {
+      EXPECT_GT(row["baseline_value"].get<double>(), 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle

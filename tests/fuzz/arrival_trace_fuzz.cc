@@ -1,0 +1,63 @@
+// Any bytes as a trace: both readers give times in order or an error with a message, pieces of any size give
+// what the whole gives, and what was read can be played.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "heddle/fleet/arrivals.h"
+#include "heddle/fleet/function_trace.h"
+
+namespace {
+
+using namespace heddle;
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void function_trace(std::string_view text) {
+  const auto whole = function_trace_from_csv(text);
+  FunctionTraceReader reader;
+  Status fed;
+  for (size_t i = 0; i < text.size() && fed.ok(); i += 5) fed = reader.feed(text.substr(i, 5));
+  const auto pieces = fed.ok() ? reader.finish() : Result<FunctionTrace>(fed.error());
+  require(whole.ok() == pieces.ok());
+  if (!whole.ok()) {
+    require(whole.error().to_string() == pieces.error().to_string());
+    return;
+  }
+  require(whole->start_s == pieces->start_s && whole->functions >= 1 && whole->start_s.front() == 0);
+  for (size_t i = 1; i < whole->start_s.size(); ++i)
+    require(std::isfinite(whole->start_s[i]) && whole->start_s[i] >= whole->start_s[i - 1]);
+  Traffic traffic;
+  traffic.kind = TrafficKind::kFunctions;
+  traffic.functions = &*whole;
+  for (const bool folded : {true, false}) {
+    traffic.folded = folded;
+    const double rates[] = {50};
+    const auto played = make_arrivals(traffic, rates, 2, 1);
+    if (played.ok()) require(played->size() < 200 + 2 * whole->start_s.size());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  function_trace(text);
+  const std::vector<std::string> models = {"a", "b"};
+  for (const size_t n : {1, 2}) {
+    const auto recorded = arrivals_from_csv(text, std::span(models).first(n));
+    if (!recorded.ok()) {
+      require(!recorded.error().to_string().empty());
+      continue;
+    }
+    for (size_t i = 0; i < recorded->size(); ++i) {
+      require((*recorded)[i].at >= 0 && (*recorded)[i].model < n);
+      require(i == 0 || (*recorded)[i].at >= (*recorded)[i - 1].at);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,59 @@
+// Any bytes as what a client of the server sends: the head of an HTTP request ('h' first), or the body of an
+// inference request, all JSON ('j') or with so many JSON bytes as the next two bytes say ('b'). It is refused
+// with a message, or every tensor lies within the body and can be answered with.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#include "heddle/serve/http_message.h"
+#include "heddle/serve/infer_json.h"
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void check_head(std::string_view text) {
+  const auto end = heddle::head_end(text);
+  const auto head = heddle::read_http_head(text.substr(0, end.value_or(text.size())));
+  if (!head.ok()) return require(!head.error().message().empty());
+  require(!head->method.empty() && !head->path.empty());
+  for (const auto& [name, value] : head->headers) {
+    require(!name.empty() && head->header(name) != nullptr);
+    require(value.find_first_of("\r\n") == std::string::npos);
+  }
+  require(!(head->chunked && head->content_length));
+}
+
+void check_body(std::string_view body, std::optional<size_t> json_bytes) {
+  const auto request = heddle::infer_request_from_body(body, json_bytes, nullptr);
+  if (!request.ok()) return require(!request.error().message().empty());
+  heddle::InferResponse response;
+  unsigned sum = 0;
+  for (const auto& t : request->inputs) {
+    require(heddle::tensor_bytes(t.dtype, t.shape) == t.bytes);
+    for (int64_t i = 0; i < t.bytes; ++i) sum += static_cast<unsigned>(t.data[i]);
+    response.outputs.push_back(t);
+  }
+  response.batch = sum;
+  const auto encoded = heddle::infer_response_body(response);
+  require(encoded.json_bytes.value_or(encoded.bytes.size()) <= encoded.bytes.size());
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] == 'h') {
+    check_head(text);
+  } else if (data[0] == 'j') {
+    check_body(text, std::nullopt);
+  } else if (data[0] == 'b' && size >= 3) {
+    check_body(text.substr(2), static_cast<size_t>(data[1]) * 256 + data[2]);
+  }
+  return 0;
+}

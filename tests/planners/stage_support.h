@@ -1,0 +1,32 @@
+// Stage instances for tests: random ones, the public HIOS simulation, and the optimum of tiny ones.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "heddle/base/random.h"
+#include "stage_instance.h"
+#include "stage_schedule.h"
+
+namespace heddle::test {
+
+struct RandomStages {
+  size_t ops = 6, devices = 2, width = 2;
+  double density = 0.3;  // of edges between earlier and later ops
+  bool unequal = false;  // devices differ, some ops cannot run on some of them
+  bool whole = false;    // whole numbers of us, so that ties are frequent
+};
+StageInstance random_stages(Random& random, const RandomStages& options);
+
+// A random valid schedule: ops in a random topological order, appended or joined where they may.
+StageSchedule random_schedule(Random& random, const StageInstance& instance);
+
+// hios/sim/sim_SEED.json of the public data on `devices` equal devices; nullopt when HEDDLE_SHARED does not
+// lead to it. Times in us. by_source: transfers are a share of the producer's time (the paper's words), else
+// of the consumer's.
+std::optional<StageInstance> hios_sim(int seed, size_t devices, bool by_source = true);
+
+// The least makespan over all mappings, orders and stages, by trying all: for at most 6 ops.
+double brute_force_stages(const StageInstance& instance);
+
+}  // namespace heddle::test

@@ -1,0 +1,309 @@
+// Plans over several ranks, here threads of one process: what each computes, when, and how failures end.
+// Clean under the thread sanitizer.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "heddle/plan/evaluator.h"
+#include "heddle/runtime/executor.h"
+#include "heddle/runtime/rank_group.h"
+#include "heddle/runtime/rank_run.h"
+#include "support.h"
+
+namespace heddle {
+namespace {
+
+using test::HashBackend;
+using ::testing::HasSubstr;
+
+// Runs `body` on a thread for each rank.
+void on_ranks(int ranks, const std::function<void(RankGroup&)>& body) {
+  auto ends = make_local_transports(ranks);
+  std::vector<std::thread> threads;
+  for (auto& end : ends) {
+    threads.emplace_back([&body, transport = end.get()] {
+      RankGroup group(*transport);
+      body(group);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+std::vector<int> deal(const Problem& problem, int ranks, uint64_t seed) {
+  std::vector<int> rank;
+  for (size_t d = 0; d < problem.cluster->num_devices(); ++d)
+    rank.push_back(static_cast<int>((d * 7 + seed) % static_cast<size_t>(ranks)));
+  return rank;
+}
+
+void bring_outputs(RankGroup& group, const Problem& problem, const Plan& plan,
+                   const std::vector<int>& rank_of_device, Executor& executor) {
+  const auto views = executor.outputs(0);
+  for (size_t i = 0; i < views.size(); ++i) {
+    const OpId producer = problem.graph->tensor(problem.graph->outputs()[i]).producer;
+    for (const Segment& s : plan.segments) {
+      if (!std::binary_search(s.ops.begin(), s.ops.end(), producer)) continue;
+      ASSERT_TRUE(group
+                      .bring_bytes(rank_of_device[s.device.index()],
+                                   {views[i].data, static_cast<size_t>(views[i].bytes)})
+                      .ok());
+    }
+  }
+}
+
+struct RankCase {
+  int ops, devices, ranks;
+  bool cores;
+};
+
+// Random graphs, plans and placements: each rank computes its part, and the outputs are those of the plan run
+// in order; thrice, so that buffers of one request are those of the next.
+TEST(Ranks, RandomPlansComputeWhatOneProcessDoes) {
+  const RankCase cases[] = {
+      {1, 1, 2, false}, {12, 3, 2, false}, {30, 4, 4, false}, {25, 5, 3, true}, {80, 6, 3, false}};
+  for (const auto& c : cases) {
+    for (uint64_t seed = 1; seed <= 8; ++seed) {
+      test::RandomProblemOptions options;
+      options.ops = c.ops;
+      options.devices = c.devices;
+      options.cores = c.cores;
+      options.seed = seed;
+      const Problem problem = test::random_problem(options);
+      const Plan plan = test::random_plan(problem, seed);
+      const auto rank_of_device = deal(problem, c.ranks, seed);
+      HashBackend backend;
+      on_ranks(c.ranks, [&](RankGroup& group) {
+        ExecutorOptions create;
+        create.open = backend.opener();
+        create.ranks = RankOptions{&group, rank_of_device, false};
+        auto executor = Executor::create(problem, plan, nullptr, create);
+        ASSERT_TRUE(executor.ok()) << executor.error().to_string();
+        for (uint64_t request = 1; request <= 3; ++request) {
+          test::write_input((*executor)->inputs(0), 100 + request);
+          const auto timing = (*executor)->run();
+          ASSERT_TRUE(timing.ok()) << timing.error().to_string();
+          bring_outputs(group, problem, plan, rank_of_device, **executor);
+          if (group.rank() == 0) {
+            ASSERT_EQ(test::read_outputs((*executor)->outputs(0)),
+                      test::expected_outputs(problem, plan, 0, 100 + request))
+                << c.ops << " ops, seed " << seed;
+          }
+        }
+      });
+      ASSERT_EQ(backend.compiles.load(), static_cast<int>(plan.segments.size()));  // each by one rank
+    }
+  }
+}
+
+// Emulated devices: segments and transfers take the plan's times on whichever rank they are, and shared
+// links, engines and devices serve the plan's order across ranks; so the timeline is the evaluator's.
+TEST(Ranks, EmulatedTimelinesAreTheEvaluators) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    test::RandomProblemOptions options;
+    options.ops = 20;
+    options.devices = 4;
+    options.max_us = 8000;
+    options.transfer_us = 2000;
+    options.seed = seed;
+    const Problem problem = test::random_problem(options);
+    const Plan plan = test::random_plan(problem, seed, 0.3);
+    const Timeline timeline = evaluate(problem, plan).value();
+    on_ranks(2, [&](RankGroup& group) {
+      RankRunOptions run;
+      run.rank_of_device = deal(problem, 2, seed);
+      run.run.repeats = 5;
+      run.run.warmups = 1;
+      const auto record = run_plan_on_ranks(group, problem, plan, nullptr, run);
+      ASSERT_TRUE(record.ok()) << record.error().to_string();
+      if (group.rank() != 0) return;
+      EXPECT_EQ(record->repeats, 5);
+      EXPECT_DOUBLE_EQ(record->predicted_us, timeline.makespan_us);
+      // Nothing is faster than planned; how much slower depends on what else the machine does.
+      EXPECT_GE(record->measured_us, timeline.makespan_us * 0.999);
+      for (size_t s = 0; s < plan.steps.size(); ++s) {
+        EXPECT_GE(record->steps[s].median_us, timeline.finish_us[s] - timeline.start_us[s] - 1);
+        EXPECT_GE(record->steps[s].start_us, timeline.start_us[s] - 1);
+      }
+      std::printf("predicted %.0f us, measured %.0f us\n", record->predicted_us, record->measured_us);
+    });
+  }
+}
+
+TEST(Ranks, EmulatedDevicesCanSendTensorsForReal) {
+  test::RandomProblemOptions options;
+  options.ops = 30;
+  options.devices = 4;
+  options.transfer_us = 1e6;  // were they emulated, this would take seconds
+  const Problem problem = test::random_problem(options);
+  const Plan plan = test::random_plan(problem, 5, 0.2);
+  on_ranks(4, [&](RankGroup& group) {
+    RankRunOptions run;
+    run.rank_of_device = {0, 1, 2, 3};
+    run.run.repeats = 1;
+    run.run.warmups = 0;
+    run.real_transfers = true;
+    const auto record = run_plan_on_ranks(group, problem, plan, nullptr, run);
+    ASSERT_TRUE(record.ok()) << record.error().to_string();
+    if (group.rank() == 0) {
+      EXPECT_LT(record->measured_us, record->predicted_us / 2);
+    }
+  });
+}
+
+// A failing segment ends the request on every rank with one and the same error, which names rank and segment.
+TEST(Ranks, OneRanksFailureIsEveryonesError) {
+  test::RandomProblemOptions options;
+  options.ops = 40;
+  options.devices = 4;
+  const Problem problem = test::random_problem(options);
+  const Plan plan = test::random_plan(problem, 3, 0.2);
+  const auto& last = plan.segments.back();
+  HashBackend backend;
+  backend.hook = [&](const std::string& segment) -> Status {
+    if (segment == last.name) return Error(Code::kInternal, "the device is on fire");
+    return {};
+  };
+  const std::vector<int> rank_of_device = {1, 2, 3, 1};
+  std::mutex mutex;
+  std::set<std::string> errors;
+  on_ranks(4, [&](RankGroup& group) {
+    ExecutorOptions create;
+    create.open = backend.opener();
+    create.ranks = RankOptions{&group, rank_of_device, false};
+    auto executor = Executor::create(problem, plan, nullptr, create);
+    ASSERT_TRUE(executor.ok());
+    test::write_input((*executor)->inputs(0), 1);
+    const auto timing = (*executor)->run();
+    const Status all = group.agree(timing.ok() ? Status() : Status(timing.error()));
+    ASSERT_FALSE(all.ok());
+    const std::lock_guard lock(mutex);
+    errors.insert(all.error().to_string());
+  });
+  ASSERT_EQ(errors.size(), 1U);
+  const int rank = rank_of_device[last.device.index()];
+  EXPECT_THAT(*errors.begin(), HasSubstr("rank " + std::to_string(rank) + " (local): segment '" + last.name));
+  EXPECT_THAT(*errors.begin(), HasSubstr("the device is on fire"));
+}
+
+TEST(Ranks, WhatDoesNotCompileOnOneRankEndsAll) {
+  test::RandomProblemOptions options;
+  options.devices = 2;
+  const Problem problem = test::random_problem(options);
+  const Plan plan = test::random_plan(problem, 1, 0);
+  HashBackend backend;
+  on_ranks(2, [&](RankGroup& group) {
+    ExecutorOptions create;
+    create.ranks = RankOptions{&group, {0, 1}, false};
+    create.open = [&](const Device& device) -> Result<std::unique_ptr<RuntimeDevice>> {
+      if (device.name == "d1") return Error(Code::kNotFound, "no such accelerator");
+      return backend.opener()(device);
+    };
+    const auto executor = Executor::create(problem, plan, nullptr, create);
+    ASSERT_FALSE(executor.ok());
+    EXPECT_THAT(executor.error().to_string(), HasSubstr("rank 1 (local): device 'd1': no such accelerator"));
+  });
+}
+
+TEST(Ranks, CancelledRequestsEndEverywhere) {
+  test::RandomProblemOptions options;
+  options.devices = 2;
+  options.max_us = 1e7;
+  const Problem problem = test::random_problem(options);
+  const Plan plan = test::random_plan(problem, 1, 0);
+  const CancelToken cancel;
+  on_ranks(2, [&](RankGroup& group) {
+    RankRunOptions run;
+    run.rank_of_device = {0, 1};
+    if (group.rank() == 0) run.run.deadline = Deadline::never(cancel);
+    std::thread later;
+    if (group.rank() == 0) {
+      later = std::thread([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        cancel.cancel();
+      });
+    }
+    const auto record = run_plan_on_ranks(group, problem, plan, nullptr, run);
+    ASSERT_FALSE(record.ok());
+    EXPECT_EQ(record.error().code(), Code::kCancelled);
+    if (later.joinable()) later.join();
+  });
+}
+
+TEST(Ranks, ThroughputAndColdStartsAreRefused) {
+  test::RandomProblemOptions options;
+  options.devices = 2;
+  const Problem problem = test::random_problem(options);
+  const Plan plan = test::random_plan(problem, 1, 0);
+  on_ranks(2, [&](RankGroup& group) {
+    ExecutorOptions create;
+    create.in_flight = 2;
+    create.ranks = RankOptions{&group, {0, 1}, false};
+    const auto executor = Executor::create(problem, plan, nullptr, create);
+    ASSERT_FALSE(executor.ok());
+    EXPECT_EQ(executor.error().code(), Code::kUnsupported);
+  });
+}
+
+TEST(RankGroup, TextsErrorsAndClocks) {
+  on_ranks(3, [](RankGroup& group) {
+    const std::string long_text(3'000'000, 'x');
+    EXPECT_EQ(group.broadcast(group.rank() == 0 ? long_text : "").value(), long_text);
+    EXPECT_EQ(group.broadcast("").value(), "");
+    const auto all = group.exchange("I am " + std::to_string(group.rank())).value();
+    EXPECT_EQ(all, (std::vector<std::string>{"I am 0", "I am 1", "I am 2"}));
+    EXPECT_TRUE(group.agree({}).ok());
+    // What follows from another's failure is not the cause.
+    const Status own = group.rank() == 2 ? Status(Error(Code::kIo, "no disk"))
+                                         : Status(Error(Code::kCancelled, "somebody else failed"));
+    const Status agreed = group.agree(own);
+    ASSERT_FALSE(agreed.ok());
+    EXPECT_EQ(agreed.error().code(), Code::kIo);
+    EXPECT_EQ(agreed.error().to_string(), "rank 2 (local): no disk");
+    // One clock: threads of one process.
+    EXPECT_LT(std::abs(group.clock_offset_ns().value()), 1'000'000'000);
+  });
+}
+
+std::shared_ptr<const Cluster> hosts_of_devices(const std::vector<int>& devices) {
+  ClusterBuilder builder("c");
+  for (size_t h = 0; h < devices.size(); ++h) {
+    const HostId host = builder.add_host({"h" + std::to_string(h), 0});
+    for (int d = 0; d < devices[h]; ++d) {
+      Device device;
+      device.name = "h" + std::to_string(h) + "d" + std::to_string(d);
+      device.host = host;
+      builder.add_device(device);
+    }
+  }
+  return builder.build().value();
+}
+
+TEST(RankPlacement, ByNameByOrderByDeviceAndByChoice) {
+  const auto two = hosts_of_devices({2, 1});
+  EXPECT_EQ(place_on_ranks(*two, {"x", "x"}, "").value(), (std::vector<int>{0, 0, 1}));
+  EXPECT_EQ(place_on_ranks(*two, {"h1", "h0"}, "").value(), (std::vector<int>{1, 1, 0}));
+  EXPECT_EQ(place_on_ranks(*two, {"h0", "h0"}, "").value(),
+            (std::vector<int>{0, 0, 1}));  // names say nothing
+  EXPECT_EQ(place_on_ranks(*two, {"x", "x"}, "h0d1,h1d0;h0d0").value(), (std::vector<int>{1, 0, 0}));
+  EXPECT_EQ(place_on_ranks(*two, {"x", "x", "x"}, "h0d0,h0d1,h1d0;;").value(), (std::vector<int>{0, 0, 0}));
+  const auto one = hosts_of_devices({4});
+  EXPECT_EQ(place_on_ranks(*one, {"x", "x"}, "").value(), (std::vector<int>{0, 0, 1, 1}));
+  EXPECT_EQ(place_on_ranks(*one, {"x", "x", "x", "x"}, "").value(), (std::vector<int>{0, 1, 2, 3}));
+  const std::pair<std::string, const char*> wrong[] = {{"h0d0;h0d1", "device 'h1d0' has no rank"},
+                                                       {"h0d0,h0d0;h0d1", "was given twice"},
+                                                       {"h0d0,h0d1;h1d9", "no device 'h1d9' (did you mean"},
+                                                       {"h0d0,h0d1,h1d0", "of 1 ranks, but there are 2"},
+                                                       {"h0d0,;h0d1", "no device ''"}};
+  for (const auto& [choice, message] : wrong) {
+    const auto placed = place_on_ranks(*two, {"x", "x"}, choice);
+    ASSERT_FALSE(placed.ok()) << choice;
+    EXPECT_THAT(placed.error().to_string(), HasSubstr(message));
+  }
+  const auto many = place_on_ranks(*two, {"x", "x", "x"}, "");
+  ASSERT_FALSE(many.ok());
+  EXPECT_THAT(many.error().to_string(), HasSubstr("start mpirun with -n 2"));
+}
+
+}  // namespace
+}  // namespace heddle

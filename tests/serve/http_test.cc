@@ -1,0 +1,242 @@
+// The HTTP server on its own: what it takes, what it refuses before a body is read, and who may answer when.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "echo_server.h"
+#include "heddle/serve/http_server.h"
+#include "serve_support.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(HttpHead, IsReadStrictly) {
+  const auto head = read_http_head(
+      "POST /v2/models/a%20b/infer?x=1 HTTP/1.1\r\nHost: h\r\nContent-LENGTH:  12 \r\nX-A: 1\r\n\r\n");
+  ASSERT_TRUE(head.ok()) << head.error().to_string();
+  EXPECT_EQ(head->method, "POST");
+  EXPECT_EQ(head->path, "/v2/models/a b/infer");
+  EXPECT_EQ(head->query, "x=1");
+  EXPECT_EQ(head->content_length, 12U);
+  EXPECT_TRUE(head->keep_alive);
+  EXPECT_EQ(*head->header("x-a"), "1");
+  EXPECT_EQ(head->header("x-b"), nullptr);
+  EXPECT_FALSE(read_http_head("GET / HTTP/1.1\r\nConnection: close\r\n\r\n")->keep_alive);
+  EXPECT_FALSE(read_http_head("GET / HTTP/1.0\r\n\r\n")->keep_alive);
+  const char* kRefused[] = {
+      "GET\r\n\r\n",
+      "GET /\r\n\r\n",
+      "GET / HTTP/2\r\n\r\n",
+      "GET x HTTP/1.1\r\n\r\n",
+      "GET /%zz HTTP/1.1\r\n\r\n",
+      "GET /%0 HTTP/1.1\r\n\r\n",
+      "GET /%00 HTTP/1.1\r\n\r\n",
+      "GET /a b HTTP/1.1\r\n\r\n",
+      "G(T / HTTP/1.1\r\n\r\n",
+      "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+      "GET / HTTP/1.1\r\n: no name\r\n\r\n",
+      "GET / HTTP/1.1\r\nbad name: x\r\n\r\n",
+      "GET / HTTP/1.1\r\na: \x01\r\n\r\n",
+      "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+      "POST / HTTP/1.1\r\nContent-Length: 1x\r\n\r\n",
+      "POST / HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+      "POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+      "POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+  };
+  for (const char* text : kRefused) {
+    const auto refused = read_http_head(text);
+    EXPECT_FALSE(refused.ok()) << text;
+    if (!refused.ok()) {
+      EXPECT_FALSE(refused.error().message().empty());
+    }
+  }
+}
+
+TEST(HttpServer, KeepsAConnectionForManyRequests) {
+  Echo echo;
+  RawClient client(echo.port());
+  EXPECT_EQ(client.ask("GET", "/a").body, "GET /a ");
+  EXPECT_EQ(client.ask("POST", "/b", "text").body, "POST /b text");
+  EXPECT_EQ(client.ask("POST", "/later", "x").body, "POST /later x");
+  EXPECT_EQ(client.ask("HEAD", "/a").status, 200);
+  EXPECT_EQ(client.ask("GET", "/a", "", "Connection: close\r\n").body, "GET /a ");
+  EXPECT_TRUE(client.closed());
+}
+
+TEST(HttpServer, AnswersPipelinedRequestsInOrder) {
+  Echo echo;
+  RawClient client(echo.port());
+  std::string all;
+  for (int i = 0; i < 50; ++i)
+    all += std::string("POST ") + (i % 3 == 0 ? "/later" : "/now") +
+           " HTTP/1.1\r\nContent-Length: 2\r\n\r\n" + std::to_string(10 + i);
+  client.send(all);
+  for (int i = 0; i < 50; ++i) EXPECT_THAT(client.receive().body, HasSubstr(std::to_string(10 + i))) << i;
+}
+
+TEST(HttpServer, TakesRequestsInAnyPieces) {
+  Echo echo;
+  RawClient client(echo.port());
+  const std::string request = "POST /p HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello";
+  for (const char c : request) {
+    client.send({&c, 1});
+    if (c == '\n') std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_EQ(client.receive().body, "POST /p hello");
+  const std::string large(3'000'000, 'x');
+  EXPECT_EQ(client.ask("POST", "/large", large).body, "POST /large " + large);
+}
+
+TEST(HttpServer, RefusesBeforeItReadsTheBody) {
+  HttpServerOptions options;
+  options.max_body_bytes = 1000;
+  options.max_bodies_bytes = 1500;
+  Echo echo(options);
+  const auto ask = [&echo](const std::string& headers) {
+    RawClient client(echo.port());
+    client.send("POST /x HTTP/1.1\r\n" + headers + "\r\n");
+    const auto answer = client.receive();
+    EXPECT_TRUE(parse_json(answer.body).ok()) << answer.body;
+    client.finish_sending();
+    EXPECT_TRUE(client.closed());
+    return answer.status;
+  };
+  EXPECT_EQ(ask("Content-Length: 1001\r\n"), 413);
+  EXPECT_EQ(ask("Content-Length: 99999999999999\r\n"), 413);
+  EXPECT_EQ(ask("Transfer-Encoding: chunked\r\n"), 411);
+  EXPECT_EQ(ask("Content-Encoding: gzip\r\nContent-Length: 9\r\n"), 415);
+  EXPECT_EQ(ask("Content-Length: x\r\n"), 400);
+  EXPECT_EQ(ask("X: " + std::string(20000, 'x') + "\r\n"), 431);
+  EXPECT_EQ(echo.handled, 0);
+  // Two bodies under way are more than may be in memory.
+  RawClient first(echo.port());
+  first.send("POST /x HTTP/1.1\r\nContent-Length: 1000\r\n\r\nbegin");
+  ASSERT_TRUE(eventually([&echo] { return echo.server().counters().body_bytes == 1000; }));
+  EXPECT_EQ(ask("Content-Length: 600\r\n"), 503);
+  first.send(std::string(995, 'x'));
+  EXPECT_EQ(first.receive().status, 200);
+  EXPECT_TRUE(eventually([&echo] { return echo.server().counters().body_bytes == 0; }));
+  // The client that goes away in the middle of a body leaves nothing behind.
+  {
+    RawClient gone(echo.port());
+    gone.send("POST /x HTTP/1.1\r\nContent-Length: 1000\r\n\r\nbegin");
+  }
+  EXPECT_TRUE(eventually([&echo] { return echo.server().counters().open <= 1; }));
+  EXPECT_EQ(echo.server().counters().body_bytes, 0U);
+}
+
+TEST(HttpServer, SendsContinueToThoseWhoWaitForIt) {
+  Echo echo;
+  RawClient client(echo.port());
+  client.send("POST /x HTTP/1.1\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+  EXPECT_EQ(client.receive().status, 100);
+  client.send("ok");
+  EXPECT_EQ(client.receive().body, "POST /x ok");
+}
+
+TEST(HttpServer, RefusesPagesOfOtherSites) {
+  Echo echo;
+  RawClient client(echo.port());
+  EXPECT_EQ(client.ask("POST", "/x", "", "Origin: http://localhost\r\n").status, 200);
+  EXPECT_EQ(client.ask("POST", "/x", "", "Origin: http://elsewhere\r\n").status, 403);
+}
+
+TEST(HttpServer, RefusesForeignNamesOfThisMachine) {
+  HttpServerOptions options;
+  options.host_names = {"box.example"};
+  Echo echo(options);
+  const auto status_of = [&echo](const std::string& host) {
+    RawClient client(echo.port());
+    client.send("GET /x HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    return client.receive().status;
+  };
+  for (const char* host : {"localhost", "LOCALHOST:8000", "a.localhost", "127.0.0.1:1", "[::1]:8000",
+                           "192.168.1.7", "box.example:80", "Box.Example"})
+    EXPECT_EQ(status_of(host), 200) << host;
+  for (const char* host : {"rebound.example", "localhost.example", "127.0.0.1.example:8000", "example"}) {
+    EXPECT_EQ(status_of(host), 403) << host;
+  }
+}
+
+TEST(HttpServer, WantsTheTokenWhereThereIsOne) {
+  HttpServerOptions options;
+  options.bearer_token = "secret-token";
+  options.is_open = [](std::string_view path) { return path == "/open"; };
+  Echo echo(options);
+  RawClient client(echo.port());
+  EXPECT_EQ(client.ask("GET", "/open").status, 200);
+  EXPECT_EQ(client.ask("GET", "/x").status, 401);
+  EXPECT_EQ(client.ask("GET", "/x", "", "Authorization: Bearer secret-tokeN\r\n").status, 401);
+  EXPECT_EQ(client.ask("GET", "/x", "", "Authorization: Bearer secret-token1\r\n").status, 401);
+  EXPECT_EQ(client.ask("GET", "/x", "", "Authorization: Bearer \r\n").status, 401);
+  EXPECT_EQ(client.ask("GET", "/x", "", "Authorization: Bearer secret-token\r\n").status, 200);
+}
+
+TEST(HttpServer, LimitsRatesAndConnections) {
+  HttpServerOptions options;
+  options.rate = std::make_shared<RateLimit>(5);
+  options.max_connections = 2;
+  Echo echo(options);
+  RawClient client(echo.port());
+  int passed = 0, refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    const auto status = client.ask("GET", "/x").status;
+    passed += status == 200;
+    refused += status == 429;
+  }
+  EXPECT_EQ(passed + refused, 20);
+  EXPECT_GE(passed, 5);
+  EXPECT_GE(refused, 1);
+  RawClient second(echo.port());
+  ASSERT_TRUE(eventually([&echo] { return echo.server().counters().open == 2; }));
+  RawClient third(echo.port());
+  EXPECT_EQ(third.receive().status, 503);
+}
+
+TEST(HttpServer, EndsRequestsThatAreNotCompleteInTime) {
+  HttpServerOptions options;
+  options.read_timeout_s = .3;
+  options.idle_timeout_s = .6;
+  Echo echo(options);
+  RawClient half(echo.port()), idle(echo.port());
+  half.send("POST /x HTTP/1.1\r\nContent-Length: 10\r\n\r\nhal");
+  EXPECT_EQ(half.receive().status, 408);
+  EXPECT_TRUE(idle.closed());
+  EXPECT_EQ(echo.server().counters().body_bytes, 0U);
+}
+
+TEST(HttpServer, AnswersEvenWhatItsHandlerForgets) {
+  Echo echo;
+  RawClient client(echo.port());
+  EXPECT_EQ(client.ask("GET", "/never").status, 500);
+}
+
+TEST(HttpServer, StopsOnceWhatIsInWorkIsAnswered) {
+  Echo echo;
+  RawClient client(echo.port());
+  client.send("GET /later HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(eventually([&echo] { return echo.handled == 1; }));
+  echo.server().stop(5);
+  EXPECT_EQ(client.receive().body, "GET /later ");
+  EXPECT_FALSE(RawClient(echo.port()).connected());
+}
+
+TEST(HttpServer, SaysWhyItCannotListen) {
+  Echo echo;
+  HttpServerOptions options;
+  options.port = echo.port();
+  const auto taken = HttpServer::start(options, nullptr);
+  ASSERT_FALSE(taken.ok());
+  EXPECT_THAT(taken.error().to_string(), HasSubstr("127.0.0.1:" + std::to_string(echo.port())));
+  options.port = 0;
+  options.host = "256.1.1.1";
+  EXPECT_EQ(HttpServer::start(options, nullptr).error().code(), Code::kInvalidInput);
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,181 @@
+// The load generator: every request is accounted for, and its latency counts from when it was due.
+#include "heddle/serve/load.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "data_plane_support.h"
+#include "heddle/serve/http_server.h"
+#include "heddle/serve/infer_json.h"
+#include "heddle/serve/rest_api.h"
+#include "serve_support.h"
+
+namespace heddle {
+namespace {
+
+constexpr TimeNs kMs = 1'000'000;
+
+std::vector<Arrival> steady(int count, TimeNs gap) {
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < count; ++i) arrivals.push_back({i * gap, 0});
+  return arrivals;
+}
+
+const std::vector<ModelUnderLoad> kModels = {
+    {.name = "m", .slo_us = 20e6, .planned_rate_per_s = 100, .inputs_json = "\"inputs\":[]}", .tensors = ""}};
+
+// A server whose answers the test chooses.
+class Stub {
+ public:
+  explicit Stub(HttpServer::Handler handler) {
+    auto server = HttpServer::start({}, std::move(handler));
+    EXPECT_TRUE(server.ok());
+    server_ = std::move(*server);
+    target.port = server_->port();
+  }
+  LoadTarget target;
+
+ private:
+  std::unique_ptr<HttpServer> server_;
+};
+
+HttpResponse answer_to(const HttpBody& body, bool wrong_id = false) {
+  const auto request = parse_json(body.text());
+  EXPECT_TRUE(request.ok());
+  HttpResponse response;
+  response.body = Json{{"id", wrong_id ? Json("none") : (*request)["id"]}, {"outputs", Json::array()}}.dump();
+  return response;
+}
+
+TEST(Load, CountsEveryRequestOnce) {
+  std::atomic<int> n{0};
+  Stub stub([&n](const HttpHead&, HttpBody body, HttpReply reply) {
+    const int i = n++;
+    if (i % 5 == 1) return reply.send(http_error(504, "too late"));
+    if (i % 5 == 2) return reply.send(http_error(503, "full"));
+    reply.send(answer_to(body, i % 5 == 3));
+  });
+  const auto result = run_load(stub.target, kModels, steady(100, kMs), {});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  const auto& total = result->counted.total;
+  EXPECT_EQ(total.arrivals, 100U);
+  EXPECT_EQ(total.in_time, 40U);
+  EXPECT_EQ(total.dropped, 20U);
+  EXPECT_EQ(total.failed, 40U);
+  EXPECT_EQ(result->mismatched, 20U);
+  EXPECT_EQ(result->statuses.at(200) + result->statuses.at(0), 60U);
+  EXPECT_EQ(result->statuses.at(503), 20U);
+  EXPECT_EQ(result->errors.at("full"), 20U);
+  EXPECT_EQ(n, 100);
+  EXPECT_EQ(result->counted.latency.count(), 40U);
+}
+
+// Ten requests are due in 10 ms; the server answers the first one after 300 ms. With one connection the
+// others wait for it, and their latencies say so.
+TEST(Load, LatencyCountsFromWhenARequestWasDue) {
+  std::mutex mutex;
+  std::vector<std::thread> threads;
+  std::atomic<int> n{0};
+  LoadOptions options;
+  options.max_connections = 1;
+  {
+    Stub stub([&](const HttpHead&, HttpBody body, HttpReply reply) {
+      if (n++ > 0) return reply.send(answer_to(body));
+      const std::lock_guard lock(mutex);
+      threads.emplace_back([body, reply] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        reply.send(answer_to(body));
+      });
+    });
+    const auto result = run_load(stub.target, kModels, steady(10, kMs), options);
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(result->counted.total.in_time, 10U);
+    EXPECT_EQ(result->connections, 1U);
+    EXPECT_GE(result->counted.latency.percentile(.05), 285 * kMs);
+    for (auto& t : threads) t.join();
+  }
+}
+
+TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
+  std::atomic<int> n{0};
+  std::vector<HttpReply> kept;
+  LoadOptions options;
+  options.timeout_s = .5;
+  {
+    Stub stub([&](const HttpHead&, HttpBody body, HttpReply reply) {
+      if (n++ % 2 == 0) {
+        kept.push_back(reply);  // on the server's one thread
+      } else {
+        reply.send(answer_to(body));
+      }
+    });
+    const auto result = run_load(stub.target, kModels, steady(20, kMs), options);
+    ASSERT_TRUE(result.ok());
+    EXPECT_EQ(result->counted.total.in_time, 10U);
+    EXPECT_EQ(result->counted.total.failed, 10U);
+    EXPECT_EQ(result->statuses.at(0), 10U);
+    EXPECT_EQ(result->errors.at("no answer came in time"), 10U);
+    kept.clear();
+  }
+  LoadTarget nobody;
+  nobody.port = 1;
+  const auto refused = run_load(nobody, kModels, steady(3, kMs), options);
+  if (refused.ok()) {  // else the very first connection was refused at once
+    EXPECT_EQ(refused->counted.total.failed, 3U);
+  }
+  EXPECT_FALSE(run_load(nobody, kModels, std::vector<Arrival>{{5, 0}, {1, 0}}, {}).ok());
+  EXPECT_FALSE(run_load(nobody, kModels, std::vector<Arrival>{{5, 1}}, {}).ok());
+  EXPECT_EQ(load_models(nobody, {}, 0, 1).error().code(), Code::kIo);
+}
+
+// Server and client count the same, through all layers.
+TEST(Load, AgreesWithTheServer) {
+  const auto d = small_deployment(500 * kMs, {{{4, {5 * kMs}, {}}}});
+  LivePlaneOptions plane;
+  plane.scheduler = SchedulerKind::kReactive;
+  auto generation = std::make_unique<Generation>();
+  auto live = LivePlane::create(d, plane, std::vector<std::shared_ptr<DeviceRunner>>(d.devices.size()));
+  ASSERT_TRUE(live.ok());
+  generation->plane = std::move(*live);
+  auto model = std::make_shared<ServedModel>();
+  model->name = "m";
+  model->version = "1";
+  model->inputs = {{"payload", DType::kU8, {-1}, 0}};
+  model->outputs = {{"batch_size", DType::kI64, {1}, 8}};
+  model->any_payload = true;
+  model->slo_us = 500e3;
+  generation->models.push_back(model);
+  InferService service;
+  service.serve(std::move(generation));
+  {
+    Stub stub([&service](const HttpHead& head, HttpBody body, HttpReply reply) {
+      answer_rest(service, head, std::move(body), std::move(reply));
+    });
+    const auto models = load_models(stub.target, {}, 1000, 1);
+    ASSERT_TRUE(models.ok()) << models.error().to_string();
+    ASSERT_EQ(models->size(), 1U);
+    EXPECT_EQ(models->front().slo_us, 500e3);
+    EXPECT_EQ(models->front().tensors.size(), 1000U);
+    EXPECT_FALSE(load_models(stub.target, std::vector<std::string>{"none"}, 0, 1).ok());
+    const auto arrivals = make_arrivals({}, std::vector<double>{300}, 1, 2);
+    ASSERT_TRUE(arrivals.ok());
+    const auto result = run_load(stub.target, *models, *arrivals, {});
+    ASSERT_TRUE(result.ok());
+    const auto& total = result->counted.total;
+    EXPECT_EQ(total.arrivals, arrivals->size());
+    EXPECT_EQ(total.in_time + total.late + total.dropped, arrivals->size());
+    EXPECT_EQ(result->mismatched, 0U);
+    const auto server = service.statistics("m");
+    EXPECT_EQ(server.success.count, total.in_time + total.late);
+    EXPECT_EQ(server.requests[static_cast<size_t>(Fate::kDropped)], total.dropped);
+    const auto json = to_json(*result);
+    EXPECT_EQ(json["mismatched"], 0);
+  }
+  service.stop(1);
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,320 @@
+// The plane against devices in other processes that answer, fall silent, fail, go and return as the test
+// says.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "data_plane_support.h"
+#include "device_places.h"
+#include "feature_maps.h"
+#include "heddle/serve/live_plane.h"
+#include "serve_support.h"
+
+namespace heddle {
+namespace {
+
+constexpr TimeNs kStepMs = 1'000'000;
+
+// Devices that do nothing but what the test tells of them.
+class FakeDevices final : public RemoteDevices {
+ public:
+  explicit FakeDevices(size_t devices) : there_(devices, 1) {}
+  std::vector<char> listen(RemoteListener* listener) override {
+    const std::lock_guard lock(mutex_);
+    listener_ = listener;
+    return there_;
+  }
+  uint64_t next_attempt() override { return ++attempts_; }
+  void begin(RemoteTask task) override {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    changed_.notify_all();
+  }
+
+  // The next step that the plane begins; attempt 0 where none comes.
+  RemoteTask next() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !tasks_.empty(); });
+    if (tasks_.empty()) return {};
+    const auto task = std::move(tasks_.front());
+    tasks_.pop_front();
+    return task;
+  }
+  bool nothing_begun() {
+    const std::lock_guard lock(mutex_);
+    return tasks_.empty();
+  }
+  void answer(const RemoteTask& task, const Status& status = {}) {
+    RemoteAnswer a;
+    a.attempt = task.attempt;
+    a.status = status;
+    a.measured_ns = task.transfer ? 0 : task.expected_ns;
+    for (const auto& p : task.payloads) a.digests.push_back(payload_digest(p.data, p.bytes));
+    listener()->answered(a);
+  }
+  RemoteListener* listener() {
+    const std::lock_guard lock(mutex_);
+    return listener_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<char> there_;
+  RemoteListener* listener_ = nullptr;
+  std::deque<RemoteTask> tasks_;
+  std::atomic<uint64_t> attempts_{0};
+};
+
+struct Row final : LiveRequest {
+  std::atomic<int> times{0};
+  void settled() override { ++times; }
+};
+
+struct Scene {
+  explicit Scene(const Deployment& d, RemotePatience patience = {})
+      : fake(std::make_shared<FakeDevices>(d.devices.size())) {
+    LivePlaneOptions options;
+    options.patience = patience;
+    auto made = LivePlane::create_remote(d, options, fake);
+    EXPECT_TRUE(made.ok()) << made.error().to_string();
+    plane = std::move(*made);
+  }
+  Row& add(TimeNs slo) {
+    auto& r = rows.emplace_back();
+    r.deadline = live_now() + slo;
+    plane->submit(r);
+    return r;
+  }
+  std::deque<Row> rows;
+  std::shared_ptr<FakeDevices> fake;
+  std::unique_ptr<LivePlane> plane;
+};
+
+// No batch waits for a second request where the planned size is 1.
+Deployment two_devices(TimeNs run) { return small_deployment(60'000 * kStepMs, {{{2, {run}, {}}}}); }
+
+TEST(RemotePlane, ABatchGoesFromDeviceToDeviceUnderOneName) {
+  Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {1, {5 * kStepMs}, {1 * kStepMs}}}}));
+  auto& row = s.add(60'000 * kStepMs);
+  const auto front = s.fake->next();
+  EXPECT_FALSE(front.transfer);
+  EXPECT_EQ(front.payloads.size(), 1U);
+  s.fake->answer(front);
+  const auto way = s.fake->next();
+  EXPECT_TRUE(way.transfer);
+  EXPECT_EQ(way.batch, front.batch);
+  EXPECT_EQ(way.source, front.device);
+  s.fake->answer(way);
+  const auto back = s.fake->next();
+  EXPECT_EQ(back.batch, front.batch);
+  EXPECT_EQ(back.device, way.device);
+  EXPECT_TRUE(back.payloads.empty());
+  EXPECT_GT(back.attempt, way.attempt);
+  s.fake->answer(back);
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  EXPECT_EQ(row.fate, Fate::kInTime);
+}
+
+TEST(RemotePlane, WhatADeviceLosesRunsOnAnotherAndItsOldAnswerIsDropped) {
+  Scene s(two_devices(10 * kStepMs));
+  auto& row = s.add(60'000 * kStepMs);
+  const auto first = s.fake->next();
+  s.fake->listener()->remote_lost(first.device);
+  const auto second = s.fake->next();
+  EXPECT_NE(second.device, first.device);
+  EXPECT_NE(second.attempt, first.attempt);
+  s.fake->answer(first);  // of an attempt that was given up
+  EXPECT_EQ(row.times, 0);
+  s.fake->answer(second);
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  s.fake->answer(second);  // twice
+  EXPECT_EQ(row.times, 1);
+  EXPECT_EQ(row.fate, Fate::kInTime);
+  EXPECT_EQ(row.losses, 1U);
+  const auto c = s.plane->counters();
+  EXPECT_EQ(c.late_answers, 2U);
+  EXPECT_EQ(c.losses, 1U);
+  EXPECT_EQ(c.rerun, 1U);
+}
+
+TEST(RemotePlane, ASilentDeviceIsGivenUpAndWorksAgainOnceItHasAnswered) {
+  RemotePatience patience;
+  patience.least_ns = 500 * kStepMs;
+  Scene s(two_devices(10 * kStepMs), patience);
+  auto& row = s.add(60'000 * kStepMs);
+  const auto first = s.fake->next();
+  const auto second = s.fake->next();  // without a word of the first
+  EXPECT_NE(second.device, first.device);
+  s.fake->answer(second);
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  EXPECT_EQ(s.plane->counters().given_up, 1U);
+  // Until it answers it gets nothing, even if it were the only one that is there.
+  s.fake->listener()->remote_lost(second.device);
+  auto& refused = s.add(60'000 * kStepMs);
+  EXPECT_EQ(refused.fate, Fate::kDropped);
+  s.fake->answer(first);
+  auto& served = s.add(60'000 * kStepMs);
+  const auto third = s.fake->next();
+  EXPECT_EQ(third.device, first.device);
+  s.fake->answer(third);
+  ASSERT_TRUE(eventually([&] { return served.times == 1; }));
+  EXPECT_EQ(served.fate, Fate::kInTime);
+}
+
+TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
+  RemotePatience patience;
+  patience.quarantine_ns = 60'000 * kStepMs;
+  Scene s(small_deployment(60'000 * kStepMs, {{{1, {5 * kStepMs}, {}}, {2, {5 * kStepMs}, {1 * kStepMs}}}}),
+          patience);
+  auto& row = s.add(60'000 * kStepMs);
+  const auto front = s.fake->next();
+  s.fake->answer(front);
+  const auto way = s.fake->next();
+  s.fake->answer(way, Error(Code::kIo, "the link is cut"));
+  const auto other = s.fake->next();
+  EXPECT_TRUE(other.transfer);
+  EXPECT_EQ(other.batch, front.batch);
+  EXPECT_EQ(other.source, front.device);
+  EXPECT_NE(other.device, way.device);
+  s.fake->answer(other);
+  s.fake->answer(s.fake->next());
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  EXPECT_EQ(row.fate, Fate::kInTime);
+}
+
+TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
+  RemotePatience patience;
+  patience.quarantine_ns = 2'000 * kStepMs;
+  Scene s(two_devices(10 * kStepMs), patience);
+  auto& row = s.add(60'000 * kStepMs);
+  const auto first = s.fake->next();
+  s.fake->answer(first, Error(Code::kInternal, "it broke"));
+  const auto second = s.fake->next();
+  EXPECT_NE(second.device, first.device);
+  s.fake->answer(second, Error(Code::kInternal, "it broke, too"));
+  // Both are in quarantine: what cannot wait fails, and says why.
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  EXPECT_EQ(row.fate, Fate::kFailed);
+  EXPECT_THAT(row.error, testing::HasSubstr("lost"));
+  EXPECT_TRUE(eventually([&] { return s.add(60'000 * kStepMs).fate != Fate::kDropped; }));
+}
+
+TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
+  RemotePatience patience;
+  patience.least_ns = 60'000 * kStepMs;  // no step is given up
+  patience.grace_ns = 20 * kStepMs;
+  Scene s(two_devices(10 * kStepMs), patience);
+  auto& row = s.add(100 * kStepMs);
+  const auto task = s.fake->next();
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  EXPECT_EQ(row.fate, Fate::kFailed);
+  EXPECT_GE(row.finished, row.deadline + 20 * kStepMs);
+  EXPECT_TRUE(s.plane->idle());
+  s.fake->answer(task);  // to nobody
+  EXPECT_EQ(row.times, 1);
+  EXPECT_EQ(s.plane->counters().overdue, 1U);
+  // Its number is used again without harm.
+  auto& next = s.add(60'000 * kStepMs);
+  s.fake->answer(s.fake->next());
+  ASSERT_TRUE(eventually([&] { return next.times == 1; }));
+  EXPECT_EQ(next.fate, Fate::kInTime);
+}
+
+// Devices come, go, fail and fall silent by lot: every request is settled exactly once.
+TEST(RemotePlane, EveryRequestIsSettledOnceWhateverTheDevicesDo) {
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    Random random = random_stream(seed, 77);
+    auto d = random_deployment(random);
+    for (auto& m : d.models) m.slo_ns = 200 * kStepMs;
+    RemotePatience patience;
+    patience.least_ns = 20 * kStepMs;
+    patience.quarantine_ns = 30 * kStepMs;
+    patience.grace_ns = 50 * kStepMs;
+    Scene s(d, patience);
+    std::atomic<bool> quit{false};
+    std::thread devices([&] {
+      Random own = random_stream(seed, 78);
+      while (!quit) {
+        if (s.fake->nothing_begun()) {
+          std::this_thread::sleep_for(std::chrono::microseconds(50));
+          continue;
+        }
+        const auto task = s.fake->next();
+        const auto lot = own.below(100);
+        if (lot < 70) s.fake->answer(task);
+        if (lot >= 80 && lot < 90) s.fake->answer(task, Error(Code::kIo, "by lot"));
+        if (lot >= 90) {
+          s.fake->listener()->remote_lost(task.device);
+          if (lot < 95) s.fake->answer(task);
+          s.fake->listener()->remote_back(task.device);
+        }
+      }
+    });
+    for (int i = 0; i < 150; ++i) {
+      auto& r = s.rows.emplace_back();
+      r.model = static_cast<uint32_t>(random.below(d.models.size()));
+      r.deadline = live_now() + d.models[r.model].slo_ns;
+      s.plane->submit(r);
+      std::this_thread::sleep_for(std::chrono::microseconds(random.below(1500)));
+    }
+    EXPECT_TRUE(eventually([&] { return s.plane->idle(); }));
+    quit = true;
+    devices.join();
+    for (const auto& r : s.rows) {
+      EXPECT_EQ(r.times, 1) << fate_name(r.fate);
+      EXPECT_NE(r.fate, Fate::kOpen);
+    }
+    s.plane.reset();
+  }
+}
+
+TEST(RemotePlane, RefusesASchedulerThatFormsBatchesAnew) {
+  const auto d = small_deployment(kStepMs, {{{1, {kStepMs}, {}}, {1, {kStepMs}, {kStepMs}}}});
+  LivePlaneOptions options;
+  options.scheduler = SchedulerKind::kReactive;
+  const auto plane = LivePlane::create_remote(d, options, std::make_shared<FakeDevices>(2));
+  ASSERT_FALSE(plane.ok());
+  EXPECT_EQ(plane.error().code(), Code::kUnsupported);
+}
+
+TEST(FeatureMaps, AreKnownByTheirBytes) {
+  std::string bytes(1000, '\0');
+  fill_feature_bytes(7, 64, bytes);
+  EXPECT_TRUE(are_feature_bytes(7, 64, bytes));
+  EXPECT_FALSE(are_feature_bytes(8, 64, bytes));
+  EXPECT_FALSE(are_feature_bytes(7, 72, bytes));
+  EXPECT_FALSE(are_feature_bytes(7, 63, bytes));
+  bytes[999] ^= 1;
+  EXPECT_FALSE(are_feature_bytes(7, 64, bytes));
+  FeatureMaps maps(2);
+  for (uint64_t batch = 1; batch <= 3; ++batch) maps.put(batch, 5, {batch, {}});
+  EXPECT_FALSE(maps.get(1, 5));  // the oldest went
+  EXPECT_FALSE(maps.get(2, 6));
+  EXPECT_TRUE(maps.get(2, 5));
+  EXPECT_EQ(maps.take(3, 5)->bytes, 3U);
+  EXPECT_FALSE(maps.take(3, 5));
+}
+
+TEST(DevicePlaces, StayWhereTheyAreAndMoveWhenTheirWorkerIsGone) {
+  DevicePlaces places(small_deployment(kStepMs, {{{4, {kStepMs}, {}}}}));
+  EXPECT_EQ(places.missing({})["c0"], 4);
+  places.assign({{"a", {{"c0", 3}}}});
+  EXPECT_EQ(places.missing({{"a", {}}})["c0"], 1);
+  places.assign({{"a", {{"c0", 3}}}, {"b", {{"c0", 3}, {"other", 9}}}});
+  int of_a = 0;
+  for (uint32_t v = 0; v < 4; ++v) of_a += places.worker_of(v) == "a";
+  EXPECT_EQ(of_a, 3);
+  places.assign({{"b", {{"c0", 3}}}});
+  EXPECT_EQ(places.missing({{"b", {}}})["c0"], 1);
+  places.assign({{"b", {{"c0", 3}}}, {"a", {{"c0", 3}}}});
+  EXPECT_TRUE(places.missing({{"a", {}}, {"b", {}}}).empty());
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,215 @@
+// A worker as the server's and the other workers' calls find it, right and wrong ones.
+#include "heddle/serve/worker.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "feature_maps.h"
+#include "heddle/serve/remote_devices.h"
+#include "serve_support.h"
+#include "worker.grpc.pb.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+
+class WorkerTest : public testing::Test {
+ protected:
+  using Stream = grpc::ClientReaderWriter<worker::ToWorker, worker::FromWorker>;
+  // A session as a server would open it.
+  struct Session {
+    explicit Session(worker::Worker::Stub& stub, uint64_t epoch) : stream(stub.Session(&context)) {
+      worker::ToWorker open;
+      open.mutable_open()->set_epoch(epoch);
+      open.mutable_open()->set_lease_s(30);
+      stream->Write(open);
+    }
+    worker::FromWorker read() const {
+      worker::FromWorker message;
+      EXPECT_TRUE(stream->Read(&message));
+      return message;
+    }
+    grpc::Status finish() const {
+      worker::FromWorker message;
+      while (stream->Read(&message)) {
+      }
+      return stream->Finish();
+    }
+    grpc::ClientContext context;
+    std::unique_ptr<Stream> stream;
+  };
+
+  void SetUp() override {
+    auto bus = in_process_bus({});
+    ASSERT_TRUE(bus.ok());
+    bus_ = std::move(*bus);
+    WorkerOptions options;
+    options.name = "w";
+    options.devices = {{"c", 4}};
+    auto worker = Worker::start(options, *bus_);
+    ASSERT_TRUE(worker.ok()) << worker.error().to_string();
+    worker_ = std::move(*worker);
+    stub_ = worker::Worker::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(worker_->port()),
+                                                        grpc::InsecureChannelCredentials()));
+  }
+
+  // Two devices of a pipeline: 0 runs its first partition, 1 its last.
+  static worker::ToWorker load() {
+    worker::ToWorker message;
+    message.mutable_load()->set_generation(1);
+    for (const uint32_t device : {0U, 1U}) {
+      auto& role = *message.mutable_load()->add_roles();
+      role.set_device(device);
+      role.set_output_bytes(5000);
+      role.set_first(device == 0);
+      role.set_last(device == 1);
+    }
+    return message;
+  }
+  static worker::ToWorker run(uint64_t attempt, uint32_t device, uint32_t rows) {
+    worker::ToWorker message;
+    auto& r = *message.mutable_run();
+    r.set_attempt(attempt);
+    r.set_batch(7);
+    r.set_generation(1);
+    r.set_device(device);
+    r.set_rows(rows);
+    r.set_expected_ns(1'000'000);
+    return message;
+  }
+  grpc::Status send_map(uint64_t batch, uint32_t device, uint64_t bytes, const std::string& data,
+                        uint64_t digest) {
+    grpc::ClientContext context;
+    worker::FeatureReply reply;
+    const auto writer = stub_->Feature(&context, &reply);
+    worker::FeatureChunk chunk;
+    chunk.set_batch(batch);
+    chunk.set_device(device);
+    chunk.set_bytes(bytes);
+    chunk.add_digests(digest);
+    chunk.set_data(data);
+    writer->Write(chunk);
+    writer->WritesDone();
+    return writer->Finish();
+  }
+
+  std::unique_ptr<WorkerBus> bus_;
+  std::unique_ptr<Worker> worker_;
+  std::unique_ptr<worker::Worker::Stub> stub_;
+};
+
+TEST_F(WorkerTest, AnnouncesItselfUntilItEnds) {
+  EXPECT_TRUE(eventually([&] { return bus_->entries().size() == 1; }));
+  const auto entry = worker_entry_from_text("w", bus_->entries()[0].value);
+  ASSERT_TRUE(entry.ok());
+  EXPECT_EQ(entry->address, "127.0.0.1:" + std::to_string(worker_->port()));
+  EXPECT_EQ(entry->devices.at("c"), 4);
+  worker_.reset();
+  EXPECT_TRUE(bus_->entries().empty());
+}
+
+TEST_F(WorkerTest, RunsBatchesAndSendsMapsToItself) {
+  Session s(*stub_, 1);
+  s.stream->Write(load());
+  EXPECT_EQ(s.read().loaded().generation(), 1U);
+  const std::string bytes = "what a client has sent";
+  for (const size_t cut : {size_t{0}, size_t{9}}) {
+    worker::ToWorker input;
+    input.mutable_input()->set_attempt(1);
+    input.mutable_input()->set_row(1);
+    input.mutable_input()->set_data(cut == 0 ? bytes.substr(0, 9) : bytes.substr(9));
+    s.stream->Write(input);
+  }
+  s.stream->Write(run(1, 0, 2));
+  const auto first = s.read();
+  EXPECT_EQ(first.done().attempt(), 1U);
+  EXPECT_EQ(first.done().error(), "");
+  EXPECT_GE(first.done().measured_ns(), 1'000'000);
+  worker::ToWorker transfer;
+  auto& t = *transfer.mutable_transfer();
+  t.set_attempt(2);
+  t.set_batch(7);
+  t.set_generation(1);
+  t.set_source(0);
+  t.set_device(1);
+  t.set_address("127.0.0.1:" + std::to_string(worker_->port()));
+  s.stream->Write(transfer);
+  EXPECT_EQ(s.read().done().error(), "");
+  s.stream->Write(run(3, 1, 2));
+  const auto last = s.read();
+  ASSERT_EQ(last.done().digests_size(), 2);
+  EXPECT_EQ(last.done().digests(0), payload_digest(nullptr, 0));
+  EXPECT_EQ(last.done().digests(1),
+            payload_digest(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()));
+  EXPECT_EQ(worker_->counters().runs, 2U);
+}
+
+TEST_F(WorkerTest, SaysWhatItCannotRun) {
+  Session s(*stub_, 1);
+  s.stream->Write(run(1, 0, 1));  // nothing is loaded
+  EXPECT_THAT(s.read().done().error(), HasSubstr("has not loaded"));
+  s.stream->Write(load());
+  s.read();
+  s.stream->Write(run(2, 1, 1));  // its map has not come
+  EXPECT_THAT(s.read().done().error(), HasSubstr("has not come"));
+  s.stream->Write(run(3, 0, 0));
+  EXPECT_THAT(s.read().done().error(), HasSubstr("has not loaded"));
+  s.stream->Write(run(4, 0, 100'000));
+  EXPECT_THAT(s.read().done().error(), HasSubstr("has not loaded"));
+  worker::ToWorker transfer;
+  transfer.mutable_transfer()->set_attempt(5);
+  transfer.mutable_transfer()->set_batch(99);
+  s.stream->Write(transfer);
+  EXPECT_THAT(s.read().done().error(), HasSubstr("not here"));
+  worker::ToWorker row;
+  row.mutable_input()->set_row(1'000'000);
+  s.stream->Write(row);
+  EXPECT_EQ(s.finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(WorkerTest, TheNewestServerHasIt) {
+  Session first(*stub_, 5);
+  first.stream->Write(load());
+  first.read();
+  Session older(*stub_, 4);
+  EXPECT_THAT(older.finish().error_message(), HasSubstr("another server"));
+  Session newer(*stub_, 6);
+  newer.stream->Write(run(1, 0, 1));  // with nothing of the first one's
+  EXPECT_THAT(newer.read().done().error(), HasSubstr("has not loaded"));
+  EXPECT_EQ(first.finish().error_code(), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(worker_->counters().sessions, 2U);
+  grpc::ClientContext context;
+  const auto stream = stub_->Session(&context);
+  stream->Write(load());  // not Open
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(WorkerTest, ChecksMapsThatItIsSent) {
+  std::string bytes(3000, '\0');
+  fill_feature_bytes(7, 0, bytes);
+  EXPECT_TRUE(send_map(7, 1, 3000, bytes, 42).ok());
+  EXPECT_EQ(worker_->counters().map_bytes_received, 3000U);
+  EXPECT_FALSE(send_map(8, 1, 3000, bytes, 42).ok());  // another batch's
+  EXPECT_FALSE(send_map(7, 1, 4000, bytes, 42).ok());  // ends early
+  EXPECT_FALSE(send_map(7, 1, 2000, bytes, 42).ok());  // longer than it says
+  EXPECT_FALSE(send_map(7, 1, kMostFeatureBytes + 1, bytes, 42).ok());
+  EXPECT_EQ(worker_->counters().maps_received, 1U);
+  WorkerOptions options;
+  options.name = "no name";
+  options.devices = {{"c", 1}};
+  EXPECT_FALSE(Worker::start(options, *bus_).ok());
+  options.name = "x";
+  options.devices.clear();
+  EXPECT_FALSE(Worker::start(options, *bus_).ok());
+  options.devices = {{"c", 1}};
+  options.slowdown = 0;
+  EXPECT_FALSE(Worker::start(options, *bus_).ok());
+  options.slowdown = 1;
+  options.port = worker_->port();
+  EXPECT_FALSE(Worker::start(options, *bus_).ok());
+}
+
+}  // namespace
+}  // namespace heddle
