@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 
 #include "fleet_verbs.h"
@@ -20,6 +21,8 @@ namespace {
 
 struct ProfileFlags {
   std::string models, cluster = "preset:local", method = "balanced", store, output;
+  std::vector<std::string> shapes;
+  bool fp16_cuts = false;
   int64_t blocks = 10, batches = 4, share_levels = 1;
   double slo_factor = 5, margin = 0.4;
 };
@@ -47,13 +50,17 @@ Result<Classes> classes_of(const Cluster& cluster, const std::vector<DeviceId>& 
       free = owner.emplace(std::pair(d.host, core), own).first->second == own && free;
     const auto [entry, fresh] = index.emplace(d.target, out.classes.size());
     if (!fresh) {
-      out.classes[entry->second].count += free;
-      ++out.classes[entry->second].devices_per_server;
+      auto& c = out.classes[entry->second];
+      c.count += free;
+      // Those that can be used at once come first.
+      c.devices.insert(free ? c.devices.begin() + (c.count - 1) : c.devices.end(), d.name);
+      ++c.devices_per_server;
       continue;
     }
     DeviceClass c;
     c.name = d.name;
     c.count = free;
+    c.devices = {d.name};
     c.memory_bytes = d.memory_bytes;
     c.nic_bytes_per_s = kLocalNic_bytes;
     // A share is a part of the cores; what has none is not split.
@@ -73,13 +80,12 @@ Result<Classes> classes_of(const Cluster& cluster, const std::vector<DeviceId>& 
 
 // Times of the blocks at one batch size on a share 1/`share` of one device of each class that has such
 // shares, with all shares busy, [class][block]; classes without them have none.
-Result<std::vector<std::vector<double>>> measure_blocks(const LoadedModel& base, const std::string& path,
+Result<std::vector<std::vector<double>>> measure_blocks(const LoadedModel& base, ModelFlags flags,
                                                         int64_t batch, int share, const Cluster& cluster,
                                                         const Classes& classes,
                                                         const std::vector<std::vector<OpId>>& blocks,
                                                         ProfileStore& store, const Invocation& invocation) {
-  ModelFlags flags;
-  flags.model = path;
+  const std::string path = flags.model;
   flags.batch = batch;
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(flags));
   if (!loaded.model || loaded.graph->num_ops() != base.graph->num_ops())
@@ -125,10 +131,64 @@ Result<std::vector<std::vector<double>>> measure_blocks(const LoadedModel& base,
   return times;
 }
 
+std::string stem_of_model(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+// "NAME=DIMS" is for all models, "MODEL:NAME=DIMS" for the one of that file name without its suffix.
+std::vector<std::string> shapes_for(const ProfileFlags& o, const std::string& path) {
+  std::vector<std::string> stems, shapes;
+  for (const auto& p : split_list(o.models)) stems.push_back(stem_of_model(p));
+  for (const auto& shape : o.shapes) {
+    const auto colon = shape.find(':');
+    const auto model = shape.substr(0, colon);
+    const bool for_one = colon != std::string::npos && colon < shape.find('=') &&
+                         std::find(stems.begin(), stems.end(), model) != stems.end();
+    if (!for_one) shapes.push_back(shape);
+    if (for_one && model == stem_of_model(path)) shapes.push_back(shape.substr(colon + 1));
+  }
+  return shapes;
+}
+
+// Where the model is and which of its ops each block has, for devices that are to run it. The path is taken
+// from the fleet file's folder.
+Result<FleetModelFile> file_of(const ModelFlags& flags, const Model& model,
+                               const std::vector<std::vector<OpId>>& blocks, const ProfileFlags& o) {
+  namespace fs = std::filesystem;
+  FleetModelFile file;
+  std::error_code error;
+  const auto path = fs::absolute(flags.model, error);
+  const auto folder = fs::absolute(o.output, error).parent_path();
+  file.path = path.lexically_normal().lexically_proximate(folder.lexically_normal()).string();
+  file.hash = model.file_hash();
+  HEDDLE_ASSIGN_OR_RETURN(auto options, flags.import_options());
+  file.shapes = std::move(options.shapes);
+  file.block_of.assign(model.graph()->num_ops(), 0);
+  for (size_t k = 0; k < blocks.size(); ++k)
+    for (const auto op : blocks[k]) file.block_of[op.index()] = static_cast<int>(k);
+  file.fp16_cuts = o.fp16_cuts;
+  return file;
+}
+
+// What crosses the cuts with float32 as float16. The first and the last are a request's own tensors and stay.
+void halve_cuts(const Graph& graph, const std::vector<std::vector<OpId>>& blocks,
+                std::vector<double>& cut_bytes) {
+  std::vector<size_t> block_of(graph.num_ops(), 0);
+  for (size_t k = 0; k < blocks.size(); ++k)
+    for (const auto op : blocks[k]) block_of[op.index()] = k;
+  for (size_t t = 0; t < graph.num_tensors(); ++t) {
+    const auto& tensor = graph.tensor(TensorId(t));
+    if (tensor.dtype != DType::kF32 || !tensor.producer.valid()) continue;
+    size_t last = block_of[tensor.producer.index()];
+    for (const auto reader : tensor.consumers) last = std::max(last, block_of[reader.index()]);
+    for (size_t k = block_of[tensor.producer.index()] + 1; k <= last; ++k)
+      cut_bytes[k] -= static_cast<double>(tensor.bytes) / 2;
+  }
+}
+
 Result<FleetModel> profile_model(const ProfileFlags& o, const std::string& path, std::optional<Fleet>& fleet,
                                  const Invocation& invocation) {
   ModelFlags flags;
   flags.model = path;
+  flags.shapes = shapes_for(o, path);
   flags.batch = 1;
   ProblemFlags problem_flags;
   problem_flags.cluster = o.cluster;
@@ -163,13 +223,15 @@ Result<FleetModel> profile_model(const ProfileFlags& o, const std::string& path,
   model.latency_us.resize(classes.classes.size());
   std::vector<std::vector<OpId>> blocks;
   for (const auto& ops : parts->blocks) blocks.push_back(finest_ops(graph, ops));
+  HEDDLE_ASSIGN_OR_RETURN(model.file, file_of(flags, *bench.loaded.model, blocks, o));
+  if (o.fp16_cuts) halve_cuts(*bench.loaded.graph, blocks, model.cut_bytes);
   int levels = 1;
   for (const auto& c : classes.classes) levels = std::max(levels, c.share_levels);
   for (int share = 1; share <= levels; ++share) {
     // A part of a device takes a part of the requests at once.
     for (int64_t batch = 1; batch <= std::max<int64_t>(1, o.batches / share); ++batch) {
       HEDDLE_ASSIGN_OR_RETURN(
-          const auto times, measure_blocks(bench.loaded, path, batch, share, *bench.cluster, classes, blocks,
+          const auto times, measure_blocks(bench.loaded, flags, batch, share, *bench.cluster, classes, blocks,
                                            *bench.store, invocation));
       for (size_t c = 0; c < times.size(); ++c) {
         if (times[c].empty()) continue;
@@ -238,8 +300,10 @@ Result<int> run_profile(const ProfileFlags& o, const Invocation& invocation) {
                      sum(m.latency_us[c][0].front()), sum(m.latency_us[c][0].back()), shares,
                      format_us(m.slo_us)});
     }
-  std::printf("%s%s is written: set counts, SLOs, weights, prices and further classes there\n",
-              table.to_string().c_str(), o.output.c_str());
+  std::printf(
+      "%s%s is written: set counts, SLOs, weights, prices and further classes there;\n"
+      "`heddle serve` runs its models on the devices that it names\n",
+      table.to_string().c_str(), o.output.c_str());
   return kExitDone;
 }
 
@@ -260,6 +324,11 @@ RunFn setup_fleet_profile(Command& command) {
       "measure also shares 1/2 to 1/N of devices with so many cores, at batch sizes up to the N-th "
       "part, while all shares are busy (default 1: whole devices)",
       1, kMaxShare);
+  command.list(
+      "--shape", o->shapes,
+      "set an input's shape: NAME=1,3,224,224, or MODEL:NAME=1,3,224,224 for one model (repeatable)");
+  command.flag("--fp16-cuts", o->fp16_cuts,
+               "feature maps of float32 are to cross cuts as float16, which halves their bytes");
   command.option("--slo-factor", o->slo_factor, "SLO as a multiple of the fastest class's time (default 5)",
                  1, 1e6);
   command.option("--margin", o->margin, "part of the SLO that planning keeps free (default 0.4)", 0, 0.99);

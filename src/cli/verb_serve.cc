@@ -1,4 +1,5 @@
-// heddle serve: models on this machine's core sets, or a fleet's plan on timed devices, as a service.
+// heddle serve: models on this machine's core sets, or a fleet's plan on devices that are here or timed, as a
+// service.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/local_server.h"
+#include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/rest_api.h"
 #include "serve_workers.h"
 #include "verbs.h"
@@ -131,12 +133,19 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
 
 Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferService& service,
                                                   std::unique_ptr<ServedWorkers>& workers,
+                                                  std::unique_ptr<MachineFleet>& machine,
                                                   const Invocation& invocation) {
   if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty())
     return Error(Code::kInvalidInput,
                  "--devices, --slo and --shape belong to models; a fleet file has its own");
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
+  if (has_model_files(fleet) && (o.clock != 1 || o.workers.any()))
+    return Error(Code::kInvalidInput,
+                 std::string(o.clock != 1 ? "--clock" : "--workers, --worker-port and --bus") +
+                     ": the models of " + o.what.front() +
+                     " have files and run here in real time; take \"file\" away to serve "
+                     "them by timed devices");
   if (o.guard.empty()) {
     double us = kMostGuard_us;
     for (const auto& m : fleet.models) us = std::min(us, m.slo_us * o.clock * kGuardShare);
@@ -154,6 +163,14 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   FleetControlOptions options;
   options.plane = plane;
   options.clock = o.clock;
+  if (o.clock == 1 && !o.workers.any()) {
+    MachineFleetOptions machine_options;
+    machine_options.plane = plane;
+    machine_options.deadline = Deadline::never(invocation.cancel);
+    machine_options.progress = invocation.progress;
+    machine = MachineFleet::create(machine_options);
+    options.machine = machine.get();
+  }
   if (o.workers.any()) {
     HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, invocation));
     options.workers = workers->pool.get();
@@ -259,12 +276,13 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
     if (!context.ok()) return std::move(context).error().with_context(o.tls_cert + ", " + o.tls_key);
     http.tls = *context;
   }
-  std::unique_ptr<ServedWorkers> workers;  // outlives the service
+  std::unique_ptr<ServedWorkers> workers;  // these outlive the service
+  std::unique_ptr<MachineFleet> machine;
   InferService service;
   std::unique_ptr<LocalServer> local;
   std::unique_ptr<FleetControl> fleet;
   if (o.what.size() == 1 && is_fleet_file(o.what.front())) {
-    HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, invocation));
   } else {
     HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation));
   }
@@ -313,9 +331,11 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
 
 RunFn setup_serve(Command& command) {
   auto o = std::make_shared<ServeFlags>();
-  command.positionals("WHAT", o->what,
-                      "models (.onnx or what OpenVINO reads) or folders of MODEL/VERSION/model.onnx, served "
-                      "here; or one fleet file (.json, .yaml), served by timed devices");
+  command.positionals(
+      "WHAT", o->what,
+      "models (.onnx or what OpenVINO reads) or folders of MODEL/VERSION/model.onnx, served "
+      "here; or one fleet file (.json, .yaml): models with a file run on the devices that it names, "
+      "others on timed ones");
   command.option("--host", o->host, "address to listen on (default 127.0.0.1: this machine alone)");
   command.option("--port", o->port, "HTTP port (default 8000; 0: any free one)", 0, 65535);
   command.option("--grpc-port", o->grpc_port, "gRPC port (default 8001; 0: any free one)", 0, 65535);

@@ -49,6 +49,11 @@ Status check_class(const DeviceClass& c) {
   HEDDLE_RETURN_IF_ERROR(check_number(c.nic_bytes_per_s, false, where, "nic_bytes_per_s"));
   HEDDLE_RETURN_IF_ERROR(check_number(c.cost_per_hour, true, where, "cost_per_hour"));
   HEDDLE_RETURN_IF_ERROR(check_number(c.watts, true, where, "watts"));
+  if (!c.devices.empty())
+    HEDDLE_RETURN_IF_ERROR(check_count(c.count, 0, static_cast<int64_t>(c.devices.size()), where,
+                                       "count, with the devices named,"));
+  if (!(c.slowdown >= 1 && c.slowdown <= 1000))
+    return bad(where + ": slowdown is " + shown(c.slowdown) + "; expected 1 to 1000");
   return check_count(c.memory_bytes, 0, int64_t{1} << 50, where, "memory_bytes");
 }
 
@@ -103,6 +108,13 @@ Status check_model(const Fleet& fleet, const FleetModel& m) {
   for (size_t k = 0; k < m.parameter_bytes.size(); ++k)
     HEDDLE_RETURN_IF_ERROR(check_count(m.parameter_bytes[k], 0, int64_t{1} << 50,
                                        where + ", block " + std::to_string(k), "parameter_bytes"));
+  if (!m.file.path.empty()) {
+    if (m.file.block_of.empty()) return bad(where + ": file: which ops the blocks have is not said");
+    for (const int block : m.file.block_of)
+      if (block < 0 || block >= m.blocks)
+        return bad(where + ": file: an op is in block " + std::to_string(block) +
+                   "; the model has blocks 0 to " + std::to_string(m.blocks - 1));
+  }
   return check_times(fleet, m, where);
 }
 

@@ -1,4 +1,5 @@
 // Fleet files; the format is in docs/fleet.md.
+#include <filesystem>
 #include <functional>
 
 #include "fleet_file.h"
@@ -6,6 +7,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet.h"
+#include "model_file_json.h"
 
 namespace heddle {
 namespace {
@@ -31,8 +33,8 @@ std::optional<double> bytes_of(std::string_view text) {
 }
 
 Result<DeviceClass> read_class(const JsonCursor& at) {
-  HEDDLE_RETURN_IF_ERROR(at.check_keys(
-      {"name", "count", "share_levels", "devices_per_server", "nic", "cost_per_hour", "watts", "memory"}));
+  HEDDLE_RETURN_IF_ERROR(at.check_keys({"name", "count", "share_levels", "devices_per_server", "nic",
+                                        "cost_per_hour", "watts", "memory", "devices", "slowdown"}));
   DeviceClass c;
   HEDDLE_ASSIGN_OR_RETURN(const auto name, at.at("name"));
   HEDDLE_ASSIGN_OR_RETURN(c.name, name.as_string());
@@ -49,6 +51,11 @@ Result<DeviceClass> read_class(const JsonCursor& at) {
   HEDDLE_ASSIGN_OR_RETURN(const auto memory,
                           quantity(at, "memory", 0, bytes_of, "bytes, or a text such as \"24GiB\""));
   c.memory_bytes = static_cast<int64_t>(memory);
+  if (at.has("devices")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto devices, at.at("devices"));
+    HEDDLE_ASSIGN_OR_RETURN(c.devices, devices.as_strings());
+  }
+  HEDDLE_ASSIGN_OR_RETURN(c.slowdown, at.number_or("slowdown", 1, 1, 1000));
   return c;
 }
 
@@ -79,7 +86,7 @@ Status read_times(const JsonCursor& at, const Fleet& fleet, FleetModel& m) {
 
 Result<FleetModel> read_model(const JsonCursor& at, const Fleet& fleet) {
   HEDDLE_RETURN_IF_ERROR(at.check_keys({"name", "slo", "margin", "weight", "estimated_rate_per_s",
-                                        "cut_bytes", "parameter_bytes", "latency_us"}));
+                                        "cut_bytes", "parameter_bytes", "latency_us", "file"}));
   const auto* kTime = "us, or a text such as \"80ms\"";
   FleetModel m;
   HEDDLE_ASSIGN_OR_RETURN(const auto name, at.at("name"));
@@ -98,6 +105,10 @@ Result<FleetModel> read_model(const JsonCursor& at, const Fleet& fleet) {
   if (at.has("parameter_bytes")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto parameters, at.at("parameter_bytes"));
     HEDDLE_ASSIGN_OR_RETURN(m.parameter_bytes, parameters.as_ints(0, int64_t{1} << 50));
+  }
+  if (at.has("file")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto file, at.at("file"));
+    HEDDLE_ASSIGN_OR_RETURN(m.file, model_file_from_json(file));
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto times, at.at("latency_us"));
   if (auto status = read_times(times, fleet, m); !status.ok())
@@ -145,6 +156,8 @@ Json to_json(const Fleet& fleet) {
     if (c.cost_per_hour > 0) j["cost_per_hour"] = c.cost_per_hour;
     if (c.watts > 0) j["watts"] = c.watts;
     if (c.memory_bytes > 0) j["memory"] = c.memory_bytes;
+    if (!c.devices.empty()) j["devices"] = c.devices;
+    if (c.slowdown > 1) j["slowdown"] = c.slowdown;
     classes.push_back(std::move(j));
   }
   for (const auto& m : fleet.models) {
@@ -152,6 +165,7 @@ Json to_json(const Fleet& fleet) {
     if (m.estimated_rate_per_s > 0) j["estimated_rate_per_s"] = m.estimated_rate_per_s;
     j["cut_bytes"] = m.cut_bytes;
     if (!m.parameter_bytes.empty()) j["parameter_bytes"] = m.parameter_bytes;
+    if (!m.file.path.empty()) j["file"] = to_json(m.file);
     Json times = Json::object();
     for (size_t c = 0; c < m.latency_us.size(); ++c)
       if (!m.latency_us[c].empty()) times[fleet.classes[c].name] = m.latency_us[c];
@@ -169,7 +183,11 @@ Json to_json(const Fleet& fleet) {
 
 Result<Fleet> read_fleet(const std::string& path) {
   auto fleet = read_document<Fleet>(path, "fleet", [](const Json& json) { return fleet_from_json(json); });
-  if (fleet.ok() && fleet->name.empty()) fleet->name = stem_of(path);
+  if (!fleet.ok()) return fleet;
+  if (fleet->name.empty()) fleet->name = stem_of(path);
+  const auto folder = std::filesystem::path(path).parent_path();
+  for (auto& m : fleet->models)
+    if (!m.file.path.empty()) m.file.path = (folder / m.file.path).string();  // an absolute one stays
   return fleet;
 }
 

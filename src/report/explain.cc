@@ -57,8 +57,7 @@ std::string why_unused(const Problem& problem, DeviceId device, double value_us,
 }
 
 // What its last segment (or first gap) waited for, by time.
-std::string what_limits(const Problem& problem, const Plan& plan, const Timeline& timeline, DeviceId device,
-                        double busy_share) {
+std::string what_limits(const Plan& plan, const Timeline& timeline, DeviceId device, double busy_share) {
   if (busy_share > 0.95) return "busy all the time: its own speed";
   double waits_transfer = 0, waits_other = 0;
   double last_finish = 0;
@@ -93,8 +92,8 @@ std::vector<DeviceExplanation> explain_devices(const Problem& problem, const Pla
     e.busy_share = value_us > 0 ? timeline.device_busy_us[d] / value_us : 0;
     for (const auto& s : plan.segments) e.segments += s.device == id;
     e.param_bytes = param_bytes_on(problem, plan, id);
-    e.reason = e.used ? what_limits(problem, plan, timeline, id, e.busy_share)
-                      : why_unused(problem, id, value_us, used);
+    e.reason =
+        e.used ? what_limits(plan, timeline, id, e.busy_share) : why_unused(problem, id, value_us, used);
     list.push_back(std::move(e));
   }
   return list;

@@ -153,6 +153,11 @@ class Control final : public FleetControl {
 
   // Workers load the new plan's partitions while the old plan runs.
   Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan) const {
+    if (options_.machine != nullptr) return options_.machine->generation(fleet, plan);
+    if (has_model_files(fleet))
+      return Error(Code::kInvalidInput,
+                   "models with a file run in the server's own process and in real time, and this server has "
+                   "workers or a --clock; take \"file\" away to serve them by timed devices");
     if (options_.workers == nullptr) return timed_generation(fleet, plan, options_.plane, options_.clock);
     const bool first = !worker_.joinable();
     return worker_generation(fleet, plan, options_.plane, options_.clock, *options_.workers,
@@ -266,11 +271,26 @@ class Control final : public FleetControl {
     return out;
   }
 
+  // What comes over the network may not name files of this machine that are not served already.
+  Status check_files(const Fleet& fleet) const {
+    for (const auto& m : fleet.models) {
+      const int was = fleet_.model_named(m.name);
+      const auto& path = m.file.path;
+      if (path.empty() || (was >= 0 && fleet_.models[static_cast<size_t>(was)].file.path == path)) continue;
+      return Error(Code::kInvalidInput, "model '" + m.name +
+                                            "': a fleet that is sent cannot bring another model "
+                                            "file, '" +
+                                            path.substr(0, 128) + "'; change the fleet file that is served");
+    }
+    return {};
+  }
+
   Result<Json> carry_out(Change change, std::string_view text) {
     HEDDLE_ASSIGN_OR_RETURN(const auto json, parse_json(text, {64, int64_t{64} << 20}));
     if (change == Change::kPlan) return change_plan(json);
     if (change != Change::kFleet) return change_counts(json, change == Change::kDrained);
     HEDDLE_ASSIGN_OR_RETURN(const auto fleet, fleet_from_json(json));
+    HEDDLE_RETURN_IF_ERROR(check_files(fleet));
     return change_fleet(fleet);
   }
 

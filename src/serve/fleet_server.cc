@@ -30,19 +30,7 @@ Result<std::unique_ptr<Generation>> lay_out(const Fleet& fleet, const FleetPlan&
   auto out = std::make_unique<Generation>();
   out->fleet = fleet;
   out->plan = plan;
-  for (const auto& m : deployment.models) {
-    auto served = std::make_shared<ServedModel>();
-    served->name = m.name;
-    served->version = "1";
-    served->platform = "heddle_timed";
-    served->inputs = {{kPayloadInput, DType::kU8, {-1}, 0}};
-    served->outputs = {{kBatchOutput, DType::kI64, {1}, sizeof(int64_t)}};
-    if (workers) served->outputs.push_back({kDigestOutput, DType::kU64, {1}, sizeof(uint64_t)});
-    served->any_payload = true;
-    served->slo_us = us_from_ns(m.slo_ns);
-    served->note = "timed devices: nothing is computed";
-    out->models.push_back(std::move(served));
-  }
+  for (const auto& m : deployment.models) out->models.push_back(timed_model(m, workers));
   return out;
 }
 
@@ -54,6 +42,20 @@ std::string devices_text(const std::map<std::string, int64_t>& devices) {
 }
 
 }  // namespace
+
+std::shared_ptr<const ServedModel> timed_model(const DeployedModel& model, bool workers) {
+  auto served = std::make_shared<ServedModel>();
+  served->name = model.name;
+  served->version = "1";
+  served->platform = "heddle_timed";
+  served->inputs = {{kPayloadInput, DType::kU8, {-1}, 0}};
+  served->outputs = {{kBatchOutput, DType::kI64, {1}, sizeof(int64_t)}};
+  if (workers) served->outputs.push_back({kDigestOutput, DType::kU64, {1}, sizeof(uint64_t)});
+  served->any_payload = true;
+  served->slo_us = us_from_ns(model.slo_ns);
+  served->note = "timed devices: nothing is computed";
+  return served;
+}
 
 Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
                                                      const LivePlaneOptions& options, double clock) {

@@ -51,12 +51,6 @@ Status Plane::start(std::vector<std::shared_ptr<DeviceRunner>> runners) {
   if (runners.size() != deployment_.devices.size())
     return Error(Code::kInternal, std::to_string(runners.size()) + " runners for " +
                                       std::to_string(deployment_.devices.size()) + " virtual devices");
-  for (const auto& p : deployment_.pipelines)
-    for (const auto& pool : p.partitions)
-      for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v)
-        if (runners[v] && p.partitions.size() > 1)
-          return Error(Code::kUnsupported, "pool '" + pool.role.model + "' on '" + pool.role.device_class +
-                                               "': devices of this machine run whole models only");
   devices_.resize(runners.size());
   try {
     for (size_t v = 0; v < runners.size(); ++v) {

@@ -9,6 +9,7 @@
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/serve/infer_message.h"
+#include "split_check.h"
 
 namespace heddle {
 namespace {
@@ -62,7 +63,7 @@ Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t 
 
 }  // namespace
 
-Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source) {
+Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, std::vector<int> sizes) {
   if (fault_at(FaultPoint::kLoad)) return fault_error();
   auto local = std::make_shared<LocalModel>();
   local->source = source;
@@ -79,7 +80,10 @@ Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source) 
     if (!graph.tensor(id).producer.valid())
       return Error(Code::kUnsupported, source.path + ": the output '" + graph.tensor(id).name +
                                            "' is an input or a constant; nothing computes it");
-  for (int size = 2; size <= source.settings.max_batch; size *= 2) {
+  if (sizes.empty())
+    for (int size = 1; size <= source.settings.max_batch; size *= 2) sizes.push_back(size);
+  for (const int size : sizes) {
+    if (size == 1) continue;
     const auto more = load_at(source, size);
     std::vector<TensorInfo> inputs, outputs;
     if (more.ok()) {
@@ -89,7 +93,8 @@ Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source) 
                               tensor_infos(*(*more)->graph(), (*more)->graph()->outputs(), "the output"));
     }
     if (!more.ok() || !has_rows(served.inputs, inputs, size) || !has_rows(served.outputs, outputs, size)) {
-      if (size == 2) served.note = "its first dimension is not that of a batch: requests run one by one";
+      if (local->sizes.size() == 1)
+        served.note = "its first dimension is not that of a batch: requests run one by one";
       break;
     }
     local->sizes[size] = *more;
@@ -186,21 +191,7 @@ Status LocalRunner::check_rows() {
   auto& one = sizes_.begin()->second;
   for (auto& [size, s] : sizes_) {
     if (size == 1) continue;
-    for (auto& t : s.inputs)
-      for (int64_t i = 0; i < t.bytes / (dtype_bits(t.dtype) / 8); ++i) {
-        // Floats in [-1, 1), of other types small non-negative numbers.
-        const auto bytes = static_cast<size_t>(dtype_bits(t.dtype) / 8);
-        auto* to = t.data.get() + static_cast<size_t>(i) * bytes;
-        if (t.dtype == DType::kF32) {
-          const auto v = static_cast<float>(2 * random.unit() - 1);
-          std::memcpy(to, &v, sizeof v);
-        } else if (t.dtype == DType::kF64) {
-          const double v = 2 * random.unit() - 1;
-          std::memcpy(to, &v, sizeof v);
-        } else if (t.dtype != DType::kF16 && t.dtype != DType::kBF16) {
-          *to = static_cast<std::byte>(random.below(t.dtype == DType::kBool ? 2 : 4));
-        }
-      }
+    for (auto& t : s.inputs) fill_with_random(t, random);
     HEDDLE_RETURN_IF_ERROR(s.segment->run(0));
     for (int r = 0; r < size; ++r) {
       for (size_t i = 0; i < served.inputs.size(); ++i) {

@@ -16,16 +16,18 @@
 
 namespace heddle {
 
-// A model file at the batch sizes 1, 2, 4, .. up to the largest; a batch in between runs at the next size.
+// A model file at several batch sizes; a batch in between runs at the next size.
 struct LocalModel {
   ModelSource source;
   ServedModel served;
   std::map<int, std::shared_ptr<const Model>> sizes;  // by batch size
 };
 
-// Whether a model can be batched is found out: every input and output must have one more row at batch 2.
-// Errors: those of Model::load(), tensors that the protocol does not have.
-Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source);
+// At the batch sizes 1 and `sizes` (ascending), or 1, 2, 4, .. up to the source's largest where there are
+// none, up to the first that it does not have. Whether a model can be batched is found out: every input and
+// output must have one more row at batch 2. Errors: those of Model::load(), tensors that the protocol does
+// not have.
+Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, std::vector<int> sizes = {});
 
 // Compiled for one device, which it has for itself while it runs.
 class LocalRunner final : public DeviceRunner {

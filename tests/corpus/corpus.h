@@ -28,12 +28,18 @@ std::map<TensorId, ov::Tensor> run_segment(const SegmentModel& segment,
 // All ops as one segment.
 SegmentModel whole_segment(const Model& model);
 
-// Cuts the model into `parts` convex segments along a random topological order; runs them in order.
+// Cuts the model into `parts` convex segments along a random topological order and runs them in order,
+// without the ops of `but`, which no other op may read.
 std::map<TensorId, ov::Tensor> run_in_parts(const Model& model, int parts, uint64_t seed,
-                                            const std::map<TensorId, ov::Tensor>& inputs, std::string* error);
+                                            const std::map<TensorId, ov::Tensor>& inputs, std::string* error,
+                                            const std::vector<OpId>& but = {});
 
 // |a - b| <= atol + rtol |b| for all elements, and the same shape; says what differs.
 std::string difference(const ov::Tensor& actual, const ov::Tensor& expected, double rtol, double atol);
+
+// Is `expected` the softmax (of a single row) of these? Compared are differences of logits, to `rtol` of the
+// largest.
+std::string softmax_difference(const ov::Tensor& logits, const ov::Tensor& expected, double rtol);
 
 // The expected count of what fails with which reason; a reason is the message without names in quotes and
 // numbers.

@@ -42,6 +42,23 @@ class LightModel : public testing::TestWithParam<const char*> {
     expected_ = read_tensor(case_.folder + "/set_0_output_0.pb");
     ASSERT_TRUE(static_cast<bool>(expected_));
   }
+  // The weights are not trained: most of these models end in the softmax of a thousand equal numbers of 1e10
+  // to 1e31. A bit of rounding in one of them, by which a processor's kernels differ, makes of it 0 and 1. So
+  // what goes into a last softmax (behind which there may be a reshape) is compared; nothing where there is
+  // none.
+  std::vector<OpId> last_softmax() const {
+    const auto& graph = *model_->graph();
+    std::vector<OpId> ops = {graph.tensor(graph.outputs()[0]).producer};
+    if (graph.op(ops[0]).type == "Reshape")
+      ops.insert(ops.begin(), graph.tensor(graph.op(ops[0]).inputs[0]).producer);
+    return graph.op(ops[0]).type == "Softmax" ? ops : std::vector<OpId>();
+  }
+  std::string wrong(const std::map<TensorId, ov::Tensor>& results) const {
+    const auto& graph = *model_->graph();
+    if (const auto ops = last_softmax(); !ops.empty())
+      return softmax_difference(results.at(graph.op(ops[0]).inputs[0]), expected_, kRtol);
+    return difference(results.at(graph.outputs()[0]), expected_, kRtol, kAtol);
+  }
   CorpusCase case_;
   std::shared_ptr<const Model> model_;
   std::map<TensorId, ov::Tensor> inputs_;
@@ -49,18 +66,21 @@ class LightModel : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(LightModel, WholeGivesTheReferenceOutput) {
-  const auto results = run_segment(whole_segment(*model_), inputs_);
-  EXPECT_EQ(difference(results.at(model_->graph()->outputs()[0]), expected_, kRtol, kAtol), "");
+  std::string error;
+  const auto results = run_in_parts(*model_, 1, 1, inputs_, &error, last_softmax());
+  ASSERT_EQ(error, "");
+  EXPECT_EQ(wrong(results), "");
+  const auto whole = run_segment(whole_segment(*model_), inputs_).at(model_->graph()->outputs()[0]);
+  EXPECT_EQ(whole.get_shape(), expected_.get_shape());
 }
 
 TEST_P(LightModel, InTwoToEightRandomConvexPartsGivesTheReferenceOutput) {
   for (int parts = 2; parts <= 8; ++parts) {
     std::string error;
-    const auto results =
-        run_in_parts(*model_, parts, static_cast<uint64_t>(parts) * 7919 + 1, inputs_, &error);
+    const auto results = run_in_parts(*model_, parts, static_cast<uint64_t>(parts) * 7919 + 1, inputs_,
+                                      &error, last_softmax());
     ASSERT_EQ(error, "");
-    EXPECT_EQ(difference(results.at(model_->graph()->outputs()[0]), expected_, kRtol, kAtol), "")
-        << parts << " parts";
+    EXPECT_EQ(wrong(results), "") << parts << " parts";
   }
 }
 

@@ -111,7 +111,9 @@ TEST_F(FleetControlTest, DrainedDevicesStayInTheFleetAndDoNothing) {
   const auto status = *parse_json(ask("GET", "/v2/status").body);
   EXPECT_EQ(status["drained"], Json({{"slow", 3}}));
   for (const auto& c : status["classes"]) {
-    if (c["name"] == "slow") EXPECT_LE(c["used"], 1);
+    if (c["name"] == "slow") {
+      EXPECT_LE(c["used"], 1);
+    }
   }
   // What is drained can neither go nor be used by a plan.
   EXPECT_EQ(ask("POST", "/v2/fleet/counts", R"({"change": {"slow": -2}})").status, 400);

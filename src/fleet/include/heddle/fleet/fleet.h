@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/graph/types.h"
 
 namespace heddle {
 
@@ -25,6 +27,20 @@ struct DeviceClass {
   double cost_per_hour = 0;    // of one device, in any one currency
   double watts = 0;            // of one device
   int64_t memory_bytes = 0;    // of one device, a virtual device has its share; 0: not a limit
+  // The devices by their names on this machine ("cpu0"), where models with a file really run; empty: they are
+  // not here. At least `count` of them.
+  std::vector<std::string> devices;
+  // Such devices take so many times as long as they need, by waiting: a try of unequal devices on equal ones.
+  double slowdown = 1;
+};
+
+// Where a model comes from, for devices that are here, and which of its ops each block has.
+struct FleetModelFile {
+  std::string path;                     // empty: none
+  uint64_t hash = 0;                    // of the file's bytes, when the blocks were made
+  std::map<std::string, Shape> shapes;  // of inputs with dynamic dimensions beside the batch
+  std::vector<int> block_of;            // [op of Model::graph()]
+  bool fp16_cuts = false;               // float32 tensors cross cuts as float16; cut_bytes count them so
 };
 
 struct FleetModel {
@@ -40,6 +56,7 @@ struct FleetModel {
   double margin_us = 0;                  // kept free of the SLO when planning, for what arrives unevenly
   double weight = 1;                     // share of the load, relative to the other models'
   double estimated_rate_per_s = 0;       // at which requests arrive to fill a batch; 0: filling takes no time
+  FleetModelFile file;
 
   // Of one block; NaN where there is no time.
   double block_us(size_t device_class, int share, int batch, int block) const;
@@ -72,7 +89,7 @@ Status check_fleet(const Fleet& fleet);
 Result<Fleet> fleet_from_json(const Json& json);
 Json to_json(const Fleet& fleet);
 // .yaml and .yml are read as YAML (errors carry file and line), all else as JSON. The name is the file's own
-// when the document gives none.
+// when the document gives none; relative paths of models are taken from its folder.
 Result<Fleet> read_fleet(const std::string& path);
 // YAML by the same suffixes, else JSON; atomic.
 Status write_fleet(const std::string& path, const Fleet& fleet);

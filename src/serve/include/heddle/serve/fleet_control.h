@@ -7,16 +7,18 @@
 
 #include "heddle/serve/fleet_server.h"
 #include "heddle/serve/http_server.h"
+#include "heddle/serve/machine_fleet.h"
 
 namespace heddle {
 
 struct FleetControlOptions {
   LivePlaneOptions plane;
-  double clock = 1;               // see timed_generation()
-  WorkerPool* workers = nullptr;  // whose devices are used; outlives the service. Null: timed devices, here
-  double wait_s = 30;             // for workers that have the first plan's devices
-  CancelToken cancel;             // ends that waiting
-  double replan_s = 2;            // for the plan with the fewest devices that load other weights
+  double clock = 1;                 // see timed_generation()
+  WorkerPool* workers = nullptr;    // whose devices are used; outlives the service. Null: timed devices, here
+  MachineFleet* machine = nullptr;  // runs models with files; outlives the service. Null: timed devices, here
+  double wait_s = 30;               // for workers that have the first plan's devices
+  CancelToken cancel;               // ends that waiting
+  double replan_s = 2;              // for the plan with the fewest devices that load other weights
 };
 
 class FleetControl {

@@ -20,7 +20,11 @@ inline constexpr const char* kDigestOutput = "digest";     // UINT64 [1], with w
 Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
                                                      const LivePlaneOptions& options, double clock = 1);
 
-// The same with the devices of workers, which load their partitions before this returns. With `all`, a device
+// A model without a file, as clients see it; with workers it answers with a digest, too.
+std::shared_ptr<const ServedModel> timed_model(const DeployedModel& model, bool workers);
+
+// The same as timed_generation() with the devices of workers, which load their partitions before this
+// returns. With `all`, a device
 // that no worker has within `wait_s`, or that `cancel` ended the waiting, is an error; else it is absent
 // until a worker comes. The pool outlives the generation.
 Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,

@@ -102,8 +102,9 @@ struct LiveCounters {
 class LivePlane {
  public:
   // `runners` has one entry for each virtual device of the deployment, which must pass check_deployment();
-  // null: it takes its planned time and computes nothing. Devices with a runner are only supported in
-  // pipelines of one partition. Errors: that, a deployment that does not hold, threads that do not start.
+  // null: it takes its planned time and computes nothing. What a pipeline's runners hand on is theirs to keep
+  // in the requests; links take their planned time. Errors: a deployment that does not hold, threads that do
+  // not start.
   static Result<std::unique_ptr<LivePlane>> create(Deployment deployment, const LivePlaneOptions& options,
                                                    std::vector<std::shared_ptr<DeviceRunner>> runners);
   // Every device is one of `devices`, which outlives the plane. Errors: also a scheduler that forms batches

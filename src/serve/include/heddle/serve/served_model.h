@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -34,6 +35,8 @@ struct ServedModel {
 struct TensorRow : LiveRequest {
   std::vector<const std::byte*> inputs;  // in the model's order
   std::vector<std::byte*> outputs;
+  // What a model's parts on different devices leave for those behind them, by tensor of the model's graph.
+  std::vector<std::pair<uint32_t, std::vector<std::byte>>> features;
 };
 
 }  // namespace heddle

@@ -1,0 +1,37 @@
+// Fleets whose models have files and whose devices are here: pipelines really run, each part of a model on
+// the core sets (or what else OpenVINO finds) that its class names.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "heddle/base/cancel.h"
+#include "heddle/base/progress.h"
+#include "heddle/serve/infer_service.h"
+
+namespace heddle {
+
+// Has a model a file, so that it is to run for real?
+bool has_model_files(const Fleet& fleet);
+
+struct MachineFleetOptions {
+  LivePlaneOptions plane;
+  Deadline deadline;  // of the first generation
+  ProgressSink* progress = nullptr;
+};
+
+// Keeps what is loaded and compiled from one generation to the next.
+class MachineFleet {
+ public:
+  static std::unique_ptr<MachineFleet> create(const MachineFleetOptions& options);
+  virtual ~MachineFleet() = default;
+
+  // Models without a file are served by timed devices, as timed_generation() does. Each pipeline with a file
+  // is run once beside the whole model, on random rows: what its outputs differ by stands in
+  // ServedModel::note. Errors: a plan that check_fleet_plan() refuses, files that are gone or have changed,
+  // devices that are not here or share cores, rows of a batch that depend on each other, a cut through a
+  // tensor without rows, outputs that differ from the whole model's. O(parts * batch sizes) compilations.
+  virtual Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan) = 0;
+};
+
+}  // namespace heddle

@@ -1,0 +1,93 @@
+#include "split_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "partition_runner.h"
+
+namespace heddle {
+namespace {
+
+struct ProbeRow final : TensorRow {
+  void settled() override {}
+};
+
+ProbeRow row_of(const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs) {
+  ProbeRow row;
+  for (const auto& t : inputs) row.inputs.push_back(t.data.get());
+  for (const auto& t : outputs) row.outputs.push_back(t.data.get());
+  return row;
+}
+
+// One row, in the protocol's shapes.
+Result<std::vector<TensorValue>> tensors_of(std::span<const TensorInfo> infos) {
+  std::vector<TensorValue> values;
+  for (const auto& info : infos) {
+    HEDDLE_ASSIGN_OR_RETURN(auto value, make_tensor(info.dtype, info.row));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+double relative_difference(const TensorView& actual, const TensorView& expected) {
+  if (dtype_bits(expected.dtype) < 8) return 0;
+  const int64_t count = expected.bytes / (dtype_bits(expected.dtype) / 8);
+  double largest = 0, difference = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double a = element_as_double(actual, i), b = element_as_double(expected, i);
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
+    difference = std::max(difference, std::abs(a - b));
+  }
+  for (int64_t i = 0; i < count; ++i)
+    if (const double b = std::abs(element_as_double(expected, i)); std::isfinite(b))
+      largest = std::max(largest, b);
+  return difference > 0 ? difference / largest : 0;
+}
+
+}  // namespace
+
+void fill_with_random(TensorValue& tensor, Random& random) {
+  const auto bytes = static_cast<size_t>(dtype_bits(tensor.dtype) / 8);
+  if (bytes == 0 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16) return;
+  for (size_t at = 0; at + bytes <= static_cast<size_t>(tensor.bytes); at += bytes) {
+    auto* to = tensor.data.get() + at;
+    if (tensor.dtype == DType::kF32) {
+      const auto v = static_cast<float>(2 * random.unit() - 1);
+      std::memcpy(to, &v, sizeof v);
+    } else if (tensor.dtype == DType::kF64) {
+      const double v = 2 * random.unit() - 1;
+      std::memcpy(to, &v, sizeof v);
+    } else {
+      *to = static_cast<std::byte>(random.below(tensor.dtype == DType::kBool ? 2 : 4));
+    }
+  }
+}
+
+Status run_whole(LocalRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
+                 std::vector<TensorValue>& outputs) {
+  HEDDLE_ASSIGN_OR_RETURN(inputs, tensors_of(model.served.inputs));
+  HEDDLE_ASSIGN_OR_RETURN(outputs, tensors_of(model.served.outputs));
+  Random random = random_stream(1, 0x5f);
+  for (auto& t : inputs) fill_with_random(t, random);
+  auto row = row_of(inputs, outputs);
+  LiveRequest* const batch[] = {&row};
+  return whole.run(batch);
+}
+
+Result<SplitDifference> run_split(std::span<PartitionRunner* const> parts, const LocalModel& model,
+                                  const std::vector<TensorValue>& inputs,
+                                  const std::vector<TensorValue>& outputs) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto own, tensors_of(model.served.outputs));
+  auto row = row_of(inputs, own);
+  LiveRequest* const batch[] = {&row};
+  for (auto* part : parts) HEDDLE_RETURN_IF_ERROR(part->run(batch));
+  SplitDifference worst;
+  for (size_t i = 0; i < own.size(); ++i)
+    worst.relative = std::max(worst.relative, relative_difference(own[i].view(), outputs[i].view()));
+  return worst;
+}
+
+}  // namespace heddle

@@ -1,0 +1,38 @@
+// Does a model that is cut into parts give what the whole gives? One random row through both.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/fleet/random.h"
+#include "heddle/runtime/tensor.h"
+#include "local_runner.h"
+
+namespace heddle {
+
+class PartitionRunner;
+
+// Above this the parts do not compute what the model computes; sums in another order stay far below.
+inline constexpr double kMostSplitDifference = 1e-3;
+// With float16 between the parts, whose values are wrong by 2^-11 of themselves.
+inline constexpr double kMostHalfDifference = .1;
+
+struct SplitDifference {
+  // The largest |difference| over the tensor's largest |value|; infinite where one is not a number.
+  double relative = 0;
+  auto operator<=>(const SplitDifference&) const = default;
+};
+
+// Floats in [-1, 1), of other types small non-negative numbers; f16 and bf16 stay as they are.
+void fill_with_random(TensorValue& tensor, Random& random);
+
+// Makes a random row and runs the whole model on it.
+Status run_whole(LocalRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
+                 std::vector<TensorValue>& outputs);
+// The same row through the parts, one after the other.
+Result<SplitDifference> run_split(std::span<PartitionRunner* const> parts, const LocalModel& model,
+                                  const std::vector<TensorValue>& inputs,
+                                  const std::vector<TensorValue>& outputs);
+
+}  // namespace heddle
