@@ -41,7 +41,7 @@ function(heddle_library name)
     PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(heddle_${name} PUBLIC ${ARG_PUBLIC} PRIVATE heddle_options ${ARG_PRIVATE})
-  heddle_unity(heddle_${name} 2000 ${ARG_ALONE})
+  heddle_unity(heddle_${name} 3000 ${ARG_ALONE})
 endfunction()
 
 # heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test, with
@@ -63,7 +63,7 @@ function(heddle_test folder)
   target_compile_options(${folder}_tests PRIVATE -O1)
   target_compile_definitions(${folder}_tests PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${folder}_tests PRIVATE heddle_options ${ARGN} GTest::gmock GTest::gtest_main)
-  heddle_unity(${folder}_tests 1500)
+  heddle_unity(${folder}_tests 3000)
   gtest_discover_tests(${folder}_tests TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300 ${HEDDLE_TEST_PROPERTIES})
 endfunction()

@@ -15,5 +15,5 @@ case "${1:-}" in
     exit 2
     ;;
 esac
-find src tests bench \( -name '*.cc' -o -name '*.h' \) -print0 |
+find src tests \( -name '*.cc' -o -name '*.h' \) -print0 |
   xargs -0 -r -n 20 -P "$(nproc)" clang-format "${mode[@]}"
