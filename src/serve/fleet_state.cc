@@ -176,6 +176,7 @@ void FleetState::look() {
     reading.predicted_s += use.counters.predicted_s;
   }
   std::vector<PoolReading> pools;
+  pools.reserve(readings.size());
   for (auto& [role, reading] : readings) pools.push_back(std::move(reading));
   auto drifts = drift_.look(now_s(), served_.fleet, pools);
   {

@@ -24,7 +24,7 @@ std::string utc_now() {
 
 }  // namespace
 
-void PlanLog::add(PlanEvent event, const std::string& text, Json details) {
+void PlanLog::add(PlanEvent event, const std::string& text, const Json& details) {
   const auto kind = static_cast<size_t>(event);
   const auto at = utc_now();
   Json entry = {{"at", at}, {"what", kNames[kind]}, {"text", text}};

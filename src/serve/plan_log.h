@@ -29,7 +29,7 @@ class PlanLog {
   explicit PlanLog(Tell tell) : tell_(std::move(tell)) {}
 
   // `details` are further members of the entry. Tells all but kAsked, whose asker is answered.
-  void add(PlanEvent event, const std::string& text, Json details = Json::object());
+  void add(PlanEvent event, const std::string& text, const Json& details = Json::object());
   // The newest last: [{"at", "what", "text", ..}], "at" in UTC, "what" one of "asked", "drift", "kept",
   // "rolled back", "refused".
   Json entries() const;
