@@ -81,6 +81,26 @@ std::string workers_table(const Json& status) {
          " late answer(s) dropped\n";
 }
 
+// What measuring has corrected, and the last changes of the plan.
+std::string changes_text(const Json& status) {
+  constexpr size_t kShown = 10;
+  std::string out;
+  for (const auto& c : list(status, "corrections")) {
+    double sum = 0;
+    const Json factors = list(c, "factors");
+    for (const auto& f : factors) sum += f.is_number() ? f.get<double>() : 0;
+    char text_of[64];
+    std::snprintf(text_of, sizeof text_of, " x %.3g\n",
+                  factors.empty() ? 1 : sum / static_cast<double>(factors.size()));
+    out += "measured times in the plan: " + text(c, "model") + " on " + text(c, "class") +
+           (number(c, "share") > 1 ? "/" + whole(c, "share") : "") + text_of;
+  }
+  const Json changes = list(status, "changes");
+  for (size_t i = changes.size() - std::min(changes.size(), kShown); i < changes.size(); ++i)
+    out += text(changes[i], "at") + " " + text(changes[i], "what") + ": " + text(changes[i], "text") + "\n";
+  return out.empty() ? out : "\n" + out;
+}
+
 Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto status, ask(o, "GET", "/v2/status", ""));
   if (invocation.json) {
@@ -128,6 +148,7 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
       status.is_object() && status.contains("drained") ? devices_text(status["drained"]) : "";
   if (!drained.empty()) std::printf("drained: %s\n", drained.c_str());
   if (!list(status, "workers").empty()) std::printf("%s", workers_table(status).c_str());
+  std::printf("%s", changes_text(status).c_str());
   return kExitDone;
 }
 

@@ -19,6 +19,7 @@
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/rest_api.h"
+#include "serve_drift.h"
 #include "serve_workers.h"
 #include "verbs.h"
 #include "workbench.h"
@@ -35,6 +36,7 @@ struct ServeFlags {
   int64_t port = 8000, grpc_port = 8001, max_batch = 8, max_connections = 1024;
   double max_rate = 0, drain_s = 10, clock = 1;
   ServeWorkerFlags workers;
+  ServeDriftFlags drift;
 };
 
 // Threads wake up late, so that what is planned to end at its deadline ends behind it.
@@ -107,6 +109,11 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
 
 Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferService& service,
                                                   const Invocation& invocation) {
+  if (o.drift.any())
+    return Error(
+        Code::kInvalidInput,
+        "--replan-drift, --trial, --try-changes and --device-times belong to a fleet file; models are "
+        "measured here before they are planned for");
   if (!o.plan.empty() || o.clock != 1 || o.workers.any())
     return Error(Code::kInvalidInput,
                  std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
@@ -138,12 +145,18 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty())
     return Error(Code::kInvalidInput,
                  "--devices, --slo and --shape belong to models; a fleet file has its own");
+  FleetControlOptions options;
+  HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
+  options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
-  if (has_model_files(fleet) && (o.clock != 1 || o.workers.any()))
+  const char* const only_timed = o.clock != 1           ? "--clock"
+                                 : o.workers.any()      ? "--workers, --worker-port and --bus"
+                                 : options.device_times ? "--device-times"
+                                                        : nullptr;
+  if (has_model_files(fleet) && only_timed != nullptr)
     return Error(Code::kInvalidInput,
-                 std::string(o.clock != 1 ? "--clock" : "--workers, --worker-port and --bus") +
-                     ": the models of " + o.what.front() +
+                 std::string(only_timed) + ": the models of " + o.what.front() +
                      " have files and run here in real time; take \"file\" away to serve "
                      "them by timed devices");
   if (o.guard.empty()) {
@@ -153,17 +166,16 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   }
   FleetPlan plan;
   if (o.plan.empty()) {
-    FleetPlanOptions options;
-    options.deadline = Deadline::never(invocation.cancel);
-    options.progress = invocation.progress;
-    HEDDLE_ASSIGN_OR_RETURN(plan, plan_fleet(fleet, "auto", options));
+    FleetPlanOptions planning;
+    planning.deadline = Deadline::never(invocation.cancel);
+    planning.progress = invocation.progress;
+    HEDDLE_ASSIGN_OR_RETURN(plan, plan_fleet(fleet, "auto", planning));
   } else {
     HEDDLE_ASSIGN_OR_RETURN(plan, read_fleet_plan(o.plan, fleet));
   }
-  FleetControlOptions options;
   options.plane = plane;
   options.clock = o.clock;
-  if (o.clock == 1 && !o.workers.any()) {
+  if (only_timed == nullptr) {
     MachineFleetOptions machine_options;
     machine_options.plane = plane;
     machine_options.deadline = Deadline::never(invocation.cancel);
@@ -368,6 +380,7 @@ RunFn setup_serve(Command& command) {
                "on a loopback address: a host name that clients may call this server by (repeatable)");
   command.option("--token-file", o->token_file, "clients must send this file's content as a bearer token");
   o->workers.declare(command);
+  o->drift.declare(command);
   command.option("--drain", o->drain_s, "seconds that Ctrl-C leaves to requests in work (default 10)", 0,
                  3600);
   return [o](const Invocation& invocation) { return run_serve(*o, invocation); };

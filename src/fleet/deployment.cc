@@ -39,6 +39,8 @@ Status check_pool(const Deployment& d, size_t p, size_t k, std::vector<char>& ta
       return Error(Code::kInvalidInput, place + ": a device that another pool has, too");
   }
   HEDDLE_RETURN_IF_ERROR(check_times(pool.run_ns, d.pipelines[p].batch, "run", place));
+  if (!pool.timed_ns.empty())
+    HEDDLE_RETURN_IF_ERROR(check_times(pool.timed_ns, d.pipelines[p].batch, "timed", place));
   if (k == 0) return {};
   return check_times(pool.transfer_ns, d.pipelines[p].batch, "transfer", place);
 }

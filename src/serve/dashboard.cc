@@ -33,6 +33,8 @@ polyline{fill:none;stroke:var(--work);stroke-width:1.5;vector-effect:non-scaling
 <h2>Plan: pipelines of pools, and their use now</h2><div id="plan"></div>
 <h2>Classes of devices</h2><table id="classes"><thead><tr><th>class</th><th>in the fleet</th><th>used</th></tr></thead>
 <tbody></tbody></table>
+<h2>Changes of the plan, the last first</h2><table id="changes"><thead><tr><th>when and why</th></tr></thead>
+<tbody></tbody></table>
 <script>
 'use strict';
 const $ = id => document.getElementById(id);
@@ -61,6 +63,7 @@ function draw(s, now) {
       all ? (100 * m.requests.in_time / all).toFixed(1) + ' %' : '', m.requests.dropped,
       m.requests.failed + m.requests.withdrawn, m.queued, ms(m.latency.p50_us), ms(m.latency.p99_us)];
   }));
+  fill('changes', (s.changes || []).slice(-20).reverse().map(c => [`${c.at} ${c.what}: ${c.text}`]));
   fill('classes', s.classes.map(c => [c.name, c.devices, c.used]));
   const seconds = before ? (now - before.at) / 1000 : 0;
   const chains = new Map();

@@ -1,6 +1,7 @@
 #include "heddle/serve/fleet_control.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -8,15 +9,15 @@
 #include <thread>
 
 #include "fault.h"
+#include "fleet_state.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
-#include "heddle/fleet/fleet_replan.h"
+#include "heddle/fleet/fleet_check.h"
 
 namespace heddle {
 namespace {
 
 constexpr std::string_view kPath = "/v2/fleet";
-constexpr double kCutOverWait_s = 5;  // for workers to load a later plan
 
 HttpResponse json_response(const Json& json) {
   HttpResponse response;
@@ -56,8 +57,14 @@ enum class Change { kCounts, kDrained, kPlan, kFleet };
 
 class Control final : public FleetControl {
  public:
-  Control(InferService& service, const FleetControlOptions& options) : service_(service), options_(options) {
-    service_.set_more_status([this] { return more_status(); });
+  Control(InferService& service, const FleetControlOptions& options)
+      : service_(service), options_(options), state_(service, options_) {
+    service_.set_more_status([this] {
+      auto out = state_.status();
+      if (options_.workers != nullptr) out["workers"] = workers_json(*options_.workers);
+      return out;
+    });
+    service_.set_more_metrics([this] { return state_.metrics(); });
   }
 
   ~Control() override {
@@ -69,10 +76,11 @@ class Control final : public FleetControl {
     if (worker_.joinable()) worker_.join();
     for (const auto& job : jobs_) job.told(Error(Code::kCancelled, "the server is stopping"));
     service_.set_more_status(nullptr);
+    service_.set_more_metrics(nullptr);
   }
 
   Status start(const Fleet& fleet, const FleetPlan& plan) {
-    HEDDLE_RETURN_IF_ERROR(cut_over(fleet, plan, std::vector<int64_t>(fleet.classes.size(), 0)));
+    HEDDLE_RETURN_IF_ERROR(state_.begin({fleet, {}, plan, std::vector<int64_t>(fleet.classes.size(), 0)}));
     worker_ = std::thread([this] { work(); });
     return {};
   }
@@ -88,9 +96,7 @@ class Control final : public FleetControl {
     if (head.path == kPath) {
       if (head.method != "POST") {
         if (!method("GET")) return true;
-        const std::lock_guard lock(mutex_);
-        reply.send(json_response(
-            {{"fleet", to_json(fleet_)}, {"plan", to_json(plan_, fleet_)}, {"drained", drained_json()}}));
+        reply.send(json_response(state_.description()));
         return true;
       }
     }
@@ -134,60 +140,24 @@ class Control final : public FleetControl {
     changed_.notify_one();
   }
 
-  Json drained_json() const {
-    Json out = Json::object();
-    for (size_t c = 0; c < drained_.size(); ++c)
-      if (drained_[c] > 0) out[fleet_.classes[c].name] = drained_[c];
-    return out;
-  }
-
-  Json more_status() const {
-    Json out;
-    {
-      const std::lock_guard lock(mutex_);
-      out["drained"] = drained_json();
-    }
-    if (options_.workers != nullptr) out["workers"] = workers_json(*options_.workers);
-    return out;
-  }
-
-  // Workers load the new plan's partitions while the old plan runs.
-  Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan) const {
-    if (options_.machine != nullptr) return options_.machine->generation(fleet, plan);
-    if (has_model_files(fleet))
-      return Error(Code::kInvalidInput,
-                   "models with a file run in the server's own process and in real time, and this server has "
-                   "workers or a --clock; take \"file\" away to serve them by timed devices");
-    if (options_.workers == nullptr) return timed_generation(fleet, plan, options_.plane, options_.clock);
-    const bool first = !worker_.joinable();
-    return worker_generation(fleet, plan, options_.plane, options_.clock, *options_.workers,
-                             first ? options_.wait_s : kCutOverWait_s, first, options_.cancel);
-  }
-
-  Status cut_over(const Fleet& fleet, const FleetPlan& plan, const std::vector<int64_t>& drained) {
-    HEDDLE_ASSIGN_OR_RETURN(auto next, generation(fleet, plan));
-    if (fault_at(FaultPoint::kCutOver)) return fault_error();
-    service_.serve(std::move(next));
-    const std::lock_guard lock(mutex_);
-    fleet_ = fleet;
-    plan_ = plan;
-    drained_ = drained;
-    return {};
-  }
-
-  // Only this thread changes fleet_, plan_ and drained_, so it reads them without the lock.
   Result<Json> change_plan(const Json& json) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto plan, fleet_plan_from_json(json, fleet_));
-    const auto used = devices_used(fleet_, plan);
+    Served next = state_.served();
+    HEDDLE_ASSIGN_OR_RETURN(next.plan, fleet_plan_from_json(json, next.fleet));
+    const auto used = devices_used(next.fleet, next.plan);
     for (size_t c = 0; c < used.size(); ++c)
-      if (used[c] > fleet_.classes[c].count - drained_[c])
+      if (used[c] > next.fleet.classes[c].count - next.drained[c])
         return Error(Code::kInfeasible, "the plan takes " + std::to_string(used[c]) + " devices of class '" +
-                                            fleet_.classes[c].name + "', of which " +
-                                            std::to_string(drained_[c]) +
+                                            next.fleet.classes[c].name + "', of which " +
+                                            std::to_string(next.drained[c]) +
                                             " are drained; `heddle fleet undrain` "
                                             "returns them");
-    HEDDLE_RETURN_IF_ERROR(cut_over(fleet_, plan, drained_));
-    return Json{{"value", plan.value}};
+    const double value = next.plan.value;
+    if (auto status = state_.change_to(std::move(next), "another plan"); !status.ok()) {
+      if (state_.served().corrections.empty()) return std::move(status).error();
+      return std::move(status).error().with_context(
+          "by the times that were measured (GET v2/fleet has the fleet with them)");
+    }
+    return Json{{"value", value}};
   }
 
   // Drained devices stay in the fleet; the plan does without them.
@@ -197,20 +167,19 @@ class Control final : public FleetControl {
     HEDDLE_ASSIGN_OR_RETURN(const auto change, at.at("change"));
     if (!change.value().is_object() || change.value().empty())
       return change.error("expected an object of numbers of devices by class");
-    Fleet fleet = fleet_;
-    auto drained = drained_;
+    Served next = state_.served();
     std::vector<std::string> names;
-    for (const auto& c : fleet.classes) names.push_back(c.name);
+    for (const auto& c : next.fleet.classes) names.push_back(c.name);
     for (const auto& [name, number] : change.value().items()) {
-      const int c = fleet.class_named(name);
+      const int c = next.fleet.class_named(name);
       if (c < 0)
         return change.error("the fleet has no class '" + name.substr(0, 128) + "'" +
                             did_you_mean(name.substr(0, 128), names) + "; it has " + join_names(names));
       HEDDLE_ASSIGN_OR_RETURN(
           const auto n,
           JsonCursor(number, change.path() + "." + name).as_int(-kMaxFleetDevices, kMaxFleetDevices));
-      auto& count = fleet.classes[static_cast<size_t>(c)].count;
-      auto& out = drained[static_cast<size_t>(c)];
+      auto& count = next.fleet.classes[static_cast<size_t>(c)].count;
+      auto& out = next.drained[static_cast<size_t>(c)];
       auto& changed = drain ? out : count;
       if (changed + n < 0 || changed + n > kMaxFleetDevices ||
           (drain ? changed + n > count : count + n < out))
@@ -220,63 +189,46 @@ class Control final : public FleetControl {
                                               " is out of range");
       changed += n;
     }
-    HEDDLE_RETURN_IF_ERROR(check_fleet(fleet));
-    HEDDLE_ASSIGN_OR_RETURN(const auto available, without(fleet, drained));
-    if (fault_at(FaultPoint::kPlan)) return fault_error();
-    HEDDLE_ASSIGN_OR_RETURN(const auto replan, replan_fleet(available, plan_, plan_options()));
-    HEDDLE_RETURN_IF_ERROR(cut_over(fleet, replan.plan, drained));
-    return Json{
-        {"value", replan.plan.value}, {"moved_devices", replan.moved_devices}, {"drained", drained_json()}};
-  }
-
-  // The fleet that a plan may use.
-  static Result<Fleet> without(const Fleet& fleet, const std::vector<int64_t>& drained) {
-    Fleet available = fleet;
-    for (size_t c = 0; c < drained.size(); ++c) available.classes[c].count -= drained[c];
-    if (available.devices() == 0)
-      return Error(Code::kInfeasible, "that would drain every device of the fleet");
-    return available;
-  }
-
-  FleetPlanOptions plan_options() const {
-    FleetPlanOptions options;
-    options.objective = plan_.objective;
-    options.load_per_s = plan_.load_per_s;
-    options.deadline = Deadline::after_seconds(options_.replan_s);
-    return options;
+    HEDDLE_RETURN_IF_ERROR(check_fleet(next.fleet));
+    HEDDLE_ASSIGN_OR_RETURN(const double moved, state_.replan(next));
+    HEDDLE_RETURN_IF_ERROR(
+        state_.change_to(std::move(next), drain ? "other devices are drained" : "other counts of devices"));
+    return Json{{"value", state_.served().plan.value},
+                {"moved_devices", moved},
+                {"drained", drained_json(state_.served())}};
   }
 
   // The plan that moves least where classes and models are those that were there, else a new one.
   Result<Json> change_fleet(const Fleet& fleet) {
-    const auto same = [](const auto& a, const auto& b) {
-      return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                        [](const auto& x, const auto& y) { return x.name == y.name; });
-    };
-    std::vector<int64_t> drained(fleet.classes.size(), 0);
+    const Served& old = state_.served();
+    Served next = {fleet, old.corrections, {}, std::vector<int64_t>(fleet.classes.size(), 0)};
+    next.corrections.forget_changed(old.fleet, fleet);
     for (size_t c = 0; c < fleet.classes.size(); ++c)
-      if (const int was = fleet_.class_named(fleet.classes[c].name); was >= 0)
-        drained[c] = std::min(drained_[static_cast<size_t>(was)], fleet.classes[c].count);
-    HEDDLE_ASSIGN_OR_RETURN(const auto available, without(fleet, drained));
-    if (fault_at(FaultPoint::kPlan)) return fault_error();
-    FleetReplan replan;
-    const bool comparable = same(fleet.classes, fleet_.classes) && same(fleet.models, fleet_.models);
+      if (const int was = old.fleet.class_named(fleet.classes[c].name); was >= 0)
+        next.drained[c] = std::min(old.drained[static_cast<size_t>(was)], fleet.classes[c].count);
+    const bool comparable = same_names(fleet, old.fleet);
+    double moved = 0;
     if (comparable) {
-      HEDDLE_ASSIGN_OR_RETURN(replan, replan_fleet(available, plan_, plan_options()));
+      HEDDLE_ASSIGN_OR_RETURN(moved, state_.replan(next));
     } else {
-      HEDDLE_ASSIGN_OR_RETURN(replan.plan, plan_fleet(available, "auto", plan_options()));
+      HEDDLE_ASSIGN_OR_RETURN(const auto available, next.available());
+      if (fault_at(FaultPoint::kPlan)) return fault_error();
+      HEDDLE_ASSIGN_OR_RETURN(next.plan, plan_fleet(available, "auto", state_.plan_options()));
     }
-    HEDDLE_RETURN_IF_ERROR(cut_over(fleet, replan.plan, drained));
-    Json out = {{"value", replan.plan.value}, {"drained", drained_json()}};
-    if (comparable) out["moved_devices"] = replan.moved_devices;
+    HEDDLE_RETURN_IF_ERROR(state_.change_to(std::move(next), "another fleet"));
+    Json out = {{"value", state_.served().plan.value}, {"drained", drained_json(state_.served())}};
+    if (comparable) out["moved_devices"] = moved;
     return out;
   }
 
   // What comes over the network may not name files of this machine that are not served already.
   Status check_files(const Fleet& fleet) const {
     for (const auto& m : fleet.models) {
-      const int was = fleet_.model_named(m.name);
+      const int was = state_.served().fleet.model_named(m.name);
       const auto& path = m.file.path;
-      if (path.empty() || (was >= 0 && fleet_.models[static_cast<size_t>(was)].file.path == path)) continue;
+      if (path.empty() ||
+          (was >= 0 && state_.served().fleet.models[static_cast<size_t>(was)].file.path == path))
+        continue;
       return Error(Code::kInvalidInput, "model '" + m.name +
                                             "': a fleet that is sent cannot bring another model "
                                             "file, '" +
@@ -295,10 +247,23 @@ class Control final : public FleetControl {
   }
 
   void work() {
+    double next_look_s = 0;
     std::unique_lock lock(mutex_);
     while (!quit_) {
-      if (jobs_.empty()) {
+      const bool looks = state_.looks();
+      if (jobs_.empty() && !looks) {
         changed_.wait(lock);
+        continue;
+      }
+      if (looks && seconds_from_ns(live_now()) >= next_look_s) {
+        lock.unlock();
+        state_.look();
+        next_look_s = seconds_from_ns(live_now()) + state_.look_s();
+        lock.lock();
+        continue;
+      }
+      if (jobs_.empty()) {
+        changed_.wait_for(lock, std::chrono::duration<double>(next_look_s - seconds_from_ns(live_now())));
         continue;
       }
       const Job job = std::move(jobs_.front());
@@ -311,14 +276,12 @@ class Control final : public FleetControl {
 
   InferService& service_;
   const FleetControlOptions options_;
+  FleetState state_;  // changed by worker_, and by start() before
   std::thread worker_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   bool quit_ = false;
-  Fleet fleet_;
-  FleetPlan plan_;
-  std::vector<int64_t> drained_;  // by class
 };
 
 }  // namespace

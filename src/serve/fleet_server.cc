@@ -10,11 +10,17 @@ namespace {
 
 // The deployment with its times stretched, and what is served, without a plane.
 Result<std::unique_ptr<Generation>> lay_out(const Fleet& fleet, const FleetPlan& plan, double clock,
-                                            bool workers, Deployment& deployment) {
+                                            const Fleet* timed, bool workers, Deployment& deployment) {
   if (!(clock >= .01 && clock <= 100))
     return Error(Code::kInvalidInput, "a clock of " + std::to_string(clock) + ": expected 0.01 to 100");
   HEDDLE_RETURN_IF_ERROR(check_fleet_plan(fleet, plan));
   HEDDLE_ASSIGN_OR_RETURN(deployment, deploy(fleet, plan));
+  if (timed != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto there, deploy(*timed, plan));
+    for (size_t p = 0; p < there.pipelines.size(); ++p)
+      for (size_t k = 0; k < there.pipelines[p].partitions.size(); ++k)
+        deployment.pipelines[p].partitions[k].timed_ns = there.pipelines[p].partitions[k].run_ns;
+  }
   const auto stretch = [clock](TimeNs& ns) { ns = std::max<TimeNs>(1, ns_from_us(us_from_ns(ns) * clock)); };
   for (auto& m : deployment.models) {
     stretch(m.slo_ns);
@@ -24,6 +30,7 @@ Result<std::unique_ptr<Generation>> lay_out(const Fleet& fleet, const FleetPlan&
     p.rate_per_s /= clock;
     for (auto& pool : p.partitions) {
       for (auto& ns : pool.run_ns) stretch(ns);
+      for (auto& ns : pool.timed_ns) stretch(ns);
       for (auto& ns : pool.transfer_ns) stretch(ns);
     }
   }
@@ -58,9 +65,10 @@ std::shared_ptr<const ServedModel> timed_model(const DeployedModel& model, bool 
 }
 
 Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
-                                                     const LivePlaneOptions& options, double clock) {
+                                                     const LivePlaneOptions& options, double clock,
+                                                     const Fleet* timed_by) {
   Deployment deployment;
-  HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, false, deployment));
+  HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, timed_by, false, deployment));
   std::vector<std::shared_ptr<DeviceRunner>> timed(deployment.devices.size());
   HEDDLE_ASSIGN_OR_RETURN(out->plane, LivePlane::create(std::move(deployment), options, std::move(timed)));
   return out;
@@ -69,9 +77,9 @@ Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const F
 Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,
                                                       const LivePlaneOptions& options, double clock,
                                                       WorkerPool& workers, double wait_s, bool all,
-                                                      const CancelToken& cancel) {
+                                                      const CancelToken& cancel, const Fleet* timed_by) {
   Deployment deployment;
-  HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, true, deployment));
+  HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, timed_by, true, deployment));
   auto devices = workers.open(fleet, deployment, wait_s, all, cancel);
   const auto missing = workers.missing(deployment);
   if (all && !missing.empty())

@@ -185,17 +185,22 @@ void Plane::begin_work(const Work& work, TimeNs now, Outcome& outcome) {
     }
   }
   if (remote_) return begin_remote(r, now, outcome);
-  if (work.transfer || !devices_[work.device]) {
-    put(now + work.expected_ns, {EventKind::kEnd, work.id, r.serial}, outcome);
-    return;
-  }
+  const bool timed = work.transfer || !devices_[work.device];
+  const TimeNs tolerated = work.expected_ns + lateness_tolerance(work.expected_ns);
+  if (timed) put(now + device_ns(work), {EventKind::kEnd, work.id, r.serial}, outcome);
+  if (!timed || device_ns(work) > tolerated)
+    put(now + tolerated, {EventKind::kOverdue, work.id, r.serial}, outcome);
+  if (timed) return;
   DeviceTask task;
   task.work = work.id;
   requests_.each_of(work.first_request, work.batch_size,
                     [&task](LiveRequest* request) { task.batch.push_back(request); });
-  put(now + work.expected_ns + lateness_tolerance(work.expected_ns), {EventKind::kOverdue, work.id, r.serial},
-      outcome);
   outcome.tasks.emplace_back(work.device, std::move(task));
+}
+
+TimeNs Plane::device_ns(const Work& work) const {
+  const auto& pool = deployment_.pipelines[work.pipeline].partitions[work.partition];
+  return work.transfer || pool.timed_ns.empty() ? work.expected_ns : pool.timed_ns[work.batch_size - 1];
 }
 
 void Plane::count_loss(const Running& r) {

@@ -35,6 +35,7 @@ void Plane::begin_remote(Running& r, TimeNs now, Outcome& outcome) {
   task.source = work.source;
   task.rows = work.batch_size;
   task.expected_ns = work.expected_ns;
+  task.device_ns = device_ns(work);
   uint64_t& batch = requests_.batch(work.first_request);
   if (!work.transfer && work.partition == 0) {
     batch = r.attempt;

@@ -115,11 +115,14 @@ Result<HttpAnswer> ask_http(const LoadTarget& target, const std::string& method,
   for (;;) {
     const auto step = connection.advance();
     if (step == LoadConnection::Step::kDone) return HttpAnswer{connection.status(), connection.body()};
-    if (step == LoadConnection::Step::kBroken)
-      return Error(Code::kIo, connection.why().empty()
-                                  ? "no server answers there; start one with `heddle serve`"
-                                  : connection.why())
+    if (step == LoadConnection::Step::kBroken) {
+      const bool closed = connection.sent_any() && !target.tls;
+      return Error(Code::kIo, !connection.why().empty() ? connection.why()
+                              : closed ? "the connection was closed without an answer of HTTP; if the server "
+                                         "expects https, connect to https://HOST:PORT"
+                                       : "no server answers there; start one with `heddle serve`")
           .with_context(where);
+    }
     const TimeNs left = until - live_now();
     if (left <= 0) return Error(Code::kIo, "no answer came in time").with_context(where);
     pollfd p = {connection.fd(),

@@ -26,6 +26,8 @@ class LoadConnection {
   // Goes on as far as it can without waiting; kDone: answer() is whole.
   Step advance();
 
+  // Was there a server that took a part of the request?
+  bool sent_any() const { return sent_ > 0; }
   int status() const { return head_.status; }
   bool keep_alive() const { return head_.keep_alive; }
   const HttpHeaders& headers() const { return head_.headers; }

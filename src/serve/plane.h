@@ -82,6 +82,8 @@ class Plane final : public LivePlane, public RemoteListener {
   void apply(TimeNs now, Outcome& outcome);
   void put(TimeNs at, const Event& event, Outcome& outcome);
   void begin_work(const Work& work, TimeNs now, Outcome& outcome);
+  // What a timed device takes for it.
+  TimeNs device_ns(const Work& work) const;
   void count_loss(const Running& r);
   void begin_remote(Running& r, TimeNs now, Outcome& outcome);
   // An answer to an attempt that was given up: the device has done it at last and is free again.

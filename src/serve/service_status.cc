@@ -1,38 +1,10 @@
 // What a service tells of itself: Prometheus's text, and JSON for pages and programs.
-#include <cstdio>
-
 #include "heddle/base/json.h"
 #include "heddle/serve/infer_service.h"
+#include "metrics_text.h"
 
 namespace heddle {
 namespace {
-
-std::string label(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\' || c == '"') out += '\\';
-    out += c == '\n' ? std::string("\\n") : std::string(1, c);
-  }
-  return out;
-}
-
-class Metrics {
- public:
-  void family(const char* name, const char* type, const char* help) {
-    text_ += std::string("# HELP ") + name + " " + help + "\n# TYPE " + name + " " + type + "\n";
-  }
-  void value(const std::string& name, const std::string& labels, double value) {
-    char number[40];
-    std::snprintf(number, sizeof number, "%.17g", value);
-    text_ += name + (labels.empty() ? "" : "{" + labels + "}") + " " + number + "\n";
-  }
-  std::string take() { return std::move(text_); }
-
- private:
-  std::string text_;
-};
-
-std::string model_label(const std::string& model) { return "model=\"" + label(model) + "\""; }
 
 void add_requests(Metrics& out, const std::map<std::string, ModelStatisticsRecord>& models) {
   out.family("heddle_requests_total", "counter", "Requests by what became of them.");
@@ -102,8 +74,8 @@ void add_plane(Metrics& out, const Deployment& d, const LiveCounters& c) {
         const auto& pool = d.pipelines[p].partitions[k];
         out.value(column.name,
                   model_label(d.models[d.pipelines[p].model].name) + ",pipeline=\"" + std::to_string(p) +
-                      "\",partition=\"" + std::to_string(k) + "\",class=\"" + label(pool.role.device_class) +
-                      "\"",
+                      "\",partition=\"" + std::to_string(k) + "\",class=\"" +
+                      metric_label(pool.role.device_class) + "\"",
                   column.get(c.pools[p][k], pool));
       }
   }
@@ -146,7 +118,19 @@ std::string InferService::metrics() const {
   if (current_ && current_->plane) add_plane(out, current_->plane->deployment(), current_->plane->counters());
   out.family("heddle_plans_total", "counter", "Plans that have been put to work.");
   out.value("heddle_plans_total", "", static_cast<double>(generations_));
-  return out.take();
+  return out.take() + (more_metrics_ ? more_metrics_() : "");
+}
+
+std::vector<InferService::PoolUse> InferService::pools() const {
+  std::vector<PoolUse> out;
+  const std::shared_lock lock(gate_);
+  if (!current_ || !current_->plane) return out;
+  const auto& d = current_->plane->deployment();
+  const auto c = current_->plane->counters();
+  for (size_t p = 0; p < d.pipelines.size(); ++p)
+    for (size_t k = 0; k < d.pipelines[p].partitions.size(); ++k)
+      out.push_back({d.pipelines[p].partitions[k].role, c.pools[p][k]});
+  return out;
 }
 
 Json InferService::status() const {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <string_view>
 
 #include "heddle/base/file.h"
 #include "tls_session.h"
@@ -93,6 +94,18 @@ const BIO_METHOD* quiet_socket() {
     return m;
   }();
   return method;
+}
+
+// A client that does not encrypt is told so in its own language, as far as the socket takes it at once.
+void answer_plain_http(int fd) {
+  static constexpr std::string_view kAnswer =
+      "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
+      "Content-Length: 73\r\n\r\n"
+      "{\"error\": \"this server expects https here: connect to https://HOST:PORT\"}";
+  char rest[4096];
+  while (::recv(fd, rest, sizeof rest, MSG_DONTWAIT) > 0) {
+  }
+  [[maybe_unused]] const auto n = ::send(fd, kAnswer.data(), kAnswer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 }  // namespace
@@ -193,6 +206,7 @@ ssize_t TlsSession::result(int n, uint32_t& wanted) {
     why_ = std::string("the server's certificate is refused: ") + ::X509_verify_cert_error_string(verified);
     ::ERR_clear_error();
   } else if (kind == SSL_ERROR_SSL) {
+    if (ERR_GET_REASON(::ERR_peek_error()) == SSL_R_HTTP_REQUEST) answer_plain_http(fd_);
     why_ = "TLS failed: " + openssl_reason();
   }
   errno = ECONNRESET;

@@ -180,7 +180,7 @@ class BusWorkerPool final : public WorkerPool {
     r.set_generation(view.generation);
     r.set_device(task.device);
     r.set_rows(task.rows);
-    r.set_expected_ns(task.expected_ns);
+    r.set_expected_ns(task.device_ns);
     session->send(std::move(message));
   }
 

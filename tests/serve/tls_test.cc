@@ -139,10 +139,17 @@ TEST_F(Tls, ClientsRefuseWhatTheyDoNotTrust) {
 TEST_F(Tls, SurvivesClientsThatSpeakSomethingElse) {
   RawClient plain(echo_->port());
   plain.send("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  EXPECT_NE(plain.receive().status, 200);
+  EXPECT_THAT(plain.receive().body, HasSubstr("expects https"));
   LoadTarget without = target(certificate_.file());
   without.tls = nullptr;
-  EXPECT_FALSE(ask_http(without, "GET", "/x", "", 20).ok());
+  const auto told = ask_http(without, "POST", "/x", std::string(3000, 'b'), 20);
+  ASSERT_TRUE(told.ok()) << told.error().to_string();
+  EXPECT_EQ(told->status, 400);
+  EXPECT_THAT(told->body, HasSubstr("connect to https://"));
+  RawClient noise(echo_->port());
+  noise.send("\1\2\3\4\5\6\7");
+  noise.finish_sending();
+  EXPECT_EQ(noise.receive().status, 0);
   RawClient silent(echo_->port());
   EXPECT_EQ(ask_http(target(certificate_.file()), "GET", "/x", "", 20)->status, 200);
 }

@@ -29,6 +29,8 @@ struct DevicePool {
   std::vector<TimeNs> run_ns;       // [batch - 1] of a whole batch, for 1 .. the pipeline's batch
   std::vector<TimeNs> transfer_ns;  // [batch - 1] of bringing it here; empty at the first partition
   PoolRole role;
+  // [batch - 1] what a timed device takes, where that is not what the plan believes; empty: run_ns.
+  std::vector<TimeNs> timed_ns;
 };
 
 struct DeployedPipeline {

@@ -2,8 +2,11 @@
 // plan, drains the running one and cuts over; requests that have not begun move to the new plan.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "heddle/serve/fleet_server.h"
 #include "heddle/serve/http_server.h"
@@ -11,14 +14,40 @@
 
 namespace heddle {
 
+// When pools take other times than the plan's, the fleet's times are corrected by what was measured, and a
+// new plan is made of them.
+struct DriftOptions {
+  double share = 0;  // a ratio of measured to planned time outside of [1/(1+share), 1+share] is drift; 0: off
+  uint64_t window_runs = 50;  // that a ratio is of, at least; fewer are not judged
+  double hold_s = 5;          // for which it must stay outside
+  // What was tried and was no good is not tried again for so long; each time twice as long.
+  double back_off_s = 60, most_back_off_s = 3600;
+};
+
+// A new plan is held against the one before it: the part of the requests that are in time.
+struct TrialOptions {
+  double window_s = 10;          // that are compared; 0: every plan is kept
+  double margin = .05;           // by which the part may fall
+  double growth = .1;            // a fall is not the plan's fault where the rate of requests grew by more
+  uint64_t least_requests = 50;  // fewer are not compared
+  double longest = 6;            // windows; a trial without so many requests ends then, and the plan is kept
+};
+
 struct FleetControlOptions {
   LivePlaneOptions plane;
   double clock = 1;                 // see timed_generation()
   WorkerPool* workers = nullptr;    // whose devices are used; outlives the service. Null: timed devices, here
-  MachineFleet* machine = nullptr;  // runs models with files; outlives the service. Null: timed devices, here
+  MachineFleet* machine = nullptr;  // runs models with files; outlives the service. Null: they are refused
   double wait_s = 30;               // for workers that have the first plan's devices
   CancelToken cancel;               // ends that waiting
   double replan_s = 2;              // for the plan with the fewest devices that load other weights
+  DriftOptions drift;
+  TrialOptions trial;  // of plans that drift caused,
+  bool try_changes =
+      false;  // and of those that were asked for, where the old plan could go on in the new fleet
+  std::optional<Fleet> device_times;  // which timed devices take, by names; else the served fleet's own
+  // Told each decision on drift and trials as a line without its end, from the control's own thread.
+  std::function<void(const std::string&)> tell;
 };
 
 class FleetControl {

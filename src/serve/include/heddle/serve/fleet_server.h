@@ -16,9 +16,12 @@ inline constexpr const char* kBatchOutput = "batch_size";  // INT64 [1]: rows th
 inline constexpr const char* kDigestOutput = "digest";     // UINT64 [1], with workers: payload_digest()
 
 // `clock` stretches all times (SLOs too): 2 serves the fleet at half its speed, for machines that are too
-// small for its load. Errors: a plan that check_fleet_plan() refuses, deploy()'s, a clock out of [0.01, 100].
+// small for its load. `timed_by`: the same fleet with the times that the devices really take; null: those
+// that are planned with. Errors: a plan that check_fleet_plan() refuses, deploy()'s, a clock out of [0.01,
+// 100].
 Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
-                                                     const LivePlaneOptions& options, double clock = 1);
+                                                     const LivePlaneOptions& options, double clock = 1,
+                                                     const Fleet* timed_by = nullptr);
 
 // A model without a file, as clients see it; with workers it answers with a digest, too.
 std::shared_ptr<const ServedModel> timed_model(const DeployedModel& model, bool workers);
@@ -30,6 +33,7 @@ std::shared_ptr<const ServedModel> timed_model(const DeployedModel& model, bool 
 Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,
                                                       const LivePlaneOptions& options, double clock,
                                                       WorkerPool& workers, double wait_s, bool all,
-                                                      const CancelToken& cancel);
+                                                      const CancelToken& cancel,
+                                                      const Fleet* timed_by = nullptr);
 
 }  // namespace heddle

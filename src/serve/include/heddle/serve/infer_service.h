@@ -78,6 +78,8 @@ class InferService {
   const Repository& repository() const { return repository_; }
   // More for status(), such as a fleet's workers: members of a JSON object. Set before anybody asks.
   void set_more_status(std::function<Json()> more) { more_status_ = std::move(more); }
+  // More for metrics(): whole families. Set before anybody asks.
+  void set_more_metrics(std::function<std::string()> more) { more_metrics_ = std::move(more); }
   // The repository's; without one what is served.
   std::vector<Repository::Entry> index() const;
 
@@ -105,6 +107,12 @@ class InferService {
   // Prometheus's text format 0.0.4: requests by fate, latencies, queues, batch sizes, use per pool, predicted
   // against measured times.
   std::string metrics() const;
+  // The pools of the plan at work, and what they have run since it began.
+  struct PoolUse {
+    PoolRole role;
+    LivePoolCounters counters;
+  };
+  std::vector<PoolUse> pools() const;
   // Models, pools and their use, for the dashboard and `fleet status`.
   Json status() const;
 
@@ -125,6 +133,7 @@ class InferService {
   mutable std::map<std::string, std::shared_ptr<Record>> records_;
   Repository repository_;
   std::function<Json()> more_status_;
+  std::function<std::string()> more_metrics_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> generations_{0};
   std::atomic<int64_t> started_ns_{0};

@@ -28,6 +28,7 @@ struct RemoteTask {
   uint32_t device = 0, source = 0;  // virtual devices of the plane's deployment; a transfer's source
   uint32_t rows = 0;
   TimeNs expected_ns = 0;
+  TimeNs device_ns = 0;  // what a timed device takes: expected_ns, but where the plan believes otherwise
   std::vector<RemotePayload> payloads;  // [row] of a pipeline's first partition; else empty
 };
 

@@ -1,0 +1,53 @@
+// What changed a served fleet's plan, and what was decided of it: for people, pages and Prometheus.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "drift_watch.h"
+#include "heddle/base/json.h"
+
+namespace heddle {
+
+enum class PlanEvent : uint8_t {
+  kAsked,       // a plan that was asked for is at work
+  kDrift,       // a plan for the times that were measured is at work
+  kKept,        // a trial's plan stays
+  kRolledBack,  // a trial's plan is gone, the one before it is at work again
+  kRefused,     // a plan for measured times, or the way back, cannot be: what was there goes on
+};
+inline constexpr size_t kPlanEvents = 5;
+
+// Thread-safe.
+class PlanLog {
+ public:
+  using Tell = std::function<void(const std::string& line)>;
+  explicit PlanLog(Tell tell) : tell_(std::move(tell)) {}
+
+  // `details` are further members of the entry. Tells all but kAsked, whose asker is answered.
+  void add(PlanEvent event, const std::string& text, const Json& details = Json::object());
+  // The newest last: [{"at", "what", "text", ..}], "at" in UTC, "what" one of "asked", "drift", "kept",
+  // "rolled back", "refused".
+  Json entries() const;
+  uint64_t count(PlanEvent event) const;
+  // Counters of all events, and the ratios that are given.
+  std::string metrics(std::span<const PoolRatio> ratios) const;
+
+ private:
+  const Tell tell_;
+  mutable std::mutex mutex_;  // guards what follows
+  std::deque<Json> entries_;
+  uint64_t counts_[kPlanEvents] = {};
+};
+
+Json to_json(std::span<const PoolRatio> ratios);  // [{"model", "class", "share", "blocks", "ratio", "runs"}]
+
+// "net on slow takes 2.01 times its planned time (64 runs)", of the first few.
+std::string drift_text(std::span<const Drift> drifts);
+Json to_json(std::span<const Drift> drifts);  // [{"model", "class", "share", "ratio", "runs"}]
+
+}  // namespace heddle
