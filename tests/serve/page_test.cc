@@ -71,7 +71,7 @@ TEST(Page, ShowsModelsPoolsAndClassesInABrowser) {
   EXPECT_THAT(page, HasSubstr("<td>front</td><td>3</td><td>3</td>"));
   EXPECT_THAT(page, HasSubstr("3 x back<div"));
   EXPECT_THAT(page, HasSubstr("blocks 0..0, batch 1"));
-  EXPECT_THAT(page, Not(HasSubstr("no answer")));
+  EXPECT_THAT(page.substr(0, page.find("<script>")), Not(HasSubstr("no answer")));
   (*server)->stop(5);
   service.stop(5);
 }
