@@ -19,121 +19,29 @@ Dispatcher::Dispatcher(const Deployment& deployment, const DispatchOptions& opti
     uplink_.push_back(devices + d.server);
     downlink_.push_back(devices + deployment.num_servers + d.server);
   }
-}
-
-// Algorithm 2, lines 6 to 25, for the partitions from `partition` on; `last` has the batch from time t on.
-bool Dispatcher::probe_from(uint32_t pipeline, uint32_t batch, uint32_t partition, TimeNs t, uint32_t last,
-                            ProbedPath& path) const {
-  const auto& partitions = deployment_.pipelines[pipeline].partitions;
-  bool avoid = straggling_ > 0;
-  for (uint32_t k = partition; k < partitions.size();) {
-    const DevicePool& pool = partitions[k];
-    const TimeNs run = pool.run_ns[batch - 1];
-    const uint32_t end = pool.first_device + pool.num_devices;
-    TimeNs best = kNever, best_sent = 0;
-    uint32_t best_device = kNoId;
-    if (k == 0) {
-      for (uint32_t d = pool.first_device; d < end; ++d) {
-        if (avoid && straggles_[d]) continue;
-        const TimeNs s = book_.earliest(d, t, run);
-        if (s < best) {
-          best = s;
-          best_device = d;
-          if (s == t) break;  // no device can be earlier
-        }
+  for (const auto& pipeline : deployment.pipelines) {
+    Route route{.first_pool = static_cast<uint32_t>(pools_.size()),
+                .partitions = static_cast<uint32_t>(pipeline.partitions.size()),
+                .model = pipeline.model,
+                .batch = pipeline.batch,
+                .first_times = static_cast<uint32_t>(times_.size())};
+    for (uint32_t b = 0; b < pipeline.batch; ++b) {
+      TimeNs sum = 0;
+      for (const auto& pool : pipeline.partitions) {
+        const StepTimes times{pool.transfer_ns.empty() ? 0 : pool.transfer_ns[b], pool.run_ns[b]};
+        times_.push_back(times);
+        sum += times.send + times.run;
       }
-    } else {
-      const TimeNs send = pool.transfer_ns[batch - 1];
-      const ResourceId up = uplink(last);
-      const TimeNs up_free = book_.earliest(up, t, send);
-      ResourceId last_down = kNoId;
-      TimeNs sent = 0;
-      for (uint32_t d = pool.first_device; d < end; ++d) {
-        // No run here starts before this; most devices need no look at their links.
-        const TimeNs bound = book_.not_before(d, up_free + send, run);
-        if (bound > best || (bound == best && !spread_) || (avoid && straggles_[d])) continue;
-        // The devices of a server follow each other and share its downlink.
-        if (const ResourceId down = downlink(d); down != last_down) {
-          last_down = down;
-          sent = book_.earliest(down, up_free, send);
-          if (sent != up_free) sent = book_.earliest_both(up, down, sent, send);
-        }
-        const TimeNs s = book_.earliest(d, sent + send, run);
-        const bool freer = spread_ && s == best && best_device != kNoId &&  // none: this one is closed
-                           book_.tail(d) < book_.tail(best_device);
-        if (s < best || freer) {
-          best = s;
-          best_device = d;
-          best_sent = sent;
-          if (s == up_free + send && !spread_) break;
-        }
-      }
-      path.start[2 * k - 1] = best_sent;
+      sums_.push_back(sum);
     }
-    if (best_device == kNoId && avoid) {
-      avoid = false;  // all that are open straggle
-      continue;
-    }
-    if (best_device == kNoId) {
-      path.finish = path.wait = kNever;
-      return false;
-    }
-    path.device[k] = last = best_device;
-    path.start[2 * k] = best;
-    t = best + run;
-    avoid = straggling_ > 0;
-    ++k;
-  }
-  path.finish = t;
-  return true;
-}
-
-ProbedPath Dispatcher::probe(uint32_t pipeline, uint32_t batch, TimeNs now) const {
-  ProbedPath path;
-  if (!probe_from(pipeline, batch, 0, now, kNoId, path)) return path;
-  path.wait = path.finish - now;
-  for (const auto& pool : deployment_.pipelines[pipeline].partitions) {
-    path.wait -= pool.run_ns[batch - 1];
-    if (!pool.transfer_ns.empty()) path.wait -= pool.transfer_ns[batch - 1];
-  }
-  return path;
-}
-
-// Algorithm 1, lines 4 to 20. True with the pipeline, the largest batch that ends by `deadline`, and its
-// path.
-bool Dispatcher::choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& pipeline, uint32_t& size,
-                        ProbedPath& path) {
-  const auto& pipelines = deployment_.models[model].pipelines;
-  bool found = false;
-  others_.clear();
-  for (const uint32_t p : pipelines) {
-    const auto probed = probe(p, deployment_.pipelines[p].batch, now);
-    ++counters_.probes;
-    if (probed.finish <= deadline) {
-      if (found && probed.wait >= path.wait) continue;
-      found = true;
-      pipeline = p;
-      path = probed;
-      size = deployment_.pipelines[p].batch;
-    } else if (!found && probed.found()) {
-      others_.emplace_back(probed.wait, p);
+    route.first_sum = static_cast<uint32_t>(sums_.size()) - pipeline.batch;
+    routes_.push_back(route);
+    for (const auto& pool : pipeline.partitions) {
+      const TimeNs least = *std::min_element(pool.run_ns.begin(), pool.run_ns.begin() + pipeline.batch);
+      pools_.push_back({pool.first_device, pool.first_device + pool.num_devices,
+                        book_.add_group(pool.first_device, pool.num_devices, least)});
     }
   }
-  if (found) return true;
-  std::stable_sort(others_.begin(), others_.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [wait, p] : others_) {
-    for (uint32_t b = deployment_.pipelines[p].batch; --b > 0;) {
-      const auto probed = probe(p, b, now);
-      ++counters_.probes;
-      if (probed.finish > deadline) continue;
-      pipeline = p;
-      path = probed;
-      size = b;
-      return true;
-    }
-  }
-  return false;
 }
 
 void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
@@ -145,21 +53,19 @@ void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
     auto& first = queue.front();
     const TimeNs deadline = first.deadline - options_.guard_ns;
     uint32_t pipeline = 0, size = 0;
-    ProbedPath path;
-    const bool served = deadline > now && choose(model, deadline, now, pipeline, size, path);
+    const bool served = deadline > now && choose(model, deadline, now, pipeline, size);
     const bool first_look = !first.examined;
     first.examined = true;
-    if (!served ||
-        (first_look && size < options_.least_batch_share * deployment_.pipelines[pipeline].batch)) {
+    if (!served || (first_look && size < options_.least_batch_share * routes_[pipeline].batch)) {
       actions.dropped.push_back(first.request);
       queue.pop();
       continue;
     }
     if (queue.size() < size) {
       const auto waiting = static_cast<uint32_t>(queue.size());
-      path = probe(pipeline, waiting, now);
+      probe_from(pipeline, waiting, 0, now, kNever, *path_);
       ++counters_.probes;
-      const TimeNs latest = now + deadline - path.finish;
+      const TimeNs latest = now + deadline - path_->finish;
       if (latest < now) {  // a smaller batch that takes longer than the larger one
         actions.dropped.push_back(first.request);
         queue.pop();
@@ -173,7 +79,7 @@ void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
       size = waiting;
     }
     due = false;
-    dispatch(model, pipeline, size, path, now, actions);
+    dispatch(model, pipeline, size, *path_, now, actions);
   }
 }
 
@@ -181,19 +87,19 @@ void Dispatcher::dispatch(uint32_t model, uint32_t pipeline, uint32_t size, cons
                           TimeNs now, Actions& actions) {
   const uint32_t id = batches_.take();
   Batch& batch = batches_[id];
+  auto& queue = queues_[model];
   batch.pipeline = pipeline;
   batch.steps_done = 0;
-  batch.last_step = static_cast<uint32_t>(2 * deployment_.pipelines[pipeline].partitions.size() - 2);
+  batch.last_step = static_cast<uint16_t>(2 * routes_[pipeline].partitions - 2);
   batch.begun = false;
   batch.live = true;
-  batch.requests.clear();
-  batch.deadlines.clear();
+  batch.size = size;
+  batch.first_request = queue.front().request;
+  batch.first_deadline = queue.front().deadline;
   batch.dispatched = now;
-  batch.booking.fill(kNoId);
-  auto& queue = queues_[model];
+  batch.requests.clear();
   for (uint32_t i = 0; i < size; ++i) {
-    batch.requests.push_back(queue.front().request);
-    batch.deadlines.push_back(queue.front().deadline);
+    batch.requests.push_back({queue.front().deadline, queue.front().request, true});
     actions.begun.push_back(queue.front().request);
     queue.pop();
   }
@@ -205,28 +111,30 @@ void Dispatcher::dispatch(uint32_t model, uint32_t pipeline, uint32_t size, cons
 // Algorithm 2's reserve(), for the partitions from `from_partition` on.
 void Dispatcher::reserve(uint32_t id, uint32_t from_partition, const ProbedPath& path, TimeNs now) {
   Batch& batch = batches_[id];
-  const auto& partitions = deployment_.pipelines[batch.pipeline].partitions;
-  const size_t size = batch.requests.size();
-  for (uint32_t k = from_partition; k < partitions.size(); ++k) {
+  const Route& route = routes_[batch.pipeline];
+  const StepTimes* times = times_of(route, batch.size);
+  for (uint32_t k = from_partition; k < route.partitions; ++k) {
     const uint32_t step = 2 * k;
+    BookingId sent = kNoId;
+    if (k > 0) {
+      const auto before = step - 2 >= batch.steps_done ? batch.booking[step - 2] : kNoId;
+      batch.planned[step - 1] = path.start[step - 1];
+      batch.booking[step - 1] = sent =
+          book_.book(now, id, static_cast<uint16_t>(step - 1), uplink(batch.device[k - 1]),
+                     downlink(path.device[k]), path.start[step - 1], times[k].send, before);
+    }
     batch.device[k] = path.device[k];
     batch.planned[step] = path.start[step];
-    if (k > 0) {
-      batch.planned[step - 1] = path.start[step - 1];
-      const auto before = step - 2 >= batch.steps_done ? batch.booking[step - 2] : kNoId;
-      batch.booking[step - 1] = book_.book(now, id, static_cast<uint16_t>(step - 1),
-                                           uplink(batch.device[k - 1]), downlink(path.device[k]),
-                                           path.start[step - 1], partitions[k].transfer_ns[size - 1], before);
-    }
-    batch.booking[step] = book_.book(now, id, step, path.device[k], kNoId, path.start[step],
-                                     partitions[k].run_ns[size - 1], k > 0 ? batch.booking[step - 1] : kNoId);
+    batch.booking[step] = book_.book(now, id, static_cast<uint16_t>(step), path.device[k], kNoId,
+                                     path.start[step], times[k].run, sent);
   }
 }
 
 // By the corrected times it ends behind its first deadline.
 bool Dispatcher::will_be_late(const Batch& batch) const {
+  if (book_.undisturbed()) return false;  // paths are in time when they are reserved
   const BookingId last = batch.booking[batch.last_step];
-  return options_.feedback && last != kNoId && book_[last].end > batch.deadlines.front();
+  return options_.feedback && last != kNoId && book_[last].end > batch.first_deadline;
 }
 
 void Dispatcher::set_straggling(uint32_t device, bool straggles) {
@@ -249,7 +157,7 @@ void Dispatcher::recall(TimeNs now, Actions& actions) {
     const uint32_t id = recalled_.back();
     recalled_.pop_back();
     if (!batches_[id].live || batches_[id].begun || batches_[id].dispatched == now) continue;
-    const uint32_t model = deployment_.pipelines[batches_[id].pipeline].model;
+    const uint32_t model = routes_[batches_[id].pipeline].model;
     release_from(id, 0, now, actions);
     give_up(id, true, now, actions);
     decide(model, now, actions);
@@ -274,8 +182,8 @@ bool Dispatcher::start(BookingId id, TimeNs now, Actions& actions) {
                            .partition = partition,
                            .device = batch.device[partition],
                            .source = batch.device[b.step / 2],
-                           .batch_size = static_cast<uint32_t>(batch.requests.size()),
-                           .first_request = batch.requests.front(),
+                           .batch_size = batch.size,
+                           .first_request = batch.first_request,
                            .expected_ns = b.length});
   return true;
 }
@@ -283,20 +191,17 @@ bool Dispatcher::start(BookingId id, TimeNs now, Actions& actions) {
 // Whether it can begin now if it passes those before it, all of which are late: what waits for a late batch
 // would else wait with it. One that should have begun by now gives way, and one that will begin later than
 // planned gives way to what is done by then. With exact times nothing ever is late.
-bool Dispatcher::may_pass(BookingId id, TimeNs now) const {
-  if (!options_.feedback || id == kNoId) return false;
-  const Booking& b = book_[id];
-  if (b.running || b.step == 0 || b.step_before != kNoId) return false;
+bool Dispatcher::passes_late_ones(const Booking& b, TimeNs now) const {
   for (const int side : {0, 1}) {
     const ResourceId r = b.resource[side];
     if (r == kNoId) continue;
     if (book_.is_closed(r)) return false;
     for (BookingId p = b.prev[side]; p != kNoId;) {
       const Booking& before = book_[p];
-      const TimeNs planned = batches_[before.batch].planned[before.step];
       if (before.running) return false;
+      const TimeNs planned = planned_start(before);
       if (planned >= now && (before.start <= planned || now + b.length > before.start)) return false;
-      p = before.prev[before.resource[0] == r ? 0 : 1];
+      p = before.prev[before.resource[0] != r];
     }
   }
   return true;
@@ -313,9 +218,10 @@ void Dispatcher::serve(ResourceId r, TimeNs now, Actions& actions) {
       start_if_ready(id, now, actions);
       return;
     }
-    const TimeNs planned = batches_[b.batch].planned[b.step];
-    if (b.running || (planned >= now && b.start <= planned)) return;
-    id = b.next[b.resource[0] == r ? 0 : 1];
+    if (b.running) return;
+    const TimeNs planned = planned_start(b);
+    if (planned >= now && b.start <= planned) return;
+    id = b.next[b.resource[0] != r];
   }
 }
 
@@ -325,9 +231,9 @@ void Dispatcher::finished(WorkId work, TimeNs now, Actions& actions) {
   if (b.step % 2 == 0 && straggling_ > 0) set_straggling(b.resource[0], false);
   book_.finish(work, now);
   batch.booking[b.step] = kNoId;
-  batch.steps_done = b.step + 1;
+  batch.steps_done = static_cast<uint16_t>(b.step + 1);
   if (b.step == batch.last_step) {
-    for (const RequestId r : batch.requests) actions.done.push_back(r);
+    for (const auto& r : batch.requests) actions.done.push_back(r.request);
     batch.live = false;
     batches_.give_back(b.batch);
   } else if (b.step % 2 == 0 &&
@@ -365,7 +271,7 @@ void Dispatcher::overdue(WorkId work, TimeNs now, Actions& actions) {
 void Dispatcher::release_from(uint32_t id, uint32_t step, TimeNs now, Actions& actions) {
   const Batch& batch = batches_[id];
   freed_.clear();
-  for (uint32_t s = step; s < batch.booking.size(); ++s) {
+  for (uint32_t s = step; s <= batch.last_step; ++s) {
     if (batch.booking[s] == kNoId) continue;
     for (const ResourceId r : book_[batch.booking[s]].resource)
       if (r != kNoId) freed_.push_back(r);
@@ -380,13 +286,12 @@ void Dispatcher::rebind(uint32_t id, uint32_t partition, TimeNs now, Actions& ac
   ProbedPath path;
   path.device = batch.device;
   ++counters_.probes;
-  if (probe_from(batch.pipeline, static_cast<uint32_t>(batch.requests.size()), partition, now,
-                 batch.device[partition - 1], path)) {
+  if (probe_from(batch.pipeline, batch.size, partition, now, kNever, path)) {
     reserve(id, partition, path, now);
     start_if_ready(batch.booking[2 * partition - 1], now, actions);
   } else {
     give_up(id, options_.retry, now, actions);
-    if (!draining_) decide(deployment_.pipelines[batch.pipeline].model, now, actions);
+    if (!draining_) decide(routes_[batch.pipeline].model, now, actions);
   }
   for (const ResourceId r : freed_) serve(r, now, actions);
 }
@@ -418,7 +323,7 @@ std::vector<PendingRequest> Dispatcher::drain() {
 // before it.
 void Dispatcher::cancel_from(uint32_t id, uint32_t step, TimeNs now, Actions& actions) {
   Batch& batch = batches_[id];
-  for (uint32_t s = batch.last_step + 1; s-- > step;) {
+  for (uint32_t s = batch.last_step + 1u; s-- > step;) {
     if (batch.booking[s] == kNoId) continue;
     if (book_[batch.booking[s]].running) {
       actions.abort.push_back(batch.booking[s]);
@@ -432,12 +337,12 @@ void Dispatcher::cancel_from(uint32_t id, uint32_t step, TimeNs now, Actions& ac
 void Dispatcher::give_up(uint32_t id, bool requeue, TimeNs now, Actions& actions) {
   cancel_from(id, 0, now, actions);
   Batch& batch = batches_[id];
-  const uint32_t model = deployment_.pipelines[batch.pipeline].model;
-  for (size_t i = 0; i < batch.requests.size(); ++i) {
+  const uint32_t model = routes_[batch.pipeline].model;
+  for (const auto& r : batch.requests) {
     if (requeue && !draining_) {
-      queues_[model].push({batch.deadlines[i], batch.requests[i], true});
+      queues_[model].push(r);
     } else {
-      actions.failed.push_back(batch.requests[i]);
+      actions.failed.push_back(r.request);
     }
   }
   batch.live = false;
@@ -446,11 +351,11 @@ void Dispatcher::give_up(uint32_t id, bool requeue, TimeNs now, Actions& actions
 
 void Dispatcher::lose_batch(uint32_t id, uint32_t device, TimeNs now, Actions& actions) {
   Batch& batch = batches_[id];
-  const auto& partitions = deployment_.pipelines[batch.pipeline].partitions;
+  const uint32_t partitions = routes_[batch.pipeline].partitions;
   uint32_t lost = 0;
-  while (lost < partitions.size() && batch.device[lost] != device) ++lost;
-  if (lost == partitions.size()) return;
-  const uint32_t holder = batch.steps_done / 2;  // the partition whose device has the batch now
+  while (lost < partitions && batch.device[lost] != device) ++lost;
+  if (lost == partitions) return;
+  const uint32_t holder = batch.steps_done / 2u;  // the partition whose device has the batch now
   if (lost < holder) return;
   if (!batch.begun) return give_up(id, true, now, actions);
   // A batch that is being sent is still at its source (the step 2k - 1 is the partition k - 1's to repeat).
@@ -460,8 +365,7 @@ void Dispatcher::lose_batch(uint32_t id, uint32_t device, TimeNs now, Actions& a
   const TimeNs t = before == kNoId ? now : std::max(now, book_[before].end);
   ProbedPath path;
   path.device = batch.device;
-  if (!probe_from(batch.pipeline, static_cast<uint32_t>(batch.requests.size()), lost, t,
-                  batch.device[lost - 1], path))
+  if (!probe_from(batch.pipeline, batch.size, lost, t, kNever, path))
     return give_up(id, options_.retry, now, actions);
   reserve(id, lost, path, now);
 }

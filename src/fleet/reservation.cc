@@ -6,42 +6,62 @@
 namespace heddle {
 
 ReservationBook::ReservationBook(uint32_t resources, bool fill_gaps, bool feedback)
-    : fill_gaps_(fill_gaps),
-      feedback_(feedback),
-      head_(resources, kNoId),
-      last_(resources, kNoId),
-      room_(resources),
-      closed_(resources, 0) {}
+    : fill_gaps_(fill_gaps), feedback_(feedback), resources_(resources) {}
 
-TimeNs ReservationBook::earliest_in_gaps(ResourceId r, TimeNs t, TimeNs length) const {
-  for (BookingId id = head_[r]; id != kNoId;) {
-    const Booking& b = bookings_[id];
-    if (b.start - t >= length) return t;
-    t = std::max(t, b.end);
-    id = b.next[b.resource[0] == r ? 0 : 1];
+uint32_t ReservationBook::add_group(ResourceId first, uint32_t count, TimeNs least_length) {
+  const auto group = static_cast<uint32_t>(groups_.size());
+  groups_.push_back(
+      {.first = first, .end = first + count, .least_length = least_length, .order = FreeOrder(count)});
+  for (uint32_t i = 0; i < count; ++i) resources_[first + i].group = group;
+  return group;
+}
+
+FreeSlot ReservationBook::first_free(uint32_t group, TimeNs t, TimeNs length, TimeNs limit) const {
+  const Group& g = groups_[group];
+  if (g.gaps_end - t >= length) {
+    FreeSlot found{kNoId, limit};
+    for (ResourceId r = g.first; r < g.end; ++r) {
+      const TimeNs start = earliest(r, t, length);
+      if (start >= found.start) continue;
+      found = {r, start};
+      if (start == t) break;  // none can be earlier
+    }
+    return found;
   }
-  return t;
+  // No gap is wide enough: only the tails count.
+  const TimeNs until = g.order.first_until();
+  if (until > t) {
+    const uint32_t free = g.order.first_free();
+    if (free != FreeOrder::kNone) return t < limit ? FreeSlot{g.first + free, t} : FreeSlot{kNoId, limit};
+    return until < limit ? FreeSlot{g.first + g.order.first_booked(), until} : FreeSlot{kNoId, limit};
+  }
+  if (t >= limit) return {kNoId, limit};
+  ResourceId r = g.first;
+  while (resources_[r].tail > t) ++r;  // there is one
+  return {r, t};
+}
+
+// From the last booking back: what is asked for begins mostly behind most of them.
+TimeNs ReservationBook::earliest_in_gaps(ResourceId r, TimeNs t, TimeNs length) const {
+  BookingId id = resources_[r].last;
+  TimeNs end = id == kNoId ? t : bookings_[id].end;
+  TimeNs found = std::max(t, end);
+  while (id != kNoId && end > t) {
+    const Booking& b = bookings_[id];
+    id = b.prev[b.resource[0] != r];
+    end = id == kNoId ? t : bookings_[id].end;
+    const TimeNs free = std::max(t, end);
+    if (b.start - free >= length) found = free;
+  }
+  return found;
 }
 
 TimeNs ReservationBook::earliest_both(ResourceId a, ResourceId b, TimeNs t, TimeNs length) const {
-  // Each turn moves past at least one booking, so there are at most as many turns as bookings. What was moved
-  // past ends by t and is not looked at again.
+  // Each turn moves past at least one booking, so there are at most as many turns as bookings.
   const ResourceId r[2] = {a, b};
-  BookingId at[2] = {head_[a], head_[b]};
   for (int side = 0, agreed = 0; agreed < 2; side ^= 1) {
     const TimeNs from = t;
-    if (!room_[r[side]].may_have_gap(t, length)) {
-      t = std::max(t, room_[r[side]].tail);
-    } else {
-      BookingId id = at[side];
-      while (id != kNoId) {
-        const Booking& booked = bookings_[id];
-        if (booked.start - t >= length) break;
-        t = std::max(t, booked.end);
-        id = booked.next[booked.resource[0] == r[side] ? 0 : 1];
-      }
-      at[side] = id;
-    }
+    t = earliest(r[side], t, length);
     if (t >= kNever) return t;
     agreed = t == from ? agreed + 1 : 1;
   }
@@ -49,105 +69,95 @@ TimeNs ReservationBook::earliest_both(ResourceId a, ResourceId b, TimeNs t, Time
 }
 
 // Behind every booking that starts before it. Starts on a resource differ, since lengths are positive.
-void ReservationBook::link(BookingId id, int side) {
+void ReservationBook::link(BookingId id, int side, TimeNs now) {
   Booking& b = bookings_[id];
   const ResourceId r = b.resource[side];
-  BookingId before = last_[r], after = kNoId;
+  Resource& on = resources_[r];
+  const BookingId last = on.last;
+  if (last != kNoId && bookings_[last].start >= b.start) return link_between(id, side);
+  b.prev[side] = last;
+  (last == kNoId ? on.head : next_on(r, last)) = id;
+  on.last = id;
+  // The gap before it is new. Gaps that lie in the past do not count any more.
+  const TimeNs free = last == kNoId ? now : std::max(now, on.tail);
+  const bool gap = fill_gaps_ & (b.start > free);
+  const TimeNs widest = std::max(on.gaps.end > now ? on.gaps.widest : -1, b.start - free);
+  on.gaps.widest = gap ? widest : on.gaps.widest;
+  on.gaps.end = gap ? b.start : on.gaps.end;
+  on.tail = b.end;
+  note(r, on);
+}
+
+// Before the last: it takes from the others' gaps, and the bounds hold.
+void ReservationBook::link_between(BookingId id, int side) {
+  Booking& b = bookings_[id];
+  const ResourceId r = b.resource[side];
+  BookingId after = resources_[r].last, before = prev_on(r, after);
   while (before != kNoId && bookings_[before].start >= b.start) {
     after = before;
-    before = bookings_[before].prev[bookings_[before].resource[0] == r ? 0 : 1];
+    before = prev_on(r, before);
   }
   b.prev[side] = before;
   b.next[side] = after;
-  if (before == kNoId) {
-    head_[r] = id;
-  } else {
-    bookings_[before].next[bookings_[before].resource[0] == r ? 0 : 1] = id;
-  }
-  if (after == kNoId) {
-    last_[r] = id;
-  } else {
-    bookings_[after].prev[bookings_[after].resource[0] == r ? 0 : 1] = id;
-  }
+  (before == kNoId ? resources_[r].head : next_on(r, before)) = id;
+  prev_on(r, after) = id;
 }
 
 void ReservationBook::unlink(BookingId id, int side) {
   const Booking& b = bookings_[id];
   const ResourceId r = b.resource[side];
   const BookingId before = b.prev[side], after = b.next[side];
-  if (before == kNoId) {
-    head_[r] = after;
-  } else {
-    bookings_[before].next[bookings_[before].resource[0] == r ? 0 : 1] = after;
-  }
-  if (after == kNoId) {
-    last_[r] = before;
-  } else {
-    bookings_[after].prev[bookings_[after].resource[0] == r ? 0 : 1] = before;
-  }
+  (before == kNoId ? resources_[r].head : next_on(r, before)) = after;
+  (after == kNoId ? resources_[r].last : prev_on(r, after)) = before;
 }
 
 // Gaps only shrink as time passes, so what is measured now bounds them until a booking comes, goes or moves.
 void ReservationBook::measure(ResourceId r, TimeNs now) {
-  if (closed_[r]) return;
-  const BookingId last = last_[r];
-  Room room{.tail = last == kNoId ? 0 : bookings_[last].end};
+  Resource& on = resources_[r];
+  if (on.closed) return;
+  on.tail = on.last == kNoId ? 0 : bookings_[on.last].end;
+  on.gaps = {};
   TimeNs t = now;
   if (fill_gaps_) {
-    for (BookingId id = head_[r]; id != kNoId;) {
+    for (BookingId id = on.head; id != kNoId;) {
       const Booking& b = bookings_[id];
       if (b.start > t) {
-        room.widest_gap = std::max(room.widest_gap, b.start - t);
-        room.gaps_end = b.start;
+        on.gaps.widest = std::max(on.gaps.widest, b.start - t);
+        on.gaps.end = b.start;
       }
       t = std::max(t, b.end);
-      id = b.next[b.resource[0] == r ? 0 : 1];
+      id = b.next[b.resource[0] != r];
     }
   }
-  room_[r] = room;
+  note(r, on);
 }
 
-// Behind all others it adds the gap before it. Between two others it takes from theirs, and the bounds hold.
-void ReservationBook::measure_booked(ResourceId r, BookingId id, int side, TimeNs now) {
-  if (last_[r] != id) return;
-  const Booking& b = bookings_[id];
-  Room& room = room_[r];
-  const TimeNs free = b.prev[side] == kNoId ? now : std::max(now, room.tail);
-  if (fill_gaps_ && b.start > free) {
-    // Gaps that lie in the past do not count any more.
-    room.widest_gap = std::max(room.gaps_end > now ? room.widest_gap : -1, b.start - free);
-    room.gaps_end = b.start;
+// What its group has to know after its tail or its gaps have changed.
+void ReservationBook::note(ResourceId r, const Resource& on) {
+  if (on.group == kNoId) return;
+  Group& group = groups_[on.group];
+  if (on.last == kNoId) {
+    group.order.set_free(r - group.first);
+    return;
   }
-  room.tail = b.end;
-}
-
-// Its first booking ended when it was expected to: what is behind it is as before, and what lies in the past
-// does not count.
-void ReservationBook::measure_done(ResourceId r, TimeNs now) {
-  if (head_[r] == kNoId) measure(r, now);
+  group.order.set_booked(r - group.first, on.tail);
+  if (on.gaps.widest >= group.least_length) group.gaps_end = std::max(group.gaps_end, on.gaps.end);
 }
 
 BookingId ReservationBook::book(TimeNs now, uint32_t batch, uint16_t step, ResourceId a, ResourceId b,
                                 TimeNs start, TimeNs length, BookingId after) {
-  assert(length > 0 && a != b && !closed_[a] && (b == kNoId || !closed_[b]));
+  assert(length > 0 && a != b && !resources_[a].closed && (b == kNoId || !resources_[b].closed));
   const BookingId id = bookings_.take();
-  Booking& n = bookings_[id];
-  n = Booking{};
-  n.start = start;
-  n.end = start + length;
-  n.length = length;
-  n.batch = batch;
-  n.step = step;
-  n.resource[0] = a;
-  n.resource[1] = b;
-  n.step_before = after;
+  bookings_[id] = {.start = start,
+                   .end = start + length,
+                   .length = length,
+                   .batch = batch,
+                   .step = step,
+                   .resource = {a, b},
+                   .step_before = after};
   if (after != kNoId) bookings_[after].step_after = id;
-  link(id, 0);
-  measure_booked(a, id, 0, now);
-  if (b != kNoId) {
-    link(id, 1);
-    measure_booked(b, id, 1, now);
-  }
+  link(id, 0, now);
+  if (b != kNoId) link(id, 1, now);
   return id;
 }
 
@@ -180,6 +190,8 @@ void ReservationBook::settle(TimeNs now) {
     for (const int side : {0, 1})
       if (b.prev[side] != kNoId) start = std::max(start, bookings_[b.prev[side]].end);
     if (start == b.start) continue;
+    b.moved = true;
+    undisturbed_ = false;
     b.start = start;
     b.end = start + b.length;
     touch_followers(id);
@@ -197,12 +209,14 @@ void ReservationBook::pass(BookingId id, TimeNs now) {
     if (r == kNoId || b.prev[side] == kNoId) continue;
     touch(b.next[side]);
     unlink(id, side);
-    const BookingId head = head_[r];
+    const BookingId head = resources_[r].head;
     b.prev[side] = kNoId;
     b.next[side] = head;
-    bookings_[head].prev[bookings_[head].resource[0] == r ? 0 : 1] = id;
-    head_[r] = id;
+    prev_on(r, head) = id;
+    resources_[r].head = id;
   }
+  b.moved = true;
+  undisturbed_ = false;
   b.start = now;
   b.end = now + b.length;
   touch_followers(id);
@@ -215,11 +229,15 @@ void ReservationBook::start_at(BookingId id, TimeNs now) {
   Booking& b = bookings_[id];
   if (!feedback_) {
     // Only so much is known that nothing can be put before it.
+    b.moved = true;
+    undisturbed_ = false;
     b.start = std::min(b.start, now);
     measure(b.resource[0], now);
     if (b.resource[1] != kNoId) measure(b.resource[1], now);
     return;
   }
+  b.moved = true;
+  undisturbed_ = false;
   b.start = now;
   b.end = now + b.length;
   touch_followers(id);
@@ -231,6 +249,7 @@ void ReservationBook::start_at(BookingId id, TimeNs now) {
 void ReservationBook::overdue(BookingId id, TimeNs now) {
   Booking& b = bookings_[id];
   if (!feedback_ || !b.running || b.end > now) return;
+  undisturbed_ = false;
   b.end = now + overdue_extension(now - b.start, b.length);
   touch_followers(id);
   measure(b.resource[0], now);
@@ -238,10 +257,43 @@ void ReservationBook::overdue(BookingId id, TimeNs now) {
   settle(now);
 }
 
+void ReservationBook::finish(BookingId id, TimeNs now) {
+  const Booking& b = bookings_[id];
+  if (b.running && b.end == now) {
+    finish_in_time(id);
+  } else {
+    remove(id, now);
+  }
+}
+
+// Running, and so the first of its resources, and it ends when it was expected to: what is behind it is as
+// before, and what lies in the past does not count.
+void ReservationBook::finish_in_time(BookingId id) {
+  const Booking& b = bookings_[id];
+  assert(b.prev[0] == kNoId && b.prev[1] == kNoId && b.step_before == kNoId);
+  finish_in_time(b.resource[0], b.next[0]);
+  if (b.resource[1] != kNoId) finish_in_time(b.resource[1], b.next[1]);
+  if (b.step_after != kNoId) bookings_[b.step_after].step_before = kNoId;
+  bookings_.give_back(id);
+}
+
+void ReservationBook::finish_in_time(ResourceId r, BookingId next) {
+  Resource& on = resources_[r];
+  on.head = next;
+  if (next != kNoId) {
+    prev_on(r, next) = kNoId;
+    return;
+  }
+  on.last = kNoId;
+  if (on.closed) return;
+  on.tail = 0;
+  on.gaps = {};
+  note(r, on);
+}
+
 void ReservationBook::remove(BookingId id, TimeNs now) {
   const Booking gone = bookings_[id];
-  const bool as_expected =
-      gone.running && gone.end == now;  // a running booking is the first of its resources
+  undisturbed_ = false;
   unlink(id, 0);
   if (gone.resource[1] != kNoId) unlink(id, 1);
   if (gone.step_before != kNoId) bookings_[gone.step_before].step_after = kNoId;
@@ -252,23 +304,21 @@ void ReservationBook::remove(BookingId id, TimeNs now) {
     if (gone.resource[1] != kNoId) touch(gone.next[1]);
     touch(gone.step_after);
   }
-  if (as_expected) {
-    measure_done(gone.resource[0], now);
-    if (gone.resource[1] != kNoId) measure_done(gone.resource[1], now);
-  } else {
-    measure(gone.resource[0], now);
-    if (gone.resource[1] != kNoId) measure(gone.resource[1], now);
-  }
+  measure(gone.resource[0], now);
+  if (gone.resource[1] != kNoId) measure(gone.resource[1], now);
   settle(now);
 }
 
 void ReservationBook::close(ResourceId r) {
-  closed_[r] = 1;
-  room_[r] = {.tail = kNever};
+  Resource& on = resources_[r];
+  on.closed = true;
+  on.tail = kNever;
+  on.gaps = {};
+  if (on.group != kNoId) groups_[on.group].order.leave(r - groups_[on.group].first);
 }
 
 void ReservationBook::open(ResourceId r, TimeNs now) {
-  closed_[r] = 0;
+  resources_[r].closed = false;
   measure(r, now);
 }
 

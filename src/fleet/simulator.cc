@@ -30,13 +30,16 @@ enum class Fate : uint8_t { kOpen, kInTime, kLate, kDropped, kFailed };
 struct Plane {
   const Deployment* deployment = nullptr;
   std::unique_ptr<Scheduler> scheduler;
-  struct Running {
+  struct alignas(64) Running {
     Work work;
-    TimeNs start = 0, end = 0, expected_end = 0;
+    TimeNs start = 0, end = 0;
     uint32_t serial = 0;
     bool live = false;
   };
   std::vector<Running> running;  // by work id
+  // First runs by model and batch size: a pipeline's batches of b are counted at first_size[pipeline] + b.
+  std::vector<uint64_t> batch_sizes;
+  std::vector<uint32_t> first_size;
 };
 
 class Simulation {
@@ -53,10 +56,10 @@ class Simulation {
     for (const auto& m : deployment.models) {
       result_.models.emplace_back();
       result_.models.back().model = m.name;
+      slo_.push_back(m.slo_ns);
     }
     result_.course.resize(kCourseSteps);
-    busy_.assign(deployment.classes.size(), 0);
-    sending_.assign(deployment.classes.size(), 0);
+    use_.resize(deployment.classes.size());
     lost_.resize(deployment.classes.size());
     open_plane(0, deployment);
     for (uint32_t i = 0; i < options.faults.size(); ++i) {
@@ -71,17 +74,19 @@ class Simulation {
   Result<SimulationResult> run() {
     size_t next = 0;
     uint64_t turns = 0;
+    TimeNs arrival = arrivals_.empty() ? kNever : arrivals_[0].at;
     for (;;) {
       if ((++turns & 0xffff) == 0 && options_.cancel.cancelled())
         return Error(Code::kCancelled, "the simulation was stopped");
-      if (next < arrivals_.size() && (events_.empty() || arrivals_[next].at < events_.top().at)) {
-        result_.end = now_ = arrivals_[next].at;
-        ++result_.events;
-        arrive(static_cast<RequestId>(next++));
-      } else if (!events_.empty()) {
+      if (!events_.empty() && events_.next_at() <= arrival) {
         const auto event = events_.pop();
         now_ = event.at;
         handle(event.payload);
+      } else if (next < arrivals_.size()) {
+        result_.end = now_ = arrival;
+        ++result_.events;
+        arrive(static_cast<RequestId>(next++));
+        arrival = next < arrivals_.size() ? arrivals_[next].at : kNever;
       } else {
         break;
       }
@@ -93,6 +98,17 @@ class Simulation {
  private:
   void open_plane(size_t i, const Deployment& deployment) {
     planes_[i].deployment = &deployment;
+    planes_[i].first_size.resize(deployment.pipelines.size());
+    uint32_t sizes = 1;
+    for (const auto& m : deployment.models) {
+      uint32_t most = 0;
+      for (const uint32_t p : m.pipelines) {
+        planes_[i].first_size[p] = sizes - 1;
+        most = std::max(most, deployment.pipelines[p].batch);
+      }
+      sizes += most;
+    }
+    planes_[i].batch_sizes.assign(sizes, 0);
     if (options_.scheduler == SchedulerKind::kReactive) {
       planes_[i].scheduler = std::make_unique<ReactiveScheduler>(deployment, options_.dispatch.retry);
     } else {
@@ -102,9 +118,7 @@ class Simulation {
     }
   }
 
-  TimeNs deadline(RequestId r) const {
-    return arrivals_[r].at + planes_[current_].deployment->models[arrivals_[r].model].slo_ns;
-  }
+  TimeNs deadline(RequestId r) const { return arrivals_[r].at + slo_[arrivals_[r].model]; }
 
   void arrive(RequestId r) {
     const uint32_t model = arrivals_[r].model;
@@ -123,7 +137,7 @@ class Simulation {
     apply(current_);
   }
 
-  void handle(const Payload& e) {
+  void handle(Payload e) {
     Plane& plane = planes_[e.plane];
     switch (e.kind) {
       case EventKind::kEnd: {
@@ -145,9 +159,9 @@ class Simulation {
         if (!running.live || running.serial != e.serial) return;
         ++result_.events;
         plane.scheduler->overdue(e.a, now_, actions_);
-        running.expected_end = now_ + overdue_extension(now_ - running.start, running.work.expected_ns);
-        if (running.end > running.expected_end)
-          events_.push(running.expected_end, {EventKind::kOverdue, e.plane, e.a, e.serial});
+        const TimeNs expected_end = now_ + overdue_extension(now_ - running.start, running.work.expected_ns);
+        if (running.end > expected_end)
+          events_.push(expected_end, {EventKind::kOverdue, e.plane, e.a, e.serial});
         break;
       }
       case EventKind::kWake:
@@ -185,23 +199,29 @@ class Simulation {
   // Carries out what the scheduler wants. What is aborted comes first: its ids may begin anew.
   void apply(size_t p) {
     Plane& plane = planes_[p];
-    for (const WorkId id : actions_.abort) end_work(plane, plane.running[id]);
-    for (const auto& work : actions_.start) begin_work(plane, p, work);
-    for (const RequestId r : actions_.begun)
-      if (counts(r)) {
-        auto& m = result_.models[arrivals_[r].model];
-        m.queueing.add(now_ - arrivals_[r].at);
-      }
-    for (const RequestId r : actions_.done) {
-      const bool in_time = now_ <= deadline(r);
-      settle(r, in_time ? Fate::kInTime : Fate::kLate);
-      if (counts(r)) result_.models[arrivals_[r].model].latency.add(now_ - arrivals_[r].at);
-    }
-    for (const RequestId r : actions_.dropped) settle(r, Fate::kDropped);
-    for (const RequestId r : actions_.failed) settle(r, Fate::kFailed);
-    for (const auto& w : actions_.wakes)
+    take(actions_.abort, [&](WorkId id) { end_work(plane, plane.running[id]); });
+    take(actions_.start, [&](const Work& work) { begin_work(plane, p, work); });
+    take(actions_.begun, [&](RequestId r) {
+      if (counts(r)) result_.models[arrivals_[r].model].queueing.add(now_ - arrivals_[r].at);
+    });
+    take(actions_.done, [&](RequestId r) {
+      const Arrival& a = arrivals_[r];
+      settle(r, now_ <= a.at + slo_[a.model] ? Fate::kInTime : Fate::kLate);
+      if (counts(r)) result_.models[a.model].latency.add(now_ - a.at);
+    });
+    take(actions_.dropped, [&](RequestId r) { settle(r, Fate::kDropped); });
+    take(actions_.failed, [&](RequestId r) { settle(r, Fate::kFailed); });
+    take(actions_.wakes, [&](const Actions::Wake& w) {
       events_.push(w.at, {EventKind::kWake, static_cast<uint8_t>(p), w.model, 0});
-    actions_.clear();
+    });
+  }
+
+  // Most of an event's actions are none.
+  template <class T, class Take>
+  static void take(std::vector<T>& actions, const Take& one) {
+    if (actions.empty()) return;
+    for (const T& action : actions) one(action);
+    actions.clear();
   }
 
   void begin_work(Plane& plane, size_t p, const Work& work) {
@@ -212,29 +232,23 @@ class Simulation {
     r.work = work;
     r.start = now_;
     r.end = now_ + length;
-    r.expected_end = now_ + work.expected_ns;
     r.live = true;
     ++r.serial;
     const auto plane_index = static_cast<uint8_t>(p);
     events_.push(r.end, {EventKind::kEnd, plane_index, work.id, r.serial});
-    if (r.end > r.expected_end)
-      events_.push(r.expected_end, {EventKind::kOverdue, plane_index, work.id, r.serial});
-    if (!work.transfer && work.partition == 0) {
-      auto& sizes = result_.models[plane.deployment->pipelines[work.pipeline].model].batch_sizes;
-      if (sizes.size() < work.batch_size) sizes.resize(work.batch_size, 0);
-      ++sizes[work.batch_size - 1];
-    }
+    if (const TimeNs expected_end = now_ + work.expected_ns; r.end > expected_end)
+      events_.push(expected_end, {EventKind::kOverdue, plane_index, work.id, r.serial});
+    // Which kind of work it is is a toss-up: others count where nobody looks.
+    const bool first_run = !work.transfer & (work.partition == 0);
+    ++plane.batch_sizes[first_run * (plane.first_size[work.pipeline] + work.batch_size)];
   }
 
   void end_work(const Plane& plane, Plane::Running& r) {
     r.live = false;
     const TimeNs busy = std::max<TimeNs>(0, std::min(now_, result_.horizon) - r.start);
-    const auto& device = plane.deployment->devices[r.work.transfer ? r.work.source : r.work.device];
-    if (r.work.transfer) {
-      sending_[device.device_class] += static_cast<double>(busy);
-    } else {
-      busy_[device.device_class] += static_cast<double>(busy) / device.share;
-    }
+    const bool transfer = r.work.transfer;
+    const auto& device = plane.deployment->devices[r.work.source];
+    use_[device.device_class].of[transfer] += static_cast<double>(busy) / (transfer ? 1 : device.share);
     if (now_ > options_.window_from && r.start < options_.window_to && result_.window.size() < kMostBars)
       result_.window.push_back({r.start, now_, r.work.device, r.work.pipeline, r.work.partition,
                                 r.work.batch_size, r.work.first_request, r.work.transfer});
@@ -342,6 +356,22 @@ class Simulation {
     c.failed += fate == Fate::kFailed;
   }
 
+  // Up to the largest that there was.
+  void add_batch_sizes(const Plane& plane) {
+    for (size_t m = 0; m < result_.models.size(); ++m) {
+      const auto& pipelines = plane.deployment->models[m].pipelines;
+      uint32_t most = 0;
+      for (const uint32_t p : pipelines) most = std::max(most, plane.deployment->pipelines[p].batch);
+      auto& sizes = result_.models[m].batch_sizes;
+      for (uint32_t b = most; b > 0; --b) {
+        const uint64_t runs = plane.batch_sizes[plane.first_size[pipelines[0]] + b];
+        if (runs == 0) continue;
+        if (sizes.size() < b) sizes.resize(b, 0);
+        sizes[b - 1] += runs;
+      }
+    }
+  }
+
   Result<SimulationResult> finish() {
     for (RequestId r = 0; r < arrivals_.size(); ++r) {
       if (fate_[r] == Fate::kOpen || twice_)
@@ -360,6 +390,7 @@ class Simulation {
     }
     for (const auto& plane : planes_) {
       if (!plane.scheduler) continue;
+      add_batch_sizes(plane);
       const auto& c = plane.scheduler->counters();
       result_.counters.decisions += c.decisions;
       result_.counters.probes += c.probes;
@@ -369,13 +400,14 @@ class Simulation {
     const Deployment& deployment = *planes_[0].deployment;
     std::vector<std::vector<uint32_t>> servers(deployment.classes.size());
     for (const auto& v : deployment.devices) servers[v.device_class].push_back(v.server);
-    for (size_t c = 0; c < busy_.size(); ++c) {
+    for (size_t c = 0; c < use_.size(); ++c) {
       std::sort(servers[c].begin(), servers[c].end());
       const auto used = std::unique(servers[c].begin(), servers[c].end()) - servers[c].begin();
       const auto& cls = deployment.classes[c];
-      result_.classes.push_back({cls.name, cls.devices,
-                                 cls.devices > 0 ? busy_[c] / horizon / static_cast<double>(cls.devices) : 0,
-                                 used > 0 ? sending_[c] / horizon / static_cast<double>(used) : 0});
+      result_.classes.push_back(
+          {cls.name, cls.devices,
+           cls.devices > 0 ? use_[c].of[0] / horizon / static_cast<double>(cls.devices) : 0,
+           used > 0 ? use_[c].of[1] / horizon / static_cast<double>(used) : 0});
     }
     std::stable_sort(result_.window.begin(), result_.window.end(),
                      [](const WorkBar& a, const WorkBar& b) { return a.start < b.start; });
@@ -393,8 +425,12 @@ class Simulation {
   TimeNs now_ = 0;
   Actions actions_;
   std::vector<Fate> fate_;
-  std::vector<TimeNs> run_end_;          // of the batch whose first request it is
-  std::vector<double> busy_, sending_;   // [class], ns
+  std::vector<TimeNs> slo_;      // [model], the same in both plans
+  std::vector<TimeNs> run_end_;  // of the batch whose first request it is
+  struct Use {
+    double of[2] = {0, 0};  // runs, sending; ns
+  };
+  std::vector<Use> use_;                 // [class]
   std::vector<std::vector<char>> lost_;  // [class][device]
   std::vector<std::vector<uint32_t>> fault_devices_;
   std::vector<PendingRequest> held_;  // while the old plan is drained

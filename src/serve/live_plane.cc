@@ -127,7 +127,7 @@ LiveCounters Plane::counters() const {
 
 TimeNs Plane::tick(Outcome& outcome) {
   const TimeNs now = live_now();
-  while (!events_.empty() && events_.top().at <= now) handle(events_.pop(), outcome);
+  while (!events_.empty() && events_.next_at() <= now) handle(events_.pop(), outcome);
   return last_ = std::max(last_, now);
 }
 
@@ -161,7 +161,7 @@ void Plane::apply(TimeNs now, Outcome& outcome) {
 }
 
 void Plane::put(TimeNs at, const Event& event, Outcome& outcome) {
-  outcome.earlier |= events_.empty() || at < events_.top().at;
+  outcome.earlier |= events_.empty() || at < events_.next_at();
   events_.push(at, event);
 }
 
@@ -263,7 +263,7 @@ void Plane::keep_time() {
       changed_.wait(lock);
       continue;
     }
-    const TimeNs at = events_.top().at;
+    const TimeNs at = events_.next_at();
     if (at > live_now()) {
       const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds(at)};
       changed_.wait_until(lock, until);

@@ -262,7 +262,7 @@ TEST(EventQueue, IsTheSortedOrderWhateverTheTimes) {
         queue.push(at, next);
         expected.emplace(at, next++);
       } else {
-        ASSERT_EQ(queue.top().at, expected.begin()->first);
+        ASSERT_EQ(queue.next_at(), expected.begin()->first);
         const auto event = queue.pop();
         ASSERT_EQ(event.at, expected.begin()->first);
         ASSERT_EQ(event.payload, expected.begin()->second);

@@ -50,6 +50,8 @@ class Dispatcher final : public Scheduler {
  public:
   // The deployment must have passed check_deployment() and outlive the dispatcher.
   Dispatcher(const Deployment& deployment, const DispatchOptions& options);
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
 
   void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions) override;
   void wake(uint32_t model, TimeNs now, Actions& actions) override;
@@ -68,24 +70,46 @@ class Dispatcher final : public Scheduler {
   size_t queued(uint32_t model) const { return queues_[model].size(); }
 
  private:
-  struct Batch {
+  // What every event of a batch looks at comes first, in one cache line.
+  struct alignas(64) Batch {
     uint32_t pipeline = 0;
-    uint32_t steps_done = 0, last_step = 0;
-    bool begun = false;  // its first step has started
+    uint32_t size = 0;           // of `requests`
+    uint32_t first_request = 0;  // of `requests`
+    uint16_t steps_done = 0, last_step = 0;
     std::array<uint32_t, kMaxPartitions> device = {};
     std::array<BookingId, 2 * kMaxPartitions - 1> booking = {};
-    std::vector<RequestId> requests;
-    std::vector<TimeNs> deadlines;
-    std::array<TimeNs, 2 * kMaxPartitions - 1> planned = {};  // starts, as they were reserved
-    TimeNs dispatched = 0;
+    bool begun = false;  // its first step has started
     bool live = false;
+    TimeNs first_deadline = 0;
+    TimeNs dispatched = 0;
+    std::vector<DeadlineQueue::Entry> requests;
+    std::array<TimeNs, 2 * kMaxPartitions - 1> planned = {};  // starts, as they were reserved
   };
 
-  bool probe_from(uint32_t pipeline, uint32_t batch, uint32_t partition, TimeNs t, uint32_t last,
+  // What a probe needs of a pipeline, its pools and their times, close together.
+  struct Route {
+    uint32_t first_pool = 0, partitions = 0;  // in pools_
+    uint32_t model = 0, batch = 0;
+    uint32_t first_times = 0;  // in times_: all partitions' for a batch of 1, then for one of 2, ...
+    uint32_t first_sum = 0;    // in sums_: for a batch of 1, 2, ...
+  };
+  struct Pool {
+    uint32_t first_device = 0, end = 0;
+    uint32_t group = 0;  // in book_
+  };
+  struct StepTimes {
+    TimeNs send = 0, run = 0;  // bringing the batch there (0 at the first partition), running it
+  };
+  const StepTimes* times_of(const Route& route, uint32_t batch) const {
+    return &times_[route.first_times + (batch - 1) * route.partitions];
+  }
+  bool first_hop(const Pool& pool, TimeNs t, TimeNs run, TimeNs limit, bool avoid, ProbedPath& path) const;
+  bool next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTimes times, TimeNs limit, bool avoid,
+                ProbedPath& path) const;
+  bool probe_from(uint32_t pipeline, uint32_t batch, uint32_t partition, TimeNs t, TimeNs most_wait,
                   ProbedPath& path) const;
   void decide(uint32_t model, TimeNs now, Actions& actions);
-  bool choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& pipeline, uint32_t& size,
-              ProbedPath& path);
+  bool choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& pipeline, uint32_t& size);
   void dispatch(uint32_t model, uint32_t pipeline, uint32_t size, const ProbedPath& path, TimeNs now,
                 Actions& actions);
   void reserve(uint32_t batch, uint32_t from_partition, const ProbedPath& path, TimeNs now);
@@ -93,7 +117,15 @@ class Dispatcher final : public Scheduler {
   void set_straggling(uint32_t device, bool straggles);
   bool comes_too_late(BookingId id, TimeNs now) const;
   void recall(TimeNs now, Actions& actions);
-  bool may_pass(BookingId id, TimeNs now) const;
+  bool may_pass(BookingId id, TimeNs now) const {
+    if (!options_.feedback || id == kNoId) return false;
+    const Booking& b = book_[id];
+    return !b.running && b.step != 0 && b.step_before == kNoId && passes_late_ones(b, now);
+  }
+  bool passes_late_ones(const Booking& b, TimeNs now) const;
+  TimeNs planned_start(const Booking& b) const {
+    return b.moved ? batches_[b.batch].planned[b.step] : b.start;
+  }
   void serve(ResourceId r, TimeNs now, Actions& actions);
   bool start_if_ready(BookingId id, TimeNs now, Actions& actions) {
     return id != kNoId && book_.can_start(id) && start(id, now, actions);
@@ -119,9 +151,15 @@ class Dispatcher final : public Scheduler {
   std::vector<DeadlineQueue> queues_;
   std::vector<TimeNs> wake_at_;
   Slots<Batch> batches_;
-  std::vector<std::pair<TimeNs, uint32_t>> others_;  // pipelines by wait, in choose()
-  std::vector<uint32_t> recalled_;                   // batches that are to be decided on anew
-  std::vector<ResourceId> freed_;                    // by release_from()
+  std::vector<Route> routes_;  // [pipeline]
+  std::vector<Pool> pools_;
+  std::vector<StepTimes> times_;
+  std::vector<TimeNs> sums_;                             // of all steps of a path, if nothing waits
+  ProbedPath paths_[2];                                  // of choose():
+  ProbedPath *path_ = &paths_[0], *spare_ = &paths_[1];  // what it has found, and what it tries
+  std::vector<std::pair<TimeNs, uint32_t>> others_;      // pipelines by wait, in choose()
+  std::vector<uint32_t> recalled_;                       // batches that are to be decided on anew
+  std::vector<ResourceId> freed_;                        // by release_from()
   SchedulerCounters counters_;
   bool draining_ = false;
 };

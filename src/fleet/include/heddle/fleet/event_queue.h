@@ -23,37 +23,41 @@ class EventQueue {
  public:
   struct Event {
     TimeNs at = 0;
-    uint64_t order = 0;
     Payload payload;
   };
 
   EventQueue() { lay_out(kFewestBits, kFirstShift); }
 
   bool empty() const { return in_ring_ == 0 && far_.empty(); }
-  const Event& top() const { return nodes_[in_ring_ > 0 ? ring_[first_ & mask_].head : far_.front()].event; }
+  TimeNs next_at() const { return nodes_[in_ring_ > 0 ? ring_[first_ & mask_].head : far_.front()].at; }
   // Any time, also one before the last that was popped.
-  void push(TimeNs at, const Payload& payload) {
+  void push(TimeNs at, Payload payload) {
     if (empty()) base_ = std::min(base_, at >> shift_);  // no bucket is in use: earlier ones come back
     const uint32_t id = nodes_.take();
-    nodes_[id].event = {at, next_order_++, payload};
+    Node& node = nodes_[id];
+    node.at = at;
+    node.order = next_order_++;
+    node.payload = payload;
     lead_bits_ += static_cast<uint64_t>(std::bit_width(static_cast<uint64_t>(at > last_ ? at - last_ : 0)));
     if (++pushes_ == kPushesBetweenChecks) check_layout();
     put(id);
   }
   Event pop() {
-    if (in_ring_ == 0) turn_to(bucket_of(nodes_[far_.front()].event.at));
+    if (in_ring_ == 0) turn_to(bucket_of(nodes_[far_.front()].at));
     const int64_t here = first_;
     Bucket& bucket = ring_[here & mask_];
     const uint32_t id = bucket.head;
-    const Event event = nodes_[id].event;
-    bucket.head = nodes_[id].next;
+    const Node& node = nodes_[id];
+    const Event event{node.at, node.payload};
+    bucket.head = node.next;
     const bool last_of_bucket = bucket.head == kNone;
-    if (last_of_bucket) occupied_[(here & mask_) >> 6] &= ~(uint64_t{1} << (here & 63));
+    // Whether it was the bucket's last is a toss-up: the same is done in both cases.
+    occupied_[(here & mask_) >> 6] &= ~(uint64_t{last_of_bucket} << (here & 63));
     nodes_.give_back(id);
     --in_ring_;
     last_ = event.at;
-    if (here != base_) turn_to(here);
-    if (last_of_bucket && in_ring_ > 0) find_first();
+    turn_to(here);
+    if (in_ring_ > 0) find_first();
     return event;
   }
 
@@ -63,38 +67,38 @@ class EventQueue {
   static constexpr int kFirstShift = 17;                  // .13 ms: until the events' times are known
   static constexpr uint32_t kPushesBetweenChecks = 4096;
   struct Node {
-    Event event;
+    TimeNs at = 0;
+    uint64_t order = 0;
+    Payload payload;
     uint32_t next = kNone;
   };
   struct Bucket {
-    uint32_t head = kNone, tail = kNone;  // the tail counts where there is a head
+    uint32_t head = kNone, tail = 0;  // the tail counts where there is a head, but is always a node's number
   };
 
   int64_t bucket_of(TimeNs at) const { return std::max<int64_t>(base_, at >> shift_); }
   bool before(uint32_t a, uint32_t b) const {
-    const Event &x = nodes_[a].event, &y = nodes_[b].event;
-    return x.at != y.at ? x.at < y.at : x.order < y.order;
+    const Node &x = nodes_[a], &y = nodes_[b];
+    return (x.at < y.at) | ((x.at == y.at) & (x.order < y.order));
   }
   auto later() const {
     return [this](uint32_t a, uint32_t b) { return before(b, a); };
   }
 
   void put(uint32_t id) {
-    const int64_t b = bucket_of(nodes_[id].event.at);
+    const int64_t b = bucket_of(nodes_[id].at);
     if (b - base_ > mask_) {
       far_.push_back(id);
       std::push_heap(far_.begin(), far_.end(), later());
       return;
     }
     Bucket& bucket = ring_[b & mask_];
-    if (bucket.head == kNone) {
+    const bool none = bucket.head == kNone;
+    if (none | before(bucket.tail, id)) {
       nodes_[id].next = kNone;
-      bucket.head = bucket.tail = id;
-      occupied_[(b & mask_) >> 6] |= uint64_t{1} << (b & 63);
-    } else if (before(bucket.tail, id)) {
-      nodes_[id].next = kNone;
-      nodes_[bucket.tail].next = id;
+      (none ? bucket.head : nodes_[bucket.tail].next) = id;
       bucket.tail = id;
+      occupied_[(b & mask_) >> 6] |= uint64_t{1} << (b & 63);
     } else {
       uint32_t* link = &bucket.head;
       while (before(*link, id)) link = &nodes_[*link].next;
@@ -107,7 +111,7 @@ class EventQueue {
   // The ring begins at this bucket, before which nothing is left: what it now reaches leaves the heap.
   void turn_to(int64_t bucket) {
     base_ = bucket;
-    while (!far_.empty() && (nodes_[far_.front()].event.at >> shift_) - base_ <= mask_) {
+    while (!far_.empty() && (nodes_[far_.front()].at >> shift_) - base_ <= mask_) {
       std::pop_heap(far_.begin(), far_.end(), later());
       const uint32_t id = far_.back();
       far_.pop_back();
@@ -132,8 +136,9 @@ class EventQueue {
   void check_layout() {
     const int bits =
         std::clamp(static_cast<int>(std::bit_width(uint64_t{nodes_.taken()})), kFewestBits, kMostBits);
-    // The ring reaches four times as far as the (geometric) mean event is put in ahead.
-    const int shift = std::max(0, static_cast<int>(lead_bits_ / pushes_) + 2 - bits);
+    // The ring reaches sixteen times as far as the (geometric) mean event is put in ahead: most runs take
+    // longer than that mean, and what lies behind the ring costs more than buckets that are empty.
+    const int shift = std::max(0, static_cast<int>(lead_bits_ / pushes_) + 4 - bits);
     lead_bits_ = pushes_ = 0;
     const int now_bits = std::bit_width(static_cast<uint64_t>(mask_));
     if (bits == now_bits && shift >= shift_ - 1 && shift <= shift_ + 1) return;

@@ -19,7 +19,7 @@ struct Work {
   bool transfer = false;
   uint32_t pipeline = 0, partition = 0;  // for a transfer the partition that it goes to
   uint32_t device = 0;                   // that runs, or receives
-  uint32_t source = 0;                   // of a transfer
+  uint32_t source = 0;                   // that sends; of a run the device itself
   uint32_t batch_size = 0;
   uint32_t first_request = 0;  // one of the batch's, to tell batches apart
   TimeNs expected_ns = 0;      // duration by the plan's times

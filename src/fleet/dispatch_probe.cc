@@ -1,0 +1,163 @@
+// How the dispatcher looks for paths: it changes nothing in its tables.
+#include <algorithm>
+#include <utility>
+
+#include "heddle/fleet/dispatch.h"
+
+namespace heddle {
+
+// Of the first pool the device that can begin first, before `limit`. `avoid`: none that straggles.
+inline bool Dispatcher::first_hop(const Pool& pool, TimeNs t, TimeNs run, TimeNs limit, bool avoid,
+                                  ProbedPath& path) const {
+  if (!avoid) {
+    const FreeSlot slot = book_.first_free(pool.group, t, run, limit);
+    path.device[0] = slot.resource;
+    path.start[0] = slot.start;
+    return slot.resource != kNoId;
+  }
+  uint32_t best = kNoId;
+  for (uint32_t d = pool.first_device; d < pool.end; ++d) {
+    if (straggles_[d]) continue;
+    const TimeNs start = book_.earliest(d, t, run);
+    if (start >= limit) continue;
+    limit = start;
+    best = d;
+    if (start == t) break;  // no device can be earlier
+  }
+  path.device[0] = best;
+  path.start[0] = limit;
+  return best != kNoId;
+}
+
+// The same of the pool of a later partition k, for a batch that the device of the partition before has from t
+// on.
+inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTimes times, TimeNs limit,
+                                 bool avoid, ProbedPath& path) const {
+  const ResourceId up = uplink(path.device[k - 1]);
+  const TimeNs up_free = book_.earliest(up, t, times.send);
+  const TimeNs arrived = up_free + times.send;  // no run here starts before this
+  const auto sent_to = [&](uint32_t device) {
+    const ResourceId down = downlink(device);
+    const TimeNs sent = book_.earliest(down, up_free, times.send);
+    return sent == up_free ? sent : book_.earliest_both(up, down, sent, times.send);
+  };
+  uint32_t best = kNoId;
+  TimeNs start = limit - 1;  // none begins later, nor then if it stands behind the best
+  ResourceId last_down = kNoId;
+  TimeNs last_sent = 0;
+  if (!avoid && !spread_) {
+    const FreeSlot slot = book_.first_free(pool.group, arrived, times.run, limit);
+    if (slot.resource == kNoId) return false;
+    const TimeNs sent = sent_to(slot.resource);
+    const TimeNs begins =
+        sent == up_free ? slot.start : book_.earliest(slot.resource, sent + times.send, times.run);
+    if (begins < limit) {
+      path.device[k] = best = slot.resource;
+      path.start[2 * k - 1] = sent;
+      path.start[2 * k] = start = begins;
+      if (begins == slot.start) return true;  // the links do not delay it: none can be earlier
+    }
+    last_down = downlink(slot.resource);
+    last_sent = sent;
+  }
+  for (uint32_t d = pool.first_device; d < pool.end; ++d) {
+    // Most devices need no look at their links.
+    const TimeNs bound = book_.not_before(d, arrived, times.run);
+    if (bound > start || (bound == start && !spread_ && d > best) || (avoid && straggles_[d])) continue;
+    // The devices of a server follow each other and share its downlink.
+    if (const ResourceId down = downlink(d); down != last_down) {
+      last_down = down;
+      last_sent = sent_to(d);
+    }
+    const TimeNs begins = book_.earliest(d, last_sent + times.send, times.run);
+    if (begins > start) continue;
+    if (begins == start && best != kNoId && (spread_ ? book_.tail(d) >= book_.tail(best) : d >= best))
+      continue;
+    path.device[k] = best = d;
+    path.start[2 * k - 1] = last_sent;
+    path.start[2 * k] = start = begins;
+    if (start == arrived && !spread_) break;
+  }
+  return best != kNoId;
+}
+
+// Algorithm 2, lines 6 to 25, for the partitions from `partition` on, where the path has the device before
+// them; it has the batch from time t on. A path that waits longer than `most_wait` is not found: the search
+// ends where that is known.
+bool Dispatcher::probe_from(uint32_t pipeline, uint32_t batch, uint32_t partition, TimeNs t, TimeNs most_wait,
+                            ProbedPath& path) const {
+  const Route& route = routes_[pipeline];
+  const StepTimes* times = times_of(route, batch);
+  TimeNs wait = 0;
+  for (uint32_t k = partition; k < route.partitions; ++k) {
+    const Pool& pool = pools_[route.first_pool + k];
+    const TimeNs ready = t + times[k].send;  // the run could begin then, if nothing else were booked
+    const TimeNs latest = std::min(kNever, ready + most_wait - wait + 1);
+    bool found = false;
+    // Where some are avoided, that none begins in time may be their absence: they are asked for first.
+    for (bool avoid = straggling_ > 0;; avoid = false) {
+      const TimeNs limit = avoid ? kNever : latest;
+      found = k == 0 ? first_hop(pool, t, times[k].run, limit, avoid, path)
+                     : next_hop(k, pool, t, times[k], limit, avoid, path);
+      if (found || !avoid) break;  // else all that are open straggle
+    }
+    if (found) wait += path.start[2 * k] - ready;
+    if (!found || wait > most_wait) {
+      path.finish = path.wait = kNever;
+      return false;
+    }
+    t = path.start[2 * k] + times[k].run;
+  }
+  path.finish = t;
+  path.wait = wait;
+  return true;
+}
+
+ProbedPath Dispatcher::probe(uint32_t pipeline, uint32_t batch, TimeNs now) const {
+  ProbedPath path;
+  probe_from(pipeline, batch, 0, now, kNever, path);
+  return path;
+}
+
+// Algorithm 1, lines 4 to 20. True with the pipeline and the largest batch that ends by `deadline`; path_ is
+// its path.
+bool Dispatcher::choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& pipeline, uint32_t& size) {
+  const auto& pipelines = deployment_.models[model].pipelines;
+  const TimeNs left = deadline - now;
+  bool found = false;
+  others_.clear();
+  counters_.probes += pipelines.size();
+  for (const uint32_t p : pipelines) {
+    const Route& route = routes_[p];
+    const TimeNs slack = left - sums_[route.first_sum + route.batch - 1];  // it may wait so long
+    // Once one is found only those that wait less are looked for. What is too late counts only where a
+    // smaller batch could be asked for.
+    const TimeNs most_wait = found ? std::min(slack, path_->wait - 1) : route.batch > 1 ? kNever : slack;
+    if (most_wait < 0 || !probe_from(p, route.batch, 0, now, most_wait, *spare_)) continue;
+    if (spare_->wait > slack) {
+      auto place = others_.end();  // by wait, the first of equals first
+      while (place != others_.begin() && place[-1].first > spare_->wait) --place;
+      others_.emplace(place, spare_->wait, p);
+      continue;
+    }
+    found = true;
+    pipeline = p;
+    size = route.batch;
+    std::swap(path_, spare_);
+  }
+  if (found) return true;
+  for (const auto& [wait, p] : others_) {
+    const Route& route = routes_[p];
+    for (uint32_t b = route.batch; --b > 0;) {
+      ++counters_.probes;
+      const TimeNs slack = left - sums_[route.first_sum + b - 1];
+      if (slack < 0 || !probe_from(p, b, 0, now, slack, *path_)) continue;
+      pipeline = p;
+      size = b;
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace heddle
