@@ -139,7 +139,7 @@ bool Dispatcher::will_be_late(const Batch& batch) const {
 
 void Dispatcher::set_straggling(uint32_t device, bool straggles) {
   if (static_cast<bool>(straggles_[device]) == straggles) return;
-  straggles_[device] = straggles;
+  straggles_[device] = straggles ? 1 : 0;
   straggling_ += straggles ? 1 : -1;
 }
 

@@ -33,6 +33,7 @@ inline bool Dispatcher::first_hop(const Pool& pool, TimeNs t, TimeNs run, TimeNs
 // on.
 inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTimes times, TimeNs limit,
                                  bool avoid, ProbedPath& path) const {
+  const size_t step = size_t{2} * k;
   const ResourceId up = uplink(path.device[k - 1]);
   const TimeNs up_free = book_.earliest(up, t, times.send);
   const TimeNs arrived = up_free + times.send;  // no run here starts before this
@@ -53,8 +54,8 @@ inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTim
         sent == up_free ? slot.start : book_.earliest(slot.resource, sent + times.send, times.run);
     if (begins < limit) {
       path.device[k] = best = slot.resource;
-      path.start[2 * k - 1] = sent;
-      path.start[2 * k] = start = begins;
+      path.start[step - 1] = sent;
+      path.start[step] = start = begins;
       if (begins == slot.start) return true;  // the links do not delay it: none can be earlier
     }
     last_down = downlink(slot.resource);
@@ -74,8 +75,8 @@ inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTim
     if (begins == start && best != kNoId && (spread_ ? book_.tail(d) >= book_.tail(best) : d >= best))
       continue;
     path.device[k] = best = d;
-    path.start[2 * k - 1] = last_sent;
-    path.start[2 * k] = start = begins;
+    path.start[step - 1] = last_sent;
+    path.start[step] = start = begins;
     if (start == arrived && !spread_) break;
   }
   return best != kNoId;
@@ -91,6 +92,7 @@ bool Dispatcher::probe_from(uint32_t pipeline, uint32_t batch, uint32_t partitio
   TimeNs wait = 0;
   for (uint32_t k = partition; k < route.partitions; ++k) {
     const Pool& pool = pools_[route.first_pool + k];
+    const size_t step = size_t{2} * k;
     const TimeNs ready = t + times[k].send;  // the run could begin then, if nothing else were booked
     const TimeNs latest = std::min(kNever, ready + most_wait - wait + 1);
     bool found = false;
@@ -101,12 +103,12 @@ bool Dispatcher::probe_from(uint32_t pipeline, uint32_t batch, uint32_t partitio
                      : next_hop(k, pool, t, times[k], limit, avoid, path);
       if (found || !avoid) break;  // else all that are open straggle
     }
-    if (found) wait += path.start[2 * k] - ready;
+    if (found) wait += path.start[step] - ready;
     if (!found || wait > most_wait) {
       path.finish = path.wait = kNever;
       return false;
     }
-    t = path.start[2 * k] + times[k].run;
+    t = path.start[step] + times[k].run;
   }
   path.finish = t;
   path.wait = wait;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 
@@ -37,9 +38,6 @@ struct Plane {
     bool live = false;
   };
   std::vector<Running> running;  // by work id
-  // First runs by model and batch size: a pipeline's batches of b are counted at first_size[pipeline] + b.
-  std::vector<uint64_t> batch_sizes;
-  std::vector<uint32_t> first_size;
 };
 
 class Simulation {
@@ -74,7 +72,8 @@ class Simulation {
   Result<SimulationResult> run() {
     size_t next = 0;
     uint64_t turns = 0;
-    TimeNs arrival = arrivals_.empty() ? kNever : arrivals_[0].at;
+    constexpr TimeNs kNoMore = std::numeric_limits<TimeNs>::max();
+    TimeNs arrival = arrivals_.empty() ? kNoMore : arrivals_[0].at;
     for (;;) {
       if ((++turns & 0xffff) == 0 && options_.cancel.cancelled())
         return Error(Code::kCancelled, "the simulation was stopped");
@@ -86,7 +85,7 @@ class Simulation {
         result_.end = now_ = arrival;
         ++result_.events;
         arrive(static_cast<RequestId>(next++));
-        arrival = next < arrivals_.size() ? arrivals_[next].at : kNever;
+        arrival = next < arrivals_.size() ? arrivals_[next].at : kNoMore;
       } else {
         break;
       }
@@ -98,17 +97,6 @@ class Simulation {
  private:
   void open_plane(size_t i, const Deployment& deployment) {
     planes_[i].deployment = &deployment;
-    planes_[i].first_size.resize(deployment.pipelines.size());
-    uint32_t sizes = 1;
-    for (const auto& m : deployment.models) {
-      uint32_t most = 0;
-      for (const uint32_t p : m.pipelines) {
-        planes_[i].first_size[p] = sizes - 1;
-        most = std::max(most, deployment.pipelines[p].batch);
-      }
-      sizes += most;
-    }
-    planes_[i].batch_sizes.assign(sizes, 0);
     if (options_.scheduler == SchedulerKind::kReactive) {
       planes_[i].scheduler = std::make_unique<ReactiveScheduler>(deployment, options_.dispatch.retry);
     } else {
@@ -238,9 +226,11 @@ class Simulation {
     events_.push(r.end, {EventKind::kEnd, plane_index, work.id, r.serial});
     if (const TimeNs expected_end = now_ + work.expected_ns; r.end > expected_end)
       events_.push(expected_end, {EventKind::kOverdue, plane_index, work.id, r.serial});
-    // Which kind of work it is is a toss-up: others count where nobody looks.
-    const bool first_run = !work.transfer & (work.partition == 0);
-    ++plane.batch_sizes[first_run * (plane.first_size[work.pipeline] + work.batch_size)];
+    if (!work.transfer && work.partition == 0) {
+      auto& sizes = result_.models[plane.deployment->pipelines[work.pipeline].model].batch_sizes;
+      if (sizes.size() < work.batch_size) sizes.resize(work.batch_size, 0);
+      ++sizes[work.batch_size - 1];
+    }
   }
 
   void end_work(const Plane& plane, Plane::Running& r) {
@@ -356,22 +346,6 @@ class Simulation {
     c.failed += fate == Fate::kFailed;
   }
 
-  // Up to the largest that there was.
-  void add_batch_sizes(const Plane& plane) {
-    for (size_t m = 0; m < result_.models.size(); ++m) {
-      const auto& pipelines = plane.deployment->models[m].pipelines;
-      uint32_t most = 0;
-      for (const uint32_t p : pipelines) most = std::max(most, plane.deployment->pipelines[p].batch);
-      auto& sizes = result_.models[m].batch_sizes;
-      for (uint32_t b = most; b > 0; --b) {
-        const uint64_t runs = plane.batch_sizes[plane.first_size[pipelines[0]] + b];
-        if (runs == 0) continue;
-        if (sizes.size() < b) sizes.resize(b, 0);
-        sizes[b - 1] += runs;
-      }
-    }
-  }
-
   Result<SimulationResult> finish() {
     for (RequestId r = 0; r < arrivals_.size(); ++r) {
       if (fate_[r] == Fate::kOpen || twice_)
@@ -390,7 +364,6 @@ class Simulation {
     }
     for (const auto& plane : planes_) {
       if (!plane.scheduler) continue;
-      add_batch_sizes(plane);
       const auto& c = plane.scheduler->counters();
       result_.counters.decisions += c.decisions;
       result_.counters.probes += c.probes;

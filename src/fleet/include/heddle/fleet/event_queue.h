@@ -51,13 +51,12 @@ class EventQueue {
     const Event event{node.at, node.payload};
     bucket.head = node.next;
     const bool last_of_bucket = bucket.head == kNone;
-    // Whether it was the bucket's last is a toss-up: the same is done in both cases.
-    occupied_[(here & mask_) >> 6] &= ~(uint64_t{last_of_bucket} << (here & 63));
+    if (last_of_bucket) occupied_[(here & mask_) >> 6] &= ~(uint64_t{1} << (here & 63));
     nodes_.give_back(id);
     --in_ring_;
     last_ = event.at;
-    turn_to(here);
-    if (in_ring_ > 0) find_first();
+    if (here != base_) turn_to(here);
+    if (last_of_bucket && in_ring_ > 0) find_first();
     return event;
   }
 
@@ -73,13 +72,13 @@ class EventQueue {
     uint32_t next = kNone;
   };
   struct Bucket {
-    uint32_t head = kNone, tail = 0;  // the tail counts where there is a head, but is always a node's number
+    uint32_t head = kNone, tail = kNone;  // the tail counts where there is a head
   };
 
   int64_t bucket_of(TimeNs at) const { return std::max<int64_t>(base_, at >> shift_); }
   bool before(uint32_t a, uint32_t b) const {
     const Node &x = nodes_[a], &y = nodes_[b];
-    return (x.at < y.at) | ((x.at == y.at) & (x.order < y.order));
+    return x.at != y.at ? x.at < y.at : x.order < y.order;
   }
   auto later() const {
     return [this](uint32_t a, uint32_t b) { return before(b, a); };
@@ -94,7 +93,7 @@ class EventQueue {
     }
     Bucket& bucket = ring_[b & mask_];
     const bool none = bucket.head == kNone;
-    if (none | before(bucket.tail, id)) {
+    if (none || before(bucket.tail, id)) {
       nodes_[id].next = kNone;
       (none ? bucket.head : nodes_[bucket.tail].next) = id;
       bucket.tail = id;
