@@ -68,7 +68,9 @@ TEST(DnnLatency, IncrementalTimesAreTheEvaluators) {
       const auto value = evaluate_dnn_split(w, problem.split(state.piece()), DnnObjective::kLatency);
       const double latency = state.latency(std::numeric_limits<double>::infinity());
       ASSERT_EQ(value.ok(), std::isfinite(latency)) << seed << " " << step;
-      if (value.ok()) ASSERT_NEAR(latency, value->value, 1e-9);
+      if (value.ok()) {
+        ASSERT_NEAR(latency, value->value, 1e-9);
+      }
     }
   }
 }

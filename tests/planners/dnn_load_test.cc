@@ -46,7 +46,9 @@ TEST(DnnLoad, IdealsAreExactForContiguousSplits) {
       const auto pruned = ideal_load(units, best + 0.01, 100000, Deadline());
       ASSERT_FALSE(pruned.device.empty()) << seed;
       EXPECT_NEAR(value_of(w, units, pruned.device, kContiguous), best, 1e-9) << seed;
-      if (best > 0) EXPECT_TRUE(ideal_load(units, best * (1 - 1e-6), 100000, Deadline()).device.empty());
+      if (best > 0) {
+        EXPECT_TRUE(ideal_load(units, best * (1 - 1e-6), 100000, Deadline()).device.empty());
+      }
       EXPECT_LE(load_bound(units), best + 1e-9);
     }
   }

@@ -74,7 +74,9 @@ TEST(DnnModel, LatencyMeetsBruteForce) {
     const double best = best_dnn_value(w, rules);
     EXPECT_LE(answer.bound, best + 1e-9) << seed;
     EXPECT_GE(answer.bound, best * (1 - 1e-6)) << seed;
-    if (std::isfinite(answer.value)) EXPECT_NEAR(answer.value, best, 1e-9) << seed;
+    if (std::isfinite(answer.value)) {
+      EXPECT_NEAR(answer.value, best, 1e-9) << seed;
+    }
   }
 }
 
