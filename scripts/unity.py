@@ -111,10 +111,11 @@ def main():
     root, most, folder = pathlib.Path(sys.argv[1]).resolve(), int(sys.argv[2]), pathlib.Path(sys.argv[3]).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     for number, group in enumerate(grouped(root, most, [pathlib.Path(name).resolve() for name in sys.argv[4:]])):
-        # Relative, so that the compiler cache knows a checkout in another place again.
         # Where one source has a constant, another may have a local of that name: what shadows what is told where each
         # source is compiled by itself.
-        text = '#pragma GCC diagnostic ignored "-Wshadow"\n' + ''.join(f'#include "{os.path.relpath(source, folder)}"\n' for source in group.sources)
+        text = '#pragma GCC diagnostic ignored "-Wshadow"\n'
+        # Relative, so that the compiler cache knows a checkout in another place again.
+        text += ''.join(f'#include "{os.path.relpath(source, folder)}"\n' for source in group.sources)
         unit = folder / f'unity_{number}.cc'
         if not unit.exists() or unit.read_text(encoding='utf-8') != text:
             unit.write_text(text, encoding='utf-8')
