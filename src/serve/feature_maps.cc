@@ -38,22 +38,24 @@ bool are_feature_bytes(uint64_t batch, uint64_t offset, const std::string& bytes
 
 void FeatureMaps::put(uint64_t batch, uint32_t device, FeatureMap map) {
   const std::lock_guard lock(mutex_);
-  maps_[{batch, device}] = std::move(map);
-  while (maps_.size() > limit_) maps_.erase(maps_.begin());
+  const auto now = Clock::now();
+  maps_[{batch, device}] = {std::move(map), now};
+  while (!maps_.empty() && (maps_.size() > limit_ || now - maps_.begin()->second.since > keep_))
+    maps_.erase(maps_.begin());
 }
 
 std::optional<FeatureMap> FeatureMaps::get(uint64_t batch, uint32_t device) const {
   const std::lock_guard lock(mutex_);
   const auto it = maps_.find({batch, device});
   if (it == maps_.end()) return std::nullopt;
-  return it->second;
+  return it->second.map;
 }
 
 std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
   const std::lock_guard lock(mutex_);
   const auto it = maps_.find({batch, device});
   if (it == maps_.end()) return std::nullopt;
-  auto map = std::move(it->second);
+  auto map = std::move(it->second.map);
   maps_.erase(it);
   return map;
 }

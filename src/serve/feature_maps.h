@@ -3,6 +3,7 @@
 // its rows were made from are kept.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -30,20 +31,28 @@ inline constexpr size_t kFeatureChunkBytes = size_t{1} << 20;
 void fill_feature_bytes(uint64_t batch, uint64_t offset, std::string& out);
 bool are_feature_bytes(uint64_t batch, uint64_t offset, const std::string& bytes);
 
-// The maps that a worker has, by batch and by the device that has them. Those of batches that were given up
-// are never asked for: beyond `limit` the oldest go.
+// The maps that a worker has, by batch and by the device that has them. A map stays after it was sent, in
+// case that the receiver is lost, and those of batches that were given up are never asked for: the oldest go
+// beyond `limit`, and when they are older than `keep`, which is longer than anything waits between two parts.
 class FeatureMaps {
  public:
-  explicit FeatureMaps(size_t limit = 1 << 16) : limit_(limit) {}
+  using Clock = std::chrono::steady_clock;
+  explicit FeatureMaps(size_t limit = 1 << 16, Clock::duration keep = std::chrono::minutes(5))
+      : limit_(limit), keep_(keep) {}
   void put(uint64_t batch, uint32_t device, FeatureMap map);
   std::optional<FeatureMap> get(uint64_t batch, uint32_t device) const;
   std::optional<FeatureMap> take(uint64_t batch, uint32_t device);
   void clear();
 
  private:
+  struct Kept {
+    FeatureMap map;
+    Clock::time_point since;
+  };
   const size_t limit_;
+  const Clock::duration keep_;
   mutable std::mutex mutex_;
-  std::map<std::pair<uint64_t, uint32_t>, FeatureMap> maps_;  // a batch's name grows with its age
+  std::map<std::pair<uint64_t, uint32_t>, Kept> maps_;  // later batches have greater names
 };
 
 // Sends maps to other workers: to each of them one after the other, to different ones at once.

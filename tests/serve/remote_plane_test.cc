@@ -283,6 +283,16 @@ TEST(RemotePlane, RefusesASchedulerThatFormsBatchesAnew) {
   EXPECT_EQ(plane.error().code(), Code::kUnsupported);
 }
 
+TEST(FeatureMaps, ThatNobodyAsksForDoNotStay) {
+  FeatureMaps maps(100, std::chrono::milliseconds(20));
+  maps.put(1, 0, {10, {}});
+  EXPECT_TRUE(maps.get(1, 0));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));
+  maps.put(2, 0, {10, {}});
+  EXPECT_FALSE(maps.get(1, 0)) << "it was sent long ago";
+  EXPECT_TRUE(maps.get(2, 0));
+}
+
 TEST(FeatureMaps, AreKnownByTheirBytes) {
   std::string bytes(1000, '\0');
   fill_feature_bytes(7, 64, bytes);
