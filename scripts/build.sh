@@ -5,6 +5,13 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+case "$PWD" in
+  *,*)
+    echo "build: error: the checkout's path, $PWD, has a comma, which the linker takes for the end of it; move it" >&2
+    exit 1
+    ;;
+esac
+
 preset=${1:?usage: build.sh PRESET [TARGET...]}
 shift
 folder=build-$preset
