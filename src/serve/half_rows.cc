@@ -4,6 +4,7 @@
 #include <openvino/core/type/float16.hpp>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -13,7 +14,12 @@ namespace {
 // Eight at a time where the processor can: maps have millions of elements. Returns how many it has done.
 #if defined(__x86_64__)
 bool has_f16c() {
-  static const bool has = __builtin_cpu_supports("f16c") && __builtin_cpu_supports("avx");
+  // Not every compiler's __builtin_cpu_supports() knows f16c; that of avx knows that the system keeps its
+  // registers.
+  static const bool has = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  }();
   return has;
 }
 
