@@ -63,7 +63,7 @@ struct Outcome {
 
 Outcome run_script(const std::string& arguments) {
   std::string command =
-      HEDDLE_SOURCE_DIR "/.venv/bin/python " HEDDLE_SOURCE_DIR "/tests/graph/check_onnx.py ";
+      "'" HEDDLE_SOURCE_DIR "/.venv/bin/python' '" HEDDLE_SOURCE_DIR "/tests/graph/check_onnx.py' ";
   command += arguments;
   command += " 2>&1";
   Outcome outcome;
