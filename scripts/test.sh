@@ -28,8 +28,11 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 plain=()
 if [ "$preset" = tsan ]; then plain=(setarch "$(uname -m)" -R); fi
 run() { "${plain[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error "$@"; }
+failed=$folder/Testing/Temporary/LastTestsFailed.log
+rm -f "$failed"  # of an earlier run
 run -j "${TEST_JOBS:-2}" "$@" && exit 0
-# Tests of servers, workers and ranks live with real clocks. One that failed beside others counts as passed only when
-# it passes alone; which these are stands above.
+# Tests of servers, workers and ranks live with real clocks and ports. Those that failed beside others count as passed
+# only when they pass alone; which these are stands above. Any other failure stays one.
+if [ ! -s "$failed" ] || grep -qvE '^[0-9]+:(serve\.|cli\.RanksCli\.)' "$failed"; then exit 8; fi
 echo "test: those that failed run once more, alone"
 run -j 1 --rerun-failed
