@@ -6,9 +6,13 @@
 #include <climits>
 #include <condition_variable>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <type_traits>
+#include <utility>
+
+#include "solver_threads.h"
 
 namespace heddle {
 namespace {
@@ -125,6 +129,64 @@ class Watcher {
   std::thread thread_;
 };
 
+// One interruptible solve. It owns all that its thread needs, which may outlive the call.
+class Search {
+ public:
+  Search(const Library& library, std::string model, std::string parameters, const Deadline& deadline)
+      : library_(library),
+        model_(std::move(model)),
+        parameters_(std::move(parameters)),
+        deadline_(deadline) {}
+
+  // For the thread that solves.
+  void work() {
+    auto answer = solve();
+    const std::lock_guard lock(mutex_);
+    answer_ = std::move(answer);
+    done_.notify_one();
+  }
+
+  // For the thread that asked. nullopt: the search did not stop in time and is left behind.
+  Result<std::optional<std::string>> wait() {
+    std::unique_lock lock(mutex_);
+    std::optional<Clock::time_point> stopped;
+    while (!answer_) {
+      done_.wait_for(lock, std::chrono::milliseconds(10));
+      if (answer_ || !deadline_.should_stop()) continue;
+      if (!stopped) stopped = Clock::now();
+      if (Clock::now() - *stopped < kSolverPatience) continue;
+      await_solver_threads_at_exit();
+      return std::optional<std::string>();
+    }
+    if (!answer_->ok()) return std::move(*answer_).error();
+    return std::optional<std::string>(std::move(**answer_));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Result<std::string> solve() {
+    void* environment = library_.make();
+    if (environment == nullptr) return Error(Code::kInternal, "no environment came back");
+    void* response = nullptr;
+    int size = 0;
+    {
+      const Watcher watcher(library_, environment, deadline_);
+      library_.solve_in(environment, model_.data(), static_cast<int>(model_.size()), parameters_.data(),
+                        static_cast<int>(parameters_.size()), &response, &size);
+    }
+    library_.destroy(environment);
+    return taken(response, size);
+  }
+
+  const Library& library_;
+  const std::string model_, parameters_;
+  const Deadline deadline_;
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::optional<Result<std::string>> answer_;
+};
+
 }  // namespace
 
 std::string cp_sat_version() { return HEDDLE_ORTOOLS_VERSION; }
@@ -141,23 +203,15 @@ Result<std::string> cp_sat_solve(std::string_view model, std::string_view parame
   return bytes;
 }
 
-Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters,
-                                 const Deadline& deadline) {
+Result<std::optional<std::string>> cp_sat_solve(std::string model, std::string parameters,
+                                                const Deadline& deadline) {
   const auto library = library_for(model, parameters);
   if (!library.ok()) return Error(library.error()).with_context(place());
-  void* environment = (*library)->make();
-  if (environment == nullptr) return Error(Code::kInternal, "no environment came back").with_context(place());
-  void* response = nullptr;
-  int size = 0;
-  {
-    const Watcher watcher(**library, environment, deadline);
-    (*library)->solve_in(environment, model.data(), static_cast<int>(model.size()), parameters.data(),
-                         static_cast<int>(parameters.size()), &response, &size);
-  }
-  (*library)->destroy(environment);
-  auto bytes = taken(response, size);
-  if (!bytes.ok()) return std::move(bytes).error().with_context(place());
-  return bytes;
+  const auto search = std::make_shared<Search>(**library, std::move(model), std::move(parameters), deadline);
+  run_on_solver_thread([search] { search->work(); });
+  auto answer = search->wait();
+  if (!answer.ok()) return std::move(answer).error().with_context(place());
+  return answer;
 }
 
 }  // namespace heddle

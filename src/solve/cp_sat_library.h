@@ -1,6 +1,7 @@
 // CP-SAT behind its C interface, loaded on first use.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,9 +19,11 @@ std::string cp_sat_version();
 // Thread-safe.
 Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters);
 
-// The same, stopped soon after the deadline passes or is cancelled: the best so far is in the response. A
-// second thread looks at the deadline every few milliseconds.
-Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters,
-                                 const Deadline& deadline);
+// The same on a thread of its own, stopped soon after the deadline passes or is cancelled: the best so far is
+// in the response. A further thread looks at the deadline every few milliseconds. A search that does not stop
+// within kSolverPatience (it asks nobody while it simplifies a large model) is left behind to end by itself:
+// nullopt.
+Result<std::optional<std::string>> cp_sat_solve(std::string model, std::string parameters,
+                                                const Deadline& deadline);
 
 }  // namespace heddle

@@ -120,7 +120,7 @@ class CpSolve {
       bytes += wire::Writer().message_field(3, constraint).bytes();
     }
     take_hint();
-    if (!options_.deadline.should_stop()) HEDDLE_RETURN_IF_ERROR(search(bytes));
+    if (!options_.deadline.should_stop()) HEDDLE_RETURN_IF_ERROR(search(std::move(bytes)));
     solution_.seconds = elapsed();
     return solution_;
   }
@@ -155,13 +155,14 @@ class CpSolve {
     if (static_cast<double>(evaluate(objective_, values)) < options_.cutoff) take(values);
   }
 
-  Status search(const std::string& bytes) {
-    HEDDLE_ASSIGN_OR_RETURN(const std::string answer,
-                            cp_sat_solve(bytes, parameters(options_, work_), options_.deadline));
+  Status search(std::string bytes) {
+    HEDDLE_ASSIGN_OR_RETURN(
+        const auto answer, cp_sat_solve(std::move(bytes), parameters(options_, work_), options_.deadline));
+    if (!answer) return {};  // stopped too slowly: the hint stands
     const auto failed = [&](Code code, const std::string& what) {
       return Error(code, what).with_context(solution_.solver);
     };
-    auto read = read_response(answer);
+    auto read = read_response(*answer);
     if (!read.ok()) return std::move(read).error().with_context(solution_.solver);
     const Response& response = *read;
     solution_.nodes = response.branches;

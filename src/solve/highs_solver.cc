@@ -11,26 +11,24 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "gurobi.h"
 #include "heddle/solve/milp.h"
 #include "highs_model.h"
 #include "milp_check.h"
 #include "solve_options.h"
+#include "solver_threads.h"
 
 namespace heddle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr std::chrono::milliseconds kPatience{50};  // after the deadline, for HiGHS to stop by itself
-constexpr HighsInt kSolutionFeasible = 2;           // HiGHS's SolutionStatus::kFeasible
+constexpr HighsInt kSolutionFeasible = 2;  // HiGHS's SolutionStatus::kFeasible
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -46,34 +44,6 @@ std::vector<double> rounded(const Milp& model, std::span<const double> values) {
   }
   return exact;
 }
-
-// The threads that solve. At the process's end those left behind get a moment to come back, before HiGHS's
-// static objects are destroyed under them.
-struct Workers {
-  std::mutex mutex;
-  std::condition_variable fewer;
-  int running = 0;
-  bool awaited_at_exit = false;
-
-  static Workers& all() {
-    static auto* workers = new Workers;  // never destroyed: threads may outlive main()
-    return *workers;
-  }
-  void add(int by) {
-    const std::lock_guard lock(mutex);
-    running += by;
-    fewer.notify_all();
-  }
-  void await_at_exit() {
-    const std::lock_guard lock(mutex);
-    if (awaited_at_exit) return;
-    awaited_at_exit =
-        std::atexit([] {
-          std::unique_lock at_exit(all().mutex);
-          all().fewer.wait_for(at_exit, std::chrono::seconds(3), [] { return all().running == 0; });
-        }) == 0;
-  }
-};
 
 // One solve: the model as given, the same without indicators (and, for a relaxation, without integers).
 class HighsSolve {
@@ -102,9 +72,9 @@ class HighsSolve {
       done_.wait_for(lock, std::chrono::milliseconds(10));
       if (result_ || !options_.deadline.should_stop()) continue;
       if (stop == Clock::time_point{}) stop = Clock::now();
-      if (Clock::now() - stop < kPatience) continue;
+      if (Clock::now() - stop < kSolverPatience) continue;
       left_ = true;
-      Workers::all().await_at_exit();
+      await_solver_threads_at_exit();
       Solution solution;
       HEDDLE_ASSIGN_OR_RETURN(solution, finish(solution, kHighsModelStatusInterrupt, -kInfinity));
       return signed_off(solution);
@@ -403,14 +373,12 @@ Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std:
   HEDDLE_RETURN_IF_ERROR(check_options(options));
   if (flat->variables().empty()) return without_variables(*given, options);
   auto work = std::make_shared<HighsSolve>(given, flat, options);
-  Workers::all().add(1);
-  std::thread([work]() mutable {
+  run_on_solver_thread([work]() mutable {
     work->work();
     work.reset();
     // Waits for the pool of this thread to end, so that nothing of the solve stays behind.
     Highs_resetGlobalScheduler(1);
-    Workers::all().add(-1);
-  }).detach();
+  });
   return work->wait();
 }
 

@@ -153,6 +153,39 @@ TEST(Deadline, ACallerIsNotKeptByPresolve) {
   EXPECT_EQ(solve(small)->objective, 1);
 }
 
+// CP-SAT asks nobody while it simplifies a large model: the caller gets away with the hint, and the search that
+// is left behind harms no other.
+TEST(Deadline, ACallerIsNotKeptByCpSatsPresolve) {
+  constexpr int64_t kJobs = 150, kMachines = 40, kLength = 10, kHorizon = kJobs * kMachines * kLength;
+  CpModel m;
+  const CpVar end = m.add_integer(0, kHorizon);
+  std::vector<std::vector<CpInterval>> on(kMachines);
+  for (int64_t j = 0; j < kJobs; ++j) {
+    std::optional<CpVar> before;
+    for (int64_t k = 0; k < kMachines; ++k) {
+      const CpVar start = m.add_integer(0, kHorizon);
+      on[(j + k) % kMachines].push_back(m.interval(start, kLength, CpExpr(start).add(kLength)));
+      const int64_t at = (j * kMachines + k) * kLength;  // one job after another
+      m.hint(start, at);
+      if (before) m.linear(kLength, CpExpr(start).add(*before, -1), kHorizon);
+      before = start;
+    }
+    m.linear(kLength, CpExpr(end).add(*before, -1), kHorizon);
+  }
+  for (const auto& machine : on) m.no_overlap(machine);
+  m.hint(end, kHorizon);
+  m.minimise(CpExpr(end));
+  const auto s = cancelled_in_the_middle(m, 1);
+  if (unavailable(s)) GTEST_SKIP() << s.error().to_string();
+  ASSERT_TRUE(s.ok()) << s.error().to_string();
+  EXPECT_TRUE(s->has_values());
+  EXPECT_LE(s->objective, kHorizon);
+  EXPECT_LE(s->bound, s->objective);
+  CpModel small;
+  small.minimise(CpExpr(small.add_integer(1, 5)));
+  EXPECT_EQ(solve(small)->objective, 1);
+}
+
 TEST(Start, IsWhatAStoppedSearchAnswers) {
   const CancelToken token;
   token.cancel();
