@@ -28,8 +28,8 @@ constexpr double kFirstShare = 0.15, kBoundsShare = 0.12, kProgramShare = 0.12, 
 // Where so many places divide the graph, modules are put together optimally and pay more.
 constexpr size_t kNarrowPlaces = 4;
 constexpr double kNarrowShare = 0.5;
-// Batches of requests: first annealing from the fastest devices, then modules, then both in turns.
-constexpr double kStringsShare = 0.3, kBatchesShare = 0.4;
+// Batches of requests: first annealing, one long cooling; then modules and annealing in turns.
+constexpr double kAnnealShare = 0.75;
 // Then bounds: those of modules are mostly better. Before all, a quick one.
 constexpr double kSearchedShare = 0.92, kQuickBoundShare = 0.03;
 // Throughput: lanes.
@@ -141,7 +141,6 @@ bool AutoWorkers::has_modules() const {
 }
 
 double AutoWorkers::modules_share() const {
-  if (batched_) return kBatchesShare;
   return articulation_points(*problem_.graph).size() >= kNarrowPlaces ? kNarrowShare : kModulesShare;
 }
 
@@ -204,16 +203,9 @@ void AutoWorkers::large_neighbourhoods(const Deadline& deadline, uint64_t seed) 
   count("lns_better", static_cast<double>(result.counts.better));
 }
 
-// A batch of requests: modules again and again from the best so far, with other seeds.
-// From the fastest devices, not from a plan.
-void AutoWorkers::anneal_batches(const Deadline& deadline) {
-  auto out = make_sa()->plan(problem_, quiet(deadline, options_.seed));
-  if (out.ok()) store_.offer(std::move(out->plan), "sa");
-}
-
-// Modules and annealing in turns, each from the best of both.
+// A batch of requests: modules and annealing in turns, each from the best of both.
 void AutoWorkers::batches(const Deadline& deadline, uint64_t seed, bool modules) {
-  run_planner_named(modules ? "cp-split" : "sa", deadline, seed);
+  run_planner_named(modules ? "cp-split" : "schedule-sa", deadline, seed);
 }
 
 // Turns at large neighbourhoods and local search, until several in a row gain nothing.
@@ -225,7 +217,7 @@ void AutoWorkers::search(const Deadline& deadline, uint64_t seed, bool first) {
     const double before = store_.value_us();
     seed += kSeedStep;
     if (batched_) {
-      batches(part(deadline, 1, kSearchTurn * (1 + idle)), seed, turn++ % 2 == 1);
+      batches(part(deadline, 1, kSearchTurn * (1 + idle)), seed, turn++ % 2 == 0);
     } else {
       // Throughput: lanes in turns with one lane.
       if (const int lanes = kLaneTurns[turn++ % kLaneTurns.size()];
@@ -253,10 +245,7 @@ void AutoWorkers::batches_one_after_another() {
   const double time = all.seconds_left();
   const auto share = [&](double s) { return all.sooner(s * time); };
   store_.offer_bound(lower_bound(problem_, share(kQuickBoundShare)));
-  if (open(all)) anneal_batches(share(kStringsShare));
-  report();
-  if (open(all) && kBatchesShare * time >= kLeastModulesSeconds)
-    run_planner_named("cp-split", share(kBatchesShare), options_.seed);
+  if (open(all)) run_planner_named("schedule-sa", share(kAnnealShare), options_.seed);
   report();
   search(share(kSearchedShare), options_.seed, false);
   if (open(all)) combinatorial_bound(part(all, 0.5));
@@ -295,7 +284,8 @@ void AutoWorkers::prover(const Deadline& deadline) {
   if (open(deadline)) linear_program(part(deadline, kProverProgram));
   if (problem_.objective == Objective::kThroughput && open(deadline))
     throughput_programs(part(deadline, kLanesShare));
-  if (batched_ && open(deadline)) anneal_batches(part(deadline, kStringsShare));
+  if (batched_ && open(deadline))
+    run_planner_named("schedule-sa", part(deadline, kAnnealShare), options_.seed);
   const auto modules = part(deadline, kProverModules);
   if (has_modules() && open(deadline) && modules.seconds_left() >= kLeastModulesSeconds)
     run_planner_named("cp-split", modules, options_.seed);

@@ -48,7 +48,6 @@ class AutoWorkers {
   void large_neighbourhoods(const Deadline& deadline, uint64_t seed);
   void search(const Deadline& deadline, uint64_t seed, bool first);
   void throughput_programs(const Deadline& deadline);
-  void anneal_batches(const Deadline& deadline);
   void batches(const Deadline& deadline, uint64_t seed, bool modules);
 
   void one_after_another();

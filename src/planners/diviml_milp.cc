@@ -16,19 +16,7 @@ class WholeGraph final : public Planner {
   WholeGraph(std::string name, ModuleSolver solver) : name_(std::move(name)), solver_(std::move(solver)) {}
 
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    return plan_by_models(problem, options, name_,
-                          [&](const TaskModel& model, const std::vector<Batch>& start,
-                              const ModuleLimits& limits) -> Result<SplitResult> {
-                            ModuleProblem whole;
-                            whole.model = &model;
-                            whole.tasks.assign(model.order().begin(), model.order().end());
-                            ModuleAnswer first;
-                            if (!start.empty())
-                              first.batches = start, first.value_us = module_value(whole, start);
-                            HEDDLE_ASSIGN_OR_RETURN(const ModuleAnswer answer, solver_(whole, first, limits));
-                            return SplitResult{
-                                answer.batches, answer.value_us, answer.bound_us, answer.optimal, 1, 1};
-                          });
+    return plan_whole(problem, options, name_, solver_);
   }
 
  private:

@@ -28,6 +28,7 @@ std::unique_ptr<Planner> make_local_search();
 std::unique_ptr<Planner> make_cp_sat();
 std::unique_ptr<Planner> make_sa();
 std::unique_ptr<Planner> make_ea();
+std::unique_ptr<Planner> make_schedule_sa();
 std::unique_ptr<Planner> make_diviml_milp();
 std::unique_ptr<Planner> make_diviml_cp();
 std::unique_ptr<Planner> make_diviml_throughput();

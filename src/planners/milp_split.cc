@@ -71,9 +71,7 @@ class Split final : public Planner {
   // The whole network, from the better of the modules' schedule and the start.
   static void anneal(const TaskModel& model, const std::vector<Batch>& start, const ModuleLimits& limits,
                      SplitResult& result) {
-    ModuleProblem whole;
-    whole.model = &model;
-    whole.tasks.assign(model.order().begin(), model.order().end());
+    const ModuleProblem whole = whole_problem(model);
     ModuleAnswer first;
     if (!start.empty()) first.batches = start, first.value_us = module_value(whole, start);
     if (result.value_us < first.value_us) first.batches = result.batches, first.value_us = result.value_us;

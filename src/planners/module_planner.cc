@@ -64,4 +64,26 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
   return out;
 }
 
+ModuleProblem whole_problem(const TaskModel& model) {
+  ModuleProblem whole;
+  whole.model = &model;
+  whole.tasks.assign(model.order().begin(), model.order().end());
+  return whole;
+}
+
+Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& options,
+                                 const std::string& name, const ModuleSolver& solver) {
+  return plan_by_models(problem, options, name,
+                        [&](const TaskModel& model, const std::vector<Batch>& start,
+                            const ModuleLimits& limits) -> Result<SplitResult> {
+                          const ModuleProblem whole = whole_problem(model);
+                          ModuleAnswer first;
+                          if (!start.empty())
+                            first.batches = start, first.value_us = module_value(whole, start);
+                          HEDDLE_ASSIGN_OR_RETURN(const ModuleAnswer answer, solver(whole, first, limits));
+                          return SplitResult{
+                              answer.batches, answer.value_us, answer.bound_us, answer.optimal, 1, 1};
+                        });
+}
+
 }  // namespace heddle

@@ -18,4 +18,9 @@ using ModelSolve = std::function<Result<SplitResult>(const TaskModel& model, con
 Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOptions& options,
                                      const std::string& name, const ModelSolve& solve);
 
+// The same with the whole graph as one module.
+Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& options,
+                                 const std::string& name, const ModuleSolver& solver);
+ModuleProblem whole_problem(const TaskModel& model);
+
 }  // namespace heddle
