@@ -16,8 +16,8 @@ constexpr double kHot = 0.03, kCold = 1e-4;
 constexpr uint32_t kOutside = UINT32_MAX;
 // Sums of the same times in another order differ by less.
 constexpr double kRounding = 1 + 1e-9;
-// Kinds of moves, equally likely: another place in the order, one request of a task, all of them, all of a task
-// and of one that reads it, one request along with another one for some tasks.
+// Kinds of moves, equally likely: another place in the order, one request of a task, all of them, all of a
+// task and of one that reads it, one request along with another one for some tasks.
 enum : uint64_t { kOrderKinds = 4, kOne = kOrderKinds, kOneToo, kAll, kRun, kFollow, kKinds };
 constexpr size_t kLongestRun = 16;
 
@@ -67,8 +67,8 @@ class ModuleSearch {
         temperature = hot * std::pow(cold / hot, share);
       }
       if (!propose()) continue;
-      // Accepted with probability exp((now - next) / temperature): drawn first, so that what is worse than that
-      // is not timed to the end.
+      // Accepted with probability exp((now - next) / temperature): drawn first, so that what is worse than
+      // that is not timed to the end.
       const double limit = now - temperature * std::log(1 - random_.unit());
       const double next = value(limit);
       if (next <= limit) {
@@ -178,8 +178,7 @@ class ModuleSearch {
   void follow(uint32_t p, size_t l) {
     const size_t leader = random_.below(requests_);
     const size_t end = std::min<size_t>(n_, at_[p] + 1 + random_.below(kLongestRun));
-    for (size_t i = at_[p]; i < end; ++i)
-      set_gene(order_[i], l, genes_[order_[i] * requests_ + leader]);
+    for (size_t i = at_[p]; i < end; ++i) set_gene(order_[i], l, genes_[order_[i] * requests_ + leader]);
   }
 
   bool propose_place(uint32_t p) {
@@ -213,8 +212,7 @@ class ModuleSearch {
   // When the devices are free and everything known so far ends, before each place of the order; when requests
   // of tasks finish.
   struct Times {
-    Times(size_t n, size_t k, size_t requests)
-        : free((n + 1) * k), worst(n + 1, 0.0), finish(n * requests) {}
+    Times(size_t n, size_t k, size_t requests) : free((n + 1) * k), worst(n + 1, 0.0), finish(n * requests) {}
     std::vector<double> free, worst, finish;
   };
 
@@ -300,13 +298,7 @@ class ModuleSearch {
     std::vector<double> starts;
     module_value(m_, batches, &starts);
     if (starts.size() < batches.size()) return batches;
-    std::vector<size_t> by_start(batches.size());
-    for (size_t i = 0; i < by_start.size(); ++i) by_start[i] = i;
-    std::stable_sort(by_start.begin(), by_start.end(),
-                     [&](size_t a, size_t b) { return starts[a] < starts[b]; });
-    std::vector<Batch> sorted;
-    for (const size_t i : by_start) sorted.push_back(batches[i]);
-    return sorted;
+    return by_start(batches, starts);
   }
 
   const ModuleProblem& m_;

@@ -1,11 +1,11 @@
-// Simulated annealing over devices and order together: where DiviML's "sa" (annealing.cc) tries devices for one
-// order of tasks, this one also moves tasks in the order, moves all requests of a task at once, or lets a request
-// go along with another one for some tasks, so that batches stay together (module_search.cc).
+// Simulated annealing over devices and order together: where DiviML's "sa" (annealing.cc) tries devices for
+// one order of tasks, this one also moves tasks in the order, moves all requests of a task at once, or lets a
+// request go along with another one for some tasks, so that batches stay together (module_search.cc).
 //
 // Minimises the latency of one request, or of a batch. From the best constructive plan or the plan given, one
-// cooling over the time. A move is timed from the first change on and given up as soon as it cannot be accepted:
-// O(V + E) at worst. Exploits unequal devices, transfer times and batches; ignores contention and memory limits,
-// for which it falls back to the best constructive plan.
+// cooling over the time. A move is timed from the first change on and given up as soon as it cannot be
+// accepted: O(V + E) at worst. Exploits unequal devices, transfer times and batches; ignores contention and
+// memory limits, for which it falls back to the best constructive plan.
 #include "factories.h"
 #include "module_planner.h"
 

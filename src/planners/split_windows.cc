@@ -44,14 +44,7 @@ void add_sources(ModuleProblem& m, const Placed& placed, const std::vector<uint8
 
 void sort_by_start(const TaskModel& model, SplitResult& result) {
   const auto times = time_batches(model, result.batches);
-  std::vector<size_t> order(result.batches.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return times.start[a] < times.start[b]; });
-  std::vector<Batch> sorted;
-  for (const size_t i : order) sorted.push_back(result.batches[i]);
-  // Tasks without duration start with their readers; the sort is stable, so their order stays topological.
-  result.batches = std::move(sorted);
+  result.batches = by_start(result.batches, times.start);
   result.value_us = times.makespan;
 }
 

@@ -209,4 +209,13 @@ BatchTimes time_batches(const TaskModel& model, const std::vector<Batch>& batche
   return times;
 }
 
+std::vector<Batch> by_start(const std::vector<Batch>& batches, std::span<const double> starts) {
+  std::vector<size_t> order(batches.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return starts[a] < starts[b]; });
+  std::vector<Batch> sorted;
+  for (const size_t i : order) sorted.push_back(batches[i]);
+  return sorted;
+}
+
 }  // namespace heddle

@@ -93,5 +93,7 @@ struct BatchTimes {
   double makespan = 0;
 };
 BatchTimes time_batches(const TaskModel& model, const std::vector<Batch>& batches);
+// Sorted by these starts. Equal ones keep their order, so that it stays topological where tasks take no time.
+std::vector<Batch> by_start(const std::vector<Batch>& batches, std::span<const double> starts);
 
 }  // namespace heddle

@@ -156,8 +156,8 @@ class CpSolve {
   }
 
   Status search(std::string bytes) {
-    HEDDLE_ASSIGN_OR_RETURN(
-        const auto answer, cp_sat_solve(std::move(bytes), parameters(options_, work_), options_.deadline));
+    HEDDLE_ASSIGN_OR_RETURN(const auto answer,
+                            cp_sat_solve(std::move(bytes), parameters(options_, work_), options_.deadline));
     if (!answer) return {};  // stopped too slowly: the hint stands
     const auto failed = [&](Code code, const std::string& what) {
       return Error(code, what).with_context(solution_.solver);

@@ -153,8 +153,8 @@ TEST(Deadline, ACallerIsNotKeptByPresolve) {
   EXPECT_EQ(solve(small)->objective, 1);
 }
 
-// CP-SAT asks nobody while it simplifies a large model: the caller gets away with the hint, and the search that
-// is left behind harms no other.
+// CP-SAT asks nobody while it simplifies a large model: the caller gets away with the hint, and the search
+// that is left behind harms no other.
 TEST(Deadline, ACallerIsNotKeptByCpSatsPresolve) {
   constexpr int64_t kJobs = 150, kMachines = 40, kLength = 10, kHorizon = kJobs * kMachines * kLength;
   CpModel m;

@@ -104,8 +104,8 @@ class CpModel {
 // expressions may exceed 2^61. kUnsupported when the library cannot be loaded (in sanitizer builds it never
 // can). Thread-safe.
 //
-// The stop is asked for within 10 ms of the cancellation and 50 ms before the deadline. CP-SAT does not look up
-// while it simplifies a large model; 50 ms after the stop the caller gets the hint, or no values, and the
+// The stop is asked for within 10 ms of the cancellation and 50 ms before the deadline. CP-SAT does not look
+// up while it simplifies a large model; 50 ms after the stop the caller gets the hint, or no values, and the
 // search is left to end on its own thread.
 // `deterministic` uses one worker whatever `threads` says. on_progress hears of the complete hint and of the
 // answer: CP-SAT's C interface tells nothing in between.
