@@ -4,11 +4,14 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 
 #include "command.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/version.h"
+#include "heddle/cost/profile_store.h"
+#include "heddle/graph/model_content.h"
 #include "heddle/runtime/transport.h"
 
 namespace heddle::cli {
@@ -122,6 +125,7 @@ int run(int argc, char** argv) {
     return usage_error(app, e);
   }
   install_signal_handlers(invocation.cancel);
+  keep_imports_in((std::filesystem::path(ProfileStore::default_path()).parent_path() / "imported").string());
   TerminalProgress progress;
   if (!quiet && !is_silent()) invocation.progress = &progress;
   for (auto& [sub, fn] : commands) {

@@ -5,14 +5,13 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
-#include <mutex>
-#include <set>
 
 #include "heddle/base/content_hash.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
 #include "heddle/graph/model_content.h"
+#include "imported_models.h"
 #include "model_graph.h"
 #include "model_impl.h"
 #include "model_probe.h"
@@ -94,22 +93,6 @@ bool is_alone(const Examined& examined, const MappedFile& file) {
   return examined.bytes == static_cast<int64_t>(file.bytes().size());
 }
 
-// Contents that need no trial.
-struct Imported {
-  std::mutex mutex;
-  std::set<uint64_t> hashes;
-};
-
-Imported& imported() {
-  static Imported instance;
-  return instance;
-}
-
-bool was_imported(uint64_t hash) {
-  const std::lock_guard lock(imported().mutex);
-  return imported().hashes.contains(hash);
-}
-
 // True within load_mapped(), for this thread's call of Model::load().
 thread_local bool leave_weights = false;
 struct LeaveWeights {
@@ -122,11 +105,6 @@ struct LeaveWeights {
 Result<std::shared_ptr<const Model>> load_mapped(const std::string& path, const ImportOptions& options) {
   const LeaveWeights here;
   return Model::load(path, options);
-}
-
-void remember_imported(uint64_t hash) {
-  const std::lock_guard lock(imported().mutex);
-  imported().hashes.insert(hash);
 }
 
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes) {
@@ -160,7 +138,8 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   std::shared_ptr<Model> model(new Model());
   auto impl = std::make_shared<Impl>();
   // OpenVINO's importer is native code over untrusted data: it goes first where it can do no harm.
-  if (!was_imported(examined.hash)) {
+  const uint64_t key = internal::import_key(examined.hash, options);
+  if (!internal::was_imported(key)) {
     internal::ProbeLimits limits;
     limits.memory_bytes = kProbeMemory + 2 * examined.bytes;
     HEDDLE_RETURN_IF_ERROR(internal::probe(
@@ -179,6 +158,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     return Error(Code::kInvalidInput,
                  "the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
+  internal::note_imported(key);
   model->file_hash_ = examined.hash;
   model->path_ = path;
   model->options_ = options;

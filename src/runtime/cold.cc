@@ -80,7 +80,6 @@ class ModelReader {
     ImportOptions options;
     options.batch = reference_.batch;
     for (const auto& [name, shape] : reference_.shapes) options.shapes[name] = shape;
-    remember_imported(reference_.file_hash);
     HEDDLE_ASSIGN_OR_RETURN(auto model, load_mapped(reference_.path, options));
     if (model->file_hash() != reference_.file_hash) return changed(reference_, model->file_hash());
     return model;

@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "heddle/base/json.h"
 #include "run_program.h"
@@ -216,6 +218,36 @@ TEST(Workflow, RealModelRunsAndItsOutputsEqualTheUnsplitModels) {
   const auto profile = json_of(run_heddle({"profile", model, "--units", "6", "--json"}, at));
   EXPECT_EQ(profile["measured"], 0);
   EXPECT_TRUE(profile["complete"].get<bool>());
+}
+
+// What was imported once is not tried again in a process of its own; a refused file always is.
+TEST(Workflow, ImportsAreRememberedByContentAndShapes) {
+  const auto model = wheel_file("onnx/backend/test/data/light/light_squeezenet.onnx");
+  if (model.empty()) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  const TemporaryFolder folder;
+  const auto remembered = [&] {
+    std::error_code error;
+    const auto all = std::filesystem::directory_iterator(folder.file("imported"), error);
+    return std::distance(all, std::filesystem::directory_iterator());
+  };
+  const std::string content = [&] {
+    std::ostringstream text;
+    text << std::ifstream(model, std::ios::binary).rdbuf();
+    return text.str();
+  }();
+  folder.write("one.onnx", content);
+  folder.write("same.onnx", content);
+  folder.write("short.onnx", content.substr(0, content.size() / 2));
+  const auto first = run_heddle({"inspect", "one.onnx", "--json"}, folder.path());
+  ASSERT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(remembered(), 1);
+  EXPECT_EQ(run_heddle({"inspect", "same.onnx"}, folder.path()).status, 0);
+  EXPECT_EQ(remembered(), 1);
+  EXPECT_EQ(run_heddle({"inspect", "one.onnx", "--json"}, folder.path()).out, first.out);
+  EXPECT_EQ(run_heddle({"inspect", "short.onnx"}, folder.path()).status, 2);
+  EXPECT_EQ(remembered(), 1);
+  EXPECT_EQ(run_heddle({"inspect", "one.onnx", "--batch", "1"}, folder.path()).status, 0);
+  EXPECT_EQ(remembered(), 2);
 }
 
 TEST(Workflow, EmulatedClusterRunsInRealTime) {

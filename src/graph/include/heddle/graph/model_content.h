@@ -17,9 +17,12 @@ struct ModelContent {
 // The file's structure is checked. O(size of the file).
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes = int64_t{8} << 30);
 
-// From now on Model::load() leaves out its trial in a process of its own for content with this hash: it was
-// imported before, as a plan for it proves. That halves the time of an import. Thread-safe.
-void remember_imported(uint64_t hash);
+// Model::load() tries a model in a process of its own before it imports it, for OpenVINO's importer is native
+// code over untrusted data. What was imported once, with the same options by the same release, is not tried
+// again by this process, nor, after this call, by any that keeps its imports in the same folder (one empty
+// file each). The folder is made when it is needed; where it cannot be written, models are tried.
+// Thread-safe.
+void keep_imports_in(const std::string& folder);
 
 // Model::load() that leaves the weights of an .onnx file where they are, in the mapped file, until they are
 // used: importing a large model takes a fraction of the time and of the memory. The file must not change
