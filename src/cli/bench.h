@@ -9,6 +9,10 @@
 #include "heddle/base/status.h"
 #include "heddle/planners/trajectory.h"
 
+namespace heddle {
+struct PlannerOptions;
+}
+
 namespace heddle::cli {
 
 struct BenchRow {
@@ -40,6 +44,7 @@ struct BenchOptions {
   std::string store;
   int64_t repeats = 5;
   int64_t seed = 1;
+  int64_t threads = 1;           // of planners that can use several
   double time_limit_s = 0;       // of each planner on each instance; 0: the suite's default
   std::string input, reference;  // folder with instances, file with other solvers' results
   int64_t instances = 30;        // generated for each point of a figure
@@ -47,6 +52,8 @@ struct BenchOptions {
 };
 // Is this part of the suite to be run?
 bool wanted(const BenchOptions& options, std::string_view part);
+// For a planner that begins now; infinite `seconds`: no limit.
+PlannerOptions planner_options(const BenchOptions& options, double seconds, const Invocation& invocation);
 
 struct BenchSuite {
   const char* name;

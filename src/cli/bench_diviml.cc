@@ -104,9 +104,7 @@ Result<PlanResult> plan_within(const char* planner, const Problem& problem, cons
                                double seconds, const BenchOptions& options, const Invocation& invocation) {
   NamedProgress progress(invocation.progress, instance);
   progress.report({.what = std::string("planner ") + planner});
-  PlannerOptions o;
-  o.deadline = Deadline::after_seconds(seconds, invocation.cancel);
-  o.seed = static_cast<uint64_t>(options.seed);
+  PlannerOptions o = planner_options(options, seconds, invocation);
   o.progress = &progress;
   return run_planner(*find_planner(planner), problem, o);
 }

@@ -71,9 +71,7 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
   if (!wanted(options, "gpt3")) return rows;
   const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds;
   const auto plan = [&](const Problem& problem, const ThroughputOptions& o) -> Result<PlanResult> {
-    PlannerOptions p;
-    p.deadline = Deadline::after_seconds(seconds, invocation.cancel);
-    p.seed = static_cast<uint64_t>(options.seed);
+    const PlannerOptions p = planner_options(options, seconds, invocation);
     const Stopwatch watch;
     HEDDLE_ASSIGN_OR_RETURN(auto output, plan_diviml_throughput(problem, p, o));
     return judge_plan("diviml-throughput", problem, std::move(output), watch.seconds());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
@@ -145,10 +146,10 @@ Result<std::map<std::string, HiosFigures>> run_hios_planners(const Problem& prob
   std::map<std::string, HiosFigures> figures;
   double bound_ms = 0;
   for (const auto& planner : hios_planners(options)) {
-    PlannerOptions o;
-    o.deadline = options.time_limit_s > 0 ? Deadline::after_seconds(options.time_limit_s, invocation.cancel)
-                                          : Deadline::never(invocation.cancel);
-    o.seed = static_cast<uint64_t>(options.seed);
+    const double seconds =
+        options.time_limit_s > 0 ? options.time_limit_s : std::numeric_limits<double>::infinity();
+    PlannerOptions o = planner_options(options, seconds, invocation);
+    o.progress = nullptr;  // many small instances, whose progress is the suite's
     HEDDLE_ASSIGN_OR_RETURN(const auto result, run_planner(*find_planner(planner), problem, o));
     figures[planner] = {result.value_us / 1000, 0, result.planning_s};
     bound_ms = std::max(bound_ms, result.bound.us / 1000);

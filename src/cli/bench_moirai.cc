@@ -90,11 +90,7 @@ Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Refe
   double limit = kDefaultSeconds;
   if (reference != nullptr) limit = kTenth * *reference->seconds;
   if (options.time_limit_s > 0) limit = options.time_limit_s;
-  PlannerOptions planner_options;
-  planner_options.deadline = Deadline::after_seconds(limit, invocation.cancel);
-  planner_options.seed = static_cast<uint64_t>(options.seed);
-  planner_options.progress = invocation.progress;
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_flows(workload, planner_options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_flows(workload, planner_options(options, limit, invocation)));
   const auto unit = workload.time_unit.starts_with("ms") ? "ms" : "";
   auto makespan = row(workload.name, "makespan", unit, workload.in_units(plan.schedule.makespan));
   makespan.baseline = "first schedule";

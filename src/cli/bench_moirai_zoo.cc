@@ -90,12 +90,8 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
   std::optional<std::pair<std::string, double>> first;  // that has a plan
   for (const char* planner : kPlanners) {
     if (invocation.cancel.cancelled()) break;
-    PlannerOptions planner_options;
     const double limit = options.time_limit_s > 0 ? options.time_limit_s : kDefaultSeconds;
-    planner_options.deadline = Deadline::after_seconds(limit, invocation.cancel);
-    planner_options.seed = static_cast<uint64_t>(options.seed);
-    planner_options.progress = invocation.progress;
-    auto result = run_planner(*find_planner(planner), problem, planner_options);
+    auto result = run_planner(*find_planner(planner), problem, planner_options(options, limit, invocation));
     // One planner's "no" does not hide the others' answers.
     if (!result.ok() && result.error().code() == Code::kInfeasible) continue;
     if (!result.ok()) return std::move(result).error().with_context(name + ", " + planner);

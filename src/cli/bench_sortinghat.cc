@@ -132,11 +132,7 @@ Status bench_instance(const Machine& machine, const char* model, const Shape& sh
     if (std::string_view(planner) == "efficient-mip" && std::string_view(machine.part) == "v100-hetero")
       continue;
     if (invocation.cancel.cancelled()) return {};
-    PlannerOptions o;
-    o.deadline = Deadline::after_seconds(limit, invocation.cancel);
-    o.seed = static_cast<uint64_t>(options.seed);
-    o.progress = invocation.progress;
-    auto result = run_planner(*find_planner(planner), problem, o);
+    auto result = run_planner(*find_planner(planner), problem, planner_options(options, limit, invocation));
     if (!result.ok() && result.error().code() == Code::kInfeasible) continue;
     if (!result.ok()) return std::move(result).error().with_context(name + ", " + planner);
     auto latency = row(name, planner, planner, "ms", result->value_us / 1e3);

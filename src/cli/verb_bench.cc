@@ -12,6 +12,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/plan/gap.h"
 #include "heddle/planners/milestones.h"
+#include "heddle/planners/planner.h"
 #include "heddle/report/text_table.h"
 #include "rank_verbs.h"
 #include "verbs.h"
@@ -193,6 +194,15 @@ bool wanted(const BenchOptions& options, std::string_view part) {
          std::find(options.only.begin(), options.only.end(), part) != options.only.end();
 }
 
+PlannerOptions planner_options(const BenchOptions& options, double seconds, const Invocation& invocation) {
+  PlannerOptions o;
+  o.deadline = Deadline::after_seconds(seconds, invocation.cancel);
+  o.seed = static_cast<uint64_t>(options.seed);
+  o.threads = static_cast<int>(options.threads);
+  o.progress = invocation.progress;
+  return o;
+}
+
 Stopwatch::Stopwatch()
     : began_ns_(std::chrono::duration_cast<std::chrono::nanoseconds>(
                     std::chrono::steady_clock::now().time_since_epoch())
@@ -236,6 +246,8 @@ RunFn setup_bench(Command& command) {
   command.option("--seed", o->options.seed, "random seed (default 1)", 0, INT64_MAX);
   command.option("--time-limit", o->options.time_limit_s, "seconds for each planner on each instance", 0,
                  1e7);
+  command.option("--threads", o->options.threads, "threads of planners that can use several (default 1)", 1,
+                 1024);
   command.option("--input", o->options.input, "folder with the suite's instances");
   command.option("--reference", o->options.reference,
                  "file with other solvers' results (CSV; hios: JSON lines, default reference.jsonl beside)");

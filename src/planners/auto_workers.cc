@@ -28,8 +28,9 @@ constexpr double kFirstShare = 0.15, kBoundsShare = 0.12, kProgramShare = 0.12, 
 // Where so many places divide the graph, modules are put together optimally and pay more.
 constexpr size_t kNarrowPlaces = 4;
 constexpr double kNarrowShare = 0.5;
-// Batches of requests: first annealing, one long cooling; then modules and annealing in turns.
-constexpr double kAnnealShare = 0.75;
+// Batches of requests: first modules with the annealing that follows them, then both in turns; of several
+// threads the prover's begins with annealing alone, one long cooling.
+constexpr double kBatchesShare = 0.85;
 // Then bounds: those of modules are mostly better. Before all, a quick one.
 constexpr double kSearchedShare = 0.92, kQuickBoundShare = 0.03;
 // Throughput: lanes.
@@ -245,7 +246,7 @@ void AutoWorkers::batches_one_after_another() {
   const double time = all.seconds_left();
   const auto share = [&](double s) { return all.sooner(s * time); };
   store_.offer_bound(lower_bound(problem_, share(kQuickBoundShare)));
-  if (open(all)) run_planner_named("schedule-sa", share(kAnnealShare), options_.seed);
+  if (open(all)) run_planner_named("cp-split", share(kBatchesShare), options_.seed);
   report();
   search(share(kSearchedShare), options_.seed, false);
   if (open(all)) combinatorial_bound(part(all, 0.5));
@@ -285,7 +286,7 @@ void AutoWorkers::prover(const Deadline& deadline) {
   if (problem_.objective == Objective::kThroughput && open(deadline))
     throughput_programs(part(deadline, kLanesShare));
   if (batched_ && open(deadline))
-    run_planner_named("schedule-sa", part(deadline, kAnnealShare), options_.seed);
+    run_planner_named("schedule-sa", part(deadline, kBatchesShare), options_.seed);
   const auto modules = part(deadline, kProverModules);
   if (has_modules() && open(deadline) && modules.seconds_left() >= kLeastModulesSeconds)
     run_planner_named("cp-split", modules, options_.seed);
@@ -306,7 +307,8 @@ void AutoWorkers::side_by_side() {
   });
   for (int i = 0; i < searchers; ++i) {
     threads.emplace_back([&, i] {
-      const uint64_t seed = options_.seed + 1000 * static_cast<uint64_t>(i);
+      const uint64_t seed = options_.seed + kSeedStep * static_cast<uint64_t>(i + 1);
+      if (batched_) run_planner_named("cp-split", part(deadline, kBatchesShare), seed);
       search(deadline, seed, !batched_);
       --running;
     });
