@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <openvino/core/model.hpp>
 #include <vector>
 
 #include "corpus/corpus.h"
@@ -38,13 +39,16 @@ bool as_imported(const Model& model, const std::vector<TensorValue>& inputs,
                  const std::vector<TensorValue>& outputs) {
   const Graph& graph = *model.graph();
   std::map<TensorId, ov::Tensor> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i]] = *as_openvino(inputs[i]);
+  const ov::Model& whole = *model.whole();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values[graph.inputs()[i]] = *as_openvino(inputs[i], whole.input(i).get_element_type());
   try {
     const auto theirs = run_segment(whole_segment(model), values);
     for (size_t o = 0; o < outputs.size(); ++o) {
       const auto it = theirs.find(graph.outputs()[o]);
       if (it == theirs.end()) continue;  // a model input
-      if (!apart(*as_openvino(outputs[o]), it->second, outputs[o].dtype).empty()) return false;
+      const auto ours = as_openvino(outputs[o], it->second.get_element_type());
+      if (!ours || !apart(*ours, it->second, outputs[o].dtype).empty()) return false;
     }
     return true;
   } catch (const std::exception&) {
@@ -73,8 +77,9 @@ Verdict run_case(const CorpusCase& c, const std::shared_ptr<const Model>& model,
   outputs = std::move(made).value();
   for (size_t o = 0; o < outputs.size(); ++o) {
     const auto expected = read_tensor(c.folder + "/set_0_output_" + std::to_string(o) + ".pb");
-    const auto actual = as_openvino(outputs[o]);
-    if (!expected || !actual) return {Outcome::kNoReference, "output " + std::to_string(o)};
+    if (!expected) return {Outcome::kNoReference, "output " + std::to_string(o)};
+    const auto actual = as_openvino(outputs[o], expected.get_element_type());
+    if (!actual) return {Outcome::kNoReference, "output " + std::to_string(o)};
     const std::string text = apart(*actual, expected, outputs[o].dtype);
     if (text.empty()) continue;
     const bool imported = as_imported(*model, inputs, outputs);

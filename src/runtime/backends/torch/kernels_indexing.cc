@@ -183,6 +183,21 @@ Result<Kernel> make_top_k(const OpSite& site) {
   });
 }
 
+// How many are distinct is only known beforehand where there is one alone. Outputs: it, the place where it is found
+// first, which of the distinct ones each is, and how often it is there.
+Result<Kernel> make_unique(const OpSite& site) {
+  int64_t count = elements_between(site.in(0), 0, site.in(0).size());
+  if (site.has_input(1)) {
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis(1, site.rank()));
+    count = site.in(0)[static_cast<size_t>(axis)];
+  }
+  if (count != 1) return site.refuse("more than one element");
+  return Kernel([shape = site.out()](Operands in) {
+    const at::Tensor zero = at::zeros({1}, in[0].options().dtype(at::kLong));
+    return Tensors{in[0].reshape(shape), zero, zero, zero + 1};
+  });
+}
+
 constexpr KernelEntry kIndexingKernels[] = {
     {"Gather", 1, 8, make_gather},
     {"GatherElements", 6, 6, make_gather_elements},
@@ -192,6 +207,7 @@ constexpr KernelEntry kIndexingKernels[] = {
     {"ScatterNDUpdate", 3, 15, make_scatter_nd},
     {"ScatterUpdate", 3, 3, make_scatter_update},
     {"TopK", 1, 11, make_top_k},
+    {"Unique", 10, 10, make_unique},
 };
 
 }  // namespace
