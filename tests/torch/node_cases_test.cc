@@ -90,9 +90,10 @@ Verdict run_case(const CorpusCase& c, const std::shared_ptr<const Model>& model,
 
 // Cases whose imported graph says something else than the reference, and where OpenVINO's own result is no
 // measure: a shift to the right becomes a division (towards zero, and by zero undefined), a DFT gets another
-// axis, and one pool a window more.
+// axis, one pool a window more, and casts are held at the largest number though they were to give NaN.
 bool imported_otherwise(const std::string& name) {
   return name.starts_with("test_bitshift_right_int") || name == "test_dft_axis" ||
+         name.find("no_saturate") != std::string::npos ||
          name == "test_maxpool_2d_ceil_output_size_reduce_by_one";
 }
 
@@ -117,13 +118,12 @@ TEST(NodeCases, MostEqualTheReferenceAndTheRestIsRefused) {
       std::printf("as OpenVINO computes it: %s: %s\n", c.name.c_str(), verdict.text.c_str());
   }
   std::printf(
-      "node cases: %d load; %d equal the reference, %d are refused, %d differ from it as OpenVINO does, %d "
-      "in "
-      "other ways, %d have no plain reference\n",
+      "node cases: %d load; %d equal the reference, %d are refused, %d differ from it as OpenVINO does, "
+      "%d in other ways, %d have no plain reference\n",
       loaded, counts[Outcome::kEqual], counts[Outcome::kRefused], counts[Outcome::kImported],
       counts[Outcome::kWrong], counts[Outcome::kNoReference]);
-  EXPECT_GE(counts[Outcome::kEqual] * 100, loaded * 88);
-  EXPECT_LE(counts[Outcome::kImported], 30);
+  EXPECT_GE(counts[Outcome::kEqual] * 100, loaded * 95);
+  EXPECT_LE(counts[Outcome::kImported], 33);
 }
 
 }  // namespace

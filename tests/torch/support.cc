@@ -27,13 +27,6 @@ std::vector<SegmentTensor> described(const Graph& graph, const std::vector<Tenso
   return list;
 }
 
-std::optional<DType> dtype_of(const ov::element::Type& type) {
-  using Type = ov::element::Type_t;
-  for (const auto f8 : {Type::f8e4m3, Type::f8e5m2, Type::f8e8m0})
-    if (type == f8) return DType::kF8;
-  return type == Type::f4e2m1 ? DType::kF4 : openvino::dtype_of(type);
-}
-
 // What ops read, and what they make of the model's outputs: a model's input may be its output, or read by
 // nobody.
 std::vector<TensorId> fed(const Graph& graph) {
@@ -97,6 +90,13 @@ Result<std::vector<TensorValue>> run_whole(CompiledSegment& segment, const Model
     outputs.push_back(results[static_cast<size_t>(std::find(ids.begin(), ids.end(), id) - ids.begin())]);
   }
   return outputs;
+}
+
+std::optional<DType> dtype_of(const ov::element::Type& type) {
+  using Type = ov::element::Type_t;
+  for (const auto f8 : {Type::f8e4m3, Type::f8e5m2, Type::f8e8m0})
+    if (type == f8) return DType::kF8;
+  return type == Type::f4e2m1 ? DType::kF4 : openvino::dtype_of(type);
 }
 
 std::optional<TensorValue> read_value(const std::string& path) {

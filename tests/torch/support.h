@@ -21,6 +21,8 @@ Result<std::unique_ptr<CompiledSegment>> compile_whole(RuntimeDevice& device,
 // Outputs in the order of the graph's; inputs too.
 Result<std::vector<TensorValue>> run_whole(CompiledSegment& segment, const Model& model,
                                            const std::vector<TensorValue>& inputs);
+// The type that a tensor of OpenVINO's has with us; nothing where there is none.
+std::optional<DType> dtype_of(const ov::element::Type& type);
 // A TensorProto file; nothing when there is none or its type is not held.
 std::optional<TensorValue> read_value(const std::string& path);
 // Over the same memory; nothing when the type is not the value's.

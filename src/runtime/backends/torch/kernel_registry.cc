@@ -8,9 +8,10 @@ namespace heddle::torch_backend {
 const KernelEntry* find_kernel(const std::string& type, int opset) {
   using Family = std::span<const KernelEntry> (*)();
   static constexpr Family kFamilies[] = {
-      unary_kernels,    binary_kernels,      reduce_kernels,  shape_kernels,  slice_kernels,
-      indexing_kernels, convolution_kernels, pooling_kernels, matrix_kernels, normalisation_kernels,
-      quantise_kernels, recurrent_kernels,   image_kernels,   fourier_kernels, region_kernels, control_kernels};
+      unary_kernels,  binary_kernels,        reduce_kernels,      shape_kernels,
+      slice_kernels,  indexing_kernels,      convolution_kernels, pooling_kernels,
+      matrix_kernels, normalisation_kernels, quantise_kernels,    recurrent_kernels,
+      image_kernels,  fourier_kernels,       region_kernels,      control_kernels};
   for (const Family family : kFamilies) {
     for (const KernelEntry& entry : family()) {
       if (type == entry.type && entry.first_opset <= opset && opset <= entry.last_opset) return &entry;

@@ -30,8 +30,8 @@ Result<Body> body_of(const OpSite& site, const OpBody& given) {
       return site.refuse("a body makes " + shape_text(made) + " where the graph says " +
                          shape_text(site.out(static_cast<size_t>(output.output))));
   }
-  return Body{std::move(program), given.inputs, given.outputs, given.ops->input_types, given.number_parameter,
-              given.condition_result};
+  return Body{std::move(program),     given.inputs,           given.outputs,
+              given.ops->input_types, given.number_parameter, given.condition_result};
 }
 
 Result<Kernel> make_if(const OpSite& site) {
@@ -69,7 +69,7 @@ at::Tensor slice_at(const BodyInput& i, const at::Tensor& x, int64_t iteration) 
 
 struct Loop {
   Body body;
-  std::optional<int64_t> count;        // of iterations, where it is known
+  std::optional<int64_t> count;                        // of iterations, where it is known
   std::optional<size_t> count_input, condition_input;  // Loop's: at most so often, at all
   size_t outputs = 0;
 

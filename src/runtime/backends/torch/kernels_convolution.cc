@@ -13,8 +13,8 @@ at::Tensor of_short(const Convolve& convolve, const at::Tensor& x, const at::Ten
   return convolve(x.to(at::kDouble), weights.to(at::kDouble)).to(at::kLong);
 }
 
-// Those of more bits as 65536 a + b with b of 16 signed bits: of a result of 32 bits the product of the two a is no
-// part.
+// Those of more bits as 65536 a + b with b of 16 signed bits: of a result of 32 bits the product of the two a
+// is no part.
 at::Tensor of_long(const Convolve& convolve, const at::Tensor& x, const at::Tensor& weights) {
   const auto low = [](const at::Tensor& t) {
     return t.to(at::kLong).bitwise_and(0xFFFF).bitwise_xor(0x8000) - 0x8000;
@@ -82,8 +82,8 @@ Result<Kernel> transposed_convolution(const OpSite& site, bool grouped) {
   }
   const std::vector<int64_t> none(w.rank(), 0);
   return of_any_type(site, [=](const at::Tensor& x, const at::Tensor& given) {
-    const at::Tensor whole = at::convolution(x, given.reshape(weights.shape), {}, w.strides, none, w.dilations,
-                                             true, none, weights.groups);
+    const at::Tensor whole = at::convolution(x, given.reshape(weights.shape), {}, w.strides, none,
+                                             w.dilations, true, none, weights.groups);
     return at::constant_pad_nd(whole, cut, 0);
   });
 }

@@ -110,7 +110,8 @@ Result<Kernel> make_irdft(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank() - 1));
   const auto last = static_cast<size_t>(plan.axes.back());
   const int64_t length = site.out()[last];
-  if (length < 1 || length > kLongestAxis) return site.refuse("an axis of " + std::to_string(length) + " elements");
+  if (length < 1 || length > kLongestAxis)
+    return site.refuse("an axis of " + std::to_string(length) + " elements");
   return one([=](Operands in) {
     const at::Tensor x = in[0].to(at::kDouble);
     Roots value{x.select(-1, 0), x.select(-1, 1)};

@@ -9,8 +9,8 @@ namespace heddle::torch_backend {
 namespace {
 
 struct RegionPool {
-  int64_t rows = 0, columns = 0;  // of the result
-  int64_t samples = 0;            // per bin and axis; 0: as many as the bin has places, rounded up
+  int64_t rows = 0, columns = 0;            // of the result
+  int64_t samples = 0;                      // per bin and axis; 0: as many as the bin has places, rounded up
   double scale = 1, before = 0, after = 0;  // a place in the picture: (x + before) * scale + after
   bool maximum = false, at_least_one = false;
 };
@@ -38,7 +38,8 @@ std::vector<std::vector<std::optional<Tap>>> taps_of(const RegionPool& pool, dou
   double length = (last + pool.before) * pool.scale + pool.after - begin;
   if (pool.at_least_one) length = std::max(length, 1.0);
   const double bin = length / static_cast<double>(bins);
-  const int64_t samples = pool.samples > 0 ? pool.samples : std::max<int64_t>(1, std::llround(std::ceil(bin)));
+  const int64_t samples =
+      pool.samples > 0 ? pool.samples : std::max<int64_t>(1, std::llround(std::ceil(bin)));
   std::vector<std::vector<std::optional<Tap>>> taps(static_cast<size_t>(bins));
   for (int64_t b = 0; b < bins; ++b) {
     for (int64_t s = 0; s < samples; ++s) {
@@ -49,25 +50,19 @@ std::vector<std::vector<std::optional<Tap>>> taps_of(const RegionPool& pool, dou
   return taps;
 }
 
-// One bin of one channel. The maximum is that of the weighted places, as the first version of ONNX's op had it and
-// OpenVINO has.
+// One bin of one channel. A sample outside the picture counts as 0. The maximum is that of the samples and of
+// 0, as OpenVINO's is; ONNX's reference takes that of the places before they are added up.
 double pooled(const RegionPool& pool, const float* picture, int64_t width,
               const std::vector<std::optional<Tap>>& down, const std::vector<std::optional<Tap>>& across) {
   double sum = 0, most = 0;
-  bool any = false;
   for (const auto& y : down) {
     for (const auto& x : across) {
-      double parts[4] = {0, 0, 0, 0};
-      if (y && x) {
-        parts[0] = y->low_weight * x->low_weight * picture[y->low * width + x->low];
-        parts[1] = y->low_weight * x->high_weight * picture[y->low * width + x->high];
-        parts[2] = y->high_weight * x->low_weight * picture[y->high * width + x->low];
-        parts[3] = y->high_weight * x->high_weight * picture[y->high * width + x->high];
-      }
-      sum += parts[0] + parts[1] + parts[2] + parts[3];
-      const double largest = *std::max_element(std::begin(parts), std::end(parts));
-      most = any ? std::max(most, largest) : largest;
-      any = true;
+      if (!y || !x) continue;
+      const float *low = picture + y->low * width, *high = picture + y->high * width;
+      const double sample = y->low_weight * (x->low_weight * low[x->low] + x->high_weight * low[x->high]) +
+                            y->high_weight * (x->low_weight * high[x->low] + x->high_weight * high[x->high]);
+      sum += sample;
+      most = std::max(most, sample);
     }
   }
   return pool.maximum ? most : sum / static_cast<double>(down.size() * across.size());

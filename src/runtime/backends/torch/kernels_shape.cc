@@ -102,9 +102,10 @@ struct BlockSite {
 };
 
 Result<BlockSite> block_site(const OpSite& site) {
-  const BlockSite block{.size = site.node.attribute<int64_t>("block_size", 1),
-                        .axes = site.rank() - 2,
-                        .depth_first = site.node.attribute<std::string>("mode", "blocks_first") == "depth_first"};
+  const BlockSite block{
+      .size = site.node.attribute<int64_t>("block_size", 1),
+      .axes = site.rank() - 2,
+      .depth_first = site.node.attribute<std::string>("mode", "blocks_first") == "depth_first"};
   if (block.size < 1 || block.axes < 1) return site.refuse("its block size or rank");
   return block;
 }

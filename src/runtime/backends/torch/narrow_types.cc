@@ -37,16 +37,33 @@ struct FloatFormat {
 FloatFormat format_of(FloatCode code) {
   switch (code) {
     case FloatCode::kE5M2:
-      return {.exponent_bits = 5, .mantissa_bits = 2, .bias = 15, .last_finite = 0x7B, .nan_code = 0x7F,
+      return {.exponent_bits = 5,
+              .mantissa_bits = 2,
+              .bias = 15,
+              .last_finite = 0x7B,
+              .nan_code = 0x7F,
               .infinity_code = 0x7C};
     case FloatCode::kE8M0:
-      return {.exponent_bits = 8, .mantissa_bits = 0, .bias = 127, .has_sign = false, .last_finite = 0xFE,
-              .nan_code = 0xFF, .infinity_code = -1};
+      return {.exponent_bits = 8,
+              .mantissa_bits = 0,
+              .bias = 127,
+              .has_sign = false,
+              .last_finite = 0xFE,
+              .nan_code = 0xFF,
+              .infinity_code = -1};
     case FloatCode::kE2M1:
-      return {.exponent_bits = 2, .mantissa_bits = 1, .bias = 1, .last_finite = 7, .nan_code = -1,
+      return {.exponent_bits = 2,
+              .mantissa_bits = 1,
+              .bias = 1,
+              .last_finite = 7,
+              .nan_code = -1,
               .infinity_code = -1};
     default:
-      return {.exponent_bits = 4, .mantissa_bits = 3, .bias = 7, .last_finite = 0x7E, .nan_code = 0x7F,
+      return {.exponent_bits = 4,
+              .mantissa_bits = 3,
+              .bias = 7,
+              .last_finite = 0x7E,
+              .nan_code = 0x7F,
               .infinity_code = -1};
   }
 }
@@ -61,7 +78,8 @@ class FloatTable {
   double number(uint8_t code) const { return numbers_[code]; }
 
   uint8_t code(double x) const {
-    if (std::isnan(x)) return static_cast<uint8_t>(format_.nan_code >= 0 ? format_.nan_code : format_.last_finite);
+    if (std::isnan(x))
+      return static_cast<uint8_t>(format_.nan_code >= 0 ? format_.nan_code : format_.last_finite);
     const int sign = std::signbit(x) ? format_.sign_bit() : 0;
     if (!format_.has_sign && x < 0) return static_cast<uint8_t>(format_.nan_code);
     return static_cast<uint8_t>(sign | magnitude(std::fabs(x)));
@@ -73,7 +91,8 @@ class FloatTable {
     const auto above = static_cast<int>(std::lower_bound(finite.begin(), finite.end(), x) - finite.begin());
     if (above > format_.last_finite) return format_.last_finite;
     if (above == 0 || rounds_up_ || finite[static_cast<size_t>(above)] == x) return above;
-    const double up = finite[static_cast<size_t>(above)] - x, down = x - finite[static_cast<size_t>(above) - 1];
+    const double up = finite[static_cast<size_t>(above)] - x,
+                 down = x - finite[static_cast<size_t>(above) - 1];
     if (up == down) return above % 2 == 0 ? above : above - 1;
     return up < down ? above : above - 1;
   }

@@ -32,8 +32,8 @@ struct ValueType {
 struct SegmentOps;
 
 // How an op's input becomes a body's parameter. Sliced: iteration i gets `part` elements of the axis, from
-// start + i * stride on (backwards where the stride is negative). Fed back: after the first iteration it gets what
-// the one before made for that result.
+// start + i * stride on (backwards where the stride is negative). Fed back: after the first iteration it gets
+// what the one before made for that result.
 struct BodyInput {
   int input = 0, parameter = 0;
   int fed_back = -1;  // a result; -1: the same in all iterations
@@ -41,8 +41,8 @@ struct BodyInput {
   int64_t axis = 0, start = 0, stride = 1, part = 1, end = -1;
 };
 
-// How a body's result becomes an op's output: that of the last iteration, or those of all behind each other, the
-// last first where the stride is negative.
+// How a body's result becomes an op's output: that of the last iteration, or those of all behind each other,
+// the last first where the stride is negative.
 struct BodyOutput {
   int result = 0, output = 0;
   bool joined = false;
@@ -54,7 +54,7 @@ struct OpBody {
   std::shared_ptr<const SegmentOps> ops;
   std::vector<BodyInput> inputs;
   std::vector<BodyOutput> outputs;
-  int number_parameter = -1;   // gets the number of the iteration
+  int number_parameter = -1;  // gets the number of the iteration
   int condition_result = -1;  // says whether there is another one
 };
 

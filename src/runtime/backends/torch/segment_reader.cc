@@ -102,9 +102,9 @@ class SegmentReader {
   template <class Output>
   static Result<ValueType> type_of(const ov::Node& node, const Output& output) {
     const FloatCode code = float_code(output.get_element_type());
-    const auto dtype = code == FloatCode::kNone    ? openvino::dtype_of(output.get_element_type())
+    const auto dtype = code == FloatCode::kNone   ? openvino::dtype_of(output.get_element_type())
                        : code == FloatCode::kE2M1 ? DType::kF4
-                                                   : DType::kF8;
+                                                  : DType::kF8;
     if (!dtype || dtype_bits(*dtype) < 4) {
       return Error(Code::kUnsupported, describe(node) + ": tensors of " +
                                            output.get_element_type().get_type_name() +
@@ -137,10 +137,10 @@ class SegmentReader {
     if (const auto* constant = dynamic_cast<const ov::op::v0::Constant*>(&node)) {
       // const_cast: a view has one kind of pointer; constants are only read from.
       auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(constant->get_data_ptr()));
-      ops_.constants.push_back({value_of(node.output(0)),
-                                {op.outputs[0].dtype, op.outputs[0].shape, data,
-                                 static_cast<int64_t>(constant->get_byte_size())},
-                                op.outputs[0].code});
+      ops_.constants.push_back(
+          {value_of(node.output(0)),
+           {op.outputs[0].dtype, op.outputs[0].shape, data, static_cast<int64_t>(constant->get_byte_size())},
+           op.outputs[0].code});
       return {};
     }
     AttributeReader reader(op.attributes);

@@ -68,7 +68,8 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
   program->constants_.resize(static_cast<size_t>(ops.num_values));
   for (const SegmentConstant& constant : ops.constants) {
     if (carrier(constant.view.dtype) == at::ScalarType::Undefined) continue;  // its reader refuses it
-    program->constants_[static_cast<size_t>(constant.value)] = to_carrier(constant.view, constant.code, device);
+    program->constants_[static_cast<size_t>(constant.value)] =
+        to_carrier(constant.view, constant.code, device);
   }
   for (const SegmentNode& node : ops.nodes) HEDDLE_RETURN_IF_ERROR(program->add(node, program->constants_));
   // A value is done with after its last reader, unless it leaves the segment.

@@ -27,7 +27,8 @@ class TorchProgram {
   // Inputs and outputs in the segment's order; an output without data is not wanted. The views have the types
   // of the segment's tensors.
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
-  // The same in carriers: what a body of a branch or loop is run with. An output that no op makes is undefined.
+  // The same in carriers: what a body of a branch or loop is run with. An output that no op makes is
+  // undefined.
   Result<Tensors> compute(Tensors inputs) const;
 
  private:

@@ -16,15 +16,15 @@ bool among(const std::string& type, const char* const (&types)[N]) {
 // Ops that give the right bits of unsigned numbers when they take them for signed ones.
 bool ignores_sign(const std::string& type) {
   static constexpr const char* kTypes[] = {
-      "Add",     "BitwiseAnd", "BitwiseNot",      "BitwiseOr", "BitwiseXor", "Broadcast", "Concat",    "Equal",
-      "Gather",  "Multiply",   "NotEqual",        "ReduceSum", "Reshape",    "Reverse",   "ScatterUpdate",
-      "Select",  "Slice",      "Split",           "Squeeze",   "StridedSlice", "Subtract", "Tile",
-      "Transpose", "Unsqueeze", "VariadicSplit"};
+      "Add",           "BitwiseAnd", "BitwiseNot", "BitwiseOr",    "BitwiseXor", "Broadcast",    "Concat",
+      "Equal",         "Gather",     "Multiply",   "NotEqual",     "ReduceSum",  "Reshape",      "Reverse",
+      "ScatterUpdate", "Select",     "Slice",      "Split",        "Squeeze",    "StridedSlice", "Subtract",
+      "Tile",          "Transpose",  "Unsqueeze",  "VariadicSplit"};
   return among(type, kTypes);
 }
 
-// Ops that need the order of their operands alone: adding 2^63 to all of them makes the order of unsigned numbers
-// that of signed ones.
+// Ops that need the order of their operands alone: adding 2^63 to all of them makes the order of unsigned
+// numbers that of signed ones.
 bool orders(const std::string& type) {
   static constexpr const char* kTypes[] = {"Greater", "GreaterEqual", "Less",      "LessEqual", "Maximum",
                                            "Minimum", "ReduceMax",    "ReduceMin", "TopK"};
