@@ -70,7 +70,7 @@ class Engine {
     std::atomic<int32_t> sinks_left{0};
     // Several ranks; the caller's alone.
     int32_t first_tag = 0;
-    size_t receives_posted = 0, awaited = 0;  // of the program's; of these, what has not arrived
+    size_t receives_posted = 0, awaited = 0;   // of the program's; of these, what has not arrived
     bool ends_posted = false, ending = false;  // the ranks' words at the end are awaited; ours is given
     int ends = 0;                              // words that are here
     std::vector<std::byte> end_words;          // per rank

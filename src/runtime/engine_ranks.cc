@@ -10,8 +10,9 @@
 namespace heddle {
 namespace {
 
-// Receives that are posted ahead, in the plan's order, for all slots together. The earliest message that a request
-// misses anywhere is always among them, so there is no deadlock; more of them cost time in every look at the transport.
+// Receives that are posted ahead, in the plan's order, for all slots together. The earliest message that a
+// request misses anywhere is always among them, so there is no deadlock; more of them cost time in every look
+// at the transport.
 constexpr size_t kPostedAhead = 64;
 constexpr int64_t kClockLeadNs =
     20'000;  // a sleep ends this much before something is due; the rest is yielded
@@ -66,8 +67,8 @@ void Engine::open_slot(Slot& slot) {
 
 void Engine::post_end(Slot& slot) { post_send(slot, kEnded, -1); }
 
-// With the last rank's word the slot is free everywhere. All ranks have the same words, so that all of them start the
-// next request or none does.
+// With the last rank's word the slot is free everywhere. All ranks have the same words, so that all of them
+// start the next request or none does.
 void Engine::end_arrived(Slot& slot) {
   if (++slot.ends < setup_.transport->size()) return;
   slot.ending = false;
@@ -119,7 +120,8 @@ Status Engine::send_message(const Outgoing& o) {
   }
   const auto index = static_cast<size_t>(o.message);
   const Message& m = slot.program->sends[index];
-  return transport.send(m.peer, slot.first_tag + m.number, setup_.send_memory[static_cast<size_t>(o.slot)][index],
+  return transport.send(m.peer, slot.first_tag + m.number,
+                        setup_.send_memory[static_cast<size_t>(o.slot)][index],
                         o.id >= 0 ? o.id : Transport::kNoToken);
 }
 
@@ -132,8 +134,9 @@ Status Engine::receive_messages(Slot& slot) {
     const int32_t id = slot.index * stride_ + m.task;
     awaited_.push_back(id);
     ++slot.awaited;
-    HEDDLE_RETURN_IF_ERROR(setup_.transport->receive(
-        m.peer, slot.first_tag + m.number, setup_.receive_memory[static_cast<size_t>(slot.index)][index], id));
+    HEDDLE_RETURN_IF_ERROR(
+        setup_.transport->receive(m.peer, slot.first_tag + m.number,
+                                  setup_.receive_memory[static_cast<size_t>(slot.index)][index], id));
   }
   return {};
 }
@@ -144,8 +147,8 @@ Status Engine::receive_ends(Slot& slot) {
   Transport& transport = *setup_.transport;
   for (int from = 0; from < transport.size(); ++from) {
     if (from == transport.rank()) continue;
-    HEDDLE_RETURN_IF_ERROR(transport.receive(from, end_tag_ + slot.index,
-                                             {&slot.end_words[static_cast<size_t>(from)], 1}, end_token(slot)));
+    HEDDLE_RETURN_IF_ERROR(transport.receive(
+        from, end_tag_ + slot.index, {&slot.end_words[static_cast<size_t>(from)], 1}, end_token(slot)));
   }
   return {};
 }

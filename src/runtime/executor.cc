@@ -56,7 +56,8 @@ class PlanExecutor final : public Executor {
           "a cold start serves one request at a time: give a plan of one lane and one request in flight");
     }
     if (options_.ranks && options_.cold)
-      return Error(Code::kUnsupported, "over several ranks a plan runs with its parameters resident, not cold");
+      return Error(Code::kUnsupported,
+                   "over several ranks a plan runs with its parameters resident, not cold");
     seats_ = seat_segments(problem_, plan_);
     if (!options_.cold) HEDDLE_RETURN_IF_ERROR(agree(check_fit(problem_, plan_)));
     HEDDLE_RETURN_IF_ERROR(agree(open_devices()));
@@ -399,7 +400,8 @@ class PlanExecutor final : public Executor {
     if (needed >= transport.max_tag())
       return Error(Code::kUnsupported, "the plan needs " + std::to_string(needed) +
                                            " messages between ranks, but this transport tells only " +
-                                           std::to_string(transport.max_tag()) + " apart; reduce --in-flight");
+                                           std::to_string(transport.max_tag()) +
+                                           " apart; reduce --in-flight");
     if (!any_move_) {
       int64_t widest = 0;
       for (const Program& program : programs_)

@@ -233,7 +233,8 @@ class RankRunner {
     record_.measured_us = streams() ? median_us(periods_) : usual;
     size_t shown = 0;
     for (size_t i = 1; i < timelines_.size(); ++i) {
-      if (std::fabs(record_.latencies_us[i] - usual) < std::fabs(record_.latencies_us[shown] - usual)) shown = i;
+      if (std::fabs(record_.latencies_us[i] - usual) < std::fabs(record_.latencies_us[shown] - usual))
+        shown = i;
     }
     for (size_t s = 0; s < record_.steps.size(); ++s) {
       MeasuredStep& step = record_.steps[s];
@@ -245,9 +246,7 @@ class RankRunner {
   }
 
   // The slots that served a request.
-  int slots_used() const {
-    return streams() ? std::min(executor_->slots(), options_.run.repeats) : 1;
-  }
+  int slots_used() const { return streams() ? std::min(executor_->slots(), options_.run.repeats) : 1; }
 
   Status bring_outputs() {
     if (!executor_->moves_data()) return {};
@@ -266,7 +265,8 @@ class RankRunner {
   // The rank that runs the op.
   int owner_of(OpId op, int lane) const {
     for (const Segment& segment : plan_.segments) {
-      if (op.valid() && segment.lane == lane && std::binary_search(segment.ops.begin(), segment.ops.end(), op))
+      if (op.valid() && segment.lane == lane &&
+          std::binary_search(segment.ops.begin(), segment.ops.end(), op))
         return options_.rank_of_device[segment.device.index()];
     }
     return 0;

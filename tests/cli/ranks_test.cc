@@ -108,12 +108,12 @@ TEST_F(RanksCli, CutModelsGiveTheUnsplitModelsOutputs) {
   }
 }
 
-// Real segments on two ranks, and emulated ones on four.
 TEST_F(RanksCli, SeveralRequestsAreInFlight) {
   const auto model = light_model("shufflenet");
   if (model.empty()) GTEST_SKIP() << "no light models here";
   for (const char* objective : {"latency", "throughput"}) {
-    plan({model, "--cluster", "two.yaml", "--planner", "round-robin", "--units", "8", "--objective", objective});
+    plan({model, "--cluster", "two.yaml", "--planner", "round-robin", "--units", "8", "--objective",
+          objective});
     const auto ran = run_ranks(
         2, {"run", "p.json", "--repeat", "9", "--warmup", "1", "--in-flight", "3", "--json"}, folder_.path());
     ASSERT_EQ(ran.status, 0) << ran.err;
@@ -216,6 +216,10 @@ TEST_F(RanksCli, PublishedSchedulesRun) {
     EXPECT_GE((*json)["measured_us"].get<double>(), (*json)["predicted_us"].get<double>() * 0.999);
     std::printf("%s: predicted %.0f us, measured %.0f us\n", arguments[0].c_str(),
                 (*json)["predicted_us"].get<double>(), (*json)["measured_us"].get<double>());
+    const auto stream = run_ranks(
+        4, {"run", "p.json", "--repeat", "8", "--warmup", "1", "--in-flight", "3", "--json"}, folder_.path());
+    ASSERT_EQ(stream.status, 0) << stream.err;
+    EXPECT_EQ((*parse_json(stream.out))["repeats"], 8);
   }
 }
 

@@ -246,8 +246,8 @@ TEST(Ranks, ColdStartsAreRefused) {
   });
 }
 
-// Streams of requests with inputs of their own: each gives what the plan gives in order, in whichever slot and however
-// the ranks overlap them; twice, so that a stream leaves nothing behind.
+// Streams of requests with inputs of their own: each gives what the plan gives in order, in whichever slot
+// and however the ranks overlap them; twice, so that a stream leaves nothing behind.
 TEST(Ranks, RequestsInFlightComputeWhatOneProcessDoes) {
   const RankCase cases[] = {{12, 3, 2, false}, {30, 4, 4, false}, {25, 5, 3, true}};
   constexpr int kRequests = 11;
@@ -272,7 +272,8 @@ TEST(Ranks, RequestsInFlightComputeWhatOneProcessDoes) {
           ASSERT_TRUE(executor.ok()) << executor.error().to_string();
           for (int stream = 0; stream < 2; ++stream) {
             const int requests = stream == 0 ? kRequests : in_flight - 1;
-            // Slots are served again before anyone could bring their outputs: each rank looks at those it makes.
+            // Slots are served again before anyone could bring their outputs: each rank looks at those it
+            // makes.
             std::vector<int> slot_of(static_cast<size_t>(requests), -1);
             StreamOptions run;
             run.requests = requests;
@@ -290,7 +291,8 @@ TEST(Ranks, RequestsInFlightComputeWhatOneProcessDoes) {
                 for (const Segment& s : plan.segments) {
                   if (std::binary_search(s.ops.begin(), s.ops.end(), producer) &&
                       rank_of_device[s.device.index()] == group.rank()) {
-                    EXPECT_EQ(made[i], expected[i]) << c.ops << " ops, seed " << seed << ", request " << t.request;
+                    EXPECT_EQ(made[i], expected[i])
+                        << c.ops << " ops, seed " << seed << ", request " << t.request;
                   }
                 }
               }
@@ -305,7 +307,8 @@ TEST(Ranks, RequestsInFlightComputeWhatOneProcessDoes) {
   }
 }
 
-// A failure in the midst of a stream ends all requests in flight on all ranks, and no next one starts anywhere.
+// A failure in the midst of a stream ends all requests in flight on all ranks, and no next one starts
+// anywhere.
 TEST(Ranks, OneRanksFailureEndsTheStream) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     test::RandomProblemOptions options;
@@ -339,7 +342,8 @@ TEST(Ranks, OneRanksFailureEndsTheStream) {
   }
 }
 
-// Emulated: two devices on two ranks, each op on its own; with two requests in flight one op hides behind the other.
+// Emulated: two devices on two ranks, each op on its own; with two requests in flight one op hides behind the
+// other.
 TEST(Ranks, StreamsAreMeasuredAndPredicted) {
   test::RandomProblemOptions options;
   options.ops = 10;
