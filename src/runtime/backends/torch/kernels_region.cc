@@ -71,9 +71,9 @@ double pooled(const RegionPool& pool, const float* picture, int64_t width,
 // Inputs: pictures [n, channels, height, width], regions [r, 4] as x1, y1, x2, y2, and the picture of each.
 // O(result * samples).
 at::Tensor pool_regions(const RegionPool& pool, Operands in) {
-  const at::Tensor pictures = in[0].to(at::kCPU, at::kFloat).contiguous();
-  const at::Tensor regions = in[1].to(at::kCPU, at::kDouble).contiguous();
-  const at::Tensor numbers = in[2].to(at::kCPU, at::kLong).contiguous();
+  const at::Tensor pictures = in[0].to(at::kFloat).contiguous();
+  const at::Tensor regions = in[1].to(at::kDouble).contiguous();
+  const at::Tensor numbers = in[2].to(at::kLong).contiguous();
   const int64_t count = regions.size(0), channels = pictures.size(1);
   const int64_t height = pictures.size(2), width = pictures.size(3);
   at::Tensor result = at::empty({count, channels, pool.rows, pool.columns}, at::kFloat);
@@ -90,7 +90,7 @@ at::Tensor pool_regions(const RegionPool& pool, Operands in) {
         for (const auto& x : across) *to++ = static_cast<float>(pooled(pool, picture, width, y, x));
     }
   }
-  return result.to(in[0].device());
+  return result;
 }
 
 Result<Kernel> make_roi_align(const OpSite& site) {
@@ -102,6 +102,7 @@ Result<Kernel> make_roi_align(const OpSite& site) {
                   .scale = site.node.attribute<double>("spatial_scale", 1),
                   .maximum = mode == "max",
                   .at_least_one = aligned == "asymmetric"};
+  if (!site.device.is_cpu()) return site.refuse("it is computed on the host alone");
   if (aligned == "half_pixel") pool.before = 0.5;
   if (aligned != "asymmetric") pool.after = -0.5;
   if ((mode != "avg" && mode != "max") ||

@@ -62,14 +62,14 @@ uint64_t power(uint64_t a, uint64_t b) {
 template <uint64_t (*F)(uint64_t, uint64_t)>
 Tensors element_by_element(Operands in) {
   const auto shape = at::infer_size(in[0].sizes(), in[1].sizes());
-  const at::Tensor a = in[0].to(at::kCPU, at::kLong).expand(shape).contiguous();
-  const at::Tensor b = in[1].to(at::kCPU, at::kLong).expand(shape).contiguous();
+  const at::Tensor a = in[0].to(at::kLong).expand(shape).contiguous();
+  const at::Tensor b = in[1].to(at::kLong).expand(shape).contiguous();
   at::Tensor result = at::empty(shape, at::kLong);
   const auto *x = a.data_ptr<int64_t>(), *y = b.data_ptr<int64_t>();
   auto* to = result.data_ptr<int64_t>();
   for (int64_t i = 0; i < result.numel(); ++i)
     to[i] = static_cast<int64_t>(F(static_cast<uint64_t>(x[i]), static_cast<uint64_t>(y[i])));
-  return {result.to(in[0].device())};
+  return {result};
 }
 
 constexpr double kHalfRange = 9223372036854775808.0;  // 2^63
