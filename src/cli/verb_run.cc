@@ -313,6 +313,11 @@ Result<RunOptions> run_options(const RunVerbOptions& o, const Invocation& invoca
   return options;
 }
 
+int requests_in_flight(const RunVerbOptions& o, const Problem& problem) {
+  if (o.in_flight > 0) return static_cast<int>(o.in_flight);
+  return problem.objective == Objective::kThroughput ? 4 : 1;
+}
+
 // Whatever it was on the rank where it happened, for the user it is a run that failed.
 Error failed_run(const Error& error) {
   const bool cancelled = error.code() == Code::kCancelled;
@@ -367,10 +372,8 @@ Result<Prepared> prepare_on_ranks(RankGroup& group, RunVerbOptions& o, const Inv
 
 // Every rank comes here; rank 0 reports, the others are silent.
 Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
-  const std::pair<const char*, bool> meaningless[] = {{"--cold", o.cold.cold},
-                                                      {"--in-flight", o.in_flight > 1},
-                                                      {"--recheck", o.recheck},
-                                                      {"--versus-openvino", o.versus}};
+  const std::pair<const char*, bool> meaningless[] = {
+      {"--cold", o.cold.cold}, {"--recheck", o.recheck}, {"--versus-openvino", o.versus}};
   for (const auto& [name, given] : meaningless) {
     if (given)
       return Error(Code::kInvalidInput,
@@ -382,12 +385,7 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
   RankGroup group(*transport);
   HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare_on_ranks(group, o, invocation, options));
-  if (prepared.file.problem.objective == Objective::kThroughput) {
-    return Error(
-        Code::kInvalidInput,
-        "a throughput plan has several requests in flight, but over several ranks one runs at a time; plan "
-        "for the objective latency");
-  }
+  options.run.in_flight = requests_in_flight(o, prepared.file.problem);
   auto run = run_plan_on_ranks(group, prepared.file.problem, prepared.file.plan, prepared.model, options);
   if (!run.ok()) return failed_run(run.error());
   if (group.rank() != 0) return kExitDone;
@@ -408,8 +406,7 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(auto options, run_options(o, invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare(o, invocation));
   const auto& file = prepared.file;
-  const bool throughput = file.problem.objective == Objective::kThroughput;
-  options.in_flight = static_cast<int>(o.in_flight > 0 ? o.in_flight : throughput ? 4 : 1);
+  options.in_flight = requests_in_flight(o, file.problem);
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   Report report{file, run, std::nullopt, std::nullopt};
   if (o.recheck) {

@@ -139,7 +139,10 @@ void Engine::arbitrate(Local& local) {
     const bool free = std::all_of(resources.begin(), resources.end(), [&](int32_t r) {
       return busy_[static_cast<size_t>(r)] == 0 && reserved_[static_cast<size_t>(r)] == 0;
     });
-    if (free) {
+    // After a stop another rank still waits for what is sent, and nothing else is under way.
+    const bool passes =
+        stopped() && slot_of(w.id).program->tasks[static_cast<size_t>(w.task)].action == Action::kSend;
+    if (free || passes) {
       for (int32_t r : resources) busy_[static_cast<size_t>(r)] = 1;
       dispatch(w.id, local.now);
       continue;

@@ -32,9 +32,9 @@ struct EngineSetup {
   std::function<void(std::vector<bool>& closed)> close_gates;
   // Called when the counts are set and the gates may be opened.
   std::function<void(int64_t begin_ns)> gates_closed;
-  // Several ranks (one slot a lane); null: everything is here. The memory of each message, per slot in the
-  // order of Program::sends and receives; empty where it carries nothing. Only the thread that calls run()
-  // talks to it.
+  // Several ranks, all with the same slots; null: everything is here. The memory of each message, per slot in
+  // the order of Program::sends and receives; empty where it carries nothing. Only the thread that calls
+  // run() talks to it.
   Transport* transport = nullptr;
   std::vector<std::vector<std::span<std::byte>>> send_memory, receive_memory;
 };
@@ -68,7 +68,12 @@ class Engine {
     std::vector<int64_t> start_ns, finish_ns;  // per task
     std::vector<StepTiming> steps;             // per plan step
     std::atomic<int32_t> sinks_left{0};
-    size_t receives_posted = 0;
+    // Several ranks; the caller's alone.
+    int32_t first_tag = 0;
+    size_t receives_posted = 0, awaited = 0;   // of the program's; of these, what has not arrived
+    bool ends_posted = false, ending = false;  // the ranks' words at the end are awaited; ours is given
+    int ends = 0;                              // words that are here
+    std::vector<std::byte> end_words;          // per rank
     RequestTiming timing;
   };
   // A task of a slot: slot * stride_ + task.
@@ -103,6 +108,12 @@ class Engine {
     std::thread thread;
   };
 
+  // A message of the slot's program, or a word that its request has ended here.
+  struct Outgoing {
+    int32_t slot, message, id;  // kEnded; the kSend's id, or -1
+  };
+  static constexpr int32_t kEnded = -1;
+
   Slot& slot_of(int32_t id) { return *slots_[static_cast<size_t>(id / stride_)]; }
   void prepare_slots();
   void prepare_workers();
@@ -118,7 +129,15 @@ class Engine {
   void send_signals(Slot& slot, size_t task);
   bool exchange_messages();
   Status move_messages(std::vector<int64_t>& done);
-  void post_receives(Slot& slot);
+  Status send_message(const Outgoing& o);
+  Status receive_messages(Slot& slot);
+  Status receive_ends(Slot& slot);
+  void open_slot(Slot& slot);
+  bool goes_on(const Slot& slot) const;
+  int64_t end_token(const Slot& slot) const;
+  void post_end(Slot& slot);
+  void end_arrived(Slot& slot);
+  void message_arrived(int32_t id);
   void lose_ranks(Error error);
   void give_up_messages();
   void message_done(int32_t id);
@@ -128,6 +147,7 @@ class Engine {
 
   void start_request(Slot& slot, Local& local, int64_t request);
   void end_request(Slot& slot, Local& local);
+  void end_stream();
   void begin_stream(Local& local);
   void nudge_spinners();
 
@@ -162,14 +182,12 @@ class Engine {
   std::mutex clock_mutex_;
   std::vector<Due> due_;  // a heap, earliest on top
 
-  struct Outgoing {
-    int32_t slot, message, id;  // id: the kSend's, or -1
-  };
   std::mutex outbox_mutex_;
   std::vector<Outgoing> outbox_, sending_;
   std::vector<int64_t> arrived_;                    // of the last progress()
   std::vector<int32_t> sends_under_way_, awaited_;  // kSends and arrivals that the transport has
   bool ranks_lost_ = false, alarmed_ = false;
+  int32_t end_tag_ = 1;  // of slot 0's words at the end; the next slots' follow
 
   std::mutex arbiter_mutex_;
   std::vector<Waiting> waiting_;          // sorted

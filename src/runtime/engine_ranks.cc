@@ -3,14 +3,16 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <array>
 
 #include "engine.h"
 
 namespace heddle {
 namespace {
 
-// Receives that are posted ahead, in the plan's order. The earliest message that is missing anywhere is
-// always among them, so there is no deadlock; more of them cost time in every look at the transport.
+// Receives that are posted ahead, in the plan's order, for all slots together. The earliest message that a
+// request misses anywhere is always among them, so there is no deadlock; more of them cost time in every look
+// at the transport.
 constexpr size_t kPostedAhead = 64;
 constexpr int64_t kClockLeadNs =
     20'000;  // a sleep ends this much before something is due; the rest is yielded
@@ -43,9 +45,43 @@ void Engine::send_signals(Slot& slot, size_t task) {
   for (const int32_t message : slot.program->signals[task]) post_send(slot, message, -1);
 }
 
-void Engine::post_receives(Slot& slot) {
-  slot.receives_posted = 0;
-  awaited_.clear();
+// The memory of what is sent at a request's end must stay: the slot may take its next one, or not.
+constexpr std::array<std::byte, 2> kEndWords = {std::byte{0}, std::byte{1}};
+
+// Each rank gives a slot the same requests: every slots-th, whoever is done first.
+bool Engine::goes_on(const Slot& slot) const {
+  return slot.request + static_cast<int64_t>(slots_.size()) < stream_->requests;
+}
+
+// Tokens of messages are ids of tasks; behind them are those of the slots' ends.
+int64_t Engine::end_token(const Slot& slot) const {
+  return static_cast<int64_t>(stride_) * static_cast<int64_t>(slots_.size()) + slot.index;
+}
+
+void Engine::open_slot(Slot& slot) {
+  slot.receives_posted = slot.awaited = 0;
+  slot.ends_posted = slot.ending = false;
+  slot.ends = 0;
+  slot.end_words.assign(static_cast<size_t>(setup_.transport->size()), kEndWords[0]);
+}
+
+void Engine::post_end(Slot& slot) { post_send(slot, kEnded, -1); }
+
+// With the last rank's word the slot is free everywhere. All ranks have the same words, so that all of them
+// start the next request or none does.
+void Engine::end_arrived(Slot& slot) {
+  if (++slot.ends < setup_.transport->size()) return;
+  slot.ending = false;
+  if (std::find(slot.end_words.begin(), slot.end_words.end(), kEndWords[1]) == slot.end_words.end()) {
+    start_request(slot, caller_, slot.request + static_cast<int64_t>(slots_.size()));
+    return drain(caller_);
+  }
+  bool over = false;
+  {
+    const std::lock_guard lock(stream_mutex_);
+    over = --active_ == 0;
+  }
+  if (over) end_stream();
 }
 
 // The other ranks are out of reach: nothing is waited for any more, so that the request ends here.
@@ -60,6 +96,7 @@ void Engine::message_done(int32_t id) {
   caller_.now = now_ns();
   if (slot.program->tasks[index].action == Action::kSend) {
     slot.finish_ns[index] = caller_.now;
+    if (!setup_.ordered) caller_.finished.push_back(id);
     complete(id, caller_);
   } else if (slot.pending[index].fetch_sub(1, std::memory_order_acq_rel) == 1) {
     enqueue(slot, static_cast<int32_t>(index), caller_);
@@ -67,37 +104,69 @@ void Engine::message_done(int32_t id) {
   drain(caller_);
 }
 
-Status Engine::move_messages(std::vector<int64_t>& done) {
+Status Engine::send_message(const Outgoing& o) {
   Transport& transport = *setup_.transport;
+  Slot& slot = *slots_[static_cast<size_t>(o.slot)];
+  if (o.message == kEnded) {
+    const std::byte& word = kEndWords[stopped() ? 1 : 0];
+    slot.ending = true;
+    slot.end_words[static_cast<size_t>(transport.rank())] = word;
+    arrived_.push_back(end_token(slot));
+    for (int to = 0; to < transport.size(); ++to) {
+      if (to == transport.rank()) continue;
+      HEDDLE_RETURN_IF_ERROR(transport.send(to, end_tag_ + slot.index, {&word, 1}, Transport::kNoToken));
+    }
+    return {};
+  }
+  const auto index = static_cast<size_t>(o.message);
+  const Message& m = slot.program->sends[index];
+  return transport.send(m.peer, slot.first_tag + m.number,
+                        setup_.send_memory[static_cast<size_t>(o.slot)][index],
+                        o.id >= 0 ? o.id : Transport::kNoToken);
+}
+
+Status Engine::receive_messages(Slot& slot) {
+  const auto& receives = slot.program->receives;
+  const size_t ahead = std::max<size_t>(kPostedAhead / slots_.size(), 1);
+  while (slot.receives_posted < receives.size() && slot.awaited < ahead) {
+    const size_t index = slot.receives_posted++;
+    const Message& m = receives[index];
+    const int32_t id = slot.index * stride_ + m.task;
+    awaited_.push_back(id);
+    ++slot.awaited;
+    HEDDLE_RETURN_IF_ERROR(
+        setup_.transport->receive(m.peer, slot.first_tag + m.number,
+                                  setup_.receive_memory[static_cast<size_t>(slot.index)][index], id));
+  }
+  return {};
+}
+
+Status Engine::receive_ends(Slot& slot) {
+  if (slot.ends_posted || slot.end_words.empty() || !goes_on(slot)) return {};
+  slot.ends_posted = true;
+  Transport& transport = *setup_.transport;
+  for (int from = 0; from < transport.size(); ++from) {
+    if (from == transport.rank()) continue;
+    HEDDLE_RETURN_IF_ERROR(transport.receive(
+        from, end_tag_ + slot.index, {&slot.end_words[static_cast<size_t>(from)], 1}, end_token(slot)));
+  }
+  return {};
+}
+
+Status Engine::move_messages(std::vector<int64_t>& done) {
   {
     const std::lock_guard lock(outbox_mutex_);
     sending_.swap(outbox_);
   }
-  const int32_t messages = slots_.front()->program->messages;
-  const auto tag = [&](const Slot& slot, const Message& m) { return 1 + slot.index * messages + m.number; };
   for (const Outgoing& o : sending_) {
     if (o.id >= 0) sends_under_way_.push_back(o.id);
   }
-  for (const Outgoing& o : sending_) {
-    const Slot& slot = *slots_[static_cast<size_t>(o.slot)];
-    const auto index = static_cast<size_t>(o.message);
-    const Message& m = slot.program->sends[index];
-    HEDDLE_RETURN_IF_ERROR(transport.send(m.peer, tag(slot, m),
-                                          setup_.send_memory[static_cast<size_t>(o.slot)][index],
-                                          o.id >= 0 ? o.id : Transport::kNoToken));
-  }
+  for (const Outgoing& o : sending_) HEDDLE_RETURN_IF_ERROR(send_message(o));
   for (const auto& slot : slots_) {
-    const auto& receives = slot->program->receives;
-    while (slot->receives_posted < receives.size() && awaited_.size() < kPostedAhead) {
-      const size_t index = slot->receives_posted++;
-      const Message& m = receives[index];
-      const int32_t id = slot->index * stride_ + m.task;
-      awaited_.push_back(id);
-      HEDDLE_RETURN_IF_ERROR(transport.receive(
-          m.peer, tag(*slot, m), setup_.receive_memory[static_cast<size_t>(slot->index)][index], id));
-    }
+    HEDDLE_RETURN_IF_ERROR(receive_messages(*slot));
+    HEDDLE_RETURN_IF_ERROR(receive_ends(*slot));
   }
-  return transport.progress(done);
+  return setup_.transport->progress(done);
 }
 
 // Counts every message as done.
@@ -106,8 +175,17 @@ void Engine::give_up_messages() {
     const std::lock_guard lock(outbox_mutex_);
     for (const Outgoing& o : outbox_) {
       if (o.id >= 0) sends_under_way_.push_back(o.id);
+      if (o.message == kEnded) slots_[static_cast<size_t>(o.slot)]->ending = true;
     }
     outbox_.clear();
+  }
+  for (const auto& slot : slots_) {
+    if (!slot->ending) continue;
+    // Nobody else's word will come, and there is no next request.
+    slot->ends = setup_.transport->size() - 1;
+    slot->end_words.front() = kEndWords[1];
+    if (std::find(arrived_.begin(), arrived_.end(), end_token(*slot)) == arrived_.end())
+      arrived_.push_back(end_token(*slot));
   }
   for (const auto& slot : slots_) {
     const auto& receives = slot->program->receives;
@@ -120,6 +198,19 @@ void Engine::give_up_messages() {
   awaited_.clear();
 }
 
+void Engine::message_arrived(int32_t id) {
+  Slot& slot = slot_of(id);
+  const bool sent = slot.program->tasks[static_cast<size_t>(id % stride_)].action == Action::kSend;
+  auto& list = sent ? sends_under_way_ : awaited_;
+  const auto found = std::find(list.begin(), list.end(), id);
+  if (found != list.end()) {
+    *found = list.back();
+    list.pop_back();
+    if (!sent) --slot.awaited;
+  }
+  message_done(id);
+}
+
 // True when there was something.
 bool Engine::exchange_messages() {
   arrived_.clear();
@@ -130,15 +221,10 @@ bool Engine::exchange_messages() {
   }
   if (ranks_lost_) give_up_messages();
   for (const int64_t token : arrived_) {
-    const auto id = static_cast<int32_t>(token);
-    const size_t task = static_cast<size_t>(id % stride_);
-    auto& list = slot_of(id).program->tasks[task].action == Action::kSend ? sends_under_way_ : awaited_;
-    const auto found = std::find(list.begin(), list.end(), id);
-    if (found != list.end()) {
-      *found = list.back();
-      list.pop_back();
-    }
-    message_done(id);
+    if (token >= end_token(*slots_.front()))
+      end_arrived(*slots_[static_cast<size_t>(token - end_token(*slots_.front()))]);
+    else
+      message_arrived(static_cast<int32_t>(token));
   }
   return !arrived_.empty() || !sending_.empty();
 }
@@ -170,7 +256,8 @@ void Engine::serve_ranks(const Deadline& deadline) {
       idle_since = now;
       continue;
     }
-    const int64_t nap = std::min(nap_ns(now - idle_since), next - now - kClockLeadNs);
+    const bool others_compute = engaged_.load(std::memory_order_acquire) > 0;
+    const int64_t nap = std::min(nap_ns(now - idle_since, others_compute), next - now - kClockLeadNs);
     if (nap > 0)
       caller_box_.take(0, nap);
     else

@@ -55,6 +55,7 @@ Engine::Engine(EngineSetup setup)
 void Engine::prepare_slots() {
   for (const Program& program : setup_.programs)
     stride_ = std::max(stride_, static_cast<int32_t>(program.tasks.size()));
+  int32_t next_tag = 1;
   for (size_t i = 0; i < setup_.slot_lane.size(); ++i) {
     auto slot = std::make_unique<Slot>();
     slot->program = &setup_.programs[static_cast<size_t>(setup_.slot_lane[i])];
@@ -66,9 +67,13 @@ void Engine::prepare_slots() {
     slot->start_ns.resize(n);
     slot->finish_ns.resize(n);
     slot->steps.resize(setup_.plan->steps.size());
+    slot->receives_posted = slot->program->receives.size();
+    slot->first_tag = next_tag;
+    next_tag += slot->program->messages;
     tracks_memory_ |= !slot->program->stays.empty();
     slots_.push_back(std::move(slot));
   }
+  end_tag_ = next_tag;
 }
 
 void Engine::prepare_workers() {
@@ -238,10 +243,16 @@ void Engine::add_due(Due due) {
 void Engine::drain_stopped(Local& local) {
   {
     const std::lock_guard lock(arbiter_mutex_);
-    for (const Waiting& w : waiting_) local.instant.push_back(w.id);
+    local.now = now_ns();
+    for (const Waiting& w : waiting_) {
+      const Task& task = slot_of(w.id).program->tasks[static_cast<size_t>(w.task)];
+      if (task.action == Action::kSend)
+        dispatch(w.id, local.now);  // another rank waits for it
+      else
+        local.instant.push_back(w.id);
+    }
     waiting_.clear();
   }
-  local.now = now_ns();
   drain(local);
 }
 
@@ -261,7 +272,7 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
         slot.pending[static_cast<size_t>(gate_task_[s])].fetch_add(1, std::memory_order_relaxed);
     }
   }
-  if (setup_.transport != nullptr) post_receives(slot);
+  if (setup_.transport != nullptr) open_slot(slot);
   const int64_t start = request == 0 ? stream_->start_at_ns : 0;
   if (start > 0) sleep_until_ns(start);
   slot.begin_ns = local.now = start > 0 ? start : now_ns();
@@ -297,17 +308,23 @@ void Engine::end_request(Slot& slot, Local& local) {
   if (!stopped() && stream_->done) stream_->done(slot.timing);
   int64_t next = -1;
   bool over = false;
+  // Over several ranks a slot's next request is started when all have ended this one.
+  const bool together = setup_.transport != nullptr && goes_on(slot);
   {
     const std::lock_guard lock(stream_mutex_);
     latencies_us_[static_cast<size_t>(slot.request)] = slot.timing.latency_us;
     last_finish_ns_ = std::max(last_finish_ns_, last);
-    if (issued_ < stream_->requests && !error_)
+    if (setup_.transport == nullptr && issued_ < stream_->requests && !error_)
       next = issued_++;
-    else
+    else if (!together)
       over = --active_ == 0;
   }
+  if (together) post_end(slot);
   if (next >= 0) start_request(slot, local, next);
-  if (!over) return;
+  if (over) end_stream();
+}
+
+void Engine::end_stream() {
   done_.store(true, std::memory_order_release);
   caller_box_.nudge();
   if (home_ >= 0) workers_[static_cast<size_t>(home_)]->box.nudge();
@@ -338,8 +355,6 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   if (options.requests < 1)
     return Error(Code::kInvalidInput,
                  "a stream needs at least one request, not " + std::to_string(options.requests));
-  if (setup_.transport != nullptr && options.requests != 1)
-    return Error(Code::kUnsupported, "over several ranks requests are run one by one");
   stream_ = &options;
   error_.reset();
   latencies_us_.assign(static_cast<size_t>(options.requests), 0);
@@ -347,6 +362,8 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   std::fill(busy_.begin(), busy_.end(), 0);
   stop_.store(false, std::memory_order_release);
   done_.store(false, std::memory_order_release);
+  sends_under_way_.clear();
+  awaited_.clear();
   // The other ranks of a request must learn why this one does not take part: it starts, and stops at once.
   if (setup_.transport == nullptr) poll(options.deadline);
   if (error_) {
@@ -356,7 +373,7 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   {
     const AffinityGuard bound(home_ >= 0 ? std::span<const int>(workers_[static_cast<size_t>(home_)]->cores)
                                          : std::span<const int>());
-    stream_begin_ns_ = last_finish_ns_ = now_ns();
+    stream_begin_ns_ = last_finish_ns_ = options.start_at_ns > 0 ? options.start_at_ns : now_ns();
     begin_stream(caller_);
     serve(options.deadline);
     // A worker may still be giving resources back; the next stream starts clean.

@@ -1,8 +1,6 @@
 #include "heddle/runtime/executor.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <set>
 
 #include "engine.h"
@@ -55,11 +53,9 @@ class PlanExecutor final : public Executor {
           Code::kUnsupported,
           "a cold start serves one request at a time: give a plan of one lane and one request in flight");
     }
-    if (options_.ranks && (options_.cold || !ordered_)) {
+    if (options_.ranks && options_.cold)
       return Error(Code::kUnsupported,
-                   "over several ranks one request runs at a time, of a plan of one lane with its parameters "
-                   "resident");
-    }
+                   "over several ranks a plan runs with its parameters resident, not cold");
     seats_ = seat_segments(problem_, plan_);
     if (!options_.cold) HEDDLE_RETURN_IF_ERROR(agree(check_fit(problem_, plan_)));
     HEDDLE_RETURN_IF_ERROR(agree(open_devices()));
@@ -397,34 +393,42 @@ class PlanExecutor final : public Executor {
   Status set_messages(EngineSetup& setup) {
     Transport& transport = options_.ranks->group->transport();
     setup.transport = &transport;
-    const auto needed = static_cast<int64_t>(slot_lane_.size()) * programs_.front().messages;
+    auto needed = static_cast<int64_t>(slot_lane_.size());  // the words at the requests' ends
+    for (const int lane : slot_lane_) needed += programs_[static_cast<size_t>(lane)].messages;
     if (needed >= transport.max_tag())
       return Error(Code::kUnsupported, "the plan needs " + std::to_string(needed) +
                                            " messages between ranks, but this transport tells only " +
-                                           std::to_string(transport.max_tag()) + " apart");
-    const Program& program = programs_.front();
-    const int64_t widest = widest_message(*problem_.graph, program);
+                                           std::to_string(transport.max_tag()) +
+                                           " apart; reduce --in-flight");
     if (!any_move_) {
+      int64_t widest = 0;
+      for (const Program& program : programs_)
+        widest = std::max(widest, widest_message(*problem_.graph, program));
       scratch_ = allocate_aligned(widest);
       if (!scratch_)
         return Error(Code::kInfeasible,
                      "no host memory for the largest tensor, " + std::to_string(widest) + " bytes");
     }
-    const auto memory = [&](const std::vector<Message>& messages) {
-      std::vector<std::span<std::byte>> result;
-      for (const Message& m : messages) {
-        std::byte* data = scratch_.get();
-        if (m.tensor >= 0 && any_move_)
-          data = slot_memory_[0]
-                     .buffers[static_cast<size_t>(memory_plans_[0].buffer[static_cast<size_t>(m.tensor)])]
-                     .get();
-        result.emplace_back(data, static_cast<size_t>(message_bytes(*problem_.graph, m)));
-      }
-      return result;
-    };
-    setup.send_memory.push_back(memory(program.sends));
-    setup.receive_memory.push_back(memory(program.receives));
+    for (size_t slot = 0; slot < slot_lane_.size(); ++slot) {
+      const Program& program = programs_[static_cast<size_t>(slot_lane_[slot])];
+      setup.send_memory.push_back(message_memory(slot, program.sends));
+      setup.receive_memory.push_back(message_memory(slot, program.receives));
+    }
     return {};
+  }
+
+  std::vector<std::span<std::byte>> message_memory(size_t slot, const std::vector<Message>& messages) const {
+    std::vector<std::span<std::byte>> result;
+    for (const Message& m : messages) {
+      std::byte* data = scratch_.get();
+      if (m.tensor >= 0 && any_move_) {
+        const MemoryPlan& plan = memory_plans_[static_cast<size_t>(slot_lane_[slot])];
+        const auto buffer = static_cast<size_t>(plan.buffer[static_cast<size_t>(m.tensor)]);
+        data = slot_memory_[slot].buffers[buffer].get();
+      }
+      result.emplace_back(data, static_cast<size_t>(message_bytes(*problem_.graph, m)));
+    }
+    return result;
   }
 
   // A segment has one instance per slot of its lane.
@@ -468,32 +472,6 @@ Result<std::unique_ptr<Executor>> Executor::create(const Problem& problem, const
   auto executor = std::make_unique<PlanExecutor>(problem, plan, std::move(model), options);
   HEDDLE_RETURN_IF_ERROR(executor->build());
   return std::unique_ptr<Executor>(std::move(executor));
-}
-
-Result<std::vector<TensorValue>> Executor::run(std::span<const TensorValue> values,
-                                               const Deadline& deadline) {
-  const auto targets = inputs(0);
-  if (moves_data() && values.size() != targets.size()) {
-    return Error(Code::kInvalidInput, "the model has " + std::to_string(targets.size()) + " inputs, " +
-                                          std::to_string(values.size()) + " were given");
-  }
-  for (size_t i = 0; i < targets.size(); ++i) {
-    if (values[i].dtype != targets[i].dtype || values[i].shape != targets[i].shape) {
-      return Error(Code::kInvalidInput, "input " + std::to_string(i) + " must be " +
-                                            dtype_name(targets[i].dtype) + " " +
-                                            shape_text(targets[i].shape) + ", not " +
-                                            dtype_name(values[i].dtype) + " " + shape_text(values[i].shape));
-    }
-    std::memcpy(targets[i].data, values[i].data.get(), static_cast<size_t>(targets[i].bytes));
-  }
-  HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const RequestTiming timing, run(deadline));
-  std::vector<TensorValue> results;
-  for (const TensorView& view : outputs(0)) {
-    HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(view.dtype, view.shape));
-    std::memcpy(value.data.get(), view.data, static_cast<size_t>(view.bytes));
-    results.push_back(std::move(value));
-  }
-  return results;
 }
 
 }  // namespace heddle

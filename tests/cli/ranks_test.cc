@@ -108,6 +108,23 @@ TEST_F(RanksCli, CutModelsGiveTheUnsplitModelsOutputs) {
   }
 }
 
+TEST_F(RanksCli, SeveralRequestsAreInFlight) {
+  const auto model = light_model("shufflenet");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  for (const char* objective : {"latency", "throughput"}) {
+    plan({model, "--cluster", "two.yaml", "--planner", "round-robin", "--units", "8", "--objective",
+          objective});
+    const auto ran = run_ranks(
+        2, {"run", "p.json", "--repeat", "9", "--warmup", "1", "--in-flight", "3", "--json"}, folder_.path());
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto json = parse_json(ran.out);
+    ASSERT_TRUE(json.ok()) << ran.out;
+    EXPECT_TRUE((*json)["outputs_equal"].get<bool>()) << objective;
+    EXPECT_EQ((*json)["repeats"], 9);
+    EXPECT_EQ((*json)["in_flight"], 3);
+  }
+}
+
 TEST_F(RanksCli, OutputsThatDifferAreExitStatusOne) {
   const auto model = light_model("squeezenet");
   if (model.empty()) GTEST_SKIP() << "no light models here";
@@ -199,6 +216,10 @@ TEST_F(RanksCli, PublishedSchedulesRun) {
     EXPECT_GE((*json)["measured_us"].get<double>(), (*json)["predicted_us"].get<double>() * 0.999);
     std::printf("%s: predicted %.0f us, measured %.0f us\n", arguments[0].c_str(),
                 (*json)["predicted_us"].get<double>(), (*json)["measured_us"].get<double>());
+    const auto stream = run_ranks(
+        4, {"run", "p.json", "--repeat", "8", "--warmup", "1", "--in-flight", "3", "--json"}, folder_.path());
+    ASSERT_EQ(stream.status, 0) << stream.err;
+    EXPECT_EQ((*parse_json(stream.out))["repeats"], 8);
   }
 }
 

@@ -50,6 +50,18 @@ ov::element::Type element_type(uint64_t onnx) {
       return ov::element::u64;
     case 16:
       return ov::element::bf16;
+    case 17:
+      return ov::element::f8e4m3;
+    case 19:
+      return ov::element::f8e5m2;
+    case 21:
+      return ov::element::u4;
+    case 22:
+      return ov::element::i4;
+    case 23:
+      return ov::element::f4e2m1;
+    case 24:
+      return ov::element::f8e8m0;
     default:
       return ov::element::dynamic;
   }
@@ -58,6 +70,11 @@ ov::element::Type element_type(uint64_t onnx) {
 ov::Core& core() {
   static auto* instance = new ov::Core();
   return *instance;
+}
+
+// Two to a byte, the first one in the lower half.
+int four_bits(const ov::Tensor& t, size_t i) {
+  return static_cast<const uint8_t*>(t.data())[i / 2] >> (i % 2 * 4) & 15;
 }
 
 double at(const ov::Tensor& t, size_t i) {
@@ -84,6 +101,18 @@ double at(const ov::Tensor& t, size_t i) {
       return t.data<uint16_t>()[i];
     case ov::element::Type_t::i8:
       return t.data<int8_t>()[i];
+    case ov::element::Type_t::f8e4m3:
+      return static_cast<float>(static_cast<const ov::float8_e4m3*>(t.data())[i]);
+    case ov::element::Type_t::f8e5m2:
+      return static_cast<float>(static_cast<const ov::float8_e5m2*>(t.data())[i]);
+    case ov::element::Type_t::f8e8m0:
+      return static_cast<float>(static_cast<const ov::float8_e8m0*>(t.data())[i]);
+    case ov::element::Type_t::f4e2m1:
+      return static_cast<float>(ov::float4_e2m1::from_bits(static_cast<uint8_t>(four_bits(t, i))));
+    case ov::element::Type_t::u4:
+      return four_bits(t, i);
+    case ov::element::Type_t::i4:
+      return four_bits(t, i) < 8 ? four_bits(t, i) : four_bits(t, i) - 16;
     default:
       return static_cast<const uint8_t*>(t.data())[i];
   }
@@ -120,7 +149,7 @@ ov::Tensor read_tensor(const std::string& path) {
   ov::Shape shape;
   ov::element::Type type = ov::element::dynamic;
   std::string_view raw;
-  std::vector<uint64_t> floats;
+  std::string small;  // int32_data of types of at most 8 bits: a byte each
   while (!reader.done()) {
     auto field = reader.next();
     if (!field) return {};
@@ -130,12 +159,19 @@ ov::Tensor read_tensor(const std::string& path) {
       while (!dims.done()) shape.push_back(dims.varint().value());
     }
     if (field->number == 2) type = element_type(field->value);
+    if (field->number == 5 && field->type == internal::WireField::kVarint)
+      small.push_back(static_cast<char>(field->value));
+    if (field->number == 5 && field->type == internal::WireField::kBytes) {
+      internal::WireReader list(field->bytes, content.data());
+      while (!list.done()) small.push_back(static_cast<char>(list.varint().value()));
+    }
     // Typed lists: floats lie in the file as they do in memory.
     if (field->number == 9 || (field->number == 4 && field->type == internal::WireField::kBytes))
       raw = field->bytes;
   }
   if (type == ov::element::dynamic) return {};
   ov::Tensor tensor(type, shape);
+  if (raw.empty() && type.bitwidth() <= 8) raw = small;
   if (tensor.get_byte_size() != raw.size()) return {};
   if (!raw.empty()) std::memcpy(tensor.data(), raw.data(), raw.size());
   return tensor;

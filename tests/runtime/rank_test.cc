@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "heddle/plan/evaluator.h"
@@ -230,19 +231,161 @@ TEST(Ranks, CancelledRequestsEndEverywhere) {
   });
 }
 
-TEST(Ranks, ThroughputAndColdStartsAreRefused) {
+TEST(Ranks, ColdStartsAreRefused) {
   test::RandomProblemOptions options;
   options.devices = 2;
   const Problem problem = test::random_problem(options);
   const Plan plan = test::random_plan(problem, 1, 0);
   on_ranks(2, [&](RankGroup& group) {
     ExecutorOptions create;
-    create.in_flight = 2;
+    create.cold = ColdOptions();
     create.ranks = RankOptions{&group, {0, 1}, false};
     const auto executor = Executor::create(problem, plan, nullptr, create);
     ASSERT_FALSE(executor.ok());
     EXPECT_EQ(executor.error().code(), Code::kUnsupported);
   });
+}
+
+// Streams of requests with inputs of their own: each gives what the plan gives in order, in whichever slot
+// and however the ranks overlap them; twice, so that a stream leaves nothing behind.
+TEST(Ranks, RequestsInFlightComputeWhatOneProcessDoes) {
+  const RankCase cases[] = {{12, 3, 2, false}, {30, 4, 4, false}, {25, 5, 3, true}};
+  constexpr int kRequests = 11;
+  for (const auto& c : cases) {
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      for (const int in_flight : {2, 5}) {
+        test::RandomProblemOptions options;
+        options.ops = c.ops;
+        options.devices = c.devices;
+        options.cores = c.cores;
+        options.seed = seed;
+        const Problem problem = test::random_problem(options);
+        const Plan plan = test::random_plan(problem, seed);
+        const auto rank_of_device = deal(problem, c.ranks, seed);
+        HashBackend backend;
+        on_ranks(c.ranks, [&](RankGroup& group) {
+          ExecutorOptions create;
+          create.in_flight = in_flight;
+          create.open = backend.opener();
+          create.ranks = RankOptions{&group, rank_of_device, false};
+          auto executor = Executor::create(problem, plan, nullptr, create);
+          ASSERT_TRUE(executor.ok()) << executor.error().to_string();
+          for (int stream = 0; stream < 2; ++stream) {
+            const int requests = stream == 0 ? kRequests : in_flight - 1;
+            // Slots are served again before anyone could bring their outputs: each rank looks at those it
+            // makes.
+            std::vector<int> slot_of(static_cast<size_t>(requests), -1);
+            StreamOptions run;
+            run.requests = requests;
+            run.fill = [&](int64_t request, int slot) {
+              test::write_input((*executor)->inputs(slot), 100 + static_cast<uint64_t>(request));
+            };
+            run.done = [&](const RequestTiming& t) {
+              slot_of[static_cast<size_t>(t.request)] = t.slot;
+              const auto outputs = (*executor)->outputs(t.slot);
+              const auto made = test::read_outputs(outputs);
+              const auto expected =
+                  test::expected_outputs(problem, plan, 0, 100 + static_cast<uint64_t>(t.request));
+              for (size_t i = 0; i < outputs.size(); ++i) {
+                const OpId producer = problem.graph->tensor(problem.graph->outputs()[i]).producer;
+                for (const Segment& s : plan.segments) {
+                  if (std::binary_search(s.ops.begin(), s.ops.end(), producer) &&
+                      rank_of_device[s.device.index()] == group.rank()) {
+                    EXPECT_EQ(made[i], expected[i])
+                        << c.ops << " ops, seed " << seed << ", request " << t.request;
+                  }
+                }
+              }
+            };
+            const auto result = (*executor)->run_stream(run);
+            ASSERT_TRUE(group.agree(result.ok() ? Status() : Status(result.error())).ok());
+            for (int r = 0; r < requests; ++r) EXPECT_EQ(slot_of[static_cast<size_t>(r)], r % in_flight);
+          }
+        });
+      }
+    }
+  }
+}
+
+// A failure in the midst of a stream ends all requests in flight on all ranks, and no next one starts
+// anywhere.
+TEST(Ranks, OneRanksFailureEndsTheStream) {
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    test::RandomProblemOptions options;
+    options.ops = 20;
+    options.devices = 4;
+    options.seed = seed;
+    const Problem problem = test::random_problem(options);
+    const Plan plan = test::random_plan(problem, seed);
+    const auto rank_of_device = deal(problem, 3, seed);
+    HashBackend backend;
+    std::atomic<int> runs{0};
+    backend.hook = [&](const std::string&) -> Status {
+      if (++runs == 40 + static_cast<int>(seed)) return Error(Code::kInternal, "the device is on fire");
+      return {};
+    };
+    on_ranks(3, [&](RankGroup& group) {
+      ExecutorOptions create;
+      create.in_flight = 4;
+      create.open = backend.opener();
+      create.ranks = RankOptions{&group, rank_of_device, false};
+      auto executor = Executor::create(problem, plan, nullptr, create);
+      ASSERT_TRUE(executor.ok()) << executor.error().to_string();
+      StreamOptions run;
+      run.requests = 50;
+      const auto result = (*executor)->run_stream(run);
+      const Status all = group.agree(result.ok() ? Status() : Status(result.error()));
+      ASSERT_FALSE(all.ok());
+      EXPECT_THAT(all.error().to_string(), HasSubstr("the device is on fire"));
+    });
+    EXPECT_LT(runs.load(), 50 * static_cast<int>(plan.segments.size()));
+  }
+}
+
+// Emulated: two devices on two ranks, each op on its own; with two requests in flight one op hides behind the
+// other.
+TEST(Ranks, StreamsAreMeasuredAndPredicted) {
+  test::RandomProblemOptions options;
+  options.ops = 10;
+  options.devices = 2;
+  options.max_us = 4000;
+  options.seed = 3;
+  const Problem problem = test::random_problem(options);
+  const Plan plan = test::random_plan(problem, 3, 0.3);
+  on_ranks(2, [&](RankGroup& group) {
+    RankRunOptions run;
+    run.rank_of_device = {0, 1};
+    run.run.repeats = 24;
+    run.run.warmups = 1;
+    run.run.in_flight = 3;
+    const auto record = run_plan_on_ranks(group, problem, plan, nullptr, run);
+    ASSERT_TRUE(record.ok()) << record.error().to_string();
+    if (group.rank() != 0) return;
+    EXPECT_EQ(record->repeats, 24);
+    EXPECT_EQ(record->requests_in_flight, 3);
+    EXPECT_EQ(record->predicted_us, evaluate(problem, plan).value().period_us);
+    EXPECT_EQ(record->latencies_us.size(), 24U);
+    for (size_t s = 0; s < plan.steps.size(); ++s) {
+      if (plan.steps[s].kind == StepKind::kRun) {
+        EXPECT_GT(record->steps[s].median_us, 0) << "step " << s;
+      }
+    }
+  });
+}
+
+TEST(RankNaps, AWaitIsNeverMuchLongerThanWhatItWaitsFor) {
+  for (const bool others_compute : {false, true}) {
+    int64_t before = 0;
+    for (int64_t waited = 1; waited < int64_t{10'000'000'000}; waited = waited * 3 / 2 + 1) {
+      const int64_t nap = nap_ns(waited, others_compute);
+      EXPECT_GE(nap, before);
+      EXPECT_LE(nap * 16, waited);
+      before = nap;
+    }
+    EXPECT_EQ(before, 100'000);
+  }
+  EXPECT_EQ(nap_ns(1'000'000, false), 0);  // nobody here needs the core
+  EXPECT_GT(nap_ns(1'000'000, true), 0);
 }
 
 TEST(RankGroup, TextsErrorsAndClocks) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <fstream>
 #include <map>
+#include <openvino/core/model.hpp>
 #include <vector>
 
 #include "corpus/corpus.h"
@@ -38,13 +39,16 @@ bool as_imported(const Model& model, const std::vector<TensorValue>& inputs,
                  const std::vector<TensorValue>& outputs) {
   const Graph& graph = *model.graph();
   std::map<TensorId, ov::Tensor> values;
-  for (size_t i = 0; i < inputs.size(); ++i) values[graph.inputs()[i]] = *as_openvino(inputs[i]);
+  const ov::Model& whole = *model.whole();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    values[graph.inputs()[i]] = *as_openvino(inputs[i], whole.input(i).get_element_type());
   try {
     const auto theirs = run_segment(whole_segment(model), values);
     for (size_t o = 0; o < outputs.size(); ++o) {
       const auto it = theirs.find(graph.outputs()[o]);
       if (it == theirs.end()) continue;  // a model input
-      if (!apart(*as_openvino(outputs[o]), it->second, outputs[o].dtype).empty()) return false;
+      const auto ours = as_openvino(outputs[o], it->second.get_element_type());
+      if (!ours || !apart(*ours, it->second, outputs[o].dtype).empty()) return false;
     }
     return true;
   } catch (const std::exception&) {
@@ -73,8 +77,9 @@ Verdict run_case(const CorpusCase& c, const std::shared_ptr<const Model>& model,
   outputs = std::move(made).value();
   for (size_t o = 0; o < outputs.size(); ++o) {
     const auto expected = read_tensor(c.folder + "/set_0_output_" + std::to_string(o) + ".pb");
-    const auto actual = as_openvino(outputs[o]);
-    if (!expected || !actual) return {Outcome::kNoReference, "output " + std::to_string(o)};
+    if (!expected) return {Outcome::kNoReference, "output " + std::to_string(o)};
+    const auto actual = as_openvino(outputs[o], expected.get_element_type());
+    if (!actual) return {Outcome::kNoReference, "output " + std::to_string(o)};
     const std::string text = apart(*actual, expected, outputs[o].dtype);
     if (text.empty()) continue;
     const bool imported = as_imported(*model, inputs, outputs);
@@ -85,9 +90,10 @@ Verdict run_case(const CorpusCase& c, const std::shared_ptr<const Model>& model,
 
 // Cases whose imported graph says something else than the reference, and where OpenVINO's own result is no
 // measure: a shift to the right becomes a division (towards zero, and by zero undefined), a DFT gets another
-// axis, and one pool a window more.
+// axis, one pool a window more, and casts are held at the largest number though they were to give NaN.
 bool imported_otherwise(const std::string& name) {
   return name.starts_with("test_bitshift_right_int") || name == "test_dft_axis" ||
+         name.find("no_saturate") != std::string::npos ||
          name == "test_maxpool_2d_ceil_output_size_reduce_by_one";
 }
 
@@ -112,13 +118,12 @@ TEST(NodeCases, MostEqualTheReferenceAndTheRestIsRefused) {
       std::printf("as OpenVINO computes it: %s: %s\n", c.name.c_str(), verdict.text.c_str());
   }
   std::printf(
-      "node cases: %d load; %d equal the reference, %d are refused, %d differ from it as OpenVINO does, %d "
-      "in "
-      "other ways, %d have no plain reference\n",
+      "node cases: %d load; %d equal the reference, %d are refused, %d differ from it as OpenVINO does, "
+      "%d in other ways, %d have no plain reference\n",
       loaded, counts[Outcome::kEqual], counts[Outcome::kRefused], counts[Outcome::kImported],
       counts[Outcome::kWrong], counts[Outcome::kNoReference]);
-  EXPECT_GE(counts[Outcome::kEqual] * 100, loaded * 88);
-  EXPECT_LE(counts[Outcome::kImported], 30);
+  EXPECT_GE(counts[Outcome::kEqual] * 100, loaded * 95);
+  EXPECT_LE(counts[Outcome::kImported], 33);
 }
 
 }  // namespace

@@ -92,11 +92,18 @@ Result<std::vector<TensorValue>> run_whole(CompiledSegment& segment, const Model
   return outputs;
 }
 
+std::optional<DType> dtype_of(const ov::element::Type& type) {
+  using Type = ov::element::Type_t;
+  for (const auto f8 : {Type::f8e4m3, Type::f8e5m2, Type::f8e8m0})
+    if (type == f8) return DType::kF8;
+  return type == Type::f4e2m1 ? DType::kF4 : openvino::dtype_of(type);
+}
+
 std::optional<TensorValue> read_value(const std::string& path) {
   const ov::Tensor tensor = read_tensor(path);
   if (!tensor) return std::nullopt;
-  const auto dtype = openvino::dtype_of(tensor.get_element_type());
-  if (!dtype || dtype_bits(*dtype) < 8) return std::nullopt;
+  const auto dtype = dtype_of(tensor.get_element_type());
+  if (!dtype) return std::nullopt;
   const ov::Shape shape = tensor.get_shape();
   auto value = make_tensor(*dtype, Shape(shape.begin(), shape.end()));
   if (!value.ok()) return std::nullopt;
@@ -104,10 +111,9 @@ std::optional<TensorValue> read_value(const std::string& path) {
   return *value;
 }
 
-std::optional<ov::Tensor> as_openvino(const TensorValue& value) {
-  auto tensor = openvino::wrap(value.view());
-  if (!tensor.ok()) return std::nullopt;
-  return *tensor;
+std::optional<ov::Tensor> as_openvino(const TensorValue& value, const ov::element::Type& type) {
+  if (dtype_of(type) != value.dtype) return std::nullopt;
+  return ov::Tensor(type, ov::Shape(value.shape.begin(), value.shape.end()), value.data.get());
 }
 
 }  // namespace heddle

@@ -21,9 +21,11 @@ Result<std::unique_ptr<CompiledSegment>> compile_whole(RuntimeDevice& device,
 // Outputs in the order of the graph's; inputs too.
 Result<std::vector<TensorValue>> run_whole(CompiledSegment& segment, const Model& model,
                                            const std::vector<TensorValue>& inputs);
-// A TensorProto file; nothing when there is none or its type is not held in whole bytes.
+// The type that a tensor of OpenVINO's has with us; nothing where there is none.
+std::optional<DType> dtype_of(const ov::element::Type& type);
+// A TensorProto file; nothing when there is none or its type is not held.
 std::optional<TensorValue> read_value(const std::string& path);
-// Over the same memory.
-std::optional<ov::Tensor> as_openvino(const TensorValue& value);
+// Over the same memory; nothing when the type is not the value's.
+std::optional<ov::Tensor> as_openvino(const TensorValue& value, const ov::element::Type& type);
 
 }  // namespace heddle

@@ -21,8 +21,8 @@ namespace heddle {
 namespace {
 
 // Pieces keep a large tensor from holding up what is sent after it, and their number in flight keeps both
-// ends of a link busy while one end copies.
-constexpr size_t kPieceBytes = size_t{1} << 20;
+// ends of a link busy while one end copies. On busy cores each costs some 8 us (docs/measurements/mpi.md).
+constexpr size_t kPieceBytes = size_t{4} << 20;
 constexpr int kPiecesInFlight = 4;  // to one rank
 constexpr int kAlarmBytes = 2048, kRawTag = 1;
 

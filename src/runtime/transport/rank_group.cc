@@ -36,7 +36,7 @@ Status RankGroup::wait() {
     for (const int64_t token : done_) {
       if (token == kGroupToken) return {};
     }
-    const int64_t nap = nap_ns(now_ns() - begin);
+    const int64_t nap = nap_ns(now_ns() - begin, true);
     if (nap == 0)
       sched_yield();
     else

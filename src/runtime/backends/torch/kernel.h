@@ -2,8 +2,8 @@
 //
 // A kernel is looked up by the op's type and opset and made for its attributes, shapes and constant inputs;
 // whatever it does not cover is refused then, so that a plan never meets it while it runs. Kernels compute in
-// carriers (see torch_program.h): on a CPU f16 and bf16 come as f32, u16 as i32, u32 and u64 as i64; what a
-// kernel returns is converted to the type of the op's output.
+// carriers (see torch_program.h): on a CPU f16 and bf16 come as f32, u16 as i32, u32 and u64 as i64, narrower
+// types as narrow_types.h says; what a kernel returns is converted to the type of the op's output.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -28,6 +28,7 @@ using Kernel = std::function<Tensors(Operands)>;
 struct OpSite {
   const OpNode& node;
   std::span<const at::Tensor> constants;  // by input; undefined where it is no constant
+  at::Device device = at::kCPU;           // where it will run: a kernel's own tensors belong there
 
   bool has_input(size_t i) const { return i < node.inputs.size(); }
   const Shape& in(size_t i) const { return node.inputs[i].shape; }
@@ -71,6 +72,8 @@ std::span<const KernelEntry> quantise_kernels();
 std::span<const KernelEntry> recurrent_kernels();
 std::span<const KernelEntry> image_kernels();
 std::span<const KernelEntry> fourier_kernels();
+std::span<const KernelEntry> region_kernels();
+std::span<const KernelEntry> control_kernels();
 
 // nullptr when no family covers it.
 const KernelEntry* find_kernel(const std::string& type, int opset);

@@ -8,9 +8,10 @@ namespace heddle::torch_backend {
 const KernelEntry* find_kernel(const std::string& type, int opset) {
   using Family = std::span<const KernelEntry> (*)();
   static constexpr Family kFamilies[] = {
-      unary_kernels,    binary_kernels,      reduce_kernels,  shape_kernels,  slice_kernels,
-      indexing_kernels, convolution_kernels, pooling_kernels, matrix_kernels, normalisation_kernels,
-      quantise_kernels, recurrent_kernels,   image_kernels,   fourier_kernels};
+      unary_kernels,  binary_kernels,        reduce_kernels,      shape_kernels,
+      slice_kernels,  indexing_kernels,      convolution_kernels, pooling_kernels,
+      matrix_kernels, normalisation_kernels, quantise_kernels,    recurrent_kernels,
+      image_kernels,  fourier_kernels,       region_kernels,      control_kernels};
   for (const Family family : kFamilies) {
     for (const KernelEntry& entry : family()) {
       if (type == entry.type && entry.first_opset <= opset && opset <= entry.last_opset) return &entry;
@@ -53,9 +54,15 @@ at::ScalarType scalar_type(DType dtype) {
 
 at::ScalarType carrier(DType dtype) {
   switch (dtype) {
+    case DType::kF4:
+    case DType::kF8:
     case DType::kF16:
     case DType::kBF16:
       return at::kFloat;
+    case DType::kI4:
+      return at::kChar;
+    case DType::kU4:
+      return at::kByte;
     case DType::kU16:
       return at::kInt;
     case DType::kU32:

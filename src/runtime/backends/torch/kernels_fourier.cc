@@ -8,6 +8,8 @@
 namespace heddle::torch_backend {
 namespace {
 
+constexpr int64_t kLongestAxis = 4096;  // a matrix of this many rows and columns is made in each run
+
 // [n, n] real and imaginary parts of exp(-+ 2 pi i jk / n).
 struct Roots {
   at::Tensor real, imaginary;
@@ -58,8 +60,7 @@ Result<FourierAxes> fourier_axes(const OpSite& site, int64_t rank) {
     if (axis < 0) return site.refuse("axis " + std::to_string(result.axes[i]) + " is none of its tensor");
     result.axes[i] = axis;
     if (result.lengths[i] == -1) result.lengths[i] = site.in(0)[static_cast<size_t>(axis)];
-    // A matrix of this many rows and columns is made in each run.
-    if (result.lengths[i] < 1 || result.lengths[i] > 4096)
+    if (result.lengths[i] < 1 || result.lengths[i] > kLongestAxis)
       return site.refuse("an axis of " + std::to_string(result.lengths[i]) + " elements");
   }
   return result;
@@ -95,9 +96,35 @@ Result<Kernel> make_rdft(const OpSite& site) {
   });
 }
 
+// The second half of a real signal's transform is the first one's mirror image, conjugated.
+Roots whole_of_half(const Roots& half, int64_t axis, int64_t n) {
+  const Roots x{fitted(half.real, axis, n / 2 + 1), fitted(half.imaginary, axis, n / 2 + 1)};
+  const int64_t mirrored = n - (n / 2 + 1);
+  const auto back = [&](const at::Tensor& t) { return at::flip(t.narrow(axis, 1, mirrored), {axis}); };
+  return {at::cat({x.real, back(x.real)}, axis), at::cat({x.imaginary, at::neg(back(x.imaginary))}, axis)};
+}
+
+// The inverse of RDFT: the last axis has the first half of what becomes real.
+Result<Kernel> make_irdft(const OpSite& site) {
+  if (!site.floating() || site.rank() < 2 || site.in(0).back() != 2) return site.refuse("its type or shape");
+  HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank() - 1));
+  const auto last = static_cast<size_t>(plan.axes.back());
+  const int64_t length = site.out()[last];
+  if (length < 1 || length > kLongestAxis)
+    return site.refuse("an axis of " + std::to_string(length) + " elements");
+  return one([=](Operands in) {
+    const at::Tensor x = in[0].to(at::kDouble);
+    Roots value{x.select(-1, 0), x.select(-1, 1)};
+    for (size_t i = 0; i + 1 < plan.axes.size(); ++i)
+      value = transform(value, plan.axes[i], plan.lengths[i], true);
+    return transform(whole_of_half(value, plan.axes.back(), length), plan.axes.back(), length, true).real;
+  });
+}
+
 constexpr KernelEntry kFourierKernels[] = {
     {"DFT", 7, 7, make_dft},
     {"IDFT", 7, 7, make_idft},
+    {"IRDFT", 9, 9, make_irdft},
     {"RDFT", 9, 9, make_rdft},
 };
 

@@ -1,5 +1,6 @@
 // Ops whose elements are found or placed by indices that are computed.
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "backends/torch/kernel.h"
@@ -19,6 +20,17 @@ int64_t elements_between(const Shape& shape, size_t begin, size_t end) {
   return result;
 }
 
+// What an index outside the axis gathers: zeros, as OpenVINO's ops of opset 7 and later do. `gather` gets
+// indices inside.
+at::Tensor gather_inside(const at::Tensor& indices, int64_t size,
+                         const std::function<at::Tensor(const at::Tensor& indices)>& gather) {
+  const at::Tensor inside = at::logical_and(indices >= 0, indices < size);
+  if (inside.is_cpu() && inside.all().item<bool>()) return gather(indices);
+  if (size == 0) return at::zeros_like(gather(indices));
+  at::Tensor found = gather(at::clamp(indices, 0, size - 1));
+  return at::where(inside, found, at::zeros({}, found.options()));
+}
+
 Result<Kernel> make_gather(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis(2, site.rank()));
   const int64_t batch = site.node.attribute<int64_t>("batch_dims", 0);
@@ -29,16 +41,24 @@ Result<Kernel> make_gather(const OpSite& site) {
   const auto a = static_cast<size_t>(axis), b = static_cast<size_t>(batch_dims);
   const int64_t size = x[a];
   if (b == 0) {
+    // The indices' axis lies where the gathered one was.
+    Shape lane(x.size(), 1);
+    lane[a] = -1;
     return one([=, shape = site.out()](Operands in) {
-      return at::index_select(in[0], axis, from_the_end(in[1], size).reshape({-1})).reshape(shape);
+      const at::Tensor places = from_the_end(in[1], size).reshape(lane);
+      const auto gather = [&](const at::Tensor& i) { return at::index_select(in[0], axis, i.reshape({-1})); };
+      return gather_inside(places, size, gather).reshape(shape);
     });
   }
   const Shape flat = {elements_between(x, 0, b), elements_between(x, b, a), size,
                       elements_between(x, a + 1, x.size())};
   const int64_t count = elements_between(index, b, index.size());
   return one([=, shape = site.out()](Operands in) {
-    const at::Tensor i = from_the_end(in[1], size).reshape({flat[0], 1, count, 1});
-    return at::gather(in[0].reshape(flat), 2, i.expand({flat[0], flat[1], count, flat[3]})).reshape(shape);
+    const at::Tensor places = from_the_end(in[1], size).reshape({flat[0], 1, count, 1});
+    const auto gather = [&](const at::Tensor& i) {
+      return at::gather(in[0].reshape(flat), 2, i.expand({flat[0], flat[1], count, flat[3]}));
+    };
+    return gather_inside(places, size, gather).reshape(shape);
   });
 }
 
@@ -183,6 +203,21 @@ Result<Kernel> make_top_k(const OpSite& site) {
   });
 }
 
+// How many are distinct is only known beforehand where there is one alone. Outputs: it, the place where it is
+// found first, which of the distinct ones each is, and how often it is there.
+Result<Kernel> make_unique(const OpSite& site) {
+  int64_t count = elements_between(site.in(0), 0, site.in(0).size());
+  if (site.has_input(1)) {
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis(1, site.rank()));
+    count = site.in(0)[static_cast<size_t>(axis)];
+  }
+  if (count != 1) return site.refuse("more than one element");
+  return Kernel([shape = site.out()](Operands in) {
+    const at::Tensor zero = at::zeros({1}, in[0].options().dtype(at::kLong));
+    return Tensors{in[0].reshape(shape), zero, zero, zero + 1};
+  });
+}
+
 constexpr KernelEntry kIndexingKernels[] = {
     {"Gather", 1, 8, make_gather},
     {"GatherElements", 6, 6, make_gather_elements},
@@ -192,6 +227,7 @@ constexpr KernelEntry kIndexingKernels[] = {
     {"ScatterNDUpdate", 3, 15, make_scatter_nd},
     {"ScatterUpdate", 3, 3, make_scatter_update},
     {"TopK", 1, 11, make_top_k},
+    {"Unique", 10, 10, make_unique},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Quantisation that is computed in floating point.
 #include "backends/torch/kernel.h"
+#include "backends/torch/narrow_types.h"
 
 namespace heddle::torch_backend {
 namespace {
@@ -17,7 +18,22 @@ Result<Kernel> make_fake_quantize(const OpSite& site) {
   });
 }
 
+// x rounded to what a float of 8 bits holds of x * scale - shift; inputs x, scale, shift.
+Result<Kernel> make_fake_convert(const OpSite& site) {
+  const auto type = site.node.attribute<std::string>("destination_type", "");
+  const FloatCode code = type == "f8e4m3" ? FloatCode::kE4M3 : FloatCode::kE5M2;
+  if ((type != "f8e4m3" && type != "f8e5m2") || !site.floating()) return site.refuse("type '" + type + "'");
+  if (!site.device.is_cpu()) return site.refuse("it is computed on the host alone");
+  const bool shifted = site.has_input(2);
+  return one([=](Operands in) {
+    const at::Tensor scaled = shifted ? in[0] * in[1] - in[2] : in[0] * in[1];
+    const at::Tensor held = settle_narrow(scaled, DType::kF8, code);
+    return (shifted ? held + in[2] : held) / in[1];
+  });
+}
+
 constexpr KernelEntry kQuantiseKernels[] = {
+    {"FakeConvert", 13, 13, make_fake_convert},
     {"FakeQuantize", 1, 1, make_fake_quantize},
 };
 

@@ -95,44 +95,53 @@ Result<Kernel> block_kernel(const OpSite& site, const BlockShape& block) {
   });
 }
 
+struct BlockSite {
+  int64_t size = 1;  // of a block along each axis
+  int64_t axes = 0;  // spatial ones
+  bool depth_first = false;
+};
+
+Result<BlockSite> block_site(const OpSite& site) {
+  const BlockSite block{
+      .size = site.node.attribute<int64_t>("block_size", 1),
+      .axes = site.rank() - 2,
+      .depth_first = site.node.attribute<std::string>("mode", "blocks_first") == "depth_first"};
+  if (block.size < 1 || block.axes < 1) return site.refuse("its block size or rank");
+  return block;
+}
+
 Result<Kernel> make_depth_to_space(const OpSite& site) {
-  const int64_t size = site.node.attribute<int64_t>("block_size", 1);
-  const bool depth_first = site.node.attribute<std::string>("mode", "blocks_first") == "depth_first";
+  HEDDLE_ASSIGN_OR_RETURN(const BlockSite given, block_site(site));
   const Shape& x = site.in(0);
-  const auto spatial = static_cast<int64_t>(x.size()) - 2;
-  if (size < 1 || spatial < 1) return site.refuse("its block size or rank");
   BlockShape block;
   block.split = {x[0]};
-  if (depth_first) block.split.push_back(site.out()[1]);
-  for (int64_t i = 0; i < spatial; ++i) block.split.push_back(size);
-  if (!depth_first) block.split.push_back(site.out()[1]);
+  if (given.depth_first) block.split.push_back(site.out()[1]);
+  for (int64_t i = 0; i < given.axes; ++i) block.split.push_back(given.size);
+  if (!given.depth_first) block.split.push_back(site.out()[1]);
   block.split.insert(block.split.end(), x.begin() + 2, x.end());
-  const int64_t channel = depth_first ? 1 : spatial + 1, first = depth_first ? 2 : 1;
+  const int64_t channel = given.depth_first ? 1 : given.axes + 1, first = given.depth_first ? 2 : 1;
   block.order = {0, channel};
-  for (int64_t i = 0; i < spatial; ++i) {
-    block.order.push_back(spatial + 2 + i);
+  for (int64_t i = 0; i < given.axes; ++i) {
+    block.order.push_back(given.axes + 2 + i);
     block.order.push_back(first + i);
   }
   return block_kernel(site, block);
 }
 
 Result<Kernel> make_space_to_depth(const OpSite& site) {
-  const int64_t size = site.node.attribute<int64_t>("block_size", 1);
-  const bool depth_first = site.node.attribute<std::string>("mode", "blocks_first") == "depth_first";
+  HEDDLE_ASSIGN_OR_RETURN(const BlockSite given, block_site(site));
   const Shape& x = site.in(0);
-  const auto spatial = static_cast<int64_t>(x.size()) - 2;
-  if (size < 1 || spatial < 1) return site.refuse("its block size or rank");
   BlockShape block;
   block.split = {x[0], x[1]};
-  for (int64_t i = 0; i < spatial; ++i) {
-    block.split.push_back(x[static_cast<size_t>(i) + 2] / size);
-    block.split.push_back(size);
+  for (int64_t i = 0; i < given.axes; ++i) {
+    block.split.push_back(x[static_cast<size_t>(i) + 2] / given.size);
+    block.split.push_back(given.size);
   }
   block.order = {0};
-  if (depth_first) block.order.push_back(1);
-  for (int64_t i = 0; i < spatial; ++i) block.order.push_back(3 + 2 * i);
-  if (!depth_first) block.order.push_back(1);
-  for (int64_t i = 0; i < spatial; ++i) block.order.push_back(2 + 2 * i);
+  if (given.depth_first) block.order.push_back(1);
+  for (int64_t i = 0; i < given.axes; ++i) block.order.push_back(3 + 2 * i);
+  if (!given.depth_first) block.order.push_back(1);
+  for (int64_t i = 0; i < given.axes; ++i) block.order.push_back(2 + 2 * i);
   return block_kernel(site, block);
 }
 

@@ -20,9 +20,42 @@ namespace heddle::torch_backend {
 using Attribute = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                                std::vector<std::string>>;
 
+// Which numbers the bits of a kF8 or kF4 stand for.
+enum class FloatCode : uint8_t { kNone, kE4M3, kE5M2, kE8M0, kE2M1 };
+
 struct ValueType {
   DType dtype = DType::kUndefined;
   Shape shape;
+  FloatCode code = FloatCode::kNone;
+};
+
+struct SegmentOps;
+
+// How an op's input becomes a body's parameter. Sliced: iteration i gets `part` elements of the axis, from
+// start + i * stride on (backwards where the stride is negative). Fed back: after the first iteration it gets
+// what the one before made for that result.
+struct BodyInput {
+  int input = 0, parameter = 0;
+  int fed_back = -1;  // a result; -1: the same in all iterations
+  bool sliced = false;
+  int64_t axis = 0, start = 0, stride = 1, part = 1, end = -1;
+};
+
+// How a body's result becomes an op's output: that of the last iteration, or those of all behind each other,
+// the last first where the stride is negative.
+struct BodyOutput {
+  int result = 0, output = 0;
+  bool joined = false;
+  int64_t axis = 0, stride = 1;
+};
+
+// A branch of an If, or what a loop repeats.
+struct OpBody {
+  std::shared_ptr<const SegmentOps> ops;
+  std::vector<BodyInput> inputs;
+  std::vector<BodyOutput> outputs;
+  int number_parameter = -1;  // gets the number of the iteration
+  int condition_result = -1;  // says whether there is another one
 };
 
 struct OpNode {
@@ -32,6 +65,7 @@ struct OpNode {
   std::map<std::string, Attribute> attributes;
   std::vector<ValueType> inputs, outputs;
   std::vector<bool> wanted;  // by output: somebody reads it
+  std::vector<OpBody> bodies;
 
   // The attribute, or `otherwise` where the op has none of that name and type.
   template <class T>
@@ -52,6 +86,7 @@ struct SegmentNode {
 struct SegmentConstant {
   int value = 0;
   TensorView view;  // only read from
+  FloatCode code = FloatCode::kNone;
 };
 
 // A segment in topological order. Every value is written once: by a node, an input or a constant.
@@ -59,6 +94,7 @@ struct SegmentOps {
   std::vector<SegmentNode> nodes;
   std::vector<SegmentConstant> constants;
   std::vector<int> inputs, outputs;  // values, in the order of SegmentModel's
+  std::vector<ValueType> input_types, output_types;
   int num_values = 0;
   std::shared_ptr<const void> memory;  // what the constants' views point into
 };

@@ -6,9 +6,10 @@
 #include <openvino/op/constant.hpp>
 #include <openvino/op/parameter.hpp>
 #include <openvino/op/result.hpp>
+#include <openvino/op/util/multi_subgraph_base.hpp>
 
 #include "backends/openvino/openvino_session.h"
-#include "backends/torch/op_node.h"
+#include "backends/torch/body_reader.h"
 
 namespace heddle::torch_backend {
 namespace {
@@ -17,7 +18,7 @@ class AttributeReader final : public ov::AttributeVisitor {
  public:
   explicit AttributeReader(std::map<std::string, Attribute>& into) : into_(into) {}
 
-  // Bodies of loops and port maps: no kernel takes them.
+  // Bodies of loops and port maps: body_reader.cc has them.
   void on_adapter(const std::string&, ov::ValueAccessor<void>&) override {}
   void on_adapter(const std::string&, ov::ValueAccessor<std::shared_ptr<ov::Model>>&) override {}
   void on_adapter(const std::string& name, ov::ValueAccessor<std::string>& a) override {
@@ -46,6 +47,21 @@ class AttributeReader final : public ov::AttributeVisitor {
   std::map<std::string, Attribute>& into_;
 };
 
+FloatCode float_code(const ov::element::Type& type) {
+  switch (static_cast<ov::element::Type_t>(type)) {
+    case ov::element::Type_t::f8e4m3:
+      return FloatCode::kE4M3;
+    case ov::element::Type_t::f8e5m2:
+      return FloatCode::kE5M2;
+    case ov::element::Type_t::f8e8m0:
+      return FloatCode::kE8M0;
+    case ov::element::Type_t::f4e2m1:
+      return FloatCode::kE2M1;
+    default:
+      return FloatCode::kNone;
+  }
+}
+
 int opset_number(const ov::DiscreteTypeInfo& type) {
   const std::string_view version = type.version_id == nullptr ? "" : type.version_id;
   constexpr std::string_view kPrefix = "opset";
@@ -58,14 +74,21 @@ int opset_number(const ov::DiscreteTypeInfo& type) {
 class SegmentReader {
  public:
   Result<SegmentOps> run(const ov::Model& model) {
-    for (const auto& parameter : model.get_parameters())
+    for (const auto& parameter : model.get_parameters()) {
       ops_.inputs.push_back(value_of(parameter->output(0)));
+      HEDDLE_ASSIGN_OR_RETURN(ValueType type, type_of(*parameter, parameter->output(0)));
+      ops_.input_types.push_back(std::move(type));
+    }
     for (const auto& node : model.get_ordered_ops()) {
       if (ov::as_type_ptr<ov::op::v0::Parameter>(node)) continue;
       if (ov::as_type_ptr<ov::op::v0::Result>(node)) continue;
       HEDDLE_RETURN_IF_ERROR(add(*node));
     }
-    for (const auto& result : model.get_results()) ops_.outputs.push_back(value_of(result->input_value(0)));
+    for (const auto& result : model.get_results()) {
+      ops_.outputs.push_back(value_of(result->input_value(0)));
+      HEDDLE_ASSIGN_OR_RETURN(ValueType type, type_of(*result, result->input_value(0)));
+      ops_.output_types.push_back(std::move(type));
+    }
     return std::move(ops_);
   }
 
@@ -78,8 +101,11 @@ class SegmentReader {
 
   template <class Output>
   static Result<ValueType> type_of(const ov::Node& node, const Output& output) {
-    const auto dtype = openvino::dtype_of(output.get_element_type());
-    if (!dtype || dtype_bits(*dtype) < 8) {
+    const FloatCode code = float_code(output.get_element_type());
+    const auto dtype = code == FloatCode::kNone   ? openvino::dtype_of(output.get_element_type())
+                       : code == FloatCode::kE2M1 ? DType::kF4
+                                                  : DType::kF8;
+    if (!dtype || dtype_bits(*dtype) < 4) {
       return Error(Code::kUnsupported, describe(node) + ": tensors of " +
                                            output.get_element_type().get_type_name() +
                                            " cannot be handed to libtorch");
@@ -87,7 +113,7 @@ class SegmentReader {
     if (output.get_partial_shape().is_dynamic())
       return Error(Code::kUnsupported, describe(node) + " has a tensor whose shape is not known");
     const ov::Shape& shape = output.get_shape();
-    return ValueType{*dtype, Shape(shape.begin(), shape.end())};
+    return ValueType{*dtype, Shape(shape.begin(), shape.end()), code};
   }
 
   static std::string describe(const ov::Node& node) {
@@ -111,13 +137,17 @@ class SegmentReader {
     if (const auto* constant = dynamic_cast<const ov::op::v0::Constant*>(&node)) {
       // const_cast: a view has one kind of pointer; constants are only read from.
       auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(constant->get_data_ptr()));
-      ops_.constants.push_back({value_of(node.output(0)),
-                                {op.outputs[0].dtype, op.outputs[0].shape, data,
-                                 static_cast<int64_t>(constant->get_byte_size())}});
+      ops_.constants.push_back(
+          {value_of(node.output(0)),
+           {op.outputs[0].dtype, op.outputs[0].shape, data, static_cast<int64_t>(constant->get_byte_size())},
+           op.outputs[0].code});
       return {};
     }
     AttributeReader reader(op.attributes);
     node.visit_attributes(reader);
+    if (const auto* parent = dynamic_cast<const ov::op::util::MultiSubGraphOp*>(&node)) {
+      HEDDLE_ASSIGN_OR_RETURN(op.bodies, read_bodies(*parent));
+    }
     SegmentNode segment_node{.op = std::move(op), .reads = {}, .writes = {}};
     for (const auto& input : node.input_values()) segment_node.reads.push_back(value_of(input));
     for (const auto& output : node.outputs()) segment_node.writes.push_back(value_of(output));
@@ -131,9 +161,11 @@ class SegmentReader {
 
 }  // namespace
 
+Result<SegmentOps> read_model(const ov::Model& model) { return SegmentReader().run(model); }
+
 Result<SegmentOps> read_segment(const SegmentModel& segment) {
   try {
-    HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, SegmentReader().run(*segment.model));
+    HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, read_model(*segment.model));
     ops.memory = segment.model;
     return ops;
   } catch (...) {

@@ -1,8 +1,7 @@
 #include "backends/torch/torch_program.h"
 
-#include <algorithm>
-#include <iterator>
-#include <limits>
+#include "backends/torch/narrow_types.h"
+#include "backends/torch/unsigned64.h"
 
 namespace heddle::torch_backend {
 namespace {
@@ -10,18 +9,19 @@ namespace {
 bool rounds(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
 // What is carried in a wider type is brought back into its range.
-at::Tensor settle(const at::Tensor& tensor, DType dtype, bool on_cpu) {
-  if (!on_cpu) return tensor.to(scalar_type(dtype));
-  switch (dtype) {
+at::Tensor settle(const at::Tensor& tensor, const ValueType& type, bool on_cpu) {
+  if (!on_cpu) return tensor.to(scalar_type(type.dtype));
+  if (is_narrow(type.dtype)) return settle_narrow(tensor, type.dtype, type.code);
+  switch (type.dtype) {
     case DType::kF16:
     case DType::kBF16:
-      return tensor.to(scalar_type(dtype)).to(at::kFloat);
+      return tensor.to(scalar_type(type.dtype)).to(at::kFloat);
     case DType::kU16:
       return tensor.to(at::kInt).bitwise_and(0xFFFF);
     case DType::kU32:
       return tensor.to(at::kLong).bitwise_and(int64_t{0xFFFFFFFF});
     default:
-      return tensor.to(carrier(dtype));
+      return tensor.to(carrier(type.dtype));
   }
 }
 
@@ -33,39 +33,6 @@ at::ScalarType stored_as(DType dtype) {
   return scalar_type(dtype);
 }
 
-// Ops that give the right bits of unsigned numbers when they take them for signed ones.
-bool ignores_sign(const std::string& type) {
-  static constexpr const char* kTypes[] = {"Add",        "BitwiseAnd", "BitwiseNot", "BitwiseOr",
-                                           "BitwiseXor", "Concat",     "Equal",      "Gather",
-                                           "Multiply",   "NotEqual",   "Reshape",    "Slice",
-                                           "Squeeze",    "Subtract",   "Transpose",  "Unsqueeze"};
-  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
-}
-
-// Ops that need the order of their operands alone: adding 2^63 to both makes the order of unsigned numbers
-// that of signed ones.
-bool compares(const std::string& type) {
-  static constexpr const char* kTypes[] = {"Greater",   "GreaterEqual", "Less",
-                                           "LessEqual", "Maximum",      "Minimum"};
-  return std::find(std::begin(kTypes), std::end(kTypes), type) != std::end(kTypes);
-}
-
-at::Tensor plus_half_range(const at::Tensor& x) { return x.bitwise_xor(std::numeric_limits<int64_t>::min()); }
-
-Kernel of_unsigned(Kernel kernel, bool result_too) {
-  return [kernel = std::move(kernel), result_too](Operands in) {
-    const Tensors moved = {plus_half_range(in[0]), plus_half_range(in[1])};
-    Tensors out = kernel(moved);
-    if (result_too) out[0] = plus_half_range(out[0]);
-    return out;
-  };
-}
-
-// A constant u64 without numbers beyond i64 is as good as one.
-bool fits_signed(const at::Tensor& constant) {
-  return constant.defined() && (constant.numel() == 0 || constant.min().item<int64_t>() >= 0);
-}
-
 std::string text_of(const std::exception& e) {
   std::string what = e.what();
   what = what.substr(0, what.find('\n'));
@@ -74,7 +41,8 @@ std::string text_of(const std::exception& e) {
 
 }  // namespace
 
-at::Tensor to_carrier(const TensorView& view, const at::Device& device) {
+at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& device) {
+  if (is_narrow(view.dtype)) return widen(view, code);
   const at::ScalarType stored = stored_as(view.dtype);
   at::Tensor tensor = at::from_blob(view.data, view.shape, at::TensorOptions().dtype(stored));
   if (!device.is_cpu()) return tensor.to(device);
@@ -83,7 +51,8 @@ at::Tensor to_carrier(const TensorView& view, const at::Device& device) {
   return rounds(view.dtype) ? tensor.to(at::kFloat) : tensor;
 }
 
-void from_carrier(const at::Tensor& tensor, const TensorView& view) {
+void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view) {
+  if (is_narrow(view.dtype)) return store_narrow(tensor, code, view);
   at::Tensor target = at::from_blob(view.data, view.shape, at::TensorOptions().dtype(stored_as(view.dtype)));
   target.copy_(tensor);
 }
@@ -94,10 +63,13 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
   program->memory_ = std::move(ops.memory);
   program->input_values_ = ops.inputs;
   program->output_values_ = ops.outputs;
+  program->input_types_ = ops.input_types;
+  program->output_types_ = ops.output_types;
   program->constants_.resize(static_cast<size_t>(ops.num_values));
   for (const SegmentConstant& constant : ops.constants) {
     if (carrier(constant.view.dtype) == at::ScalarType::Undefined) continue;  // its reader refuses it
-    program->constants_[static_cast<size_t>(constant.value)] = to_carrier(constant.view, device);
+    program->constants_[static_cast<size_t>(constant.value)] =
+        to_carrier(constant.view, constant.code, device);
   }
   for (const SegmentNode& node : ops.nodes) HEDDLE_RETURN_IF_ERROR(program->add(node, program->constants_));
   // A value is done with after its last reader, unless it leaves the segment.
@@ -130,7 +102,7 @@ Status TorchProgram::check_types(const OpSite& site) const {
   const auto refuse = [&](DType dtype) {
     return site.refuse(std::string("libtorch has no kernel of it for ") + dtype_name(dtype));
   };
-  const bool takes_u64 = ignores_sign(site.node.type) || compares(site.node.type);
+  const bool takes_u64 = takes_unsigned64(site.node);
   for (size_t i = 0; i < site.node.inputs.size(); ++i) {
     const DType dtype = site.node.inputs[i].dtype;
     if (!holds(dtype)) return refuse(dtype);
@@ -150,13 +122,12 @@ Status TorchProgram::add(const SegmentNode& node, Tensors& constants) {
     known.push_back(constants[static_cast<size_t>(v)]);
     all_known = all_known && known.back().defined();
   }
-  const OpSite site{node.op, known};
+  const OpSite site{node.op, known, device_};
   HEDDLE_RETURN_IF_ERROR(check_types(site));
   const KernelEntry* entry = find_kernel(node.op.type, node.op.opset);
   if (entry == nullptr) return site.refuse("there is no kernel for opset " + std::to_string(node.op.opset));
   HEDDLE_ASSIGN_OR_RETURN(Kernel kernel, entry->make(site));
-  if (compares(node.op.type) && node.op.inputs[0].dtype == DType::kU64)
-    kernel = of_unsigned(std::move(kernel), node.op.outputs[0].dtype == DType::kU64);
+  kernel = for_unsigned64(node.op, std::move(kernel));
   Step step{.kernel = std::move(kernel),
             .name = node.op.name,
             .reads = node.reads,
@@ -193,26 +164,37 @@ Status TorchProgram::execute(const Step& step, Tensors& values) const {
                                         "' made a tensor of another shape than the graph's " +
                                         shape_text(step.types[i].shape));
     }
-    values[static_cast<size_t>(step.writes[i])] = settle(out[i], step.types[i].dtype, device_.is_cpu());
+    values[static_cast<size_t>(step.writes[i])] = settle(out[i], step.types[i], device_.is_cpu());
   }
   return {};
 }
 
-Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
-  const c10::InferenceMode guard;
+Result<Tensors> TorchProgram::compute(Tensors inputs) const {
   Tensors values(constants_.size());
   for (size_t i = 0; i < input_values_.size(); ++i)
-    values[static_cast<size_t>(input_values_[i])] = to_carrier(inputs[i], device_);
+    values[static_cast<size_t>(input_values_[i])] = std::move(inputs[i]);
   for (const Step& step : steps_) {
     HEDDLE_RETURN_IF_ERROR(execute(step, values));
     for (const int v : step.done) values[static_cast<size_t>(v)] = at::Tensor();
   }
-  for (size_t i = 0; i < output_values_.size(); ++i) {
+  Tensors made;
+  for (const int value : output_values_) {
+    const auto v = static_cast<size_t>(value);
+    made.push_back(values[v].defined() ? values[v] : constants_[v]);
+  }
+  return made;
+}
+
+Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
+  const c10::InferenceMode guard;
+  Tensors given;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    given.push_back(to_carrier(inputs[i], input_types_[i].code, device_));
+  HEDDLE_ASSIGN_OR_RETURN(const Tensors made, compute(std::move(given)));
+  for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].data == nullptr) continue;
-    const auto v = static_cast<size_t>(output_values_[i]);
-    const at::Tensor& made = values[v].defined() ? values[v] : constants_[v];
-    if (!made.defined()) return Error(Code::kInternal, "a segment did not make one of its outputs");
-    from_carrier(made, outputs[i]);
+    if (!made[i].defined()) return Error(Code::kInternal, "a segment did not make one of its outputs");
+    from_carrier(made[i], output_types_[i].code, outputs[i]);
   }
   return {};
 }

@@ -2,8 +2,8 @@
 //
 // Carriers. A CPU's ATen lacks many f16 and all u16 and u32 kernels. There f16 and bf16 are computed in f32
 // and rounded to their type after each op, as the ONNX reference does; u16 lives in i32 and u32 in i64,
-// reduced to their range after each op. A u64 is taken for an i64 where that gives the same bits, and refused
-// by all other ops.
+// reduced to their range after each op. A u64 is held in an i64 of the same bits; ops for which that makes a
+// difference have kernels of their own (unsigned64.h) or refuse it.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -27,6 +27,9 @@ class TorchProgram {
   // Inputs and outputs in the segment's order; an output without data is not wanted. The views have the types
   // of the segment's tensors.
   Status run(std::span<const TensorView> inputs, std::span<const TensorView> outputs) const;
+  // The same in carriers: what a body of a branch or loop is run with. An output that no op makes is
+  // undefined.
+  Result<Tensors> compute(Tensors inputs) const;
 
  private:
   struct Step {
@@ -45,12 +48,13 @@ class TorchProgram {
   std::vector<Step> steps_;
   Tensors constants_;  // by value; undefined where it is none
   std::vector<int> input_values_, output_values_;
+  std::vector<ValueType> input_types_, output_types_;
   std::shared_ptr<const void> memory_;
 };
 
 // The view's elements in the type that kernels get; may share the view's memory.
-at::Tensor to_carrier(const TensorView& view, const at::Device& device);
+at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& device);
 // Writes the tensor into the view, whose type and shape are the op's.
-void from_carrier(const at::Tensor& tensor, const TensorView& view);
+void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view);
 
 }  // namespace heddle::torch_backend

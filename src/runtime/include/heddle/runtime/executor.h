@@ -41,8 +41,9 @@ struct ColdOptions {
 
 class RankGroup;
 
-// The plan's part of one rank. Executors of all ranks are created together, and run each request together, by
-// the thread that the transport belongs to; one request is in flight.
+// The plan's part of one rank. Executors of all ranks are created together, and run each stream together, by
+// the thread that the transport belongs to. A slot takes its next request when all ranks have ended the one
+// before; request i is slot i mod slots()'s.
 struct RankOptions {
   RankGroup* group = nullptr;       // outlives the executor
   std::vector<int> rank_of_device;  // per device of the cluster

@@ -27,8 +27,8 @@ class Transport {
   virtual int max_tag() const = 0;            // tags are 0 .. max_tag
 
   // Starts a message and returns. The memory stays as it is until progress() reports the token (kNoToken:
-  // never reported; only for empty messages). Two messages between the same ranks with one tag arrive in the
-  // order in which they were sent; both sides state the same size.
+  // never reported; only for empty messages and for memory that stays for good). Two messages between the
+  // same ranks with one tag arrive in the order in which they were sent; both sides state the same size.
   virtual Status send(int to, int tag, std::span<const std::byte> data, int64_t token) = 0;
   virtual Status receive(int from, int tag, std::span<std::byte> data, int64_t token) = 0;
   // Moves what can be moved without waiting and appends the tokens of what has completed.
@@ -59,8 +59,9 @@ RankEnvironment rank_environment();
 // MPI, the destructor ends it: one at a time, once in a process, and on the thread that goes on to use it.
 Result<std::unique_ptr<Transport>> make_mpi_transport();
 
-// What a thread does that has found nothing to do for `waited_ns`: yields at first, later naps for a 16th of
-// what it has waited, at most 100 us, so that a wait is never much longer than what it waits for.
-int64_t nap_ns(int64_t waited_ns);  // 0: yield
+// What a thread does that has found nothing to do for `waited_ns`: yields at first, for 0.2 ms where other
+// threads of this rank compute and could use the core, else for 5 ms; later naps for a 16th of what it has
+// waited, at most 0.1 ms, so that a wait is never much longer than what it waits for.
+int64_t nap_ns(int64_t waited_ns, bool others_compute);  // 0: yield
 
 }  // namespace heddle
