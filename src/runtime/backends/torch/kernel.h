@@ -28,6 +28,7 @@ using Kernel = std::function<Tensors(Operands)>;
 struct OpSite {
   const OpNode& node;
   std::span<const at::Tensor> constants;  // by input; undefined where it is no constant
+  at::Device device = at::kCPU;           // where it will run: a kernel's own tensors belong there
 
   bool has_input(size_t i) const { return i < node.inputs.size(); }
   const Shape& in(size_t i) const { return node.inputs[i].shape; }

@@ -74,17 +74,23 @@ std::string text_of(const std::exception& e) {
 
 }  // namespace
 
-at::Tensor to_carrier(const TensorView& view, const at::Device& device) {
-  const at::ScalarType stored = stored_as(view.dtype);
-  at::Tensor tensor = at::from_blob(view.data, view.shape, at::TensorOptions().dtype(stored));
-  if (!device.is_cpu()) return tensor.to(device);
+at::Tensor over_memory(void* data, const Shape& shape, at::ScalarType type, const at::Device& device) {
+  return at::for_blob(data, shape)
+      .options(at::TensorOptions().dtype(type).device(device))
+      .target_device(device)
+      .make_tensor();
+}
+
+at::Tensor to_carrier(const TensorView& view, const at::Device& from, const at::Device& device) {
+  at::Tensor tensor = over_memory(view.data, view.shape, stored_as(view.dtype), from);
+  if (!device.is_cpu()) return tensor.to(device, scalar_type(view.dtype));
   if (view.dtype == DType::kU16) return tensor.to(at::kInt).bitwise_and(0xFFFF);
   if (view.dtype == DType::kU32) return tensor.to(at::kLong).bitwise_and(int64_t{0xFFFFFFFF});
   return rounds(view.dtype) ? tensor.to(at::kFloat) : tensor;
 }
 
-void from_carrier(const at::Tensor& tensor, const TensorView& view) {
-  at::Tensor target = at::from_blob(view.data, view.shape, at::TensorOptions().dtype(stored_as(view.dtype)));
+void from_carrier(const at::Tensor& tensor, const TensorView& view, const at::Device& device) {
+  at::Tensor target = over_memory(view.data, view.shape, stored_as(view.dtype), device);
   target.copy_(tensor);
 }
 
@@ -97,7 +103,7 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
   program->constants_.resize(static_cast<size_t>(ops.num_values));
   for (const SegmentConstant& constant : ops.constants) {
     if (carrier(constant.view.dtype) == at::ScalarType::Undefined) continue;  // its reader refuses it
-    program->constants_[static_cast<size_t>(constant.value)] = to_carrier(constant.view, device);
+    program->constants_[static_cast<size_t>(constant.value)] = to_carrier(constant.view, at::kCPU, device);
   }
   for (const SegmentNode& node : ops.nodes) HEDDLE_RETURN_IF_ERROR(program->add(node, program->constants_));
   // A value is done with after its last reader, unless it leaves the segment.
@@ -150,7 +156,7 @@ Status TorchProgram::add(const SegmentNode& node, Tensors& constants) {
     known.push_back(constants[static_cast<size_t>(v)]);
     all_known = all_known && known.back().defined();
   }
-  const OpSite site{node.op, known};
+  const OpSite site{node.op, known, device_};
   HEDDLE_RETURN_IF_ERROR(check_types(site));
   const KernelEntry* entry = find_kernel(node.op.type, node.op.opset);
   if (entry == nullptr) return site.refuse("there is no kernel for opset " + std::to_string(node.op.opset));
@@ -202,7 +208,7 @@ Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const Ten
   const c10::InferenceMode guard;
   Tensors values(constants_.size());
   for (size_t i = 0; i < input_values_.size(); ++i)
-    values[static_cast<size_t>(input_values_[i])] = to_carrier(inputs[i], device_);
+    values[static_cast<size_t>(input_values_[i])] = to_carrier(inputs[i], device_, device_);
   for (const Step& step : steps_) {
     HEDDLE_RETURN_IF_ERROR(execute(step, values));
     for (const int v : step.done) values[static_cast<size_t>(v)] = at::Tensor();
@@ -212,7 +218,7 @@ Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const Ten
     const auto v = static_cast<size_t>(output_values_[i]);
     const at::Tensor& made = values[v].defined() ? values[v] : constants_[v];
     if (!made.defined()) return Error(Code::kInternal, "a segment did not make one of its outputs");
-    from_carrier(made, outputs[i]);
+    from_carrier(made, outputs[i], device_);
   }
   return {};
 }

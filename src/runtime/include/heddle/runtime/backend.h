@@ -13,6 +13,7 @@
 #include "heddle/base/ids.h"
 #include "heddle/base/status.h"
 #include "heddle/cluster/cluster.h"
+#include "heddle/cluster/gpu_topology.h"
 #include "heddle/runtime/tensor.h"
 
 namespace heddle {
@@ -110,10 +111,14 @@ class Backend {
   // runs whatever the importer lets through. O(ops).
   virtual std::vector<std::optional<Error>> refusals(const Device&, const Model&) const { return {}; }
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
+  // GPUs of this machine that it can open; none where there is no driver.
+  virtual GpuTopology gpus() const { return {}; }
 };
 
 // Every backend built into the program; they live as long as it.
 std::span<const std::unique_ptr<Backend>> backend_registry();
+// The GPUs of the first backend that has any.
+GpuTopology local_gpus();
 Backend* find_backend(std::string_view name);  // nullptr when there is none
 // Opens a device with the backend that it names; unknown names are an error with the nearest spelling.
 Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device);
