@@ -23,7 +23,8 @@ struct Body {
 };
 
 Result<Body> body_of(const OpSite& site, const OpBody& given) {
-  if (!site.device.is_cpu()) return site.refuse("what it runs next depends on numbers that only the device has");
+  if (!site.device.is_cpu())
+    return site.refuse("what it runs next depends on numbers that only the device has");
   HEDDLE_ASSIGN_OR_RETURN(auto program, TorchProgram::make(*given.ops, site.device));
   for (const BodyOutput& output : given.outputs) {
     const Shape& made = given.ops->output_types[static_cast<size_t>(output.result)].shape;
