@@ -90,8 +90,11 @@ export XDG_CACHE_HOME=$work/cache
 
 note_head() {
   printf '# Heddle on a GPU\n\n' >"$output"
-  note "$(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD 2>/dev/null || echo unknown), load $(cut -d' ' -f1-3 /proc/loadavg)."
-  note "" '```' "$(nvidia-smi --query-gpu=name,driver_version,memory.total,pcie.link.gen.max,clocks.max.sm --format=csv 2>&1)" \
+  local commit load shown=name,driver_version,memory.total,pcie.link.gen.max,clocks.max.sm
+  commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
+  load=$(cut -d' ' -f1-3 /proc/loadavg)
+  note "$(date -u +%Y-%m-%d), commit $commit, load $load."
+  note "" '```' "$(nvidia-smi --query-gpu=$shown --format=csv 2>&1)" \
     "$("$python" -c 'import torch; print("torch", torch.__version__, "CUDA", torch.version.cuda)')" '```'
 }
 note_head
@@ -104,7 +107,8 @@ print(names[0] if names else "")
 PY
 )
 [ -n "$gpu" ] || { failed=1; note "" "Heddle found no GPU: was it built with libtorch's CUDA?"; }
-try "tests" ctest --test-dir build --output-on-failure -R '^torch[.].*Cuda|^runtime[.].*(Accelerator|StreamRuntime|Workspace|Repeated|Blocking)'
+tested='^torch[.].*Cuda|^runtime[.].*(Accelerator|StreamRuntime|Workspace|Repeated|Blocking)'
+try "tests" ctest --test-dir build --output-on-failure -R "$tested"
 
 for model in ${models//,/ }; do
   [ -n "$gpu" ] || break
@@ -112,18 +116,22 @@ for model in ${models//,/ }; do
   file=$work/$model.onnx
   "$heddle" generate "$model" --weights random -o "$file" --quiet
   here=(--cluster "$work/cluster.yaml" --devices "$gpu" --quiet)
+  cold=(--objective cold-latency --units 24)
   try "predicted and measured" "$heddle" run "$file" "${here[@]}" --repeat "$repeat" -o "$work/warm.json"
-  if "$heddle" plan "$file" "${here[@]}" --objective cold-latency --units 24 -o "$work/cold.json" >"$work/out" 2>&1; then
-    try "cold start, copies overlapped" "$heddle" run "$work/cold.json" --quiet --repeat "$repeat" -o "$work/cold-run.json"
+  if "$heddle" plan "$file" "${here[@]}" "${cold[@]}" -o "$work/cold.json" >"$work/out" 2>&1; then
+    try "cold start, copies overlapped" \
+      "$heddle" run "$work/cold.json" --quiet --repeat "$repeat" -o "$work/cold-run.json"
   else
     failed=1
     note "" "### cold start: no plan" "" '```' "$(cat "$work/out")" '```'
   fi
-  try "the same, read in place where that pays" "$heddle" run "$file" "${here[@]}" --objective cold-latency --units 24 --host-access --repeat "$repeat"
+  try "the same, read in place where that pays" \
+    "$heddle" run "$file" "${here[@]}" "${cold[@]}" --host-access --repeat "$repeat"
   try "PyTorch" "$python" scripts/torch_baseline.py "$file" --device cuda:0 --repeat "$repeat"
   cp "$work/out" "$work/torch.json"
   note "" "### summary" ""
-  "$python" scripts/gpu_summary.py "$work/warm.json" "$work/cold-run.json" "$work/torch.json" >>"$output" 2>>"$output" || failed=1
+  measured=("$work/warm.json" "$work/cold-run.json" "$work/torch.json")
+  "$python" scripts/gpu_summary.py "${measured[@]}" >>"$output" 2>&1 || failed=1
   rm -f "$file" "$work"/*.json
 done
 echo "written to $output"

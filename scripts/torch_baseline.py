@@ -109,7 +109,10 @@ class Interpreter:
             attributes["outputs"] = len(node.output)
             self.nodes.append((OPS[node.op_type], attributes, list(node.input), list(node.output)))
         last = {name: i for i, node in enumerate(self.nodes) for name in node[2]}
-        self.done = [[n for n in node[2] if last[n] == i and n not in self.constants] for i, node in enumerate(self.nodes)]
+        self.done = [
+            [name for name in node[2] if last[name] == i and name not in self.constants]
+            for i, node in enumerate(self.nodes)
+        ]
         self.outputs = [o.name for o in graph.output]
         self.inputs = {}
         generator = numpy.random.default_rng(1)

@@ -61,12 +61,12 @@ TEST(Gpus, ThoseBehindOnePortShareABus) {
 
 TEST(Gpus, PeersHaveADirectWayAndThoseOverThePortUseItsBus) {
   const auto cluster = machine({.gpus = {gpu(0, "a"), gpu(1, "a"), gpu(2, "b")},
-                                .peers = {{.a = 0, .b = 1, .bytes_per_s = 20e9, .by_port = true},
+                                .peers = {{.a = 0, .b = 1, .bytes_per_s = 30e9, .by_port = true},
                                           {.a = 1, .b = 2, .bytes_per_s = 450e9}}});
   ASSERT_NE(cluster, nullptr);
   const Route* by_port = cluster->route(DeviceId(0), DeviceId(1));
   ASSERT_EQ(by_port->hops.size(), 1u);
-  EXPECT_EQ(by_port->bytes_per_s, 20e9);
+  EXPECT_EQ(by_port->bytes_per_s, 30e9);
   EXPECT_TRUE(cluster->link(by_port->hops[0].link).bus.valid());
   const Route* own = cluster->route(DeviceId(2), DeviceId(1));
   ASSERT_EQ(own->hops.size(), 1u);
