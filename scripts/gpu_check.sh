@@ -71,13 +71,14 @@ failed=0
 note() { printf '%s\n' "$*" >>"$output"; }
 # try NAME COMMAND...  Runs it, with its output under a heading; a failure is told and does not end the script.
 try() {
-  local name=$1
+  local name=$1 status=0
   shift
-  if "$@" >"$work/out" 2>"$work/err"; then
+  "$@" >"$work/out" 2>"$work/err" || status=$?
+  if [ "$status" = 0 ]; then
     note "" "### $name" "" '```' "$(cat "$work/out")" '```'
   else
     failed=1
-    note "" "### $name: failed (exit status $?)" "" '```' "$(tail -n 20 "$work/out" "$work/err")" '```'
+    note "" "### $name: failed (exit status $status)" "" '```' "$(tail -n 20 "$work/out" "$work/err")" '```'
   fi
 }
 
