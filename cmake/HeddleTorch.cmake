@@ -3,7 +3,7 @@
 # HEDDLE_TORCH_ROOT names an installation (the folder of the Python package, with include/ and lib/); without it those
 # of HEDDLE_TORCH_PYTHON, of the local environment and of python3 are tried, then the system's.
 set(HEDDLE_TORCH_ROOT "" CACHE PATH "an installation of libtorch: a folder with include/ and lib/")
-set(HEDDLE_TORCH_PYTHON "" CACHE FILEPATH "a Python that imports torch")
+set(HEDDLE_TORCH_PYTHON "$ENV{HEDDLE_TORCH_PYTHON}" CACHE FILEPATH "a Python that imports torch")
 
 # The folder of the Python package torch and whether it was built with the C++11 string ABI.
 function(heddle_python_torch python root abi)
@@ -81,11 +81,18 @@ else()
   list(APPEND cuda_folders /usr/local/cuda/include)
 endif()
 find_path(HEDDLE_CUDA_INCLUDE NAMES cuda_runtime_api.h HINTS ${cuda_folders} NO_DEFAULT_PATH)
-if(NOT HEDDLE_CUDA_INCLUDE OR NOT EXISTS ${HEDDLE_CUDA_INCLUDE}/cuda.h)
-  message(STATUS "CUDA: libtorch has it, but cuda.h and cuda_runtime_api.h are not in ${cuda_folders}; devices are 'cpu' "
-                 "(set HEDDLE_CUDA_ROOT to a CUDA toolkit)")
+# The runtime library that libtorch's headers call; wheels have it under its full name alone.
+set(cuda_runtime "")
+if(HEDDLE_CUDA_INCLUDE)
+  file(GLOB cuda_runtime ${HEDDLE_CUDA_INCLUDE}/../lib64/libcudart.so* ${HEDDLE_CUDA_INCLUDE}/../lib/libcudart.so*)
+endif()
+if(NOT cuda_runtime OR NOT EXISTS ${HEDDLE_CUDA_INCLUDE}/cuda.h)
+  message(STATUS "CUDA: libtorch has it, but cuda.h, cuda_runtime_api.h and libcudart.so are not in and beside "
+                 "${cuda_folders}; devices are 'cpu' (set HEDDLE_CUDA_ROOT to a CUDA toolkit)")
   return()
 endif()
+list(GET cuda_runtime 0 cuda_runtime)
+get_filename_component(cuda_runtime ${cuda_runtime} REALPATH)
 message(STATUS "CUDA: ${HEDDLE_TORCH_CUDA_LIBRARY}, headers in ${HEDDLE_CUDA_INCLUDE}")
 set(HEDDLE_TORCH_CUDA ON)
 target_include_directories(heddle_libtorch SYSTEM INTERFACE ${HEDDLE_CUDA_INCLUDE})
@@ -93,4 +100,5 @@ target_include_directories(heddle_libtorch SYSTEM INTERFACE ${HEDDLE_CUDA_INCLUD
 # are found by its own search path, not the linker's.
 target_link_options(heddle_libtorch INTERFACE LINKER:--allow-shlib-undefined)
 target_link_libraries(heddle_libtorch INTERFACE
-  "-Wl,--push-state,--no-as-needed" ${HEDDLE_TORCH_CUDA_LIBRARY} ${HEDDLE_TORCH_C10_CUDA_LIBRARY} "-Wl,--pop-state")
+  "-Wl,--push-state,--no-as-needed,${HEDDLE_TORCH_CUDA_LIBRARY},--pop-state"
+  ${HEDDLE_TORCH_C10_CUDA_LIBRARY} ${cuda_runtime})
