@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # build.sh PRESET [TARGET...]  Configures where needed and builds. Presets: release, debug, tsan, fuzz.
 # Settings from the environment: JOBS (default: the number of cores); HEDDLE_ONLY_CONFIGURE=1 does not build;
-# TORCH=1 adds the backend torch (needs libtorch), TORCH=0 takes it out again, without TORCH it stays as it was.
+# TORCH=1 adds the backend torch (needs libtorch, that of HEDDLE_TORCH_PYTHON where it is set), TORCH=0 takes it out
+# again, without TORCH it stays as it was.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

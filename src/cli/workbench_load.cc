@@ -11,6 +11,7 @@
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/plan/hios_workload.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/runtime/openvino_devices.h"
 #include "workbench.h"
 
@@ -88,7 +89,7 @@ Result<ImportOptions> ModelFlags::import_options() const {
 
 Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset) {
   if (file_or_preset != "preset:local") return load_cluster(file_or_preset);
-  return discover_local(openvino_other_devices());
+  return discover_local(openvino_other_devices(), local_gpus());
 }
 
 Result<LoadedModel> load_model(const ModelFlags& flags) {

@@ -124,12 +124,14 @@ void add_other(ClusterBuilder& b, HostId host, const Machine& m, const std::stri
 
 }  // namespace
 
-Result<std::shared_ptr<const Cluster>> discover_local(std::span<const std::string> openvino_devices) {
+Result<std::shared_ptr<const Cluster>> discover_local(std::span<const std::string> openvino_devices,
+                                                      const GpuTopology& gpus) {
   const Machine& m = this_machine();
   ClusterBuilder b("local");
   const HostId host = b.add_host({.name = "host", .memory_bytes = m.memory_bytes});
   for (const auto& cores : core_sets(m.cores)) add_cpu(b, host, m, cores);
   for (const std::string& name : openvino_devices) add_other(b, host, m, name);
+  add_gpus(b, host, gpus, rounded(m.rates.read_bytes_per_s_one / 2));
   return b.build();
 }
 

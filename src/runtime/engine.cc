@@ -40,11 +40,21 @@ void Engine::complete(int32_t id, Local& local) {
 
 void Engine::run_segment(Slot& slot, const Task& task) {
   const auto segment = static_cast<size_t>(task.segment);
-  Status status = run_guarded([&] { return setup_.compiled[segment]->run(slot.instance); });
+  const auto id = static_cast<int32_t>(&task - slot.program->tasks.data());
+  Status status = run_guarded([&]() -> Status {
+    if (setup_.hooks != nullptr) HEDDLE_RETURN_IF_ERROR(setup_.hooks->before_run(slot.index, id));
+    HEDDLE_RETURN_IF_ERROR(setup_.compiled[segment]->run(slot.instance));
+    return setup_.hooks != nullptr ? setup_.hooks->after_run(slot.index, id) : Status();
+  });
   if (status.ok()) return;
   const Segment& s = setup_.plan->segments[segment];
   fail(std::move(status).error().with_context("segment '" + s.name + "' on device '" +
                                               setup_.cluster->device(s.device).name + "'"));
+}
+
+void Engine::enqueue_copies(Slot& slot, int32_t task) {
+  Status status = run_guarded([&] { return setup_.hooks->enqueue(slot.index, task); });
+  if (!status.ok()) fail(std::move(status).error());
 }
 
 void Engine::open_gate(int32_t segment) {
@@ -68,7 +78,9 @@ void Engine::run_instant(int32_t id, Local& local) {
   slot.start_ns[index] = local.now;
   if (!stopped() && take_memory(slot, static_cast<int32_t>(index)) && task.segment >= 0)
     run_segment(slot, task);
-  if (task.segment >= 0) local.now = now_ns();
+  if (!stopped() && task.segment < 0 && task.enqueue != Enqueue::kNothing)
+    enqueue_copies(slot, static_cast<int32_t>(index));
+  if (task.segment >= 0 || task.enqueue != Enqueue::kNothing) local.now = now_ns();
   slot.finish_ns[index] = local.now;
   complete(id, local);
 }
@@ -84,7 +96,10 @@ void Engine::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) 
     const auto t = static_cast<size_t>(transfer);
     if (slot.start_ns[t] >= previous_finish_ns) slot.finish_ns[t] = start;
   }
-  if (!stopped() && take_memory(slot, static_cast<int32_t>(index))) run_segment(slot, task);
+  if (!stopped() && task.segment < 0)
+    enqueue_copies(slot, static_cast<int32_t>(index));  // the end of a request with others in flight
+  else if (!stopped() && take_memory(slot, static_cast<int32_t>(index)))
+    run_segment(slot, task);
   local.now = now_ns();
   slot.finish_ns[index] = local.now;
   if (!setup_.ordered) local.finished.push_back(id);

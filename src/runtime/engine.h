@@ -14,6 +14,7 @@
 #include "heddle/runtime/transport.h"
 #include "mailbox.h"
 #include "program.h"
+#include "task_hooks.h"
 
 namespace heddle {
 
@@ -37,6 +38,7 @@ struct EngineSetup {
   // run() talks to it.
   Transport* transport = nullptr;
   std::vector<std::vector<std::span<std::byte>>> send_memory, receive_memory;
+  TaskHooks* hooks = nullptr;  // null: no accelerator
 };
 
 class Engine {
@@ -154,6 +156,7 @@ class Engine {
   void run_instant(int32_t id, Local& local);
   void run_blocking(int32_t id, Local& local, int64_t previous_finish_ns);
   void run_segment(Slot& slot, const Task& task);
+  void enqueue_copies(Slot& slot, int32_t task);
   void complete(int32_t id, Local& local);
   void enqueue(Slot& slot, int32_t task, Local& local);
   void drain(Local& local);

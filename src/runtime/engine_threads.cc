@@ -276,6 +276,10 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
   const int64_t start = request == 0 ? stream_->start_at_ns : 0;
   if (start > 0) sleep_until_ns(start);
   slot.begin_ns = local.now = start > 0 ? start : now_ns();
+  if (setup_.hooks != nullptr) {
+    Status begun = setup_.hooks->begin_request(slot.index, slot.begin_ns);
+    if (!begun.ok()) fail(std::move(begun).error());
+  }
   // Last first: the stack then serves them in the plan's order.
   for (size_t i = program.roots.size(); i-- > 0;) {
     const int32_t segment = program.tasks[static_cast<size_t>(program.roots[i])].segment;
@@ -289,6 +293,10 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
 void Engine::end_request(Slot& slot, Local& local) {
   const Program& program = *slot.program;
   for (int32_t stay : program.held) release_stay(slot, stay);
+  if (setup_.hooks != nullptr) {
+    Status ended = setup_.hooks->end_request(slot.index, stopped(), slot.start_ns, slot.finish_ns);
+    if (!ended.ok()) fail(std::move(ended).error());
+  }
   const auto us = [&](int64_t ns) { return static_cast<double>(ns - slot.begin_ns) / 1000; };
   int64_t last = slot.begin_ns;
   for (size_t i = 0; i < program.tasks.size(); ++i) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "accelerators.h"
+#include "device_issuer.h"
 #include "engine.h"
 #include "fit_check.h"
 #include "heddle/base/units.h"
@@ -11,32 +13,14 @@
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/rank_group.h"
 #include "memory_plan.h"
+#include "plan_buffers.h"
 #include "program.h"
 #include "rank_program.h"
 #include "segment_loader.h"
+#include "slot_lanes.h"
 
 namespace heddle {
 namespace {
-
-// At least one slot per lane; the rest by shares, largest remainder first (ties: lower lane).
-std::vector<int> slots_by_share(const std::vector<double>& shares, int in_flight) {
-  const int lanes = static_cast<int>(shares.size());
-  std::vector<int> count(shares.size(), 1);
-  for (int left = std::max(in_flight, lanes) - lanes; left > 0; --left) {
-    size_t most = 0;
-    for (size_t l = 1; l < shares.size(); ++l) {
-      if (shares[l] / (count[l] + 1) > shares[most] / (count[most] + 1) + 1e-12) most = l;
-    }
-    ++count[most];
-  }
-  std::vector<int> slot_lane;
-  for (int round = 0; static_cast<int>(slot_lane.size()) < std::max(in_flight, lanes); ++round) {
-    for (int l = 0; l < lanes; ++l) {
-      if (count[static_cast<size_t>(l)] > round) slot_lane.push_back(l);
-    }
-  }
-  return slot_lane;
-}
 
 class PlanExecutor final : public Executor {
  public:
@@ -60,6 +44,7 @@ class PlanExecutor final : public Executor {
     if (!options_.cold) HEDDLE_RETURN_IF_ERROR(agree(check_fit(problem_, plan_)));
     HEDDLE_RETURN_IF_ERROR(agree(open_devices()));
     HEDDLE_RETURN_IF_ERROR(note_data_movers());
+    HEDDLE_RETURN_IF_ERROR(agree(find_accelerators()));
     HEDDLE_RETURN_IF_ERROR(agree(compile_segments()));
     HEDDLE_RETURN_IF_ERROR(make_programs());
     Status ready = make_memory();
@@ -71,10 +56,10 @@ class PlanExecutor final : public Executor {
   int slots() const override { return static_cast<int>(slot_lane_.size()); }
   bool moves_data() const override { return all_move_; }
   std::span<const TensorView> inputs(int slot) const override {
-    return slot_memory_[static_cast<size_t>(slot)].inputs;
+    return slot_ports_[static_cast<size_t>(slot)].inputs;
   }
   std::span<const TensorView> outputs(int slot) const override {
-    return slot_memory_[static_cast<size_t>(slot)].outputs;
+    return slot_ports_[static_cast<size_t>(slot)].outputs;
   }
 
   Result<RequestTiming> run(const Deadline& deadline) override {
@@ -101,8 +86,7 @@ class PlanExecutor final : public Executor {
   }
 
  private:
-  struct SlotMemory {
-    std::vector<std::shared_ptr<std::byte[]>> buffers;
+  struct SlotPorts {
     std::vector<TensorView> inputs, outputs;
   };
 
@@ -156,11 +140,30 @@ class PlanExecutor final : public Executor {
     return {};
   }
 
+  // What a plan with accelerators cannot have besides them.
+  Status find_accelerators() {
+    HEDDLE_ASSIGN_OR_RETURN(accelerators_, Accelerators::find(*problem_.cluster, seats_, devices_));
+    if (accelerators_.empty()) return {};
+    const std::string name = "device '" + accelerators_.of_memory(1).name + "'";
+    const auto refuse = [&](const std::string& why) { return Error(Code::kUnsupported, name + why); };
+    if (!all_move_)
+      return refuse(" computes, which a plan cannot mix with emulated devices: give those a backend");
+    if (options_.ranks) return refuse(" is an accelerator; over several ranks only hosts' cores run");
+    if (options_.cold)
+      return refuse(" is an accelerator: its cold starts are plans of the objective cold-latency");
+    for (const Segment& segment : plan_.segments) {
+      if (segment.drops_params && accelerators_.memory(segment.device) != 0)
+        return refuse(" keeps its parameters: plan without dropping them");
+    }
+    return {};
+  }
+
   SegmentSpec spec_of(size_t s) const {
     const Segment& segment = plan_.segments[s];
     SegmentSpec spec;
     spec.name = segment.name;
     spec.model = model_;
+    spec.host_access = segment.host_access;
     if (options_.cold) {
       spec.read_model = options_.cold->read_model;
       spec.cache = options_.cold->cache;
@@ -260,7 +263,8 @@ class PlanExecutor final : public Executor {
     std::vector<const CompiledSegment*> compiled;
     for (size_t s = 0; s < compiled_.size(); ++s)
       compiled.push_back(compiled_[s] ? compiled_[s].get() : blocks[s] ? &blocking : &timed);
-    ProgramInput input{problem_, plan_, timeline_, ports_, compiled, moves_data_, seats_, ordered_, nullptr};
+    ProgramInput input{problem_,    plan_,  timeline_, ports_,  compiled,
+                       moves_data_, seats_, ordered_,  nullptr, accelerators_.memory_of()};
     RankView view;
     if (options_.ranks) {
       view = {options_.ranks->group->rank(), options_.ranks->rank_of_device, options_.ranks->real_transfers};
@@ -271,56 +275,70 @@ class PlanExecutor final : public Executor {
     return {};
   }
 
-  // Buffers for every slot, and every segment bound to them: producer and readers share one memory.
+  // Buffers for every slot, and every segment bound to them: producer and readers share one memory, except
+  // where a copy leads from one to another.
   Status make_memory() {
     pools_.resize(static_cast<size_t>(problem_.cluster->num_memory_pools()));
-    slot_memory_.resize(slot_lane_.size());
+    slot_ports_.resize(slot_lane_.size());
     if (!any_move_) return {};
-    std::vector<MemoryPlan>& plans = memory_plans_;
-    for (const Program& program : programs_) plans.push_back(plan_memory(problem_, plan_, program, ports_));
+    for (const Program& program : programs_)
+      memory_plans_.push_back(plan_memory(problem_, plan_, program, ports_, accelerators_.memory_of()));
     const std::vector<int> instances = lane_instances();
     for (size_t slot = 0; slot < slot_lane_.size(); ++slot) {
-      const auto lane = static_cast<size_t>(slot_lane_[slot]);
-      HEDDLE_RETURN_IF_ERROR(allocate(slot, plans[lane]));
+      const MemoryPlan& plan = plan_of(slot);
+      HEDDLE_RETURN_IF_ERROR(buffers_.add_slot(plan, accelerators_));
+      for (size_t b = 0; b < plan.buffer_bytes.size(); ++b) {
+        if (plan.buffer_device[b].valid())
+          pools_[static_cast<size_t>(problem_.cluster->memory_pool(plan.buffer_device[b]))].tensor_bytes +=
+              plan.buffer_bytes[b];
+      }
       for (size_t s = 0; s < plan_.segments.size(); ++s) {
         if (plan_.segments[s].lane != slot_lane_[slot] || !compiled_[s]) continue;
-        const auto inputs = views(slot, plans[lane], ports_[s].inputs);
-        const auto outputs = views(slot, plans[lane], ports_[s].outputs);
+        const int32_t memory = accelerators_.memory(plan_.segments[s].device);
+        const auto inputs = views(slot, ports_[s].inputs, memory);
+        const auto outputs = views(slot, ports_[s].outputs, memory);
         Status bound = compiled_[s]->bind(instances[slot], inputs, outputs);
         if (!bound.ok())
           return std::move(bound).error().with_context("segment '" + plan_.segments[s].name + "'");
       }
-      slot_memory_[slot].inputs = views(slot, plans[lane], problem_.graph->inputs());
-      slot_memory_[slot].outputs = views(slot, plans[lane], problem_.graph->outputs());
+      slot_ports_[slot].inputs = views(slot, problem_.graph->inputs(), 0);
+      slot_ports_[slot].outputs = views(slot, problem_.graph->outputs(), 0);
     }
+    if (accelerators_.empty()) return {};
+    HEDDLE_ASSIGN_OR_RETURN(parameters_, place_parameters(plan_, accelerators_, compiled_, buffers_));
     return {};
   }
 
-  Status allocate(size_t slot, const MemoryPlan& plan) {
-    for (size_t b = 0; b < plan.buffer_bytes.size(); ++b) {
-      auto memory = allocate_aligned(plan.buffer_bytes[b]);
-      if (!memory)
-        return Error(Code::kInfeasible,
-                     "no host memory for the plan's tensors: " + std::to_string(plan.total_bytes()) +
-                         " bytes for each request in flight");
-      slot_memory_[slot].buffers.push_back(std::move(memory));
-      const DeviceId device = plan.buffer_device[b];
-      if (device.valid())
-        pools_[static_cast<size_t>(problem_.cluster->memory_pool(device))].tensor_bytes +=
-            plan.buffer_bytes[b];
-    }
-    return {};
+  const MemoryPlan& plan_of(size_t slot) const {
+    return memory_plans_[static_cast<size_t>(slot_lane_[slot])];
   }
 
-  std::vector<TensorView> views(size_t slot, const MemoryPlan& plan,
-                                std::span<const TensorId> tensors) const {
+  std::vector<TensorView> views(size_t slot, std::span<const TensorId> tensors, int32_t memory) const {
     std::vector<TensorView> result;
     for (TensorId t : tensors) {
       const Tensor& tensor = problem_.graph->tensor(t);
-      const auto buffer = static_cast<size_t>(plan.buffer[t.index()]);
-      result.push_back({tensor.dtype, tensor.shape, slot_memory_[slot].buffers[buffer].get(), tensor.bytes});
+      result.push_back(
+          {tensor.dtype, tensor.shape, buffers_.address(slot, plan_of(slot), t, memory), tensor.bytes});
     }
     return result;
+  }
+
+  Status make_issuer() {
+    if (accelerators_.empty()) return {};
+    IssuerSetup setup;
+    setup.problem = &problem_;
+    setup.plan = &plan_;
+    setup.accelerators = &accelerators_;
+    setup.programs = &programs_;
+    setup.slot_lane = slot_lane_;
+    setup.parameters = parameters_;
+    for (size_t s = 0; s < plan_.segments.size(); ++s)
+      setup.execution.push_back(devices_[static_cast<size_t>(seats_.of_segment[s])]->execution_stream());
+    setup.address = [this](size_t slot, TensorId t, int32_t memory) {
+      return buffers_.address(slot, plan_of(slot), t, memory);
+    };
+    HEDDLE_ASSIGN_OR_RETURN(issuer_, DeviceIssuer::create(setup));
+    return {};
   }
 
   // Parameters are resident, each once per pool; in a cold start with a budget no more than that.
@@ -359,6 +377,8 @@ class PlanExecutor final : public Executor {
   Status start_engine() {
     EngineSetup setup;
     if (options_.ranks) HEDDLE_RETURN_IF_ERROR(set_messages(setup));
+    HEDDLE_RETURN_IF_ERROR(make_issuer());
+    setup.hooks = issuer_.get();
     setup.plan = &plan_;
     setup.cluster = problem_.cluster.get();
     setup.programs = std::move(programs_);
@@ -372,6 +392,8 @@ class PlanExecutor final : public Executor {
     for (const auto& c : compiled_) setup.compiled.push_back(c.get());
     for (const auto& device : devices_)
       setup.worker_cores.push_back(device ? device->worker_cores() : std::vector<int>{});
+    // Whoever waits for a lane's requests.
+    if (!accelerators_.empty()) setup.worker_cores.resize(devices_.size() + plan_.lane_shares.size());
     for (size_t p = 0; p < pools_.size(); ++p) {
       const int64_t limit = problem_.cluster->memory_pool_bytes(static_cast<int>(p));
       // With a limit that parameters fill, one byte is left: any tensor is one too many.
@@ -421,11 +443,8 @@ class PlanExecutor final : public Executor {
     std::vector<std::span<std::byte>> result;
     for (const Message& m : messages) {
       std::byte* data = scratch_.get();
-      if (m.tensor >= 0 && any_move_) {
-        const MemoryPlan& plan = memory_plans_[static_cast<size_t>(slot_lane_[slot])];
-        const auto buffer = static_cast<size_t>(plan.buffer[static_cast<size_t>(m.tensor)]);
-        data = slot_memory_[slot].buffers[buffer].get();
-      }
+      if (m.tensor >= 0 && any_move_)
+        data = buffers_.address(slot, plan_of(slot), TensorId(m.tensor), 0);
       result.emplace_back(data, static_cast<size_t>(message_bytes(*problem_.graph, m)));
     }
     return result;
@@ -447,6 +466,7 @@ class PlanExecutor final : public Executor {
   bool ordered_ = true, any_move_ = false, all_move_ = true;
   std::vector<int> slot_lane_;
   std::vector<std::unique_ptr<RuntimeDevice>> devices_;  // per seat
+  Accelerators accelerators_;
   std::vector<bool> moves_data_;
   std::vector<SegmentPorts> ports_;
   std::vector<int32_t> run_step_;
@@ -454,10 +474,13 @@ class PlanExecutor final : public Executor {
   std::vector<PoolUse> pools_;
   // Destroyed in reverse: threads first, then segments, then the memory they are bound to.
   std::vector<MemoryPlan> memory_plans_;  // per lane
-  std::vector<SlotMemory> slot_memory_;
-  std::shared_ptr<std::byte[]> scratch_;   // several ranks
-  std::unique_ptr<SegmentLoader> loader_;  // cold starts
+  PlanBuffers buffers_;
+  std::vector<SlotPorts> slot_ports_;
+  std::vector<ParameterBlock> parameters_;  // per segment; accelerators
+  std::shared_ptr<std::byte[]> scratch_;    // several ranks
+  std::unique_ptr<SegmentLoader> loader_;   // cold starts
   std::vector<std::unique_ptr<CompiledSegment>> compiled_;
+  std::unique_ptr<DeviceIssuer> issuer_;
   std::unique_ptr<Engine> engine_;
 };
 

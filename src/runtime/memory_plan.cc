@@ -38,35 +38,68 @@ struct Use {
   bool fixed = false;            // a model input or output
 };
 
-std::vector<Use> uses_of(const Problem& problem, const Plan& plan, const Program& program,
-                         const std::vector<SegmentPorts>& ports) {
-  std::vector<Use> uses(problem.graph->num_tensors());
-  for (size_t i = 0; i < program.tasks.size(); ++i) {
-    const Task& own = program.tasks[i];
+// Who writes and who reads each tensor in each memory.
+class Uses {
+ public:
+  Uses(const Problem& problem, const Plan& plan, const Program& program,
+       const std::vector<SegmentPorts>& ports, const std::vector<int32_t>& memory_of)
+      : plan_(plan), program_(program), ports_(ports), memory_of_(memory_of) {
+    tensors_ = problem.graph->num_tensors();
+    const int32_t most = memory_of.empty() ? 0 : *std::max_element(memory_of.begin(), memory_of.end());
+    uses_.resize(tensors_ * (static_cast<size_t>(most) + 1));
+    for (size_t i = 0; i < program.tasks.size(); ++i) add(static_cast<int32_t>(i));
+    // What comes from another rank may come as soon as the request starts.
+    for (const Message& m : program.receives) {
+      if (m.tensor >= 0) uses_[static_cast<size_t>(m.tensor)].fixed = true;
+    }
+    for (TensorId t : problem.graph->inputs()) uses_[t.index()].fixed = true;
+    for (TensorId t : problem.graph->outputs()) uses_[t.index()].fixed = true;
+  }
+  std::vector<Use> take() { return std::move(uses_); }
+
+ private:
+  int32_t memory(DeviceId device) const { return memory_of_.empty() ? 0 : memory_of_[device.index()]; }
+  Use& use(TensorId t, int32_t memory) { return uses_[static_cast<size_t>(memory) * tensors_ + t.index()]; }
+  void wrote(Use& use, int32_t task, DeviceId device) {
+    use.producer = task;
+    use.device = device;
+  }
+
+  void add(int32_t task) {
+    const Task& own = program_.tasks[static_cast<size_t>(task)];
     if (own.action == Action::kSend) {
-      const Message& message = program.sends[static_cast<size_t>(own.message)];
-      uses[static_cast<size_t>(message.tensor)].readers.push_back(static_cast<int32_t>(i));
-      continue;
+      const Message& message = program_.sends[static_cast<size_t>(own.message)];
+      uses_[static_cast<size_t>(message.tensor)].readers.push_back(task);
+      return;
     }
-    if (own.plan_step < 0 || own.arrival) continue;
-    const Step& step = plan.steps[static_cast<size_t>(program.tasks[i].plan_step)];
-    const auto task = static_cast<int32_t>(i);
-    if (step.kind == StepKind::kTransfer) uses[step.tensor.index()].readers.push_back(task);
-    if (step.kind != StepKind::kRun) continue;
-    for (TensorId t : ports[step.segment.index()].inputs) uses[t.index()].readers.push_back(task);
-    for (TensorId t : ports[step.segment.index()].outputs) {
-      uses[t.index()].producer = task;
-      uses[t.index()].device = plan.segments[step.segment.index()].device;
+    if (own.enqueue == Enqueue::kUpload || own.enqueue == Enqueue::kFetch) {
+      const DeviceId device(own.device);
+      const int32_t there = memory(device);
+      const bool up = own.enqueue == Enqueue::kUpload;
+      use(TensorId(own.tensor), up ? 0 : there).readers.push_back(task);
+      wrote(use(TensorId(own.tensor), up ? there : 0), task, up ? device : DeviceId());
+      return;
     }
+    if (own.plan_step < 0 || own.arrival) return;
+    const Step& step = plan_.steps[static_cast<size_t>(own.plan_step)];
+    if (step.kind == StepKind::kTransfer) {
+      use(step.tensor, memory(step.from)).readers.push_back(task);
+      if (own.enqueue == Enqueue::kTransfer) wrote(use(step.tensor, memory(step.to)), task, step.to);
+    }
+    if (step.kind != StepKind::kRun) return;
+    const DeviceId device = plan_.segments[step.segment.index()].device;
+    const SegmentPorts& ports = ports_[step.segment.index()];
+    for (TensorId t : ports.inputs) use(t, memory(device)).readers.push_back(task);
+    for (TensorId t : ports.outputs) wrote(use(t, memory(device)), task, device);
   }
-  // What comes from another rank may come as soon as the request starts.
-  for (const Message& m : program.receives) {
-    if (m.tensor >= 0) uses[static_cast<size_t>(m.tensor)].fixed = true;
-  }
-  for (TensorId t : problem.graph->inputs()) uses[t.index()].fixed = true;
-  for (TensorId t : problem.graph->outputs()) uses[t.index()].fixed = true;
-  return uses;
-}
+
+  const Plan& plan_;
+  const Program& program_;
+  const std::vector<SegmentPorts>& ports_;
+  const std::vector<int32_t>& memory_of_;
+  size_t tensors_ = 0;
+  std::vector<Use> uses_;
+};
 
 }  // namespace
 
@@ -75,9 +108,9 @@ int64_t MemoryPlan::total_bytes() const {
 }
 
 MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& program,
-                       const std::vector<SegmentPorts>& ports) {
+                       const std::vector<SegmentPorts>& ports, const std::vector<int32_t>& memory_of) {
   const Graph& graph = *problem.graph;
-  const std::vector<Use> uses = uses_of(problem, plan, program, ports);
+  const std::vector<Use> uses = Uses(problem, plan, program, ports, memory_of).take();
   const bool share = program.tasks.size() <= kMaxTasks;
   const TaskReach reach(share ? program : Program{});
   std::vector<size_t> order;
@@ -88,7 +121,8 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
                    [&](size_t a, size_t b) { return uses[a].producer < uses[b].producer; });
 
   MemoryPlan result;
-  result.buffer.assign(graph.num_tensors(), -1);
+  result.tensors = graph.num_tensors();
+  result.buffer.assign(uses.size(), -1);
   std::vector<int32_t> tenant;  // the last tensor in each buffer; -1: not to be shared
   const auto free_for = [&](int32_t last, const Use& use) {
     const Use& before = uses[static_cast<size_t>(last)];
@@ -98,10 +132,11 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
   };
   for (size_t t : order) {
     const Use& use = uses[t];
-    const int64_t bytes = graph.tensors()[t].bytes;
+    const int64_t bytes = graph.tensors()[t % result.tensors].bytes;
+    const auto memory = static_cast<int32_t>(t / result.tensors);
     int32_t best = -1;
     for (size_t b = 0; share && !use.fixed && b < tenant.size(); ++b) {
-      if (tenant[b] < 0 || !free_for(tenant[b], use)) continue;
+      if (tenant[b] < 0 || result.buffer_memory[b] != memory || !free_for(tenant[b], use)) continue;
       // The tightest that fits, else the largest, which grows.
       const int64_t have = result.buffer_bytes[b];
       const int64_t best_has = best < 0 ? -1 : result.buffer_bytes[static_cast<size_t>(best)];
@@ -114,6 +149,7 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
       tenant.push_back(-1);
       result.buffer_bytes.push_back(0);
       result.buffer_device.push_back(use.device);
+      result.buffer_memory.push_back(memory);
     }
     const auto b = static_cast<size_t>(best);
     tenant[b] = use.fixed ? -1 : static_cast<int32_t>(t);

@@ -11,55 +11,6 @@
 
 namespace heddle {
 
-Rows Rows::from_pairs(size_t rows, std::vector<std::pair<int32_t, int32_t>> pairs) {
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
-  Rows result;
-  result.begin.assign(rows + 1, 0);
-  result.items.reserve(pairs.size());
-  for (const auto& [row, item] : pairs) {
-    ++result.begin[static_cast<size_t>(row) + 1];
-    result.items.push_back(item);
-  }
-  for (size_t i = 0; i < rows; ++i) result.begin[i + 1] += result.begin[i];
-  return result;
-}
-
-std::vector<std::vector<int32_t>> ops_to_segments(const Problem& problem, const Plan& plan) {
-  std::vector<std::vector<int32_t>> owner(plan.lane_shares.size(),
-                                          std::vector<int32_t>(problem.graph->num_ops(), -1));
-  for (size_t s = 0; s < plan.segments.size(); ++s) {
-    for (OpId op : plan.segments[s].ops)
-      owner[static_cast<size_t>(plan.segments[s].lane)][op.index()] = static_cast<int32_t>(s);
-  }
-  return owner;
-}
-
-SegmentPorts segment_ports(const Graph& graph, const Segment& segment, std::span<const int32_t> op_segment,
-                           int32_t self) {
-  SegmentPorts ports;
-  std::vector<TensorId> model_outputs(graph.outputs().begin(), graph.outputs().end());
-  std::sort(model_outputs.begin(), model_outputs.end());
-  for (OpId op : segment.ops) {
-    for (TensorId t : graph.op(op).inputs) {
-      const OpId producer = graph.tensor(t).producer;
-      if (!producer.valid() || op_segment[producer.index()] != self) ports.inputs.push_back(t);
-    }
-    for (TensorId t : graph.op(op).outputs) {
-      const auto& readers = graph.tensor(t).consumers;
-      const bool leaves =
-          std::any_of(readers.begin(), readers.end(), [&](OpId r) { return op_segment[r.index()] != self; });
-      if (leaves || std::binary_search(model_outputs.begin(), model_outputs.end(), t))
-        ports.outputs.push_back(t);
-    }
-  }
-  for (auto* list : {&ports.inputs, &ports.outputs}) {
-    std::sort(list->begin(), list->end());
-    list->erase(std::unique(list->begin(), list->end()), list->end());
-  }
-  return ports;
-}
-
 namespace {
 
 constexpr int64_t kNsPerUs = 1000;
@@ -82,7 +33,9 @@ class Maker {
     mark_spins();
     if (in_.ranks != nullptr) keep_own_part();
     account_memory();
+    if (enqueues_) add_collect();
     const size_t n = program_.tasks.size();
+    if (enqueues_) program_.waits = waits_of(program_.tasks, edges_);
     program_.successors = Rows::from_pairs(n, std::move(edges_));
     program_.pending.assign(n, 0);
     for (const Message& m : program_.receives) ++program_.pending[static_cast<size_t>(m.task)];
@@ -110,6 +63,7 @@ class Maker {
   void add_task(size_t index) {
     const Step& s = in_.plan.steps[index];
     if (in_.ranks != nullptr && s.kind == StepKind::kRun) send_without_step(s);
+    if (s.kind == StepKind::kRun) upload_inputs(s);
     Task task{.plan_step = static_cast<int32_t>(index)};
     const double us = in_.timeline.finish_us[index] - in_.timeline.start_us[index];
     double timed = us;
@@ -123,6 +77,7 @@ class Maker {
         task.action = Action::kBlocking;
         task.worker = seat;
       }
+      if (memory(segment(s.segment).device) != 0) enqueue(task, Enqueue::kRun);
       timed = own.value_or(0);
       used = numbers_.of_run(in_.seats.seats[static_cast<size_t>(seat)]);
       if (segment(s.segment).host_access) hold_host_access(s, used);
@@ -135,15 +90,24 @@ class Maker {
           relays_.emplace(id, sent->second);  // it is there already: by reference from device to device
         else
           used = send(s.tensor, s.from, s.to, hops_of(s), task);
-      } else if (moves)
-        timed = 0;  // by reference
-      else
+      } else if (moves) {
+        timed = 0;
+        if (memory(s.from) != memory(s.to)) {
+          const auto [there, fresh] = arrived_.try_emplace(key(s.tensor.value, memory(s.to)), id);
+          if (fresh) {
+            enqueue(task, Enqueue::kTransfer);
+            used = numbers_.of_way(hops_of(s), s.from, s.to);
+          } else {
+            relays_.emplace(id, there->second);
+          }
+        }  // else by reference
+      } else
         used = numbers_.of_way(hops_of(s), s.from, s.to);
       transfer_task_[key(s.tensor.value, s.to.value)] = id;
     } else {
-      if (in_.moves_data[s.to.index()])
-        timed = 0;  // compiled models hold their parameters
-      else
+      if (in_.moves_data[s.to.index()]) timed = 0;  // compiled models of the host hold their parameters
+      if (memory(s.to) != 0) enqueue(task, Enqueue::kLoad);
+      if (task.enqueue == Enqueue::kLoad || !in_.moves_data[s.to.index()])
         used = numbers_.of_way(hops_of(s), DeviceId(), s.to);
       note_load(s, id);
     }
@@ -153,6 +117,54 @@ class Maker {
     program_.tasks.push_back(task);
     for (int32_t r : used) uses_.emplace_back(id, r);
     if (in_.ranks != nullptr) note_owner(s, id);
+    if (s.kind == StepKind::kRun) fetch_outputs(s, id);
+  }
+
+  int32_t memory(DeviceId device) const { return in_.memory_of.empty() ? 0 : in_.memory_of[device.index()]; }
+  void enqueue(Task& task, Enqueue what) {
+    task.enqueue = what;
+    enqueues_ = true;
+  }
+
+  // Model inputs are the host's; the plan has no step for them.
+  void upload_inputs(const Step& run) {
+    const DeviceId device = segment(run.segment).device;
+    if (memory(device) == 0) return;
+    for (TensorId t : in_.ports[run.segment.index()].inputs) {
+      if (graph_.tensor(t).producer.valid()) continue;
+      const auto id = static_cast<int32_t>(program_.tasks.size());
+      if (!arrived_.try_emplace(key(t.value, memory(device)), id).second) continue;
+      program_.tasks.push_back({.enqueue = Enqueue::kUpload, .tensor = t.value, .device = device.value});
+    }
+  }
+  void fetch_outputs(const Step& run, int32_t run_task) {
+    const DeviceId device = segment(run.segment).device;
+    if (memory(device) == 0) return;
+    for (TensorId t : in_.ports[run.segment.index()].outputs) {
+      const auto outputs = graph_.outputs();
+      if (std::find(outputs.begin(), outputs.end(), t) == outputs.end()) continue;
+      const auto id = static_cast<int32_t>(program_.tasks.size());
+      arrived_.emplace(key(t.value, 0), id);
+      program_.tasks.push_back({.enqueue = Enqueue::kFetch, .tensor = t.value, .device = device.value});
+      depend(run_task, id);
+    }
+  }
+  // In latency mode whoever enqueued the last task waits: there is nothing else to do. Else requests follow,
+  // and a thread of its own waits.
+  void add_collect() {
+    const auto id = static_cast<int32_t>(program_.tasks.size());
+    std::vector<bool> followed(program_.tasks.size(), false);
+    for (const auto& [from, to] : edges_) followed[static_cast<size_t>(from)] = true;
+    Task task{.enqueue = Enqueue::kCollect};
+    if (!in_.ordered) {
+      task.action = Action::kBlocking;
+      task.worker = static_cast<int32_t>(in_.seats.seats.size()) + program_.lane;
+      uses_.emplace_back(id, numbers_.size() + program_.lane);
+    }
+    program_.tasks.push_back(task);
+    for (int32_t t = 0; t < id; ++t) {
+      if (!followed[static_cast<size_t>(t)]) depend(t, id);
+    }
   }
 
   int32_t rank_of(DeviceId device) const { return in_.ranks->rank_of_device[device.index()]; }
@@ -267,7 +279,11 @@ class Maker {
     if (s.kind != StepKind::kRun) return;
     const DeviceId device = segment(s.segment).device;
     for (TensorId t : in_.ports[s.segment.index()].inputs) {
-      if (!graph_.tensor(t).producer.valid()) continue;
+      if (!graph_.tensor(t).producer.valid()) {
+        const auto upload = arrived_.find(key(t.value, memory(device)));
+        if (upload != arrived_.end()) depend(upload->second, task);
+        continue;
+      }
       const auto transfer = transfer_task_.find(key(t.value, device.value));
       if (transfer == transfer_task_.end()) {
         const int32_t producer = producer_task(t);
@@ -276,7 +292,8 @@ class Maker {
         continue;
       }
       depend(transfer->second, task);
-      const bool reference = program_.tasks[static_cast<size_t>(transfer->second)].action == Action::kInstant;
+      const Task& brings = program_.tasks[static_cast<size_t>(transfer->second)];
+      const bool reference = brings.action == Action::kInstant && brings.enqueue == Enqueue::kNothing;
       if (reference && program_.tasks[static_cast<size_t>(task)].action == Action::kBlocking)
         handovers_.emplace_back(task, transfer->second);
     }
@@ -456,13 +473,15 @@ class Maker {
   std::unordered_map<uint64_t, int32_t> load_task_;      // (param, pool) -> task
   std::unordered_map<uint64_t, int32_t> stay_of_;        // (tensor, pool) -> stay
   std::vector<int32_t> producer_of_;                     // tensor -> task
+  std::unordered_map<uint64_t, int32_t> arrived_;        // (tensor, memory) -> the task that copies it there
+  bool enqueues_ = false;
   std::vector<std::pair<int32_t, int32_t>> edges_, uses_, handovers_;
   // Several ranks.
   std::vector<int32_t> producer_segment_;         // per tensor
   std::vector<int32_t> owner_, to_rank_;          // per task
   std::unordered_map<uint64_t, int32_t> sent_;    // (tensor, rank) -> the task that sends it there
   std::unordered_map<int32_t, int32_t> carried_;  // kSend -> tensor
-  std::unordered_map<int32_t, int32_t> relays_;   // transfer after the first to a rank -> the first
+  std::unordered_map<int32_t, int32_t> relays_;   // transfer after the first to a rank or memory -> the first
 };
 
 }  // namespace

@@ -32,8 +32,21 @@ enum class Action : uint8_t {
   kSend,      // several ranks: a tensor goes to another rank; done when its memory is free again
 };
 
+// What a task enqueues on an accelerator's streams. It counts as done when that is enqueued; who follows
+// waits for its event (Program::waits).
+enum class Enqueue : uint8_t {
+  kNothing,
+  kRun,       // of a segment, by run() on its worker
+  kTransfer,  // of a tensor from one memory to another
+  kLoad,      // of a segment's parameters
+  kUpload,    // a model input to the memory of a device that reads it; no step of the plan
+  kFetch,     // a model output to the host; no step of the plan
+  kCollect,   // nothing: the end of the request, which waits for all of it
+};
+
 struct Task {
   Action action = Action::kInstant;
+  Enqueue enqueue = Enqueue::kNothing;
   bool spin_after = false;  // by the plan nobody else uses the worker's cores before its next task
   int32_t plan_step = -1;
   int32_t segment = -1;  // to be run; -1 for transfers and loads
@@ -41,6 +54,7 @@ struct Task {
   int32_t message = -1;  // kSend: of Program::sends
   bool arrival = false;  // kInstant, made ready by a message from another rank
   int64_t duration_ns = 0;
+  int32_t tensor = -1, device = -1;  // kUpload: to where; kFetch: from where
 };
 
 // A tensor's stay in one memory pool, where memory is limited and the executor has to account for it.
@@ -75,7 +89,10 @@ struct Program {
   std::vector<Message> sends, receives;
   Rows signals;  // per task: sends without a tensor that go out when it is done
   int32_t messages = 0;
+  Rows waits;  // per task: tasks that enqueue, whose events it waits for; empty without accelerators
 };
+// For each task the last tasks before it that enqueue. Edges lead forward. O(tasks + edges) sets.
+Rows waits_of(const std::vector<Task>& tasks, const std::vector<std::pair<int32_t, int32_t>>& edges);
 
 // A segment as the executor sees it.
 struct SegmentPorts {
@@ -106,6 +123,8 @@ struct ProgramInput {
   // True: every resource serves its tasks in the plan's order, by edges. False: the engine arbitrates.
   bool ordered = true;
   const RankView* ranks = nullptr;  // null: everything is here
+  // Per device the memory that it computes in: 0 is the host's, others are accelerators'. Empty: all 0.
+  std::vector<int32_t> memory_of = {};
 };
 Program make_program(const ProgramInput& input, int lane);
 

@@ -7,6 +7,7 @@
 #include "fault.h"
 #include "heddle/fleet/random.h"
 #include "heddle/runtime/affinity.h"
+#include "heddle/runtime/blocking_device.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/serve/infer_message.h"
 #include "split_check.h"
@@ -140,7 +141,7 @@ Result<std::shared_ptr<LocalRunner>> LocalRunner::create(std::shared_ptr<const L
   HEDDLE_RETURN_IF_ERROR(check_cores(device.cores, device.name));
   if (fault_at(FaultPoint::kCompile)) return fault_error();
   std::shared_ptr<LocalRunner> runner(new LocalRunner(std::move(model), device));
-  HEDDLE_ASSIGN_OR_RETURN(runner->open_, open_device(device));
+  HEDDLE_ASSIGN_OR_RETURN(runner->open_, open_blocking_device(device));
   for (const auto& [size, at] : runner->model_->sizes) HEDDLE_RETURN_IF_ERROR(runner->add_size(size, at));
   return runner;
 }

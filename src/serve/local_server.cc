@@ -9,6 +9,7 @@
 
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/discover.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/runtime/openvino_devices.h"
 #include "local_plan.h"
 #include "local_runner.h"
@@ -45,7 +46,7 @@ class Server final : public LocalServer {
   }
 
   Status start(std::vector<ModelSource> sources) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_local(openvino_other_devices()));
+    HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_local(openvino_other_devices(), local_gpus()));
     HEDDLE_RETURN_IF_ERROR(choose_devices(*cluster));
     for (auto& s : sources) {
       auto& entry = entries_[s.name];

@@ -11,6 +11,7 @@
 #include "heddle/cluster/discover.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/fleet/random.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/runtime/openvino_devices.h"
 #include "heddle/runtime/share_measurer.h"
 #include "heddle/serve/fleet_server.h"
@@ -74,7 +75,7 @@ class Machine final : public MachineFleet {
   // The machine's device behind each virtual device that is used by a model with a file.
   Result<std::vector<Device>> devices_of(const Fleet& fleet, const Deployment& deployment) {
     if (!cluster_ && has_model_files(fleet)) {
-      HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_local(openvino_other_devices()));
+      HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_local(openvino_other_devices(), local_gpus()));
     }
     std::vector<Device> devices(deployment.devices.size());
     std::map<int, std::pair<std::string, std::string>> owner;  // of a core: device, class

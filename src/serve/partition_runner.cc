@@ -9,6 +9,7 @@
 #include "fault.h"
 #include "half_rows.h"
 #include "heddle/runtime/affinity.h"
+#include "heddle/runtime/blocking_device.h"
 
 namespace heddle {
 namespace {
@@ -109,7 +110,7 @@ Result<std::shared_ptr<PartitionRunner>> PartitionRunner::create(std::shared_ptr
   if (fault_at(FaultPoint::kCompile)) return fault_error();
   std::shared_ptr<PartitionRunner> runner(
       new PartitionRunner(std::move(model), std::move(ops), device, options));
-  HEDDLE_ASSIGN_OR_RETURN(runner->open_, open_device(device));
+  HEDDLE_ASSIGN_OR_RETURN(runner->open_, open_blocking_device(device));
   const auto& one = *runner->model_->sizes.at(1);
   HEDDLE_ASSIGN_OR_RETURN(const auto cut, one.cut(runner->ops_));
   HEDDLE_RETURN_IF_ERROR(runner->add_ports(*one.graph(), cut));

@@ -43,7 +43,7 @@ std::shared_ptr<const Graph> random_graph(const RandomProblemOptions& options) {
 std::shared_ptr<const Cluster> make_cluster(const RandomProblemOptions& options) {
   ClusterBuilder builder("test");
   const HostId host = builder.add_host({.name = "host", .memory_bytes = 0});
-  const NodeId hub = options.cores ? builder.host_node(host) : builder.add_switch("hub");
+  const NodeId hub = options.cores || options.host_hub ? builder.host_node(host) : builder.add_switch("hub");
   for (int i = 0; i < options.devices; ++i) {
     Device device;
     device.name = "d" + std::to_string(i);
@@ -53,6 +53,10 @@ std::shared_ptr<const Cluster> make_cluster(const RandomProblemOptions& options)
     if (options.cores) {
       device.kind = DeviceKind::kCpu;
       device.cores = i % 3 == 2 ? std::vector<int>{0, 1} : std::vector<int>{i % 3};
+      device.memory_bytes = 0;
+    }
+    if (i < options.cpus) {
+      device.kind = DeviceKind::kCpu;
       device.memory_bytes = 0;
     }
     const DeviceId id = builder.add_device(device);

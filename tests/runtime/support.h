@@ -21,6 +21,8 @@ struct RandomProblemOptions {
   double transfer_us = 0;  // latency of each link
   int64_t device_memory_bytes = 0;
   int64_t param_bytes = 0;  // of every op's own parameter, times 1 to 4; 0: no parameters
+  int cpus = 0;             // the first devices compute in the host's memory, bound to no core
+  bool host_hub = false;    // the ways between devices lead through the host's memory, not a switch
   bool cores = false;       // CPU devices of overlapping core sets in one host: {0}, {1}, {0,1}, ...
   Objective objective = Objective::kLatency;
   uint64_t seed = 1;
@@ -43,6 +45,17 @@ struct HashBackend {
   // Called in run(); may fail or wait. Empty: nothing.
   std::function<Status(const std::string& segment)> hook;
   std::vector<int> cores;  // of every worker; empty: not bound
+  std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> opener();
+};
+
+// The same on accelerators: devices of the kind gpu are stream runtimes on the host, each segment's
+// parameters must be where it was told when it runs, and its memory the device's own; others are
+// HashBackend's.
+struct AcceleratedBackend {
+  HashBackend hash;
+  bool peers = true;
+  int64_t memory_bytes = 0;      // of each accelerator; 0: not limited
+  std::atomic<int> in_place{0};  // runs of segments that read their parameters in host memory
   std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> opener();
 };
 

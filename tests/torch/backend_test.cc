@@ -24,7 +24,8 @@ struct TorchProblem {
 
 // Accelerators with memories of their own, all of them libtorch's CPU; every op takes as long as its weight.
 Result<TorchProblem> torch_problem(const std::string& path, int devices, int64_t memory_bytes,
-                                   const ImportOptions& options = {}) {
+                                   const ImportOptions& options = {}, const std::string& where = "cpu",
+                                   Objective objective = Objective::kLatency) {
   TorchProblem result;
   HEDDLE_ASSIGN_OR_RETURN(result.model, Model::load(path, options));
   ClusterBuilder builder("accelerators");
@@ -37,12 +38,13 @@ Result<TorchProblem> torch_problem(const std::string& path, int devices, int64_t
     device.host = host;
     device.memory_bytes = memory_bytes;
     device.backend = "torch";
-    device.backend_device = "cpu";
+    device.backend_device = where;
     const DeviceId id = builder.add_device(device);
     builder.add_link({.a = builder.host_node(host), .b = builder.device_node(id), .bytes_per_s = 1e10});
   }
   HEDDLE_ASSIGN_OR_RETURN(result.problem.cluster, builder.build());
   result.problem.graph = result.model->graph();
+  result.problem.objective = objective;
   const Graph& graph = *result.problem.graph;
   CostTable costs(graph.num_ops(), static_cast<size_t>(devices));
   for (size_t op = 0; op < graph.num_ops(); ++op) {
@@ -87,13 +89,16 @@ Assignment in_turns(const Graph& graph, size_t pieces, int devices) {
   return a;
 }
 
-void expect_equal_in_pieces(const std::string& path, const ImportOptions& options = {}, size_t pieces = 5) {
+// Several requests, so that segments are captured and launched as graphs too.
+void expect_equal_in_pieces(const std::string& path, const ImportOptions& options = {},
+                            const std::string& where = "cpu", Objective objective = Objective::kLatency,
+                            size_t pieces = 5) {
   ASSERT_TRUE(std::filesystem::exists(path)) << path << ": run make setup";
-  const auto given = torch_problem(path, 2, 0, options);
+  const auto given = torch_problem(path, 2, 0, options, where, objective);
   ASSERT_TRUE(given.ok()) << given.error().to_string();
   const auto plan = build_plan(given->problem, in_turns(*given->problem.graph, pieces, 2));
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
-  const auto record = run_plan(given->problem, *plan, given->model, {.warmups = 0, .repeats = 1});
+  const auto record = run_plan(given->problem, *plan, given->model, {.warmups = 3, .repeats = 1});
   ASSERT_TRUE(record.ok()) << record.error().to_string();
   EXPECT_TRUE(record->verified);
   EXPECT_TRUE(record->outputs_equal || gives_reference(path)) << record->max_rel_error;
@@ -109,6 +114,11 @@ INSTANTIATE_TEST_SUITE_P(Light, TorchLight,
                          testing::Values("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2",
                                          "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512"),
                          [](const auto& param) { return std::string(param.param); });
+
+TEST(TorchCold, ParametersComeByTheirLoads) {
+  expect_equal_in_pieces(std::string(HEDDLE_CORPUS) + "/light/test_shufflenet/model.onnx", {}, "cpu",
+                         Objective::kColdLatency);
+}
 
 TEST(TorchOcr, TrainedModelsInPiecesEqualTheUnsplitModel) {
   const std::string folder = HEDDLE_OCR_MODELS;
@@ -135,7 +145,7 @@ TEST_P(TorchZoo, InTwoPiecesEqualsTheUnsplitModel) {
   const bool random = GetParam().name != "openllama-3b";
   const auto written = write_zoo_onnx(GetParam().name, GetParam().params, path, {.random_weights = random});
   EXPECT_TRUE(written.ok()) << written.error().to_string();
-  if (written.ok()) expect_equal_in_pieces(path, {}, 2);
+  if (written.ok()) expect_equal_in_pieces(path, {}, "cpu", Objective::kLatency, 2);
   fs::remove_all(folder);
 }
 
@@ -191,6 +201,19 @@ TEST(TorchCapability, AnOpThatIsNotCoveredIsRefusedWhenPlanning) {
   EXPECT_NE(given.error().to_string().find("(RandomUniform) cannot run on libtorch"), std::string::npos)
       << given.error().to_string();
 }
+
+// Two devices on one GPU: two memories, copies between them.
+class TorchCudaLight : public testing::TestWithParam<const char*> {};
+
+TEST_P(TorchCudaLight, InPiecesEqualsTheUnsplitModel) {
+  if (local_gpus().gpus.empty()) GTEST_SKIP() << "no CUDA device here";
+  const std::string path = std::string(HEDDLE_CORPUS) + "/light/test_" + GetParam() + "/model.onnx";
+  expect_equal_in_pieces(path, {}, "cuda:0");
+  expect_equal_in_pieces(path, {}, "cuda:0", Objective::kColdLatency);
+}
+
+INSTANTIATE_TEST_SUITE_P(Light, TorchCudaLight, testing::Values("inception_v1", "resnet50", "shufflenet"),
+                         [](const auto& param) { return std::string(param.param); });
 
 TEST(TorchDevice, UnknownDevicesAndModelsThatAreNotThereAreErrors) {
   Device device = torch_cpu();

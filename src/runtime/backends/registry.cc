@@ -21,6 +21,14 @@ std::span<const std::unique_ptr<Backend>> backend_registry() {
   return *list;
 }
 
+GpuTopology local_gpus() {
+  for (const auto& backend : backend_registry()) {
+    GpuTopology gpus = backend->gpus();
+    if (!gpus.gpus.empty()) return gpus;
+  }
+  return {};
+}
+
 Backend* find_backend(std::string_view name) {
   for (const auto& backend : backend_registry()) {
     if (backend->name() == name) return backend.get();

@@ -11,6 +11,7 @@
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/runtime/blocking_device.h"
 #include "heddle/runtime/sampling.h"
 #include "inputs.h"
 #include "mailbox.h"
@@ -49,9 +50,13 @@ int64_t rest_of_model_bytes(const Graph& graph, std::span<const OpId> ops, int64
 // A segment compiled and bound, and the data that it works on.
 class Probe final : public SegmentProbe {
  public:
-  Probe(std::vector<int> cores, std::unique_ptr<CompiledSegment> segment, std::vector<TensorValue> inputs,
+  // `device` is kept where the segment is an accelerator's, `blocking` is that segment then.
+  Probe(std::unique_ptr<RuntimeDevice> device, BlockingSegment* blocking,
+        std::unique_ptr<CompiledSegment> segment, std::vector<TensorValue> inputs,
         std::vector<TensorValue> outputs, int64_t evicted_bytes)
-      : cores_(std::move(cores)),
+      : cores_(device->worker_cores()),
+        device_(std::move(device)),
+        blocking_(blocking),
         segment_(std::move(segment)),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
@@ -71,8 +76,9 @@ class Probe final : public SegmentProbe {
       if (runs >= options.min_runs && elapsed_s >= options.min_s && sure(times)) break;
       prepare();
       const int64_t start = now_ns();
-      HEDDLE_RETURN_IF_ERROR(segment_->run(0));
-      times.push_back(static_cast<double>(now_ns() - start) / 1000);
+      HEDDLE_RETURN_IF_ERROR(run_once());
+      times.push_back(blocking_ != nullptr ? blocking_->compute_us()
+                                           : static_cast<double>(now_ns() - start) / 1000);
     }
     return Measurement{.median_us = median_us(times),
                        .rel_spread = relative_spread(times),
@@ -80,10 +86,12 @@ class Probe final : public SegmentProbe {
   }
 
   void prepare() override {
+    if (blocking_ != nullptr) return;  // these are the host's caches
     evict();
     warm();
   }
-  Status run_once() override { return segment_->run(0); }
+  // An accelerator's inputs stay where the warm-up has copied them.
+  Status run_once() override { return blocking_ != nullptr ? blocking_->compute(0) : segment_->run(0); }
   std::span<const int> cores() const override { return cores_; }
 
  private:
@@ -110,6 +118,8 @@ class Probe final : public SegmentProbe {
   }
 
   std::vector<int> cores_;
+  std::unique_ptr<RuntimeDevice> device_;
+  BlockingSegment* blocking_;
   std::unique_ptr<CompiledSegment> segment_;
   std::vector<TensorValue> inputs_, outputs_;
   int64_t evicted_bytes_ = 0;
@@ -181,13 +191,20 @@ Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const M
     return std::move(compiled).error().with_context("a segment of " + std::to_string(ops.size()) +
                                                     " ops on device '" + device.name + "'");
   std::unique_ptr<CompiledSegment> segment_code = std::move(compiled).value();
+  BlockingSegment* blocking = nullptr;
+  if (opened->stream_runtime() != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(auto wrapped, BlockingSegment::make(*opened, std::move(segment_code), 1));
+    blocking = wrapped.get();
+    segment_code = std::move(wrapped);
+  }
   std::vector<TensorView> input_views, output_views;
   for (const auto& v : inputs) input_views.push_back(v.view());
   for (const auto& v : outputs) output_views.push_back(v.view());
   HEDDLE_RETURN_IF_ERROR(segment_code->bind(0, input_views, output_views));
   const int64_t evicted = rest_of_model_bytes(graph, ops, own_bytes);
+  if (blocking != nullptr) HEDDLE_RETURN_IF_ERROR(blocking->copy_inputs(0));
   return std::unique_ptr<SegmentProbe>(std::make_unique<Probe>(
-      opened->worker_cores(), std::move(segment_code), std::move(inputs), std::move(outputs), evicted));
+      std::move(opened), blocking, std::move(segment_code), std::move(inputs), std::move(outputs), evicted));
 }
 
 std::unique_ptr<SegmentMeasurer> make_openvino_measurer(std::shared_ptr<const Model> model,

@@ -15,8 +15,8 @@ struct Roots {
   at::Tensor real, imaginary;
 };
 
-Roots roots_of_unity(int64_t n, bool inverse) {
-  const at::Tensor place = at::arange(n, at::kLong);
+Roots roots_of_unity(int64_t n, bool inverse, const at::Device& device) {
+  const at::Tensor place = at::arange(n, at::TensorOptions().dtype(at::kLong).device(device));
   // jk modulo n keeps the angles small and exact.
   const at::Tensor turns = at::remainder(place.unsqueeze(1) * place, n).to(at::kDouble);
   const double step = (inverse ? 2 : -2) * std::numbers::pi / static_cast<double>(n);
@@ -31,7 +31,7 @@ at::Tensor fitted(const at::Tensor& x, int64_t axis, int64_t n) {
 }
 
 Roots transform(const Roots& x, int64_t axis, int64_t n, bool inverse) {
-  const Roots w = roots_of_unity(n, inverse);
+  const Roots w = roots_of_unity(n, inverse, x.real.device());
   const at::Tensor a = fitted(x.real, axis, n).movedim(axis, -1);
   const at::Tensor b = fitted(x.imaginary, axis, n).movedim(axis, -1);
   const double scale = inverse ? 1 / static_cast<double>(n) : 1;

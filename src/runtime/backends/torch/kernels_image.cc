@@ -82,13 +82,12 @@ AxisTaps axis_taps(const Resampling& how, int64_t axis, int64_t in, int64_t out,
 }
 
 at::Tensor resample(const at::Tensor& x, const AxisTaps& t) {
-  if (t.weights.empty()) return at::index_select(x, t.axis, t.taps[0].to(x.device()));
+  if (t.weights.empty()) return at::index_select(x, t.axis, t.taps[0]);
   Shape lane(static_cast<size_t>(x.dim()), 1);
   lane[static_cast<size_t>(t.axis)] = -1;
   at::Tensor sum;
   for (size_t k = 0; k < t.taps.size(); ++k) {
-    const at::Tensor part =
-        at::index_select(x, t.axis, t.taps[k].to(x.device())) * t.weights[k].to(x.device()).reshape(lane);
+    const at::Tensor part = at::index_select(x, t.axis, t.taps[k]) * t.weights[k].reshape(lane);
     sum = sum.defined() ? sum + part : part;
   }
   return sum;
@@ -138,6 +137,9 @@ Result<Kernel> make_interpolate(const OpSite& site) {
     if (!(scale > 0)) return site.refuse("a scale that is not positive");
     if (in == out && scale == 1) continue;
     taps.push_back(axis_taps(how, axis, in, out, scale, type));
+    for (auto* list : {&taps.back().taps, &taps.back().weights}) {
+      for (at::Tensor& t : *list) t = t.to(site.device);
+    }
   }
   return one([taps](Operands in) {
     at::Tensor x = in[0];

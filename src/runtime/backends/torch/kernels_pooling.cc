@@ -121,9 +121,9 @@ Result<Kernel> make_average_pool(const OpSite& site) {
   }
   const at::Tensor ones =
       at::constant_pad_nd(at::ones(counted, carrier(site.node.inputs[0].dtype)), borders, 0);
-  const at::Tensor divisor = at::clamp_min(window_sums(ones, lists), 1);
+  const at::Tensor divisor = at::clamp_min(window_sums(ones, lists), 1).to(site.device);
   return one([=, pads = w.pads()](Operands in) {
-    return window_sums(at::constant_pad_nd(in[0], pads, 0), lists) / divisor.to(in[0].device());
+    return window_sums(at::constant_pad_nd(in[0], pads, 0), lists) / divisor;
   });
 }
 

@@ -149,6 +149,10 @@ Result<Kernel> make_pad(const OpSite& site) {
     std::vector<int64_t> pads;  // from the last dimension on
     for (size_t i = rank; i-- > 0;) pads.insert(pads.end(), {before[i], after[i]});
     if (!site.has_input(3)) return one([=](Operands in) { return at::constant_pad_nd(in[0], pads, 0); });
+    if (site.constants[3].defined()) {
+      const at::Scalar value = site.constants[3].reshape({}).item();
+      return one([=](Operands in) { return at::constant_pad_nd(in[0], pads, value); });
+    }
     return one([=](Operands in) { return at::constant_pad_nd(in[0], pads, in[3].reshape({}).item()); });
   }
   if (mode != "edge" && mode != "reflect" && mode != "symmetric") return site.refuse("mode '" + mode + "'");
@@ -159,12 +163,12 @@ Result<Kernel> make_pad(const OpSite& site) {
     if (size == 0 && length > 0) return site.refuse("a border around nothing");
     std::vector<int64_t> index;
     for (int64_t i = 0; i < length; ++i) index.push_back(source_of(i - before[d], size, mode));
-    indices[d] = at::tensor(index, at::kLong);
+    indices[d] = at::tensor(index, at::kLong).to(site.device);
   }
   return one([indices](Operands in) {
     at::Tensor x = in[0];
     for (size_t d = 0; d < indices.size(); ++d)
-      if (indices[d].defined()) x = at::index_select(x, static_cast<int64_t>(d), indices[d].to(x.device()));
+      if (indices[d].defined()) x = at::index_select(x, static_cast<int64_t>(d), indices[d]);
     return x;
   });
 }

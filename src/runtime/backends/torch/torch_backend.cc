@@ -1,32 +1,43 @@
 // Segments computed by libtorch's operators, one by one (docs/torch.md).
 //
 // Threads. ATen's kernels run on the calling thread and on OpenMP threads that it makes; those inherit the
-// cores that the executor bound the worker to, and there are as many as the device has cores.
+// cores that the executor bound the worker to, and there are as many as the device has cores. An
+// accelerator's segment enqueues its ops on the device's execution stream.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <thread>
 
+#include "backends/torch/torch_cuda.h"
 #include "backends/torch/torch_program.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/runtime/stream_runtime.h"
 #include "mailbox.h"
+#include "streams/repeated_run.h"
 
 namespace heddle {
 namespace {
 
+using torch_backend::CudaWorkspace;
 using torch_backend::SegmentOps;
 using torch_backend::TorchProgram;
 
-// "cpu", or what libtorch calls another device.
-Result<at::Device> device_of(const Device& device) {
-  const std::string& name = device.backend_device;
-  if (name.empty() || name == "cpu") return at::Device(at::kCPU);
-  return Error(Code::kUnsupported, "device '" + device.name + "' asks libtorch for '" + name +
-                                       "'; this program has 'cpu' (leave backend_device out or set it so)");
-}
+// What an accelerator's segments share with their device.
+struct TorchAccelerator {
+  std::shared_ptr<StreamRuntime> runtime;
+  std::unique_ptr<DeviceStream> execution, compiling;
+  std::unique_ptr<CudaWorkspace> workspace;  // null on the host
+  bool cuda = false;
+
+  // Enqueues libtorch's ops.
+  Status call(DeviceStream& stream, const std::function<Status()>& work) const {
+    return cuda ? torch_backend::on_cuda_stream(runtime->properties().index, stream, work) : work();
+  }
+};
 
 // Which of the wanted tensors each of the cut's is; -1: nobody asked for it.
 Result<std::vector<int>> match(const Graph& graph, std::span<const TensorId> ports,
@@ -60,10 +71,13 @@ class TorchSegment final : public CompiledSegment {
  public:
   struct Slot {
     std::vector<TensorView> inputs, outputs;  // in the program's order
+    RepeatedRun repeated;                     // accelerators
   };
+  // `accelerator` is null where ops run on the calling thread.
   TorchSegment(std::unique_ptr<TorchProgram> program, std::vector<int> inputs, std::vector<int> outputs,
-               int slots, int threads, SegmentOrigin origin)
-      : program_(std::move(program)),
+               int slots, int threads, SegmentOrigin origin, std::shared_ptr<TorchAccelerator> accelerator)
+      : accelerator_(std::move(accelerator)),
+        program_(std::move(program)),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
         slots_(static_cast<size_t>(slots)),
@@ -81,8 +95,25 @@ class TorchSegment final : public CompiledSegment {
   }
 
   Status run(int slot) override {
+    Slot& s = slots_[static_cast<size_t>(slot)];
+    if (!accelerator_) return compute(s);
+    DeviceStream& stream = *accelerator_->execution;
+    return s.repeated.run(stream, [this, &s, &stream] {
+      return accelerator_->call(stream, [this, &s] { return compute(s); });
+    });
+  }
+
+  std::span<std::byte> host_parameters() override { return program_->packed(); }
+  Status place_parameters(std::byte* address) override {
+    program_->place_parameters(address);
+    for (Slot& s : slots_) s.repeated.forget();
+    return {};
+  }
+  void drop_host_parameters() override { program_->drop_packed(); }
+
+ private:
+  Status compute(const Slot& s) const {
     use_threads(threads_);
-    const Slot& s = slots_[static_cast<size_t>(slot)];
     try {
       return program_->run(s.inputs, s.outputs);
     } catch (const std::exception& e) {
@@ -90,7 +121,7 @@ class TorchSegment final : public CompiledSegment {
     }
   }
 
- private:
+  std::shared_ptr<TorchAccelerator> accelerator_;  // outlives the program's tensors
   std::unique_ptr<TorchProgram> program_;
   std::vector<int> inputs_, outputs_;
   std::vector<Slot> slots_;
@@ -100,7 +131,8 @@ class TorchSegment final : public CompiledSegment {
 
 class TorchDevice final : public RuntimeDevice {
  public:
-  TorchDevice(const Device& device, at::Device where) : device_(device), where_(where) {}
+  TorchDevice(const Device& device, at::Device where, std::shared_ptr<TorchAccelerator> accelerator)
+      : device_(device), where_(where), accelerator_(std::move(accelerator)) {}
 
   Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int slots) override {
     const int64_t begin = now_ns();
@@ -122,19 +154,45 @@ class TorchDevice final : public RuntimeDevice {
     ops.memory = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const Model>>>(
         std::move(ops.memory), model);
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
-    try {
-      HEDDLE_ASSIGN_OR_RETURN(auto program, TorchProgram::make(std::move(ops), where_));
-      return std::unique_ptr<CompiledSegment>(
-          std::make_unique<TorchSegment>(std::move(program), std::move(inputs), std::move(outputs), slots,
-                                         threads(), SegmentOrigin{load_us, false}));
-    } catch (const std::exception& e) {
-      return Error(Code::kUnsupported, std::string("libtorch failed at compiling: ") + e.what());
-    }
+    HEDDLE_ASSIGN_OR_RETURN(auto program, make_program(std::move(ops)));
+    return std::unique_ptr<CompiledSegment>(
+        std::make_unique<TorchSegment>(std::move(program), std::move(inputs), std::move(outputs), slots,
+                                       threads(), SegmentOrigin{load_us, false}, accelerator_));
   }
 
   std::vector<int> worker_cores() const override { return device_.cores; }
+  StreamRuntime* stream_runtime() const override {
+    return accelerator_ ? accelerator_->runtime.get() : nullptr;
+  }
+  DeviceStream* execution_stream() const override {
+    return accelerator_ ? accelerator_->execution.get() : nullptr;
+  }
 
  private:
+  Result<std::unique_ptr<TorchProgram>> make_program(SegmentOps ops) const {
+    std::unique_ptr<TorchProgram> program;
+    const auto make = [&]() -> Status {
+      try {
+        HEDDLE_ASSIGN_OR_RETURN(program, TorchProgram::make(std::move(ops), where_));
+        if (!accelerator_) return {};
+        return program->pack_parameters(
+            [&](int64_t bytes) { return accelerator_->runtime->allocate_pinned(bytes); });
+      } catch (const std::exception& e) {
+        return Error(Code::kUnsupported, std::string("libtorch failed at compiling: ") + e.what());
+      }
+    };
+    if (!accelerator_) {
+      HEDDLE_RETURN_IF_ERROR(make());
+      return program;
+    }
+    // Constants are computed on the device, beside what runs there.
+    HEDDLE_RETURN_IF_ERROR(accelerator_->call(*accelerator_->compiling, make));
+    HEDDLE_RETURN_IF_ERROR(accelerator_->compiling->synchronize());
+    if (accelerator_->workspace)
+      HEDDLE_RETURN_IF_ERROR(accelerator_->workspace->reserve(program->workspace_bytes()));
+    return program;
+  }
+
   int threads() const {
     if (!device_.cores.empty()) return static_cast<int>(device_.cores.size());
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -142,12 +200,43 @@ class TorchDevice final : public RuntimeDevice {
 
   Device device_;
   at::Device where_;
+  std::shared_ptr<TorchAccelerator> accelerator_;  // null: ops run on the calling thread, in host memory
 };
+
+// A `cpu` runs in its host's memory; any other device is an accelerator, on the stream runtime of the host or
+// of CUDA.
+Result<std::unique_ptr<RuntimeDevice>> open_torch_device(const Device& device) {
+  const std::string& name = device.backend_device;
+  const bool here = name.empty() || name == "cpu", cuda = name.starts_with("cuda");
+  if (here && device.kind == DeviceKind::kCpu)
+    return std::unique_ptr<RuntimeDevice>(std::make_unique<TorchDevice>(device, at::kCPU, nullptr));
+  if (!here && (!cuda || device.kind == DeviceKind::kCpu)) {
+    return Error(Code::kUnsupported, "device '" + device.name + "' asks libtorch for '" + name +
+                                         "'; expected 'cpu' (or nothing), or for a device of the kind gpu "
+                                         "'cuda:0'");
+  }
+  auto accelerator = std::make_shared<TorchAccelerator>();
+  accelerator->cuda = cuda;
+  if (cuda) {
+    HEDDLE_ASSIGN_OR_RETURN(accelerator->runtime, torch_backend::open_cuda(name));
+  } else {
+    accelerator->runtime = make_host_runtime({.name = device.name, .memory_bytes = device.memory_bytes});
+  }
+  HEDDLE_ASSIGN_OR_RETURN(accelerator->execution, accelerator->runtime->make_stream());
+  HEDDLE_ASSIGN_OR_RETURN(accelerator->compiling, accelerator->runtime->make_stream());
+  if (cuda)
+    accelerator->workspace = torch_backend::make_workspace(accelerator->runtime, *accelerator->execution);
+  const auto index = static_cast<c10::DeviceIndex>(accelerator->runtime->properties().index);
+  const at::Device where = cuda ? at::Device(at::kCUDA, index) : at::Device(at::kCPU);
+  return std::unique_ptr<RuntimeDevice>(std::make_unique<TorchDevice>(device, where, std::move(accelerator)));
+}
 
 class TorchBackend final : public Backend {
  public:
   std::string name() const override { return "torch"; }
-  std::string description() const override { return "libtorch's operators on the CPU, one by one"; }
+  std::string description() const override {
+    return std::string("libtorch's operators ") + torch_backend::where_ops_run() + ", one by one";
+  }
   bool supports(const Device& device) const override { return device.backend == "torch"; }
   // Each op is cut out alone and its kernel made, as it will be in a segment.
   std::vector<std::optional<Error>> refusals(const Device&, const Model& model) const override {
@@ -161,9 +250,9 @@ class TorchBackend final : public Backend {
   }
 
   Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {
-    HEDDLE_ASSIGN_OR_RETURN(const at::Device where, device_of(device));
-    return std::unique_ptr<RuntimeDevice>(std::make_unique<TorchDevice>(device, where));
+    return open_torch_device(device);
   }
+  GpuTopology gpus() const override { return torch_backend::cuda_topology(); }
 
  private:
   static Status check_op(const Model& model, OpId op) {

@@ -41,19 +41,25 @@ std::string text_of(const std::exception& e) {
 
 }  // namespace
 
-at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& device) {
+at::Tensor over_memory(void* data, const Shape& shape, at::ScalarType type, const at::Device& device) {
+  return at::for_blob(data, shape)
+      .options(at::TensorOptions().dtype(type).device(device))
+      .target_device(device)
+      .make_tensor();
+}
+
+at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& from, const at::Device& device) {
   if (is_narrow(view.dtype)) return widen(view, code);
-  const at::ScalarType stored = stored_as(view.dtype);
-  at::Tensor tensor = at::from_blob(view.data, view.shape, at::TensorOptions().dtype(stored));
-  if (!device.is_cpu()) return tensor.to(device);
+  at::Tensor tensor = over_memory(view.data, view.shape, stored_as(view.dtype), from);
+  if (!device.is_cpu()) return tensor.to(device, scalar_type(view.dtype));
   if (view.dtype == DType::kU16) return tensor.to(at::kInt).bitwise_and(0xFFFF);
   if (view.dtype == DType::kU32) return tensor.to(at::kLong).bitwise_and(int64_t{0xFFFFFFFF});
   return rounds(view.dtype) ? tensor.to(at::kFloat) : tensor;
 }
 
-void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view) {
+void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view, const at::Device& device) {
   if (is_narrow(view.dtype)) return store_narrow(tensor, code, view);
-  at::Tensor target = at::from_blob(view.data, view.shape, at::TensorOptions().dtype(stored_as(view.dtype)));
+  at::Tensor target = over_memory(view.data, view.shape, stored_as(view.dtype), device);
   target.copy_(tensor);
 }
 
@@ -69,7 +75,7 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
   for (const SegmentConstant& constant : ops.constants) {
     if (carrier(constant.view.dtype) == at::ScalarType::Undefined) continue;  // its reader refuses it
     program->constants_[static_cast<size_t>(constant.value)] =
-        to_carrier(constant.view, constant.code, device);
+        to_carrier(constant.view, constant.code, at::kCPU, device);
   }
   for (const SegmentNode& node : ops.nodes) HEDDLE_RETURN_IF_ERROR(program->add(node, program->constants_));
   // A value is done with after its last reader, unless it leaves the segment.
@@ -189,12 +195,12 @@ Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const Ten
   const c10::InferenceMode guard;
   Tensors given;
   for (size_t i = 0; i < inputs.size(); ++i)
-    given.push_back(to_carrier(inputs[i], input_types_[i].code, device_));
+    given.push_back(to_carrier(inputs[i], input_types_[i].code, device_, device_));
   HEDDLE_ASSIGN_OR_RETURN(const Tensors made, compute(std::move(given)));
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].data == nullptr) continue;
     if (!made[i].defined()) return Error(Code::kInternal, "a segment did not make one of its outputs");
-    from_carrier(made[i], output_types_[i].code, outputs[i]);
+    from_carrier(made[i], output_types_[i].code, outputs[i], device_);
   }
   return {};
 }

@@ -8,6 +8,7 @@
 
 #include <ATen/ATen.h>
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -17,7 +18,8 @@
 
 namespace heddle::torch_backend {
 
-// Immutable once made; run() may be called from any thread, one run at a time per caller's tensors.
+// Immutable once made (and, on an accelerator, placed); run() may be called from any thread, one run at a
+// time per caller's tensors.
 class TorchProgram {
  public:
   // Looks up and makes all kernels, and computes what depends on constants alone. Fails (unsupported), naming
@@ -31,7 +33,24 @@ class TorchProgram {
   // undefined.
   Result<Tensors> compute(Tensors inputs) const;
 
+  // Accelerators: moves what run() reads besides its inputs into one block of `allocate`, which pins host
+  // memory; the program cannot run until place_parameters() says where the device has that block.
+  using Allocate = std::function<Result<std::shared_ptr<std::byte[]>>(int64_t bytes)>;
+  Status pack_parameters(const Allocate& allocate);
+  std::span<std::byte> packed() const { return {packed_.get(), static_cast<size_t>(packed_bytes_)}; }
+  void place_parameters(std::byte* address);
+  void drop_packed() { packed_.reset(), packed_bytes_ = 0; }
+  // The most bytes of values between ops that are alive at once, by their shapes; what ops need for
+  // themselves is not in it. O(ops).
+  int64_t workspace_bytes() const;
+
  private:
+  struct Packed {
+    int value = 0;
+    int64_t offset = 0;
+    Shape shape;
+    at::ScalarType type = at::kFloat;
+  };
   struct Step {
     Kernel kernel;
     std::string name;
@@ -50,11 +69,17 @@ class TorchProgram {
   std::vector<int> input_values_, output_values_;
   std::vector<ValueType> input_types_, output_types_;
   std::shared_ptr<const void> memory_;
+  std::vector<Packed> parameters_;
+  std::shared_ptr<std::byte[]> packed_;
+  int64_t packed_bytes_ = 0;
 };
 
-// The view's elements in the type that kernels get; may share the view's memory.
-at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& device);
+// A tensor that owns nothing.
+at::Tensor over_memory(void* data, const Shape& shape, at::ScalarType type, const at::Device& device);
+// The view's elements, which lie in memory of `from`, in the type that kernels on `device` get; may share the
+// view's memory.
+at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& from, const at::Device& device);
 // Writes the tensor into the view, whose type and shape are the op's.
-void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view);
+void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view, const at::Device& device);
 
 }  // namespace heddle::torch_backend

@@ -13,12 +13,15 @@
 #include "heddle/base/ids.h"
 #include "heddle/base/status.h"
 #include "heddle/cluster/cluster.h"
+#include "heddle/cluster/gpu_topology.h"
 #include "heddle/runtime/tensor.h"
 
 namespace heddle {
 
+class DeviceStream;
 class Model;
 class SegmentCache;
+class StreamRuntime;
 
 // One tensor that enters or leaves a segment.
 struct SegmentTensor {
@@ -40,6 +43,7 @@ struct SegmentSpec {
   std::vector<OpId> finest_ops;                // of the model's graph, ascending
   std::vector<SegmentTensor> inputs, outputs;  // the order in which bind() gets them
   double cost_us = 0;                          // the plan's time for it
+  bool host_access = false;                    // it reads its parameters in place, from mapped host memory
 };
 
 // The time that compile() spent before compiling (reading the model or mapping the cached file, cutting), and
@@ -68,6 +72,14 @@ class CompiledSegment {
   // Puts it into the cache that compile() was given, where it did not come from there; nothing where there is
   // none. Not while it runs.
   virtual Status store() { return {}; }
+
+  // Accelerators only. The parameters, in one block of memory that the device's runtime has pinned; empty
+  // where there are none.
+  virtual std::span<std::byte> host_parameters() { return {}; }
+  // Where the device will find that block when the segment runs: before the first run().
+  virtual Status place_parameters(std::byte*) { return {}; }
+  // The copy on the device is the only one from now on.
+  virtual void drop_host_parameters() {}
 };
 
 // An opened device. compile() may be called from any thread, and from several at once.
@@ -79,6 +91,11 @@ class RuntimeDevice {
   virtual bool moves_data() const { return true; }
   // Cores that the worker thread must be bound to; empty: any.
   virtual std::vector<int> worker_cores() const { return {}; }
+  // An accelerator has memory of its own: bind() gets addresses there, and run() returns when its work is
+  // enqueued on the execution stream. Both live as long as the device; null: run() blocks and all memory is
+  // the host's.
+  virtual StreamRuntime* stream_runtime() const { return nullptr; }
+  virtual DeviceStream* execution_stream() const { return nullptr; }
 };
 
 class Backend {
@@ -94,10 +111,14 @@ class Backend {
   // runs whatever the importer lets through. O(ops).
   virtual std::vector<std::optional<Error>> refusals(const Device&, const Model&) const { return {}; }
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
+  // GPUs of this machine that it can open; none where there is no driver.
+  virtual GpuTopology gpus() const { return {}; }
 };
 
 // Every backend built into the program; they live as long as it.
 std::span<const std::unique_ptr<Backend>> backend_registry();
+// The GPUs of the first backend that has any.
+GpuTopology local_gpus();
 Backend* find_backend(std::string_view name);  // nullptr when there is none
 // Opens a device with the backend that it names; unknown names are an error with the nearest spelling.
 Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device);

@@ -1,0 +1,185 @@
+"""An ONNX model by PyTorch, op by op: what Heddle's own times on the same device are held against.
+
+Usage: torch_baseline.py MODEL.onnx [--device cuda:0] [--repeat N] [--warmup N]
+
+Prints one JSON object: medians in microseconds of eager calls and, on CUDA, of one captured graph. Covers the ops of
+the zoo's models; another op is an error that names it (exit status 2).
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+
+import numpy
+import onnx
+import torch
+from onnx import numpy_helper
+from torch.nn import functional
+
+
+def pads_of(attributes: dict) -> tuple[list[int], list[int]]:
+    """The pads as torch pads (last axis first), and as its convolutions take them where they are symmetric."""
+    pads = attributes.get("pads", [0, 0, 0, 0])
+    return [pads[1], pads[3], pads[0], pads[2]], [pads[0], pads[1]]
+
+
+def conv(x, attributes):
+    around, symmetric = pads_of(attributes)
+    data = x[0]
+    if [around[1], around[0]] != [around[0], around[1]] or around[2] != around[3]:
+        data, symmetric = functional.pad(data, around), [0, 0]
+    bias = x[2] if len(x) > 2 else None
+    return functional.conv2d(data, x[1], bias, attributes.get("strides", [1, 1]), symmetric,
+                             attributes.get("dilations", [1, 1]), attributes.get("group", 1))
+
+
+def max_pool(x, attributes):
+    _, pads = pads_of(attributes)
+    return functional.max_pool2d(x[0], attributes["kernel_shape"], attributes.get("strides", [1, 1]), pads)
+
+
+def average_pool(x, attributes):
+    _, pads = pads_of(attributes)
+    return functional.avg_pool2d(x[0], attributes["kernel_shape"], attributes.get("strides", [1, 1]), pads,
+                                 count_include_pad=bool(attributes.get("count_include_pad", 0)))
+
+
+def split(x, attributes):
+    sizes = x[1].tolist() if len(x) > 1 else None
+    if sizes is None:
+        return list(torch.chunk(x[0], attributes["outputs"], attributes.get("axis", 0)))
+    return list(torch.split(x[0], sizes, attributes.get("axis", 0)))
+
+
+def reshape(x, _):
+    shape = [x[0].shape[i] if d == 0 else d for i, d in enumerate(x[1].tolist())]
+    return x[0].reshape(shape)
+
+
+def gather(x, attributes):
+    axis, indices = attributes.get("axis", 0), x[1]
+    rows = torch.index_select(x[0], axis, indices.reshape(-1).to(x[0].device))
+    return rows.reshape(*x[0].shape[:axis], *indices.shape, *x[0].shape[axis + 1:])
+
+
+OPS = {
+    "Add": lambda x, a: x[0] + x[1],
+    "Sub": lambda x, a: x[0] - x[1],
+    "Mul": lambda x, a: x[0] * x[1],
+    "Div": lambda x, a: x[0] / x[1],
+    "Pow": lambda x, a: torch.pow(x[0], x[1]),
+    "Sqrt": lambda x, a: torch.sqrt(x[0]),
+    "Tanh": lambda x, a: torch.tanh(x[0]),
+    "Relu": lambda x, a: torch.relu(x[0]),
+    "MatMul": lambda x, a: torch.matmul(x[0], x[1]),
+    "Einsum": lambda x, a: torch.einsum(a["equation"], *x),
+    "Softmax": lambda x, a: torch.softmax(x[0], a.get("axis", -1)),
+    "Transpose": lambda x, a: x[0].permute(a["perm"]),
+    "Concat": lambda x, a: torch.cat(list(x), a["axis"]),
+    "ReduceMean": lambda x, a: torch.mean(x[0], a["axes"], bool(a.get("keepdims", 1))),
+    "BatchNormalization": lambda x, a: functional.batch_norm(x[0], x[3], x[4], x[1], x[2], eps=a.get("epsilon", 1e-5)),
+    "Conv": conv,
+    "MaxPool": max_pool,
+    "AveragePool": average_pool,
+    "Split": split,
+    "Reshape": reshape,
+    "Gather": gather,
+}
+# Inputs that are read on the host: shapes and sizes.
+HOST_INPUTS = {"Reshape": {1}, "Split": {1}}
+
+
+class Interpreter:
+    def __init__(self, model: onnx.ModelProto, device: str):
+        graph = model.graph
+        on_host = {n.input[i] for n in graph.node for i in HOST_INPUTS.get(n.op_type, ()) if i < len(n.input)}
+        self.constants = {}
+        for tensor in graph.initializer:
+            value = torch.from_numpy(numpy_helper.to_array(tensor).copy())
+            self.constants[tensor.name] = value if tensor.name in on_host else value.to(device)
+        self.nodes = []
+        for node in graph.node:
+            if node.op_type not in OPS:
+                print(f"torch_baseline: op '{node.op_type}' is not covered", file=sys.stderr)
+                sys.exit(2)
+            attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+            attributes = {k: v.decode() if isinstance(v, bytes) else v for k, v in attributes.items()}
+            attributes["outputs"] = len(node.output)
+            self.nodes.append((OPS[node.op_type], attributes, list(node.input), list(node.output)))
+        last = {name: i for i, node in enumerate(self.nodes) for name in node[2]}
+        self.done = [
+            [name for name in node[2] if last[name] == i and name not in self.constants]
+            for i, node in enumerate(self.nodes)
+        ]
+        self.outputs = [o.name for o in graph.output]
+        self.inputs = {}
+        generator = numpy.random.default_rng(1)
+        for given in graph.input:
+            if given.name in self.constants:
+                continue
+            shape = [d.dim_value for d in given.type.tensor_type.shape.dim]
+            kind = onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
+            integers = numpy.issubdtype(kind, numpy.integer)
+            values = generator.integers(0, 4, shape) if integers else generator.uniform(-1, 1, shape)
+            self.inputs[given.name] = torch.from_numpy(values.astype(kind)).to(device)
+
+    def run(self):
+        values = {**self.constants, **self.inputs}
+        for (call, attributes, reads, writes), done in zip(self.nodes, self.done):
+            made = call([values[name] for name in reads if name], attributes)
+            for name, value in zip(writes, made if isinstance(made, list) else [made]):
+                values[name] = value
+            for name in done:
+                if name not in self.outputs:
+                    values.pop(name, None)
+        return [values[name] for name in self.outputs]
+
+
+def median_us(call, repeat: int, wait) -> float:
+    times = []
+    for _ in range(repeat):
+        wait()
+        start = time.perf_counter()
+        call()
+        wait()
+        times.append((time.perf_counter() - start) * 1e6)
+    return statistics.median(times)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--repeat", type=int, default=50)
+    parser.add_argument("--warmup", type=int, default=5)
+    options = parser.parse_args()
+    cuda = options.device.startswith("cuda")
+    if cuda and not torch.cuda.is_available():
+        print("torch_baseline: this torch finds no CUDA device", file=sys.stderr)
+        return 2
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    wait = torch.cuda.synchronize if cuda else lambda: None
+    with torch.inference_mode():
+        program = Interpreter(onnx.load(options.model), options.device)
+        for _ in range(options.warmup):
+            program.run()
+        result = {"torch": torch.__version__, "device": options.device,
+                  "eager_us": median_us(program.run, options.repeat, wait), "graph_us": None}
+        if cuda:
+            stream = torch.cuda.Stream()
+            with torch.cuda.stream(stream):
+                program.run()
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                program.run()
+            result["graph_us"] = median_us(graph.replay, options.repeat, wait)
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+#include "accelerators.h"
+
+namespace heddle {
+
+Result<Accelerators> Accelerators::find(const Cluster& cluster, const Seats& seats,
+                                        const std::vector<std::unique_ptr<RuntimeDevice>>& devices) {
+  Accelerators result;
+  std::vector<int32_t> memory_of(cluster.num_devices(), 0);
+  for (size_t seat = 0; seat < devices.size(); ++seat) {
+    StreamRuntime* runtime = devices[seat] ? devices[seat]->stream_runtime() : nullptr;
+    const DeviceId device = seats.seats[seat].device;
+    if (runtime == nullptr || memory_of[device.index()] != 0) continue;
+    Accelerator a;
+    a.device = device;
+    a.name = cluster.device(device).name;
+    a.runtime = runtime;
+    for (auto* stream : {&a.to_device, &a.to_host, &a.peer, &a.clock}) {
+      auto made = runtime->make_stream();
+      if (!made.ok()) return std::move(made).error().with_context("device '" + a.name + "'");
+      *stream = std::move(made).value();
+    }
+    result.list_.push_back(std::move(a));
+    memory_of[device.index()] = static_cast<int32_t>(result.list_.size());
+  }
+  if (!result.list_.empty()) result.memory_of_ = std::move(memory_of);
+  return result;
+}
+
+}  // namespace heddle

@@ -1,0 +1,158 @@
+// libtorch on CUDA: its current stream, its allocator, its arithmetic.
+#include "backends/torch/torch_cuda.h"
+
+#include <ATen/Context.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/csrc/cuda/CUDAPluggableAllocator.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "backends/torch/cuda/cuda_stream_runtime.h"
+#include "backends/torch/cuda/cuda_topology.h"
+#include "streams/workspace.h"
+
+namespace heddle::torch_backend {
+namespace {
+
+// libtorch has one allocator for the process: it finds the stream's workspace here. What is asked for on
+// other streams comes from the driver.
+class Workspaces {
+ public:
+  static Workspaces& instance() {
+    static auto* all = new Workspaces;  // libtorch frees until the very end
+    return *all;
+  }
+  void add(void* stream, std::shared_ptr<Workspace> workspace) {
+    const std::lock_guard lock(mutex_);
+    of_stream_[stream] = std::move(workspace);
+  }
+  void remove(void* stream) {
+    const std::lock_guard lock(mutex_);
+    of_stream_.erase(stream);
+  }
+  void* take(size_t bytes, int device, cudaStream_t stream) {
+    std::shared_ptr<Workspace> workspace = find(stream);
+    if (!workspace) workspace = other(device);
+    if (!workspace) return nullptr;
+    const auto part = workspace->take(static_cast<int64_t>(bytes));
+    if (!part.ok()) return nullptr;
+    const std::lock_guard lock(mutex_);
+    owner_[*part] = std::move(workspace);
+    return *part;
+  }
+  void give_back(void* part) {
+    std::shared_ptr<Workspace> workspace;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto it = owner_.find(static_cast<std::byte*>(part));
+      if (it == owner_.end()) return;
+      workspace = std::move(it->second);
+      owner_.erase(it);
+    }
+    workspace->give_back(static_cast<std::byte*>(part));
+  }
+
+ private:
+  std::shared_ptr<Workspace> find(void* stream) {
+    const std::lock_guard lock(mutex_);
+    const auto it = of_stream_.find(stream);
+    return it == of_stream_.end() ? nullptr : it->second;
+  }
+  std::shared_ptr<Workspace> other(int device) {
+    const std::lock_guard lock(mutex_);
+    auto& workspace = of_device_[device];
+    if (!workspace) {
+      auto runtime = make_cuda_runtime({.index = device});
+      if (!runtime.ok()) return nullptr;
+      workspace = std::make_shared<Workspace>(
+          [runtime = *runtime](int64_t bytes) { return runtime->allocate(bytes); });
+    }
+    return workspace;
+  }
+
+  std::mutex mutex_;
+  std::map<void*, std::shared_ptr<Workspace>> of_stream_;
+  std::map<int, std::shared_ptr<Workspace>> of_device_;
+  std::map<std::byte*, std::shared_ptr<Workspace>> owner_;
+};
+
+// libtorch's own base for allocators of others, which cannot say how much one more piece may take.
+class WorkspaceAllocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
+ public:
+  using CUDAPluggableAllocator::CUDAPluggableAllocator;
+  void cacheInfo(c10::DeviceIndex, size_t* largest_block) override {
+    constexpr size_t kConvolutionWorkspace = size_t{256} << 20;
+    *largest_block = kConvolutionWorkspace;
+  }
+};
+
+// Once, before libtorch's first allocation on a device.
+Status set_up_libtorch() {
+  static const Status done = []() -> Status {
+    try {
+      const std::shared_ptr<c10::cuda::CUDACachingAllocator::CUDAAllocator> allocator =
+          std::make_shared<WorkspaceAllocator>(
+              [](size_t bytes, int device, cudaStream_t stream) -> void* {
+                void* part = Workspaces::instance().take(bytes, device, stream);
+                TORCH_CHECK_WITH(OutOfMemoryError, part != nullptr, "no device memory for a tensor of ",
+                                 bytes, " bytes between two ops");
+                return part;
+              },
+              [](void* part, size_t, int, cudaStream_t) { Workspaces::instance().give_back(part); });
+      torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(allocator);
+      at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+      // A cut model computes what the whole one does, in f32.
+      at::globalContext().setAllowTF32CuDNN(false);
+      at::globalContext().setAllowTF32CuBLAS(false);
+      return {};
+    } catch (const std::exception& e) {
+      return Error(Code::kUnsupported, std::string("libtorch cannot start on CUDA: ") + e.what());
+    }
+  }();
+  return done;
+}
+
+class StreamWorkspace final : public CudaWorkspace {
+ public:
+  StreamWorkspace(std::shared_ptr<StreamRuntime> runtime, DeviceStream& stream)
+      : stream_(stream.native()),
+        workspace_(std::make_shared<Workspace>(
+            [runtime = std::move(runtime)](int64_t bytes) { return runtime->allocate(bytes); })) {
+    Workspaces::instance().add(stream_, workspace_);
+  }
+  ~StreamWorkspace() override { Workspaces::instance().remove(stream_); }
+  Status reserve(int64_t bytes) override { return workspace_->reserve(bytes); }
+
+ private:
+  void* stream_;
+  std::shared_ptr<Workspace> workspace_;
+};
+
+}  // namespace
+
+const char* where_ops_run() { return "on the CPU and on CUDA devices"; }
+
+GpuTopology cuda_topology() { return read_cuda_topology(); }
+
+Result<std::shared_ptr<StreamRuntime>> open_cuda(const std::string& name) {
+  HEDDLE_ASSIGN_OR_RETURN(const CudaName parsed, parse_cuda_name(name));
+  HEDDLE_ASSIGN_OR_RETURN(auto runtime, make_cuda_runtime(parsed));
+  HEDDLE_RETURN_IF_ERROR(set_up_libtorch());
+  return runtime;
+}
+
+std::unique_ptr<CudaWorkspace> make_workspace(std::shared_ptr<StreamRuntime> runtime, DeviceStream& stream) {
+  return std::make_unique<StreamWorkspace>(std::move(runtime), stream);
+}
+
+Status on_cuda_stream(int device, DeviceStream& stream, const std::function<Status()>& work) {
+  const auto index = static_cast<c10::DeviceIndex>(device);
+  const c10::cuda::CUDAStreamGuard guard(
+      c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream.native()), index));
+  return work();
+}
+
+}  // namespace heddle::torch_backend

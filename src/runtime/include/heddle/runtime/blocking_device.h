@@ -1,0 +1,58 @@
+// Accelerators for callers who hand over host memory and wait for the result: servers, and measurements of
+// one segment. The executor does without.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "heddle/runtime/backend.h"
+#include "heddle/runtime/stream_runtime.h"
+
+namespace heddle {
+
+// A segment of an accelerator with memory there for each slot and its parameters resident. `device` outlives
+// it.
+class BlockingSegment final : public CompiledSegment {
+ public:
+  static Result<std::unique_ptr<BlockingSegment>> make(RuntimeDevice& device,
+                                                       std::unique_ptr<CompiledSegment> segment, int slots);
+  Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override;
+  // Copies the inputs there, computes, and copies the outputs back.
+  Status run(int slot) override;
+  SegmentOrigin origin() const override { return segment_->origin(); }
+
+  // Without the copies; copy_inputs() must have come before.
+  Status compute(int slot);
+  Status copy_inputs(int slot);
+  // What the last compute() took on the device, by its events.
+  double compute_us() const { return compute_us_; }
+
+ private:
+  struct Port {
+    TensorView host;
+    std::byte* device = nullptr;
+  };
+  struct Slot {
+    std::vector<Port> inputs, outputs;
+    std::shared_ptr<std::byte[]> memory;
+  };
+  BlockingSegment(RuntimeDevice& device, std::unique_ptr<CompiledSegment> segment, int slots)
+      : runtime_(*device.stream_runtime()),
+        stream_(*device.execution_stream()),
+        segment_(std::move(segment)),
+        slots_(static_cast<size_t>(slots)) {}
+  Status prepare();
+
+  StreamRuntime& runtime_;
+  DeviceStream& stream_;
+  std::shared_ptr<std::byte[]> parameters_;  // outlives the segment that reads them
+  std::unique_ptr<CompiledSegment> segment_;
+  std::unique_ptr<DeviceEvent> start_, end_;
+  std::vector<Slot> slots_;
+  double compute_us_ = 0;
+};
+
+// As open_device(), with segments that block.
+Result<std::unique_ptr<RuntimeDevice>> open_blocking_device(const Device& device);
+
+}  // namespace heddle

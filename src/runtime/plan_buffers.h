@@ -1,0 +1,46 @@
+// The memory of a plan's tensors and parameters: planned, and allocated once before the first request.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "accelerators.h"
+#include "heddle/runtime/backend.h"
+#include "memory_plan.h"
+
+namespace heddle {
+
+// Where a segment's parameters are.
+struct ParameterBlock {
+  std::byte* host = nullptr;    // pinned; null once they are the device's alone
+  std::byte* device = nullptr;  // a copy there, or the mapped address
+  int64_t bytes = 0;
+};
+
+class PlanBuffers {
+ public:
+  // One request in flight more. `accelerators` outlives this. Host memory is pinned where there are any.
+  Status add_slot(const MemoryPlan& plan, const Accelerators& accelerators);
+  std::byte* address(size_t slot, const MemoryPlan& plan, TensorId tensor, int32_t memory) const;
+  // Device memory for the parameters of segments, in one block: `segments` name those whose parameters come
+  // to lie in this memory; sets ParameterBlock::device.
+  Status place_parameters(const Accelerator& accelerator, const std::vector<size_t>& segments,
+                          std::vector<ParameterBlock>& blocks);
+
+ private:
+  struct Slot {
+    std::vector<std::byte*> buffers;  // as MemoryPlan numbers them
+  };
+  std::vector<Slot> slots_;
+  std::vector<std::shared_ptr<std::byte[]>> memory_;
+};
+
+// Puts every segment's parameters where it will find them. Those that a load step of the plan brings are
+// copied by each request, in the plan's order; those read in place stay in mapped host memory; all others are
+// copied here, and are there when this returns. kInfeasible when a device has too little memory.
+Result<std::vector<ParameterBlock>> place_parameters(
+    const Plan& plan, const Accelerators& accelerators,
+    const std::vector<std::unique_ptr<CompiledSegment>>& compiled, PlanBuffers& buffers);
+
+}  // namespace heddle

@@ -1,0 +1,174 @@
+// Memory between ops, graphs of repeated work, names of CUDA devices: what CUDA's backend decides without
+// CUDA.
+#include "streams/workspace.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "heddle/base/random.h"
+#include "streams/cuda_name.h"
+#include "streams/repeated_run.h"
+
+namespace heddle {
+namespace {
+
+struct Source {
+  std::shared_ptr<StreamRuntime> runtime = make_host_runtime({.name = "device", .memory_bytes = 64 << 20});
+  Workspace::Source source() const {
+    return [r = runtime](int64_t bytes) { return r->allocate(bytes); };
+  }
+};
+
+TEST(Workspace, WhatWasReservedServesTheSameRequestsForEverFromOneBlock) {
+  Workspace workspace(Source().source());
+  ASSERT_TRUE(workspace.reserve(4096).ok());
+  for (int round = 0; round < 100; ++round) {
+    auto a = workspace.take(1000), b = workspace.take(2048);
+    ASSERT_TRUE(a.ok() && b.ok());
+    EXPECT_TRUE(workspace.give_back(*a));
+    auto c = workspace.take(1024);
+    ASSERT_TRUE(c.ok());
+    EXPECT_TRUE(workspace.give_back(*b));
+    EXPECT_TRUE(workspace.give_back(*c));
+  }
+  EXPECT_EQ(workspace.blocks(), 1);
+  EXPECT_EQ(workspace.block_bytes(), 4096);
+  EXPECT_EQ(workspace.peak_bytes(), 1024 + 2048);
+}
+
+TEST(Workspace, PartsAreAlignedApartAndWholeAgainOnceAllAreGivenBack) {
+  Random random(7);
+  Workspace workspace(Source().source());
+  ASSERT_TRUE(workspace.reserve(1 << 20).ok());
+  std::map<std::byte*, int64_t> used;
+  for (int i = 0; i < 5000; ++i) {
+    if (!used.empty() && random.chance(0.5)) {
+      auto it = std::next(used.begin(), static_cast<std::ptrdiff_t>(random.below(used.size())));
+      ASSERT_TRUE(workspace.give_back(it->first));
+      used.erase(it);
+      continue;
+    }
+    const auto bytes = static_cast<int64_t>(random.below(5000));
+    const auto part = workspace.take(bytes);
+    ASSERT_TRUE(part.ok());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(*part) % kDeviceAlignment, 0u);
+    const auto after = used.lower_bound(*part);
+    if (after != used.end()) {
+      ASSERT_GE(after->first - *part, bytes);
+    }
+    if (after != used.begin()) {
+      ASSERT_LE(std::prev(after)->first + std::prev(after)->second, *part);
+    }
+    used[*part] = bytes;
+  }
+  for (const auto& [part, bytes] : used) ASSERT_TRUE(workspace.give_back(part));
+  const int blocks = workspace.blocks();
+  ASSERT_TRUE(workspace.take(1 << 20).ok());
+  EXPECT_EQ(workspace.blocks(), blocks) << "the first block is in one piece again";
+}
+
+TEST(Workspace, WhatWasNotReservedTakesAnotherBlockAndWhatTheDeviceLacksIsAnError) {
+  Workspace workspace(Source().source());
+  ASSERT_TRUE(workspace.reserve(1024).ok());
+  ASSERT_TRUE(workspace.reserve(512).ok());
+  EXPECT_EQ(workspace.blocks(), 1);
+  ASSERT_TRUE(workspace.take(3 << 20).ok());
+  EXPECT_EQ(workspace.blocks(), 2);
+  const auto too_much = workspace.take(int64_t{100} << 20);
+  ASSERT_FALSE(too_much.ok());
+  EXPECT_EQ(too_much.error().code(), Code::kInfeasible);
+  std::byte elsewhere{};
+  EXPECT_FALSE(workspace.give_back(&elsewhere));
+}
+
+TEST(RepeatedRun, TheThirdRunIsCapturedAndEveryRunDoesTheWorkOnce) {
+  const auto runtime = make_host_runtime();
+  const auto stream = runtime->make_stream().value();
+  RepeatedRun repeated;
+  int runs = 0;
+  const auto work = [&]() -> Status {
+    ++runs;
+    return {};
+  };
+  for (int i = 1; i <= 6; ++i) {
+    ASSERT_TRUE(repeated.run(*stream, work).ok());
+    ASSERT_TRUE(stream->synchronize().ok());
+    EXPECT_EQ(runs, i);
+    EXPECT_EQ(repeated.captured(), i >= 3);
+  }
+  repeated.forget();
+  EXPECT_FALSE(repeated.captured());
+  ASSERT_TRUE(repeated.run(*stream, work).ok());
+  ASSERT_TRUE(stream->synchronize().ok());
+  EXPECT_EQ(runs, 7);
+}
+
+// A stream on which capturing fails, as CUDA's does for work that waits for its own results.
+class Uncapturable final : public DeviceStream {
+ public:
+  Status record(DeviceEvent&) override { return {}; }
+  Status wait(const DeviceEvent&) override { return {}; }
+  Status copy(CopyKind, std::byte*, const std::byte*, int64_t) override { return {}; }
+  Status copy_peer(std::byte*, const StreamRuntime&, const std::byte*, int64_t) override { return {}; }
+  Status compute(std::function<Status()> work) override {
+    if (capturing_) return Error(Code::kUnsupported, "operation not permitted when stream is capturing");
+    return work();
+  }
+  Status begin_capture() override {
+    ++captures;
+    capturing_ = true;
+    return {};
+  }
+  Result<std::unique_ptr<DeviceGraph>> end_capture() override {
+    capturing_ = false;
+    return Error(Code::kUnsupported, "the capture was invalidated");
+  }
+  Status launch(DeviceGraph&) override { return {}; }
+  Status synchronize() override { return {}; }
+  int captures = 0;
+
+ private:
+  bool capturing_ = false;
+};
+
+TEST(RepeatedRun, WhatCannotBeCapturedIsTriedOnceAndGoesOnAsItIs) {
+  Uncapturable stream;
+  RepeatedRun repeated;
+  int runs = 0;
+  for (int i = 1; i <= 6; ++i) {
+    ASSERT_TRUE(repeated
+                    .run(stream,
+                         [&]() -> Status {
+                           ++runs;
+                           return {};
+                         })
+                    .ok());
+    EXPECT_EQ(runs, i);
+  }
+  EXPECT_EQ(stream.captures, 1);
+  EXPECT_FALSE(repeated.captured());
+  EXPECT_NE(repeated.refusal().find("not permitted"), std::string::npos) << repeated.refusal();
+}
+
+TEST(CudaName, DevicesAndTheirPartsHaveNames) {
+  const auto whole = parse_cuda_name("cuda:3");
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->index, 3);
+  EXPECT_EQ(whole->of, 0);
+  const auto part = parse_cuda_name("cuda:0/2-8/8");
+  ASSERT_TRUE(part.ok());
+  EXPECT_EQ(part->first, 2);
+  EXPECT_EQ(part->last, 8);
+  EXPECT_EQ(part->of, 8);
+  for (const char* wrong : {"cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0/", "cuda:0/2-1/8", "cuda:0/0-9/8",
+                            "cuda:0/0-2/8/", "cuda:0 ", "gpu:0", "cuda:0/1-1/4", "cuda:99999999999"}) {
+    const auto name = parse_cuda_name(wrong);
+    ASSERT_FALSE(name.ok()) << wrong;
+    EXPECT_EQ(name.error().code(), Code::kInvalidInput);
+    EXPECT_NE(name.error().message().find("expected 'cuda:0'"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace heddle
