@@ -110,9 +110,11 @@ TEST_P(TorchLight, InPiecesEqualsTheUnsplitModel) {
   expect_equal_in_pieces(std::string(HEDDLE_CORPUS) + "/light/test_" + GetParam() + "/model.onnx");
 }
 
+// Without squeezenet: its made-up weights give 1,000 equal numbers of 4.9e9 to the last softmax, so that the
+// outputs hang on their last bits, which differ from processor to processor.
 INSTANTIATE_TEST_SUITE_P(Light, TorchLight,
                          testing::Values("bvlc_alexnet", "densenet121", "inception_v1", "inception_v2",
-                                         "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512"),
+                                         "resnet50", "shufflenet", "vgg19", "zfnet512"),
                          [](const auto& param) { return std::string(param.param); });
 
 TEST(TorchCold, ParametersComeByTheirLoads) {
@@ -169,9 +171,11 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 TEST(TorchMemory, AModelLargerThanOneDeviceRunsSplitAndAPlanThatDoesNotFitIsRefused) {
-  const std::string path = std::string(HEDDLE_CORPUS) + "/light/test_squeezenet/model.onnx";
-  constexpr int64_t kMemory = 8 << 20;
-  const auto given = torch_problem(path, 3, kMemory);
+  const std::string path = std::string(HEDDLE_CORPUS) + "/light/test_shufflenet/model.onnx";
+  const auto model = Model::load(path, {});
+  ASSERT_TRUE(model.ok()) << model.error().to_string();
+  // The parameters alone fill it.
+  const auto given = torch_problem(path, 3, (*model)->graph()->total_param_bytes());
   ASSERT_TRUE(given.ok()) << given.error().to_string();
   // One device holds the whole model by this plan: nothing is loaded.
   const auto too_large = build_plan(given->problem, in_turns(*given->problem.graph, 1, 3));
@@ -179,7 +183,7 @@ TEST(TorchMemory, AModelLargerThanOneDeviceRunsSplitAndAPlanThatDoesNotFitIsRefu
   const auto refused = run_plan(given->problem, *too_large, given->model, {.warmups = 0, .repeats = 1});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code(), Code::kInfeasible);
-  EXPECT_NE(refused.error().to_string().find("'torch0' has 8.0 MiB of memory"), std::string::npos)
+  EXPECT_NE(refused.error().to_string().find("device 'torch0' has "), std::string::npos)
       << refused.error().to_string();
   const auto split = build_plan(given->problem, in_turns(*given->problem.graph, 3, 3));
   ASSERT_TRUE(split.ok());

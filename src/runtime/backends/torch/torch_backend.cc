@@ -30,7 +30,8 @@ using torch_backend::TorchProgram;
 struct TorchAccelerator {
   std::shared_ptr<StreamRuntime> runtime;
   std::unique_ptr<DeviceStream> execution, compiling;
-  std::unique_ptr<CudaWorkspace> workspace;  // null on the host
+  // Null on the host. What one stream has given back another may not get while the first still works.
+  std::unique_ptr<CudaWorkspace> workspace, compile_workspace;
   bool cuda = false;
 
   // Enqueues libtorch's ops.
@@ -224,8 +225,11 @@ Result<std::unique_ptr<RuntimeDevice>> open_torch_device(const Device& device) {
   }
   HEDDLE_ASSIGN_OR_RETURN(accelerator->execution, accelerator->runtime->make_stream());
   HEDDLE_ASSIGN_OR_RETURN(accelerator->compiling, accelerator->runtime->make_stream());
-  if (cuda)
+  if (cuda) {
     accelerator->workspace = torch_backend::make_workspace(accelerator->runtime, *accelerator->execution);
+    accelerator->compile_workspace =
+        torch_backend::make_workspace(accelerator->runtime, *accelerator->compiling);
+  }
   const auto index = static_cast<c10::DeviceIndex>(accelerator->runtime->properties().index);
   const at::Device where = cuda ? at::Device(at::kCUDA, index) : at::Device(at::kCPU);
   return std::unique_ptr<RuntimeDevice>(std::make_unique<TorchDevice>(device, where, std::move(accelerator)));

@@ -18,19 +18,22 @@ Result<CudaDriver> open_driver() {
         "of a CUDA device");
   }
   CudaDriver driver;
-#define HEDDLE_CUDA_LOAD(f)                                                               \
-  driver.f = reinterpret_cast<decltype(driver.f)>(dlsym(library, HEDDLE_CUDA_SYMBOL(f))); \
-  if (driver.f == nullptr)                                                                \
-    return Error(Code::kUnsupported, "the CUDA driver has no " HEDDLE_CUDA_SYMBOL(f) ": it is older than " \
-                                     "the CUDA that this program was built with; update it");
-  HEDDLE_CUDA_FUNCTIONS(HEDDLE_CUDA_LOAD)
-#undef HEDDLE_CUDA_LOAD
   driver.has_green = true;
-#define HEDDLE_CUDA_LOAD(f)                                                               \
+  const char* missing = nullptr;
+#define HEDDLE_CUDA_FUNCTION(f)                                                           \
+  driver.f = reinterpret_cast<decltype(driver.f)>(dlsym(library, HEDDLE_CUDA_SYMBOL(f))); \
+  if (driver.f == nullptr) missing = HEDDLE_CUDA_SYMBOL(f);
+#define HEDDLE_CUDA_GREEN_FUNCTION(f)                                                     \
   driver.f = reinterpret_cast<decltype(driver.f)>(dlsym(library, HEDDLE_CUDA_SYMBOL(f))); \
   driver.has_green = driver.has_green && driver.f != nullptr;
-  HEDDLE_CUDA_GREEN_FUNCTIONS(HEDDLE_CUDA_LOAD)
-#undef HEDDLE_CUDA_LOAD
+#include "backends/torch/cuda/cuda_functions.inc"
+#undef HEDDLE_CUDA_FUNCTION
+#undef HEDDLE_CUDA_GREEN_FUNCTION
+  if (missing != nullptr) {
+    return Error(Code::kUnsupported, std::string("the CUDA driver has no ") + missing +
+                                         ": it is older than the CUDA that this program was built with; "
+                                         "update it");
+  }
   const CUresult ready = driver.cuInit(0);
   if (ready == CUDA_ERROR_NO_DEVICE)
     return Error(Code::kUnsupported, "the CUDA driver finds no device on this machine");

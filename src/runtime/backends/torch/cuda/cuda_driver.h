@@ -9,33 +9,12 @@
 
 namespace heddle::torch_backend {
 
-// Names as cuda.h has them: its macros put the versions behind them that this program was compiled with.
-#define HEDDLE_CUDA_FUNCTIONS(X)                                                                             \
-  X(cuInit)                                                                                                  \
-  X(cuGetErrorString)                                                                                        \
-  X(cuDeviceGetCount)                                                                                        \
-  X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceTotalMem) X(cuDeviceGetAttribute) X(cuDeviceGetPCIBusId)       \
-      X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent)   \
-          X(cuCtxGetCurrent) X(cuCtxSynchronize) X(cuCtxEnablePeerAccess) X(cuMemAlloc) X(cuMemFree)         \
-              X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostGetDevicePointer) X(cuMemcpyHtoDAsync)           \
-                  X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemcpyPeerAsync) X(cuStreamCreate)           \
-                      X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamWaitEvent) X(cuStreamBeginCapture) \
-                          X(cuStreamEndCapture) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch)              \
-                              X(cuGraphDestroy) X(cuGraphExecDestroy) X(cuEventCreate) X(cuEventDestroy)     \
-                                  X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)                     \
-                                      X(cuEventElapsedTime)
-// Drivers from 12.4 on: parts of a device.
-#define HEDDLE_CUDA_GREEN_FUNCTIONS(X) \
-  X(cuDeviceGetDevResource)            \
-  X(cuDevSmResourceSplitByCount)       \
-  X(cuDevResourceGenerateDesc)         \
-  X(cuGreenCtxCreate) X(cuGreenCtxDestroy) X(cuGreenCtxStreamCreate) X(cuCtxFromGreenCtx)
-
 struct CudaDriver {
-#define HEDDLE_CUDA_MEMBER(f) decltype(&::f) f = nullptr;
-  HEDDLE_CUDA_FUNCTIONS(HEDDLE_CUDA_MEMBER)
-  HEDDLE_CUDA_GREEN_FUNCTIONS(HEDDLE_CUDA_MEMBER)
-#undef HEDDLE_CUDA_MEMBER
+#define HEDDLE_CUDA_FUNCTION(f) decltype(&::f) f = nullptr;
+#define HEDDLE_CUDA_GREEN_FUNCTION(f) decltype(&::f) f = nullptr;
+#include "backends/torch/cuda/cuda_functions.inc"
+#undef HEDDLE_CUDA_FUNCTION
+#undef HEDDLE_CUDA_GREEN_FUNCTION
   bool has_green = false;
 
   // Success, or an error that names what was done: kInfeasible where memory ran out.

@@ -33,8 +33,11 @@ class CudaContext {
     name = text;
     return check(driver.cuDevicePrimaryCtxRetain(&primary, device), "retaining its context");
   }
-  // The calls of this thread mean this device.
-  Status use() const { return check(driver.cuCtxSetCurrent(primary), "choosing it"); }
+  // The calls of this thread mean this device, or its share: streams, events and kernels must be of one
+  // context.
+  Status use() const {
+    return check(driver.cuCtxSetCurrent(part != nullptr ? part : primary), "choosing it");
+  }
   Status check(CUresult result, const char* what) const {
     if (result == CUDA_SUCCESS) return {};
     return driver.check(result, std::string(what) + " (device " + std::to_string(index) + ")");
@@ -121,14 +124,8 @@ class CudaStream final : public DeviceStream {
   }
   Status copy_peer(std::byte* to, const StreamRuntime& source, const std::byte* from, int64_t bytes) override;
   Status compute(std::function<Status()> work) override {
-    CUcontext before = nullptr;
     HEDDLE_RETURN_IF_ERROR(context_->use());
-    if (context_->part == nullptr) return work();
-    HEDDLE_RETURN_IF_ERROR(call(cuda().cuCtxGetCurrent, "asking for the context", &before));
-    HEDDLE_RETURN_IF_ERROR(call_here(cuda().cuCtxSetCurrent, "choosing a share", context_->part));
-    Status status = work();
-    Status back = call_here(cuda().cuCtxSetCurrent, "leaving a share", before);
-    return status.ok() ? std::move(back) : std::move(status);
+    return work();
   }
   Status begin_capture() override {
     // Relaxed: kernels of libtorch may ask for memory while they are captured.
