@@ -150,10 +150,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
-  const char* const only_timed = o.clock != 1           ? "--clock"
-                                 : o.workers.any()      ? "--workers, --worker-port and --bus"
-                                 : options.device_times ? "--device-times"
-                                                        : nullptr;
+  const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
   if (has_model_files(fleet) && only_timed != nullptr)
     return Error(Code::kInvalidInput,
                  std::string(only_timed) + ": the models of " + o.what.front() +

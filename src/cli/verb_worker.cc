@@ -14,7 +14,7 @@ namespace heddle::cli {
 namespace {
 
 struct WorkerFlags {
-  std::string connect, bus, bucket = "heddle", name, host = "127.0.0.1", advertise;
+  std::string connect, bus, bucket = "heddle", name, host = "127.0.0.1", advertise, models;
   std::vector<std::string> devices;
   int64_t port = 0;
   double lease_s = 1, slowdown = 1;
@@ -67,7 +67,10 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
   options.port = static_cast<int>(o.port);
   options.advertise = o.advertise;
   options.slowdown = o.slowdown;
-  HEDDLE_ASSIGN_OR_RETURN(options.devices, device_counts(o.devices));
+  HEDDLE_ASSIGN_OR_RETURN(auto devices, class_devices(o.devices));
+  options.devices = std::move(devices.counts);
+  options.device_names = std::move(devices.names);
+  options.models = o.models;
   HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o));
   HEDDLE_ASSIGN_OR_RETURN(const auto worker, Worker::start(options, *announcer));
   if (!invocation.json && invocation.progress != nullptr) {
@@ -98,13 +101,17 @@ RunFn setup_worker(Command& command) {
   command.option("--lease", o->lease_s,
                  "with --bus: seconds without a renewal after which the bus forgets it (default 1)", .1,
                  3600);
-  command.list("--devices", o->devices, "CLASS=N: it has so many devices of the class (repeatable)");
+  command.list("--devices", o->devices,
+               "CLASS=N: it has so many devices of the class; CLASS=cpu0+cpu1: these ones of this host "
+               "(repeatable)");
+  command.option("--models", o->models,
+                 "folder with the fleet's model files, by their names (default: the fleet file's paths)");
   command.option("--name", o->name, "unique among the fleet's workers (default: this host and process)");
   command.option("--host", o->host, "address to listen on (default 127.0.0.1: this machine alone)");
   command.option("--port", o->port, "port to listen on (default: any free one)", 0, 65535);
   command.option("--advertise", o->advertise, "host that others reach it by (default: --host)");
-  command.option("--slowdown", o->slowdown, "its devices take so many times their planned time (default 1)",
-                 .01, 1000);
+  command.option("--slowdown", o->slowdown,
+                 "its devices take so many times as long; those that compute from 1 (default 1)", .01, 1000);
   return [o](const Invocation& invocation) { return run_worker(*o, invocation); };
 }
 

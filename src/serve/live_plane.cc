@@ -227,6 +227,7 @@ void Plane::end_work(Running& r, TimeNs took) {
 
 void Plane::carry_out(Outcome& outcome) {
   for (auto& [device, task] : outcome.tasks) devices_[device]->give(std::move(task));
+  for (const auto& [batch, device] : outcome.released) remote_->release(batch, device);
   for (auto& task : outcome.remote) remote_->begin(std::move(task));
   if (outcome.earlier) changed_.notify_one();
   tell(outcome.settled);

@@ -1,6 +1,7 @@
 #include "server_session.h"
 
 #include "grpc_address.h"
+#include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
 
 namespace heddle {
@@ -59,6 +60,33 @@ void ServerSession::end(const std::string& reason) {
 }
 
 int64_t ServerSession::silent_ns() const { return live_now() - heard_ns_; }
+
+bool ServerSession::keep(const worker::Output& piece) {
+  output_bytes_ += piece.data().size();
+  if (piece.row() >= static_cast<uint32_t>(kMaxFleetBatch) || output_bytes_ > max_outbox_bytes_) {
+    end("it sends more outputs than it was asked for");
+    return false;
+  }
+  auto& rows = outputs_[piece.attempt()];
+  if (rows.size() <= piece.row()) rows.resize(piece.row() + 1);
+  auto& row = rows[piece.row()];
+  if (!row) row = std::make_shared<std::string>();
+  *row += piece.data();
+  return true;
+}
+
+std::vector<RemotePayload> ServerSession::take_outputs(uint64_t attempt) {
+  std::vector<RemotePayload> out;
+  const auto it = outputs_.find(attempt);
+  if (it == outputs_.end()) return out;
+  for (const auto& row : it->second) {
+    if (row) output_bytes_ -= row->size();
+    out.push_back(row ? RemotePayload{row, reinterpret_cast<const std::byte*>(row->data()), row->size()}
+                      : RemotePayload{});
+  }
+  outputs_.erase(it);
+  return out;
+}
 
 void ServerSession::OnReadDone(bool ok) {
   if (!ok) return end("");

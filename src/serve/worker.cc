@@ -25,18 +25,7 @@ class FeatureReader final : public grpc::ServerReadReactor<worker::FeatureChunk>
 
   void OnReadDone(bool ok) override {
     if (!ok) return complete();
-    if (first_) {
-      batch_ = chunk_.batch();
-      device_ = chunk_.device();
-      map_.bytes = chunk_.bytes();
-      map_.digests.assign(chunk_.digests().begin(), chunk_.digests().end());
-      first_ = false;
-      if (map_.bytes > kMostFeatureBytes || map_.digests.size() > static_cast<size_t>(kMaxFleetBatch))
-        return refuse("the feature map is too large");
-    }
-    if (chunk_.data().size() > map_.bytes - came_ || !are_feature_bytes(batch_, came_, chunk_.data()))
-      return refuse("the feature map's bytes are not what was announced");
-    came_ += chunk_.data().size();
+    if (!intake_.take(chunk_)) return refuse("the feature map is too large, or not what was announced");
     StartRead(&chunk_);
   }
   void OnDone() override { delete this; }
@@ -44,21 +33,18 @@ class FeatureReader final : public grpc::ServerReadReactor<worker::FeatureChunk>
  private:
   void refuse(const char* why) { Finish({grpc::StatusCode::INVALID_ARGUMENT, why}); }
   void complete() {
-    if (first_ || came_ != map_.bytes) return refuse("the feature map ends early");
+    if (!intake_.complete()) return refuse("the feature map ends early");
     ++parts_.maps_received;
-    parts_.map_bytes_received += came_;
-    reply_->set_bytes(came_);
-    parts_.maps.put(batch_, device_, std::move(map_));
+    parts_.map_bytes_received += intake_.bytes();
+    reply_->set_bytes(intake_.bytes());
+    parts_.maps.put(intake_.batch(), intake_.device(), intake_.map());
     Finish(grpc::Status::OK);
   }
 
   WorkerParts& parts_;
   worker::FeatureReply* const reply_;
   worker::FeatureChunk chunk_;
-  bool first_ = true;
-  uint64_t batch_ = 0, came_ = 0;
-  uint32_t device_ = 0;
-  FeatureMap map_;
+  FeatureIntake intake_;
 };
 
 class WorkerCalls final : public worker::Worker::CallbackService {
@@ -109,7 +95,7 @@ class WorkerCalls final : public worker::Worker::CallbackService {
 class WorkerProcess final : public Worker {
  public:
   WorkerProcess(const WorkerOptions& options, Announcer& announcer)
-      : options_(options), announcer_(announcer), parts_(options.slowdown), calls_(parts_) {}
+      : options_(options), announcer_(announcer), parts_(options), calls_(parts_) {}
 
   ~WorkerProcess() override {
     {

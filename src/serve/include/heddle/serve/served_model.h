@@ -27,6 +27,7 @@ struct ServedModel {
   bool batched = false;      // the first dimension of all tensors is that of the batch
   int max_rows = 1;          // of one request
   bool any_payload = false;  // timed devices: one UINT8 input of any size that nobody reads
+  bool remote = false;       // computed in other processes: rows travel, and come back as LiveRequest::result
   double slo_us = 0;
   std::string note;  // for people, such as why it is not batched; may be empty
 };
