@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "grpc_address.h"
+#include "grpc_security.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/worker.h"
 #include "worker.grpc.pb.h"
@@ -188,10 +188,10 @@ class MapSource {
 
 // One other worker, its thread and what it is to be sent.
 struct FeatureSender::Peer {
-  explicit Peer(const std::string& to)
+  Peer(const std::string& to, const WorkerSecurity& with)
       : address(to),
-        stub(worker::Worker::NewStub(
-            grpc::CreateCustomChannel(to, grpc::InsecureChannelCredentials(), quick_reconnects()))),
+        security(with),
+        stub(worker::Worker::NewStub(worker_channel(to, with))),
         thread([this] { run(); }) {}
 
   ~Peer() {
@@ -229,6 +229,7 @@ struct FeatureSender::Peer {
   Status deliver(grpc::ClientContext& context, const Parcel& parcel) const {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::milliseconds(static_cast<int64_t>(parcel.patience_s * 1e3)));
+    show_token(context, security);
     worker::FeatureReply reply;
     const auto writer = stub->Feature(&context, &reply);
     worker::FeatureChunk chunk;
@@ -253,6 +254,7 @@ struct FeatureSender::Peer {
   }
 
   const std::string address;
+  const WorkerSecurity& security;  // the sender's
   const std::unique_ptr<worker::Worker::Stub> stub;
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
@@ -269,7 +271,7 @@ void FeatureSender::send(const std::string& address, Parcel parcel) {
   {
     const std::lock_guard lock(mutex_);
     auto& known = peers_[address];
-    if (!known) known = std::make_shared<Peer>(address);
+    if (!known) known = std::make_shared<Peer>(address, security_);
     peer = known;
   }
   {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "heddle/base/status.h"
+#include "heddle/serve/worker_security.h"
 #include "part_rows.h"
 #include "worker.pb.h"
 
@@ -103,7 +104,7 @@ class FeatureSender {
  public:
   using Told = std::function<void(const Status&)>;  // once the receiver has it all
 
-  FeatureSender() = default;
+  explicit FeatureSender(const WorkerSecurity& security = {}) : security_(security) {}
   ~FeatureSender();  // what is under way is cancelled
   FeatureSender(const FeatureSender&) = delete;
   FeatureSender& operator=(const FeatureSender&) = delete;
@@ -120,6 +121,7 @@ class FeatureSender {
 
  private:
   struct Peer;
+  const WorkerSecurity security_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Peer>> peers_;
 };

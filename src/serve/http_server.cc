@@ -49,12 +49,17 @@ bool is_loopback(const sockaddr_storage& address) {
          ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
 }
 
+std::string lower_case(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 // Whether a Host header names an address, localhost or one of `names`; all else may be a stranger's name.
 bool is_name_of_this_machine(const std::string& host, const std::vector<std::string>& names) {
   std::string name = host;
   if (name.starts_with('[')) return true;  // an address: no resolver gives it another meaning
   if (const auto colon = name.rfind(':'); colon != std::string::npos) name.erase(colon);
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  name = lower_case(std::move(name));
   in_addr address;
   return name.empty() || name == "localhost" || name.ends_with(".localhost") ||
          ::inet_pton(AF_INET, name.c_str(), &address) == 1 ||
@@ -64,7 +69,9 @@ bool is_name_of_this_machine(const std::string& host, const std::vector<std::str
 class Server final : public HttpServer {
  public:
   Server(const HttpServerOptions& options, Handler handler)
-      : options_(options), handler_(std::move(handler)), loop_(std::make_shared<HttpLoopState>()) {}
+      : options_(options), handler_(std::move(handler)), loop_(std::make_shared<HttpLoopState>()) {
+    for (const auto& name : options.host_names) host_names_.push_back(lower_case(name));
+  }
 
   ~Server() override { stop(0); }
 
@@ -341,7 +348,7 @@ class Server final : public HttpServer {
     // A page of another site, open in a browser here, must not reach a server that trusts this machine:
     // neither as such, nor by a name of its own that leads here.
     const auto *origin = head.header("origin"), *host = head.header("host");
-    if (loopback_ && host != nullptr && !is_name_of_this_machine(*host, options_.host_names))
+    if (loopback_ && host != nullptr && !is_name_of_this_machine(*host, host_names_))
       return http_error(403,
                         "the host '" + *host + "' is none of this server's names; --allow-host adds one");
     if (origin != nullptr &&

@@ -31,6 +31,13 @@ std::string expected_of(const ServedModel& m, const TensorInfo& t) {
                     : shape_text(t.row));
 }
 
+// Triton's rule: what a request does not say, or says beyond the model's levels, is the model's default.
+uint16_t priority_of(const ServedModel& m, int64_t asked) {
+  const int levels = m.priority_levels > 0 ? m.priority_levels : kLastPriority;
+  if (asked >= 1 && asked <= levels) return static_cast<uint16_t>(asked);
+  return static_cast<uint16_t>(m.default_priority > 0 ? m.default_priority : kLastPriority);
+}
+
 int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -340,6 +347,7 @@ void InferService::infer(InferRequest request, Done done) {
     row.model = it->second;
     row.arrived = now;
     row.deadline = now + call->slo;
+    row.priority = priority_of(*model, call->request.priority);
     for (size_t i = 0; i < checked->inputs.size(); ++i)
       row.inputs.push_back(checked->inputs[i]->data + r * static_cast<size_t>(model->inputs[i].row_bytes));
     if (model->any_payload || model->remote)

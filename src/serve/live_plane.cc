@@ -83,7 +83,7 @@ void Plane::submit(LiveRequest& request) {
             {EventKind::kGiveUp, id, requests_.serial(id)}, outcome);
       const TimeNs began = live_now();
       fault_at(FaultPoint::kDecide);
-      scheduler_->submit(request.model, id, request.deadline, now, actions_);
+      scheduler_->submit(request.model, id, request.deadline, now, actions_, request.priority);
       counters_.decision.add(live_now() - began);
       apply(now, outcome);
     }

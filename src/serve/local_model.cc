@@ -68,6 +68,8 @@ Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, 
   served.name = source.name;
   served.version = source.version;
   served.platform = source.path.ends_with(".onnx") ? "onnx" : "openvino";
+  served.priority_levels = source.settings.priority_levels;
+  served.default_priority = source.settings.default_priority;
   const auto& graph = *one->graph();
   HEDDLE_ASSIGN_OR_RETURN(served.inputs, tensor_infos(graph, graph.inputs(), "the input"));
   HEDDLE_ASSIGN_OR_RETURN(served.outputs, tensor_infos(graph, graph.outputs(), "the output"));

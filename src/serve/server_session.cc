@@ -1,17 +1,19 @@
 #include "server_session.h"
 
-#include "grpc_address.h"
+#include "grpc_security.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
 
 namespace heddle {
 
-ServerSession::ServerSession(uint64_t id, const std::string& address, size_t max_outbox_bytes, Events events)
+ServerSession::ServerSession(uint64_t id, const std::string& address, const WorkerSecurity& security,
+                             size_t max_outbox_bytes, Events events)
     : id_(id),
       max_outbox_bytes_(max_outbox_bytes),
       events_(std::move(events)),
-      stub_(worker::Worker::NewStub(
-          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), quick_reconnects()))) {}
+      stub_(worker::Worker::NewStub(worker_channel(address, security))) {
+  show_token(context_, security);
+}
 
 void ServerSession::begin(uint64_t epoch, double lease_s) {
   heard_ns_ = live_now();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "heddle/serve/remote_devices.h"
+#include "heddle/serve/worker_security.h"
 #include "worker.grpc.pb.h"
 
 namespace heddle {
@@ -28,7 +29,8 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   };
 
   // `id` is the caller's, not 0.
-  ServerSession(uint64_t id, const std::string& address, size_t max_outbox_bytes, Events events);
+  ServerSession(uint64_t id, const std::string& address, const WorkerSecurity& security,
+                size_t max_outbox_bytes, Events events);
   uint64_t id() const { return id_; }
   void begin(uint64_t epoch, double lease_s);
   // Dropped when the session has ended. More bytes than may wait end it.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "grpc_address.h"
+#include "grpc_security.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
 #include "worker_session.h"
@@ -47,19 +48,32 @@ class FeatureReader final : public grpc::ServerReadReactor<worker::FeatureChunk>
   FeatureIntake intake_;
 };
 
+class RefusedSession final : public grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker> {
+ public:
+  RefusedSession() { Finish(no_token()); }
+  void OnDone() override { delete this; }
+};
+class RefusedFeature final : public grpc::ServerReadReactor<worker::FeatureChunk> {
+ public:
+  RefusedFeature() { Finish(no_token()); }
+  void OnDone() override { delete this; }
+};
+
 class WorkerCalls final : public worker::Worker::CallbackService {
  public:
-  explicit WorkerCalls(WorkerParts& parts) : parts_(parts) {}
+  WorkerCalls(WorkerParts& parts, const WorkerSecurity& security) : parts_(parts), security_(security) {}
 
   grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>* Session(
-      grpc::CallbackServerContext*) override {
+      grpc::CallbackServerContext* context) override {
+    if (!shows_token(*context, security_)) return new RefusedSession;
     const auto session = std::make_shared<WorkerSession>(parts_);
     session->admit = [this](WorkerSession& s) { return admit(s); };
     session->begin();
     return session.get();
   }
-  grpc::ServerReadReactor<worker::FeatureChunk>* Feature(grpc::CallbackServerContext*,
+  grpc::ServerReadReactor<worker::FeatureChunk>* Feature(grpc::CallbackServerContext* context,
                                                          worker::FeatureReply* reply) override {
+    if (!shows_token(*context, security_)) return new RefusedFeature;
     return new FeatureReader(parts_, reply);
   }
 
@@ -88,6 +102,7 @@ class WorkerCalls final : public worker::Worker::CallbackService {
   }
 
   WorkerParts& parts_;
+  const WorkerSecurity& security_;
   mutable std::mutex mutex_;
   std::shared_ptr<WorkerSession> current_;
 };
@@ -95,7 +110,7 @@ class WorkerCalls final : public worker::Worker::CallbackService {
 class WorkerProcess final : public Worker {
  public:
   WorkerProcess(const WorkerOptions& options, Announcer& announcer)
-      : options_(options), announcer_(announcer), parts_(options), calls_(parts_) {}
+      : options_(options), announcer_(announcer), parts_(options), calls_(parts_, options_.security) {}
 
   ~WorkerProcess() override {
     {
@@ -123,7 +138,7 @@ class WorkerProcess final : public Worker {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(16 << 20);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address, listening_credentials(options_.security), &port_);
     builder.RegisterService(&calls_);
     server_ = builder.BuildAndStart();
     if (!server_ || port_ == 0)

@@ -255,9 +255,11 @@ class BusWorkerPool final : public WorkerPool {
     }
     for (const auto& [name, session] : open) {
       if (session->silent_ns() > ns_from_us(options_.lease_s * 1e6)) {
-        session->end("nothing was heard of it for " + std::to_string(options_.lease_s).substr(0, 4) + " s");
+        const auto reason =
+            "nothing was heard of it for " + std::to_string(options_.lease_s).substr(0, 4) + " s";
+        session->end(reason);
         // gRPC may take its time to tell the end of a connection that hangs.
-        lost(name, session->id(), "");
+        lost(name, session->id(), reason);
         continue;
       }
       ping(*session);
@@ -297,8 +299,8 @@ class BusWorkerPool final : public WorkerPool {
       --open_sessions_;
       changed_.notify_all();
     };
-    fresh = std::make_shared<ServerSession>(++sessions_, entry->address, options_.max_outbox_bytes,
-                                            std::move(events));
+    fresh = std::make_shared<ServerSession>(++sessions_, entry->address, options_.security,
+                                            options_.max_outbox_bytes, std::move(events));
     {
       const std::lock_guard lock(mutex_);
       auto& m = members_[event.key];

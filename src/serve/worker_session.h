@@ -23,7 +23,9 @@ namespace heddle {
 // What all sessions of a worker share, one after the other.
 struct WorkerParts {
   explicit WorkerParts(const WorkerOptions& options)
-      : devices(options.slowdown), computing({options.device_names, options.models, options.slowdown}) {}
+      : devices(options.slowdown),
+        sender(options.security),
+        computing({options.device_names, options.models, options.slowdown}) {}
   TimedDevices devices;
   FeatureMaps maps;
   FeatureSender sender;

@@ -142,7 +142,7 @@ TEST_F(WorkerModels, KilledAndStoppedWorkersLoseNoRequest) {
     c.count = 2;
     c.devices.clear();  // the workers name them
   }
-  const int port = 20000 + static_cast<int>(::getpid() % 20000);
+  const int port = own_port();
   const auto devices = "front=" + singles_[0] + ",back=" + singles_[1];
   ServedFleet served(fleet_, {"--worker-port", std::to_string(port), "--lease", "0.5"});
   const auto stays = worker(port, "stays", devices);

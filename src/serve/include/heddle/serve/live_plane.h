@@ -34,6 +34,7 @@ struct LiveRequest {
 
   uint32_t model = 0;
   TimeNs deadline = 0;
+  uint16_t priority = 0;               // of those that wait for the model the least is served first
   std::vector<RemotePayload> payload;  // what a device in another process is sent, in this order
   // Filled by the plane.
   TimeNs arrived = 0, begun = 0, finished = 0;

@@ -30,6 +30,7 @@ struct WorkerOptions {
   std::map<std::string, std::vector<std::string>> device_names;
   std::string models;   // folder with the models' files, by their names; empty: by the fleet file's paths
   double slowdown = 1;  // its devices take so many times as long; .01 to 1000, computing ones from 1
+  WorkerSecurity security;
 };
 
 struct WorkerCounters {

@@ -16,12 +16,14 @@
 #include "heddle/fleet/deployment.h"
 #include "heddle/serve/bus.h"
 #include "heddle/serve/remote_devices.h"
+#include "heddle/serve/worker_security.h"
 
 namespace heddle {
 
 struct WorkerPoolOptions {
   double lease_s = 1;                           // silence that ends a session; 0.1 to 3600
   size_t max_outbox_bytes = size_t{256} << 20;  // waiting for one worker: more, and its session ends
+  WorkerSecurity security;
 };
 
 struct WorkerState {
