@@ -90,8 +90,11 @@ std::string FleetState::metrics() const {
 // is measured of them.
 Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) const {
   const bool first = !begun_;
-  const auto wait = [this, first] {
-    return WorkerWait{*options_.workers, first ? options_.wait_s : kCutOverWait_s, first, options_.cancel};
+  const auto wait = [this, first, &next] {
+    // Compiling takes longer than being told of a timed device, and the old plan runs meanwhile.
+    const bool long_wait = first || has_model_files(next.fleet);
+    return WorkerWait{*options_.workers, long_wait ? options_.wait_s : kCutOverWait_s, first,
+                      options_.cancel};
   };
   if (has_model_files(next.fleet)) {
     if (options_.machine == nullptr)

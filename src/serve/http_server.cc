@@ -70,7 +70,7 @@ class Server final : public HttpServer {
  public:
   Server(const HttpServerOptions& options, Handler handler)
       : options_(options), handler_(std::move(handler)), loop_(std::make_shared<HttpLoopState>()) {
-    for (const auto& name : options.host_names) host_names_.push_back(lower_case(name));
+    for (auto& name : options_.host_names) name = lower_case(std::move(name));
   }
 
   ~Server() override { stop(0); }
@@ -348,7 +348,7 @@ class Server final : public HttpServer {
     // A page of another site, open in a browser here, must not reach a server that trusts this machine:
     // neither as such, nor by a name of its own that leads here.
     const auto *origin = head.header("origin"), *host = head.header("host");
-    if (loopback_ && host != nullptr && !is_name_of_this_machine(*host, host_names_))
+    if (loopback_ && host != nullptr && !is_name_of_this_machine(*host, options_.host_names))
       return http_error(403,
                         "the host '" + *host + "' is none of this server's names; --allow-host adds one");
     if (origin != nullptr &&
