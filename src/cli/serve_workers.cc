@@ -26,6 +26,12 @@ void ServeWorkerFlags::declare(Command& command) {
                  86400);
 }
 
+Status ServeWorkerFlags::check() const {
+  if (any() || (ca_file.empty() && token_file.empty())) return {};
+  return Error(Code::kInvalidInput,
+               "--worker-ca and --worker-token-file belong to --workers, --worker-port or --bus");
+}
+
 Result<WorkerSecurity> ServeWorkerFlags::security(const std::string& certificate_file,
                                                   const std::string& key_file) const {
   return read_worker_security(certificate_file, key_file, ca_file, token_file);

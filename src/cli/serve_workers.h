@@ -21,6 +21,8 @@ struct ServeWorkerFlags {
   void declare(Command& command);
   // For connections to workers, which are encrypted where the clients' are.
   Result<WorkerSecurity> security(const std::string& certificate_file, const std::string& key_file) const;
+  // Flags that would do nothing are an error.
+  Status check() const;
   bool any() const { return workers || worker_port || !bus.empty(); }
 };
 
