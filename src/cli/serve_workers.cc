@@ -15,19 +15,38 @@ void ServeWorkerFlags::declare(Command& command) {
                  "address that --worker-port listens on (default 127.0.0.1: this machine alone)");
   command.option("--bus", bus, "fleet: find workers on a NATS server with JetStream, nats://HOST:PORT");
   command.option("--bucket", bucket, "the fleet's bucket on the bus (default heddle)");
+  command.option(
+      "--worker-ca", ca_file,
+      "with --tls-cert: trust workers with certificates signed by these (PEM; default: --tls-cert)");
+  command.option("--worker-token-file", token_file,
+                 "show workers this file's content as a token, and demand it of them");
   command.option("--lease", lease_s,
                  "seconds without a word after which a worker is taken for lost (default 1)", .1, 3600);
   command.option("--wait", wait_s, "seconds to wait for workers with all devices of the plan (default 30)", 0,
                  86400);
 }
 
+Status ServeWorkerFlags::check() const {
+  if (any() || (ca_file.empty() && token_file.empty())) return {};
+  return Error(Code::kInvalidInput,
+               "--worker-ca and --worker-token-file belong to --workers, --worker-port or --bus");
+}
+
+Result<WorkerSecurity> ServeWorkerFlags::security(const std::string& certificate_file,
+                                                  const std::string& key_file) const {
+  return read_worker_security(certificate_file, key_file, ca_file, token_file);
+}
+
 Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
+                                                     const std::string& certificate_file,
+                                                     const std::string& key_file,
                                                      const Invocation& invocation) {
   if (!flags.bus.empty() && flags.worker_port)
     return Error(Code::kInvalidInput,
                  "--bus and --worker-port exclude each other: workers announce themselves "
                  "at one place");
   auto out = std::make_unique<ServedWorkers>();
+  HEDDLE_ASSIGN_OR_RETURN(const auto security, flags.security(certificate_file, key_file));
   BusOptions bus;
   bus.lease_s = flags.lease_s;
   std::vector<std::string> to;
@@ -35,7 +54,9 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
     HEDDLE_ASSIGN_OR_RETURN(out->bus, in_process_bus(bus));
     HEDDLE_ASSIGN_OR_RETURN(
         out->registry,
-        WorkerRegistry::start(flags.worker_host, static_cast<int>(flags.worker_port.value_or(0)), *out->bus));
+        WorkerRegistry::start(flags.worker_host, static_cast<int>(flags.worker_port.value_or(0)), *out->bus,
+                              security,
+                              [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); }));
     const auto address = flags.worker_host + ":" + std::to_string(out->registry->port());
     to = {"--connect", address};
     if (flags.worker_port && !flags.workers && invocation.progress != nullptr)
@@ -45,7 +66,16 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
     HEDDLE_ASSIGN_OR_RETURN(out->bus, nats_bus(flags.bus, flags.bucket, bus));
     to = {"--bus", flags.bus, "--bucket", flags.bucket, "--lease", std::to_string(flags.lease_s)};
   }
+  // Workers that are started here show what the server shows.
+  const auto add = [&to](const char* flag, const std::string& file) {
+    if (!file.empty()) to.insert(to.end(), {flag, file});
+  };
+  add("--tls-cert", certificate_file);
+  add("--tls-key", key_file);
+  add("--ca", flags.ca_file);
+  add("--token-file", flags.token_file);
   WorkerPoolOptions pool;
+  pool.security = security;
   pool.lease_s = flags.lease_s;
   HEDDLE_ASSIGN_OR_RETURN(out->pool, WorkerPool::create(out->bus, pool));
   if (flags.workers) {

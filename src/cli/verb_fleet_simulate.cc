@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 
+#include "data_plane_flags.h"
 #include "fleet_verbs.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
@@ -188,13 +189,7 @@ Status read_traffic(const FleetSimulateOptions& o, const Invocation& invocation,
   traffic.burst_share = o.burst_share;
   traffic.burst_s = o.burst_s;
   if (!o.traffic.empty()) {
-    const std::vector<std::string> names = {"poisson", "diurnal", "bursty", "functions"};
-    const auto kind = traffic_named(o.traffic);
-    if (!kind)
-      return Error(Code::kInvalidInput, "--traffic " + o.traffic + ": no such traffic" +
-                                            did_you_mean(o.traffic, names) + "; there are " +
-                                            join_names(names));
-    traffic.kind = *kind;
+    HEDDLE_ASSIGN_OR_RETURN(traffic.kind, traffic_flag(o.traffic, true));
   }
   if (!o.trace.empty()) return read_trace(o, invocation, in);
   if (traffic.kind == TrafficKind::kFunctions) {
@@ -260,16 +255,12 @@ Status read_simulation(const FleetSimulateOptions& o, const Invocation& invocati
 }
 
 Status read_schedulers(const FleetSimulateOptions& o, Inputs& in) {
-  const std::vector<std::string> names = {"reservation", "busy-until", "reactive"};
   for (const auto& name : split_list(o.schedulers)) {
-    const auto kind = scheduler_named(name);
-    if (!kind)
-      return Error(Code::kInvalidInput, "--scheduler " + name + ": no such scheduler" +
-                                            did_you_mean(name, names) + "; there are " + join_names(names));
-    in.schedulers.push_back(*kind);
+    HEDDLE_ASSIGN_OR_RETURN(const auto kind, scheduler_flag(name));
+    in.schedulers.push_back(kind);
   }
   if (in.schedulers.empty())
-    return flag_error("--scheduler", o.schedulers, "one or more of " + join_names(names));
+    return flag_error("--scheduler", o.schedulers, "one or more of " + join_names(scheduler_names()));
   return {};
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "data_plane_flags.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -25,14 +26,8 @@ struct LoadFlags {
 };
 
 Result<Traffic> traffic_of(const LoadFlags& o) {
-  const std::vector<std::string> names = {"poisson", "diurnal", "bursty"};
-  const auto kind = traffic_named(o.traffic);
-  if (!kind || *kind == TrafficKind::kFunctions)
-    return Error(Code::kInvalidInput, "--traffic " + o.traffic + ": no such traffic" +
-                                          did_you_mean(o.traffic, names) + "; there are " +
-                                          join_names(names));
   Traffic traffic;
-  traffic.kind = *kind;
+  HEDDLE_ASSIGN_OR_RETURN(traffic.kind, traffic_flag(o.traffic, false));
   traffic.swing = o.swing;
   traffic.period_s = o.period_s;
   traffic.peak = o.peak;

@@ -8,6 +8,7 @@
 #include <future>
 #include <thread>
 
+#include "data_plane_flags.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -19,6 +20,7 @@
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/rest_api.h"
+#include "heddle/serve/worker_security.h"
 #include "serve_drift.h"
 #include "serve_workers.h"
 #include "verbs.h"
@@ -57,10 +59,7 @@ Result<HttpServerOptions> http_options(const ServeFlags& o) {
   http.max_connections = static_cast<size_t>(o.max_connections);
   if (o.max_rate > 0) http.rate = std::make_shared<RateLimit>(o.max_rate);
   http.is_open = is_open_path;
-  for (auto name : o.host_names) {
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    http.host_names.push_back(std::move(name));
-  }
+  http.host_names = o.host_names;
   const auto body = parse_bytes(o.max_body), memory = parse_bytes(o.max_memory);
   if (!body || *body < 1) return flag_error("--max-body", o.max_body, "a size such as 64MiB");
   if (!memory || *memory < *body)
@@ -68,13 +67,7 @@ Result<HttpServerOptions> http_options(const ServeFlags& o) {
   http.max_body_bytes = static_cast<size_t>(*body);
   http.max_bodies_bytes = static_cast<size_t>(*memory);
   if (!o.token_file.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(auto token, read_file(o.token_file));
-    while (!token.empty() && (token.back() == '\n' || token.back() == '\r' || token.back() == ' '))
-      token.pop_back();
-    if (token.size() < 8)
-      return Error(Code::kInvalidInput, "expected a token of at least 8 characters")
-          .with_context(o.token_file);
-    http.bearer_token = token;
+    HEDDLE_ASSIGN_OR_RETURN(http.bearer_token, read_token(o.token_file));
   }
   return http;
 }
@@ -91,13 +84,7 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
   LivePlaneOptions plane;
   plane.scheduler = by_default;
   if (!o.scheduler.empty()) {
-    const std::vector<std::string> names = {"reservation", "busy-until", "reactive"};
-    const auto kind = scheduler_named(o.scheduler);
-    if (!kind)
-      return Error(Code::kInvalidInput, "--scheduler " + o.scheduler + ": no such scheduler" +
-                                            did_you_mean(o.scheduler, names) + "; there are " +
-                                            join_names(names));
-    plane.scheduler = *kind;
+    HEDDLE_ASSIGN_OR_RETURN(plane.scheduler, scheduler_flag(o.scheduler));
   }
   if (!o.guard.empty()) {
     const auto guard = parse_time_us(o.guard);
@@ -150,10 +137,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
-  const char* const only_timed = o.clock != 1           ? "--clock"
-                                 : o.workers.any()      ? "--workers, --worker-port and --bus"
-                                 : options.device_times ? "--device-times"
-                                                        : nullptr;
+  const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
   if (has_model_files(fleet) && only_timed != nullptr)
     return Error(Code::kInvalidInput,
                  std::string(only_timed) + ": the models of " + o.what.front() +
@@ -184,7 +168,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
     options.machine = machine.get();
   }
   if (o.workers.any()) {
-    HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, o.tls_cert, o.tls_key, invocation));
     options.workers = workers->pool.get();
     options.wait_s = o.workers.wait_s;
     options.cancel = invocation.cancel;
@@ -281,6 +265,7 @@ void follow_file(const std::string& path, FleetControl& control) {
 }
 
 Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(o.workers.check());
   HEDDLE_ASSIGN_OR_RETURN(auto http, http_options(o));
   HEDDLE_ASSIGN_OR_RETURN(const auto tls, tls_identity(o));
   if (!tls.key.empty()) {

@@ -14,7 +14,8 @@ namespace heddle::cli {
 namespace {
 
 struct WorkerFlags {
-  std::string connect, bus, bucket = "heddle", name, host = "127.0.0.1", advertise;
+  std::string connect, bus, bucket = "heddle", name, host = "127.0.0.1", advertise, models;
+  std::string tls_cert, tls_key, ca_file, token_file;
   std::vector<std::string> devices;
   int64_t port = 0;
   double lease_s = 1, slowdown = 1;
@@ -28,12 +29,12 @@ std::string name_by_default() {
   return name.substr(0, 48) + "-" + std::to_string(::getpid());
 }
 
-Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o) {
+Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const WorkerSecurity& security) {
   if (o.connect.empty() == o.bus.empty())
     return Error(Code::kInvalidInput,
                  "a worker needs either --connect HOST:PORT, as `heddle serve` prints it, or --bus "
                  "nats://HOST:PORT");
-  if (!o.connect.empty()) return registry_announcer(o.connect);
+  if (!o.connect.empty()) return registry_announcer(o.connect, security);
   BusOptions options;
   options.lease_s = o.lease_s;
   HEDDLE_ASSIGN_OR_RETURN(auto bus, nats_bus(o.bus, o.bucket, options));
@@ -67,8 +68,13 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
   options.port = static_cast<int>(o.port);
   options.advertise = o.advertise;
   options.slowdown = o.slowdown;
-  HEDDLE_ASSIGN_OR_RETURN(options.devices, device_counts(o.devices));
-  HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o));
+  HEDDLE_ASSIGN_OR_RETURN(auto devices, class_devices(o.devices));
+  options.devices = std::move(devices.counts);
+  options.device_names = std::move(devices.names);
+  options.models = o.models;
+  HEDDLE_ASSIGN_OR_RETURN(options.security,
+                          read_worker_security(o.tls_cert, o.tls_key, o.ca_file, o.token_file));
+  HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o, options.security));
   HEDDLE_ASSIGN_OR_RETURN(const auto worker, Worker::start(options, *announcer));
   if (!invocation.json && invocation.progress != nullptr) {
     std::printf("worker %s on port %d, Ctrl-C stops\n", options.name.c_str(), worker->port());
@@ -98,13 +104,24 @@ RunFn setup_worker(Command& command) {
   command.option("--lease", o->lease_s,
                  "with --bus: seconds without a renewal after which the bus forgets it (default 1)", .1,
                  3600);
-  command.list("--devices", o->devices, "CLASS=N: it has so many devices of the class (repeatable)");
+  command.list("--devices", o->devices,
+               "CLASS=N: it has so many devices of the class; CLASS=cpu0+cpu1: these ones of this host "
+               "(repeatable)");
+  command.option("--models", o->models,
+                 "folder with the fleet's model files, by their names (default: the fleet file's paths)");
   command.option("--name", o->name, "unique among the fleet's workers (default: this host and process)");
   command.option("--host", o->host, "address to listen on (default 127.0.0.1: this machine alone)");
   command.option("--port", o->port, "port to listen on (default: any free one)", 0, 65535);
   command.option("--advertise", o->advertise, "host that others reach it by (default: --host)");
-  command.option("--slowdown", o->slowdown, "its devices take so many times their planned time (default 1)",
-                 .01, 1000);
+  command.option("--tls-cert", o->tls_cert,
+                 "encrypt: this worker's certificates (PEM); server and workers all do, or none");
+  command.option("--tls-key", o->tls_key, "the certificate's private key (PEM, no passphrase)");
+  command.option("--ca", o->ca_file,
+                 "trust servers and workers with certificates signed by these (PEM; default: --tls-cert)");
+  command.option("--token-file", o->token_file,
+                 "show and demand this file's content as a token, as --worker-token-file of the server");
+  command.option("--slowdown", o->slowdown,
+                 "its devices take so many times as long; those that compute from 1 (default 1)", .01, 1000);
   return [o](const Invocation& invocation) { return run_worker(*o, invocation); };
 }
 

@@ -1,4 +1,4 @@
-// What `heddle worker` and `heddle serve` share of their flags.
+// The devices that `heddle worker` is given.
 #pragma once
 
 #include <map>
@@ -9,7 +9,12 @@
 
 namespace heddle::cli {
 
-// CLASS=N or CLASS=N,CLASS=N; a class that is named twice is an error.
-Result<std::map<std::string, int64_t>> device_counts(const std::vector<std::string>& texts);
+struct ClassDevices {
+  std::map<std::string, int64_t> counts;                  // by class
+  std::map<std::string, std::vector<std::string>> names;  // of those that were named
+};
+// CLASS=N or CLASS=NAME+NAME (devices of this host), several of them with commas; a class that is named twice
+// is an error.
+Result<ClassDevices> class_devices(const std::vector<std::string>& texts);
 
 }  // namespace heddle::cli

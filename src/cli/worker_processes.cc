@@ -20,11 +20,15 @@ constexpr auto kTimeToEnd = std::chrono::seconds(2);
 std::vector<std::map<std::string, int64_t>> divide_devices(const std::map<std::string, int64_t>& devices,
                                                            int64_t workers) {
   std::vector<std::map<std::string, int64_t>> parts(static_cast<size_t>(workers));
-  for (const auto& [name, count] : devices)
+  int64_t next = 0;
+  for (const auto& [name, count] : devices) {
     for (int64_t w = 0; w < workers; ++w) {
-      const int64_t part = count / workers + (w < count % workers ? 1 : 0);
+      const bool more = (w - next + workers) % workers < count % workers;
+      const int64_t part = count / workers + (more ? 1 : 0);
       if (part > 0) parts[static_cast<size_t>(w)][name] = part;
     }
+    next = (next + count) % workers;
+  }
   return parts;
 }
 

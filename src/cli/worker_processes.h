@@ -11,7 +11,8 @@
 
 namespace heddle::cli {
 
-// Divides the devices of each class among `workers` as evenly as it goes, the first ones getting one more.
+// Divides the devices of each class among `workers` as evenly as it goes; what is left over goes to one after
+// the other, from class to class.
 std::vector<std::map<std::string, int64_t>> divide_devices(const std::map<std::string, int64_t>& devices,
                                                            int64_t workers);
 

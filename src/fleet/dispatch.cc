@@ -48,6 +48,9 @@ void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
   auto& queue = queues_[model];
   bool due = wake_at_[model] <= now;  // waiting longer is not possible
   wake_at_[model] = kNever;
+  if (queue.mixed())
+    queue.expire(now + options_.guard_ns + 1,
+                 [&actions](const DeadlineQueue::Entry& e) { actions.dropped.push_back(e.request); });
   while (!queue.empty()) {
     ++counters_.decisions;
     auto& first = queue.front();
@@ -65,7 +68,9 @@ void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
       const auto waiting = static_cast<uint32_t>(queue.size());
       probe_from(pipeline, waiting, 0, now, kNever, *path_);
       ++counters_.probes;
-      const TimeNs latest = now + deadline - path_->finish;
+      // Of another priority one behind the first may be due before it.
+      const TimeNs soonest = queue.earliest(waiting) - options_.guard_ns;
+      const TimeNs latest = now + (soonest < path_->finish ? deadline : soonest) - path_->finish;
       if (latest < now) {  // a smaller batch that takes longer than the larger one
         actions.dropped.push_back(first.request);
         queue.pop();
@@ -99,7 +104,8 @@ void Dispatcher::dispatch(uint32_t model, uint32_t pipeline, uint32_t size, cons
   batch.dispatched = now;
   batch.requests.clear();
   for (uint32_t i = 0; i < size; ++i) {
-    batch.requests.push_back({queue.front().deadline, queue.front().request, true});
+    batch.requests.push_back(queue.front());
+    batch.requests.back().examined = true;
     actions.begun.push_back(queue.front().request);
     queue.pop();
   }
@@ -296,10 +302,11 @@ void Dispatcher::rebind(uint32_t id, uint32_t partition, TimeNs now, Actions& ac
   for (const ResourceId r : freed_) serve(r, now, actions);
 }
 
-void Dispatcher::submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions) {
+void Dispatcher::submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions,
+                        uint16_t priority) {
   // A wake that is due now belongs to the requests that waited, not to this one.
   if (wake_at_[model] <= now) decide(model, now, actions);
-  queues_[model].push({deadline, request, false});
+  queues_[model].push({deadline, request, false, priority});
   if (!draining_) decide(model, now, actions);
 }
 

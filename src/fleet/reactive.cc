@@ -60,13 +60,13 @@ uint32_t ReactiveScheduler::choose_pipeline(uint32_t model) {
 }
 
 void ReactiveScheduler::submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now,
-                               Actions& actions) {
+                               Actions& actions, uint16_t priority) {
   const uint32_t p = choose_pipeline(model);
   if (p == kNoId) {
     actions.dropped.push_back(request);
     return;
   }
-  pipelines_[p].queue.push({deadline, request, false});
+  pipelines_[p].queue.push({deadline, request, false, priority});
   serve_first_pool(p, now, actions);
 }
 
@@ -77,7 +77,8 @@ void ReactiveScheduler::serve_first_pool(uint32_t p, TimeNs now, Actions& action
     const DeadlineQueue waiting = std::move(pipelines_[p].queue);
     pipelines_[p].queue.clear();
     for (size_t i = 0; i < waiting.size(); ++i)
-      submit(deployment_.pipelines[p].model, waiting[i].request, waiting[i].deadline, now, actions);
+      submit(deployment_.pipelines[p].model, waiting[i].request, waiting[i].deadline, now, actions,
+             waiting[i].priority);
     return;
   }
   for (uint32_t d = pool.first_device; d < pool.first_device + pool.num_devices; ++d) {
@@ -89,10 +90,15 @@ void ReactiveScheduler::serve_first_pool(uint32_t p, TimeNs now, Actions& action
 // A free device takes its next batch.
 void ReactiveScheduler::serve(uint32_t device, TimeNs now, Actions& actions) {
   if (running_[device] != kNoId || closed_[device]) return;
-  const auto [p, k] = place_[device];
+  const uint32_t p = place_[device].pipeline, k = place_[device].partition;
   if (k == 0 && draining_) return;
   const auto& pool = deployment_.pipelines[p].partitions[k];
   auto& queue = k == 0 ? pipelines_[p].queue : queue_[device];
+  if (queue.mixed())
+    queue.expire(now + pool.run_ns[0] + pipelines_[p].later_ns[k], [&](const DeadlineQueue::Entry& e) {
+      actions.dropped.push_back(e.request);
+      if (k > 0) --on_hand_[device];
+    });
   while (!queue.empty()) {
     ++counters_.decisions;
     const TimeNs latest = queue.front().deadline - pipelines_[p].later_ns[k];

@@ -443,8 +443,7 @@ class PlanExecutor final : public Executor {
     std::vector<std::span<std::byte>> result;
     for (const Message& m : messages) {
       std::byte* data = scratch_.get();
-      if (m.tensor >= 0 && any_move_)
-        data = buffers_.address(slot, plan_of(slot), TensorId(m.tensor), 0);
+      if (m.tensor >= 0 && any_move_) data = buffers_.address(slot, plan_of(slot), TensorId(m.tensor), 0);
       result.emplace_back(data, static_cast<size_t>(message_bytes(*problem_.graph, m)));
     }
     return result;

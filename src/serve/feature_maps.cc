@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstring>
 
-#include "grpc_address.h"
+#include "grpc_security.h"
+#include "heddle/fleet/fleet.h"
+#include "heddle/serve/worker.h"
 #include "worker.grpc.pb.h"
 
 namespace heddle {
@@ -36,12 +38,83 @@ bool are_feature_bytes(uint64_t batch, uint64_t offset, const std::string& bytes
   return true;
 }
 
+FeatureMap computed_map(MapSections sections, uint32_t rows) {
+  FeatureMap map;
+  for (const auto& s : sections) map.bytes += s.bytes.size();
+  map.sections = std::make_shared<const MapSections>(std::move(sections));
+  map.rows = rows;
+  return map;
+}
+
+bool FeatureIntake::announce(const worker::FeatureChunk& chunk) {
+  announced_ = true;
+  batch_ = chunk.batch();
+  device_ = chunk.device();
+  map_.bytes = chunk.bytes();
+  map_.digests.assign(chunk.digests().begin(), chunk.digests().end());
+  computed_ = chunk.sections_size() > 0;
+  uint64_t all = 0;
+  for (const auto& s : chunk.sections()) {
+    if (s.row() >= static_cast<uint32_t>(kMaxFleetBatch) || s.bytes() > kMostMapBytes ||
+        !worker::Section::Kind_IsValid(s.kind()))
+      return false;
+    all += s.bytes();
+    if (all > kMostMapBytes) return false;
+    sections_.push_back({s.row(), static_cast<MapSection::Kind>(s.kind()), s.index(), {}});
+    section_bytes_.push_back(s.bytes());
+    map_.rows = std::max(map_.rows, s.row() + 1);
+  }
+  if (computed_) return all == map_.bytes;
+  return map_.bytes <= kMostFeatureBytes && map_.digests.size() <= static_cast<size_t>(kMaxFleetBatch);
+}
+
+bool FeatureIntake::append(std::string_view data) {
+  while (!data.empty()) {
+    while (section_ < sections_.size() && sections_[section_].bytes.size() == section_bytes_[section_])
+      ++section_;
+    if (section_ == sections_.size()) return false;
+    auto& to = sections_[section_].bytes;
+    const size_t part = std::min<size_t>(data.size(), section_bytes_[section_] - to.size());
+    const auto* from = reinterpret_cast<const std::byte*>(data.data());
+    to.insert(to.end(), from, from + part);
+    data.remove_prefix(part);
+  }
+  return true;
+}
+
+bool FeatureIntake::take(const worker::FeatureChunk& chunk) {
+  if (!announced_ && !announce(chunk)) return false;
+  const auto& data = chunk.data();
+  if (data.size() > map_.bytes - came_) return false;
+  if (computed_ ? !append(data) : !are_feature_bytes(batch_, came_, data)) return false;
+  came_ += data.size();
+  return true;
+}
+
+FeatureMap FeatureIntake::map() {
+  if (computed_) map_.sections = std::make_shared<const MapSections>(std::move(sections_));
+  return std::move(map_);
+}
+
+void FeatureMaps::erase(Maps::iterator it) {
+  bytes_ -= held_bytes(it->second.map);
+  maps_.erase(it);
+}
+
 void FeatureMaps::put(uint64_t batch, uint32_t device, FeatureMap map) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  maps_[{batch, device}] = {std::move(map), now};
-  while (!maps_.empty() && (maps_.size() > limit_ || now - maps_.begin()->second.since > keep_))
-    maps_.erase(maps_.begin());
+  auto& kept = maps_[{batch, device}];
+  bytes_ += held_bytes(map) - held_bytes(kept.map);
+  kept = {std::move(map), now};
+  while (!maps_.empty() &&
+         (maps_.size() > limit_ || bytes_ > kMostKeptMapBytes || now - maps_.begin()->second.since > keep_))
+    erase(maps_.begin());
+}
+
+void FeatureMaps::release(uint64_t batch, uint32_t device) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = maps_.find({batch, device}); it != maps_.end()) erase(it);
 }
 
 std::optional<FeatureMap> FeatureMaps::get(uint64_t batch, uint32_t device) const {
@@ -55,6 +128,7 @@ std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
   const std::lock_guard lock(mutex_);
   const auto it = maps_.find({batch, device});
   if (it == maps_.end()) return std::nullopt;
+  bytes_ -= held_bytes(it->second.map);
   auto map = std::move(it->second.map);
   maps_.erase(it);
   return map;
@@ -63,14 +137,61 @@ std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
 void FeatureMaps::clear() {
   const std::lock_guard lock(mutex_);
   maps_.clear();
+  bytes_ = 0;
 }
+
+namespace {
+
+// The bytes of a map, piece by piece.
+class MapSource {
+ public:
+  explicit MapSource(const FeatureSender::Parcel& parcel) : parcel_(parcel) {}
+
+  void describe(worker::FeatureChunk& chunk) const {
+    if (!parcel_.map.sections) return;
+    for (const auto& s : *parcel_.map.sections) {
+      auto& to = *chunk.add_sections();
+      to.set_row(s.row);
+      to.set_kind(static_cast<worker::Section::Kind>(s.kind));
+      to.set_index(s.index);
+      to.set_bytes(s.bytes.size());
+    }
+  }
+  bool more() const { return sent_ < parcel_.map.bytes; }
+  void fill(std::string& out) {
+    const auto size = std::min<uint64_t>(kFeatureChunkBytes, parcel_.map.bytes - sent_);
+    out.resize(size);
+    if (!parcel_.map.sections) {
+      fill_feature_bytes(parcel_.batch, sent_, out);
+    } else {
+      for (size_t done = 0; done < size;) {
+        const auto& bytes = (*parcel_.map.sections)[section_].bytes;
+        const size_t part = std::min<size_t>(size - done, bytes.size() - at_);
+        std::memcpy(out.data() + done, bytes.data() + at_, part);
+        done += part;
+        at_ += part;
+        if (at_ < bytes.size()) continue;
+        ++section_;
+        at_ = 0;
+      }
+    }
+    sent_ += size;
+  }
+
+ private:
+  const FeatureSender::Parcel& parcel_;
+  uint64_t sent_ = 0;
+  size_t section_ = 0, at_ = 0;
+};
+
+}  // namespace
 
 // One other worker, its thread and what it is to be sent.
 struct FeatureSender::Peer {
-  explicit Peer(const std::string& to)
+  Peer(const std::string& to, const WorkerSecurity& with)
       : address(to),
-        stub(worker::Worker::NewStub(
-            grpc::CreateCustomChannel(to, grpc::InsecureChannelCredentials(), quick_reconnects()))),
+        security(with),
+        stub(worker::Worker::NewStub(worker_channel(to, with))),
         thread([this] { run(); }) {}
 
   ~Peer() {
@@ -108,6 +229,7 @@ struct FeatureSender::Peer {
   Status deliver(grpc::ClientContext& context, const Parcel& parcel) const {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::milliseconds(static_cast<int64_t>(parcel.patience_s * 1e3)));
+    show_token(context, security);
     worker::FeatureReply reply;
     const auto writer = stub->Feature(&context, &reply);
     worker::FeatureChunk chunk;
@@ -116,13 +238,11 @@ struct FeatureSender::Peer {
     chunk.set_device(parcel.device);
     chunk.set_bytes(parcel.map.bytes);
     for (const uint64_t d : parcel.map.digests) chunk.add_digests(d);
-    uint64_t sent = 0;
-    for (bool first = true; first || sent < parcel.map.bytes; first = false) {
-      const auto size = std::min<uint64_t>(kFeatureChunkBytes, parcel.map.bytes - sent);
-      chunk.mutable_data()->resize(size);
-      fill_feature_bytes(parcel.batch, sent, *chunk.mutable_data());
+    MapSource source(parcel);
+    source.describe(chunk);
+    for (bool first = true; first || source.more(); first = false) {
+      source.fill(*chunk.mutable_data());
       if (!writer->Write(chunk)) break;
-      sent += size;
       if (first) chunk.Clear();
     }
     writer->WritesDone();
@@ -134,6 +254,7 @@ struct FeatureSender::Peer {
   }
 
   const std::string address;
+  const WorkerSecurity& security;  // the sender's
   const std::unique_ptr<worker::Worker::Stub> stub;
   std::mutex mutex;  // guards what follows
   std::condition_variable changed;
@@ -150,7 +271,7 @@ void FeatureSender::send(const std::string& address, Parcel parcel) {
   {
     const std::lock_guard lock(mutex_);
     auto& known = peers_[address];
-    if (!known) known = std::make_shared<Peer>(address);
+    if (!known) known = std::make_shared<Peer>(address, security_);
     peer = known;
   }
   {

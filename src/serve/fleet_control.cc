@@ -13,17 +13,12 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/fleet_check.h"
+#include "json_response.h"
 
 namespace heddle {
 namespace {
 
 constexpr std::string_view kPath = "/v2/fleet";
-
-HttpResponse json_response(const Json& json) {
-  HttpResponse response;
-  response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return response;
-}
 
 // A fleet that cannot do what is asked for is no mistake of the request's form.
 HttpResponse error_response(const Error& error) {

@@ -74,19 +74,26 @@ Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const F
   return out;
 }
 
+Result<std::shared_ptr<RemoteDevices>> open_workers(const Fleet& fleet, const Deployment& deployment,
+                                                    const WorkerWait& wait) {
+  auto devices = wait.pool.open(fleet, deployment, wait.seconds, wait.all, wait.cancel);
+  if (!wait.all) return devices;
+  if (const auto refusal = devices->refusal(); !refusal.empty()) return Error(Code::kInvalidInput, refusal);
+  const auto missing = wait.pool.missing(deployment);
+  if (!missing.empty())
+    return Error(wait.cancel.cancelled() ? Code::kCancelled : Code::kInfeasible,
+                 "no worker has " + devices_text(missing) + " of the plan after " +
+                     std::to_string(static_cast<int64_t>(wait.seconds)) +
+                     " s; start `heddle worker` with such --devices");
+  return devices;
+}
+
 Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,
                                                       const LivePlaneOptions& options, double clock,
-                                                      WorkerPool& workers, double wait_s, bool all,
-                                                      const CancelToken& cancel, const Fleet* timed_by) {
+                                                      const WorkerWait& wait, const Fleet* timed_by) {
   Deployment deployment;
   HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, timed_by, true, deployment));
-  auto devices = workers.open(fleet, deployment, wait_s, all, cancel);
-  const auto missing = workers.missing(deployment);
-  if (all && !missing.empty())
-    return Error(cancel.cancelled() ? Code::kCancelled : Code::kInfeasible,
-                 "no worker has " + devices_text(missing) + " of the plan after " +
-                     std::to_string(static_cast<int64_t>(wait_s)) +
-                     " s; start `heddle worker` with such --devices");
+  HEDDLE_ASSIGN_OR_RETURN(auto devices, open_workers(fleet, deployment, wait));
   HEDDLE_ASSIGN_OR_RETURN(out->plane,
                           LivePlane::create_remote(std::move(deployment), options, std::move(devices)));
   return out;

@@ -89,11 +89,21 @@ std::string FleetState::metrics() const {
 // Workers load the new plan's partitions while the old plan runs. Timed devices go on as they are whatever
 // is measured of them.
 Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) const {
+  const bool first = !begun_;
+  const auto wait = [this, first, &next] {
+    // Compiling takes longer than being told of a timed device, and the old plan runs meanwhile.
+    const bool long_wait = first || has_model_files(next.fleet);
+    return WorkerWait{*options_.workers, long_wait ? options_.wait_s : kCutOverWait_s, first,
+                      options_.cancel};
+  };
   if (has_model_files(next.fleet)) {
-    if (options_.machine != nullptr) return options_.machine->generation(next.corrected(), next.plan);
-    return Error(Code::kInvalidInput,
-                 "models with a file run in the server's own process and in real time, and this server has "
-                 "workers, a --clock or --device-times; take \"file\" away to serve them by timed devices");
+    if (options_.machine == nullptr)
+      return Error(
+          Code::kInvalidInput,
+          "models with a file run in real time, and this server has a --clock or --device-times; take "
+          "\"file\" away to serve them by timed devices");
+    if (options_.workers == nullptr) return options_.machine->generation(next.corrected(), next.plan);
+    return options_.machine->generation(next.corrected(), next.plan, wait());
   }
   Fleet devices = next.fleet;
   if (options_.device_times) {
@@ -102,9 +112,7 @@ Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) c
   const Fleet fleet = next.corrected();
   if (options_.workers == nullptr)
     return timed_generation(fleet, next.plan, options_.plane, options_.clock, &devices);
-  const bool first = !begun_;
-  return worker_generation(fleet, next.plan, options_.plane, options_.clock, *options_.workers,
-                           first ? options_.wait_s : kCutOverWait_s, first, options_.cancel, &devices);
+  return worker_generation(fleet, next.plan, options_.plane, options_.clock, wait(), &devices);
 }
 
 Status FleetState::put_to_work(Served next) {

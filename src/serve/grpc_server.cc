@@ -104,7 +104,8 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     if (!permitted(*context)) return refuse(context);
     response->set_name("heddle");
     response->set_version(kVersion);
-    for (const char* extension : {"statistics", "model_repository"}) response->add_extensions(extension);
+    for (const char* extension : {"statistics", "model_repository", "schedule_policy"})
+      response->add_extensions(extension);
     return finish(context, grpc::Status::OK);
   }
 

@@ -31,6 +31,13 @@ std::string expected_of(const ServedModel& m, const TensorInfo& t) {
                     : shape_text(t.row));
 }
 
+// Triton's rule: what a request does not say, or says beyond the model's levels, is the model's default.
+uint16_t priority_of(const ServedModel& m, int64_t asked) {
+  const int levels = m.priority_levels > 0 ? m.priority_levels : kLastPriority;
+  if (asked >= 1 && asked <= levels) return static_cast<uint16_t>(asked);
+  return static_cast<uint16_t>(m.default_priority > 0 ? m.default_priority : kLastPriority);
+}
+
 int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -145,6 +152,8 @@ struct InferService::Call {
   TimeNs slo = 0;
 
   void finish();
+  // Copies what workers gave for the rows to the outputs; false: its size is not that of the model's outputs.
+  bool take_results();
 };
 
 void InferService::Row::settled() {
@@ -152,6 +161,21 @@ void InferService::Row::settled() {
   if (c->open.fetch_sub(1) != 1) return;
   const std::unique_ptr<Call> owner(c);
   c->finish();
+}
+
+bool InferService::Call::take_results() {
+  size_t all = 0;
+  for (const auto& t : model->outputs) all += static_cast<size_t>(t.row_bytes);
+  for (const auto& row : rows) {
+    if (row.result.bytes != all) return false;
+    const std::byte* from = row.result.data;
+    for (size_t o = 0; o < model->outputs.size(); ++o) {
+      const auto bytes = static_cast<size_t>(model->outputs[o].row_bytes);
+      if (row.outputs[o] != nullptr) std::memcpy(row.outputs[o], from, bytes);
+      from += bytes;
+    }
+  }
+  return true;
 }
 
 void InferService::Call::finish() {
@@ -200,6 +224,9 @@ void InferService::Call::finish() {
     return done(Error(fate == Fate::kWithdrawn ? Code::kCancelled : Code::kInternal,
                       "model '" + model->name + "': " + worst->error));
   }
+  if (model->remote && !take_results())
+    return done(Error(Code::kInternal, "model '" + model->name +
+                                           "': the worker's outputs have another size than the model's"));
   InferResponse response;
   response.model = model->name;
   response.version = model->version;
@@ -320,12 +347,15 @@ void InferService::infer(InferRequest request, Done done) {
     row.model = it->second;
     row.arrived = now;
     row.deadline = now + call->slo;
+    row.priority = priority_of(*model, call->request.priority);
     for (size_t i = 0; i < checked->inputs.size(); ++i)
       row.inputs.push_back(checked->inputs[i]->data + r * static_cast<size_t>(model->inputs[i].row_bytes));
-    if (model->any_payload) {
-      const InferTensor& in = *checked->inputs.front();
-      row.payload = {in.owner, in.data, static_cast<size_t>(in.bytes)};
-    }
+    if (model->any_payload || model->remote)
+      for (size_t i = 0; i < checked->inputs.size(); ++i) {
+        const InferTensor& in = *checked->inputs[i];
+        const auto bytes = static_cast<size_t>(model->remote ? model->inputs[i].row_bytes : in.bytes);
+        row.payload.push_back({in.owner, row.inputs[i], bytes});
+      }
     row.outputs.assign(model->outputs.size(), nullptr);
     for (size_t k = 0; k < call->wanted.size(); ++k) {
       const size_t o = call->wanted[k];

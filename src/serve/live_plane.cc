@@ -83,7 +83,7 @@ void Plane::submit(LiveRequest& request) {
             {EventKind::kGiveUp, id, requests_.serial(id)}, outcome);
       const TimeNs began = live_now();
       fault_at(FaultPoint::kDecide);
-      scheduler_->submit(request.model, id, request.deadline, now, actions_);
+      scheduler_->submit(request.model, id, request.deadline, now, actions_, request.priority);
       counters_.decision.add(live_now() - began);
       apply(now, outcome);
     }
@@ -227,6 +227,7 @@ void Plane::end_work(Running& r, TimeNs took) {
 
 void Plane::carry_out(Outcome& outcome) {
   for (auto& [device, task] : outcome.tasks) devices_[device]->give(std::move(task));
+  for (const auto& [batch, device] : outcome.released) remote_->release(batch, device);
   for (auto& task : outcome.remote) remote_->begin(std::move(task));
   if (outcome.earlier) changed_.notify_one();
   tell(outcome.settled);

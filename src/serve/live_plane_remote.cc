@@ -40,10 +40,11 @@ void Plane::begin_remote(Running& r, TimeNs now, Outcome& outcome) {
   if (!work.transfer && work.partition == 0) {
     batch = r.attempt;
     requests_.each_of(work.first_request, work.batch_size, [&task](const LiveRequest* request) {
-      task.payloads.push_back(request != nullptr ? request->payload : RemotePayload());
+      task.payloads.push_back(request != nullptr ? request->payload : std::vector<RemotePayload>());
     });
   }
   task.batch = batch;
+  if (work.transfer) requests_.source(work.first_request) = work.source;
   const TimeNs extra =
       std::max(options_.patience.least_ns,
                static_cast<TimeNs>((options_.patience.factor - 1) * static_cast<double>(work.expected_ns)));
@@ -71,8 +72,12 @@ void Plane::answered(const RemoteAnswer& answer) {
         size_t row = 0;
         requests_.each_of(r.work.first_request, r.work.batch_size, [&answer, &row](LiveRequest* request) {
           if (request != nullptr && row < answer.digests.size()) request->digest = answer.digests[row];
+          if (request != nullptr && row < answer.outputs.size()) request->result = answer.outputs[row];
           ++row;
         });
+        if (!r.work.transfer && r.work.partition > 0)
+          outcome.released.emplace_back(requests_.batch(r.work.first_request),
+                                        requests_.source(r.work.first_request));
         finish(r, now, r.work.transfer ? 0 : answer.measured_ns, outcome);
       }
     }

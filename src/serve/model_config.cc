@@ -70,6 +70,15 @@ Status read_triton_config(const std::string& path, ModelSettings& settings) {
     return bad("max_batch_size is " + std::to_string(config.max_batch_size()) + ", expected 0 or more");
   const bool batched = config.max_batch_size() > 0;
   settings.max_batch = std::clamp(config.max_batch_size(), 1, kMostServedBatch);
+  const auto levels = config.dynamic_batching().priority_levels();
+  const auto by_default = config.dynamic_batching().default_priority_level();
+  if (levels >= static_cast<uint64_t>(kLastPriority) || by_default > levels ||
+      (levels > 0 && by_default == 0))
+    return bad("priority_levels " + std::to_string(levels) + " and default_priority_level " +
+               std::to_string(by_default) + ": expected fewer than " + std::to_string(kLastPriority) +
+               " levels and a default one from 1 to that");
+  settings.priority_levels = static_cast<int>(levels);
+  settings.default_priority = static_cast<int>(by_default);
   for (const auto& input : config.input()) {
     if (input.dims().empty()) continue;
     Shape shape;
@@ -93,6 +102,11 @@ inference::ModelConfig triton_config(const ServedModel& model) {
   config.set_platform(model.platform);
   config.set_backend("heddle");
   config.set_max_batch_size(model.batched ? model.max_rows : 0);
+  if (model.priority_levels > 0) {
+    config.mutable_dynamic_batching()->set_priority_levels(static_cast<uint64_t>(model.priority_levels));
+    config.mutable_dynamic_batching()->set_default_priority_level(
+        static_cast<uint64_t>(model.default_priority));
+  }
   const auto fill = [](const TensorInfo& from, auto& to) {
     to.set_name(from.name);
     inference::DataType type = inference::TYPE_INVALID;

@@ -10,9 +10,10 @@
 
 namespace heddle {
 
-// Reads a config.pbtxt: max_batch_size (0: no batching) and the inputs' dims become settings; the shape of an
-// input whose dims hold -1 stays as it is. What else the file says is ignored. Errors: a file that is not
-// there, is over 1 MiB, is no such text (with line and column), or names a size out of range.
+// Reads a config.pbtxt: max_batch_size (0: no batching), the inputs' dims and dynamic_batching's levels of
+// priority become settings; the shape of an input whose dims hold -1 stays as it is. What else the file says
+// is ignored. Errors: a file that is not there, is over 1 MiB, is no such text (with line and column), or
+// names a size out of range.
 Status read_triton_config(const std::string& path, ModelSettings& settings);
 
 inference::ModelConfig triton_config(const ServedModel& model);

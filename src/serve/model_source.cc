@@ -7,6 +7,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/serve/served_model.h"
 #include "model_config.h"
 
 namespace heddle {
@@ -32,7 +33,8 @@ int64_t version_number(const std::string& text) {
 Status read_settings(const fs::path& path, ModelSettings& settings) {
   HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path.string()));
   const JsonCursor at(json);
-  HEDDLE_RETURN_IF_ERROR(at.check_keys({"shapes", "slo", "max_batch", "weight"}));
+  HEDDLE_RETURN_IF_ERROR(
+      at.check_keys({"shapes", "slo", "max_batch", "weight", "priority_levels", "default_priority_level"}));
   if (at.has("shapes")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto shapes, at.at("shapes"));
     if (!shapes.value().is_object()) return shapes.error("expected an object of shapes by input");
@@ -51,6 +53,14 @@ Status read_settings(const fs::path& path, ModelSettings& settings) {
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto batch, at.int_or("max_batch", settings.max_batch, 1, kMostServedBatch));
   settings.max_batch = static_cast<int>(batch);
+  HEDDLE_ASSIGN_OR_RETURN(const auto levels,
+                          at.int_or("priority_levels", settings.priority_levels, 0, kLastPriority - 1));
+  settings.priority_levels = static_cast<int>(levels);
+  HEDDLE_ASSIGN_OR_RETURN(const auto by_default, at.int_or("default_priority_level",
+                                                           settings.default_priority, 0, kLastPriority - 1));
+  settings.default_priority = static_cast<int>(by_default);
+  if (levels > 0 ? by_default < 1 || by_default > levels : by_default != 0)
+    return at.error("expected priority_levels and a default_priority_level from 1 to that");
   HEDDLE_ASSIGN_OR_RETURN(settings.weight, at.number_or("weight", settings.weight, 1e-6, 1e6));
   return {};
 }

@@ -69,6 +69,7 @@ class Plane final : public LivePlane, public RemoteListener {
   struct Outcome {
     std::vector<std::pair<uint32_t, DeviceTask>> tasks;  // device
     std::vector<RemoteTask> remote;
+    std::vector<std::pair<uint64_t, uint32_t>> released;  // feature maps: batch, device
     RequestTable::Settled settled;
     bool earlier = false;  // the clock's thread has to look again
   };

@@ -48,6 +48,8 @@ class RequestTable {
   uint32_t serial(RequestId id) const { return slots_[id].serial; }
   // The name of the batch that begins with this request.
   uint64_t& batch(RequestId first) { return slots_[first].batch; }
+  // The device that its feature map was last sent from.
+  uint32_t& source(RequestId first) { return slots_[first].source; }
 
   void begin(RequestId id, TimeNs now) {
     if (LiveRequest* r = slots_[id].request) {
@@ -110,6 +112,7 @@ class RequestTable {
     RequestId next_begun = kNoId;  // in the order in which requests began: those of a batch stand together
     uint32_t serial = 0;
     uint64_t batch = 0;
+    uint32_t source = 0;
   };
 
   LiveModelCounters* counters_of(const LiveRequest& r) {

@@ -7,15 +7,10 @@
 #include "heddle/base/json.h"
 #include "heddle/base/version.h"
 #include "heddle/serve/infer_json.h"
+#include "json_response.h"
 
 namespace heddle {
 namespace {
-
-HttpResponse json_response(const Json& json) {
-  HttpResponse response;
-  response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
-  return response;
-}
 
 HttpResponse error_response(const Error& error) {
   auto response = http_error(http_status(error.code()), error.to_string());
@@ -97,9 +92,11 @@ Json statistics_json(const ServedModel& model, const ModelStatisticsRecord& s) {
 }
 
 Json server_json() {
-  return {{"name", "heddle"},
-          {"version", kVersion},
-          {"extensions", {"binary_tensor_data", "statistics", "model_repository", "model_configuration"}}};
+  return {
+      {"name", "heddle"},
+      {"version", kVersion},
+      {"extensions",
+       {"binary_tensor_data", "statistics", "model_repository", "model_configuration", "schedule_policy"}}};
 }
 
 void infer(InferService& service, const HttpHead& head, HttpBody body, HttpReply reply,

@@ -1,16 +1,19 @@
 #include "server_session.h"
 
-#include "grpc_address.h"
+#include "grpc_security.h"
+#include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
 
 namespace heddle {
 
-ServerSession::ServerSession(uint64_t id, const std::string& address, size_t max_outbox_bytes, Events events)
+ServerSession::ServerSession(uint64_t id, const std::string& address, const WorkerSecurity& security,
+                             size_t max_outbox_bytes, Events events)
     : id_(id),
       max_outbox_bytes_(max_outbox_bytes),
       events_(std::move(events)),
-      stub_(worker::Worker::NewStub(
-          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), quick_reconnects()))) {}
+      stub_(worker::Worker::NewStub(worker_channel(address, security))) {
+  show_token(context_, security);
+}
 
 void ServerSession::begin(uint64_t epoch, double lease_s) {
   heard_ns_ = live_now();
@@ -59,6 +62,33 @@ void ServerSession::end(const std::string& reason) {
 }
 
 int64_t ServerSession::silent_ns() const { return live_now() - heard_ns_; }
+
+bool ServerSession::keep(const worker::Output& piece) {
+  output_bytes_ += piece.data().size();
+  if (piece.row() >= static_cast<uint32_t>(kMaxFleetBatch) || output_bytes_ > max_outbox_bytes_) {
+    end("it sends more outputs than it was asked for");
+    return false;
+  }
+  auto& rows = outputs_[piece.attempt()];
+  if (rows.size() <= piece.row()) rows.resize(piece.row() + 1);
+  auto& row = rows[piece.row()];
+  if (!row) row = std::make_shared<std::string>();
+  *row += piece.data();
+  return true;
+}
+
+std::vector<RemotePayload> ServerSession::take_outputs(uint64_t attempt) {
+  std::vector<RemotePayload> out;
+  const auto it = outputs_.find(attempt);
+  if (it == outputs_.end()) return out;
+  for (const auto& row : it->second) {
+    if (row) output_bytes_ -= row->size();
+    out.push_back(row ? RemotePayload{row, reinterpret_cast<const std::byte*>(row->data()), row->size()}
+                      : RemotePayload{});
+  }
+  outputs_.erase(it);
+  return out;
+}
 
 void ServerSession::OnReadDone(bool ok) {
   if (!ok) return end("");

@@ -7,10 +7,14 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "heddle/serve/remote_devices.h"
+#include "heddle/serve/worker_security.h"
 #include "worker.grpc.pb.h"
 
 namespace heddle {
@@ -25,7 +29,8 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   };
 
   // `id` is the caller's, not 0.
-  ServerSession(uint64_t id, const std::string& address, size_t max_outbox_bytes, Events events);
+  ServerSession(uint64_t id, const std::string& address, const WorkerSecurity& security,
+                size_t max_outbox_bytes, Events events);
   uint64_t id() const { return id_; }
   void begin(uint64_t epoch, double lease_s);
   // Dropped when the session has ended. More bytes than may wait end it.
@@ -33,6 +38,9 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   // Ends it for this reason, unless it has ended.
   void end(const std::string& reason);
   int64_t silent_ns() const;
+  // The outputs that have come for an attempt, by row; of the reading side. False: more than may wait.
+  bool keep(const worker::Output& piece);
+  std::vector<RemotePayload> take_outputs(uint64_t attempt);
 
   void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
@@ -46,6 +54,8 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   grpc::ClientContext context_;
   worker::FromWorker incoming_;
   std::atomic<int64_t> heard_ns_{0};
+  std::map<uint64_t, std::vector<std::shared_ptr<std::string>>> outputs_;  // [attempt][row]
+  size_t output_bytes_ = 0;
 
   std::mutex mutex_;  // guards what follows
   std::deque<worker::ToWorker> outbox_;

@@ -5,8 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "partition_runner.h"
-
 namespace heddle {
 namespace {
 
@@ -31,6 +29,8 @@ Result<std::vector<TensorValue>> tensors_of(std::span<const TensorInfo> infos) {
   return values;
 }
 
+}  // namespace
+
 double relative_difference(const TensorView& actual, const TensorView& expected) {
   if (dtype_bits(expected.dtype) < 8) return 0;
   const int64_t count = expected.bytes / (dtype_bits(expected.dtype) / 8);
@@ -46,8 +46,6 @@ double relative_difference(const TensorView& actual, const TensorView& expected)
       largest = std::max(largest, b);
   return difference > 0 ? difference / largest : 0;
 }
-
-}  // namespace
 
 void fill_with_random(TensorValue& tensor, Random& random) {
   const auto bytes = static_cast<size_t>(dtype_bits(tensor.dtype) / 8);
@@ -77,7 +75,7 @@ Status run_whole(LocalRunner& whole, const LocalModel& model, std::vector<Tensor
   return whole.run(batch);
 }
 
-Result<SplitDifference> run_split(std::span<PartitionRunner* const> parts, const LocalModel& model,
+Result<SplitDifference> run_split(std::span<LocalRunner* const> parts, const LocalModel& model,
                                   const std::vector<TensorValue>& inputs,
                                   const std::vector<TensorValue>& outputs) {
   HEDDLE_ASSIGN_OR_RETURN(const auto own, tensors_of(model.served.outputs));

@@ -11,8 +11,6 @@
 
 namespace heddle {
 
-class PartitionRunner;
-
 // Above this the parts do not compute what the model computes; sums in another order stay far below.
 inline constexpr double kMostSplitDifference = 1e-3;
 // With float16 between the parts, whose values are wrong by 2^-11 of themselves.
@@ -23,6 +21,7 @@ struct SplitDifference {
   double relative = 0;
   auto operator<=>(const SplitDifference&) const = default;
 };
+double relative_difference(const TensorView& actual, const TensorView& expected);
 
 // Floats in [-1, 1), of other types small non-negative numbers; f16 and bf16 stay as they are.
 void fill_with_random(TensorValue& tensor, Random& random);
@@ -31,7 +30,7 @@ void fill_with_random(TensorValue& tensor, Random& random);
 Status run_whole(LocalRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
                  std::vector<TensorValue>& outputs);
 // The same row through the parts, one after the other.
-Result<SplitDifference> run_split(std::span<PartitionRunner* const> parts, const LocalModel& model,
+Result<SplitDifference> run_split(std::span<LocalRunner* const> parts, const LocalModel& model,
                                   const std::vector<TensorValue>& inputs,
                                   const std::vector<TensorValue>& outputs);
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "grpc_address.h"
+#include "grpc_security.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
 #include "worker_session.h"
@@ -25,18 +26,7 @@ class FeatureReader final : public grpc::ServerReadReactor<worker::FeatureChunk>
 
   void OnReadDone(bool ok) override {
     if (!ok) return complete();
-    if (first_) {
-      batch_ = chunk_.batch();
-      device_ = chunk_.device();
-      map_.bytes = chunk_.bytes();
-      map_.digests.assign(chunk_.digests().begin(), chunk_.digests().end());
-      first_ = false;
-      if (map_.bytes > kMostFeatureBytes || map_.digests.size() > static_cast<size_t>(kMaxFleetBatch))
-        return refuse("the feature map is too large");
-    }
-    if (chunk_.data().size() > map_.bytes - came_ || !are_feature_bytes(batch_, came_, chunk_.data()))
-      return refuse("the feature map's bytes are not what was announced");
-    came_ += chunk_.data().size();
+    if (!intake_.take(chunk_)) return refuse("the feature map is too large, or not what was announced");
     StartRead(&chunk_);
   }
   void OnDone() override { delete this; }
@@ -44,36 +34,46 @@ class FeatureReader final : public grpc::ServerReadReactor<worker::FeatureChunk>
  private:
   void refuse(const char* why) { Finish({grpc::StatusCode::INVALID_ARGUMENT, why}); }
   void complete() {
-    if (first_ || came_ != map_.bytes) return refuse("the feature map ends early");
+    if (!intake_.complete()) return refuse("the feature map ends early");
     ++parts_.maps_received;
-    parts_.map_bytes_received += came_;
-    reply_->set_bytes(came_);
-    parts_.maps.put(batch_, device_, std::move(map_));
+    parts_.map_bytes_received += intake_.bytes();
+    reply_->set_bytes(intake_.bytes());
+    parts_.maps.put(intake_.batch(), intake_.device(), intake_.map());
     Finish(grpc::Status::OK);
   }
 
   WorkerParts& parts_;
   worker::FeatureReply* const reply_;
   worker::FeatureChunk chunk_;
-  bool first_ = true;
-  uint64_t batch_ = 0, came_ = 0;
-  uint32_t device_ = 0;
-  FeatureMap map_;
+  FeatureIntake intake_;
+};
+
+class RefusedSession final : public grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker> {
+ public:
+  RefusedSession() { Finish(no_token()); }
+  void OnDone() override { delete this; }
+};
+class RefusedFeature final : public grpc::ServerReadReactor<worker::FeatureChunk> {
+ public:
+  RefusedFeature() { Finish(no_token()); }
+  void OnDone() override { delete this; }
 };
 
 class WorkerCalls final : public worker::Worker::CallbackService {
  public:
-  explicit WorkerCalls(WorkerParts& parts) : parts_(parts) {}
+  WorkerCalls(WorkerParts& parts, const WorkerSecurity& security) : parts_(parts), security_(security) {}
 
   grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>* Session(
-      grpc::CallbackServerContext*) override {
+      grpc::CallbackServerContext* context) override {
+    if (!shows_token(*context, security_)) return new RefusedSession;
     const auto session = std::make_shared<WorkerSession>(parts_);
     session->admit = [this](WorkerSession& s) { return admit(s); };
     session->begin();
     return session.get();
   }
-  grpc::ServerReadReactor<worker::FeatureChunk>* Feature(grpc::CallbackServerContext*,
+  grpc::ServerReadReactor<worker::FeatureChunk>* Feature(grpc::CallbackServerContext* context,
                                                          worker::FeatureReply* reply) override {
+    if (!shows_token(*context, security_)) return new RefusedFeature;
     return new FeatureReader(parts_, reply);
   }
 
@@ -102,6 +102,7 @@ class WorkerCalls final : public worker::Worker::CallbackService {
   }
 
   WorkerParts& parts_;
+  const WorkerSecurity& security_;
   mutable std::mutex mutex_;
   std::shared_ptr<WorkerSession> current_;
 };
@@ -109,7 +110,7 @@ class WorkerCalls final : public worker::Worker::CallbackService {
 class WorkerProcess final : public Worker {
  public:
   WorkerProcess(const WorkerOptions& options, Announcer& announcer)
-      : options_(options), announcer_(announcer), parts_(options.slowdown), calls_(parts_) {}
+      : options_(options), announcer_(announcer), parts_(options), calls_(parts_, options_.security) {}
 
   ~WorkerProcess() override {
     {
@@ -137,7 +138,7 @@ class WorkerProcess final : public Worker {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(16 << 20);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort(address, listening_credentials(options_.security), &port_);
     builder.RegisterService(&calls_);
     server_ = builder.BuildAndStart();
     if (!server_ || port_ == 0)

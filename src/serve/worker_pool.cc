@@ -38,6 +38,8 @@ class PoolHandle final : public RemoteDevices {
   std::vector<char> listen(RemoteListener* listener) override;
   uint64_t next_attempt() override;
   void begin(RemoteTask task) override;
+  void release(uint64_t batch, uint32_t device) override;
+  std::string refusal() const override;
 
  private:
   BusWorkerPool& pool_;
@@ -85,7 +87,7 @@ class BusWorkerPool final : public WorkerPool {
     assign();
     const auto ready = [&view, all] {
       for (size_t v = 0; v < view->loaded.size(); ++v)
-        if (!view->loaded[v] && (all || view->asked[v] != 0)) return false;
+        if (!view->loaded[v] && view->refused[v].empty() && (all || view->asked[v] != 0)) return false;
       return true;
     };
     std::unique_lock lock(mutex_);
@@ -114,9 +116,11 @@ class BusWorkerPool final : public WorkerPool {
       w.reason = m.connected ? "" : m.reason;
       w.devices = m.entry.devices;
       w.pid = m.entry.pid;
-      if (newest != nullptr)
-        for (uint32_t v = 0; v < newest->loaded.size(); ++v)
-          w.virtual_devices += newest->loaded[v] && newest->places.worker_of(v) == name;
+      for (uint32_t v = 0; newest != nullptr && v < newest->loaded.size(); ++v) {
+        if (newest->places.worker_of(v) != name) continue;
+        w.virtual_devices += newest->loaded[v] != 0;
+        if (m.connected && w.reason.empty()) w.reason = newest->refused[v];
+      }
       w.sessions = m.sessions;
       w.losses = m.losses;
       w.runs = m.runs;
@@ -132,6 +136,28 @@ class BusWorkerPool final : public WorkerPool {
   std::vector<char> there(const WorkerView& view) const {
     const std::lock_guard lock(mutex_);
     return view.loaded;
+  }
+
+  std::string refusal(const WorkerView& view) const {
+    const std::lock_guard lock(mutex_);
+    for (uint32_t v = 0; v < view.refused.size(); ++v)
+      if (!view.refused[v].empty())
+        return "worker '" + view.places.worker_of(v) + "' refuses a part: " + view.refused[v];
+    return {};
+  }
+
+  void release(const WorkerView& view, uint64_t batch, uint32_t device) {
+    std::shared_ptr<ServerSession> session;
+    {
+      const std::lock_guard lock(mutex_);
+      if (device >= view.loaded.size() || !view.loaded[device]) return;
+      session = members_[view.places.worker_of(device)].session;
+    }
+    if (!session) return;
+    worker::ToWorker message;
+    message.mutable_release()->set_batch(batch);
+    message.mutable_release()->set_device(device);
+    session->send(std::move(message));
   }
 
   void closed(const WorkerView& view) {
@@ -163,17 +189,17 @@ class BusWorkerPool final : public WorkerPool {
       t.set_patience_s(std::max(options_.lease_s, 4 * seconds_from_ns(task.expected_ns)));
       return session->send(std::move(message));
     }
-    for (size_t row = 0; row < task.payloads.size(); ++row) {
-      const auto& p = task.payloads[row];
-      for (size_t at = 0; at < p.bytes; at += kInputPieceBytes) {
-        worker::ToWorker piece;
-        auto& in = *piece.mutable_input();
-        in.set_attempt(task.attempt);
-        in.set_row(static_cast<uint32_t>(row));
-        in.set_data(p.data + at, std::min(kInputPieceBytes, p.bytes - at));
-        session->send(std::move(piece));
-      }
-    }
+    for (size_t row = 0; row < task.payloads.size(); ++row)
+      for (const auto& p : task.payloads[row])
+        for (size_t at = 0; at < p.bytes; at += kInputPieceBytes) {
+          worker::ToWorker piece;
+          auto& in = *piece.mutable_input();
+          in.set_attempt(task.attempt);
+          in.set_row(static_cast<uint32_t>(row));
+          in.set_data(p.data + at, std::min(kInputPieceBytes, p.bytes - at));
+          in.set_computed(view.roles[task.device].computes());
+          session->send(std::move(piece));
+        }
     auto& r = *message.mutable_run();
     r.set_attempt(task.attempt);
     r.set_batch(task.batch);
@@ -229,9 +255,11 @@ class BusWorkerPool final : public WorkerPool {
     }
     for (const auto& [name, session] : open) {
       if (session->silent_ns() > ns_from_us(options_.lease_s * 1e6)) {
-        session->end("nothing was heard of it for " + std::to_string(options_.lease_s).substr(0, 4) + " s");
+        const auto reason =
+            "nothing was heard of it for " + std::to_string(options_.lease_s).substr(0, 4) + " s";
+        session->end(reason);
         // gRPC may take its time to tell the end of a connection that hangs.
-        lost(name, session->id(), "");
+        lost(name, session->id(), reason);
         continue;
       }
       ping(*session);
@@ -271,8 +299,8 @@ class BusWorkerPool final : public WorkerPool {
       --open_sessions_;
       changed_.notify_all();
     };
-    fresh = std::make_shared<ServerSession>(++sessions_, entry->address, options_.max_outbox_bytes,
-                                            std::move(events));
+    fresh = std::make_shared<ServerSession>(++sessions_, entry->address, options_.security,
+                                            options_.max_outbox_bytes, std::move(events));
     {
       const std::lock_guard lock(mutex_);
       auto& m = members_[event.key];
@@ -288,7 +316,12 @@ class BusWorkerPool final : public WorkerPool {
 
   // On gRPC's threads.
   void heard(const std::string& name, ServerSession& session, const worker::FromWorker& message) {
+    if (message.has_output()) {
+      session.keep(message.output());
+      return;
+    }
     RemoteAnswer answer;
+    if (message.has_done()) answer.outputs = session.take_outputs(message.done().attempt());
     std::shared_ptr<WorkerView> view;
     {
       const std::lock_guard lock(mutex_);
@@ -312,9 +345,7 @@ class BusWorkerPool final : public WorkerPool {
     }
     if (view) view->tell(answer);
     if (message.has_loaded()) {
-      post([this, which = session.id(), generation = message.loaded().generation()] {
-        loaded(which, generation);
-      });
+      post([this, which = session.id(), what = message.loaded()] { loaded(which, what); });
     }
   }
 
@@ -333,36 +364,41 @@ class BusWorkerPool final : public WorkerPool {
       const auto there = capacities();
       for (const auto& [generation, view] : views_) {
         view->places.assign(there);
-        std::map<std::string, worker::ToWorker> wanted;
+        std::map<std::string, std::vector<uint32_t>> wanted;
         for (uint32_t v = 0; v < view->loaded.size(); ++v) {
           const auto& owner = view->places.worker_of(v);
           if (!there.contains(owner)) continue;
           const uint64_t session = members_[owner].session->id();
           if (view->asked[v] == session) continue;
           view->asked[v] = session;
-          auto& load = *wanted[owner].mutable_load();
-          load.set_generation(view->generation);
-          *load.add_roles() = view->roles[v];
+          view->refused[v].clear();
+          wanted[owner].push_back(v);
         }
-        for (auto& [name, load] : wanted) loads.emplace_back(members_[name].session, std::move(load));
+        for (const auto& [name, devices] : wanted)
+          loads.emplace_back(members_[name].session, view->load_of(devices));
       }
     }
     for (auto& [session, load] : loads) session->send(std::move(load));
   }
 
-  void loaded(uint64_t session, uint64_t generation) {
+  void loaded(uint64_t session, const worker::Loaded& what) {
     std::vector<uint32_t> back;
     std::shared_ptr<WorkerView> view;
     {
       const std::lock_guard lock(mutex_);
-      const auto it = views_.find(generation);
+      const auto it = views_.find(what.generation());
       if (it == views_.end()) return;
       view = it->second;
-      for (uint32_t v = 0; v < view->loaded.size(); ++v)
-        if (view->asked[v] == session && !view->loaded[v]) {
-          view->loaded[v] = 1;
-          back.push_back(v);
-        }
+      const auto asked = [&view, session](uint32_t v) {
+        return v < view->asked.size() && view->asked[v] == session;
+      };
+      for (const uint32_t v : what.devices()) {
+        if (!asked(v) || view->loaded[v]) continue;
+        view->loaded[v] = 1;
+        back.push_back(v);
+      }
+      for (const auto& r : what.refused())
+        if (asked(r.device())) view->refused[r.device()] = r.reason().empty() ? "no reason" : r.reason();
     }
     changed_.notify_all();
     view->tell(back, true);
@@ -389,6 +425,7 @@ class BusWorkerPool final : public WorkerPool {
         for (uint32_t v = 0; v < view->loaded.size(); ++v) {
           if (view->asked[v] != session) continue;
           view->asked[v] = 0;
+          view->refused[v].clear();
           if (view->loaded[v]) devices.push_back(v);
           view->loaded[v] = 0;
         }
@@ -421,6 +458,10 @@ std::vector<char> PoolHandle::listen(RemoteListener* listener) {
 }
 
 uint64_t PoolHandle::next_attempt() { return pool_.new_attempt(); }
+
+void PoolHandle::release(uint64_t batch, uint32_t device) { pool_.release(*view_, batch, device); }
+
+std::string PoolHandle::refusal() const { return pool_.refusal(*view_); }
 
 void PoolHandle::begin(RemoteTask task) { pool_.begin(*view_, std::move(task)); }
 

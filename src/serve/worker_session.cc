@@ -1,5 +1,7 @@
 #include "worker_session.h"
 
+#include <algorithm>
+
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
 
@@ -8,6 +10,8 @@ namespace {
 
 constexpr uint64_t kDigestOfNothing = 0xcbf29ce484222325;
 constexpr size_t kMostOpenInputs = 4096;
+constexpr uint64_t kMostOpenInputBytes = uint64_t{1} << 30;  // of models that are computed
+constexpr size_t kOutputPieceBytes = size_t{1} << 20;
 constexpr size_t kKeptGenerations = 2;
 constexpr TimeNs kLongestRun = 36000 * kNsPerSecond;
 
@@ -58,9 +62,10 @@ void WorkerSession::OnWriteDone(bool ok) {
 }
 
 void WorkerSession::OnDone() {
-  open_ = false;
   std::shared_ptr<WorkerSession> self;
   const std::lock_guard lock(mutex_);
+  open_ = false;
+  roles_.clear();  // a run's end may keep the session longer than its worker
   self.swap(self_);
 }
 
@@ -108,15 +113,7 @@ bool WorkerSession::take(const worker::ToWorker& message, std::string& refusal) 
   if (message.has_load()) {
     load(message.load());
   } else if (message.has_input()) {
-    const auto& in = message.input();
-    if (in.row() >= static_cast<uint32_t>(kMaxFleetBatch)) {
-      refusal = "a row of " + std::to_string(in.row());
-      return false;
-    }
-    auto& rows = inputs_[in.attempt()];
-    if (rows.size() <= in.row()) rows.resize(in.row() + 1, kDigestOfNothing);
-    rows[in.row()] = digest_more(rows[in.row()], in.data());
-    while (inputs_.size() > kMostOpenInputs) inputs_.erase(inputs_.begin());
+    return take(message.input(), refusal);
   } else if (message.has_run()) {
     run(message.run());
   } else if (message.has_transfer()) {
@@ -125,43 +122,107 @@ bool WorkerSession::take(const worker::ToWorker& message, std::string& refusal) 
     worker::FromWorker pong;
     pong.mutable_pong()->set_number(message.ping().number());
     send(std::move(pong));
+  } else if (message.has_release()) {
+    parts_.maps.release(message.release().batch(), message.release().device());
   }
   return true;
 }
 
+bool WorkerSession::take(const worker::Input& input, std::string& refusal) {
+  const uint32_t row = input.row();
+  if (row >= static_cast<uint32_t>(kMaxFleetBatch)) {
+    refusal = "a row of " + std::to_string(row);
+    return false;
+  }
+  auto& in = inputs_[input.attempt()];
+  if (input.computed()) {
+    if (in.payloads.size() <= row) in.payloads.resize(row + 1);
+    in.payloads[row] += input.data();
+    in.bytes += input.data().size();
+    input_bytes_ += input.data().size();
+  } else {
+    if (in.digests.size() <= row) in.digests.resize(row + 1, kDigestOfNothing);
+    in.digests[row] = digest_more(in.digests[row], input.data());
+  }
+  // Of batches whose run was never asked for.
+  while (inputs_.size() > kMostOpenInputs || (input_bytes_ > kMostOpenInputBytes && inputs_.size() > 1))
+    take_inputs(inputs_.begin()->first);
+  return true;
+}
+
+std::optional<WorkerSession::Inputs> WorkerSession::take_inputs(uint64_t attempt) {
+  const auto it = inputs_.find(attempt);
+  if (it == inputs_.end()) return std::nullopt;
+  auto in = std::move(it->second);
+  input_bytes_ -= in.bytes;
+  inputs_.erase(it);
+  return in;
+}
+
 void WorkerSession::load(const worker::Load& load) {
-  auto& roles = roles_[load.generation()];
-  for (const auto& r : load.roles()) roles[r.device()] = r;
-  while (roles_.size() > kKeptGenerations) roles_.erase(roles_.begin());
+  std::vector<worker::Role> roles(load.roles().begin(), load.roles().end());
+  const bool computes =
+      std::any_of(roles.begin(), roles.end(), [](const worker::Role& r) { return r.computes(); });
+  if (!computes) return loaded(load.generation(), roles, {});
+  parts_.computing.load(epoch_, load,
+                        [self = weak_from_this(), generation = load.generation(),
+                         roles = std::move(roles)](const std::vector<LoadedRole>& computing) {
+                          if (const auto session = self.lock()) session->loaded(generation, roles, computing);
+                        });
+}
+
+void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>& roles,
+                           const std::vector<LoadedRole>& computing) {
   worker::FromWorker message;
-  message.mutable_loaded()->set_generation(load.generation());
+  auto& told = *message.mutable_loaded();
+  told.set_generation(generation);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_) return;
+    auto& here = roles_[generation];
+    for (const auto& r : roles) {
+      const auto part = std::find_if(computing.begin(), computing.end(),
+                                     [&r](const LoadedRole& l) { return l.device == r.device(); });
+      if (part != computing.end() && !part->refusal.empty()) {
+        auto& refused = *told.add_refused();
+        refused.set_device(r.device());
+        refused.set_reason(part->refusal);
+        continue;
+      }
+      here[r.device()] = {r, part == computing.end() ? PartRole{} : part->part};
+      told.add_devices(r.device());
+    }
+    while (roles_.size() > kKeptGenerations) roles_.erase(roles_.begin());
+  }
   send(std::move(message));
 }
 
-const worker::Role* WorkerSession::role(uint64_t generation, uint32_t device) const {
+std::optional<WorkerSession::DeviceRole> WorkerSession::role(uint64_t generation, uint32_t device) {
+  const std::lock_guard lock(mutex_);
   const auto g = roles_.find(generation);
-  if (g == roles_.end()) return nullptr;
+  if (g == roles_.end()) return std::nullopt;
   const auto r = g->second.find(device);
-  return r == g->second.end() ? nullptr : &r->second;
+  return r == g->second.end() ? std::nullopt : std::optional(r->second);
 }
 
 void WorkerSession::run(const worker::Run& run) {
-  const auto* found = role(run.generation(), run.device());
+  const auto found = role(run.generation(), run.device());
+  if (!found || run.rows() == 0 || run.rows() > static_cast<uint32_t>(kMaxFleetBatch) ||
+      run.expected_ns() <= 0 || run.expected_ns() > kLongestRun) {
+    take_inputs(run.attempt());
+    return done(run.attempt(), run.generation(), 0,
+                "device " + std::to_string(run.device()) + " has not loaded what it is to run");
+  }
+  if (found->part.device) return compute(run, found->role, found->part);
+  run_timed(run, found->role);
+}
+
+void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) {
   const uint64_t attempt = run.attempt(), generation = run.generation(), batch = run.batch();
   const uint32_t device = run.device(), rows = run.rows();
   FeatureMap map;
-  if (found == nullptr || rows == 0 || rows > static_cast<uint32_t>(kMaxFleetBatch) ||
-      run.expected_ns() <= 0 || run.expected_ns() > kLongestRun) {
-    inputs_.erase(attempt);
-    return done(attempt, generation, 0,
-                "device " + std::to_string(device) + " has not loaded what it is to run");
-  }
-  if (found->first()) {
-    const auto in = inputs_.find(attempt);
-    if (in != inputs_.end()) {
-      map.digests = std::move(in->second);
-      inputs_.erase(in);
-    }
+  if (role.first()) {
+    if (auto in = take_inputs(attempt)) map.digests = std::move(in->digests);
     map.digests.resize(rows, kDigestOfNothing);
   } else {
     auto came = parts_.maps.take(batch, device);
@@ -172,10 +233,10 @@ void WorkerSession::run(const worker::Run& run) {
   }
   map.bytes =
       std::min(kMostFeatureBytes,
-               found->output_bytes() > kMostFeatureBytes ? kMostFeatureBytes : found->output_bytes() * rows);
+               role.output_bytes() > kMostFeatureBytes ? kMostFeatureBytes : role.output_bytes() * rows);
   ++parts_.runs;
   parts_.rows += rows;
-  const bool last = found->last();
+  const bool last = role.last();
   // The generation keeps batches of different plans apart where devices have the same numbers.
   parts_.devices.run(device, run.expected_ns(),
                      [self = weak_from_this(), map = std::move(map), attempt, generation, batch, device,
@@ -186,6 +247,63 @@ void WorkerSession::run(const worker::Run& run) {
                        session->done(attempt, generation, measured, "",
                                      last ? map.digests : std::vector<uint64_t>());
                      });
+}
+
+void WorkerSession::compute(const worker::Run& run, const worker::Role& role, const PartRole& part) {
+  const uint64_t attempt = run.attempt(), generation = run.generation(), batch = run.batch();
+  const uint32_t device = run.device();
+  const auto content = part.content;
+  Result<std::vector<PartRow>> rows = std::vector<PartRow>();
+  if (role.first()) {
+    auto in = take_inputs(attempt);
+    auto payloads = in ? std::move(in->payloads) : std::vector<std::string>();
+    payloads.resize(run.rows());
+    rows = rows_from_inputs(*content->model, std::move(payloads));
+  } else if (const auto came = parts_.maps.take(batch, device); came && came->sections) {
+    rows = rows_from_sections(*content->model, came->rows, *came->sections);
+  }
+  const auto refuse = [&](const std::string& why) { done(attempt, generation, 0, why); };
+  if (!rows.ok()) return refuse(rows.error().to_string());
+  if (rows->size() != run.rows())
+    return refuse("of " + std::to_string(run.rows()) + " rows " + std::to_string(rows->size()) +
+                  " have come to device " + std::to_string(device));
+  for (const auto& row : *rows)
+    if (const auto status = part.device->runner().check_row(row); !status.ok())
+      return refuse(status.error().to_string());
+  prepare_outputs(*content->model, *rows);
+  ++parts_.runs;
+  parts_.rows += run.rows();
+  part.device->run(std::move(*rows), [self = weak_from_this(), content, attempt, generation, batch, device,
+                                      last = role.last()](std::vector<PartRow>& ran, const Status& status,
+                                                          TimeNs measured) {
+    const auto session = self.lock();
+    if (!session || !session->open()) return;
+    if (!status.ok()) return session->done(attempt, generation, 0, status.error().to_string());
+    if (last) {
+      session->send_outputs(attempt, ran);
+    } else {
+      const auto count = static_cast<uint32_t>(ran.size());
+      session->parts_.maps.put(
+          batch, device,
+          computed_map(sections_of(*content->model, content->cargo, content->file, content->block_to, ran),
+                       count));
+    }
+    session->done(attempt, generation, measured, "");
+  });
+}
+
+void WorkerSession::send_outputs(uint64_t attempt, const std::vector<PartRow>& rows) {
+  for (uint32_t r = 0; r < rows.size(); ++r) {
+    const auto text = outputs_text(rows[r]);
+    for (size_t at = 0; at < text.size(); at += kOutputPieceBytes) {
+      worker::FromWorker message;
+      auto& piece = *message.mutable_output();
+      piece.set_attempt(attempt);
+      piece.set_row(r);
+      piece.set_data(text.data() + at, std::min(kOutputPieceBytes, text.size() - at));
+      send(std::move(message));
+    }
+  }
 }
 
 void WorkerSession::transfer(const worker::Transfer& transfer) {

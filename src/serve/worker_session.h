@@ -8,11 +8,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "feature_maps.h"
 #include "heddle/serve/worker.h"
+#include "part_devices.h"
 #include "timed_devices.h"
 #include "worker.grpc.pb.h"
 
@@ -20,11 +22,15 @@ namespace heddle {
 
 // What all sessions of a worker share, one after the other.
 struct WorkerParts {
-  explicit WorkerParts(double slowdown) : devices(slowdown) {}
+  explicit WorkerParts(const WorkerOptions& options)
+      : devices(options.slowdown),
+        sender(options.security),
+        computing({options.device_names, options.models, options.slowdown}) {}
   TimedDevices devices;
   FeatureMaps maps;
   FeatureSender sender;
-  std::string address;  // its own, as others know it
+  PartDevices computing;  // ends before the maps that its runs put something into
+  std::string address;    // its own, as others know it
   std::atomic<uint64_t> sessions{0}, runs{0}, rows{0}, maps_sent{0}, maps_received{0}, map_bytes_received{0};
 };
 
@@ -51,23 +57,42 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
  private:
   bool take(const worker::ToWorker& message, std::string& refusal);
   void load(const worker::Load& load);
+  void loaded(uint64_t generation, const std::vector<worker::Role>& roles,
+              const std::vector<LoadedRole>& computing);
+  bool take(const worker::Input& input, std::string& refusal);
   void run(const worker::Run& run);
+  void run_timed(const worker::Run& run, const worker::Role& role);
+  void compute(const worker::Run& run, const worker::Role& role, const PartRole& part);
   void transfer(const worker::Transfer& transfer);
-  const worker::Role* role(uint64_t generation, uint32_t device) const;
+  struct DeviceRole {
+    worker::Role role;
+    PartRole part;  // of one that computes
+  };
+  std::optional<DeviceRole> role(uint64_t generation, uint32_t device);
   void send(worker::FromWorker message);
+  void send_outputs(uint64_t attempt, const std::vector<PartRow>& rows);
   void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
             const std::vector<uint64_t>& digests = {});
 
   WorkerParts& parts_;
   worker::ToWorker incoming_;
+  // What was sent of a batch's requests, by row.
+  struct Inputs {
+    std::vector<uint64_t> digests;      // so far
+    std::vector<std::string> payloads;  // of a model that is computed
+    uint64_t bytes = 0;                 // of these
+  };
+  std::optional<Inputs> take_inputs(uint64_t attempt);
+
   // Of the reading side, one message at a time.
-  std::map<uint64_t, std::map<uint32_t, worker::Role>> roles_;  // [generation][device]
-  std::map<uint64_t, std::vector<uint64_t>> inputs_;            // [attempt][row] digests so far
+  std::map<uint64_t, Inputs> inputs_;  // [attempt]
+  uint64_t input_bytes_ = 0;
   std::atomic<uint64_t> epoch_{0};
   std::atomic<int64_t> heard_ns_{0}, patience_ns_{0};
   std::atomic<bool> open_{false};
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;                                          // guards what follows
+  std::map<uint64_t, std::map<uint32_t, DeviceRole>> roles_;  // [generation][device]
   std::deque<worker::FromWorker> outbox_;
   bool writing_ = false, ended_ = false;
   std::shared_ptr<WorkerSession> self_;  // until OnDone()

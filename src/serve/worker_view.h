@@ -2,6 +2,7 @@
 // lock guards all but the listener.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <shared_mutex>
 #include <string>
@@ -23,12 +24,17 @@ class WorkerView {
   void tell(const RemoteAnswer& answer);
   void tell(const std::vector<uint32_t>& devices, bool back);
 
+  // What a worker is sent that gets these devices.
+  worker::ToWorker load_of(const std::vector<uint32_t>& devices) const;
+
   const uint64_t generation;
-  const std::vector<worker::Role> roles;  // [virtual device]
+  const std::vector<worker::Role> roles;                 // [virtual device]
+  const std::map<std::string, worker::ModelFile> files;  // of the models that are computed, by name
   // Guarded by the pool's lock.
   DevicePlaces places;
-  std::vector<char> loaded;     // [virtual device] its worker is there and has loaded it
-  std::vector<uint64_t> asked;  // [virtual device] the session that was sent its role; 0: none
+  std::vector<char> loaded;          // [virtual device] its worker is there and has loaded it
+  std::vector<uint64_t> asked;       // [virtual device] the session that was sent its role; 0: none
+  std::vector<std::string> refused;  // [virtual device] why that session does not load it; empty: it may
 
  private:
   std::shared_mutex listener_mutex_;

@@ -10,67 +10,26 @@
 #include <thread>
 
 #include "half_rows.h"
-#include "heddle/cluster/discover.h"
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/graph/model.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/rest_api.h"
 #include "model_files.h"
-#include "onnx_writer.h"
 #include "serve_process.h"
+#include "skip_model.h"
 
 namespace heddle {
 namespace {
 
 using testing::HasSubstr;
-namespace ow = onnx_writer;
-
-// y = x + [1, 2, 3]; r = relu(y); z = r * [2, 3, 4] + y, for any number of rows. y is needed twice, once
-// behind every cut; y and z are outputs.
-std::string skip_model() {
-  return ow::model({{ow::node("Add", {"x", "w"}, {"y"}, "add"), ow::node("Relu", {"y"}, {"r"}, "relu"),
-                     ow::node("Mul", {"r", "k"}, {"m"}, "mul"), ow::node("Add", {"m", "y"}, {"z"}, "skip")},
-                    {ow::value("x", {-1, 3})},
-                    {ow::value("y", {-1, 3}), ow::value("z", {-1, 3})},
-                    {ow::float_tensor("w", {3}, {1, 2, 3}), ow::float_tensor("k", {3}, {2, 3, 4})}});
-}
-float z_of(float x, size_t i) {
-  const float y = x + static_cast<float>(i + 1);
-  return std::max(y, 0.F) * static_cast<float>(i + 2) + y;
-}
 
 class OnThisMachine : public testing::Test {
  protected:
   void SetUp() override {
-    const auto cluster = discover_local();
-    ASSERT_TRUE(cluster.ok());
-    std::vector<std::string> singles;
-    for (const auto& d : (*cluster)->devices())
-      if (d.cores.size() == 1) singles.push_back(d.name);
+    const auto singles = single_cores();
     if (singles.size() < 2) GTEST_SKIP() << "this machine has no two cores";
     path_ = folder_.write("skip.onnx", skip_model());
-    const auto model = Model::load(path_, {.batch = 1});
-    ASSERT_TRUE(model.ok()) << model.error().to_string();
-    const auto& graph = *(*model)->graph();
-    // Each class is fast in one block alone, so that every good plan has a pipeline of both.
-    fleet_.name = "here";
-    fleet_.classes = {{.name = "front", .count = 1, .nic_bytes_per_s = 1e9, .devices = {singles[0]}},
-                      {.name = "back", .count = 1, .nic_bytes_per_s = 1e9, .devices = {singles[1]}}};
-    FleetModel net;
-    net.name = "skip";
-    net.blocks = 2;
-    net.cut_bytes = {12, 24, 24};
-    net.slo_us = 60e6;
-    net.file.path = path_;
-    net.file.hash = (*model)->file_hash();
-    for (size_t op = 0; op < graph.num_ops(); ++op)
-      net.file.block_of.push_back(graph.topological_position(OpId(op)) >= 2 ? 1 : 0);
-    const auto times = [](double first, double second) {
-      return std::vector<std::vector<std::vector<double>>>{
-          {{first, second}, {first, second}, {first, second}}};
-    };
-    net.latency_us = {times(500, 50'000), times(50'000, 500)};
-    fleet_.models = {net};
+    fleet_ = skip_fleet(path_, {singles[0]}, {singles[1]});
+    ASSERT_EQ(fleet_.models.size(), 1U);
   }
   void TearDown() override {
     if (server_) server_->stop(5);

@@ -54,7 +54,9 @@ class FakeDevices final : public RemoteDevices {
     a.attempt = task.attempt;
     a.status = status;
     a.measured_ns = task.transfer ? 0 : task.expected_ns;
-    for (const auto& p : task.payloads) a.digests.push_back(payload_digest(p.data, p.bytes));
+    for (const auto& row : task.payloads)
+      a.digests.push_back(row.empty() ? payload_digest(nullptr, 0)
+                                      : payload_digest(row[0].data, row[0].bytes));
     listener()->answered(a);
   }
   RemoteListener* listener() {

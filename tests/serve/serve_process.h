@@ -87,6 +87,9 @@ class Process {
   int out_ = -1;
 };
 
+// A port of this test process's own, below those that the system hands out.
+inline int own_port() { return 20000 + static_cast<int>(::getpid() % 12000); }
+
 class ServeFolder {
  public:
   ServeFolder() {

@@ -146,7 +146,7 @@ TEST(WorkerFaults, WithoutAnyWorkerRequestsFailAtOnceAndNotForEver) {
 // A worker whose devices take ten times as long: what it has is put elsewhere, and what it answers in the end
 // is dropped and counted.
 TEST(WorkerFaults, SlowWorkersAreGivenUpAndTheirLateAnswersDropped) {
-  const int port = 20000 + static_cast<int>(::getpid() % 20000);
+  const int port = own_port();
   ServedFleet served(front_and_back(3), {"--worker-port", std::to_string(port), "--lease", "1"});
   const auto worker = [port](const std::string& name, const std::string& devices,
                              const std::string& slowdown) {
@@ -167,7 +167,7 @@ TEST(WorkerFaults, SlowWorkersAreGivenUpAndTheirLateAnswersDropped) {
 }
 
 TEST(WorkerFaults, AWorkerThatComesLateIsTakenIn) {
-  const int port = 40000 + static_cast<int>(::getpid() % 20000);
+  const int port = own_port();
   ServedFleet served(front_and_back(1), {"--worker-port", std::to_string(port)});
   const auto worker = [port](const std::string& name) {
     return std::make_unique<Process>(

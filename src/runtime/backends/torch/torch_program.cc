@@ -48,7 +48,8 @@ at::Tensor over_memory(void* data, const Shape& shape, at::ScalarType type, cons
       .make_tensor();
 }
 
-at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& from, const at::Device& device) {
+at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& from,
+                      const at::Device& device) {
   if (is_narrow(view.dtype)) return widen(view, code);
   at::Tensor tensor = over_memory(view.data, view.shape, stored_as(view.dtype), from);
   if (!device.is_cpu()) return tensor.to(device, scalar_type(view.dtype));
@@ -57,7 +58,8 @@ at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& 
   return rounds(view.dtype) ? tensor.to(at::kFloat) : tensor;
 }
 
-void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view, const at::Device& device) {
+void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view,
+                  const at::Device& device) {
   if (is_narrow(view.dtype)) return store_narrow(tensor, code, view);
   at::Tensor target = over_memory(view.data, view.shape, stored_as(view.dtype), device);
   target.copy_(tensor);

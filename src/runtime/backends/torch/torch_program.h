@@ -78,7 +78,8 @@ class TorchProgram {
 at::Tensor over_memory(void* data, const Shape& shape, at::ScalarType type, const at::Device& device);
 // The view's elements, which lie in memory of `from`, in the type that kernels on `device` get; may share the
 // view's memory.
-at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& from, const at::Device& device);
+at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& from,
+                      const at::Device& device);
 // Writes the tensor into the view, whose type and shape are the op's.
 void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view, const at::Device& device);
 

@@ -1,5 +1,6 @@
-// Requests in the order of their deadlines; those of one deadline in the order of arrival. Amortised O(1)
-// where deadlines arrive in order, O(requests behind it) where a request overtakes.
+// Requests in the order of their priorities, those of one priority in the order of their deadlines, and of
+// one deadline in that of arrival. Amortised O(1) where they arrive in order, O(requests behind it) where one
+// overtakes.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,7 @@ class DeadlineQueue {
     TimeNs deadline = 0;
     uint32_t request = 0;
     bool examined = false;  // a decision has looked at it as the first of the queue
+    uint16_t priority = 0;  // the least is served first
   };
 
   bool empty() const { return first_ == entries_.size(); }
@@ -23,11 +25,34 @@ class DeadlineQueue {
   Entry& front() { return entries_[first_]; }
   const Entry& front() const { return entries_[first_]; }
   const Entry& operator[](size_t i) const { return entries_[first_ + i]; }
+  // Are there requests of different priorities, so that the first need not be due first?
+  bool mixed() const { return !empty() && front().priority != entries_.back().priority; }
+  // The earliest deadline of the first `count` requests, at least one. O(count) where they are mixed.
+  TimeNs earliest(size_t count) const {
+    TimeNs least = front().deadline;
+    if (front().priority != entries_[first_ + count - 1].priority)
+      for (size_t i = 1; i < count; ++i) least = std::min(least, entries_[first_ + i].deadline);
+    return least;
+  }
 
   void push(Entry entry) {
     entries_.push_back(entry);
-    for (size_t i = entries_.size() - 1; i > first_ && entries_[i - 1].deadline > entry.deadline; --i)
+    for (size_t i = entries_.size() - 1; i > first_ && comes_before(entry, entries_[i - 1]); --i)
       std::swap(entries_[i - 1], entries_[i]);
+  }
+  // Takes out those with a deadline before `at` and tells each; where others are served first they would
+  // else wait for their turn. O(size).
+  template <class Each>
+  void expire(TimeNs at, const Each& each) {
+    size_t kept = first_;
+    for (size_t i = first_; i < entries_.size(); ++i) {
+      if (entries_[i].deadline < at)
+        each(entries_[i]);
+      else
+        entries_[kept++] = entries_[i];
+    }
+    entries_.resize(kept);
+    if (empty()) clear();
   }
   void pop() {
     if (++first_ == entries_.size()) {
@@ -44,6 +69,10 @@ class DeadlineQueue {
   }
 
  private:
+  static bool comes_before(const Entry& a, const Entry& b) {
+    return a.priority != b.priority ? a.priority < b.priority : a.deadline < b.deadline;
+  }
+
   std::vector<Entry> entries_;
   size_t first_ = 0;
 };

@@ -53,7 +53,8 @@ class Dispatcher final : public Scheduler {
   Dispatcher(const Dispatcher&) = delete;
   Dispatcher& operator=(const Dispatcher&) = delete;
 
-  void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions) override;
+  void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions,
+              uint16_t priority = 0) override;
   void wake(uint32_t model, TimeNs now, Actions& actions) override;
   void finished(WorkId work, TimeNs now, Actions& actions) override;
   void overdue(WorkId work, TimeNs now, Actions& actions) override;

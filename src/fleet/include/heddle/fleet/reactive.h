@@ -24,7 +24,8 @@ class ReactiveScheduler final : public Scheduler {
   // that are lost with a device are queued again instead of failing.
   explicit ReactiveScheduler(const Deployment& deployment, bool retry = false);
 
-  void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions) override;
+  void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions,
+              uint16_t priority = 0) override;
   void wake(uint32_t, TimeNs, Actions&) override {}
   void finished(WorkId work, TimeNs now, Actions& actions) override;
   void overdue(WorkId, TimeNs, Actions&) override {}

@@ -66,7 +66,9 @@ class Scheduler {
  public:
   virtual ~Scheduler() = default;
   // Every call's `now` is at least that of the call before.
-  virtual void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions) = 0;
+  // Of what waits for one model the least `priority` is served first, then the earliest deadline.
+  virtual void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions,
+                      uint16_t priority = 0) = 0;
   virtual void wake(uint32_t model, TimeNs now, Actions& actions) = 0;
   virtual void finished(WorkId work, TimeNs now, Actions& actions) = 0;
   // The work has not finished when it was expected to, or overdue_extension() after the last such call.

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "heddle/base/status.h"
+#include "heddle/serve/worker_security.h"
 
 namespace heddle {
 
@@ -65,13 +66,17 @@ Result<std::unique_ptr<WorkerBus>> nats_bus(const std::string& url, const std::s
 
 // Announces to a server's in-process bus at HOST:PORT (see WorkerRegistry). Errors: a malformed address; that
 // nobody answers there is an error of announce().
-Result<std::unique_ptr<Announcer>> registry_announcer(const std::string& address);
+Result<std::unique_ptr<Announcer>> registry_announcer(const std::string& address,
+                                                      const WorkerSecurity& security = {});
 
 // The gRPC side of a bus, for workers that are given the server's address.
 class WorkerRegistry {
  public:
-  // Listens from here on; the bus must outlive it. `port` 0: any free one. Errors: an address that is taken.
-  static Result<std::unique_ptr<WorkerRegistry>> start(const std::string& host, int port, WorkerBus& bus);
+  using Tell = std::function<void(const std::string& line)>;  // on gRPC's threads
+  // Listens from here on; the bus must outlive it. `port` 0: any free one. `tell` is told of every worker
+  // that is refused for want of the token, once by name and host. Errors: an address that is taken.
+  static Result<std::unique_ptr<WorkerRegistry>> start(const std::string& host, int port, WorkerBus& bus,
+                                                       const WorkerSecurity& security = {}, Tell tell = {});
   virtual ~WorkerRegistry() = default;
   virtual int port() const = 0;
 };

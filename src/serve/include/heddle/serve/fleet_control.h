@@ -35,12 +35,14 @@ struct TrialOptions {
 
 struct FleetControlOptions {
   LivePlaneOptions plane;
-  double clock = 1;                 // see timed_generation()
-  WorkerPool* workers = nullptr;    // whose devices are used; outlives the service. Null: timed devices, here
-  MachineFleet* machine = nullptr;  // runs models with files; outlives the service. Null: they are refused
-  double wait_s = 30;               // for workers that have the first plan's devices
-  CancelToken cancel;               // ends that waiting
-  double replan_s = 2;              // for the plan with the fewest devices that load other weights
+  double clock = 1;               // see timed_generation()
+  WorkerPool* workers = nullptr;  // whose devices are used; outlives the service. Null: timed devices, here
+  // Runs models with files, here or, where there are `workers`, by these; outlives the service. Null: they
+  // are refused.
+  MachineFleet* machine = nullptr;
+  double wait_s = 30;   // for workers that have the first plan's devices
+  CancelToken cancel;   // ends that waiting
+  double replan_s = 2;  // for the plan with the fewest devices that load other weights
   DriftOptions drift;
   TrialOptions trial;  // of plans that drift caused,
   bool try_changes =

@@ -26,14 +26,25 @@ Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const F
 // A model without a file, as clients see it; with workers it answers with a digest, too.
 std::shared_ptr<const ServedModel> timed_model(const DeployedModel& model, bool workers);
 
+// Whose devices a plan gets, and how long it waits for them. With `all`, a device that no worker has by then,
+// or that `cancel` ended the waiting, is an error; else it is absent until a worker comes. The pool outlives
+// the generation.
+struct WorkerWait {
+  WorkerPool& pool;
+  double seconds = 30;
+  bool all = true;
+  CancelToken cancel;
+};
+// Has workers load the plan's partitions. Errors, with `all`: devices without a worker, and parts that a
+// worker refuses.
+Result<std::shared_ptr<RemoteDevices>> open_workers(const Fleet& fleet, const Deployment& deployment,
+                                                    const WorkerWait& wait);
+
 // The same as timed_generation() with the devices of workers, which load their partitions before this
-// returns. With `all`, a device
-// that no worker has within `wait_s`, or that `cancel` ended the waiting, is an error; else it is absent
-// until a worker comes. The pool outlives the generation.
+// returns.
 Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,
                                                       const LivePlaneOptions& options, double clock,
-                                                      WorkerPool& workers, double wait_s, bool all,
-                                                      const CancelToken& cancel,
+                                                      const WorkerWait& wait,
                                                       const Fleet* timed_by = nullptr);
 
 }  // namespace heddle

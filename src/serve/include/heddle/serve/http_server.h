@@ -49,7 +49,7 @@ struct HttpServerOptions {
   double idle_timeout_s = 120;                // of a connection without a request
   std::shared_ptr<const TlsContext> tls;      // none: plain HTTP
   // On a loopback address requests must name this machine as their host: by an address, as localhost, or by
-  // one of these (lower case): 403. A page that a browser here shows cannot then reach it by a name of its
+  // one of these, in any case: 403. A page that a browser here shows cannot then reach it by a name of its
   // own.
   std::vector<std::string> host_names;
   std::string bearer_token;  // not empty: requests without it get 401

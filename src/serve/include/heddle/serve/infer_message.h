@@ -37,7 +37,7 @@ struct InferRequest {
   std::string model;
   std::string version;     // empty: the newest
   std::string id;          // the client's; empty: none
-  int64_t priority = 0;    // 0: the default, else 1 is the highest; accepted, not ordered by
+  int64_t priority = 0;    // 0: the model's default, else 1 is the highest
   int64_t timeout_us = 0;  // from arrival to answer; 0: the model's SLO
   std::vector<InferTensor> inputs;
   std::vector<RequestedOutput> outputs;  // empty: all

@@ -34,12 +34,14 @@ struct LiveRequest {
 
   uint32_t model = 0;
   TimeNs deadline = 0;
-  RemotePayload payload;  // what a device in another process is sent
+  uint16_t priority = 0;               // of those that wait for the model the least is served first
+  std::vector<RemotePayload> payload;  // what a device in another process is sent, in this order
   // Filled by the plane.
   TimeNs arrived = 0, begun = 0, finished = 0;
-  uint32_t batch = 0;   // rows of its first run
-  uint32_t losses = 0;  // how often the device that had it was lost
-  uint64_t digest = 0;  // of the payload, by the device in another process that had it last
+  uint32_t batch = 0;    // rows of its first run
+  uint32_t losses = 0;   // how often the device that had it was lost
+  uint64_t digest = 0;   // of the payload, by the device in another process that had it last
+  RemotePayload result;  // of a model that is computed there: its outputs one after the other
   Fate fate = Fate::kOpen;
   std::string error;  // of kFailed
 };

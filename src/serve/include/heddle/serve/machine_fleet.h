@@ -1,5 +1,5 @@
-// Fleets whose models have files and whose devices are here: pipelines really run, each part of a model on
-// the core sets (or what else OpenVINO finds) that its class names.
+// Fleets whose models have files: pipelines really run, each part of a model on the core sets (or what else
+// OpenVINO finds) that its class names here, or in workers.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 
 #include "heddle/base/cancel.h"
 #include "heddle/base/progress.h"
+#include "heddle/serve/fleet_server.h"
 #include "heddle/serve/infer_service.h"
 
 namespace heddle {
@@ -32,6 +33,14 @@ class MachineFleet {
   // devices that are not here or share cores, rows of a batch that depend on each other, a cut through a
   // tensor without rows, outputs that differ from the whole model's. O(parts * batch sizes) compilations.
   virtual Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan) = 0;
+
+  // The same with the devices of workers: each loads its parts of the files from its own host before this
+  // returns. Every chain of devices that a request may take at its pools' same places is run once beside the
+  // whole model, which this process loads for that alone. Where a device has no worker yet (`wait.all` false)
+  // the note says that its chain was not compared. Errors also: workers that refuse a part (the file is
+  // missing there, or another one), open_workers()'s.
+  virtual Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan,
+                                                         const WorkerWait& wait) = 0;
 };
 
 }  // namespace heddle

@@ -16,6 +16,7 @@ struct ModelSettings {
   double slo_us = 0;  // from arrival to answer; 0: ten times one request's time, at least 1 s
   int max_batch = 8;  // 1 .. 64
   double weight = 1;  // share of the load that the plan is made for
+  int priority_levels = 0, default_priority = 0;  // as ServedModel has them
 };
 inline constexpr int kMostServedBatch = 64;
 
@@ -28,8 +29,8 @@ struct ModelSource {
 // Each path is a model file (its name without suffix is the model's, version "1") or the folder of a
 // repository: each sub-folder is a model, its sub-folders with whole numbers as names its versions, of which
 // the newest is taken; the model is model.onnx there (or model.xml). Beside the versions, Triton's
-// config.pbtxt may set the largest batch and the inputs' dims, and a file config.json, which has the last
-// word,
+// config.pbtxt may set the largest batch, the inputs' dims and the levels of priority, and a file
+// config.json, which has the last word,
 // {"shapes": {"x": [1, 3, 48, 320]}, "slo": "50ms", "max_batch": 4, "weight": 2}. Errors: nothing there, two
 // models of one name, names with other characters than letters, digits and "._-", settings out of range. In
 // the order of the paths, then by name.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -29,7 +30,8 @@ struct RemoteTask {
   uint32_t rows = 0;
   TimeNs expected_ns = 0;
   TimeNs device_ns = 0;  // what a timed device takes: expected_ns, but where the plan believes otherwise
-  std::vector<RemotePayload> payloads;  // [row] of a pipeline's first partition; else empty
+  // [row] of a pipeline's first partition, the row's inputs one after the other; else empty.
+  std::vector<std::vector<RemotePayload>> payloads;
 };
 
 struct RemoteAnswer {
@@ -38,6 +40,7 @@ struct RemoteAnswer {
   TimeNs measured_ns = 0;  // of a run, by the device's own clock
   std::vector<uint64_t>
       digests;  // [row] from a pipeline's last partition: payload_digest() of what it was sent
+  std::vector<RemotePayload> outputs;  // [row] from there, of models that are computed: one after the other
 };
 
 // FNV-1a over the bytes (64 bits): timed devices compute nothing else, and answer with it, so that a client
@@ -62,6 +65,10 @@ class RemoteDevices {
   // Does not block and tells nothing from within; on a device that is not there it does nothing, since the
   // listener has been told or will be.
   virtual void begin(RemoteTask task) = 0;
+  // The feature map of a batch is not needed there any more.
+  virtual void release(uint64_t /*batch*/, uint32_t /*device*/) {}
+  // Why parts cannot be loaded where they are to run, for people; empty: none was refused.
+  virtual std::string refusal() const { return {}; }
 };
 
 }  // namespace heddle

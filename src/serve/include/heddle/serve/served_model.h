@@ -21,12 +21,18 @@ struct TensorInfo {
   int64_t row_bytes = 0;  // of one row; the whole tensor where the model is not batched
 };
 
+inline constexpr int kLastPriority = 65535;
+
 struct ServedModel {
   std::string name, version, platform;
   std::vector<TensorInfo> inputs, outputs;
   bool batched = false;      // the first dimension of all tensors is that of the batch
   int max_rows = 1;          // of one request
   bool any_payload = false;  // timed devices: one UINT8 input of any size that nobody reads
+  bool remote = false;       // computed in other processes: rows travel, and come back as LiveRequest::result
+  // Levels of priority that requests may ask for, from 1, the highest; 0: any up to kLastPriority. One that
+  // asks for none, or for another, has the default one; 0: the last.
+  int priority_levels = 0, default_priority = 0;
   double slo_us = 0;
   std::string note;  // for people, such as why it is not batched; may be empty
 };

@@ -1,7 +1,8 @@
 // A worker: a process with devices that a server's fleet uses. It announces itself, takes one server's
 // session at a time, loads the partitions that it is given, runs the batches that it is sent and sends
-// feature maps to the next worker. Its devices are timed: a run takes its planned time and computes nothing
-// but payload_digest(); the bytes of feature maps really travel, and are checked.
+// feature maps to the next worker. Partitions of models with files are read from this host's files, compiled
+// for its core sets and really run. Other devices are timed: a run takes its planned time and computes
+// nothing but payload_digest(); the bytes of feature maps really travel, and are checked.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,8 @@
 
 namespace heddle {
 
-// Most bytes that travel for one batch's feature map: beyond it the link's time alone is emulated.
+// Most bytes that travel for one batch's feature map of a timed device: beyond it the link's time alone is
+// emulated.
 inline constexpr uint64_t kMostFeatureBytes = uint64_t{64} << 20;
 
 struct WorkerOptions {
@@ -23,7 +25,12 @@ struct WorkerOptions {
   int port = 0;                            // 0: any free one
   std::string advertise;                   // HOST that others reach it by; empty: `host`
   std::map<std::string, int64_t> devices;  // by class
-  double slowdown = 1;                     // its devices take so many times their planned time; .01 to 1000
+  // Its devices' names on this host ("cpu0"), by class, as many as `devices` has; a class that is not here
+  // takes the names of the fleet file.
+  std::map<std::string, std::vector<std::string>> device_names;
+  std::string models;   // folder with the models' files, by their names; empty: by the fleet file's paths
+  double slowdown = 1;  // its devices take so many times as long; .01 to 1000, computing ones from 1
+  WorkerSecurity security;
 };
 
 struct WorkerCounters {

@@ -16,17 +16,19 @@
 #include "heddle/fleet/deployment.h"
 #include "heddle/serve/bus.h"
 #include "heddle/serve/remote_devices.h"
+#include "heddle/serve/worker_security.h"
 
 namespace heddle {
 
 struct WorkerPoolOptions {
   double lease_s = 1;                           // silence that ends a session; 0.1 to 3600
   size_t max_outbox_bytes = size_t{256} << 20;  // waiting for one worker: more, and its session ends
+  WorkerSecurity security;
 };
 
 struct WorkerState {
   std::string name, address, state;        // "connecting", "connected", "lost"
-  std::string reason;                      // why it was lost
+  std::string reason;                      // why it was lost, or what it refuses to load
   std::map<std::string, int64_t> devices;  // by class, as it announced them
   int64_t pid = 0;
   uint32_t virtual_devices = 0;  // of the plan, that it has
@@ -45,7 +47,8 @@ class WorkerPool {
   // Gives the deployment's whole devices to workers, each to the one with the most devices of its class free,
   // and has them load their partitions; what a worker that joins later can take over is given to it then.
   // Waits at most `seconds` until every device has loaded, or with `all` false every device that has a
-  // worker; a device that has none then is absent until one comes. The feature maps' sizes are read from
+  // worker; a device that has none then is absent until one comes. A part that a worker refuses is not
+  // waited for (RemoteDevices::refusal()). The feature maps' sizes and the models' files are those of
   // `fleet`. The pool outlives what this returns.
   virtual std::shared_ptr<RemoteDevices> open(const Fleet& fleet, const Deployment& deployment,
                                               double seconds, bool all, const CancelToken& cancel) = 0;

@@ -1,0 +1,31 @@
+// A model file of this machine as it is served: loaded at a few batch sizes, with the protocol's tensors.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/graph/model.h"
+#include "heddle/serve/model_source.h"
+#include "heddle/serve/served_model.h"
+
+namespace heddle {
+
+// A model file at several batch sizes; a batch in between runs at the next size.
+struct LocalModel {
+  ModelSource source;
+  ServedModel served;
+  std::map<int, std::shared_ptr<const Model>> sizes;  // by batch size
+};
+
+// Has the tensor `rows` rows where the model at batch 1 has one, and is all else the same?
+bool has_rows(const Tensor& one, const Tensor& many, int64_t rows);
+
+// At the batch sizes 1 and `sizes` (ascending), or 1, 2, 4, .. up to the source's largest where there are
+// none, up to the first that it does not have. Whether a model can be batched is found out: every input and
+// output must have one more row at batch 2. Errors: those of Model::load(), tensors that the protocol does
+// not have.
+Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, std::vector<int> sizes = {});
+
+}  // namespace heddle

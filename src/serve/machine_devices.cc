@@ -1,0 +1,49 @@
+#include "machine_devices.h"
+
+#include <cmath>
+
+#include "heddle/base/spelling.h"
+#include "heddle/runtime/share_measurer.h"
+
+namespace heddle {
+
+std::vector<int> share_parts(const Deployment& deployment) {
+  std::vector<int> parts;
+  std::map<uint32_t, double> taken;  // of a whole device
+  for (const auto& v : deployment.devices) {
+    double& used = taken[v.device];
+    const int part = static_cast<int>(std::ceil(used * v.share - 1e-9));
+    used = static_cast<double>(part + 1) / v.share;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+Result<Device> MachineDevices::take(const DeviceWish& wish) {
+  const Device* whole = nullptr;
+  std::vector<std::string> names;
+  for (const auto& d : cluster_->devices()) {
+    if (d.name == wish.name) whole = &d;
+    names.push_back(d.name);
+  }
+  if (whole == nullptr)
+    return Error(Code::kInvalidInput, "class '" + wish.device_class + "' names the device '" + wish.name +
+                                          "'" + did_you_mean(wish.name, names) + "; this machine has " +
+                                          join_names(names, 40));
+  for (const int core : whole->cores) {
+    const auto& [name, of] = owner_.emplace(core, std::pair(whole->name, wish.device_class)).first->second;
+    if (name != whole->name || of != wish.device_class)
+      return Error(Code::kInvalidInput, "devices '" + name + "' of class '" + of + "' and '" + whole->name +
+                                            "' of class '" + wish.device_class + "' share core " +
+                                            std::to_string(core) + "; a core can be in one device of a plan");
+  }
+  if (wish.share <= 1) return *whole;
+  if (whole->cores.size() < static_cast<size_t>(wish.share) || wish.part >= wish.share)
+    return Error(Code::kInvalidInput, "device '" + whole->name + "' of class '" + wish.device_class +
+                                          "' has " + std::to_string(whole->cores.size()) +
+                                          " cores and cannot be split so, 1/" + std::to_string(wish.share) +
+                                          " among others; profile with fewer --share-levels");
+  return device_part(*whole, wish.part, wish.share);
+}
+
+}  // namespace heddle
