@@ -97,7 +97,7 @@ void BestOf::add(const std::string& planner, double value_us) {
   if (is_constructive) lower(constructive);
   if (is_constructive || planner == "ea" || planner == "sa") lower(heuristic);
   if (planner.ends_with("split")) lower(split);
-  if (planner.ends_with("split") || planner == "diviml-milp") lower(exact);
+  if (planner == "milp-split" || planner == "diviml-milp") lower(paper);
 }
 
 Result<PlanResult> plan_within(const char* planner, const Problem& problem, const std::string& instance,

@@ -43,9 +43,9 @@ inline constexpr std::pair<const char*, double PaperRow::*> kPaperColumns[] = {
     {"auto", &PaperRow::split},
 };
 // What a table compares beside each planner: the best plans of the constructive heuristics, of these and the
-// metaheuristics, of the two splittings and of the exact programs.
+// metaheuristics, of the two splittings, and of the paper's MILP and MILP-SPLIT.
 struct BestOf {
-  double constructive = 0, heuristic = 0, split = 0, exact = 0;  // us; 0: none yet
+  double constructive = 0, heuristic = 0, split = 0, paper = 0;  // us; 0: none yet
   void add(const std::string& planner, double value_us);
 };
 

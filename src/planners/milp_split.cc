@@ -1,13 +1,14 @@
 // MILP-SPLIT: DiviML, section IV-B. The network is cut at its channels, modules are solved one by one and put
 // together: by the dynamic program over the devices at the channels where single channels lie between modules
-// (optimal when every module was solved), else one after another. What is not optimal is annealed as a whole
-// and decided anew in windows of two modules.
+// (optimal when every module was solved), else one after another.
 //
 // Minimises the latency of one request, or of a batch of requests where the problem's known segments are
 // batches. K^2 modules per channel at worst, solved only where a best path may use them. "milp-split" solves
-// modules as the paper does, by its MILP (HiGHS); "cp-split" the same modules by CP-SAT. Exploits unequal
-// devices, transfer times and batches; ignores that transfers wait for each other (the evaluator does not)
-// and memory limits, for which it falls back to the best constructive plan.
+// modules as the paper does, by its MILP (HiGHS), and leaves it there. "cp-split" solves the same modules by
+// CP-SAT, and goes beyond the paper: what is not optimal is annealed as a whole, which gets most of the time
+// where a batch couples all modules, and decided anew in windows of two modules. Exploits unequal devices,
+// transfer times and batches; ignores that transfers wait for each other (the evaluator does not) and memory
+// limits, for which it falls back to the best constructive plan.
 #include "factories.h"
 #include "module_planner.h"
 #include "modules.h"
@@ -33,7 +34,9 @@ constexpr size_t kUntimedMoves = 3000;
 
 class Split final : public Planner {
  public:
-  Split(std::string name, ModuleSolver solver) : name_(std::move(name)), solver_(std::move(solver)) {}
+  // `improve`: what follows the modules, beyond the paper.
+  Split(std::string name, ModuleSolver solver, bool improve)
+      : name_(std::move(name)), solver_(std::move(solver)), improve_(improve) {}
 
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
     return plan_by_models(problem, options, name_,
@@ -49,22 +52,24 @@ class Split final : public Planner {
     const bool one_request = model.num_requests() == 1;
     ModuleLimits part = limits;
     if (one_request && modules.single_channel()) {
-      part.deadline = limits.deadline.sooner(kChainShare * limits.deadline.seconds_left());
+      if (improve_) part.deadline = limits.deadline.sooner(kChainShare * limits.deadline.seconds_left());
       HEDDLE_ASSIGN_OR_RETURN(SplitResult result, split_chain(model, modules, solver_, part));
-      if (result.optimal || result.batches.empty()) return result;
+      if (!improve_ || result.optimal || result.batches.empty()) return result;
       anneal(model, start, limits, result);
       HEDDLE_RETURN_IF_ERROR(windows(model, modules, limits, result));
       return result;
     }
-    part.deadline = limits.deadline.sooner(kOrderShare * limits.deadline.seconds_left());
+    const double order_share = improve_ ? kOrderShare : one_request ? 1 - kBoundShare : 1;
+    part.deadline = limits.deadline.sooner(order_share * limits.deadline.seconds_left());
     HEDDLE_ASSIGN_OR_RETURN(SplitResult result, split_in_order(model, modules, solver_, part));
-    anneal(model, start, limits, result);
+    if (improve_) anneal(model, start, limits, result);
     if (result.batches.empty()) return result;
     if (one_request) {
-      part.deadline = limits.deadline.sooner(kBoundShare * limits.deadline.seconds_left());
+      part.deadline = limits.deadline;
+      if (improve_) part.deadline = limits.deadline.sooner(kBoundShare * limits.deadline.seconds_left());
       HEDDLE_ASSIGN_OR_RETURN(result.bound_us, split_bound(model, modules, solver_, part));
     }
-    HEDDLE_RETURN_IF_ERROR(windows(model, modules, limits, result));
+    if (improve_) HEDDLE_RETURN_IF_ERROR(windows(model, modules, limits, result));
     return result;
   }
 
@@ -96,13 +101,16 @@ class Split final : public Planner {
 
   const std::string name_;
   const ModuleSolver solver_;
+  const bool improve_;
 };
 
 }  // namespace
 
 std::unique_ptr<Planner> make_milp_split() {
-  return std::make_unique<Split>("milp-split", solve_module_by_milp);
+  return std::make_unique<Split>("milp-split", solve_module_by_milp, false);
 }
-std::unique_ptr<Planner> make_cp_split() { return std::make_unique<Split>("cp-split", solve_module_by_cp); }
+std::unique_ptr<Planner> make_cp_split() {
+  return std::make_unique<Split>("cp-split", solve_module_by_cp, true);
+}
 
 }  // namespace heddle

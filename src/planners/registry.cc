@@ -214,7 +214,8 @@ std::vector<PlannerEntry> make_registry() {
         .ignores = "contention, memory limits; the bound holds with both"},
        make_milp_split},
       {{.name = "cp-split",
-        .description = "MILP-SPLIT whose modules CP-SAT solves",
+        .description =
+            "MILP-SPLIT whose modules CP-SAT solves, then the whole improved by annealing and windows",
         .source = "DiviML, section IV-B",
         .objectives = {kLatency},
         .exploits = "modules, unequal devices, transfer times, batches of requests; proves a bound",
