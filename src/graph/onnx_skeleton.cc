@@ -10,7 +10,8 @@ namespace heddle::internal {
 namespace {
 
 // Field numbers of onnx.proto.
-constexpr uint32_t kModelGraph = 7, kGraphInitializer = 5;
+constexpr uint32_t kModelGraph = 7, kGraphNode = 1, kGraphInitializer = 5;
+constexpr uint32_t kNodeAttribute = 5, kAttributeTensor = 5;
 constexpr int kTensorExternalData = 13, kTensorDataLocation = 14, kExternal = 1;
 // Smaller ones are copied: shapes and the like, which are read while the model is imported.
 constexpr size_t kLeastInPlace = 4096;
@@ -20,28 +21,53 @@ class Hollower {
   explicit Hollower(std::string_view file) : file_(file) {}
 
   Result<WireMessage> model() const {
-    return each(file_, kModelGraph, [this](std::string_view graph) {
-      return each(graph, kGraphInitializer, [this](std::string_view t) { return tensor(t); });
+    return each(file_, [this](const WireField& f) -> Change {
+      if (f.number != kModelGraph) return nullptr;
+      return [this](std::string_view graph) { return hollow_graph(graph); };
     });
   }
 
  private:
   using Change = std::function<Result<WireMessage>(std::string_view)>;
+  using Choice = std::function<Change(const WireField&)>;  // null: the field is copied as it is
 
-  // A copy of the message with the fields of this number changed.
-  Result<WireMessage> each(std::string_view message, uint32_t number, const Change& change) const {
+  // A copy of the message in which the chosen fields are changed.
+  Result<WireMessage> each(std::string_view message, const Choice& choose) const {
     WireMessage copy;
     WireReader reader(message, file_.data());
     while (!reader.done()) {
       HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
-      if (field.number == number && field.type == WireField::kBytes) {
+      if (const Change change = field.type == WireField::kBytes ? choose(field) : nullptr) {
         HEDDLE_ASSIGN_OR_RETURN(const WireMessage changed, change(field.bytes));
-        copy.message(static_cast<int>(number), changed);
+        copy.message(static_cast<int>(field.number), changed);
       } else {
         copy.bytes() += between(field.offset, reader.offset());
       }
     }
     return copy;
+  }
+
+  // Weights are initializers or, as PaddlePaddle writes them, the attributes of Constant nodes. Nothing else holds
+  // as much, so a small node is copied unseen.
+  Result<WireMessage> hollow_graph(std::string_view graph) const {
+    return each(graph, [this](const WireField& f) -> Change {
+      if (f.bytes.size() < kLeastInPlace) return nullptr;
+      if (f.number == kGraphInitializer) return [this](std::string_view t) { return tensor(t); };
+      if (f.number == kGraphNode) return [this](std::string_view n) { return node(n); };
+      return nullptr;
+    });
+  }
+
+  Result<WireMessage> node(std::string_view message) const {
+    return each(message, [this](const WireField& f) -> Change {
+      if (f.number != kNodeAttribute || f.bytes.size() < kLeastInPlace) return nullptr;
+      return [this](std::string_view attribute) {
+        return each(attribute, [this](const WireField& g) -> Change {
+          if (g.number != kAttributeTensor || g.bytes.size() < kLeastInPlace) return nullptr;
+          return [this](std::string_view t) { return tensor(t); };
+        });
+      };
+    });
   }
 
   Result<WireMessage> tensor(std::string_view message) const {
