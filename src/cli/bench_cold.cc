@@ -7,6 +7,7 @@
 
 #include "bench_files.h"
 #include "child.h"
+#include "cold_planning.h"
 #include "cold_report.h"
 #include "heddle/base/json.h"
 #include "heddle/graph/zoo.h"
@@ -61,19 +62,20 @@ Status measure(const BenchModel& model, const BenchOptions& options, const Invoc
   flags.model = model.path;
   flags.shapes = model.shapes;
   const TemporaryFile plan("bench-cold.json");
-  HEDDLE_RETURN_IF_ERROR(plan_cold(flags, {}, 0, plan.path(), invocation));
   ColdSettings settings;
   settings.load_workers = usual_load_workers();
   settings.repeats = static_cast<int>(options.repeats);
   settings.versus = true;
   settings.inputs.seed = static_cast<uint64_t>(options.seed);
   if (kind_wanted(options, "plain")) {
+    HEDDLE_RETURN_IF_ERROR(plan_cold(flags, {}, 0, settings, plan.path(), invocation));
     HEDDLE_ASSIGN_OR_RETURN(const auto report, measure_cold(plan.path(), settings, invocation));
     add_rows(model.name, false, report, rows);
   }
   if (kind_wanted(options, "cached")) {
     const TemporaryFile folder("bench-cold-cache");
     settings.cache_folder = folder.path();
+    HEDDLE_RETURN_IF_ERROR(plan_cold(flags, {}, 0, settings, plan.path(), invocation));
     auto report = measure_cold(plan.path(), settings, invocation);
     std::error_code ignored;
     fs::remove_all(folder.path(), ignored);

@@ -6,81 +6,12 @@
 
 #include "bench.h"
 #include "child.h"
+#include "cold_child.h"
 #include "heddle/base/json.h"
-#include "heddle/planners/judge.h"
-#include "heddle/runtime/cold_plan.h"
 #include "heddle/runtime/cold_schedule.h"
-#include "heddle/runtime/segment_cache.h"
 
 namespace heddle::cli {
 namespace {
-
-// One cold start, as it comes back from its process.
-struct Start {
-  double first_output_us = 0, cpu_s = 0, import_us = 0, prepare_us = 0, plan_us = 0;
-  std::vector<double> request_us;
-  std::vector<ColdSegmentTimes> segments;  // of the first request
-  std::vector<std::vector<bool>> reloaded;
-  int64_t peak_resident_bytes = 0;
-  bool verified = false, outputs_equal = false;
-  double max_abs_error = 0, max_rel_error = 0;
-};
-
-Json start_json(const ColdRun& run, double plan_us) {
-  Json requests = Json::array();
-  for (const auto& segments : run.requests) {
-    Json rows = Json::array();
-    for (const auto& s : segments) {
-      rows.push_back({s.loading.begin_us, s.loading.load_us, s.loading.compile_us, s.wait_us,
-                      s.finish_us - s.start_us, s.loading.cached});
-    }
-    requests.push_back(std::move(rows));
-  }
-  return {{"first_output_us", run.first_output_us + plan_us},
-          {"cpu_s", run.cpu_s},
-          {"import_us", run.import_us},
-          {"prepare_us", run.prepare_us},
-          {"plan_us", plan_us},
-          {"request_us", run.request_us},
-          {"requests", std::move(requests)},
-          {"peak", run.peak_resident_bytes},
-          {"verified", run.verified},
-          {"equal", run.outputs_equal},
-          {"max_abs", run.max_abs_error},
-          {"max_rel", run.max_rel_error}};
-}
-
-Start start_from(const Json& json) {
-  Start start;
-  start.first_output_us = json["first_output_us"];
-  start.cpu_s = json["cpu_s"];
-  start.import_us = json["import_us"];
-  start.prepare_us = json["prepare_us"];
-  start.plan_us = json["plan_us"];
-  start.request_us = json["request_us"].get<std::vector<double>>();
-  for (const Json& rows : json["requests"]) {
-    std::vector<bool> reloaded;
-    const bool first = start.reloaded.empty();
-    for (const Json& row : rows) {
-      reloaded.push_back(row[0].get<double>() >= 0);
-      if (first) start.segments.push_back({row[1], row[2], row[3], row[4], row[5].get<bool>()});
-    }
-    start.reloaded.push_back(std::move(reloaded));
-  }
-  start.peak_resident_bytes = json["peak"];
-  start.verified = json["verified"];
-  start.outputs_equal = json["equal"];
-  // What is not a number has no place in JSON.
-  start.max_abs_error = json["max_abs"].is_number() ? json["max_abs"].get<double>() : kImpossible;
-  start.max_rel_error = json["max_rel"].is_number() ? json["max_rel"].get<double>() : kImpossible;
-  return start;
-}
-
-// The plan was read, so flags and files are right: whatever stopped the start, the answer is no.
-Error failed(const std::string& what, const Error& why) {
-  if (why.code() == Code::kCancelled) return why;
-  return Error(Code::kInfeasible, what + " failed: " + why.to_string());
-}
 
 class Measurement {
  public:
@@ -99,7 +30,7 @@ class Measurement {
     ColdRunOptions filling = options();
     filling.verify = settings_.verify;
     // The first start is compared with the unsplit model, and fills the caches.
-    HEDDLE_ASSIGN_OR_RETURN(const Start checked, start(filling));
+    HEDDLE_ASSIGN_OR_RETURN(const ColdStart checked, start(filling));
     if (cached && settings_.versus) {
       HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const ColdWhole filled, whole());
     }
@@ -107,7 +38,7 @@ class Measurement {
     alone.overlap = false;
     alone.load_workers = 1;
     alone.requests = 1;
-    HEDDLE_ASSIGN_OR_RETURN(const Start apart, start(alone));
+    HEDDLE_ASSIGN_OR_RETURN(const ColdStart apart, start(alone));
     HEDDLE_RETURN_IF_ERROR(measure_in_turns());
     return report(checked, apart);
   }
@@ -133,23 +64,10 @@ class Measurement {
           {.what = "cold starts", .done = static_cast<double>(done_), .total = static_cast<double>(total_)});
   }
 
-  Result<Start> start(const ColdRunOptions& options) {
-    auto json = run_in_child([&]() -> Result<Json> {
-      const Stopwatch watch;
-      HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(path_));
-      const double plan_us = watch.seconds() * 1e6;
-      ColdRunOptions own = options;
-      std::unique_ptr<SegmentCache> cache;
-      if (!settings_.cache_folder.empty()) {
-        HEDDLE_ASSIGN_OR_RETURN(cache, SegmentCache::open(settings_.cache_folder, settings_.cache_bytes));
-        own.cache = cache.get();
-      }
-      HEDDLE_ASSIGN_OR_RETURN(const ColdRun run, run_cold(file.problem, file.plan, own));
-      return start_json(run, plan_us);
-    });
+  Result<ColdStart> start(const ColdRunOptions& options) {
+    auto result = cold_start_in_child(path_, options, settings_.cache_folder, settings_.cache_bytes);
     report_progress();
-    if (!json.ok()) return failed("the cold start", json.error());
-    return start_from(*json);
+    return result;
   }
 
   Result<ColdWhole> whole() {
@@ -161,7 +79,7 @@ class Measurement {
       return Json{w.read_us, w.compile_us, w.run_us, w.first_output_us, w.cpu_s};
     });
     report_progress();
-    if (!json.ok()) return failed("OpenVINO's cold start", json.error());
+    if (!json.ok()) return cold_start_failed("OpenVINO's cold start", json.error());
     return ColdWhole{(*json)[0], (*json)[1], (*json)[2], (*json)[3], (*json)[4]};
   }
 
@@ -171,7 +89,7 @@ class Measurement {
         if (invocation_.cancel.cancelled()) return Error(Code::kCancelled, "the cold starts were cancelled");
         // Ours, theirs, theirs, ours: a machine that becomes slower favours nobody.
         if ((turn + i) % 2 == 0) {
-          HEDDLE_ASSIGN_OR_RETURN(Start s, start(options()));
+          HEDDLE_ASSIGN_OR_RETURN(ColdStart s, start(options()));
           starts_.push_back(std::move(s));
         } else if (settings_.versus) {
           HEDDLE_ASSIGN_OR_RETURN(const ColdWhole w, whole());
@@ -182,7 +100,7 @@ class Measurement {
     return {};
   }
 
-  Status predict(const Start& apart, ColdReport& report) const;
+  Status predict(const ColdStart& apart, ColdReport& report) const;
   int64_t bytes_of(const Segment& segment) const {
     std::set<ParamId> params;
     int64_t bytes = 0;
@@ -194,15 +112,15 @@ class Measurement {
     return bytes;
   }
 
-  Result<ColdReport> report(const Start& checked, const Start& apart) {
+  Result<ColdReport> report(const ColdStart& checked, const ColdStart& apart) {
     ColdReport r;
     std::vector<size_t> order(starts_.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return starts_[a].first_output_us < starts_[b].first_output_us; });
-    const Start& median = starts_[order[order.size() / 2]];
+    const ColdStart& median = starts_[order[order.size() / 2]];
     std::vector<double> times;
-    for (const Start& s : starts_) times.push_back(s.first_output_us);
+    for (const ColdStart& s : starts_) times.push_back(s.first_output_us);
     r.first_output_us = median_of(times);
     r.low_us = starts_[order.front()].first_output_us;
     r.high_us = starts_[order.back()].first_output_us;
@@ -246,13 +164,13 @@ class Measurement {
   const ColdSettings& settings_;
   const Invocation& invocation_;
   PlanFile file_;
-  std::vector<Start> starts_;
+  std::vector<ColdStart> starts_;
   std::vector<ColdWhole> wholes_;
   int done_ = 0, total_ = 0;
 };
 
 // What the segments took alone, put together by the model of shared cores.
-Status Measurement::predict(const Start& apart, ColdReport& report) const {
+Status Measurement::predict(const ColdStart& apart, ColdReport& report) const {
   const Problem& problem = file_.problem;
   const Plan& plan = file_.plan;
   std::vector<ColdTask> tasks;
@@ -314,22 +232,6 @@ Status Measurement::predict(const Start& apart, ColdReport& report) const {
 Result<ColdReport> measure_cold(const std::string& plan_path, const ColdSettings& settings,
                                 const Invocation& invocation) {
   return Measurement(plan_path, settings, invocation).run();
-}
-
-Status plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments, const std::string& path,
-                 const Invocation& invocation) {
-  const auto planned = run_in_child([&]() -> Result<Json> {
-    ProblemFlags flags = problem;
-    // Where to cut does not depend on how long the pieces run.
-    flags.no_profile = true;
-    HEDDLE_ASSIGN_OR_RETURN(const auto bench, make_workbench(model, flags, invocation));
-    PlannerOutput output;
-    HEDDLE_ASSIGN_OR_RETURN(output.plan, cold_plan(bench.problem, {.segments = segments, .device = {}}));
-    HEDDLE_ASSIGN_OR_RETURN(const auto result, judge_plan("cold", bench.problem, std::move(output), 0));
-    HEDDLE_RETURN_IF_ERROR(write_plan_file(path, to_plan_file(bench.problem, result, 1)));
-    return Json(true);
-  });
-  return planned.ok() ? Status() : Status(planned.error());
 }
 
 }  // namespace heddle::cli

@@ -53,9 +53,4 @@ struct ColdReport {
 Result<ColdReport> measure_cold(const std::string& plan_path, const ColdSettings& settings,
                                 const Invocation& invocation);
 
-// Cuts the model for a cold start, in a process of its own, and writes the plan. `segments`: at most; 0: as
-// many as pay.
-Status plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments, const std::string& path,
-                 const Invocation& invocation);
-
 }  // namespace heddle::cli

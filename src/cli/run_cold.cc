@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cold_planning.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
@@ -157,8 +158,10 @@ int usual_load_workers() {
 void ColdFlags::declare(Command& command) {
   command.flag("--cold", cold,
                "start cold: load workers compile the segments while earlier ones run (docs/cold-run.md)");
-  command.option("--segments", segments,
-                 "--cold, for a MODEL: cut it into at most N (default: as many as pay, 1 to 4)", 1, 100'000);
+  command.option(
+      "--segments", segments,
+      "--cold, for a MODEL: cut it into N by weight (default: where starts that are tried first say)", 1,
+      100'000);
   command.option("--load-workers", load_workers,
                  "--cold: segments loaded at once (default: one a core, at most 4)", 1, 64);
   command.option("--budget-bytes", budget_bytes,
@@ -207,7 +210,7 @@ Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation&
   if (!job.is_plan) {
     if (!job.plan_output.empty()) path = job.plan_output;
     HEDDLE_RETURN_IF_ERROR(
-        plan_cold(job.model, job.problem, static_cast<int>(flags.segments.value_or(0)), path, invocation));
+        plan_cold(job.model, job.problem, static_cast<int>(flags.segments.value_or(0)), s, path, invocation));
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto report, measure_cold(path, s, invocation));
   if (invocation.progress) invocation.progress->finish();

@@ -47,8 +47,8 @@ class Hollower {
     return copy;
   }
 
-  // Weights are initializers or, as PaddlePaddle writes them, the attributes of Constant nodes. Nothing else holds
-  // as much, so a small node is copied unseen.
+  // Weights are initializers or, as PaddlePaddle writes them, the attributes of Constant nodes. Nothing else
+  // holds as much, so a small node is copied unseen.
   Result<WireMessage> hollow_graph(std::string_view graph) const {
     return each(graph, [this](const WireField& f) -> Change {
       if (f.bytes.size() < kLeastInPlace) return nullptr;

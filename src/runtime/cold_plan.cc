@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <numeric>
 #include <tuple>
 
+#include "cold_cut.h"
 #include "heddle/plan/builder.h"
-#include "heddle/runtime/profiler.h"
 
 namespace heddle {
 namespace {
 
-constexpr double kBytesPerOp = 1 << 20;
 // Where the number of segments is not given: the least weight of each, and the most segments.
 constexpr double kLeastWeight = 100;
 constexpr double kMostUsual = 4;
@@ -27,52 +26,11 @@ DeviceId largest_device(const Problem& problem) {
   return best;
 }
 
-struct Cut {
-  int64_t tensors = 0, bytes = 0;
-};
-
-// What crosses after each place of the order.
-std::vector<Cut> crossings(const Graph& graph, std::span<const OpId> order) {
-  std::vector<size_t> place(order.size());
-  for (size_t i = 0; i < order.size(); ++i) place[order[i].index()] = i;
-  std::vector<Cut> cuts(order.size() + 1);
-  for (size_t t = 0; t < graph.num_tensors(); ++t) {
-    const Tensor& tensor = graph.tensor(TensorId(t));
-    if (!tensor.producer.valid() || tensor.consumers.empty()) continue;
-    size_t last = 0;
-    for (const OpId reader : tensor.consumers) last = std::max(last, place[reader.index()]);
-    const size_t from = place[tensor.producer.index()];
-    // Prefix sums below: from here on, until before its last reader.
-    ++cuts[from].tensors;
-    cuts[from].bytes += tensor.bytes;
-    --cuts[last].tensors;
-    cuts[last].bytes -= tensor.bytes;
-  }
-  for (size_t i = 1; i < cuts.size(); ++i) {
-    cuts[i].tensors += cuts[i - 1].tensors;
-    cuts[i].bytes += cuts[i - 1].bytes;
-  }
-  return cuts;
-}
-
-// The op's own share of compiling, counting a shared parameter at its first reader.
-std::vector<double> prefix_weights(const Graph& graph, std::span<const OpId> order) {
-  std::vector<double> prefix = {0};
-  std::set<ParamId> seen;
-  for (const OpId op : order) {
-    double weight = static_cast<double>(std::max<size_t>(finest_ops(graph, std::span(&op, 1)).size(), 1));
-    for (const ParamId p : graph.op(op).params) {
-      if (seen.insert(p).second) weight += static_cast<double>(graph.param(p).bytes) / kBytesPerOp;
-    }
-    prefix.push_back(prefix.back() + weight);
-  }
-  return prefix;
-}
-
 // After which place of the order each segment but the last ends; ascending, distinct.
 std::vector<size_t> choose_borders(const Graph& graph, std::span<const OpId> order, int segments) {
-  const auto prefix = prefix_weights(graph, order);
-  const auto cuts = crossings(graph, order);
+  std::vector<double> prefix = {0};
+  for (const double weight : cold_weights(graph, order)) prefix.push_back(prefix.back() + weight);
+  const auto cuts = cold_crossings(graph, order);
   if (segments == 0) segments = static_cast<int>(std::clamp(prefix.back() / kLeastWeight, 1.0, kMostUsual));
   const double slice = prefix.back() / segments;
   std::vector<size_t> borders;
@@ -95,7 +53,44 @@ std::vector<size_t> choose_borders(const Graph& graph, std::span<const OpId> ord
   return borders;
 }
 
+// What the sample took for one segment goes to its ops by their weights.
+void spread(const Plan& plan, std::span<const double> weight, std::span<const double> us, double fixed_us,
+            std::vector<double>& per_op) {
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    const auto& ops = plan.segments[s].ops;
+    const double all = std::accumulate(ops.begin(), ops.end(), 0.0,
+                                       [&](double sum, OpId op) { return sum + weight[op.index()]; });
+    for (const OpId op : ops) per_op[op.index()] = std::max(0.0, us[s] - fixed_us) * weight[op.index()] / all;
+  }
+}
+
 }  // namespace
+
+Result<ColdCosts> fit_cold_costs(const Problem& problem, const ColdSample& whole, const ColdSample& parts) {
+  for (const ColdSample* sample : {&whole, &parts}) {
+    const size_t segments = sample->plan->segments.size();
+    if (segments == 0 || sample->compile_us.size() != segments || sample->run_us.size() != segments)
+      return Error(Code::kInvalidInput, "a measured start must name the times of every segment of its plan");
+  }
+  const Graph& graph = *problem.graph;
+  const auto order = graph.topological_order();
+  const auto by_place = cold_weights(graph, order);
+  std::vector<double> weight(order.size());
+  for (size_t i = 0; i < order.size(); ++i) weight[order[i].index()] = by_place[i];
+  const auto sum = [](const std::vector<double>& us) { return std::accumulate(us.begin(), us.end(), 0.0); };
+  ColdCosts costs;
+  const double further =
+      static_cast<double>(parts.plan->segments.size()) - static_cast<double>(whole.plan->segments.size());
+  if (further > 0) {
+    const double least = *std::min_element(parts.compile_us.begin(), parts.compile_us.end());
+    costs.segment_us = std::clamp((sum(parts.compile_us) - sum(whole.compile_us)) / further, 0.0, least);
+  }
+  costs.compile_us.assign(order.size(), 0);
+  costs.run_us.assign(order.size(), 0);
+  spread(*parts.plan, weight, parts.compile_us, costs.segment_us, costs.compile_us);
+  spread(*parts.plan, weight, parts.run_us, 0, costs.run_us);
+  return costs;
+}
 
 Result<Plan> cold_plan(const Problem& problem, const ColdPlanOptions& options) {
   if (options.segments < 0)
@@ -108,7 +103,17 @@ Result<Plan> cold_plan(const Problem& problem, const ColdPlanOptions& options) {
   a.order.assign(order.begin(), order.end());
   a.device.assign(order.size(), device);
   a.segment.resize(order.size());
-  const auto borders = choose_borders(*problem.graph, order, options.segments);
+  std::vector<size_t> borders;
+  if (options.costs == nullptr) {
+    borders = choose_borders(*problem.graph, order, options.segments);
+  } else {
+    const ColdCosts& costs = *options.costs;
+    if (costs.compile_us.size() != order.size() || costs.run_us.size() != order.size())
+      return Error(Code::kInvalidInput, "a cold start's costs must name the times of every op");
+    const auto threads = std::max<size_t>(1, problem.cluster->device(device).cores.size());
+    borders = search_cold_borders(*problem.graph, order, costs, options.machine, options.segments,
+                                  static_cast<int>(threads));
+  }
   size_t segment = 0;
   for (size_t i = 0; i < order.size(); ++i) {
     a.segment[order[i].index()] = static_cast<int>(segment);

@@ -163,5 +163,119 @@ TEST(ColdPlan, IsFeasibleOnOneDeviceWithAtMostTheSegmentsAskedFor) {
   }
 }
 
+// Per segment, what a start without overlap takes when the ops' own times are these.
+ColdSample sample_of(const Plan& plan, const ColdCosts& costs) {
+  ColdSample sample{&plan, {}, {}};
+  for (const Segment& segment : plan.segments) {
+    sample.compile_us.push_back(costs.segment_us);
+    sample.run_us.push_back(0);
+    for (const OpId op : segment.ops) {
+      sample.compile_us.back() += costs.compile_us[op.index()];
+      sample.run_us.back() += costs.run_us[op.index()];
+    }
+  }
+  return sample;
+}
+
+double first_output(const Plan& plan, const ColdCosts& costs, const ColdMachine& machine, int threads) {
+  const ColdSample sample = sample_of(plan, costs);
+  std::vector<ColdTask> tasks;
+  for (size_t s = 0; s < plan.segments.size(); ++s) {
+    ColdTask task;
+    task.compile_us = sample.compile_us[s];
+    task.run_us = sample.run_us[s];
+    task.threads = threads;
+    if (s > 0) task.after.push_back(static_cast<int32_t>(s) - 1);
+    tasks.push_back(task);
+  }
+  return finish(predict_cold_start(tasks, machine).value());
+}
+
+ColdCosts random_costs(Random& random, size_t ops, double segment_us) {
+  ColdCosts costs;
+  costs.segment_us = segment_us;
+  for (size_t i = 0; i < ops; ++i) {
+    costs.compile_us.push_back(random.uniform(100, 10'000));
+    costs.run_us.push_back(random.uniform(10, 2'000));
+  }
+  return costs;
+}
+
+TEST(ColdPlan, MeasuredCostsAreThoseOfTheSamplesSegments) {
+  const Problem problem = test::random_problem({.ops = 30, .devices = 2, .edge_probability = 0.2, .seed = 5});
+  Random random(3);
+  const ColdCosts costs = random_costs(random, 30, 700);
+  const auto whole = cold_plan(problem, {.segments = 1, .device = DeviceId(0)});
+  const auto parts = cold_plan(problem, {.segments = 4, .device = DeviceId(0)});
+  ASSERT_TRUE(whole.ok() && parts.ok());
+  ASSERT_EQ(parts->segments.size(), 4U);
+  const auto fitted = fit_cold_costs(problem, sample_of(*whole, costs), sample_of(*parts, costs));
+  ASSERT_TRUE(fitted.ok()) << fitted.error().to_string();
+  EXPECT_NEAR(fitted->segment_us, 700, 1e-6);
+  const ColdSample expected = sample_of(*parts, costs), actual = sample_of(*parts, *fitted);
+  for (size_t s = 0; s < 4; ++s) {
+    EXPECT_NEAR(actual.compile_us[s], expected.compile_us[s], 1e-6);
+    EXPECT_NEAR(actual.run_us[s], expected.run_us[s], 1e-6);
+  }
+  // Parts that together took no longer than the whole: segments cost nothing, never less.
+  ColdSample quick = sample_of(*parts, costs);
+  for (double& us : quick.compile_us) us /= 2;
+  EXPECT_EQ(fit_cold_costs(problem, sample_of(*whole, costs), quick)->segment_us, 0);
+  quick.run_us.pop_back();
+  EXPECT_FALSE(fit_cold_costs(problem, sample_of(*whole, costs), quick).ok());
+}
+
+// Against every way to cut into at most three; a further segment must gain a hundredth.
+TEST(ColdPlan, WithCostsNoCutIntoFewSegmentsIsMuchEarlier) {
+  Random random(11);
+  int cut = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const Problem problem =
+        test::random_problem({.ops = 14, .devices = 1, .edge_probability = 0.2, .seed = seed});
+    const ColdCosts costs = random_costs(random, 14, random.uniform(0, 20'000));
+    const ColdMachine machine{.cores = 2, .load_workers = 2};
+    const auto plan =
+        cold_plan(problem, {.segments = 3, .device = DeviceId(0), .costs = &costs, .machine = machine});
+    ASSERT_TRUE(plan.ok()) << plan.error().to_string();
+    cut += plan->segments.size() > 1 ? 1 : 0;
+    const int threads = std::max<int>(1, static_cast<int>(problem.cluster->device(DeviceId(0)).cores.size()));
+    const double found = first_output(*plan, costs, machine, threads);
+    const auto order = problem.graph->topological_order();
+    for (size_t a = 0; a < order.size(); ++a) {
+      for (size_t b = a; b < order.size(); ++b) {
+        Plan other;
+        for (size_t i = 0; i < order.size(); ++i) {
+          if (i == 0 || (i == a && a > 0) || (i == b && b > a)) other.segments.emplace_back();
+          other.segments.back().ops.push_back(order[i]);
+        }
+        EXPECT_LE(found, first_output(other, costs, machine, threads) * 1.011)
+            << seed << ' ' << a << ' ' << b;
+      }
+    }
+  }
+  EXPECT_GT(cut, 5);
+}
+
+TEST(ColdPlan, OneOpThatIsMostOfTheWorkStandsAlone) {
+  const Problem problem = test::random_problem({.ops = 9, .devices = 1, .edge_probability = 0.3, .seed = 2});
+  ColdCosts costs;
+  costs.compile_us.assign(9, 1000);
+  costs.run_us.assign(9, 1);
+  const OpId heavy = problem.graph->topological_order()[4];
+  costs.compile_us[heavy.index()] = 8000;
+  const auto plan = cold_plan(
+      problem,
+      {.segments = 0, .device = DeviceId(0), .costs = &costs, .machine = {.cores = 2, .load_workers = 2}});
+  ASSERT_TRUE(plan.ok());
+  // The op takes 8 of 16 ms: one worker has it alone, the other all the rest.
+  for (const Segment& s : plan->segments) {
+    if (std::binary_search(s.ops.begin(), s.ops.end(), heavy)) {
+      EXPECT_EQ(s.ops.size(), 1U);
+    }
+  }
+  costs.run_us.pop_back();
+  EXPECT_FALSE(cold_plan(problem, {.segments = 0, .device = {}, .costs = &costs, .machine = {}}).ok());
+}
+
 }  // namespace
 }  // namespace heddle

@@ -1,0 +1,151 @@
+#include "cold_planning.h"
+
+#include <filesystem>
+#include <thread>
+
+#include "bench.h"
+#include "child.h"
+#include "cold_child.h"
+#include "heddle/base/json.h"
+#include "heddle/plan/plan_file.h"
+#include "heddle/planners/judge.h"
+#include "heddle/runtime/cold_plan.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int kPieces = 4;
+constexpr int kRefinements = 2;
+// Medians of so many starts, or of as many as fit into this time.
+constexpr size_t kMostStarts = 3;
+constexpr double kSampleSeconds = 2;
+
+Status write(const Problem& problem, Plan plan, const std::string& path) {
+  PlannerOutput output;
+  output.plan = std::move(plan);
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, judge_plan("cold", problem, std::move(output), 0));
+  return write_plan_file(path, to_plan_file(problem, result, 1));
+}
+
+class ColdPlanning {
+ public:
+  ColdPlanning(const std::string& path, const ColdSettings& settings, const Invocation& invocation)
+      : path_(path), settings_(settings), invocation_(invocation) {
+    machine_.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    machine_.load_workers = settings.load_workers;
+    // A cache of the samples' own: whoever keeps compiled segments wants those of the plan.
+    if (!settings.cache_folder.empty()) cache_folder_ = path + ".samples";
+  }
+  ~ColdPlanning() {
+    std::error_code ignored;
+    if (!cache_folder_.empty()) std::filesystem::remove_all(cache_folder_, ignored);
+  }
+
+  // The plan at the path is the whole model's; a better one takes its place.
+  Status run() {
+    HEDDLE_ASSIGN_OR_RETURN(file_, read_plan_file(path_));
+    HEDDLE_ASSIGN_OR_RETURN(const Sample whole, sample(file_.plan));
+    // Nothing is known of segments' own costs yet, so that there are pieces to be had wherever a model has
+    // any.
+    HEDDLE_ASSIGN_OR_RETURN(const ColdCosts first, fit_cold_costs(file_.problem, whole.seen(), whole.seen()));
+    HEDDLE_ASSIGN_OR_RETURN(Plan plan, cut(first, kPieces));
+    for (int round = 0; round <= kRefinements && plan.segments.size() > 1; ++round) {
+      HEDDLE_RETURN_IF_ERROR(write(file_.problem, plan, path_));
+      HEDDLE_ASSIGN_OR_RETURN(const Sample parts, sample(plan));
+      HEDDLE_ASSIGN_OR_RETURN(const ColdCosts costs,
+                              fit_cold_costs(file_.problem, whole.seen(), parts.seen()));
+      HEDDLE_ASSIGN_OR_RETURN(Plan better, cut(costs, 0));
+      if (same_cut(plan, better)) return {};
+      plan = std::move(better);
+    }
+    return write(file_.problem, std::move(plan), path_);
+  }
+
+ private:
+  struct Sample {
+    Plan plan;
+    std::vector<double> compile_us, run_us;
+    ColdSample seen() const { return {&plan, compile_us, run_us}; }
+  };
+
+  static bool same_cut(const Plan& a, const Plan& b) {
+    if (a.segments.size() != b.segments.size()) return false;
+    for (size_t s = 0; s < a.segments.size(); ++s) {
+      if (a.segments[s].ops != b.segments[s].ops) return false;
+    }
+    return true;
+  }
+
+  Result<Plan> cut(const ColdCosts& costs, int segments) const {
+    return cold_plan(file_.problem,
+                     {.segments = segments, .device = {}, .costs = &costs, .machine = machine_});
+  }
+
+  // Starts of the plan at the path with nothing overlapping.
+  Result<Sample> sample(const Plan& plan) {
+    ColdRunOptions alone;
+    alone.overlap = false;
+    alone.load_workers = 1;
+    alone.inputs = settings_.inputs;
+    alone.verify = false;
+    alone.deadline = Deadline::never(invocation_.cancel);
+    if (!cache_folder_.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const ColdStart filled, start(alone));
+    }
+    const size_t segments = plan.segments.size();
+    std::vector<std::vector<double>> compile(segments), run(segments);
+    const Stopwatch watch;
+    do {
+      HEDDLE_ASSIGN_OR_RETURN(const ColdStart one, start(alone));
+      for (size_t s = 0; s < segments; ++s) {
+        compile[s].push_back(one.segments[s].load_us + one.segments[s].compile_us);
+        run[s].push_back(one.segments[s].run_us);
+      }
+    } while (compile[0].size() < kMostStarts && watch.seconds() < kSampleSeconds);
+    Sample result;
+    result.plan = plan;
+    for (size_t s = 0; s < segments; ++s) {
+      result.compile_us.push_back(median_of(compile[s]));
+      result.run_us.push_back(median_of(run[s]));
+    }
+    return result;
+  }
+
+  Result<ColdStart> start(const ColdRunOptions& options) {
+    auto result = cold_start_in_child(path_, options, cache_folder_, settings_.cache_bytes);
+    ++starts_;
+    if (invocation_.progress)
+      invocation_.progress->report({.what = "trying cuts", .done = static_cast<double>(starts_), .total = 0});
+    return result;
+  }
+
+  const std::string& path_;
+  const ColdSettings& settings_;
+  const Invocation& invocation_;
+  std::string cache_folder_;
+  ColdMachine machine_;
+  PlanFile file_;
+  int starts_ = 0;
+};
+
+}  // namespace
+
+Status plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments,
+                 const ColdSettings& settings, const std::string& path, const Invocation& invocation) {
+  const bool by_weight = segments > 0 || settings.budget_bytes > 0;
+  const auto planned = run_in_child([&]() -> Result<Json> {
+    ProblemFlags flags = problem;
+    // What ops take when all is loaded has no part in it.
+    flags.no_profile = true;
+    HEDDLE_ASSIGN_OR_RETURN(const auto bench, make_workbench(model, flags, invocation));
+    ColdPlanOptions options;
+    options.segments = by_weight ? segments : 1;
+    HEDDLE_ASSIGN_OR_RETURN(Plan plan, cold_plan(bench.problem, options));
+    HEDDLE_RETURN_IF_ERROR(write(bench.problem, std::move(plan), path));
+    return Json(true);
+  });
+  if (!planned.ok()) return planned.error();
+  return by_weight ? Status() : ColdPlanning(path, settings, invocation).run();
+}
+
+}  // namespace heddle::cli
