@@ -10,6 +10,7 @@
 #include "heddle/plan/plan_file.h"
 #include "heddle/planners/judge.h"
 #include "heddle/runtime/cold_plan.h"
+#include "run_cold.h"
 
 namespace heddle::cli {
 namespace {
@@ -29,20 +30,21 @@ Status write(const Problem& problem, Plan plan, const std::string& path) {
 
 class ColdPlanning {
  public:
-  ColdPlanning(const std::string& path, const ColdSettings& settings, const Invocation& invocation)
-      : path_(path), settings_(settings), invocation_(invocation) {
+  // `tried`: where plans are written that are tried; the whole model's is there.
+  ColdPlanning(const std::string& tried, const ColdSettings& settings, const Invocation& invocation)
+      : path_(tried), settings_(settings), invocation_(invocation) {
     machine_.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     machine_.load_workers = settings.load_workers;
     // A cache of the samples' own: whoever keeps compiled segments wants those of the plan.
-    if (!settings.cache_folder.empty()) cache_folder_ = path + ".samples";
+    if (!settings.cache_folder.empty()) cache_folder_ = tried + ".samples";
   }
   ~ColdPlanning() {
     std::error_code ignored;
     if (!cache_folder_.empty()) std::filesystem::remove_all(cache_folder_, ignored);
   }
 
-  // The plan at the path is the whole model's; a better one takes its place.
-  Status run() {
+  // Writes the best cut to `path`.
+  Status run(const std::string& path) {
     HEDDLE_ASSIGN_OR_RETURN(file_, read_plan_file(path_));
     HEDDLE_ASSIGN_OR_RETURN(const Sample whole, sample(file_.plan));
     // Nothing is known of segments' own costs yet, so that there are pieces to be had wherever a model has
@@ -55,10 +57,11 @@ class ColdPlanning {
       HEDDLE_ASSIGN_OR_RETURN(const ColdCosts costs,
                               fit_cold_costs(file_.problem, whole.seen(), parts.seen()));
       HEDDLE_ASSIGN_OR_RETURN(Plan better, cut(costs, 0));
-      if (same_cut(plan, better)) return {};
+      const bool settled = same_cut(plan, better);
       plan = std::move(better);
+      if (settled) break;
     }
-    return write(file_.problem, std::move(plan), path_);
+    return write(file_.problem, std::move(plan), path);
   }
 
  private:
@@ -133,6 +136,7 @@ class ColdPlanning {
 Status plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments,
                  const ColdSettings& settings, const std::string& path, const Invocation& invocation) {
   const bool by_weight = segments > 0 || settings.budget_bytes > 0;
+  const TemporaryFile tried("cold-tried.json");
   const auto planned = run_in_child([&]() -> Result<Json> {
     ProblemFlags flags = problem;
     // What ops take when all is loaded has no part in it.
@@ -141,11 +145,11 @@ Status plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segme
     ColdPlanOptions options;
     options.segments = by_weight ? segments : 1;
     HEDDLE_ASSIGN_OR_RETURN(Plan plan, cold_plan(bench.problem, options));
-    HEDDLE_RETURN_IF_ERROR(write(bench.problem, std::move(plan), path));
+    HEDDLE_RETURN_IF_ERROR(write(bench.problem, std::move(plan), by_weight ? path : tried.path()));
     return Json(true);
   });
   if (!planned.ok()) return planned.error();
-  return by_weight ? Status() : ColdPlanning(path, settings, invocation).run();
+  return by_weight ? Status() : ColdPlanning(tried.path(), settings, invocation).run(path);
 }
 
 }  // namespace heddle::cli
