@@ -44,24 +44,27 @@ class ColdPlanning {
   }
 
   // Writes the best cut to `path`.
-  Status run(const std::string& path) {
+  Result<ColdCutOutcome> run(const std::string& path) {
     HEDDLE_ASSIGN_OR_RETURN(file_, read_plan_file(path_));
     HEDDLE_ASSIGN_OR_RETURN(const Sample whole, sample(file_.plan));
     // Nothing is known of segments' own costs yet, so that there are pieces to be had wherever a model has
     // any.
     HEDDLE_ASSIGN_OR_RETURN(const ColdCosts first, fit_cold_costs(file_.problem, whole.seen(), whole.seen()));
     HEDDLE_ASSIGN_OR_RETURN(Plan plan, cut(first, kPieces));
+    double bound_us = bound(first, file_.plan);
     for (int round = 0; round <= kRefinements && plan.segments.size() > 1; ++round) {
       HEDDLE_RETURN_IF_ERROR(write(file_.problem, plan, path_));
       HEDDLE_ASSIGN_OR_RETURN(const Sample parts, sample(plan));
       HEDDLE_ASSIGN_OR_RETURN(const ColdCosts costs,
                               fit_cold_costs(file_.problem, whole.seen(), parts.seen()));
       HEDDLE_ASSIGN_OR_RETURN(Plan better, cut(costs, 0));
+      bound_us = bound(costs, plan);
       const bool settled = same_cut(plan, better);
       plan = std::move(better);
       if (settled) break;
     }
-    return write(file_.problem, std::move(plan), path);
+    HEDDLE_RETURN_IF_ERROR(write(file_.problem, std::move(plan), path));
+    return ColdCutOutcome{before_us_ + bound_us};
   }
 
  private:
@@ -84,6 +87,11 @@ class ColdPlanning {
                      {.segments = segments, .device = {}, .costs = &costs, .machine = machine_});
   }
 
+  double bound(const ColdCosts& costs, const Plan& plan) const {
+    const auto cores = file_.problem.cluster->device(plan.segments[0].device).cores.size();
+    return cold_cut_bound(file_.problem, costs, machine_, std::max(1, static_cast<int>(cores)));
+  }
+
   // Starts of the plan at the path with nothing overlapping.
   Result<Sample> sample(const Plan& plan) {
     ColdRunOptions alone;
@@ -97,14 +105,17 @@ class ColdPlanning {
     }
     const size_t segments = plan.segments.size();
     std::vector<std::vector<double>> compile(segments), run(segments);
+    std::vector<double> before;
     const Stopwatch watch;
     do {
       HEDDLE_ASSIGN_OR_RETURN(const ColdStart one, start(alone));
+      before.push_back(one.plan_us + one.import_us + one.prepare_us);
       for (size_t s = 0; s < segments; ++s) {
         compile[s].push_back(one.segments[s].load_us + one.segments[s].compile_us);
         run[s].push_back(one.segments[s].run_us);
       }
     } while (compile[0].size() < kMostStarts && watch.seconds() < kSampleSeconds);
+    before_us_ = median_of(before);
     Sample result;
     result.plan = plan;
     for (size_t s = 0; s < segments; ++s) {
@@ -128,13 +139,15 @@ class ColdPlanning {
   std::string cache_folder_;
   ColdMachine machine_;
   PlanFile file_;
+  double before_us_ = 0;  // of the latest sample, until its request began
   int starts_ = 0;
 };
 
 }  // namespace
 
-Status plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments,
-                 const ColdSettings& settings, const std::string& path, const Invocation& invocation) {
+Result<ColdCutOutcome> plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments,
+                                 const ColdSettings& settings, const std::string& path,
+                                 const Invocation& invocation) {
   const bool by_weight = segments > 0 || settings.budget_bytes > 0;
   const TemporaryFile tried("cold-tried.json");
   const auto planned = run_in_child([&]() -> Result<Json> {
@@ -149,7 +162,8 @@ Status plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segme
     return Json(true);
   });
   if (!planned.ok()) return planned.error();
-  return by_weight ? Status() : ColdPlanning(tried.path(), settings, invocation).run(path);
+  if (by_weight) return ColdCutOutcome{};
+  return ColdPlanning(tried.path(), settings, invocation).run(path);
 }
 
 }  // namespace heddle::cli

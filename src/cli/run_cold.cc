@@ -24,7 +24,7 @@ Json times_json(const ColdSegmentTimes& t) {
   return {{"load_us", t.load_us}, {"compile_us", t.compile_us}, {"wait_us", t.wait_us}, {"run_us", t.run_us}};
 }
 
-Json report_json(const PlanFile& file, const ColdReport& r, const ColdSettings& s) {
+Json report_json(const PlanFile& file, const ColdReport& r, const ColdSettings& s, double bound_us) {
   Json segments = Json::array();
   for (size_t i = 0; i < r.measured.size(); ++i) {
     const Segment& segment = file.plan.segments[i];
@@ -59,6 +59,7 @@ Json report_json(const PlanFile& file, const ColdReport& r, const ColdSettings& 
                {"max_abs_error", r.max_abs_error},
                {"requests", std::move(requests)},
                {"segments", std::move(segments)}};
+  if (bound_us > 0) json["cut_bound_us"] = bound_us;
   if (r.versus) {
     const ColdWhole& w = r.versus->median;
     json["versus_openvino"] = {{"first_output_us", w.first_output_us},
@@ -98,7 +99,7 @@ void print_segments(const PlanFile& file, const ColdReport& r) {
     std::printf("(%zu more segments; --json has them all)\n", r.measured.size() - kMostRows);
 }
 
-void print_report(const PlanFile& file, const ColdReport& r, const ColdSettings& s) {
+void print_report(const PlanFile& file, const ColdReport& r, const ColdSettings& s, double bound_us) {
   print_segments(file, r);
   const auto us = [](double v) { return format_us(v); };
   std::printf("\nfirst output: %s (median of %d cold starts, %s to %s; CPU %.2f s)\n",
@@ -107,6 +108,7 @@ void print_report(const PlanFile& file, const ColdReport& r, const ColdSettings&
               us(r.import_us).c_str(), us(r.prepare_us).c_str(), us(r.request_us.front()).c_str());
   std::printf("predicted: %s, from the segments' times alone; nothing overlapping took %s\n",
               us(r.predicted_us).c_str(), us(r.without_overlap_us).c_str());
+  if (bound_us > 0) std::printf("no cut at borders of ops could take less than %s\n", us(bound_us).c_str());
   for (size_t q = 1; q < r.request_us.size(); ++q) {
     std::printf("request %zu: %s, %td of %zu segments loaded again\n", q + 1, us(r.request_us[q]).c_str(),
                 std::count(r.reloaded[q].begin(), r.reloaded[q].end(), true), r.reloaded[q].size());
@@ -207,19 +209,22 @@ Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation&
     return Error(Code::kInvalidInput, "--segments cuts a MODEL; this plan has its segments");
   const TemporaryFile temporary("cold.json");
   std::string path = job.is_plan ? job.model.model : temporary.path();
+  ColdCutOutcome outcome;
   if (!job.is_plan) {
     if (!job.plan_output.empty()) path = job.plan_output;
-    HEDDLE_RETURN_IF_ERROR(
+    HEDDLE_ASSIGN_OR_RETURN(
+        outcome,
         plan_cold(job.model, job.problem, static_cast<int>(flags.segments.value_or(0)), s, path, invocation));
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto report, measure_cold(path, s, invocation));
   if (invocation.progress) invocation.progress->finish();
   HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(path));
   if (invocation.json) {
-    std::printf("%s\n",
-                report_json(file, report, s).dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", report_json(file, report, s, outcome.bound_us)
+                            .dump(1, ' ', false, Json::error_handler_t::replace)
+                            .c_str());
   } else {
-    print_report(file, report, s);
+    print_report(file, report, s, outcome.bound_us);
     if (!job.plan_output.empty()) std::printf("written to %s\n", job.plan_output.c_str());
   }
   return report.verified && !report.outputs_equal ? kExitNo : kExitDone;

@@ -92,6 +92,19 @@ Result<ColdCosts> fit_cold_costs(const Problem& problem, const ColdSample& whole
   return costs;
 }
 
+double cold_cut_bound(const Problem& problem, const ColdCosts& costs, const ColdMachine& machine,
+                      int threads) {
+  const auto order = problem.graph->topological_order();
+  double compile = costs.segment_us, run = 0, bound = 0;
+  for (size_t i = order.size(); i-- > 0;) {
+    const size_t op = order[i].index();
+    compile += costs.compile_us[op];
+    run += costs.run_us[op];
+    bound = std::max(bound, costs.segment_us + costs.compile_us[op] + run);
+  }
+  return std::max({bound, compile / machine.load_workers, (compile + run * threads) / machine.cores});
+}
+
 Result<Plan> cold_plan(const Problem& problem, const ColdPlanOptions& options) {
   if (options.segments < 0)
     return Error(Code::kInvalidInput,

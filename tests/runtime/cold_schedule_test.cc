@@ -240,6 +240,8 @@ TEST(ColdPlan, WithCostsNoCutIntoFewSegmentsIsMuchEarlier) {
     cut += plan->segments.size() > 1 ? 1 : 0;
     const int threads = std::max<int>(1, static_cast<int>(problem.cluster->device(DeviceId(0)).cores.size()));
     const double found = first_output(*plan, costs, machine, threads);
+    const double bound = cold_cut_bound(problem, costs, machine, threads);
+    EXPECT_GT(bound, found / 3);
     const auto order = problem.graph->topological_order();
     for (size_t a = 0; a < order.size(); ++a) {
       for (size_t b = a; b < order.size(); ++b) {

@@ -27,6 +27,12 @@ struct ColdSample {
 // O(V + E).
 Result<ColdCosts> fit_cold_costs(const Problem& problem, const ColdSample& whole, const ColdSample& parts);
 
+// By predict_cold_start() no cut of the topological order, at borders of ops, ends its first request on a
+// device of `threads` cores before this: an op's segment must be compiled on one core and all from it on must
+// run, and all compiling and running share the cores. From the request's start, us. O(V).
+double cold_cut_bound(const Problem& problem, const ColdCosts& costs, const ColdMachine& machine,
+                      int threads);
+
 struct ColdPlanOptions {
   int segments = 0;  // at most; 0: as many as pay
   DeviceId device;   // invalid: the usable one with the most cores (ties: the first)
