@@ -44,6 +44,18 @@ devices:
 links: [{from: h0, to: h1, bandwidth: 1GB/s, latency: 50us}]
 )";
 
+// Three hosts of one device each; `device` says what it is.
+std::string three_hosts(const std::string& device) {
+  std::string yaml = "name: three\nhosts: [{name: h0}, {name: h1}, {name: h2}]\ndevices:\n";
+  for (const char* n : {"0", "1", "2"}) {
+    yaml += std::string("  - {name: d") + n + ", host: h" + n +
+            ", flops: 50GFLOPS, memory_bandwidth: 5GB/s, " + device + "}\n";
+  }
+  return yaml +
+         "links: [{from: h0, to: h1, bandwidth: 1GB/s, latency: 50us}, {from: h1, to: h2, bandwidth: "
+         "1GB/s, latency: 50us}]\n";
+}
+
 std::string two_hosts(bool real) {
   std::string yaml = kTwoHosts;
   for (size_t at = yaml.find("BACKEND"); at != std::string::npos; at = yaml.find("BACKEND"))
@@ -78,6 +90,18 @@ class RanksCli : public ::testing::Test {
     const auto ran = run_heddle(all, folder_.path());
     ASSERT_EQ(ran.status, 0) << ran.err;
   }
+  // Runs p.json, by so many ranks.
+  void expect_equal_outputs(int ranks, const std::vector<std::string>& besides = {}) {
+    std::vector<std::string> arguments = {"run", "p.json", "--repeat", "3", "--warmup", "1", "--json"};
+    arguments.insert(arguments.end(), besides.begin(), besides.end());
+    const auto ran = run_ranks(ranks, arguments, folder_.path());
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto json = parse_json(ran.out);  // one report: the other ranks are silent
+    ASSERT_TRUE(json.ok()) << ran.out;
+    EXPECT_TRUE((*json)["outputs_compared"].get<bool>());
+    EXPECT_TRUE((*json)["outputs_equal"].get<bool>());
+    EXPECT_EQ((*json)["repeats"], 3);
+  }
   // Slow layers in a row: a run of many seconds.
   void plan_slow_graph() {
     ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "60", "--layers", "20", "--devices-like",
@@ -106,6 +130,26 @@ TEST_F(RanksCli, CutModelsGiveTheUnsplitModelsOutputs) {
     EXPECT_TRUE((*json)["outputs_equal"].get<bool>()) << name;
     EXPECT_EQ((*json)["repeats"], 2);
   }
+}
+
+TEST_F(RanksCli, ThreeRanksGiveTheUnsplitModelsOutputs) {
+  const auto model = light_model("squeezenet");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  folder_.write("three.yaml", three_hosts("kind: cpu, cores: \"0\", backend: openvino, backend_device: CPU"));
+  plan({model, "--cluster", "three.yaml", "--planner", "round-robin", "--units", "12"});
+  expect_equal_outputs(3);
+}
+
+// Accelerators that are made up on the host, each in a process of its own (docs/torch.md).
+TEST_F(RanksCli, AcceleratorsOnThreeRanksGiveTheUnsplitModelsOutputs) {
+  if (run_heddle({"devices", "--backends"}, folder_.path()).out.find("torch") == std::string::npos)
+    GTEST_SKIP() << "the backend torch is not built in";
+  const auto model = light_model("shufflenet");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  folder_.write("three.yaml", three_hosts("kind: gpu, memory: 64MiB, backend: torch, backend_device: cpu"));
+  plan({model, "--cluster", "three.yaml", "--planner", "round-robin", "--units", "9"});
+  expect_equal_outputs(3);
+  expect_equal_outputs(3, {"--in-flight", "3"});
 }
 
 TEST_F(RanksCli, SeveralRequestsAreInFlight) {
