@@ -14,6 +14,7 @@
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/rank_group.h"
 #include "memory_plan.h"
+#include "parameter_layout.h"
 #include "plan_buffers.h"
 #include "program.h"
 #include "rank_program.h"
@@ -48,6 +49,9 @@ class PlanExecutor final : public Executor {
     HEDDLE_RETURN_IF_ERROR(agree(find_accelerators()));
     HEDDLE_RETURN_IF_ERROR(agree(check_accelerators()));
     HEDDLE_RETURN_IF_ERROR(agree(compile_segments()));
+    if (!accelerators_.empty())
+      layout_ = lay_out_parameters(plan_, timeline_, parameter_needs(plan_, accelerators_, compiled_),
+                                   accelerators_.memories());
     HEDDLE_RETURN_IF_ERROR(make_programs());
     Status ready = make_memory();
     if (ready.ok()) ready = check_limits();
@@ -152,8 +156,8 @@ class PlanExecutor final : public Executor {
     if (options_.cold)
       return refuse(" is an accelerator: its cold starts are plans of the objective cold-latency");
     for (const Segment& segment : plan_.segments) {
-      if (segment.drops_params && accelerators_.memory(segment.device) != 0)
-        return refuse(" keeps its parameters: plan without dropping them");
+      if (!ordered_ && segment.drops_params && accelerators_.memory(segment.device) != 0)
+        return refuse(" drops parameters, so it serves one request at a time: reduce --in-flight to 1");
     }
     return {};
   }
@@ -263,8 +267,9 @@ class PlanExecutor final : public Executor {
     std::vector<const CompiledSegment*> compiled;
     for (size_t s = 0; s < compiled_.size(); ++s)
       compiled.push_back(compiled_[s] ? compiled_[s].get() : blocks[s] ? &blocking : &timed);
-    ProgramInput input{problem_,    plan_,  timeline_, ports_,  compiled,
-                       moves_data_, seats_, ordered_,  nullptr, accelerators_.memory_of()};
+    ProgramInput input{problem_,      plan_,  timeline_, ports_,  compiled,
+                       moves_data_,   seats_, ordered_,  nullptr, accelerators_.memory_of(),
+                       layout_.reuses};
     RankView view;
     if (options_.ranks) {
       view = {options_.ranks->group->rank(), options_.ranks->rank_of_device, options_.ranks->real_transfers,
@@ -306,7 +311,8 @@ class PlanExecutor final : public Executor {
       slot_ports_[slot].outputs = views(slot, problem_.graph->outputs(), 0);
     }
     if (accelerators_.empty()) return {};
-    HEDDLE_ASSIGN_OR_RETURN(parameters_, place_parameters(plan_, accelerators_, compiled_, buffers_));
+    HEDDLE_ASSIGN_OR_RETURN(parameters_,
+                            place_parameters(plan_, accelerators_, compiled_, layout_, buffers_));
     return {};
   }
 
@@ -356,6 +362,11 @@ class PlanExecutor final : public Executor {
             pools_[static_cast<size_t>(pool)].param_bytes += problem_.graph->param(p).bytes;
         }
       }
+    }
+    for (int32_t m = 1; m < accelerators_.memories(); ++m) {
+      PoolUse& use =
+          pools_[static_cast<size_t>(problem_.cluster->memory_pool(accelerators_.of_memory(m).device))];
+      use.param_bytes = layout_.bytes[static_cast<size_t>(m)];
     }
     if (options_.cold && options_.cold->budget_bytes > 0) {
       for (PoolUse& use : pools_) use.param_bytes = std::min(use.param_bytes, options_.cold->budget_bytes);
@@ -444,6 +455,7 @@ class PlanExecutor final : public Executor {
   std::vector<MemoryPlan> memory_plans_;  // per lane
   PlanBuffers buffers_;
   std::vector<SlotPorts> slot_ports_;
+  ParameterLayout layout_;
   std::vector<ParameterBlock> parameters_;  // per segment; accelerators
   std::shared_ptr<std::byte[]> scratch_;    // several ranks
   std::unique_ptr<SegmentLoader> loader_;   // cold starts

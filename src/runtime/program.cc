@@ -29,6 +29,10 @@ class Maker {
       if (lane_of(in_.plan.steps[i]) == program_.lane) add_task(i);
     }
     for (size_t t = 0; t < program_.tasks.size(); ++t) add_dependencies(static_cast<int32_t>(t));
+    for (const auto& [before, load] : in_.reuses) {
+      const auto run = run_task_.find(before), taken = load_of_.find(load);
+      if (run != run_task_.end() && taken != load_of_.end()) depend(run->second, taken->second);
+    }
     if (in_.ordered) add_order();
     start_stages_together();
     mark_spins(program_.tasks, uses_, numbers_.size(), in_.seats.seats.size());
@@ -331,6 +335,7 @@ class Maker {
 
   // The first load of a parameter into a pool is the one that later segments there wait for.
   void note_load(const Step& s, int32_t id) {
+    load_of_.emplace(s.segment.value, id);
     for (OpId op : segment(s.segment).ops) {
       for (ParamId p : graph_.op(op).params) load_task_.emplace(key(p.value, cluster_.memory_pool(s.to)), id);
     }
@@ -464,6 +469,7 @@ class Maker {
   std::unordered_map<int32_t, int32_t> run_task_;        // segment -> task
   std::unordered_map<uint64_t, int32_t> transfer_task_;  // (tensor, device) -> task
   std::unordered_map<uint64_t, int32_t> load_task_;      // (param, pool) -> task
+  std::unordered_map<int32_t, int32_t> load_of_;         // segment -> task
   std::vector<int32_t> producer_of_;                     // tensor -> task
   std::unordered_map<uint64_t, int32_t> arrived_;        // (tensor, place) -> the task that copies it there
   bool enqueues_ = false;

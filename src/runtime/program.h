@@ -135,6 +135,8 @@ struct ProgramInput {
   // Per device the memory that it computes in: 0 is its host's, others are accelerators'. Empty: all 0.
   // Over several ranks the numbers differ from rank to rank, what has one of its own does not.
   std::vector<int32_t> memory_of = {};
+  // (a, b): segment b's load follows segment a's run (ParameterLayout::reuses).
+  std::vector<std::pair<int32_t, int32_t>> reuses = {};
 };
 Program make_program(const ProgramInput& input, int lane);
 
