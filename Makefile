@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup build demo test test-torch check debug tsan fuzz format format-check tidy bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -18,6 +18,9 @@ demo: setup ## build, then plan, run and explain two real models
 test: build ## build, then all tests; TORCH=1 with those of the backend torch
 	@scripts/build.sh fuzz
 	@scripts/test.sh release
+
+test-torch: setup ## the tests of the backend torch alone, in a build of their own; skipped where there is no libtorch
+	@scripts/test_torch.sh
 
 debug: setup ## all tests under the address and undefined-behaviour sanitizers
 	@scripts/build.sh debug
@@ -48,4 +51,4 @@ bench: setup ## build, then the core benchmarks beside their baselines
 	@build/heddle bench core
 
 clean: ## remove the build folders and the demo's output; keeps .venv
-	@rm -rf build build-debug build-tsan build-fuzz build-tidy demo-out
+	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch demo-out

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the build needs and is not there yet: system packages (Debian, Ubuntu) and pinned wheels in .venv.
-# Does nothing, needs no network and no root when everything is there. Settings from the environment:
+# Does nothing, needs no network and no root when everything is there. With --torch: libtorch for the backend torch,
+# which the rest does without. Settings from the environment:
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -121,5 +122,24 @@ make_environment() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
-check_system_packages
-make_environment
+# A Python package takes the system's place (cmake/HeddleTorch.cmake).
+check_libtorch() {
+  local python
+  for python in ${HEDDLE_TORCH_PYTHON:+"$HEDDLE_TORCH_PYTHON"} .venv/bin/python python3; do
+    if "$python" -c 'import torch' 2>/dev/null; then return; fi
+  done
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    die "there is no libtorch, and this is neither Debian nor Ubuntu" \
+      "Install torch into .venv: .venv/bin/pip install torch"
+  fi
+  installed libtorch-dev || install_packages libtorch-dev
+}
+
+case "${1:-}" in
+  '')
+    check_system_packages
+    make_environment
+    ;;
+  --torch) check_libtorch ;;
+  *) die "usage: setup.sh [--torch]" ;;
+esac

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test.sh PRESET [CTEST ARGUMENT...]  Runs the tests of a built preset (release, debug, tsan).
+# test.sh PRESET [CTEST ARGUMENT...]  Runs the tests of a built preset (release, torch, debug, tsan).
 # Settings from the environment:
 #   HEDDLE_SHARED        public data sets, default ../shared; tests that need them are skipped without
 #   HEDDLE_FUZZ_SECONDS  time for each fuzz target, default 10

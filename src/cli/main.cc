@@ -13,6 +13,7 @@
 #include "heddle/cost/profile_store.h"
 #include "heddle/graph/model_content.h"
 #include "heddle/runtime/transport.h"
+#include "supervised_rank.h"
 
 namespace heddle::cli {
 namespace {
@@ -146,6 +147,7 @@ int run(int argc, char** argv) {
 }  // namespace heddle::cli
 
 int main(int argc, char** argv) {
+  heddle::cli::supervise_rank();
   try {
     return heddle::cli::run(argc, argv);
   } catch (const std::exception& e) {

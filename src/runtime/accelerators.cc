@@ -26,4 +26,13 @@ Result<Accelerators> Accelerators::find(const Cluster& cluster, const Seats& sea
   return result;
 }
 
+void Accelerators::add_elsewhere(const std::vector<bool>& accelerated) {
+  int32_t next = memories();
+  for (size_t d = 0; d < accelerated.size(); ++d) {
+    if (!accelerated[d]) continue;
+    if (memory_of_.empty()) memory_of_.assign(accelerated.size(), 0);
+    if (memory_of_[d] == 0) memory_of_[d] = next++;
+  }
+}
+
 }  // namespace heddle

@@ -28,12 +28,15 @@ class Accelerators {
   // Of the devices opened per seat (null: not used). Makes the streams.
   static Result<Accelerators> find(const Cluster& cluster, const Seats& seats,
                                    const std::vector<std::unique_ptr<RuntimeDevice>>& devices);
+  // Several ranks: devices of others that are accelerators get numbers behind memories(), so that every rank
+  // tells the same memories apart.
+  void add_elsewhere(const std::vector<bool>& accelerated);
   bool empty() const { return list_.empty(); }
-  // ProgramInput::memory_of; the accelerator of memory m > 0.
+  // ProgramInput::memory_of; the accelerator of memory m > 0, m < memories().
   const std::vector<int32_t>& memory_of() const { return memory_of_; }
   const Accelerator& of_memory(int32_t memory) const { return list_[static_cast<size_t>(memory) - 1]; }
   int32_t memories() const { return static_cast<int32_t>(list_.size()) + 1; }
-  // The one that a pool's memory belongs to; 0 where it is the host's.
+  // The one that a device computes in; 0 where it is the host's.
   int32_t memory(DeviceId device) const { return memory_of_.empty() ? 0 : memory_of_[device.index()]; }
 
  private:

@@ -48,6 +48,8 @@ Status DeviceIssuer::prepare(const IssuerSetup& setup, size_t slot) {
   for (size_t t = 0; t < s.works.size(); ++t) {
     Work& w = s.works[t];
     const Task& task = program.tasks[t];
+    w.sends = task.action == Action::kSend;
+    w.fetches = task.enqueue == Enqueue::kFetch;
     w.passes =
         task.action == Action::kInstant && task.enqueue == Enqueue::kNothing && !program.waits[t].empty();
     for (const int32_t other : program.waits[t]) {
@@ -195,6 +197,22 @@ Status DeviceIssuer::enqueue(int slot, int32_t task) {
   return {};
 }
 
+Result<bool> DeviceIssuer::reached(int slot, int32_t task) {
+  const Work& w = work(slot, task);
+  const auto over = [](const Work& one) -> Result<bool> {
+    if (!one.done) return true;
+    HEDDLE_ASSIGN_OR_RETURN(const bool done, one.end->done());
+    if (done) HEDDLE_RETURN_IF_ERROR(one.end->synchronize());  // at once, with the device's error
+    return done;
+  };
+  if (w.enqueues) return over(w);
+  for (const Work* before : w.waits) {
+    HEDDLE_ASSIGN_OR_RETURN(const bool done, over(*before));
+    if (!done) return false;
+  }
+  return true;
+}
+
 Status DeviceIssuer::issue(Work& w) {
   HEDDLE_RETURN_IF_ERROR(start(w));
   for (size_t i = 0; i < w.copies.size(); ++i) {
@@ -235,6 +253,13 @@ Status DeviceIssuer::end_request(int slot, bool failed, std::span<int64_t> start
         last = std::max(last, ns);
       }
       start_ns[t] = finish_ns[t] = last;
+    }
+    // A message's transfer begins with the copy to the host that it needs.
+    for (const Work* before : w.waits) {
+      if (!w.sends) break;
+      const DeviceEvent& from = before->fetches ? *before->start : *before->end;
+      HEDDLE_ASSIGN_OR_RETURN(const int64_t ns, at(from, before->last_memory));
+      start_ns[t] = std::clamp(ns, start_ns[t], finish_ns[t]);
     }
     if (!w.enqueues || !w.done) continue;
     HEDDLE_ASSIGN_OR_RETURN(start_ns[t], at(*w.start, w.first_memory));

@@ -35,6 +35,7 @@ class DeviceIssuer final : public TaskHooks {
   Status before_run(int slot, int32_t task) override;
   Status after_run(int slot, int32_t task) override;
   Status enqueue(int slot, int32_t task) override;
+  Result<bool> reached(int slot, int32_t task) override;
   Status end_request(int slot, bool failed, std::span<int64_t> start_ns,
                      std::span<int64_t> finish_ns) override;
 
@@ -51,7 +52,8 @@ class DeviceIssuer final : public TaskHooks {
   // the host.
   struct Work {
     bool enqueues = false, done = false;
-    bool passes = false;  // enqueues nothing and takes no time, but follows what does
+    bool passes = false;                  // enqueues nothing and takes no time, but follows what does
+    bool fetches = false, sends = false;  // to the host; to another rank
     DeviceStream *first = nullptr, *last = nullptr;
     int32_t first_memory = 0, last_memory = 0;
     std::unique_ptr<DeviceEvent> start, end, halfway;

@@ -182,7 +182,7 @@ void Engine::dispatch(int32_t id, int64_t now) {
     return;
   }
   slot.start_ns[index] = now;
-  if (task.action == Action::kSend) return post_send(slot, task.message, id);
+  if (task.action == Action::kSend) return post_send(slot, task.message, id, static_cast<int32_t>(index));
   if (!take_memory(slot, static_cast<int32_t>(index))) now -= task.duration_ns;  // failed: due at once
   add_due({now + task.duration_ns, id});
 }

@@ -113,6 +113,7 @@ class Engine {
   // A message of the slot's program, or a word that its request has ended here.
   struct Outgoing {
     int32_t slot, message, id;  // kEnded; the kSend's id, or -1
+    int32_t task;               // of the slot: what is told, or sent
   };
   static constexpr int32_t kEnded = -1;
 
@@ -127,7 +128,8 @@ class Engine {
   void serve_clock(const Deadline& deadline);
   // Several ranks (engine_ranks.cc): the caller is the clock and the one that talks to the transport.
   void serve_ranks(const Deadline& deadline);
-  void post_send(Slot& slot, int32_t message, int32_t id);
+  void post_send(Slot& slot, int32_t message, int32_t id, int32_t task);
+  bool may_go(const Outgoing& o);
   void send_signals(Slot& slot, size_t task);
   bool exchange_messages();
   Status move_messages(std::vector<int64_t>& done);
@@ -187,6 +189,7 @@ class Engine {
 
   std::mutex outbox_mutex_;
   std::vector<Outgoing> outbox_, sending_;
+  std::vector<Outgoing> held_;                      // until an accelerator has done what they tell of
   std::vector<int64_t> arrived_;                    // of the last progress()
   std::vector<int32_t> sends_under_way_, awaited_;  // kSends and arrivals that the transport has
   bool ranks_lost_ = false, alarmed_ = false;

@@ -33,16 +33,17 @@ class PreciseNaps {
 
 }  // namespace
 
-void Engine::post_send(Slot& slot, int32_t message, int32_t id) {
+void Engine::post_send(Slot& slot, int32_t message, int32_t id, int32_t task) {
   {
     const std::lock_guard lock(outbox_mutex_);
-    outbox_.push_back({slot.index, message, id});
+    outbox_.push_back({slot.index, message, id, task});
   }
   caller_box_.nudge();
 }
 
 void Engine::send_signals(Slot& slot, size_t task) {
-  for (const int32_t message : slot.program->signals[task]) post_send(slot, message, -1);
+  for (const int32_t message : slot.program->signals[task])
+    post_send(slot, message, -1, static_cast<int32_t>(task));
 }
 
 // The memory of what is sent at a request's end must stay: the slot may take its next one, or not.
@@ -65,7 +66,7 @@ void Engine::open_slot(Slot& slot) {
   slot.end_words.assign(static_cast<size_t>(setup_.transport->size()), kEndWords[0]);
 }
 
-void Engine::post_end(Slot& slot) { post_send(slot, kEnded, -1); }
+void Engine::post_end(Slot& slot) { post_send(slot, kEnded, -1, -1); }
 
 // With the last rank's word the slot is free everywhere. All ranks have the same words, so that all of them
 // start the next request or none does.
@@ -125,6 +126,14 @@ Status Engine::send_message(const Outgoing& o) {
                         o.id >= 0 ? o.id : Transport::kNoToken);
 }
 
+// A task of an accelerator counts as done when it is enqueued; other ranks learn of it when it has happened.
+bool Engine::may_go(const Outgoing& o) {
+  if (setup_.hooks == nullptr || o.message == kEnded || stopped()) return true;
+  auto reached = setup_.hooks->reached(o.slot, o.task);
+  if (!reached.ok()) fail(std::move(reached).error());
+  return !reached.ok() || *reached;
+}
+
 Status Engine::receive_messages(Slot& slot) {
   const auto& receives = slot.program->receives;
   const size_t ahead = std::max<size_t>(kPostedAhead / slots_.size(), 1);
@@ -161,7 +170,20 @@ Status Engine::move_messages(std::vector<int64_t>& done) {
   for (const Outgoing& o : sending_) {
     if (o.id >= 0) sends_under_way_.push_back(o.id);
   }
-  for (const Outgoing& o : sending_) HEDDLE_RETURN_IF_ERROR(send_message(o));
+  if (!held_.empty()) {
+    sending_.insert(sending_.begin(), held_.begin(), held_.end());
+    held_.clear();
+  }
+  size_t gone = 0;
+  for (const Outgoing& o : sending_) {
+    if (!may_go(o)) {
+      held_.push_back(o);
+      continue;
+    }
+    ++gone;
+    HEDDLE_RETURN_IF_ERROR(send_message(o));
+  }
+  sending_.resize(gone);  // how many; which they were nobody asks
   for (const auto& slot : slots_) {
     HEDDLE_RETURN_IF_ERROR(receive_messages(*slot));
     HEDDLE_RETURN_IF_ERROR(receive_ends(*slot));
@@ -178,6 +200,7 @@ void Engine::give_up_messages() {
       if (o.message == kEnded) slots_[static_cast<size_t>(o.slot)]->ending = true;
     }
     outbox_.clear();
+    held_.clear();
   }
   for (const auto& slot : slots_) {
     if (!slot->ending) continue;

@@ -371,6 +371,7 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   stop_.store(false, std::memory_order_release);
   done_.store(false, std::memory_order_release);
   sends_under_way_.clear();
+  held_.clear();
   awaited_.clear();
   // The other ranks of a request must learn why this one does not take part: it starts, and stops at once.
   if (setup_.transport == nullptr) poll(options.deadline);

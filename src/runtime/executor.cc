@@ -6,6 +6,7 @@
 #include "accelerators.h"
 #include "device_issuer.h"
 #include "engine.h"
+#include "executor_ranks.h"
 #include "fit_check.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/evaluator.h"
@@ -13,6 +14,7 @@
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/rank_group.h"
 #include "memory_plan.h"
+#include "parameter_layout.h"
 #include "plan_buffers.h"
 #include "program.h"
 #include "rank_program.h"
@@ -45,7 +47,11 @@ class PlanExecutor final : public Executor {
     HEDDLE_RETURN_IF_ERROR(agree(open_devices()));
     HEDDLE_RETURN_IF_ERROR(note_data_movers());
     HEDDLE_RETURN_IF_ERROR(agree(find_accelerators()));
+    HEDDLE_RETURN_IF_ERROR(agree(check_accelerators()));
     HEDDLE_RETURN_IF_ERROR(agree(compile_segments()));
+    if (!accelerators_.empty())
+      layout_ = lay_out_parameters(plan_, timeline_, parameter_needs(plan_, accelerators_, compiled_),
+                                   accelerators_.memories());
     HEDDLE_RETURN_IF_ERROR(make_programs());
     Status ready = make_memory();
     if (ready.ok()) ready = check_limits();
@@ -95,18 +101,8 @@ class PlanExecutor final : public Executor {
            options_.ranks->rank_of_device[segment.device.index()] == options_.ranks->group->rank();
   }
 
-  // Ranks learn from each other, per rank in a text of its own, what holds of each thing: '1' where it does.
   Status share(std::vector<bool>& flags) {
-    if (!options_.ranks) return {};
-    std::string text(flags.size(), '0');
-    for (size_t i = 0; i < flags.size(); ++i) text[i] = flags[i] ? '1' : '0';
-    HEDDLE_ASSIGN_OR_RETURN(const auto all, options_.ranks->group->exchange(text));
-    for (const auto& theirs : all) {
-      if (theirs.size() != flags.size())
-        return Error(Code::kInternal, "the ranks disagree about the plan: do all run the same Heddle?");
-      for (size_t i = 0; i < flags.size(); ++i) flags[i] = flags[i] || theirs[i] == '1';
-    }
-    return {};
+    return options_.ranks ? share_flags(*options_.ranks->group, flags) : Status();
   }
   Status agree(Status own) { return options_.ranks ? options_.ranks->group->agree(own) : own; }
 
@@ -140,20 +136,28 @@ class PlanExecutor final : public Executor {
     return {};
   }
 
-  // What a plan with accelerators cannot have besides them.
   Status find_accelerators() {
-    HEDDLE_ASSIGN_OR_RETURN(accelerators_, Accelerators::find(*problem_.cluster, seats_, devices_));
+    auto found = Accelerators::find(*problem_.cluster, seats_, devices_);
+    HEDDLE_RETURN_IF_ERROR(agree(found.ok() ? Status() : Status(found.error())));
+    accelerators_ = std::move(found).value();
+    if (!options_.ranks) return {};
+    HEDDLE_ASSIGN_OR_RETURN(direct_,
+                            share_accelerators(*options_.ranks->group, *problem_.cluster, accelerators_));
+    return {};
+  }
+
+  // What a plan with accelerators cannot have besides them.
+  Status check_accelerators() {
     if (accelerators_.empty()) return {};
     const std::string name = "device '" + accelerators_.of_memory(1).name + "'";
     const auto refuse = [&](const std::string& why) { return Error(Code::kUnsupported, name + why); };
     if (!all_move_)
       return refuse(" computes, which a plan cannot mix with emulated devices: give those a backend");
-    if (options_.ranks) return refuse(" is an accelerator; over several ranks only hosts' cores run");
     if (options_.cold)
       return refuse(" is an accelerator: its cold starts are plans of the objective cold-latency");
     for (const Segment& segment : plan_.segments) {
-      if (segment.drops_params && accelerators_.memory(segment.device) != 0)
-        return refuse(" keeps its parameters: plan without dropping them");
+      if (!ordered_ && segment.drops_params && accelerators_.memory(segment.device) != 0)
+        return refuse(" drops parameters, so it serves one request at a time: reduce --in-flight to 1");
     }
     return {};
   }
@@ -263,11 +267,13 @@ class PlanExecutor final : public Executor {
     std::vector<const CompiledSegment*> compiled;
     for (size_t s = 0; s < compiled_.size(); ++s)
       compiled.push_back(compiled_[s] ? compiled_[s].get() : blocks[s] ? &blocking : &timed);
-    ProgramInput input{problem_,    plan_,  timeline_, ports_,  compiled,
-                       moves_data_, seats_, ordered_,  nullptr, accelerators_.memory_of()};
+    ProgramInput input{problem_,      plan_,  timeline_, ports_,  compiled,
+                       moves_data_,   seats_, ordered_,  nullptr, accelerators_.memory_of(),
+                       layout_.reuses};
     RankView view;
     if (options_.ranks) {
-      view = {options_.ranks->group->rank(), options_.ranks->rank_of_device, options_.ranks->real_transfers};
+      view = {options_.ranks->group->rank(), options_.ranks->rank_of_device, options_.ranks->real_transfers,
+              direct_};
       input.ranks = &view;
     }
     for (size_t lane = 0; lane < plan_.lane_shares.size(); ++lane)
@@ -305,7 +311,8 @@ class PlanExecutor final : public Executor {
       slot_ports_[slot].outputs = views(slot, problem_.graph->outputs(), 0);
     }
     if (accelerators_.empty()) return {};
-    HEDDLE_ASSIGN_OR_RETURN(parameters_, place_parameters(plan_, accelerators_, compiled_, buffers_));
+    HEDDLE_ASSIGN_OR_RETURN(parameters_,
+                            place_parameters(plan_, accelerators_, compiled_, layout_, buffers_));
     return {};
   }
 
@@ -332,8 +339,10 @@ class PlanExecutor final : public Executor {
     setup.programs = &programs_;
     setup.slot_lane = slot_lane_;
     setup.parameters = parameters_;
-    for (size_t s = 0; s < plan_.segments.size(); ++s)
-      setup.execution.push_back(devices_[static_cast<size_t>(seats_.of_segment[s])]->execution_stream());
+    for (const int32_t seat : seats_.of_segment) {
+      const auto& device = devices_[static_cast<size_t>(seat)];
+      setup.execution.push_back(device ? device->execution_stream() : nullptr);
+    }
     setup.address = [this](size_t slot, TensorId t, int32_t memory) {
       return buffers_.address(slot, plan_of(slot), t, memory);
     };
@@ -353,6 +362,11 @@ class PlanExecutor final : public Executor {
             pools_[static_cast<size_t>(pool)].param_bytes += problem_.graph->param(p).bytes;
         }
       }
+    }
+    for (int32_t m = 1; m < accelerators_.memories(); ++m) {
+      PoolUse& use =
+          pools_[static_cast<size_t>(problem_.cluster->memory_pool(accelerators_.of_memory(m).device))];
+      use.param_bytes = layout_.bytes[static_cast<size_t>(m)];
     }
     if (options_.cold && options_.cold->budget_bytes > 0) {
       for (PoolUse& use : pools_) use.param_bytes = std::min(use.param_bytes, options_.cold->budget_bytes);
@@ -376,7 +390,11 @@ class PlanExecutor final : public Executor {
 
   Status start_engine() {
     EngineSetup setup;
-    if (options_.ranks) HEDDLE_RETURN_IF_ERROR(set_messages(setup));
+    if (options_.ranks) {
+      HEDDLE_ASSIGN_OR_RETURN(
+          scratch_, set_messages(options_.ranks->group->transport(),
+                                 {*problem_.graph, programs_, slot_lane_, memory_plans_, buffers_}, setup));
+    }
     HEDDLE_RETURN_IF_ERROR(make_issuer());
     setup.hooks = issuer_.get();
     setup.plan = &plan_;
@@ -410,45 +428,6 @@ class PlanExecutor final : public Executor {
     return {};
   }
 
-  // The memory of each message is its tensor's; what emulated devices send means nothing and comes from one
-  // place.
-  Status set_messages(EngineSetup& setup) {
-    Transport& transport = options_.ranks->group->transport();
-    setup.transport = &transport;
-    auto needed = static_cast<int64_t>(slot_lane_.size());  // the words at the requests' ends
-    for (const int lane : slot_lane_) needed += programs_[static_cast<size_t>(lane)].messages;
-    if (needed >= transport.max_tag())
-      return Error(Code::kUnsupported, "the plan needs " + std::to_string(needed) +
-                                           " messages between ranks, but this transport tells only " +
-                                           std::to_string(transport.max_tag()) +
-                                           " apart; reduce --in-flight");
-    if (!any_move_) {
-      int64_t widest = 0;
-      for (const Program& program : programs_)
-        widest = std::max(widest, widest_message(*problem_.graph, program));
-      scratch_ = allocate_aligned(widest);
-      if (!scratch_)
-        return Error(Code::kInfeasible,
-                     "no host memory for the largest tensor, " + std::to_string(widest) + " bytes");
-    }
-    for (size_t slot = 0; slot < slot_lane_.size(); ++slot) {
-      const Program& program = programs_[static_cast<size_t>(slot_lane_[slot])];
-      setup.send_memory.push_back(message_memory(slot, program.sends));
-      setup.receive_memory.push_back(message_memory(slot, program.receives));
-    }
-    return {};
-  }
-
-  std::vector<std::span<std::byte>> message_memory(size_t slot, const std::vector<Message>& messages) const {
-    std::vector<std::span<std::byte>> result;
-    for (const Message& m : messages) {
-      std::byte* data = scratch_.get();
-      if (m.tensor >= 0 && any_move_) data = buffers_.address(slot, plan_of(slot), TensorId(m.tensor), 0);
-      result.emplace_back(data, static_cast<size_t>(message_bytes(*problem_.graph, m)));
-    }
-    return result;
-  }
-
   // A segment has one instance per slot of its lane.
   std::vector<int> lane_instances() const {
     std::vector<int> next(plan_.lane_shares.size(), 0), instances;
@@ -466,6 +445,7 @@ class PlanExecutor final : public Executor {
   std::vector<int> slot_lane_;
   std::vector<std::unique_ptr<RuntimeDevice>> devices_;  // per seat
   Accelerators accelerators_;
+  std::vector<bool> direct_;  // several ranks: per device, messages may be in its memory
   std::vector<bool> moves_data_;
   std::vector<SegmentPorts> ports_;
   std::vector<int32_t> run_step_;
@@ -475,6 +455,7 @@ class PlanExecutor final : public Executor {
   std::vector<MemoryPlan> memory_plans_;  // per lane
   PlanBuffers buffers_;
   std::vector<SlotPorts> slot_ports_;
+  ParameterLayout layout_;
   std::vector<ParameterBlock> parameters_;  // per segment; accelerators
   std::shared_ptr<std::byte[]> scratch_;    // several ranks
   std::unique_ptr<SegmentLoader> loader_;   // cold starts

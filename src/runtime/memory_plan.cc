@@ -50,7 +50,12 @@ class Uses {
     for (size_t i = 0; i < program.tasks.size(); ++i) add(static_cast<int32_t>(i));
     // What comes from another rank may come as soon as the request starts.
     for (const Message& m : program.receives) {
-      if (m.tensor >= 0) uses_[static_cast<size_t>(m.tensor)].fixed = true;
+      if (m.tensor < 0) continue;
+      Use& received = use(TensorId(m.tensor), m.memory);
+      received.fixed = true;
+      if (m.memory != 0)
+        received.device = DeviceId(
+            static_cast<size_t>(std::find(memory_of.begin(), memory_of.end(), m.memory) - memory_of.begin()));
     }
     for (TensorId t : problem.graph->inputs()) uses_[t.index()].fixed = true;
     for (TensorId t : problem.graph->outputs()) uses_[t.index()].fixed = true;
@@ -69,7 +74,7 @@ class Uses {
     const Task& own = program_.tasks[static_cast<size_t>(task)];
     if (own.action == Action::kSend) {
       const Message& message = program_.sends[static_cast<size_t>(own.message)];
-      uses_[static_cast<size_t>(message.tensor)].readers.push_back(task);
+      use(TensorId(message.tensor), message.memory).readers.push_back(task);
       return;
     }
     if (own.enqueue == Enqueue::kUpload || own.enqueue == Enqueue::kFetch) {

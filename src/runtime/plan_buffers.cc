@@ -7,9 +7,8 @@
 namespace heddle {
 namespace {
 
-int64_t rounded_up(int64_t bytes) {
-  return (std::max<int64_t>(bytes, 1) + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
-}
+// At least one piece: every buffer has an address of its own.
+int64_t rounded_up(int64_t bytes) { return whole_pieces(std::max<int64_t>(bytes, 1)); }
 
 }  // namespace
 
@@ -60,27 +59,32 @@ std::byte* PlanBuffers::address(size_t slot, const MemoryPlan& plan, TensorId te
   return buffer < 0 ? nullptr : slots_[slot].buffers[static_cast<size_t>(buffer)];
 }
 
-Status PlanBuffers::place_parameters(const Accelerator& accelerator, const std::vector<size_t>& segments,
-                                     std::vector<ParameterBlock>& blocks) {
-  int64_t total = 0;
-  for (const size_t s : segments) total += rounded_up(blocks[s].bytes);
-  if (total == 0) return {};
-  auto memory = accelerator.runtime->allocate(total);
+Result<std::byte*> PlanBuffers::add_block(const Accelerator& accelerator, int64_t bytes) {
+  auto memory = accelerator.runtime->allocate(bytes);
   if (!memory.ok())
     return std::move(memory).error().with_context("the plan's parameters on device '" + accelerator.name +
                                                   "'");
-  int64_t offset = 0;
-  for (const size_t s : segments) {
-    blocks[s].device = memory->get() + offset;
-    offset += rounded_up(blocks[s].bytes);
-  }
   memory_.push_back(std::move(memory).value());
-  return {};
+  return memory_.back().get();
+}
+
+std::vector<ParameterNeed> parameter_needs(const Plan& plan, const Accelerators& accelerators,
+                                           const std::vector<std::unique_ptr<CompiledSegment>>& compiled) {
+  std::vector<ParameterNeed> needs(plan.segments.size());
+  for (size_t s = 0; s < needs.size(); ++s) {
+    const int32_t memory = accelerators.memory(plan.segments[s].device);
+    if (memory == 0 || memory >= accelerators.memories() || !compiled[s]) continue;
+    needs[s].memory = memory;
+    if (!plan.segments[s].host_access)
+      needs[s].bytes = static_cast<int64_t>(compiled[s]->host_parameters().size());
+  }
+  return needs;
 }
 
 Result<std::vector<ParameterBlock>> place_parameters(
     const Plan& plan, const Accelerators& accelerators,
-    const std::vector<std::unique_ptr<CompiledSegment>>& compiled, PlanBuffers& buffers) {
+    const std::vector<std::unique_ptr<CompiledSegment>>& compiled, const ParameterLayout& layout,
+    PlanBuffers& buffers) {
   std::vector<ParameterBlock> blocks(plan.segments.size());
   std::vector<bool> loaded(plan.segments.size(), false);
   for (const Step& step : plan.steps) {
@@ -100,7 +104,10 @@ Result<std::vector<ParameterBlock>> place_parameters(
         copied.push_back(s);
       }
     }
-    HEDDLE_RETURN_IF_ERROR(buffers.place_parameters(a, copied, blocks));
+    if (const int64_t bytes = layout.bytes[static_cast<size_t>(m)]; bytes > 0) {
+      HEDDLE_ASSIGN_OR_RETURN(std::byte* const block, buffers.add_block(a, bytes));
+      for (const size_t s : copied) blocks[s].device = block + layout.offset[s];
+    }
     for (const size_t s : copied) {
       if (loaded[s]) continue;
       HEDDLE_RETURN_IF_ERROR(

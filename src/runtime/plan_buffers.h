@@ -8,6 +8,7 @@
 #include "accelerators.h"
 #include "heddle/runtime/backend.h"
 #include "memory_plan.h"
+#include "parameter_layout.h"
 
 namespace heddle {
 
@@ -23,10 +24,8 @@ class PlanBuffers {
   // One request in flight more. `accelerators` outlives this. Host memory is pinned where there are any.
   Status add_slot(const MemoryPlan& plan, const Accelerators& accelerators);
   std::byte* address(size_t slot, const MemoryPlan& plan, TensorId tensor, int32_t memory) const;
-  // Device memory for the parameters of segments, in one block: `segments` name those whose parameters come
-  // to lie in this memory; sets ParameterBlock::device.
-  Status place_parameters(const Accelerator& accelerator, const std::vector<size_t>& segments,
-                          std::vector<ParameterBlock>& blocks);
+  // One block of an accelerator's memory, for parameters.
+  Result<std::byte*> add_block(const Accelerator& accelerator, int64_t bytes);
 
  private:
   struct Slot {
@@ -36,11 +35,16 @@ class PlanBuffers {
   std::vector<std::shared_ptr<std::byte[]>> memory_;
 };
 
+// What the compiled segments' parameters take in the memories of accelerators.
+std::vector<ParameterNeed> parameter_needs(const Plan& plan, const Accelerators& accelerators,
+                                           const std::vector<std::unique_ptr<CompiledSegment>>& compiled);
+
 // Puts every segment's parameters where it will find them. Those that a load step of the plan brings are
 // copied by each request, in the plan's order; those read in place stay in mapped host memory; all others are
 // copied here, and are there when this returns. kInfeasible when a device has too little memory.
 Result<std::vector<ParameterBlock>> place_parameters(
     const Plan& plan, const Accelerators& accelerators,
-    const std::vector<std::unique_ptr<CompiledSegment>>& compiled, PlanBuffers& buffers);
+    const std::vector<std::unique_ptr<CompiledSegment>>& compiled, const ParameterLayout& layout,
+    PlanBuffers& buffers);
 
 }  // namespace heddle

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "program_memory.h"
 #include "rank_program.h"
 #include "resource_names.h"
 
@@ -28,11 +29,15 @@ class Maker {
       if (lane_of(in_.plan.steps[i]) == program_.lane) add_task(i);
     }
     for (size_t t = 0; t < program_.tasks.size(); ++t) add_dependencies(static_cast<int32_t>(t));
+    for (const auto& [before, load] : in_.reuses) {
+      const auto run = run_task_.find(before), taken = load_of_.find(load);
+      if (run != run_task_.end() && taken != load_of_.end()) depend(run->second, taken->second);
+    }
     if (in_.ordered) add_order();
     start_stages_together();
-    mark_spins();
+    mark_spins(program_.tasks, uses_, numbers_.size(), in_.seats.seats.size());
     if (in_.ranks != nullptr) keep_own_part();
-    account_memory();
+    account_memory(in_, run_task_, program_);
     if (enqueues_) add_collect();
     const size_t n = program_.tasks.size();
     if (enqueues_) program_.waits = waits_of(program_.tasks, edges_);
@@ -47,6 +52,7 @@ class Maker {
     program_.resources =
         Rows::from_pairs(n, in_.ordered ? std::vector<std::pair<int32_t, int32_t>>{} : std::move(uses_));
     program_.handovers = Rows::from_pairs(n, std::move(handovers_));
+    program_.signals = Rows::from_pairs(n, std::move(signals_));
     return std::move(program_);
   }
 
@@ -64,6 +70,7 @@ class Maker {
     const Step& s = in_.plan.steps[index];
     if (in_.ranks != nullptr && s.kind == StepKind::kRun) send_without_step(s);
     if (s.kind == StepKind::kRun) upload_inputs(s);
+    if (s.kind == StepKind::kTransfer) fetch_before_send(s);
     Task task{.plan_step = static_cast<int32_t>(index)};
     const double us = in_.timeline.finish_us[index] - in_.timeline.start_us[index];
     double timed = us;
@@ -84,16 +91,17 @@ class Maker {
       run_task_[s.segment.value] = id;
     } else if (s.kind == StepKind::kTransfer) {
       const bool moves = in_.moves_data[s.from.index()] && in_.moves_data[s.to.index()];
-      if (crosses(s.from, s.to) && (moves || in_.ranks->real_transfers)) {
+      if (is_sent(s)) {
         timed = 0;  // as long as the message takes
-        if (const auto sent = sent_.find(key(s.tensor.value, rank_of(s.to))); sent != sent_.end())
-          relays_.emplace(id, sent->second);  // it is there already: by reference from device to device
-        else
+        const auto sent = sent_.find(key(s.tensor.value, landing(s.to)));
+        if (sent == sent_.end())
           used = send(s.tensor, s.from, s.to, hops_of(s), task);
+        else
+          used = pass_on(s, sent->second, id, task);
       } else if (moves) {
         timed = 0;
         if (memory(s.from) != memory(s.to)) {
-          const auto [there, fresh] = arrived_.try_emplace(key(s.tensor.value, memory(s.to)), id);
+          const auto [there, fresh] = arrived_.try_emplace(key(s.tensor.value, place(s.to)), id);
           if (fresh) {
             enqueue(task, Enqueue::kTransfer);
             used = numbers_.of_way(hops_of(s), s.from, s.to);
@@ -118,12 +126,28 @@ class Maker {
     for (int32_t r : used) uses_.emplace_back(id, r);
     if (in_.ranks != nullptr) note_owner(s, id);
     if (s.kind == StepKind::kRun) fetch_outputs(s, id);
+    if (task.action == Action::kSend) upload_after_send(s, id);
   }
 
   int32_t memory(DeviceId device) const { return in_.memory_of.empty() ? 0 : in_.memory_of[device.index()]; }
+  // Where a tensor is that this device has: an accelerator's memory, or that of the device's host, of which
+  // each rank has its own.
+  int32_t host_place(DeviceId device) const { return in_.ranks == nullptr ? 0 : -rank_of(device); }
+  int32_t place(DeviceId device) const { return memory(device) != 0 ? memory(device) : host_place(device); }
   void enqueue(Task& task, Enqueue what) {
     task.enqueue = what;
     enqueues_ = true;
+  }
+  // A copy that the plan has no step for.
+  int32_t add_copy(const Task& task) {
+    const auto id = static_cast<int32_t>(program_.tasks.size());
+    program_.tasks.push_back(task);
+    enqueues_ = true;
+    if (in_.ranks != nullptr) {
+      owner_.push_back(rank_of(DeviceId(task.device)));
+      to_rank_.push_back(-1);
+    }
+    return id;
   }
 
   // Model inputs are the host's; the plan has no step for them.
@@ -134,7 +158,7 @@ class Maker {
       if (graph_.tensor(t).producer.valid()) continue;
       const auto id = static_cast<int32_t>(program_.tasks.size());
       if (!arrived_.try_emplace(key(t.value, memory(device)), id).second) continue;
-      program_.tasks.push_back({.enqueue = Enqueue::kUpload, .tensor = t.value, .device = device.value});
+      add_copy({.enqueue = Enqueue::kUpload, .tensor = t.value, .device = device.value});
     }
   }
   void fetch_outputs(const Step& run, int32_t run_task) {
@@ -143,20 +167,19 @@ class Maker {
     for (TensorId t : in_.ports[run.segment.index()].outputs) {
       const auto outputs = graph_.outputs();
       if (std::find(outputs.begin(), outputs.end(), t) == outputs.end()) continue;
-      const auto id = static_cast<int32_t>(program_.tasks.size());
-      arrived_.emplace(key(t.value, 0), id);
-      program_.tasks.push_back({.enqueue = Enqueue::kFetch, .tensor = t.value, .device = device.value});
+      const int32_t id = add_copy({.enqueue = Enqueue::kFetch, .tensor = t.value, .device = device.value});
+      arrived_.emplace(key(t.value, host_place(device)), id);
       depend(run_task, id);
     }
   }
   // In latency mode whoever enqueued the last task waits: there is nothing else to do. Else requests follow,
-  // and a thread of its own waits.
+  // or other ranks wait for messages, and a thread of its own waits.
   void add_collect() {
     const auto id = static_cast<int32_t>(program_.tasks.size());
     std::vector<bool> followed(program_.tasks.size(), false);
     for (const auto& [from, to] : edges_) followed[static_cast<size_t>(from)] = true;
     Task task{.enqueue = Enqueue::kCollect};
-    if (!in_.ordered) {
+    if (!in_.ordered || in_.ranks != nullptr) {
       task.action = Action::kBlocking;
       task.worker = static_cast<int32_t>(in_.seats.seats.size()) + program_.lane;
       uses_.emplace_back(id, numbers_.size() + program_.lane);
@@ -180,13 +203,63 @@ class Maker {
     }
   }
 
+  bool is_sent(const Step& s) const {
+    if (!crosses(s.from, s.to)) return false;
+    return in_.ranks->real_transfers || (in_.moves_data[s.from.index()] && in_.moves_data[s.to.index()]);
+  }
+  // May messages be read from and written to the device's own memory?
+  bool direct(DeviceId device) const { return memory(device) != 0 && in_.ranks->direct[device.index()]; }
+  // Where messages for the device arrive.
+  int32_t landing(DeviceId to) const { return direct(to) ? memory(to) : host_place(to); }
+
+  // What is sent from an accelerator goes to its host first, unless the transport reads its memory.
+  void fetch_before_send(const Step& s) {
+    if (!is_sent(s) || memory(s.from) == 0 || direct(s.from)) return;
+    if (sent_.contains(key(s.tensor.value, landing(s.to)))) return;
+    const auto id = static_cast<int32_t>(program_.tasks.size());
+    if (!arrived_.try_emplace(key(s.tensor.value, host_place(s.from)), id).second) return;
+    add_copy({.enqueue = Enqueue::kFetch, .tensor = s.tensor.value, .device = s.from.value});
+    depend(run_task_.at(s.segment.value), id);
+  }
+  // What arrives for an accelerator goes on to it; then the plan's step is done.
+  void upload_after_send(const Step& s, int32_t sent) {
+    if (memory(s.to) == 0 || direct(s.to)) return;
+    const int32_t id = add_copy({.enqueue = Enqueue::kUpload,
+                                 .plan_step = program_.tasks[static_cast<size_t>(sent)].plan_step,
+                                 .arrival = true,
+                                 .tensor = s.tensor.value,
+                                 .device = s.to.value});
+    arrived_.emplace(key(s.tensor.value, memory(s.to)), id);
+    transfer_task_[key(s.tensor.value, s.to.value)] = id;
+    uploads_.emplace(sent, id);
+    depend(sent, id);
+  }
+  // The step of a tensor that a message has brought: by reference from device to device, or on to an
+  // accelerator.
+  std::vector<int32_t> pass_on(const Step& s, int32_t sent, int32_t id, Task& task) {
+    if (memory(s.to) == 0 || direct(s.to)) {
+      relays_.emplace(id, sent);
+      return {};
+    }
+    const auto [there, fresh] = arrived_.try_emplace(key(s.tensor.value, memory(s.to)), id);
+    relays_.emplace(id, fresh ? sent : there->second);
+    if (!fresh) return {};
+    enqueue(task, Enqueue::kUpload);
+    task.tensor = s.tensor.value;
+    task.device = s.to.value;
+    return numbers_.of_way(hops_of(s), s.from, s.to);
+  }
+
   // The next task sends the tensor; returns the resources that it holds.
   std::vector<int32_t> send(TensorId tensor, DeviceId from, DeviceId to, std::span<const Hop> hops,
                             Task& task) {
     const auto id = static_cast<int32_t>(program_.tasks.size());
     task.action = Action::kSend;
-    sent_.emplace(key(tensor.value, rank_of(to)), id);
-    carried_.emplace(id, tensor.value);
+    sent_.emplace(key(tensor.value, landing(to)), id);
+    const auto own = [&](DeviceId device) { return direct(device) ? memory(device) : 0; };
+    carried_.emplace(id, Carried{tensor.value, own(from), own(to)});
+    if (memory(from) != 0 && !direct(from))
+      fetched_.emplace(id, arrived_.at(key(tensor.value, host_place(from))));
     return numbers_.of_way(hops, from, to);
   }
 
@@ -200,7 +273,7 @@ class Maker {
       const DeviceId from = in_.plan.segments[static_cast<size_t>(producer)].device;
       const bool moves = in_.moves_data[from.index()] && in_.moves_data[to.index()];
       if (!crosses(from, to) || !(moves || in_.ranks->real_transfers)) continue;
-      if (sent_.contains(key(t.value, rank_of(to)))) continue;
+      if (sent_.contains(key(t.value, landing(to)))) continue;
       const auto id = static_cast<int32_t>(program_.tasks.size());
       Task task;
       send(t, from, to, {}, task);
@@ -220,8 +293,8 @@ class Maker {
 
   void keep_own_part() {
     WholeProgram whole{std::move(program_.tasks), std::move(edges_), owner_, {}, to_rank_};
-    whole.tensor.assign(whole.tasks.size(), -1);
-    for (const auto& [task, tensor] : carried_) whole.tensor[static_cast<size_t>(task)] = tensor;
+    whole.carried.resize(whole.tasks.size());
+    for (const auto& [task, carried] : carried_) whole.carried[static_cast<size_t>(task)] = carried;
     RankPart part = part_of_rank(whole, in_.ranks->self);
     const auto keep = [&](std::vector<std::pair<int32_t, int32_t>>& pairs, bool both) {
       std::vector<std::pair<int32_t, int32_t>> own;
@@ -243,7 +316,9 @@ class Maker {
     program_.sends = std::move(part.sends);
     program_.receives = std::move(part.receives);
     program_.messages = part.messages;
-    program_.signals = Rows::from_pairs(program_.tasks.size(), std::move(part.signals));
+    signals_ = std::move(part.signals);
+    enqueues_ = std::any_of(program_.tasks.begin(), program_.tasks.end(),
+                            [](const Task& task) { return task.enqueue != Enqueue::kNothing; });
   }
 
   std::span<const Hop> hops_of(const Step& s) const {
@@ -260,6 +335,7 @@ class Maker {
 
   // The first load of a parameter into a pool is the one that later segments there wait for.
   void note_load(const Step& s, int32_t id) {
+    load_of_.emplace(s.segment.value, id);
     for (OpId op : segment(s.segment).ops) {
       for (ParamId p : graph_.op(op).params) load_task_.emplace(key(p.value, cluster_.memory_pool(s.to)), id);
     }
@@ -270,24 +346,28 @@ class Maker {
   }
 
   void add_dependencies(int32_t task) {
-    if (program_.tasks[static_cast<size_t>(task)].plan_step < 0) return;  // sent without a step
+    const Task& own = program_.tasks[static_cast<size_t>(task)];
+    if (own.plan_step < 0 || own.arrival) return;  // copied or sent without a step
     const Step& s = step(task);
     if (s.kind == StepKind::kTransfer) {
-      const auto relay = relays_.find(task);
-      depend(relay == relays_.end() ? run_task_.at(s.segment.value) : relay->second, task);
+      const auto relay = relays_.find(task), fetched = fetched_.find(task);
+      depend(relay != relays_.end()      ? relay->second
+             : fetched != fetched_.end() ? fetched->second
+                                         : run_task_.at(s.segment.value),
+             task);
     }
     if (s.kind != StepKind::kRun) return;
     const DeviceId device = segment(s.segment).device;
     for (TensorId t : in_.ports[s.segment.index()].inputs) {
       if (!graph_.tensor(t).producer.valid()) {
-        const auto upload = arrived_.find(key(t.value, memory(device)));
+        const auto upload = arrived_.find(key(t.value, place(device)));
         if (upload != arrived_.end()) depend(upload->second, task);
         continue;
       }
       const auto transfer = transfer_task_.find(key(t.value, device.value));
       if (transfer == transfer_task_.end()) {
         const int32_t producer = producer_task(t);
-        const auto sent = in_.ranks == nullptr ? sent_.end() : sent_.find(key(t.value, rank_of(device)));
+        const auto sent = in_.ranks == nullptr ? sent_.end() : sent_.find(key(t.value, landing(device)));
         depend(sent == sent_.end() ? producer : sent->second, task);
         continue;
       }
@@ -329,9 +409,20 @@ class Maker {
       if (!joins) h.before = std::exchange(h.now, {});
       h.now.push_back(task);
       for (const int32_t before : h.before) {
-        if (!left_to_network(before, task)) depend(before, task);
+        if (!left_to_network(before, task)) depend_in_order(before, task);
       }
     }
+  }
+
+  // A message's copies from and to accelerators are parts of its transfer.
+  void depend_in_order(int32_t before, int32_t task) {
+    const auto upload = uploads_.find(before), fetch = fetched_.find(task);
+    const bool same = upload != uploads_.end() &&
+                      owner_[static_cast<size_t>(upload->second)] == owner_[static_cast<size_t>(task)];
+    const int32_t last = same ? upload->second : before;
+    depend(last, task);
+    // A fetch that an earlier message needed, too, is over.
+    if (fetch != fetched_.end() && last < fetch->second) depend(last, fetch->second);
   }
 
   // Messages of different ranks do not wait for each other: what carries them shares itself out.
@@ -370,99 +461,6 @@ class Maker {
     }
   }
 
-  // A worker may spin for its next task when, on each of its cores, that task is the next one by the plan.
-  void mark_spins() {
-    std::vector<int32_t> last(static_cast<size_t>(numbers_.size()), -1);
-    std::vector<int32_t> previous(in_.seats.seats.size(), -1);
-    for (size_t i = 0; i < uses_.size();) {
-      const int32_t id = uses_[i].first;
-      const Task& task = program_.tasks[static_cast<size_t>(id)];
-      const bool worker = task.action == Action::kBlocking;
-      const int32_t before = worker ? previous[static_cast<size_t>(task.worker)] : -1;
-      bool alone = worker && before >= 0;
-      for (; i < uses_.size() && uses_[i].first == id; ++i) {
-        int32_t& holder = last[static_cast<size_t>(uses_[i].second)];
-        alone = alone && holder == before;
-        holder = id;
-      }
-      if (alone) program_.tasks[static_cast<size_t>(before)].spin_after = true;
-      if (worker) previous[static_cast<size_t>(task.worker)] = id;
-    }
-  }
-
-  // Only where memory is limited and no real allocation stands for it.
-  bool accounted(DeviceId device) const {
-    if (in_.ranks != nullptr && rank_of(device) != in_.ranks->self) return false;
-    return !in_.moves_data[device.index()] && cluster_.memory_pool_bytes(cluster_.memory_pool(device)) > 0;
-  }
-
-  int32_t stay(TensorId t, DeviceId device) {
-    if (!accounted(device)) return -1;
-    const int pool = cluster_.memory_pool(device);
-    const auto [it, fresh] =
-        stay_of_.emplace(key(t.value, pool), static_cast<int32_t>(program_.stays.size()));
-    if (fresh) program_.stays.push_back({.bytes = graph_.tensor(t).bytes, .pool = pool, .readers = 0});
-    return it->second;
-  }
-
-  void account_memory() {
-    std::vector<std::pair<int32_t, int32_t>> takes, releases;
-    const auto take = [&](int32_t task, int32_t s) {
-      if (s >= 0) takes.emplace_back(task, s);
-    };
-    const auto release = [&](int32_t task, int32_t s) {
-      if (s >= 0) releases.emplace_back(task, s);
-    };
-    std::map<int32_t, int32_t> first_take;
-    for (size_t i = 0; i < program_.tasks.size(); ++i) {
-      const auto task = static_cast<int32_t>(i);
-      if (program_.tasks[i].plan_step < 0) continue;
-      const Step& s = step(task);
-      if (s.kind == StepKind::kTransfer) {
-        const int32_t arrives = stay(s.tensor, s.to);
-        const bool fresh = arrives >= 0 && first_take.emplace(arrives, task).second;
-        if (fresh) take(task, arrives);
-        release(task, stay(s.tensor, s.from));
-      } else if (s.kind == StepKind::kRun) {
-        const DeviceId device = segment(s.segment).device;
-        const SegmentPorts& ports = in_.ports[s.segment.index()];
-        for (TensorId t : ports.outputs) {
-          const int32_t made = stay(t, device);
-          if (made >= 0 && first_take.emplace(made, task).second) take(task, made);
-        }
-        for (TensorId t : ports.inputs) {
-          if (graph_.tensor(t).producer.valid()) release(task, stay(t, device));
-        }
-      }
-    }
-    const size_t n = program_.tasks.size();
-    program_.takes = Rows::from_pairs(n, std::move(takes));
-    program_.releases = Rows::from_pairs(n, std::move(releases));
-    for (int32_t s : program_.releases.items) ++program_.stays[static_cast<size_t>(s)].readers;
-    // What nobody reads is a model output: it stays until the request ends.
-    for (size_t s = 0; s < program_.stays.size(); ++s) {
-      if (program_.stays[s].readers > 0) continue;
-      program_.stays[s].readers = 1;
-      program_.held.push_back(static_cast<int32_t>(s));
-    }
-    for (TensorId t : graph_.outputs()) hold_output(t);
-  }
-
-  void hold_output(TensorId t) {
-    const OpId producer = graph_.tensor(t).producer;
-    if (!producer.valid()) return;
-    for (const auto& [seg, task] : run_task_) {
-      const Segment& s = in_.plan.segments[static_cast<size_t>(seg)];
-      if (!std::binary_search(s.ops.begin(), s.ops.end(), producer)) continue;
-      const int32_t kept = stay(t, s.device);
-      if (kept < 0 || std::find(program_.held.begin(), program_.held.end(), kept) != program_.held.end())
-        return;
-      ++program_.stays[static_cast<size_t>(kept)].readers;
-      program_.held.push_back(kept);
-      return;
-    }
-  }
-
   const ProgramInput& in_;
   const Graph& graph_;
   const Cluster& cluster_;
@@ -471,16 +469,18 @@ class Maker {
   std::unordered_map<int32_t, int32_t> run_task_;        // segment -> task
   std::unordered_map<uint64_t, int32_t> transfer_task_;  // (tensor, device) -> task
   std::unordered_map<uint64_t, int32_t> load_task_;      // (param, pool) -> task
-  std::unordered_map<uint64_t, int32_t> stay_of_;        // (tensor, pool) -> stay
+  std::unordered_map<int32_t, int32_t> load_of_;         // segment -> task
   std::vector<int32_t> producer_of_;                     // tensor -> task
-  std::unordered_map<uint64_t, int32_t> arrived_;        // (tensor, memory) -> the task that copies it there
+  std::unordered_map<uint64_t, int32_t> arrived_;        // (tensor, place) -> the task that copies it there
   bool enqueues_ = false;
-  std::vector<std::pair<int32_t, int32_t>> edges_, uses_, handovers_;
+  std::vector<std::pair<int32_t, int32_t>> edges_, uses_, handovers_, signals_;
   // Several ranks.
   std::vector<int32_t> producer_segment_;         // per tensor
   std::vector<int32_t> owner_, to_rank_;          // per task
-  std::unordered_map<uint64_t, int32_t> sent_;    // (tensor, rank) -> the task that sends it there
-  std::unordered_map<int32_t, int32_t> carried_;  // kSend -> tensor
+  std::unordered_map<uint64_t, int32_t> sent_;    // (tensor, landing) -> the task that sends it there
+  std::unordered_map<int32_t, Carried> carried_;  // by kSend
+  std::unordered_map<int32_t, int32_t> fetched_;  // kSend -> the copy to the host that it sends
+  std::unordered_map<int32_t, int32_t> uploads_;  // kSend -> the copy of what it brings to an accelerator
   std::unordered_map<int32_t, int32_t> relays_;   // transfer after the first to a rank or memory -> the first
 };
 

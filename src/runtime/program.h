@@ -39,8 +39,8 @@ enum class Enqueue : uint8_t {
   kRun,       // of a segment, by run() on its worker
   kTransfer,  // of a tensor from one memory to another
   kLoad,      // of a segment's parameters
-  kUpload,    // a model input to the memory of a device that reads it; no step of the plan
-  kFetch,     // a model output to the host; no step of the plan
+  kUpload,    // a model input, or what came from another rank, to the memory of a device that reads it
+  kFetch,     // a model output, or what goes to another rank, to the host; no step of the plan
   kCollect,   // nothing: the end of the request, which waits for all of it
 };
 
@@ -52,7 +52,7 @@ struct Task {
   int32_t segment = -1;  // to be run; -1 for transfers and loads
   int32_t worker = -1;   // kBlocking: the seat
   int32_t message = -1;  // kSend: of Program::sends
-  bool arrival = false;  // kInstant, made ready by a message from another rank
+  bool arrival = false;  // kInstant, made ready by a message from another rank or following one at once
   int64_t duration_ns = 0;
   int32_t tensor = -1, device = -1;  // kUpload: to where; kFetch: from where
 };
@@ -70,6 +70,7 @@ struct Message {
   int32_t peer = 0;     // the other rank
   int32_t number = 0;   // among all messages of the lane, the same on both ranks
   int32_t tensor = -1;  // -1: carries nothing
+  int32_t memory = 0;   // where the tensor is here (ProgramInput::memory_of)
   int32_t task = -1;    // received: the arrival; sent: the kSend, or -1 where no task waits for the memory
 };
 
@@ -94,6 +95,11 @@ struct Program {
 // For each task the last tasks before it that enqueue. Edges lead forward. O(tasks + edges) sets.
 Rows waits_of(const std::vector<Task>& tasks, const std::vector<std::pair<int32_t, int32_t>>& edges);
 
+// Sets Task::spin_after: a worker may spin for its next task when, on each of its cores, that task is the
+// next one by the plan. `uses`: (task, resource), by task. O(uses).
+void mark_spins(std::vector<Task>& tasks, const std::vector<std::pair<int32_t, int32_t>>& uses,
+                int32_t resources, size_t seats);
+
 // A segment as the executor sees it.
 struct SegmentPorts {
   std::vector<TensorId> inputs, outputs;  // of the plan's graph, ascending
@@ -110,6 +116,9 @@ struct RankView {
   // Tensors go from rank to rank even where the devices are emulated; otherwise such transfers take the
   // plan's time, and the receiver gets a message without content.
   bool real_transfers = false;
+  // Per device: an accelerator whose memory the ranks' transports read and write. From and to others tensors
+  // go through pinned memory of the host.
+  std::vector<bool> direct = {};
 };
 
 struct ProgramInput {
@@ -123,8 +132,11 @@ struct ProgramInput {
   // True: every resource serves its tasks in the plan's order, by edges. False: the engine arbitrates.
   bool ordered = true;
   const RankView* ranks = nullptr;  // null: everything is here
-  // Per device the memory that it computes in: 0 is the host's, others are accelerators'. Empty: all 0.
+  // Per device the memory that it computes in: 0 is its host's, others are accelerators'. Empty: all 0.
+  // Over several ranks the numbers differ from rank to rank, what has one of its own does not.
   std::vector<int32_t> memory_of = {};
+  // (a, b): segment b's load follows segment a's run (ParameterLayout::reuses).
+  std::vector<std::pair<int32_t, int32_t>> reuses = {};
 };
 Program make_program(const ProgramInput& input, int lane);
 

@@ -32,7 +32,9 @@ RankPart part_of_rank(const WholeProgram& whole, int self) {
     for (; next < told.size() && told[next].first == static_cast<int32_t>(t); ++next) {
       const int32_t to = told[next].second;
       const bool carries = task.action == Action::kSend && whole.to_rank[t] == to;
-      Message message{.number = static_cast<int32_t>(next), .tensor = carries ? whole.tensor[t] : -1};
+      Message message{.number = static_cast<int32_t>(next),
+                      .tensor = carries ? whole.carried[t].tensor : -1,
+                      .memory = own ? whole.carried[t].from_memory : whole.carried[t].to_memory};
       if (own) {
         message.peer = to;
         message.task = carries ? here : -1;

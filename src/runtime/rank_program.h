@@ -9,12 +9,18 @@
 
 namespace heddle {
 
+// What a kSend carries, and in which memories the two ranks have it.
+struct Carried {
+  int32_t tensor = -1;
+  int32_t from_memory = 0, to_memory = 0;
+};
+
 // The tasks of all ranks, the same on each.
 struct WholeProgram {
   std::vector<Task> tasks;
   std::vector<std::pair<int32_t, int32_t>> edges;  // (before, after); doubles are allowed
   std::vector<int32_t> owner;                      // per task: the rank that does it
-  std::vector<int32_t> tensor;                     // per task: what a kSend carries; else -1
+  std::vector<Carried> carried;                    // per task
   std::vector<int32_t> to_rank;                    // per task: where a transfer between ranks ends; else -1
 };
 

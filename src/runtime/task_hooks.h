@@ -19,6 +19,9 @@ class TaskHooks {
   virtual Status after_run(int slot, int32_t task) = 0;
   // Does a task that enqueues without a segment.
   virtual Status enqueue(int slot, int32_t task) = 0;
+  // Several ranks: has all been done that the task enqueued or, where it enqueues nothing, that it follows?
+  // Never waits. Also true of what was passed over after a failure.
+  virtual Result<bool> reached(int slot, int32_t task) = 0;
   // The request's tasks are done or, where it `failed`, passed over: afterwards nothing of it is under way.
   // Puts the times at which what was enqueued began and ended (CLOCK_MONOTONIC, ns) in the place of the
   // host's.

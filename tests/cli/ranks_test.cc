@@ -44,6 +44,18 @@ devices:
 links: [{from: h0, to: h1, bandwidth: 1GB/s, latency: 50us}]
 )";
 
+// Three hosts of one device each; `device` says what it is.
+std::string three_hosts(const std::string& device) {
+  std::string yaml = "name: three\nhosts: [{name: h0}, {name: h1}, {name: h2}]\ndevices:\n";
+  for (const char* n : {"0", "1", "2"}) {
+    yaml += std::string("  - {name: d") + n + ", host: h" + n +
+            ", flops: 50GFLOPS, memory_bandwidth: 5GB/s, " + device + "}\n";
+  }
+  return yaml +
+         "links: [{from: h0, to: h1, bandwidth: 1GB/s, latency: 50us}, {from: h1, to: h2, bandwidth: "
+         "1GB/s, latency: 50us}]\n";
+}
+
 std::string two_hosts(bool real) {
   std::string yaml = kTwoHosts;
   for (size_t at = yaml.find("BACKEND"); at != std::string::npos; at = yaml.find("BACKEND"))
@@ -78,6 +90,18 @@ class RanksCli : public ::testing::Test {
     const auto ran = run_heddle(all, folder_.path());
     ASSERT_EQ(ran.status, 0) << ran.err;
   }
+  // Runs p.json, by so many ranks.
+  void expect_equal_outputs(int ranks, const std::vector<std::string>& besides = {}) {
+    std::vector<std::string> arguments = {"run", "p.json", "--repeat", "3", "--warmup", "1", "--json"};
+    arguments.insert(arguments.end(), besides.begin(), besides.end());
+    const auto ran = run_ranks(ranks, arguments, folder_.path());
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto json = parse_json(ran.out);  // one report: the other ranks are silent
+    ASSERT_TRUE(json.ok()) << ran.out;
+    EXPECT_TRUE((*json)["outputs_compared"].get<bool>());
+    EXPECT_TRUE((*json)["outputs_equal"].get<bool>());
+    EXPECT_EQ((*json)["repeats"], 3);
+  }
   // Slow layers in a row: a run of many seconds.
   void plan_slow_graph() {
     ASSERT_EQ(run_heddle({"generate", "layered", "--ops", "60", "--layers", "20", "--devices-like",
@@ -106,6 +130,26 @@ TEST_F(RanksCli, CutModelsGiveTheUnsplitModelsOutputs) {
     EXPECT_TRUE((*json)["outputs_equal"].get<bool>()) << name;
     EXPECT_EQ((*json)["repeats"], 2);
   }
+}
+
+TEST_F(RanksCli, ThreeRanksGiveTheUnsplitModelsOutputs) {
+  const auto model = light_model("squeezenet");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  folder_.write("three.yaml", three_hosts("kind: cpu, cores: \"0\", backend: openvino, backend_device: CPU"));
+  plan({model, "--cluster", "three.yaml", "--planner", "round-robin", "--units", "12"});
+  expect_equal_outputs(3);
+}
+
+// Accelerators that are made up on the host, each in a process of its own (docs/torch.md).
+TEST_F(RanksCli, AcceleratorsOnThreeRanksGiveTheUnsplitModelsOutputs) {
+  if (run_heddle({"devices", "--backends"}, folder_.path()).out.find("torch") == std::string::npos)
+    GTEST_SKIP() << "the backend torch is not built in";
+  const auto model = light_model("shufflenet");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  folder_.write("three.yaml", three_hosts("kind: gpu, memory: 64MiB, backend: torch, backend_device: cpu"));
+  plan({model, "--cluster", "three.yaml", "--planner", "round-robin", "--units", "9"});
+  expect_equal_outputs(3);
+  expect_equal_outputs(3, {"--in-flight", "3"});
 }
 
 TEST_F(RanksCli, SeveralRequestsAreInFlight) {
@@ -152,32 +196,46 @@ TEST_F(RanksCli, AModelThatIsMissingOnOneRankEndsAllWithOneMessage) {
   EXPECT_EQ(ran.err.find("heddle: "), ran.err.rfind("heddle: ")) << ran.err;  // once
 }
 
+// A child of `parent` that is rank 1 of heddle, as /proc tells; 0: there is none.
+int rank_one_below(int parent) {
+  namespace fs = std::filesystem;
+  for (const auto& process : fs::directory_iterator("/proc")) {
+    std::ifstream stat(process.path() / "stat");
+    int pid = 0, above = 0;
+    std::string name, state;
+    stat >> pid >> name >> state >> above;
+    if (above != parent || name != "(heddle)") continue;
+    std::stringstream environment;
+    environment << std::ifstream(process.path() / "environ", std::ios::binary).rdbuf();
+    if (environment.str().find("OMPI_COMM_WORLD_RANK=1") != std::string::npos) return pid;
+  }
+  return 0;
+}
+
+// Of the two processes of a rank the one that works: what the kernel kills when memory runs out. Its parent
+// tells of it; nobody tells of the parent but mpirun.
 TEST_F(RanksCli, AKilledRankEndsAll) {
   plan_slow_graph();
-  const auto kill_rank_one = [](int mpirun) {
-    namespace fs = std::filesystem;
-    for (int tries = 0; tries < 1000; ++tries) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      for (const auto& process : fs::directory_iterator("/proc")) {
-        std::ifstream stat(process.path() / "stat");
-        int pid = 0, parent = 0;
-        std::string name, state;
-        stat >> pid >> name >> state >> parent;
-        if (parent != mpirun || name != "(heddle)") continue;
-        std::stringstream environment;
-        environment << std::ifstream(process.path() / "environ", std::ios::binary).rdbuf();
-        if (environment.str().find("OMPI_COMM_WORLD_RANK=1") == std::string::npos) continue;
+  for (const bool worker : {true, false}) {
+    const auto kill_rank_one = [worker](int mpirun) {
+      for (int tries = 0; tries < 1000; ++tries) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        const int rank = rank_one_below(mpirun);
+        const int pid = worker && rank > 0 ? rank_one_below(rank) : rank;
+        if (pid == 0) continue;
         std::this_thread::sleep_for(std::chrono::seconds(1));  // in the midst of its work
         kill(pid, SIGKILL);
         return;
       }
-    }
-  };
-  const auto ran = run_command(with_heddle(mpirun_command(2), {"run", "p.json", "--repeat", "1000000"}),
-                               folder_.path(), kill_rank_one, 60);
-  EXPECT_NE(ran.status, 0);
-  EXPECT_THAT(ran.err, HasSubstr("signal 9"));
-  EXPECT_EQ(ran.out, "");
+    };
+    const auto ran = run_command(with_heddle(mpirun_command(2), {"run", "p.json", "--repeat", "1000000"}),
+                                 folder_.path(), kill_rank_one, 60);
+    EXPECT_EQ(ran.status, worker ? 1 : 137) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr(worker ? "heddle: rank 1: its process" : "signal 9"));
+    EXPECT_THAT(ran.err, HasSubstr("signal 9"));
+    EXPECT_EQ(ran.err.find("heddle: "), worker ? ran.err.rfind("heddle: ") : std::string::npos) << ran.err;
+    EXPECT_EQ(ran.out, "");
+  }
 }
 
 TEST_F(RanksCli, WhatRanksCannotDoIsSaidOnce) {

@@ -142,28 +142,17 @@ TEST(Executor, PipelinedRequestsEachGetTheirOwnOutputs) {
       HashBackend backend;
       const auto executor = make(problem, plan, {.in_flight = 4, .open = backend.opener()});
       constexpr int kRequests = 200;
-      std::vector<std::vector<uint64_t>> outputs(kRequests);
-      std::vector<int> lane(kRequests);
-      const StreamOptions stream{
-          .requests = kRequests,
-          .fill =
-              [&](int64_t request, int slot) {
-                test::write_input(executor->inputs(slot), static_cast<uint64_t>(request) + 1000);
-              },
-          .done =
-              [&](const RequestTiming& t) {
-                outputs[static_cast<size_t>(t.request)] = test::read_outputs(executor->outputs(t.slot));
-                lane[static_cast<size_t>(t.request)] = t.lane;
-              }};
-      const auto result = executor->run_stream(stream);
+      test::Gathered got;
+      const auto result = executor->run_stream(test::gathering(*executor, kRequests, 1000, got));
       ASSERT_TRUE(result.ok()) << result.error().to_string();
       EXPECT_EQ(result->latencies_us.size(), static_cast<size_t>(kRequests));
       for (int r = 0; r < kRequests; ++r) {
         const auto i = static_cast<size_t>(r);
-        EXPECT_EQ(outputs[i], test::expected_outputs(problem, plan, lane[i], static_cast<uint64_t>(r) + 1000))
+        EXPECT_EQ(got.outputs[i],
+                  test::expected_outputs(problem, plan, got.lane[i], static_cast<uint64_t>(r) + 1000))
             << "request " << r;
       }
-      EXPECT_EQ(std::set<int>(lane.begin(), lane.end()).size(), static_cast<size_t>(lanes));
+      EXPECT_EQ(std::set<int>(got.lane.begin(), got.lane.end()).size(), static_cast<size_t>(lanes));
     }
   }
 }

@@ -10,7 +10,7 @@
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/rank_group.h"
 #include "heddle/runtime/rank_run.h"
-#include "support.h"
+#include "rank_support.h"
 
 namespace heddle {
 namespace {
@@ -18,82 +18,30 @@ namespace {
 using test::HashBackend;
 using ::testing::HasSubstr;
 
-// Runs `body` on a thread for each rank.
-void on_ranks(int ranks, const std::function<void(RankGroup&)>& body) {
-  auto ends = make_local_transports(ranks);
-  std::vector<std::thread> threads;
-  for (auto& end : ends) {
-    threads.emplace_back([&body, transport = end.get()] {
-      RankGroup group(*transport);
-      body(group);
-    });
+using test::deal;
+using test::on_ranks;
+using test::RankCase;
+
+std::vector<test::RankedPlan> ranked_plans(const std::vector<RankCase>& cases, uint64_t seeds) {
+  std::vector<test::RankedPlan> plans;
+  for (const RankCase& c : cases) {
+    for (uint64_t seed = 1; seed <= seeds; ++seed) plans.push_back(test::ranked_plan(c, seed));
   }
-  for (auto& thread : threads) thread.join();
+  return plans;
 }
-
-std::vector<int> deal(const Problem& problem, int ranks, uint64_t seed) {
-  std::vector<int> rank;
-  for (size_t d = 0; d < problem.cluster->num_devices(); ++d)
-    rank.push_back(static_cast<int>((d * 7 + seed) % static_cast<size_t>(ranks)));
-  return rank;
-}
-
-void bring_outputs(RankGroup& group, const Problem& problem, const Plan& plan,
-                   const std::vector<int>& rank_of_device, Executor& executor) {
-  const auto views = executor.outputs(0);
-  for (size_t i = 0; i < views.size(); ++i) {
-    const OpId producer = problem.graph->tensor(problem.graph->outputs()[i]).producer;
-    for (const Segment& s : plan.segments) {
-      if (!std::binary_search(s.ops.begin(), s.ops.end(), producer)) continue;
-      ASSERT_TRUE(group
-                      .bring_bytes(rank_of_device[s.device.index()],
-                                   {views[i].data, static_cast<size_t>(views[i].bytes)})
-                      .ok());
-    }
-  }
-}
-
-struct RankCase {
-  int ops, devices, ranks;
-  bool cores;
-};
 
 // Random graphs, plans and placements: each rank computes its part, and the outputs are those of the plan run
 // in order; thrice, so that buffers of one request are those of the next.
 TEST(Ranks, RandomPlansComputeWhatOneProcessDoes) {
-  const RankCase cases[] = {
-      {1, 1, 2, false}, {12, 3, 2, false}, {30, 4, 4, false}, {25, 5, 3, true}, {80, 6, 3, false}};
-  for (const auto& c : cases) {
-    for (uint64_t seed = 1; seed <= 8; ++seed) {
-      test::RandomProblemOptions options;
-      options.ops = c.ops;
-      options.devices = c.devices;
-      options.cores = c.cores;
-      options.seed = seed;
-      const Problem problem = test::random_problem(options);
-      const Plan plan = test::random_plan(problem, seed);
-      const auto rank_of_device = deal(problem, c.ranks, seed);
-      HashBackend backend;
-      on_ranks(c.ranks, [&](RankGroup& group) {
-        ExecutorOptions create;
-        create.open = backend.opener();
-        create.ranks = RankOptions{&group, rank_of_device, false};
-        auto executor = Executor::create(problem, plan, nullptr, create);
-        ASSERT_TRUE(executor.ok()) << executor.error().to_string();
-        for (uint64_t request = 1; request <= 3; ++request) {
-          test::write_input((*executor)->inputs(0), 100 + request);
-          const auto timing = (*executor)->run();
-          ASSERT_TRUE(timing.ok()) << timing.error().to_string();
-          bring_outputs(group, problem, plan, rank_of_device, **executor);
-          if (group.rank() == 0) {
-            ASSERT_EQ(test::read_outputs((*executor)->outputs(0)),
-                      test::expected_outputs(problem, plan, 0, 100 + request))
-                << c.ops << " ops, seed " << seed;
-          }
-        }
-      });
-      ASSERT_EQ(backend.compiles.load(), static_cast<int>(plan.segments.size()));  // each by one rank
-    }
+  for (const auto& plan : ranked_plans({{.ops = 1, .devices = 1, .ranks = 2},
+                                        {.ops = 12, .devices = 3, .ranks = 2},
+                                        {.ops = 30, .devices = 4, .ranks = 4},
+                                        {.ops = 25, .devices = 5, .ranks = 3, .cores = true},
+                                        {.ops = 80, .devices = 6, .ranks = 3}},
+                                       8)) {
+    HashBackend backend;
+    on_ranks(plan.ranks, [&](RankGroup& group) { test::expect_requests(group, plan, backend.opener(), 3); });
+    ASSERT_EQ(backend.compiles.load(), static_cast<int>(plan.plan.segments.size()));  // each by one rank
   }
 }
 
@@ -249,60 +197,14 @@ TEST(Ranks, ColdStartsAreRefused) {
 // Streams of requests with inputs of their own: each gives what the plan gives in order, in whichever slot
 // and however the ranks overlap them; twice, so that a stream leaves nothing behind.
 TEST(Ranks, RequestsInFlightComputeWhatOneProcessDoes) {
-  const RankCase cases[] = {{12, 3, 2, false}, {30, 4, 4, false}, {25, 5, 3, true}};
-  constexpr int kRequests = 11;
-  for (const auto& c : cases) {
-    for (uint64_t seed = 1; seed <= 6; ++seed) {
-      for (const int in_flight : {2, 5}) {
-        test::RandomProblemOptions options;
-        options.ops = c.ops;
-        options.devices = c.devices;
-        options.cores = c.cores;
-        options.seed = seed;
-        const Problem problem = test::random_problem(options);
-        const Plan plan = test::random_plan(problem, seed);
-        const auto rank_of_device = deal(problem, c.ranks, seed);
-        HashBackend backend;
-        on_ranks(c.ranks, [&](RankGroup& group) {
-          ExecutorOptions create;
-          create.in_flight = in_flight;
-          create.open = backend.opener();
-          create.ranks = RankOptions{&group, rank_of_device, false};
-          auto executor = Executor::create(problem, plan, nullptr, create);
-          ASSERT_TRUE(executor.ok()) << executor.error().to_string();
-          for (int stream = 0; stream < 2; ++stream) {
-            const int requests = stream == 0 ? kRequests : in_flight - 1;
-            // Slots are served again before anyone could bring their outputs: each rank looks at those it
-            // makes.
-            std::vector<int> slot_of(static_cast<size_t>(requests), -1);
-            StreamOptions run;
-            run.requests = requests;
-            run.fill = [&](int64_t request, int slot) {
-              test::write_input((*executor)->inputs(slot), 100 + static_cast<uint64_t>(request));
-            };
-            run.done = [&](const RequestTiming& t) {
-              slot_of[static_cast<size_t>(t.request)] = t.slot;
-              const auto outputs = (*executor)->outputs(t.slot);
-              const auto made = test::read_outputs(outputs);
-              const auto expected =
-                  test::expected_outputs(problem, plan, 0, 100 + static_cast<uint64_t>(t.request));
-              for (size_t i = 0; i < outputs.size(); ++i) {
-                const OpId producer = problem.graph->tensor(problem.graph->outputs()[i]).producer;
-                for (const Segment& s : plan.segments) {
-                  if (std::binary_search(s.ops.begin(), s.ops.end(), producer) &&
-                      rank_of_device[s.device.index()] == group.rank()) {
-                    EXPECT_EQ(made[i], expected[i])
-                        << c.ops << " ops, seed " << seed << ", request " << t.request;
-                  }
-                }
-              }
-            };
-            const auto result = (*executor)->run_stream(run);
-            ASSERT_TRUE(group.agree(result.ok() ? Status() : Status(result.error())).ok());
-            for (int r = 0; r < requests; ++r) EXPECT_EQ(slot_of[static_cast<size_t>(r)], r % in_flight);
-          }
-        });
-      }
+  for (const auto& plan : ranked_plans({{.ops = 12, .devices = 3, .ranks = 2},
+                                        {.ops = 30, .devices = 4, .ranks = 4},
+                                        {.ops = 25, .devices = 5, .ranks = 3, .cores = true}},
+                                       6)) {
+    for (const int in_flight : {2, 5}) {
+      HashBackend backend;
+      on_ranks(plan.ranks,
+               [&](RankGroup& group) { test::expect_streams(group, plan, backend.opener(), in_flight); });
     }
   }
 }

@@ -214,4 +214,22 @@ void write_input(std::span<const TensorView> inputs, uint64_t value) {
   std::memcpy(inputs[0].data, &value, 8);
 }
 
+StreamOptions gathering(Executor& executor, int requests, uint64_t first, Gathered& into) {
+  into.outputs.assign(static_cast<size_t>(requests), {});
+  into.lane.assign(static_cast<size_t>(requests), -1);
+  into.slot.assign(static_cast<size_t>(requests), -1);
+  StreamOptions stream;
+  stream.requests = requests;
+  stream.fill = [&executor, first](int64_t request, int slot) {
+    write_input(executor.inputs(slot), static_cast<uint64_t>(request) + first);
+  };
+  stream.done = [&executor, &into](const RequestTiming& t) {
+    const auto i = static_cast<size_t>(t.request);
+    into.outputs[i] = read_outputs(executor.outputs(t.slot));
+    into.lane[i] = t.lane;
+    into.slot[i] = t.slot;
+  };
+  return stream;
+}
+
 }  // namespace heddle::test

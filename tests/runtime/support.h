@@ -64,4 +64,12 @@ std::vector<uint64_t> expected_outputs(const Problem& problem, const Plan& plan,
 std::vector<uint64_t> read_outputs(std::span<const TensorView> outputs);
 void write_input(std::span<const TensorView> inputs, uint64_t value);
 
+// What a stream gave, per request.
+struct Gathered {
+  std::vector<std::vector<uint64_t>> outputs;
+  std::vector<int> lane, slot;
+};
+// Request i gets the input `first + i`; `into` outlives the stream.
+StreamOptions gathering(Executor& executor, int requests, uint64_t first, Gathered& into);
+
 }  // namespace heddle::test

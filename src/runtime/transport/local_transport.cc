@@ -22,11 +22,15 @@ struct LocalHub {
 
 class LocalTransport final : public Transport {
  public:
-  LocalTransport(std::shared_ptr<LocalHub> hub, int rank) : hub_(std::move(hub)), rank_(rank) {}
+  LocalTransport(std::shared_ptr<LocalHub> hub, int rank, bool device_memory)
+      : hub_(std::move(hub)), rank_(rank), device_memory_(device_memory) {}
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(hub_->boxes.size()); }
   std::string host_name() const override { return "local"; }
   int max_tag() const override { return INT32_MAX; }
+  bool reaches_memory_of(std::string_view family) const override {
+    return device_memory_ && family == "host";
+  }
 
   Status send(int to, int tag, std::span<const std::byte> data, int64_t token) override {
     HEDDLE_RETURN_IF_ERROR(check(to));
@@ -99,6 +103,7 @@ class LocalTransport final : public Transport {
 
   const std::shared_ptr<LocalHub> hub_;
   const int rank_;
+  const bool device_memory_;
   std::vector<int64_t> sent_;
   std::vector<Wanted> wanted_;  // in the order in which they were asked for
   std::optional<std::string> alarm_;
@@ -106,10 +111,10 @@ class LocalTransport final : public Transport {
 
 }  // namespace
 
-std::vector<std::unique_ptr<Transport>> make_local_transports(int ranks) {
+std::vector<std::unique_ptr<Transport>> make_local_transports(int ranks, bool device_memory) {
   auto hub = std::make_shared<LocalHub>(ranks);
   std::vector<std::unique_ptr<Transport>> ends;
-  for (int r = 0; r < ranks; ++r) ends.push_back(std::make_unique<LocalTransport>(hub, r));
+  for (int r = 0; r < ranks; ++r) ends.push_back(std::make_unique<LocalTransport>(hub, r, device_memory));
   return ends;
 }
 

@@ -13,6 +13,9 @@
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
 #endif
 
 namespace heddle {
@@ -76,6 +79,13 @@ class MpiTransport final : public Transport {
   int size() const override { return size_; }
   std::string host_name() const override { return host_; }
   int max_tag() const override { return max_tag_; }
+  // Only Open MPI can be asked, and only a build with CUDA says yes.
+  bool reaches_memory_of([[maybe_unused]] std::string_view family) const override {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+    if (family == "cuda") return MPIX_Query_cuda_support() == 1;
+#endif
+    return false;
+  }
 
   Status send(int to, int tag, std::span<const std::byte> data, int64_t token) override {
     Queue& queue = queues_[static_cast<size_t>(to)];

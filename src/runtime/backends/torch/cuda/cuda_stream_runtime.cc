@@ -252,6 +252,7 @@ class CudaRuntime final : public StreamRuntime {
                                            "reading the time between events"));
     return static_cast<double>(ms) * 1000;
   }
+  Status use_on_this_thread() const override { return context_->use(); }
   Status drain() override {
     HEDDLE_RETURN_IF_ERROR(context_->use());
     return context_->check(cuda().cuCtxSynchronize(), "waiting for the device");

@@ -91,6 +91,8 @@ class StreamRuntime {
   virtual Result<double> elapsed_us(const DeviceEvent& from, const DeviceEvent& to) const = 0;
   // When the event was last reached, by CLOCK_MONOTONIC; nothing where the device has a clock of its own.
   virtual std::optional<int64_t> host_ns(const DeviceEvent&) const { return std::nullopt; }
+  // Makes the device current on the calling thread, for libraries that are given addresses of its memory.
+  virtual Status use_on_this_thread() const { return {}; }
   // Waits for everything on the device and returns, and forgets, the error that has happened.
   virtual Status drain() = 0;
 };

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -25,6 +26,8 @@ class Transport {
   virtual int size() const = 0;
   virtual std::string host_name() const = 0;  // of the machine that this rank runs on
   virtual int max_tag() const = 0;            // tags are 0 .. max_tag
+  // May messages lie in the memory of accelerators of this family (StreamRuntimeProperties::family)?
+  virtual bool reaches_memory_of(std::string_view) const { return false; }
 
   // Starts a message and returns. The memory stays as it is until progress() reports the token (kNoToken:
   // never reported; only for empty messages and for memory that stays for good). Two messages between the
@@ -45,8 +48,9 @@ class Transport {
   virtual Result<double> raw_message_us(int a, int b, int64_t bytes, int repeats) = 0;
 };
 
-// `ranks` ends in one process: a message is copied once. Each end belongs to one thread, as above.
-std::vector<std::unique_ptr<Transport>> make_local_transports(int ranks);
+// `ranks` ends in one process: a message is copied once. Each end belongs to one thread, as above. With
+// `device_memory` messages may lie in that of the host's stream runtimes.
+std::vector<std::unique_ptr<Transport>> make_local_transports(int ranks, bool device_memory = false);
 
 // How many processes were started together and which one this is, as mpirun and its like say it in the
 // environment. {0, 1} without them; values that are no numbers count as absent.

@@ -1,0 +1,79 @@
+#include "executor_ranks.h"
+
+#include <algorithm>
+#include <string>
+
+#include "heddle/runtime/rank_group.h"
+#include "rank_program.h"
+
+namespace heddle {
+
+Status share_flags(RankGroup& group, std::vector<bool>& flags) {
+  std::string text(flags.size(), '0');
+  for (size_t i = 0; i < flags.size(); ++i) text[i] = flags[i] ? '1' : '0';
+  HEDDLE_ASSIGN_OR_RETURN(const auto all, group.exchange(text));
+  for (const auto& theirs : all) {
+    if (theirs.size() != flags.size())
+      return Error(Code::kInternal, "the ranks disagree about the plan: do all run the same Heddle?");
+    for (size_t i = 0; i < flags.size(); ++i) flags[i] = flags[i] || theirs[i] == '1';
+  }
+  return {};
+}
+
+Result<std::vector<bool>> share_accelerators(RankGroup& group, const Cluster& cluster,
+                                             Accelerators& accelerators) {
+  std::vector<bool> accelerated(cluster.num_devices(), false), direct(cluster.num_devices(), false);
+  Status current;
+  for (int32_t m = 1; m < accelerators.memories(); ++m) {
+    const Accelerator& a = accelerators.of_memory(m);
+    accelerated[a.device.index()] = true;
+    if (!group.transport().reaches_memory_of(a.runtime->properties().family)) continue;
+    direct[a.device.index()] = true;
+    // The transport's calls come from this thread.
+    if (current.ok()) current = a.runtime->use_on_this_thread();
+  }
+  HEDDLE_RETURN_IF_ERROR(group.agree(current));
+  HEDDLE_RETURN_IF_ERROR(share_flags(group, accelerated));
+  HEDDLE_RETURN_IF_ERROR(share_flags(group, direct));
+  accelerators.add_elsewhere(accelerated);
+  return direct;
+}
+
+Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const MessageMemory& memory,
+                                                  EngineSetup& setup) {
+  setup.transport = &transport;
+  auto needed = static_cast<int64_t>(memory.slot_lane.size());  // the words at the requests' ends
+  for (const int lane : memory.slot_lane) needed += memory.programs[static_cast<size_t>(lane)].messages;
+  if (needed >= transport.max_tag())
+    return Error(Code::kUnsupported, "the plan needs " + std::to_string(needed) +
+                                         " messages between ranks, but this transport tells only " +
+                                         std::to_string(transport.max_tag()) + " apart; reduce --in-flight");
+  std::shared_ptr<std::byte[]> scratch;
+  if (memory.memory_plans.empty()) {
+    int64_t widest = 0;
+    for (const Program& program : memory.programs)
+      widest = std::max(widest, widest_message(memory.graph, program));
+    scratch = allocate_aligned(widest);
+    if (!scratch)
+      return Error(Code::kInfeasible,
+                   "no host memory for the largest tensor, " + std::to_string(widest) + " bytes");
+  }
+  for (size_t slot = 0; slot < memory.slot_lane.size(); ++slot) {
+    const auto lane = static_cast<size_t>(memory.slot_lane[slot]);
+    const auto spans = [&](const std::vector<Message>& messages) {
+      std::vector<std::span<std::byte>> result;
+      for (const Message& m : messages) {
+        std::byte* data = scratch.get();
+        if (m.tensor >= 0 && !scratch)
+          data = memory.buffers.address(slot, memory.memory_plans[lane], TensorId(m.tensor), m.memory);
+        result.emplace_back(data, static_cast<size_t>(message_bytes(memory.graph, m)));
+      }
+      return result;
+    };
+    setup.send_memory.push_back(spans(memory.programs[lane].sends));
+    setup.receive_memory.push_back(spans(memory.programs[lane].receives));
+  }
+  return scratch;
+}
+
+}  // namespace heddle

@@ -1,0 +1,42 @@
+// Plans over several ranks for the runtime's tests: random ones, and what each rank must compute of them.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "heddle/runtime/rank_group.h"
+#include "support.h"
+
+namespace heddle::test {
+
+using OpenDevice = std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)>;
+
+// Runs `body` on a thread for each rank of local transports.
+void on_ranks(int ranks, const std::function<void(RankGroup&)>& body, bool device_memory = false);
+// Devices dealt to ranks.
+std::vector<int> deal(const Problem& problem, int ranks, uint64_t seed);
+
+struct RankCase {
+  int ops = 1, devices = 1, ranks = 2;
+  bool cores = false;
+  int cpus = 0;
+  bool host_hub = false;
+};
+struct RankedPlan {
+  Problem problem;
+  Plan plan;
+  int ranks = 1;
+  std::vector<int> rank_of_device;
+  std::string what;  // for messages
+};
+RankedPlan ranked_plan(const RankCase& c, uint64_t seed);
+// Of the rank that makes a model output.
+int rank_of_output(const RankedPlan& plan, size_t output);
+
+// Both are called by all ranks and compare the outputs with those of the plan run in order.
+// Requests one after the other; rank 0 gets all outputs.
+void expect_requests(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int requests);
+// Two streams with so many requests in flight; each rank looks at the outputs that it makes.
+void expect_streams(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int in_flight);
+
+}  // namespace heddle::test
