@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace heddle {
@@ -20,20 +21,55 @@ double rate_of(const Cluster& cluster, const Link& link) {
   return rate * 1e-6;
 }
 
+// Nodes from which a load may still get to one of the host's devices, not over the host's node again.
+std::vector<uint8_t> nodes_before_devices(const BoundTables& tables, NodeId host,
+                                          const std::vector<uint8_t>& closed) {
+  const Cluster& cluster = *tables.problem.cluster;
+  std::vector<uint8_t> leads(cluster.nodes().size(), 0);
+  for (const DeviceId d : tables.devices) {
+    if (cluster.host_node(cluster.device(d).host) == host && needs_load(cluster, d))
+      leads[cluster.device_node(d).index()] = 1;
+  }
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const Link& link : cluster.links()) {
+      for (const bool forward : {true, false}) {
+        if (!forward && link.duplex == Duplex::kOneWay) continue;
+        const NodeId from = forward ? link.a : link.b, to = forward ? link.b : link.a;
+        if (!leads[to.index()] || leads[from.index()] || closed[from.index()] || from == host) continue;
+        leads[from.index()] = 1;
+        grown = true;
+      }
+    }
+  }
+  return leads;
+}
+
 // What all links out of the hosts of devices that need loads carry together: those on one bus count once for
-// each direction that the bus serves by itself, with the fastest.
+// each direction that the bus serves by itself, with the fastest. A link counts where it leads to one of
+// these devices without passing one that may not be used, or the cluster's own route of a load begins with
+// it.
 double gate_rate(const BoundTables& tables) {
   const Cluster& cluster = *tables.problem.cluster;
-  std::set<NodeId> hosts;
+  const auto closed = tables.problem.closed_nodes();
+  std::map<NodeId, std::vector<uint8_t>> hosts;
+  std::set<std::pair<LinkId, bool>> own;
   for (const DeviceId d : tables.devices) {
-    if (needs_load(cluster, d)) hosts.insert(cluster.host_node(cluster.device(d).host));
+    if (!needs_load(cluster, d)) continue;
+    const NodeId host = cluster.host_node(cluster.device(d).host);
+    if (hosts.count(host) == 0) hosts[host] = nodes_before_devices(tables, host, closed);
+    const Route* route = cluster.load_route(d);
+    if (route != nullptr && !route->hops.empty()) own.insert({route->hops[0].link, route->hops[0].forward});
   }
   // Exclusive resources as ResourceMap::add_links() has them: bus or link, its number, which direction. A hop
   // from a link's b to its a takes the other direction of a full-duplex bus.
   std::map<std::tuple<bool, int32_t, bool>, double> rates;
   for (const Link& link : cluster.links()) {
     for (const bool forward : {true, false}) {
-      if (!hosts.count(forward ? link.a : link.b)) continue;
+      const auto host = hosts.find(forward ? link.a : link.b);
+      if (host == hosts.end()) continue;
+      const auto id = LinkId(static_cast<size_t>(&link - cluster.links().data()));
+      if (!host->second[(forward ? link.b : link.a).index()] && own.count({id, forward}) == 0) continue;
       if (!forward && link.duplex == Duplex::kOneWay) continue;
       const bool on_bus = link.bus.valid();
       const Duplex duplex = on_bus ? cluster.bus(link.bus).duplex : link.duplex;

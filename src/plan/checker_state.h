@@ -66,6 +66,7 @@ class PlanChecker {
   void check_duration(size_t i, double expected);
   void need(size_t i, int64_t before, const std::string& what);
   void need_tensor(size_t i, TensorId tensor);
+  bool may_pass(NodeId node) const;
   Way way_of(size_t i, const Route* by_default, NodeId from, NodeId to);
   void occupy_way(size_t i, const Way& way);
   void occupy_host_access(size_t i);

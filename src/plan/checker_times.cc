@@ -174,6 +174,20 @@ void PlanChecker::check_run(size_t i) {
   }
 }
 
+// A device's node, where that device may be used or is the host's own.
+bool PlanChecker::may_pass(NodeId node) const {
+  bool is_device = false;
+  for (size_t d = 0; d < cluster_.num_devices(); ++d) {
+    const DeviceId device(d);
+    if (cluster_.device_node(device) != node) continue;
+    is_device = true;
+    if (problem_.devices.empty() || cluster_.host_node(cluster_.device(device).host) == node) return true;
+    if (std::find(problem_.devices.begin(), problem_.devices.end(), device) != problem_.devices.end())
+      return true;
+  }
+  return !is_device;
+}
+
 PlanChecker::Way PlanChecker::way_of(size_t i, const Route* by_default, NodeId from, NodeId to) {
   const Step& step = plan_.steps[i];
   Way way;
@@ -195,6 +209,11 @@ PlanChecker::Way PlanChecker::way_of(size_t i, const Route* by_default, NodeId f
     const bool leads_on = exists && (hop.forward ? link->a : link->b) == at &&
                           (hop.forward || link->duplex != Duplex::kOneWay) &&
                           seen.insert(hop.forward ? link->b : link->a).second;
+    const NodeId next = !exists ? at : hop.forward ? link->b : link->a;
+    if (leads_on && step.kind == StepKind::kLoad && step.route >= 0 && next != to && !may_pass(next)) {
+      report(Violation::kRoute, step_text(i) + ": its route passes '" + cluster_.node(next).name +
+                                    "', which is not among the devices to use");
+    }
     if (!leads_on) {
       report(Violation::kRoute, step_text(i) + ": its route breaks at '" + cluster_.node(at).name +
                                     "' (no such link there, against a one-way link, or in a circle)");

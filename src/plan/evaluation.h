@@ -87,6 +87,7 @@ struct Evaluator::Impl {
   const RunTimes times_;
   const ResourceMap map_;
   const std::vector<CoreGroup> cores_;
+  const std::vector<uint8_t> closed_nodes_;  // Problem::closed_nodes()
   const bool cold_;
 
   const Plan* plan_ = nullptr;

@@ -24,6 +24,7 @@ Evaluator::Impl::Impl(const Problem& problem)
       times_(problem_),
       map_(*problem.cluster, problem.execution),
       cores_(core_groups(*problem.cluster)),
+      closed_nodes_(problem.closed_nodes()),
       cold_(problem.objective == Objective::kColdLatency) {}
 
 bool Evaluator::Impl::fail(size_t step, std::string why) {

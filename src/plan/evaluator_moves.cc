@@ -20,6 +20,14 @@ std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, Nod
     return std::nullopt;
   }
   const auto& hops = plan_->routes[static_cast<size_t>(step.route)];
+  for (size_t h = 0; step.kind == StepKind::kLoad && h + 1 < hops.size(); ++h) {
+    if (!hops[h].link.valid() || hops[h].link.index() >= cluster_.links().size()) break;
+    const Link& link = cluster_.link(hops[h].link);
+    const NodeId node = hops[h].forward ? link.b : link.a;
+    if (closed_nodes_[node.index()] == 0) continue;
+    fail(i, "its route passes '" + cluster_.node(node).name + "', which is not among the devices to use");
+    return std::nullopt;
+  }
   auto route = make_route(cluster_, hops, from, cluster_.device_node(step.to));
   if (!route.ok()) {
     fail(i, route.error().message());

@@ -179,6 +179,14 @@ std::vector<DeviceId> Problem::usable_devices() const {
   return all;
 }
 
+std::vector<uint8_t> Problem::closed_nodes() const {
+  std::vector<uint8_t> closed(cluster->nodes().size(), 0);
+  for (size_t d = 0; d < cluster->num_devices(); ++d) closed[cluster->device_node(DeviceId(d)).index()] = 1;
+  for (const DeviceId d : usable_devices()) closed[cluster->device_node(d).index()] = 0;
+  for (size_t h = 0; h < cluster->hosts().size(); ++h) closed[cluster->host_node(HostId(h)).index()] = 0;
+  return closed;
+}
+
 bool Problem::is_resident(int pool, ParamId param) const {
   if (resident.empty()) return false;
   const auto& list = resident[static_cast<size_t>(pool)];

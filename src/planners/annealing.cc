@@ -5,9 +5,7 @@
 // schedule, so the usual one is taken: from the fastest devices, one random gene a move, temperature falling
 // geometrically over the time given. O(V + E) a move. Exploits unequal devices, transfer times and batches;
 // ignores contention, memory limits and any other order of tasks.
-#include <algorithm>
-#include <cmath>
-
+#include "cooling.h"
 #include "factories.h"
 #include "string_search.h"
 
@@ -17,39 +15,27 @@ namespace {
 // Temperatures as shares of the start's value.
 constexpr double kHot = 0.02, kCold = 1e-5;
 constexpr double kHotFromAPlan = 0.002;  // where there is a plan to improve, which heat would destroy
-constexpr size_t kMovesPerLook = 64;     // between two looks at the clock
+
+// What cool_down() asks for.
+struct Strings {
+  StringSearch& search;
+  std::vector<uint32_t> champion;
+  void look() {}
+  bool propose() { return search.mutate(search.random().below(search.size())); }
+  double value(double limit) { return search.fitness(limit); }
+  void keep() { search.keep(); }
+  void undo() { search.undo(); }
+  void note_best() { champion = search.genes(); }
+};
 
 void anneal(StringSearch& search, const Deadline& deadline) {
-  const double seconds = deadline.seconds_left();
-  const bool timed = seconds < kImpossible;
-  const size_t most = kTriesPerGene * search.size();
-  double now = search.fitness(), best = now, share = 0;
-  const double scale = now, hot = search.has_start() ? kHotFromAPlan : kHot;
-  auto champion = search.genes();
-  for (size_t i = 0;; ++i) {
-    if (i % kMovesPerLook == 0) {
-      if (deadline.should_stop() || (!timed && i >= most)) break;
-      share =
-          timed ? 1 - deadline.seconds_left() / seconds : static_cast<double>(i) / static_cast<double>(most);
-    }
-    const double temperature = scale * hot * std::pow(kCold / hot, std::clamp(share, 0.0, 1.0));
-    if (!search.mutate(search.random().below(search.size()))) continue;
-    // Accepted with probability exp((now - next) / temperature): drawn first, so that what is worse than that
-    // is not timed to the end.
-    const double limit = now - temperature * std::log(1 - search.random().unit());
-    const double next = search.fitness(limit);
-    if (next <= limit) {
-      search.keep();
-      now = next;
-      if (now < best) {
-        best = now;
-        champion = search.genes();
-      }
-    } else {
-      search.undo();
-    }
-  }
-  search.set_genes(champion);
+  const bool timed = deadline.seconds_left() < kImpossible;
+  const double now = search.fitness();
+  Strings strings{search, search.genes()};
+  const Cooling cooling{now * (search.has_start() ? kHotFromAPlan : kHot), now * kCold,
+                        timed ? std::numeric_limits<size_t>::max() : kTriesPerGene * search.size()};
+  cool_down(strings, now, cooling, deadline, search.random());
+  search.set_genes(strings.champion);
 }
 
 class Annealing final : public Planner {

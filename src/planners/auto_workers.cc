@@ -17,6 +17,7 @@
 #include "lane_search.h"
 #include "lns_rounds.h"
 #include "lp_bound.h"
+#include "module_planner.h"
 #include "task_model.h"
 
 namespace heddle {
@@ -110,6 +111,20 @@ void AutoWorkers::run_planner_named(const std::string& name, PlannerOptions o) {
   if (out->bound) store_.offer_bound(*out->bound);
   store_.offer(std::move(out->plan), name);
   for (const auto& [key, value] : out->counters) count(key, value);
+}
+
+void AutoWorkers::start_of_programs(const Deadline& deadline) {
+  const auto& execution = problem_.execution;
+  if (problem_.objective != Objective::kLatency || execution.link_contention || execution.engine_contention)
+    return;
+  if (!open(deadline) || !(batched_ || proves_whole())) return;
+  // As they are called: from the plan that was given, not from the best so far.
+  PlannerOptions o = quiet(deadline, options_.seed);
+  o.start = options_.start;
+  auto out = plan_start(problem_, o);
+  if (!out.ok()) return;
+  store_.offer(std::move(out->plan), out->detail);
+  report();
 }
 
 void AutoWorkers::combinatorial_bound(const Deadline& deadline) {
@@ -245,7 +260,8 @@ void AutoWorkers::batches_one_after_another() {
   const Deadline& all = options_.deadline;
   const double time = all.seconds_left();
   const auto share = [&](double s) { return all.sooner(s * time); };
-  store_.offer_bound(lower_bound(problem_, share(kQuickBoundShare)));
+  start_of_programs(all);
+  store_.offer_bound(lower_bound(problem_, part(all, kQuickBoundShare)));
   if (open(all)) run_planner_named("cp-split", share(kBatchesShare), options_.seed);
   report();
   search(share(kSearchedShare), options_.seed, false);
@@ -258,7 +274,8 @@ void AutoWorkers::one_after_another() {
   const Deadline& all = options_.deadline;
   const double time = all.seconds_left();
   const auto share = [&](double s) { return all.sooner(s * time); };
-  combinatorial_bound(share(kBoundsShare));
+  start_of_programs(all);
+  combinatorial_bound(part(all, kBoundsShare));
   report();
   if (problem_.objective == Objective::kThroughput && open(all)) throughput_programs(share(kLanesShare));
   if (open(all)) local_search(share(kFirstShare), options_.seed);
@@ -280,6 +297,7 @@ void AutoWorkers::one_after_another() {
 }
 
 void AutoWorkers::prover(const Deadline& deadline) {
+  start_of_programs(deadline);
   combinatorial_bound(part(deadline, kProverProgram));
   if (open(deadline)) cuts(part(deadline, kCutsShare));
   if (open(deadline)) linear_program(part(deadline, kProverProgram));
@@ -349,6 +367,7 @@ StopReason AutoWorkers::run() {
     batches_one_after_another();
   else
     one_after_another();
+  report();
   if (!store_.is_open()) return StopReason::kOptimal;
   return options_.deadline.expired() ? StopReason::kTimeLimit : StopReason::kFinished;
 }

@@ -35,6 +35,8 @@ class AutoWorkers {
   const Relaxation& relaxation(const Deadline& deadline);
   void cuts(const Deadline& deadline);
   void with_stages();
+  // The start of the planners that solve the whole graph, so that none of them is ahead by it.
+  void start_of_programs(const Deadline& deadline);
   void combinatorial_bound(const Deadline& deadline);
   void linear_program(const Deadline& deadline);
   bool has_modules() const;

@@ -1,8 +1,9 @@
 // Heddle's own planner for cold starts: the whole model at once. Decisions are each op's device, the way of
 // its parameters (a bus, another device's bus, or direct host access), the order of runs and the order of
 // loads. Seeds: the baselines, SortingHat's submodels with their heuristic choice, and greedy constructions
-// (list scheduling in which a load is part of placing an op). Then annealing (Kirkpatrick et al., Science
-// 1983) with exact times (cold_timer.cc), guided by the critical path, from the best of all.
+// (list scheduling in which a load is part of placing an op), bundled loads on one device. Then annealing
+// (Kirkpatrick et al., Science 1983) with exact times (cold_timer.cc), guided by the critical path, from the
+// best of all.
 //
 // Minimises the makespan of one request; never worse than its seeds. A move costs O(V + E). Deterministic for
 // the seed unless the deadline stops it; without one it ends after kStaleRounds rounds in a row without a
@@ -12,6 +13,7 @@
 #include <array>
 
 #include "cold_anneal.h"
+#include "cold_bundles.h"
 #include "construction.h"
 #include "factories.h"
 #include "heddle/plan/bounds.h"
@@ -55,6 +57,7 @@ class Run {
           run_submodels(tables_, submodels, loop, part, "sortinghat's submodels", candidates_));
     }
     construct();
+    bundle();
     return {};
   }
 
@@ -123,6 +126,15 @@ class Run {
           if (d) offer(*d, "cold-search's construction");
         }
       }
+    }
+  }
+
+  // Loads of several ops, which the search does not know.
+  void bundle() {
+    const FlatProblem& flat = tables_.flat();
+    const std::vector<uint32_t> order(flat.topological().begin(), flat.topological().end());
+    for (size_t i = 0; i < flat.num_devices() && !options_.deadline.cancelled(); ++i) {
+      if (const auto a = bundled_on(tables_, i, order)) candidates_.offer(*a, "bundled loads");
     }
   }
 

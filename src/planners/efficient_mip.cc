@@ -31,7 +31,8 @@ class EfficientMip final : public Planner {
     HEDDLE_ASSIGN_OR_RETURN(const auto result,
                             run_submodels(tables, submodels, loop, options, "efficient-mip", candidates));
     fall_back(problem, options, candidates);
-    const auto stop = options.deadline.should_stop() ? StopReason::kTimeLimit : StopReason::kFinished;
+    const bool late = result.cut_short || options.deadline.should_stop();
+    const auto stop = late ? StopReason::kTimeLimit : StopReason::kFinished;
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
     for (const auto& [name, value] : result.counters) out.counters[name] = value;
     return out;

@@ -86,4 +86,11 @@ Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& o
                         });
 }
 
+Result<PlannerOutput> plan_start(const Problem& problem, const PlannerOptions& options) {
+  return plan_whole(
+      problem, options, "start of the programs",
+      [](const ModuleProblem& whole, const ModuleAnswer& start,
+         const ModuleLimits& limits) -> Result<ModuleAnswer> { return module_start(whole, start, limits); });
+}
+
 }  // namespace heddle

@@ -23,4 +23,8 @@ Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& o
                                  const std::string& name, const ModuleSolver& solver);
 ModuleProblem whole_problem(const TaskModel& model);
 
+// What the planners that solve the whole graph begin with (module_start(), with the same seed and part of the
+// time), as a plan.
+Result<PlannerOutput> plan_start(const Problem& problem, const PlannerOptions& options);
+
 }  // namespace heddle

@@ -58,7 +58,7 @@ class SortingHat final : public Planner {
     HEDDLE_ASSIGN_OR_RETURN(const auto result,
                             run_submodels(tables, cut.submodels, loop, options, name_, candidates));
     fall_back(problem, options, candidates);
-    const bool stopped = options.deadline.should_stop();
+    const bool stopped = result.cut_short || options.deadline.should_stop();
     const auto stop = stopped ? StopReason::kTimeLimit : StopReason::kFinished;
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
     for (const auto& [name, value] : result.counters) out.counters[name] = value;

@@ -5,6 +5,8 @@
 #include <set>
 
 #include "construction.h"
+#include "heddle/solve/cp_work.h"
+#include "heddle/solve/milp_work.h"
 #include "portfolio.h"
 #include "slot_model.h"
 #include "slot_search.h"
@@ -17,7 +19,11 @@ constexpr size_t kMostRows = 250'000;
 // Less is not worth setting a program up for.
 constexpr double kLeastSeconds = 0.02;
 
+// Solvers may answer late: kept free of the time, at most a tenth of it.
 constexpr double kAnswerSeconds = 0.5;
+// Without a deadline a submodel's program ends after so much work, counted by the solver, so that the plan is
+// the same on every run.
+constexpr double kSubmodelWork = 5;
 
 class Loop {
  public:
@@ -39,6 +45,7 @@ class Loop {
       const SlotProblem problem = slot_problem(t_, submodels_, s, state_, loop_.slots);
       const Deadline mine = share(submodels_.count - s);
       auto slots = search_slots(problem, options_.seed + static_cast<uint64_t>(s), loop_.rounds, mine);
+      result_.cut_short = result_.cut_short || mine.should_stop();
       if (!slots) return std::move(result_);
       if (loop_.solver != SlotSolver::kNone) HEDDLE_RETURN_IF_ERROR(solve(problem, mine, *slots));
       inherit(problem, *slots, s);
@@ -60,8 +67,8 @@ class Loop {
 
  private:
   Deadline share(int submodels_left) const {
-    // Solvers may answer late, and the last ones are to be delivered.
     const double whole = options_.deadline.seconds_left();
+    if (!(whole < kImpossible)) return options_.deadline;
     const double left = std::max(0.0, whole - std::min(kAnswerSeconds, 0.1 * whole));
     return options_.deadline.sooner(std::min(kSubmodelSeconds, left / submodels_left));
   }
@@ -69,27 +76,37 @@ class Loop {
   Status solve(const SlotProblem& problem, const Deadline& deadline, Slots& slots) {
     SlotTimer timer(problem);
     const SlotCost before = slot_cost(timer, slots);
-    if (before.excess > 0 || deadline.seconds_left() < kLeastSeconds) return skipped();
+    if (deadline.seconds_left() < kLeastSeconds) return late();
+    if (before.excess > 0) return skipped();
     if (SlotModel::count_rows(problem) > kMostRows) return skipped();
     const SlotModel model(problem, slots);
     double& rows = result_.counters["rows_most"];
     rows = std::max(rows, static_cast<double>(model.milp().rows().size() + model.milp().indicators().size()));
-    if (deadline.seconds_left() < kLeastSeconds) return skipped();
+    if (deadline.seconds_left() < kLeastSeconds) return late();
     SolveOptions o;
     o.deadline = deadline;
     o.seed = options_.seed;
     o.threads = options_.threads;
+    const double work = deadline.seconds_left() < kImpossible ? kImpossible : kSubmodelWork;
     HEDDLE_ASSIGN_OR_RETURN(const Solution solution, loop_.solver == SlotSolver::kCpSat
-                                                         ? heddle::solve(model.cp(), o)
-                                                         : heddle::solve(model.milp(), o));
+                                                         ? solve_for(model.cp(), work, o)
+                                                         : solve_for(model.milp(), work, o));
+    const bool optimal = solution.status == SolveStatus::kOptimal;
     ++result_.counters["programs"];
-    result_.counters["programs_optimal"] += solution.status == SolveStatus::kOptimal ? 1 : 0;
+    result_.counters["programs_optimal"] += optimal ? 1 : 0;
+    // Its time was over, or it saw the end of it coming.
+    result_.cut_short = result_.cut_short || (!optimal && work == kImpossible);
     if (!solution.has_values()) return {};
     const Slots found = model.slots(solution.values);
     if (!(slot_cost(timer, found) < before)) return {};
     ++result_.counters["programs_better"];
     slots = found;
     return {};
+  }
+
+  Status late() {
+    result_.cut_short = true;
+    return skipped();
   }
 
   Status skipped() {

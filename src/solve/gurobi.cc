@@ -102,8 +102,9 @@ Milp without_names(const Milp& model) {
 
 class GurobiRun {
  public:
-  GurobiRun(const Milp& model, bool integers, const SolveOptions& options, const std::string& program)
-      : model_(model), integers_(integers), options_(options), program_(program) {}
+  GurobiRun(const Milp& model, bool integers, double work, const SolveOptions& options,
+            const std::string& program)
+      : model_(model), integers_(integers), work_(work), options_(options), program_(program) {}
 
   Result<Solution> run() {
     HEDDLE_RETURN_IF_ERROR(check_model(model_));
@@ -152,6 +153,7 @@ class GurobiRun {
     if (std::isfinite(left))
       a.push_back("TimeLimit=" +
                   text_of(std::max(kLeastLimit, left - std::min(kStopEarly, kStopEarlyShare * left))));
+    if (std::isfinite(work_)) a.push_back("WorkLimit=" + text_of(work_));
     a.push_back("Threads=" + std::to_string(options_.threads));
     a.push_back("Seed=" + std::to_string(options_.seed % 2'000'000'000));
     a.push_back("MIPGap=" + text_of(options_.rel_gap));
@@ -371,6 +373,7 @@ class GurobiRun {
 
   const Milp& model_;
   const bool integers_;
+  const double work_;
   const SolveOptions& options_;
   const std::string& program_;
   const Clock::time_point begin_ = Clock::now();
@@ -415,9 +418,9 @@ Result<std::optional<std::string>> gurobi_to_use() {
                                        "; set HEDDLE_GUROBI to its path, or HEDDLE_MILP_SOLVER=highs");
 }
 
-Result<Solution> solve_by_gurobi(const Milp& model, bool integers, const SolveOptions& options,
+Result<Solution> solve_by_gurobi(const Milp& model, bool integers, double work, const SolveOptions& options,
                                  const std::string& program) {
-  return GurobiRun(model, integers, options, program).run();
+  return GurobiRun(model, integers, work, options, program).run();
 }
 
 }  // namespace heddle

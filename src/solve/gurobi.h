@@ -22,9 +22,10 @@ Result<std::optional<std::string>> gurobi_to_use();
 // Writes the model (LP format, with its start), runs the program until the deadline and reads its answer
 // back. `integers` false: the model is continuous. The start of `model` counts when it is complete and fits.
 // Files live in a temporary folder of their own, which is removed. Rules of solve() in milp.h, but for the
-// time: the program is asked to stop 0.2 s before the deadline (at most a tenth of the time), interrupted at
-// the deadline or on cancellation, and killed 0.5 s later.
-Result<Solution> solve_by_gurobi(const Milp& model, bool integers, const SolveOptions& options,
+// time: it also stops after `work` of its own units (WorkLimit); the program is asked to stop 0.2 s before
+// the deadline (at most a tenth of the time), interrupted at the deadline or on cancellation, and killed 0.5
+// s later.
+Result<Solution> solve_by_gurobi(const Milp& model, bool integers, double work, const SolveOptions& options,
                                  const std::string& program);
 
 // What gurobi_cl tells in a line of its log.

@@ -23,7 +23,7 @@ SolverSelfTest gurobi_self_test() {
   model.at_least({{x, 1}, {z, 1}}, 4.5);
   SolveOptions options;
   options.deadline = Deadline::after_seconds(kSeconds);
-  const auto solution = solve_by_gurobi(model, /*integers=*/true, options, *program);
+  const auto solution = solve_by_gurobi(model, /*integers=*/true, kNoBound, options, *program);
   if (!solution.ok()) {
     result.gurobi_error = solution.error().to_string();
     return result;

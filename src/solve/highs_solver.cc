@@ -17,7 +17,7 @@
 #include <optional>
 
 #include "gurobi.h"
-#include "heddle/solve/milp.h"
+#include "heddle/solve/milp_work.h"
 #include "highs_model.h"
 #include "milp_check.h"
 #include "solve_options.h"
@@ -28,6 +28,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Iterations times the model's rows, columns and coefficients in a unit of work.
+constexpr double kSizedIterationsPerWork = 7e6;
 constexpr HighsInt kSolutionFeasible = 2;  // HiGHS's SolutionStatus::kFeasible
 
 double seconds_since(Clock::time_point begin) {
@@ -48,8 +50,13 @@ std::vector<double> rounded(const Milp& model, std::span<const double> values) {
 // One solve: the model as given, the same without indicators (and, for a relaxation, without integers).
 class HighsSolve {
  public:
-  HighsSolve(std::shared_ptr<const Milp> given, std::shared_ptr<const Milp> flat, const SolveOptions& options)
-      : given_(std::move(given)), flat_(std::move(flat)), options_(options) {}
+  HighsSolve(std::shared_ptr<const Milp> given, std::shared_ptr<const Milp> flat, double work,
+             const SolveOptions& options)
+      : given_(std::move(given)),
+        flat_(std::move(flat)),
+        options_(options),
+        work_(work * kSizedIterationsPerWork),
+        size_(size_of(*flat_)) {}
 
   // For the thread that solves.
   void work() {
@@ -83,6 +90,18 @@ class HighsSolve {
   }
 
  private:
+  static double size_of(const Milp& model) {
+    size_t size = model.variables().size() + model.rows().size();
+    for (const auto& row : model.rows()) size += row.terms.size();
+    return static_cast<double>(size);
+  }
+
+  // Of HiGHS, which asks after each iteration, whether it is enough. For one thread at a time.
+  bool enough() {
+    done_work_ += size_;
+    return done_work_ > work_ || options_.deadline.should_stop();
+  }
+
   static std::string name() { return std::string("HiGHS ") + Highs_version(); }
 
   Solution& signed_off(Solution& solution) const {
@@ -139,7 +158,9 @@ class HighsSolve {
     if (!highs.ok()) return false;
     void* h = highs->get();
     const auto stop = [](int, const char*, const HighsCallbackDataOut*, HighsCallbackDataIn* in, void* self) {
-      if (static_cast<HighsSolve*>(self)->options_.deadline.should_stop()) in->user_interrupt = 1;
+      auto& solve = *static_cast<HighsSolve*>(self);
+      const std::lock_guard lock(solve.mutex_);
+      if (solve.enough()) in->user_interrupt = 1;
     };
     Highs_setCallback(h, stop, this);
     for (const HighsInt type :
@@ -211,9 +232,7 @@ class HighsSolve {
     } else if (type == kHighsCallbackMipInterrupt && out != nullptr) {
       report(out->mip_dual_bound, {});
     }
-    if (in != nullptr && type != kHighsCallbackMipImprovingSolution && options_.deadline.should_stop()) {
-      in->user_interrupt = 1;
-    }
+    if (in != nullptr && type != kHighsCallbackMipImprovingSolution && enough()) in->user_interrupt = 1;
   }
 
   Result<Solution> attempt(double tolerance) {
@@ -222,7 +241,8 @@ class HighsSolve {
     {
       const std::lock_guard lock(mutex_);
       fault_.clear();
-      if (options_.deadline.should_stop()) return finish(solution, kHighsModelStatusInterrupt, -kInfinity);
+      if (options_.deadline.should_stop() || done_work_ > work_)
+        return finish(solution, kHighsModelStatusInterrupt, -kInfinity);
       first = best_;
     }
     HEDDLE_ASSIGN_OR_RETURN(const HighsPtr highs, make_highs(*flat_, setup(tolerance)));
@@ -342,6 +362,7 @@ class HighsSolve {
   // Owned: the thread may outlive the call.
   const std::shared_ptr<const Milp> given_, flat_;
   const SolveOptions options_;
+  const double work_, size_;  // the most, and an iteration's
   const Clock::time_point begin_ = Clock::now();
   std::vector<double> start_;
   std::vector<HighsInt> start_vars_;
@@ -349,6 +370,7 @@ class HighsSolve {
   // What follows is shared by the thread that asked, the one that solves and HiGHS's workers.
   std::mutex mutex_;
   std::condition_variable done_;
+  double done_work_ = 0;
   std::vector<double> best_;
   double best_objective_ = kInfinity;
   double best_bound_ = -kInfinity;
@@ -369,10 +391,10 @@ Solution without_variables(const Milp& model, const SolveOptions& options) {
 }
 
 Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std::shared_ptr<const Milp>& flat,
-                            const SolveOptions& options) {
+                            double work_limit, const SolveOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_options(options));
   if (flat->variables().empty()) return without_variables(*given, options);
-  auto work = std::make_shared<HighsSolve>(given, flat, options);
+  auto work = std::make_shared<HighsSolve>(given, flat, work_limit, options);
   run_on_solver_thread([work]() mutable {
     work->work();
     work.reset();
@@ -385,13 +407,18 @@ Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std:
 }  // namespace
 
 Result<Solution> solve(const Milp& model, const SolveOptions& options) {
+  return solve_for(model, kInfinity, options);
+}
+
+Result<Solution> solve_for(const Milp& model, double work, const SolveOptions& options) {
+  if (!(work > 0)) return Error(Code::kInvalidInput, "the limit of work is not above 0");
   HEDDLE_ASSIGN_OR_RETURN(const auto gurobi, gurobi_to_use());
   if (gurobi && !model.variables().empty())
-    return solve_by_gurobi(model, /*integers=*/true, options, *gurobi);
+    return solve_by_gurobi(model, /*integers=*/true, work, options, *gurobi);
   HEDDLE_ASSIGN_OR_RETURN(Milp plain, model.without_indicators());
   const auto flat = std::make_shared<const Milp>(std::move(plain));
   const auto given = model.indicators().empty() ? flat : std::make_shared<const Milp>(model);
-  return solve_flat(given, flat, options);
+  return solve_flat(given, flat, work, options);
 }
 
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options) {
@@ -399,9 +426,9 @@ Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options
   plain.make_continuous();
   HEDDLE_ASSIGN_OR_RETURN(const auto gurobi, gurobi_to_use());
   if (gurobi && !plain.variables().empty())
-    return solve_by_gurobi(plain, /*integers=*/false, options, *gurobi);
+    return solve_by_gurobi(plain, /*integers=*/false, kInfinity, options, *gurobi);
   const auto flat = std::make_shared<const Milp>(std::move(plain));
-  return solve_flat(flat, flat, options);
+  return solve_flat(flat, flat, kInfinity, options);
 }
 
 }  // namespace heddle

@@ -8,8 +8,11 @@
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/graph/generators.h"
+#include "heddle/planners/batch_problem.h"
 #include "heddle/planners/diviml_throughput.h"
 #include "heddle/planners/judge.h"
+#include "module_planner.h"
+#include "module_schedule.h"
 #include "modules.h"
 #include "planners_support.h"
 #include "split_windows.h"
@@ -114,6 +117,76 @@ TEST(Windows, NeverMakeAScheduleWorse) {
   ASSERT_TRUE(improve_windows(model, modules, solve_module_by_cp, limits, *result).ok());
   EXPECT_LE(result->value_us, before * (1 + 1e-9));
   EXPECT_NEAR(result->value_us, time_batches(model, result->batches).makespan, 1e-9 * before);
+}
+
+// Random moves, some kept and some not: what is timed from the change on is what the whole order gives.
+TEST(ModuleSchedule, TimesMovesAsTheWholeOrderIsTimed) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    const Problem one = wired(8, 2, 2, Dependency::kSeries, seed);
+    const auto batch = batch_problem(one, 3, [&](OpId op, DeviceId device, int parts) {
+      return one.costs->us(op, device) * (0.5 + 0.5 * parts);
+    });
+    ASSERT_TRUE(batch.ok());
+    const FlatProblem flat(*batch, batch->usable_devices());
+    const TaskModel model(flat);
+    ASSERT_EQ(model.num_requests(), 3U);
+    const ModuleProblem whole = whole_problem(model);
+    const ModuleAnswer start = module_by_list(whole);
+    ModuleSchedule schedule(whole, start.batches);
+    Random random(seed);
+    double kept = schedule.kept_value();
+    for (int i = 0; i < 2000; ++i) {
+      const auto p = static_cast<uint32_t>(random.below(whole.tasks.size()));
+      schedule.begin_move();
+      if (random.chance(0.5)) {
+        const auto [first, last] = schedule.free_places(p);
+        schedule.move_place(p, static_cast<uint32_t>(random.between(first, last)));
+      } else {
+        for (size_t l = 0; l < 3; ++l)
+          schedule.set_device(p, l, static_cast<uint32_t>(random.below(model.num_devices())));
+      }
+      const double value = schedule.value(kImpossible);
+      const double limit = value * random.uniform(0.8, 1.2), limited = schedule.value(limit);
+      EXPECT_TRUE(limited == value || (limited == kImpossible && value > limit));
+      if (value <= kept * 1.02 && limited == value) {
+        schedule.keep();
+        kept = value;
+        EXPECT_NEAR(module_value(whole, schedule.decisions()), kept, 1e-9 * kept);
+        EXPECT_EQ(schedule.kept_value(), kept);
+      } else {
+        schedule.undo();
+      }
+    }
+    // The path that ends last is not empty, begins with a task that ends then, and each waits for the next.
+    const auto critical = schedule.critical();
+    ASSERT_FALSE(critical.empty());
+    for (size_t i = 0; i + 1 < critical.size(); ++i)
+      EXPECT_GT(schedule.at(critical[i]), schedule.at(critical[i + 1]));
+  }
+}
+
+// The start's moves take a fraction of their share of the time, so that both make all of them.
+TEST(Auto, IsNoWorseThanTheStartOfThePrograms) {
+  for (uint64_t seed = 1; seed <= 2; ++seed) {
+    const Problem one = wired(5, 2, 2, Dependency::kWeak, seed);
+    const auto batch = batch_problem(one, 2, [&](OpId op, DeviceId device, int parts) {
+      return one.costs->us(op, device) * (0.5 + 0.5 * parts);
+    });
+    ASSERT_TRUE(batch.ok());
+    PlannerOptions options;
+    options.seed = seed;
+    const auto start = plan_start(*batch, options);
+    ASSERT_TRUE(start.ok());
+    Candidates judged(*batch);
+    ASSERT_TRUE(judged.offer(start->plan, "start"));
+    for (const int threads : {1, 2}) {
+      options.threads = threads;
+      options.deadline = Deadline::after_seconds(3);
+      const auto result = run_planner(*find_planner("auto"), *batch, options);
+      ASSERT_TRUE(result.ok()) << result.error().to_string();
+      EXPECT_LE(result->value_us, judged.value_us() * (1 + 1e-9)) << "seed " << seed;
+    }
+  }
 }
 
 TEST(ModuleBound, IsAtMostWhatTheSolverProves) {

@@ -3,8 +3,12 @@
 
 #include <algorithm>
 
+#include "candidates.h"
+#include "cold_bundles.h"
+#include "heddle/plan/bounds.h"
 #include "heddle/plan/checker.h"
 #include "heddle/planners/planner.h"
+#include "load_ways.h"
 #include "planners_support.h"
 #include "slot_model.h"
 #include "slot_search.h"
@@ -128,6 +132,112 @@ TEST(SortingHat, LoadsOverBothBusesAndRunsBranchesAtOnce) {
     // 200 bytes leave host memory over two links, and two ops follow.
     EXPECT_GE(r.bound.us, 120 - 1e-6) << planner;
   }
+}
+
+TEST(EfficientMip, SaysThatTimeCutItShortAndRepeatsWithoutADeadline) {
+  Random random(9);
+  const Problem p = random_problem(random, 13);
+  PlannerOptions timed;
+  timed.deadline = Deadline::after_seconds(1);
+  const auto cut = run_planner(*find_planner("efficient-mip"), p, timed);
+  ASSERT_TRUE(cut.ok()) << cut.error().to_string();
+  const auto programs = [](const PlanResult& r) { return r.counters.at("programs"); };
+  const bool solved = cut->counters.count("programs") &&
+                      programs(*cut) == cut->counters.at("programs_optimal") &&
+                      cut->counters.count("programs_skipped") == 0;
+  EXPECT_EQ(cut->stop, solved ? StopReason::kFinished : StopReason::kTimeLimit);
+  const auto a = run_planner(*find_planner("efficient-mip"), p, {}),
+             b = run_planner(*find_planner("efficient-mip"), p, {});
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_EQ(a->stop, StopReason::kFinished);
+  EXPECT_EQ(a->value_us, b->value_us);
+  EXPECT_EQ(programs(*a), a->counters.at("submodels"));
+}
+
+std::shared_ptr<const Cluster> one_gpu(double latency_us) {
+  ClusterBuilder builder("one");
+  const HostId host = builder.add_host({.name = "h", .memory_bytes = 0});
+  Device d;
+  d.name = d.device_class = "g";
+  d.host = host;
+  d.copy_engines = 0;
+  const NodeId node = builder.device_node(builder.add_device(d));
+  builder.add_link({.name = "pcie",
+                    .a = builder.host_node(host),
+                    .b = node,
+                    .bytes_per_s = 1e6,
+                    .latency_us = latency_us,
+                    .duplex = Duplex::kFull});
+  return *builder.build();
+}
+
+TEST(ColdSearch, LoadsOpsTogetherWhereThatSavesLatency) {
+  // Five loads of 10 bytes. One by one: 5 * (6 + 10), then the last run. All at once: 6 + 50 + 5 * 4.
+  // The first four together and then the last: their loads end at 46 and 62, their runs at 62 and 66.
+  auto graph = make_graph(5, {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 4, 1}}, {10, 10, 10, 10, 10});
+  const Problem p =
+      make_problem(graph, one_gpu(6), std::vector<std::vector<double>>(5, {4}), Objective::kColdLatency);
+  EXPECT_NEAR(planned("cold-single", p).value_us, 84, 1e-9);
+  EXPECT_NEAR(planned("cold-serial", p).value_us, 76, 1e-9);
+  EXPECT_NEAR(planned("cold-search", p).value_us, 66, 1e-9);
+}
+
+TEST(ColdSearch, BundlesAreTheBestOfAllCuts) {
+  Random random(14);
+  for (int round = 0; round < 30; ++round) {
+    constexpr int kOps = 7;
+    std::vector<int64_t> params;
+    std::vector<Wire> wires;
+    for (int v = 0; v < kOps; ++v) params.push_back(random.chance(0.8) ? random.between(1, 30) : 0);
+    for (int v = 1; v < kOps; ++v) wires.push_back({v - 1, v, 1});
+    const Problem p = make_problem(make_graph(kOps, wires, params), one_gpu(random.uniform(0, 12)),
+                                   random_times(random, kOps, 1), Objective::kColdLatency);
+    const ColdTables tables(p, p.usable_devices());
+    Candidates all(p), ours(p);
+    for (unsigned cut = 0; cut < 1U << (kOps - 1); ++cut) {
+      Assignment a;
+      a.device.assign(kOps, DeviceId(0));
+      a.order.assign(p.graph->topological_order().begin(), p.graph->topological_order().end());
+      for (int v = 0; v < kOps; ++v)
+        a.segment.push_back(v == 0 ? 0 : a.segment.back() + (cut >> (v - 1) & 1));
+      all.offer(a, "cut");
+    }
+    const auto topological = tables.flat().topological();
+    const auto bundled = bundled_on(tables, 0, {topological.begin(), topological.end()});
+    ASSERT_TRUE(bundled);
+    ASSERT_TRUE(ours.offer(*bundled, "bundled"));
+    EXPECT_NEAR(ours.value_us(), all.value_us(), 1e-9 * all.value_us()) << round;
+  }
+}
+
+// Parameters of 200 bytes, one GPU in use: the other one's bus is there, but it lends no memory on the way.
+TEST(ColdSearch, OtherDevicesBusesNeitherCarryNorLowerTheBound) {
+  auto graph = make_graph(4, {{0, 1, 1}, {0, 2, 1}, {1, 3, 1}, {2, 3, 1}}, {0, 100, 100, 0});
+  const auto times = std::vector<std::vector<double>>(4, {10, 10});
+  Problem p = make_problem(graph, two_gpus(false), times, Objective::kColdLatency);
+  Assignment a;
+  a.device.assign(4, DeviceId(0));
+  a.order.assign(p.graph->topological_order().begin(), p.graph->topological_order().end());
+  a.routes.push_back(hops_over(*p.cluster, DeviceId(1), DeviceId(0)));
+  ASSERT_EQ(a.routes[0].size(), 2U);
+  a.load_route = {-1, -1, 0, -1};
+  const auto plan = build_plan(p, a);
+  ASSERT_TRUE(plan.ok()) << plan.error().to_string();
+  Timeline timeline;
+  ASSERT_TRUE(Evaluator(p).evaluate(*plan, {}, timeline).ok());
+  EXPECT_TRUE(check(p, *plan, timeline).ok());
+  EXPECT_LT(timeline.makespan_us, 200);
+  EXPECT_LE(lower_bound(p).us, timeline.makespan_us);
+
+  p.devices = {DeviceId(0)};
+  EXPECT_FALSE(check(p, *plan, timeline).ok());
+  const auto refused = Evaluator(p).evaluate(*plan, {}, timeline);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().to_string().find("'g1', which is not among the devices to use"),
+            std::string::npos);
+  const PlanResult best = planned("cold-search", p);
+  EXPECT_NEAR(best.value_us, 220, 1e-9);
+  EXPECT_NEAR(best.bound.us, 220, 1e-6);
 }
 
 TEST(SortingHat, CutsAsItIsTold) {

@@ -7,7 +7,7 @@
 
 #include "heddle/base/random.h"
 #include "heddle/solve/cp.h"
-#include "heddle/solve/milp.h"
+#include "heddle/solve/milp_work.h"
 #include "random_models.h"
 
 namespace heddle {
@@ -119,6 +119,20 @@ TEST(Deadline, EndsBothSearches) {
 
 // A presolve that HiGHS does not leave in time: the caller gets away, and the thread left behind harms
 // nobody.
+TEST(Work, EndsAMilpAtTheSamePlaceEachTime) {
+  const Milp model = market_split(6, 50);
+  const auto a = solve_for(model, 0.02, {}), b = solve_for(model, 0.02, {});
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_EQ(a->status, SolveStatus::kFeasible);
+  EXPECT_EQ(a->values, b->values);
+  EXPECT_EQ(a->bound, b->bound);
+  const auto more = solve_for(model, 0.1, {});
+  ASSERT_TRUE(more.ok());
+  EXPECT_GE(more->bound, a->bound);
+  EXPECT_LE(more->objective, a->objective);
+  EXPECT_EQ(solve_for(model, 0, {}).error().code(), Code::kInvalidInput);
+}
+
 TEST(Deadline, ACallerIsNotKeptByPresolve) {
   Milp m;
   std::vector<std::array<Var, 5>> on;

@@ -62,6 +62,9 @@ struct Problem {
 
   bool may_use(DeviceId device) const;
   std::vector<DeviceId> usable_devices() const;
+  // Per node of the cluster, 1: it belongs to devices that are not usable, and to nothing else. A plan's own
+  // route of a load may not pass it: what is not used gives no memory to what passes through.
+  std::vector<uint8_t> closed_nodes() const;
   bool is_resident(int pool, ParamId param) const;
   // Cold, and some op has a time with direct host access.
   bool has_host_access() const;
