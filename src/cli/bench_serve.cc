@@ -1,5 +1,5 @@
-// The serve suite: what the server adds to a direct call, and its rate beside a plain gRPC echo's in the same
-// run.
+// The serve suite: what the server adds to a direct call, its rate beside a plain gRPC echo's in the same
+// run, and its decisions under load.
 #include "bench_serve.h"
 
 #include "bench_files.h"
@@ -9,8 +9,8 @@ namespace heddle::cli {
 namespace {
 
 constexpr double kUsualSeconds = 5;
-// Targets: us of added latency, share of the plain echo's rate.
-constexpr double kMostInProcess_us = 100, kMostGrpc_us = 400, kLeastShare = .5;
+// Targets: us of added latency, share of the plain echo's rate, us of a decision (99 %).
+constexpr double kMostInProcess_us = 100, kMostGrpc_us = 400, kLeastShare = .5, kMostDecision_us = 5;
 
 void add_rows(const std::string& instance, const ServeBench& b, bool trivial, std::vector<BenchRow>& rows) {
   const auto add = [&](const std::string& metric, const char* unit, double value, const char* baseline,
@@ -37,6 +37,24 @@ void add_rows(const std::string& instance, const ServeBench& b, bool trivial, st
   rate("HTTP", b.rate.http, std::nullopt);
 }
 
+// The decision by the clock has the target; what the machine took from it stands beside it.
+Status add_decisions(SchedulerKind scheduler, double seconds, const std::function<bool()>& stop,
+                     std::vector<BenchRow>& rows) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto d, bench_decisions(scheduler, seconds, stop));
+  const auto add = [&](const std::string& what, double us) -> BenchRow& {
+    rows.push_back(bench_row("serve", std::string("100 timed devices, ") + scheduler_name(scheduler), "serve",
+                             what, "us", us));
+    return rows.back();
+  };
+  add("decision, median", d.median);
+  auto& p99 = add("decision, p99", d.p99);
+  p99.reference = kMostDecision_us;
+  p99.reference_source = "target";
+  add("decision, p99 of its thread's own time", d.p99_own);
+  add("wait for the plane's lock, p99", d.p99_lock);
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Invocation& invocation) {
@@ -45,6 +63,8 @@ Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Inv
   std::vector<BenchRow> rows;
   HEDDLE_ASSIGN_OR_RETURN(const auto copy, bench_serving("", seconds, stop));
   add_rows("copies 1024 bytes", copy, true, rows);
+  for (const auto scheduler : {SchedulerKind::kReservation, SchedulerKind::kReactive})
+    HEDDLE_RETURN_IF_ERROR(add_decisions(scheduler, seconds, stop, rows));
   if (options.models.empty()) return rows;
   HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
   for (const BenchModel& model : models) {

@@ -169,18 +169,14 @@ Result<FleetModelFile> file_of(const ModelFlags& flags, const Model& model,
 }
 
 // What crosses the cuts with float32 as float16. The first and the last are a request's own tensors and stay.
-void halve_cuts(const Graph& graph, const std::vector<std::vector<OpId>>& blocks,
-                std::vector<double>& cut_bytes) {
-  std::vector<size_t> block_of(graph.num_ops(), 0);
-  for (size_t k = 0; k < blocks.size(); ++k)
-    for (const auto op : blocks[k]) block_of[op.index()] = k;
+void halve_cuts(const Graph& graph, const std::vector<int>& block_of, std::vector<double>& cut_bytes) {
   for (size_t t = 0; t < graph.num_tensors(); ++t) {
     const auto& tensor = graph.tensor(TensorId(t));
     if (tensor.dtype != DType::kF32 || !tensor.producer.valid()) continue;
-    size_t last = block_of[tensor.producer.index()];
+    int last = block_of[tensor.producer.index()];
     for (const auto reader : tensor.consumers) last = std::max(last, block_of[reader.index()]);
-    for (size_t k = block_of[tensor.producer.index()] + 1; k <= last; ++k)
-      cut_bytes[k] -= static_cast<double>(tensor.bytes) / 2;
+    for (int k = block_of[tensor.producer.index()] + 1; k <= last; ++k)
+      cut_bytes[static_cast<size_t>(k)] -= static_cast<double>(tensor.bytes) / 2;
   }
 }
 
@@ -224,7 +220,7 @@ Result<FleetModel> profile_model(const ProfileFlags& o, const std::string& path,
   std::vector<std::vector<OpId>> blocks;
   for (const auto& ops : parts->blocks) blocks.push_back(finest_ops(graph, ops));
   HEDDLE_ASSIGN_OR_RETURN(model.file, file_of(flags, *bench.loaded.model, blocks, o));
-  if (o.fp16_cuts) halve_cuts(*bench.loaded.graph, blocks, model.cut_bytes);
+  if (o.fp16_cuts) halve_cuts(*bench.loaded.graph, model.file.block_of, model.cut_bytes);
   int levels = 1;
   for (const auto& c : classes.classes) levels = std::max(levels, c.share_levels);
   for (int share = 1; share <= levels; ++share) {

@@ -7,25 +7,35 @@
 namespace heddle::cli {
 
 Result<LoadTarget> server_target(const std::string& url, const std::string& token_file,
-                                 const std::string& ca_file) {
+                                 const std::string& ca_file, bool also_grpc) {
   std::string text = url;
-  const bool tls = text.starts_with("https://");
-  if (!tls && !ca_file.empty())
-    return Error(Code::kInvalidInput, "--ca belongs to an address that begins with https://; this is " + url);
-  if (const auto scheme = text.find("://"); tls || text.starts_with("http://")) text.erase(0, scheme + 3);
-  while (text.ends_with('/')) text.pop_back();
   LoadTarget target;
+  target.grpc = text.starts_with("grpc://") || text.starts_with("grpcs://");
+  const bool tls = text.starts_with("https://") || text.starts_with("grpcs://");
+  if (target.grpc && !also_grpc)
+    return Error(Code::kInvalidInput, url + ": this is asked by HTTP; expected http://HOST:PORT");
+  if (!tls && !ca_file.empty())
+    return Error(Code::kInvalidInput, "--ca belongs to an address that begins with https://" +
+                                          std::string(also_grpc ? " or grpcs://" : "") + "; this is " + url);
+  if (const auto scheme = text.find("://"); tls || target.grpc || text.starts_with("http://"))
+    text.erase(0, scheme + 3);
+  while (text.ends_with('/')) text.pop_back();
   const auto colon = text.rfind(':');
   char* end = nullptr;
   const long port = colon == std::string::npos ? 0 : std::strtol(text.c_str() + colon + 1, &end, 10);
   if (port < 1 || port > 65535 || end == nullptr || *end != '\0' || colon == 0)
-    return Error(Code::kInvalidInput, url + ": expected http://HOST:PORT, as `heddle serve` prints it");
+    return Error(Code::kInvalidInput, url + ": expected http://HOST:PORT" +
+                                          (also_grpc ? " or grpc://HOST:PORT" : "") +
+                                          ", as `heddle serve` prints it");
   target.port = static_cast<int>(port);
   target.host = text.substr(0, colon);
   if (target.host.starts_with('[') && target.host.ends_with(']'))
     target.host = target.host.substr(1, target.host.size() - 2);
   if (tls) {
     HEDDLE_ASSIGN_OR_RETURN(target.tls, TlsContext::client(ca_file));
+    if (target.grpc && !ca_file.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(target.grpc_trusted, read_file(ca_file));
+    }
   }
   if (!token_file.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(target.bearer_token, read_file(token_file));

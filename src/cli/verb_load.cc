@@ -126,7 +126,7 @@ Status write_page(const LoadFlags& o, const LoadTarget& target, const std::vecto
 
 Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.html));
-  HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file));
+  HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file, true));
   const auto payload = parse_bytes(o.payload);
   if (!payload || *payload < 0 || *payload > (int64_t{1} << 28))
     return Error(Code::kInvalidInput, "--payload " + o.payload + ": expected a size up to 256MiB");
@@ -158,7 +158,8 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
 
 RunFn setup_load(Command& command) {
   auto o = std::make_shared<LoadFlags>();
-  command.positional("URL", o->url, "the server, http://HOST:PORT");
+  command.positional("URL", o->url,
+                     "the server, http://HOST:PORT or grpc://HOST:PORT (encrypted: https, grpcs)");
   command.option("--models", o->models, "only these models (comma-separated; default: all that are loaded)");
   command.option("--rate", o->rate, "requests per second of all models, split as the server's plan is", 0,
                  1e7);
@@ -175,10 +176,14 @@ RunFn setup_load(Command& command) {
   command.option("--trace", o->trace, "recorded arrivals, a CSV with the header time_us or time_us,model");
   command.option("--payload", o->payload,
                  "bytes of inputs of any size, which timed devices have (default 0)");
-  command.option("--connections", o->connections, "most connections at once (default 256)", 1, 100000);
+  command.option(
+      "--connections", o->connections,
+      "most requests under way at once (default 256); by HTTP each has a connection, by gRPC they share 8", 1,
+      100000);
   command.option("--timeout", o->timeout, "from when a request is due until it counts as lost (default 30s)");
   command.option("--token-file", o->token_file, "the server's bearer token");
-  command.option("--ca", o->ca_file, "https: the certificates that are trusted (PEM; default: the system's)");
+  command.option("--ca", o->ca_file,
+                 "https and grpcs: the certificates that are trusted (PEM; default: the system's)");
   command.option("--seed", o->seed, "random seed of arrivals and inputs (default 1)", 0, INT64_MAX);
   command.option("--attainment", o->attainment, "exit with status 1 when less than this share is in time", 0,
                  1);

@@ -195,9 +195,21 @@ void ReservationBook::settle(TimeNs now) {
     b.start = start;
     b.end = start + b.length;
     touch_followers(id);
-    measure(b.resource[0], now);
-    if (b.resource[1] != kNoId) measure(b.resource[1], now);
+    measure_both(b, now);
   }
+}
+
+void ReservationBook::measure_both(const Booking& b, TimeNs now) {
+  measure(b.resource[0], now);
+  if (b.resource[1] != kNoId) measure(b.resource[1], now);
+}
+
+// What depends on it follows.
+void ReservationBook::has_moved(BookingId id, TimeNs now) {
+  undisturbed_ = false;
+  touch_followers(id);
+  measure_both(bookings_[id], now);
+  settle(now);
 }
 
 // What has nothing before it, in its batch or on its resources, can depend on nothing behind it.
@@ -216,13 +228,9 @@ void ReservationBook::pass(BookingId id, TimeNs now) {
     resources_[r].head = id;
   }
   b.moved = true;
-  undisturbed_ = false;
   b.start = now;
   b.end = now + b.length;
-  touch_followers(id);
-  measure(b.resource[0], now);
-  if (b.resource[1] != kNoId) measure(b.resource[1], now);
-  settle(now);
+  has_moved(id, now);
 }
 
 void ReservationBook::start_at(BookingId id, TimeNs now) {
@@ -232,29 +240,20 @@ void ReservationBook::start_at(BookingId id, TimeNs now) {
     b.moved = true;
     undisturbed_ = false;
     b.start = std::min(b.start, now);
-    measure(b.resource[0], now);
-    if (b.resource[1] != kNoId) measure(b.resource[1], now);
+    measure_both(b, now);
     return;
   }
   b.moved = true;
-  undisturbed_ = false;
   b.start = now;
   b.end = now + b.length;
-  touch_followers(id);
-  measure(b.resource[0], now);
-  if (b.resource[1] != kNoId) measure(b.resource[1], now);
-  settle(now);
+  has_moved(id, now);
 }
 
 void ReservationBook::overdue(BookingId id, TimeNs now) {
   Booking& b = bookings_[id];
   if (!feedback_ || !b.running || b.end > now) return;
-  undisturbed_ = false;
   b.end = now + overdue_extension(now - b.start, b.length);
-  touch_followers(id);
-  measure(b.resource[0], now);
-  if (b.resource[1] != kNoId) measure(b.resource[1], now);
-  settle(now);
+  has_moved(id, now);
 }
 
 void ReservationBook::finish(BookingId id, TimeNs now) {
@@ -304,8 +303,7 @@ void ReservationBook::remove(BookingId id, TimeNs now) {
     if (gone.resource[1] != kNoId) touch(gone.next[1]);
     touch(gone.step_after);
   }
-  measure(gone.resource[0], now);
-  if (gone.resource[1] != kNoId) measure(gone.resource[1], now);
+  measure_both(gone, now);
   settle(now);
 }
 

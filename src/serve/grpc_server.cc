@@ -155,7 +155,7 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     if (!permitted(*context)) return refuse(context);
     const auto model = service_.model(request->name(), request->version());
     if (!model.ok()) return finish(context, status_of(model.error()));
-    *response->mutable_config() = triton_config(**model);
+    *response->mutable_config() = triton_config(**model, service_.planned_rate(request->name()));
     return finish(context, grpc::Status::OK);
   }
 

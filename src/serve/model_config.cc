@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 
 #include "heddle/base/file.h"
 #include "heddle/serve/infer_message.h"
@@ -49,6 +50,12 @@ std::string with_colons(const std::string& text) {
     out += c;
   }
   return out;
+}
+
+std::string exact_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
 }
 
 }  // namespace
@@ -96,7 +103,7 @@ Status read_triton_config(const std::string& path, ModelSettings& settings) {
   return {};
 }
 
-inference::ModelConfig triton_config(const ServedModel& model) {
+inference::ModelConfig triton_config(const ServedModel& model, double planned_rate_per_s) {
   inference::ModelConfig config;
   config.set_name(model.name);
   config.set_platform(model.platform);
@@ -116,6 +123,9 @@ inference::ModelConfig triton_config(const ServedModel& model) {
   };
   for (const auto& t : model.inputs) fill(t, *config.add_input());
   for (const auto& t : model.outputs) fill(t, *config.add_output());
+  auto& parameters = *config.mutable_parameters();
+  parameters[kSloParameter].set_string_value(exact_text(model.slo_us));
+  parameters[kRateParameter].set_string_value(exact_text(planned_rate_per_s));
   return config;
 }
 

@@ -16,6 +16,9 @@ namespace heddle {
 // names a size out of range.
 Status read_triton_config(const std::string& path, ModelSettings& settings);
 
-inference::ModelConfig triton_config(const ServedModel& model);
+// The parameters that tell what is planned: the SLO in us, requests per second that the plan sustains.
+inline constexpr const char *kSloParameter = "slo_us", *kRateParameter = "rate_per_s";
+
+inference::ModelConfig triton_config(const ServedModel& model, double planned_rate_per_s);
 
 }  // namespace heddle

@@ -121,6 +121,13 @@ std::string InferService::metrics() const {
   return out.take() + (more_metrics_ ? more_metrics_() : "");
 }
 
+double InferService::planned_rate(const std::string& model) const {
+  const std::shared_lock lock(gate_);
+  const auto it = index_.find(model);
+  if (it == index_.end() || !current_->plane) return 0;
+  return current_->plane->deployment().models[it->second].rate_per_s;
+}
+
 std::vector<InferService::PoolUse> InferService::pools() const {
   std::vector<PoolUse> out;
   const std::shared_lock lock(gate_);

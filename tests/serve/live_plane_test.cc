@@ -249,6 +249,24 @@ TEST(LivePlane, ARunThatFailsFailsItsRequestsAndNoOthers) {
   EXPECT_EQ(good.fate, Fate::kInTime);
 }
 
+TEST(LivePlane, WatchesItsDecisionsWhereItIsAskedTo) {
+  const auto d = small_deployment(200 * kMs, {{{2, {1 * kMs}, {}}}});
+  for (const bool watch : {false, true}) {
+    LivePlaneOptions options;
+    options.watch_decisions = watch;
+    const auto plane =
+        LivePlane::create(d, options, std::vector<std::shared_ptr<DeviceRunner>>(d.devices.size()));
+    ASSERT_TRUE(plane.ok());
+    Tally tally;
+    for (int i = 0; i < 5; ++i) tally.add(**plane, 0, 200 * kMs);
+    ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
+    const auto counters = (*plane)->counters();
+    EXPECT_EQ(counters.decision.count(), 5U);
+    EXPECT_EQ(counters.decision_own.count(), watch ? 5U : 0U);
+    EXPECT_EQ(counters.lock_wait.count(), watch ? 5U : 0U);
+  }
+}
+
 TEST(LivePlane, HoldsNoMoreThanItMay) {
   const auto d = small_deployment(10'000 * kMs, {{{1, {1 * kMs}, {}}}});
   const auto device = std::make_shared<TestDevice>();

@@ -132,9 +132,11 @@ class ServedFleet {
     const auto json = parse_json(process_->line());
     if (!json.ok() || !json->contains("port")) return false;
     port_ = (*json)["port"];
+    grpc_port_ = json->value("grpc_port", 0);
     return true;
   }
   int port() const { return port_; }
+  int grpc_port() const { return grpc_port_; }
   Process& process() const { return *process_; }
   Json status() const {
     const auto json = parse_json(RawClient(port_).ask("GET", "/v2/status").body);
@@ -155,7 +157,7 @@ class ServedFleet {
  private:
   const ServeFolder folder_;
   std::unique_ptr<Process> process_;
-  int port_ = 0;
+  int port_ = 0, grpc_port_ = 0;
 };
 
 }  // namespace heddle

@@ -144,6 +144,8 @@ class ReservationBook {
   void link_between(BookingId id, int side);
   void unlink(BookingId id, int side);
   void measure(ResourceId r, TimeNs now);
+  void measure_both(const Booking& b, TimeNs now);
+  void has_moved(BookingId id, TimeNs now);
   void note(ResourceId r, const Resource& on);
   void finish_in_time(BookingId id);
   void finish_in_time(ResourceId r, BookingId next);

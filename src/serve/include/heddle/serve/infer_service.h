@@ -97,6 +97,8 @@ class InferService {
   // An error names the models that there are. An empty version is any.
   Result<std::shared_ptr<const ServedModel>> model(const std::string& name, const std::string& version) const;
   std::vector<std::shared_ptr<const ServedModel>> models() const;
+  // Requests per second that the plan at work sustains; 0 for a model that it does not have.
+  double planned_rate(const std::string& model) const;
   ModelStatisticsRecord statistics(const std::string& model) const;
   // Of every model that was ever asked for by a name that existed.
   std::map<std::string, ModelStatisticsRecord> all_statistics() const;

@@ -23,7 +23,9 @@ struct LoadTarget {
   std::string host = "127.0.0.1";
   int port = 8000;
   std::string bearer_token;               // empty: none
-  std::shared_ptr<const TlsContext> tls;  // none: plain HTTP
+  std::shared_ptr<const TlsContext> tls;  // none: not encrypted
+  bool grpc = false;                      // instead of HTTP
+  std::string grpc_trusted;  // by gRPC with tls: the certificates that are trusted (PEM; empty: the system's)
 };
 
 // What is asked for, as the server describes it.
@@ -33,6 +35,7 @@ struct ModelUnderLoad {
   double planned_rate_per_s = 0;  // that the server's plan sustains
   // Inputs of a request: JSON members behind {"id": ..., and the bytes behind the JSON.
   std::string inputs_json, tensors;
+  std::string grpc_message;  // by gRPC: the request without its id, serialized
 };
 // The models that the server offers, with one row of random values for each input; inputs of any size get
 // `payload_bytes`. Errors: no server there, one that speaks something else, a model that is not there.
@@ -41,9 +44,11 @@ Result<std::vector<ModelUnderLoad>> load_models(const LoadTarget& target, std::s
                                                 size_t payload_bytes, uint64_t seed);
 
 struct LoadOptions {
-  size_t max_connections = 256;  // opened as they are needed; with none free a request waits, on its clock
-  double timeout_s = 30;         // from when a request is due until it counts as lost
-  CancelToken cancel;            // sends nothing more, waits for what is under way
+  // Requests under way at once; with as many a further one waits, on its clock. By HTTP each has a
+  // connection, opened as it is needed; by gRPC they share up to 8.
+  size_t max_connections = 256;
+  double timeout_s = 30;  // from when a request is due until it counts as lost
+  CancelToken cancel;     // sends nothing more, waits for what is under way
   ProgressSink* progress = nullptr;
 };
 
@@ -51,7 +56,9 @@ struct LoadResult {
   // As the simulator counts: in time, late, dropped (status 504), failed (all else). Queueing and batch sizes
   // are the server's words; without classes.
   SimulationResult counted;
-  std::map<int, uint64_t> statuses;  // of all answers; 0: the connection broke, or no answer came in time
+  // Of all answers, by HTTP's numbers also where gRPC's words came; 0: the connection broke, or no answer
+  // came in time.
+  std::map<int, uint64_t> statuses;
   std::map<std::string, uint64_t> errors;  // messages of failed requests, the first few kinds
   uint64_t mismatched = 0;     // answers that carry another request's id, or are malformed: these fail, too
   DurationHistogram lateness;  // from due to sent

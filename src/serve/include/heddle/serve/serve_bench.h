@@ -6,6 +6,7 @@
 #include <string>
 
 #include "heddle/base/status.h"
+#include "heddle/fleet/simulator.h"
 
 namespace heddle {
 
@@ -34,5 +35,16 @@ struct ServeBench {
 // device of this machine with the most cores. `seconds`: for each of both parts. `stop` is asked between
 // calls; what was measured until then counts. Errors: the model's, no port, a call that fails.
 Result<ServeBench> bench_serving(const std::string& path, double seconds, const std::function<bool()>& stop);
+
+// Of the decisions that arrivals cause (queue, probe, reserve) in a server of a hundred timed devices that is
+// loaded by HTTP with half of what its plan sustains; us.
+struct DecisionTimes {
+  uint64_t requests = 0;
+  double median = 0, p99 = 0;  // by the clock: whatever else the machine did meanwhile counts
+  double p99_own = 0;          // the deciding thread's own time on its core
+  double p99_lock = 0;         // of the wait for the plane's lock before that
+};
+Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
+                                      const std::function<bool()>& stop);
 
 }  // namespace heddle

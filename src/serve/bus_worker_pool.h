@@ -1,0 +1,81 @@
+// The pool of workers: worker_pool.cc has what planes and users ask of it, worker_pool_members.cc how workers
+// come, are watched and go.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "heddle/serve/live_plane.h"
+#include "heddle/serve/worker.h"
+#include "heddle/serve/worker_pool.h"
+#include "worker_view.h"
+
+namespace heddle {
+
+struct PoolMember {
+  WorkerEntry entry;
+  std::shared_ptr<ServerSession> session;  // null: none
+  bool connected = false;                  // it has been heard of in this session
+  std::string reason = "not connected yet";
+  uint64_t sessions = 0, losses = 0, runs = 0;
+  double busy_s = 0;
+  TimeNs heard = 0;
+};
+
+class BusWorkerPool final : public WorkerPool {
+ public:
+  BusWorkerPool(std::shared_ptr<WorkerBus> bus, const WorkerPoolOptions& options);
+  ~BusWorkerPool() override;
+  std::shared_ptr<RemoteDevices> open(const Fleet& fleet, const Deployment& deployment, double seconds,
+                                      bool all, const CancelToken& cancel) override;
+  std::map<std::string, int64_t> missing(const Deployment& deployment) const override;
+  std::vector<WorkerState> workers() const override;
+  uint64_t new_attempt() { return ++attempts_; }
+
+  std::vector<char> there(const WorkerView& view) const;
+  std::string refusal(const WorkerView& view) const;
+  void release(const WorkerView& view, uint64_t batch, uint32_t device);
+  void closed(const WorkerView& view);
+  void begin(const WorkerView& view, RemoteTask task);
+
+ private:
+  using Capacities = std::map<std::string, std::map<std::string, int64_t>>;
+  void post(std::function<void()> what);
+
+  // All that changes who is there happens on this thread, so that losses and returns are told in order.
+  void work();
+  void watch_sessions();
+  void ping(ServerSession& session);
+  void seen(const BusEntry& event);
+
+  // On gRPC's threads.
+  void heard(const std::string& name, ServerSession& session, const worker::FromWorker& message);
+  Capacities capacities() const;
+
+  // Gives devices without a worker to those that are there, and has these load them.
+  void assign();
+  void loaded(uint64_t session, const worker::Loaded& what);
+  void lost(const std::string& name, uint64_t session, const std::string& reason);
+
+  const std::shared_ptr<WorkerBus> bus_;
+  const WorkerPoolOptions options_;
+  std::atomic<uint64_t> attempts_{0}, pings_{0};
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<std::string, PoolMember> members_;
+  std::map<uint64_t, std::shared_ptr<WorkerView>> views_;  // by generation
+  std::deque<std::function<void()>> queue_;
+  uint64_t generations_ = 0, sessions_ = 0;
+  size_t open_sessions_ = 0;
+  bool quit_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,26 @@
+// Whether a request is one that a model can be asked.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/serve/infer_message.h"
+#include "heddle/serve/served_model.h"
+
+namespace heddle {
+
+// The request's inputs in the model's order, and its number of rows.
+struct CheckedRequest {
+  std::vector<const InferTensor*> inputs;
+  std::vector<size_t> outputs;  // wanted, as indices into the model's
+  int64_t rows = 1;
+};
+
+// Errors (invalid input) name the model and the tensor, and what was expected.
+Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r);
+
+// May a row that was checked against the one be run by the other? Rows hold no sizes of their own.
+bool same_rows(const ServedModel& a, const ServedModel& b);
+
+}  // namespace heddle

@@ -1,0 +1,135 @@
+// What a load asks for: the server's models, and inputs that are made up for them.
+#include <algorithm>
+#include <cstring>
+
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/fleet/random.h"
+#include "heddle/serve/ask_http.h"
+#include "heddle/serve/infer_message.h"
+#include "load_offer.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kAskSeconds = 30;
+
+Result<Json> ask_json(const LoadTarget& target, const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask_http(target, "GET", path, "", kAskSeconds));
+  auto json = parse_json(answer.body);
+  if (answer.status != 200) {
+    const bool with_reason =
+        json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
+    return Error(answer.status == 404 ? Code::kNotFound : Code::kInvalidInput,
+                 "status " + std::to_string(answer.status) +
+                     (with_reason ? ": " + (*json)["error"].get<std::string>() : ""))
+        .with_context(path);
+  }
+  if (!json.ok()) return std::move(json).error().with_context(path);
+  return json;
+}
+
+// One row of random values behind `tensors`: floats in [0, 1), others 0 to 3. Its open dimensions become 1,
+// and of an input of any size `payload_bytes`. Gives the bytes.
+Result<int64_t> make_up(OfferedInput& input, size_t payload_bytes, Random& random, std::string& tensors) {
+  const auto bad = [&input](const std::string& what) {
+    return Error(Code::kInvalidInput, "input '" + input.name + "' " + what);
+  };
+  const auto dtype = dtype_from_protocol(input.datatype);
+  if (!dtype) return bad("has the type '" + input.datatype + "', of which no values can be made up");
+  const bool any = input.shape == std::vector<int64_t>{-1} && *dtype == DType::kU8;
+  for (auto& d : input.shape)
+    if (d == -1) d = any ? static_cast<int64_t>(payload_bytes) : 1;
+  const auto bytes = tensor_bytes(*dtype, input.shape);
+  if (!bytes || *bytes > (int64_t{1} << 30)) return bad("is larger than 1 GiB");
+  const auto size = static_cast<size_t>(dtype_bits(*dtype) / 8);
+  for (int64_t i = 0; i < *bytes; i += static_cast<int64_t>(size)) {
+    char element[8] = {};
+    if (*dtype == DType::kF32) {
+      const auto v = static_cast<float>(random.unit());
+      std::memcpy(element, &v, sizeof v);
+    } else if (*dtype == DType::kF64) {
+      const double v = random.unit();
+      std::memcpy(element, &v, sizeof v);
+    } else if (*dtype != DType::kF16 && *dtype != DType::kBF16) {
+      element[0] = static_cast<char>(random.below(*dtype == DType::kBool ? 2 : 4));
+    }
+    tensors.append(element, size);
+  }
+  return *bytes;
+}
+
+Result<ModelUnderLoad> made_up(OfferedModel offered, bool by_grpc, size_t payload_bytes, Random& random) {
+  ModelUnderLoad model;
+  model.name = offered.name;
+  model.slo_us = offered.slo_us;
+  model.planned_rate_per_s = offered.planned_rate_per_s;
+  Json inputs = Json::array();
+  std::vector<int64_t> sizes;
+  for (auto& input : offered.inputs) {
+    auto bytes = make_up(input, payload_bytes, random, model.tensors);
+    if (!bytes.ok()) return std::move(bytes).error().with_context("model '" + model.name + "'");
+    sizes.push_back(*bytes);
+    inputs.push_back({{"name", input.name},
+                      {"datatype", input.datatype},
+                      {"shape", input.shape},
+                      {"parameters", {{"binary_data_size", *bytes}}}});
+  }
+  model.inputs_json = "\"parameters\":{\"binary_data_output\":true},\"inputs\":" + inputs.dump() + "}";
+  if (by_grpc) model.grpc_message = grpc_request(offered, sizes, model.tensors);
+  return model;
+}
+
+}  // namespace
+
+Result<Offer> http_offer(const LoadTarget& target, std::span<const std::string> only) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto status, ask_json(target, "/v2/status"));
+  const JsonCursor at(status, "/v2/status");
+  HEDDLE_ASSIGN_OR_RETURN(const auto list, at.at("models"));
+  HEDDLE_ASSIGN_OR_RETURN(const auto offered, list.elements(100000));
+  Offer offer;
+  for (const auto& m : offered) {
+    OfferedModel model;
+    HEDDLE_ASSIGN_OR_RETURN(model.name, m.string_or("name", ""));
+    offer.names.push_back(model.name);
+    if (!is_wanted(only, model.name)) continue;
+    HEDDLE_ASSIGN_OR_RETURN(model.slo_us, m.number_or("slo_us", 0, 0, 1e15));
+    HEDDLE_ASSIGN_OR_RETURN(model.planned_rate_per_s, m.number_or("rate_per_s", 0, 0, 1e15));
+    const auto path = "/v2/models/" + model.name;
+    HEDDLE_ASSIGN_OR_RETURN(const auto metadata, ask_json(target, path));
+    const JsonCursor of_model(metadata, path);
+    HEDDLE_ASSIGN_OR_RETURN(const auto inputs_at, of_model.at("inputs"));
+    HEDDLE_ASSIGN_OR_RETURN(const auto inputs, inputs_at.elements(1024));
+    for (const auto& t : inputs) {
+      OfferedInput input;
+      HEDDLE_RETURN_IF_ERROR(t.check_keys({"name", "datatype", "shape"}));
+      HEDDLE_ASSIGN_OR_RETURN(input.name, t.string_or("name", ""));
+      HEDDLE_ASSIGN_OR_RETURN(input.datatype, t.string_or("datatype", ""));
+      HEDDLE_ASSIGN_OR_RETURN(const auto shape_at, t.at("shape"));
+      HEDDLE_ASSIGN_OR_RETURN(input.shape, shape_at.as_ints(-1, int64_t{1} << 40));
+      model.inputs.push_back(std::move(input));
+    }
+    offer.models.push_back(std::move(model));
+  }
+  return offer;
+}
+
+Result<std::vector<ModelUnderLoad>> load_models(const LoadTarget& target, std::span<const std::string> only,
+                                                size_t payload_bytes, uint64_t seed) {
+  HEDDLE_ASSIGN_OR_RETURN(auto offer, target.grpc ? grpc_offer(target, only) : http_offer(target, only));
+  for (const auto& wanted : only)
+    if (std::find(offer.names.begin(), offer.names.end(), wanted) == offer.names.end())
+      return Error(Code::kNotFound, "the server has no model '" + wanted + "'" +
+                                        did_you_mean(wanted, offer.names) + "; it has " +
+                                        join_names(offer.names, 40));
+  if (offer.models.empty()) return Error(Code::kInvalidInput, "the server has no model loaded");
+  std::vector<ModelUnderLoad> models;
+  Random random = random_stream(seed, 0x10ad);
+  for (auto& offered : offer.models) {
+    HEDDLE_ASSIGN_OR_RETURN(auto model, made_up(std::move(offered), target.grpc, payload_bytes, random));
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+}  // namespace heddle

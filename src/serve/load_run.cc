@@ -1,0 +1,108 @@
+#include "load_run.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+constexpr size_t kMostErrorKinds = 20;
+
+}  // namespace
+
+LoadRun::LoadRun(std::span<const ModelUnderLoad> models, std::span<const Arrival> arrivals,
+                 const LoadOptions& options)
+    : options_(options), models_(models), arrivals_(arrivals), last_(arrivals.size()) {
+  auto& c = result_.counted;
+  for (const auto& m : models) {
+    c.models.emplace_back();
+    c.models.back().model = m.name;
+  }
+  c.course.resize(kCourseSteps);
+  c.horizon = arrivals.empty() ? 1 : arrivals.back().at + 1;
+}
+
+Result<LoadResult> LoadRun::run() {
+  begin_ = live_now();
+  TimeNs last_report = begin_;
+  for (;;) {
+    const TimeNs now = live_now();
+    if (options_.cancel.cancelled()) last_ = next_;
+    while (next_ < last_ && due(next_) <= now) waiting_.push_back(next_++);
+    HEDDLE_RETURN_IF_ERROR(send_waiting());
+    if (settled_ == next_ && next_ >= last_) break;
+    TimeNs until = now + kNsPerSecond / 20;
+    if (next_ < last_) until = std::min(until, due(next_));
+    wait(until);
+    const TimeNs oldest = live_now() - ns_from_us(options_.timeout_s * 1e6);
+    give_up(oldest);
+    give_up_waiting(oldest);
+    report(last_report);
+  }
+  if (options_.progress) options_.progress->finish();
+  auto& c = result_.counted;
+  c.end = live_now() - begin_;
+  result_.seconds = seconds_from_ns(c.end);
+  for (const auto& m : c.models) {
+    c.latency.merge(m.latency);
+    c.queueing.merge(m.queueing);
+  }
+  return std::move(result_);
+}
+
+void LoadRun::report(TimeNs& last) const {
+  if (!options_.progress || live_now() - last <= kNsPerSecond / 10) return;
+  last = live_now();
+  options_.progress->report(
+      {.what = "load", .done = static_cast<double>(settled_), .total = static_cast<double>(last_)});
+}
+
+void LoadRun::give_up_waiting(TimeNs oldest) {
+  while (any_waits() && due(front()) <= oldest) {
+    settle(front(), kUnanswered, "no connection was free in time");
+    pop();
+  }
+}
+
+void LoadRun::told(size_t i, int64_t batch, double queue_us) {
+  auto& model = result_.counted.models[arrivals_[i].model];
+  if (batch > 0 && batch <= kMaxFleetBatch) {
+    // Every request of a batch tells its size; rows are counted here, not batches.
+    auto& sizes = model.batch_sizes;
+    if (sizes.size() < static_cast<size_t>(batch)) sizes.resize(static_cast<size_t>(batch), 0);
+    ++sizes[static_cast<size_t>(batch) - 1];
+  }
+  if (queue_us >= 0) model.queueing.add(ns_from_us(queue_us));
+}
+
+void LoadRun::settle_malformed(size_t i) {
+  ++result_.mismatched;
+  settle(i, kMalformed, "the answer is not that of its request");
+}
+
+void LoadRun::settle(size_t i, int status, const std::string& message, TimeNs at) {
+  ++settled_;
+  ++result_.statuses[std::max(status, kUnanswered)];
+  const auto& arrival = arrivals_[i];
+  auto& model = result_.counted.models[arrival.model];
+  const TimeNs latency = at - due(i);
+  const double part = static_cast<double>(arrival.at) / static_cast<double>(result_.counted.horizon);
+  auto& step = result_.counted.course[std::min(kCourseSteps - 1, static_cast<size_t>(part * kCourseSteps))];
+  const bool in_time = us_from_ns(latency) <= models_[arrival.model].slo_us;
+  if (status == 200) model.latency.add(latency);
+  for (auto* counts : {&model.requests, &result_.counted.total, &step}) {
+    ++counts->arrivals;
+    ++(status == 200 ? (in_time ? counts->in_time : counts->late)
+                     : (status == 504 ? counts->dropped : counts->failed));
+  }
+  if (status == 200 || status == 504) return;
+  const auto it = result_.errors.find(message);
+  if (it != result_.errors.end()) {
+    ++it->second;
+  } else if (result_.errors.size() < kMostErrorKinds) {
+    result_.errors[message] = 1;
+  } else {
+    ++result_.errors["other messages"];
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,71 @@
+// What loads have in common, whatever the protocol: when requests are due, and what became of each.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <string>
+
+#include "heddle/serve/live_plane.h"
+#include "heddle/serve/load.h"
+
+namespace heddle {
+
+// Statuses of requests that no server answered.
+inline constexpr int kUnanswered = 0, kMalformed = -1;
+
+class LoadRun {
+ public:
+  // All of them outlive it.
+  LoadRun(std::span<const ModelUnderLoad> models, std::span<const Arrival> arrivals,
+          const LoadOptions& options);
+  virtual ~LoadRun() = default;
+  LoadRun(const LoadRun&) = delete;
+  LoadRun& operator=(const LoadRun&) = delete;
+
+  Result<LoadResult> run();
+
+ protected:
+  // Sends what waits, as far as it can be sent now. Errors: there is no server at all.
+  virtual Status send_waiting() = 0;
+  // Takes answers, until `until` at most.
+  virtual void wait(TimeNs until) = 0;
+  // Gives up requests under way that were due at `oldest` or before.
+  virtual void give_up(TimeNs oldest) = 0;
+
+  // When request number i was due.
+  TimeNs due(size_t i) const { return begin_ + arrivals_[i].at; }
+  size_t model_index(size_t i) const { return arrivals_[i].model; }
+  const ModelUnderLoad& model_of(size_t i) const { return models_[model_index(i)]; }
+  size_t front() const { return waiting_.front(); }
+  bool any_waits() const { return !waiting_.empty(); }
+  // The first that waits is on its way, or settled.
+  void pop() { waiting_.pop_front(); }
+  void sent(size_t i) { result_.lateness.add(live_now() - due(i)); }
+  // What the server told of an answer: rows that ran together, and how long it waited; negative: nothing.
+  void told(size_t i, int64_t batch, double queue_us);
+  // The request's one fate, by the statuses of HTTP; `at`: when that was known.
+  void settle(size_t i, int status, const std::string& message, TimeNs at);
+  void settle(size_t i, int status, const std::string& message) { settle(i, status, message, live_now()); }
+  void settle_malformed(size_t i);
+
+  const LoadOptions& options_;
+  LoadResult result_;
+
+ private:
+  void report(TimeNs& last) const;
+  void give_up_waiting(TimeNs oldest);
+
+  std::span<const ModelUnderLoad> models_;
+  std::span<const Arrival> arrivals_;
+  std::deque<size_t> waiting_;
+  size_t next_ = 0, last_ = 0, settled_ = 0;
+  TimeNs begin_ = 0;
+};
+
+// By protocol. The target outlives the run.
+std::unique_ptr<LoadRun> http_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
+                                   std::span<const Arrival> arrivals, const LoadOptions& options);
+std::unique_ptr<LoadRun> grpc_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
+                                   std::span<const Arrival> arrivals, const LoadOptions& options);
+
+}  // namespace heddle

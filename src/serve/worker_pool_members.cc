@@ -1,0 +1,230 @@
+// How workers come, are watched and go.
+#include <algorithm>
+#include <chrono>
+
+#include "bus_worker_pool.h"
+
+namespace heddle {
+
+void BusWorkerPool::post(std::function<void()> what) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(what));
+  }
+  changed_.notify_all();
+}
+
+void BusWorkerPool::work() {
+  const TimeNs step = std::max<TimeNs>(1, ns_from_us(options_.lease_s * 1e6) / 4);
+  TimeNs next = live_now() + step;
+  std::unique_lock lock(mutex_);
+  while (!quit_) {
+    if (!queue_.empty()) {
+      const auto what = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      what();
+      lock.lock();
+      continue;
+    }
+    if (live_now() < next) {
+      changed_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::nanoseconds(next)));
+      continue;
+    }
+    next = live_now() + step;
+    lock.unlock();
+    watch_sessions();
+    lock.lock();
+  }
+}
+
+void BusWorkerPool::watch_sessions() {
+  std::vector<std::pair<std::string, std::shared_ptr<ServerSession>>> open;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, m] : members_)
+      if (m.session) open.emplace_back(name, m.session);
+  }
+  for (const auto& [name, session] : open) {
+    if (session->silent_ns() > ns_from_us(options_.lease_s * 1e6)) {
+      const auto reason =
+          "nothing was heard of it for " + std::to_string(options_.lease_s).substr(0, 4) + " s";
+      session->end(reason);
+      // gRPC may take its time to tell the end of a connection that hangs.
+      lost(name, session->id(), reason);
+      continue;
+    }
+    ping(*session);
+  }
+}
+
+void BusWorkerPool::ping(ServerSession& session) {
+  worker::ToWorker message;
+  message.mutable_ping()->set_number(++pings_);
+  session.send(std::move(message));
+}
+
+void BusWorkerPool::seen(const BusEntry& event) {
+  if (event.gone) return;  // a session that works needs no bus, and one that does not has its own reason
+  auto entry = worker_entry_from_text(event.key, event.value);
+  if (!entry.ok()) return;  // some other user of the bus
+  std::shared_ptr<ServerSession> old, fresh;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& m = members_[event.key];
+    if (m.session && m.entry.incarnation != entry->incarnation) old = m.session;
+    m.heard = live_now();
+    if (!old && m.session) return;
+    m.entry = *entry;
+  }
+  if (old) {
+    old->end("it has started again");
+    lost(event.key, old->id(), "");
+  }
+  ServerSession::Events events;
+  events.heard = [this, name = event.key](ServerSession& s, const worker::FromWorker& message) {
+    heard(name, s, message);
+  };
+  events.ended = [this, name = event.key](ServerSession& s, const std::string& reason) {
+    post([this, name, which = s.id(), reason] { lost(name, which, reason); });
+    const std::lock_guard lock(mutex_);
+    --open_sessions_;
+    changed_.notify_all();
+  };
+  fresh = std::make_shared<ServerSession>(++sessions_, entry->address, options_.security,
+                                          options_.max_outbox_bytes, std::move(events));
+  {
+    const std::lock_guard lock(mutex_);
+    auto& m = members_[event.key];
+    m.session = fresh;
+    m.connected = false;
+    ++m.sessions;
+    ++open_sessions_;
+  }
+  const auto epoch = std::chrono::system_clock::now().time_since_epoch().count();
+  fresh->begin(static_cast<uint64_t>(epoch), options_.lease_s);
+  ping(*fresh);
+}
+
+void BusWorkerPool::heard(const std::string& name, ServerSession& session,
+                          const worker::FromWorker& message) {
+  if (message.has_output()) {
+    session.keep(message.output());
+    return;
+  }
+  RemoteAnswer answer;
+  if (message.has_done()) answer.outputs = session.take_outputs(message.done().attempt());
+  std::shared_ptr<WorkerView> view;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& m = members_[name];
+    m.heard = live_now();
+    if (m.session.get() == &session && !m.connected) {
+      m.connected = true;
+      queue_.push_back([this] { assign(); });
+      changed_.notify_all();
+    }
+    if (message.has_done()) {
+      const auto& d = message.done();
+      if (const auto it = views_.find(d.generation()); it != views_.end()) view = it->second;
+      answer.attempt = d.attempt();
+      answer.measured_ns = std::max<int64_t>(0, d.measured_ns());
+      if (!d.error().empty()) answer.status = Error(Code::kInternal, "worker '" + name + "': " + d.error());
+      answer.digests.assign(d.digests().begin(), d.digests().end());
+      m.runs += answer.measured_ns > 0;
+      m.busy_s += seconds_from_ns(answer.measured_ns);
+    }
+  }
+  if (view) view->tell(answer);
+  if (message.has_loaded()) {
+    post([this, which = session.id(), what = message.loaded()] { loaded(which, what); });
+  }
+}
+
+BusWorkerPool::Capacities BusWorkerPool::capacities() const {
+  Capacities out;
+  for (const auto& [name, m] : members_)
+    if (m.connected) out[name] = m.entry.devices;
+  return out;
+}
+
+void BusWorkerPool::assign() {
+  std::vector<std::pair<std::shared_ptr<ServerSession>, worker::ToWorker>> loads;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto there = capacities();
+    for (const auto& [generation, view] : views_) {
+      view->places.assign(there);
+      std::map<std::string, std::vector<uint32_t>> wanted;
+      for (uint32_t v = 0; v < view->loaded.size(); ++v) {
+        const auto& owner = view->places.worker_of(v);
+        if (!there.contains(owner)) continue;
+        const uint64_t session = members_[owner].session->id();
+        if (view->asked[v] == session) continue;
+        view->asked[v] = session;
+        view->refused[v].clear();
+        wanted[owner].push_back(v);
+      }
+      for (const auto& [name, devices] : wanted)
+        loads.emplace_back(members_[name].session, view->load_of(devices));
+    }
+  }
+  for (auto& [session, load] : loads) session->send(std::move(load));
+}
+
+void BusWorkerPool::loaded(uint64_t session, const worker::Loaded& what) {
+  std::vector<uint32_t> back;
+  std::shared_ptr<WorkerView> view;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = views_.find(what.generation());
+    if (it == views_.end()) return;
+    view = it->second;
+    const auto asked = [&view, session](uint32_t v) {
+      return v < view->asked.size() && view->asked[v] == session;
+    };
+    for (const uint32_t v : what.devices()) {
+      if (!asked(v) || view->loaded[v]) continue;
+      view->loaded[v] = 1;
+      back.push_back(v);
+    }
+    for (const auto& r : what.refused())
+      if (asked(r.device())) view->refused[r.device()] = r.reason().empty() ? "no reason" : r.reason();
+  }
+  changed_.notify_all();
+  view->tell(back, true);
+}
+
+void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::string& reason) {
+  std::vector<std::pair<std::shared_ptr<WorkerView>, std::vector<uint32_t>>> told;
+  std::shared_ptr<ServerSession> gone;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& m = members_[name];
+    if (!m.session || m.session->id() != session) {
+      // It was given up before; now it is known why.
+      if (!m.session && !reason.empty()) m.reason = reason;
+      return;
+    }
+    m.losses += m.connected;
+    m.connected = false;
+    gone = std::move(m.session);
+    m.session = nullptr;
+    m.reason = reason.empty() ? "its session was ended" : reason;
+    for (const auto& [generation, view] : views_) {
+      std::vector<uint32_t> devices;
+      for (uint32_t v = 0; v < view->loaded.size(); ++v) {
+        if (view->asked[v] != session) continue;
+        view->asked[v] = 0;
+        view->refused[v].clear();
+        if (view->loaded[v]) devices.push_back(v);
+        view->loaded[v] = 0;
+      }
+      told.emplace_back(view, std::move(devices));
+    }
+  }
+  for (const auto& [view, devices] : told) view->tell(devices, false);
+  assign();
+}
+
+}  // namespace heddle
