@@ -76,6 +76,10 @@ struct ModuleLimits {
 ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const ModuleLimits& limits,
                           double share = 0.2, size_t moves_per_gene = 1500);
 
+// The better of the answer and what a solver found; the bound that it proved (0: none).
+void adopt(const ModuleProblem& module, const std::vector<Batch>& found, double bound_us, bool optimal,
+           ModuleAnswer& answer);
+
 // Solves a module from `start` (may be empty) on. An error only when the solver fails.
 using ModuleSolver =
     std::function<Result<ModuleAnswer>(const ModuleProblem&, const ModuleAnswer& start, const ModuleLimits&)>;
