@@ -249,11 +249,7 @@ Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>
     HEDDLE_ASSIGN_OR_RETURN(const auto found, bench.store->find(key));
     if (!found) continue;
     const Cost cost{found->median_us, Origin::kMeasured, found->rel_spread};
-    if (w.ops.size() == 1) {
-      costs->set(w.ops[0], w.device, cost);
-    } else {
-      costs->set_segment({w.ops, w.device, cost});
-    }
+    costs->set_ops(w.ops, w.device, cost);
   }
   bench.problem.costs = costs;
   return summary;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "heddle/base/hash.h"
 #include "heddle/cost/cost.h"
@@ -89,6 +90,14 @@ double CostTable::stand_in_us(std::span<const OpId> ops, DeviceId device) const 
     if (std::isfinite(t)) finite_sum += t, ++finite;
   }
   return finite_sum > 0 ? finite_sum / static_cast<double>(finite) : 1;
+}
+
+void CostTable::set_ops(std::vector<OpId> ops, DeviceId device, const Cost& cost) {
+  if (ops.size() == 1) {
+    set(ops.front(), device, cost);
+  } else {
+    set_segment({std::move(ops), device, cost});
+  }
 }
 
 void CostTable::set_segment(SegmentCost cost) {

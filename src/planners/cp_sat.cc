@@ -15,10 +15,14 @@ namespace {
 class CpSat final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    auto starts = starting_plans(problem, options, candidates);
-    if (options.deadline.cancelled() && candidates.empty())
-      return candidates.output(StopReason::kCancelled, options.deadline);
+    return plan_from_starts(problem, options, [&](std::vector<Plan> starts, Candidates& candidates) {
+      return from_starts(problem, options, std::move(starts), candidates);
+    });
+  }
+
+ private:
+  static Result<PlannerOutput> from_starts(const Problem& problem, const PlannerOptions& options,
+                                           std::vector<Plan> starts, Candidates& candidates) {
     HEDDLE_ASSIGN_OR_RETURN(auto out, search_and_prove(problem, options, std::move(starts), candidates));
     if (!out.counters.contains("cp_sat_complete"))
       out.detail += ", without CP-SAT (not needed, or too large)";

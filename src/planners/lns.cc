@@ -25,10 +25,14 @@ constexpr double kReached = 1 + 1e-9;
 class Lns final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    auto starts = starting_plans(problem, options, candidates);
-    if (options.deadline.cancelled() && candidates.empty())
-      return candidates.output(StopReason::kCancelled, options.deadline);
+    return plan_from_starts(problem, options, [&](std::vector<Plan> starts, Candidates& candidates) {
+      return from_starts(problem, options, std::move(starts), candidates);
+    });
+  }
+
+ private:
+  static Result<PlannerOutput> from_starts(const Problem& problem, const PlannerOptions& options,
+                                           std::vector<Plan> starts, Candidates& candidates) {
     PlannerOptions first = options;
     first.deadline = options.deadline.sooner(kFirstShare * options.deadline.seconds_left());
     const auto improved = improve(problem, first, starts, "local-search", candidates);

@@ -17,10 +17,14 @@ namespace {
 class LocalSearch final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    auto starts = starting_plans(problem, options, candidates);
-    if (options.deadline.cancelled() && candidates.empty())
-      return candidates.output(StopReason::kCancelled, options.deadline);
+    return plan_from_starts(problem, options, [&](std::vector<Plan> starts, Candidates& candidates) {
+      return from_starts(problem, options, std::move(starts), candidates);
+    });
+  }
+
+ private:
+  static Result<PlannerOutput> from_starts(const Problem& problem, const PlannerOptions& options,
+                                           std::vector<Plan> starts, Candidates& candidates) {
     const std::string first = candidates.winner();
     auto result = improve(problem, options, starts, "local-search", candidates);
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(result.stop, options.deadline));

@@ -310,17 +310,8 @@ Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& m, const ModuleAnsw
   if (!solved.ok() && solved.error().code() == Code::kUnsupported)
     return solve_module_by_milp(m, answer, limits);
   HEDDLE_ASSIGN_OR_RETURN(const Solution solution, std::move(solved));
-  if (solution.has_values()) {
-    auto batches = module.read(solution.values);
-    const double value = module_value(m, batches);
-    if (value < answer.value_us) {
-      answer.value_us = value;
-      answer.batches = std::move(batches);
-    }
-  }
-  if (solution.bound > 0) answer.bound_us = std::max(answer.bound_us, solution.bound * module.unit());
-  answer.bound_us = std::min(answer.bound_us, answer.value_us);
-  answer.optimal = solution.status == SolveStatus::kOptimal;
+  const auto found = solution.has_values() ? module.read(solution.values) : std::vector<Batch>{};
+  adopt(m, found, solution.bound * module.unit(), solution.status == SolveStatus::kOptimal, answer);
   return answer;
 }
 

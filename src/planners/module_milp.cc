@@ -323,18 +323,9 @@ Result<ModuleAnswer> solve_module_by_milp(const ModuleProblem& m, const ModuleAn
   options.seed = limits.seed;
   options.threads = limits.threads;
   HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(module.milp(), options));
-  if (solution.has_values()) {
-    auto batches = module.read(solution.values);
-    const double value = module_value(m, batches);
-    if (value < answer.value_us) {
-      answer.value_us = value;
-      answer.batches = std::move(batches);
-    }
-  }
-  if (solution.bound > 0)
-    answer.bound_us = std::max(answer.bound_us, solution.bound * module.unit() * (1 - kTolerance));
-  answer.bound_us = std::min(answer.bound_us, answer.value_us);
-  answer.optimal = solution.status == SolveStatus::kOptimal;
+  const auto found = solution.has_values() ? module.read(solution.values) : std::vector<Batch>{};
+  adopt(m, found, solution.bound * module.unit() * (1 - kTolerance), solution.status == SolveStatus::kOptimal,
+        answer);
   return answer;
 }
 

@@ -74,7 +74,11 @@ struct ModuleLimits {
 // The best of `start`, the list schedule and an annealing from it (so many moves per task and request, at
 // most this share of the time), with the cheap bound: what solvers begin with.
 ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const ModuleLimits& limits,
-                          double share = 0.2, size_t moves_per_gene = 1500);
+                          double share = 0.3, size_t moves_per_gene = 1000);
+
+// The better of the answer and what a solver found; the bound that it proved (0: none).
+void adopt(const ModuleProblem& module, const std::vector<Batch>& found, double bound_us, bool optimal,
+           ModuleAnswer& answer);
 
 // Solves a module from `start` (may be empty) on. An error only when the solver fails.
 using ModuleSolver =

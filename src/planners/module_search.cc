@@ -126,4 +126,13 @@ ModuleAnswer module_start(const ModuleProblem& m, const ModuleAnswer& start, con
   return found;
 }
 
+void adopt(const ModuleProblem& m, const std::vector<Batch>& found, double bound_us, bool optimal,
+           ModuleAnswer& answer) {
+  const double value = found.empty() ? kImpossible : module_value(m, found);
+  if (value < answer.value_us) answer.value_us = value, answer.batches = found;
+  if (bound_us > 0) answer.bound_us = std::max(answer.bound_us, bound_us);
+  answer.bound_us = std::min(answer.bound_us, answer.value_us);
+  answer.optimal = optimal;
+}
+
 }  // namespace heddle

@@ -46,4 +46,14 @@ std::vector<Plan> starting_plans(const Problem& problem, const PlannerOptions& o
   return {*options.start};
 }
 
+Result<PlannerOutput> plan_from_starts(
+    const Problem& problem, const PlannerOptions& options,
+    const std::function<Result<PlannerOutput>(std::vector<Plan> starts, Candidates& candidates)>& improve) {
+  Candidates candidates(problem);
+  auto starts = starting_plans(problem, options, candidates);
+  if (options.deadline.cancelled() && candidates.empty())
+    return candidates.output(StopReason::kCancelled, options.deadline);
+  return improve(std::move(starts), candidates);
+}
+
 }  // namespace heddle

@@ -1,6 +1,7 @@
 // Several planners on one problem.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -22,5 +23,11 @@ std::span<const std::string_view> constructive_planners(Objective objective);
 // offered.
 std::vector<Plan> starting_plans(const Problem& problem, const PlannerOptions& options,
                                  Candidates& candidates);
+
+// A planner that improves: what `improve` makes of the starting plans, all of which the candidates have; a
+// cancellation before there is any is answered here.
+Result<PlannerOutput> plan_from_starts(
+    const Problem& problem, const PlannerOptions& options,
+    const std::function<Result<PlannerOutput>(std::vector<Plan> starts, Candidates& candidates)>& improve);
 
 }  // namespace heddle

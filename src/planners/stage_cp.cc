@@ -29,37 +29,8 @@ class StageCp final : public Planner {
     candidates.note_bound(bound.us);
     std::string remark;
     bool complete = meets_bound(candidates.value_us(), bound.us);
-    if (!complete && !options.deadline.should_stop()) {
-      if (cp_stages_fit(problem)) {
-        const double relax_seconds = kRelaxShare * options.deadline.seconds_left();
-        const Relaxation relaxation = relax(problem, options.deadline.sooner(relax_seconds));
-        CpStagesOptions cp{.deadline = options.deadline, .threads = options.threads, .seed = options.seed};
-        if (options.progress != nullptr) {
-          cp.on_progress = [&](double bound_us) {
-            options.progress->report({.what = "stage-cp",
-                                      .done = 0,
-                                      .total = 0,
-                                      .best_us = candidates.value_us(),
-                                      .bound_us = std::max(bound.us, bound_us)});
-          };
-        }
-        const auto result = solve_cp_stages(problem, relaxation, candidates.plan(), cp);
-        if (result.ok()) {
-          candidates.offer(assignment_of_stages(problem.graph->num_ops(), result->stages), "stage-cp");
-          complete = result->complete;
-          if (result->bound_us > bound.us)
-            bound = {result->bound_us,
-                     complete ? "CP-SAT with stages, solved to the end" : "CP-SAT with stages"};
-          candidates.note_bound(bound.us);
-        } else if (result.error().code() == Code::kUnsupported) {
-          remark = ", without CP-SAT (it cannot be loaded)";
-        } else {
-          return result.error();
-        }
-      } else {
-        remark = ", without CP-SAT (the graph is too large for it)";
-      }
-    }
+    if (!complete && !options.deadline.should_stop())
+      HEDDLE_RETURN_IF_ERROR(prove(problem, options, candidates, bound, complete, remark));
     StopReason stop = complete ? StopReason::kFinished : StopReason::kTimeLimit;
     if (meets_bound(candidates.value_us(), bound.us)) stop = StopReason::kOptimal;
     if (!remark.empty()) stop = found.stop;
@@ -69,6 +40,40 @@ class StageCp final : public Planner {
     out.counters = found.counters;
     out.counters["cp_sat_complete"] = complete ? 1 : 0;
     return out;
+  }
+
+ private:
+  // CP-SAT from the best plan on. `remark`: why there is no answer of it.
+  static Status prove(const Problem& problem, const PlannerOptions& options, Candidates& candidates,
+                      Bound& bound, bool& complete, std::string& remark) {
+    if (!cp_stages_fit(problem)) {
+      remark = ", without CP-SAT (the graph is too large for it)";
+      return {};
+    }
+    const double relax_seconds = kRelaxShare * options.deadline.seconds_left();
+    const Relaxation relaxation = relax(problem, options.deadline.sooner(relax_seconds));
+    CpStagesOptions cp{.deadline = options.deadline, .threads = options.threads, .seed = options.seed};
+    if (options.progress != nullptr) {
+      cp.on_progress = [&](double bound_us) {
+        options.progress->report({.what = "stage-cp",
+                                  .done = 0,
+                                  .total = 0,
+                                  .best_us = candidates.value_us(),
+                                  .bound_us = std::max(bound.us, bound_us)});
+      };
+    }
+    const auto result = solve_cp_stages(problem, relaxation, candidates.plan(), cp);
+    if (!result.ok() && result.error().code() == Code::kUnsupported) {
+      remark = ", without CP-SAT (it cannot be loaded)";
+      return {};
+    }
+    if (!result.ok()) return result.error();
+    candidates.offer(assignment_of_stages(problem.graph->num_ops(), result->stages), "stage-cp");
+    complete = result->complete;
+    if (result->bound_us > bound.us)
+      bound = {result->bound_us, complete ? "CP-SAT with stages, solved to the end" : "CP-SAT with stages"};
+    candidates.note_bound(bound.us);
+    return {};
   }
 };
 

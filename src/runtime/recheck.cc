@@ -140,11 +140,7 @@ class Rechecking {
     auto costs = std::make_shared<CostTable>(*problem_.costs);
     for (const auto& c : controls_) {
       const Cost cost{c.last.median_us, Origin::kMeasured, c.last.rel_spread};
-      if (c.ops.size() == 1) {
-        costs->set(c.ops.front(), c.device, cost);
-      } else {
-        costs->set_segment({c.ops, c.device, cost});
-      }
+      costs->set_ops(c.ops, c.device, cost);
     }
     Problem now = problem_;
     now.costs = costs;

@@ -57,6 +57,8 @@ class CostTable {
 
   // Replaces what was known of the same segment on the same device.
   void set_segment(SegmentCost cost);
+  // Of one op as set() does, of several as set_segment().
+  void set_ops(std::vector<OpId> ops, DeviceId device, const Cost& cost);
   // `ops` ascending. One op: its table entry, unless overridden. O(ops).
   Cost segment(std::span<const OpId> ops, DeviceId device) const;
   bool knows_segment(std::span<const OpId> ops, DeviceId device) const;
