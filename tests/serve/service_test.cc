@@ -403,11 +403,12 @@ TEST(Models, AreFoundOrRefused) {
 // environment's, or the one that HEDDLE_TRITON_PYTHON names.
 void run_script(const std::string& script, const std::string& module, int port) {
   const char* python = std::getenv("HEDDLE_TRITON_PYTHON");
-  const std::string interpreter = python != nullptr ? python : HEDDLE_VENV_PYTHON;
+  // Paths may have blanks.
+  const std::string interpreter = "'" + std::string(python != nullptr ? python : HEDDLE_VENV_PYTHON) + "'";
   if (std::system((interpreter + " -c 'import " + module + "' 2>/dev/null").c_str()) != 0)
     GTEST_SKIP() << interpreter << " has no " << module << ": run `make setup`";
-  const auto command = interpreter + " " + HEDDLE_SOURCE_DIR + "/tests/serve/clients/" + script +
-                       " localhost:" + std::to_string(port) + " add";
+  const auto command = interpreter + " '" + HEDDLE_SOURCE_DIR + "/tests/serve/clients/" + script +
+                       "' localhost:" + std::to_string(port) + " add";
   EXPECT_EQ(std::system(command.c_str()), 0) << command;
 }
 
