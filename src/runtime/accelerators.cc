@@ -35,4 +35,16 @@ void Accelerators::add_elsewhere(const std::vector<bool>& accelerated) {
   }
 }
 
+bool share_load_way(const Cluster& cluster, DeviceId a, DeviceId b) {
+  const Route *one = cluster.load_route(a), *other = cluster.load_route(b);
+  if (one == nullptr || other == nullptr) return false;
+  for (const Hop& x : one->hops) {
+    for (const Hop& y : other->hops) {
+      const Link &l = cluster.link(x.link), &k = cluster.link(y.link);
+      if (x.link == y.link || (l.bus.valid() && l.bus == k.bus)) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace heddle

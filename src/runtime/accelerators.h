@@ -44,4 +44,7 @@ class Accelerators {
   std::vector<int32_t> memory_of_;  // per device; empty: no accelerator
 };
 
+// Do the parameters of both come over a link or bus that is the same?
+bool share_load_way(const Cluster& cluster, DeviceId a, DeviceId b);
+
 }  // namespace heddle

@@ -49,6 +49,7 @@ Status DeviceIssuer::prepare(const IssuerSetup& setup, size_t slot) {
     Work& w = s.works[t];
     const Task& task = program.tasks[t];
     w.sends = task.action == Action::kSend;
+    w.segment = task.segment;
     w.fetches = task.enqueue == Enqueue::kFetch;
     w.passes =
         task.action == Action::kInstant && task.enqueue == Enqueue::kNothing && !program.waits[t].empty();
@@ -167,6 +168,8 @@ Status DeviceIssuer::begin_request(int slot, int64_t begin_ns) {
 
 Status DeviceIssuer::start(Work& w) {
   for (const Work* before : w.waits) HEDDLE_RETURN_IF_ERROR(w.first->wait(*before->end));
+  const DeviceEvent* loaded = loaded_ && w.segment >= 0 ? loaded_(w.segment) : nullptr;
+  if (loaded != nullptr) HEDDLE_RETURN_IF_ERROR(w.first->wait(*loaded));
   return w.first->record(*w.start);
 }
 

@@ -23,6 +23,8 @@ struct IssuerSetup {
   std::vector<int> slot_lane;
   std::vector<DeviceStream*> execution;  // per segment; null: none of an accelerator
   std::vector<ParameterBlock> parameters;
+  // Cold starts: the event that a segment's run waits for beside the program's; null: none. May be empty.
+  std::function<const DeviceEvent*(int32_t segment)> loaded;
   // Of a tensor in a memory.
   std::function<std::byte*(size_t slot, TensorId tensor, int32_t memory)> address;
 };
@@ -54,6 +56,7 @@ class DeviceIssuer final : public TaskHooks {
     bool enqueues = false, done = false;
     bool passes = false;                  // enqueues nothing and takes no time, but follows what does
     bool fetches = false, sends = false;  // to the host; to another rank
+    int32_t segment = -1;                 // that it runs
     DeviceStream *first = nullptr, *last = nullptr;
     int32_t first_memory = 0, last_memory = 0;
     std::unique_ptr<DeviceEvent> start, end, halfway;
@@ -70,7 +73,8 @@ class DeviceIssuer final : public TaskHooks {
     std::shared_ptr<std::byte[]> staging;
   };
 
-  explicit DeviceIssuer(const IssuerSetup& setup) : accelerators_(*setup.accelerators) {}
+  explicit DeviceIssuer(const IssuerSetup& setup)
+      : accelerators_(*setup.accelerators), loaded_(setup.loaded) {}
   Status prepare(const IssuerSetup& setup, size_t slot);
   Status prepare_work(const IssuerSetup& setup, size_t slot, const Task& task, Work& work, int64_t& staging);
   void transfer(const IssuerSetup& setup, size_t slot, const Step& step, Work& work, int64_t& staging);
@@ -82,6 +86,7 @@ class DeviceIssuer final : public TaskHooks {
   }
 
   const Accelerators& accelerators_;
+  std::function<const DeviceEvent*(int32_t segment)> loaded_;
   std::vector<Slot> slots_;
 };
 

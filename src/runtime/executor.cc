@@ -1,6 +1,7 @@
 #include "heddle/runtime/executor.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "accelerators.h"
@@ -153,11 +154,15 @@ class PlanExecutor final : public Executor {
     const auto refuse = [&](const std::string& why) { return Error(Code::kUnsupported, name + why); };
     if (!all_move_)
       return refuse(" computes, which a plan cannot mix with emulated devices: give those a backend");
-    if (options_.cold)
-      return refuse(" is an accelerator: its cold starts are plans of the objective cold-latency");
     for (const Segment& segment : plan_.segments) {
       if (!ordered_ && segment.drops_params && accelerators_.memory(segment.device) != 0)
         return refuse(" drops parameters, so it serves one request at a time: reduce --in-flight to 1");
+    }
+    for (const Step& step : plan_.steps) {
+      if (options_.cold && step.kind == StepKind::kLoad && accelerators_.memory(step.to) != 0)
+        return refuse(
+            " gets its parameters by the plan's own loads (objective cold-latency): run it without --cold, "
+            "or plan for another objective");
     }
     return {};
   }
@@ -241,9 +246,15 @@ class PlanExecutor final : public Executor {
     return bytes;
   }
 
+  const Accelerator* accelerator_of(const Segment& segment) const {
+    const int32_t memory = accelerators_.memory(segment.device);
+    return memory == 0 ? nullptr : &accelerators_.of_memory(memory);
+  }
+
   Status make_loader() {
     std::vector<LoadItem> items(plan_.segments.size());
     std::vector<int32_t> order;
+    std::map<int32_t, int32_t> last_copy;  // per memory
     for (const Step& step : plan_.steps) {
       const size_t s = step.segment.index();
       if (step.kind != StepKind::kRun || compiled_[s]) continue;
@@ -251,8 +262,15 @@ class PlanExecutor final : public Executor {
       items[s] = {.place = place_of(segment),
                   .device = devices_[static_cast<size_t>(seats_.of_segment[s])].get(),
                   .spec = spec_of(s),
-                  .bytes = parameter_bytes(segment)};
+                  .bytes = parameter_bytes(segment),
+                  .accelerator = accelerator_of(segment)};
       order.push_back(static_cast<int32_t>(s));
+      if (items[s].accelerator == nullptr) continue;
+      for (const auto& [memory, earlier] : last_copy) {
+        if (share_load_way(*problem_.cluster, accelerators_.of_memory(memory).device, segment.device))
+          items[s].copied_before.push_back(earlier);
+      }
+      last_copy[accelerators_.memory(segment.device)] = static_cast<int32_t>(s);
     }
     HEDDLE_ASSIGN_OR_RETURN(loader_, SegmentLoader::create(std::move(items), order, *options_.cold));
     for (const int32_t s : order) compiled_[static_cast<size_t>(s)] = loader_->stand_in(s);
@@ -346,6 +364,7 @@ class PlanExecutor final : public Executor {
     setup.address = [this](size_t slot, TensorId t, int32_t memory) {
       return buffers_.address(slot, plan_of(slot), t, memory);
     };
+    if (loader_) setup.loaded = [this](int32_t segment) { return loader_->loaded(segment); };
     HEDDLE_ASSIGN_OR_RETURN(issuer_, DeviceIssuer::create(setup));
     return {};
   }
@@ -363,7 +382,7 @@ class PlanExecutor final : public Executor {
         }
       }
     }
-    for (int32_t m = 1; m < accelerators_.memories(); ++m) {
+    for (int32_t m = 1; m < accelerators_.memories() && !options_.cold; ++m) {
       PoolUse& use =
           pools_[static_cast<size_t>(problem_.cluster->memory_pool(accelerators_.of_memory(m).device))];
       use.param_bytes = layout_.bytes[static_cast<size_t>(m)];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "accelerators.h"
 #include "engine.h"
 #include "guarded.h"
 #include "heddle/base/units.h"
@@ -27,7 +28,7 @@ class SegmentLoader::StandIn final : public CompiledSegment {
     return {};
   }
   Status run(int slot) override {
-    Status status = loader_.slots_[static_cast<size_t>(item_)].compiled->run(slot);
+    Status status = loader_.run(item_, slot);
     loader_.ran(item_);
     return status;
   }
@@ -130,9 +131,14 @@ void SegmentLoader::begin(int64_t begin_ns) {
     begin_ns_ = begin_ns;
     queue_.clear();
     next_ = ran_ = 0;
+    copies_.clear();
+    next_copy_ = 0;
     for (const int32_t item : order_) {
       loadings_[static_cast<size_t>(item)] = {};
-      if (!slots_[static_cast<size_t>(item)].compiled) queue_.push_back(item);
+      if (slots_[static_cast<size_t>(item)].compiled) continue;
+      queue_.push_back(item);
+      slots_[static_cast<size_t>(item)].finished = false;
+      if (items_[static_cast<size_t>(item)].accelerator != nullptr) copies_.push_back(item);
     }
   }
   changed_.notify_all();
@@ -147,34 +153,49 @@ void SegmentLoader::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return quit_ || !retired_.empty() || next_ < queue_.size(); });
-    if (!retired_.empty()) {
-      destroy_one(lock);
-      continue;
-    }
-    if (next_ == queue_.size()) return;  // quit
-    const int32_t item = queue_[next_];
+    if (retired_.empty() && next_ == queue_.size()) return;  // quit
     // In the plan's order only: whatever was admitted before can run and makes room, so nobody waits for
     // good.
-    if (!may_load(item) && !engine_->stopped()) {
+    const bool loads = next_ < queue_.size() && (may_load(queue_[next_]) || engine_->stopped());
+    // What an accelerator still runs is waited for where nothing can be loaded.
+    const auto over = std::find_if(retired_.begin(), retired_.end(), [](const auto& r) { return r.over(); });
+    if (over != retired_.end() || (!loads && !retired_.empty())) {
+      destroy(over != retired_.end() ? static_cast<size_t>(over - retired_.begin()) : 0, lock);
+      continue;
+    }
+    if (!loads) {
       changed_.wait_for(lock, kStopPoll);
       continue;
     }
+    const int32_t item = queue_[next_];
+    // Without overlap: the one before it has run, on an accelerator when its event is reached.
+    std::shared_ptr<DeviceEvent> before;
+    if (!overlap_ && next_ > 0) before = slots_[static_cast<size_t>(queue_[next_ - 1])].ran;
     ++next_;
     used_ += items_[static_cast<size_t>(item)].bytes;
     if (!engine_->stopped()) peak_ = std::max(peak_, used_);
     lock.unlock();
-    load(item);
+    load(item, before.get());
     lock.lock();
   }
 }
 
+bool SegmentLoader::Retired::over() const {
+  if (!ran) return true;
+  const auto done = ran->done();
+  return !done.ok() || *done;
+}
+
 // Destroying takes time; it must not be the worker's that runs the next segment.
-void SegmentLoader::destroy_one(std::unique_lock<std::mutex>& lock) {
-  Retired retired = std::move(retired_.back());
-  retired_.pop_back();
+void SegmentLoader::destroy(size_t which, std::unique_lock<std::mutex>& lock) {
+  Retired retired = std::move(retired_[which]);
+  retired_.erase(retired_.begin() + static_cast<std::ptrdiff_t>(which));
   ++destroying_;
   lock.unlock();
+  // What an accelerator still reads must stay. An error is the request's, and found at its end.
+  if (retired.ran) static_cast<void>(retired.ran->synchronize().ok());
   retired.compiled.reset();
+  retired.parameters.reset();
   lock.lock();
   --destroying_;
   used_ -= retired.bytes;
@@ -186,14 +207,99 @@ Status SegmentLoader::make(int32_t item, SegmentLoading& loading) {
   Slot& slot = slots_[static_cast<size_t>(item)];
   HEDDLE_ASSIGN_OR_RETURN(auto compiled, it.device->compile(it.spec, 1));
   HEDDLE_RETURN_IF_ERROR(compiled->bind(0, slot.inputs, slot.outputs));
+  if (it.accelerator != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(slot.parameters, make_room(item, *compiled));
+  }
   loading.load_us = compiled->origin().load_us;
   loading.cached = compiled->origin().cached;
   slot.compiled = std::move(compiled);
   return {};
 }
 
-void SegmentLoader::load(int32_t item) {
+Result<std::shared_ptr<std::byte[]>> SegmentLoader::make_room(int32_t item, CompiledSegment& compiled) {
+  std::shared_ptr<std::byte[]> room;
   const LoadItem& it = items_[static_cast<size_t>(item)];
+  Slot& slot = slots_[static_cast<size_t>(item)];
+  StreamRuntime& runtime = *it.accelerator->runtime;
+  if (!slot.loaded) {
+    HEDDLE_ASSIGN_OR_RETURN(slot.loaded, runtime.make_event());
+  }
+  HEDDLE_ASSIGN_OR_RETURN(slot.ran, runtime.make_event());
+  const auto host = compiled.host_parameters();
+  if (host.empty()) return room;
+  if (it.spec.host_access) {
+    HEDDLE_ASSIGN_OR_RETURN(std::byte* const mapped, runtime.mapped_address(host.data()));
+    HEDDLE_RETURN_IF_ERROR(compiled.place_parameters(mapped));
+    return room;
+  }
+  // How much it is shows when it is compiled, so no place can be planned before.
+  HEDDLE_ASSIGN_OR_RETURN(room, runtime.allocate(static_cast<int64_t>(host.size())));
+  HEDDLE_RETURN_IF_ERROR(compiled.place_parameters(room.get()));
+  return room;
+}
+
+Status SegmentLoader::copy_parameters(int32_t item) {
+  const LoadItem& it = items_[static_cast<size_t>(item)];
+  Slot& slot = slots_[static_cast<size_t>(item)];
+  if (!slot.parameters) return {};
+  const auto host = slot.compiled->host_parameters();
+  DeviceStream& stream = *it.accelerator->to_device;
+  for (const int32_t before : it.copied_before) {
+    const Slot& other = slots_[static_cast<size_t>(before)];
+    if (other.loaded) HEDDLE_RETURN_IF_ERROR(stream.wait(*other.loaded));
+  }
+  HEDDLE_RETURN_IF_ERROR(stream.copy(CopyKind::kHostToDevice, slot.parameters.get(), host.data(),
+                                     static_cast<int64_t>(host.size())));
+  return stream.record(*slot.loaded);
+}
+
+// Copies start in the plan's order, whichever segment is made first; the worker that made the next one goes
+// on with those behind it.
+void SegmentLoader::copy_in_order(int32_t item) {
+  std::unique_lock lock(mutex_);
+  slots_[static_cast<size_t>(item)].finished = true;
+  if (copying_) return;
+  copying_ = true;
+  while (next_copy_ < copies_.size() && slots_[static_cast<size_t>(copies_[next_copy_])].finished) {
+    const int32_t next = copies_[next_copy_++];
+    lock.unlock();
+    if (!engine_->stopped()) {
+      Status status = run_guarded([&] { return copy_parameters(next); });
+      if (!status.ok())
+        engine_->fail(std::move(status).error().with_context(items_[static_cast<size_t>(next)].place));
+    }
+    lock.lock();
+    // The request may end with the last gate, and the next one begin: then nothing is left here.
+    const bool last = next_copy_ == copies_.size();
+    if (last) copying_ = false;
+    lock.unlock();
+    engine_->open_gate(next);
+    if (last) return;
+    lock.lock();
+  }
+  copying_ = false;
+}
+
+Status SegmentLoader::run(int32_t item, int slot) {
+  Slot& s = slots_[static_cast<size_t>(item)];
+  const LoadItem& it = items_[static_cast<size_t>(item)];
+  Status status = s.compiled->run(slot);
+  if (it.accelerator == nullptr) return status;
+  // Also after an error: a part of it may be under way.
+  Status recorded = it.device->execution_stream()->record(*s.ran);
+  return status.ok() ? std::move(recorded) : std::move(status);
+}
+
+SegmentLoader::Retired SegmentLoader::retire(int32_t item) {
+  Slot& slot = slots_[static_cast<size_t>(item)];
+  // Who loads without overlap asks for the run's end once more.
+  return {std::move(slot.parameters), slot.ran, std::move(slot.compiled),
+          items_[static_cast<size_t>(item)].bytes};
+}
+
+void SegmentLoader::load(int32_t item, const DeviceEvent* before) {
+  const LoadItem& it = items_[static_cast<size_t>(item)];
+  if (before != nullptr) static_cast<void>(before->synchronize().ok());  // its error is the request's
   SegmentLoading loading;
   bool loaded = false;
   if (!engine_->stopped()) {
@@ -213,6 +319,7 @@ void SegmentLoader::load(int32_t item) {
     if (!loaded) used_ -= it.bytes;
   }
   if (!loaded) changed_.notify_all();
+  if (it.accelerator != nullptr) return copy_in_order(item);
   engine_->open_gate(item);
 }
 
@@ -221,10 +328,7 @@ void SegmentLoader::ran(int32_t item) {
     const std::lock_guard lock(mutex_);
     // What was resident is not in the queue.
     if (loadings_[static_cast<size_t>(item)].begin_us >= 0) ++ran_;
-    if (!stays_[static_cast<size_t>(item)]) {
-      retired_.push_back(
-          {std::move(slots_[static_cast<size_t>(item)].compiled), items_[static_cast<size_t>(item)].bytes});
-    }
+    if (!stays_[static_cast<size_t>(item)]) retired_.push_back(retire(item));
   }
   changed_.notify_all();
 }
@@ -232,9 +336,9 @@ void SegmentLoader::ran(int32_t item) {
 void SegmentLoader::release_all() {
   std::unique_lock lock(mutex_);
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].compiled) retired_.push_back({std::move(slots_[i].compiled), items_[i].bytes});
+    if (slots_[i].compiled) retired_.push_back(retire(static_cast<int32_t>(i)));
   }
-  while (!retired_.empty()) destroy_one(lock);
+  while (!retired_.empty()) destroy(0, lock);
   changed_.wait(lock, [&] { return destroying_ == 0 && retired_.empty(); });
 }
 

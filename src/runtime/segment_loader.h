@@ -11,17 +11,22 @@
 #include <vector>
 
 #include "heddle/runtime/executor.h"
+#include "heddle/runtime/stream_runtime.h"
 
 namespace heddle {
 
 class Engine;
+struct Accelerator;
 
 // What a load worker has to know about one segment.
 struct LoadItem {
   std::string place;  // for messages: segment and device
   RuntimeDevice* device = nullptr;
   SegmentSpec spec;
-  int64_t bytes = 0;  // of its parameters
+  int64_t bytes = 0;                         // of its parameters
+  const Accelerator* accelerator = nullptr;  // where it runs; null: on the host
+  // Whose copies come before its own on a link or bus of its way: of each accelerator, the last in the order.
+  std::vector<int32_t> copied_before;
 };
 
 // Stands for a segment until, and after, it is compiled. Items and order are fixed; items without a device
@@ -53,27 +58,49 @@ class SegmentLoader {
 
   std::vector<SegmentLoading> loadings() const;
   int64_t peak_bytes() const;
+  // What an accelerator has to wait for before it runs the item; null: nothing. From when its gate is open.
+  const DeviceEvent* loaded(int32_t item) const {
+    const Slot& slot = slots_[static_cast<size_t>(item)];
+    return slot.parameters ? slot.loaded.get() : nullptr;
+  }
   bool stays(int32_t item) const { return stays_[static_cast<size_t>(item)]; }
 
  private:
   class StandIn;
   struct Slot {
-    std::unique_ptr<CompiledSegment> compiled;
     std::vector<TensorView> inputs, outputs;
+    // Accelerators: the device's memory for its parameters, when they are there, and when the last run is
+    // over.
+    std::shared_ptr<std::byte[]> parameters;
+    std::unique_ptr<DeviceEvent> loaded;
+    std::shared_ptr<DeviceEvent> ran;
+    std::unique_ptr<CompiledSegment> compiled;
+    bool finished = false;  // made, or failed; under the mutex
   };
   struct Retired {
+    std::shared_ptr<std::byte[]> parameters;
+    std::shared_ptr<DeviceEvent> ran;
     std::unique_ptr<CompiledSegment> compiled;
     int64_t bytes;
+
+    bool over() const;  // no accelerator works on it
   };
 
   SegmentLoader(std::vector<LoadItem> items, std::vector<int32_t> order, const ColdOptions& options);
   Status choose_residents();
   void work();
-  void load(int32_t item);
+  // `before`: to be waited for first; may be null.
+  void load(int32_t item, const DeviceEvent* before);
   Status make(int32_t item, SegmentLoading& loading);
+  // Accelerators: memory of the device, null where nothing is copied; then, in the plan's order, the copy.
+  Result<std::shared_ptr<std::byte[]>> make_room(int32_t item, CompiledSegment& compiled);
+  Status copy_parameters(int32_t item);
+  void copy_in_order(int32_t item);
+  Status run(int32_t item, int slot);
+  Retired retire(int32_t item);
   void ran(int32_t item);
   bool may_load(int32_t item) const;
-  void destroy_one(std::unique_lock<std::mutex>& lock);
+  void destroy(size_t retired, std::unique_lock<std::mutex>& lock);
 
   std::vector<LoadItem> items_;
   std::vector<int32_t> order_;
@@ -89,6 +116,11 @@ class SegmentLoader {
   std::condition_variable changed_;
   std::vector<int32_t> queue_;
   size_t next_ = 0, ran_ = 0;  // of the queue: taken, and executed
+  // Accelerators' items of the queue, in its order, and how many have been copied. One worker at a time goes
+  // on with them.
+  std::vector<int32_t> copies_;
+  size_t next_copy_ = 0;
+  bool copying_ = false;
   std::vector<Retired> retired_;
   int64_t used_ = 0, peak_ = 0;  // parameter bytes of what is compiled, being compiled or being destroyed
   int destroying_ = 0;
