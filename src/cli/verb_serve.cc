@@ -31,7 +31,7 @@ namespace {
 
 struct ServeFlags {
   std::vector<std::string> what, shapes;
-  std::string host = "127.0.0.1", slo, devices, scheduler, plan, guard, token_file;
+  std::string host = "127.0.0.1", slo, devices, plan_for, scheduler, plan, guard, token_file;
   std::string tls_cert, tls_key;
   std::vector<std::string> host_names;
   std::string max_body = "64MiB", max_memory = "1GiB";
@@ -119,6 +119,13 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   LocalServerOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.plane, plane_options(o, SchedulerKind::kReactive));
   options.devices = split_list(o.devices);
+  if (o.plan_for == "rate") {
+    options.choice = LocalChoice::kRate;
+  } else if (!o.plan_for.empty() && o.plan_for != "goodput") {
+    const std::vector<std::string> names = {"goodput", "rate"};
+    return Error(Code::kInvalidInput,
+                 "--plan-for " + o.plan_for + ": expected goodput or rate" + did_you_mean(o.plan_for, names));
+  }
   options.deadline = Deadline::never(invocation.cancel);
   options.progress = invocation.progress;
   HEDDLE_ASSIGN_OR_RETURN(auto sources, find_models(o.what, defaults));
@@ -129,9 +136,9 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                                                   std::unique_ptr<ServedWorkers>& workers,
                                                   std::unique_ptr<MachineFleet>& machine,
                                                   const Invocation& invocation) {
-  if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty())
+  if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty() || !o.plan_for.empty())
     return Error(Code::kInvalidInput,
-                 "--devices, --slo and --shape belong to models; a fleet file has its own");
+                 "--devices, --slo, --shape and --plan-for belong to models; a fleet file has its own");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
   options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
@@ -344,6 +351,11 @@ RunFn setup_serve(Command& command) {
                  kMostServedBatch);
   command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
+  command.option(
+      "--plan-for", o->plan_for,
+      "models: goodput (default: the arrangement that serves most in time when simulated, with "
+      "devices of each model's own or shared by all) or rate (the greatest least rate, each on its "
+      "own devices)");
   command.option("--plan", o->plan, "fleet: a plan file (default: planned by auto)");
   command.option("--clock", o->clock,
                  "fleet: multiply all times by this, for machines too small for its load", .01, 100);

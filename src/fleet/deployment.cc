@@ -28,15 +28,30 @@ Status check_times(const std::vector<TimeNs>& times, uint32_t batch, const char*
   return {};
 }
 
-Status check_pool(const Deployment& d, size_t p, size_t k, std::vector<char>& taken) {
+struct PoolPlace {
+  size_t pipeline = 0, partition = 0;
+  bool taken = false;
+};
+
+// Models may share a pool as a whole, where each of them runs in one piece.
+bool may_share(const Deployment& d, size_t p, const PoolPlace& other) {
+  const auto &a = d.pipelines[p], &b = d.pipelines[other.pipeline];
+  return a.model != b.model && a.partitions.size() == 1 && b.partitions.size() == 1 &&
+         a.partitions[0].first_device == b.partitions[0].first_device &&
+         a.partitions[0].num_devices == b.partitions[0].num_devices;
+}
+
+Status check_pool(const Deployment& d, size_t p, size_t k, std::vector<PoolPlace>& taken) {
   const auto& pool = d.pipelines[p].partitions[k];
   const auto place = place_of(d, p, k);
   if (pool.num_devices == 0) return Error(Code::kInvalidInput, place + ": the pool has no device");
   if (pool.first_device >= d.devices.size() || pool.num_devices > d.devices.size() - pool.first_device)
     return Error(Code::kInvalidInput, place + ": the pool's devices do not exist");
   for (uint32_t i = 0; i < pool.num_devices; ++i) {
-    if (taken[pool.first_device + i]++)
+    auto& at = taken[pool.first_device + i];
+    if (at.taken && !may_share(d, p, at))
       return Error(Code::kInvalidInput, place + ": a device that another pool has, too");
+    at = {p, k, true};
   }
   HEDDLE_RETURN_IF_ERROR(check_times(pool.run_ns, d.pipelines[p].batch, "run", place));
   if (!pool.timed_ns.empty())
@@ -97,7 +112,7 @@ Result<std::vector<TimeNs>> run_times(const Fleet& fleet, const FleetModel& mode
 }  // namespace
 
 Status check_deployment(const Deployment& d) {
-  std::vector<char> taken(d.devices.size(), 0);
+  std::vector<PoolPlace> taken(d.devices.size());
   std::vector<char> listed(d.pipelines.size(), 0);
   for (const auto& model : d.models) {
     if (model.slo_ns <= 0 || model.slo_ns > kLongest)
@@ -127,7 +142,7 @@ Status check_deployment(const Deployment& d) {
       HEDDLE_RETURN_IF_ERROR(check_pool(d, p, k, taken));
   }
   for (size_t i = 0; i < taken.size(); ++i)
-    if (!taken[i])
+    if (!taken[i].taken)
       return Error(Code::kInvalidInput, "virtual device " + std::to_string(i) + " is in no pool");
   return {};
 }

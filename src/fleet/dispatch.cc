@@ -36,12 +36,22 @@ Dispatcher::Dispatcher(const Deployment& deployment, const DispatchOptions& opti
     }
     route.first_sum = static_cast<uint32_t>(sums_.size()) - pipeline.batch;
     routes_.push_back(route);
-    for (const auto& pool : pipeline.partitions) {
-      const TimeNs least = *std::min_element(pool.run_ns.begin(), pool.run_ns.begin() + pipeline.batch);
-      pools_.push_back({pool.first_device, pool.first_device + pool.num_devices,
-                        book_.add_group(pool.first_device, pool.num_devices, least)});
-    }
+    for (const auto& pool : pipeline.partitions)
+      pools_.push_back({pool.first_device, pool.first_device + pool.num_devices, group_of(pool)});
   }
+}
+
+// Pools that models share are one group.
+uint32_t Dispatcher::group_of(const DevicePool& pool) {
+  for (const auto& p : pools_)
+    if (p.first_device == pool.first_device) return p.group;
+  TimeNs least = kNever;
+  for (const auto& pipeline : deployment_.pipelines)
+    for (const auto& other : pipeline.partitions)
+      if (other.first_device == pool.first_device)
+        least =
+            std::min(least, *std::min_element(other.run_ns.begin(), other.run_ns.begin() + pipeline.batch));
+  return book_.add_group(pool.first_device, pool.num_devices, least);
 }
 
 void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {

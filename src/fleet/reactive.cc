@@ -28,6 +28,30 @@ ReactiveScheduler::ReactiveScheduler(const Deployment& deployment, bool retry)
         place_[partitions[k].first_device + i] = {p, k};
     }
   }
+  for (uint32_t p = 0; p < deployment.pipelines.size(); ++p) {
+    const auto own = deployment.pipelines[p].partitions[0].first_device;
+    auto& sharing = pipelines_[p].sharing;
+    for (uint32_t q = 0; q < deployment.pipelines.size(); ++q)
+      if (deployment.pipelines[q].partitions[0].first_device == own) sharing.push_back(q);
+    if (sharing.size() == 1) sharing.clear();
+  }
+}
+
+// More than one only where models share the device.
+std::span<const uint32_t> ReactiveScheduler::pipelines_on(uint32_t device) const {
+  const auto& sharing = pipelines_[place_[device].pipeline].sharing;
+  return sharing.empty() ? std::span(&place_[device].pipeline, 1) : std::span(sharing);
+}
+
+// Whose first request is due first; kNoId: nothing waits.
+uint32_t ReactiveScheduler::most_urgent(const std::vector<uint32_t>& pipelines) const {
+  uint32_t best = kNoId;
+  for (const uint32_t p : pipelines) {
+    const auto& queue = pipelines_[p].queue;
+    if (!queue.empty() && (best == kNoId || queue.front().deadline < pipelines_[best].queue.front().deadline))
+      best = p;
+  }
+  return best;
 }
 
 uint32_t ReactiveScheduler::new_batch() {
@@ -90,8 +114,23 @@ void ReactiveScheduler::serve_first_pool(uint32_t p, TimeNs now, Actions& action
 // A free device takes its next batch.
 void ReactiveScheduler::serve(uint32_t device, TimeNs now, Actions& actions) {
   if (running_[device] != kNoId || closed_[device]) return;
-  const uint32_t p = place_[device].pipeline, k = place_[device].partition;
-  if (k == 0 && draining_) return;
+  const Place at = place_[device];
+  if (at.partition == 0 && draining_) return;
+  const auto& sharing = pipelines_[at.pipeline].sharing;
+  if (at.partition > 0 || sharing.empty()) {
+    begin_batch(device, at, now, actions);
+    return;
+  }
+  // A queue of which nothing can be in time any more is empty afterwards.
+  for (;;) {
+    const uint32_t p = most_urgent(sharing);
+    if (p == kNoId || begin_batch(device, {p, 0}, now, actions)) return;
+  }
+}
+
+// Of one pipeline's queue; false: it is empty now.
+bool ReactiveScheduler::begin_batch(uint32_t device, Place at, TimeNs now, Actions& actions) {
+  const uint32_t p = at.pipeline, k = at.partition;
   const auto& pool = deployment_.pipelines[p].partitions[k];
   auto& queue = k == 0 ? pipelines_[p].queue : queue_[device];
   if (queue.mixed())
@@ -135,8 +174,9 @@ void ReactiveScheduler::serve(uint32_t device, TimeNs now, Actions& actions) {
                              .batch_size = size,
                              .first_request = batch.requests.front().request,
                              .expected_ns = pool.run_ns[size - 1]});
-    return;
+    return true;
   }
+  return false;
 }
 
 // To the next pool's device with the fewest requests on hand, by turns on ties.
@@ -230,10 +270,12 @@ void ReactiveScheduler::device_lost(uint32_t device, TimeNs now, Actions& action
   if (closed_[device]) return;
   closed_[device] = 1;
   const uint32_t p = place_[device].pipeline;
-  if (place_[device].partition == 0) --pipelines_[p].open_first;
+  if (place_[device].partition == 0)
+    for (const uint32_t q : pipelines_on(device)) --pipelines_[q].open_first;
   if (running_[device] != kNoId) {
+    const Batch& lost = batches_[running_[device]];
     actions.abort.push_back(running_[device]);
-    lose_requests(p, batches_[running_[device]].requests, actions);
+    lose_requests(lost.pipeline, lost.requests, actions);
     release(running_[device]);
     running_[device] = kNoId;
   }
@@ -264,15 +306,15 @@ void ReactiveScheduler::device_lost(uint32_t device, TimeNs now, Actions& action
     send(id, now, actions);
   }
   for (ResourceId r = 0; r < links_.resources(); ++r) start_transfer(links_.head(r), now, actions);
-  serve_first_pool(p, now, actions);
+  for (const uint32_t q : pipelines_on(device)) serve_first_pool(q, now, actions);
 }
 
 void ReactiveScheduler::device_back(uint32_t device, TimeNs now, Actions& actions) {
   if (!closed_[device]) return;
   closed_[device] = 0;
   if (place_[device].partition == 0) {
-    ++pipelines_[place_[device].pipeline].open_first;
-    serve_first_pool(place_[device].pipeline, now, actions);
+    for (const uint32_t q : pipelines_on(device)) ++pipelines_[q].open_first;
+    for (const uint32_t q : pipelines_on(device)) serve_first_pool(q, now, actions);
   } else {
     serve(device, now, actions);
   }

@@ -1,6 +1,7 @@
 #include "fleet_files.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace heddle {
@@ -48,6 +49,10 @@ Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, co
                                                      double slo_us, const SplitOutcome& outcome) {
   const bool half = model.file.fp16_cuts;
   const double worst = outcome.worst.relative;
+  if (half && std::isinf(worst))
+    return Error(Code::kVerificationFailed,
+                 "cut into parts its outputs are infinite, or no numbers, where the whole model's are not: "
+                 "values above 65504 are infinite in fp16; take \"feature_maps\" away");
   if (worst > (half ? kMostHalfDifference : kMostSplitDifference))
     return Error(Code::kVerificationFailed,
                  "cut into parts its outputs differ from the whole model's by " + number(worst) +

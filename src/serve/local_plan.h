@@ -10,6 +10,8 @@
 #include "heddle/base/progress.h"
 #include "heddle/fleet/deployment.h"
 #include "heddle/fleet/fleet_plan.h"
+#include "heddle/fleet/simulator.h"
+#include "heddle/serve/local_server.h"
 #include "local_runner.h"
 
 namespace heddle {
@@ -33,15 +35,31 @@ struct LocalPlan {
   FleetPlan plan;
   Deployment deployment;
   std::vector<Device> device_of;  // [virtual device]
-  bool shared = false;            // there are fewer devices than models: they take turns on all cores
+  std::string reason;             // why this arrangement, for people; empty: there was nothing to choose
+  double goodput_per_s = 0;       // of all models, by simulation; 0: not simulated
 };
 
-// The way to divide and the plan with the greatest least rate over weight; of equal ones that with the larger
-// sets. Where every way has fewer devices than there are models, they share all cores, each counted with the
-// time that it takes when all are busy. `times` is [model]; a model without times for a target does not run
+struct LocalPlanOptions {
+  LocalChoice choice = LocalChoice::kGoodput;
+  SchedulerKind scheduler = SchedulerKind::kReactive;  // that will serve it
+  DispatchOptions dispatch;
+  double attainment = .99;
+  Deadline deadline;
+};
+
+// Arranges the models on the devices. Candidates are, for each way to divide the cores:
+//  - apart: each device is one model's, by the fleet planner, which gives the models the greatest least rate
+//    over weight; where there are as many devices as models,
+//  - shared: each device takes turns with all models; where there is more than one model,
+//  - side by side, where no way has as many devices as models: all models on the way's devices at once, each
+//    counted with the time that it takes when all are busy.
+// kGoodput takes the candidate with the greatest goodput for Poisson arrivals in the proportion of the
+// weights (goodput.h), the first of those within its precision; kRate the apart one with the greatest value,
+// else the first side by side. The larger sets come first. The fleet and its plan describe the shared as side
+// by side: what each model is sure of. `times` is [model]; a model without times for a target does not run
 // there. Errors: a model whose SLO no device meets.
 Result<LocalPlan> plan_locally(std::span<const std::shared_ptr<const LocalModel>> models,
                                const std::vector<std::vector<LocalTimes>>& times,
-                               std::span<const DeviceSet> ways, const Deadline& deadline);
+                               std::span<const DeviceSet> ways, const LocalPlanOptions& options);
 
 }  // namespace heddle

@@ -13,6 +13,7 @@
 #include "heddle/runtime/openvino_devices.h"
 #include "local_plan.h"
 #include "local_runner.h"
+#include "shared_runner.h"
 
 namespace heddle {
 namespace {
@@ -194,8 +195,16 @@ class Server final : public LocalServer {
       service_.serve(std::move(next));
       return {};
     }
-    HEDDLE_ASSIGN_OR_RETURN(auto local, plan_locally(models, times, ways_, options_.deadline));
-    std::vector<std::shared_ptr<DeviceRunner>> runners(local.device_of.size());
+    LocalPlanOptions planning;
+    planning.choice = options_.choice;
+    planning.scheduler = options_.plane.scheduler;
+    planning.dispatch = options_.plane.dispatch;
+    planning.deadline = options_.deadline;
+    report("planning");
+    HEDDLE_ASSIGN_OR_RETURN(auto local, plan_locally(models, times, ways_, planning));
+    // Models may take turns on a device.
+    std::vector<std::vector<std::shared_ptr<DeviceRunner>>> by_model(
+        local.device_of.size(), std::vector<std::shared_ptr<DeviceRunner>>(models.size()));
     std::map<std::pair<uint32_t, std::string>, int> turns;
     for (const auto& p : local.deployment.pipelines) {
       auto& entry = entries_.at(local.deployment.models[p.model].name);
@@ -208,12 +217,18 @@ class Server final : public LocalServer {
           report("compiling " + entry.source.name + " for " + device.name);
           HEDDLE_ASSIGN_OR_RETURN(runner, LocalRunner::create(entry.model, device));
         }
-        runners[v] = runner;
+        by_model[v][p.model] = runner;
       }
+    }
+    std::vector<std::shared_ptr<DeviceRunner>> runners;
+    for (auto& on_device : by_model) runners.push_back(std::make_shared<SharedRunner>(std::move(on_device)));
+    for (const auto& m : models) {
+      auto served = std::make_shared<ServedModel>(m->served);
+      if (!local.reason.empty()) served->note += (served->note.empty() ? "" : "; ") + local.reason;
+      next->models.push_back(std::move(served));
     }
     next->fleet = std::move(local.fleet);
     next->plan = std::move(local.plan);
-    for (const auto& m : models) next->models.emplace_back(m, &m->served);
     HEDDLE_ASSIGN_OR_RETURN(
         next->plane, LivePlane::create(std::move(local.deployment), options_.plane, std::move(runners)));
     service_.serve(std::move(next));

@@ -124,6 +124,16 @@ TEST_F(OnThisMachine, FeatureMapsMayTravelInHalfPrecision) {
   expect_right(1.2345F, 2e-3);
 }
 
+// Above 65504 a half is infinite: no bound on errors makes that right.
+TEST_F(OnThisMachine, FeatureMapsThatHalvesCannotHoldAreRefused) {
+  path_ = folder_.write("skip.onnx", skip_model(1e6F));
+  fleet_ = skip_fleet(path_, fleet_.classes[0].devices, fleet_.classes[1].devices);
+  fleet_.models[0].file.fp16_cuts = true;
+  EXPECT_THAT(refusal(fleet_), HasSubstr("values above 65504"));
+  fleet_.models[0].file.fp16_cuts = false;
+  EXPECT_TRUE(start(fleet_).ok());
+}
+
 TEST_F(OnThisMachine, AChangeKeepsWhatIsCompiledAndServesOn) {
   ASSERT_TRUE(start(fleet_).ok());
   listen();

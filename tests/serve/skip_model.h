@@ -16,13 +16,14 @@ namespace heddle {
 
 // y = x + [1, 2, 3]; r = relu(y); z = r * [2, 3, 4] + y, for any number of rows. y is needed twice, once
 // behind every cut; y and z are outputs.
-inline std::string skip_model() {
+// `first`: instead of the 1.
+inline std::string skip_model(float first = 1) {
   namespace ow = onnx_writer;
   return ow::model({{ow::node("Add", {"x", "w"}, {"y"}, "add"), ow::node("Relu", {"y"}, {"r"}, "relu"),
                      ow::node("Mul", {"r", "k"}, {"m"}, "mul"), ow::node("Add", {"m", "y"}, {"z"}, "skip")},
                     {ow::value("x", {-1, 3})},
                     {ow::value("y", {-1, 3}), ow::value("z", {-1, 3})},
-                    {ow::float_tensor("w", {3}, {1, 2, 3}), ow::float_tensor("k", {3}, {2, 3, 4})}});
+                    {ow::float_tensor("w", {3}, {first, 2, 3}), ow::float_tensor("k", {3}, {2, 3, 4})}});
 }
 inline float z_of(float x, size_t i) {
   const float y = x + static_cast<float>(i + 1);

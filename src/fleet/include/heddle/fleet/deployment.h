@@ -23,7 +23,8 @@ struct PoolRole {
   auto operator<=>(const PoolRole&) const = default;
 };
 
-// A partition's virtual devices are first_device .. first_device + num_devices - 1.
+// A partition's virtual devices are first_device .. first_device + num_devices - 1. Whole models may share a
+// pool: pipelines of one partition, of different models, that name the same devices take turns on them.
 struct DevicePool {
   uint32_t first_device = 0, num_devices = 0;
   std::vector<TimeNs> run_ns;       // [batch - 1] of a whole batch, for 1 .. the pipeline's batch
@@ -69,8 +70,9 @@ struct Deployment {
   uint32_t num_servers = 0;
 };
 
-// Is it one that the data plane can run? Every index in range, each virtual device in exactly one pool, times
-// positive and at most an hour, one time for each batch size. The error names model, pipeline and partition.
+// Is it one that the data plane can run? Every index in range, each virtual device in exactly one pool (or in
+// one that models share), times positive and at most an hour, one time for each batch size. The error names
+// model, pipeline and partition.
 Status check_deployment(const Deployment& deployment);
 
 // Lays the plan out. Virtual devices of one model, partition position and class fill whole devices (those of

@@ -104,6 +104,7 @@ class Dispatcher final : public Scheduler {
   const StepTimes* times_of(const Route& route, uint32_t batch) const {
     return &times_[route.first_times + (batch - 1) * route.partitions];
   }
+  uint32_t group_of(const DevicePool& pool);
   bool first_hop(const Pool& pool, TimeNs t, TimeNs run, TimeNs limit, bool avoid, ProbedPath& path) const;
   bool next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTimes times, TimeNs limit, bool avoid,
                 ProbedPath& path) const;

@@ -6,9 +6,10 @@
 // that ends early enough for the later partitions to do theirs at the planned batch without waiting; a first
 // request that is too late even alone is dropped. A finished batch is sent to the device of the next pool
 // with the fewest requests on hand, links serve first come first served, and that device batches from its own
-// queue by the same rule.
+// queue by the same rule. A pool that models share begins with the model whose first request is due first.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "heddle/fleet/deadline_queue.h"
@@ -53,11 +54,15 @@ class ReactiveScheduler final : public Scheduler {
     std::vector<uint32_t> next_device;  // [partition] where the search for the least loaded begins
     double credit = 0;                  // of the turns between pipelines
     uint32_t open_first = 0;            // devices of the first pool that are there
+    std::vector<uint32_t> sharing;  // pipelines that share the first pool, itself included; none: it alone
   };
 
   uint32_t new_batch();
   void release(uint32_t batch);
   void serve(uint32_t device, TimeNs now, Actions& actions);
+  bool begin_batch(uint32_t device, Place at, TimeNs now, Actions& actions);
+  uint32_t most_urgent(const std::vector<uint32_t>& pipelines) const;
+  std::span<const uint32_t> pipelines_on(uint32_t device) const;
   void serve_first_pool(uint32_t pipeline, TimeNs now, Actions& actions);
   void send(uint32_t batch, TimeNs now, Actions& actions);
   void start_transfer(BookingId booking, TimeNs now, Actions& actions);

@@ -13,13 +13,20 @@
 
 namespace heddle {
 
+// Which arrangement of models on the devices is taken.
+enum class LocalChoice {
+  kGoodput,  // that serves most in time by simulation, with devices of each model's own or shared by all
+  kRate,     // that with the greatest least rate over weight, with devices of each model's own
+};
+
 struct LocalServerOptions {
   LivePlaneOptions plane = {.scheduler = SchedulerKind::kReactive};
   // Devices that may be used; empty: all that discover_local() finds.
   std::vector<std::string> devices;
   double measure_s = .1;  // of each model, target and batch size
   size_t max_ways = 16;   // to divide the cores that are planned for
-  Deadline deadline;      // of create()
+  LocalChoice choice = LocalChoice::kGoodput;
+  Deadline deadline;  // of create()
   ProgressSink* progress = nullptr;
 };
 

@@ -1,0 +1,61 @@
+#include "heddle/fleet/goodput.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+constexpr double kLeastLoad = 1. / 1024, kMostLoad = 1 << 20;  // between which it is looked for
+
+// The worst model's attainment when arrivals come `load` times as fast.
+Result<double> attained(const Deployment& deployment, const std::vector<Arrival>& arrivals, double load,
+                        const GoodputOptions& options) {
+  auto closer = arrivals;
+  scale_arrivals(closer, load);
+  SimulationOptions o;
+  o.scheduler = options.scheduler;
+  o.dispatch = options.dispatch;
+  o.cancel = options.cancel;
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, simulate(deployment, closer, o));
+  double worst = 1;
+  for (const auto& m : result.models)
+    if (m.requests.arrivals > 0) worst = std::min(worst, m.requests.attainment());
+  return worst;
+}
+
+}  // namespace
+
+Result<Goodput> goodput(const Deployment& deployment, std::span<const double> rates_per_s,
+                        const GoodputOptions& options) {
+  double total = 0;
+  for (const double r : rates_per_s) total += r;
+  if (!(total > 0) || !(options.requests >= 1) || !(options.precision > 0))
+    return Error(Code::kInvalidInput, "goodput needs a rate, requests and a precision above 0");
+  HEDDLE_ASSIGN_OR_RETURN(const auto arrivals, make_arrivals(options.traffic, rates_per_s,
+                                                             options.requests / total, options.seed));
+  // Twice as much, or half as much, until the border is between two loads.
+  double low = 0, high = 0, load = 1;
+  Goodput best;
+  const auto try_load = [&]() -> Status {
+    HEDDLE_ASSIGN_OR_RETURN(const double worst, attained(deployment, arrivals, load, options));
+    if (worst >= options.attainment) {
+      low = load;
+      best = {load * total, worst};
+    } else {
+      high = load;
+    }
+    return {};
+  };
+  while ((low == 0 || high == 0) && load >= kLeastLoad && load <= kMostLoad) {
+    HEDDLE_RETURN_IF_ERROR(try_load());
+    load *= low == load ? 2 : .5;
+  }
+  while (low > 0 && high - low > options.precision * low) {
+    load = (low + high) / 2;
+    HEDDLE_RETURN_IF_ERROR(try_load());
+  }
+  return best;
+}
+
+}  // namespace heddle
