@@ -126,7 +126,8 @@ TEST(MappedModel, WithWeightsInConstantNodesIsTheSame) {
   const std::string path = find_model("ch_PP-OCRv4_rec_infer.onnx");
   if (path.empty()) GTEST_SKIP() << "the wheel 'rapidocr-onnxruntime' with its models is not installed";
   ImportOptions options;
-  options.shapes["x"] = {1, 3, 48, 64};
+  // At a width of 64 OpenVINO 2026.4 gives other outputs each time, even of one compiled model.
+  options.shapes["x"] = {1, 3, 48, 320};
   const auto copied = Model::load(path, options), mapped = load_mapped(path, options);
   ASSERT_TRUE(copied.ok() && mapped.ok());
   EXPECT_EQ(graph_to_json(*(*copied)->graph()), graph_to_json(*(*mapped)->graph()));
