@@ -50,7 +50,6 @@ Status add_decisions(SchedulerKind scheduler, double seconds, const std::functio
   auto& p99 = add("decision, p99", d.p99);
   p99.reference = kMostDecision_us;
   p99.reference_source = "target";
-  add("decision, p99 of its thread's own time", d.p99_own);
   add("wait for the plane's lock, p99", d.p99_lock);
   return {};
 }

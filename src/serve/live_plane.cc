@@ -15,25 +15,6 @@ namespace {
 
 constexpr const char* kFateNames[kFates] = {"open", "in_time", "late", "dropped", "failed", "withdrawn"};
 
-// On its core, without what others did there.
-TimeNs thread_time() {
-  timespec t = {};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return t.tv_sec * kNsPerSecond + t.tv_nsec;
-}
-// What reading it adds, at least: a call of the system, mostly more than a decision.
-TimeNs thread_time_cost() {
-  static const TimeNs kCost = [] {
-    TimeNs least = kNever;
-    for (int i = 0; i < 100; ++i) {
-      const TimeNs began = thread_time();
-      least = std::min(least, thread_time() - began);
-    }
-    return least;
-  }();
-  return kCost;
-}
-
 }  // namespace
 
 Plane::Plane(Deployment deployment, const LivePlaneOptions& options, bool remote)
@@ -103,13 +84,10 @@ void Plane::submit(LiveRequest& request) {
       if (remote_)
         put(std::min(request.deadline, kNever) + options_.patience.grace_ns,
             {EventKind::kGiveUp, id, requests_.serial(id)}, outcome);
-      const TimeNs own = options_.watch_decisions ? thread_time() : 0;
       const TimeNs began = live_now();
       fault_at(FaultPoint::kDecide);
       scheduler_->submit(request.model, id, request.deadline, now, actions_, request.priority);
       counters_.decision.add(live_now() - began);
-      if (options_.watch_decisions)
-        counters_.decision_own.add(std::max<TimeNs>(0, thread_time() - own - thread_time_cost()));
       apply(now, outcome);
     }
   }

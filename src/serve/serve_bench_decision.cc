@@ -86,7 +86,6 @@ Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
   out.requests = counters.decision.count();
   out.median = us_from_ns(counters.decision.percentile(.5));
   out.p99 = us_from_ns(counters.decision.percentile(.99));
-  out.p99_own = us_from_ns(counters.decision_own.percentile(.99));
   out.p99_lock = us_from_ns(counters.lock_wait.percentile(.99));
   http->stop(1);
   service.stop(1);

@@ -74,7 +74,7 @@ struct LivePlaneOptions {
   TimeNs wake_early_ns = 2'000'000;
   size_t max_queued = 100000;  // requests in the plane; one more is withdrawn at once
   RemotePatience patience;
-  bool watch_decisions = false;  // fills LiveCounters::decision_own and lock_wait: about 1 us more a request
+  bool watch_decisions = false;  // fills LiveCounters::lock_wait
 };
 
 struct LivePoolCounters {
@@ -93,7 +93,7 @@ struct LiveCounters {
   std::vector<LiveModelCounters> models;
   std::vector<std::vector<LivePoolCounters>> pools;  // [pipeline][partition]
   DurationHistogram decision;                        // of each arrival, by the clock
-  DurationHistogram decision_own, lock_wait;  // the thread's own time of it; its wait for the plane before it
+  DurationHistogram lock_wait;                       // of its thread for the plane before it
   SchedulerCounters scheduler;
   // Of devices in other processes.
   uint64_t late_answers = 0;  // of attempts that had been given up: dropped

@@ -41,7 +41,6 @@ Result<ServeBench> bench_serving(const std::string& path, double seconds, const 
 struct DecisionTimes {
   uint64_t requests = 0;
   double median = 0, p99 = 0;  // by the clock: whatever else the machine did meanwhile counts
-  double p99_own = 0;          // the deciding thread's own time on its core
   double p99_lock = 0;         // of the wait for the plane's lock before that
 };
 Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
