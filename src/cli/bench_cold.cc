@@ -75,7 +75,7 @@ Status measure(const BenchModel& model, const BenchOptions& options, const Invoc
   if (kind_wanted(options, "plain")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto cut, plan_cold(flags, {}, 0, settings, plan.path(), invocation));
     HEDDLE_ASSIGN_OR_RETURN(const auto report, measure_cold(plan.path(), settings, invocation));
-    add_rows(model.name, false, report, cut.bound_us, rows);
+    add_rows(model.name, false, report, cold_bound_us(cut, report), rows);
   }
   if (kind_wanted(options, "cached")) {
     const TemporaryFile folder("bench-cold-cache");
@@ -85,7 +85,7 @@ Status measure(const BenchModel& model, const BenchOptions& options, const Invoc
     std::error_code ignored;
     fs::remove_all(folder.path(), ignored);
     if (!report.ok()) return std::move(report).error();
-    add_rows(model.name, true, *report, cut.bound_us, rows);
+    add_rows(model.name, true, *report, cold_bound_us(cut, *report), rows);
   }
   return {};
 }

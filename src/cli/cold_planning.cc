@@ -51,20 +51,21 @@ class ColdPlanning {
     // any.
     HEDDLE_ASSIGN_OR_RETURN(const ColdCosts first, fit_cold_costs(file_.problem, whole.seen(), whole.seen()));
     HEDDLE_ASSIGN_OR_RETURN(Plan plan, cut(first, kPieces));
-    double bound_us = bound(first, file_.plan);
+    ColdCosts used = first;
     for (int round = 0; round <= kRefinements && plan.segments.size() > 1; ++round) {
       HEDDLE_RETURN_IF_ERROR(write(file_.problem, plan, path_));
       HEDDLE_ASSIGN_OR_RETURN(const Sample parts, sample(plan));
       HEDDLE_ASSIGN_OR_RETURN(const ColdCosts costs,
                               fit_cold_costs(file_.problem, whole.seen(), parts.seen()));
       HEDDLE_ASSIGN_OR_RETURN(Plan better, cut(costs, 0));
-      bound_us = bound(costs, plan);
+      used = costs;
       const bool settled = same_cut(plan, better);
       plan = std::move(better);
       if (settled) break;
     }
-    HEDDLE_RETURN_IF_ERROR(write(file_.problem, std::move(plan), path));
-    return ColdCutOutcome{before_us_ + bound_us};
+    HEDDLE_RETURN_IF_ERROR(write(file_.problem, plan, path));
+    HEDDLE_ASSIGN_OR_RETURN(const double share, least_share(used, plan));
+    return ColdCutOutcome{share};
   }
 
  private:
@@ -87,9 +88,24 @@ class ColdPlanning {
                      {.segments = segments, .device = {}, .costs = &costs, .machine = machine_});
   }
 
-  double bound(const ColdCosts& costs, const Plan& plan) const {
+  // Bound and prediction by the same times: those of another start would differ, and not by the cut.
+  Result<double> least_share(const ColdCosts& costs, const Plan& plan) const {
     const auto cores = file_.problem.cluster->device(plan.segments[0].device).cores.size();
-    return cold_cut_bound(file_.problem, costs, machine_, std::max(1, static_cast<int>(cores)));
+    const int threads = std::max(1, static_cast<int>(cores));
+    std::vector<ColdTask> tasks;
+    for (const Segment& segment : plan.segments) {
+      ColdTask task;
+      task.compile_us = costs.segment_us;
+      task.threads = threads;
+      for (const OpId op : segment.ops) {
+        task.compile_us += costs.compile_us[op.index()];
+        task.run_us += costs.run_us[op.index()];
+      }
+      if (!tasks.empty()) task.after.push_back(static_cast<int32_t>(tasks.size()) - 1);
+      tasks.push_back(std::move(task));
+    }
+    HEDDLE_ASSIGN_OR_RETURN(const auto times, predict_cold_start(tasks, machine_));
+    return cold_cut_bound(file_.problem, costs, machine_, threads) / times.back().finish_us;
   }
 
   // Starts of the plan at the path with nothing overlapping.
@@ -105,17 +121,14 @@ class ColdPlanning {
     }
     const size_t segments = plan.segments.size();
     std::vector<std::vector<double>> compile(segments), run(segments);
-    std::vector<double> before;
     const Stopwatch watch;
     do {
       HEDDLE_ASSIGN_OR_RETURN(const ColdStart one, start(alone));
-      before.push_back(one.plan_us + one.import_us + one.prepare_us);
       for (size_t s = 0; s < segments; ++s) {
         compile[s].push_back(one.segments[s].load_us + one.segments[s].compile_us);
         run[s].push_back(one.segments[s].run_us);
       }
     } while (compile[0].size() < kMostStarts && watch.seconds() < kSampleSeconds);
-    before_us_ = median_of(before);
     Sample result;
     result.plan = plan;
     for (size_t s = 0; s < segments; ++s) {
@@ -139,11 +152,15 @@ class ColdPlanning {
   std::string cache_folder_;
   ColdMachine machine_;
   PlanFile file_;
-  double before_us_ = 0;  // of the latest sample, until its request began
   int starts_ = 0;
 };
 
 }  // namespace
+
+double cold_bound_us(const ColdCutOutcome& cut, const ColdReport& predicted) {
+  if (cut.least_share == 0) return 0;
+  return predicted.predicted_us - predicted.predicted_request_us * (1 - cut.least_share);
+}
 
 Result<ColdCutOutcome> plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments,
                                  const ColdSettings& settings, const std::string& path,

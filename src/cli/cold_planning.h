@@ -9,10 +9,13 @@
 namespace heddle::cli {
 
 struct ColdCutOutcome {
-  // No cut at borders of ops gives its first output before this, by what was measured while cuts were tried;
-  // 0: nothing was tried.
-  double bound_us = 0;
+  // By the times that were measured while cuts were tried, no cut at borders of ops needs less than this
+  // share of the chosen one's predicted time from the request's start; 0: nothing was tried.
+  double least_share = 0;
 };
+
+// The time to the first output that no cut goes below, where the plan is predicted so; 0: nothing was tried.
+double cold_bound_us(const ColdCutOutcome& cut, const ColdReport& predicted);
 
 // Writes the plan. `segments`: as many, by weight; 0: starts of the whole model and of pieces are measured,
 // some seconds, and the cut with the earliest predicted first output is taken (with a budget: by weight). All

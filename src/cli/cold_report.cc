@@ -224,6 +224,7 @@ Status Measurement::predict(const ColdStart& apart, ColdReport& report) const {
     last = std::max(last, at.finish_us);
   }
   report.predicted_us = apart.plan_us + apart.import_us + apart.prepare_us + last;
+  report.predicted_request_us = last;
   return {};
 }
 

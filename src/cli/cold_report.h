@@ -33,7 +33,7 @@ struct ColdSegmentTimes {
 struct ColdReport {
   double first_output_us = 0, low_us = 0, high_us = 0;  // median and range
   double cpu_s = 0;                                     // of the median start
-  double predicted_us = 0;
+  double predicted_us = 0, predicted_request_us = 0;    // the latter from the request's start
   double without_overlap_us = 0;  // each segment loaded when the one before it ran; one start
   double import_us = 0, prepare_us = 0;
   std::vector<double> request_us;                     // of the median start
