@@ -145,17 +145,7 @@ TEST(AcceleratorLoadWorkers, WithoutOverlapASegmentIsCompiledWhenTheDeviceHasRun
 }
 
 TEST(AcceleratorLoadWorkers, ASegmentWithHostAccessIsNotCopied) {
-  Problem problem = test::random_problem({.ops = 8,
-                                          .devices = 2,
-                                          .param_bytes = 100,
-                                          .host_hub = true,
-                                          .objective = Objective::kColdLatency,
-                                          .seed = 3});
-  CostTable costs = *problem.costs;
-  for (size_t op = 0; op < problem.graph->num_ops(); ++op) {
-    for (int d = 0; d < 2; ++d) costs.set_host_access(OpId(op), DeviceId(d), 1);
-  }
-  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  const Problem problem = test::host_access_problem();
   Plan plan = test::random_plan(problem, 3, 0.4);
   // The plan's own loads and load workers exclude each other.
   AcceleratedBackend refusing;
@@ -172,31 +162,13 @@ TEST(AcceleratorLoadWorkers, ASegmentWithHostAccessIsNotCopied) {
   EXPECT_EQ(backend.in_place, static_cast<int>(plan.segments.size()));
 }
 
-// What goes wrong in the middle, by name.
-struct Fault {
-  const char* what;
-  bool compiling;
-  std::function<Status()> happen;
-  const char* message;
-};
-
-std::vector<Fault> faults() {
-  return {{"an error while loading", true, [] { return Status(Error(Code::kIo, "the file is cut short")); },
-           "the file is cut short"},
-          {"memory ends while loading", true, []() -> Status { throw std::bad_alloc(); }, "out of memory"},
-          {"a load worker throws", true, []() -> Status { throw std::runtime_error("boom"); }, "boom"},
-          {"an error on the device", false, [] { return Status(Error(Code::kInternal, "device lost")); },
-           "device lost"},
-          {"the device's work throws", false, []() -> Status { throw std::runtime_error("bang"); }, "bang"}};
-}
-
 // The device has just enough memory, so a start after it finds what was not released.
 TEST(AcceleratorLoadWorkers, WhatFailsReleasesEverythingAndTheNextStartIsAsGoodAsNew) {
   const Problem problem = cold_problem(5, 1);
   const Plan plan = test::random_plan(problem, 5, 0);
   const int64_t tensors = tensor_bytes(problem, plan);
   const std::string broken = plan.segments[plan.segments.size() / 2].name;
-  for (const Fault& fault : faults()) {
+  for (const test::SegmentFault& fault : test::segment_faults()) {
     for (const int64_t budget : {int64_t{0}, kBudget}) {
       const int64_t at_once = budget > 0 ? budget / 100 : static_cast<int64_t>(plan.segments.size());
       AcceleratedBackend backend{.memory_bytes = tensors + at_once * kParameterBytes};

@@ -137,17 +137,7 @@ TEST(AcceleratorCold, ParametersComeByTheirLoadsAndAreReadInPlaceWhereThePlanSay
 }
 
 TEST(AcceleratorCold, ASegmentWithHostAccessReadsMappedMemory) {
-  Problem problem = random_problem({.ops = 8,
-                                    .devices = 2,
-                                    .param_bytes = 100,
-                                    .host_hub = true,
-                                    .objective = Objective::kColdLatency,
-                                    .seed = 3});
-  CostTable costs = *problem.costs;
-  for (size_t op = 0; op < problem.graph->num_ops(); ++op) {
-    for (int d = 0; d < 2; ++d) costs.set_host_access(OpId(op), DeviceId(d), 1);
-  }
-  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  const Problem problem = test::host_access_problem();
   Plan plan = random_plan(problem, 3, 0.4);
   int in_place = 0;
   for (Segment& segment : plan.segments) segment.host_access = in_place++ % 2 == 0;

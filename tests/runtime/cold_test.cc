@@ -220,28 +220,8 @@ TEST(ColdBudget, ASegmentThatNeverFitsIsAnErrorThatNamesIt) {
   EXPECT_EQ(backend.compiles, 0);
 }
 
-// What goes wrong in the middle, by name.
-struct Fault {
-  const char* what;
-  bool compiling;
-  std::function<Status()> happen;
-  const char* message;
-};
-
-std::vector<Fault> faults() {
-  return {{"an error while loading", true, [] { return Status(Error(Code::kIo, "the file is cut short")); },
-           "the file is cut short"},
-          {"memory ends while loading", true, []() -> Status { throw std::bad_alloc(); }, "out of memory"},
-          {"a load worker throws", true, []() -> Status { throw std::runtime_error("boom"); }, "boom"},
-          {"a load worker throws a number", true, []() -> Status { throw 7; }, "unknown type"},
-          {"an error while running", false, [] { return Status(Error(Code::kInternal, "device lost")); },
-           "device lost"},
-          {"memory ends while running", false, []() -> Status { throw std::bad_alloc(); }, "out of memory"},
-          {"a worker throws", false, []() -> Status { throw std::runtime_error("bang"); }, "bang"}};
-}
-
 TEST(ColdFaults, EachIsOneErrorThatNamesTheSegmentReleasesEverythingAndIsOver) {
-  for (const Fault& fault : faults()) {
+  for (const test::SegmentFault& fault : test::segment_faults()) {
     for (uint64_t seed = 1; seed <= 6; ++seed) {
       const Problem problem = random_problem(
           {.ops = 18, .devices = 3, .edge_probability = 0.2, .param_bytes = 100, .seed = seed});

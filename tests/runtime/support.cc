@@ -232,4 +232,31 @@ StreamOptions gathering(Executor& executor, int requests, uint64_t first, Gather
   return stream;
 }
 
+Problem host_access_problem() {
+  Problem problem = random_problem({.ops = 8,
+                                    .devices = 2,
+                                    .param_bytes = 100,
+                                    .host_hub = true,
+                                    .objective = Objective::kColdLatency,
+                                    .seed = 3});
+  CostTable costs = *problem.costs;
+  for (size_t op = 0; op < problem.graph->num_ops(); ++op) {
+    for (int d = 0; d < 2; ++d) costs.set_host_access(OpId(op), DeviceId(d), 1);
+  }
+  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  return problem;
+}
+
+std::vector<SegmentFault> segment_faults() {
+  return {{"an error while loading", true, [] { return Status(Error(Code::kIo, "the file is cut short")); },
+           "the file is cut short"},
+          {"memory ends while loading", true, []() -> Status { throw std::bad_alloc(); }, "out of memory"},
+          {"a load worker throws", true, []() -> Status { throw std::runtime_error("boom"); }, "boom"},
+          {"a load worker throws a number", true, []() -> Status { throw 7; }, "unknown type"},
+          {"an error while running", false, [] { return Status(Error(Code::kInternal, "device lost")); },
+           "device lost"},
+          {"memory ends while running", false, []() -> Status { throw std::bad_alloc(); }, "out of memory"},
+          {"a worker throws", false, []() -> Status { throw std::runtime_error("bang"); }, "bang"}};
+}
+
 }  // namespace heddle::test

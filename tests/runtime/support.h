@@ -31,6 +31,9 @@ struct RandomProblemOptions {
 // outputs.
 Problem random_problem(const RandomProblemOptions& options);
 
+// 8 ops on 2 devices, from host memory, where every op may read its parameters in place.
+Problem host_access_problem();
+
 // Random devices, the graph's topological order; consecutive ops on one device join with probability `join`.
 Plan random_plan(const Problem& problem, uint64_t seed, double join = 0.5, int lanes = 1);
 
@@ -47,6 +50,15 @@ struct HashBackend {
   std::vector<int> cores;  // of every worker; empty: not bound
   std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> opener();
 };
+
+// What goes wrong in the middle, by name: for compile_hook, else for hook, and what the error says of it.
+struct SegmentFault {
+  const char* what;
+  bool compiling;
+  std::function<Status()> happen;
+  const char* message;
+};
+std::vector<SegmentFault> segment_faults();
 
 // The same on accelerators: devices of the kind gpu are stream runtimes on the host, each segment's
 // parameters must be where it was told when it runs, and its memory the device's own; others are
