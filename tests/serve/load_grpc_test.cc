@@ -14,6 +14,7 @@
 #include "data_plane_support.h"
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/load.h"
+#include "load_support.h"
 #include "open_inference.grpc.pb.h"
 #include "serve_process.h"
 
@@ -23,12 +24,6 @@ namespace {
 using testing::HasSubstr;
 
 constexpr TimeNs kMs = 1'000'000;
-
-std::vector<Arrival> steady(int count, TimeNs gap) {
-  std::vector<Arrival> arrivals;
-  for (int i = 0; i < count; ++i) arrivals.push_back({i * gap, 0});
-  return arrivals;
-}
 
 std::vector<ModelUnderLoad> one_model() {
   inference::ModelInferRequest request;
@@ -176,20 +171,8 @@ TEST(LoadByGrpc, AgreesWithTheServer) {
   if (!certificate.made()) GTEST_SKIP() << "the openssl tool makes no certificate here";
   auto d = small_deployment(500 * kMs, {{{4, {5 * kMs}, {}}}});
   d.models[0].rate_per_s = 123.25;
-  LivePlaneOptions plane;
-  plane.scheduler = SchedulerKind::kReactive;
-  auto generation = std::make_unique<Generation>();
-  auto live = LivePlane::create(d, plane, std::vector<std::shared_ptr<DeviceRunner>>(d.devices.size()));
-  ASSERT_TRUE(live.ok());
-  generation->plane = std::move(*live);
-  auto model = std::make_shared<ServedModel>();
-  model->name = "m";
-  model->version = "1";
-  model->inputs = {{"payload", DType::kU8, {-1}, 0}};
-  model->outputs = {{"batch_size", DType::kI64, {1}, 8}};
-  model->any_payload = true;
-  model->slo_us = 500e3;
-  generation->models.push_back(model);
+  auto generation = payload_generation(d);
+  ASSERT_TRUE(generation);
   InferService service;
   service.serve(std::move(generation));
   GrpcServerOptions options;

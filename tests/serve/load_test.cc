@@ -11,18 +11,13 @@
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/infer_json.h"
 #include "heddle/serve/rest_api.h"
+#include "load_support.h"
 #include "serve_support.h"
 
 namespace heddle {
 namespace {
 
 constexpr TimeNs kMs = 1'000'000;
-
-std::vector<Arrival> steady(int count, TimeNs gap) {
-  std::vector<Arrival> arrivals;
-  for (int i = 0; i < count; ++i) arrivals.push_back({i * gap, 0});
-  return arrivals;
-}
 
 const std::vector<ModelUnderLoad> kModels = {
     {.name = "m", .slo_us = 20e6, .planned_rate_per_s = 100, .inputs_json = "\"inputs\":[]}", .tensors = ""}};
@@ -134,20 +129,8 @@ TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
 // Server and client count the same, through all layers.
 TEST(Load, AgreesWithTheServer) {
   const auto d = small_deployment(500 * kMs, {{{4, {5 * kMs}, {}}}});
-  LivePlaneOptions plane;
-  plane.scheduler = SchedulerKind::kReactive;
-  auto generation = std::make_unique<Generation>();
-  auto live = LivePlane::create(d, plane, std::vector<std::shared_ptr<DeviceRunner>>(d.devices.size()));
-  ASSERT_TRUE(live.ok());
-  generation->plane = std::move(*live);
-  auto model = std::make_shared<ServedModel>();
-  model->name = "m";
-  model->version = "1";
-  model->inputs = {{"payload", DType::kU8, {-1}, 0}};
-  model->outputs = {{"batch_size", DType::kI64, {1}, 8}};
-  model->any_payload = true;
-  model->slo_us = 500e3;
-  generation->models.push_back(model);
+  auto generation = payload_generation(d);
+  ASSERT_TRUE(generation);
   InferService service;
   service.serve(std::move(generation));
   {

@@ -1,0 +1,42 @@
+// What the load generator's tests share, whichever way their requests go.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "heddle/serve/infer_service.h"
+#include "heddle/serve/load.h"
+
+namespace heddle {
+
+inline std::vector<Arrival> steady(int count, TimeNs gap) {
+  std::vector<Arrival> arrivals;
+  for (int i = 0; i < count; ++i) arrivals.push_back({i * gap, 0});
+  return arrivals;
+}
+
+// The deployment's one model, "m", on timed devices, which take payloads of any size within 500 ms. Null,
+// with a failure of the test: there is no plane for it.
+inline std::unique_ptr<Generation> payload_generation(const Deployment& d) {
+  LivePlaneOptions plane;
+  plane.scheduler = SchedulerKind::kReactive;
+  auto live = LivePlane::create(d, plane, std::vector<std::shared_ptr<DeviceRunner>>(d.devices.size()));
+  EXPECT_TRUE(live.ok());
+  if (!live.ok()) return nullptr;
+  auto generation = std::make_unique<Generation>();
+  generation->plane = std::move(*live);
+  auto model = std::make_shared<ServedModel>();
+  model->name = "m";
+  model->version = "1";
+  model->inputs = {{"payload", DType::kU8, {-1}, 0}};
+  model->outputs = {{"batch_size", DType::kI64, {1}, 8}};
+  model->any_payload = true;
+  model->slo_us = 500e3;
+  generation->models.push_back(model);
+  return generation;
+}
+
+}  // namespace heddle
