@@ -42,7 +42,9 @@ namespace internal {
 
 uint64_t import_key(uint64_t file_hash, const ImportOptions& options) {
   Hasher hasher;
-  hasher.number(file_hash).text(ov::get_openvino_version().buildNumber);
+  // To be raised when models are handed to OpenVINO in another way.
+  constexpr uint64_t kImporter = 1;
+  hasher.number(kImporter).number(file_hash).text(ov::get_openvino_version().buildNumber);
   for (const auto& [name, shape] : options.shapes) {
     hasher.text(name).number(shape.size());
     for (const int64_t d : shape) hasher.number(static_cast<uint64_t>(d));

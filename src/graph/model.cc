@@ -107,6 +107,8 @@ Result<std::shared_ptr<const Model>> load_mapped(const std::string& path, const 
   return Model::load(path, options);
 }
 
+void prepare_import() { internal::load_onnx_frontend(); }
+
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes) {
   auto file = MappedFile::open(path, max_file_bytes);
   if (!file.ok()) return std::move(file).error().with_context(path);

@@ -1,9 +1,11 @@
 // What depends on shapes alone is known once the shapes are: it becomes constants, so that it neither counts
 // as work nor ties segments together.
+#include <algorithm>
 #include <openvino/core/model.hpp>
 #include <openvino/op/constant.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 #include <openvino/op/util/shape_of_base.hpp>
+#include <unordered_set>
 
 #include "openvino_reader.h"
 
@@ -13,6 +15,8 @@ namespace {
 // Index arithmetic is small; larger constants are weights, which the device's compiler folds for itself (so
 // that import copies none).
 constexpr size_t kMaxFoldedBytes = 64 << 10;
+// Shapes, axes, scales and bounds are shorter.
+constexpr size_t kMostShapeValues = 1024;
 
 bool small(const ov::Node& node) {
   size_t bytes = 0;
@@ -27,7 +31,35 @@ bool small(const ov::Node& node) {
   return bytes <= kMaxFoldedBytes;
 }
 
-bool fold_shape_of(const std::shared_ptr<ov::Node>& node) {
+// Are its values those that a reader may take its shape from, and not only of a shape that readers have?
+bool may_give_shapes(const ov::Node& node) {
+  for (const auto& output : node.outputs()) {
+    const auto& shape = output.get_partial_shape();
+    if (shape.is_dynamic() || ov::shape_size(shape.get_shape()) <= kMostShapeValues) return true;
+  }
+  return false;
+}
+
+using Changed = std::unordered_set<const ov::Node*>;
+
+// Infers it again where an input has changed, and notes whether that changes it.
+void infer_again(ov::Node& node, Changed& changed) {
+  const auto inputs = node.input_values();
+  if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& i) { return changed.contains(i.get_node()); }))
+    return;
+  std::vector<std::pair<ov::element::Type, ov::PartialShape>> before;
+  for (const auto& output : node.outputs())
+    before.emplace_back(output.get_element_type(), output.get_partial_shape());
+  node.validate_and_infer_types();
+  bool same = before.size() == node.get_output_size() && !may_give_shapes(node);
+  for (size_t i = 0; same && i < before.size(); ++i) {
+    same = before[i].first == node.get_output_element_type(i) &&
+           before[i].second == node.get_output_partial_shape(i);
+  }
+  if (!same) changed.insert(&node);
+}
+
+bool fold_shape_of(const std::shared_ptr<ov::Node>& node, Changed& changed) {
   if (!std::dynamic_pointer_cast<ov::op::util::ShapeOfBase>(node) ||
       node->get_input_partial_shape(0).is_dynamic())
     return false;
@@ -37,41 +69,40 @@ bool fold_shape_of(const std::shared_ptr<ov::Node>& node) {
                                    std::vector<int64_t>(shape.begin(), shape.end()));
   constant->set_friendly_name(node->get_friendly_name());
   node->output(0).replace(constant->output(0));
+  changed.insert(constant.get());
   return true;
 }
 
-bool fold_small(const std::shared_ptr<ov::Node>& node) {
+void fold_small(const std::shared_ptr<ov::Node>& node, Changed& changed) {
   if (node->get_input_size() == 0 || node->get_output_size() == 0 ||
       !node->can_constant_fold(node->input_values()))
-    return false;
-  if (std::dynamic_pointer_cast<ov::op::util::MultiSubGraphOp>(node)) return false;
+    return;
+  if (std::dynamic_pointer_cast<ov::op::util::MultiSubGraphOp>(node)) return;
   for (const auto& input : node->input_values())
-    if (!ov::as_type_ptr<ov::op::v0::Constant>(input.get_node_shared_ptr())) return false;
-  if (!small(*node)) return false;
+    if (!ov::as_type_ptr<ov::op::v0::Constant>(input.get_node_shared_ptr())) return;
+  if (!small(*node)) return;
   ov::OutputVector folded(node->get_output_size());
-  if (!node->constant_fold(folded, node->input_values())) return false;
+  if (!node->constant_fold(folded, node->input_values())) return;
   for (size_t i = 0; i < folded.size(); ++i) {
-    if (!folded[i].get_node_shared_ptr()) return false;
+    if (!folded[i].get_node_shared_ptr()) return;
     folded[i].get_node_shared_ptr()->set_friendly_name(node->get_friendly_name());
   }
-  for (size_t i = 0; i < folded.size(); ++i) node->output(i).replace(folded[i]);
-  return true;
+  for (size_t i = 0; i < folded.size(); ++i) {
+    node->output(i).replace(folded[i]);
+    changed.insert(folded[i].get_node());
+  }
 }
 
 }  // namespace
 
-void fold_shapes(const std::shared_ptr<ov::Model>& model) {
-  bool changed = false;
-  for (const auto& node : model->get_ordered_ops()) {
-    if (ov::as_type_ptr<ov::op::v0::Constant>(node) || ov::as_type_ptr<ov::op::v0::Result>(node) ||
-        ov::as_type_ptr<ov::op::v0::Parameter>(node)) {
-      continue;
-    }
-    // What changed before it in the order may have made its shape known.
-    if (changed) node->validate_and_infer_types();
-    changed |= fold_shape_of(node) || fold_small(node);
+void fold_shapes(ov::Model& model, std::span<const ov::Node* const> changed_inputs) {
+  Changed changed(changed_inputs.begin(), changed_inputs.end());
+  for (const auto& node : model.get_ordered_ops()) {
+    if (ov::as_type_ptr<ov::op::v0::Constant>(node) || ov::as_type_ptr<ov::op::v0::Parameter>(node)) continue;
+    if (!changed.empty()) infer_again(*node, changed);
+    if (ov::as_type_ptr<ov::op::v0::Result>(node)) continue;
+    if (!fold_shape_of(node, changed)) fold_small(node, changed);
   }
-  if (changed) model->validate_nodes_and_infer_types();
 }
 
 }  // namespace heddle::internal

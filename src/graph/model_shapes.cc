@@ -68,26 +68,27 @@ Status check_known_names(const ov::Model& model, const ImportOptions& options) {
 
 }  // namespace
 
-Status apply_shapes(const std::shared_ptr<ov::Model>& model, const ImportOptions& options) {
-  HEDDLE_RETURN_IF_ERROR(check_known_names(*model, options));
+Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options) {
+  HEDDLE_RETURN_IF_ERROR(check_known_names(model, options));
   if (options.batch && *options.batch < 1)
     return invalid("--batch gives " + std::to_string(*options.batch) + ", expected at least 1");
-  std::map<ov::Output<ov::Node>, ov::PartialShape> changes;
-  for (const auto& p : model->get_parameters()) {
-    ov::PartialShape shape = p->get_partial_shape();
-    const auto given = options.shapes.find(name_of(*p));
+  InputShapes changes;
+  const auto& parameters = model.get_parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const auto& p = *parameters[i];
+    ov::PartialShape shape = p.get_partial_shape();
+    const auto given = options.shapes.find(name_of(p));
     if (given != options.shapes.end())
       HEDDLE_RETURN_IF_ERROR(set_dimensions(given->first, given->second, shape));
     if (options.batch && shape.rank().is_static() && shape.size() > 0 && shape[0].is_dynamic())
       shape[0] = *options.batch;
     if (shape.is_dynamic()) {
-      return invalid("input " + quote_text(name_of(*p)) + " has shape " + partial_text(shape) +
-                     ": give it with --shape " + example(name_of(*p), shape));
+      return invalid("input " + quote_text(name_of(p)) + " has shape " + partial_text(shape) +
+                     ": give it with --shape " + example(name_of(p), shape));
     }
-    if (shape != p->get_partial_shape()) changes[p->output(0)] = shape;
+    if (shape != p.get_partial_shape()) changes.emplace_back(i, shape);
   }
-  if (!changes.empty()) model->reshape(changes);
-  return {};
+  return changes;
 }
 
 }  // namespace heddle::internal

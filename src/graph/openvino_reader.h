@@ -2,8 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <openvino/core/partial_shape.hpp>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "heddle/base/status.h"
 #include "heddle/graph/model.h"
@@ -26,9 +30,16 @@ const OnnxNode* find_onnx_node(const OnnxGraph& graph, std::string_view name);
 // The importer's exception as an error that names nodes.
 Error conversion_error(const std::string& what, const OnnxModel* onnx);
 
-// Sets dimensions (model_shapes.cc).
-Status apply_shapes(const std::shared_ptr<ov::Model>& model, const ImportOptions& options);
-// ShapeOf and small constant arithmetic become constants (model_fold.cc). Weights are left alone.
-void fold_shapes(const std::shared_ptr<ov::Model>& model);
+// The shapes of a model's inputs that are to be set, by their places: what `options` give where it differs
+// from what the model has (model_shapes.cc). An error where they do not fit, or leave a dimension open.
+using InputShapes = std::vector<std::pair<size_t, ov::PartialShape>>;
+Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options);
+// ShapeOf and small constant arithmetic become constants (model_fold.cc). Weights are left alone. `changed`:
+// whose shapes are others than when their readers were inferred; what follows from that is inferred again.
+void fold_shapes(ov::Model& model, std::span<const ov::Node* const> changed);
+
+// Loads the library that reads ONNX. The linker loads one library at a time: before a larger one is loaded by
+// another thread, this lets the import begin. Not needed otherwise.
+void load_onnx_frontend();
 
 }  // namespace heddle::internal

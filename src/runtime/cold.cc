@@ -138,6 +138,7 @@ class ColdRunner {
     if (options_.cache == nullptr) {
       // Importing takes one core; devices open meanwhile, for which OpenVINO loads its plugin.
       reader_->start();
+      prepare_import();
     } else {
       // The cache answers for this content only; the model itself is read when a segment is not there.
       HEDDLE_ASSIGN_OR_RETURN(const uint64_t hash, known_hash(problem_.model->path, *options_.cache));

@@ -30,7 +30,7 @@ ov::AnyMap latency_config(const Device& device) {
   }
   ov::AnyMap config = numerics();
   config.insert({ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(1),
-                 ov::hint::enable_cpu_pinning(false)});
+                 ov::hint::enable_cpu_pinning(false), ov::hint::allow_auto_batching(false)});
   if (!device.cores.empty())
     config.insert(ov::inference_num_threads(static_cast<int32_t>(device.cores.size())));
   return config;

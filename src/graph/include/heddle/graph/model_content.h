@@ -30,4 +30,9 @@ void keep_imports_in(const std::string& folder);
 // the model. Weights in other files, and those of other formats, are as Model::load() leaves them.
 Result<std::shared_ptr<const Model>> load_mapped(const std::string& path, const ImportOptions& options = {});
 
+// Loads the library behind load_mapped() for .onnx files, some milliseconds. The dynamic linker loads one
+// library at a time, so an import that begins beside the loading of a larger one (a device's) would wait for
+// that; after this call it does not. Never needed otherwise. Thread-safe; errors are the import's.
+void prepare_import();
+
 }  // namespace heddle
