@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -19,8 +20,13 @@ Error open_error(int error) {
   return Error(Code::kIo, std::string("cannot be opened: ") + std::strerror(error));
 }
 
+FileIdentity identity_of(const struct stat& info) {
+  const auto ns = [](const timespec& t) { return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec; };
+  return {info.st_dev, info.st_ino, info.st_size, ns(info.st_mtim), ns(info.st_ctim)};
+}
+
 // O_NONBLOCK: a named pipe must not hold us up before we see that it is no regular file.
-Result<int> open_regular(const std::string& path, int64_t max_bytes, size_t* size) {
+Result<int> open_regular(const std::string& path, int64_t max_bytes, FileIdentity* identity) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return open_error(errno);
   struct stat info {};
@@ -28,7 +34,7 @@ Result<int> open_regular(const std::string& path, int64_t max_bytes, size_t* siz
   if (::fstat(fd, &info) != 0) {
     error = Error(Code::kIo, std::string("cannot be examined: ") + std::strerror(errno));
   } else if (S_ISREG(info.st_mode)) {
-    *size = static_cast<size_t>(info.st_size);
+    *identity = identity_of(info);
     if (info.st_size <= max_bytes) return fd;
     error = Error(Code::kInvalidInput,
                   "has " + format_bytes(info.st_size) + ", the limit is " + format_bytes(max_bytes));
@@ -39,9 +45,25 @@ Result<int> open_regular(const std::string& path, int64_t max_bytes, size_t* siz
 
 }  // namespace
 
+bool MappedFile::is_still(const std::string& path) const {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && identity_of(info) == identity_;
+}
+
+void MappedFile::populate() const {
+#ifdef MADV_POPULATE_READ
+  constexpr size_t kStep = size_t{4} << 20;
+  for (size_t at = 0; at < size_; at += kStep) {
+    // Older kernels do not know it; then pages come as they are read.
+    if (::madvise(const_cast<char*>(data_) + at, std::min(kStep, size_ - at), MADV_POPULATE_READ) != 0) return;
+  }
+#endif
+}
+
 Result<MappedFile> MappedFile::open(const std::string& path, int64_t max_bytes) {
   MappedFile file;
-  HEDDLE_ASSIGN_OR_RETURN(const int fd, open_regular(path, max_bytes, &file.size_));
+  HEDDLE_ASSIGN_OR_RETURN(const int fd, open_regular(path, max_bytes, &file.identity_));
+  file.size_ = static_cast<size_t>(file.identity_.size);
   if (file.size_ > 0) {
     void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd, 0);
     if (data == MAP_FAILED)
@@ -59,11 +81,12 @@ Result<MappedFile> MappedFile::open(const std::string& path, int64_t max_bytes) 
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), identity_(other.identity_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(identity_, other.identity_);
   return *this;
 }
 

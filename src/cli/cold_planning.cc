@@ -1,6 +1,7 @@
 #include "cold_planning.h"
 
 #include <filesystem>
+#include <numeric>
 #include <thread>
 
 #include "bench.h"
@@ -20,6 +21,10 @@ constexpr int kRefinements = 2;
 // Medians of so many starts, or of as many as fit into this time.
 constexpr size_t kMostStarts = 3;
 constexpr double kSampleSeconds = 2;
+// Ops with a large share of the parameters are split into pieces of this share for each load worker...
+constexpr int64_t kPiecesPerWorker = 4;
+// ...but not smaller than what a product of its own costs.
+constexpr int64_t kLeastSplitBytes = 4 << 20;
 
 Status write(const Problem& problem, Plan plan, const std::string& path) {
   PlannerOutput output;
@@ -27,6 +32,12 @@ Status write(const Problem& problem, Plan plan, const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const auto result, judge_plan("cold", problem, std::move(output), 0));
   return write_plan_file(path, to_plan_file(problem, result, 1));
 }
+
+struct ColdTried {
+  double predicted_us = 0;  // of a request
+  double least_share = 0;   // ColdCutOutcome's
+  int64_t split_bytes = 0;  // the model should be tried with ImportOptions::split_bytes; 0: no
+};
 
 class ColdPlanning {
  public:
@@ -44,7 +55,7 @@ class ColdPlanning {
   }
 
   // Writes the best cut to `path`.
-  Result<ColdCutOutcome> run(const std::string& path) {
+  Result<ColdTried> run(const std::string& path) {
     HEDDLE_ASSIGN_OR_RETURN(file_, read_plan_file(path_));
     HEDDLE_ASSIGN_OR_RETURN(const Sample whole, sample(file_.plan));
     // Nothing is known of segments' own costs yet, so that there are pieces to be had wherever a model has
@@ -64,8 +75,11 @@ class ColdPlanning {
       if (settled) break;
     }
     HEDDLE_RETURN_IF_ERROR(write(file_.problem, plan, path));
-    HEDDLE_ASSIGN_OR_RETURN(const double share, least_share(used, plan));
-    return ColdCutOutcome{share};
+    ColdTried tried;
+    HEDDLE_ASSIGN_OR_RETURN(tried.predicted_us, predict(used, plan));
+    tried.least_share = cold_cut_bound(file_.problem, used, machine_, threads(plan)) / tried.predicted_us;
+    tried.split_bytes = wanted_split(used);
+    return tried;
   }
 
  private:
@@ -88,15 +102,19 @@ class ColdPlanning {
                      {.segments = segments, .device = {}, .costs = &costs, .machine = machine_});
   }
 
-  // Bound and prediction by the same times: those of another start would differ, and not by the cut.
-  Result<double> least_share(const ColdCosts& costs, const Plan& plan) const {
+  int threads(const Plan& plan) const {
     const auto cores = file_.problem.cluster->device(plan.segments[0].device).cores.size();
-    const int threads = std::max(1, static_cast<int>(cores));
+    return std::max(1, static_cast<int>(cores));
+  }
+
+  // From the request's start to its end. By the times that the bound has, too: those of another start would
+  // differ, and not by the cut.
+  Result<double> predict(const ColdCosts& costs, const Plan& plan) const {
     std::vector<ColdTask> tasks;
     for (const Segment& segment : plan.segments) {
       ColdTask task;
       task.compile_us = costs.segment_us;
-      task.threads = threads;
+      task.threads = threads(plan);
       for (const OpId op : segment.ops) {
         task.compile_us += costs.compile_us[op.index()];
         task.run_us += costs.run_us[op.index()];
@@ -105,7 +123,23 @@ class ColdPlanning {
       tasks.push_back(std::move(task));
     }
     HEDDLE_ASSIGN_OR_RETURN(const auto times, predict_cold_start(tasks, machine_));
-    return cold_cut_bound(file_.problem, costs, machine_, threads) / times.back().finish_us;
+    return times.back().finish_us;
+  }
+
+  // Where one op takes longer than a load worker's share of all, in pieces of how many bytes its parameters
+  // should be imported; 0: no op does, or there is nothing to divide.
+  int64_t wanted_split(const ColdCosts& costs) const {
+    const Graph& graph = *file_.problem.graph;
+    const double all = std::accumulate(costs.compile_us.begin(), costs.compile_us.end(), 0.0);
+    const auto heaviest = std::max_element(costs.compile_us.begin(), costs.compile_us.end());
+    if (machine_.load_workers < 2 || *heaviest * machine_.load_workers <= all) return 0;
+    const int64_t piece =
+        std::max(kLeastSplitBytes, graph.total_param_bytes() / (kPiecesPerWorker * machine_.load_workers));
+    const OpId op(static_cast<size_t>(heaviest - costs.compile_us.begin()));
+    for (const ParamId p : graph.op(op).params) {
+      if (graph.param(p).bytes > piece) return piece;
+    }
+    return 0;
   }
 
   // Starts of the plan at the path with nothing overlapping.
@@ -162,25 +196,54 @@ double cold_bound_us(const ColdCutOutcome& cut, const ColdReport& predicted) {
   return predicted.predicted_us - predicted.predicted_request_us * (1 - cut.least_share);
 }
 
-Result<ColdCutOutcome> plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments,
-                                 const ColdSettings& settings, const std::string& path,
-                                 const Invocation& invocation) {
-  const bool by_weight = segments > 0 || settings.budget_bytes > 0;
-  const TemporaryFile tried("cold-tried.json");
+namespace {
+
+// The model in segments by weight; 0: as one.
+Status write_by_weight(const ModelFlags& model, const ProblemFlags& problem, int segments,
+                       const std::string& path, const Invocation& invocation) {
   const auto planned = run_in_child([&]() -> Result<Json> {
     ProblemFlags flags = problem;
     // What ops take when all is loaded has no part in it.
     flags.no_profile = true;
     HEDDLE_ASSIGN_OR_RETURN(const auto bench, make_workbench(model, flags, invocation));
     ColdPlanOptions options;
-    options.segments = by_weight ? segments : 1;
+    options.segments = segments;
     HEDDLE_ASSIGN_OR_RETURN(Plan plan, cold_plan(bench.problem, options));
-    HEDDLE_RETURN_IF_ERROR(write(bench.problem, std::move(plan), by_weight ? path : tried.path()));
+    HEDDLE_RETURN_IF_ERROR(write(bench.problem, std::move(plan), path));
     return Json(true);
   });
-  if (!planned.ok()) return planned.error();
-  if (by_weight) return ColdCutOutcome{};
-  return ColdPlanning(tried.path(), settings, invocation).run(path);
+  return planned.ok() ? Status() : Status(planned.error());
+}
+
+Result<ColdTried> write_tried(const ModelFlags& model, const ProblemFlags& problem,
+                              const ColdSettings& settings, const std::string& path,
+                              const Invocation& invocation) {
+  const TemporaryFile whole("cold-tried.json");
+  HEDDLE_RETURN_IF_ERROR(write_by_weight(model, problem, 1, whole.path(), invocation));
+  return ColdPlanning(whole.path(), settings, invocation).run(path);
+}
+
+}  // namespace
+
+Result<ColdCutOutcome> plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments,
+                                 const ColdSettings& settings, const std::string& path,
+                                 const Invocation& invocation) {
+  if (segments > 0 || settings.budget_bytes > 0) {
+    HEDDLE_RETURN_IF_ERROR(write_by_weight(model, problem, segments, path, invocation));
+    return ColdCutOutcome{};
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const ColdTried tried, write_tried(model, problem, settings, path, invocation));
+  if (model.split_bytes > 0 || tried.split_bytes == 0)
+    return ColdCutOutcome{tried.least_share, model.split_bytes};
+  ModelFlags split = model;
+  split.split_bytes = tried.split_bytes;
+  const TemporaryFile other("cold-split.json");
+  HEDDLE_ASSIGN_OR_RETURN(const ColdTried in_pieces,
+                          write_tried(split, problem, settings, other.path(), invocation));
+  if (in_pieces.predicted_us >= tried.predicted_us) return ColdCutOutcome{tried.least_share, 0};
+  HEDDLE_ASSIGN_OR_RETURN(const PlanFile better, read_plan_file(other.path()));
+  HEDDLE_RETURN_IF_ERROR(write_plan_file(path, better));
+  return ColdCutOutcome{in_pieces.least_share, split.split_bytes};
 }
 
 }  // namespace heddle::cli

@@ -220,11 +220,15 @@ Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation&
   if (invocation.progress) invocation.progress->finish();
   HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(path));
   if (invocation.json) {
-    std::printf("%s\n", report_json(file, report, s, cold_bound_us(outcome, report))
-                            .dump(1, ' ', false, Json::error_handler_t::replace)
-                            .c_str());
+    Json json = report_json(file, report, s, cold_bound_us(outcome, report));
+    if (outcome.split_bytes > 0) json["split_bytes"] = outcome.split_bytes;
+    std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
     print_report(file, report, s, cold_bound_us(outcome, report));
+    if (outcome.split_bytes > 0) {
+      std::printf("products with constants of more than %s are split (--split-weights %lld)\n",
+                  format_bytes(outcome.split_bytes).c_str(), static_cast<long long>(outcome.split_bytes));
+    }
     if (!job.plan_output.empty()) std::printf("written to %s\n", job.plan_output.c_str());
   }
   return report.verified && !report.outputs_equal ? kExitNo : kExitDone;

@@ -44,10 +44,8 @@ struct Prepared {
 Result<std::shared_ptr<const Model>> load_model_of(const Problem& problem, const std::string& plan) {
   const auto& reference = problem.model;
   if (!reference) return std::shared_ptr<const Model>();
-  ImportOptions options;
-  options.batch = reference->batch;
-  for (const auto& [name, shape] : reference->shapes) options.shapes[name] = shape;
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model, Model::load(reference->path, options));
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
+                          Model::load(reference->path, import_options(*reference)));
   if (model->file_hash() != reference->file_hash) {
     return Error(Code::kInvalidInput, plan + ": was made for " + reference->path + " with content " +
                                           hex64(reference->file_hash) + ", but that file now has " +

@@ -32,6 +32,7 @@ struct ModelFlags {
   std::string model;
   std::vector<std::string> shapes;  // "NAME=1,3,224,224"
   std::optional<int64_t> batch;
+  int64_t split_bytes = 0;
   void declare(Command& command);
   Result<ImportOptions> import_options() const;
 };

@@ -144,7 +144,8 @@ Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const
   HEDDLE_ASSIGN_OR_RETURN(problem.devices, parse_devices(flags.devices, *cluster));
   if (bench.loaded.model) {
     const auto& m = *bench.loaded.model;
-    problem.model = ModelReference{m.path(), m.file_hash(), m.options().shapes, m.options().batch};
+    problem.model = ModelReference{m.path(), m.file_hash(), m.options().shapes, m.options().batch,
+                                   m.options().split_bytes};
   }
   CostContext context;
   context.batch = problem.batch;

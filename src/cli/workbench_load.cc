@@ -23,6 +23,9 @@ void ModelFlags::declare(Command& command) {
                      "HIOS), or zoo:NAME[,key=value]");
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--batch", batch, "set the first dimension of inputs that leave it open", 1, 1 << 20);
+  command.option("--split-weights", split_bytes,
+                 "import products with a constant matrix of more BYTES as several, each with some of its columns",
+                 1, INT64_MAX);
 }
 
 namespace {
@@ -72,11 +75,25 @@ Result<LoadedModel> load_graph_file(const std::string& path) {
   return loaded;
 }
 
+// Graphs have their shapes.
+Status check_is_model(const ModelFlags& flags) {
+  const std::pair<const char*, bool> given[] = {{"--shape", !flags.shapes.empty()},
+                                                {"--batch", flags.batch.has_value()},
+                                                {"--split-weights", flags.split_bytes > 0}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given)
+      return Error(Code::kInvalidInput,
+                   std::string(name) + " is about importing a model; " + flags.model + " is a graph");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ImportOptions> ModelFlags::import_options() const {
   ImportOptions options;
   options.batch = batch;
+  options.split_bytes = split_bytes;
   for (const auto& flag : shapes) {
     const auto eq = flag.rfind('=');
     if (eq == std::string::npos || eq == 0) {
@@ -93,13 +110,17 @@ Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_p
 }
 
 Result<LoadedModel> load_model(const ModelFlags& flags) {
-  if (flags.model.rfind("zoo:", 0) == 0) return load_zoo(flags.model.substr(4));
+  if (flags.model.rfind("zoo:", 0) == 0) {
+    HEDDLE_RETURN_IF_ERROR(check_is_model(flags));
+    return load_zoo(flags.model.substr(4));
+  }
   if (!file_exists(flags.model)) {
     return Error(
         Code::kNotFound,
         flags.model + ": no such file; expected a model (.onnx), a Heddle graph (.json) or zoo:NAME");
   }
   if (flags.model.ends_with(".json")) {
+    HEDDLE_RETURN_IF_ERROR(check_is_model(flags));
     return load_graph_file(flags.model);
   }
   HEDDLE_ASSIGN_OR_RETURN(auto options, flags.import_options());

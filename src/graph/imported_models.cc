@@ -50,6 +50,7 @@ uint64_t import_key(uint64_t file_hash, const ImportOptions& options) {
     for (const int64_t d : shape) hasher.number(static_cast<uint64_t>(d));
   }
   hasher.number(options.batch ? static_cast<uint64_t>(*options.batch) + 1 : 0);
+  hasher.number(static_cast<uint64_t>(options.split_bytes));
   return hasher.value();
 }
 

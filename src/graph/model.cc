@@ -5,6 +5,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "heddle/base/content_hash.h"
 #include "heddle/base/hash.h"
@@ -15,6 +16,7 @@
 #include "model_graph.h"
 #include "model_impl.h"
 #include "model_probe.h"
+#include "model_split.h"
 #include "onnx_check.h"
 #include "onnx_skeleton.h"
 #include "openvino_reader.h"
@@ -24,6 +26,7 @@ namespace {
 
 // Beside the weights themselves, which are mapped or copied once.
 constexpr int64_t kProbeMemory = int64_t{4} << 30;
+constexpr size_t kWorthAThread = 16 << 20;
 
 std::string lower_extension(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
@@ -82,8 +85,13 @@ Result<Examined> examine(const std::string& path, const MappedFile& file) {
   Examined e;
   HEDDLE_ASSIGN_OR_RETURN(e.source, check_source(path, file.bytes()));
   e.bytes = e.source.bytes + (e.source.onnx ? 0 : weights_bytes(path));
+  // Getting at a page takes as long as hashing it, and either is much of a large model's import.
+  std::thread ahead;
+  if (file.bytes().size() >= kWorthAThread) ahead = std::thread([&file] { file.populate(); });
+  const uint64_t content = content_hash(file.bytes());
+  if (ahead.joinable()) ahead.join();
   Hasher hasher;
-  hasher.number(content_hash(file.bytes())).number(static_cast<uint64_t>(e.bytes));
+  hasher.number(content).number(static_cast<uint64_t>(e.bytes));
   e.hash = hasher.value();
   return e;
 }
@@ -127,13 +135,16 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
 
 Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path,
                                                          const ImportOptions& options) {
+  if (options.split_bytes < 0)
+    return Error(Code::kInvalidInput, "parameters are to be split at " +
+                                          std::to_string(options.split_bytes) + " bytes, expected at least 0");
   HEDDLE_ASSIGN_OR_RETURN(auto file, MappedFile::open(path, options.max_file_bytes));
   HEDDLE_ASSIGN_OR_RETURN(const Examined examined, examine(path, file));
   const auto* onnx = examined.source.onnx ? &*examined.source.onnx : nullptr;
 
   std::optional<std::string> skeleton;
   if (leave_weights && onnx != nullptr && is_alone(examined, file)) {
-    HEDDLE_ASSIGN_OR_RETURN(skeleton, internal::onnx_skeleton(file.bytes()));
+    HEDDLE_ASSIGN_OR_RETURN(skeleton, internal::onnx_skeleton(file.bytes(), std::filesystem::path(path).filename().string()));
   }
   const std::string* hollow = skeleton ? &*skeleton : nullptr;
 
@@ -148,28 +159,34 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
         [&] {
           auto converted = internal::read_openvino(path, options, onnx, hollow);
           Impl trial;
-          if (converted) (void)internal::make_graph(*converted, path, onnx, trial);
+          if (!converted) return;
+          if (options.split_bytes > 0) internal::split_weights(**converted, options.split_bytes);
+          (void)internal::make_graph(*converted, path, onnx, trial);
         },
         limits));
   }
   HEDDLE_ASSIGN_OR_RETURN(model->whole_, internal::read_openvino(path, options, onnx, hollow));
   try {
     const std::string name = std::filesystem::path(path).stem().string();
-    HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(model->whole_, name, onnx, *impl));
+    auto apart = model->whole_;
+    if (options.split_bytes > 0) {
+      apart = model->whole_->clone();
+      internal::split_weights(*apart, options.split_bytes);
+    }
+    HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(apart, name, onnx, *impl));
   } catch (const std::exception& e) {
     return Error(Code::kInvalidInput,
                  "the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
+  // The importer has mapped the file by its path.
+  if (hollow != nullptr && !file.is_still(path))
+    return Error(Code::kInvalidInput, "was changed while it was read; try again");
   internal::note_imported(key);
   model->file_hash_ = examined.hash;
   model->path_ = path;
   model->options_ = options;
   model->impl_ = std::move(impl);
-  if (hollow == nullptr) return std::shared_ptr<const Model>(std::move(model));
-  // The mapping lives as long as what the caller gets.
-  auto kept = std::make_shared<const MappedFile>(std::move(file));
-  const Model* const seen = model.get();
-  return std::shared_ptr<const Model>(seen, [kept, model = std::move(model)](const Model*) {});
+  return std::shared_ptr<const Model>(std::move(model));
 }
 
 TensorId Model::find_onnx_tensor(const std::string& name) const {

@@ -18,7 +18,7 @@ constexpr size_t kLeastInPlace = 4096;
 
 class Hollower {
  public:
-  explicit Hollower(std::string_view file) : file_(file) {}
+  Hollower(std::string_view file, const std::string& name) : file_(file), name_(name) {}
 
   Result<WireMessage> model() const {
     return each(file_, [this](const WireField& f) -> Change {
@@ -87,9 +87,9 @@ class Hollower {
       whole.bytes() = message;
       return whole;
     }
-    // The importer's word for "the offset is an address in memory".
-    entry(copy, "location", "*/_ORT_MEM_ADDR_/*");
-    entry(copy, "offset", std::to_string(reinterpret_cast<uintptr_t>(raw.data())));
+    // As a file beside the model, which the importer maps and keeps. (What it takes as an address, it copies.)
+    entry(copy, "location", name_);
+    entry(copy, "offset", std::to_string(raw.data() - file_.data()));
     entry(copy, "length", std::to_string(raw.size()));
     copy.number(kTensorDataLocation, kExternal);
     return copy;
@@ -107,12 +107,13 @@ class Hollower {
   }
 
   std::string_view file_;
+  const std::string& name_;
 };
 
 }  // namespace
 
-Result<std::string> onnx_skeleton(std::string_view file) {
-  HEDDLE_ASSIGN_OR_RETURN(WireMessage model, Hollower(file).model());
+Result<std::string> onnx_skeleton(std::string_view file, const std::string& name) {
+  HEDDLE_ASSIGN_OR_RETURN(WireMessage model, Hollower(file, name).model());
   return std::move(model.bytes());
 }
 

@@ -33,10 +33,11 @@ ov::frontend::FrontEnd::Ptr onnx_frontend() {
   return frontend;
 }
 
-std::shared_ptr<ov::Model> read_skeleton(const std::string& skeleton) {
+// `path`: of the file whose skeleton it is. Its weights are mapped.
+std::shared_ptr<ov::Model> read_skeleton(const std::string& skeleton, const std::string& path) {
   std::istringstream stream(skeleton);
   const auto frontend = onnx_frontend();
-  return frontend->convert(frontend->load(static_cast<std::istream*>(&stream)));
+  return frontend->convert(frontend->load(static_cast<std::istream*>(&stream), path, true));
 }
 
 // OpenVINO renames what identity-like nodes connect; users go by the file's names.
@@ -116,7 +117,7 @@ Result<std::shared_ptr<ov::Model>> convert(const std::string& path, const OnnxMo
                                            const std::string* skeleton) {
   std::shared_ptr<ov::Model> model;
   try {
-    model = skeleton != nullptr ? read_skeleton(*skeleton) : core().read_model(path);
+    model = skeleton != nullptr ? read_skeleton(*skeleton, path) : core().read_model(path);
     if (onnx != nullptr) name_ends(*model, *onnx);
   } catch (const std::exception& e) {
     return conversion_error(e.what(), onnx);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/graph/model.h"
+
 namespace heddle {
 namespace {
 
@@ -143,6 +145,14 @@ Status validate_cold_start(const Problem& p) {
 }
 
 }  // namespace
+
+ImportOptions import_options(const ModelReference& reference) {
+  ImportOptions options;
+  options.shapes.insert(reference.shapes.begin(), reference.shapes.end());
+  options.batch = reference.batch;
+  options.split_bytes = reference.split_bytes;
+  return options;
+}
 
 const char* objective_name(Objective objective) {
   switch (objective) {

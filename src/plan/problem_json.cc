@@ -276,11 +276,12 @@ Json model_to_json(const ModelReference& model) {
   for (const auto& [name, shape] : model.shapes) shapes[name] = shape;
   json["shapes"] = std::move(shapes);
   if (model.batch) json["batch"] = *model.batch;
+  if (model.split_bytes > 0) json["split_bytes"] = model.split_bytes;
   return json;
 }
 
 Result<ModelReference> model_from_json(const JsonCursor& cursor) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"path", "file_hash", "shapes", "batch"}));
+  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"path", "file_hash", "shapes", "batch", "split_bytes"}));
   ModelReference model;
   HEDDLE_ASSIGN_OR_RETURN(const auto path, cursor.at("path"));
   HEDDLE_ASSIGN_OR_RETURN(model.path, path.as_string());
@@ -299,6 +300,7 @@ Result<ModelReference> model_from_json(const JsonCursor& cursor) {
   if (cursor.has("batch")) {
     HEDDLE_ASSIGN_OR_RETURN(model.batch, cursor.int_or("batch", 1, 1, kMostBatch));
   }
+  HEDDLE_ASSIGN_OR_RETURN(model.split_bytes, cursor.int_or("split_bytes", 0, 0, INT64_MAX));
   return model;
 }
 

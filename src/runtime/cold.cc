@@ -28,6 +28,7 @@ uint64_t model_key(const ModelReference& reference) {
     hasher.text(name).number(shape.size());
     for (const int64_t d : shape) hasher.number(static_cast<uint64_t>(d));
   }
+  hasher.number(static_cast<uint64_t>(reference.split_bytes));
   return hasher.value();
 }
 
@@ -91,10 +92,7 @@ class ModelReader {
 
  private:
   Result<std::shared_ptr<const Model>> read() const {
-    ImportOptions options;
-    options.batch = reference_.batch;
-    for (const auto& [name, shape] : reference_.shapes) options.shapes[name] = shape;
-    HEDDLE_ASSIGN_OR_RETURN(auto model, load_mapped(reference_.path, options));
+    HEDDLE_ASSIGN_OR_RETURN(auto model, load_mapped(reference_.path, import_options(reference_)));
     if (model->file_hash() != reference_.file_hash) return changed(reference_, model->file_hash());
     return model;
   }

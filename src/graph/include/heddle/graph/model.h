@@ -21,6 +21,9 @@ namespace heddle {
 struct ImportOptions {
   std::map<std::string, Shape> shapes;  // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
   std::optional<int64_t> batch;         // sets the first dimension of every input where it is dynamic
+  // Products with a constant matrix of more bytes are imported as several, each with some of its columns, and
+  // a concatenation: what is one op in the file can then load and run in pieces. 0: none is.
+  int64_t split_bytes = 0;
   int64_t max_file_bytes = int64_t{8} << 30;
 };
 
@@ -46,6 +49,7 @@ class Model {
   const ImportOptions& options() const { return options_; }
   // One op per OpenVINO node that does work; constants (and what is constant-folded) are parameters.
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
+  // As the file has it, whatever the options split.
   const std::shared_ptr<ov::Model>& whole() const { return whole_; }
 
   // Cuts out a convex set of ops of graph(), with placeholder inputs in ascending tensor order and, as

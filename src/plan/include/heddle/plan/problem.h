@@ -37,13 +37,18 @@ struct ExecutionModel {
   bool parameter_drops = false;  // cold: may plans drop parameters after their last use?
 };
 
+struct ImportOptions;
+
 // The real model behind a problem, so that a plan can be run.
 struct ModelReference {
   std::string path;
   uint64_t file_hash = 0;
   std::map<std::string, std::vector<int64_t>> shapes;
   std::optional<int64_t> batch;
+  int64_t split_bytes = 0;  // ImportOptions::split_bytes
 };
+// The import that gives the problem's graph.
+ImportOptions import_options(const ModelReference& reference);
 
 // Values are shared and immutable: copying a Problem is cheap. `graph`, `cluster` and `costs` are never null
 // in a validated problem.
