@@ -55,7 +55,8 @@ void MappedFile::populate() const {
   constexpr size_t kStep = size_t{4} << 20;
   for (size_t at = 0; at < size_; at += kStep) {
     // Older kernels do not know it; then pages come as they are read.
-    if (::madvise(const_cast<char*>(data_) + at, std::min(kStep, size_ - at), MADV_POPULATE_READ) != 0) return;
+    if (::madvise(const_cast<char*>(data_) + at, std::min(kStep, size_ - at), MADV_POPULATE_READ) != 0)
+      return;
   }
 #endif
 }
@@ -81,7 +82,9 @@ Result<MappedFile> MappedFile::open(const std::string& path, int64_t max_bytes) 
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)), identity_(other.identity_) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      identity_(other.identity_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);

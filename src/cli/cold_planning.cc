@@ -21,6 +21,9 @@ constexpr int kRefinements = 2;
 // Medians of so many starts, or of as many as fit into this time.
 constexpr size_t kMostStarts = 3;
 constexpr double kSampleSeconds = 2;
+// What is cut well by the prediction is started as it will be: each cut so often, or as often as fits.
+constexpr size_t kMostTrials = 5;
+constexpr double kTrialSeconds = 6;
 // Ops with a large share of the parameters are split into pieces of this share for each load worker...
 constexpr int64_t kPiecesPerWorker = 4;
 // ...but not smaller than what a product of its own costs.
@@ -63,6 +66,7 @@ class ColdPlanning {
     HEDDLE_ASSIGN_OR_RETURN(const ColdCosts first, fit_cold_costs(file_.problem, whole.seen(), whole.seen()));
     HEDDLE_ASSIGN_OR_RETURN(Plan plan, cut(first, kPieces));
     ColdCosts used = first;
+    std::vector<Plan> cuts = {plan};
     for (int round = 0; round <= kRefinements && plan.segments.size() > 1; ++round) {
       HEDDLE_RETURN_IF_ERROR(write(file_.problem, plan, path_));
       HEDDLE_ASSIGN_OR_RETURN(const Sample parts, sample(plan));
@@ -72,8 +76,15 @@ class ColdPlanning {
       used = costs;
       const bool settled = same_cut(plan, better);
       plan = std::move(better);
+      cuts.push_back(plan);
       if (settled) break;
     }
+    // The prediction knows of cores, not of what compiling threads wait for: fewer segments may be better.
+    for (int fewer = static_cast<int>(plan.segments.size()); --fewer > 0;) {
+      HEDDLE_ASSIGN_OR_RETURN(Plan other, cut(used, fewer));
+      cuts.push_back(std::move(other));
+    }
+    HEDDLE_ASSIGN_OR_RETURN(plan, earliest(std::move(cuts)));
     HEDDLE_RETURN_IF_ERROR(write(file_.problem, plan, path));
     ColdTried tried;
     HEDDLE_ASSIGN_OR_RETURN(tried.predicted_us, predict(used, plan));
@@ -140,6 +151,35 @@ class ColdPlanning {
       if (graph.param(p).bytes > piece) return piece;
     }
     return 0;
+  }
+
+  // The cut whose starts, in turns, have their first output earliest in the median.
+  Result<Plan> earliest(std::vector<Plan> cuts) {
+    std::vector<Plan> distinct;
+    for (Plan& plan : cuts) {
+      const auto same = [&](const Plan& other) { return same_cut(plan, other); };
+      if (std::none_of(distinct.begin(), distinct.end(), same)) distinct.push_back(std::move(plan));
+    }
+    if (distinct.size() == 1) return std::move(distinct.front());
+    ColdRunOptions real;
+    real.load_workers = settings_.load_workers;
+    real.inputs = settings_.inputs;
+    real.verify = false;
+    real.deadline = Deadline::never(invocation_.cancel);
+    std::vector<std::vector<double>> first_output(distinct.size());
+    const Stopwatch watch;
+    do {
+      for (size_t i = 0; i < distinct.size(); ++i) {
+        HEDDLE_RETURN_IF_ERROR(write(file_.problem, distinct[i], path_));
+        HEDDLE_ASSIGN_OR_RETURN(const ColdStart one, start(real));
+        first_output[i].push_back(one.first_output_us);
+      }
+    } while (first_output[0].size() < kMostTrials && watch.seconds() < kTrialSeconds);
+    size_t best = 0;
+    for (size_t i = 1; i < distinct.size(); ++i) {
+      if (median_of(first_output[i]) < median_of(first_output[best])) best = i;
+    }
+    return std::move(distinct[best]);
   }
 
   // Starts of the plan at the path with nothing overlapping.

@@ -12,8 +12,8 @@ struct ColdCutOutcome {
   // By the times that were measured while cuts were tried, no cut at borders of ops needs less than this
   // share of the chosen one's predicted time from the request's start; 0: nothing was tried.
   double least_share = 0;
-  // Where products with larger constants are split (ImportOptions::split_bytes): as asked for, or because that
-  // was tried and starts earlier; 0: nowhere.
+  // Where products with larger constants are split (ImportOptions::split_bytes): as asked for, or because
+  // that was tried and starts earlier; 0: nowhere.
   int64_t split_bytes = 0;
 };
 
@@ -21,9 +21,9 @@ struct ColdCutOutcome {
 double cold_bound_us(const ColdCutOutcome& cut, const ColdReport& predicted);
 
 // Writes the plan. `segments`: as many, by weight; 0: starts of the whole model and of pieces are measured,
-// some seconds, and the cut with the earliest predicted first output is taken (with a budget: by weight). Where
-// one op is more than a load worker's share, the same is tried with such ops split, unless `model` says where. All
-// that touches the model is done in processes of their own.
+// some seconds, and the cut with the earliest predicted first output is taken (with a budget: by weight).
+// Where one op is more than a load worker's share, the same is tried with such ops split, unless `model` says
+// where. All that touches the model is done in processes of their own.
 Result<ColdCutOutcome> plan_cold(const ModelFlags& model, const ProblemFlags& problem, int segments,
                                  const ColdSettings& settings, const std::string& path,
                                  const Invocation& invocation);

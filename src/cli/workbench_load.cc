@@ -23,9 +23,10 @@ void ModelFlags::declare(Command& command) {
                      "HIOS), or zoo:NAME[,key=value]");
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--batch", batch, "set the first dimension of inputs that leave it open", 1, 1 << 20);
-  command.option("--split-weights", split_bytes,
-                 "import products with a constant matrix of more BYTES as several, each with some of its columns",
-                 1, INT64_MAX);
+  command.option(
+      "--split-weights", split_bytes,
+      "import products with a constant matrix of more BYTES as several, each with some of its columns", 1,
+      INT64_MAX);
 }
 
 namespace {

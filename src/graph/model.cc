@@ -136,15 +136,16 @@ Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const 
 Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path,
                                                          const ImportOptions& options) {
   if (options.split_bytes < 0)
-    return Error(Code::kInvalidInput, "parameters are to be split at " +
-                                          std::to_string(options.split_bytes) + " bytes, expected at least 0");
+    return Error(Code::kInvalidInput, "parameters are to be split at " + std::to_string(options.split_bytes) +
+                                          " bytes, expected at least 0");
   HEDDLE_ASSIGN_OR_RETURN(auto file, MappedFile::open(path, options.max_file_bytes));
   HEDDLE_ASSIGN_OR_RETURN(const Examined examined, examine(path, file));
   const auto* onnx = examined.source.onnx ? &*examined.source.onnx : nullptr;
 
   std::optional<std::string> skeleton;
   if (leave_weights && onnx != nullptr && is_alone(examined, file)) {
-    HEDDLE_ASSIGN_OR_RETURN(skeleton, internal::onnx_skeleton(file.bytes(), std::filesystem::path(path).filename().string()));
+    HEDDLE_ASSIGN_OR_RETURN(
+        skeleton, internal::onnx_skeleton(file.bytes(), std::filesystem::path(path).filename().string()));
   }
   const std::string* hollow = skeleton ? &*skeleton : nullptr;
 

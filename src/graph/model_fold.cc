@@ -45,7 +45,8 @@ using Changed = std::unordered_set<const ov::Node*>;
 // Infers it again where an input has changed, and notes whether that changes it.
 void infer_again(ov::Node& node, Changed& changed) {
   const auto inputs = node.input_values();
-  if (std::none_of(inputs.begin(), inputs.end(), [&](const auto& i) { return changed.contains(i.get_node()); }))
+  if (std::none_of(inputs.begin(), inputs.end(),
+                   [&](const auto& i) { return changed.contains(i.get_node()); }))
     return;
   std::vector<std::pair<ov::element::Type, ov::PartialShape>> before;
   for (const auto& output : node.outputs())

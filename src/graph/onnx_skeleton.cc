@@ -87,7 +87,8 @@ class Hollower {
       whole.bytes() = message;
       return whole;
     }
-    // As a file beside the model, which the importer maps and keeps. (What it takes as an address, it copies.)
+    // As a file beside the model, which the importer maps and keeps. (What it takes as an address, it
+    // copies.)
     entry(copy, "location", name_);
     entry(copy, "offset", std::to_string(raw.data() - file_.data()));
     entry(copy, "length", std::to_string(raw.size()));

@@ -21,8 +21,8 @@ ov::Core& core() {
   return *instance;
 }
 
-// One of the caller's own; the library behind it is loaded once and for good. By its name no other frontend is
-// loaded and asked whether it knows the model.
+// One of the caller's own; the library behind it is loaded once and for good. By its name no other frontend
+// is loaded and asked whether it knows the model.
 ov::frontend::FrontEnd::Ptr onnx_frontend() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);

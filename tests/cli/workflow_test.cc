@@ -7,6 +7,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "graph/onnx_writer.h"
 #include "heddle/base/json.h"
 #include "run_program.h"
 
@@ -248,6 +249,55 @@ TEST(Workflow, ImportsAreRememberedByContentAndShapes) {
   EXPECT_EQ(remembered(), 1);
   EXPECT_EQ(run_heddle({"inspect", "one.onnx", "--batch", "1"}, folder.path()).status, 0);
   EXPECT_EQ(remembered(), 2);
+}
+
+// x [1, 400] -> 1600 -> rectifier -> 200, with weights that differ everywhere.
+std::string two_products() {
+  using namespace onnx_writer;
+  const auto weights = [](const char* name, int64_t rows, int64_t columns) {
+    std::vector<float> values(static_cast<size_t>(rows * columns));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 1009) / 1009 - 0.5F;
+    return float_tensor(name, {rows, columns}, values);
+  };
+  return model({{node("Gemm", {"x", "w"}, {"m"}, "first", {attribute_int("transB", 1)}),
+                 node("Relu", {"m"}, {"r"}, "relu"), node("MatMul", {"r", "v"}, {"y"}, "second")},
+                {value("x", {1, 400})},
+                {value("y", {1, 200})},
+                {weights("w", 1600, 400), weights("v", 1600, 200)}});
+}
+
+TEST(Workflow, LargeProductsInPiecesGiveTheUnsplitModelsOutputs) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  folder.write("model.onnx", two_products());
+  const auto whole = json_of(run_heddle({"inspect", "model.onnx", "--json"}, at));
+  const auto split =
+      json_of(run_heddle({"inspect", "model.onnx", "--split-weights", "700000", "--json"}, at));
+  // 2.56 MB and 1.28 MB: four pieces and two, and a concatenation each.
+  EXPECT_EQ(split["ops"].get<int>(), whole["ops"].get<int>() + 6);
+  const auto planned = run_heddle({"plan", "model.onnx", "--split-weights", "700000", "--units", "20",
+                                   "--planner", "round-robin", "--no-profile", "-o", "plan.json"},
+                                  at);
+  ASSERT_EQ(planned.status, 0) << planned.err;
+  const auto run = json_of(run_heddle({"run", "plan.json", "--repeat", "2", "--json"}, at));
+  EXPECT_EQ(run["outputs_equal"], true);
+  const auto cold = json_of(run_heddle(
+      {"run", "--cold", "model.onnx", "--split-weights", "700000", "--repeat", "1", "--json"}, at));
+  EXPECT_EQ(cold["outputs_equal"], true);
+  EXPECT_EQ(cold["split_bytes"], 700'000);
+}
+
+TEST(Workflow, GraphsAreNotImportedAnew) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> mistakes[] = {
+      {"--batch", "2"}, {"--shape", "x=1,2"}, {"--split-weights", "1000"}};
+  for (const auto& mistake : mistakes) {
+    std::vector<std::string> arguments = {"inspect", "zoo:resnet-18"};
+    arguments.insert(arguments.end(), mistake.begin(), mistake.end());
+    const auto ran = run_heddle(arguments, folder.path());
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(ran.err, HasSubstr(mistake[0] + " is about importing a model; zoo:resnet-18 is a graph"));
+  }
 }
 
 TEST(Workflow, EmulatedClusterRunsInRealTime) {

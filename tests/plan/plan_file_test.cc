@@ -25,7 +25,8 @@ PlanFile random_file(Random& random, Objective objective) {
     file.plan = std::move(*plan);
     break;
   }
-  file.problem.model = ModelReference{"models/net.onnx", 0xfedcba9876543210ULL, {{"x", {1, 3, 8, 8}}}, 4};
+  file.problem.model =
+      ModelReference{"models/net.onnx", 0xfedcba9876543210ULL, {{"x", {1, 3, 8, 8}}}, 4, 1 << 20};
   file.predicted = *evaluate(file.problem, file.plan);
   file.bound = lower_bound(file.problem);
   file.planner = "test";
@@ -60,6 +61,7 @@ TEST(PlanFile, KeepsEveryNumberToTheLastBitAndVerifiesAfterReading) {
     EXPECT_EQ(back->problem.model->file_hash, file.problem.model->file_hash);
     EXPECT_EQ(back->problem.model->shapes, file.problem.model->shapes);
     EXPECT_EQ(back->problem.model->batch, file.problem.model->batch);
+    EXPECT_EQ(back->problem.model->split_bytes, file.problem.model->split_bytes);
     for (size_t v = 0; v < file.problem.graph->num_ops(); ++v) {
       for (size_t d = 0; d < file.problem.cluster->num_devices(); ++d) {
         const Cost a = file.problem.costs->at(OpId(v), DeviceId(d)),
