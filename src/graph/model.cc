@@ -143,9 +143,14 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   const auto* onnx = examined.source.onnx ? &*examined.source.onnx : nullptr;
 
   std::optional<std::string> skeleton;
+  // The importer maps weights of its folder only, and follows links: caches of models are full of them.
+  std::string source = path;
   if (leave_weights && onnx != nullptr && is_alone(examined, file)) {
-    HEDDLE_ASSIGN_OR_RETURN(
-        skeleton, internal::onnx_skeleton(file.bytes(), std::filesystem::path(path).filename().string()));
+    std::error_code error;
+    const auto real = std::filesystem::canonical(path, error);
+    if (error) return Error(Code::kIo, "cannot be found any more: " + error.message());
+    source = real.string();
+    HEDDLE_ASSIGN_OR_RETURN(skeleton, internal::onnx_skeleton(file.bytes(), real.filename().string()));
   }
   const std::string* hollow = skeleton ? &*skeleton : nullptr;
 
@@ -158,7 +163,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     limits.memory_bytes = kProbeMemory + 2 * examined.bytes;
     HEDDLE_RETURN_IF_ERROR(internal::probe(
         [&] {
-          auto converted = internal::read_openvino(path, options, onnx, hollow);
+          auto converted = internal::read_openvino(source, options, onnx, hollow);
           Impl trial;
           if (!converted) return;
           if (options.split_bytes > 0) internal::split_weights(**converted, options.split_bytes);
@@ -166,7 +171,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
         },
         limits));
   }
-  HEDDLE_ASSIGN_OR_RETURN(model->whole_, internal::read_openvino(path, options, onnx, hollow));
+  HEDDLE_ASSIGN_OR_RETURN(model->whole_, internal::read_openvino(source, options, onnx, hollow));
   try {
     const std::string name = std::filesystem::path(path).stem().string();
     auto apart = model->whole_;

@@ -159,5 +159,17 @@ TEST(ModelSplit, MappedWeightsStayInTheFile) {
   EXPECT_EQ(joined, counting(kRows * kColumns));
 }
 
+// As the caches of model hubs have them.
+TEST(MappedModel, MayBeALinkToAFileOfAnotherFolderAndName) {
+  TestFolder folder;
+  std::filesystem::create_directories(folder.path("blobs"));
+  std::filesystem::create_directories(folder.path("snapshots/1 2"));
+  folder.write("blobs/0123abcd", transposed_model());
+  std::filesystem::create_symlink("../../blobs/0123abcd", folder.path("snapshots/1 2/model.onnx"));
+  const auto mapped = load_mapped(folder.path("snapshots/1 2/model.onnx"));
+  ASSERT_TRUE(mapped.ok()) << mapped.error().to_string();
+  EXPECT_EQ(pieces_of(**mapped)[0].values, counting(kRows * kColumns));
+}
+
 }  // namespace
 }  // namespace heddle

@@ -21,10 +21,10 @@ namespace heddle {
 struct ImportOptions {
   std::map<std::string, Shape> shapes;  // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
   std::optional<int64_t> batch;         // sets the first dimension of every input where it is dynamic
+  int64_t max_file_bytes = int64_t{8} << 30;
   // Products with a constant matrix of more bytes are imported as several, each with some of its columns, and
   // a concatenation: what is one op in the file can then load and run in pieces. 0: none is.
   int64_t split_bytes = 0;
-  int64_t max_file_bytes = int64_t{8} << 30;
 };
 
 // A segment cut out of a model, to be compiled alone: parameter i is fed with the model's tensor inputs[i],
