@@ -40,7 +40,7 @@ struct RankLinks {
 struct LinkOptions {
   std::vector<int64_t> bytes = {8, 1 << 12, 1 << 16, 1 << 18, 1 << 20, 1 << 22};  // ascending, positive
   double seconds_per_size = 0.1;  // at least 5 round trips, at most 500
-  int at_once = 4;  // times that messages are sent at once; at least 2, the first does not count
+  int at_once = 4;                // times that messages are sent at once; the fastest counts
 };
 
 // Called by all ranks. Pairs take turns, so that they do not share what they measure; then each rank with all
