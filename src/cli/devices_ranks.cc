@@ -7,6 +7,7 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/report/text_table.h"
+#include "heddle/runtime/rank_network.h"
 #include "rank_verbs.h"
 #include "workbench.h"
 
@@ -29,26 +30,49 @@ std::vector<std::string> host_labels(const std::vector<FoundHost>& found) {
   return labels;
 }
 
-std::string links_text(const std::vector<RankLink>& links, const std::vector<std::string>& labels) {
+std::string percent(double part) {
+  char text[16];
+  std::snprintf(text, sizeof text, "%.0f %%", 100 * part);
+  return text;
+}
+
+std::string ports_text(const RankLinks& links, const std::vector<std::string>& labels) {
+  if (links.ports.empty()) return "";
+  TextTable table({{"to or from all others at once"},
+                   {"sends share", TextTable::Align::kRight},
+                   {"receives share", TextTable::Align::kRight}});
+  for (size_t r = 0; r < links.ports.size(); ++r)
+    table.add_row({labels[r], percent(links.ports[r].out), percent(links.ports[r].in)});
+  return table.to_string() +
+         (shares_ports(links) && !describes_ports(links)
+              ? "the bandwidths of single links do not fit one link for each rank: written "
+                "as if messages at once shared nothing\n"
+              : "");
+}
+
+std::string links_text(const RankLinks& links, const std::vector<std::string>& labels) {
   std::vector<TextTable::Column> columns = {{"between"}, {"and"}};
-  for (const MessageTime& t : links.front().times)
+  for (const MessageTime& t : links.pairs.front().times)
     columns.push_back({format_bytes(t.bytes), TextTable::Align::kRight});
   columns.push_back({"bandwidth", TextTable::Align::kRight});
+  columns.push_back({"both ways", TextTable::Align::kRight});
   TextTable table(columns);
-  for (const RankLink& link : links) {
+  for (const RankLink& link : links.pairs) {
     std::vector<std::string> row = {labels[static_cast<size_t>(link.a)], labels[static_cast<size_t>(link.b)]};
     for (const MessageTime& t : link.times) row.push_back(format_us(t.us));
     char rate[32];
     std::snprintf(rate, sizeof rate, "%.4g MB/s", link.bytes_per_s / 1e6);
     row.emplace_back(rate);
+    std::snprintf(rate, sizeof rate, "x %.2f", link.both_ways);
+    row.emplace_back(rate);
     table.add_row(row);
   }
-  return "One message, by its size:\n" + table.to_string();
+  return "One message, by its size:\n" + table.to_string() + ports_text(links, labels);
 }
 
 }  // namespace
 
-Json join_hosts(const std::vector<FoundHost>& found, const std::vector<RankLink>& links) {
+Json join_hosts(const std::vector<FoundHost>& found, const RankLinks& links) {
   const auto labels = host_labels(found);
   Json joined = {{"name", "ranks"}};
   for (const char* key : {"hosts", "devices", "switches", "buses", "links"}) joined[key] = Json::array();
@@ -78,15 +102,8 @@ Json join_hosts(const std::vector<FoundHost>& found, const std::vector<RankLink>
     }
     memory.push_back(hosts.empty() ? labels[r] : renamed(hosts[0]["name"]));
   }
-  for (const RankLink& link : links) {
-    const auto &a = memory[static_cast<size_t>(link.a)], &b = memory[static_cast<size_t>(link.b)];
-    joined["links"].push_back({{"name", a + "-" + b},
-                               {"from", a},
-                               {"to", b},
-                               {"bytes_per_s", link.bytes_per_s},
-                               {"latency_us", link.latency_us},
-                               {"duplex", "full"}});
-  }
+  for (Json& link : rank_links_json(links, memory)) joined["links"].push_back(std::move(link));
+  if (describes_ports(links)) joined["switches"].push_back(kNetwork);
   return joined;
 }
 

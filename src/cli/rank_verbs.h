@@ -17,8 +17,8 @@ struct FoundHost {
   Json cluster;  // cluster_to_json of that machine alone
 };
 // One cluster file of all: every name gets its host's before it, hosts of one name their rank's number behind
-// it, and each measured link leads from host to host.
-Json join_hosts(const std::vector<FoundHost>& found, const std::vector<RankLink>& links);
+// it, and measured links lead from host to host, or from each to a switch.
+Json join_hosts(const std::vector<FoundHost>& found, const RankLinks& links);
 
 // heddle devices: this machine of every rank, one after the other, and the links between them.
 Result<int> run_devices_on_ranks(const std::string& output, const Invocation& invocation);

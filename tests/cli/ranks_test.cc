@@ -140,6 +140,23 @@ TEST_F(RanksCli, ThreeRanksGiveTheUnsplitModelsOutputs) {
   expect_equal_outputs(3);
 }
 
+// Over a network a tensor goes in small pieces, of which MPI knows only some at a time.
+TEST_F(RanksCli, TensorsGoOverTcpInPieces) {
+  const auto model = light_model("squeezenet");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  plan({model, "--cluster", "two.yaml", "--planner", "round-robin", "--units", "12"});
+  for (const char* pieces : {"65536", "5000", "16000000"}) {
+    auto command = mpirun_command(2);
+    command.insert(command.end(), {"--mca", "btl", "tcp,self", "--mca", "btl_tcp_eager_limit", pieces});
+    const auto ran = run_command(
+        with_heddle(command, {"run", "p.json", "--repeat", "2", "--warmup", "1", "--json"}), folder_.path());
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto json = parse_json(ran.out);
+    ASSERT_TRUE(json.ok()) << ran.out;
+    EXPECT_TRUE((*json)["outputs_equal"].get<bool>()) << pieces;
+  }
+}
+
 // Accelerators that are made up on the host, each in a process of its own (docs/torch.md).
 TEST_F(RanksCli, AcceleratorsOnThreeRanksGiveTheUnsplitModelsOutputs) {
   if (run_heddle({"devices", "--backends"}, folder_.path()).out.find("torch") == std::string::npos)
@@ -295,6 +312,12 @@ TEST_F(RanksCli, LinksAreMeasuredIntoAClusterFile) {
   EXPECT_EQ(link["to"], (*json)["hosts"][1]["name"]);
   EXPECT_GT(link["bytes_per_s"].get<double>(), 1e6);
   EXPECT_GT(link["latency_us"].get<double>(), 0);
+  EXPECT_THAT(ran.out, HasSubstr("both ways"));
+
+  const auto of_three = run_ranks(3, {"devices", "-o", "three.yaml"}, folder_.path());
+  ASSERT_EQ(of_three.status, 0) << of_three.err;
+  EXPECT_THAT(of_three.out, HasSubstr("to or from all others at once"));
+  EXPECT_EQ(run_heddle({"devices", "--cluster", "three.yaml"}, folder_.path()).status, 0);
 }
 
 // Prediction against measurement over a shaped link is printed; how close they are is the machine's matter.

@@ -1,4 +1,4 @@
-// Ranks that mpirun started: the one file that includes mpi.h (docs/decisions/0012-one-thread-talks-mpi.md).
+// Ranks that mpirun started (docs/decisions/0012-one-thread-talks-mpi.md).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -10,9 +10,7 @@
 #include "mailbox.h"
 
 #if HEDDLE_HAVE_MPI
-#define OMPI_SKIP_MPICXX 1
-#define MPICH_SKIP_MPICXX 1
-#include <mpi.h>
+#include "mpi_peers.h"
 #if defined(OPEN_MPI)
 #include <mpi-ext.h>
 #endif
@@ -23,11 +21,8 @@ namespace heddle {
 #if HEDDLE_HAVE_MPI
 namespace {
 
-// Pieces keep a large tensor from holding up what is sent after it, and their number in flight keeps both
-// ends of a link busy while one end copies. On busy cores each costs some 8 us (docs/measurements/mpi.md).
-constexpr size_t kPieceBytes = size_t{4} << 20;
-constexpr int kPiecesInFlight = 4;  // to one rank
 constexpr int kAlarmBytes = 2048, kRawTag = 1;
+constexpr int64_t kSliceNs = 100'000;  // after which pieces that follow leave the thread to others
 
 class MpiTransport final : public Transport {
  public:
@@ -59,6 +54,7 @@ class MpiTransport final : public Transport {
     MPI_Comm_get_attr(plan_, MPI_TAG_UB, static_cast<void*>(&bound), &found);
     if (found != 0) max_tag_ = *bound;
     queues_.resize(static_cast<size_t>(size_));
+    HEDDLE_RETURN_IF_ERROR(mpi_status(find_piece_sizes(plan_, peers_), "asking how ranks are reached"));
     return mpi_status(
         MPI_Irecv(alarm_text_.data(), kAlarmBytes, MPI_CHAR, MPI_ANY_SOURCE, 0, alarms_, &alarm_request_),
         "waiting for alarms");
@@ -89,56 +85,34 @@ class MpiTransport final : public Transport {
 
   Status send(int to, int tag, std::span<const std::byte> data, int64_t token) override {
     Queue& queue = queues_[static_cast<size_t>(to)];
-    const Outgoing message{data, tag, add_message(token, data.size())};
+    const Outgoing message{data, tag, add_message(to, token, data.size())};
     const bool overtakes = std::none_of(queue.waiting.begin(), queue.waiting.end(),
                                         [&](const Outgoing& o) { return o.tag == tag; });
     // What fits one piece need not wait behind a large tensor.
-    if (data.size() <= kPieceBytes && overtakes) return start_piece(to, tag, data, message.message);
+    if (data.size() <= piece_bytes(to) && overtakes) return start_piece(to, tag, data, message.message);
     queue.waiting.push_back(message);
     return start_pieces(to);
   }
 
   Status receive(int from, int tag, std::span<std::byte> data, int64_t token) override {
-    const int32_t message = add_message(token, data.size());
-    do {
-      const size_t bytes = std::min(data.size(), kPieceBytes);
-      MPI_Request request = MPI_REQUEST_NULL;
-      HEDDLE_RETURN_IF_ERROR(
-          mpi_status(MPI_Irecv(data.data(), static_cast<int>(bytes), MPI_BYTE, from, tag, plan_, &request),
-                     "MPI_Irecv"));
-      add_request(request, message, -1);
-      data = data.subspan(bytes);
-    } while (!data.empty());
+    Awaited message{data, from, tag, add_message(from, token, data.size()), 0};
+    message.pieces = messages_[static_cast<size_t>(message.message)].left;
+    const bool first = is_first(message, awaited_.size());
+    if (first) HEDDLE_RETURN_IF_ERROR(await_pieces(message));
+    if (message.pieces > 0) awaited_.push_back(message);
     return {};
   }
 
   Status progress(std::vector<int64_t>& done) override {
     HEDDLE_RETURN_IF_ERROR(look_for_alarm());
-    if (requests_.empty()) return {};
-    int count = 0;
-    finished_.resize(requests_.size());
-    HEDDLE_RETURN_IF_ERROR(mpi_status(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(),
-                                                   &count, finished_.data(), MPI_STATUSES_IGNORE),
-                                      "MPI_Testsome"));
-    if (count == MPI_UNDEFINED || count == 0) return {};
-    std::sort(finished_.begin(), finished_.begin() + count);
-    for (int i = 0; i < count; ++i) {
-      const Part& part = parts_[static_cast<size_t>(finished_[static_cast<size_t>(i)])];
-      Message& message = messages_[static_cast<size_t>(part.message)];
-      if (part.queue >= 0) --queues_[static_cast<size_t>(part.queue)].in_flight;
-      if (--message.left > 0) continue;
-      if (message.token != kNoToken) done.push_back(message.token);
-      free_.push_back(part.message);
+    const size_t before = done.size();
+    const int64_t until = now_ns() + kSliceNs;
+    bool moved = true;
+    // MPI takes about one piece from a network at each look.
+    while (moved && done.size() == before && !requests_.empty()) {
+      HEDDLE_RETURN_IF_ERROR(take_finished(done, moved));
+      if (now_ns() >= until) break;
     }
-    // The last one takes a finished one's place; from behind, so that the last one is never finished itself.
-    for (int i = count; i-- > 0;) {
-      const auto at = static_cast<size_t>(finished_[static_cast<size_t>(i)]);
-      requests_[at] = requests_.back();
-      parts_[at] = parts_.back();
-      requests_.pop_back();
-      parts_.pop_back();
-    }
-    for (int to = 0; to < size_; ++to) HEDDLE_RETURN_IF_ERROR(start_pieces(to));
     return {};
   }
 
@@ -178,7 +152,14 @@ class MpiTransport final : public Transport {
  private:
   struct Message {
     int64_t token;
-    size_t left;  // pieces
+    size_t left;  // pieces that have not come or gone
+    int posted;   // of these, those that MPI knows of
+  };
+  struct Awaited {
+    std::span<std::byte> data;  // what MPI does not know of yet
+    int from, tag;
+    int32_t message;
+    size_t pieces;  // of that data
   };
   struct Outgoing {
     std::span<const std::byte> data;  // what is not sent yet
@@ -203,8 +184,11 @@ class MpiTransport final : public Transport {
     return Error(Code::kIo, std::string(what) + ": " + std::string(text, static_cast<size_t>(length)));
   }
 
-  int32_t add_message(int64_t token, size_t bytes) {
-    const Message message{token, std::max<size_t>(1, (bytes + kPieceBytes - 1) / kPieceBytes)};
+  size_t piece_bytes(int peer) const { return peers_[static_cast<size_t>(peer)].bytes; }
+
+  int32_t add_message(int peer, int64_t token, size_t bytes) {
+    const size_t piece = piece_bytes(peer);
+    const Message message{token, std::max<size_t>(1, (bytes + piece - 1) / piece), 0};
     if (free_.empty()) {
       messages_.push_back(message);
       return static_cast<int32_t>(messages_.size() - 1);
@@ -218,6 +202,7 @@ class MpiTransport final : public Transport {
   void add_request(MPI_Request request, int32_t message, int queue) {
     requests_.push_back(request);
     parts_.push_back({message, queue});
+    ++messages_[static_cast<size_t>(message)].posted;
   }
 
   Status start_piece(int to, int tag, std::span<const std::byte> data, int32_t message) {
@@ -230,16 +215,82 @@ class MpiTransport final : public Transport {
     return {};
   }
 
+  // Not many at once: what arrives and what is due must not wait until all are in the sockets.
   Status start_pieces(int to) {
     Queue& queue = queues_[static_cast<size_t>(to)];
-    while (!queue.waiting.empty() && queue.in_flight < kPiecesInFlight) {
+    const int64_t until = now_ns() + kSliceNs;
+    while (!queue.waiting.empty() && queue.in_flight < peers_[static_cast<size_t>(to)].in_flight) {
       Outgoing& first = queue.waiting.front();
-      const size_t bytes = std::min(first.data.size(), kPieceBytes);
+      const size_t bytes = std::min(first.data.size(), piece_bytes(to));
       HEDDLE_RETURN_IF_ERROR(start_piece(to, first.tag, first.data.first(bytes), first.message));
       first.data = first.data.subspan(bytes);
       if (first.data.empty()) queue.waiting.pop_front();
+      if (now_ns() >= until) break;
     }
     return {};
+  }
+
+  // Of two messages with one tag the pieces of the first are awaited first.
+  bool is_first(const Awaited& message, size_t before) const {
+    return std::none_of(awaited_.begin(), awaited_.begin() + static_cast<std::ptrdiff_t>(before),
+                        [&](const Awaited& o) { return o.from == message.from && o.tag == message.tag; });
+  }
+
+  Status await_pieces(Awaited& m) {
+    const auto index = static_cast<size_t>(m.message);
+    while (m.pieces > 0 && messages_[index].posted < peers_[static_cast<size_t>(m.from)].in_flight) {
+      const size_t bytes = std::min(m.data.size(), piece_bytes(m.from));
+      MPI_Request request = MPI_REQUEST_NULL;
+      HEDDLE_RETURN_IF_ERROR(mpi_status(
+          MPI_Irecv(m.data.data(), static_cast<int>(bytes), MPI_BYTE, m.from, m.tag, plan_, &request),
+          "MPI_Irecv"));
+      add_request(request, m.message, -1);
+      m.data = m.data.subspan(bytes);
+      --m.pieces;
+    }
+    return {};
+  }
+
+  Status await_more() {
+    size_t kept = 0;
+    for (size_t i = 0; i < awaited_.size(); ++i) {
+      Awaited message = awaited_[i];
+      if (is_first(message, kept)) HEDDLE_RETURN_IF_ERROR(await_pieces(message));
+      if (message.pieces > 0) awaited_[kept++] = message;
+    }
+    awaited_.resize(kept);
+    return {};
+  }
+
+  Status take_finished(std::vector<int64_t>& done, bool& moved) {
+    int count = 0;
+    moved = false;
+    finished_.resize(requests_.size());
+    HEDDLE_RETURN_IF_ERROR(mpi_status(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(),
+                                                   &count, finished_.data(), MPI_STATUSES_IGNORE),
+                                      "MPI_Testsome"));
+    if (count == MPI_UNDEFINED || count == 0) return {};
+    moved = true;
+    std::sort(finished_.begin(), finished_.begin() + count);
+    for (int i = 0; i < count; ++i) {
+      const Part& part = parts_[static_cast<size_t>(finished_[static_cast<size_t>(i)])];
+      Message& message = messages_[static_cast<size_t>(part.message)];
+      if (part.queue >= 0) --queues_[static_cast<size_t>(part.queue)].in_flight;
+      --message.posted;
+      if (--message.left > 0) continue;
+      if (message.token != kNoToken) done.push_back(message.token);
+      free_.push_back(part.message);
+    }
+    // The last one takes a finished one's place; from behind, so that the last one is never finished itself.
+    for (int i = count; i-- > 0;) {
+      const auto at = static_cast<size_t>(finished_[static_cast<size_t>(i)]);
+      requests_[at] = requests_.back();
+      parts_[at] = parts_.back();
+      requests_.pop_back();
+      parts_.pop_back();
+    }
+    for (int to = 0; to < size_; ++to) HEDDLE_RETURN_IF_ERROR(start_pieces(to));
+    return await_more();
   }
 
   Status look_for_alarm() {
@@ -262,7 +313,9 @@ class MpiTransport final : public Transport {
   std::vector<int> finished_;
   std::vector<Message> messages_;
   std::vector<int32_t> free_;
-  std::vector<Queue> queues_;  // per rank
+  std::vector<Awaited> awaited_;   // messages with pieces that MPI does not know of, in order
+  std::vector<PeerPieces> peers_;  // per rank
+  std::vector<Queue> queues_;      // per rank
   std::array<char, kAlarmBytes> alarm_text_{}, alarm_out_{};
   MPI_Request alarm_request_ = MPI_REQUEST_NULL;
   int alarms_sent_ = 0;

@@ -1,0 +1,72 @@
+#include "heddle/runtime/rank_network.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace heddle {
+namespace {
+
+// A rank's way to the network.
+struct Way {
+  double bytes_per_s = 0;
+  double latency_us = std::numeric_limits<double>::max();
+  bool half_duplex = true;
+};
+
+// As fast as its fastest pair; of a message's latency it has half.
+std::vector<Way> ways_of(const RankLinks& links) {
+  std::vector<Way> ways(links.ports.size());
+  for (const RankLink& link : links.pairs) {
+    for (const int rank : {link.a, link.b}) {
+      Way& way = ways[static_cast<size_t>(rank)];
+      way.bytes_per_s = std::max(way.bytes_per_s, link.bytes_per_s);
+      way.latency_us = std::min(way.latency_us, link.latency_us / 2);
+      way.half_duplex = way.half_duplex && link.half_duplex();
+    }
+  }
+  return ways;
+}
+
+Json link_json(const std::string& from, const std::string& to, double bytes_per_s, double latency_us,
+               bool half) {
+  return {{"name", from + "-" + to},
+          {"from", from},
+          {"to", to},
+          {"bytes_per_s", bytes_per_s},
+          {"latency_us", latency_us},
+          {"duplex", half ? "half" : "full"}};
+}
+
+}  // namespace
+
+bool shares_ports(const RankLinks& links) {
+  return std::any_of(links.ports.begin(), links.ports.end(), [](const RankPort& p) { return p.shared(); });
+}
+
+bool describes_ports(const RankLinks& links) {
+  if (!shares_ports(links)) return false;
+  const auto ways = ways_of(links);
+  return std::all_of(links.pairs.begin(), links.pairs.end(), [&](const RankLink& link) {
+    const double least = std::min(ways[static_cast<size_t>(link.a)].bytes_per_s,
+                                  ways[static_cast<size_t>(link.b)].bytes_per_s);
+    return link.bytes_per_s > 0.75 * least;
+  });
+}
+
+std::vector<Json> rank_links_json(const RankLinks& links, const std::vector<std::string>& memory) {
+  std::vector<Json> list;
+  if (describes_ports(links)) {
+    const auto ways = ways_of(links);
+    for (size_t r = 0; r < ways.size(); ++r)
+      list.push_back(
+          link_json(memory[r], kNetwork, ways[r].bytes_per_s, ways[r].latency_us, ways[r].half_duplex));
+    return list;
+  }
+  for (const RankLink& link : links.pairs) {
+    list.push_back(link_json(memory[static_cast<size_t>(link.a)], memory[static_cast<size_t>(link.b)],
+                             link.bytes_per_s, link.latency_us, link.half_duplex()));
+  }
+  return list;
+}
+
+}  // namespace heddle
