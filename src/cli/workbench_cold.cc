@@ -38,7 +38,11 @@ void put_host_access(const Workbench& bench, const Problem& problem, CostTable& 
       const OpId unit(u);
       if (!has_parameters(*problem.graph, unit)) continue;
       const auto cost = measured->segment(*problem.graph, {&unit, 1}, in_place, context);
-      if (cost) costs.set_host_access(unit, id, cost->us);
+      if (!cost) continue;
+      // Both were measured, at different moments: reading from further away makes nothing faster.
+      const Cost usual = costs.at(unit, id);
+      const bool comparable = usual.origin == Origin::kMeasured;
+      costs.set_host_access(unit, id, comparable ? std::max(cost->us, usual.us) : cost->us);
     }
   }
 }

@@ -78,7 +78,6 @@ class TimedRuntime final : public StreamRuntime {
         host_(make_host_runtime({.name = name, .memory_bytes = copies.memory_bytes})),
         properties_(host_->properties()) {
     properties_.family = "timed";
-    properties_.mapped_memory = copies.mapped;
   }
   const StreamRuntimeProperties& properties() const override { return properties_; }
   Result<std::unique_ptr<DeviceStream>> make_stream() override {
@@ -92,8 +91,7 @@ class TimedRuntime final : public StreamRuntime {
     return host_->allocate_pinned(bytes);
   }
   Result<std::byte*> mapped_address(std::byte* pinned) const override {
-    if (!copies_.mapped) return Error(Code::kUnsupported, "no mapped memory");
-    return pinned;
+    return host_->mapped_address(pinned);
   }
   bool reaches(const StreamRuntime& other) const override {
     return copies_.peers && other.properties().family == "timed";

@@ -23,7 +23,6 @@ struct TimedCopies {
   std::string bus;           // copies to devices of one bus wait for each other; empty: none
   bool half_duplex = false;  // so do copies to and from this one
   bool peers = false;        // it reads others' memory
-  bool mapped = true;
   int64_t memory_bytes = 0;
 };
 
