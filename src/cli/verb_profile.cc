@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "copies_report.h"
 #include "heddle/base/file.h"
@@ -119,17 +120,19 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
   o.problem.no_profile = false;
   if (o.problem.host_access) o.problem.objective = objective_name(Objective::kColdLatency);
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  std::shared_ptr<const Cluster> before;
+  std::optional<MeasuredCluster> measured;
+  if (!o.output.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(before, open_cluster(o.problem.cluster));
+    HEDDLE_ASSIGN_OR_RETURN(measured, measure_cluster(before, invocation));
+    HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, cluster_to_yaml(*measured->cluster)));
+  }
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
   if (!bench.may_measure) {
     return Error(Code::kInvalidInput,
                  o.model.model + " on " + o.problem.cluster +
                      ": nothing can be measured; profile needs a real model and a device of this machine "
                      "(--cluster preset:local)");
-  }
-  std::optional<MeasuredCluster> measured;
-  if (!o.output.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(measured, measure_cluster(bench.cluster, invocation));
-    HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, cluster_to_yaml(*measured->cluster)));
   }
   const auto& sum = bench.profiled;
   if (invocation.progress) invocation.progress->finish();
@@ -139,7 +142,7 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
               {"complete", sum.complete},   {"units", units_json(bench)}};
     if (measured) {
       j["output"] = o.output;
-      j.update(copies_json(*bench.cluster, measured->copies));
+      j.update(copies_json(*before, measured->copies));
     }
     std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
     return kExitDone;
@@ -151,8 +154,7 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
   if (!sum.complete || (o.problem.host_access && !bench.host_access.complete))
     std::printf("stopped early; what was measured is kept, the same command goes on from there\n");
   if (measured)
-    std::printf("\n%swritten to %s\n", copies_text(*bench.cluster, measured->copies).c_str(),
-                o.output.c_str());
+    std::printf("\n%swritten to %s\n", copies_text(*before, measured->copies).c_str(), o.output.c_str());
   return kExitDone;
 }
 

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "heddle/base/json.h"
 #include "run_program.h"
 
@@ -43,7 +45,7 @@ class AcceleratorsCli : public ::testing::Test {
     return json.ok() ? *json : Json();
   }
   double predicted_us(const std::string& cluster) {
-    return json_of({"plan", "zoo:resnet18", "--cluster", cluster, "--devices", "g0,g1", "--planner",
+    return json_of({"plan", "zoo:resnet-18", "--cluster", cluster, "--devices", "g0,g1", "--planner",
                     "round-robin"})["value_us"]
         .get<double>();
   }
@@ -115,6 +117,40 @@ TEST_F(AcceleratorsCli, MeasuredTimesWithParametersInPlaceAreThoseThatPlansCount
       EXPECT_EQ(table[u][1], unit["host_access_us"]) << u;
     }
   }
+}
+
+// Two halves of an accelerator of the host, each with half of the cores, beside the whole.
+TEST_F(AcceleratorsCli, SharesAreMeasuredWithAllOfThemBusy) {
+  const std::string model = wheel_file("onnx/backend/test/data/light/light_squeezenet.onnx");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  folder_.write("one.yaml", R"(name: one
+hosts: [{name: h}]
+devices: [{name: g0, kind: gpu, memory: 1GiB, backend: torch, backend_device: cpu, target: "torch:host",
+           flops: 50GFLOPS, memory_bandwidth: 5GB/s}]
+links: [{from: h, to: g0, bandwidth: 1GB/s}]
+)");
+  const Ran ran = heddle({"fleet", "profile", model, "--cluster", "one.yaml", "--blocks", "2", "--batches",
+                          "2", "--share-levels", "2", "--store", "store.db", "-o", "fleet.json", "--quiet"});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json fleet = *parse_json(folder_.read("fleet.json"));
+  ASSERT_EQ(fleet["classes"].size(), 1u);
+  EXPECT_EQ(fleet["classes"][0]["share_levels"], 2);
+}
+
+// Two unequal devices that one is divided into compute what the whole does.
+TEST_F(AcceleratorsCli, UnequalPartsOfOneDeviceRunAPlan) {
+  const std::string model = wheel_file("onnx/backend/test/data/light/light_shufflenet.onnx");
+  if (model.empty()) GTEST_SKIP() << "no light models here";
+  std::string text = kTwo;
+  for (const auto& [from, to] : {std::pair{"backend_device: cpu", "backend_device: cpu/0-1/4"},
+                                 std::pair{"backend_device: cpu, ", "backend_device: cpu/1-4/4, "}})
+    text.replace(text.find(from), std::string(from).size(), to);
+  for (size_t at = text.find("DEVICE"); at != std::string::npos; at = text.find("DEVICE"))
+    text.replace(at, 6, "flops: 50GFLOPS, memory_bandwidth: 5GB/s");
+  folder_.write("parts.yaml", text);
+  const Json run = json_of({"run", model, "--cluster", "parts.yaml", "--devices", "g0,g1", "--planner",
+                            "round-robin", "--units", "6", "--no-profile", "--repeat", "2"});
+  EXPECT_TRUE(run["outputs_equal"].get<bool>());
 }
 
 }  // namespace
