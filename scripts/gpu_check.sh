@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # gpu_check.sh [-o FILE] [--models A,B] [--repeat N] [--no-build]  On a machine with a CUDA GPU: builds Heddle with
-# TORCH=1, tests it, and measures, writing one markdown file (default gpu-check.md). Per model (default
-# gpt2-large,inception-v3, of the zoo with random weights): the predicted and the measured time and the comparison with
-# the unsplit model; a cold start with its copies overlapped beside copying first; PyTorch, eager and as one CUDA graph,
-# in the same run. PYTHON names a Python with torch (CUDA), numpy and onnx (default: .venv's, else python3).
+# TORCH=1, tests it, and measures, writing one markdown file (default gpu-check.md): links and buses by copies; per
+# model (default gpt2-large,inception-v3, of the zoo with random weights) units with parameters read in place; the
+# predicted and the measured time and the comparison with the unsplit model; a cold start with its copies overlapped
+# beside copying first; PyTorch, eager and as one CUDA graph, in the same run; shares of the GPU at once. PYTHON
+# names a Python with torch (CUDA), numpy and onnx (default: .venv's, else python3).
 # Exit status 0: everything ran and outputs are equal; 1: something did not; 2: bad usage, or this machine has no GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +36,7 @@ while [ $# -gt 0 ]; do
       shift
       ;;
     -h | --help)
-      sed -n '2,7s/^# //p' "$0"
+      sed -n '2,9s/^# //p' "$0"
       exit 0
       ;;
     *) usage "unknown argument '$1'" ;;
@@ -107,8 +108,13 @@ names = re.findall(r"name: (gpu\d+)", open(sys.argv[1]).read())
 print(names[0] if names else "")
 PY
 )
+# Later plans count what the copies have shown.
+if [ -n "$gpu" ]; then
+  try "copies" "$heddle" devices --copies --cluster "$work/cluster.yaml" --quiet -o "$work/measured.yaml"
+  [ ! -f "$work/measured.yaml" ] || mv "$work/measured.yaml" "$work/cluster.yaml"
+fi
 [ -n "$gpu" ] || { failed=1; note "" "Heddle found no GPU: was it built with libtorch's CUDA?"; }
-tested='^torch[.].*Cuda|^runtime[.].*(Accelerator|StreamRuntime|Workspace|Repeated|Blocking)'
+tested='^torch[.].*Cuda|^runtime[.].*(Accelerator|Copy|StreamRuntime|Workspace|Repeated|Blocking)'
 try "tests" ctest --test-dir build --output-on-failure -R "$tested"
 
 for model in ${models//,/ }; do
@@ -118,6 +124,7 @@ for model in ${models//,/ }; do
   "$heddle" generate "$model" --weights random -o "$file" --quiet
   here=(--cluster "$work/cluster.yaml" --devices "$gpu" --quiet)
   cold=(--objective cold-latency --units 24)
+  try "parameters in place" "$heddle" profile "$file" "${here[@]}" --units 24 --host-access
   try "predicted and measured" "$heddle" run "$file" "${here[@]}" --repeat "$repeat" -o "$work/warm.json"
   if "$heddle" plan "$file" "${here[@]}" "${cold[@]}" -o "$work/cold.json" >"$work/out" 2>&1; then
     try "cold start, copies overlapped" \
@@ -135,5 +142,21 @@ for model in ${models//,/ }; do
   "$python" scripts/gpu_summary.py "${measured[@]}" >>"$output" 2>&1 || failed=1
   rm -f "$file" "$work"/*.json
 done
+
+# Halves of the GPU by green contexts, alone and while the other is busy with the same work. The rates are for planning
+# before anything is measured.
+if [ -n "$gpu" ]; then
+  cat >"$work/shares.yaml" <<'YAML'
+name: shares
+hosts: [{name: host}]
+devices: [{name: gpu0, kind: gpu, memory: 8GiB, backend: torch, backend_device: "cuda:0", target: "torch:cuda:shares",
+           flops: 10TFLOPS, memory_bandwidth: 1TB/s}]
+links: [{from: host, to: gpu0, bandwidth: 16GB/s, latency: 10us}]
+YAML
+  file=$work/shares.onnx
+  "$heddle" generate resnet-50 --weights random -o "$file" --quiet
+  try "shares of the GPU" "$heddle" fleet profile "$file" --cluster "$work/shares.yaml" --blocks 4 --batches 2 \
+    --share-levels 2 --quiet -o "$work/shares.json"
+fi
 echo "written to $output"
 exit "$failed"

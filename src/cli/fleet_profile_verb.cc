@@ -63,9 +63,7 @@ Result<Classes> classes_of(const Cluster& cluster, const std::vector<DeviceId>& 
     c.devices = {d.name};
     c.memory_bytes = d.memory_bytes;
     c.nic_bytes_per_s = kLocalNic_bytes;
-    // A share is a part of the cores; what has none is not split.
-    c.share_levels =
-        static_cast<int>(std::clamp<int64_t>(static_cast<int64_t>(d.cores.size()), 1, share_levels));
+    c.share_levels = static_cast<int>(std::clamp<int64_t>(most_shares(d), 1, share_levels));
     out.classes.push_back(std::move(c));
     out.device.push_back(id);
   }
@@ -317,7 +315,7 @@ RunFn setup_fleet_profile(Command& command) {
   command.option("--batches", o->batches, "measure batch sizes 1 to N (default 4)", 1, kMaxFleetBatch);
   command.option(
       "--share-levels", o->share_levels,
-      "measure also shares 1/2 to 1/N of devices with so many cores, at batch sizes up to the N-th "
+      "measure also shares 1/2 to 1/N of devices with so many cores or parts, at batch sizes up to the N-th "
       "part, while all shares are busy (default 1: whole devices)",
       1, kMaxShare);
   command.list(

@@ -1,6 +1,8 @@
 // heddle devices and heddle planners: what there is to choose from.
 #include <cstdio>
+#include <sstream>
 
+#include "copies_report.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
@@ -17,7 +19,7 @@ namespace {
 
 struct DevicesOptions {
   std::string cluster = "preset:local", output;
-  bool presets = false, backends = false;
+  bool presets = false, backends = false, copies = false;
 };
 
 Result<int> list_backends(const Invocation& invocation) {
@@ -42,24 +44,48 @@ Result<int> list_presets(const Invocation& invocation) {
   return kExitDone;
 }
 
+std::string as_comment(const std::string& text) {
+  std::string comment;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) comment += line.empty() ? "#\n" : "# " + line + "\n";
+  return comment;
+}
+
 Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
   if (o.presets) return list_presets(invocation);
   if (rank_environment().size > 1 && o.cluster == "preset:local") {
+    if (o.copies)
+      return Error(
+          Code::kInvalidInput,
+          "--copies: measures one machine; run it there without mpirun, on that machine's cluster file");
     HEDDLE_RETURN_IF_ERROR(check_output(o.output));
     return run_devices_on_ranks(o.output, invocation);
   }
   if (o.backends) return list_backends(invocation);
-  HEDDLE_ASSIGN_OR_RETURN(const auto cluster, open_cluster(o.cluster));
+  if (o.copies) HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  HEDDLE_ASSIGN_OR_RETURN(auto cluster, open_cluster(o.cluster));
+  std::string measured;
+  Json measured_json = Json::object();
+  if (o.copies) {
+    HEDDLE_ASSIGN_OR_RETURN(auto with_copies, measure_cluster(cluster, invocation));
+    measured = copies_text(*cluster, with_copies.copies);
+    measured_json = copies_json(*cluster, with_copies.copies);
+    cluster = std::move(with_copies.cluster);
+  }
   const auto yaml = cluster_to_yaml(*cluster);
+  if (!invocation.json && !o.output.empty()) std::printf("%s", measured.c_str());
   if (!o.output.empty()) {
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, yaml));
     if (!invocation.json) std::printf("written to %s\n", o.output.c_str());
   }
   if (invocation.json) {
-    std::printf("%s\n", cluster_to_json(*cluster).dump(1).c_str());
+    Json json = cluster_to_json(*cluster);
+    json.update(measured_json);
+    std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   } else if (o.output.empty()) {
-    // The file itself, so that `heddle devices > cluster.yaml` is a cluster file.
-    std::printf("%s", yaml.c_str());
+    // The file itself, so that `heddle devices > cluster.yaml` is a cluster file; what was measured besides
+    // goes before it as comments.
+    std::printf("%s%s", as_comment(measured).c_str(), yaml.c_str());
   }
   return kExitDone;
 }
@@ -102,6 +128,9 @@ RunFn setup_devices(Command& command) {
   command.option("--cluster", o->cluster, "show this file or preset instead of this machine");
   command.flag("--presets", o->presets, "list the machines of the papers that are known by name");
   command.flag("--backends", o->backends, "list what this program runs segments with");
+  command.flag(
+      "--copies", o->copies,
+      "measure copies between the accelerators and the host, and give links and buses what they show");
   command.option("-o,--output", o->output, "write the cluster file here");
   command.footer(
       "Under mpirun: the machines of all ranks as one cluster, with the links between them measured.");

@@ -55,6 +55,9 @@ Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_p
 // zoo:NAME[,key=value...].
 Result<LoadedModel> load_model(const ModelFlags& flags);
 
+// Under which its segments are filed. `loaded.model` is there.
+SignatureFn signature_of(const LoadedModel& loaded);
+
 struct ProblemFlags {
   std::string cluster = "preset:local";
   std::string objective = "latency";
@@ -91,6 +94,7 @@ struct Workbench {
   std::shared_ptr<ProfileStore> store;  // null when nothing here can be measured
   bool may_measure = false;
   ProfileSummary profiled;                                   // of the units
+  ProfileSummary host_access;                                // of the units that read parameters in place
   std::vector<std::pair<std::string, StageFit>> stage_fits;  // by target, where stages were measured
 };
 

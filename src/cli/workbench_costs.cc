@@ -17,6 +17,12 @@
 #include "workbench_stages.h"
 
 namespace heddle::cli {
+
+SignatureFn signature_of(const LoadedModel& loaded) {
+  auto model = loaded.base ? loaded.base : loaded.model;
+  return [model](std::span<const OpId> ops) { return model->signature(ops); };
+}
+
 namespace {
 
 // Measuring takes some 0.1 s for each unit and kind of device; so many units are measured within seconds and
@@ -39,11 +45,6 @@ class SameKind final : public CostModel {
   std::shared_ptr<const CostModel> inner_;
   DeviceKind kind_;
 };
-
-SignatureFn signature_of(const LoadedModel& loaded) {
-  auto model = loaded.base ? loaded.base : loaded.model;
-  return [model](std::span<const OpId> ops) { return model->signature(ops); };
-}
 
 std::shared_ptr<const CostModel> cost_models(const Workbench& bench, const Cluster& cluster) {
   std::vector<std::shared_ptr<const CostModel>> models;
@@ -154,6 +155,7 @@ Result<Problem> make_problem(const Workbench& bench, const std::shared_ptr<const
   if (bench.loaded.model)
     HEDDLE_RETURN_IF_ERROR(
         forbid_refused(*bench.loaded.model, *units, *cluster, problem.usable_devices(), costs));
+  if (flags.host_access) put_host_access(bench, problem, costs);
   problem.costs = std::make_shared<const CostTable>(std::move(costs));
   if (!flags.transfer.empty())
     return Error(Code::kInvalidInput, "--transfer " + flags.transfer + ": only simulation instances have it");
@@ -304,6 +306,7 @@ Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& fl
     bench.profiled.complete = bench.profiled.complete && more.complete;
     if (bench.profiled.first_failure.empty()) bench.profiled.first_failure = more.first_failure;
   }
+  HEDDLE_RETURN_IF_ERROR(learn_host_access(bench, flags, invocation));
   HEDDLE_RETURN_IF_ERROR(allow_stages(bench, flags, invocation));
   HEDDLE_RETURN_IF_ERROR(allow_cold_start(bench.problem, flags));
   return bench;

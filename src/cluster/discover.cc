@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "machine_limits.h"
 #include "machine_rates.h"
+#include "rounded.h"
 
 namespace heddle {
 namespace {
@@ -46,12 +46,6 @@ std::vector<std::vector<int>> core_sets(std::vector<int> cores) {
     sets.emplace_back(middle, set.end());
   }
   return sets;
-}
-
-// Three digits: what such short measurements can tell, and files that people can read. By way of text,
-// because the nearest double to a decimal is not that of a product of powers of ten.
-double rounded(double value) {
-  return value > 0 ? std::strtod(fmt::format("{:.3g}", value).c_str(), nullptr) : 0;
 }
 
 // Linear between one core's rate and that of all.

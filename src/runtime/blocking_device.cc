@@ -28,17 +28,21 @@ int64_t rounded_up(int64_t bytes) {
 
 Result<std::unique_ptr<BlockingSegment>> BlockingSegment::make(RuntimeDevice& device,
                                                                std::unique_ptr<CompiledSegment> segment,
-                                                               int slots) {
+                                                               int slots, ParameterPlace place) {
   std::unique_ptr<BlockingSegment> made(new BlockingSegment(device, std::move(segment), slots));
-  HEDDLE_RETURN_IF_ERROR(made->prepare());
+  HEDDLE_RETURN_IF_ERROR(made->prepare(place));
   return made;
 }
 
-Status BlockingSegment::prepare() {
+Status BlockingSegment::prepare(ParameterPlace place) {
   HEDDLE_ASSIGN_OR_RETURN(start_, runtime_.make_event());
   HEDDLE_ASSIGN_OR_RETURN(end_, runtime_.make_event());
   const auto host = segment_->host_parameters();
   if (host.empty()) return {};
+  if (place == ParameterPlace::kHost) {
+    HEDDLE_ASSIGN_OR_RETURN(std::byte* const mapped, runtime_.mapped_address(host.data()));
+    return segment_->place_parameters(mapped);
+  }
   const auto bytes = static_cast<int64_t>(host.size());
   HEDDLE_ASSIGN_OR_RETURN(parameters_, runtime_.allocate(bytes));
   HEDDLE_RETURN_IF_ERROR(stream_.copy(CopyKind::kHostToDevice, parameters_.get(), host.data(), bytes));

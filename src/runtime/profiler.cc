@@ -88,8 +88,10 @@ class Profiling {
       return true;
     }
     const std::vector<OpId> finest = finest_ops(graph_, request.ops);
-    const ProfileKey key{
-        .signature = signature_(finest), .target = device.target, .batch = options_.batch, .share = share_};
+    const ProfileKey key{.signature = signature_(finest),
+                         .target = options_.host_access ? host_access_target(device.target) : device.target,
+                         .batch = options_.batch,
+                         .share = share_};
     if (!taken_.insert({key.signature, key.target}).second) {
       ++summary_.present;
       return true;

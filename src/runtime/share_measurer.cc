@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "seats.h"
+#include "streams/accelerator_name.h"
 
 namespace heddle {
 namespace {
@@ -14,7 +15,7 @@ class ShareMeasurer final : public SegmentMeasurer {
       : model_(model), share_(share), options_(options), whole_(make_openvino_measurer(model, options)) {}
 
   bool supports(const Device& device) const override {
-    return whole_->supports(device) && (share_ == 1 || device.cores.size() >= static_cast<size_t>(share_));
+    return whole_->supports(device) && share_ <= most_shares(device);
   }
 
   Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device,
@@ -37,8 +38,22 @@ class ShareMeasurer final : public SegmentMeasurer {
 
 }  // namespace
 
+int most_shares(const Device& device) {
+  if (!device.cores.empty()) return static_cast<int>(device.cores.size());
+  if (device.kind == DeviceKind::kCpu || device.backend != "torch") return 1;
+  const auto name = parse_accelerator_name(device.backend_device);
+  return name.ok() ? most_parts(*name) : 1;
+}
+
 Device device_part(const Device& device, int index, int of) {
   Device part = device;
+  if (most_shares(device) < of) return part;
+  if (device.cores.empty() && of > 1) {
+    const auto name = parse_accelerator_name(device.backend_device);
+    part.backend_device = accelerator_name(part_of(*name, index, of));
+    part.memory_bytes /= of;
+    return part;
+  }
   std::sort(part.cores.begin(), part.cores.end());
   part.cores = part_of_cores(part.cores, index, of);
   return part;

@@ -19,6 +19,15 @@ std::vector<int> share_parts(const Deployment& deployment) {
   return parts;
 }
 
+namespace {
+
+std::string parts_text(const Device& device) {
+  if (!device.cores.empty()) return std::to_string(device.cores.size()) + " cores";
+  return std::to_string(most_shares(device)) + " parts";
+}
+
+}  // namespace
+
 Result<Device> MachineDevices::take(const DeviceWish& wish) {
   const Device* whole = nullptr;
   std::vector<std::string> names;
@@ -38,10 +47,10 @@ Result<Device> MachineDevices::take(const DeviceWish& wish) {
                                             std::to_string(core) + "; a core can be in one device of a plan");
   }
   if (wish.share <= 1) return *whole;
-  if (whole->cores.size() < static_cast<size_t>(wish.share) || wish.part >= wish.share)
+  if (most_shares(*whole) < wish.share || wish.part >= wish.share)
     return Error(Code::kInvalidInput, "device '" + whole->name + "' of class '" + wish.device_class +
-                                          "' has " + std::to_string(whole->cores.size()) +
-                                          " cores and cannot be split so, 1/" + std::to_string(wish.share) +
+                                          "' has " + parts_text(*whole) + " and cannot be split so, 1/" +
+                                          std::to_string(wish.share) +
                                           " among others; profile with fewer --share-levels");
   return device_part(*whole, wish.part, wish.share);
 }

@@ -64,14 +64,7 @@ std::string two_hosts(bool real) {
 }
 
 std::string light_model(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (const auto& python : fs::directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / ".venv/lib", error)) {
-    const auto file =
-        python.path() / "site-packages/onnx/backend/test/data/light" / ("light_" + name + ".onnx");
-    if (fs::exists(file)) return file.string();
-  }
-  return "";
+  return wheel_file("onnx/backend/test/data/light/light_" + name + ".onnx");
 }
 
 class RanksCli : public ::testing::Test {

@@ -16,17 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-// A model of the wheels in the local environment; "" when it is not there.
-std::string wheel_file(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (const auto& python : fs::directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / ".venv/lib", error)) {
-    const auto file = python.path() / "site-packages" / name;
-    if (fs::exists(file)) return file.string();
-  }
-  return "";
-}
-
 Json json_of(const Ran& ran) {
   auto json = parse_json(ran.out);
   EXPECT_TRUE(json.ok()) << ran.out << ran.err;

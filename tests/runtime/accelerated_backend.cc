@@ -71,8 +71,10 @@ class AcceleratedDevice final : public RuntimeDevice {
   AcceleratedDevice(AcceleratedBackend& backend, std::unique_ptr<RuntimeDevice> inner, const Device& device)
       : backend_(backend),
         inner_(std::move(inner)),
-        runtime_(make_host_runtime(
-            {.name = device.name, .memory_bytes = backend.memory_bytes, .peers = backend.peers})),
+        runtime_(make_host_runtime({.name = device.name,
+                                    .memory_bytes = backend.memory_bytes,
+                                    .peers = backend.peers,
+                                    .mapped = backend.mapped})),
         stream_(runtime_->make_stream().value()) {}
   Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int slots) override {
     HEDDLE_ASSIGN_OR_RETURN(auto inner, inner_->compile(spec, slots));

@@ -76,5 +76,35 @@ TEST(BlockingDevice, AnErrorOnTheStreamIsTheRunsAndTheNextRunStartsClean) {
   EXPECT_TRUE(segment->run(0).ok());
 }
 
+TEST(BlockingDevice, ParametersAreReadInPlaceWhereThatIsAskedFor) {
+  test::AcceleratedBackend backend;
+  const auto device = backend.opener()(Device{.name = "gpu"}).value();
+  SegmentSpec spec = one_in_one_out();
+  spec.host_access = true;
+  const auto segment =
+      BlockingSegment::make(*device, device->compile(spec, 1).value(), 1, ParameterPlace::kHost);
+  ASSERT_TRUE(segment.ok()) << segment.error().to_string();
+  Memory memory;
+  const TensorView in = memory.in.view(), out = memory.out.view();
+  ASSERT_TRUE((*segment)->bind(0, {&in, 1}, {&out, 1}).ok());
+  EXPECT_TRUE((*segment)->run(0).ok());
+  EXPECT_TRUE((*segment)->run(0).ok());
+  EXPECT_EQ(backend.in_place, 2);
+  // The backend refuses parameters that are not where the segment expects them.
+  EXPECT_FALSE(BlockingSegment::make(*device, device->compile(spec, 1).value(), 1).ok());
+}
+
+TEST(BlockingDevice, ADeviceThatCannotReadHostMemorySaysSo) {
+  test::AcceleratedBackend backend;
+  backend.mapped = false;
+  const auto device = backend.opener()(Device{.name = "gpu"}).value();
+  SegmentSpec spec = one_in_one_out();
+  spec.host_access = true;
+  const auto segment =
+      BlockingSegment::make(*device, device->compile(spec, 1).value(), 1, ParameterPlace::kHost);
+  ASSERT_FALSE(segment.ok());
+  EXPECT_NE(segment.error().to_string().find("cannot read host memory in place"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace heddle

@@ -243,6 +243,23 @@ TEST(DevicePart, PartsAreApartAndTogetherTheWholeDevice) {
   EXPECT_TRUE(device_part(device, 1, 2).cores.empty());
 }
 
+TEST(DevicePart, AnAcceleratorIsDividedByNameAndMemory) {
+  Device device{.name = "gpu", .kind = DeviceKind::kGpu};
+  device.backend = "torch";
+  device.backend_device = "cuda:0/2-4/4";
+  device.memory_bytes = 1000;
+  EXPECT_EQ(most_shares(device), 16);
+  const Device half = device_part(device, 1, 2);
+  EXPECT_EQ(half.backend_device, "cuda:0/6-8/8");
+  EXPECT_EQ(half.memory_bytes, 500);
+  EXPECT_EQ(device_part(device, 0, 1).backend_device, "cuda:0/2-4/4");
+  EXPECT_EQ(device_part(device, 0, 17).backend_device, "cuda:0/2-4/4");
+  device.backend = "openvino";
+  device.backend_device = "GPU.0";
+  EXPECT_EQ(most_shares(device), 1);
+  EXPECT_EQ(device_part(device, 1, 2).backend_device, "GPU.0");
+}
+
 TEST(OpenVino, SharesAreMeasuredWithAllOfThemBusyAndKeptApartInTheStore) {
   const auto loaded = load("light_squeezenet.onnx");
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";

@@ -65,7 +65,7 @@ std::vector<SegmentFault> segment_faults();
 // HashBackend's.
 struct AcceleratedBackend {
   HashBackend hash;
-  bool peers = true;
+  bool peers = true, mapped = true;
   int64_t memory_bytes = 0;      // of each accelerator; 0: not limited
   std::atomic<int> in_place{0};  // runs of segments that read their parameters in host memory
   std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> opener();

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "heddle/base/random.h"
-#include "streams/cuda_name.h"
+#include "streams/accelerator_name.h"
 #include "streams/repeated_run.h"
 
 namespace heddle {
@@ -151,22 +151,51 @@ TEST(RepeatedRun, WhatCannotBeCapturedIsTriedOnceAndGoesOnAsItIs) {
   EXPECT_NE(repeated.refusal().find("not permitted"), std::string::npos) << repeated.refusal();
 }
 
-TEST(CudaName, DevicesAndTheirPartsHaveNames) {
-  const auto whole = parse_cuda_name("cuda:3");
+TEST(AcceleratorName, DevicesAndTheirPartsHaveNames) {
+  const auto whole = parse_accelerator_name("cuda:3");
   ASSERT_TRUE(whole.ok());
+  EXPECT_TRUE(whole->cuda);
   EXPECT_EQ(whole->index, 3);
   EXPECT_EQ(whole->of, 0);
-  const auto part = parse_cuda_name("cuda:0/2-8/8");
-  ASSERT_TRUE(part.ok());
-  EXPECT_EQ(part->first, 2);
-  EXPECT_EQ(part->last, 8);
-  EXPECT_EQ(part->of, 8);
-  for (const char* wrong : {"cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0/", "cuda:0/2-1/8", "cuda:0/0-9/8",
-                            "cuda:0/0-2/8/", "cuda:0 ", "gpu:0", "cuda:0/1-1/4", "cuda:99999999999"}) {
-    const auto name = parse_cuda_name(wrong);
+  for (const char* name : {"cuda:0/2-8/8", "cpu/2-8/8"}) {
+    const auto part = parse_accelerator_name(name);
+    ASSERT_TRUE(part.ok()) << name;
+    EXPECT_EQ(part->cuda, name[1] == 'u');
+    EXPECT_EQ(part->first, 2);
+    EXPECT_EQ(part->last, 8);
+    EXPECT_EQ(part->of, 8);
+    EXPECT_EQ(accelerator_name(*part), name);
+  }
+  EXPECT_EQ(accelerator_name(*parse_accelerator_name("")), "cpu");
+  EXPECT_EQ(accelerator_name(*whole), "cuda:3");
+  for (const char* wrong :
+       {"cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0/", "cuda:0/2-1/8", "cuda:0/0-9/8", "cuda:0/0-2/8/",
+        "cuda:0 ", "gpu:0", "cuda:0/1-1/4", "cuda:99999999999", "cpu:0", "cpu/", "cpu0", "cpu/0-3/2"}) {
+    const auto name = parse_accelerator_name(wrong);
     ASSERT_FALSE(name.ok()) << wrong;
     EXPECT_EQ(name.error().code(), Code::kInvalidInput);
     EXPECT_NE(name.error().message().find("expected 'cuda:0'"), std::string::npos);
+  }
+}
+
+// In 64ths: the parts of a part are apart, and together the part.
+TEST(AcceleratorName, PartsOfPartsCoverThem) {
+  for (const char* text : {"cuda:0", "cpu/1-3/4", "cuda:1/5-8/8"}) {
+    const AcceleratorName name = *parse_accelerator_name(text);
+    for (int of = 1; of <= most_parts(name); ++of) {
+      int64_t at = int64_t{name.first} * of;
+      for (int i = 0; i < of; ++i) {
+        const AcceleratorName part = part_of(name, i, of);
+        ASSERT_TRUE(parse_accelerator_name(accelerator_name(part)).ok()) << accelerator_name(part);
+        if (of == 1) continue;
+        EXPECT_EQ(part.first, at);
+        at = part.last;
+        EXPECT_EQ(part.of, std::max(1, name.of) * of);
+      }
+      if (of > 1) {
+        EXPECT_EQ(at, int64_t{name.of == 0 ? 1 : name.last} * of);
+      }
+    }
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "backends/torch/torch_cuda.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/runtime/copy_profile.h"
 #include "torch/support.h"
 
 namespace heddle {
@@ -76,6 +77,29 @@ TEST(TorchCuda, CopiesEventsAndGraphsDoOnTheDeviceWhatTheyDoOnTheHost) {
   ASSERT_FALSE(too_much.ok());
   EXPECT_EQ(too_much.error().code(), Code::kInfeasible);
   EXPECT_TRUE(runtime.drain().ok());
+}
+
+// Two halves of one GPU: both have ways to the host, and reach each other without it.
+TEST(TorchCuda, CopiesOfPartsOfADeviceAreMeasured) {
+  if (!cuda_here()) GTEST_SKIP() << "no CUDA device here";
+  ClusterBuilder builder("halves");
+  const HostId host = builder.add_host({.name = "host"});
+  for (const char* part : {"cuda:0/0-1/2", "cuda:0/1-2/2"}) {
+    Device device = cuda_device(part);
+    device.name = part;
+    device.host = host;
+    builder.add_device(device);
+  }
+  const auto cluster = builder.build();
+  ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
+  const auto profile = measure_copies(**cluster);
+  ASSERT_TRUE(profile.ok()) << profile.error().to_string();
+  ASSERT_EQ(profile->ways.size(), 6u);
+  for (const CopyWay& way : profile->ways) {
+    EXPECT_TRUE(way.direct);
+    EXPECT_GT(way.line.bytes_per_s, 0);
+  }
+  EXPECT_TRUE(with_measured_links(**cluster, profile->links).ok());
 }
 
 }  // namespace

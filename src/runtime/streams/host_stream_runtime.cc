@@ -215,7 +215,7 @@ class HostRuntime final : public StreamRuntime {
                    .name = std::move(options.name),
                    .index = 0,
                    .memory_bytes = options.memory_bytes,
-                   .mapped_memory = true};
+                   .mapped_memory = options.mapped};
   }
   const StreamRuntimeProperties& properties() const override { return properties_; }
   Result<std::unique_ptr<DeviceStream>> make_stream() override {
@@ -245,7 +245,10 @@ class HostRuntime final : public StreamRuntime {
     if (!memory) return Error(Code::kInfeasible, "the host has no " + format_bytes(bytes) + " of memory");
     return memory;
   }
-  Result<std::byte*> mapped_address(std::byte* pinned) const override { return pinned; }
+  Result<std::byte*> mapped_address(std::byte* pinned) const override {
+    if (properties_.mapped_memory) return pinned;
+    return Error(Code::kUnsupported, "device '" + properties_.name + "' cannot read host memory in place");
+  }
   bool reaches(const StreamRuntime& other) const override {
     return peers_ && other.properties().family == kHostFamily;
   }

@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <string>
 
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/blocking_device.h"
 #include "heddle/runtime/sampling.h"
+#include "heddle/runtime/stream_runtime.h"
 #include "inputs.h"
 #include "mailbox.h"
 #include "program.h"
@@ -127,7 +130,7 @@ class Probe final : public SegmentProbe {
   std::vector<unsigned char> scratch_;
 };
 
-class OpenVinoMeasurer final : public SegmentMeasurer {
+class OpenVinoMeasurer : public SegmentMeasurer {
  public:
   OpenVinoMeasurer(std::shared_ptr<const Model> model, const MeasureOptions& options)
       : model_(std::move(model)), options_(options) {}
@@ -140,7 +143,13 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
 
   Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device,
                               const Deadline& deadline) override {
-    HEDDLE_ASSIGN_OR_RETURN(const auto probe, make_segment_probe(model_, finest_ops, device));
+    return measure_at(ParameterPlace::kDevice, finest_ops, device, deadline);
+  }
+
+ protected:
+  Result<Measurement> measure_at(ParameterPlace place, std::span<const OpId> finest_ops, const Device& device,
+                                 const Deadline& deadline) const {
+    HEDDLE_ASSIGN_OR_RETURN(const auto probe, make_segment_probe(model_, finest_ops, device, place));
     return probe->sample(options_, deadline);
   }
 
@@ -149,11 +158,39 @@ class OpenVinoMeasurer final : public SegmentMeasurer {
   MeasureOptions options_;
 };
 
+class HostAccessMeasurer final : public OpenVinoMeasurer {
+ public:
+  using OpenVinoMeasurer::OpenVinoMeasurer;
+
+  bool supports(const Device& device) const override {
+    if (device.kind == DeviceKind::kCpu || !OpenVinoMeasurer::supports(device)) return false;
+    const auto [it, fresh] = reads_host_.try_emplace(device.name, false);
+    if (fresh) {
+      const auto opened = open_device(device);
+      StreamRuntime* runtime = opened.ok() ? (*opened)->stream_runtime() : nullptr;
+      it->second = runtime != nullptr && runtime->properties().mapped_memory;
+    }
+    return it->second;
+  }
+
+  Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device,
+                              const Deadline& deadline) override {
+    return measure_at(ParameterPlace::kHost, finest_ops, device, deadline);
+  }
+
+ private:
+  mutable std::map<std::string, bool> reads_host_;  // by device
+};
+
 }  // namespace
 
 Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const Model> model,
-                                                         std::span<const OpId> ops, const Device& device) {
+                                                         std::span<const OpId> ops, const Device& device,
+                                                         ParameterPlace place) {
   HEDDLE_ASSIGN_OR_RETURN(auto opened, open_device(device));
+  if (place == ParameterPlace::kHost && opened->stream_runtime() == nullptr)
+    return Error(Code::kUnsupported,
+                 "device '" + device.name + "' is no accelerator whose parameters could be in host memory");
   HEDDLE_RETURN_IF_ERROR(check_cores(opened->worker_cores(), device.name));
   const Graph& graph = *model->graph();
   std::vector<int32_t> owner(graph.num_ops(), -1);
@@ -169,7 +206,8 @@ Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const M
                    .finest_ops = segment.ops,
                    .inputs = {},
                    .outputs = {},
-                   .cost_us = 0};
+                   .cost_us = 0,
+                   .host_access = place == ParameterPlace::kHost};
   std::vector<TensorValue> inputs, outputs;
   int64_t own_bytes = 0;
   const auto add = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& specs,
@@ -193,7 +231,7 @@ Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const M
   std::unique_ptr<CompiledSegment> segment_code = std::move(compiled).value();
   BlockingSegment* blocking = nullptr;
   if (opened->stream_runtime() != nullptr) {
-    HEDDLE_ASSIGN_OR_RETURN(auto wrapped, BlockingSegment::make(*opened, std::move(segment_code), 1));
+    HEDDLE_ASSIGN_OR_RETURN(auto wrapped, BlockingSegment::make(*opened, std::move(segment_code), 1, place));
     blocking = wrapped.get();
     segment_code = std::move(wrapped);
   }
@@ -205,6 +243,11 @@ Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const M
   if (blocking != nullptr) HEDDLE_RETURN_IF_ERROR(blocking->copy_inputs(0));
   return std::unique_ptr<SegmentProbe>(std::make_unique<Probe>(
       std::move(opened), blocking, std::move(segment_code), std::move(inputs), std::move(outputs), evicted));
+}
+
+std::unique_ptr<SegmentMeasurer> make_host_access_measurer(std::shared_ptr<const Model> model,
+                                                           const MeasureOptions& options) {
+  return std::make_unique<HostAccessMeasurer>(std::move(model), options);
 }
 
 std::unique_ptr<SegmentMeasurer> make_openvino_measurer(std::shared_ptr<const Model> model,

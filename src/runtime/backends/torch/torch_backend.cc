@@ -17,6 +17,7 @@
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/stream_runtime.h"
 #include "mailbox.h"
+#include "streams/accelerator_name.h"
 #include "streams/repeated_run.h"
 
 namespace heddle {
@@ -33,6 +34,7 @@ struct TorchAccelerator {
   // Null on the host. What one stream has given back another may not get while the first still works.
   std::unique_ptr<CudaWorkspace> workspace, compile_workspace;
   bool cuda = false;
+  int threads = 0;  // on the host
 
   // Enqueues libtorch's ops.
   Status call(DeviceStream& stream, const std::function<Status()>& work) const {
@@ -195,6 +197,7 @@ class TorchDevice final : public RuntimeDevice {
   }
 
   int threads() const {
+    if (accelerator_ && accelerator_->threads > 0) return accelerator_->threads;
     if (!device_.cores.empty()) return static_cast<int>(device_.cores.size());
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
@@ -204,24 +207,33 @@ class TorchDevice final : public RuntimeDevice {
   std::shared_ptr<TorchAccelerator> accelerator_;  // null: ops run on the calling thread, in host memory
 };
 
+// As many as the machine has cores, or the part's.
+int threads_of(const AcceleratorName& name) {
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return name.of == 0 ? cores : std::max(1, cores * (name.last - name.first) / name.of);
+}
+
 // A `cpu` runs in its host's memory; any other device is an accelerator, on the stream runtime of the host or
 // of CUDA.
 Result<std::unique_ptr<RuntimeDevice>> open_torch_device(const Device& device) {
   const std::string& name = device.backend_device;
-  const bool here = name.empty() || name == "cpu", cuda = name.starts_with("cuda");
-  if (here && device.kind == DeviceKind::kCpu)
-    return std::unique_ptr<RuntimeDevice>(std::make_unique<TorchDevice>(device, at::kCPU, nullptr));
-  if (!here && (!cuda || device.kind == DeviceKind::kCpu)) {
+  if (device.kind == DeviceKind::kCpu) {
+    if (name.empty() || name == "cpu")
+      return std::unique_ptr<RuntimeDevice>(std::make_unique<TorchDevice>(device, at::kCPU, nullptr));
     return Error(Code::kUnsupported, "device '" + device.name + "' asks libtorch for '" + name +
                                          "'; expected 'cpu' (or nothing), or for a device of the kind gpu "
                                          "'cuda:0'");
   }
+  auto parsed = parse_accelerator_name(name);
+  if (!parsed.ok()) return std::move(parsed).error().with_context("device '" + device.name + "'");
+  const bool cuda = parsed->cuda;
   auto accelerator = std::make_shared<TorchAccelerator>();
   accelerator->cuda = cuda;
   if (cuda) {
     HEDDLE_ASSIGN_OR_RETURN(accelerator->runtime, torch_backend::open_cuda(name));
   } else {
     accelerator->runtime = make_host_runtime({.name = device.name, .memory_bytes = device.memory_bytes});
+    accelerator->threads = threads_of(*parsed);
   }
   HEDDLE_ASSIGN_OR_RETURN(accelerator->execution, accelerator->runtime->make_stream());
   HEDDLE_ASSIGN_OR_RETURN(accelerator->compiling, accelerator->runtime->make_stream());

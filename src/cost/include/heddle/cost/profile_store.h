@@ -27,6 +27,10 @@ struct ProfileRecord {
   std::string taken_at;  // ISO 8601, UTC
 };
 
+// The target under which times with direct host access are filed: parameters read in place, from mapped host
+// memory.
+std::string host_access_target(const std::string& target);
+
 // One store per file; each record belongs to a machine fingerprint, and only this machine's are seen. Every
 // put is durable at once, so an interrupted profile keeps what it has. Thread-safe.
 class ProfileStore {

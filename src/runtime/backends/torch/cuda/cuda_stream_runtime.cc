@@ -166,7 +166,7 @@ class CudaRuntime final : public StreamRuntime {
  public:
   explicit CudaRuntime(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {}
 
-  Status open(const CudaName& name) {
+  Status open(const AcceleratorName& name) {
     size_t total = 0;
     int mapped = 0;
     HEDDLE_RETURN_IF_ERROR(
@@ -264,7 +264,7 @@ class CudaRuntime final : public StreamRuntime {
 
   // The multiprocessors are divided into as many equal groups as the hardware allows; the share is the groups
   // from first / of up to last / of.
-  Status take_share(const CudaName& name) {
+  Status take_share(const AcceleratorName& name) {
     if (!cuda().has_green)
       return Error(Code::kUnsupported, "shares of a CUDA device need a driver of CUDA 12.4 or later");
     CUdevResource all{};
@@ -308,7 +308,7 @@ Status CudaStream::copy_peer(std::byte* to, const StreamRuntime& source, const s
 
 }  // namespace
 
-Result<std::shared_ptr<StreamRuntime>> make_cuda_runtime(const CudaName& name) {
+Result<std::shared_ptr<StreamRuntime>> make_cuda_runtime(const AcceleratorName& name) {
   HEDDLE_ASSIGN_OR_RETURN(const CudaDriver* driver, cuda_driver());
   int count = 0;
   HEDDLE_RETURN_IF_ERROR(driver->check(driver->cuDeviceGetCount(&count), "counting the devices"));

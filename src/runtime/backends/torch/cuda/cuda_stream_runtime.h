@@ -4,12 +4,12 @@
 #include <memory>
 
 #include "heddle/runtime/stream_runtime.h"
-#include "streams/cuda_name.h"
+#include "streams/accelerator_name.h"
 
 namespace heddle::torch_backend {
 
 // Retains the device's primary context, which libtorch uses too. Unsupported where the driver, the device or
 // (for a share) green contexts are missing.
-Result<std::shared_ptr<StreamRuntime>> make_cuda_runtime(const CudaName& name);
+Result<std::shared_ptr<StreamRuntime>> make_cuda_runtime(const AcceleratorName& name);
 
 }  // namespace heddle::torch_backend

@@ -138,7 +138,7 @@ const char* where_ops_run() { return "on the CPU and on CUDA devices"; }
 GpuTopology cuda_topology() { return read_cuda_topology(); }
 
 Result<std::shared_ptr<StreamRuntime>> open_cuda(const std::string& name) {
-  HEDDLE_ASSIGN_OR_RETURN(const CudaName parsed, parse_cuda_name(name));
+  HEDDLE_ASSIGN_OR_RETURN(const AcceleratorName parsed, parse_accelerator_name(name));
   HEDDLE_ASSIGN_OR_RETURN(auto runtime, make_cuda_runtime(parsed));
   HEDDLE_RETURN_IF_ERROR(set_up_libtorch());
   return runtime;

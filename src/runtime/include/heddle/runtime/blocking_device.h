@@ -2,6 +2,7 @@
 // one segment. The executor does without.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -10,12 +11,15 @@
 
 namespace heddle {
 
-// A segment of an accelerator with memory there for each slot and its parameters resident. `device` outlives
-// it.
+// Where a segment's parameters are: copied to the device once, or read in place from mapped host memory.
+enum class ParameterPlace : uint8_t { kDevice, kHost };
+
+// A segment of an accelerator with memory there for each slot. `device` outlives it.
 class BlockingSegment final : public CompiledSegment {
  public:
   static Result<std::unique_ptr<BlockingSegment>> make(RuntimeDevice& device,
-                                                       std::unique_ptr<CompiledSegment> segment, int slots);
+                                                       std::unique_ptr<CompiledSegment> segment, int slots,
+                                                       ParameterPlace place = ParameterPlace::kDevice);
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override;
   // Copies the inputs there, computes, and copies the outputs back.
   Status run(int slot) override;
@@ -41,7 +45,7 @@ class BlockingSegment final : public CompiledSegment {
         stream_(*device.execution_stream()),
         segment_(std::move(segment)),
         slots_(static_cast<size_t>(slots)) {}
-  Status prepare();
+  Status prepare(ParameterPlace place);
 
   StreamRuntime& runtime_;
   DeviceStream& stream_;

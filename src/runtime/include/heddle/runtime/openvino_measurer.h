@@ -5,6 +5,7 @@
 #include <span>
 
 #include "heddle/cost/measurer.h"
+#include "heddle/runtime/blocking_device.h"
 
 namespace heddle {
 
@@ -28,13 +29,21 @@ class SegmentProbe {
   virtual Status run_once() = 0;
   virtual std::span<const int> cores() const = 0;  // that the calling thread is to be bound to; may be empty
 };
-// `ops` of the model's finest graph, ascending.
+// `ops` of the model's finest graph, ascending. `place` is for accelerators; unsupported on other devices
+// when it is the host's memory.
 Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const Model> model,
-                                                         std::span<const OpId> ops, const Device& device);
+                                                         std::span<const OpId> ops, const Device& device,
+                                                         ParameterPlace place = ParameterPlace::kDevice);
 
 // Measures segments of `model` on the devices of all backends that compute, each with a probe. Not
 // thread-safe.
 std::unique_ptr<SegmentMeasurer> make_openvino_measurer(std::shared_ptr<const Model> model,
                                                         const MeasureOptions& options = {});
+
+// The same with direct host access, by events: each segment with its parameters in mapped host memory.
+// Supports accelerators that can read it (each is opened once, to see). To be filed under
+// host_access_target(). Not thread-safe.
+std::unique_ptr<SegmentMeasurer> make_host_access_measurer(std::shared_ptr<const Model> model,
+                                                           const MeasureOptions& options = {});
 
 }  // namespace heddle

@@ -29,6 +29,7 @@ struct ProfileOptions {
   ProgressSink* progress = nullptr;
   bool again = false;  // take also what is present
   int batch = 1;
+  bool host_access = false;        // file under host_access_target(): the measurer reads parameters in place
   std::string what = "profiling";  // for the progress line
 };
 

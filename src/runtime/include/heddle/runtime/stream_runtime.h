@@ -103,6 +103,7 @@ struct HostRuntimeOptions {
   std::string name = "host";
   int64_t memory_bytes = 0;  // of the made-up device; 0: not limited
   bool peers = true;         // other devices of the host can be copied from directly
+  bool mapped = true;        // it can read pinned memory in place
 };
 // A device whose memory is the host's, with a thread for each stream.
 std::shared_ptr<StreamRuntime> make_host_runtime(HostRuntimeOptions options = {});
