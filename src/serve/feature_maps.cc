@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "grpc_address.h"
 #include "grpc_security.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/worker.h"
@@ -226,9 +227,12 @@ struct FeatureSender::Peer {
     }
   }
 
-  Status deliver(grpc::ClientContext& context, const Parcel& parcel) const {
+  Status deliver(grpc::ClientContext& context, const Parcel& parcel) {
+    const auto left = parcel.until - std::chrono::steady_clock::now();
+    if (left <= left.zero())
+      return Error(Code::kIo, "a feature map for the worker at " + address + " waited too long for others");
     context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::milliseconds(static_cast<int64_t>(parcel.patience_s * 1e3)));
+                         std::chrono::duration_cast<std::chrono::milliseconds>(left));
     show_token(context, security);
     worker::FeatureReply reply;
     const auto writer = stub->Feature(&context, &reply);
@@ -247,6 +251,7 @@ struct FeatureSender::Peer {
     }
     writer->WritesDone();
     const auto status = writer->Finish();
+    if (may_be_cut(status)) stub = worker::Worker::NewStub(worker_channel(address, security));
     if (!status.ok())
       return Error(Code::kIo, "the worker at " + address + " did not take a feature map (" +
                                   status.error_message() + ")");
@@ -254,9 +259,9 @@ struct FeatureSender::Peer {
   }
 
   const std::string address;
-  const WorkerSecurity& security;  // the sender's
-  const std::unique_ptr<worker::Worker::Stub> stub;
-  std::mutex mutex;  // guards what follows
+  const WorkerSecurity& security;              // the sender's
+  std::unique_ptr<worker::Worker::Stub> stub;  // of the thread
+  std::mutex mutex;                            // guards what follows
   std::condition_variable changed;
   std::deque<Parcel> queue;
   grpc::ClientContext* under_way = nullptr;
@@ -267,6 +272,8 @@ struct FeatureSender::Peer {
 FeatureSender::~FeatureSender() { forget_all(); }
 
 void FeatureSender::send(const std::string& address, Parcel parcel) {
+  parcel.until = std::chrono::steady_clock::now() +
+                 std::chrono::microseconds(static_cast<int64_t>(parcel.patience_s * 1e6));
   std::shared_ptr<Peer> peer;
   {
     const std::lock_guard lock(mutex_);

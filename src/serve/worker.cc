@@ -138,6 +138,7 @@ class WorkerProcess final : public Worker {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(16 << 20);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    ask_silent_callers(builder);
     builder.AddListeningPort(address, listening_credentials(options_.security), &port_);
     builder.RegisterService(&calls_);
     server_ = builder.BuildAndStart();

@@ -79,6 +79,7 @@ class GrpcRegistry final : public WorkerRegistry {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(1 << 20);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    ask_silent_callers(builder);
     builder.AddListeningPort(address, listening_credentials(security_), &port_);
     builder.RegisterService(&calls_);
     server_ = builder.BuildAndStart();
@@ -131,6 +132,7 @@ class RegistryAnnouncer final : public Announcer {
       if (reply.seconds() >= .1 && reply.seconds() <= 3600) lease_s_ = reply.seconds();
       return {};
     }
+    if (may_be_cut(status)) stub_ = worker::Registry::NewStub(worker_channel(address_, security_));
     if (status.error_code() == grpc::StatusCode::INVALID_ARGUMENT)
       return Error(Code::kInvalidInput, status.error_message());
     if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED)
@@ -143,7 +145,7 @@ class RegistryAnnouncer final : public Announcer {
 
   const std::string address_;
   const WorkerSecurity security_;
-  const std::unique_ptr<worker::Registry::Stub> stub_;
+  std::unique_ptr<worker::Registry::Stub> stub_;
   std::atomic<double> lease_s_{1};  // the server says which
 };
 
