@@ -11,6 +11,7 @@
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/worker.h"
 #include "worker.grpc.pb.h"
+#include "worker_proof.h"
 
 namespace heddle {
 namespace {
@@ -233,10 +234,23 @@ struct FeatureSender::Peer {
       return Error(Code::kIo, "a feature map for the worker at " + address + " waited too long for others");
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::duration_cast<std::chrono::milliseconds>(left));
-    show_token(context, security);
     worker::FeatureReply reply;
-    const auto writer = stub->Feature(&context, &reply);
+    const auto writer = stub->Feature(&context);
     worker::FeatureChunk chunk;
+    CallerProof proof({security.token, kFeatureCall, address});
+    bool may_go = true;
+    if (proof.needed()) {
+      *chunk.mutable_hello() = proof.hello();
+      may_go = writer->Write(chunk) && writer->Read(&reply);
+      if (may_go && !proof.believes(reply.challenge())) {
+        context.TryCancel();
+        (void)writer->Finish();
+        return Error(Code::kIo,
+                     "the worker at " + address + " does not prove that it knows the fleet's token");
+      }
+      chunk.Clear();
+      if (may_go) chunk.set_proof(proof.proof());
+    }
     chunk.set_batch(parcel.batch);
     chunk.set_generation(parcel.generation);
     chunk.set_device(parcel.device);
@@ -244,12 +258,13 @@ struct FeatureSender::Peer {
     for (const uint64_t d : parcel.map.digests) chunk.add_digests(d);
     MapSource source(parcel);
     source.describe(chunk);
-    for (bool first = true; first || source.more(); first = false) {
+    for (bool first = true; may_go && (first || source.more()); first = false) {
       source.fill(*chunk.mutable_data());
       if (!writer->Write(chunk)) break;
       if (first) chunk.Clear();
     }
     writer->WritesDone();
+    writer->Read(&reply);
     const auto status = writer->Finish();
     if (may_be_cut(status)) stub = worker::Worker::NewStub(worker_channel(address, security));
     if (!status.ok())
