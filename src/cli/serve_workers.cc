@@ -19,7 +19,7 @@ void ServeWorkerFlags::declare(Command& command) {
       "--worker-ca", ca_file,
       "with --tls-cert: trust workers with certificates signed by these (PEM; default: --tls-cert)");
   command.option("--worker-token-file", token_file,
-                 "show workers this file's content as a token, and demand it of them");
+                 "prove to workers that this file's content is known here, and demand the same of them");
   command.option("--lease", lease_s,
                  "seconds without a word after which a worker is taken for lost (default 1)", .1, 3600);
   command.option("--wait", wait_s, "seconds to wait for workers with all devices of the plan (default 30)", 0,

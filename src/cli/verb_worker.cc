@@ -18,6 +18,7 @@ struct WorkerFlags {
   std::string tls_cert, tls_key, ca_file, token_file;
   std::vector<std::string> devices;
   int64_t port = 0;
+  bool share_cores = false;
   double lease_s = 1, slowdown = 1;
 };
 
@@ -72,6 +73,7 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
   options.devices = std::move(devices.counts);
   options.device_names = std::move(devices.names);
   options.models = o.models;
+  options.share_cores = o.share_cores;
   HEDDLE_ASSIGN_OR_RETURN(options.security,
                           read_worker_security(o.tls_cert, o.tls_key, o.ca_file, o.token_file));
   HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o, options.security));
@@ -119,7 +121,9 @@ RunFn setup_worker(Command& command) {
   command.option("--ca", o->ca_file,
                  "trust servers and workers with certificates signed by these (PEM; default: --tls-cert)");
   command.option("--token-file", o->token_file,
-                 "show and demand this file's content as a token, as --worker-token-file of the server");
+                 "prove and demand knowledge of this file's content, as --worker-token-file of the server");
+  command.flag("--share-cores", o->share_cores,
+               "its devices may have cores in common with those of other workers here that share them, too");
   command.option("--slowdown", o->slowdown,
                  "its devices take so many times as long; those that compute from 1 (default 1)", .01, 1000);
   return [o](const Invocation& invocation) { return run_worker(*o, invocation); };

@@ -57,6 +57,7 @@ class BusWorkerPool final : public WorkerPool {
 
   // On gRPC's threads.
   void heard(const std::string& name, ServerSession& session, const worker::FromWorker& message);
+  void running(const worker::Pong& pong);
   Capacities capacities() const;
 
   // Gives devices without a worker to those that are there, and has these load them.

@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstring>
 
+#include "grpc_address.h"
 #include "grpc_security.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/worker.h"
 #include "worker.grpc.pb.h"
+#include "worker_proof.h"
 
 namespace heddle {
 namespace {
@@ -226,13 +228,29 @@ struct FeatureSender::Peer {
     }
   }
 
-  Status deliver(grpc::ClientContext& context, const Parcel& parcel) const {
+  Status deliver(grpc::ClientContext& context, const Parcel& parcel) {
+    const auto left = parcel.until - std::chrono::steady_clock::now();
+    if (left <= left.zero())
+      return Error(Code::kIo, "a feature map for the worker at " + address + " waited too long for others");
     context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::milliseconds(static_cast<int64_t>(parcel.patience_s * 1e3)));
-    show_token(context, security);
+                         std::chrono::duration_cast<std::chrono::milliseconds>(left));
     worker::FeatureReply reply;
-    const auto writer = stub->Feature(&context, &reply);
+    const auto writer = stub->Feature(&context);
     worker::FeatureChunk chunk;
+    CallerProof proof({security.token, kFeatureCall, address});
+    bool may_go = true;
+    if (proof.needed()) {
+      *chunk.mutable_hello() = proof.hello();
+      may_go = writer->Write(chunk) && writer->Read(&reply);
+      if (may_go && !proof.believes(reply.challenge())) {
+        context.TryCancel();
+        (void)writer->Finish();
+        return Error(Code::kIo,
+                     "the worker at " + address + " does not prove that it knows the fleet's token");
+      }
+      chunk.Clear();
+      if (may_go) chunk.set_proof(proof.proof());
+    }
     chunk.set_batch(parcel.batch);
     chunk.set_generation(parcel.generation);
     chunk.set_device(parcel.device);
@@ -240,13 +258,15 @@ struct FeatureSender::Peer {
     for (const uint64_t d : parcel.map.digests) chunk.add_digests(d);
     MapSource source(parcel);
     source.describe(chunk);
-    for (bool first = true; first || source.more(); first = false) {
+    for (bool first = true; may_go && (first || source.more()); first = false) {
       source.fill(*chunk.mutable_data());
       if (!writer->Write(chunk)) break;
       if (first) chunk.Clear();
     }
     writer->WritesDone();
+    writer->Read(&reply);
     const auto status = writer->Finish();
+    if (may_be_cut(status)) stub = worker::Worker::NewStub(worker_channel(address, security));
     if (!status.ok())
       return Error(Code::kIo, "the worker at " + address + " did not take a feature map (" +
                                   status.error_message() + ")");
@@ -254,9 +274,9 @@ struct FeatureSender::Peer {
   }
 
   const std::string address;
-  const WorkerSecurity& security;  // the sender's
-  const std::unique_ptr<worker::Worker::Stub> stub;
-  std::mutex mutex;  // guards what follows
+  const WorkerSecurity& security;              // the sender's
+  std::unique_ptr<worker::Worker::Stub> stub;  // of the thread
+  std::mutex mutex;                            // guards what follows
   std::condition_variable changed;
   std::deque<Parcel> queue;
   grpc::ClientContext* under_way = nullptr;
@@ -267,6 +287,8 @@ struct FeatureSender::Peer {
 FeatureSender::~FeatureSender() { forget_all(); }
 
 void FeatureSender::send(const std::string& address, Parcel parcel) {
+  parcel.until = std::chrono::steady_clock::now() +
+                 std::chrono::microseconds(static_cast<int64_t>(parcel.patience_s * 1e6));
   std::shared_ptr<Peer> peer;
   {
     const std::lock_guard lock(mutex_);

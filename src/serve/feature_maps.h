@@ -113,7 +113,8 @@ class FeatureSender {
     uint64_t batch = 0, generation = 0;
     uint32_t device = 0;
     FeatureMap map;
-    double patience_s = 1;  // until it must have arrived, from when its turn comes
+    double patience_s = 1;  // until it must have arrived, waiting for those before it included
+    std::chrono::steady_clock::time_point until;  // so: set when it is given
     Told told;
   };
   void send(const std::string& address, Parcel parcel);

@@ -34,4 +34,16 @@ grpc::ChannelArguments quick_reconnects() {
   return arguments;
 }
 
+void ask_silent_callers(grpc::ServerBuilder& builder) {
+  constexpr int kSilenceMs = 10'000, kAnswerMs = 10'000;
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSilenceMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kAnswerMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+}
+
+bool may_be_cut(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED ||
+         status.error_code() == grpc::StatusCode::UNAVAILABLE;
+}
+
 }  // namespace heddle

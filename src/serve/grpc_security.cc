@@ -2,15 +2,11 @@
 
 #include "grpc_address.h"
 #include "heddle/base/file.h"
-#include "heddle/serve/http_message.h"
 
 namespace heddle {
 namespace {
 
 constexpr size_t kLeastToken = 8;
-constexpr const char* kHeader = "authorization";
-
-std::string bearer(const WorkerSecurity& security) { return "Bearer " + security.token; }
 
 }  // namespace
 
@@ -62,20 +58,9 @@ std::shared_ptr<grpc::Channel> worker_channel(const std::string& address, const 
   return grpc::CreateCustomChannel(address, grpc::SslCredentials(ssl), quick_reconnects());
 }
 
-void show_token(grpc::ClientContext& context, const WorkerSecurity& security) {
-  if (!security.token.empty()) context.AddMetadata(kHeader, bearer(security));
-}
-
-bool shows_token(const grpc::CallbackServerContext& context, const WorkerSecurity& security) {
-  if (security.token.empty()) return true;
-  const auto it = context.client_metadata().find(kHeader);
-  return it != context.client_metadata().end() &&
-         same_secret({it->second.data(), it->second.size()}, bearer(security));
-}
-
 grpc::Status no_token() {
   return {grpc::StatusCode::UNAUTHENTICATED,
-          "the workers of this fleet show each other a token (--token-file)"};
+          "whoever takes part in this fleet proves that it knows the fleet's token (--token-file)"};
 }
 
 }  // namespace heddle

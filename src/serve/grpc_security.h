@@ -13,8 +13,6 @@ namespace heddle {
 std::shared_ptr<grpc::ServerCredentials> listening_credentials(const WorkerSecurity& security);
 // A channel that notices soon that the other end is back.
 std::shared_ptr<grpc::Channel> worker_channel(const std::string& address, const WorkerSecurity& security);
-void show_token(grpc::ClientContext& context, const WorkerSecurity& security);
-bool shows_token(const grpc::CallbackServerContext& context, const WorkerSecurity& security);
-grpc::Status no_token();  // what is answered without
+grpc::Status no_token();  // what is answered to who does not prove that it knows the fleet's
 
 }  // namespace heddle

@@ -301,7 +301,7 @@ void Plane::handle(const EventQueue<Event>::Event& event, Outcome& outcome) {
   } else {
     auto& r = running_[e.a];
     if (!r.live || r.serial != e.serial) return;
-    if (e.kind == EventKind::kAbandon) return give_up(r, now, outcome, false);
+    if (e.kind == EventKind::kAbandon) return abandon(r, e, now, outcome);
     if (e.kind == EventKind::kEnd) {
       if (remote_ && !r.received) {
         r.due = true;

@@ -45,10 +45,13 @@ void Plane::begin_remote(Running& r, TimeNs now, Outcome& outcome) {
   }
   task.batch = batch;
   if (work.transfer) requests_.source(work.first_request) = work.source;
-  const TimeNs extra =
+  r.patience =
+      work.expected_ns +
       std::max(options_.patience.least_ns,
                static_cast<TimeNs>((options_.patience.factor - 1) * static_cast<double>(work.expected_ns)));
-  put(now + work.expected_ns + extra, {EventKind::kAbandon, work.id, r.serial}, outcome);
+  r.waiting = 0;
+  r.told = 0;
+  put(abandoned_at(r), {EventKind::kAbandon, work.id, r.serial}, outcome);
   put(now + work.expected_ns + (work.transfer ? 0 : lateness_tolerance(work.expected_ns)),
       {work.transfer ? EventKind::kEnd : EventKind::kOverdue, work.id, r.serial}, outcome);
   outcome.remote.push_back(std::move(task));
@@ -83,6 +86,40 @@ void Plane::answered(const RemoteAnswer& answer) {
     }
   }
   carry_out(outcome);
+}
+
+TimeNs Plane::abandoned_at(const Running& r) {
+  return r.start + static_cast<TimeNs>(static_cast<double>(r.patience) / (1 - r.waiting));
+}
+
+// A device that is not hung but has to share: the time that others take does not count against its step.
+void Plane::still_running(uint64_t attempt, TimeNs elapsed_ns, TimeNs waited_ns) {
+  // A device that nearly never has a core is as good as none.
+  constexpr double kMostWaiting = .95;
+  if (elapsed_ns <= 0) return;
+  Outcome outcome;
+  {
+    const std::lock_guard lock(mutex_);
+    const TimeNs now = tick(outcome);
+    if (const auto it = attempts_.find(attempt); it != attempts_.end()) {
+      Running& r = running_[it->second];
+      r.waiting =
+          std::clamp(static_cast<double>(waited_ns) / static_cast<double>(elapsed_ns), 0., kMostWaiting);
+      r.told = now;
+      remote_state_[r.work.device].tells = true;
+      if (abandoned_at(r) <= now) give_up(r, now, outcome, false);
+    }
+  }
+  carry_out(outcome);
+}
+
+void Plane::abandon(Running& r, const Event& event, TimeNs now, Outcome& outcome) {
+  const TimeNs then = abandoned_at(r);
+  if (then > now) return put(then, event, outcome);
+  // On a busy machine news come late, too. Those of before say nothing of the time since.
+  const TimeNs news = then + options_.patience.least_ns;
+  if (remote_state_[r.work.device].tells && r.told < then && now < news) return put(news, event, outcome);
+  give_up(r, now, outcome, false);
 }
 
 void Plane::late_answer(uint64_t attempt, TimeNs now, Outcome& outcome) {

@@ -39,16 +39,24 @@ Result<FleetModelFile> file_of(const worker::ModelFile& from, const worker::Role
 
 PartDevice::PartDevice(std::shared_ptr<LocalRunner> runner)
     : runner_(std::move(runner)),
-      thread_(runner_, [this](const DeviceTask&, const Status& status) { ended(status); }) {}
+      watched_(std::make_shared<WatchedRunner>(runner_)),
+      thread_(watched_, [this](const DeviceTask&, const Status& status) { ended(status); }) {}
 
-void PartDevice::run(std::vector<PartRow> rows, Ended ended) {
+void PartDevice::run(uint64_t attempt, std::vector<PartRow> rows, Ended ended) {
   DeviceTask task;
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back({std::move(rows), std::move(ended), live_now()});
+    jobs_.push_back({attempt, std::move(rows), std::move(ended), live_now()});
     for (auto& row : jobs_.back().rows) task.batch.push_back(&row);
     thread_.give(std::move(task));
   }
+}
+
+std::optional<PartDevice::UnderWay> PartDevice::running() const {
+  const std::lock_guard lock(mutex_);
+  const auto now = watched_->now();
+  if (!now || jobs_.empty()) return std::nullopt;
+  return UnderWay{jobs_.front().attempt, now->elapsed, now->waited};
 }
 
 void PartDevice::ended(const Status& status) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "machine_devices.h"
 #include "model_parts.h"
 #include "part_rows.h"
+#include "watched_runner.h"
 #include "worker.pb.h"
 
 namespace heddle {
@@ -29,10 +31,17 @@ class PartDevice {
   explicit PartDevice(std::shared_ptr<LocalRunner> runner);
   const LocalRunner& runner() const { return *runner_; }
   // In order, one after the other; `ended` on the device's thread.
-  void run(std::vector<PartRow> rows, Ended ended);
+  void run(uint64_t attempt, std::vector<PartRow> rows, Ended ended);
+  // What is under way, if anything is.
+  struct UnderWay {
+    uint64_t attempt = 0;
+    TimeNs elapsed = 0, waited = 0;
+  };
+  std::optional<UnderWay> running() const;
 
  private:
   struct Job {
+    uint64_t attempt = 0;
     std::vector<PartRow> rows;
     Ended ended;
     TimeNs given = 0;
@@ -40,7 +49,8 @@ class PartDevice {
   void ended(const Status& status);
 
   const std::shared_ptr<LocalRunner> runner_;
-  std::mutex mutex_;  // guards what follows
+  const std::shared_ptr<WatchedRunner> watched_;
+  mutable std::mutex mutex_;  // guards what follows
   std::deque<Job> jobs_;
   TimeNs idle_since_ = 0;
   DeviceThread thread_;

@@ -39,6 +39,7 @@ class Plane final : public LivePlane, public RemoteListener {
   LiveCounters counters() const override;
 
   void answered(const RemoteAnswer& answer) override;
+  void still_running(uint64_t attempt, TimeNs elapsed_ns, TimeNs waited_ns) override;
   void remote_lost(uint32_t device) override { set_there(device, false); }
   void remote_back(uint32_t device) override { set_there(device, true); }
 
@@ -57,12 +58,16 @@ class Plane final : public LivePlane, public RemoteListener {
     bool live = false;
     uint64_t attempt = 0;                // on a device in another process
     bool due = false, received = false;  // of a transfer there: both its time and its arrival count
+    TimeNs patience = 0;                 // after which it is given up, if it has a core all the time
+    double waiting = 0;                  // the part of its time in which it had none, as last told
+    TimeNs told = 0;                     // when that was; 0: never
   };
 
   // A device in another process: it gets work while it is there and is not behind with what was given up.
   struct RemoteState {
     bool there = false;
     uint64_t behind = 0;  // the attempt that was given up; 0: none
+    bool tells = false;   // it has told before how a run goes
   };
 
   // What is to be done once the lock is given back.
@@ -90,6 +95,9 @@ class Plane final : public LivePlane, public RemoteListener {
   // An answer to an attempt that was given up: the device has done it at last and is free again.
   void late_answer(uint64_t attempt, TimeNs now, Outcome& outcome);
   void forgive(uint32_t device, TimeNs now, Outcome& outcome);
+  // When a step that is under way is given up, by what is known of it.
+  static TimeNs abandoned_at(const Running& r);
+  void abandon(Running& r, const Event& event, TimeNs now, Outcome& outcome);
   // The step took too long, or failed. `for_a_time`: nothing more will come of it, so time must do.
   void give_up(Running& r, TimeNs now, Outcome& outcome, bool for_a_time);
   void set_there(uint32_t device, bool there);

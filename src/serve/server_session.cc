@@ -11,11 +11,20 @@ ServerSession::ServerSession(uint64_t id, const std::string& address, const Work
     : id_(id),
       max_outbox_bytes_(max_outbox_bytes),
       events_(std::move(events)),
-      stub_(worker::Worker::NewStub(worker_channel(address, security))) {
-  show_token(context_, security);
-}
+      stub_(worker::Worker::NewStub(worker_channel(address, security))),
+      proof_({security.token, kSessionCall, address}),
+      met_(!proof_.needed()),
+      trusted_(met_) {}
 
 void ServerSession::begin(uint64_t epoch, double lease_s) {
+  worker::ToWorker first;
+  first.mutable_open()->set_epoch(epoch);
+  first.mutable_open()->set_lease_s(lease_s);
+  if (!met_) {
+    open_ = std::move(first);
+    first = {};
+    *first.mutable_hello() = proof_.hello();
+  }
   heard_ns_ = live_now();
   {
     const std::lock_guard lock(mutex_);
@@ -26,10 +35,31 @@ void ServerSession::begin(uint64_t epoch, double lease_s) {
   AddHold();
   StartRead(&incoming_);
   StartCall();
-  worker::ToWorker open;
-  open.mutable_open()->set_epoch(epoch);
-  open.mutable_open()->set_lease_s(lease_s);
-  send(std::move(open));
+  const std::lock_guard lock(mutex_);
+  outbox_bytes_ += first.ByteSizeLong();
+  outbox_.push_back(std::move(first));
+  if (!writing_) start_writing();
+}
+
+void ServerSession::start_writing() {
+  writing_ = !outbox_.empty() && !ended_;
+  if (writing_) StartWrite(&outbox_.front());
+}
+
+// The answer to the hello: only now is the worker told anything.
+void ServerSession::meet(const worker::FromWorker& answer) {
+  if (!answer.has_challenge() || !proof_.believes(answer.challenge()))
+    return end(
+        "it does not prove that it knows the fleet's token, at the address that it was announced with");
+  met_ = true;
+  open_.mutable_open()->set_proof(proof_.proof());
+  const std::lock_guard lock(mutex_);
+  trusted_ = true;
+  outbox_bytes_ += open_.ByteSizeLong();
+  outbox_.push_back(std::move(open_));
+  for (auto& message : held_) outbox_.push_back(std::move(message));
+  held_.clear();
+  if (!writing_) start_writing();
 }
 
 void ServerSession::send(worker::ToWorker message) {
@@ -39,11 +69,8 @@ void ServerSession::send(worker::ToWorker message) {
     if (ended_) return;
     if (outbox_bytes_ + bytes <= max_outbox_bytes_) {
       outbox_bytes_ += bytes;
-      outbox_.push_back(std::move(message));
-      if (!writing_) {
-        writing_ = true;
-        StartWrite(&outbox_.front());
-      }
+      (trusted_ ? outbox_ : held_).push_back(std::move(message));
+      if (!writing_) start_writing();
       return;
     }
   }
@@ -93,7 +120,11 @@ std::vector<RemotePayload> ServerSession::take_outputs(uint64_t attempt) {
 void ServerSession::OnReadDone(bool ok) {
   if (!ok) return end("");
   heard_ns_ = live_now();
-  events_.heard(*this, incoming_);
+  if (met_) {
+    events_.heard(*this, incoming_);
+  } else {
+    meet(incoming_);
+  }
   StartRead(&incoming_);
 }
 
@@ -102,8 +133,7 @@ void ServerSession::OnWriteDone(bool ok) {
   const std::lock_guard lock(mutex_);
   outbox_bytes_ -= outbox_.front().ByteSizeLong();
   outbox_.pop_front();
-  writing_ = !outbox_.empty() && !ended_;
-  if (writing_) StartWrite(&outbox_.front());
+  start_writing();
 }
 
 void ServerSession::OnDone(const grpc::Status& status) {
@@ -117,7 +147,8 @@ void ServerSession::OnDone(const grpc::Status& status) {
   }
   if (reason.empty())
     reason = status.ok() ? "it has closed its session" : "its connection ended: " + status.error_message();
-  events_.ended(*this, reason);
+  const auto ended = events_.ended;  // the session may be gone before it returns
+  ended(std::move(self), reason);
 }
 
 }  // namespace heddle

@@ -16,16 +16,19 @@
 #include "heddle/serve/remote_devices.h"
 #include "heddle/serve/worker_security.h"
 #include "worker.grpc.pb.h"
+#include "worker_proof.h"
 
 namespace heddle {
 
 class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, worker::FromWorker>,
                             public std::enable_shared_from_this<ServerSession> {
  public:
-  // Called on gRPC's threads; must not block. `ended` is called exactly once, after the last `heard`.
+  // Called on gRPC's threads; must not block. `ended` is called exactly once, after the last `heard`, and has
+  // to see to it that the session does not die on such a thread: with the process's last channel gRPC ends
+  // them, and one that ends itself goes on with what is gone.
   struct Events {
     std::function<void(ServerSession&, const worker::FromWorker&)> heard;
-    std::function<void(ServerSession&, const std::string& reason)> ended;
+    std::function<void(std::shared_ptr<ServerSession>, const std::string& reason)> ended;
   };
 
   // `id` is the caller's, not 0.
@@ -33,7 +36,8 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
                 size_t max_outbox_bytes, Events events);
   uint64_t id() const { return id_; }
   void begin(uint64_t epoch, double lease_s);
-  // Dropped when the session has ended. More bytes than may wait end it.
+  // Dropped when the session has ended. More bytes than may wait end it. Nothing is sent before the worker
+  // has proven itself, where there is a token.
   void send(worker::ToWorker message);
   // Ends it for this reason, unless it has ended.
   void end(const std::string& reason);
@@ -47,20 +51,29 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   void OnDone(const grpc::Status& status) override;
 
  private:
+  void start_writing();  // with the lock
+  void meet(const worker::FromWorker& answer);
+
   const uint64_t id_;
   const size_t max_outbox_bytes_;
   const Events events_;
   const std::unique_ptr<worker::Worker::Stub> stub_;
   grpc::ClientContext context_;
   worker::FromWorker incoming_;
+  // Of the reading side.
+  CallerProof proof_;
+  worker::ToWorker open_;
+  bool met_;  // the worker has proven itself, or need not
   std::atomic<int64_t> heard_ns_{0};
   std::map<uint64_t, std::vector<std::shared_ptr<std::string>>> outputs_;  // [attempt][row]
   size_t output_bytes_ = 0;
 
   std::mutex mutex_;  // guards what follows
   std::deque<worker::ToWorker> outbox_;
-  size_t outbox_bytes_ = 0;
+  std::deque<worker::ToWorker> held_;  // until the worker has proven itself
+  size_t outbox_bytes_ = 0;            // of both
   bool writing_ = false, ended_ = false;
+  bool trusted_;  // as met_
   std::string reason_;
   std::shared_ptr<ServerSession> self_;  // until OnDone()
 };

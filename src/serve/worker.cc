@@ -18,15 +18,27 @@ namespace heddle {
 namespace {
 
 // A feature map that comes from another worker.
-class FeatureReader final : public grpc::ServerReadReactor<worker::FeatureChunk> {
+class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply> {
  public:
-  FeatureReader(WorkerParts& parts, worker::FeatureReply* reply) : parts_(parts), reply_(reply) {
+  explicit FeatureReader(WorkerParts& parts)
+      : parts_(parts), proof_({parts.token, kFeatureCall, parts.address}) {
     StartRead(&chunk_);
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) return complete();
+    if (chunk_.has_hello() && !greeted_) {
+      greeted_ = true;
+      *reply_.mutable_challenge() = proof_.answer(chunk_.hello());
+      return StartWrite(&reply_);
+    }
+    if (!proven_ && !proof_.believes(chunk_.proof())) return Finish(no_token());
+    proven_ = true;
     if (!intake_.take(chunk_)) return refuse("the feature map is too large, or not what was announced");
+    StartRead(&chunk_);
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return refuse("the sender is gone");
     StartRead(&chunk_);
   }
   void OnDone() override { delete this; }
@@ -37,44 +49,34 @@ class FeatureReader final : public grpc::ServerReadReactor<worker::FeatureChunk>
     if (!intake_.complete()) return refuse("the feature map ends early");
     ++parts_.maps_received;
     parts_.map_bytes_received += intake_.bytes();
-    reply_->set_bytes(intake_.bytes());
+    reply_.Clear();
+    reply_.set_bytes(intake_.bytes());
     parts_.maps.put(intake_.batch(), intake_.device(), intake_.map());
-    Finish(grpc::Status::OK);
+    StartWriteAndFinish(&reply_, {}, grpc::Status::OK);
   }
 
   WorkerParts& parts_;
-  worker::FeatureReply* const reply_;
+  CalledProof proof_;
+  bool greeted_ = false, proven_ = false;
+  worker::FeatureReply reply_;
   worker::FeatureChunk chunk_;
   FeatureIntake intake_;
 };
 
-class RefusedSession final : public grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker> {
- public:
-  RefusedSession() { Finish(no_token()); }
-  void OnDone() override { delete this; }
-};
-class RefusedFeature final : public grpc::ServerReadReactor<worker::FeatureChunk> {
- public:
-  RefusedFeature() { Finish(no_token()); }
-  void OnDone() override { delete this; }
-};
-
 class WorkerCalls final : public worker::Worker::CallbackService {
  public:
-  WorkerCalls(WorkerParts& parts, const WorkerSecurity& security) : parts_(parts), security_(security) {}
+  explicit WorkerCalls(WorkerParts& parts) : parts_(parts) {}
 
   grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>* Session(
-      grpc::CallbackServerContext* context) override {
-    if (!shows_token(*context, security_)) return new RefusedSession;
+      grpc::CallbackServerContext*) override {
     const auto session = std::make_shared<WorkerSession>(parts_);
     session->admit = [this](WorkerSession& s) { return admit(s); };
     session->begin();
     return session.get();
   }
-  grpc::ServerReadReactor<worker::FeatureChunk>* Feature(grpc::CallbackServerContext* context,
-                                                         worker::FeatureReply* reply) override {
-    if (!shows_token(*context, security_)) return new RefusedFeature;
-    return new FeatureReader(parts_, reply);
+  grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply>* Feature(
+      grpc::CallbackServerContext*) override {
+    return new FeatureReader(parts_);
   }
 
   std::shared_ptr<WorkerSession> current() const {
@@ -102,7 +104,6 @@ class WorkerCalls final : public worker::Worker::CallbackService {
   }
 
   WorkerParts& parts_;
-  const WorkerSecurity& security_;
   mutable std::mutex mutex_;
   std::shared_ptr<WorkerSession> current_;
 };
@@ -110,7 +111,7 @@ class WorkerCalls final : public worker::Worker::CallbackService {
 class WorkerProcess final : public Worker {
  public:
   WorkerProcess(const WorkerOptions& options, Announcer& announcer)
-      : options_(options), announcer_(announcer), parts_(options), calls_(parts_, options_.security) {}
+      : options_(options), announcer_(announcer), parts_(options), calls_(parts_) {}
 
   ~WorkerProcess() override {
     {
@@ -138,6 +139,7 @@ class WorkerProcess final : public Worker {
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(16 << 20);
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    ask_silent_callers(builder);
     builder.AddListeningPort(address, listening_credentials(options_.security), &port_);
     builder.RegisterService(&calls_);
     server_ = builder.BuildAndStart();

@@ -100,6 +100,7 @@ std::vector<WorkerState> BusWorkerPool::workers() const {
       if (newest->places.worker_of(v) != name) continue;
       w.virtual_devices += newest->loaded[v] != 0;
       if (m.connected && w.reason.empty()) w.reason = newest->refused[v];
+      if (m.connected && w.reason.empty() && newest->loaded[v]) w.reason = newest->overlap(v, false);
     }
     w.sessions = m.sessions;
     w.losses = m.losses;

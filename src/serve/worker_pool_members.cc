@@ -85,8 +85,8 @@ void BusWorkerPool::seen(const BusEntry& event) {
   events.heard = [this, name = event.key](ServerSession& s, const worker::FromWorker& message) {
     heard(name, s, message);
   };
-  events.ended = [this, name = event.key](ServerSession& s, const std::string& reason) {
-    post([this, name, which = s.id(), reason] { lost(name, which, reason); });
+  events.ended = [this, name = event.key](std::shared_ptr<ServerSession> s, const std::string& reason) {
+    post([this, name, session = std::move(s), reason] { lost(name, session->id(), reason); });
     const std::lock_guard lock(mutex_);
     --open_sessions_;
     changed_.notify_all();
@@ -136,9 +136,21 @@ void BusWorkerPool::heard(const std::string& name, ServerSession& session,
     }
   }
   if (view) view->tell(answer);
+  if (message.has_pong()) running(message.pong());
   if (message.has_loaded()) {
     post([this, which = session.id(), what = message.loaded()] { loaded(which, what); });
   }
+}
+
+void BusWorkerPool::running(const worker::Pong& pong) {
+  std::vector<std::shared_ptr<WorkerView>> views;
+  if (pong.running_size() > 0) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [generation, view] : views_) views.push_back(view);
+  }
+  // Attempts are numbered over all plans: each is known to one of them at most.
+  for (const auto& view : views)
+    for (const auto& r : pong.running()) view->tell_running(r.attempt(), r.elapsed_ns(), r.waited_ns());
 }
 
 BusWorkerPool::Capacities BusWorkerPool::capacities() const {
@@ -163,6 +175,7 @@ void BusWorkerPool::assign() {
         if (view->asked[v] == session) continue;
         view->asked[v] = session;
         view->refused[v].clear();
+        view->place[v].Clear();
         wanted[owner].push_back(v);
       }
       for (const auto& [name, devices] : wanted)
@@ -185,6 +198,14 @@ void BusWorkerPool::loaded(uint64_t session, const worker::Loaded& what) {
     };
     for (const uint32_t v : what.devices()) {
       if (!asked(v) || view->loaded[v]) continue;
+      const auto place = std::find_if(what.places().begin(), what.places().end(),
+                                      [v](const worker::Place& p) { return p.device() == v; });
+      view->place[v] = place == what.places().end() ? worker::Place() : *place;
+      if (const auto other = view->overlap(v, true); !other.empty()) {
+        view->refused[v] = other + ", and the plan takes them for two; name each worker's own by --devices " +
+                           view->roles[v].device_class() + "=cpu0, or give both workers --share-cores";
+        continue;
+      }
       view->loaded[v] = 1;
       back.push_back(v);
     }
@@ -219,6 +240,12 @@ void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::s
         view->refused[v].clear();
         if (view->loaded[v]) devices.push_back(v);
         view->loaded[v] = 0;
+      }
+      // Whose cores those of the lost one were, too, may now have them.
+      for (uint32_t v = 0; v < view->loaded.size() && !devices.empty(); ++v) {
+        if (view->loaded[v] || view->place[v].cores_size() == 0) continue;
+        view->asked[v] = 0;
+        view->refused[v].clear();
       }
       told.emplace_back(view, std::move(devices));
     }

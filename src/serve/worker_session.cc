@@ -1,7 +1,10 @@
 #include "worker_session.h"
 
 #include <algorithm>
+#include <fstream>
+#include <set>
 
+#include "grpc_security.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
 
@@ -19,6 +22,16 @@ constexpr TimeNs kLongestRun = 36000 * kNsPerSecond;
 uint64_t digest_more(uint64_t hash, const std::string& piece) {
   for (const char c : piece) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return hash;
+}
+
+// Differs from host to host, and from start to start of one; empty where it cannot be read.
+const std::string& running_kernel() {
+  static const std::string kName = [] {
+    std::string name;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> name;
+    return name;
+  }();
+  return kName;
 }
 
 }  // namespace
@@ -46,8 +59,8 @@ bool WorkerSession::is_silent() const { return live_now() - heard_ns_ > patience
 void WorkerSession::OnReadDone(bool ok) {
   if (!ok) return end(grpc::Status::OK);  // the server has closed it, or is gone
   heard_ns_ = live_now();
-  std::string refusal;
-  if (!take(incoming_, refusal)) return end({grpc::StatusCode::FAILED_PRECONDITION, refusal});
+  grpc::Status refusal;
+  if (!take(incoming_, refusal)) return end(refusal);
   const std::lock_guard lock(mutex_);
   if (!ended_) StartRead(&incoming_);
 }
@@ -90,26 +103,35 @@ void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured,
   send(std::move(message));
 }
 
-bool WorkerSession::take(const worker::ToWorker& message, std::string& refusal) {
-  if (!open_) {
-    if (!message.has_open()) {
-      refusal = "a session begins with Open";
-      return false;
-    }
-    const auto& o = message.open();
-    if (!(o.lease_s() >= .1 && o.lease_s() <= 3600)) {
-      refusal = "a lease of 0.1 to 3600 s is expected";
-      return false;
-    }
-    epoch_ = o.epoch();
-    patience_ns_ = ns_from_us(2e6 * o.lease_s());
-    if (!admit(*this)) {
-      refusal = "another server uses this worker";
-      return false;
-    }
-    open_ = true;
+// What comes before a server has the worker.
+bool WorkerSession::meet(const worker::ToWorker& message, grpc::Status& refusal) {
+  const auto refuse = [&refusal](const char* why) {
+    refusal = {grpc::StatusCode::FAILED_PRECONDITION, why};
+    return false;
+  };
+  if (message.has_hello() && !greeted_) {
+    greeted_ = true;
+    worker::FromWorker answer;
+    *answer.mutable_challenge() = proof_.answer(message.hello());
+    send(std::move(answer));
     return true;
   }
+  if (!message.has_open()) return refuse("a session begins with Open");
+  const auto& o = message.open();
+  if (!proof_.believes(o.proof())) {
+    refusal = no_token();
+    return false;
+  }
+  if (!(o.lease_s() >= .1 && o.lease_s() <= 3600)) return refuse("a lease of 0.1 to 3600 s is expected");
+  epoch_ = o.epoch();
+  patience_ns_ = ns_from_us(2e6 * o.lease_s());
+  if (!admit(*this)) return refuse("another server uses this worker");
+  open_ = true;
+  return true;
+}
+
+bool WorkerSession::take(const worker::ToWorker& message, grpc::Status& refusal) {
+  if (!open_) return meet(message, refusal);
   if (message.has_load()) {
     load(message.load());
   } else if (message.has_input()) {
@@ -121,6 +143,7 @@ bool WorkerSession::take(const worker::ToWorker& message, std::string& refusal) 
   } else if (message.has_ping()) {
     worker::FromWorker pong;
     pong.mutable_pong()->set_number(message.ping().number());
+    add_running(*pong.mutable_pong());
     send(std::move(pong));
   } else if (message.has_release()) {
     parts_.maps.release(message.release().batch(), message.release().device());
@@ -128,10 +151,10 @@ bool WorkerSession::take(const worker::ToWorker& message, std::string& refusal) 
   return true;
 }
 
-bool WorkerSession::take(const worker::Input& input, std::string& refusal) {
+bool WorkerSession::take(const worker::Input& input, grpc::Status& refusal) {
   const uint32_t row = input.row();
   if (row >= static_cast<uint32_t>(kMaxFleetBatch)) {
-    refusal = "a row of " + std::to_string(row);
+    refusal = {grpc::StatusCode::FAILED_PRECONDITION, "a row of " + std::to_string(row)};
     return false;
   }
   auto& in = inputs_[input.attempt()];
@@ -191,10 +214,33 @@ void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>&
       }
       here[r.device()] = {r, part == computing.end() ? PartRole{} : part->part};
       told.add_devices(r.device());
+      if (part == computing.end()) continue;
+      auto& place = *told.add_places();
+      place.set_device(r.device());
+      place.set_host(running_kernel());
+      for (const int core : part->part.device->runner().cores()) place.add_cores(static_cast<uint32_t>(core));
+      place.set_shared(parts_.share_cores);
     }
     while (roles_.size() > kKeptGenerations) roles_.erase(roles_.begin());
   }
   send(std::move(message));
+}
+
+// Of every device the run that is under way.
+void WorkerSession::add_running(worker::Pong& pong) {
+  std::set<const PartDevice*> seen;  // the same device may have a role in two plans
+  const std::lock_guard lock(mutex_);
+  for (const auto& [generation, roles] : roles_)
+    for (const auto& [device, role] : roles) {
+      const auto* part = role.part.device.get();
+      if (part == nullptr || !seen.insert(part).second) continue;
+      const auto now = part->running();
+      if (!now) continue;
+      auto& told = *pong.add_running();
+      told.set_attempt(now->attempt);
+      told.set_elapsed_ns(now->elapsed);
+      told.set_waited_ns(now->waited);
+    }
 }
 
 std::optional<WorkerSession::DeviceRole> WorkerSession::role(uint64_t generation, uint32_t device) {
@@ -273,23 +319,25 @@ void WorkerSession::compute(const worker::Run& run, const worker::Role& role, co
   prepare_outputs(*content->model, *rows);
   ++parts_.runs;
   parts_.rows += run.rows();
-  part.device->run(std::move(*rows), [self = weak_from_this(), content, attempt, generation, batch, device,
-                                      last = role.last()](std::vector<PartRow>& ran, const Status& status,
-                                                          TimeNs measured) {
-    const auto session = self.lock();
-    if (!session || !session->open()) return;
-    if (!status.ok()) return session->done(attempt, generation, 0, status.error().to_string());
-    if (last) {
-      session->send_outputs(attempt, ran);
-    } else {
-      const auto count = static_cast<uint32_t>(ran.size());
-      session->parts_.maps.put(
-          batch, device,
-          computed_map(sections_of(*content->model, content->cargo, content->file, content->block_to, ran),
-                       count));
-    }
-    session->done(attempt, generation, measured, "");
-  });
+  part.device->run(attempt, std::move(*rows),
+                   [self = weak_from_this(), content, attempt, generation, batch, device, last = role.last()](
+                       std::vector<PartRow>& ran, const Status& status, TimeNs measured) {
+                     const auto session = self.lock();
+                     if (!session || !session->open()) return;
+                     if (!status.ok())
+                       return session->done(attempt, generation, 0, status.error().to_string());
+                     if (last) {
+                       session->send_outputs(attempt, ran);
+                     } else {
+                       const auto count = static_cast<uint32_t>(ran.size());
+                       session->parts_.maps.put(
+                           batch, device,
+                           computed_map(sections_of(*content->model, content->cargo, content->file,
+                                                    content->block_to, ran),
+                                        count));
+                     }
+                     session->done(attempt, generation, measured, "");
+                   });
 }
 
 void WorkerSession::send_outputs(uint64_t attempt, const std::vector<PartRow>& rows) {

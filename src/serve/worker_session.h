@@ -17,6 +17,7 @@
 #include "part_devices.h"
 #include "timed_devices.h"
 #include "worker.grpc.pb.h"
+#include "worker_proof.h"
 
 namespace heddle {
 
@@ -24,9 +25,13 @@ namespace heddle {
 struct WorkerParts {
   explicit WorkerParts(const WorkerOptions& options)
       : devices(options.slowdown),
+        token(options.security.token),
+        share_cores(options.share_cores),
         sender(options.security),
         computing({options.device_names, options.models, options.slowdown}) {}
   TimedDevices devices;
+  const std::string token;
+  const bool share_cores;
   FeatureMaps maps;
   FeatureSender sender;
   PartDevices computing;  // ends before the maps that its runs put something into
@@ -37,7 +42,8 @@ struct WorkerParts {
 class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>,
                             public std::enable_shared_from_this<WorkerSession> {
  public:
-  explicit WorkerSession(WorkerParts& parts) : parts_(parts) {}
+  explicit WorkerSession(WorkerParts& parts)
+      : parts_(parts), proof_({parts.token, kSessionCall, parts.address}) {}
 
   // Begins to read. It keeps itself alive until gRPC is done with it.
   void begin();
@@ -55,11 +61,12 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
   void OnDone() override;
 
  private:
-  bool take(const worker::ToWorker& message, std::string& refusal);
+  bool take(const worker::ToWorker& message, grpc::Status& refusal);
+  bool meet(const worker::ToWorker& message, grpc::Status& refusal);
   void load(const worker::Load& load);
   void loaded(uint64_t generation, const std::vector<worker::Role>& roles,
               const std::vector<LoadedRole>& computing);
-  bool take(const worker::Input& input, std::string& refusal);
+  bool take(const worker::Input& input, grpc::Status& refusal);
   void run(const worker::Run& run);
   void run_timed(const worker::Run& run, const worker::Role& role);
   void compute(const worker::Run& run, const worker::Role& role, const PartRole& part);
@@ -69,6 +76,7 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
     PartRole part;  // of one that computes
   };
   std::optional<DeviceRole> role(uint64_t generation, uint32_t device);
+  void add_running(worker::Pong& pong);
   void send(worker::FromWorker message);
   void send_outputs(uint64_t attempt, const std::vector<PartRow>& rows);
   void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
@@ -85,6 +93,8 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
   std::optional<Inputs> take_inputs(uint64_t attempt);
 
   // Of the reading side, one message at a time.
+  CalledProof proof_;
+  bool greeted_ = false;
   std::map<uint64_t, Inputs> inputs_;  // [attempt]
   uint64_t input_bytes_ = 0;
   std::atomic<uint64_t> epoch_{0};

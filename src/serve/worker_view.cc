@@ -1,5 +1,6 @@
 #include "worker_view.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <mutex>
@@ -84,6 +85,7 @@ WorkerView::WorkerView(uint64_t number, const Fleet& fleet, const Deployment& de
       places(deployment),
       loaded(deployment.devices.size(), 0),
       asked(deployment.devices.size(), 0),
+      place(deployment.devices.size()),
       refused(deployment.devices.size()) {}
 
 worker::ToWorker WorkerView::load_of(const std::vector<uint32_t>& devices) const {
@@ -99,6 +101,21 @@ worker::ToWorker WorkerView::load_of(const std::vector<uint32_t>& devices) const
   return message;
 }
 
+std::string WorkerView::overlap(uint32_t device, bool forbidden) const {
+  const auto& here = place[device];
+  for (uint32_t v = 0; v < loaded.size(); ++v) {
+    const auto& there = place[v];
+    if (!loaded[v] || places.worker_of(v) == places.worker_of(device) || here.host().empty() ||
+        there.host() != here.host() || (forbidden && here.shared() && there.shared()))
+      continue;
+    for (const auto core : here.cores())
+      if (std::find(there.cores().begin(), there.cores().end(), core) != there.cores().end())
+        return "core " + std::to_string(core) + " is also in a device of worker '" + places.worker_of(v) +
+               "' on this host";
+  }
+  return {};
+}
+
 void WorkerView::listen(RemoteListener* listener) {
   const std::unique_lock lock(listener_mutex_);
   listener_ = listener;
@@ -107,6 +124,11 @@ void WorkerView::listen(RemoteListener* listener) {
 void WorkerView::tell(const RemoteAnswer& answer) {
   const std::shared_lock lock(listener_mutex_);
   if (listener_ != nullptr) listener_->answered(answer);
+}
+
+void WorkerView::tell_running(uint64_t attempt, TimeNs elapsed, TimeNs waited) {
+  const std::shared_lock lock(listener_mutex_);
+  if (listener_ != nullptr) listener_->still_running(attempt, elapsed, waited);
 }
 
 void WorkerView::tell(const std::vector<uint32_t>& devices, bool back) {

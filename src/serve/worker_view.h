@@ -22,10 +22,15 @@ class WorkerView {
   void listen(RemoteListener* listener);
   // Without the pool's lock.
   void tell(const RemoteAnswer& answer);
+  void tell_running(uint64_t attempt, TimeNs elapsed, TimeNs waited);
   void tell(const std::vector<uint32_t>& devices, bool back);
 
   // What a worker is sent that gets these devices.
   worker::ToWorker load_of(const std::vector<uint32_t>& devices) const;
+
+  // Why a device is not for its worker alone: a core of it that is also in a loaded device of another worker
+  // on the same host. Empty: it is. `forbidden`: only where one of the two does not say that it shares.
+  std::string overlap(uint32_t device, bool forbidden) const;
 
   const uint64_t generation;
   const std::vector<worker::Role> roles;                 // [virtual device]
@@ -34,6 +39,7 @@ class WorkerView {
   DevicePlaces places;
   std::vector<char> loaded;          // [virtual device] its worker is there and has loaded it
   std::vector<uint64_t> asked;       // [virtual device] the session that was sent its role; 0: none
+  std::vector<worker::Place> place;  // [virtual device] of those that compute, as their worker told
   std::vector<std::string> refused;  // [virtual device] why that session does not load it; empty: it may
 
  private:

@@ -169,6 +169,59 @@ TEST(RemotePlane, ASilentDeviceIsGivenUpAndWorksAgainOnceItHasAnswered) {
   EXPECT_EQ(served.fate, Fate::kInTime);
 }
 
+// Others have its device's core: it is waited for, for as long as that is so.
+TEST(RemotePlane, ADeviceThatIsOnlySlowKeepsItsStep) {
+  RemotePatience patience;
+  patience.least_ns = 300 * kStepMs;
+  Scene s(two_devices(10 * kStepMs), patience);
+  auto& row = s.add(60'000 * kStepMs);
+  const auto task = s.fake->next();
+  std::atomic<bool> quit{false};
+  std::thread worker([&] {
+    for (TimeNs elapsed = 10; !quit; elapsed += 10) {
+      s.fake->listener()->still_running(task.attempt, elapsed * kStepMs, elapsed * kStepMs * 9 / 10);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000));  // more than three times its patience
+  EXPECT_EQ(s.plane->counters().given_up, 0U);
+  EXPECT_TRUE(s.fake->nothing_begun());
+  quit = true;
+  worker.join();
+  s.fake->answer(task);
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  EXPECT_EQ(row.fate, Fate::kInTime);
+  EXPECT_EQ(row.losses, 0U);
+}
+
+// Its process is alive and says so, but its run waits for nothing that others have: it hangs.
+TEST(RemotePlane, ADeviceThatHangsLosesItsStepHoweverMuchItIsHeardOf) {
+  RemotePatience patience;
+  patience.least_ns = 300 * kStepMs;
+  Scene s(two_devices(10 * kStepMs), patience);
+  auto& row = s.add(60'000 * kStepMs);
+  const auto hung = s.fake->next();
+  std::atomic<bool> quit{false};
+  std::thread worker([&] {
+    // It was slow at first.
+    for (TimeNs elapsed = 10; !quit; elapsed += 10) {
+      s.fake->listener()->still_running(hung.attempt, elapsed * kStepMs,
+                                        std::min<TimeNs>(elapsed, 50) * kStepMs);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
+  const auto second = s.fake->next();
+  EXPECT_NE(second.device, hung.device);
+  EXPECT_NE(second.attempt, 0U);
+  EXPECT_EQ(s.plane->counters().given_up, 1U);
+  quit = true;
+  worker.join();
+  s.fake->listener()->still_running(hung.attempt, 1, 1);  // of an attempt that was given up: nothing
+  s.fake->answer(second);
+  ASSERT_TRUE(eventually([&] { return row.times == 1; }));
+  EXPECT_EQ(row.fate, Fate::kInTime);
+}
+
 TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
   RemotePatience patience;
   patience.quarantine_ns = 60'000 * kStepMs;

@@ -145,15 +145,15 @@ TEST_F(WorkerModels, KilledAndStoppedWorkersLoseNoRequest) {
   const int port = own_port();
   const auto devices = "front=" + singles_[0] + ",back=" + singles_[1];
   ServedFleet served(fleet_, {"--worker-port", std::to_string(port), "--lease", "0.5"});
-  const auto stays = worker(port, "stays", devices);
-  auto goes = worker(port, "goes", devices);
+  const auto stays = worker(port, "stays", devices, {"--share-cores"});
+  auto goes = worker(port, "goes", devices, {"--share-cores"});
   ASSERT_TRUE(served.serves());
   SkipClients clients(served.port(), 4, 1e-5);
   clients.let_answer(20);
   goes->signal(SIGKILL);
   EXPECT_TRUE(eventually([&] { return served.worker("goes")["state"] == "lost"; }));
   clients.let_answer(20);
-  goes = worker(port, "goes", devices);
+  goes = worker(port, "goes", devices, {"--share-cores"});
   EXPECT_TRUE(eventually([&] { return served.is_connected("goes"); }));
   clients.let_answer(20);
   goes->signal(SIGSTOP);
@@ -242,6 +242,51 @@ TEST_F(WorkersHere, DevicesMustBeThereAndApart) {
   fleet = fleet_;
   fleet.models[0].file.hash ^= 1;
   EXPECT_THAT(refusal(fleet), HasSubstr("another file than the one that was profiled"));
+}
+
+class SharedCores : public WorkersHere {
+ protected:
+  WorkerOptions on(const std::string& device_class, const std::string& device, bool share = false) const {
+    WorkerOptions options;
+    options.devices = {{device_class, 1}};
+    options.device_names = {{device_class, {device}}};
+    options.share_cores = share;
+    return options;
+  }
+  WorkerState state_of(const std::string& name) const {
+    for (const auto& w : pool_->workers())
+      if (w.name == name) return w;
+    return {};
+  }
+};
+
+TEST_F(SharedCores, AreRefusedWhereTheyAreTakenForTwo) {
+  start("w1", on("front", singles_[0]));
+  start("w2", on("back", singles_[0], true));  // one of the two does not share
+  EXPECT_THAT(refusal(fleet_),
+              AllOf(HasSubstr("is also in a device of worker 'w"), HasSubstr("--share-cores")));
+  workers_.pop_back();
+  start("w3", on("back", singles_[1]));
+  const auto made = serve(fleet_);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  EXPECT_EQ(state_of("w3").reason, "");
+  // One that comes in the place of the second waits until the first, whose core it has, is gone.
+  workers_.pop_back();
+  start("w4", on("back", singles_[0]));
+  EXPECT_TRUE(eventually([&] { return state_of("w4").reason.find("worker 'w1'") != std::string::npos; }));
+  EXPECT_EQ(state_of("w4").virtual_devices, 0U);
+  workers_.erase(workers_.begin());
+  EXPECT_TRUE(eventually([&] { return state_of("w4").virtual_devices == 1U; }));
+  EXPECT_EQ(state_of("w4").reason, "");
+}
+
+TEST_F(SharedCores, AreServedAndToldOfWhereBothWorkersSaySo) {
+  start("w1", on("front", singles_[0], true));
+  start("w2", on("back", singles_[0], true));
+  const auto made = serve(fleet_);
+  ASSERT_TRUE(made.ok()) << made.error().to_string();
+  EXPECT_THAT(state_of("w1").reason, HasSubstr("is also in a device of worker 'w2'"));
+  EXPECT_THAT(state_of("w2").reason, HasSubstr("is also in a device of worker 'w1'"));
 }
 
 TEST(FeatureIntake, TakesWhatWasAnnouncedAndNothingElse) {

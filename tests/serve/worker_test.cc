@@ -82,8 +82,7 @@ class WorkerTest : public testing::Test {
   grpc::Status send_map(uint64_t batch, uint32_t device, uint64_t bytes, const std::string& data,
                         uint64_t digest) {
     grpc::ClientContext context;
-    worker::FeatureReply reply;
-    const auto writer = stub_->Feature(&context, &reply);
+    const auto writer = stub_->Feature(&context);
     worker::FeatureChunk chunk;
     chunk.set_batch(batch);
     chunk.set_device(device);
@@ -92,6 +91,9 @@ class WorkerTest : public testing::Test {
     chunk.set_data(data);
     writer->Write(chunk);
     writer->WritesDone();
+    worker::FeatureReply reply;
+    while (writer->Read(&reply)) {
+    }
     return writer->Finish();
   }
 

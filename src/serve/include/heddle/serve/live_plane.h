@@ -56,7 +56,8 @@ class DeviceRunner {
 };
 
 // How long a plane waits for devices in other processes. A run or transfer is given up when it takes longer
-// than `factor` times its planned time, and at least `least_ns` longer: its requests run again elsewhere
+// than `factor` times its planned time, and at least `least_ns` longer, not counting the time in which its
+// device says that it had no core: its requests run again elsewhere
 // where their deadlines allow, and the device gets nothing until it has answered after all (a transfer's
 // receiver: for `quarantine_ns`). A request that is open `grace_ns` after its deadline fails.
 struct RemotePatience {

@@ -51,6 +51,9 @@ class RemoteListener {
  public:
   virtual ~RemoteListener() = default;
   virtual void answered(const RemoteAnswer& answer) = 0;
+  // A step is under way for `elapsed_ns`, in `waited_ns` of which it could have gone on but had no core:
+  // others on its host had them.
+  virtual void still_running(uint64_t /*attempt*/, TimeNs /*elapsed_ns*/, TimeNs /*waited_ns*/) {}
   virtual void remote_lost(uint32_t device) = 0;  // with everything that it was doing
   virtual void remote_back(uint32_t device) = 0;  // idle
 };

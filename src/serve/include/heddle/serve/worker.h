@@ -30,6 +30,9 @@ struct WorkerOptions {
   std::map<std::string, std::vector<std::string>> device_names;
   std::string models;   // folder with the models' files, by their names; empty: by the fleet file's paths
   double slowdown = 1;  // its devices take so many times as long; .01 to 1000, computing ones from 1
+  // Its devices may have cores in common with those of other workers on this host that say so, too. Otherwise
+  // a worker whose devices overlap with those of one that is there is refused: a plan takes them for two.
+  bool share_cores = false;
   WorkerSecurity security;
 };
 

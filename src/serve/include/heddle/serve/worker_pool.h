@@ -27,8 +27,8 @@ struct WorkerPoolOptions {
 };
 
 struct WorkerState {
-  std::string name, address, state;        // "connecting", "connected", "lost"
-  std::string reason;                      // why it was lost, or what it refuses to load
+  std::string name, address, state;  // "connecting", "connected", "lost"
+  std::string reason;                // why it was lost, what it refuses to load, or whose cores it shares
   std::map<std::string, int64_t> devices;  // by class, as it announced them
   int64_t pid = 0;
   uint32_t virtual_devices = 0;  // of the plan, that it has

@@ -1,0 +1,41 @@
+// A runner that can be asked from outside how its run goes: one that takes long since others have its core is
+// told from one that hangs.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "heddle/serve/live_plane.h"
+
+namespace heddle {
+
+class WatchedRunner final : public DeviceRunner {
+ public:
+  explicit WatchedRunner(std::shared_ptr<DeviceRunner> runner) : runner_(std::move(runner)) {}
+  Status run(std::span<LiveRequest* const> batch) override;
+  std::vector<int> cores() const override { return runner_->cores(); }
+
+  struct Now {
+    TimeNs elapsed = 0;  // since the run began
+    TimeNs waited = 0;   // of these its thread was ready to go on and had no core
+  };
+  // Of the run that is under way; none: there is none.
+  std::optional<Now> now() const;
+
+ private:
+  const std::shared_ptr<DeviceRunner> runner_;
+  mutable std::mutex mutex_;  // guards what follows
+  pid_t thread_ = 0;
+  TimeNs begun_ = 0;  // 0: nothing runs
+  TimeNs waited_before_ = 0;
+};
+
+// How long a thread of this process has waited for a core so far, by the kernel's count; 0 where it keeps
+// none.
+TimeNs waited_for_a_core(pid_t thread);
+
+}  // namespace heddle
