@@ -20,10 +20,11 @@ void BusWorkerPool::work() {
   std::unique_lock lock(mutex_);
   while (!quit_) {
     if (!queue_.empty()) {
-      const auto what = std::move(queue_.front());
+      auto what = std::move(queue_.front());
       queue_.pop_front();
       lock.unlock();
       what();
+      what = nullptr;  // a session's end waits for gRPC's threads, which may wait for the lock
       lock.lock();
       continue;
     }
