@@ -29,6 +29,16 @@ Json plain_scalar(const std::string& text) {
   return text;
 }
 
+// What is no UTF-8 could not be written again: JSON is, and YAML's reader lets other bytes through.
+bool is_utf8(const std::string& text) {
+  try {
+    (void)Json(text).dump();
+    return true;
+  } catch (const Json::exception&) {
+    return false;
+  }
+}
+
 class DepthGuard {
  public:
   explicit DepthGuard(int& depth) : depth_(depth) { ++depth_; }
@@ -52,6 +62,7 @@ class Converter {
     out_.lines[path] = std::max(0, node.Mark().line) + 1;
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
+        HEDDLE_RETURN_IF_ERROR(check_text(node));
         // yaml-cpp tags quoted scalars with "!".
         return node.Tag() == "!" ? Json(node.Scalar()) : plain_scalar(node.Scalar());
       case YAML::NodeType::Sequence:
@@ -80,12 +91,18 @@ class Converter {
     for (const auto& entry : node) {
       HEDDLE_RETURN_IF_ERROR(count(entry.second));
       if (!entry.first.IsScalar()) return at_node(entry.first, source_, "a key is not a word");
+      HEDDLE_RETURN_IF_ERROR(check_text(entry.first));
       const auto& key = entry.first.Scalar();
       if (object.contains(key))
         return at_node(entry.first, source_, "the key " + quote_text(key) + " stands twice");
       HEDDLE_ASSIGN_OR_RETURN(object[key], convert(entry.second, path + "." + key));
     }
     return object;
+  }
+
+  Status check_text(const YAML::Node& node) const {
+    if (is_utf8(node.Scalar())) return {};
+    return at_node(node, source_, "here is text that is not UTF-8; save the file as UTF-8");
   }
 
   // Aliases let a small file stand for a huge value: nodes are counted as they are visited.
