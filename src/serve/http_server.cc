@@ -143,11 +143,13 @@ class Server final : public HttpServer {
       const int timeout_ms = loop_->stopping ? 20 : 500;
       const int n = ::epoll_wait(loop_->epoll.get(), events, 64, timeout_ms);
       for (int i = 0; i < n; ++i) {
-        if (events[i].data.u64 == kListenId) {
+        // A copy: the kernel's struct is packed, so a reference to its member may be misaligned.
+        const uint64_t id = events[i].data.u64;
+        if (id == kListenId) {
           accept_all();
-        } else if (events[i].data.u64 == kEventId) {
+        } else if (id == kEventId) {
           continue_ready();
-        } else if (const auto it = connections_.find(events[i].data.u64); it != connections_.end()) {
+        } else if (const auto it = connections_.find(id); it != connections_.end()) {
           on_event(it->second, events[i].events);
         }
       }
