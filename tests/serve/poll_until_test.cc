@@ -37,7 +37,8 @@ TEST_P(PollUntil, WaitsForTheTimeOrTheEvent) {
   ASSERT_EQ(::eventfd_write(event_.get(), 1), 0);
   // Far away: the event ends the wait.
   EXPECT_EQ(poll_until(epoll_.get(), out_, 4, live_now() + 3600 * kNsPerSecond, GetParam()), 1);
-  EXPECT_EQ(out_[0].data.u64, 7U);
+  // A copy: the kernel's struct is packed.
+  EXPECT_EQ(uint64_t{out_[0].data.u64}, 7U);
 }
 
 TEST_P(PollUntil, OtherErrorsStayErrors) {
