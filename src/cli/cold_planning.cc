@@ -153,6 +153,14 @@ class ColdPlanning {
     return 0;
   }
 
+  ColdRunOptions trial() const {
+    ColdRunOptions options;
+    options.inputs = settings_.inputs;
+    options.verify = false;
+    options.deadline = Deadline::never(invocation_.cancel);
+    return options;
+  }
+
   // The cut whose starts, in turns, have their first output earliest in the median.
   Result<Plan> earliest(std::vector<Plan> cuts) {
     std::vector<Plan> distinct;
@@ -161,11 +169,8 @@ class ColdPlanning {
       if (std::none_of(distinct.begin(), distinct.end(), same)) distinct.push_back(std::move(plan));
     }
     if (distinct.size() == 1) return std::move(distinct.front());
-    ColdRunOptions real;
+    ColdRunOptions real = trial();
     real.load_workers = settings_.load_workers;
-    real.inputs = settings_.inputs;
-    real.verify = false;
-    real.deadline = Deadline::never(invocation_.cancel);
     std::vector<std::vector<double>> first_output(distinct.size());
     const Stopwatch watch;
     do {
@@ -184,12 +189,9 @@ class ColdPlanning {
 
   // Starts of the plan at the path with nothing overlapping.
   Result<Sample> sample(const Plan& plan) {
-    ColdRunOptions alone;
+    ColdRunOptions alone = trial();
     alone.overlap = false;
     alone.load_workers = 1;
-    alone.inputs = settings_.inputs;
-    alone.verify = false;
-    alone.deadline = Deadline::never(invocation_.cancel);
     if (!cache_folder_.empty()) {
       HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const ColdStart filled, start(alone));
     }

@@ -16,16 +16,6 @@ namespace heddle {
 
 namespace fs = std::filesystem;
 
-std::string wheel_file(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (const auto& python : fs::directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / ".venv/lib", error)) {
-    const auto file = python.path() / "site-packages" / name;
-    if (fs::exists(file)) return file.string();
-  }
-  return "";
-}
-
 TemporaryFolder::TemporaryFolder() {
   std::string name = (fs::temp_directory_path() / "heddle-cli-XXXXXX").string();
   path_ = mkdtemp(name.data());

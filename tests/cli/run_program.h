@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "wheel_file.h"
+
 namespace heddle {
 
 struct Ran {
@@ -22,9 +24,6 @@ Ran run_heddle(const std::vector<std::string>& arguments, const std::string& fol
 // may be empty.
 Ran run_command(const std::vector<std::string>& command, const std::string& folder,
                 const std::function<void(int pid)>& meanwhile = {}, double most_s = 120);
-
-// A file of the wheels in the local environment; "" when it is not there.
-std::string wheel_file(const std::string& name);
 
 // A fresh folder that is removed with the object.
 class TemporaryFolder {

@@ -15,6 +15,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/serve/http_message.h"
+#include "wheel_file.h"
 
 namespace heddle {
 
@@ -92,17 +93,6 @@ class RawClient {
   bool connected_ = false;
   std::string in_;
 };
-
-// A file of the wheels in the local environment; "" when it is not there.
-inline std::string wheel_file(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (const auto& python : fs::directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / ".venv/lib", error)) {
-    const auto file = python.path() / "site-packages" / name;
-    if (fs::exists(file)) return file.string();
-  }
-  return "";
-}
 
 // Waits until it holds, at most 20 s.
 template <class Holds>
