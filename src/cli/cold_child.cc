@@ -1,11 +1,16 @@
 #include "cold_child.h"
 
 #include <memory>
+#include <optional>
+#include <thread>
 
 #include "child.h"
 #include "heddle/base/json.h"
+#include "heddle/graph/model_content.h"
 #include "heddle/plan/plan_file.h"
+#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/segment_cache.h"
+#include "start_process.h"
 
 namespace heddle::cli {
 namespace {
@@ -70,7 +75,17 @@ Error cold_start_failed(const std::string& what, const Error& why) {
 Result<ColdStart> cold_start_in_child(const std::string& plan_path, const ColdRunOptions& options,
                                       const std::string& cache_folder, int64_t cache_bytes) {
   const auto json = run_in_child([&]() -> Result<Json> {
+    leave_out_hwloc_plugins();
+    prepare_memory_for_start(options.load_workers);
     const Stopwatch watch;
+    // Compiled segments from a cache need no importer.
+    std::optional<std::jthread> importer;
+    if (cache_folder.empty()) {
+      const AffinityGuard inherited(core_group(1, 2));
+      importer.emplace([] { prepare_import(); });
+    }
+    // Moved to another core, not bound to it: a system that packs threads would have both on one.
+    { const AffinityGuard moved(core_group(0, 2)); }
     HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(plan_path));
     const double plan_us = watch.seconds() * 1e6;
     ColdRunOptions own = options;

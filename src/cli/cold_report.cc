@@ -9,6 +9,7 @@
 #include "cold_child.h"
 #include "heddle/base/json.h"
 #include "heddle/runtime/cold_schedule.h"
+#include "start_process.h"
 
 namespace heddle::cli {
 namespace {
@@ -74,6 +75,7 @@ class Measurement {
     // OpenVINO's own cache lies beside ours, so that it shares its disk.
     const std::string folder = settings_.cache_folder.empty() ? "" : settings_.cache_folder + "/openvino";
     auto json = run_in_child([&]() -> Result<Json> {
+      leave_out_hwloc_plugins();
       HEDDLE_ASSIGN_OR_RETURN(const ColdWhole w,
                               openvino_cold_start(file_.problem, settings_.inputs, folder));
       return Json{w.read_us, w.compile_us, w.run_us, w.first_output_us, w.cpu_s};

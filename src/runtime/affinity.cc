@@ -20,6 +20,19 @@ Status check_cores(std::span<const int> cores, const std::string& device) {
   return {};
 }
 
+std::vector<int> core_group(int index, int groups) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return {};
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &mask)) cores.push_back(core);
+  }
+  const int count = static_cast<int>(cores.size());
+  if (count < groups) return {};
+  return {cores.begin() + index * count / groups, cores.begin() + (index + 1) * count / groups};
+}
+
 AffinityGuard::AffinityGuard(std::span<const int> cores) {
   if (cores.empty()) return;
   cpu_set_t wanted;

@@ -12,6 +12,7 @@
 #include "guarded.h"
 #include "heddle/base/hash.h"
 #include "heddle/graph/model_content.h"
+#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/segment_cache.h"
 #include "inputs.h"
 #include "mailbox.h"
@@ -77,6 +78,8 @@ class ModelReader {
   }
   // On a thread of its own, while the caller does something else.
   void start() {
+    // Not on the core that opens devices meanwhile, where a system that packs threads would have it.
+    const AffinityGuard inherited(core_group(1, 2));
     ahead_ = std::thread([this] { (void)get(); });
   }
   Result<std::shared_ptr<const Model>> get() {
@@ -137,6 +140,9 @@ class ColdRunner {
       // Importing takes one core; devices open meanwhile, for which OpenVINO loads its plugin.
       reader_->start();
       prepare_import();
+      // Moved away from the importing thread's core, not bound: threads to come inherit what this one may
+      // use.
+      const AffinityGuard moved(core_group(0, 2));
     } else {
       // The cache answers for this content only; the model itself is read when a segment is not there.
       HEDDLE_ASSIGN_OR_RETURN(const uint64_t hash, known_hash(problem_.model->path, *options_.cache));
@@ -152,16 +158,17 @@ class ColdRunner {
                                         .cache = options_.cache,
                                         .model_key = model_key(*problem_.model)};
     auto executor = Executor::create(problem_, plan_, nullptr, executor_options);
+    const bool takes_inputs = executor.ok() && (*executor)->moves_data();
+    auto inputs = takes_inputs ? make_inputs(*problem_.graph, options_.inputs)
+                               : Result<std::vector<TensorValue>>(std::vector<TensorValue>());
     if (options_.cache == nullptr) {
       // The model's own fault is told first.
       HEDDLE_RETURN_IF_ERROR(reader_->get());
       result_.import_us = static_cast<double>(reader_->end_ns() - begin) / 1000;
     }
     HEDDLE_ASSIGN_OR_RETURN(executor_, std::move(executor));
-    if (executor_->moves_data()) {
-      HEDDLE_ASSIGN_OR_RETURN(inputs_, make_inputs(*problem_.graph, options_.inputs));
-      give_inputs(*executor_, inputs_);
-    }
+    HEDDLE_ASSIGN_OR_RETURN(inputs_, std::move(inputs));
+    if (takes_inputs) give_inputs(*executor_, inputs_);
     result_.prepare_us = us_since(begin) - result_.import_us;
     return {};
   }

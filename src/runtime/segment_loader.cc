@@ -7,6 +7,7 @@
 #include "engine.h"
 #include "guarded.h"
 #include "heddle/base/units.h"
+#include "heddle/runtime/affinity.h"
 
 namespace heddle {
 namespace {
@@ -118,7 +119,14 @@ Status SegmentLoader::choose_residents() {
 
 void SegmentLoader::start(Engine& engine) {
   engine_ = &engine;
-  for (int i = 0; i < load_workers_; ++i) threads_.emplace_back([this] { work(); });
+  for (int i = 0; i < load_workers_; ++i) {
+    threads_.emplace_back([this, i] {
+      // Workers that wake at once may share a core for milliseconds before the system moves one of them, and
+      // so may the threads that a compiler starts and waits for; those inherit the worker's cores.
+      const AffinityGuard own(load_workers_ > 1 ? core_group(i, load_workers_) : std::vector<int>());
+      work();
+    });
+  }
 }
 
 void SegmentLoader::close_gates(std::vector<bool>& closed) const {

@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/executor.h"
 #include "support.h"
 
@@ -135,6 +136,65 @@ TEST(Cold, EarlierSegmentsRunWhileLaterOnesAreStillCompiled) {
     expect_outputs(problem, plan, *executor, 9);
     EXPECT_TRUE(saw) << "with " << workers << " load workers the first segment waited for the last";
   }
+}
+
+std::vector<int> own_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  sched_getaffinity(0, sizeof mask, &mask);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &mask)) cores.push_back(core);
+  }
+  return cores;
+}
+
+// Each of two workers holds one segment until both are there.
+TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
+  const auto all = own_cores();
+  if (all.size() < 2) GTEST_SKIP() << "this process may use one core only";
+  const Problem problem = random_problem({.ops = 8, .devices = 1, .seed = 5});
+  const Plan plan = random_plan(problem, 5, 0.0);
+  ASSERT_GE(plan.segments.size(), 2U);
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::vector<int>> seen;
+  HashBackend backend;
+  backend.compile_hook = [&](const std::string&) {
+    std::unique_lock lock(mutex);
+    seen.push_back(own_cores());
+    changed.notify_all();
+    changed.wait_for(lock, std::chrono::seconds(60), [&] { return seen.size() >= 2; });
+    return Status();
+  };
+  expect_outputs(problem, plan, *make(problem, plan, cold(backend, 2)), 9);
+  ASSERT_GE(seen.size(), 2U);
+  std::set<int> used;
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_GE(seen[i].size(), all.size() / 2);
+    for (const int core : seen[i]) EXPECT_TRUE(used.insert(core).second) << "core " << core << " is shared";
+  }
+  EXPECT_EQ(used, std::set<int>(all.begin(), all.end()));
+  seen.clear();
+  expect_outputs(problem, plan, *make(problem, plan, cold(backend, static_cast<int>(all.size()) + 1)), 9);
+  for (const auto& cores : seen) EXPECT_EQ(cores, all) << "more workers than cores: none has its own";
+  EXPECT_EQ(own_cores(), all) << "the caller's are as before";
+}
+
+TEST(CoreGroups, AreAllCoresEachInOneGroupAndEvenInSize) {
+  const auto all = own_cores();
+  const int count = static_cast<int>(all.size());
+  for (int groups = 1; groups <= count; ++groups) {
+    std::vector<int> together;
+    for (int i = 0; i < groups; ++i) {
+      const auto group = core_group(i, groups);
+      EXPECT_GE(static_cast<int>(group.size()), count / groups);
+      EXPECT_LE(static_cast<int>(group.size()), (count + groups - 1) / groups);
+      together.insert(together.end(), group.begin(), group.end());
+    }
+    EXPECT_EQ(together, all);
+  }
+  EXPECT_TRUE(core_group(0, count + 1).empty());
 }
 
 TEST(Cold, WithoutOverlapASegmentIsCompiledWhenTheOneBeforeItRan) {

@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "heddle/base/status.h"
 
@@ -12,6 +13,10 @@ namespace heddle {
 
 // Fails, naming the core, when the process may not use one of them. Empty: nothing happens.
 Status check_cores(std::span<const int> cores, const std::string& device);
+
+// Of the calling thread's cores, dealt into `groups` groups of neighbours (none in two, their sizes differing
+// by at most one), group `index`, 0 to groups - 1. Empty when there are fewer cores than groups.
+std::vector<int> core_group(int index, int groups);
 
 // Binds the calling thread to `cores` while it lives (empty: leaves it alone), then gives the former mask
 // back. Does nothing when the thread is bound so already.
