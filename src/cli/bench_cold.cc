@@ -51,7 +51,7 @@ void add_rows(const std::string& instance, bool cached, const ColdReport& r, dou
   predicted.baseline = "without overlap";
   predicted.baseline_value = r.without_overlap_us / 1000;
   rows.push_back(std::move(predicted));
-  auto bound = row("least of any cut", "ms", bound_us / 1000);
+  auto bound = row("predicted for any cut", "ms", bound_us / 1000);
   bound.baseline = "of OpenVINO";
   bound.baseline_value = bound_us / r.versus->median.first_output_us;
   rows.push_back(std::move(bound));

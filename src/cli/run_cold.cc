@@ -108,7 +108,8 @@ void print_report(const PlanFile& file, const ColdReport& r, const ColdSettings&
               us(r.import_us).c_str(), us(r.prepare_us).c_str(), us(r.request_us.front()).c_str());
   std::printf("predicted: %s, from the segments' times alone; nothing overlapping took %s\n",
               us(r.predicted_us).c_str(), us(r.without_overlap_us).c_str());
-  if (bound_us > 0) std::printf("no cut at borders of ops could take less than %s\n", us(bound_us).c_str());
+  if (bound_us > 0)
+    std::printf("predicted for any cut at borders of ops: at least %s\n", us(bound_us).c_str());
   for (size_t q = 1; q < r.request_us.size(); ++q) {
     std::printf("request %zu: %s, %td of %zu segments loaded again\n", q + 1, us(r.request_us[q]).c_str(),
                 std::count(r.reloaded[q].begin(), r.reloaded[q].end(), true), r.reloaded[q].size());

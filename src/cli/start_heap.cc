@@ -16,12 +16,14 @@ bool heddle::cli::use_start_heap() { return false; }
 
 #else
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <mutex>
 #include <new>
 
 namespace heddle::cli {
@@ -39,18 +41,84 @@ size_t region_size = 0;
 uint8_t* class_of_span = nullptr;
 std::atomic<size_t> spans_taken{0};
 
+// Of one size. A freed object's first word is the next one; the second word of a batch's first object is the
+// next batch.
 struct Class {
-  void* freed;  // each holds the next
-  char* next;   // of the thread's latest span
+  void** freed;
+  size_t count;  // of them, but for those that another thread has handed on
+  char* next;    // of the thread's latest span
   char* end;
 };
-// Without a constructor, so that it can be used from a thread's first to its last instruction.
-thread_local std::array<Class, kClasses + 1> classes;
+using Classes = std::array<Class, kClasses + 1>;
+// A thread that deletes more than it makes hands what it has kept on to those that make more.
+constexpr size_t kBatchBytes = 32 << 10;
+// Without a constructor, so that both can be used from a thread's first to its last instruction.
+thread_local Classes classes;
+thread_local bool known;  // its end is told
+
+// What ended threads have left of their spans: threads come and go with each segment that is compiled.
+struct Left {
+  Classes classes;
+  Left* next;
+};
+std::mutex shared_mutex;
+Left* left_behind = nullptr;
+std::array<void**, kClasses + 1> batches;
+std::array<std::atomic<int>, kClasses + 1> batch_counts;  // to look at without the mutex
+pthread_key_t end_of_thread;
+
+// Under the mutex.
+void hand_on(Class& own, size_t grains) {
+  if (own.freed == nullptr) return;
+  own.freed[1] = batches[grains];
+  batches[grains] = own.freed;
+  batch_counts[grains].fetch_add(1, std::memory_order_relaxed);
+  own.freed = nullptr;
+  own.count = 0;
+}
+
+void leave(void*) {
+  known = false;  // for what is still deleted after this
+  auto* const left = static_cast<Left*>(std::malloc(sizeof(Left)));
+  const std::lock_guard lock(shared_mutex);
+  for (size_t grains = 1; grains <= kClasses; ++grains) hand_on(classes[grains], grains);
+  if (left == nullptr) return;
+  left->classes = classes;
+  classes = {};
+  left->next = left_behind;
+  left_behind = left;
+}
+
+// A thread's first need of the heap: it goes on with what one before it has left.
+void enter() {
+  known = true;
+  pthread_setspecific(end_of_thread, &known);  // not null, or nobody calls leave()
+  Left* left = nullptr;
+  {
+    const std::lock_guard lock(shared_mutex);
+    left = left_behind;
+    if (left != nullptr) left_behind = left->next;
+  }
+  if (left == nullptr) return;
+  classes = left->classes;
+  std::free(left);
+}
 
 void* map(size_t bytes) {
   void* const at =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   return at == MAP_FAILED ? nullptr : at;
+}
+
+// Null: nobody has handed any on.
+void** batch_of(size_t grains) {
+  if (batch_counts[grains].load(std::memory_order_relaxed) == 0) return nullptr;
+  const std::lock_guard lock(shared_mutex);
+  void** const batch = batches[grains];
+  if (batch == nullptr) return nullptr;
+  batches[grains] = static_cast<void**>(batch[1]);
+  batch_counts[grains].fetch_sub(1, std::memory_order_relaxed);
+  return batch;
 }
 
 // Null: the region is used up.
@@ -70,10 +138,13 @@ void* from_span(Class& own, size_t grains) {
 
 void* allocate(size_t bytes) {
   if (bytes <= kClasses * kGrain && region_size != 0) {
+    if (!known) enter();
     const size_t grains = bytes == 0 ? 1 : (bytes + kGrain - 1) / kGrain;
     Class& own = classes[grains];
-    if (void* const object = own.freed) {
-      own.freed = *static_cast<void**>(object);
+    if (own.freed == nullptr) own.freed = batch_of(grains);
+    if (void** const object = own.freed) {
+      own.freed = static_cast<void**>(*object);
+      own.count -= own.count > 0;  // a batch's are not counted
       return object;
     }
     if (void* const object = from_span(own, grains)) return object;
@@ -85,20 +156,28 @@ void release(void* object) {
   // One comparison: addresses before the region wrap around.
   const size_t at = reinterpret_cast<uintptr_t>(object) - reinterpret_cast<uintptr_t>(region_begin);
   if (at >= region_size) return std::free(object);
-  Class& own = classes[class_of_span[at / kSpan]];
-  *static_cast<void**>(object) = own.freed;
-  own.freed = object;
+  if (!known) enter();
+  const size_t grains = class_of_span[at / kSpan];
+  Class& own = classes[grains];
+  auto* const freed = static_cast<void**>(object);
+  *freed = own.freed;
+  own.freed = freed;
+  if (++own.count * grains * kGrain < kBatchBytes) return;
+  const std::lock_guard lock(shared_mutex);
+  hand_on(own, grains);
 }
 
 }  // namespace
 
 bool use_start_heap() {
   if (region_size != 0) return true;
+  if (pthread_key_create(&end_of_thread, leave) != 0) return false;
   void* const spans = map(kSpans);
   void* const region = map(kRegion);
   if (spans == nullptr || region == nullptr) {
     if (spans != nullptr) ::munmap(spans, kSpans);
     if (region != nullptr) ::munmap(region, kRegion);
+    pthread_key_delete(end_of_thread);
     return false;
   }
   class_of_span = static_cast<uint8_t*>(spans);

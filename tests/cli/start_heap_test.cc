@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -98,6 +99,21 @@ TEST(StartHeap, WhatAThreadDeletesIsWhatItGetsNext) {
     EXPECT_EQ(again, first) << bytes << " bytes";
     ::operator delete(again);
   }
+}
+
+TEST(StartHeap, ALaterThreadUsesWhatAnEndedOneKept) {
+  if (!cli::use_start_heap()) GTEST_SKIP() << "not in use: a sanitizer's build, or little address space";
+  std::set<void*> first, second;
+  const auto fill = [](std::set<void*>& seen) {
+    std::vector<void*> held;
+    for (int i = 0; i < 1000; ++i) held.push_back(::operator new(500));
+    seen.insert(held.begin(), held.end());
+    for (void* at : held) ::operator delete(at);
+  };
+  std::thread(fill, std::ref(first)).join();
+  std::thread(fill, std::ref(second)).join();
+  EXPECT_EQ(first.size(), 1000U);
+  EXPECT_EQ(second, first);
 }
 
 TEST(StartHeap, EveryFormOfNewAndDeleteWorks) {
