@@ -78,9 +78,15 @@ class ModelReader {
   }
   // On a thread of its own, while the caller does something else.
   void start() {
-    // Not on the core that opens devices meanwhile, where a system that packs threads would have it.
+    // It begins, and waits for the importer's library, on another core than devices are opened on meanwhile, where
+    // a system that packs threads would have it. From then on it may go, and threads of its own.
+    auto all = core_group(0, 1);
     const AffinityGuard inherited(core_group(1, 2));
-    ahead_ = std::thread([this] { (void)get(); });
+    ahead_ = std::thread([this, all = std::move(all)] {
+      prepare_import();
+      const AffinityGuard anywhere(all);
+      (void)get();
+    });
   }
   Result<std::shared_ptr<const Model>> get() {
     const std::lock_guard lock(mutex_);
