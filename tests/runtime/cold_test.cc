@@ -175,10 +175,11 @@ TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
     for (const int core : seen[i]) EXPECT_TRUE(used.insert(core).second) << "core " << core << " is shared";
   }
   EXPECT_EQ(used, std::set<int>(all.begin(), all.end()));
+  EXPECT_EQ(own_cores(), all) << "the caller's are as before";
+  if (all.size() >= 64) return;  // there are at most so many workers
   seen.clear();
   expect_outputs(problem, plan, *make(problem, plan, cold(backend, static_cast<int>(all.size()) + 1)), 9);
   for (const auto& cores : seen) EXPECT_EQ(cores, all) << "more workers than cores: none has its own";
-  EXPECT_EQ(own_cores(), all) << "the caller's are as before";
 }
 
 TEST(CoreGroups, AreAllCoresEachInOneGroupAndEvenInSize) {
