@@ -1,7 +1,6 @@
 #include "cold_child.h"
 
 #include <memory>
-#include <optional>
 #include <thread>
 
 #include "child.h"
@@ -14,6 +13,13 @@
 
 namespace heddle::cli {
 namespace {
+
+struct JoinAtEnd {
+  std::thread& thread;
+  ~JoinAtEnd() {
+    if (thread.joinable()) thread.join();
+  }
+};
 
 Json start_json(const ColdRun& run, double plan_us) {
   Json requests = Json::array();
@@ -76,16 +82,15 @@ Result<ColdStart> cold_start_in_child(const std::string& plan_path, const ColdRu
                                       const std::string& cache_folder, int64_t cache_bytes) {
   const auto json = run_in_child([&]() -> Result<Json> {
     leave_out_hwloc_plugins();
-    prepare_memory_for_start(options.load_workers);
+    prepare_memory_for_start(options.load_workers, options.budget_bytes == 0);
     const Stopwatch watch;
     // Compiled segments from a cache need no importer.
-    std::optional<std::jthread> importer;
+    std::thread importer;
     if (cache_folder.empty()) {
-      const AffinityGuard inherited(core_group(1, 2));
-      importer.emplace([] { prepare_import(); });
+      importer = std::thread([] { prepare_import(); });
+      bind_thread(importer, core_group(other_half(), 2));
     }
-    // Moved to another core, not bound to it: a system that packs threads would have both on one.
-    { const AffinityGuard moved(core_group(0, 2)); }
+    const JoinAtEnd joined{importer};
     HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(plan_path));
     const double plan_us = watch.seconds() * 1e6;
     ColdRunOptions own = options;

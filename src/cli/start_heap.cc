@@ -18,6 +18,7 @@ bool heddle::cli::use_start_heap() { return false; }
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <atomic>
@@ -29,10 +30,10 @@ bool heddle::cli::use_start_heap() { return false; }
 namespace heddle::cli {
 namespace {
 
-constexpr size_t kGrain = 16;       // what malloc aligns to, too
-constexpr size_t kClasses = 64;     // sizes of 1 to 64 grains
-constexpr size_t kSpan = 16 << 10;  // of one class each
-constexpr size_t kRegion = size_t{4} << 30;
+constexpr size_t kGrain = 16;                  // what malloc aligns to, too
+constexpr size_t kClasses = 64;                // sizes of 1 to 64 grains
+constexpr size_t kSpan = 16 << 10;             // of one class each
+constexpr size_t kRegion = size_t{512} << 20;  // what is more is malloc's
 constexpr size_t kSpans = kRegion / kSpan;
 
 // Written while there is one thread. A size of 0: not in use, and no address is inside.
@@ -167,16 +168,35 @@ void release(void* object) {
   hand_on(own, grains);
 }
 
+bool is_limited() {
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return true;
+  }
+  return false;
+}
+
+// A process that is forked off (a trial of an import) has the heap, and perhaps only one of its threads.
+void lock_shared() { shared_mutex.lock(); }
+void unlock_shared() { shared_mutex.unlock(); }
+
 }  // namespace
 
 bool use_start_heap() {
   if (region_size != 0) return true;
+  if (is_limited()) return false;
   if (pthread_key_create(&end_of_thread, leave) != 0) return false;
   void* const spans = map(kSpans);
   void* const region = map(kRegion);
   if (spans == nullptr || region == nullptr) {
     if (spans != nullptr) ::munmap(spans, kSpans);
     if (region != nullptr) ::munmap(region, kRegion);
+    pthread_key_delete(end_of_thread);
+    return false;
+  }
+  if (::pthread_atfork(lock_shared, unlock_shared, unlock_shared) != 0) {
+    ::munmap(spans, kSpans);
+    ::munmap(region, kRegion);
     pthread_key_delete(end_of_thread);
     return false;
   }

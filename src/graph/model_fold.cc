@@ -17,8 +17,6 @@ namespace {
 constexpr size_t kMaxFoldedBytes = 64 << 10;
 // Shapes, axes, scales and bounds are shorter.
 constexpr size_t kMostShapeValues = 1024;
-// Scales and bounds that are real numbers are one a dimension; what is more is a weight in the making.
-constexpr size_t kMostRealValues = 16;
 
 bool small(const ov::Node& node) {
   size_t bytes = 0;
@@ -28,7 +26,6 @@ bool small(const ov::Node& node) {
     size_t elements = 1;
     for (const auto d : output.get_shape())
       if (d > kMaxFoldedBytes || (elements *= d) > kMaxFoldedBytes) return false;
-    if (output.get_element_type().is_real() && elements > kMostRealValues) return false;
     bytes += elements * ((output.get_element_type().bitwidth() + 7) / 8);
   }
   return bytes <= kMaxFoldedBytes;
@@ -78,14 +75,15 @@ bool fold_shape_of(const std::shared_ptr<ov::Node>& node, Changed& changed) {
 }
 
 void fold_small(const std::shared_ptr<ov::Node>& node, Changed& changed) {
-  if (node->get_input_size() == 0 || node->get_output_size() == 0) return;
-  for (size_t i = 0; i < node->get_input_size(); ++i)
-    if (!ov::is_type<ov::op::v0::Constant>(node->get_input_node_ptr(i))) return;
-  if (ov::is_type<ov::op::util::MultiSubGraphOp>(node.get())) return;
-  const auto inputs = node->input_values();
-  if (!small(*node) || !node->can_constant_fold(inputs)) return;
+  if (node->get_input_size() == 0 || node->get_output_size() == 0 ||
+      !node->can_constant_fold(node->input_values()))
+    return;
+  if (std::dynamic_pointer_cast<ov::op::util::MultiSubGraphOp>(node)) return;
+  for (const auto& input : node->input_values())
+    if (!ov::as_type_ptr<ov::op::v0::Constant>(input.get_node_shared_ptr())) return;
+  if (!small(*node)) return;
   ov::OutputVector folded(node->get_output_size());
-  if (!node->constant_fold(folded, inputs)) return;
+  if (!node->constant_fold(folded, node->input_values())) return;
   for (size_t i = 0; i < folded.size(); ++i) {
     if (!folded[i].get_node_shared_ptr()) return;
     folded[i].get_node_shared_ptr()->set_friendly_name(node->get_friendly_name());

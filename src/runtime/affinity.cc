@@ -3,7 +3,19 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace heddle {
+namespace {
+
+cpu_set_t mask_of(std::span<const int> cores) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int core : cores) CPU_SET(core, &mask);
+  return mask;
+}
+
+}  // namespace
 
 Status check_cores(std::span<const int> cores, const std::string& device) {
   cpu_set_t mask;
@@ -33,11 +45,20 @@ std::vector<int> core_group(int index, int groups) {
   return {cores.begin() + index * count / groups, cores.begin() + (index + 1) * count / groups};
 }
 
+int other_half() {
+  const auto upper = core_group(1, 2);
+  return std::find(upper.begin(), upper.end(), sched_getcpu()) == upper.end() ? 1 : 0;
+}
+
+void bind_thread(std::thread& thread, std::span<const int> cores) {
+  if (cores.empty()) return;
+  const cpu_set_t mask = mask_of(cores);
+  pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
+}
+
 AffinityGuard::AffinityGuard(std::span<const int> cores) {
   if (cores.empty()) return;
-  cpu_set_t wanted;
-  CPU_ZERO(&wanted);
-  for (int core : cores) CPU_SET(core, &wanted);
+  const cpu_set_t wanted = mask_of(cores);
   if (pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0 || CPU_EQUAL(&wanted, &before_))
     return;
   changed_ = pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) == 0;

@@ -76,17 +76,21 @@ class ModelReader {
   ~ModelReader() {
     if (ahead_.joinable()) ahead_.join();
   }
-  // On a thread of its own, while the caller does something else.
+  // On a thread of its own, while the caller does something else. It waits for the importer's library, and
+  // begins, on cores where the caller is not, for a system that packs threads would have both on one. From
+  // then on it, and threads of its own, may be anywhere.
   void start() {
-    // It begins, and waits for the importer's library, on another core than devices are opened on meanwhile, where
-    // a system that packs threads would have it. From then on it may go, and threads of its own.
-    auto all = core_group(0, 1);
-    const AffinityGuard inherited(core_group(1, 2));
-    ahead_ = std::thread([this, all = std::move(all)] {
+    half_ = other_half();
+    ahead_ = std::thread([this, all = core_group(0, 1)] {
       prepare_import();
       const AffinityGuard anywhere(all);
       (void)get();
     });
+    bind_thread(ahead_, core_group(half_, 2));
+  }
+  // The caller, back from waiting on those cores, goes to the others.
+  void leave_cores() const {
+    if (other_half() != half_) const AffinityGuard moved(core_group(1 - half_, 2));
   }
   Result<std::shared_ptr<const Model>> get() {
     const std::lock_guard lock(mutex_);
@@ -110,6 +114,7 @@ class ModelReader {
   std::mutex mutex_;
   std::optional<Result<std::shared_ptr<const Model>>> model_;
   int64_t end_ns_ = 0;
+  int half_ = 0;  // of the cores, where it begins
   std::thread ahead_;
 };
 

@@ -119,11 +119,14 @@ Status SegmentLoader::choose_residents() {
 
 void SegmentLoader::start(Engine& engine) {
   engine_ = &engine;
+  // Workers that wake at once may share a core for milliseconds before the system moves one of them, and so
+  // may the threads that a compiler starts and waits for; those inherit the worker's cores. Where there are
+  // two for each worker there is room without that.
+  const auto cores = static_cast<int>(core_group(0, 1).size());
+  const bool bound = load_workers_ > 1 && cores < 2 * load_workers_;
   for (int i = 0; i < load_workers_; ++i) {
-    threads_.emplace_back([this, i] {
-      // Workers that wake at once may share a core for milliseconds before the system moves one of them, and
-      // so may the threads that a compiler starts and waits for; those inherit the worker's cores.
-      const AffinityGuard own(load_workers_ > 1 ? core_group(i, load_workers_) : std::vector<int>());
+    threads_.emplace_back([this, i, bound] {
+      const AffinityGuard own(bound ? core_group(i, load_workers_) : std::vector<int>());
       work();
     });
   }

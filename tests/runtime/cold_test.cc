@@ -149,7 +149,7 @@ std::vector<int> own_cores() {
   return cores;
 }
 
-// Each of two workers holds one segment until both are there.
+// Two workers, of as many as there are cores, hold one segment each until both are there.
 TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
   const auto all = own_cores();
   if (all.size() < 2) GTEST_SKIP() << "this process may use one core only";
@@ -167,14 +167,14 @@ TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
     changed.wait_for(lock, std::chrono::seconds(60), [&] { return seen.size() >= 2; });
     return Status();
   };
-  expect_outputs(problem, plan, *make(problem, plan, cold(backend, 2)), 9);
+  const int workers = std::min(static_cast<int>(all.size()), 64);
+  expect_outputs(problem, plan, *make(problem, plan, cold(backend, workers)), 9);
   ASSERT_GE(seen.size(), 2U);
   std::set<int> used;
   for (size_t i = 0; i < 2; ++i) {
-    EXPECT_GE(seen[i].size(), all.size() / 2);
+    EXPECT_LT(seen[i].size(), all.size());
     for (const int core : seen[i]) EXPECT_TRUE(used.insert(core).second) << "core " << core << " is shared";
   }
-  EXPECT_EQ(used, std::set<int>(all.begin(), all.end()));
   EXPECT_EQ(own_cores(), all) << "the caller's are as before";
   if (all.size() >= 64) return;  // there are at most so many workers
   seen.clear();

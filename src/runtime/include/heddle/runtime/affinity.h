@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -17,6 +18,12 @@ Status check_cores(std::span<const int> cores, const std::string& device);
 // Of the calling thread's cores, dealt into `groups` groups of neighbours (none in two, their sizes differing
 // by at most one), group `index`, 0 to groups - 1. Empty when there are fewer cores than groups.
 std::vector<int> core_group(int index, int groups);
+
+// Which of two groups the calling thread does not run in just now, 0 or 1.
+int other_half();
+
+// Binds another thread, which goes there at once. Empty: leaves it alone.
+void bind_thread(std::thread& thread, std::span<const int> cores);
 
 // Binds the calling thread to `cores` while it lives (empty: leaves it alone), then gives the former mask
 // back. Does nothing when the thread is bound so already.
