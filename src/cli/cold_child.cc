@@ -86,10 +86,8 @@ Result<ColdStart> cold_start_in_child(const std::string& plan_path, const ColdRu
     const Stopwatch watch;
     // Compiled segments from a cache need no importer.
     std::thread importer;
-    if (cache_folder.empty()) {
-      importer = std::thread([] { prepare_import(); });
-      bind_thread(importer, core_group(other_half(), 2));
-    }
+    if (cache_folder.empty())
+      importer = start_thread_on(core_group(other_half(), 2), [] { prepare_import(); });
     const JoinAtEnd joined{importer};
     HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(plan_path));
     const double plan_us = watch.seconds() * 1e6;

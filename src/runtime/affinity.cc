@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <latch>
+#include <memory>
+#include <utility>
 
 namespace heddle {
 namespace {
@@ -50,10 +53,19 @@ int other_half() {
   return std::find(upper.begin(), upper.end(), sched_getcpu()) == upper.end() ? 1 : 0;
 }
 
-void bind_thread(std::thread& thread, std::span<const int> cores) {
-  if (cores.empty()) return;
+std::thread start_thread_on(std::span<const int> cores, std::function<void()> work) {
+  if (cores.empty()) return std::thread(std::move(work));
+  // Bound from here, for until it moves it may wait behind this one; and while it lives: binding a thread
+  // that has ended binds the caller.
+  auto bound = std::make_shared<std::latch>(1);
+  std::thread thread([bound, work = std::move(work)] {
+    bound->wait();
+    work();
+  });
   const cpu_set_t mask = mask_of(cores);
   pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
+  bound->count_down();
+  return thread;
 }
 
 AffinityGuard::AffinityGuard(std::span<const int> cores) {

@@ -81,12 +81,11 @@ class ModelReader {
   // then on it, and threads of its own, may be anywhere.
   void start() {
     half_ = other_half();
-    ahead_ = std::thread([this, all = core_group(0, 1)] {
+    ahead_ = start_thread_on(core_group(half_, 2), [this, all = core_group(0, 1)] {
       prepare_import();
       const AffinityGuard anywhere(all);
       (void)get();
     });
-    bind_thread(ahead_, core_group(half_, 2));
   }
   // The caller, back from waiting on those cores, goes to the others.
   void leave_cores() const {

@@ -182,6 +182,19 @@ TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
   for (const auto& cores : seen) EXPECT_EQ(cores, all) << "more workers than cores: none has its own";
 }
 
+TEST(CoreGroups, AThreadOnOneIsBoundFromItsStartAndNobodyElse) {
+  const auto all = own_cores();
+  if (all.size() < 2) GTEST_SKIP() << "this process may use one core only";
+  for (int i = 0; i < 200; ++i) {
+    const auto wanted = core_group(other_half(), 2);
+    std::vector<int> seen;
+    start_thread_on(wanted, [&] { seen = own_cores(); }).join();
+    EXPECT_EQ(seen, wanted);
+    start_thread_on(wanted, [] {}).join();
+    ASSERT_EQ(own_cores(), all) << "a thread that ends at once binds its maker";
+  }
+}
+
 TEST(CoreGroups, AreAllCoresEachInOneGroupAndEvenInSize) {
   const auto all = own_cores();
   const int count = static_cast<int>(all.size());

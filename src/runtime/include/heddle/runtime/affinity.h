@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <functional>
 #include <span>
 #include <string>
 #include <thread>
@@ -22,8 +23,8 @@ std::vector<int> core_group(int index, int groups);
 // Which of two groups the calling thread does not run in just now, 0 or 1.
 int other_half();
 
-// Binds another thread, which goes there at once. Empty: leaves it alone.
-void bind_thread(std::thread& thread, std::span<const int> cores);
+// A thread that is bound to `cores` before it does anything. Empty: one as any other.
+std::thread start_thread_on(std::span<const int> cores, std::function<void()> work);
 
 // Binds the calling thread to `cores` while it lives (empty: leaves it alone), then gives the former mask
 // back. Does nothing when the thread is bound so already.
