@@ -4,23 +4,24 @@
 # upward include does not compile.
 # A folder of headers alone is an interface library: it still carries its include path and dependencies.
 
-# heddle_unity(TARGET LINES [ALONE...])  Compiles the target's sources together, except those ALONE, at most LINES lines
-# at once: reading headers is most of the compile time. Sources still include what they use, for the sanitizer builds
-# compile each by itself. Which may go together is found when configuring; after two sources have come to define the
-# same unnamed name, run cmake again. (CMake's own unity builds would put such sources together, and write absolute
-# paths.)
-function(heddle_unity target lines)
+# heddle_unity(TARGET [ALONE...])  Compiles each room of the target (the sources of one folder) as one file, except
+# ALONE: reading headers is most of the compile time. The names that sources of a room keep to themselves must differ.
+# Sources still include what they use, for the sanitizer builds compile each by itself.
+function(heddle_unity target)
   if(NOT HEDDLE_UNITY)
     return()
   endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   get_target_property(sources ${target} SOURCES)
-  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE alone)
-  list(REMOVE_ITEM sources ${alone})
-  execute_process(COMMAND ${HEDDLE_VENV}/bin/python ${CMAKE_SOURCE_DIR}/scripts/unity.py ${CMAKE_SOURCE_DIR} ${lines}
-                          ${CMAKE_CURRENT_BINARY_DIR}/${target}_unity ${sources}
-                  OUTPUT_VARIABLE units OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
-  string(REPLACE "\n" ";" units "${units}")
-  set_property(TARGET ${target} PROPERTY SOURCES ${units} ${alone})
+  foreach(source ${sources})
+    cmake_path(GET source PARENT_PATH room)
+    cmake_path(RELATIVE_PATH room BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    string(MAKE_C_IDENTIFIER "${room}" room)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${room}")
+  endforeach()
+  # A constant of one source may have the name of another one's local.
+  target_compile_options(${target} PRIVATE -Wno-shadow)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 function(heddle_library name)
@@ -41,7 +42,7 @@ function(heddle_library name)
     PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(heddle_${name} PUBLIC ${ARG_PUBLIC} PRIVATE heddle_options ${ARG_PRIVATE})
-  heddle_unity(heddle_${name} 3000 ${ARG_ALONE})
+  heddle_unity(heddle_${name} ${ARG_ALONE})
 endfunction()
 
 # heddle_test(FOLDER deps...)  One GoogleTest program from tests/FOLDER/*.cc; each test is a CTest test, with
@@ -63,7 +64,7 @@ function(heddle_test folder)
   target_compile_options(${folder}_tests PRIVATE -O1)
   target_compile_definitions(${folder}_tests PRIVATE HEDDLE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${folder}_tests PRIVATE heddle_options ${ARGN} GTest::gmock GTest::gtest_main)
-  heddle_unity(${folder}_tests 3000)
+  heddle_unity(${folder}_tests)
   gtest_discover_tests(${folder}_tests TEST_PREFIX ${folder}. DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 300 ${HEDDLE_TEST_PROPERTIES})
 endfunction()

@@ -17,4 +17,12 @@ inline std::string wheel_file(const std::string& name) {
   return "";
 }
 
+// One of the models of the wheels onnx and rapidocr-onnxruntime; "" when it is not there.
+inline std::string wheel_model(const std::string& name) {
+  for (const char* folder : {"onnx/backend/test/data/light/", "rapidocr_onnxruntime/models/"}) {
+    if (auto file = wheel_file(folder + name); !file.empty()) return file;
+  }
+  return "";
+}
+
 }  // namespace heddle

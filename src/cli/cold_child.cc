@@ -1,25 +1,16 @@
 #include "cold_child.h"
 
 #include <memory>
-#include <thread>
 
+#include "bench/bench.h"
 #include "child.h"
 #include "heddle/base/json.h"
-#include "heddle/graph/model_content.h"
 #include "heddle/plan/plan_file.h"
-#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/segment_cache.h"
 #include "start_process.h"
 
 namespace heddle::cli {
 namespace {
-
-struct JoinAtEnd {
-  std::thread& thread;
-  ~JoinAtEnd() {
-    if (thread.joinable()) thread.join();
-  }
-};
 
 Json start_json(const ColdRun& run, double plan_us) {
   Json requests = Json::array();
@@ -84,11 +75,6 @@ Result<ColdStart> cold_start_in_child(const std::string& plan_path, const ColdRu
     leave_out_hwloc_plugins();
     prepare_memory_for_start(options.load_workers, options.budget_bytes == 0);
     const Stopwatch watch;
-    // Compiled segments from a cache need no importer.
-    std::thread importer;
-    if (cache_folder.empty())
-      importer = start_thread_on(core_group(other_half(), 2), [] { prepare_import(); });
-    const JoinAtEnd joined{importer};
     HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(plan_path));
     const double plan_us = watch.seconds() * 1e6;
     ColdRunOptions own = options;

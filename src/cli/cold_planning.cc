@@ -4,7 +4,7 @@
 #include <numeric>
 #include <thread>
 
-#include "bench.h"
+#include "bench/bench.h"
 #include "child.h"
 #include "cold_child.h"
 #include "heddle/base/json.h"

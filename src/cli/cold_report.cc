@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "bench.h"
+#include "bench/bench.h"
 #include "child.h"
 #include "cold_child.h"
 #include "heddle/base/json.h"
@@ -14,9 +14,9 @@
 namespace heddle::cli {
 namespace {
 
-class Measurement {
+class ColdMeasurement {
  public:
-  Measurement(const std::string& plan_path, const ColdSettings& settings, const Invocation& invocation)
+  ColdMeasurement(const std::string& plan_path, const ColdSettings& settings, const Invocation& invocation)
       : path_(plan_path), settings_(settings), invocation_(invocation) {}
 
   Result<ColdReport> run() {
@@ -172,7 +172,7 @@ class Measurement {
 };
 
 // What the segments took alone, put together by the model of shared cores.
-Status Measurement::predict(const ColdStart& apart, ColdReport& report) const {
+Status ColdMeasurement::predict(const ColdStart& apart, ColdReport& report) const {
   const Problem& problem = file_.problem;
   const Plan& plan = file_.plan;
   std::vector<ColdTask> tasks;
@@ -234,7 +234,7 @@ Status Measurement::predict(const ColdStart& apart, ColdReport& report) const {
 
 Result<ColdReport> measure_cold(const std::string& plan_path, const ColdSettings& settings,
                                 const Invocation& invocation) {
-  return Measurement(plan_path, settings, invocation).run();
+  return ColdMeasurement(plan_path, settings, invocation).run();
 }
 
 }  // namespace heddle::cli

@@ -30,7 +30,7 @@ std::vector<std::string> host_labels(const std::vector<FoundHost>& found) {
   return labels;
 }
 
-std::string percent(double part) {
+std::string percent_of(double part) {
   char text[16];
   std::snprintf(text, sizeof text, "%.0f %%", 100 * part);
   return text;
@@ -42,7 +42,7 @@ std::string ports_text(const RankLinks& links, const std::vector<std::string>& l
                    {"sends share", TextTable::Align::kRight},
                    {"receives share", TextTable::Align::kRight}});
   for (size_t r = 0; r < links.ports.size(); ++r)
-    table.add_row({labels[r], percent(links.ports[r].out), percent(links.ports[r].in)});
+    table.add_row({labels[r], percent_of(links.ports[r].out), percent_of(links.ports[r].in)});
   return table.to_string() +
          (shares_ports(links) && !describes_ports(links)
               ? "the bandwidths of single links do not fit one link for each rank: written "

@@ -13,11 +13,11 @@
 namespace heddle::cli {
 namespace {
 
-void print_json(const Json& json) {
+void print_answer(const Json& json) {
   std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
 }
 
-std::string number(const char* format, double v) {
+std::string formatted(const char* format, double v) {
   char text[48];
   std::snprintf(text, sizeof text, format, v);
   return text;
@@ -28,7 +28,7 @@ struct ExplainFlags {
   FleetGoalFlags goal;
 };
 
-Result<int> run_explain(const ExplainFlags& o, const Invocation& invocation) {
+Result<int> run_fleet_explain(const ExplainFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(auto options, o.goal.options(invocation));
   FleetPlan plan;
@@ -71,7 +71,7 @@ Result<int> run_explain(const ExplainFlags& o, const Invocation& invocation) {
     row["cost_per_hour"] = why.cost_per_hour;
     row["cost_per_million_requests"] = why.cost_per_million;
     row["watts"] = why.watts;
-    print_json(row);
+    print_answer(row);
     return kExitDone;
   }
   std::printf("%s\n%s\n", pools_text(fleet, plan).c_str(), summary_text(plan).c_str());
@@ -84,7 +84,7 @@ Result<int> run_explain(const ExplainFlags& o, const Invocation& invocation) {
     const auto& v = why.classes[c];
     table.add_row({fleet.classes[c].name, std::to_string(v.used), std::to_string(v.count),
                    value_text(plan.objective, v.with_one_more),
-                   number("%+.3f %%", plan.value > 0 ? 100 * (v.with_one_more / plan.value - 1) : 0)});
+                   formatted("%+.3f %%", plan.value > 0 ? 100 * (v.with_one_more / plan.value - 1) : 0)});
   }
   std::printf("%s%.1f requests/s in all", table.to_string().c_str(), why.requests_per_s);
   if (why.cost_per_hour > 0)
@@ -100,7 +100,7 @@ struct WhatifFlags {
   FleetChangeFlags change;
 };
 
-Result<int> run_whatif(const WhatifFlags& o, const Invocation& invocation) {
+Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation) {
   if (!o.change.any())
     return Error(Code::kInvalidInput, "fleet whatif needs a change: --count CLASS=N or --weight MODEL=W");
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
@@ -111,7 +111,8 @@ Result<int> run_whatif(const WhatifFlags& o, const Invocation& invocation) {
   if (invocation.progress) invocation.progress->finish();
   const double ratio = after.value / before.value;
   if (invocation.json) {
-    print_json({{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
+    print_answer(
+        {{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
     return kExitDone;
   }
   TextTable table({{"fleet"},
@@ -121,7 +122,7 @@ Result<int> run_whatif(const WhatifFlags& o, const Invocation& invocation) {
   table.add_row({"as it is", value_text(before.objective, before.value),
                  value_text(before.objective, before.bound), "1.0000"});
   table.add_row({"changed", value_text(after.objective, after.value),
-                 value_text(after.objective, after.bound), number("%.4f", ratio)});
+                 value_text(after.objective, after.bound), formatted("%.4f", ratio)});
   std::printf("%s", table.to_string().c_str());
   return kExitDone;
 }
@@ -132,7 +133,7 @@ struct ReplanFlags {
   FleetChangeFlags change;
 };
 
-Result<int> run_replan(const ReplanFlags& o, const Invocation& invocation) {
+Result<int> run_fleet_replan(const ReplanFlags& o, const Invocation& invocation) {
   if (o.running.empty()) return Error(Code::kInvalidInput, "fleet replan needs --running PLAN");
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
@@ -158,7 +159,7 @@ Result<int> run_replan(const ReplanFlags& o, const Invocation& invocation) {
     row["moved_devices"] = result.moved_devices;
     row["moved_devices_of_fresh_plan"] = result.moved_devices_fresh;
     row["moves"] = moves;
-    print_json(row);
+    print_answer(row);
     return kExitDone;
   }
   TextTable table({{"model", TextTable::Align::kLeft, 30},
@@ -187,7 +188,7 @@ RunFn setup_fleet_explain(Command& command) {
   command.option("--plan", o->plan, "explain this plan instead of a new one");
   command.option("--planner", o->planner, "one of `heddle fleet planners` (default auto)");
   o->goal.declare(command);
-  return [o](const Invocation& invocation) { return run_explain(*o, invocation); };
+  return [o](const Invocation& invocation) { return run_fleet_explain(*o, invocation); };
 }
 
 RunFn setup_fleet_whatif(Command& command) {
@@ -196,7 +197,7 @@ RunFn setup_fleet_whatif(Command& command) {
   command.option("--planner", o->planner, "one of `heddle fleet planners` (default auto)");
   o->change.declare(command);
   o->goal.declare(command);
-  return [o](const Invocation& invocation) { return run_whatif(*o, invocation); };
+  return [o](const Invocation& invocation) { return run_fleet_whatif(*o, invocation); };
 }
 
 RunFn setup_fleet_replan(Command& command) {
@@ -206,7 +207,7 @@ RunFn setup_fleet_replan(Command& command) {
   o->change.declare(command);
   command.option("--time-limit", o->time_limit_s, "seconds (default 10)", 0, 1e7);
   command.option("-o,--output", o->output, "write the new plan (.json or .yaml)");
-  return [o](const Invocation& invocation) { return run_replan(*o, invocation); };
+  return [o](const Invocation& invocation) { return run_fleet_replan(*o, invocation); };
 }
 
 }  // namespace heddle::cli

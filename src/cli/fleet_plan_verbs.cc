@@ -23,7 +23,7 @@ struct PlanFlags {
   FleetGoalFlags goal;
 };
 
-Result<int> run_plan(const PlanFlags& o, const Invocation& invocation) {
+Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_RETURN_IF_ERROR(check_output(o.lp));
   if (!o.lp.empty() && o.planner != "ppipe-milp")
@@ -58,7 +58,7 @@ struct CompareFlags {
   FleetGoalFlags goal;
 };
 
-Result<int> run_compare(const CompareFlags& o, const Invocation& invocation) {
+Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
   Json rows = Json::array();
   TextTable table({{"planner"},
@@ -113,8 +113,8 @@ Result<int> run_compare(const CompareFlags& o, const Invocation& invocation) {
   return any ? kExitDone : kExitNo;
 }
 
-Result<int> run_verify(const std::string& fleet_path, const std::string& plan_path,
-                       const Invocation& invocation) {
+Result<int> run_fleet_verify(const std::string& fleet_path, const std::string& plan_path,
+                             const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(fleet_path));
   HEDDLE_ASSIGN_OR_RETURN(const auto plan, read_fleet_plan(plan_path, fleet));
   const auto problems = fleet_plan_problems(fleet, plan);
@@ -154,7 +154,7 @@ Result<std::string> estimate_rates(const ImportFlags& o, const PpipeData& data, 
   return std::string();  // no model is to be left out because no device alone serves it in time
 }
 
-Result<int> run_import(const ImportFlags& o, const Invocation& invocation) {
+Result<int> run_fleet_import(const ImportFlags& o, const Invocation& invocation) {
   if (o.output.empty()) return Error(Code::kInvalidInput, "fleet import needs -o FILE.json or FILE.yaml");
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto data, read_ppipe_data(o.input));
@@ -208,7 +208,7 @@ RunFn setup_fleet_plan(Command& command) {
   o->goal.declare(command);
   command.option("-o,--output", o->output, "write the plan (.json or .yaml)");
   command.option("--write-lp", o->lp, "write the MILP of ppipe-milp as an LP file");
-  return [o](const Invocation& invocation) { return run_plan(*o, invocation); };
+  return [o](const Invocation& invocation) { return run_fleet_plan(*o, invocation); };
 }
 
 RunFn setup_fleet_compare(Command& command) {
@@ -216,14 +216,14 @@ RunFn setup_fleet_compare(Command& command) {
   command.positional("FLEET", o->fleet, "fleet file (.json or .yaml)");
   command.option("--planners", o->planners, "comma-separated (default auto,np,dart-r)");
   o->goal.declare(command);
-  return [o](const Invocation& invocation) { return run_compare(*o, invocation); };
+  return [o](const Invocation& invocation) { return run_fleet_compare(*o, invocation); };
 }
 
 RunFn setup_fleet_verify(Command& command) {
   auto o = std::make_shared<std::pair<std::string, std::string>>();
   command.positional("FLEET", o->first, "fleet file (.json or .yaml)");
   command.positional("PLAN", o->second, "plan file of `heddle fleet plan -o`");
-  return [o](const Invocation& invocation) { return run_verify(o->first, o->second, invocation); };
+  return [o](const Invocation& invocation) { return run_fleet_verify(o->first, o->second, invocation); };
 }
 
 RunFn setup_fleet_import(Command& command) {
@@ -237,7 +237,7 @@ RunFn setup_fleet_import(Command& command) {
       "--reference", o->reference,
       "a CSV of published plans: estimated rates from there (default: from an np plan made for it)");
   command.option("-o,--output", o->output, "the fleet file (.json or .yaml)");
-  return [o](const Invocation& invocation) { return run_import(*o, invocation); };
+  return [o](const Invocation& invocation) { return run_fleet_import(*o, invocation); };
 }
 
 }  // namespace heddle::cli

@@ -29,16 +29,16 @@ struct ProfileFlags {
 
 // Devices of one target run alike: they are one class. Core sets that overlap cannot be pools at once: a
 // class whose cores another class before it has counts no device until its user says so.
-struct Classes {
+struct ClassList {
   std::vector<DeviceClass> classes;
   std::vector<DeviceId> device;  // one of each
 };
 
 constexpr double kLocalNic_bytes = 1e9;  // where the cluster's file has no link between hosts
 
-Result<Classes> classes_of(const Cluster& cluster, const std::vector<DeviceId>& devices,
-                           int64_t share_levels) {
-  Classes out;
+Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>& devices,
+                             int64_t share_levels) {
+  ClassList out;
   std::map<std::string, size_t> index;
   std::map<std::pair<HostId, int>, size_t> owner;  // of a core: the first class that has it
   for (const auto id : devices) {
@@ -80,7 +80,7 @@ Result<Classes> classes_of(const Cluster& cluster, const std::vector<DeviceId>& 
 // shares, with all shares busy, [class][block]; classes without them have none.
 Result<std::vector<std::vector<double>>> measure_blocks(const LoadedModel& base, ModelFlags flags,
                                                         int64_t batch, int share, const Cluster& cluster,
-                                                        const Classes& classes,
+                                                        const ClassList& classes,
                                                         const std::vector<std::vector<OpId>>& blocks,
                                                         ProfileStore& store, const Invocation& invocation) {
   const std::string path = flags.model;
@@ -246,7 +246,7 @@ Result<FleetModel> profile_model(const ProfileFlags& o, const std::string& path,
   return model;
 }
 
-Result<int> run_profile(const ProfileFlags& o, const Invocation& invocation) {
+Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocation) {
   if (o.output.empty()) return Error(Code::kInvalidInput, "fleet profile needs -o FILE.json or FILE.yaml");
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   if (!prepartition_method_named(o.method)) {
@@ -328,7 +328,7 @@ RunFn setup_fleet_profile(Command& command) {
   command.option("--margin", o->margin, "part of the SLO that planning keeps free (default 0.4)", 0, 0.99);
   command.option("--store", o->store, "profile store file (default: the user's cache)");
   command.option("-o,--output", o->output, "the fleet file (.json or .yaml)");
-  return [o](const Invocation& invocation) { return run_profile(*o, invocation); };
+  return [o](const Invocation& invocation) { return run_fleet_profile(*o, invocation); };
 }
 
 }  // namespace heddle::cli

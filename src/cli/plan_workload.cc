@@ -17,7 +17,7 @@
 namespace heddle::cli {
 namespace {
 
-std::string number(double v) {
+std::string significant(double v) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", v);
   return text;
@@ -31,7 +31,7 @@ Status finish(const Json& answer, const std::string& output, const Invocation& i
   return {};
 }
 
-Json milestones_json(std::span<const Incumbent> trajectory, double seconds) {
+Json workload_milestones(std::span<const Incumbent> trajectory, double seconds) {
   Json after = Json::array();
   for (const auto& i : milestones(trajectory, seconds))
     after.push_back({i.seconds, std::isfinite(i.value_us) ? Json(i.value_us) : Json(), i.bound_us});
@@ -41,12 +41,12 @@ Json milestones_json(std::span<const Incumbent> trajectory, double seconds) {
 void print_head(const std::string& name, const char* objective, double value, double bound, double seconds,
                 const std::string& how, std::span<const Incumbent> trajectory) {
   std::printf("%s: %s %s\n  bound %s, gap %.1f %%; %.2f s; checked\n  %s\n", name.c_str(), objective,
-              number(value).c_str(), number(bound).c_str(), 100 * relative_gap(value, bound), seconds,
-              how.c_str());
+              significant(value).c_str(), significant(bound).c_str(), 100 * relative_gap(value, bound),
+              seconds, how.c_str());
   for (const Incumbent& then : milestones(trajectory, seconds)) {
     std::printf("  after %.0f s: %s, bound %s\n", then.seconds,
-                std::isfinite(then.value_us) ? number(then.value_us).c_str() : "no plan yet",
-                then.bound_us > 0 ? number(then.bound_us).c_str() : "none yet");
+                std::isfinite(then.value_us) ? significant(then.value_us).c_str() : "no plan yet",
+                then.bound_us > 0 ? significant(then.bound_us).c_str() : "none yet");
   }
   std::printf("\n");
 }
@@ -70,7 +70,7 @@ Json split_json(const DnnWorkload& workload, const DnnPlan& plan, const DnnValue
   json["gap"] = relative_gap(plan.value, plan.bound);
   json["planner"] = plan.planner;
   json["planning_s"] = plan.seconds;
-  json["after"] = milestones_json(plan.trajectory, plan.seconds);
+  json["after"] = workload_milestones(plan.trajectory, plan.seconds);
   return json;
 }
 
@@ -105,7 +105,8 @@ Result<int> plan_placement(const std::string& path, const WorkloadFlags& flags, 
     const auto name = accelerator ? "accelerator " + std::to_string(d)
                       : latency   ? std::string("CPUs")
                                   : "CPU " + std::to_string(d - workload.accelerators);
-    table.add_row({name, std::to_string(nodes), latency ? "" : number(value.loads[static_cast<size_t>(d)])});
+    table.add_row(
+        {name, std::to_string(nodes), latency ? "" : significant(value.loads[static_cast<size_t>(d)])});
   }
   std::printf("%s", table.to_string().c_str());
   return kExitDone;
@@ -136,14 +137,14 @@ Result<int> plan_flow_workload(const std::string& path, const WorkloadFlags& fla
                  {"bound_reason", plan.bound_reason},
                  {"unit", workload.time_unit},
                  {"planning_s", plan.seconds},
-                 {"after", milestones_json(plan.trajectory, plan.seconds)},
+                 {"after", workload_milestones(plan.trajectory, plan.seconds)},
                  {"ops", std::move(ops)}};
   HEDDLE_RETURN_IF_ERROR(finish(answer, output, invocation));
   if (invocation.json) return kExitDone;
   print_head(workload.name, "makespan", value, bound, plan.seconds, plan.detail, plan.trajectory);
   TextTable table({{"device"}, {"ops", TextTable::Align::kRight}, {"busy", TextTable::Align::kRight}});
   for (size_t d = 0; d < count.size(); ++d)
-    table.add_row({std::to_string(d), std::to_string(count[d]), number(workload.in_units(busy[d]))});
+    table.add_row({std::to_string(d), std::to_string(count[d]), significant(workload.in_units(busy[d]))});
   std::printf("%s", table.to_string().c_str());
   return kExitDone;
 }

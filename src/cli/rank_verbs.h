@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench.h"
+#include "bench/bench.h"
 #include "command.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/runtime/rank_links.h"

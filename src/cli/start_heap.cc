@@ -188,15 +188,10 @@ bool use_start_heap() {
   if (pthread_key_create(&end_of_thread, leave) != 0) return false;
   void* const spans = map(kSpans);
   void* const region = map(kRegion);
-  if (spans == nullptr || region == nullptr) {
+  if (spans == nullptr || region == nullptr ||
+      ::pthread_atfork(lock_shared, unlock_shared, unlock_shared) != 0) {
     if (spans != nullptr) ::munmap(spans, kSpans);
     if (region != nullptr) ::munmap(region, kRegion);
-    pthread_key_delete(end_of_thread);
-    return false;
-  }
-  if (::pthread_atfork(lock_shared, unlock_shared, unlock_shared) != 0) {
-    ::munmap(spans, kSpans);
-    ::munmap(region, kRegion);
     pthread_key_delete(end_of_thread);
     return false;
   }

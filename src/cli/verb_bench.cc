@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <limits>
 
-#include "bench.h"
-#include "bench_cold.h"
-#include "bench_serve.h"
+#include "bench/bench.h"
+#include "bench/bench_cold.h"
+#include "bench/bench_serve.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/plan/gap.h"
@@ -41,7 +41,7 @@ constexpr BenchSuite kSuites[] = {
     {"serve", "latency that serving adds to a direct call, its rate beside a plain gRPC echo's", bench_serve},
 };
 
-std::string number(double v) {
+std::string cell(double v) {
   char text[40];
   std::snprintf(text, sizeof text, "%.4g", v);
   return text;
@@ -88,7 +88,7 @@ Json row_json(const BenchRow& r) {
 // One table for each instance, whose name stands above it: what is left fits 100 columns, and only words are
 // ever cut. Columns without content are left out.
 std::string tables(const std::vector<BenchRow>& rows, bool bounded) {
-  const auto shown = bounded ? number7 : number;
+  const auto shown = bounded ? number7 : cell;
   using Align = TextTable::Align;
   const std::vector<TextTable::Column> all = {
       {"metric", Align::kLeft, 40},   {"value", Align::kRight},   {"beside it", Align::kRight},
@@ -105,7 +105,7 @@ std::string tables(const std::vector<BenchRow>& rows, bool bounded) {
                        r.baseline_value ? shown(*r.baseline_value) : "", r.baseline,
                        r.reference ? shown(*r.reference) : "", r.bound ? shown(*r.bound) : "",
                        r.bound && *r.bound > 0 ? percent(relative_gap(r.value, *r.bound)) : "",
-                       r.seconds ? number(*r.seconds) : "", integral ? number(*integral) : ""});
+                       r.seconds ? cell(*r.seconds) : "", integral ? cell(*integral) : ""});
       for (size_t c = 0; c < all.size(); ++c) filled[c] = filled[c] || !lines.back()[c].empty();
     }
     std::vector<TextTable::Column> columns;

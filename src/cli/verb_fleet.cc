@@ -36,7 +36,7 @@ constexpr Verb kParts[] = {
     {"planners", "what plans fleets, with its paper", setup_fleet_planners},
 };
 
-Result<int> run_planners(const Invocation& invocation) {
+Result<int> run_fleet_planners(const Invocation& invocation) {
   Json rows = Json::array();
   TextTable table({{"planner"}, {"what it does"}, {"source"}});
   for (const auto& p : fleet_planners()) {
@@ -198,7 +198,7 @@ std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {
   return table.to_string();
 }
 
-RunFn setup_fleet_planners(Command&) { return run_planners; }
+RunFn setup_fleet_planners(Command&) { return run_fleet_planners; }
 
 RunFn setup_fleet(Command& command) { return command.subverbs(kParts); }
 

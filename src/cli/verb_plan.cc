@@ -189,7 +189,7 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
   return kExitDone;
 }
 
-struct CompareOptions {
+struct ComparePlannersFlags {
   ModelFlags model;
   ProblemFlags problem;
   SearchFlags search;
@@ -206,7 +206,7 @@ std::vector<const PlannerEntry*> planners_for(Objective objective) {
   return entries;
 }
 
-Result<int> run_compare(const CompareOptions& o, const Invocation& invocation) {
+Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocation) {
   std::vector<const PlannerEntry*> entries;
   for (const auto& name : split_list(o.planners)) {
     HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(name));
@@ -274,7 +274,7 @@ RunFn setup_plan(Command& command) {
 }
 
 RunFn setup_compare(Command& command) {
-  auto o = std::make_shared<CompareOptions>();
+  auto o = std::make_shared<ComparePlannersFlags>();
   o->model.declare(command);
   o->problem.declare(command);
   o->search.declare(command);

@@ -48,7 +48,7 @@ bool is_fleet_file(const std::string& path) {
   return path.ends_with(".json") || path.ends_with(".yaml") || path.ends_with(".yml");
 }
 
-Error flag_error(const char* flag, const std::string& text, const char* expected) {
+Error serve_flag_error(const char* flag, const std::string& text, const char* expected) {
   return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": expected " + expected);
 }
 
@@ -61,9 +61,9 @@ Result<HttpServerOptions> http_options(const ServeFlags& o) {
   http.is_open = is_open_path;
   http.host_names = o.host_names;
   const auto body = parse_bytes(o.max_body), memory = parse_bytes(o.max_memory);
-  if (!body || *body < 1) return flag_error("--max-body", o.max_body, "a size such as 64MiB");
+  if (!body || *body < 1) return serve_flag_error("--max-body", o.max_body, "a size such as 64MiB");
   if (!memory || *memory < *body)
-    return flag_error("--max-memory", o.max_memory, "a size such as 1GiB, not below --max-body");
+    return serve_flag_error("--max-memory", o.max_memory, "a size such as 1GiB, not below --max-body");
   http.max_body_bytes = static_cast<size_t>(*body);
   http.max_bodies_bytes = static_cast<size_t>(*memory);
   if (!o.token_file.empty()) {
@@ -88,7 +88,8 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
   }
   if (!o.guard.empty()) {
     const auto guard = parse_time_us(o.guard);
-    if (!guard || !(*guard >= 0) || *guard > 1e9) return flag_error("--guard", o.guard, "a time such as 2ms");
+    if (!guard || !(*guard >= 0) || *guard > 1e9)
+      return serve_flag_error("--guard", o.guard, "a time such as 2ms");
     plane.dispatch.guard_ns = ns_from_us(*guard);
   }
   return plane;
@@ -113,7 +114,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   defaults.max_batch = static_cast<int>(o.max_batch);
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);
-    if (!slo || !(*slo >= 1) || *slo > 3.6e9) return flag_error("--slo", o.slo, "a time such as 50ms");
+    if (!slo || !(*slo >= 1) || *slo > 3.6e9) return serve_flag_error("--slo", o.slo, "a time such as 50ms");
     defaults.slo_us = *slo;
   }
   LocalServerOptions options;

@@ -40,7 +40,7 @@ std::vector<std::string> names_of(const Cluster& cluster, bool links) {
   return names;
 }
 
-Status check_name(const std::string& name, const Cluster& cluster, const char* flag, bool links) {
+Status check_device_name(const std::string& name, const Cluster& cluster, const char* flag, bool links) {
   const auto names = names_of(cluster, links);
   for (const auto& n : names) {
     if (n == name) return {};
@@ -53,12 +53,12 @@ Status check_name(const std::string& name, const Cluster& cluster, const char* f
 Result<std::vector<Change>> changes(const WhatifOptions& o, const Cluster& cluster) {
   std::vector<Change> list;
   for (const auto& name : o.add) {
-    HEDDLE_RETURN_IF_ERROR(check_name(name, cluster, "--add", false));
+    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--add", false));
     HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.add = name}));
     list.push_back({"one more " + name, c});
   }
   for (const auto& name : o.remove) {
-    HEDDLE_RETURN_IF_ERROR(check_name(name, cluster, "--remove", false));
+    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--remove", false));
     if (cluster.num_devices() == 1)
       return Error(Code::kInvalidInput, "--remove " + name + ": it is the only device");
     HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.remove = name}));
@@ -67,7 +67,7 @@ Result<std::vector<Change>> changes(const WhatifOptions& o, const Cluster& clust
   for (const auto& text : o.scale) {
     HEDDLE_ASSIGN_OR_RETURN(const auto parsed, parse_scale(text));
     const auto& [name, factor] = parsed;
-    HEDDLE_RETURN_IF_ERROR(check_name(name, cluster, "--scale", true));
+    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--scale", true));
     HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.scale = name, .factor = factor}));
     list.push_back({name + " x " + text.substr(name.size() + 1), c});
   }

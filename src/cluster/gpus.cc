@@ -8,7 +8,7 @@ namespace heddle {
 namespace {
 
 // As the presets of the papers' machines have them (docs/cluster-format.md).
-constexpr double kPcieLatencyUs = 10, kPeerLatencyUs = 5, kLaunchUs = 5;
+constexpr double kFoundPcieLatencyUs = 10, kPeerLatencyUs = 5, kGpuLaunchUs = 5;
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void add_gpus(ClusterBuilder& builder, HostId host, const GpuTopology& topology,
     d.memory_bytes = gpu.memory_bytes;
     d.peak_flops = gpu.flops;
     d.memory_bytes_per_s = gpu.memory_bytes_per_s;
-    d.op_overhead_us = kLaunchUs;
+    d.op_overhead_us = kGpuLaunchUs;
     d.copy_engines = std::clamp(gpu.copy_engines, 0, 2);
     d.backend = "torch";
     d.backend_device = "cuda:" + std::to_string(gpu.index);
@@ -58,7 +58,7 @@ void add_gpus(ClusterBuilder& builder, HostId host, const GpuTopology& topology,
     builder.add_link({.a = builder.host_node(host),
                       .b = builder.device_node(id),
                       .bytes_per_s = pcie_of(gpu),
-                      .latency_us = kPcieLatencyUs,
+                      .latency_us = kFoundPcieLatencyUs,
                       .bus = bus_of(gpu)});
   }
   for (const GpuPeers& peers : topology.peers) {

@@ -1,7 +1,6 @@
 #include "machine_limits.h"
 
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,8 @@
 #include <limits>
 #include <sstream>
 #include <tuple>
+
+#include "heddle/base/own_cores.h"
 
 namespace heddle {
 namespace {
@@ -27,23 +28,6 @@ int64_t number_or(const std::string& text, int64_t fallback) {
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   return code == std::errc() && end == text.data() + text.size() ? value : fallback;
-}
-
-std::vector<int> affinity() {
-  // The mask must be as long as the kernel's; 64 Ki CPUs are beyond any.
-  for (int bits = 1024; bits <= 65536; bits *= 4) {
-    cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(bits));
-    const size_t size = CPU_ALLOC_SIZE(static_cast<size_t>(bits));
-    std::vector<int> cores;
-    if (set != nullptr && sched_getaffinity(0, size, set) == 0) {
-      for (int i = 0; i < bits; ++i) {
-        if (CPU_ISSET_S(static_cast<size_t>(i), size, set)) cores.push_back(i);
-      }
-    }
-    CPU_FREE(set);
-    if (!cores.empty()) return cores;
-  }
-  return {0};
 }
 
 // The cgroup of this process under a controller ("" is version 2), and all its parents: "/a/b", "/a", "".
@@ -99,7 +83,7 @@ double cpus_of_cpu_max(std::string_view text) {
 }
 
 std::vector<int> usable_cores() {
-  std::vector<int> cores = affinity();
+  std::vector<int> cores = own_cores();
   const auto place = [](int core) {
     const std::string topology = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", core);
     return std::tuple(number_or(first_line(topology + "physical_package_id"), 0),

@@ -16,14 +16,14 @@
 #include <queue>
 #include <string>
 
+#include "heddle/base/units.h"
+
 namespace heddle {
 namespace {
 
 // Both are far beyond real machines (100 GPUs of PPipe's HC1-L on one network: 90,000 labels, 200,000 hops).
 constexpr size_t kMaxLabels = 30'000'000;
 constexpr size_t kMaxHops = 20'000'000;
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Arc {
   uint32_t to;

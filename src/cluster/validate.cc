@@ -10,12 +10,10 @@
 namespace heddle {
 namespace {
 
-Error invalid(std::string message) { return Error(Code::kInvalidInput, std::move(message)); }
-
 Status check_number(double value, bool positive, const std::string& what) {
   if (std::isfinite(value) && (positive ? value > 0 : value >= 0)) return {};
-  return invalid(fmt::format("{} is {}; expected a finite number {}", what, value,
-                             positive ? "above 0" : "of at least 0"));
+  return invalid_input(fmt::format("{} is {}; expected a finite number {}", what, value,
+                                   positive ? "above 0" : "of at least 0"));
 }
 
 // Names go into JSON, YAML and terminals: UTF-8 without control characters, and short.
@@ -45,17 +43,17 @@ bool printable(std::string_view text) {
 
 Status check_text(const std::string& text, const std::string& what) {
   if (printable(text)) return {};
-  return invalid(fmt::format("{} is not UTF-8 text of at most {} bytes without control characters", what,
-                             kMaxNameBytes));
+  return invalid_input(fmt::format("{} is not UTF-8 text of at most {} bytes without control characters",
+                                   what, kMaxNameBytes));
 }
 
 Status check_names(std::span<const Node> nodes, std::span<const Link> links, std::span<const Bus> buses) {
   std::unordered_set<std::string> seen;
   for (const Node& n : nodes) {
     HEDDLE_RETURN_IF_ERROR(check_text(n.name, "the name of a host, device or switch"));
-    if (n.name.empty()) return invalid("a host, device or switch has no name; give each one a name");
+    if (n.name.empty()) return invalid_input("a host, device or switch has no name; give each one a name");
     if (!seen.insert(n.name).second) {
-      return invalid(fmt::format(
+      return invalid_input(fmt::format(
           "two hosts, devices or switches are named '{}'; links refer to them by name, so each needs its own",
           n.name));
     }
@@ -63,15 +61,15 @@ Status check_names(std::span<const Node> nodes, std::span<const Link> links, std
   seen.clear();
   for (const Bus& b : buses) {
     HEDDLE_RETURN_IF_ERROR(check_text(b.name, "the name of a bus"));
-    if (b.name.empty()) return invalid("a bus has no name; give each one a name");
+    if (b.name.empty()) return invalid_input("a bus has no name; give each one a name");
     if (!seen.insert(b.name).second)
-      return invalid(fmt::format("two buses are named '{}'; each needs its own name", b.name));
+      return invalid_input(fmt::format("two buses are named '{}'; each needs its own name", b.name));
   }
   seen.clear();
   for (const Link& l : links) {
     HEDDLE_RETURN_IF_ERROR(check_text(l.name, "the name of a link"));
     if (!l.name.empty() && !seen.insert(l.name).second) {
-      return invalid(fmt::format("two links are named '{}'; each needs its own name", l.name));
+      return invalid_input(fmt::format("two links are named '{}'; each needs its own name", l.name));
     }
   }
   return {};
@@ -79,25 +77,26 @@ Status check_names(std::span<const Node> nodes, std::span<const Link> links, std
 
 Status check_cores(const Device& d, const std::string& what) {
   if (d.cores.empty()) return {};
-  if (d.kind != DeviceKind::kCpu) return invalid(what + " has cores, but only a cpu may; remove them");
+  if (d.kind != DeviceKind::kCpu) return invalid_input(what + " has cores, but only a cpu may; remove them");
   std::set<int> seen;
   for (int core : d.cores) {
     if (core < 0 || core > kMaxCore)
-      return invalid(fmt::format("{} has core {}; expected 0 to {}", what, core, kMaxCore));
-    if (!seen.insert(core).second) return invalid(fmt::format("{} names core {} twice", what, core));
+      return invalid_input(fmt::format("{} has core {}; expected 0 to {}", what, core, kMaxCore));
+    if (!seen.insert(core).second) return invalid_input(fmt::format("{} names core {} twice", what, core));
   }
   return {};
 }
 
 Status check_device(const Device& d, size_t num_hosts) {
   const std::string what = fmt::format("device '{}'", d.name);
-  if (!d.host.valid() || d.host.index() >= num_hosts) return invalid(what + " is on no host of this cluster");
+  if (!d.host.valid() || d.host.index() >= num_hosts)
+    return invalid_input(what + " is on no host of this cluster");
   HEDDLE_RETURN_IF_ERROR(check_text(d.device_class, "the class of " + what));
   HEDDLE_RETURN_IF_ERROR(check_text(d.backend_device, "the backend device of " + what));
   HEDDLE_RETURN_IF_ERROR(check_text(d.target, "the target of " + what));
-  if (d.memory_bytes < 0) return invalid(what + " has a negative memory");
+  if (d.memory_bytes < 0) return invalid_input(what + " has a negative memory");
   if (d.kind == DeviceKind::kCpu && d.memory_bytes != 0) {
-    return invalid(
+    return invalid_input(
         what + " is a cpu and has its own memory; a cpu lives in its host's memory: set that of the host");
   }
   HEDDLE_RETURN_IF_ERROR(check_number(d.peak_flops, false, "the peak FLOPS of " + what));
@@ -105,16 +104,16 @@ Status check_device(const Device& d, size_t num_hosts) {
   HEDDLE_RETURN_IF_ERROR(check_number(d.op_overhead_us, false, "the op overhead of " + what));
   HEDDLE_RETURN_IF_ERROR(check_number(d.speed, true, "the speed of " + what));
   if (d.copy_engines < 0 || d.copy_engines > 2) {
-    return invalid(
+    return invalid_input(
         fmt::format("{} has {} copy engines; expected 0 (not limited), 1 or 2", what, d.copy_engines));
   }
   if (d.backend != "openvino" && d.backend != "torch" && d.backend != "emulated") {
-    return invalid(
+    return invalid_input(
         fmt::format("{} has the backend '{}'; expected 'openvino', 'torch' or 'emulated'", what, d.backend));
   }
   if (d.backend != "emulated" && d.backend_device.empty() && d.kind != DeviceKind::kCpu) {
-    return invalid(fmt::format("{} runs on {} without a backend device; name one, for example '{}'", what,
-                               d.backend, d.backend == "torch" ? "cpu" : "GPU.0"));
+    return invalid_input(fmt::format("{} runs on {} without a backend device; name one, for example '{}'",
+                                     what, d.backend, d.backend == "torch" ? "cpu" : "GPU.0"));
   }
   return check_cores(d, what);
 }
@@ -123,11 +122,12 @@ Status check_link(const Link& l, size_t index, std::span<const Node> nodes, size
   const std::string what = l.name.empty() ? fmt::format("link {}", index) : fmt::format("link '{}'", l.name);
   for (NodeId end : {l.a, l.b}) {
     if (!end.valid() || end.index() >= nodes.size())
-      return invalid(what + " ends at no host, device or switch of this cluster");
+      return invalid_input(what + " ends at no host, device or switch of this cluster");
   }
-  if (l.a == l.b) return invalid(fmt::format("{} joins '{}' with itself", what, nodes[l.a.index()].name));
+  if (l.a == l.b)
+    return invalid_input(fmt::format("{} joins '{}' with itself", what, nodes[l.a.index()].name));
   if (l.bus.value < -1 || (l.bus.valid() && l.bus.index() >= num_buses))
-    return invalid(what + " is on no bus of this cluster");
+    return invalid_input(what + " is on no bus of this cluster");
   HEDDLE_RETURN_IF_ERROR(check_number(l.bytes_per_s, true, "the bandwidth of " + what));
   return check_number(l.latency_us, false, "the latency of " + what);
 }
@@ -137,19 +137,19 @@ Status check_link(const Link& l, size_t index, std::span<const Node> nodes, size
 Status validate_cluster(const std::string& name, std::span<const Host> hosts, std::span<const Device> devices,
                         std::span<const Node> nodes, std::span<const Link> links,
                         std::span<const Bus> buses) {
-  if (name.empty()) return invalid("the cluster has no name; give it one");
+  if (name.empty()) return invalid_input("the cluster has no name; give it one");
   HEDDLE_RETURN_IF_ERROR(check_text(name, "the name of the cluster"));
-  if (devices.empty()) return invalid("the cluster has no device; add at least one");
+  if (devices.empty()) return invalid_input("the cluster has no device; add at least one");
   if (nodes.size() > kMaxNodes) {
-    return invalid(fmt::format("the cluster has {} hosts, devices and switches; at most {} are supported",
-                               nodes.size(), kMaxNodes));
+    return invalid_input(fmt::format(
+        "the cluster has {} hosts, devices and switches; at most {} are supported", nodes.size(), kMaxNodes));
   }
   if (links.size() > kMaxLinks)
-    return invalid(
+    return invalid_input(
         fmt::format("the cluster has {} links; at most {} are supported", links.size(), kMaxLinks));
   HEDDLE_RETURN_IF_ERROR(check_names(nodes, links, buses));
   for (const Host& h : hosts) {
-    if (h.memory_bytes < 0) return invalid(fmt::format("host '{}' has a negative memory", h.name));
+    if (h.memory_bytes < 0) return invalid_input(fmt::format("host '{}' has a negative memory", h.name));
   }
   for (const Device& d : devices) HEDDLE_RETURN_IF_ERROR(check_device(d, hosts.size()));
   for (const Bus& b : buses)

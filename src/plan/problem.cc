@@ -8,8 +8,6 @@
 namespace heddle {
 namespace {
 
-Error invalid(std::string message) { return Error(Code::kInvalidInput, std::move(message)); }
-
 bool has_param_bytes(const Graph& graph, OpId op) {
   for (const ParamId p : graph.op(op).params) {
     if (graph.param(p).bytes > 0) return true;
@@ -20,20 +18,23 @@ bool has_param_bytes(const Graph& graph, OpId op) {
 std::string device_text(const Cluster& cluster, size_t d) { return "'" + cluster.devices()[d].name + "'"; }
 
 Status validate_sizes(const Problem& p) {
-  if (!p.graph || !p.cluster || !p.costs) return invalid("a problem needs a graph, a cluster and costs");
+  if (!p.graph || !p.cluster || !p.costs)
+    return invalid_input("a problem needs a graph, a cluster and costs");
   if (p.graph->num_ops() == 0)
-    return invalid("graph '" + p.graph->name() + "' has no ops: there is nothing to plan");
+    return invalid_input("graph '" + p.graph->name() + "' has no ops: there is nothing to plan");
   if (p.cluster->num_devices() == 0)
-    return invalid("cluster '" + p.cluster->name() + "' has no devices: add one");
+    return invalid_input("cluster '" + p.cluster->name() + "' has no devices: add one");
   if (p.costs->num_devices() != p.cluster->num_devices() || p.costs->num_ops() != p.graph->num_ops()) {
-    return invalid("the cost table is for " + std::to_string(p.costs->num_ops()) + " ops on " +
-                   std::to_string(p.costs->num_devices()) + " devices, but graph and cluster have " +
-                   std::to_string(p.graph->num_ops()) + " and " + std::to_string(p.cluster->num_devices()));
+    return invalid_input("the cost table is for " + std::to_string(p.costs->num_ops()) + " ops on " +
+                         std::to_string(p.costs->num_devices()) + " devices, but graph and cluster have " +
+                         std::to_string(p.graph->num_ops()) + " and " +
+                         std::to_string(p.cluster->num_devices()));
   }
   if (p.execution.stage_width < 1) {
-    return invalid("stage width is " + std::to_string(p.execution.stage_width) + ", expected at least 1");
+    return invalid_input("stage width is " + std::to_string(p.execution.stage_width) +
+                         ", expected at least 1");
   }
-  if (p.batch < 1) return invalid("batch is " + std::to_string(p.batch) + ", expected at least 1");
+  if (p.batch < 1) return invalid_input("batch is " + std::to_string(p.batch) + ", expected at least 1");
   return {};
 }
 
@@ -41,10 +42,11 @@ Status validate_devices(const Problem& p) {
   for (size_t i = 0; i < p.devices.size(); ++i) {
     const DeviceId d = p.devices[i];
     if (!d.valid() || d.index() >= p.cluster->num_devices()) {
-      return invalid("usable device " + std::to_string(d.value) + " is not among the cluster's " +
-                     std::to_string(p.cluster->num_devices()) + " devices");
+      return invalid_input("usable device " + std::to_string(d.value) + " is not among the cluster's " +
+                           std::to_string(p.cluster->num_devices()) + " devices");
     }
-    if (i > 0 && !(p.devices[i - 1] < d)) return invalid("usable devices must be ascending and distinct");
+    if (i > 0 && !(p.devices[i - 1] < d))
+      return invalid_input("usable devices must be ascending and distinct");
   }
   return {};
 }
@@ -56,8 +58,8 @@ Status validate_op_costs(const Problem& p) {
     const auto row = p.costs->row(op);
     for (size_t d = 0; d < row.size(); ++d) {
       if (std::isnan(row[d]) || row[d] < 0) {
-        return invalid("op '" + p.graph->op(op).name + "' has the time " + std::to_string(row[d]) +
-                       " us on " + device_text(*p.cluster, d) + ", expected a number of at least 0");
+        return invalid_input("op '" + p.graph->op(op).name + "' has the time " + std::to_string(row[d]) +
+                             " us on " + device_text(*p.cluster, d) + ", expected a number of at least 0");
       }
     }
     bool runs = false;
@@ -78,7 +80,8 @@ Status validate_segment_costs(const Problem& p) {
     for (size_t i = 0; good && i < s.ops.size(); ++i) {
       good = s.ops[i].valid() && s.ops[i].index() < p.graph->num_ops() && (i == 0 || s.ops[i - 1] < s.ops[i]);
     }
-    if (!good) return invalid("a known segment's cost has ids out of range, unsorted ops or a negative time");
+    if (!good)
+      return invalid_input("a known segment's cost has ids out of range, unsorted ops or a negative time");
   }
   return {};
 }
@@ -88,16 +91,16 @@ Status validate_stage_models(const Problem& p) {
     const StageModel m = p.costs->stage_model(DeviceId(d));
     const auto good = [](double x) { return std::isfinite(x) && x >= 0; };
     if (!good(m.serial) || !good(m.overlap) || !good(m.launch_us)) {
-      return invalid("the stage model of " + device_text(*p.cluster, d) +
-                     " has a number that is negative or not finite");
+      return invalid_input("the stage model of " + device_text(*p.cluster, d) +
+                           " has a number that is negative or not finite");
     }
   }
   for (size_t v = 0; v < p.costs->num_ops() && p.costs->has_utilizations(); ++v) {
     for (size_t d = 0; d < p.cluster->num_devices(); ++d) {
       const double u = p.costs->utilization(OpId(v), DeviceId(d));
       if (!(u >= 0 && u <= 1)) {
-        return invalid("op '" + p.graph->ops()[v].name + "' has the utilization " + std::to_string(u) +
-                       " on " + device_text(*p.cluster, d) + ", expected 0 to 1");
+        return invalid_input("op '" + p.graph->ops()[v].name + "' has the utilization " + std::to_string(u) +
+                             " on " + device_text(*p.cluster, d) + ", expected 0 to 1");
       }
     }
   }
@@ -110,9 +113,9 @@ Status validate_host_access(const Problem& p) {
     for (size_t d = 0; d < p.cluster->num_devices(); ++d) {
       const double us = p.costs->host_access_us(op, DeviceId(d));
       if (std::isnan(us) || us < 0) {
-        return invalid("op '" + p.graph->op(op).name + "' has the time " + std::to_string(us) + " us on " +
-                       device_text(*p.cluster, d) +
-                       " with direct host access, expected a number of at least 0");
+        return invalid_input("op '" + p.graph->op(op).name + "' has the time " + std::to_string(us) +
+                             " us on " + device_text(*p.cluster, d) +
+                             " with direct host access, expected a number of at least 0");
       }
     }
   }
@@ -121,11 +124,11 @@ Status validate_host_access(const Problem& p) {
 
 Status validate_cold_start(const Problem& p) {
   if (p.execution.fixed_sharing && p.objective == Objective::kThroughput)
-    return invalid("fixed sharing factors are for latencies only: throughput needs links that hold");
+    return invalid_input("fixed sharing factors are for latencies only: throughput needs links that hold");
   if (p.resident.empty()) return {};
   if (p.resident.size() != static_cast<size_t>(p.cluster->num_memory_pools())) {
-    return invalid("resident parameters are given for " + std::to_string(p.resident.size()) +
-                   " memories, the cluster has " + std::to_string(p.cluster->num_memory_pools()));
+    return invalid_input("resident parameters are given for " + std::to_string(p.resident.size()) +
+                         " memories, the cluster has " + std::to_string(p.cluster->num_memory_pools()));
   }
   std::vector<uint8_t> loads(p.resident.size(), 0);
   for (size_t d = 0; d < p.cluster->num_devices(); ++d) {
@@ -135,10 +138,10 @@ Status validate_cold_start(const Problem& p) {
   for (size_t pool = 0; pool < p.resident.size(); ++pool) {
     const auto& list = p.resident[pool];
     if (!list.empty() && !loads[pool])
-      return invalid("parameters are in host memory anyway: only other memories have resident ones");
+      return invalid_input("parameters are in host memory anyway: only other memories have resident ones");
     for (size_t i = 0; i < list.size(); ++i) {
       if (!list[i].valid() || list[i].index() >= p.graph->num_params() || (i > 0 && !(list[i - 1] < list[i])))
-        return invalid("resident parameters must exist, ascending and each once in a memory");
+        return invalid_input("resident parameters must exist, ascending and each once in a memory");
     }
   }
   return {};

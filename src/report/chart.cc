@@ -9,7 +9,8 @@
 namespace heddle {
 namespace {
 
-constexpr double kWidth = 560, kHeight = 320, kLeft = 58, kRight = 14, kTop = 34, kBottom = 44;
+constexpr double kChartWidth = 560, kHeight = 320, kChartLeft = 58, kChartRight = 14, kChartTop = 34,
+                 kChartBottom = 44;
 constexpr size_t kColours = 6;
 constexpr const char* kDashes[] = {"", "6 3", "2 3", "8 3 2 3"};
 
@@ -56,12 +57,12 @@ void set_range(const Chart& chart, Axis& x, Axis& y) {
     high_x += .5;
   }
   const bool given = chart.y_max > chart.y_min;
-  x = {low_x, high_x, kLeft, kWidth - kRight};
+  x = {low_x, high_x, kChartLeft, kChartWidth - kChartRight};
   y = {given ? chart.y_min : 0,
        given        ? chart.y_max
        : high_y > 0 ? high_y * 1.08
                     : 1,
-       kHeight - kBottom, kTop};
+       kHeight - kChartBottom, kChartTop};
 }
 
 std::string grid(const Chart& chart, const Axis& x, const Axis& y) {
@@ -69,19 +70,19 @@ std::string grid(const Chart& chart, const Axis& x, const Axis& y) {
   const double y_step = round_step(y.to - y.from, 6), x_step = round_step(x.to - x.from, 8);
   for (double v = std::ceil(y.from / y_step - 1e-9) * y_step; v <= y.to + y_step * 1e-9; v += y_step) {
     const double shown = std::fabs(v) < y_step * 1e-6 ? 0 : v;
-    svg += line(kLeft, y(v), kWidth - kRight, y(v), "grid");
-    svg += svg_text(kLeft - 6, y(v) + 4, "end", "tick", label(shown, chart.y_percent));
+    svg += line(kChartLeft, y(v), kChartWidth - kChartRight, y(v), "grid");
+    svg += svg_text(kChartLeft - 6, y(v) + 4, "end", "tick", label(shown, chart.y_percent));
   }
   for (double v = std::ceil(x.from / x_step - 1e-9) * x_step; v <= x.to + x_step * 1e-9; v += x_step) {
-    svg += line(x(v), kTop, x(v), kHeight - kBottom, "grid");
-    svg += svg_text(x(v), kHeight - kBottom + 16, "middle", "tick",
+    svg += line(x(v), kChartTop, x(v), kHeight - kChartBottom, "grid");
+    svg += svg_text(x(v), kHeight - kChartBottom + 16, "middle", "tick",
                     text_of("%.4g", std::fabs(v) < x_step * 1e-6 ? 0 : v));
   }
-  svg += line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "axis");
+  svg += line(kChartLeft, kHeight - kChartBottom, kChartWidth - kChartRight, kHeight - kChartBottom, "axis");
   for (const auto& [level, name] : chart.levels) {
     if (level < y.from || level > y.to) continue;
-    svg += line(kLeft, y(level), kWidth - kRight, y(level), "level");
-    svg += svg_text(kWidth - kRight - 4, y(level) - 4, "end", "tick", name);
+    svg += line(kChartLeft, y(level), kChartWidth - kChartRight, y(level), "level");
+    svg += svg_text(kChartWidth - kChartRight - 4, y(level) - 4, "end", "tick", name);
   }
   return svg;
 }
@@ -111,11 +112,12 @@ std::string chart_svg(const Chart& chart) {
   // The legend stands below, two columns.
   const double legend_rows = std::ceil(static_cast<double>(chart.lines.size()) / 2);
   const double height = kHeight + 16 * legend_rows + 6;
-  std::string svg = "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + at(kWidth) +
-                    " " + at(height) + "\" role=\"img\" aria-label=\"" + escape_markup(chart.title) + "\">\n";
-  svg += svg_text(kLeft, 16, "start", "title", chart.title);
-  svg += svg_text(kLeft - 6, kTop - 8, "start", "tick", chart.y_label);
-  svg += svg_text(kWidth - kRight, kHeight - 8, "end", "tick", chart.x_label);
+  std::string svg = "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
+                    at(kChartWidth) + " " + at(height) + "\" role=\"img\" aria-label=\"" +
+                    escape_markup(chart.title) + "\">\n";
+  svg += svg_text(kChartLeft, 16, "start", "title", chart.title);
+  svg += svg_text(kChartLeft - 6, kChartTop - 8, "start", "tick", chart.y_label);
+  svg += svg_text(kChartWidth - kChartRight, kHeight - 8, "end", "tick", chart.x_label);
   svg += grid(chart, x, y);
   for (size_t i = 0; i < chart.lines.size(); ++i) {
     const auto& l = chart.lines[i];
@@ -135,7 +137,7 @@ std::string chart_svg(const Chart& chart) {
     if (!path.empty())
       svg += "<path d=\"" + path + "\" class=\"" + css + "\" style=\"fill:none\"" +
              (dashes.empty() ? "" : " stroke-dasharray=\"" + dashes + "\"") + "/>\n" + dots;
-    const double lx = kLeft + static_cast<double>(i % 2) * (kWidth - kLeft) / 2;
+    const double lx = kChartLeft + static_cast<double>(i % 2) * (kChartWidth - kChartLeft) / 2;
     const double ly = kHeight + 8 + 16 * std::floor(static_cast<double>(i) / 2);
     svg += "<path d=\"M" + at(lx) + " " + at(ly - 4) + "h22\" class=\"" + css + "\"" +
            (dashes.empty() ? "" : " stroke-dasharray=\"" + dashes + "\"") + "/>\n";

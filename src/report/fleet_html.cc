@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-constexpr char kStyle[] =
+constexpr char kFleetStyle[] =
     ":root{color-scheme:light dark;--ink:#1f2933;--muted:#667788;--line:#d8dee5;--paper:#fff;--soft:#f4f6f8}"
     "@media(prefers-color-scheme:dark){:root{--ink:#e5e9ee;--muted:#93a1b0;--line:#343e49;--paper:#14181d;"
     "--soft:#1c2229}}"
@@ -29,7 +29,7 @@ constexpr char kStyle[] =
     "border-bottom:1px solid var(--line)}th:first-child,td:first-child{text-align:left}"
     ".row{fill:var(--paper)}.lane{font:10px system-ui,sans-serif;fill:var(--muted)}.send{opacity:.55}";
 
-std::string number(const char* format, double v) {
+std::string formatted(const char* format, double v) {
   char text[48];
   std::snprintf(text, sizeof text, format, v);
   return text;
@@ -82,7 +82,7 @@ Chart use_chart(const FleetSimulationView& view) {
 Chart latency_chart(const FleetSimulationView& view) {
   Chart chart{.title = "Latency of answered requests", .x_label = "load factor", .y_label = "ms"};
   for (const double q : {.5, .95, .99})
-    add_lines(chart, view, "p" + number("%g", q * 100),
+    add_lines(chart, view, "p" + formatted("%g", q * 100),
               [q](const SimulationResult& r) { return us_from_ns(r.latency.percentile(q)) / 1e3; });
   return chart;
 }
@@ -132,10 +132,10 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
     const auto name = view.deployment->classes[d.device_class].name + " " +
                       std::to_string(d.device - view.deployment->classes[d.device_class].first_device) +
                       (d.share > 1 ? " (1/" + std::to_string(d.share) + ")" : "");
-    svg += "<rect class=\"row\" x=\"" + number("%.1f", kLeft) + "\" y=\"" + number("%.1f", at) +
-           "\" width=\"" + number("%.1f", kWidth - kLeft - 10) + "\" height=\"" + number("%.1f", kRow - 2) +
-           "\"/>" + "<text class=\"lane\" x=\"" + number("%.1f", kLeft - 6) + "\" y=\"" +
-           number("%.1f", at + 10) + "\" text-anchor=\"end\" style=\"font-size:10px\">" +
+    svg += "<rect class=\"row\" x=\"" + formatted("%.1f", kLeft) + "\" y=\"" + formatted("%.1f", at) +
+           "\" width=\"" + formatted("%.1f", kWidth - kLeft - 10) + "\" height=\"" +
+           formatted("%.1f", kRow - 2) + "\"/>" + "<text class=\"lane\" x=\"" + formatted("%.1f", kLeft - 6) +
+           "\" y=\"" + formatted("%.1f", at + 10) + "\" text-anchor=\"end\" style=\"font-size:10px\">" +
            escape_markup(name) + "</text>\n";
   }
   for (const auto& bar : r.window) {
@@ -144,8 +144,8 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
     const double from = x(bar.start), to = x(bar.end);
     const auto& model = view.deployment->models[view.deployment->pipelines[bar.pipeline].model].name;
     svg += "<rect class=\"c" + std::to_string(bar.pipeline % 6) + (bar.transfer ? " send" : "") + "\" x=\"" +
-           number("%.2f", from) + "\" y=\"" + number("%.1f", row->second + (bar.transfer ? 9 : 0)) +
-           "\" width=\"" + number("%.2f", std::max(.4, to - from)) + "\" height=\"" +
+           formatted("%.2f", from) + "\" y=\"" + formatted("%.1f", row->second + (bar.transfer ? 9 : 0)) +
+           "\" width=\"" + formatted("%.2f", std::max(.4, to - from)) + "\" height=\"" +
            (bar.transfer ? "4" : "8.5") + "\" style=\"stroke:var(--paper);stroke-width:.4\"><title>" +
            escape_markup(std::string(bar.transfer ? "transfer to" : "run of") + " partition " +
                          std::to_string(bar.partition) + ", pipeline " + std::to_string(bar.pipeline) + ", " +
@@ -158,7 +158,7 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
   const double step = round_step(span, 8);
   for (double t = 0; t <= span + step * 1e-9; t += step) {
     const double at = x(view.window_from + static_cast<TimeNs>(t));
-    svg += "<text class=\"lane\" x=\"" + number("%.1f", at) + "\" y=\"" + number("%.1f", bottom + 14) +
+    svg += "<text class=\"lane\" x=\"" + formatted("%.1f", at) + "\" y=\"" + formatted("%.1f", bottom + 14) +
            "\" text-anchor=\"middle\">" + format_us(us_from_ns(view.window_from) + t / 1e3) + "</text>\n";
   }
   const auto note = all > devices.size() ? " (the first " + std::to_string(devices.size()) + " of " +
@@ -172,12 +172,12 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
          cut +
          "</p>"
          "<div class=\"wide\"><svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +
-         number("%.0f", kWidth) + " " + number("%.0f", bottom + 24) + "\">" + svg + "</svg></div>\n";
+         formatted("%.0f", kWidth) + " " + formatted("%.0f", bottom + 24) + "\">" + svg + "</svg></div>\n";
 }
 
-std::string table(const FleetSimulationView& view) {
+std::string html_table(const FleetSimulationView& view) {
   std::string html =
-      "<h2>Figures</h2><table><thead><tr><th>scheduler</th><th>load factor</th><th>arrivals</th><th>in "
+      "<h2>Figures</h2><html_table><thead><tr><th>scheduler</th><th>load factor</th><th>arrivals</th><th>in "
       "time</th>"
       "<th>late</th><th>dropped</th><th>failed</th><th>p50</th><th>p99</th><th>mean queueing</th>"
       "<th>probes a batch</th></tr></thead><tbody>\n";
@@ -186,17 +186,18 @@ std::string table(const FleetSimulationView& view) {
       const auto& t = p.result.total;
       const auto cell = [](const std::string& text) { return "<td>" + escape_markup(text) + "</td>"; };
       const auto& n = p.result.counters;
-      html += "<tr>" + cell(s.scheduler) + cell(number("%g", p.load_factor)) +
-              cell(std::to_string(t.arrivals)) + cell(percent(t.attainment())) +
-              cell(std::to_string(t.late)) + cell(std::to_string(t.dropped)) +
-              cell(std::to_string(t.failed)) + cell(format_us(us_from_ns(p.result.latency.percentile(.5)))) +
-              cell(format_us(us_from_ns(p.result.latency.percentile(.99)))) +
-              cell(format_us(p.result.queueing.mean_ns() / 1e3)) +
-              cell(n.batches ? number("%.2f", static_cast<double>(n.probes) / static_cast<double>(n.batches))
-                             : "") +
-              "</tr>\n";
+      html +=
+          "<tr>" + cell(s.scheduler) + cell(formatted("%g", p.load_factor)) +
+          cell(std::to_string(t.arrivals)) + cell(percent(t.attainment())) + cell(std::to_string(t.late)) +
+          cell(std::to_string(t.dropped)) + cell(std::to_string(t.failed)) +
+          cell(format_us(us_from_ns(p.result.latency.percentile(.5)))) +
+          cell(format_us(us_from_ns(p.result.latency.percentile(.99)))) +
+          cell(format_us(p.result.queueing.mean_ns() / 1e3)) +
+          cell(n.batches ? formatted("%.2f", static_cast<double>(n.probes) / static_cast<double>(n.batches))
+                         : "") +
+          "</tr>\n";
     }
-  return html + "</tbody></table>\n";
+  return html + "</tbody></html_table>\n";
 }
 
 }  // namespace
@@ -205,12 +206,12 @@ std::string fleet_simulation_html(const FleetSimulationView& view) {
   std::string html =
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width,initial-scale=1\">\n<title>" +
-      escape_markup(view.title) + "</title><style>" + kStyle + kChartStyle + "</style></head><body>\n<h1>" +
-      escape_markup(view.title) + "</h1><p class=\"muted\">" + escape_markup(view.traffic) +
-      "</p>\n<div class=\"charts\">\n";
+      escape_markup(view.title) + "</title><style>" + kFleetStyle + kChartStyle +
+      "</style></head><body>\n<h1>" + escape_markup(view.title) + "</h1><p class=\"muted\">" +
+      escape_markup(view.traffic) + "</p>\n<div class=\"charts\">\n";
   for (const auto& chart : {attainment_chart(view), use_chart(view), latency_chart(view), course_chart(view)})
     html += chart_svg(chart);
-  html += "</div>\n" + table(view);
+  html += "</div>\n" + html_table(view);
   if (view.window_to > view.window_from && !view.series.empty() && !view.series.back().points.empty())
     html += timeline(view, view.series.back().points.back().result);
   return html + "</body></html>\n";

@@ -82,7 +82,7 @@ std::string time_cell(double us) {
   return std::string("<td data-v=\"") + value + "\">" + format_us(us) + "</td>";
 }
 
-std::string row(const TimelineBar& bar, bool measured) {
+std::string html_row(const TimelineBar& bar, bool measured) {
   const double predicted = bar.predicted_finish_us - bar.predicted_start_us;
   std::string out = std::string("<tr") + (bar.critical ? " class=\"critical\"" : "") + "><td>" +
                     escape_markup(bar.name) + "</td><td>" + escape_markup(bar.track) + "</td>" +
@@ -115,7 +115,7 @@ std::string timeline_html(const TimelineView& view, const std::string& explanati
       "<th>step</th><th>where</th><th>start</th><th>predicted</th>";
   if (measured) out += "<th>measured (median)</th><th>error</th>";
   out += "</tr></thead><tbody>\n";
-  for (const auto& bar : view.bars) out += row(bar, measured);
+  for (const auto& bar : view.bars) out += html_row(bar, measured);
   return out + "</tbody></table>\n" + kScript + "</body></html>\n";
 }
 

@@ -19,7 +19,7 @@ constexpr double kLeastLabel = 24, kCharacter = 6.2;
 constexpr double kLeastLabelHeight = 10;  // members of a stage share a bar's height
 
 // Blue, amber and green tell apart for the colour-blind; critical steps have a dark outline.
-constexpr char kStyle[] =
+constexpr char kSvgStyle[] =
     "<style>"
     "text{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2933}"
     ".bg{fill:#ffffff}.row{fill:#f4f6f8}.title{font-size:16px;font-weight:600}.muted{fill:#667788}"
@@ -84,7 +84,8 @@ class Drawing {
 
   std::string run() {
     out_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(kWidth) + " " +
-           number(height_) + "\" role=\"img\" aria-label=\"" + escape_markup(view_.title) + "\">\n" + kStyle;
+           number(height_) + "\" role=\"img\" aria-label=\"" + escape_markup(view_.title) + "\">\n" +
+           kSvgStyle;
     out_ += "<rect class=\"bg\" width=\"" + number(kWidth) + "\" height=\"" + number(height_) + "\"/>\n";
     header();
     axis();

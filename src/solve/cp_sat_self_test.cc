@@ -22,7 +22,7 @@ constexpr std::array<Task, 3> kTasks = {{{3, 1}, {2, 4}, {4, 2}}};
 constexpr double kOptimum = 29;
 
 // offset + variable, or the offset alone (a LinearExpressionProto).
-wire::Writer expression(int64_t offset, std::optional<int64_t> variable = std::nullopt) {
+wire::Writer test_expression(int64_t offset, std::optional<int64_t> variable = std::nullopt) {
   wire::Writer e;
   if (variable) e.packed_field(1, {*variable}).packed_field(2, {1});
   return e.varint_field(3, offset);
@@ -40,9 +40,9 @@ std::string make_model() {
   for (size_t i = 0; i < kTasks.size(); ++i) {
     const auto start = static_cast<int64_t>(i);
     wire::Writer interval;
-    interval.message_field(4, expression(0, start))
-        .message_field(5, expression(kTasks[i].time, start))
-        .message_field(6, expression(kTasks[i].time));
+    interval.message_field(4, test_expression(0, start))
+        .message_field(5, test_expression(kTasks[i].time, start))
+        .message_field(6, test_expression(kTasks[i].time));
     model.message_field(3, wire::Writer().message_field(19, interval));
   }
   model.message_field(3, wire::Writer().message_field(20, wire::Writer().packed_field(1, {0, 1, 2})));

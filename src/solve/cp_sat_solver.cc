@@ -7,6 +7,7 @@
 
 #include "cp_sat_library.h"
 #include "cp_state.h"
+#include "heddle/base/units.h"
 #include "heddle/solve/cp_work.h"
 #include "solve_options.h"
 #include "wire_format.h"
@@ -17,7 +18,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 // Conflicts in a unit of work: what a search of some hundred intervals reaches at most.
 constexpr double kConflictsPerWork = 20'000;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // CpSolverStatus
 enum : int64_t { kModelInvalid = 1, kFeasible = 2, kInfeasible = 3, kOptimal = 4 };

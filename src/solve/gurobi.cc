@@ -27,7 +27,7 @@ namespace heddle {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
+using GurobiClock = std::chrono::steady_clock;
 
 constexpr double kStopEarly = 0.2, kStopEarlyShare = 0.1;  // s, and of the time
 constexpr double kGrace = 0.5;                             // s from the interrupt to the kill
@@ -37,8 +37,8 @@ constexpr size_t kMostAnswer = 1 << 30;
 // Bounds are printed with ten digits, or more.
 constexpr double kPrinted = 1e-9;
 
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+double seconds_from(GurobiClock::time_point begin) {
+  return std::chrono::duration<double>(GurobiClock::now() - begin).count();
 }
 
 bool can_run(const fs::path& file) {
@@ -115,7 +115,7 @@ class GurobiRun {
     auto answer = judge();
     if (!answer.ok()) return std::move(answer).error().with_context(name());
     answer->solver = name();
-    answer->seconds = seconds_since(begin_);
+    answer->seconds = seconds_from(begin_);
     return answer;
   }
 
@@ -206,7 +206,7 @@ class GurobiRun {
 
   // Reads the log until the child has ended, which it is made to some time after the deadline.
   void listen(int from, pid_t child) {
-    Clock::time_point asked{};
+    GurobiClock::time_point asked{};
     bool open = true, killed = false;
     while (true) {
       if (open) {
@@ -223,11 +223,11 @@ class GurobiRun {
       if (ended == child || ended < 0) break;
       if (!open) poll(nullptr, 0, 5);
       if (!options_.deadline.should_stop() || killed) continue;
-      if (asked == Clock::time_point{}) {
-        asked = Clock::now();
+      if (asked == GurobiClock::time_point{}) {
+        asked = GurobiClock::now();
         stopped_ = true;
         kill(-child, SIGINT);
-      } else if (seconds_since(asked) > kGrace) {
+      } else if (seconds_from(asked) > kGrace) {
         kill(-child, SIGKILL);
         killed = true;
       }
@@ -249,7 +249,7 @@ class GurobiRun {
     for (size_t begin = from, end; (end = log_.find('\n', begin)) != std::string::npos; begin = end + 1) {
       const auto news = parse_gurobi_progress(std::string_view(log_).substr(begin, end - begin));
       if (!news) continue;
-      options_.on_progress({.elapsed_s = seconds_since(begin_),
+      options_.on_progress({.elapsed_s = seconds_from(begin_),
                             .incumbent = news->incumbent,
                             .bound = news->bound,
                             .values = {}});
@@ -376,7 +376,7 @@ class GurobiRun {
   const double work_;
   const SolveOptions& options_;
   const std::string& program_;
-  const Clock::time_point begin_ = Clock::now();
+  const GurobiClock::time_point begin_ = GurobiClock::now();
   const Folder folder_;
   std::vector<double> best_;
   std::string log_;

@@ -20,21 +20,21 @@ std::vector<std::string_view> words_of(std::string_view line) {
   }
 }
 
-std::optional<double> number(std::string_view word) {
+std::optional<double> log_number(std::string_view word) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value)) return std::nullopt;
   return value;
 }
 
-// The number behind `label`, up to a comma or the end.
+// The log_number behind `label`, up to a comma or the end.
 std::optional<double> behind(std::string_view line, std::string_view label) {
   const size_t at = line.find(label);
   if (at == std::string_view::npos) return std::nullopt;
   line.remove_prefix(at + label.size());
   line = line.substr(0, line.find(','));
   const auto words = words_of(line);
-  return words.empty() ? std::nullopt : number(words[0]);
+  return words.empty() ? std::nullopt : log_number(words[0]);
 }
 
 }  // namespace
@@ -43,15 +43,15 @@ std::optional<GurobiNews> parse_gurobi_progress(std::string_view line) {
   const auto words = words_of(line);
   // ... incumbent bound gap iterations-per-node time
   if (words.size() < 7 || words.back().size() < 2 || words.back().back() != 's') return std::nullopt;
-  if (!number(words.back().substr(0, words.back().size() - 1))) return std::nullopt;
+  if (!log_number(words.back().substr(0, words.back().size() - 1))) return std::nullopt;
   const size_t n = words.size();
   const auto gap = words[n - 3];
   if (gap != "-" && gap.back() != '%') return std::nullopt;
-  const auto bound = number(words[n - 4]);
+  const auto bound = log_number(words[n - 4]);
   if (!bound) return std::nullopt;
   GurobiNews news;
   news.bound = *bound;
-  if (const auto incumbent = number(words[n - 5]); incumbent && gap != "-") news.incumbent = *incumbent;
+  if (const auto incumbent = log_number(words[n - 5]); incumbent && gap != "-") news.incumbent = *incumbent;
   return news;
 }
 

@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kSeconds = 10, kTolerance = 1e-6;
+constexpr double kSeconds = 10, kGurobiTolerance = 1e-6;
 
 }  // namespace
 
@@ -30,7 +30,8 @@ SolverSelfTest gurobi_self_test() {
   }
   result.gurobi_version = solution->solver;
   result.gurobi_value = solution->objective;
-  if (solution->status != SolveStatus::kOptimal || !(std::fabs(solution->objective - 9) <= kTolerance)) {
+  if (solution->status != SolveStatus::kOptimal ||
+      !(std::fabs(solution->objective - 9) <= kGurobiTolerance)) {
     result.gurobi_error =
         "the optimum is 9 but it answered " + std::string(solve_status_name(solution->status));
     if (solution->has_values()) result.gurobi_error += ", " + std::to_string(solution->objective);

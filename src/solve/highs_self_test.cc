@@ -8,9 +8,9 @@
 namespace heddle {
 namespace {
 
-constexpr double kTolerance = 1e-6;
+constexpr double kHighsTolerance = 1e-6;
 
-struct HighsDeleter {
+struct TestDeleter {
   void operator()(void* highs) const { Highs_destroy(highs); }
 };
 
@@ -44,7 +44,7 @@ Result<SolverSelfTest> highs_self_test() {
                  what + "; run `make setup` for the release of highsbox that Heddle is tested with")
         .with_context("self-test of HiGHS " + result.highs_version);
   };
-  const std::unique_ptr<void, HighsDeleter> highs(Highs_create());
+  const std::unique_ptr<void, TestDeleter> highs(Highs_create());
   if (highs == nullptr) return failed("cannot create a solver");
   Highs_setBoolOptionValue(highs.get(), "output_flag", 0);
   // The default starts a pool of threads, which is not worth its while here.
@@ -53,7 +53,7 @@ Result<SolverSelfTest> highs_self_test() {
   if (Highs_run(highs.get()) != kHighsStatusOk) return failed("the solver gave up");
   if (Highs_getModelStatus(highs.get()) != kHighsModelStatusOptimal) return failed("no optimum was found");
   result.highs_value = Highs_getObjectiveValue(highs.get());
-  if (!(std::fabs(result.highs_value - result.highs_expected) <= kTolerance)) {
+  if (!(std::fabs(result.highs_value - result.highs_expected) <= kHighsTolerance)) {
     return failed("the optimum is 9 but it answered " + std::to_string(result.highs_value));
   }
   return result;

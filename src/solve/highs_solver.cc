@@ -17,6 +17,7 @@
 #include <optional>
 
 #include "gurobi.h"
+#include "heddle/base/units.h"
 #include "heddle/solve/milp_work.h"
 #include "highs_model.h"
 #include "milp_check.h"
@@ -27,7 +28,6 @@ namespace heddle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Iterations times the model's rows, columns and coefficients in a unit of work.
 constexpr double kSizedIterationsPerWork = 7e6;
 constexpr HighsInt kSolutionFeasible = 2;  // HiGHS's SolutionStatus::kFeasible

@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-// The shortest text that reads back as the same number.
-std::string number(double value) {
+// The shortest text that reads back as the same file_number.
+std::string file_number(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value == 0 ? 0.0 : value).ptr;
   return {text, end};
@@ -109,8 +109,8 @@ class LpWriter {
     size_t line = 0;
     for (const Term& term : terms) {
       std::string part = term.coefficient < 0 ? " - " : " + ";
-      part +=
-          number(std::fabs(term.coefficient)) + " " + names_.variables[static_cast<size_t>(term.var.index)];
+      part += file_number(std::fabs(term.coefficient)) + " " +
+              names_.variables[static_cast<size_t>(term.var.index)];
       if (text.size() + part.size() - line > 200) {
         text += "\n  ";
         line = text.size();
@@ -120,7 +120,7 @@ class LpWriter {
     return text;
   }
 
-  // Every variable stands in the objective, so that readers number them as the model does.
+  // Every variable stands in the objective, so that readers file_number them as the model does.
   void objective() {
     std::vector<Term> terms;
     for (size_t i = 0; i < model_.variables().size(); ++i) {
@@ -128,7 +128,7 @@ class LpWriter {
     }
     out_ += "Minimize\n obj:" + sum(terms);
     const double constant = model_.constant();
-    if (constant != 0) out_ += (constant < 0 ? " - " : " + ") + number(std::fabs(constant));
+    if (constant != 0) out_ += (constant < 0 ? " - " : " + ") + file_number(std::fabs(constant));
     out_ += "\n";
   }
 
@@ -137,20 +137,20 @@ class LpWriter {
     const std::vector<Term> nothing = {{{0}, 0}};
     const std::string text = head + sum(row.terms.empty() ? std::span<const Term>(nothing) : row.terms);
     if (row.lower == row.upper) {
-      out_ += " " + name + ": " + text + " = " + number(row.lower) + "\n";
+      out_ += " " + name + ": " + text + " = " + file_number(row.lower) + "\n";
       return;
     }
     const bool both = is_two_sided(row);
     if (std::isfinite(row.lower)) {
-      out_ += " " + name + (both ? "_lower" : "") + ": " + text + " >= " + number(row.lower) + "\n";
+      out_ += " " + name + (both ? "_lower" : "") + ": " + text + " >= " + file_number(row.lower) + "\n";
     }
     if (std::isfinite(row.upper)) {
-      out_ += " " + name + (both ? "_upper" : "") + ": " + text + " <= " + number(row.upper) + "\n";
+      out_ += " " + name + (both ? "_upper" : "") + ": " + text + " <= " + file_number(row.upper) + "\n";
     }
   }
 
   static std::string bound(double value) {
-    return std::isinf(value) ? (value > 0 ? "+inf" : "-inf") : number(value);
+    return std::isinf(value) ? (value > 0 ? "+inf" : "-inf") : file_number(value);
   }
 
   static bool is_plain_binary(const Milp::Variable& v) {
@@ -204,14 +204,14 @@ class MpsWriter {
     columns();
     // A constant of the objective is the negative of its right side.
     out_ += "RHS\n";
-    if (model_.constant() != 0) out_ += " RHS obj " + number(-model_.constant()) + "\n";
+    if (model_.constant() != 0) out_ += " RHS obj " + file_number(-model_.constant()) + "\n";
     std::string ranges;
     for (size_t i = 0; i < model_.rows().size(); ++i) {
       const auto& row = model_.rows()[i];
       const double side = std::isfinite(row.lower) ? row.lower : std::isfinite(row.upper) ? row.upper : 0;
-      if (side != 0) out_ += " RHS " + names_.rows[i] + " " + number(side) + "\n";
+      if (side != 0) out_ += " RHS " + names_.rows[i] + " " + file_number(side) + "\n";
       if (type(row) == 'G' && std::isfinite(row.upper)) {
-        ranges += " RNG " + names_.rows[i] + " " + number(row.upper - row.lower) + "\n";
+        ranges += " RNG " + names_.rows[i] + " " + file_number(row.upper - row.lower) + "\n";
       }
     }
     if (!ranges.empty()) out_ += "RANGES\n" + ranges;
@@ -237,9 +237,9 @@ class MpsWriter {
       const auto& v = model_.variables()[j];
       if ((v.kind != VarKind::kContinuous) != integers) marker(integers = !integers);
       // Written even where it is zero: a column exists by its entries.
-      out_ += " " + names_.variables[j] + " obj " + number(v.cost) + "\n";
+      out_ += " " + names_.variables[j] + " obj " + file_number(v.cost) + "\n";
       for (const auto& [row, value] : columns_[j]) {
-        out_ += " " + names_.variables[j] + " " + names_.rows[row] + " " + number(value) + "\n";
+        out_ += " " + names_.variables[j] + " " + names_.rows[row] + " " + file_number(value) + "\n";
       }
     }
     if (integers) marker(false);
@@ -255,10 +255,10 @@ class MpsWriter {
         out_ += " FR BND " + name + "\n";
         continue;
       }
-      out_ +=
-          v.lower == -kNoBound ? " MI BND " + name + "\n" : " LO BND " + name + " " + number(v.lower) + "\n";
-      out_ +=
-          v.upper == kNoBound ? " PL BND " + name + "\n" : " UP BND " + name + " " + number(v.upper) + "\n";
+      out_ += v.lower == -kNoBound ? " MI BND " + name + "\n"
+                                   : " LO BND " + name + " " + file_number(v.lower) + "\n";
+      out_ += v.upper == kNoBound ? " PL BND " + name + "\n"
+                                  : " UP BND " + name + " " + file_number(v.upper) + "\n";
     }
   }
 

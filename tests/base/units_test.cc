@@ -10,8 +10,6 @@
 namespace heddle {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 TEST(FormatUs, TakesTheUnitThatLeavesThreeDigits) {
   EXPECT_EQ(format_us(12.3), "12.3 us");
   EXPECT_EQ(format_us(4560), "4.56 ms");

@@ -2,8 +2,10 @@
 
 includes    a folder of src includes only itself and folders above it in ORDER
 sizes       no source file over 500 lines, no line over 120 columns
-folder_map  docs/architecture.md has one row for each folder of src and no others
-registry    each planner's factory is in planners/registry.cc
+folder_map  docs/architecture.md has one row for each folder of src, and for each room in it, and no others
+rooms       no folder of src has more than 40 files directly inside
+public      a public header is included by another folder, or by such a header
+registry    each planner's factory is in planners/core/registry.cc
 words       no paths of one machine, no package registry's host, no unfinished marks
 """
 
@@ -15,6 +17,7 @@ from pathlib import Path
 ORDER = ["base", "graph", "cluster", "cost", "plan", "solve", "planners", "runtime", "fleet", "report", "serve", "cli"]
 MAX_LINES = 500
 MAX_COLUMNS = 120
+MAX_FILES_IN_ROOM = 40
 SOURCE_SUFFIXES = {".cc", ".h", ".py", ".sh", ".cmake"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".yaml", ".yml", ".json", ".html", ".css", ".js", ""}
 # Spelled in parts, so that this file does not find itself.
@@ -74,12 +77,18 @@ def check_sizes(root: Path) -> list[str]:
     return problems
 
 
+def rooms_of(root: Path) -> list[str]:
+    """The folders below src that hold sources, but for those of public headers."""
+    found = {path.relative_to(root / "src").parent for path in files_of(root, {".cc", ".h"}, ["src"])}
+    return sorted(room.as_posix() for room in found if "include" not in room.parts)
+
+
 def check_folder_map(root: Path) -> list[str]:
     document = root / "docs" / "architecture.md"
     if not document.exists():
         return ["docs/architecture.md is missing; it holds the map of folders"]
-    rows = re.findall(r"^\|\s*`([a-z_]+)/?`\s*\|", read(document), re.MULTILINE)
-    folders = {p.name for p in (root / "src").iterdir() if p.is_dir()}
+    rows = re.findall(r"^\|\s*`([a-z_/]+)`\s*\|", read(document), re.MULTILINE)
+    folders = {p.name for p in (root / "src").iterdir() if p.is_dir()} | set(rooms_of(root))
     problems = [f"docs/architecture.md has no row for src/{f}" for f in sorted(folders - set(rows))]
     gone = sorted(set(rows) - folders)
     problems += [f"docs/architecture.md has a row for src/{r}, which does not exist" for r in gone]
@@ -87,14 +96,48 @@ def check_folder_map(root: Path) -> list[str]:
     return problems
 
 
+def check_rooms(root: Path) -> list[str]:
+    counts: dict[Path, int] = {}
+    for path in (root / "src").rglob("*"):
+        if path.is_file():
+            counts[path.parent] = counts.get(path.parent, 0) + 1
+    return [
+        f"{room.relative_to(root)}: {count} files, at most {MAX_FILES_IN_ROOM}; divide it"
+        for room, count in sorted(counts.items())
+        if count > MAX_FILES_IN_ROOM
+    ]
+
+
+def check_public(root: Path) -> list[str]:
+    includes = re.compile(r'#\s*include "heddle/([a-z_]+/[a-z0-9_]+\.h)"')
+    headers = root.glob("src/*/include/heddle/*/*.h")
+    public = {path.as_posix().split("/include/heddle/")[1] for path in headers}
+    used: dict[str, set[str]] = {}  # header: by which files
+    for path in files_of(root, {".cc", ".h"}, ["src"]):
+        for header in includes.findall(read(path)):
+            used.setdefault(header, set()).add(path.relative_to(root / "src").as_posix())
+    folder = {header: header.split("/")[0] for header in public}
+    needed = {h for h in public if any(f.split("/")[0] != folder[h] for f in used.get(h, set()))}
+    grown = True
+    while grown:
+        seen = {f"{folder[header]}/include/heddle/{header}" for header in needed}
+        through = {h for h in public - needed if used.get(h, set()) & seen}
+        grown = bool(through)
+        needed |= through
+    return [
+        f"src/{folder[h]}/include/heddle/{h}: no other folder includes it; move it beside its source"
+        for h in sorted(public - needed)
+    ]
+
+
 def check_registry(root: Path) -> list[str]:
     folder = root / "src" / "planners"
-    registry = folder / "registry.cc"
+    registry = folder / "core" / "registry.cc"
     if not registry.exists():
-        return ["src/planners/registry.cc is missing; it is the one list of planners"]
+        return ["src/planners/core/registry.cc is missing; it is the one list of planners"]
     listed = read(registry)
     problems = []
-    for path in sorted(folder.glob("*.cc")):
+    for path in sorted(folder.rglob("*.cc")):
         text = read(path)
         if path == registry or not re.search(r":\s*public\s+Planner\b", text):
             continue
@@ -124,6 +167,8 @@ CHECKS = {
     "includes": check_includes,
     "sizes": check_sizes,
     "folder_map": check_folder_map,
+    "rooms": check_rooms,
+    "public": check_public,
     "registry": check_registry,
     "words": check_words,
 }

@@ -13,6 +13,7 @@ class CheckTree(unittest.TestCase):
         self.root = Path(self.folder.name)
         self.put("docs/architecture.md", "| `base` | errors |\n| `plan` | plans |\n")
         self.put("src/base/a.cc", '#include "heddle/base/a.h"\n')
+        self.put("src/base/include/heddle/base/a.h", "\n")
         self.put("src/plan/p.cc", '#include "heddle/base/a.h"\n#include <vector>\n#include "own.h"\n')
 
     def tearDown(self):
@@ -27,7 +28,7 @@ class CheckTree(unittest.TestCase):
         return check_tree.CHECKS[check](self.root)
 
     def test_a_sound_tree_passes(self):
-        for check in ["includes", "sizes", "folder_map", "words"]:
+        for check in ["includes", "sizes", "folder_map", "rooms", "public", "words"]:
             self.assertEqual(self.problems(check), [], check)
 
     def test_an_upward_include_is_found(self):
@@ -47,20 +48,39 @@ class CheckTree(unittest.TestCase):
         self.put("docs/architecture.md", "| `base` | x |\n| `plan` | x |\n| `gone` | x |\n| `plan` | again |\n")
         self.assertEqual(len(self.problems("folder_map")), 2)
 
+    def test_a_room_without_its_row_is_found(self):
+        self.put("src/plan/io/read.cc", "\n")
+        self.assertEqual(self.problems("folder_map"), ["docs/architecture.md has no row for src/plan/io"])
+
+    def test_a_crowded_room_is_found(self):
+        for number in range(41):
+            self.put(f"src/plan/io/part_{number}.cc", "\n")
+        self.assertEqual(self.problems("rooms"), ["src/plan/io: 41 files, at most 40; divide it"])
+
+    def test_a_public_header_that_no_other_folder_includes_is_found(self):
+        self.put("src/plan/include/heddle/plan/used.h", '#include "heddle/plan/through.h"\n')
+        self.put("src/plan/include/heddle/plan/through.h", "\n")
+        self.put("src/plan/include/heddle/plan/own.h", "\n")
+        self.put("src/fleet/f.cc", '#include "heddle/plan/used.h"\n')
+        self.assertEqual(
+            self.problems("public"),
+            ["src/plan/include/heddle/plan/own.h: no other folder includes it; move it beside its source"],
+        )
+
     def test_a_long_file_and_a_long_line_are_found(self):
         self.put("src/base/long.cc", "int x;\n" * 501)
         self.put("src/base/wide.cc", "//" + "x" * 119 + "\n")
         self.assertEqual(len(self.problems("sizes")), 2)
 
     def test_a_planner_outside_the_registry_is_found(self):
-        self.put("src/planners/registry.cc", "make_heft")
+        self.put("src/planners/core/registry.cc", "make_heft")
         for name in ["heft", "lost"]:
             self.put(
-                f"src/planners/{name}.cc",
+                f"src/planners/lists/{name}.cc",
                 f"class X final : public Planner {{}};\nstd::unique_ptr<Planner> make_{name}() {{ return nullptr; }}\n",
             )
-        self.put("src/planners/helper.cc", "int help() { return 1; }\n")
-        self.assertEqual(self.problems("registry"), ["src/planners/lost.cc: make_lost is not in registry.cc"])
+        self.put("src/planners/lists/helper.cc", "int help() { return 1; }\n")
+        self.assertEqual(self.problems("registry"), ["src/planners/lists/lost.cc: make_lost is not in registry.cc"])
 
     def test_paths_of_a_machine_are_found(self):
         self.put("docs/a.md", "see /" + "home/someone/file\n")

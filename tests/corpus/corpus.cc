@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "heddle/base/random.h"
-#include "onnx_wire.h"
+#include "onnx/onnx_wire.h"
 
 namespace heddle {
 namespace {

@@ -105,7 +105,7 @@ bool rounds_to_bf16(const Graph& graph) {
   return std::any_of(tensors.begin(), tensors.end(), [](const Tensor& t) { return t.dtype == DType::kBF16; });
 }
 
-constexpr int kShards = 8;
+constexpr int kRunShards = 8;
 class SmallModels : public testing::TestWithParam<int> {};
 
 // Where a part computes something else than the whole, the cut is wrong, whatever OpenVINO makes of the op.
@@ -114,7 +114,7 @@ TEST_P(SmallModels, InPartsEqualTheWhole) {
   auto cases = corpus_cases();
   std::erase_if(cases, [](const CorpusCase& c) { return c.kind == "light"; });
   // Every second case: the rest differs little, and compiling takes its time.
-  for (size_t i = static_cast<size_t>(GetParam()); i < cases.size(); i += 2 * kShards) {
+  for (size_t i = static_cast<size_t>(GetParam()); i < cases.size(); i += 2 * kRunShards) {
     auto model = Model::load(cases[i].folder + "/model.onnx");
     if (!model || (*model)->graph()->num_ops() < 2) continue;  // one op cannot be split
     auto inputs = case_inputs(cases[i], **model);
@@ -158,13 +158,13 @@ TEST_P(SmallModels, InPartsEqualTheWhole) {
   std::printf(
       "small models, shard %d of %d: %d compared in parts, %d of them equal the reference too; %d where only "
       "the parts do\n",
-      GetParam() + 1, kShards, compared, right, only_parts_right);
+      GetParam() + 1, kRunShards, compared, right, only_parts_right);
   EXPECT_LE(only_parts_right, 2);
   EXPECT_GE(compared, 25);
   EXPECT_GE(right, compared * 6 / 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SmallModels, testing::Range(0, kShards));
+INSTANTIATE_TEST_SUITE_P(All, SmallModels, testing::Range(0, kRunShards));
 
 // The trained models of the wheel rapidocr-onnxruntime, whose inputs are dynamic.
 struct OcrModel {

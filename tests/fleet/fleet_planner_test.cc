@@ -6,10 +6,10 @@
 #include <cmath>
 #include <functional>
 
-#include "columns.h"
 #include "fleet_support.h"
 #include "heddle/base/json.h"
 #include "heddle/fleet/fleet_check.h"
+#include "plan/columns.h"
 
 namespace heddle {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <map>
 
-#include "baselines.h"
 #include "fleet_support.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/fleet/ppipe_data.h"
+#include "plan/baselines.h"
 
 namespace heddle {
 namespace {

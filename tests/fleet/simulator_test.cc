@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-constexpr TimeNs kUs = kNsPerUs;
+constexpr TimeNs kMicro = kNsPerUs;
 
 SimulationResult run(const Deployment& d, const std::vector<Arrival>& arrivals, const SimulationOptions& o) {
   auto result = simulate(d, arrivals, o);
@@ -41,12 +41,12 @@ void expect_conserved(const SimulationResult& r, uint64_t arrivals) {
 TEST(Simulator, OneDeviceByHand) {
   // 10 us a run, SLO 25 us. Requests at 0, 1, 2: done at 10, 20; the third would be done at 30 > 27 and is
   // dropped at once. The one at 15 is done at 30 <= 40.
-  const auto d = small_deployment(25 * kUs, {{{1, {10 * kUs}, {}}}});
-  const auto r = run(d, {{0, 0}, {1 * kUs, 0}, {2 * kUs, 0}, {15 * kUs, 0}}, {});
+  const auto d = small_deployment(25 * kMicro, {{{1, {10 * kMicro}, {}}}});
+  const auto r = run(d, {{0, 0}, {1 * kMicro, 0}, {2 * kMicro, 0}, {15 * kMicro, 0}}, {});
   EXPECT_EQ(r.total.in_time, 3u);
   EXPECT_EQ(r.total.dropped, 1u);
-  EXPECT_EQ(r.end, 30 * kUs);
-  EXPECT_EQ(r.latency.max(), 19 * kUs);
+  EXPECT_EQ(r.end, 30 * kMicro);
+  EXPECT_EQ(r.latency.max(), 19 * kMicro);
   EXPECT_EQ(r.counters.batches, 3u);
   expect_conserved(r, 4);
 }
@@ -54,40 +54,40 @@ TEST(Simulator, OneDeviceByHand) {
 TEST(Simulator, TwoPartitionsByHand) {
   // Run 10 on one of two devices, 4 of transfer to one device, run 5: 19 us alone. Two requests at 0 run side
   // by side; the second transfer waits for the downlink: [10, 14) and [14, 18); runs [14, 19) and [19, 24).
-  const auto d = small_deployment(30 * kUs, {{{2, {10 * kUs}, {}}, {1, {5 * kUs}, {4 * kUs}}}});
+  const auto d = small_deployment(30 * kMicro, {{{2, {10 * kMicro}, {}}, {1, {5 * kMicro}, {4 * kMicro}}}});
   SimulationOptions o;
   o.window_to = kNsPerSecond;
   const auto r = run(d, {{0, 0}, {0, 0}}, o);
   EXPECT_EQ(r.total.in_time, 2u);
-  EXPECT_EQ(r.end, 24 * kUs);
-  EXPECT_EQ(r.transfer.max(), 8 * kUs);
+  EXPECT_EQ(r.end, 24 * kMicro);
+  EXPECT_EQ(r.transfer.max(), 8 * kMicro);
   ASSERT_EQ(r.window.size(), 6u);
-  EXPECT_EQ(r.window[2].start, 10 * kUs);
-  EXPECT_EQ(r.window[2].end, 14 * kUs);
+  EXPECT_EQ(r.window[2].start, 10 * kMicro);
+  EXPECT_EQ(r.window[2].end, 14 * kMicro);
 }
 
 TEST(Simulator, ABatchWaitsUntilTheLastMomentAndNoLonger) {
   // Batches of 1 or 2 take 10 and 14 us, SLO 50: one request alone waits until 40 and is done at 50, in time.
-  const auto d = small_deployment(50 * kUs, {{{1, {10 * kUs, 14 * kUs}, {}}}});
+  const auto d = small_deployment(50 * kMicro, {{{1, {10 * kMicro, 14 * kMicro}, {}}}});
   auto r = run(d, {{0, 0}}, {});
   EXPECT_EQ(r.total.in_time, 1u);
-  EXPECT_EQ(r.end, 50 * kUs);
-  EXPECT_EQ(r.models[0].queueing.max(), 40 * kUs);
+  EXPECT_EQ(r.end, 50 * kMicro);
+  EXPECT_EQ(r.models[0].queueing.max(), 40 * kMicro);
   // A second one in between makes the batch full at once.
-  r = run(d, {{0, 0}, {7 * kUs, 0}}, {});
-  EXPECT_EQ(r.end, 21 * kUs);
+  r = run(d, {{0, 0}, {7 * kMicro, 0}}, {});
+  EXPECT_EQ(r.end, 21 * kMicro);
   EXPECT_EQ(r.counters.batches, 1u);
   ASSERT_EQ(r.models[0].batch_sizes.size(), 2u);
   EXPECT_EQ(r.models[0].batch_sizes[1], 1u);
   // A guard against longer times begins earlier.
   SimulationOptions o;
-  o.dispatch.guard_ns = 5 * kUs;
-  EXPECT_EQ(run(d, {{0, 0}}, o).end, 45 * kUs);
+  o.dispatch.guard_ns = 5 * kMicro;
+  EXPECT_EQ(run(d, {{0, 0}}, o).end, 45 * kMicro);
 }
 
 TEST(Simulator, TheBatchShrinksToMeetTheDeadline) {
   // A batch of 3 (30 us) misses the SLO of 25, one of 2 (20 us) does not.
-  const auto d = small_deployment(25 * kUs, {{{1, {10 * kUs, 20 * kUs, 30 * kUs}, {}}}});
+  const auto d = small_deployment(25 * kMicro, {{{1, {10 * kMicro, 20 * kMicro, 30 * kMicro}, {}}}});
   const auto r = run(d, {{0, 0}, {0, 0}, {0, 0}}, {});
   EXPECT_EQ(r.models[0].batch_sizes[1], 1u);
   EXPECT_EQ(r.total.in_time, 2u);
@@ -100,26 +100,26 @@ TEST(Simulator, TheBatchShrinksToMeetTheDeadline) {
 
 TEST(Simulator, ThePipelineWithTheShorterWaitIsTakenAmongThoseInTime) {
   // The slow pipeline is free but too late for the SLO; the fast one has 5 us of wait.
-  const auto d = small_deployment(20 * kUs, {{{1, {10 * kUs}, {}}}, {{1, {30 * kUs}, {}}}});
-  const auto r = run(d, {{0, 0}, {5 * kUs, 0}}, {});
+  const auto d = small_deployment(20 * kMicro, {{{1, {10 * kMicro}, {}}}, {{1, {30 * kMicro}, {}}}});
+  const auto r = run(d, {{0, 0}, {5 * kMicro, 0}}, {});
   EXPECT_EQ(r.total.in_time, 2u);
-  EXPECT_EQ(r.end, 20 * kUs);
+  EXPECT_EQ(r.end, 20 * kMicro);
 }
 
 TEST(Simulator, GapsAreFilledUnlessReservationsAreBusyUntil) {
   // The first batch goes through pool 0 (20 us), then books the shared device behind it at [21, 31): its gap
   // before that takes a batch of the short pipeline with the same... device only when gaps are filled. Pools
   // are never shared, so links are: both pipelines send to servers of their own, but from one uplink.
-  Deployment d = small_deployment(100 * kUs, {{{1, {40 * kUs}, {}}, {1, {5 * kUs}, {10 * kUs}}},
-                                              {{1, {2 * kUs}, {}}, {1, {5 * kUs}, {10 * kUs}}}});
-  d.models.push_back({"n", 22 * kUs, 1000, {1}});
+  Deployment d = small_deployment(100 * kMicro, {{{1, {40 * kMicro}, {}}, {1, {5 * kMicro}, {10 * kMicro}}},
+                                                 {{1, {2 * kMicro}, {}}, {1, {5 * kMicro}, {10 * kMicro}}}});
+  d.models.push_back({"n", 22 * kMicro, 1000, {1}});
   d.models[0].pipelines = {0};
   d.pipelines[1].model = 1;
   const auto source = d.pipelines[0].partitions[0].first_device;
   d.devices[d.pipelines[1].partitions[0].first_device].server = d.devices[source].server;
   ASSERT_TRUE(check_deployment(d).ok());
   // Model m books the uplink at [40, 50). Model n at 1 us: run until 3, send [3, 13), done at 18 <= 23.
-  const std::vector<Arrival> arrivals = {{0, 0}, {1 * kUs, 1}};
+  const std::vector<Arrival> arrivals = {{0, 0}, {1 * kMicro, 1}};
   EXPECT_EQ(run(d, arrivals, {}).total.in_time, 2u);
   SimulationOptions o;
   o.scheduler = SchedulerKind::kBusyUntil;
@@ -130,16 +130,16 @@ TEST(Simulator, GapsAreFilledUnlessReservationsAreBusyUntil) {
 
 TEST(Simulator, ReactiveBatchesByItsPoolsPartOfTheDeadline) {
   // The first pool must leave 9 us to the second: with an SLO of 25 a batch of 2 (16 us) just fits at time 0.
-  const auto d = small_deployment(
-      25 * kUs, {{{1, {10 * kUs, 16 * kUs}, {}}, {1, {5 * kUs, 5 * kUs}, {2 * kUs, 4 * kUs}}}});
+  const auto d = small_deployment(25 * kMicro, {{{1, {10 * kMicro, 16 * kMicro}, {}},
+                                                 {1, {5 * kMicro, 5 * kMicro}, {2 * kMicro, 4 * kMicro}}}});
   SimulationOptions o;
   o.scheduler = SchedulerKind::kReactive;
   auto r = run(d, {{0, 0}, {0, 0}}, o);
   // It takes what there is: the first alone at once, then the second: [10, 20) leaves too little.
   EXPECT_EQ(r.total.in_time, 1u);
   EXPECT_EQ(r.total.dropped, 1u);
-  EXPECT_EQ(r.end, 17 * kUs);
-  r = run(d, {{0, 0}, {30 * kUs, 0}}, o);
+  EXPECT_EQ(r.end, 17 * kMicro);
+  r = run(d, {{0, 0}, {30 * kMicro, 0}}, o);
   EXPECT_EQ(r.total.in_time, 2u);
 }
 
@@ -183,15 +183,15 @@ TEST(Simulator, RequestsAreConservedUnderNoiseFaultsAndMigration) {
     o.noise = {.05 * static_cast<double>(random.below(5)), .01, 20};
     for (int i = 0; i < 4; ++i) {
       DeviceFault f;
-      f.at = static_cast<TimeNs>(random.below(20000)) * kUs;
+      f.at = static_cast<TimeNs>(random.below(20000)) * kMicro;
       f.device_class = static_cast<uint32_t>(random.below(2));
       f.devices = 1 + static_cast<uint32_t>(random.below(4));
-      if (random.below(3)) f.back = f.at + 1 + static_cast<TimeNs>(random.below(8000)) * kUs;
+      if (random.below(3)) f.back = f.at + 1 + static_cast<TimeNs>(random.below(8000)) * kMicro;
       o.faults.push_back(f);
     }
     if (seed % 2 == 0)
-      o.migration = PlanMigration{&other, static_cast<TimeNs>(random.below(20000)) * kUs,
-                                  static_cast<TimeNs>(random.below(2000)) * kUs};
+      o.migration = PlanMigration{&other, static_cast<TimeNs>(random.below(20000)) * kMicro,
+                                  static_cast<TimeNs>(random.below(2000)) * kMicro};
     const auto r = run(d, *arrivals, o);
     expect_conserved(r, arrivals->size());
     if (HasFailure()) FAIL() << "seed " << seed;
@@ -200,11 +200,11 @@ TEST(Simulator, RequestsAreConservedUnderNoiseFaultsAndMigration) {
 }
 
 TEST(Simulator, LostDevicesTakeTheirRequestsAndReturn) {
-  const auto d = small_deployment(100 * kUs, {{{2, {10 * kUs}, {}}}});
+  const auto d = small_deployment(100 * kMicro, {{{2, {10 * kMicro}, {}}}});
   SimulationOptions o;
-  o.faults.push_back({.at = 5 * kUs, .device_class = 0, .devices = 2, .back = 50 * kUs});
+  o.faults.push_back({.at = 5 * kMicro, .device_class = 0, .devices = 2, .back = 50 * kMicro});
   // Two run when the devices go; one comes when there is none; one after the return.
-  auto r = run(d, {{0, 0}, {0, 0}, {20 * kUs, 0}, {60 * kUs, 0}}, o);
+  auto r = run(d, {{0, 0}, {0, 0}, {20 * kMicro, 0}, {60 * kMicro, 0}}, o);
   EXPECT_EQ(r.total.failed, 2u);
   EXPECT_EQ(r.total.dropped, 1u);
   EXPECT_EQ(r.total.in_time, 1u);
@@ -212,42 +212,42 @@ TEST(Simulator, LostDevicesTakeTheirRequestsAndReturn) {
   o.dispatch.retry = true;
   r = run(d, {{0, 0}, {0, 0}}, o);
   EXPECT_EQ(r.total.in_time, 2u) << "the lost one runs again behind the other";
-  EXPECT_EQ(r.end, 20 * kUs);
-  EXPECT_EQ(r.latency.max(), 20 * kUs);
+  EXPECT_EQ(r.end, 20 * kMicro);
+  EXPECT_EQ(r.latency.max(), 20 * kMicro);
 }
 
 TEST(Simulator, ABatchGoesAroundADeviceLostAhead) {
   // The transfer to the second pool's first device is under way when that goes; it is sent to the other.
-  const auto d = small_deployment(100 * kUs, {{{1, {10 * kUs}, {}}, {2, {5 * kUs}, {4 * kUs}}}});
+  const auto d = small_deployment(100 * kMicro, {{{1, {10 * kMicro}, {}}, {2, {5 * kMicro}, {4 * kMicro}}}});
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     SimulationOptions o;
     o.seed = seed;
-    o.faults.push_back({.at = 12 * kUs, .device_class = 1, .devices = 1});
+    o.faults.push_back({.at = 12 * kMicro, .device_class = 1, .devices = 1});
     const auto r = run(d, {{0, 0}}, o);
     EXPECT_EQ(r.total.in_time, 1u);
-    EXPECT_TRUE(r.end == 19 * kUs || r.end == 21 * kUs) << r.end;
+    EXPECT_TRUE(r.end == 19 * kMicro || r.end == 21 * kMicro) << r.end;
   }
 }
 
 TEST(Simulator, AMigrationDrainsThenServesWhatWaited) {
-  const auto d = small_deployment(100 * kUs, {{{1, {10 * kUs}, {}}}});
-  auto faster = small_deployment(100 * kUs, {{{1, {4 * kUs}, {}}}});
+  const auto d = small_deployment(100 * kMicro, {{{1, {10 * kMicro}, {}}}});
+  auto faster = small_deployment(100 * kMicro, {{{1, {4 * kMicro}, {}}}});
   faster.pipelines[0].partitions[0].role.block_to = 7;  // another role: its device needs a load
   SimulationOptions o;
-  o.migration = PlanMigration{&faster, 5 * kUs, 0};
+  o.migration = PlanMigration{&faster, 5 * kMicro, 0};
   // The first ends at 10 under the old plan; the two that waited follow at 14 and 18.
-  auto r = run(d, {{0, 0}, {6 * kUs, 0}, {7 * kUs, 0}}, o);
-  EXPECT_EQ(r.migrated, 10 * kUs);
-  EXPECT_EQ(r.end, 18 * kUs);
+  auto r = run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}}, o);
+  EXPECT_EQ(r.migrated, 10 * kMicro);
+  EXPECT_EQ(r.end, 18 * kMicro);
   EXPECT_EQ(r.total.in_time, 3u);
   // With a load of 20 us there is no device until 30: what waited is dropped, what comes later is served.
-  o.migration->load = 20 * kUs;
-  r = run(d, {{0, 0}, {6 * kUs, 0}, {7 * kUs, 0}, {31 * kUs, 0}}, o);
+  o.migration->load = 20 * kMicro;
+  r = run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}, {31 * kMicro, 0}}, o);
   EXPECT_EQ(r.total.dropped, 2u);
   EXPECT_EQ(r.total.in_time, 2u);
   // The same role needs none.
   faster.pipelines[0].partitions[0].role = d.pipelines[0].partitions[0].role;
-  EXPECT_EQ(run(d, {{0, 0}, {6 * kUs, 0}, {7 * kUs, 0}}, o).end, 18 * kUs);
+  EXPECT_EQ(run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}}, o).end, 18 * kMicro);
 }
 
 TEST(Simulator, TheSameSeedGivesTheSameResultOnAnyThread) {
@@ -277,7 +277,7 @@ TEST(Simulator, TheSameSeedGivesTheSameResultOnAnyThread) {
 
 // Pollaczek and Khinchine: the mean wait of M/D/1 is rho S / (2 (1 - rho)).
 TEST(Simulator, AQueueWithPoissonArrivalsWaitsAsTheorySays) {
-  const TimeNs service = 1000 * kUs;
+  const TimeNs service = 1000 * kMicro;
   const auto d = small_deployment(3600 * kNsPerSecond, {{{1, {service}, {}}}});
   for (const double rho : {.3, .6, .8}) {
     const auto arrivals = make_arrivals({}, std::vector<double>{rho * 1000}, 600, 11);
@@ -295,7 +295,7 @@ TEST(Simulator, AQueueWithPoissonArrivalsWaitsAsTheorySays) {
 }
 
 TEST(Simulator, NoiseMakesAnswersLateAndCorrectionsHelp) {
-  const auto d = small_deployment(40 * kUs, {{{4, {10 * kUs}, {}}, {4, {10 * kUs}, {1 * kUs}}}});
+  const auto d = small_deployment(40 * kMicro, {{{4, {10 * kMicro}, {}}, {4, {10 * kMicro}, {1 * kMicro}}}});
   const auto arrivals = make_arrivals({}, std::vector<double>{300000}, .2, 4);
   ASSERT_TRUE(arrivals.ok());
   SimulationOptions o;
@@ -315,7 +315,7 @@ TEST(Simulator, NoiseMakesAnswersLateAndCorrectionsHelp) {
 }
 
 TEST(Simulator, RefusesWhatItCannotRun) {
-  const auto d = small_deployment(40 * kUs, {{{1, {10 * kUs}, {}}}});
+  const auto d = small_deployment(40 * kMicro, {{{1, {10 * kMicro}, {}}}});
   SimulationOptions o;
   EXPECT_FALSE(simulate(d, std::vector<Arrival>{{0, 1}}, o).ok()) << "no such model";
   EXPECT_FALSE(simulate(d, std::vector<Arrival>{{5, 0}, {4, 0}}, o).ok()) << "not sorted";

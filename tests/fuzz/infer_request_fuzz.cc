@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "heddle/serve/http_message.h"
-#include "heddle/serve/infer_json.h"
+#include "protocol/infer_json.h"
 
 namespace {
 

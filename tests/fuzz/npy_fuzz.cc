@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "heddle/runtime/image.h"
-#include "heddle/runtime/npy.h"
+#include "run/npy.h"
 
 namespace {
 

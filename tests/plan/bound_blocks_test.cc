@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "heddle/base/units.h"
 #include "heddle/plan/bounds.h"
 #include "heddle/plan/gap.h"
 #include "heddle/plan/relaxation.h"
@@ -11,8 +12,6 @@
 
 namespace heddle::test {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Blocks in a row: a fork, `width` ops of 10 us side by side, a join that is the next fork. Every tensor
 // takes 1 us + `bytes` us to the other device.

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "brute_force.h"
+#include "heddle/base/units.h"
 #include "heddle/plan/builder.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"
@@ -13,8 +14,6 @@
 
 namespace heddle::test {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // a -> b -> c on devices that are fast for different ops, 10-byte tensors (12 us a move): staying costs 4 + 6
 // + 4 = 14 on g0 and 2 + 9 + 9 = 20 on g1; with free moves 2 + 6 + 4 = 12, but a move costs 12, so the path

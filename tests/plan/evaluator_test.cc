@@ -9,7 +9,7 @@
 namespace heddle::test {
 namespace {
 
-Assignment on(const std::vector<int>& devices) {
+Assignment devices_in_order(const std::vector<int>& devices) {
   Assignment a;
   for (size_t v = 0; v < devices.size(); ++v) {
     a.device.emplace_back(devices[v]);
@@ -25,12 +25,12 @@ std::string findings(const CheckReport& report) {
   return text;
 }
 
-// a (3 us on g0) -> b (4 us on g1), tensor of 10 bytes. The route is pcie0 back and pcie1 forth: latency 2 us
-// and 10 bytes at 1 byte/us, so 12 us. a: 0-3, transfer: 3-15, b: 15-19.
+// a (3 us devices_in_order g0) -> b (4 us devices_in_order g1), tensor of 10 bytes. The route is pcie0 back
+// and pcie1 forth: latency 2 us and 10 bytes at 1 byte/us, so 12 us. a: 0-3, transfer: 3-15, b: 15-19.
 TEST(Evaluator, AddsATransferBetweenTwoDevices) {
   const Problem p =
       make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
-  const auto plan = build_plan(p, on({0, 1}));
+  const auto plan = build_plan(p, devices_in_order({0, 1}));
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
   const auto t = evaluate(p, *plan);
   ASSERT_TRUE(t.ok()) << t.error().to_string();
@@ -38,7 +38,7 @@ TEST(Evaluator, AddsATransferBetweenTwoDevices) {
   EXPECT_EQ(t->finish_us, (std::vector<double>{3, 15, 19}));
   EXPECT_EQ(t->makespan_us, 19);
   EXPECT_EQ(critical_path(*t), (std::vector<StepId>{StepId(0), StepId(1), StepId(2)}));
-  // Resources: g0 3, g1 4, and the transfer's 12 us on both engines and both links.
+  // Resources: g0 3, g1 4, and the transfer's 12 us devices_in_order both engines and both links.
   EXPECT_EQ(t->period_us, 12);
   EXPECT_EQ(t->device_busy_us, (std::vector<double>{3, 4}));
   ASSERT_EQ(t->resources.size(), 6u);
@@ -55,17 +55,17 @@ TEST(Evaluator, AddsATransferBetweenTwoDevices) {
 TEST(Evaluator, TransfersNothingOnOneDevice) {
   const Problem p =
       make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
-  const auto plan = build_plan(p, on({0, 0}));
+  const auto plan = build_plan(p, devices_in_order({0, 0}));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->steps.size(), 2u);
   EXPECT_EQ(evaluate(p, *plan)->makespan_us, 7);
 }
 
-// One tensor, two readers on g1: one transfer. a 0-1, transfer 1-8 (2 + 5), b 8-10, c 10-13.
+// One tensor, two readers devices_in_order g1: one transfer. a 0-1, transfer 1-8 (2 + 5), b 8-10, c 10-13.
 TEST(Evaluator, SendsATensorOncePerDevice) {
   const Problem p = make_problem(make_graph({{"a", {}, 5}, {"b", {"a"}, 0}, {"c", {"a"}, 0}}),
                                  make_gpu_cluster(2), {{1, 1}, {2, 2}, {3, 3}});
-  const auto plan = build_plan(p, on({0, 1, 1}));
+  const auto plan = build_plan(p, devices_in_order({0, 1, 1}));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->steps.size(), 4u);
   EXPECT_EQ(evaluate(p, *plan)->makespan_us, 13);
@@ -77,20 +77,21 @@ TEST(Evaluator, SendsATensorOncePerDevice) {
 TEST(Evaluator, LinksAndEnginesServeOneTransferAtATime) {
   auto graph = make_graph({{"a", {}, 5}, {"b", {"a"}, 0}, {"c", {"a"}, 0}});
   Problem p = make_problem(graph, make_gpu_cluster(3), {{1, 1, 1}, {2, 2, 2}, {3, 3, 3}});
-  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 18);  // c: 15-18
+  EXPECT_EQ(evaluate(p, *build_plan(p, devices_in_order({0, 1, 2})))->makespan_us, 18);  // c: 15-18
   p.execution = {false, false};
-  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 11);  // c: 8-11
+  EXPECT_EQ(evaluate(p, *build_plan(p, devices_in_order({0, 1, 2})))->makespan_us, 11);  // c: 8-11
   p.execution = {false, true};
-  EXPECT_EQ(evaluate(p, *build_plan(p, on({0, 1, 2})))->makespan_us, 18);  // the engine alone
+  EXPECT_EQ(evaluate(p, *build_plan(p, devices_in_order({0, 1, 2})))->makespan_us, 18);  // the engine alone
 }
 
-// c0 = {0}, c1 = {1}, c2 = {0, 1}: x on c0 and y on c1 run at once, z on c2 waits for both, w on c0 waits for
-// z. x 0-4, y 0-6, z 6-8, w 8-9. Tensors in one memory without links are free.
+// c0 = {0}, c1 = {1}, c2 = {0, 1}: x devices_in_order c0 and y devices_in_order c1 run at once, z
+// devices_in_order c2 waits for both, w devices_in_order c0 waits for z. x 0-4, y 0-6, z 6-8, w 8-9. Tensors
+// in one memory without links are free.
 TEST(Evaluator, DevicesThatShareCoresExcludeEachOther) {
   auto graph = make_graph({{"x", {}, 9}, {"y", {}, 9}, {"z", {}, 9}, {"w", {"x"}, 9}});
   const Problem p = make_problem(graph, make_cpu_cluster({{0}, {1}, {0, 1}}),
                                  {{4, 4, 4}, {6, 6, 6}, {2, 2, 2}, {1, 1, 1}}, Objective::kLatency);
-  const auto plan = build_plan(p, on({0, 1, 2, 0}));
+  const auto plan = build_plan(p, devices_in_order({0, 1, 2, 0}));
   ASSERT_TRUE(plan.ok());
   const auto t = evaluate(p, *plan);
   ASSERT_TRUE(t.ok());
@@ -102,18 +103,18 @@ TEST(Evaluator, DevicesThatShareCoresExcludeEachOther) {
   EXPECT_TRUE(check(p, *plan, *t).ok()) << findings(check(p, *plan, *t));
 }
 
-// Cold on one GPU: load a (1 + 10 us), then load b (1 + 20) while a runs (5). a 11-16, b's load 11-32, b
-// 32-39.
+// Cold devices_in_order one GPU: load a (1 + 10 us), then load b (1 + 20) while a runs (5). a 11-16, b's load
+// 11-32, b 32-39.
 TEST(Evaluator, ColdStartOverlapsLoadsWithRuns) {
   auto graph = make_graph({{"a", {}, 4, {{"wa", 10}}}, {"b", {"a"}, 4, {{"wb", 20}}}});
   const Problem p = make_problem(graph, make_gpu_cluster(1), {{5}, {7}}, Objective::kColdLatency);
-  const auto plan = build_plan(p, on({0, 0}));
+  const auto plan = build_plan(p, devices_in_order({0, 0}));
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
   const auto t = evaluate(p, *plan);
   ASSERT_TRUE(t.ok());
   EXPECT_EQ(t->makespan_us, 39);
   EXPECT_EQ(t->period_us, 12);  // without loads: a + b
-  // From 32 on: both parameters (30), a's tensor (4) and b's (4).
+  // From 32 devices_in_order: both parameters (30), a's tensor (4) and b's (4).
   EXPECT_EQ(t->peak_memory_bytes, (std::vector<int64_t>{38}));
   EXPECT_TRUE(check(p, *plan, *t).ok()) << findings(check(p, *plan, *t));
 }
@@ -122,7 +123,7 @@ TEST(Evaluator, ColdStartOverlapsLoadsWithRuns) {
 TEST(Evaluator, ColdStartLoadsASharedParameterOnce) {
   auto graph = make_graph({{"a", {}, 4, {{"w", 10}}}, {"b", {"a"}, 4, {{"w", 10}}}});
   const Problem p = make_problem(graph, make_gpu_cluster(1), {{5}, {7}}, Objective::kColdLatency);
-  const auto plan = build_plan(p, on({0, 0}));
+  const auto plan = build_plan(p, devices_in_order({0, 0}));
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->steps.size(), 3u);
   EXPECT_EQ(evaluate(p, *plan)->makespan_us, 23);
@@ -132,7 +133,7 @@ TEST(Evaluator, ColdStartLoadsASharedParameterOnce) {
 TEST(Evaluator, FollowsARouteOfThePlan) {
   const Problem p =
       make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
-  auto plan = build_plan(p, on({0, 1}));
+  auto plan = build_plan(p, devices_in_order({0, 1}));
   plan->routes = {{{LinkId(0), false}, {LinkId(1), true}}};
   plan->steps[1].route = 0;
   const auto t = evaluate(p, *plan);
@@ -148,7 +149,7 @@ TEST(Evaluator, FollowsARouteOfThePlan) {
 TEST(Evaluator, LanesShareTheRequests) {
   const Problem p = make_problem(make_graph({{"a", {}, 1}, {"b", {"a"}, 1}}), make_gpu_cluster(2),
                                  {{5, 5}, {7, 7}}, Objective::kThroughput);
-  const auto plan = build_plan(p, {{on({0, 0}), 1.0 / 3}, {on({1, 1}), 2.0 / 3}});
+  const auto plan = build_plan(p, {{devices_in_order({0, 0}), 1.0 / 3}, {devices_in_order({1, 1}), 2.0 / 3}});
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
   const auto t = evaluate(p, *plan);
   ASSERT_TRUE(t.ok()) << t.error().to_string();
@@ -161,7 +162,7 @@ TEST(Evaluator, LanesShareTheRequests) {
 TEST(Evaluator, RefusesMalformedPlansWithoutCrashing) {
   const Problem p =
       make_problem(make_graph({{"a", {}, 10}, {"b", {"a"}, 0}}), make_gpu_cluster(2), {{3, 3}, {4, 4}});
-  const Plan good = *build_plan(p, on({0, 1}));
+  const Plan good = *build_plan(p, devices_in_order({0, 1}));
   const auto refused = [&](auto change) {
     Plan plan = good;
     change(plan);

@@ -22,20 +22,20 @@ constexpr char kSmall[] = R"({"name": "small", "ops": 3, "layers": 3, "deps": 3,
   {"src": 0, "dst": 1, "transfer_ms": 1.2, "transfer_ms_code": 1.6},
   {"src": 2, "dst": 1, "transfer_ms": 0.4, "transfer_ms_code": 1.60001}]})";
 
-Result<Problem> read(const std::string& text, const HiosWorkloadOptions& options = {}) {
+Result<Problem> read_text(const std::string& text, const HiosWorkloadOptions& options = {}) {
   const auto json = parse_json(text);
   if (!json.ok()) return json.error();
   return hios_workload_from_json(*json, options);
 }
 
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
+std::string with_replaced(std::string text, const std::string& what, const std::string& with) {
   const auto at = text.find(what);
   EXPECT_NE(at, std::string::npos) << what;
   return text.replace(at, what.size(), with);
 }
 
 TEST(HiosWorkload, ReadsTimesTransfersAndStages) {
-  const auto p = read(kSmall, {.devices = 3});
+  const auto p = read_text(kSmall, {.devices = 3});
   ASSERT_TRUE(p.ok()) << p.error().to_string();
   EXPECT_EQ(p->cluster->num_devices(), 3u);
   EXPECT_EQ(p->costs->us(OpId(0), DeviceId(2)), 1500);
@@ -51,7 +51,7 @@ TEST(HiosWorkload, ReadsTimesTransfersAndStages) {
 }
 
 TEST(HiosWorkload, TransfersByReaderAreATensorEach) {
-  const auto p = read(kSmall, {.devices = 2, .transfer_by_reader = true});
+  const auto p = read_text(kSmall, {.devices = 2, .transfer_by_reader = true});
   ASSERT_TRUE(p.ok()) << p.error().to_string();
   const auto& op = p->graph->op(OpId(0));
   ASSERT_EQ(op.outputs.size(), 2u);
@@ -80,21 +80,21 @@ TEST(HiosWorkload, RefusesWhatIsMalformedAndSaysWhere) {
       {"\"layer\": 2", "\"depth\": 2", "depth"},
   };
   for (const auto& c : kCases) {
-    const auto p = read(replaced(kSmall, c.what, c.with));
+    const auto p = read_text(with_replaced(kSmall, c.what, c.with));
     ASSERT_FALSE(p.ok()) << c.with;
     EXPECT_EQ(p.error().code(), Code::kInvalidInput);
     EXPECT_NE(p.error().to_string().find(c.message), std::string::npos) << p.error().to_string();
   }
-  EXPECT_FALSE(read(kSmall, {.devices = 0}).ok());
-  EXPECT_FALSE(read(kSmall, {.devices = 65}).ok());
-  EXPECT_FALSE(
-      read(replaced(kSmall, ", \"transfer_ms_code\": 1.6}", "}"), {.devices = 2, .transfer_by_reader = true})
-          .ok());
+  EXPECT_FALSE(read_text(kSmall, {.devices = 0}).ok());
+  EXPECT_FALSE(read_text(kSmall, {.devices = 65}).ok());
+  EXPECT_FALSE(read_text(with_replaced(kSmall, ", \"transfer_ms_code\": 1.6}", "}"),
+                         {.devices = 2, .transfer_by_reader = true})
+                   .ok());
 }
 
 TEST(HiosWorkload, EveryTruncationIsAnErrorAndNoCrash) {
   const std::string text = kSmall;
-  for (size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(read(text.substr(0, n)).ok()) << n;
+  for (size_t n = 0; n < text.size(); ++n) EXPECT_FALSE(read_text(text.substr(0, n)).ok()) << n;
 }
 
 TEST(HiosWorkload, RecognisesItsFilesAndNoOthers) {
@@ -107,14 +107,14 @@ TEST(HiosWorkload, RecognisesItsFilesAndNoOthers) {
 
 // 0 on one device, then 1 and 2 at once would need 2's output: two stages after the first.
 TEST(StageList, StagesOfAPlanAreThoseItWasBuiltFrom) {
-  const auto p = read(replaced(kSmall, R"({"src": 2, "dst": 1,)", R"({"src": 0, "dst": 1,)"));
+  const auto p = read_text(with_replaced(kSmall, R"({"src": 2, "dst": 1,)", R"({"src": 0, "dst": 1,)"));
   EXPECT_FALSE(p.ok());  // now twice
-  const auto fork = read(R"({"nodes": [{"id": 0, "time_ms": 1, "gpu_utilization": 0.5},
+  const auto fork = read_text(R"({"nodes": [{"id": 0, "time_ms": 1, "gpu_utilization": 0.5},
       {"id": 1, "time_ms": 2, "gpu_utilization": 0.5}, {"id": 2, "time_ms": 3, "gpu_utilization": 0.5},
       {"id": 3, "time_ms": 1, "gpu_utilization": 1}],
       "edges": [{"src": 0, "dst": 1, "transfer_ms": 1}, {"src": 0, "dst": 2, "transfer_ms": 1},
                 {"src": 2, "dst": 3, "transfer_ms": 1}]})",
-                         {.devices = 1});
+                              {.devices = 1});
   ASSERT_TRUE(fork.ok()) << fork.error().to_string();
   const std::vector<IosStage> stages = {{0, {{OpId(0)}}, ""}, {0, {{OpId(1)}, {OpId(2), OpId(3)}}, "gpu1"}};
   EXPECT_EQ(stage_width_of(stages), 2);
@@ -132,7 +132,7 @@ TEST(StageList, StagesOfAPlanAreThoseItWasBuiltFrom) {
 }
 
 TEST(StageList, RefusesUnknownAndOpenDevices) {
-  const auto p = read(kSmall, {.devices = 2});
+  const auto p = read_text(kSmall, {.devices = 2});
   ASSERT_TRUE(p.ok());
   std::vector<IosStage> stages = {{0, {{OpId(0)}, {}}, "gpu3"}};
   auto plan = plan_of_ios_stages(*p, stages);
@@ -170,7 +170,7 @@ TEST(StageList, PublicIosSchedulesAreFeasiblePlans) {
   const auto folder = public_data() + "ios_schedules/";
   if (!file_exists(folder + "inception_v3_v100_bs1.json"))
     GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
-  const auto base = read(kSmall, {.devices = 1});
+  const auto base = read_text(kSmall, {.devices = 1});
   ASSERT_TRUE(base.ok());
   for (const char* name : {"v100_bs1", "v100_bs16", "v100_bs32", "v100_bs64", "v100_bs128", "k80_bs1"}) {
     const auto file = read_ios_graph(folder + "inception_v3_" + name + ".json");

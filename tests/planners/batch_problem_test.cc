@@ -3,23 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include "diviml/string_search.h"
+#include "diviml/task_model.h"
 #include "heddle/planners/planner.h"
 #include "planners_support.h"
-#include "string_search.h"
-#include "task_model.h"
 
 namespace heddle {
 namespace {
 
 using namespace test;
-
-PlanResult must_plan(const char* planner, const Problem& problem, double seconds = 20) {
-  PlannerOptions o;
-  o.deadline = Deadline::after_seconds(seconds);
-  auto result = run_planner(*find_planner(planner), problem, o);
-  if (!result.ok()) ADD_FAILURE() << planner << ": " << result.error().to_string();
-  return result.ok() ? std::move(*result) : PlanResult{};
-}
 
 Problem one_request(Random& random, int ops, double probability = 0.4) {
   auto problem = make_problem(make_graph(ops, random_wires(random, ops, probability)), make_mesh(2),

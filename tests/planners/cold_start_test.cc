@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "cp_schedule.h"
-#include "cut_bound.h"
+#include "bounds/cut_bound.h"
+#include "bounds/lp_bound.h"
 #include "heddle/plan/relaxation.h"
 #include "heddle/planners/planner.h"
-#include "lp_bound.h"
 #include "planners_support.h"
 #include "random_small.h"
+#include "search/cp_schedule.h"
 
 namespace heddle::test {
 namespace {

@@ -1,13 +1,13 @@
 // The timer of cold starts says what the evaluator says.
-#include "cold_timer.h"
+#include "sortinghat/cold_timer.h"
 
 #include <gtest/gtest.h>
 
-#include "cold_anneal.h"
-#include "configurations.h"
+#include "core/configurations.h"
 #include "heddle/plan/checker.h"
 #include "planners_support.h"
 #include "random_small.h"
+#include "sortinghat/cold_anneal.h"
 
 namespace heddle::test {
 namespace {

@@ -10,11 +10,6 @@ namespace {
 
 using namespace test;
 
-bool solver_is_here() {
-  const auto outcome = cp_sat_self_test();
-  return outcome.ok() || outcome.error().code() != Code::kUnsupported;
-}
-
 PlanResult plan_with_cp_sat(const Problem& problem, double seconds = 5) {
   PlannerOptions options;
   options.deadline = Deadline::after_seconds(seconds);

@@ -4,22 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diviml/split_bound.h"
 #include "heddle/planners/planner.h"
 #include "planners_support.h"
-#include "split_bound.h"
 
 namespace heddle {
 namespace {
 
 using namespace test;
-
-PlanResult must_plan(const char* planner, const Problem& problem, double seconds = 20) {
-  PlannerOptions o;
-  o.deadline = Deadline::after_seconds(seconds);
-  auto result = run_planner(*find_planner(planner), problem, o);
-  if (!result.ok()) ADD_FAILURE() << planner << ": " << result.error().to_string();
-  return result.ok() ? std::move(*result) : PlanResult{};
-}
 
 constexpr ExecutionModel kFree{.link_contention = false, .engine_contention = false};
 constexpr const char* kExact[] = {"diviml-milp", "diviml-cp"};

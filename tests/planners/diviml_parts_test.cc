@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "diviml/module_planner.h"
+#include "diviml/module_schedule.h"
+#include "diviml/modules.h"
+#include "diviml/split_windows.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cost/cost_model.h"
 #include "heddle/graph/analysis.h"
@@ -11,11 +15,7 @@
 #include "heddle/planners/batch_problem.h"
 #include "heddle/planners/diviml_throughput.h"
 #include "heddle/planners/judge.h"
-#include "module_planner.h"
-#include "module_schedule.h"
-#include "modules.h"
 #include "planners_support.h"
-#include "split_windows.h"
 
 namespace heddle {
 namespace {

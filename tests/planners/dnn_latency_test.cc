@@ -1,4 +1,4 @@
-#include "dnn_latency.h"
+#include "partition/dnn_latency.h"
 
 #include <gtest/gtest.h>
 

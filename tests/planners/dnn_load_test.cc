@@ -1,25 +1,25 @@
-#include "dnn_load.h"
+#include "partition/dnn_load.h"
 
 #include <gtest/gtest.h>
 
-#include "dnn_load_search.h"
+#include "partition/dnn_load_search.h"
 #include "plan/dnn_support.h"
 
 namespace heddle {
 namespace {
 
 constexpr DnnRules kContiguous{DnnObjective::kMaxLoad, true, 1};
-constexpr DnnRules kFree{DnnObjective::kMaxLoad, false, 1};
+constexpr DnnRules kFreeLoad{DnnObjective::kMaxLoad, false, 1};
 
-double value_of(const DnnWorkload& w, const DnnUnits& units, const std::vector<int32_t>& device,
-                const DnnRules& rules) {
+double load_of(const DnnWorkload& w, const DnnUnits& units, const std::vector<int32_t>& device,
+               const DnnRules& rules) {
   const auto split = dnn_split_of_units(w, units, device);
   const auto status = check_dnn_split(w, split, rules);
   EXPECT_TRUE(status.ok()) << status.error().to_string();
   return evaluate_dnn_split(w, split, DnnObjective::kMaxLoad)->value;
 }
 
-std::vector<RandomDnn> shapes() {
+std::vector<RandomDnn> load_shapes() {
   return {{.nodes = 6},
           {.nodes = 6, .tight = true},
           {.nodes = 7, .accelerators = 1, .cpus = 1, .edge_chance = 0.2},
@@ -29,7 +29,7 @@ std::vector<RandomDnn> shapes() {
 }
 
 TEST(DnnLoad, IdealsAreExactForContiguousSplits) {
-  for (const auto& shape : shapes()) {
+  for (const auto& shape : load_shapes()) {
     for (uint64_t seed = 0; seed < 25; ++seed) {
       const auto w = random_dnn(shape, seed);
       const auto units = make_dnn_units(w, DnnOrder::kContiguous);
@@ -41,11 +41,11 @@ TEST(DnnLoad, IdealsAreExactForContiguousSplits) {
         continue;
       }
       ASSERT_FALSE(result.device.empty()) << seed;
-      EXPECT_NEAR(value_of(w, units, result.device, kContiguous), best, 1e-9) << seed;
+      EXPECT_NEAR(load_of(w, units, result.device, kContiguous), best, 1e-9) << seed;
       // A known bound from above prunes, and loses nothing.
       const auto pruned = ideal_load(units, best + 0.01, 100000, Deadline());
       ASSERT_FALSE(pruned.device.empty()) << seed;
-      EXPECT_NEAR(value_of(w, units, pruned.device, kContiguous), best, 1e-9) << seed;
+      EXPECT_NEAR(load_of(w, units, pruned.device, kContiguous), best, 1e-9) << seed;
       if (best > 0) {
         EXPECT_TRUE(ideal_load(units, best * (1 - 1e-6), 100000, Deadline()).device.empty());
       }
@@ -55,16 +55,16 @@ TEST(DnnLoad, IdealsAreExactForContiguousSplits) {
 }
 
 TEST(DnnLoad, ContractionLosesNothing) {
-  for (const auto& shape : shapes()) {
+  for (const auto& shape : load_shapes()) {
     for (uint64_t seed = 100; seed < 120; ++seed) {
       const auto w = random_dnn(shape, seed);
       const auto units = make_dnn_units(w, DnnOrder::kNone);
-      const double best = best_dnn_value(w, kFree);
+      const double best = best_dnn_value(w, kFreeLoad);
       double contracted = std::numeric_limits<double>::infinity();
       for_each_split(units.size(), units.devices(), [&](const DnnSplit& split) {
         const auto whole = dnn_split_of_units(w, units, split.device);
-        if (check_dnn_split(w, whole, kFree).ok())
-          contracted = std::min(contracted, evaluate_dnn_split(w, whole, kFree.objective)->value);
+        if (check_dnn_split(w, whole, kFreeLoad).ok())
+          contracted = std::min(contracted, evaluate_dnn_split(w, whole, kFreeLoad.objective)->value);
       });
       if (std::isinf(best)) {
         EXPECT_TRUE(std::isinf(contracted));
@@ -87,17 +87,17 @@ TEST(DnnLoad, IncrementalLoadsAreTheEvaluators) {
     for (int step = 0; step < 100; ++step) {
       loads.move(static_cast<int32_t>(random.below(units.size())), static_cast<int32_t>(random.below(5)));
       const auto value =
-          *evaluate_dnn_split(w, dnn_split_of_units(w, units, loads.device()), kFree.objective);
+          *evaluate_dnn_split(w, dnn_split_of_units(w, units, loads.device()), kFreeLoad.objective);
       for (size_t d = 0; d < value.loads.size(); ++d) ASSERT_NEAR(loads.load()[d], value.loads[d], 1e-9);
     }
   }
 }
 
 TEST(DnnLoad, SearchFindsTheOptimumOfSmallOnes) {
-  for (const auto& shape : shapes()) {
+  for (const auto& shape : load_shapes()) {
     for (uint64_t seed = 0; seed < 6; ++seed) {
       const auto w = random_dnn(shape, seed);
-      const double best = best_dnn_value(w, kFree);
+      const double best = best_dnn_value(w, kFreeLoad);
       if (std::isinf(best)) continue;
       const auto units = make_dnn_units(w, DnnOrder::kNone);
       const auto start = greedy_load(units);
@@ -106,7 +106,7 @@ TEST(DnnLoad, SearchFindsTheOptimumOfSmallOnes) {
       options.moves = 30000;
       options.heat = 0.2;
       const auto found = search_load(units, start, options);
-      EXPECT_NEAR(value_of(w, units, found, kFree), best, 1e-9) << seed;
+      EXPECT_NEAR(load_of(w, units, found, kFreeLoad), best, 1e-9) << seed;
       EXPECT_EQ(found, search_load(units, start, options));  // deterministic
     }
   }

@@ -1,8 +1,8 @@
 // The CP-SAT models of placement workloads against brute force.
 #include <gtest/gtest.h>
 
-#include "dnn_latency_model.h"
-#include "dnn_load_model.h"
+#include "partition/dnn_latency_model.h"
+#include "partition/dnn_load_model.h"
 #include "plan/dnn_support.h"
 
 namespace heddle {

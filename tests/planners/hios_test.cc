@@ -1,6 +1,6 @@
 // HIOS's and IOS's algorithms: the paper's worked examples, exact small cases, the public reference
 // makespans.
-#include "hios.h"
+#include "hios/hios.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/plan/hios_workload.h"
-#include "ios.h"
+#include "hios/ios.h"
+#include "hios/stage_planner.h"
 #include "planners_support.h"
-#include "stage_planner.h"
 #include "stage_support.h"
 
 namespace heddle {

@@ -6,20 +6,16 @@
 
 #include "heddle/planners/planner.h"
 #include "heddle/solve/self_test.h"
-#include "lns_area.h"
-#include "lns_rounds.h"
-#include "order_timer.h"
 #include "planners_support.h"
+#include "search/lns_area.h"
+#include "search/lns_rounds.h"
+#include "search/order_timer.h"
 
 namespace heddle {
 namespace {
 
 using namespace test;
 
-bool solver_is_here() {
-  const auto outcome = cp_sat_self_test();
-  return outcome.ok() || outcome.error().code() != Code::kUnsupported;
-}
 #define HEDDLE_NEEDS_CP_SAT \
   if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build"
 

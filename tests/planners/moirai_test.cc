@@ -13,14 +13,6 @@ namespace {
 
 using namespace test;
 
-PlanResult must_plan(const char* planner, const Problem& problem, double seconds) {
-  PlannerOptions o;
-  o.deadline = Deadline::after_seconds(seconds);
-  auto result = run_planner(*find_planner(planner), problem, o);
-  if (!result.ok()) ADD_FAILURE() << planner << ": " << result.error().to_string();
-  return result.ok() ? std::move(*result) : PlanResult{};
-}
-
 // With one reader a tensor, ports and no shared links, Heddle's problem is the paper's.
 TEST(Moirai, FindsTheOptimumOfSmallProblems) {
   Random random(21);

@@ -1,5 +1,5 @@
 // The store that auto's workers share, and auto on several threads.
-#include "plan_store.h"
+#include "core/plan_store.h"
 
 #include <gtest/gtest.h>
 

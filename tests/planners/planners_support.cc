@@ -1,24 +1,16 @@
 #include "planners_support.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 
 #include "heddle/plan/builder.h"
 #include "heddle/plan/evaluator.h"
+#include "heddle/solve/self_test.h"
 
 namespace heddle::test {
 namespace {
-
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "test set-up: %s\n", result.error().to_string().c_str());
-    std::abort();
-  }
-  return std::move(result).value();
-}
 
 Device gpu(int i, HostId host, int64_t memory) {
   Device d;
@@ -236,6 +228,49 @@ std::shared_ptr<const Cluster> two_gpus(bool one_bus) {
   }
   link("nvlink", nodes[0], nodes[1], 1e7, {});
   return *builder.build();
+}
+
+PlanResult must_plan(const char* planner, const Problem& problem, double seconds) {
+  PlannerOptions o;
+  o.deadline = Deadline::after_seconds(seconds);
+  auto result = run_planner(*find_planner(planner), problem, o);
+  if (!result.ok()) ADD_FAILURE() << planner << ": " << result.error().to_string();
+  return result.ok() ? std::move(*result) : PlanResult{};
+}
+
+bool solver_is_here() {
+  const auto outcome = cp_sat_self_test();
+  return outcome.ok() || outcome.error().code() != Code::kUnsupported;
+}
+#define HEDDLE_NEEDS_CP_SAT \
+  if (!solver_is_here()) GTEST_SKIP() << "CP-SAT cannot be loaded into this build"
+
+// A plan in the order of its starts, with its times.
+struct Timed {
+  Timed(const FlatProblem& flat, FlatPlan p) : timer(flat), plan(std::move(p)) {
+    timer.time(plan, kImpossible);
+    start = timer.starts();
+    std::stable_sort(plan.order.begin(), plan.order.end(),
+                     [&](uint32_t a, uint32_t b) { return start[a] < start[b]; });
+    view.makespan_us = timer.time(plan, kImpossible);
+    timer.keep();
+    start = timer.starts();
+    finish = timer.finishes();
+    view.plan = &plan;
+    view.start = &start;
+    view.finish = &finish;
+  }
+  OrderTimer timer;
+  FlatPlan plan;
+  std::vector<double> start, finish;
+  TimedPlan view;
+};
+
+FlatPlan all_on(const FlatProblem& flat, uint32_t device) {
+  FlatPlan plan;
+  plan.device.assign(flat.num_ops(), device);
+  plan.order.assign(flat.topological().begin(), flat.topological().end());
+  return plan;
 }
 
 }  // namespace heddle::test

@@ -1,6 +1,8 @@
 // Problems of every kind for the planners' tests.
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +12,16 @@
 #include "heddle/planners/planner.h"
 
 namespace heddle::test {
+
+// Set-up that cannot fail.
+template <class T>
+T must(Result<T> result) {
+  if (!result.ok()) {
+    std::fprintf(stderr, "test set-up: %s\n", result.error().to_string().c_str());
+    std::abort();
+  }
+  return std::move(result).value();
+}
 
 struct Wire {
   int from, to;
@@ -36,5 +48,10 @@ std::shared_ptr<const Cluster> make_mixed(int64_t memory = 0);
 
 // The least value over all decisions of one lane, by trying all (for a handful of ops).
 double brute_force_us(const Problem& problem);
+
+// The planner's plan; a failure of the test, and an empty plan, when it gives none.
+PlanResult must_plan(const char* planner, const Problem& problem, double seconds = 20);
+// Whether CP-SAT can be loaded into this build.
+bool solver_is_here();
 
 }  // namespace heddle::test

@@ -16,15 +16,6 @@ namespace {
 // Assignments times orders that a problem may have.
 constexpr int64_t kMostPlans = 300;
 
-template <class T>
-T must(Result<T> result) {
-  if (!result.ok()) {
-    std::fprintf(stderr, "test set-up: %s\n", result.error().to_string().c_str());
-    std::abort();
-  }
-  return std::move(result).value();
-}
-
 std::shared_ptr<const Graph> random_graph(Random& random, int ops, double edges) {
   GraphBuilder builder("small");
   const TensorId in = builder.add_input("in", DType::kU8, {4});

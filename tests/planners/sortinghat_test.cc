@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "candidates.h"
-#include "cold_bundles.h"
+#include "core/candidates.h"
 #include "heddle/plan/bounds.h"
 #include "heddle/plan/checker.h"
 #include "heddle/planners/planner.h"
-#include "load_ways.h"
 #include "planners_support.h"
-#include "slot_model.h"
-#include "slot_search.h"
+#include "sortinghat/cold_bundles.h"
+#include "sortinghat/load_ways.h"
+#include "sortinghat/slot_model.h"
+#include "sortinghat/slot_search.h"
 
 namespace heddle::test {
 namespace {
@@ -109,7 +109,7 @@ TEST(SlotModel, StartSatisfiesEveryRow) {
 }
 
 // Solvers of one submodel have at most this time; cold-search ends by itself.
-PlanResult planned(const std::string& planner, const Problem& problem, int ndom = 1) {
+PlanResult plan_with(const std::string& planner, const Problem& problem, int ndom = 1) {
   PlannerOptions options;
   if (planner != "cold-search") options.deadline = Deadline::after_seconds(0.6);
   options.dominators = ndom;
@@ -124,9 +124,9 @@ TEST(SortingHat, LoadsOverBothBusesAndRunsBranchesAtOnce) {
   auto graph = make_graph(4, {{0, 1, 1}, {0, 2, 1}, {1, 3, 1}, {2, 3, 1}}, {0, 100, 100, 0});
   const auto times = std::vector<std::vector<double>>(4, {10, 10});
   const Problem p = make_problem(graph, two_gpus(false), times, Objective::kColdLatency);
-  EXPECT_NEAR(planned("cold-single", p).value_us, 200 + 10 + 10, 1e-9);
+  EXPECT_NEAR(plan_with("cold-single", p).value_us, 200 + 10 + 10, 1e-9);
   for (const char* planner : {"sortinghat", "cold-search"}) {
-    const PlanResult r = planned(planner, p);
+    const PlanResult r = plan_with(planner, p);
     EXPECT_LT(r.value_us, 100 + 10 + 10 + 1) << planner;
     EXPECT_GE(r.value_us, 100 + 10 + 10) << planner;
     // 200 bytes leave host memory over two links, and two ops follow.
@@ -177,9 +177,9 @@ TEST(ColdSearch, LoadsOpsTogetherWhereThatSavesLatency) {
   auto graph = make_graph(5, {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 4, 1}}, {10, 10, 10, 10, 10});
   const Problem p =
       make_problem(graph, one_gpu(6), std::vector<std::vector<double>>(5, {4}), Objective::kColdLatency);
-  EXPECT_NEAR(planned("cold-single", p).value_us, 84, 1e-9);
-  EXPECT_NEAR(planned("cold-serial", p).value_us, 76, 1e-9);
-  EXPECT_NEAR(planned("cold-search", p).value_us, 66, 1e-9);
+  EXPECT_NEAR(plan_with("cold-single", p).value_us, 84, 1e-9);
+  EXPECT_NEAR(plan_with("cold-serial", p).value_us, 76, 1e-9);
+  EXPECT_NEAR(plan_with("cold-search", p).value_us, 66, 1e-9);
 }
 
 TEST(ColdSearch, BundlesAreTheBestOfAllCuts) {
@@ -235,7 +235,7 @@ TEST(ColdSearch, OtherDevicesBusesNeitherCarryNorLowerTheBound) {
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.error().to_string().find("'g1', which is not among the devices to use"),
             std::string::npos);
-  const PlanResult best = planned("cold-search", p);
+  const PlanResult best = plan_with("cold-search", p);
   EXPECT_NEAR(best.value_us, 220, 1e-9);
   EXPECT_NEAR(best.bound.us, 220, 1e-6);
 }
@@ -244,10 +244,10 @@ TEST(SortingHat, CutsAsItIsTold) {
   auto graph = make_graph(6, {{0, 1, 1}, {1, 2, 1}, {2, 3, 1}, {3, 4, 1}, {4, 5, 1}}, {9, 9, 9, 9, 9, 9});
   const auto times = std::vector<std::vector<double>>(6, {5, 5});
   const Problem p = make_problem(graph, two_gpus(true), times, Objective::kColdLatency);
-  EXPECT_EQ(planned("sortinghat", p, 1).counters.at("submodels"), 6);
-  EXPECT_EQ(planned("sortinghat", p, 4).counters.at("submodels"), 2);
-  const PlanResult swept = planned("sortinghat", p, 0);
-  EXPECT_LE(swept.value_us, planned("sortinghat", p, 1).value_us + 1e-9);
+  EXPECT_EQ(plan_with("sortinghat", p, 1).counters.at("submodels"), 6);
+  EXPECT_EQ(plan_with("sortinghat", p, 4).counters.at("submodels"), 2);
+  const PlanResult swept = plan_with("sortinghat", p, 0);
+  EXPECT_LE(swept.value_us, plan_with("sortinghat", p, 1).value_us + 1e-9);
   PlannerOptions odd;
   odd.subgraph_slots = 5;
   const auto refused = run_planner(*find_planner("sortinghat"), p, odd);
@@ -259,13 +259,13 @@ TEST(SortingHat, EveryPlanIsVerifiedAndOursIsNoWorse) {
   Random random(9);
   for (int round = 0; round < 8; ++round) {
     const Problem p = random_problem(random, 7);
-    const double paper = planned("sortinghat", p).value_us;
-    const double baseline = planned("efficient-mip", p).value_us;
-    const PlanResult ours = planned("cold-search", p);
+    const double paper = plan_with("sortinghat", p).value_us;
+    const double baseline = plan_with("efficient-mip", p).value_us;
+    const PlanResult ours = plan_with("cold-search", p);
     EXPECT_LE(ours.value_us, paper * (1 + 1e-9)) << round;
     EXPECT_LE(ours.value_us, baseline * (1 + 1e-9)) << round;
     EXPECT_GE(ours.value_us, ours.bound.us * (1 - 1e-9)) << round;
-    const auto again = planned("cold-search", p);
+    const auto again = plan_with("cold-search", p);
     EXPECT_EQ(again.value_us, ours.value_us) << round;
   }
 }

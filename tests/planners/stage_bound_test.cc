@@ -1,10 +1,10 @@
 // Bounds on stages: never above the optimum of tiny instances nor above anything found, and what they must
 // see on cases made by hand.
-#include "stage_bound.h"
+#include "hios/stage_bound.h"
 
 #include <gtest/gtest.h>
 
-#include "stage_list.h"
+#include "hios/stage_list.h"
 #include "stage_support.h"
 
 namespace heddle::test {

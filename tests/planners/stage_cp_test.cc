@@ -1,12 +1,12 @@
 // CP-SAT with stages: its bound is under every plan, its plans are the best of small problems.
 #include <gtest/gtest.h>
 
-#include "configurations.h"
+#include "core/configurations.h"
 #include "heddle/plan/builder.h"
 #include "heddle/plan/checker.h"
 #include "heddle/planners/planner.h"
+#include "hios/stage_planner.h"
 #include "random_small.h"
-#include "stage_planner.h"
 #include "stage_support.h"
 
 namespace heddle::test {

@@ -1,5 +1,5 @@
 // Timing of stages: by hand, against a fixed point of the definition, and what malformed input is told.
-#include "stage_schedule.h"
+#include "hios/stage_schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Constructing and searching stages: optimal where that can be known, never worse than what they start from,
 // the same for the same seed, and better than HIOS on its simulation.
-#include "stage_search.h"
+#include "hios/stage_search.h"
 
 #include <gtest/gtest.h>
 
-#include "hios.h"
+#include "hios/hios.h"
+#include "hios/stage_list.h"
 #include "planners_support.h"
-#include "stage_list.h"
 #include "stage_support.h"
 
 namespace heddle::test {

@@ -1,5 +1,5 @@
 // Moves on stages: what the state says before and after each is what the full timer says.
-#include "stage_state.h"
+#include "hios/stage_state.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "heddle/base/random.h"
-#include "stage_instance.h"
-#include "stage_schedule.h"
+#include "hios/stage_instance.h"
+#include "hios/stage_schedule.h"
 
 namespace heddle::test {
 

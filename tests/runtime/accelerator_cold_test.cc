@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "accelerators.h"
+#include "executor/accelerators.h"
 #include "heddle/cluster/cluster.h"
 #include "heddle/runtime/stream_runtime.h"
 #include "support.h"

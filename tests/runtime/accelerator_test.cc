@@ -14,12 +14,6 @@ using test::AcceleratedBackend;
 using test::random_plan;
 using test::random_problem;
 
-std::unique_ptr<Executor> make(const Problem& problem, const Plan& plan, ExecutorOptions options) {
-  auto executor = Executor::create(problem, plan, nullptr, options);
-  EXPECT_TRUE(executor.ok()) << executor.error().to_string();
-  return executor.ok() ? std::move(executor).value() : nullptr;
-}
-
 // Times come from events: they lie within the request, and what needs another step follows it.
 void expect_order(const Plan& plan, const RequestTiming& timing) {
   constexpr double kTick = 1e-3;
@@ -57,7 +51,7 @@ TEST_P(AcceleratorPlans, OutputsEqualTheSequentialOnesOnAnyPlan) {
                                             .seed = seed});
     const Plan plan = random_plan(problem, seed, 0.4);
     AcceleratedBackend backend{.peers = GetParam().peers};
-    const auto executor = make(problem, plan, {.open = backend.opener()});
+    const auto executor = test::make_executor(problem, plan, {.open = backend.opener()});
     ASSERT_NE(executor, nullptr);
     for (uint64_t request = 1; request <= 10; ++request) {
       test::write_input(executor->inputs(0), request * 77);
@@ -82,7 +76,7 @@ TEST_P(AcceleratorPlans, PipelinedRequestsEachGetTheirOwnOutputs) {
                                               .seed = seed});
       const Plan plan = random_plan(problem, seed, 0.4, lanes);
       AcceleratedBackend backend{.peers = GetParam().peers};
-      const auto executor = make(problem, plan, {.in_flight = 4, .open = backend.opener()});
+      const auto executor = test::make_executor(problem, plan, {.in_flight = 4, .open = backend.opener()});
       ASSERT_NE(executor, nullptr);
       constexpr int kRequests = 60;
       test::Gathered got;
@@ -123,7 +117,7 @@ TEST(AcceleratorCold, ParametersComeByTheirLoadsAndAreReadInPlaceWhereThePlanSay
                                      [](const Step& s) { return s.kind == StepKind::kLoad; });
     ASSERT_GT(loads, 0);
     AcceleratedBackend backend;
-    const auto executor = make(problem, plan, {.open = backend.opener()});
+    const auto executor = test::make_executor(problem, plan, {.open = backend.opener()});
     ASSERT_NE(executor, nullptr);
     for (uint64_t request = 1; request <= 3; ++request) {
       test::write_input(executor->inputs(0), request);
@@ -145,7 +139,7 @@ TEST(AcceleratorCold, ASegmentWithHostAccessReadsMappedMemory) {
     return s.kind == StepKind::kLoad && plan.segments[s.segment.index()].host_access;
   });
   AcceleratedBackend backend;
-  const auto executor = make(problem, plan, {.open = backend.opener()});
+  const auto executor = test::make_executor(problem, plan, {.open = backend.opener()});
   ASSERT_NE(executor, nullptr);
   test::write_input(executor->inputs(0), 9);
   const auto timing = executor->run();
@@ -165,7 +159,8 @@ TEST(AcceleratorErrors, AFaultOnAStreamStopsTheRunAndTheNextOneIsAsGoodAsNew) {
       if (fault && segment == broken) return Error(Code::kInternal, "injected");
       return {};
     };
-    const auto executor = make(problem, plan, {.in_flight = in_flight, .open = backend.opener()});
+    const auto executor =
+        test::make_executor(problem, plan, {.in_flight = in_flight, .open = backend.opener()});
     ASSERT_NE(executor, nullptr);
     const auto result = executor->run_stream({.requests = 50});
     ASSERT_FALSE(result.ok());

@@ -9,6 +9,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "heddle/base/own_cores.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/executor.h"
 #include "support.h"
@@ -25,12 +26,6 @@ ExecutorOptions cold(HashBackend& backend, int workers, int64_t budget = 0) {
   options.open = backend.opener();
   options.cold = ColdOptions{.load_workers = workers, .budget_bytes = budget, .read_model = {}};
   return options;
-}
-
-std::unique_ptr<Executor> make(const Problem& problem, const Plan& plan, const ExecutorOptions& options) {
-  auto executor = Executor::create(problem, plan, nullptr, options);
-  EXPECT_TRUE(executor.ok()) << executor.error().to_string();
-  return executor.ok() ? std::move(executor).value() : nullptr;
 }
 
 void expect_outputs(const Problem& problem, const Plan& plan, Executor& executor, uint64_t input) {
@@ -75,7 +70,7 @@ TEST(Cold, OutputsAreTheSequentialOnesAndSegmentsAreCompiledOnce) {
     const Problem problem = random_problem({.ops = 25, .devices = 4, .edge_probability = 0.2, .seed = seed});
     const Plan plan = random_plan(problem, seed, 0.4);
     HashBackend backend;
-    const auto executor = make(problem, plan, cold(backend, 1 + static_cast<int>(seed % 4)));
+    const auto executor = test::make_executor(problem, plan, cold(backend, 1 + static_cast<int>(seed % 4)));
     ASSERT_EQ(backend.compiles, 0) << "create() compiles nothing";
     for (uint64_t request = 1; request <= 5; ++request) {
       expect_outputs(problem, plan, *executor, request * 31);
@@ -89,7 +84,7 @@ TEST(Cold, ASegmentWaitsForItsLoadingAndLoadingsAreTimedWithinTheRequest) {
   const Problem problem = random_problem({.ops = 12, .devices = 2, .seed = 3});
   const Plan plan = random_plan(problem, 3, 0.5);
   HashBackend backend;
-  const auto executor = make(problem, plan, cold(backend, 2));
+  const auto executor = test::make_executor(problem, plan, cold(backend, 2));
   const auto timing = executor->run();
   ASSERT_TRUE(timing.ok());
   const auto loadings = executor->loadings();
@@ -132,21 +127,10 @@ TEST(Cold, EarlierSegmentsRunWhileLaterOnesAreStillCompiled) {
   };
   for (const int workers : {1, 2}) {
     ran = saw = false;
-    const auto executor = make(problem, plan, cold(backend, workers));
+    const auto executor = test::make_executor(problem, plan, cold(backend, workers));
     expect_outputs(problem, plan, *executor, 9);
     EXPECT_TRUE(saw) << "with " << workers << " load workers the first segment waited for the last";
   }
-}
-
-std::vector<int> own_cores() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  sched_getaffinity(0, sizeof mask, &mask);
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &mask)) cores.push_back(core);
-  }
-  return cores;
 }
 
 // Two workers, of as many as there are cores, hold one segment each until both are there.
@@ -168,7 +152,7 @@ TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
     return Status();
   };
   const int workers = std::min(static_cast<int>(all.size()), 64);
-  expect_outputs(problem, plan, *make(problem, plan, cold(backend, workers)), 9);
+  expect_outputs(problem, plan, *test::make_executor(problem, plan, cold(backend, workers)), 9);
   ASSERT_GE(seen.size(), 2U);
   std::set<int> used;
   for (size_t i = 0; i < 2; ++i) {
@@ -178,7 +162,8 @@ TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
   EXPECT_EQ(own_cores(), all) << "the caller's are as before";
   if (all.size() >= 64) return;  // there are at most so many workers
   seen.clear();
-  expect_outputs(problem, plan, *make(problem, plan, cold(backend, static_cast<int>(all.size()) + 1)), 9);
+  expect_outputs(problem, plan,
+                 *test::make_executor(problem, plan, cold(backend, static_cast<int>(all.size()) + 1)), 9);
   for (const auto& cores : seen) EXPECT_EQ(cores, all) << "more workers than cores: none has its own";
 }
 
@@ -222,7 +207,7 @@ TEST(Cold, WithoutOverlapASegmentIsCompiledWhenTheOneBeforeItRan) {
   };
   auto options = cold(backend, 3);
   options.cold->overlap = false;
-  const auto executor = make(problem, plan, options);
+  const auto executor = test::make_executor(problem, plan, options);
   expect_outputs(problem, plan, *executor, 4);
   EXPECT_EQ(ran_too_few, 0);
 }
@@ -237,7 +222,7 @@ TEST(Cold, OneLoadWorkerCompilesInThePlansOrder) {
       compiled.push_back(name);
       return Status();
     };
-    const auto executor = make(problem, plan, cold(backend, 1));
+    const auto executor = test::make_executor(problem, plan, cold(backend, 1));
     expect_outputs(problem, plan, *executor, seed);
     for (const size_t s : run_order(plan)) expected.push_back(plan.segments[s].name);
     EXPECT_EQ(compiled, expected);
@@ -253,7 +238,8 @@ TEST(ColdBudget, NeverHoldsMoreAndReloadsOnlyWhatDidNotStay) {
     for (const double part : {0.0, 0.3, 0.7, 1.0}) {
       const int64_t budget = least + static_cast<int64_t>(part * static_cast<double>(total - least));
       HashBackend backend;
-      const auto executor = make(problem, plan, cold(backend, 1 + static_cast<int>(seed % 3), budget));
+      const auto executor =
+          test::make_executor(problem, plan, cold(backend, 1 + static_cast<int>(seed % 3), budget));
       expect_outputs(problem, plan, *executor, seed);
       EXPECT_EQ(backend.compiles, static_cast<int>(plan.segments.size()));
       for (uint64_t request = 2; request <= 4; ++request) {
@@ -310,7 +296,8 @@ TEST(ColdFaults, EachIsOneErrorThatNamesTheSegmentReleasesEverythingAndIsOver) {
         return armed && name == victim ? fault.happen() : Status();
       };
       (fault.compiling ? backend.compile_hook : backend.hook) = hook;
-      const auto executor = make(problem, plan, cold(backend, 1 + static_cast<int>(seed % 3), budget));
+      const auto executor =
+          test::make_executor(problem, plan, cold(backend, 1 + static_cast<int>(seed % 3), budget));
       const auto timing = executor->run();
       ASSERT_FALSE(timing.ok()) << fault.what;
       const auto text = timing.error().to_string();
@@ -336,7 +323,7 @@ TEST(ColdFaults, ARequestThatIsCancelledWhileSegmentsLoadEndsAndReleasesThem) {
       return Status();
     };
     // One worker: the hook is not called twice at once.
-    const auto executor = make(problem, plan, cold(backend, 1, budget));
+    const auto executor = test::make_executor(problem, plan, cold(backend, 1, budget));
     const auto timing = executor->run(Deadline::never(token));
     // The last segments may all have been loaded before the cancellation was seen.
     if (!timing.ok()) {
@@ -352,7 +339,7 @@ TEST(ColdFaults, ADeadlineThatPassedStopsBeforeAnythingIsCompiled) {
   const Problem problem = random_problem({.ops = 6, .devices = 2, .seed = 4});
   const Plan plan = random_plan(problem, 4, 0.2);
   HashBackend backend;
-  const auto executor = make(problem, plan, cold(backend, 2));
+  const auto executor = test::make_executor(problem, plan, cold(backend, 2));
   const auto timing = executor->run(Deadline::after_seconds(-1));
   ASSERT_FALSE(timing.ok());
   EXPECT_EQ(timing.error().code(), Code::kCancelled);
@@ -379,7 +366,7 @@ TEST(Cold, EmulatedDevicesTakeThePlansTimes) {
   const Plan plan = random_plan(problem, 8, 0.3);
   ExecutorOptions options;
   options.cold = ColdOptions{};
-  const auto executor = make(problem, plan, options);
+  const auto executor = test::make_executor(problem, plan, options);
   const auto timing = executor->run();
   ASSERT_TRUE(timing.ok());
   for (const auto& loading : executor->loadings()) EXPECT_EQ(loading.begin_us, -1);

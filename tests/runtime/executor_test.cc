@@ -21,12 +21,6 @@ using test::HashBackend;
 using test::random_plan;
 using test::random_problem;
 
-std::unique_ptr<Executor> make(const Problem& problem, const Plan& plan, ExecutorOptions options = {}) {
-  auto executor = Executor::create(problem, plan, nullptr, options);
-  EXPECT_TRUE(executor.ok()) << executor.error().to_string();
-  return executor.ok() ? std::move(executor).value() : nullptr;
-}
-
 // Every step after what it reads: runs after their transfers, transfers after their producers.
 void expect_precedence(const Problem& problem, const Plan& plan, const RequestTiming& timing) {
   const Graph& graph = *problem.graph;
@@ -57,7 +51,7 @@ TEST(Executor, EmulatedStepsTakeAtLeastTheirPlannedTimeInThePlansOrder) {
         random_problem({.ops = 15, .devices = 3, .max_us = 300, .transfer_us = 50, .seed = seed});
     const Plan plan = random_plan(problem, seed);
     const Timeline timeline = evaluate(problem, plan).value();
-    auto executor = make(problem, plan);
+    auto executor = test::make_executor(problem, plan);
     const auto timing = executor->run();
     ASSERT_TRUE(timing.ok());
     EXPECT_GE(timing->latency_us, timeline.makespan_us - 0.01 * static_cast<double>(plan.steps.size()));
@@ -75,7 +69,7 @@ TEST(Executor, RunsOnOneDeviceNeverOverlapAndKeepThePlansOrder) {
     const Problem problem =
         random_problem({.ops = 20, .devices = 2, .max_us = 50, .transfer_us = 5, .seed = seed});
     const Plan plan = random_plan(problem, seed);
-    const auto executor = make(problem, plan);
+    const auto executor = test::make_executor(problem, plan);
     const auto timing = executor->run();
     ASSERT_TRUE(timing.ok());
     std::vector<double> last(2, 0);
@@ -93,8 +87,8 @@ TEST(Executor, OutputsEqualTheSequentialOnesOnAnyPlan) {
     const Problem problem = random_problem({.ops = 25, .devices = 4, .edge_probability = 0.2, .seed = seed});
     const Plan plan = random_plan(problem, seed, 0.4);
     HashBackend backend;
-    const auto executor =
-        make(problem, plan, {.spin_us = seed % 2 == 0 ? 100.0 : 0.0, .open = backend.opener()});
+    const auto executor = test::make_executor(
+        problem, plan, {.spin_us = seed % 2 == 0 ? 100.0 : 0.0, .open = backend.opener()});
     for (uint64_t request = 1; request <= 20; ++request) {
       test::write_input(executor->inputs(0), request * 77);
       const auto timing = executor->run();
@@ -126,7 +120,8 @@ TEST(Executor, DevicesThatShareACoreNeverRunAtOnce) {
         mine.fetch_sub(1);
         return {};
       };
-      const auto executor = make(problem, plan, {.in_flight = in_flight, .open = backend.opener()});
+      const auto executor =
+          test::make_executor(problem, plan, {.in_flight = in_flight, .open = backend.opener()});
       ASSERT_TRUE(executor->run_stream({.requests = 30}).ok());
       EXPECT_FALSE(clash.load());
     }
@@ -140,7 +135,7 @@ TEST(Executor, PipelinedRequestsEachGetTheirOwnOutputs) {
           random_problem({.ops = 15, .devices = 4, .objective = Objective::kThroughput, .seed = seed});
       const Plan plan = random_plan(problem, seed, 0.4, lanes);
       HashBackend backend;
-      const auto executor = make(problem, plan, {.in_flight = 4, .open = backend.opener()});
+      const auto executor = test::make_executor(problem, plan, {.in_flight = 4, .open = backend.opener()});
       constexpr int kRequests = 200;
       test::Gathered got;
       const auto result = executor->run_stream(test::gathering(*executor, kRequests, 1000, got));
@@ -166,7 +161,7 @@ TEST(Executor, PipelinedEmulationReachesTheBusiestResourcesPeriod) {
                                           .seed = 3});
   const Plan plan = random_plan(problem, 3);
   const Timeline timeline = evaluate(problem, plan).value();
-  const auto executor = make(problem, plan, {.in_flight = 8});
+  const auto executor = test::make_executor(problem, plan, {.in_flight = 8});
   const auto result = executor->run_stream({.requests = 60});
   ASSERT_TRUE(result.ok());
   EXPECT_GE(result->total_us, timeline.period_us * 60 * 0.999);
@@ -183,7 +178,8 @@ TEST(Executor, AFaultStopsTheRunAndNamesSegmentAndDevice) {
       if (fault && segment == broken) return Error(Code::kInternal, "injected");
       return {};
     };
-    const auto executor = make(problem, plan, {.in_flight = in_flight, .open = backend.opener()});
+    const auto executor =
+        test::make_executor(problem, plan, {.in_flight = in_flight, .open = backend.opener()});
     const auto result = executor->run_stream({.requests = 50});
     ASSERT_FALSE(result.ok());
     const std::string device = problem.cluster->device(plan.segments[plan.segments.size() / 2].device).name;
@@ -198,7 +194,7 @@ TEST(Executor, AFaultStopsTheRunAndNamesSegmentAndDevice) {
 TEST(Executor, CancellationEndsARunOfEmulatedDevices) {
   const Problem problem = random_problem({.ops = 10, .devices = 2, .max_us = 1e7, .seed = 2});
   const Plan plan = random_plan(problem, 2);
-  const auto executor = make(problem, plan);
+  const auto executor = test::make_executor(problem, plan);
   const CancelToken token;
   std::thread canceller([&] { token.cancel(); });
   const auto result = executor->run(Deadline::never(token));
@@ -237,7 +233,7 @@ TEST(Executor, EmulatedMemoryIsBoundedAndFreedAtTheLastUse) {
       costs->set(OpId(op), DeviceId(0), {.us = 1, .origin = Origin::kGiven, .rel_spread = 0});
     problem.costs = costs;
     const Plan plan = random_plan(problem, 1, 0);
-    const auto executor = make(problem, plan);
+    const auto executor = test::make_executor(problem, plan);
     const auto result = executor->run();
     if (limit == 16) {
       ASSERT_TRUE(result.ok()) << result.error().to_string();

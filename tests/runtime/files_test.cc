@@ -5,9 +5,9 @@
 
 #include "heddle/base/random.h"
 #include "heddle/runtime/image.h"
-#include "heddle/runtime/npy.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
+#include "run/npy.h"
 
 namespace heddle {
 namespace {

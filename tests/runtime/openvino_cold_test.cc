@@ -13,29 +13,19 @@
 #include "heddle/runtime/cold.h"
 #include "heddle/runtime/cold_plan.h"
 #include "heddle/runtime/segment_cache.h"
+#include "wheel_file.h"
 
 namespace heddle {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string find_model(const std::string& name) {
-  std::error_code error;
-  for (const auto& python : fs::directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / ".venv" / "lib", error)) {
-    for (const char* folder : {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models"}) {
-      const auto path = python.path() / "site-packages" / folder / name;
-      if (fs::exists(path, error)) return path.string();
-    }
-  }
-  return "";
-}
-
 class OpenVinoCold : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("heddle-cold-test-" + std::to_string(::getpid()));
     fs::create_directories(folder_);
-    const std::string source = find_model("light_squeezenet.onnx");
+    const std::string source = wheel_model("light_squeezenet.onnx");
     if (source.empty()) GTEST_SKIP() << "the wheel 'onnx' with its models is not installed";
     path_ = (folder_ / "model.onnx").string();
     fs::copy_file(source, path_);
@@ -123,7 +113,7 @@ TEST_F(OpenVinoCold, MappedWeightsGiveTheSameModel) {
 
 // PaddlePaddle's exporter keeps weights as attributes of Constant nodes, most others as initializers.
 TEST(MappedModel, WithWeightsInConstantNodesIsTheSame) {
-  const std::string path = find_model("ch_PP-OCRv4_rec_infer.onnx");
+  const std::string path = wheel_model("ch_PP-OCRv4_rec_infer.onnx");
   if (path.empty()) GTEST_SKIP() << "the wheel 'rapidocr-onnxruntime' with its models is not installed";
   ImportOptions options;
   // At a width of 64 OpenVINO 2026.4 gives other outputs each time, even of one compiled model.
@@ -150,15 +140,15 @@ TEST_F(OpenVinoCold, AFileThatIsCutShortOrChangedIsAnErrorThatNamesIt) {
       const auto run = run_cold(problem_, plan_, options);
       ASSERT_FALSE(run.ok());
       EXPECT_NE(run.error().to_string().find(path_), std::string::npos) << run.error().to_string();
-      fs::copy_file(find_model("light_squeezenet.onnx"), path_, fs::copy_options::overwrite_existing);
+      fs::copy_file(wheel_model("light_squeezenet.onnx"), path_, fs::copy_options::overwrite_existing);
     }
     fs::remove(path_);
     EXPECT_EQ(run_cold(problem_, plan_, options).error().code(), Code::kNotFound);
-    fs::copy_file(find_model("light_shufflenet.onnx"), path_);
+    fs::copy_file(wheel_model("light_shufflenet.onnx"), path_);
     const auto other = run_cold(problem_, plan_, options);
     ASSERT_FALSE(other.ok());
     EXPECT_NE(other.error().to_string().find("plan it again"), std::string::npos);
-    fs::copy_file(find_model("light_squeezenet.onnx"), path_, fs::copy_options::overwrite_existing);
+    fs::copy_file(wheel_model("light_squeezenet.onnx"), path_, fs::copy_options::overwrite_existing);
   }
 }
 

@@ -1,13 +1,13 @@
 // Real models on OpenVINO's CPU core sets: cut anywhere, placed anywhere, the outputs stay those of the whole
 // model.
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
+#include "heddle/base/own_cores.h"
 #include "heddle/base/random.h"
 #include "heddle/graph/model.h"
 #include "heddle/plan/builder.h"
@@ -23,26 +23,10 @@
 namespace heddle {
 namespace {
 
-std::string find_model(const std::string& name) {
-  const std::filesystem::path venv = std::filesystem::path(HEDDLE_SOURCE_DIR) / ".venv" / "lib";
-  std::error_code error;
-  for (const auto& python : std::filesystem::directory_iterator(venv, error)) {
-    for (const std::string folder : {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models"}) {
-      const auto path = python.path() / "site-packages" / folder / name;
-      if (std::filesystem::exists(path, error)) return path.string();
-    }
-  }
-  return "";
-}
-
+// At most two.
 std::vector<int> allowed_cores() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return {0};
-  for (int c = 0; c < CPU_SETSIZE && cores.size() < 2; ++c) {
-    if (CPU_ISSET(c, &mask)) cores.push_back(c);
-  }
+  auto cores = own_cores();
+  if (cores.size() > 2) cores.resize(2);
   return cores;
 }
 
@@ -75,7 +59,7 @@ struct Loaded {
 };
 
 std::optional<Loaded> load(const std::string& name, ImportOptions options = {}) {
-  const std::string path = find_model(name);
+  const std::string path = wheel_model(name);
   if (path.empty()) return std::nullopt;
   auto model = Model::load(path, options);
   EXPECT_TRUE(model.ok()) << model.error().to_string();

@@ -1,5 +1,5 @@
 // Parameters that come and go on accelerators: where they lie, and that nobody reads what was overwritten.
-#include "parameter_layout.h"
+#include "executor/parameter_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
 #include "support.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -257,6 +259,13 @@ std::vector<SegmentFault> segment_faults() {
            "device lost"},
           {"memory ends while running", false, []() -> Status { throw std::bad_alloc(); }, "out of memory"},
           {"a worker throws", false, []() -> Status { throw std::runtime_error("bang"); }, "bang"}};
+}
+
+std::unique_ptr<Executor> make_executor(const Problem& problem, const Plan& plan,
+                                        const ExecutorOptions& options) {
+  auto executor = Executor::create(problem, plan, nullptr, options);
+  EXPECT_TRUE(executor.ok()) << executor.error().to_string();
+  return executor.ok() ? std::move(executor).value() : nullptr;
 }
 
 }  // namespace heddle::test

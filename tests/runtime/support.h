@@ -84,4 +84,8 @@ struct Gathered {
 // Request i gets the input `first + i`; `into` outlives the stream.
 StreamOptions gathering(Executor& executor, int requests, uint64_t first, Gathered& into);
 
+// The executor of the plan; a failure of the test, and nothing, when there is none.
+std::unique_ptr<Executor> make_executor(const Problem& problem, const Plan& plan,
+                                        const ExecutorOptions& options = {});
+
 }  // namespace heddle::test

@@ -13,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "fault.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/ask_http.h"
 #include "heddle/serve/fleet_control.h"
@@ -22,6 +21,7 @@
 #include "heddle/serve/rest_api.h"
 #include "model_files.h"
 #include "onnx_writer.h"
+#include "plane/fault.h"
 #include "serve_support.h"
 
 namespace heddle {

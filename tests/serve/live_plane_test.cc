@@ -19,10 +19,10 @@ namespace {
 constexpr TimeNs kMs = 1'000'000;
 
 // Requests that count how often they are settled.
-struct Tally {
+struct OutcomeTally {
   std::atomic<int> settled{0};
   struct Request final : LiveRequest {
-    Tally* tally = nullptr;
+    OutcomeTally* tally = nullptr;
     std::atomic<int> times{0};
     void settled() override {
       ++times;
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(All, Kinds,
 TEST_P(Kinds, OneRequestGoesThroughAllPartitions) {
   const auto d = small_deployment(200 * kMs, {{{1, {5 * kMs}, {}}, {1, {7 * kMs}, {2 * kMs}}}});
   const auto plane = timed(d, GetParam());
-  Tally tally;
+  OutcomeTally tally;
   const auto& r = tally.add(*plane, 0, 200 * kMs);
   ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
   EXPECT_EQ(r.fate, Fate::kInTime);
@@ -83,7 +83,7 @@ TEST_P(Kinds, OneRequestGoesThroughAllPartitions) {
 TEST_P(Kinds, WhatCannotBeInTimeIsDroppedAtOnce) {
   const auto d = small_deployment(50 * kMs, {{{1, {20 * kMs}, {}}}});
   const auto plane = timed(d, GetParam());
-  Tally tally;
+  OutcomeTally tally;
   const auto& r = tally.add(*plane, 0, 10 * kMs);
   EXPECT_EQ(r.fate, Fate::kDropped);  // within submit()
   EXPECT_EQ(r.times, 1);
@@ -94,7 +94,7 @@ TEST_P(Kinds, EveryRequestIsSettledOnceWhateverTheLoad) {
   for (int round = 0; round < 3; ++round) {
     auto d = random_deployment(random);
     for (auto& m : d.models) m.slo_ns = std::max<TimeNs>(m.slo_ns, 5 * kMs);
-    Tally tally;
+    OutcomeTally tally;
     {
       const auto plane = timed(d, GetParam());
       std::mutex mutex;
@@ -104,7 +104,7 @@ TEST_P(Kinds, EveryRequestIsSettledOnceWhateverTheLoad) {
           Random own = random_stream(static_cast<uint64_t>(c), 2);
           for (int i = 0; i < 60; ++i) {
             const auto model = static_cast<uint32_t>(own.below(d.models.size()));
-            Tally::Request* r;
+            OutcomeTally::Request* r;
             {
               const std::lock_guard lock(mutex);
               r = &tally.requests.emplace_back();
@@ -137,7 +137,7 @@ TEST_P(Kinds, EveryRequestIsSettledOnceWhateverTheLoad) {
 TEST_P(Kinds, DrainingHandsOverWhatHasNotBegun) {
   const auto d = small_deployment(500 * kMs, {{{1, {40 * kMs}, {}}}});
   const auto plane = timed(d, GetParam());
-  Tally tally;
+  OutcomeTally tally;
   for (int i = 0; i < 4; ++i) tally.add(*plane, 0, 500 * kMs);
   auto pending = plane->drain(true);
   // Reservations bind batches to the device at once; the reactive scheduler keeps all but the first.
@@ -166,7 +166,7 @@ TEST(LivePlane, AttainsWhatTheSimulatorDoes) {
     const auto simulated = simulate(d, *arrivals, options);
     ASSERT_TRUE(simulated.ok());
     const auto plane = timed(d, kind);
-    Tally tally;
+    OutcomeTally tally;
     const TimeNs begin = live_now();
     for (const auto& a : *arrivals) {
       const TimeNs left = begin + a.at - live_now();
@@ -212,7 +212,7 @@ TEST(LivePlane, DevicesGetTheRequestsOfTheirBatch) {
   auto plane = LivePlane::create(d, options, {device});
   ASSERT_TRUE(plane.ok());
   device->hold(true);
-  Tally tally;
+  OutcomeTally tally;
   for (int i = 0; i < 10; ++i) tally.add(**plane, 0, 10'000 * kMs);
   device->hold(false);
   ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
@@ -238,7 +238,7 @@ TEST(LivePlane, ARunThatFailsFailsItsRequestsAndNoOthers) {
   options.scheduler = SchedulerKind::kReactive;
   auto plane = LivePlane::create(d, options, {device});
   ASSERT_TRUE(plane.ok());
-  Tally tally;
+  OutcomeTally tally;
   const auto& r = tally.add(**plane, 0, 10'000 * kMs);
   ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
   EXPECT_EQ(r.fate, Fate::kFailed);
@@ -257,7 +257,7 @@ TEST(LivePlane, WatchesItsDecisionsWhereItIsAskedTo) {
     const auto plane =
         LivePlane::create(d, options, std::vector<std::shared_ptr<DeviceRunner>>(d.devices.size()));
     ASSERT_TRUE(plane.ok());
-    Tally tally;
+    OutcomeTally tally;
     for (int i = 0; i < 5; ++i) tally.add(**plane, 0, 200 * kMs);
     ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
     const auto counters = (*plane)->counters();
@@ -275,7 +275,7 @@ TEST(LivePlane, HoldsNoMoreThanItMay) {
   options.max_queued = 3;
   auto plane = LivePlane::create(d, options, {device});
   ASSERT_TRUE(plane.ok());
-  Tally tally;
+  OutcomeTally tally;
   for (int i = 0; i < 5; ++i) tally.add(**plane, 0, 10'000 * kMs);
   EXPECT_EQ(tally.count(Fate::kWithdrawn), 2);
   device->hold(false);

@@ -23,7 +23,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr TimeNs kMs = 1'000'000;
+constexpr TimeNs kMilli = 1'000'000;
 
 std::vector<ModelUnderLoad> one_model() {
   inference::ModelInferRequest request;
@@ -88,7 +88,7 @@ TEST(LoadByGrpc, CountsEveryRequestOnce) {
     reactor.Finish(grpc::Status::OK);
   });
   const auto models = one_model();
-  const auto result = run_load(stub.target, models, steady(100, kMs), {});
+  const auto result = run_load(stub.target, models, steady(100, kMilli), {});
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   const auto& total = result->counted.total;
   EXPECT_EQ(total.arrivals, 100U);
@@ -123,11 +123,11 @@ TEST(LoadByGrpc, LatencyCountsFromWhenARequestWasDue) {
       });
     });
     const auto models = one_model();
-    const auto result = run_load(stub.target, models, steady(10, kMs), options);
+    const auto result = run_load(stub.target, models, steady(10, kMilli), options);
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->counted.total.in_time, 10U);
     EXPECT_EQ(result->connections, 1U);
-    EXPECT_GE(result->counted.latency.percentile(.05), 285 * kMs);
+    EXPECT_GE(result->counted.latency.percentile(.05), 285 * kMilli);
     late.join();
   }
 }
@@ -146,7 +146,7 @@ TEST(LoadByGrpc, AnswersThatNeverComeAreFailures) {
       const std::lock_guard lock(mutex);
       kept.push_back(&reactor);
     });
-    const auto result = run_load(stub.target, models, steady(20, kMs), options);
+    const auto result = run_load(stub.target, models, steady(20, kMilli), options);
     for (auto* reactor : kept) reactor->Finish(grpc::Status::OK);
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->counted.total.in_time, 10U);
@@ -157,7 +157,7 @@ TEST(LoadByGrpc, AnswersThatNeverComeAreFailures) {
   LoadTarget nobody;
   nobody.port = 1;
   nobody.grpc = true;
-  const auto refused = run_load(nobody, models, steady(3, kMs), options);
+  const auto refused = run_load(nobody, models, steady(3, kMilli), options);
   ASSERT_TRUE(refused.ok());
   EXPECT_EQ(refused->counted.total.failed, 3U);
   const auto asked = load_models(nobody, {}, 0, 1);
@@ -169,7 +169,7 @@ TEST(LoadByGrpc, AnswersThatNeverComeAreFailures) {
 TEST(LoadByGrpc, AgreesWithTheServer) {
   const Certificate certificate;
   if (!certificate.made()) GTEST_SKIP() << "the openssl tool makes no certificate here";
-  auto d = small_deployment(500 * kMs, {{{4, {5 * kMs}, {}}}});
+  auto d = small_deployment(500 * kMilli, {{{4, {5 * kMilli}, {}}}});
   d.models[0].rate_per_s = 123.25;
   auto generation = payload_generation(d);
   ASSERT_TRUE(generation);

@@ -9,15 +9,15 @@
 
 #include "data_plane_support.h"
 #include "heddle/serve/http_server.h"
-#include "heddle/serve/infer_json.h"
 #include "heddle/serve/rest_api.h"
 #include "load_support.h"
+#include "protocol/infer_json.h"
 #include "serve_support.h"
 
 namespace heddle {
 namespace {
 
-constexpr TimeNs kMs = 1'000'000;
+constexpr TimeNs kOneMs = 1'000'000;
 
 const std::vector<ModelUnderLoad> kModels = {
     {.name = "m", .slo_us = 20e6, .planned_rate_per_s = 100, .inputs_json = "\"inputs\":[]}", .tensors = ""}};
@@ -53,7 +53,7 @@ TEST(Load, CountsEveryRequestOnce) {
     if (i % 5 == 2) return reply.send(http_error(503, "full"));
     reply.send(answer_to(body, i % 5 == 3));
   });
-  const auto result = run_load(stub.target, kModels, steady(100, kMs), {});
+  const auto result = run_load(stub.target, kModels, steady(100, kOneMs), {});
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   const auto& total = result->counted.total;
   EXPECT_EQ(total.arrivals, 100U);
@@ -85,11 +85,11 @@ TEST(Load, LatencyCountsFromWhenARequestWasDue) {
         reply.send(answer_to(body));
       });
     });
-    const auto result = run_load(stub.target, kModels, steady(10, kMs), options);
+    const auto result = run_load(stub.target, kModels, steady(10, kOneMs), options);
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->counted.total.in_time, 10U);
     EXPECT_EQ(result->connections, 1U);
-    EXPECT_GE(result->counted.latency.percentile(.05), 285 * kMs);
+    EXPECT_GE(result->counted.latency.percentile(.05), 285 * kOneMs);
     for (auto& t : threads) t.join();
   }
 }
@@ -107,7 +107,7 @@ TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
         reply.send(answer_to(body));
       }
     });
-    const auto result = run_load(stub.target, kModels, steady(20, kMs), options);
+    const auto result = run_load(stub.target, kModels, steady(20, kOneMs), options);
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->counted.total.in_time, 10U);
     EXPECT_EQ(result->counted.total.failed, 10U);
@@ -117,7 +117,7 @@ TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
   }
   LoadTarget nobody;
   nobody.port = 1;
-  const auto refused = run_load(nobody, kModels, steady(3, kMs), options);
+  const auto refused = run_load(nobody, kModels, steady(3, kOneMs), options);
   if (refused.ok()) {  // else the very first connection was refused at once
     EXPECT_EQ(refused->counted.total.failed, 3U);
   }
@@ -128,7 +128,7 @@ TEST(Load, ConnectionsThatBreakAndAnswersThatNeverComeAreFailures) {
 
 // Server and client count the same, through all layers.
 TEST(Load, AgreesWithTheServer) {
-  const auto d = small_deployment(500 * kMs, {{{4, {5 * kMs}, {}}}});
+  const auto d = small_deployment(500 * kOneMs, {{{4, {5 * kOneMs}, {}}}});
   auto generation = payload_generation(d);
   ASSERT_TRUE(generation);
   InferService service;

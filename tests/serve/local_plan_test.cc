@@ -1,5 +1,5 @@
 // How models are arranged on this machine's devices.
-#include "local_plan.h"
+#include "machine/local_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

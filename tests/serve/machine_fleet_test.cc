@@ -9,11 +9,11 @@
 #include <cstring>
 #include <thread>
 
-#include "half_rows.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/rest_api.h"
 #include "model_files.h"
+#include "protocol/half_rows.h"
 #include "serve_process.h"
 #include "skip_model.h"
 

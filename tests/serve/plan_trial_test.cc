@@ -1,5 +1,5 @@
 // Whether a new plan is kept: by the part of the requests in time, before and after.
-#include "plan_trial.h"
+#include "plane/plan_trial.h"
 
 #include <gtest/gtest.h>
 
@@ -38,10 +38,10 @@ class Tried {
   std::map<std::string, double> arrived, in_time;
 };
 
-constexpr TrialOptions kOptions = {.window_s = 10, .margin = .05, .growth = .1};
+constexpr TrialOptions kTrialOptions = {.window_s = 10, .margin = .05, .growth = .1};
 
 TEST(PlanTrial, TheBetterPlanStays) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   EXPECT_EQ(t.run(30, {{"net", {100, .7}}}).verdict, Verdict::kOpen);
   t.change();
   const double began = t.now;
@@ -56,7 +56,7 @@ TEST(PlanTrial, TheBetterPlanStays) {
 }
 
 TEST(PlanTrial, TheWorsePlanGoes) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   t.run(30, {{"net", {100, 1}}});
   t.change();
   EXPECT_TRUE(t.trial.open());
@@ -68,14 +68,14 @@ TEST(PlanTrial, TheWorsePlanGoes) {
 }
 
 TEST(PlanTrial, ASmallFallIsTolerated) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   t.run(30, {{"net", {100, 1}}});
   t.change();
   EXPECT_EQ(t.run(60, {{"net", {100, .97}}}).verdict, Verdict::kKept);
 }
 
 TEST(PlanTrial, WhatMoreRequestsDoIsNotThePlansFault) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   t.run(30, {{"net", {100, 1}}});
   t.change();
   const auto j = t.run(60, {{"net", {130, .7}}});
@@ -88,7 +88,7 @@ TEST(PlanTrial, WhatMoreRequestsDoIsNotThePlansFault) {
 }
 
 TEST(PlanTrial, RequestsOfTheChangeItselfDoNotCount) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   t.run(30, {{"net", {100, 1}}});
   t.change();
   t.run(1, {{"net", {100, 0}}});
@@ -96,7 +96,7 @@ TEST(PlanTrial, RequestsOfTheChangeItselfDoNotCount) {
 }
 
 TEST(PlanTrial, TooFewRequestsAreNotCompared) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   t.run(30, {{"net", {2, 1}}});
   t.change();
   auto j = t.run(60, {{"net", {100, 0}}});
@@ -116,7 +116,7 @@ TEST(PlanTrial, TooFewRequestsAreNotCompared) {
 }
 
 TEST(PlanTrial, AModelWithoutTrafficSaysNothing) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   t.run(30, {{"net", {100, 1}}, {"silent", {0, 0}}});
   t.change();
   EXPECT_EQ(t.run(60, {{"net", {100, 1}}, {"silent", {0, 0}}}).verdict, Verdict::kKept);
@@ -129,7 +129,7 @@ TEST(PlanTrial, AModelWithoutTrafficSaysNothing) {
 }
 
 TEST(PlanTrial, AnotherMixOfModelsIsNotThePlansFault) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   t.run(30, {{"good", {90, 1}}, {"bad", {10, .2}}});
   t.change();
   const auto j = t.run(60, {{"good", {10, 1}}, {"bad", {90, .2}}});
@@ -138,7 +138,7 @@ TEST(PlanTrial, AnotherMixOfModelsIsNotThePlansFault) {
 }
 
 TEST(PlanTrial, APlanThatIsReplacedInItsTrialHasNoVerdict) {
-  Tried t(kOptions);
+  Tried t(kTrialOptions);
   t.run(30, {{"net", {100, 1}}});
   t.change();
   t.run(3, {{"net", {100, 0}}});

@@ -1,5 +1,5 @@
 // Waiting for events, also where the kernel cannot wait by the microsecond.
-#include "poll_until.h"
+#include "http/poll_until.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "heddle/serve/live_plane.h"
-#include "socket_stream.h"
+#include "http/socket_stream.h"
 
 namespace heddle {
 namespace {

@@ -8,10 +8,10 @@
 #include <mutex>
 
 #include "data_plane_support.h"
-#include "device_places.h"
-#include "feature_maps.h"
 #include "heddle/serve/live_plane.h"
 #include "serve_support.h"
+#include "workers/device_places.h"
+#include "workers/feature_maps.h"
 
 namespace heddle {
 namespace {

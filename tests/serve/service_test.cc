@@ -9,11 +9,11 @@
 #include "heddle/base/random.h"
 #include "heddle/serve/fleet_server.h"
 #include "heddle/serve/grpc_server.h"
-#include "heddle/serve/infer_json.h"
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/rest_api.h"
 #include "model_files.h"
 #include "onnx_writer.h"
+#include "protocol/infer_json.h"
 #include "serve_support.h"
 
 namespace heddle {

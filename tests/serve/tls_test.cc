@@ -13,8 +13,8 @@
 #include "certificate.h"
 #include "echo_server.h"
 #include "heddle/serve/ask_http.h"
+#include "http/socket_stream.h"
 #include "serve_support.h"
-#include "socket_stream.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 // A run that has to share its core is told from one that hangs.
-#include "watched_runner.h"
+#include "machine/watched_runner.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -8,14 +8,14 @@
 #include <future>
 #include <mutex>
 
-#include "feature_maps.h"
 #include "heddle/serve/bus.h"
 #include "heddle/serve/worker.h"
 #include "heddle/serve/worker_pool.h"
 #include "nats_server.h"
 #include "serve_process.h"
 #include "worker.grpc.pb.h"
-#include "worker_proof.h"
+#include "workers/feature_maps.h"
+#include "workers/worker_proof.h"
 
 namespace heddle {
 namespace {

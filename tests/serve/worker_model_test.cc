@@ -10,13 +10,13 @@
 #include <optional>
 #include <thread>
 
-#include "feature_maps.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/worker.h"
 #include "model_files.h"
 #include "serve_process.h"
 #include "skip_model.h"
+#include "workers/feature_maps.h"
 
 namespace heddle {
 namespace {

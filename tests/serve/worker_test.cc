@@ -5,10 +5,10 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
-#include "feature_maps.h"
 #include "heddle/serve/remote_devices.h"
 #include "serve_support.h"
 #include "worker.grpc.pb.h"
+#include "workers/feature_maps.h"
 
 namespace heddle {
 namespace {

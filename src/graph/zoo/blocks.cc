@@ -1,4 +1,4 @@
-#include "zoo/blocks.h"
+#include "blocks.h"
 
 #include <cmath>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "zoo/net.h"
+#include "net.h"
 
 namespace heddle::zoo {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "heddle/graph/zoo.h"
-#include "zoo/net.h"
+#include "net.h"
 
 namespace heddle::zoo {
 

@@ -1,20 +1,20 @@
 // AlphaFold 2's Evoformer stack (Jumper et al., 2021, supplement algorithms 6 to 15): the alignment's rows
 // (sequences x residues x features) and the pairs of residues inform each other.
-#include "zoo/blocks.h"
-#include "zoo/models.h"
+#include "blocks.h"
+#include "models.h"
 
 namespace heddle::zoo {
 namespace {
 
 constexpr int64_t kOuter = 32;  // features of the outer product mean
 
-struct Size {
+struct EvoformerSize {
   int64_t layers, rows, pairs, row_heads, pair_heads;  // rows and pairs: features
 };
 
 class Evoformer {
  public:
-  Evoformer(Net& net, const Size& size) : net_(net), size_(size) {}
+  Evoformer(Net& net, const EvoformerSize& size) : net_(net), size_(size) {}
 
   void block(const std::string& n, Val& m, Val& z) {
     const Val by_row = row_attention(n + ".row", m, z);
@@ -101,10 +101,10 @@ class Evoformer {
   }
 
   Net& net_;
-  Size size_;
+  EvoformerSize size_;
 };
 
-Model model(const std::string& name, const std::string& text, const Size& size) {
+Model evoformer_model(const std::string& name, const std::string& text, const EvoformerSize& size) {
   return {{name,
            text,
            "Jumper et al. 2021; Moirai, Table IV",
@@ -124,11 +124,13 @@ Model model(const std::string& name, const std::string& text, const Size& size) 
 }  // namespace
 
 std::vector<Model> evoformer_models() {
-  return {model("evoformer", "AlphaFold 2's Evoformer, 48 blocks, 256 features (Moirai's 87M)",
-                {48, 256, 128, 8, 4}),
-          model("evoformer-64", "Evoformer of 64 blocks and 512 features", {64, 512, 256, 16, 8}),
-          model("evoformer-96", "Evoformer of 96 blocks and 1024 features", {96, 1024, 512, 32, 16}),
-          model("evoformer-128", "Evoformer of 128 blocks and 1024 features", {128, 1024, 512, 32, 16})};
+  return {
+      evoformer_model("evoformer", "AlphaFold 2's Evoformer, 48 blocks, 256 features (Moirai's 87M)",
+                      {48, 256, 128, 8, 4}),
+      evoformer_model("evoformer-64", "Evoformer of 64 blocks and 512 features", {64, 512, 256, 16, 8}),
+      evoformer_model("evoformer-96", "Evoformer of 96 blocks and 1024 features", {96, 1024, 512, 32, 16}),
+      evoformer_model("evoformer-128", "Evoformer of 128 blocks and 1024 features",
+                      {128, 1024, 512, 32, 16})};
 }
 
 }  // namespace heddle::zoo

@@ -1,6 +1,6 @@
 // GNMT (Wu et al., 2016): LSTM encoder and decoder with attention, unrolled over time, so that a planner sees
 // the wavefront that lets layers run side by side. All steps share their layer's weights.
-#include "zoo/models.h"
+#include "models.h"
 
 namespace heddle::zoo {
 namespace {

@@ -1,18 +1,18 @@
 // GPT-2 (Radford et al., 2019) and GPT-3 (Brown et al., 2020): the same decoder; GPT-3 is taken with dense
-// attention in all layers. The output layer shares the token table.
-#include "zoo/blocks.h"
-#include "zoo/models.h"
+// attention in all layers. The output gpt_layer shares the token table.
+#include "blocks.h"
+#include "models.h"
 
 namespace heddle::zoo {
 namespace {
 
-constexpr int64_t kVocabulary = 50257;
+constexpr int64_t kGptVocabulary = 50257;
 
-struct Size {
+struct GptSize {
   int64_t layers, hidden, heads, context;
 };
 
-Val layer(Net& net, const std::string& n, Val x, const Size& size, int64_t past, Val mask) {
+Val gpt_layer(Net& net, const std::string& n, Val x, const GptSize& size, int64_t past, Val mask) {
   const Shape s = net.shape(x);
   const auto qkv = net.split(
       n + ".qkv", net.linear(n + ".attention", layer_norm(net, n + ".norm1", x), 3 * size.hidden), 3, 2);
@@ -30,24 +30,25 @@ Val layer(Net& net, const std::string& n, Val x, const Size& size, int64_t past,
   return net.add(n + ".sum2", y, net.linear(n + ".narrow", wide, size.hidden));
 }
 
-void describe(Net& net, const Values& p, Size size) {
+void describe_gpt(Net& net, const Values& p, GptSize size) {
   size.layers = p["layers"];
   const int64_t batch = p["batch"], seq = p["seq"], past = p["past"], h = size.hidden;
   const Val tokens = net.input("input_ids", DType::kI64, {batch, seq});
   const Val positions = net.input("position_ids", DType::kI64, {batch, seq});
   const Val mask = net.input("attention_mask",
                              {batch, 1, seq, past + seq});  // added: 0 where seen, very negative elsewhere
-  const Val table = net.weight("token_table", {.shape = {kVocabulary, h}, .fan_in = h});
+  const Val table = net.weight("token_table", {.shape = {kGptVocabulary, h}, .fan_in = h});
   const Val places = net.weight("position_table", {.shape = {size.context, h}, .fan_in = h});
   Val x = net.add("embedding", net.gather("token", table, tokens), net.gather("position", places, positions));
-  for (int64_t i = 0; i < size.layers; ++i) x = layer(net, "layer" + std::to_string(i), x, size, past, mask);
-  const double macs = static_cast<double>(batch * seq * h) * kVocabulary;
-  net.output(net.einsum("logits", "bsh,vh->bsv", layer_norm(net, "norm", x), table, {batch, seq, kVocabulary},
-                        macs));
+  for (int64_t i = 0; i < size.layers; ++i)
+    x = gpt_layer(net, "layer" + std::to_string(i), x, size, past, mask);
+  const double macs = static_cast<double>(batch * seq * h) * kGptVocabulary;
+  net.output(net.einsum("logits", "bsh,vh->bsv", layer_norm(net, "norm", x), table,
+                        {batch, seq, kGptVocabulary}, macs));
 }
 
-Model model(const std::string& name, const std::string& text, const std::string& source, const Size& size,
-            int64_t seq) {
+Model gpt_model(const std::string& name, const std::string& text, const std::string& source,
+                const GptSize& size, int64_t seq) {
   return {{name,
            text,
            source,
@@ -55,7 +56,7 @@ Model model(const std::string& name, const std::string& text, const std::string&
             {"seq", "tokens of each input", seq, 1, size.context},
             {"past", "tokens before them, in the key-value cache", 0, 0, 65536},
             layers_param(size.layers)}},
-          [size](Net& net, const Values& p) { describe(net, p, size); }};
+          [size](Net& net, const Values& p) { describe_gpt(net, p, size); }};
 }
 
 }  // namespace
@@ -63,21 +64,21 @@ Model model(const std::string& name, const std::string& text, const std::string&
 std::vector<Model> gpt_models() {
   const std::string two = "Radford et al. 2019", three = "Brown et al. 2020";
   return {
-      model("gpt2", "GPT-2, 124M", two, {12, 768, 12, 1024}, 1024),
-      model("gpt2-medium", "GPT-2, 355M", two, {24, 1024, 16, 1024}, 1024),
-      model("gpt2-large", "GPT-2, 774M", two + "; SortingHat", {36, 1280, 20, 1024}, 1024),
-      model("gpt2-xl", "GPT-2, 1.56B", two + "; SortingHat", {48, 1600, 25, 1024}, 1024),
-      model("gpt3-125m", "GPT-3 Small", three, {12, 768, 12, 2048}, 2048),
-      model("gpt3-350m", "GPT-3 Medium (Moirai's 330M)", three + "; Moirai", {24, 1024, 16, 2048}, 2048),
-      model("gpt3-760m", "GPT-3 Large", three, {24, 1536, 16, 2048}, 2048),
-      model("gpt3-1.3b", "GPT-3 XL, 24 layers (Moirai's table has 32: layers=32)", three + "; Moirai",
-            {24, 2048, 32, 2048}, 2048),
-      model("gpt3-2.7b", "GPT-3, 2.7B", three + "; Moirai", {32, 2560, 32, 2048}, 2048),
-      model("gpt3-6.7b", "GPT-3, 6.7B", three, {32, 4096, 32, 2048}, 2048),
-      model("gpt3-13b", "GPT-3, 13B, with the 5120 features of Moirai's table", three + "; Moirai",
-            {40, 5120, 40, 2048}, 2048),
-      model("gpt3-175b", "GPT-3, 175B (DiviML's case study has inputs of 20 tokens: seq=20)",
-            three + "; DiviML", {96, 12288, 96, 2048}, 2048),
+      gpt_model("gpt2", "GPT-2, 124M", two, {12, 768, 12, 1024}, 1024),
+      gpt_model("gpt2-medium", "GPT-2, 355M", two, {24, 1024, 16, 1024}, 1024),
+      gpt_model("gpt2-large", "GPT-2, 774M", two + "; SortingHat", {36, 1280, 20, 1024}, 1024),
+      gpt_model("gpt2-xl", "GPT-2, 1.56B", two + "; SortingHat", {48, 1600, 25, 1024}, 1024),
+      gpt_model("gpt3-125m", "GPT-3 Small", three, {12, 768, 12, 2048}, 2048),
+      gpt_model("gpt3-350m", "GPT-3 Medium (Moirai's 330M)", three + "; Moirai", {24, 1024, 16, 2048}, 2048),
+      gpt_model("gpt3-760m", "GPT-3 Large", three, {24, 1536, 16, 2048}, 2048),
+      gpt_model("gpt3-1.3b", "GPT-3 XL, 24 layers (Moirai's table has 32: layers=32)", three + "; Moirai",
+                {24, 2048, 32, 2048}, 2048),
+      gpt_model("gpt3-2.7b", "GPT-3, 2.7B", three + "; Moirai", {32, 2560, 32, 2048}, 2048),
+      gpt_model("gpt3-6.7b", "GPT-3, 6.7B", three, {32, 4096, 32, 2048}, 2048),
+      gpt_model("gpt3-13b", "GPT-3, 13B, with the 5120 features of Moirai's table", three + "; Moirai",
+                {40, 5120, 40, 2048}, 2048),
+      gpt_model("gpt3-175b", "GPT-3, 175B (DiviML's case study has inputs of 20 tokens: seq=20)",
+                three + "; DiviML", {96, 12288, 96, 2048}, 2048),
   };
 }
 

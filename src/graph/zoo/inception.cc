@@ -1,6 +1,6 @@
 // Inception-v3 (Szegedy et al., 2016) in torchvision's form.
-#include "zoo/blocks.h"
-#include "zoo/models.h"
+#include "blocks.h"
+#include "models.h"
 
 namespace heddle::zoo {
 namespace {

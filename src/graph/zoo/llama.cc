@@ -1,16 +1,16 @@
 // OpenLLaMA (Geng and Liu, 2023), of LLaMA's architecture (Touvron et al., 2023).
 #include <cmath>
 
-#include "zoo/blocks.h"
-#include "zoo/models.h"
+#include "blocks.h"
+#include "models.h"
 
 namespace heddle::zoo {
 namespace {
 
-constexpr int64_t kVocabulary = 32000, kContext = 2048;
-constexpr float kEpsilon = 1e-6F;
+constexpr int64_t kLlamaVocabulary = 32000, kLlamaContext = 2048;
+constexpr float kLlamaEpsilon = 1e-6F;
 
-struct Size {
+struct LlamaSize {
   int64_t layers, hidden, heads, wide;
 };
 
@@ -40,9 +40,9 @@ Val rotate(Net& net, const std::string& n, Val x, const Rotation& r) {
   return net.add(n + ".rotated", net.mul(n + ".cos", x, r.cosine), net.mul(n + ".sin", turned, r.sine));
 }
 
-Val layer(Net& net, const std::string& n, Val x, const Size& size, int64_t past, Val mask,
-          const Rotation& r) {
-  const Val y = rms_norm(net, n + ".norm1", x, kEpsilon);
+Val llama_layer(Net& net, const std::string& n, Val x, const LlamaSize& size, int64_t past, Val mask,
+                const Rotation& r) {
+  const Val y = rms_norm(net, n + ".norm1", x, kLlamaEpsilon);
   const auto part = [&](const char* name) {
     return split_heads(net, n + name, net.linear(n + name, y, size.hidden, false), size.heads);
   };
@@ -55,13 +55,13 @@ Val layer(Net& net, const std::string& n, Val x, const Size& size, int64_t past,
   }
   const Val mixed = merge_heads(net, n + ".mixed", attend(net, n + ".attend", q, k, v, {mask}));
   const Val z = net.add(n + ".sum1", x, net.linear(n + ".project", mixed, size.hidden, false));
-  const Val w = rms_norm(net, n + ".norm2", z, kEpsilon);
+  const Val w = rms_norm(net, n + ".norm2", z, kLlamaEpsilon);
   const Val gate = silu(net, n + ".silu", net.linear(n + ".gate", w, size.wide, false));
   const Val wide = net.mul(n + ".gated", gate, net.linear(n + ".up", w, size.wide, false));
   return net.add(n + ".sum2", z, net.linear(n + ".down", wide, size.hidden, false));
 }
 
-void describe(Net& net, const Values& p, Size size) {
+void describe_llama(Net& net, const Values& p, LlamaSize size) {
   size.layers = p["layers"];
   const int64_t batch = p["batch"], seq = p["seq"], past = p["past"];
   const Val tokens = net.input("input_ids", DType::kI64, {batch, seq});
@@ -69,30 +69,30 @@ void describe(Net& net, const Values& p, Size size) {
   const Val mask = net.input("attention_mask",
                              {batch, 1, seq, past + seq});  // added: 0 where seen, very negative elsewhere
   const Rotation rotation = angles(net, positions, size.hidden / size.heads);
-  Val x = net.gather("token",
-                     net.weight("token_table", {.shape = {kVocabulary, size.hidden}, .fan_in = size.hidden}),
-                     tokens);
+  Val x = net.gather(
+      "token", net.weight("token_table", {.shape = {kLlamaVocabulary, size.hidden}, .fan_in = size.hidden}),
+      tokens);
   for (int64_t i = 0; i < size.layers; ++i)
-    x = layer(net, "layer" + std::to_string(i), x, size, past, mask, rotation);
-  net.output(net.linear("logits", rms_norm(net, "norm", x, kEpsilon), kVocabulary, false));
+    x = llama_layer(net, "layer" + std::to_string(i), x, size, past, mask, rotation);
+  net.output(net.linear("logits", rms_norm(net, "norm", x, kLlamaEpsilon), kLlamaVocabulary, false));
 }
 
-Model model(const std::string& name, const std::string& text, const Size& size) {
+Model llama_model(const std::string& name, const std::string& text, const LlamaSize& size) {
   return {{name,
            text,
            "Geng and Liu 2023; SortingHat",
            {batch_param(),
-            {"seq", "tokens of each input", 1024, 1, kContext},
+            {"seq", "tokens of each input", 1024, 1, kLlamaContext},
             {"past", "tokens before them, in the key-value cache", 0, 0, 65536},
             layers_param(size.layers)}},
-          [size](Net& net, const Values& p) { describe(net, p, size); }};
+          [size](Net& net, const Values& p) { describe_llama(net, p, size); }};
 }
 
 }  // namespace
 
 std::vector<Model> llama_models() {
-  return {model("openllama-3b", "OpenLLaMA, 3.43B", {26, 3200, 32, 8640}),
-          model("openllama-7b", "OpenLLaMA, 6.74B", {32, 4096, 32, 11008})};
+  return {llama_model("openllama-3b", "OpenLLaMA, 3.43B", {26, 3200, 32, 8640}),
+          llama_model("openllama-7b", "OpenLLaMA, 6.74B", {32, 4096, 32, 11008})};
 }
 
 }  // namespace heddle::zoo

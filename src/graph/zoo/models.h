@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "heddle/graph/zoo.h"
-#include "zoo/net.h"
+#include "net.h"
 
 namespace heddle::zoo {
 

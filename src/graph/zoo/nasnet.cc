@@ -1,11 +1,11 @@
 // NASNet-A (Zoph et al., 2018): normal and reduction cells of separable convolutions, each reading the two
 // cells before.
-#include "zoo/models.h"
+#include "models.h"
 
 namespace heddle::zoo {
 namespace {
 
-constexpr float kEpsilon = 1e-3F;
+constexpr float kNasnetEpsilon = 1e-3F;
 
 // "Same" padding: nothing more than the kernel needs, the odd pixel at the end.
 Window same(int64_t size, int64_t kernel, int64_t stride, int64_t groups = 1) {
@@ -19,7 +19,7 @@ class NasNet {
   NasNet(Net& net, bool skip_reduction) : net_(net), skip_reduction_(skip_reduction) {}
 
   Val run(Val image, int64_t stem, int64_t filters, int64_t blocks, int64_t classes) {
-    x_ = net_.batch_norm("stem.bn", net_.conv("stem.conv", image, stem, window(3, 2)), kEpsilon);
+    x_ = net_.batch_norm("stem.bn", net_.conv("stem.conv", image, stem, window(3, 2)), kNasnetEpsilon);
     reduction_cell("stem1", filters / 4);
     reduction_cell("stem2", filters / 2);
     for (int64_t stage = 0; stage < 3; ++stage) {
@@ -42,15 +42,15 @@ class NasNet {
   Val separable(const std::string& n, Val x, int64_t filters, int64_t kernel, int64_t stride = 1) {
     x = net_.relu(n + ".relu1", x);
     x = net_.conv(n + ".depthwise1", x, net_.dim(x, 1), same(side(x), kernel, stride, net_.dim(x, 1)));
-    x = net_.batch_norm(n + ".bn1", net_.conv(n + ".pointwise1", x, filters, window(1)), kEpsilon);
+    x = net_.batch_norm(n + ".bn1", net_.conv(n + ".pointwise1", x, filters, window(1)), kNasnetEpsilon);
     x = net_.relu(n + ".relu2", x);
     x = net_.conv(n + ".depthwise2", x, filters, same(side(x), kernel, 1, filters));
-    return net_.batch_norm(n + ".bn2", net_.conv(n + ".pointwise2", x, filters, window(1)), kEpsilon);
+    return net_.batch_norm(n + ".bn2", net_.conv(n + ".pointwise2", x, filters, window(1)), kNasnetEpsilon);
   }
 
   Val squeeze(const std::string& n, Val x, int64_t filters) {
     return net_.batch_norm(n + ".bn", net_.conv(n + ".conv", net_.relu(n + ".relu", x), filters, window(1)),
-                           kEpsilon);
+                           kNasnetEpsilon);
   }
 
   // Brings the older cell's output to this cell's size. Half the features come from even pixels, half from
@@ -65,7 +65,7 @@ class NasNet {
     odd = net_.slice(n + ".odd.rows", odd, 2, 1, side(p) + 1);
     odd = net_.slice(n + ".odd.columns", odd, 3, 1, net_.dim(p, 3) + 1);
     odd = net_.conv(n + ".odd.conv", net_.avg_pool(n + ".odd", odd, window(1, 2)), filters / 2, window(1));
-    return net_.batch_norm(n + ".bn", net_.concat(n + ".both", {even, odd}, 1), kEpsilon);
+    return net_.batch_norm(n + ".bn", net_.concat(n + ".both", {even, odd}, 1), kNasnetEpsilon);
   }
 
   void normal_cell(const std::string& n, int64_t f) {
@@ -97,8 +97,8 @@ class NasNet {
   Val x_ = -1, previous_ = -1;
 };
 
-Model model(const std::string& name, const std::string& text, int64_t image, int64_t stem, int64_t filters,
-            int64_t blocks, bool skip) {
+Model nasnet_model(const std::string& name, const std::string& text, int64_t image, int64_t stem,
+                   int64_t filters, int64_t blocks, bool skip) {
   return {{name,
            text,
            "Zoph et al. 2018; HIOS",
@@ -115,8 +115,8 @@ Model model(const std::string& name, const std::string& text, int64_t image, int
 }  // namespace
 
 std::vector<Model> nasnet_models() {
-  return {model("nasnet-a-mobile", "NASNet-A (4 @ 1056), image classification", 224, 32, 44, 4, false),
-          model("nasnet-a-large", "NASNet-A (6 @ 4032), image classification", 331, 96, 168, 6, true)};
+  return {nasnet_model("nasnet-a-mobile", "NASNet-A (4 @ 1056), image classification", 224, 32, 44, 4, false),
+          nasnet_model("nasnet-a-large", "NASNet-A (6 @ 4032), image classification", 331, 96, 168, 6, true)};
 }
 
 }  // namespace heddle::zoo

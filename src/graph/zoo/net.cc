@@ -1,4 +1,4 @@
-#include "zoo/net.h"
+#include "net.h"
 
 #include <algorithm>
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <string_view>
 
-#include "onnx_writer.h"
-#include "zoo/net.h"
+#include "net.h"
+#include "onnx/onnx_writer.h"
 
 namespace heddle::zoo {
 namespace {

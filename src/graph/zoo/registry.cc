@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <charconv>
 
+#include "build.h"
 #include "heddle/base/file.h"
 #include "heddle/base/spelling.h"
 #include "heddle/graph/zoo.h"
-#include "zoo/build.h"
-#include "zoo/models.h"
+#include "models.h"
 
 namespace heddle {
 namespace {
@@ -14,8 +14,6 @@ namespace {
 using zoo::Model;
 using zoo::Net;
 using zoo::Values;
-
-Error invalid(std::string message) { return Error(Code::kInvalidInput, std::move(message)); }
 
 const std::vector<Model>& models() {
   static const std::vector<Model> all = [] {
@@ -44,9 +42,9 @@ Result<int64_t> read_number(const ZooParam& param, const std::string& text) {
   int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < param.min || number > param.max) {
-    return invalid(param.name + " is " + quote_text(text) + ", expected a whole number from " +
-                   std::to_string(param.min) + " to " + std::to_string(param.max) + " (" + param.description +
-                   ")");
+    return invalid_input(param.name + " is " + quote_text(text) + ", expected a whole number from " +
+                         std::to_string(param.min) + " to " + std::to_string(param.max) + " (" +
+                         param.description + ")");
   }
   return number;
 }
@@ -54,7 +52,7 @@ Result<int64_t> read_number(const ZooParam& param, const std::string& text) {
 Result<DType> read_dtype(const std::string& text) {
   if (text == "f32") return DType::kF32;
   if (text == "f16") return DType::kF16;
-  return invalid("dtype is " + quote_text(text) + ", expected f32 or f16");
+  return invalid_input("dtype is " + quote_text(text) + ", expected f32 or f16");
 }
 
 Result<Net> describe_model(const Model& model, const ZooParams& params) {
@@ -70,8 +68,8 @@ Result<Net> describe_model(const Model& model, const ZooParams& params) {
   }
   for (const auto& [key, text] : params) {
     if (std::find(names.begin(), names.end(), key) == names.end()) {
-      return invalid("there is no parameter " + quote_text(key) + did_you_mean(key, names) + "; it has " +
-                     join_names(names));
+      return invalid_input("there is no parameter " + quote_text(key) + did_you_mean(key, names) +
+                           "; it has " + join_names(names));
     }
   }
   DType dtype = DType::kF32;
@@ -107,9 +105,9 @@ Result<ZooParams> parse_zoo_params(const std::vector<std::string>& texts) {
   for (const std::string& text : texts) {
     const size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-      return invalid("the parameter " + quote_text(text) + " is not of the form key=value");
+      return invalid_input("the parameter " + quote_text(text) + " is not of the form key=value");
     if (!params.emplace(text.substr(0, equals), text.substr(equals + 1)).second) {
-      return invalid("the parameter " + quote_text(text.substr(0, equals)) + " is given twice");
+      return invalid_input("the parameter " + quote_text(text.substr(0, equals)) + " is given twice");
     }
   }
   return params;

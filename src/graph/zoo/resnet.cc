@@ -1,6 +1,6 @@
 // ResNet (He et al., 2016), in the form whose 3x3 convolution carries the stride ("v1.5").
-#include "zoo/blocks.h"
-#include "zoo/models.h"
+#include "blocks.h"
+#include "models.h"
 
 namespace heddle::zoo {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "zoo/blocks.h"
-#include "zoo/models.h"
+#include "blocks.h"
+#include "models.h"
 
 namespace heddle::zoo {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kPatch = 4, kHeadSize = 32;
 constexpr float kHidden = -100;  // added to the scores of tokens that a shift made neighbours
 
-struct Size {
+struct SwinSize {
   std::vector<int64_t> depths;  // blocks of the stages
   int64_t hidden;               // features of the first stage; each further one has twice as many
 };
@@ -22,7 +22,7 @@ class Swin {
  public:
   Swin(Net& net, int64_t window) : net_(net), w_(window) {}
 
-  Val run(Val image, const Size& size, int64_t classes) {
+  Val run(Val image, const SwinSize& size, int64_t classes) {
     const int64_t c = size.hidden;
     Val x = net_.bias("patches.conv", net_.conv("patches", image, c, window(kPatch, kPatch)), 1);
     x = layer_norm(net_, "patches.norm", net_.transpose("patches.last", x, {0, 2, 3, 1}));
@@ -142,8 +142,8 @@ class Swin {
   std::map<std::pair<int64_t, int64_t>, Val> masks_;
 };
 
-Model model(const std::string& name, const std::string& text, const std::string& source, const Size& size,
-            int64_t image) {
+Model swin_model(const std::string& name, const std::string& text, const std::string& source,
+                 const SwinSize& size, int64_t image) {
   return {{name,
            text,
            source,
@@ -153,7 +153,7 @@ Model model(const std::string& name, const std::string& text, const std::string&
             {"window", "side of a window, in patches", 7, 2, 64},
             {"middle", "blocks of the third stage", size.depths[2], 1, 1000}}},
           [size](Net& net, const Values& p) {
-            Size s = size;
+            SwinSize s = size;
             s.depths[2] = p["middle"];
             const Val x = net.input("image", {p["batch"], 3, p["image"], p["image"]});
             net.output(Swin(net, p["window"]).run(x, s, p["classes"]));
@@ -164,13 +164,13 @@ Model model(const std::string& name, const std::string& text, const std::string&
 
 std::vector<Model> swin_models() {
   const std::string paper = "Liu et al. 2021", moirai = paper + "; Moirai, Table IV (1100 x 1100 pixels)";
-  return {model("swin-t", "Swin-T, 28M", paper, {{2, 2, 6, 2}, 96}, 224),
-          model("swin-s", "Swin-S, 50M", paper, {{2, 2, 18, 2}, 96}, 224),
-          model("swin-b", "Swin-B, 88M", paper, {{2, 2, 18, 2}, 128}, 224),
-          model("swin-l", "Swin-L, 197M", paper, {{2, 2, 18, 2}, 192}, 224),
-          model("swin-1.8b", "Swin of 32 blocks and 512 features", moirai, {{2, 2, 26, 2}, 512}, 1100),
-          model("swin-6.6b", "Swin of 48 blocks and 768 features", moirai, {{2, 2, 40, 4}, 768}, 1100),
-          model("swin-13b", "Swin of 56 blocks and 1024 features", moirai, {{2, 2, 48, 4}, 1024}, 1100)};
+  return {swin_model("swin-t", "Swin-T, 28M", paper, {{2, 2, 6, 2}, 96}, 224),
+          swin_model("swin-s", "Swin-S, 50M", paper, {{2, 2, 18, 2}, 96}, 224),
+          swin_model("swin-b", "Swin-B, 88M", paper, {{2, 2, 18, 2}, 128}, 224),
+          swin_model("swin-l", "Swin-L, 197M", paper, {{2, 2, 18, 2}, 192}, 224),
+          swin_model("swin-1.8b", "Swin of 32 blocks and 512 features", moirai, {{2, 2, 26, 2}, 512}, 1100),
+          swin_model("swin-6.6b", "Swin of 48 blocks and 768 features", moirai, {{2, 2, 40, 4}, 768}, 1100),
+          swin_model("swin-13b", "Swin of 56 blocks and 1024 features", moirai, {{2, 2, 48, 4}, 1024}, 1100)};
 }
 
 }  // namespace heddle::zoo

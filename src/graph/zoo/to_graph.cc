@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "zoo/build.h"
+#include "build.h"
 
 namespace heddle::zoo {
 namespace {

@@ -2,11 +2,11 @@
 #include <cmath>
 #include <set>
 
+#include "build.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/random.h"
 #include "heddle/base/units.h"
-#include "onnx_writer.h"
-#include "zoo/build.h"
+#include "onnx/onnx_writer.h"
 
 namespace heddle::zoo {
 namespace {

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "guarded.h"
+#include "executor/guarded.h"
+#include "executor/mailbox.h"
 #include "heddle/base/units.h"
 #include "heddle/runtime/stream_runtime.h"
 #include "heddle/runtime/tensor.h"
-#include "mailbox.h"
 
 namespace heddle {
 namespace {

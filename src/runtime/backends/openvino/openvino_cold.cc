@@ -2,10 +2,10 @@
 #include <cstring>
 #include <map>
 
-#include "backends/openvino/openvino_session.h"
-#include "cpu_time.h"
+#include "executor/cpu_time.h"
+#include "executor/mailbox.h"
 #include "heddle/runtime/cold.h"
-#include "mailbox.h"
+#include "openvino_session.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 #include "heddle/runtime/openvino_devices.h"
 
-#include "backends/openvino/openvino_session.h"
+#include "openvino_session.h"
 
 namespace heddle {
 

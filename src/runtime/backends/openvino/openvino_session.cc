@@ -1,4 +1,4 @@
-#include "backends/openvino/openvino_session.h"
+#include "openvino_session.h"
 
 #include <algorithm>
 #include <openvino/runtime/intel_cpu/properties.hpp>

@@ -1,12 +1,12 @@
-#include "backends/openvino/openvino_whole.h"
+#include "openvino_whole.h"
 
 #include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
 
-#include "backends/openvino/openvino_session.h"
 #include "heddle/runtime/run.h"
+#include "openvino_session.h"
 
 namespace heddle {
 namespace {

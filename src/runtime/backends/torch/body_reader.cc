@@ -1,4 +1,4 @@
-#include "backends/torch/body_reader.h"
+#include "body_reader.h"
 
 #include <openvino/core/model.hpp>
 #include <openvino/op/loop.hpp>

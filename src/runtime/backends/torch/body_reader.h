@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "backends/torch/op_node.h"
+#include "op_node.h"
 
 namespace ov {
 class Model;

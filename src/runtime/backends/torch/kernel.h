@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/torch/op_node.h"
 #include "heddle/base/status.h"
+#include "op_node.h"
 
 namespace heddle::torch_backend {
 

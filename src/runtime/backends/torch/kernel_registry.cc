@@ -1,7 +1,7 @@
 // The one registry of kernels, and what all of them share.
 #include <algorithm>
 
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 

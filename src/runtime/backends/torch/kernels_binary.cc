@@ -1,5 +1,5 @@
 // Ops of two or three tensors, element by element, broadcast as numpy does.
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 namespace {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "backends/torch/torch_program.h"
+#include "torch_program.h"
 
 namespace heddle::torch_backend {
 namespace {

@@ -1,7 +1,7 @@
 // Convolutions with and without groups, and their transposes.
 #include <functional>
 
-#include "backends/torch/windows.h"
+#include "windows.h"
 
 namespace heddle::torch_backend {
 namespace {

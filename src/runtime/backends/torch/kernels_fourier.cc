@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 namespace {

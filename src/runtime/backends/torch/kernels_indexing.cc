@@ -3,7 +3,7 @@
 #include <functional>
 #include <optional>
 
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 namespace {

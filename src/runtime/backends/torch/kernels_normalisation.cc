@@ -1,5 +1,5 @@
 // Normalisations and softmax.
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 namespace {

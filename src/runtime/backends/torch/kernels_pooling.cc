@@ -1,7 +1,7 @@
 // Pooling over windows. The output's shape says how many windows there are, so that rounding needs no rule.
 #include <limits>
 
-#include "backends/torch/windows.h"
+#include "windows.h"
 
 namespace heddle::torch_backend {
 namespace {

@@ -1,6 +1,6 @@
 // Quantisation that is computed in floating point.
-#include "backends/torch/kernel.h"
-#include "backends/torch/narrow_types.h"
+#include "kernel.h"
+#include "narrow_types.h"
 
 namespace heddle::torch_backend {
 namespace {

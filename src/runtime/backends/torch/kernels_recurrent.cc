@@ -1,5 +1,5 @@
 // Recurrent sequences: one step of all batches after another.
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 namespace {
@@ -22,7 +22,7 @@ struct Cell {
 };
 
 // One direction's weights: W [gates * hidden, input], R [gates * hidden, hidden], B.
-struct Weights {
+struct RecurrentWeights {
   at::Tensor w, r, b;
 };
 
@@ -30,13 +30,13 @@ struct State {
   at::Tensor hidden, cell;
 };
 
-State rnn_step(const Cell& cell, const Weights& k, const at::Tensor& x, const State& s) {
+State rnn_step(const Cell& cell, const RecurrentWeights& k, const at::Tensor& x, const State& s) {
   const at::Tensor sum = at::matmul(x, k.w.t()) + at::matmul(s.hidden, k.r.t()) + k.b;
   return {cell.activations[0](cell.clipped(sum)), s.cell};
 }
 
 // Gates z, r, h. Linear before reset: the last quarter of the bias belongs to the recurrent part.
-State gru_step(const Cell& cell, const Weights& k, const at::Tensor& x, const State& s) {
+State gru_step(const Cell& cell, const RecurrentWeights& k, const at::Tensor& x, const State& s) {
   const int64_t n = s.hidden.size(1);
   const at::Tensor from_x = at::matmul(x, k.w.t()) + k.b.narrow(0, 0, 3 * n);
   const at::Tensor gates = from_x.narrow(1, 0, 2 * n) + at::matmul(s.hidden, k.r.narrow(0, 0, 2 * n).t());
@@ -51,7 +51,7 @@ State gru_step(const Cell& cell, const Weights& k, const at::Tensor& x, const St
 }
 
 // Gates f, i, c, o.
-State lstm_step(const Cell& cell, const Weights& k, const at::Tensor& x, const State& s) {
+State lstm_step(const Cell& cell, const RecurrentWeights& k, const at::Tensor& x, const State& s) {
   const int64_t n = s.hidden.size(1);
   const at::Tensor gates = at::matmul(x, k.w.t()) + at::matmul(s.hidden, k.r.t()) + k.b;
   const auto gate = [&](int64_t g, size_t activation) {
@@ -61,7 +61,7 @@ State lstm_step(const Cell& cell, const Weights& k, const at::Tensor& x, const S
   return {gate(3, 0) * cell.activations[2](memory), memory};
 }
 
-using Step = State (*)(const Cell&, const Weights&, const at::Tensor&, const State&);
+using Step = State (*)(const Cell&, const RecurrentWeights&, const at::Tensor&, const State&);
 
 struct Sequence {
   Step step = nullptr;
@@ -78,8 +78,8 @@ Tensors run_sequence(const Sequence& sequence, Operands in) {
   Tensors outputs, hiddens, cells;
   for (size_t d = 0; d < sequence.backwards.size(); ++d) {
     const auto direction = static_cast<int64_t>(d);
-    const Weights weights{in[at + 1].select(0, direction), in[at + 2].select(0, direction),
-                          in[at + 3].select(0, direction)};
+    const RecurrentWeights weights{in[at + 1].select(0, direction), in[at + 2].select(0, direction),
+                                   in[at + 3].select(0, direction)};
     State state{in[1].select(1, direction), {}};
     if (sequence.has_cell_state) state.cell = in[2].select(1, direction);
     Tensors steps(static_cast<size_t>(x.size(1)));

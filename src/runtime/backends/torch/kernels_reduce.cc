@@ -1,7 +1,7 @@
 // Reductions over axes, and running sums.
 #include <limits>
 
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 namespace {

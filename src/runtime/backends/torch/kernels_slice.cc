@@ -1,7 +1,7 @@
 // Parts of tensors, and tensors with a border.
 #include <algorithm>
 
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 namespace {

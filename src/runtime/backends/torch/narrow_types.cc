@@ -1,4 +1,4 @@
-#include "backends/torch/narrow_types.h"
+#include "narrow_types.h"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 
 #include <ATen/ATen.h>
 
-#include "backends/torch/op_node.h"
+#include "op_node.h"
 
 namespace heddle::torch_backend {
 

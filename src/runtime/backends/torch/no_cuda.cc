@@ -1,4 +1,4 @@
-#include "backends/torch/torch_cuda.h"
+#include "torch_cuda.h"
 
 namespace heddle::torch_backend {
 

@@ -9,7 +9,7 @@
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
 #include "backends/openvino/openvino_session.h"
-#include "backends/torch/body_reader.h"
+#include "body_reader.h"
 
 namespace heddle::torch_backend {
 namespace {

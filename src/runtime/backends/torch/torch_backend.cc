@@ -11,14 +11,14 @@
 #include <memory>
 #include <thread>
 
-#include "backends/torch/torch_cuda.h"
-#include "backends/torch/torch_program.h"
+#include "executor/mailbox.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/stream_runtime.h"
-#include "mailbox.h"
 #include "streams/accelerator_name.h"
 #include "streams/repeated_run.h"
+#include "torch_cuda.h"
+#include "torch_program.h"
 
 namespace heddle {
 namespace {

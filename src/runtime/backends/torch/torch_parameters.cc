@@ -2,8 +2,8 @@
 // values take between ops.
 #include <algorithm>
 
-#include "backends/torch/torch_program.h"
 #include "heddle/runtime/stream_runtime.h"
+#include "torch_program.h"
 
 namespace heddle::torch_backend {
 

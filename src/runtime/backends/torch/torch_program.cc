@@ -1,7 +1,7 @@
-#include "backends/torch/torch_program.h"
+#include "torch_program.h"
 
-#include "backends/torch/narrow_types.h"
-#include "backends/torch/unsigned64.h"
+#include "narrow_types.h"
+#include "unsigned64.h"
 
 namespace heddle::torch_backend {
 namespace {

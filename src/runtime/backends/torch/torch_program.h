@@ -13,8 +13,8 @@
 #include <span>
 #include <vector>
 
-#include "backends/torch/kernel.h"
-#include "backends/torch/op_node.h"
+#include "kernel.h"
+#include "op_node.h"
 
 namespace heddle::torch_backend {
 

@@ -1,4 +1,4 @@
-#include "backends/torch/unsigned64.h"
+#include "unsigned64.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // both; orders are made those of signed numbers, and what divides or converts has kernels of its own.
 #pragma once
 
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 

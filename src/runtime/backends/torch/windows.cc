@@ -1,4 +1,4 @@
-#include "backends/torch/windows.h"
+#include "windows.h"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backends/torch/kernel.h"
+#include "kernel.h"
 
 namespace heddle::torch_backend {
 

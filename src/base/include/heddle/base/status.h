@@ -47,6 +47,8 @@ class [[nodiscard]] Error {
   std::vector<std::string> contexts_;
 };
 
+inline Error invalid_input(std::string message) { return Error(Code::kInvalidInput, std::move(message)); }
+
 // Either a T or an Error. value() of an error is a programming mistake and throws std::bad_variant_access.
 template <class T>
 class [[nodiscard]] Result {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 namespace heddle {
 
 inline constexpr double kUsPerSecond = 1e6;
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // For people: "12.3 us", "4.56 ms", "1.20 s". Four significant digits at most.
 std::string format_us(double us);

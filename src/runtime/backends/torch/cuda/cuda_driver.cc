@@ -1,4 +1,4 @@
-#include "backends/torch/cuda/cuda_driver.h"
+#include "cuda_driver.h"
 
 #include <dlfcn.h>
 
@@ -26,7 +26,7 @@ Result<CudaDriver> open_driver() {
 #define HEDDLE_CUDA_GREEN_FUNCTION(f)                                                     \
   driver.f = reinterpret_cast<decltype(driver.f)>(dlsym(library, HEDDLE_CUDA_SYMBOL(f))); \
   driver.has_green = driver.has_green && driver.f != nullptr;
-#include "backends/torch/cuda/cuda_functions.inc"
+#include "cuda_functions.inc"
 #undef HEDDLE_CUDA_FUNCTION
 #undef HEDDLE_CUDA_GREEN_FUNCTION
   if (missing != nullptr) {

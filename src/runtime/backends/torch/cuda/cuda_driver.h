@@ -12,7 +12,7 @@ namespace heddle::torch_backend {
 struct CudaDriver {
 #define HEDDLE_CUDA_FUNCTION(f) decltype(&::f) f = nullptr;
 #define HEDDLE_CUDA_GREEN_FUNCTION(f) decltype(&::f) f = nullptr;
-#include "backends/torch/cuda/cuda_functions.inc"
+#include "cuda_functions.inc"
 #undef HEDDLE_CUDA_FUNCTION
 #undef HEDDLE_CUDA_GREEN_FUNCTION
   bool has_green = false;

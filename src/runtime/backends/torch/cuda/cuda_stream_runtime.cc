@@ -1,10 +1,10 @@
 // Everything that calls CUDA for streams, events, memory and copies. Thin: what decides anything stands above
 // the interface and is tested on the host's implementation.
-#include "backends/torch/cuda/cuda_stream_runtime.h"
+#include "cuda_stream_runtime.h"
 
 #include <vector>
 
-#include "backends/torch/cuda/cuda_driver.h"
+#include "cuda_driver.h"
 #include "heddle/base/units.h"
 
 namespace heddle::torch_backend {

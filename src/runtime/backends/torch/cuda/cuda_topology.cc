@@ -1,4 +1,4 @@
-#include "backends/torch/cuda/cuda_topology.h"
+#include "cuda_topology.h"
 
 #include <dlfcn.h>
 
@@ -8,7 +8,7 @@
 #include <iterator>
 #include <map>
 
-#include "backends/torch/cuda/cuda_driver.h"
+#include "cuda_driver.h"
 
 namespace heddle::torch_backend {
 namespace {

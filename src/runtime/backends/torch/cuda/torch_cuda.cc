@@ -10,8 +10,8 @@
 #include <mutex>
 #include <utility>
 
-#include "backends/torch/cuda/cuda_stream_runtime.h"
-#include "backends/torch/cuda/cuda_topology.h"
+#include "cuda_stream_runtime.h"
+#include "cuda_topology.h"
 #include "streams/workspace.h"
 
 namespace heddle::torch_backend {

@@ -24,7 +24,7 @@ std::vector<int> core_group(int index, int groups);
 int other_half();
 
 // A thread that is bound to `cores` before it does anything. Empty: one as any other.
-std::thread start_thread_on(std::span<const int> cores, std::function<void()> work);
+std::jthread start_thread_on(std::span<const int> cores, std::function<void()> work);
 
 // Binds the calling thread to `cores` while it lives (empty: leaves it alone), then gives the former mask
 // back. Does nothing when the thread is bound so already.

@@ -1,0 +1,339 @@
+// ppipe-columns: fleets of any number of classes and devices. The column linear program says which
+// configurations the optimum mixes; its pools, rounded down, are kept but for a remainder of a few devices of
+// each class, so the work does not grow with the fleet. The remainder is filled greedily by
+// the prices of the bound, and in rounds of taking some pools back and filling anew. Only where that serves
+// the load not, or a better bound is asked for, a MILP runs. Model: PPipe, ATC'25, appendix A.2, over
+// enumerated configurations.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "column_model.h"
+#include "heddle/base/random.h"
+#include "heddle/base/units.h"
+#include "heddle/solve/milp.h"
+#include "planner_parts.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kRemainder = 30;   // devices of each class, and more for every model, that are planned anew
+constexpr int kMaxSteps = 100'000;  // of filling, should the linear program give no base
+constexpr int kRounds = 1500;       // of the search in the remainder
+constexpr double kCloseEnough = 1e-4;  // of the bound: the search ends
+constexpr double kServedWorth = 1e-3;  // of all models' rates beside the value, in the search
+constexpr int64_t kMostExact = 250;    // devices of a remainder that is planned by tables
+constexpr double kMilp_s = 5;          // where the search found no plan
+constexpr double kSolverSlack = 2e-6;  // relative
+constexpr double kSameRate = 1e-12;
+
+// Pools under construction: counts of each column, and the devices that they use.
+class Pools {
+ public:
+  Pools(const Fleet& fleet, const std::vector<std::vector<Column>>& columns)
+      : fleet_(&fleet),
+        columns_(&columns),
+        counts_(columns.size()),
+        twelfths_(columns.size()),
+        rates_(columns.size(), 0) {
+    for (size_t m = 0; m < columns.size(); ++m) {
+      counts_[m].assign(columns[m].size(), {});
+      twelfths_[m].assign(static_cast<size_t>(kMaxPartitions) * fleet.classes.size(), 0);
+    }
+    used_.assign(fleet.classes.size(), 0);
+  }
+
+  double rate(size_t m) const { return rates_[m]; }
+  const Counts& counts(size_t m, size_t c) const { return counts_[m][c]; }
+  const std::vector<std::vector<Counts>>& all_counts() const { return counts_; }
+  int64_t free(size_t k) const { return fleet_->classes[k].count - used_[k]; }
+
+  // Whole devices of each class more if column c had these pools; false when there are not so many.
+  bool growth(size_t m, size_t c, const Counts& to, std::vector<int64_t>& more) const {
+    more.assign(used_.size(), 0);
+    const auto& column = (*columns_)[m][c];
+    for (int k = 0; k < column.stages; ++k) {
+      const auto& s = column.stage[static_cast<size_t>(k)];
+      const auto now = twelfths_[m][bin(k, s.device_class)];
+      const auto then =
+          now + (to[static_cast<size_t>(k)] - counts_[m][c][static_cast<size_t>(k)]) * (kTwelfths / s.share);
+      more[static_cast<size_t>(s.device_class)] += whole(then) - whole(now);
+    }
+    for (size_t k = 0; k < more.size(); ++k)
+      if (more[k] > free(k)) return false;
+    return true;
+  }
+
+  void set(size_t m, size_t c, const Counts& to) {
+    const auto& column = (*columns_)[m][c];
+    rates_[m] += column.rate(to) - column.rate(counts_[m][c]);
+    for (int k = 0; k < column.stages; ++k) {
+      const auto& s = column.stage[static_cast<size_t>(k)];
+      auto& twelfths = twelfths_[m][bin(k, s.device_class)];
+      used_[static_cast<size_t>(s.device_class)] -= whole(twelfths);
+      twelfths +=
+          (to[static_cast<size_t>(k)] - counts_[m][c][static_cast<size_t>(k)]) * (kTwelfths / s.share);
+      used_[static_cast<size_t>(s.device_class)] += whole(twelfths);
+    }
+    counts_[m][c] = to;
+  }
+
+  std::vector<ModelPlan> plan() const {
+    std::vector<ModelPlan> models(columns_->size());
+    for (size_t m = 0; m < columns_->size(); ++m)
+      for (size_t c = 0; c < (*columns_)[m].size(); ++c)
+        if (counts_[m][c][0] > 0)
+          models[m].pipelines.push_back(make_pipeline((*columns_)[m][c], counts_[m][c]));
+    return models;
+  }
+
+ private:
+  static int64_t whole(int64_t twelfths) { return (twelfths + kTwelfths - 1) / kTwelfths; }
+  size_t bin(int position, int device_class) const {
+    return static_cast<size_t>(position) * fleet_->classes.size() + static_cast<size_t>(device_class);
+  }
+
+  const Fleet* fleet_;
+  const std::vector<std::vector<Column>>* columns_;
+  std::vector<std::vector<Counts>> counts_;     // [model][column]
+  std::vector<std::vector<int64_t>> twelfths_;  // [model][position, class] of devices
+  std::vector<int64_t> used_;
+  std::vector<double> rates_;
+};
+
+// What the linear program mixes, rounded down, less a remainder that is planned anew.
+void put_base(const FleetTask& task, const std::vector<std::vector<Column>>& columns, Pools& pools) {
+  const auto mix = fractional_mix(task, columns);
+  if (mix.empty()) return;
+  // The share of every pool that stays free, by the scarcest class.
+  double kept = 1;
+  const double remainder = kRemainder + 2 * static_cast<double>(columns.size());
+  for (const auto& c : task.fleet.classes)
+    if (c.count > 0) kept = std::min(kept, std::max(0.0, 1 - remainder / static_cast<double>(c.count)));
+  for (size_t m = 0; m < columns.size(); ++m)
+    for (size_t c = 0; c < columns[m].size(); ++c) {
+      const auto& column = columns[m][c];
+      const double x = kept * mix[m][c];
+      Counts to{};
+      bool some = x > 0;
+      for (int k = 0; k < column.stages; ++k) {
+        const auto& s = column.stage[static_cast<size_t>(k)];
+        // Whole devices only, so that nothing is lost to rounding.
+        to[static_cast<size_t>(k)] = static_cast<int64_t>(x / s.rate_per_s / s.share) * s.share;
+        some = some && to[static_cast<size_t>(k)] > 0;
+      }
+      std::vector<int64_t> more;
+      if (some && pools.growth(m, c, to, more)) pools.set(m, c, to);
+    }
+}
+
+// Gives the model that needs it most, again and again, the pools with most rate for their price.
+void fill_greedily(const FleetTask& task, const std::vector<std::vector<Column>>& columns,
+                   const std::vector<double>& prices, Pools& pools) {
+  const bool to_load = task.goal.objective != FleetObjective::kMaxMin;
+  std::vector<bool> done(columns.size(), false);
+  std::vector<int64_t> more;
+  for (int step = 0; step < kMaxSteps && !task.options.deadline.should_stop(); ++step) {
+    size_t model = columns.size();
+    for (size_t m = 0; m < columns.size(); ++m) {
+      if (to_load && pools.rate(m) >= task.goal.load[m]) done[m] = true;
+      if (!done[m] && (model == columns.size() ||
+                       pools.rate(m) / task.goal.load[m] < pools.rate(model) / task.goal.load[model]))
+        model = m;
+    }
+    if (model == columns.size()) return;
+    double best = 0, best_gain = 0;
+    size_t best_column = 0;
+    Counts best_counts{};
+    for (size_t c = 0; c < columns[model].size(); ++c) {
+      const auto& column = columns[model][c];
+      Counts to = pools.counts(model, c);
+      const double rate_now = column.rate(to);
+      for (int k = 0; k < column.stages; ++k)
+        to[static_cast<size_t>(k)] = std::max<int64_t>(to[static_cast<size_t>(k)], 1);
+      // The next rates of its staircase.
+      for (int ahead = 0; ahead < 16; ++ahead) {
+        const double rate = column.rate(to);
+        if (!pools.growth(model, c, to, more)) break;
+        if (rate > rate_now) {
+          double price = 0;
+          for (size_t k = 0; k < more.size(); ++k) price += (prices[k] + 1e-9) * static_cast<double>(more[k]);
+          double gain = rate - rate_now;
+          if (to_load) gain = std::min(gain, task.goal.load[model] - pools.rate(model));
+          const double worth = price > 0 ? gain / price : 1e30 * gain;
+          if (worth > best * (1 + kSameRate))
+            best = worth, best_gain = gain, best_column = c, best_counts = to;
+        }
+        for (int k = 0; k < column.stages; ++k) {
+          const auto& s = column.stage[static_cast<size_t>(k)];
+          if (static_cast<double>(to[static_cast<size_t>(k)]) * s.rate_per_s <= rate * (1 + kSameRate))
+            ++to[static_cast<size_t>(k)];
+        }
+      }
+    }
+    // A model that can get no more cannot rise; for max-min neither can the least.
+    if (best_gain <= 0) {
+      if (!to_load) return;
+      done[model] = true;
+      continue;
+    }
+    pools.set(model, best_column, best_counts);
+  }
+}
+
+bool serves(const FleetTask& task, const Pools& pools) {
+  if (more_is_better(task.goal.objective)) return true;
+  for (size_t m = 0; m < task.goal.load.size(); ++m)
+    if (pools.rate(m) < task.goal.load[m] * (1 - 1e-10)) return false;
+  return true;
+}
+
+double value_of(const FleetTask& task, const Pools& pools) {
+  double value = task.goal.objective == FleetObjective::kMaxMin ? INFINITY : 0;
+  for (size_t m = 0; m < task.goal.load.size(); ++m) {
+    if (task.goal.objective == FleetObjective::kMaxMin)
+      value = std::min(value, pools.rate(m) / task.goal.load[m]);
+    if (task.goal.objective == FleetObjective::kGoodput) value += std::min(pools.rate(m), task.goal.load[m]);
+  }
+  for (size_t k = 0; k < task.fleet.classes.size(); ++k)
+    value += static_cast<double>(task.fleet.classes[k].count - pools.free(k)) *
+             device_cost(task.fleet.classes[k], task.goal.objective);
+  return value;
+}
+
+// Takes a few columns' pools back to the base and fills anew with other prices, again and again; keeps what
+// is better. The number of rounds is fixed, so the plan does not depend on the machine's speed.
+void improve(const FleetTask& task, const std::vector<std::vector<Column>>& columns,
+             const std::vector<double>& prices, const Pools& base, Pools& best) {
+  const bool more = more_is_better(task.goal.objective);
+  // Where the value is equal, more served in all is a better place to go on from.
+  const auto score = [&](const Pools& pools) {
+    double served = 0;
+    for (size_t m = 0; m < columns.size(); ++m) served += pools.rate(m) / task.goal.load[m];
+    served *= kServedWorth / static_cast<double>(columns.size());
+    if (!serves(task, pools)) return -static_cast<double>(INFINITY);
+    return (more ? 1 : -1) * value_of(task, pools) +
+           (task.goal.objective == FleetObjective::kMaxMin ? served : 0);
+  };
+  Random random(task.options.seed);
+  double best_score = score(best);
+  for (int round = 0; round < kRounds && !task.options.deadline.should_stop(); ++round) {
+    if (std::abs(task.bound.value - value_of(task, best)) <= kCloseEnough * task.bound.value &&
+        serves(task, best))
+      return;
+    Pools trial = best;
+    const auto removals = random.between(1, 4);
+    for (int64_t r = 0; r < removals; ++r) {
+      const size_t m = random.below(columns.size());
+      std::vector<size_t> grown;
+      for (size_t c = 0; c < columns[m].size(); ++c)
+        if (trial.counts(m, c) != base.counts(m, c)) grown.push_back(c);
+      if (grown.empty()) continue;
+      const size_t c = grown[random.below(grown.size())];
+      // All of what the search added, or a part.
+      const double kept = random.chance(0.5) ? 0 : random.unit();
+      Counts to = base.counts(m, c);
+      bool some = true;
+      for (size_t k = 0; k < static_cast<size_t>(columns[m][c].stages); ++k) {
+        to[k] += static_cast<int64_t>(kept * static_cast<double>(trial.counts(m, c)[k] - to[k]));
+        some = some && to[k] > 0;
+      }
+      trial.set(m, c, some ? to : Counts{});
+    }
+    auto other = prices;
+    for (auto& p : other) p *= random.uniform(0.6, 1.6);
+    fill_greedily(task, columns, other, trial);
+    const double trial_score = score(trial);
+    if (trial_score >= best_score) {
+      best_score = trial_score;
+      best = std::move(trial);
+    }
+  }
+}
+
+}  // namespace
+
+namespace {
+
+// The remainder of one or two classes is planned exactly.
+std::optional<FleetAnswer> complete_exactly(const FleetTask& task,
+                                            const std::vector<std::vector<Column>>& columns,
+                                            const Pools& base) {
+  Fleet rest = task.fleet;
+  for (size_t k = 0; k < rest.classes.size(); ++k) rest.classes[k].count = base.free(k);
+  if (rest.devices() == 0 || !dp_fits(rest) || rest.devices() > kMostExact) return std::nullopt;
+  FleetTask remainder{rest, task.goal, columns, {}, task.bound, task.options};
+  for (size_t m = 0; m < columns.size(); ++m) remainder.served.push_back(base.rate(m));
+  auto answer = plan_dp(remainder);
+  if (!answer.ok()) return std::nullopt;
+  const auto kept = base.plan();
+  for (size_t m = 0; m < kept.size(); ++m) {
+    auto& pipelines = answer->models[m].pipelines;
+    pipelines.insert(pipelines.end(), kept[m].pipelines.begin(), kept[m].pipelines.end());
+    merge_pipelines(pipelines);
+  }
+  answer->optimal = false;
+  return std::move(*answer);
+}
+
+}  // namespace
+
+Result<FleetAnswer> plan_columns(const FleetTask& task) {
+  const bool more = more_is_better(task.goal.objective);
+  auto prices = task.bound.prices;
+  for (size_t k = 0; k < prices.size(); ++k)
+    prices[k] += device_cost(task.fleet.classes[k], task.goal.objective);
+  if (!more) {
+    // A load beyond what all devices can serve would only be found out by using them all.
+    const FleetGoal most{FleetObjective::kMaxMin, task.goal.load};
+    if (best_price_bound(task.fleet, task.needs, most, task.options.deadline.sooner(10)).value < 1)
+      return no_plan_serves(task);
+  }
+  const auto near = near_columns(task, prices);
+  // A linear mix is worth more than what it is rounded to only while pools are small.
+  Pools base(task.fleet, near);
+  put_base(task, near, base);
+  if (!task.options.prove)
+    if (auto exact = complete_exactly(task, task.columns, base)) return std::move(*exact);
+  Pools best = base;
+  fill_greedily(task, near, prices, best);
+  improve(task, near, prices, base, best);
+  const bool found = serves(task, best);
+  const auto better = [&](const Pools& a, const Pools& b) {
+    return more ? value_of(task, a) > value_of(task, b) : value_of(task, a) < value_of(task, b);
+  };
+  FleetAnswer answer;
+  if (!found || task.options.prove) {
+    // The bound of a program over all columns from empty pools counts for all plans; that of the remainder
+    // does not.
+    const bool whole = task.options.prove;
+    ColumnModel model(task, whole ? task.columns : near, whole ? nullptr : &base.all_counts());
+    SolveOptions options;
+    options.deadline = whole ? task.options.deadline : task.options.deadline.sooner(kMilp_s);
+    options.threads = task.options.threads;
+    options.seed = task.options.seed;
+    options.rel_gap = 1e-4;
+    HEDDLE_ASSIGN_OR_RETURN(const auto solved, solve(model.milp, options));
+    if (whole && std::isfinite(solved.bound)) {
+      // Wider by what the solver's tolerances may have moved it.
+      answer.bound = model.value(task, solved.bound) * (more ? 1 + kSolverSlack : 1 - kSolverSlack);
+      answer.bound_reason = "the MILP over all columns (" + solved.solver + ")";
+    }
+    if (solved.has_values()) {
+      Pools improved(task.fleet, whole ? task.columns : near);
+      const auto counts = model.counts(solved.values);
+      for (size_t m = 0; m < counts.size(); ++m)
+        for (size_t c = 0; c < counts[m].size(); ++c)
+          if (counts[m][c][0] > 0) improved.set(m, c, counts[m][c]);
+      if (serves(task, improved) && (!found || better(improved, best))) {
+        answer.models = improved.plan();
+        return answer;
+      }
+    }
+  }
+  if (!found) return no_plan_serves(task);
+  answer.models = best.plan();
+  return answer;
+}
+
+}  // namespace heddle

@@ -1,0 +1,212 @@
+// ppipe-dp: exact planning of fleets with one or two classes. A table for each model says what every number
+// of devices of both classes gives (tables.h); the devices are then split among the models: for max-min by
+// bisection over all rates that the tables hold, for cost and power by the cheapest sum of least needs, for
+// goodput by adding up tables. The problem is that of PPipe, ATC'25, appendix A.2, without its rule of one
+// configuration per pipeline of classes.
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/spelling.h"
+#include "planner_parts.h"
+#include "tables.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kMaxCells = 6'000;  // of a table: joining pairs that share a device takes up to their square
+constexpr double kSameValue = 1e-12;
+
+TableAxes axes_of(const Fleet& fleet) {
+  std::vector<int> present;
+  for (size_t c = 0; c < fleet.classes.size(); ++c)
+    if (fleet.classes[c].count > 0) present.push_back(static_cast<int>(c));
+  const auto count = [&](int c) { return static_cast<int>(fleet.classes[static_cast<size_t>(c)].count); };
+  if (present.size() == 1) return {-1, present[0], 0, count(present[0])};
+  // The smaller one first: splitting devices is quadratic in it.
+  if (count(present[0]) > count(present[1])) std::swap(present[0], present[1]);
+  return {present[0], present[1], count(present[0]), count(present[1])};
+}
+
+struct Split {
+  std::vector<std::pair<int, int>> devices;  // of each model
+};
+
+// Serves `targets` with the fewest devices of b for every number of a, then takes the a that `cost` likes
+// best.
+class LeastDevices {
+ public:
+  LeastDevices(const TableAxes& axes, const std::vector<ModelTable>& tables) : axes_(axes), tables_(tables) {}
+
+  bool serve(const std::vector<double>& targets) {
+    least_.clear();
+    sums_.clear();
+    for (size_t m = 0; m < tables_.size(); ++m) {
+      least_.push_back(tables_[m].least_b(targets[m] * (1 - kSameValue)));
+      sums_.push_back(m == 0 ? least_[0] : add(sums_.back(), least_.back()));
+    }
+    return sums_.back().back() <= axes_.count_b;
+  }
+
+  // Of the last call of serve(), which was true.
+  Split cheapest(double cost_a, double cost_b) const {
+    int best = -1;
+    double best_cost = 0;
+    for (int a = 0; a <= axes_.count_a; ++a) {
+      const int b = sums_.back()[static_cast<size_t>(a)];
+      if (b > axes_.count_b) continue;
+      const double cost = cost_a * a + cost_b * b;
+      if (best < 0 || cost < best_cost * (1 - kSameValue)) best = a, best_cost = cost;
+    }
+    Split split;
+    split.devices.resize(tables_.size());
+    int left = best;
+    for (size_t m = tables_.size(); m-- > 0;) {
+      int own = left;
+      if (m > 0) {
+        const int sum = sums_[m][static_cast<size_t>(left)];
+        own = 0;
+        while (sums_[m - 1][static_cast<size_t>(left - own)] + least_[m][static_cast<size_t>(own)] != sum)
+          ++own;
+      }
+      split.devices[m] = {own, least_[m][static_cast<size_t>(own)]};
+      left -= own;
+    }
+    return split;
+  }
+
+ private:
+  std::vector<int> add(const std::vector<int>& x, const std::vector<int>& y) const {
+    std::vector<int> sum(x.size(), axes_.count_b + 1);
+    for (size_t a = 0; a < x.size(); ++a)
+      for (size_t i = 0; i <= a; ++i) sum[a] = std::min(sum[a], x[i] + y[a - i]);
+    return sum;
+  }
+
+  const TableAxes& axes_;
+  const std::vector<ModelTable>& tables_;
+  std::vector<std::vector<int>> least_, sums_;
+};
+
+Split split_max_min(const TableAxes& axes, const std::vector<ModelTable>& tables, const FleetTask& task) {
+  const auto& load = task.goal.load;
+  std::vector<double> values = {0};
+  for (size_t m = 0; m < tables.size(); ++m)
+    for (const double rate : tables[m].rates()) {
+      const double value = (task.served_of(m) + rate) / load[m];
+      if (value <= task.bound.value * (1 + kSameValue)) values.push_back(value);
+    }
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  LeastDevices least(axes, tables);
+  const auto reached = [&](double value) {
+    std::vector<double> targets;
+    for (size_t m = 0; m < load.size(); ++m)
+      targets.push_back(std::max(0.0, value * load[m] - task.served_of(m)));
+    return least.serve(targets);
+  };
+  size_t low = 0, high = values.size();
+  while (high - low > 1) {
+    const auto middle = (low + high) / 2;
+    (reached(values[middle]) ? low : high) = middle;
+  }
+  reached(values[low]);
+  return least.cheapest(1.0 / std::max(1, axes.count_a), 1.0 / std::max(1, axes.count_b));
+}
+
+Split split_goodput(const TableAxes& axes, const std::vector<ModelTable>& tables, const FleetTask& task) {
+  // best[m][cell]: of the first m + 1 models; from[m][cell]: what of it the last of them has.
+  std::vector<std::vector<double>> best(tables.size(), std::vector<double>(axes.cells(), 0));
+  std::vector<std::vector<std::pair<int, int>>> from(tables.size(),
+                                                     std::vector<std::pair<int, int>>(axes.cells()));
+  for (size_t m = 0; m < tables.size(); ++m) {
+    for (int a = 0; a <= axes.count_a; ++a)
+      for (int b = 0; b <= axes.count_b; ++b) {
+        double value = -1;
+        std::pair<int, int> own;
+        for (int i = m == 0 ? a : 0; i <= a; ++i)
+          for (int j = m == 0 ? b : 0; j <= b; ++j) {
+            const double v = std::min(task.served_of(m) + tables[m].rate(i, j), task.goal.load[m]) +
+                             (m == 0 ? 0 : best[m - 1][axes.at(a - i, b - j)]);
+            if (v > value * (1 + kSameValue) || value < 0) value = v, own = {i, j};
+          }
+        best[m][axes.at(a, b)] = value;
+        from[m][axes.at(a, b)] = own;
+      }
+  }
+  Split split;
+  split.devices.resize(tables.size());
+  int a = axes.count_a, b = axes.count_b;
+  for (size_t m = tables.size(); m-- > 0;) {
+    split.devices[m] = from[m][axes.at(a, b)];
+    a -= split.devices[m].first;
+    b -= split.devices[m].second;
+  }
+  return split;
+}
+
+}  // namespace
+
+bool dp_fits(const Fleet& fleet) {
+  size_t present = 0, cells = 1;
+  for (const auto& c : fleet.classes) {
+    if (c.count == 0) continue;
+    ++present;
+    if (c.count >= static_cast<int64_t>(kMaxCells)) return false;
+    cells *= static_cast<size_t>(c.count) + 1;
+    if (present > 2 || cells > kMaxCells) return false;
+  }
+  return true;
+}
+
+Error no_plan_serves(const FleetTask& task) {
+  std::string text = "no plan was found that serves the load: ";
+  for (size_t m = 0; m < task.goal.load.size(); ++m)
+    text += (m > 0 ? ", " : "") + quote_text(task.fleet.models[m].name) + " " +
+            std::to_string(task.goal.load[m]) + " /s";
+  FleetGoal most{FleetObjective::kMaxMin, task.goal.load};
+  const auto bound = best_price_bound(task.fleet, task.needs, most, task.options.deadline.sooner(5));
+  if (bound.value < 1)
+    text += "; with all devices at most " + std::to_string(100 * bound.value) + " % of it can be served";
+  return {Code::kInfeasible, text};
+}
+
+Result<FleetAnswer> plan_dp(const FleetTask& task) {
+  const auto& fleet = task.fleet;
+  if (!dp_fits(fleet))
+    return Error(Code::kUnsupported,
+                 "ppipe-dp plans for at most two classes with devices, (count + 1) * (count + 1) up to " +
+                     std::to_string(kMaxCells) + "; use ppipe-columns or auto");
+  const auto axes = axes_of(fleet);
+  const auto objective = task.goal.objective;
+  std::vector<ModelTable> tables;
+  for (const auto& columns : task.columns) {
+    if (task.options.deadline.should_stop())
+      return Error(Code::kCancelled, "ppipe-dp was stopped before it had a plan; give it more time");
+    tables.emplace_back(axes, columns);
+  }
+  Split split;
+  if (objective == FleetObjective::kMaxMin) {
+    split = split_max_min(axes, tables, task);
+  } else if (objective == FleetObjective::kGoodput) {
+    split = split_goodput(axes, tables, task);
+  } else {
+    LeastDevices least(axes, tables);
+    auto targets = task.goal.load;
+    for (size_t m = 0; m < targets.size(); ++m) targets[m] = std::max(0.0, targets[m] - task.served_of(m));
+    if (!least.serve(targets)) return no_plan_serves(task);
+    const auto cost = [&](int c) {
+      return c < 0 ? 0 : device_cost(fleet.classes[static_cast<size_t>(c)], objective);
+    };
+    split = least.cheapest(cost(axes.class_a), cost(axes.class_b));
+  }
+  FleetAnswer answer;
+  for (size_t m = 0; m < tables.size(); ++m)
+    answer.models.push_back({tables[m].pipelines(split.devices[m].first, split.devices[m].second), 0});
+  // Without split devices no two pipelines share one, and the tables hold the optimum.
+  answer.optimal = std::all_of(fleet.classes.begin(), fleet.classes.end(),
+                               [](const DeviceClass& c) { return c.count == 0 || c.share_levels == 1; });
+  answer.bound_reason = "exact dynamic program over whole devices";
+  return answer;
+}
+
+}  // namespace heddle

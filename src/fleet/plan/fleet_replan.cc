@@ -1,0 +1,179 @@
+#include "heddle/fleet/fleet_replan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "column_model.h"
+#include "heddle/fleet/fleet_check.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kSameWeight = 1e-9;  // relative, of values and rates
+
+// What a pool's devices hold: model, class, blocks, share.
+using Weights = std::tuple<size_t, int, int, int, int>;
+
+Weights weights_of(size_t model, int device_class, int from, int to, int share) {
+  return {model, device_class, from, to, share};
+}
+
+std::map<Weights, int64_t> holdings(const FleetPlan& plan) {
+  std::map<Weights, int64_t> held;
+  for (size_t m = 0; m < plan.models.size(); ++m)
+    for (const auto& p : plan.models[m].pipelines)
+      for (const auto& q : p.partitions)
+        held[weights_of(m, q.device_class, q.block_from, q.block_to, q.share)] += q.count;
+  return held;
+}
+
+double moved(const std::map<Weights, int64_t>& before, const std::map<Weights, int64_t>& after) {
+  double sum = 0;
+  for (const auto& [key, count] : after) {
+    const auto old = before.find(key);
+    const auto more = count - (old == before.end() ? 0 : old->second);
+    if (more > 0) sum += static_cast<double>(more) / std::get<4>(key);
+  }
+  return sum;
+}
+
+// Index of the column in the model's list; it is added when it is not there.
+size_t place_of(std::vector<Column>& columns, const Column& column) {
+  for (size_t c = 0; c < columns.size(); ++c)
+    if (same_column(columns[c], column)) return c;
+  columns.push_back(column);
+  return columns.size() - 1;
+}
+
+// A program that keeps these rates, and the cost of the fresh plan, and moves as few devices as it can.
+struct LeastMoves {
+  FleetTask task;
+  ColumnModel model;
+
+  LeastMoves(FleetTask given, const FleetPlan& fresh, const std::map<Weights, int64_t>& before)
+      : task(std::move(given)), model(task, task.columns, nullptr) {
+    std::map<Weights, std::vector<Term>> pools;
+    for (size_t m = 0; m < task.columns.size(); ++m)
+      for (size_t c = 0; c < task.columns[m].size(); ++c) {
+        const auto& column = task.columns[m][c];
+        for (int k = 0; k < column.stages; ++k) {
+          const auto& s = column.stage[static_cast<size_t>(k)];
+          pools[weights_of(m, s.device_class, s.block_from, s.block_to, s.share)].push_back(
+              {model.pools[m][c][static_cast<size_t>(k)], 1});
+        }
+      }
+    for (auto& [key, terms] : pools) {
+      const auto old = before.find(key);
+      const auto more = model.milp.add_continuous(0, kNoBound);
+      model.milp.add_cost(more, 1.0 / std::get<4>(key));
+      terms.push_back({more, -1});
+      model.milp.at_most(std::move(terms), old == before.end() ? 0 : static_cast<double>(old->second));
+    }
+    if (!more_is_better(fresh.objective)) {
+      std::vector<Term> cost;
+      for (size_t k = 0; k < model.supply.size(); ++k)
+        for (const auto& t : model.supply[k])
+          cost.push_back({t.var, t.coefficient * device_cost(task.fleet.classes[k], fresh.objective)});
+      model.milp.at_most(std::move(cost), fresh.value * (1 + kSameWeight));
+    }
+  }
+};
+
+Result<FleetPlan> least_moves(const Fleet& fleet, const FleetPlan& fresh, const FleetPlan& running,
+                              const FleetPlanOptions& options) {
+  // Rates to keep, as a load: with no cost of its own the program serves it and no more.
+  FleetGoal goal{FleetObjective::kCost, {}};
+  for (size_t m = 0; m < fleet.models.size(); ++m) {
+    const double least = fresh.objective == FleetObjective::kMaxMin
+                             ? fresh.value * fleet.models[m].weight
+                             : std::min(fresh.models[m].rate_per_s, model_load(fleet, fresh, m));
+    goal.load.push_back(least);
+  }
+  Fleet free = fleet;
+  for (auto& c : free.classes) c.cost_per_hour = 0;
+  HEDDLE_ASSIGN_OR_RETURN(auto columns, all_columns(fleet, rules_of(fleet), options.deadline));
+  auto needs = device_needs(fleet, columns);
+  FleetGoal price_goal{FleetObjective::kMaxMin, {}};
+  for (const double load : goal.load) price_goal.load.push_back(std::max(load, 1e-9));
+  const auto bound = best_price_bound(fleet, needs, price_goal, options.deadline);
+  FleetTask task{free, goal, std::move(columns), std::move(needs), bound, options};
+  task.columns = near_columns(task, bound.prices);
+  std::vector<std::vector<std::pair<size_t, Counts>>> start(fleet.models.size());
+  for (const auto* plan : {&fresh, &running})
+    for (size_t m = 0; m < plan->models.size(); ++m)
+      for (const auto& p : plan->models[m].pipelines) {
+        const auto column = column_of(fleet, m, p);
+        if (!column) continue;
+        const auto c = place_of(task.columns[m], *column);
+        if (plan != &fresh) continue;
+        Counts counts{};
+        for (size_t k = 0; k < p.partitions.size(); ++k) counts[k] = p.partitions[k].count;
+        start[m].emplace_back(c, counts);
+      }
+  LeastMoves program(std::move(task), fresh, holdings(running));
+  for (size_t m = 0; m < program.model.pools.size(); ++m) {
+    for (const auto& pools : program.model.pools[m])
+      for (const auto v : pools) program.model.milp.set_start(v, 0);
+    for (const auto& [c, counts] : start[m])
+      for (size_t k = 0; k < program.model.pools[m][c].size(); ++k)
+        program.model.milp.set_start(program.model.pools[m][c][k], static_cast<double>(counts[k]));
+  }
+  SolveOptions solve_options;
+  solve_options.deadline = options.deadline;
+  solve_options.threads = options.threads;
+  solve_options.seed = options.seed;
+  solve_options.rel_gap = 1e-3;
+  HEDDLE_ASSIGN_OR_RETURN(const auto solved, solve(program.model.milp, solve_options));
+  FleetPlan plan = fresh;
+  if (!solved.has_values()) return plan;
+  const auto counts = program.model.counts(solved.values);
+  for (size_t m = 0; m < counts.size(); ++m) {
+    plan.models[m].pipelines.clear();
+    for (size_t c = 0; c < counts[m].size(); ++c)
+      if (counts[m][c][0] > 0)
+        plan.models[m].pipelines.push_back(make_pipeline(program.task.columns[m][c], counts[m][c]));
+  }
+  evaluate_fleet_plan(fleet, plan);
+  return plan;
+}
+
+}  // namespace
+
+Result<FleetReplan> replan_fleet(const Fleet& fleet, const FleetPlan& running,
+                                 const FleetPlanOptions& options) {
+  if (running.models.size() != fleet.models.size())
+    return Error(Code::kInvalidInput, "the running plan has " + std::to_string(running.models.size()) +
+                                          " models, the fleet " + std::to_string(fleet.models.size()));
+  HEDDLE_ASSIGN_OR_RETURN(const auto fresh, plan_fleet(fleet, "auto", options));
+  FleetReplan result;
+  HEDDLE_ASSIGN_OR_RETURN(result.plan, least_moves(fleet, fresh, running, options));
+  const auto before = holdings(running);
+  result.moved_devices_fresh = moved(before, holdings(fresh));
+  // The solver's tolerances, or a stop before the start was taken up, must not make it worse than the fresh
+  // plan.
+  const bool kept = more_is_better(fresh.objective) ? result.plan.value >= fresh.value * (1 - 1e-6)
+                                                    : result.plan.value <= fresh.value * (1 + 1e-6);
+  if (!kept || !fleet_plan_problems(fleet, result.plan).empty() ||
+      moved(before, holdings(result.plan)) > result.moved_devices_fresh)
+    result.plan = fresh;
+  result.plan.planner = "replan";
+  const auto after = holdings(result.plan);
+  result.moved_devices = moved(before, after);
+  auto keys = before;
+  keys.insert(after.begin(), after.end());
+  for (const auto& entry : keys) {
+    const Weights& key = entry.first;
+    const auto at = [&key](const std::map<Weights, int64_t>& held) {
+      const auto found = held.find(key);
+      return found == held.end() ? 0 : found->second;
+    };
+    if (at(before) == at(after)) continue;
+    const auto& [model, device_class, from, to, share] = key;
+    result.moves.push_back({model, from, to, device_class, share, at(before), at(after)});
+  }
+  return result;
+}
+
+}  // namespace heddle

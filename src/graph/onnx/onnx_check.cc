@@ -1,0 +1,293 @@
+#include "onnx_check.h"
+
+#include <queue>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "heddle/base/spelling.h"
+
+namespace heddle::internal {
+namespace {
+
+using Names = std::unordered_set<std::string_view>;
+
+class Checker {
+ public:
+  Checker(const OnnxModel& model, std::string folder) : model_(model), files_(std::move(folder)) {}
+
+  Status model();
+  int64_t external_bytes() const { return files_.total_bytes(); }
+
+ private:
+  Status opsets();
+  // `outer`: the scopes around; names of this graph that come from them are added to `captured`.
+  Status graph(const OnnxGraph& g, std::vector<const Names*>& outer, Names& captured);
+  Status tensors(const OnnxGraph& g);
+  Status values(const OnnxGraph& g);
+  Result<Names> define(const OnnxGraph& g, bool inner);
+  Status attributes(const OnnxNode& node);
+  Status node(const OnnxNode& node);
+  Status outputs(const OnnxGraph& g, const Names& names, const std::vector<const Names*>& outer,
+                 Names& captured);
+
+  const OnnxModel& model_;
+  ExternalFiles files_;
+};
+
+Status Checker::opsets() {
+  if (!model_.functions.empty()) {
+    return Error(Code::kUnsupported,
+                 "function " + quote_text(model_.functions[0]) +
+                     ": model-local functions are not supported; inline them first (onnx.inliner)");
+  }
+  for (const auto& o : model_.opsets)
+    if (is_standard_domain(o.domain) && o.version < 1)
+      return invalid_input("opset " + std::to_string(o.version) +
+                           " of the standard operators does not exist");
+  const int64_t opset = model_.standard_opset(), newest = newest_standard_opset();
+  if (opset > newest) {
+    return Error(Code::kUnsupported,
+                 "opset " + std::to_string(opset) + " of the standard operators is newer than " +
+                     std::to_string(newest) + ", the newest known; export the model for an older one");
+  }
+  return {};
+}
+
+Status Checker::tensors(const OnnxGraph& g) {
+  if (g.sparse_initializers > 0) {
+    return Error(Code::kUnsupported,
+                 "graph " + quote_text(g.name) + ": sparse initializers are not supported; store them dense");
+  }
+  for (const auto& t : g.initializers) {
+    auto status = check_tensor(t);
+    if (status.ok()) status = files_.check(t);
+    if (!status.ok()) return std::move(status).error().with_context("initializer " + quote_text(t.name));
+  }
+  return {};
+}
+
+Status check_value(const OnnxValue& v, bool must_be_tensor) {
+  if (v.kind == OnnxValue::Kind::kTensor) {
+    // -1 is what some exporters write for "not known".
+    for (const auto d : v.dims)
+      if (d < -1) return invalid_input("dimension " + std::to_string(d) + " is negative");
+    Shape known;
+    for (const auto d : v.dims)
+      if (d > 0) known.push_back(d);
+    if (!tensor_bytes(DType::kF64, known)) return invalid_input("its shape is more than fits in memory");
+    return v.elem_type == 0 && !must_be_tensor ? Status() : check_element_type(v.elem_type);
+  }
+  if (!must_be_tensor) return {};
+  using Kind = OnnxValue::Kind;
+  const char* kind = v.kind == Kind::kSequence   ? "a sequence"
+                     : v.kind == Kind::kOptional ? "an optional value"
+                     : v.kind == Kind::kMap      ? "a map"
+                     : v.kind == Kind::kSparse   ? "a sparse tensor"
+                     : v.kind == Kind::kOpaque   ? "an opaque value"
+                                                 : nullptr;
+  if (kind == nullptr) return invalid_input("it has no type");
+  return Error(Code::kUnsupported, std::string("it is ") + kind + "; only tensors are supported");
+}
+
+Status Checker::values(const OnnxGraph& g) {
+  const bool whole = &g == &model_.graph;
+  const auto check = [](const std::vector<OnnxValue>& list, const char* what, bool must) -> Status {
+    for (const auto& v : list) {
+      auto status = check_value(v, must);
+      if (!status.ok())
+        return std::move(status).error().with_context(std::string(what) + " " + quote_text(v.name));
+    }
+    return {};
+  };
+  HEDDLE_RETURN_IF_ERROR(check(g.inputs, "input", whole));
+  HEDDLE_RETURN_IF_ERROR(check(g.values, "value", false));
+  for (const auto& v : g.outputs) {
+    // An output's type may be left to inference.
+    auto status =
+        check_value(v, whole && v.kind != OnnxValue::Kind::kNone && v.kind != OnnxValue::Kind::kTensor);
+    if (!status.ok()) return std::move(status).error().with_context("output " + quote_text(v.name));
+  }
+  return {};
+}
+
+// All names that the graph defines. In single-assignment form each has one origin, but an initializer may
+// give the default of an input.
+Result<Names> Checker::define(const OnnxGraph& g, bool inner) {
+  Names names, initializers;
+  for (const auto& v : g.inputs) {
+    if (v.name.empty()) return invalid_input("an input of graph " + quote_text(g.name) + " has no name");
+    if (!names.insert(v.name).second) return invalid_input("two inputs have the name " + quote_text(v.name));
+  }
+  for (const auto& t : g.initializers) {
+    if (t.name.empty())
+      return invalid_input("an initializer of graph " + quote_text(g.name) + " has no name");
+    if (!initializers.insert(t.name).second)
+      return invalid_input("two initializers have the name " + quote_text(t.name));
+    names.insert(t.name);
+  }
+  for (const auto& n : g.nodes) {
+    for (const auto& o : n.outputs) {
+      if (!o.empty() && !names.insert(o).second)
+        return invalid_input(node_text(n) + ": makes " + quote_text(o) +
+                             ", which something else makes already");
+    }
+  }
+  if (!inner && g.nodes.empty() && g.outputs.empty())
+    return invalid_input("graph " + quote_text(g.name) + " has no nodes and no outputs");
+  return names;
+}
+
+bool known(std::string_view name, const Names& names, const std::vector<const Names*>& outer,
+           Names& captured) {
+  if (names.contains(name)) return true;
+  for (const auto* scope : outer) {
+    if (!scope->contains(name)) continue;
+    captured.insert(name);
+    return true;
+  }
+  return false;
+}
+
+Status Checker::attributes(const OnnxNode& n) {
+  Names names;
+  for (const auto& a : n.attributes) {
+    if (!names.insert(a.name).second)
+      return invalid_input("attribute " + quote_text(a.name) + " is given twice");
+    if (a.sparse)
+      return Error(Code::kUnsupported, "attribute " + quote_text(a.name) +
+                                           ": sparse tensors are not supported; store them dense");
+    for (const auto& t : a.tensors) {
+      auto status = check_tensor(t);
+      if (status.ok()) status = files_.check(t);
+      if (!status.ok())
+        return std::move(status).error().with_context("attribute " + quote_text(a.name) + ": tensor");
+    }
+    // Type 5 is a graph, 4 a tensor: importers go by the type and expect the value to be there.
+    if ((a.type == 5 && a.graphs.size() != 1) || (a.type == 4 && a.tensors.size() != 1))
+      return invalid_input("attribute " + quote_text(a.name) + " has no value of its type");
+  }
+  return {};
+}
+
+Status Checker::node(const OnnxNode& n) {
+  if (n.op_type.empty()) return invalid_input("names no operator");
+  HEDDLE_RETURN_IF_ERROR(attributes(n));
+  if (!is_standard_domain(n.domain)) return {};
+  if (model_.standard_opset() == 0)
+    return invalid_input("is a standard operator, but the file imports no opset of them");
+  return check_operator(n, model_.standard_opset());
+}
+
+// Kahn's algorithm over the nodes; what stays is on a cycle or behind one. Files need not be in order:
+// OpenVINO sorts.
+Status check_acyclic(const OnnxGraph& g, const std::vector<Names>& captured) {
+  std::unordered_map<std::string_view, size_t> producer;
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    for (const auto& o : g.nodes[i].outputs)
+      if (!o.empty()) producer.emplace(o, i);
+  std::vector<std::vector<size_t>> consumers(g.nodes.size());
+  std::vector<size_t> waiting(g.nodes.size(), 0);
+  const auto add = [&](std::string_view name, size_t reader) {
+    const auto it = producer.find(name);
+    if (it == producer.end()) return;
+    consumers[it->second].push_back(reader);
+    ++waiting[reader];
+  };
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    for (const auto& input : g.nodes[i].inputs) add(input, i);
+    for (const auto& name : captured[i]) add(name, i);
+  }
+  std::vector<size_t> ready;
+  for (size_t i = 0; i < waiting.size(); ++i)
+    if (waiting[i] == 0) ready.push_back(i);
+  size_t done = 0;
+  while (!ready.empty()) {
+    const size_t i = ready.back();
+    ready.pop_back();
+    ++done;
+    for (const size_t c : consumers[i])
+      if (--waiting[c] == 0) ready.push_back(c);
+  }
+  if (done == waiting.size()) return {};
+  // From any node that waits, backwards to a producer that waits, until one comes again: that one is on a
+  // cycle.
+  size_t at = 0;
+  while (waiting[at] == 0) ++at;
+  std::vector<bool> seen(waiting.size(), false);
+  while (!seen[at]) {
+    seen[at] = true;
+    const auto back = [&](std::string_view name) {
+      const auto it = producer.find(name);
+      return it != producer.end() && waiting[it->second] > 0 ? static_cast<int64_t>(it->second) : -1;
+    };
+    int64_t next = -1;
+    for (const auto& input : g.nodes[at].inputs) next = next < 0 ? back(input) : next;
+    for (const auto& name : captured[at]) next = next < 0 ? back(name) : next;
+    if (next < 0) break;
+    at = static_cast<size_t>(next);
+  }
+  return invalid_input(node_text(g.nodes[at]) +
+                       ": its output leads back to its input; the graph has a cycle");
+}
+
+Status Checker::outputs(const OnnxGraph& g, const Names& names, const std::vector<const Names*>& outer,
+                        Names& captured) {
+  for (const auto& o : g.outputs) {
+    if (o.name.empty()) return invalid_input("an output of graph " + quote_text(g.name) + " has no name");
+    if (!known(o.name, names, outer, captured))
+      return invalid_input("output " + quote_text(o.name) + ": nothing makes it");
+  }
+  return {};
+}
+
+Status Checker::graph(const OnnxGraph& g, std::vector<const Names*>& outer, Names& captured) {
+  HEDDLE_RETURN_IF_ERROR(tensors(g));
+  HEDDLE_RETURN_IF_ERROR(values(g));
+  HEDDLE_ASSIGN_OR_RETURN(const Names names, define(g, !outer.empty()));
+  std::vector<Names> node_captures(g.nodes.size());
+  for (size_t i = 0; i < g.nodes.size(); ++i) {
+    const auto& n = g.nodes[i];
+    auto status = node(n);
+    if (!status.ok()) return std::move(status).error().with_context(node_text(n));
+    for (const auto& input : n.inputs) {
+      if (!input.empty() && !known(input, names, outer, captured))
+        return invalid_input(node_text(n) + ": reads " + quote_text(input) + ", which nothing makes");
+    }
+    outer.push_back(&names);
+    for (const auto& a : n.attributes) {
+      for (const auto& inner : a.graphs) {
+        status = graph(*inner, outer, node_captures[i]);
+        if (!status.ok())
+          return std::move(status).error().with_context(node_text(n) + ": attribute " + quote_text(a.name));
+      }
+    }
+    outer.pop_back();
+    // What an inner graph takes from further out than this one passes through.
+    for (const auto& name : node_captures[i])
+      if (!names.contains(name)) captured.insert(name);
+  }
+  HEDDLE_RETURN_IF_ERROR(check_acyclic(g, node_captures));
+  return outputs(g, names, outer, captured);
+}
+
+Status Checker::model() {
+  HEDDLE_RETURN_IF_ERROR(opsets());
+  std::vector<const Names*> outer;
+  Names captured;
+  HEDDLE_RETURN_IF_ERROR(graph(model_.graph, outer, captured));
+  if (model_.graph.outputs.empty())
+    return invalid_input("graph " + quote_text(model_.graph.name) + " has no outputs");
+  return {};
+}
+
+}  // namespace
+
+Status check_onnx(const OnnxModel& model, const std::string& folder, int64_t* external_bytes) {
+  Checker checker(model, folder);
+  HEDDLE_RETURN_IF_ERROR(checker.model());
+  if (external_bytes != nullptr) *external_bytes = checker.external_bytes();
+  return {};
+}
+
+}  // namespace heddle::internal

@@ -1,0 +1,300 @@
+#include "bound_blocks.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <optional>
+
+#include "bound_fit.h"
+#include "heddle/base/units.h"
+
+namespace heddle {
+namespace {
+
+// A step of the search for a block's span, and how many (each one halves what is open).
+constexpr double kGrowth = 1.3;
+constexpr int kMostGrowths = 40, kHalvings = 6;
+
+// Immediate dominators of what `source` reaches, on a DAG one pass: K. Cooper, T. Harvey, K. Kennedy, "A
+// Simple, Fast Dominance Algorithm", 2001, figure 3. -1: not reached; the source is its own.
+std::vector<int32_t> dominators_from(const BoundTables& b, OpId source) {
+  const Graph& graph = *b.problem.graph;
+  const auto order = graph.topological_order();
+  std::vector<uint32_t> place(graph.num_ops());
+  for (uint32_t i = 0; i < order.size(); ++i) place[order[i].index()] = i;
+  std::vector<int32_t> idom(graph.num_ops(), -1);
+  idom[source.index()] = source.value;
+  for (const OpId op : order) {
+    if (op == source) continue;
+    int32_t common = -1;
+    for (const uint32_t t : b.flat.inputs(op.index())) {
+      int32_t u = b.flat.producer(t);
+      if (idom[static_cast<size_t>(u)] < 0) continue;
+      while (common >= 0 && common != u) {
+        int32_t& later = place[static_cast<size_t>(common)] > place[static_cast<size_t>(u)] ? common : u;
+        later = idom[static_cast<size_t>(later)];
+      }
+      common = u;
+    }
+    idom[op.index()] = common;
+  }
+  return idom;
+}
+
+OpId longest_source(const Graph& graph) {
+  const auto order = graph.topological_order();
+  std::vector<uint32_t> hops(graph.num_ops(), 0);
+  OpId best;
+  for (size_t i = order.size(); i-- > 0;) {
+    const OpId v = order[i];
+    for (const OpId w : graph.successors(v)) hops[v.index()] = std::max(hops[v.index()], hops[w.index()] + 1);
+    if (graph.predecessors(v).empty() && (!best.valid() || hops[v.index()] >= hops[best.index()])) best = v;
+  }
+  return best;
+}
+
+class Finder {
+ public:
+  Finder(const BoundTables& tables, double steps, const Deadline& deadline)
+      : b_(tables),
+        graph_(*tables.problem.graph),
+        k_(tables.devices.size()),
+        steps_(steps),
+        deadline_(deadline),
+        fit_(tables),
+        local_(graph_.num_ops(), -1),
+        ends_at_(graph_.num_ops(), -1),
+        place_(graph_.num_ops()),
+        starts_at_(graph_.num_ops()) {
+    const auto order = graph_.topological_order();
+    for (uint32_t i = 0; i < order.size(); ++i) place_[order[i].index()] = i;
+  }
+
+  std::vector<Block> run() {
+    choose();
+    for (const Candidate& c : chosen_) {
+      if (deadline_.should_stop()) break;
+      compute(c.fork, c.join);
+    }
+    return std::move(blocks_);
+  }
+
+ private:
+  struct Candidate {
+    uint32_t fork, join;
+    double steps;
+  };
+
+  // What is both after the fork and before the join, in topological order. Empty optional: more than `most`.
+  std::optional<std::vector<uint32_t>> inside(uint32_t fork, uint32_t join, size_t most) {
+    std::vector<uint32_t> ops, stack{join};
+    bool fits = true;
+    while (!stack.empty() && fits) {
+      const uint32_t v = stack.back();
+      stack.pop_back();
+      for (const uint32_t t : b_.flat.inputs(v)) {
+        const auto u = static_cast<uint32_t>(b_.flat.producer(t));
+        // What the source does not reach is not after the fork; what it reaches comes from the fork.
+        if (u == fork || idom_[u] < 0 || local_[u] >= 0) continue;
+        local_[u] = 0;
+        ops.push_back(u);
+        stack.push_back(u);
+        fits = fits && ops.size() <= most;
+      }
+    }
+    for (const uint32_t u : ops) local_[u] = -1;
+    if (!fits) return std::nullopt;
+    std::sort(ops.begin(), ops.end(), [&](uint32_t x, uint32_t y) { return place_[x] < place_[y]; });
+    return ops;
+  }
+
+  double steps_of(const std::vector<uint32_t>& ops, uint32_t join) const {
+    double reads = static_cast<double>(b_.flat.inputs(join).size());
+    for (const uint32_t v : ops) reads += static_cast<double>(b_.flat.inputs(v).size());
+    const auto k = static_cast<double>(k_);
+    return 2 * reads * k * k * k + kFitRounds * 6 * static_cast<double>(ops.size()) * k * k * k;
+  }
+
+  void choose() {
+    const OpId source = longest_source(graph_);
+    if (!source.valid()) return;
+    idom_ = dominators_from(b_, source);
+    const auto k = static_cast<double>(k_);
+    const auto most = static_cast<size_t>(std::clamp(steps_ / (20 * k * k * k), 1.0, 1e9));
+    double looked = 0;
+    for (const OpId v : graph_.topological_order()) {
+      const auto fork = idom_[v.index()];
+      if (fork < 0 || v == source || b_.flat.inputs(v.index()).size() < 2) continue;
+      // One op between is on a path, which path bounds know; two may have to share a device.
+      const auto ops = inside(static_cast<uint32_t>(fork), static_cast<uint32_t>(v.value), most);
+      looked += static_cast<double>(ops ? ops->size() : most);
+      if (looked > steps_ || deadline_.should_stop()) break;
+      if (!ops || ops->size() < 2) continue;
+      const double steps = steps_of(*ops, static_cast<uint32_t>(v.value));
+      chosen_.push_back({static_cast<uint32_t>(fork), static_cast<uint32_t>(v.value), steps});
+    }
+    std::stable_sort(chosen_.begin(), chosen_.end(),
+                     [](const Candidate& x, const Candidate& y) { return x.steps < y.steps; });
+    size_t count = 0;
+    for (double left = steps_; count < chosen_.size() && chosen_[count].steps <= left; ++count)
+      left -= chosen_[count].steps;
+    chosen_.resize(count);
+    std::sort(chosen_.begin(), chosen_.end(),
+              [&](const Candidate& x, const Candidate& y) { return place_[x.join] < place_[y.join]; });
+  }
+
+  static void raise(double& floor, double value) { floor = std::max(floor, value); }
+  double least(const double* values, const double* add) const {
+    double best = kInfinity;
+    for (size_t j = 0; j < k_; ++j) best = std::min(best, values[j] + add[j]);
+    return best;
+  }
+
+  // Way times of a tensor between all pairs: to_[i * k + j] from j to i, from_[i * k + j] from i to j.
+  void ways_of(double bytes) {
+    for (size_t i = 0; i < k_; ++i) {
+      for (size_t j = 0; j < k_; ++j) to_[j * k_ + i] = from_[i * k_ + j] = b_.way(i, j).us(bytes);
+    }
+  }
+
+  const double* values_of(const std::vector<double>& values, uint32_t op) const {
+    return &values[static_cast<size_t>(local_[op]) * k_ * k_];
+  }
+
+  // Raises mine[(p, i)] to the least over j of theirs[(p, j)] + add[(i, j)]; `theirs` null: the block's end
+  // itself, 0 at j = p alone.
+  void extend(double* mine, const double* theirs, const double* add) const {
+    for (size_t p = 0; p < k_; ++p) {
+      for (size_t i = 0; i < k_; ++i) {
+        const double value = theirs == nullptr ? add[i * k_ + p] : least(theirs + p * k_, add + i * k_);
+        raise(mine[p * k_ + i], value);
+      }
+    }
+  }
+
+  // Least time from the fork's end on each device p to the end of each op on each device i, as values[(p,
+  // i)]. Each value starts from what `read` gives for a producer's devices: zero at the fork's own.
+  void forward(const std::vector<uint32_t>& ops, uint32_t fork, uint32_t join,
+               std::vector<double>& floor_join) {
+    head_.assign((ops.size() + 1) * k_ * k_, 0);
+    for (size_t at = 0; at <= ops.size(); ++at) {
+      const uint32_t w = at < ops.size() ? ops[at] : join;
+      double* mine = &head_[at * k_ * k_];
+      const auto come = [&](uint32_t u, const double* add) {  // add[i * k + j]: from j to i
+        extend(mine, u == fork ? nullptr : values_of(head_, u), add);
+      };
+      for (const uint32_t t : b_.flat.inputs(w)) {
+        const auto u = static_cast<uint32_t>(b_.flat.producer(t));
+        if (u != fork && local_[u] < 0) continue;
+        ways_of(static_cast<double>(b_.flat.bytes(t)));
+        come(u, to_.data());
+      }
+      if (at < ops.size() && ends_at_[w] >= 0) {
+        const Block& block = blocks_[static_cast<size_t>(ends_at_[w])];
+        if (block.fork == fork || local_[block.fork] >= 0) {
+          for (size_t i = 0; i < k_; ++i) {
+            for (size_t j = 0; j < k_; ++j) to_[i * k_ + j] = block.span[j * k_ + i];
+          }
+          come(block.fork, to_.data());
+        }
+      }
+      if (at == ops.size()) {
+        floor_join.assign(mine, mine + k_ * k_);
+        return;
+      }
+      for (size_t p = 0; p < k_; ++p) {
+        for (size_t i = 0; i < k_; ++i) mine[p * k_ + i] += b_.t(w, i);
+      }
+    }
+  }
+
+  // Least time from the start of each op on each device i to the join's start on each q, as values[(q, i)].
+  void backward(const std::vector<uint32_t>& ops, uint32_t join) {
+    tail_.assign(ops.size() * k_ * k_, 0);
+    for (size_t at = ops.size(); at-- > 0;) {
+      const uint32_t w = ops[at];
+      double* mine = &tail_[at * k_ * k_];
+      const auto go = [&](uint32_t r, const double* add) {  // add[i * k + j]: from i to j
+        extend(mine, r == join ? nullptr : values_of(tail_, r), add);
+      };
+      for (const uint32_t t : b_.flat.outputs(w)) {
+        ways_of(static_cast<double>(b_.flat.bytes(t)));
+        for (const OpId r : graph_.tensors()[t].consumers) {
+          const auto reader = static_cast<uint32_t>(r.value);
+          if (reader == join || local_[reader] >= 0) go(reader, from_.data());
+        }
+      }
+      for (const uint32_t n : starts_at_[w]) {
+        const Block& block = blocks_[n];
+        if (block.join == join || local_[block.join] >= 0) go(block.join, block.span.data());
+      }
+      for (size_t q = 0; q < k_; ++q) {
+        for (size_t i = 0; i < k_; ++i) mine[q * k_ + i] += b_.t(w, i);
+      }
+    }
+  }
+
+  void compute(uint32_t fork, uint32_t join) {
+    const auto ops = *inside(fork, join, graph_.num_ops());
+    for (uint32_t i = 0; i < ops.size(); ++i) local_[ops[i]] = static_cast<int32_t>(i);
+    to_.assign(k_ * k_, 0);
+    from_ = to_;
+    Block block{fork, join, {}};
+    forward(ops, fork, join, block.span);
+    backward(ops, join);
+    for (size_t p = 0; p < k_; ++p) {
+      for (size_t q = 0; q < k_; ++q) {
+        double& span = block.span[p * k_ + q];
+        const bool possible = b_.t(fork, p) < kInfinity && b_.t(join, q) < kInfinity && span < kInfinity;
+        if (possible) span = longer(ops, p, q, span);
+      }
+    }
+    for (const uint32_t v : ops) local_[v] = -1;
+    ends_at_[join] = static_cast<int32_t>(blocks_.size());
+    starts_at_[fork].push_back(static_cast<uint32_t>(blocks_.size()));
+    blocks_.push_back(std::move(block));
+  }
+
+  // The largest time found that is too short for the block's ops.
+  double longer(const std::vector<uint32_t>& ops, size_t p, size_t q, double span) {
+    fit_.clear();
+    for (size_t at = 0; at < ops.size(); ++at)
+      fit_.add(ops[at], &head_[(at * k_ + p) * k_], &tail_[(at * k_ + q) * k_]);
+    double low = span, high = span;
+    if (!(high > 0)) high = fit_.least_us();
+    for (int i = 0; i < kMostGrowths; ++i) {
+      if (!fit_.too_short(high)) break;
+      low = high;
+      high *= kGrowth;
+    }
+    if (low == high) return span;
+    for (int i = 0; i < kHalvings && low < high; ++i) {
+      const double middle = 0.5 * (low + high);
+      (fit_.too_short(middle) ? low : high) = middle;
+    }
+    return std::max(span, low);
+  }
+
+  const BoundTables& b_;
+  const Graph& graph_;
+  const size_t k_;
+  const double steps_;
+  const Deadline& deadline_;
+  SpanFit fit_;
+  std::vector<int32_t> idom_, local_;  // local_: place within the block's ops, or -1
+  std::vector<int32_t> ends_at_;       // the block whose join an op is, or -1
+  std::vector<uint32_t> place_;
+  std::vector<std::vector<uint32_t>> starts_at_;
+  std::vector<Candidate> chosen_;
+  std::vector<Block> blocks_;
+  std::vector<double> head_, tail_, to_, from_;
+};
+
+}  // namespace
+
+std::vector<Block> find_blocks(const BoundTables& tables, double steps, const Deadline& deadline) {
+  if (tables.problem.graph->num_ops() == 0) return {};
+  return Finder(tables, steps, deadline).run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,136 @@
+#include "bound_gate.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "heddle/base/units.h"
+
+namespace heddle {
+namespace {
+
+// Bytes per us of a link that leaves host memory; at most those of its bus.
+double rate_of(const Cluster& cluster, const Link& link) {
+  double rate = link.bytes_per_s;
+  if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0)
+    rate = std::min(rate, cluster.bus(link.bus).bytes_per_s);
+  return rate * 1e-6;
+}
+
+// Nodes from which a load may still get to one of the host's devices, not over the host's node again.
+std::vector<uint8_t> nodes_before_devices(const BoundTables& tables, NodeId host,
+                                          const std::vector<uint8_t>& closed) {
+  const Cluster& cluster = *tables.problem.cluster;
+  std::vector<uint8_t> leads(cluster.nodes().size(), 0);
+  for (const DeviceId d : tables.devices) {
+    if (cluster.host_node(cluster.device(d).host) == host && needs_load(cluster, d))
+      leads[cluster.device_node(d).index()] = 1;
+  }
+  for (bool grown = true; grown;) {
+    grown = false;
+    for (const Link& link : cluster.links()) {
+      for (const bool forward : {true, false}) {
+        if (!forward && link.duplex == Duplex::kOneWay) continue;
+        const NodeId from = forward ? link.a : link.b, to = forward ? link.b : link.a;
+        if (!leads[to.index()] || leads[from.index()] || closed[from.index()] || from == host) continue;
+        leads[from.index()] = 1;
+        grown = true;
+      }
+    }
+  }
+  return leads;
+}
+
+// What all links out of the hosts of devices that need loads carry together: those on one bus count once for
+// each direction that the bus serves by itself, with the fastest. A link counts where it leads to one of
+// these devices without passing one that may not be used, or the cluster's own route of a load begins with
+// it.
+double gate_rate(const BoundTables& tables) {
+  const Cluster& cluster = *tables.problem.cluster;
+  const auto closed = tables.problem.closed_nodes();
+  std::map<NodeId, std::vector<uint8_t>> hosts;
+  std::set<std::pair<LinkId, bool>> own;
+  for (const DeviceId d : tables.devices) {
+    if (!needs_load(cluster, d)) continue;
+    const NodeId host = cluster.host_node(cluster.device(d).host);
+    if (hosts.count(host) == 0) hosts[host] = nodes_before_devices(tables, host, closed);
+    const Route* route = cluster.load_route(d);
+    if (route != nullptr && !route->hops.empty()) own.insert({route->hops[0].link, route->hops[0].forward});
+  }
+  // Exclusive resources as ResourceMap::add_links() has them: bus or link, its number, which direction. A hop
+  // from a link's b to its a takes the other direction of a full-duplex bus.
+  std::map<std::tuple<bool, int32_t, bool>, double> rates;
+  for (const Link& link : cluster.links()) {
+    for (const bool forward : {true, false}) {
+      const auto host = hosts.find(forward ? link.a : link.b);
+      if (host == hosts.end()) continue;
+      const auto id = LinkId(static_cast<size_t>(&link - cluster.links().data()));
+      if (!host->second[(forward ? link.b : link.a).index()] && own.count({id, forward}) == 0) continue;
+      if (!forward && link.duplex == Duplex::kOneWay) continue;
+      const bool on_bus = link.bus.valid();
+      const Duplex duplex = on_bus ? cluster.bus(link.bus).duplex : link.duplex;
+      const auto number = on_bus ? link.bus.value : static_cast<int32_t>(&link - cluster.links().data());
+      double& rate = rates[{on_bus, number, duplex == Duplex::kFull && !forward}];
+      rate = std::max(rate, rate_of(cluster, link));
+    }
+  }
+  double sum = 0;
+  for (const auto& [resource, rate] : rates) sum += rate;
+  return sum;
+}
+
+}  // namespace
+
+double host_gate_us(const BoundTables& tables, const PathBounds& paths) {
+  const Problem& problem = tables.problem;
+  if (!tables.cold || !problem.execution.link_contention) return 0;
+  const Cluster& cluster = *problem.cluster;
+  const double gate = gate_rate(tables);
+  if (!(gate > 0) || !(gate < kInfinity)) return 0;
+  const size_t n = problem.graph->num_ops(), k = tables.devices.size();
+  struct Need {
+    double bytes = 0, tail = 0;
+  };
+  std::vector<Need> needs;
+  for (size_t v = 0; v < n; ++v) {
+    Need need{kInfinity, kInfinity};
+    for (size_t i = 0; i < k; ++i) {
+      const size_t at = v * k + i;
+      const double t = tables.t(v, i);
+      if (!(t < kInfinity)) continue;
+      const DeviceId d = tables.devices[i];
+      if (!needs_load(cluster, d) || tables.all_bytes[at] == 0) {
+        need.bytes = 0;
+        break;
+      }
+      // Loaded: before the op starts.
+      const bool loads = !tables.has_host_access() || tables.loaded_time[at] < kInfinity;
+      if (loads) {
+        need.bytes = std::min(need.bytes, tables.load_share[at]);
+        need.tail = std::min(need.tail, paths.rest[at]);
+      }
+      // In place: its run holds the first link of the device's route while it lasts.
+      if (!tables.has_host_access() || !(tables.host_time[at] < kInfinity)) continue;
+      const Route* route = cluster.load_route(d);
+      const bool holds = !problem.execution.fixed_sharing && route != nullptr && !route->hops.empty();
+      const double held =
+          holds ? tables.host_time[at] * rate_of(cluster, cluster.link(route->hops[0].link)) : 0;
+      need.bytes = std::min(need.bytes, held);
+      need.tail = std::min(need.tail, paths.rest[at] - t);
+    }
+    if (need.bytes > 0 && need.bytes < kInfinity) needs.push_back(need);
+  }
+  std::sort(needs.begin(), needs.end(), [](const Need& a, const Need& b) { return a.tail > b.tail; });
+  double best = 0, bytes = 0;
+  for (const Need& need : needs) {
+    bytes += need.bytes;
+    best = std::max(best, need.tail + bytes / gate);
+  }
+  return best;
+}
+
+}  // namespace heddle

@@ -1,0 +1,18 @@
+// A lower bound from a linear program: where each op may be split over devices, and must still pay.
+#pragma once
+
+#include "core/flat_problem.h"
+#include "heddle/base/cancel.h"
+#include "heddle/plan/bounds.h"
+#include "heddle/plan/relaxation.h"
+
+namespace heddle {
+
+// Proven for the problem as it is, for every objective; joins what lower_bound() looks at one by one: paths,
+// areas, transfers on the way and over each device's links. us 0 when the program is too large, or not
+// solved before the deadline. `flat` covers the relaxation's devices. Proof: docs/bounds.md, section 7.
+// `known`: a bound that holds already; the program builds on it.
+Bound lp_bound(const FlatProblem& flat, const Relaxation& relaxation, const Deadline& deadline,
+               const Bound& known = {});
+
+}  // namespace heddle

@@ -1,0 +1,54 @@
+// Which parameters lie in which memory, while ops move between devices.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "flat_problem.h"
+#include "lists/list_schedule.h"
+
+namespace heddle {
+
+class ParamUse {
+ public:
+  ParamUse(const FlatProblem& flat, const Reserve& reserve) : flat_(flat), reserve_(reserve) {
+    if (!flat.has_limits()) return;
+    reserve_.resize(flat.num_pools(), 0);
+    used_.assign(flat.num_pools(), 0);
+    users_.assign(flat.num_pools() * flat.num_params(), 0);
+  }
+  void add(uint32_t op, uint32_t device) { change(op, device, 1); }
+  void remove(uint32_t op, uint32_t device) { change(op, device, -1); }
+  // Bytes beyond the pools' limits, when so much is reserved for tensors.
+  int64_t excess() const {
+    int64_t sum = 0;
+    for (size_t p = 0; p < used_.size(); ++p) {
+      if (flat_.pool_limit(p) <= 0 || used_[p] == 0) continue;
+      sum = plus_bytes(
+          sum, std::max<int64_t>(0, plus_bytes(plus_bytes(used_[p], reserve_[p]), -flat_.pool_limit(p))));
+    }
+    return sum;
+  }
+  void reserve_more(const Reserve& more) {
+    for (size_t p = 0; p < reserve_.size() && p < more.size(); ++p)
+      reserve_[p] = plus_bytes(reserve_[p], more[p]);
+  }
+
+ private:
+  void change(uint32_t op, uint32_t device, int32_t by) {
+    if (users_.empty()) return;
+    const uint32_t pool = flat_.pool(device);
+    for (const uint32_t p : flat_.params(op)) {
+      int32_t& users = users_[pool * flat_.num_params() + p];
+      const bool was = users > 0;
+      users += by;
+      if (was != (users > 0)) used_[pool] = plus_bytes(used_[pool], by * flat_.param_bytes(p));
+    }
+  }
+  const FlatProblem& flat_;
+  Reserve reserve_;
+  std::vector<int64_t> used_;
+  std::vector<int32_t> users_;  // pool x param
+};
+
+}  // namespace heddle

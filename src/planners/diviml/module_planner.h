@@ -1,0 +1,30 @@
+// What the planners that solve modules share: devices, start, judging, bounds.
+#pragma once
+
+#include <functional>
+
+#include "core/candidates.h"
+#include "module_problem.h"
+#include "split_chain.h"
+
+namespace heddle {
+
+// Decisions and bound for one task model; `start` is the best schedule known (may be empty).
+using ModelSolve = std::function<Result<SplitResult>(const TaskModel& model, const std::vector<Batch>& start,
+                                                     const ModuleLimits& limits)>;
+
+// Offers the constructive planners' plans (or options.start), then what `solve` finds for each set of devices
+// that do not share cores; the bound is kept where it bounds every plan of the problem.
+Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOptions& options,
+                                     const std::string& name, const ModelSolve& solve);
+
+// The same with the whole graph as one module.
+Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& options,
+                                 const std::string& name, const ModuleSolver& solver);
+ModuleProblem whole_problem(const TaskModel& model);
+
+// What the planners that solve the whole graph begin with (module_start(), with the same seed and part of the
+// time), as a plan.
+Result<PlannerOutput> plan_start(const Problem& problem, const PlannerOptions& options);
+
+}  // namespace heddle

@@ -1,0 +1,75 @@
+// A schedule under construction: what list planners ask and decide, one op after another.
+#pragma once
+
+#include <vector>
+
+#include "core/flat_problem.h"
+
+namespace heddle {
+
+struct ListOptions {
+  bool insertion = true;  // an op may go into a gap between ops that are placed already
+  bool contention =
+      false;  // transfers wait for links, buses and engines, in the order in which they are decided
+};
+
+// Memory that a list planner must leave free in each pool for tensors; parameters are counted exactly.
+using Reserve = std::vector<int64_t>;
+
+// The devices must not overlap. Ops are placed in a topological order. Cold objective: parameters are loaded
+// in the order of placing, as early as their route allows.
+class ListSchedule {
+ public:
+  struct Slot {
+    double start = 0, finish = kImpossible;
+    bool possible() const { return finish < kImpossible; }
+  };
+
+  ListSchedule(const FlatProblem& flat, const ListOptions& options, const Reserve& reserve);
+
+  // The earliest slot of the op on each device; impossible where it cannot run, cannot get its inputs or does
+  // not fit.
+  const std::vector<Slot>& earliest(uint32_t op);
+  // Takes the slot that earliest(op) gave last.
+  void place(uint32_t op, uint32_t device);
+
+  double finish_us(uint32_t op) const { return finish_[op]; }
+  double makespan_us() const { return makespan_; }
+  // Ops by start; ties in topological order.
+  FlatPlan decisions() const;
+
+ private:
+  struct Gap {
+    double start, end;
+  };
+  bool fits(uint32_t op, size_t device) const;
+  void ready_without_contention(uint32_t op);
+  double ready_with_contention(uint32_t op, size_t device, bool commit);
+  double load_params(uint32_t op, size_t device, bool commit);
+  Slot find_slot(size_t device, double ready, double us) const;
+  void take(size_t device, const Slot& slot);
+
+  const FlatProblem& flat_;
+  const ListOptions options_;
+  std::vector<int64_t> room_;                 // per pool
+  std::vector<uint8_t> limited_, has_param_;  // per pool; pool x param
+  std::vector<double> param_at_;              // pool x param (cold)
+  std::vector<double> start_, finish_;        // per op
+  std::vector<uint32_t> device_;
+  std::vector<double> device_end_;
+  std::vector<std::vector<Gap>> gaps_;  // per device, before device_end_
+  std::vector<double> ready_;           // per device, of the op asked for
+  std::vector<Slot> slots_;
+  std::vector<double> resource_free_, load_free_;
+  std::vector<std::pair<uint32_t, double>> undo_;
+  std::vector<double> arrival_;  // tensor x device, negative: not sent (contention)
+  double makespan_ = 0;
+};
+
+// Upward ranks (Topcuoglu 2002, equation 8): the longest path from the op to an exit with mean times and mean
+// transfers.
+std::vector<double> upward_ranks(const FlatProblem& flat);
+// Ops by falling priority, each after those that it reads from (ties: topological position).
+std::vector<uint32_t> order_by_priority(const FlatProblem& flat, const std::vector<double>& priority);
+
+}  // namespace heddle

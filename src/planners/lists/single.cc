@@ -1,0 +1,35 @@
+// Best single device: the whole model on one device, the one with the best value.
+//
+// Minimises the objective over k plans, 2 k where the time of the whole model as one segment is known. O(k (V
+// + E)). Exploits known segments; ignores all devices but one.
+#include "construction.h"
+#include "core/factories.h"
+#include "diviml/batched_list.h"
+#include "whole_model.h"
+
+namespace heddle {
+namespace {
+
+class Single final : public Planner {
+ public:
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    if (auto batched = plan_batched(problem, options, "single", BatchRule::kSingle))
+      return std::move(*batched);
+    Candidates candidates(problem);
+    const auto devices = problem.usable_devices();
+    for (size_t i = 0; i < devices.size() && !options.deadline.cancelled(); ++i) {
+      for (const Assignment& a : whole_model_on(problem, devices[i])) {
+        candidates.offer(a, problem.cluster->device(devices[i]).name);
+      }
+      report_progress(options, "planner single", static_cast<double>(i + 1),
+                      static_cast<double>(devices.size()));
+    }
+    return candidates.output(StopReason::kFinished, options.deadline);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_single() { return std::make_unique<Single>(); }
+
+}  // namespace heddle

@@ -1,0 +1,184 @@
+// Moirai: optimal placement by a mixed-integer program. B. Zhang et al., "Moirai: towards optimal placement
+// for distributed inference on heterogeneous devices", section III-D, equations 4 to 8 (moirai_milp.cc). The
+// cluster is a full mesh whose channels are the fastest routes (section III-A); times are the problem's, be
+// they measured, scaled from another device as the paper does (section III-C), or estimated.
+//
+// Minimises the makespan of one request. The best constructive plan is the solver's start. A graph whose
+// program would be too large is planned on units (group_to_size), each op taking its unit's device; the bound
+// is the program's only where it saw the ops themselves. Exploits unequal devices, transfers, ports and
+// memory; ignores links that several pairs of devices share.
+#include <algorithm>
+#include <cmath>
+
+#include "core/factories.h"
+#include "core/portfolio.h"
+#include "heddle/graph/coarsen.h"
+#include "lists/construction.h"
+#include "moirai_milp.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kMostRows = 30'000;
+constexpr size_t kMostUnits = 48, kLeastUnits = 6;
+
+// The same problem over units; costs are sums.
+Result<Problem> over_units(const Problem& problem, const std::vector<int>& group) {
+  Problem coarse = problem;
+  coarse.resident.clear();  // the units' parameters have other numbers
+  HEDDLE_ASSIGN_OR_RETURN(coarse.graph, coarsen(*problem.graph, group));
+  const size_t k = problem.cluster->num_devices();
+  auto costs = std::make_shared<CostTable>(coarse.graph->num_ops(), k);
+  std::vector<double> us(coarse.graph->num_ops() * k, 0);
+  for (size_t v = 0; v < group.size(); ++v) {
+    for (size_t d = 0; d < k; ++d)
+      us[static_cast<size_t>(group[v]) * k + d] += problem.costs->us(OpId(v), DeviceId(d));
+  }
+  for (size_t u = 0; u < coarse.graph->num_ops(); ++u) {
+    for (size_t d = 0; d < k; ++d) {
+      if (us[u * k + d] < kImpossible)
+        costs->set(OpId(u), DeviceId(d), {us[u * k + d], Origin::kEstimated, 0});
+    }
+  }
+  coarse.costs = std::move(costs);
+  HEDDLE_RETURN_IF_ERROR(validate(coarse));
+  return coarse;
+}
+
+// Decisions over units for the ops: a unit's ops follow each other in topological order.
+Assignment for_ops(const Problem& problem, const std::vector<int>& group, const Assignment& units) {
+  Assignment ops;
+  std::vector<int> place(units.order.size());
+  for (size_t i = 0; i < units.order.size(); ++i) place[units.order[i].index()] = static_cast<int>(i);
+  for (const int g : group) ops.device.push_back(units.device[static_cast<size_t>(g)]);
+  const auto topological = problem.graph->topological_order();
+  ops.order.assign(topological.begin(), topological.end());
+  std::stable_sort(ops.order.begin(), ops.order.end(), [&](OpId a, OpId b) {
+    return place[static_cast<size_t>(group[a.index()])] < place[static_cast<size_t>(group[b.index()])];
+  });
+  return ops;
+}
+
+std::optional<MoiraiStart> start_of(const Problem& problem, const FlatProblem& flat, const Plan& plan) {
+  auto assignment = assignment_of(problem, plan);
+  assignment.segment.clear();
+  auto decisions = to_flat_plan(flat, assignment);
+  if (!decisions) return std::nullopt;
+  const auto single = build_plan(problem, assignment);
+  if (!single.ok()) return std::nullopt;
+  const auto timeline = evaluate(problem, *single);
+  if (!timeline.ok()) return std::nullopt;
+  MoiraiStart start{std::move(*decisions), std::vector<double>(flat.num_ops(), 0), {}, timeline->makespan_us};
+  start.sent_us.assign(flat.num_tensors(), std::vector<double>(flat.num_devices(), 0));
+  for (size_t s = 0; s < single->steps.size(); ++s) {
+    const Step& step = single->steps[s];
+    if (step.kind == StepKind::kRun) {
+      for (const OpId v : single->segments[step.segment.index()].ops)
+        start.op_start_us[v.index()] = timeline->start_us[s];
+    } else if (step.kind == StepKind::kTransfer && flat.local(step.to) >= 0) {
+      start.sent_us[step.tensor.index()][static_cast<size_t>(flat.local(step.to))] = timeline->start_us[s];
+    }
+  }
+  return start;
+}
+
+class Moirai final : public Planner {
+ public:
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    Candidates candidates(problem);
+    if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
+    run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
+    if (candidates.empty()) return candidates.output(StopReason::kTimeLimit, options.deadline);
+    const std::string first = candidates.winner();
+    const double first_us = candidates.value_us();
+    HEDDLE_ASSIGN_OR_RETURN(const Run run, improve(problem, options, candidates));
+    const bool better = candidates.winner() != first;
+    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(run.stop, options.deadline));
+    out.detail = run.detail +
+                 (better ? ", better than its start (" + first + ")" : "; best is its start (" + first + ")");
+    out.counters.insert(run.counters.begin(), run.counters.end());
+    out.counters["start_us"] = first_us;
+    if (run.bound_us > 0) out.bound = Bound{run.bound_us, "Moirai's program, equations 4 to 8"};
+    return out;
+  }
+
+ private:
+  struct Run {
+    StopReason stop = StopReason::kFinished;
+    std::string detail;
+    double bound_us = 0;
+    std::map<std::string, double> counters;
+  };
+
+  Result<Run> improve(const Problem& problem, const PlannerOptions& options, Candidates& candidates) {
+    // Devices that share cores exclude each other only in the evaluator: the program takes the most promising
+    // set.
+    const auto devices = configurations(problem).front();
+    const bool whole = devices.size() == problem.usable_devices().size();
+    if (FlatProblem flat(problem, devices); MoiraiMilp::count_rows(flat, kMostRows) <= kMostRows)
+      return solve(problem, devices, options, candidates, candidates.plan(), {}, whole);
+    for (size_t units = std::min(kMostUnits, problem.graph->num_ops()); units >= kLeastUnits;
+         units = units * 3 / 4) {
+      const auto group = group_to_size(*problem.graph, units);
+      auto coarse = over_units(problem, group);
+      if (!coarse.ok()) break;
+      const FlatProblem flat(*coarse, devices);
+      if (MoiraiMilp::count_rows(flat, kMostRows) > kMostRows) continue;
+      Candidates starts(*coarse);
+      PlannerOptions start_options = options;
+      start_options.start = nullptr;
+      run_portfolio(*coarse, start_options, constructive_planners(problem.objective), starts);
+      if (starts.empty()) break;
+      const auto for_all = [&](const Assignment& a) { return for_ops(problem, group, a); };
+      candidates.offer(for_all(assignment_of(*coarse, starts.plan())), "construction on units");
+      return solve(*coarse, devices, options, candidates, starts.plan(), for_all, false);
+    }
+    Run run;
+    run.detail = "the graph is too large for the program, even as a few units";
+    return run;
+  }
+
+  using ForOps = std::function<Assignment(const Assignment&)>;
+  Result<Run> solve(const Problem& problem, const std::vector<DeviceId>& devices,
+                    const PlannerOptions& options, Candidates& candidates, const Plan& from,
+                    const ForOps& for_all, bool may_bound) {
+    Run run;
+    const FlatProblem flat(problem, devices);
+    const auto start = start_of(problem, flat, from);
+    if (!start) {
+      run.detail = "the start uses devices that share cores, which the program cannot express";
+      return run;
+    }
+    const MoiraiMilp milp(flat, *start);
+    run.counters["rows"] = static_cast<double>(milp.model().rows().size());
+    run.counters["columns"] = static_cast<double>(milp.model().variables().size());
+    SolveOptions solve_options;
+    solve_options.deadline = options.deadline;
+    solve_options.seed = options.seed;
+    solve_options.threads = options.threads;
+    solve_options.on_progress = [&](const SolveProgress& p) {
+      report_progress(options, "planner moirai", p.elapsed_s, 0, p.incumbent * milp.us_per_unit(),
+                      p.bound * milp.us_per_unit());
+    };
+    HEDDLE_ASSIGN_OR_RETURN(const auto solution, heddle::solve(milp.model(), solve_options));
+    run.counters["nodes"] = static_cast<double>(solution.nodes);
+    run.detail = (for_all ? "program over " + std::to_string(flat.num_ops()) + " units: " : "program: ") +
+                 std::string(solve_status_name(solution.status));
+    run.stop = options.deadline.should_stop() ? StopReason::kTimeLimit : StopReason::kFinished;
+    // A bound within the solver's tolerances of the truth, so a little less is proven.
+    if (may_bound && problem.costs->segments().empty() && std::isfinite(solution.bound))
+      run.bound_us = std::max(0.0, solution.bound * milp.us_per_unit() * (1 - 2e-6));
+    if (solution.has_values()) {
+      const auto decisions = to_assignment(flat, milp.decisions(solution.values));
+      candidates.offer(for_all ? for_all(decisions) : decisions, "moirai");
+      run.counters["program_us"] = solution.objective * milp.us_per_unit();
+    }
+    return run;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_moirai() { return std::make_unique<Moirai>(); }
+
+}  // namespace heddle

@@ -1,0 +1,145 @@
+// Latency: greedy and linearised orders first, then annealing from the best in all threads, and CP-SAT in one
+// of them for as long as it gets anywhere. With several
+// pieces an accelerator, contiguous splits (one piece each) are the start.
+#include <cmath>
+#include <thread>
+
+#include "dnn_board.h"
+#include "dnn_latency.h"
+#include "dnn_latency_model.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kLatencyOrders = 24;
+
+class LatencyPortfolio {
+ public:
+  LatencyPortfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
+                   const Deadline& deadline, DnnBoard& board)
+      : workload_(workload),
+        rules_(rules),
+        options_(options),
+        deadline_(deadline),
+        board_(board),
+        contiguous_(workload, 1),
+        pieces_(workload, rules.pieces) {}
+
+  void run() {
+    board_.prove(latency_bound(workload_, rules_.pieces), "divided paths");
+    const auto& problem = contiguous_;
+    // Always feasible.
+    std::vector<int32_t> start(problem.units.size(), problem.cpu());
+    construct(start, "CPUs");
+    construct(greedy_latency(problem), "greedy");
+    std::vector<int32_t> order(problem.units.size());
+    for (size_t u = 0; u < order.size(); ++u) order[u] = static_cast<int32_t>(u);
+    construct(line_latency(problem, order, deadline_), "linearised order");
+    Random random(options_.seed);
+    for (int i = 0; i < kLatencyOrders && !deadline_.should_stop(); ++i)
+      construct(line_latency(problem, random_order(problem.units, i % 2 == 0, random), deadline_),
+                "linearised order");
+    const double left = deadline_.seconds_left();
+    search(problem, rules_.pieces > 1 ? deadline_.sooner(left * 0.4) : deadline_);
+    if (rules_.pieces > 1 && !deadline_.should_stop()) {
+      for (auto& piece : best_) piece = piece == problem.cpu() ? pieces_.cpu() : piece * rules_.pieces;
+      search(pieces_, deadline_);
+    }
+  }
+
+ private:
+  // Of contiguous splits when pieces_ allows more: the rules allow these as well.
+  double offer(const LatencyProblem& problem, const std::vector<int32_t>& piece, const std::string& planner) {
+    const auto split = problem.split(piece);
+    const auto value = evaluate_dnn_split(workload_, split, DnnObjective::kLatency);
+    if (!value.ok() || !board_.offer(split, planner)) return std::numeric_limits<double>::infinity();
+    return value->value;
+  }
+
+  void construct(const std::vector<int32_t>& piece, const std::string& planner) {
+    if (!piece.empty()) keep(piece, offer(contiguous_, piece, planner));
+  }
+
+  void search(const LatencyProblem& problem, const Deadline& deadline) {
+    std::vector<std::thread> threads;
+    for (int t = 1; t < options_.threads; ++t)
+      threads.emplace_back([this, t, &problem, &deadline] { anneal(problem, t, deadline); });
+    const double seconds = deadline.seconds_left();
+    anneal(problem, 0, deadline.sooner(seconds * 0.3));
+    if (model(problem, deadline.sooner(seconds * 0.35))) model(problem, deadline);
+    anneal(problem, 0, deadline);
+    for (auto& thread : threads) thread.join();
+  }
+
+  // Whether CP-SAT found anything: a better split, or a better bound.
+  bool model(const LatencyProblem& problem, const Deadline& deadline) {
+    if (deadline.should_stop()) return false;
+    const auto hint = shared_best();
+    const auto hinted = evaluate_dnn_split(workload_, problem.split(hint), DnnObjective::kLatency);
+    if (!hinted.ok()) return false;
+    const double value = board_.value(), bound = board_.bound();
+    SolveOptions solve;
+    solve.deadline = deadline;
+    solve.seed = options_.seed;
+    bool improved = false;
+    const auto take = [&](const std::vector<int32_t>& piece) {
+      keep(piece, offer(problem, piece, "CP-SAT"));
+      improved = improved || board_.value() < value;
+    };
+    const auto prove = [&](double proven) {
+      // Fewer pieces than the rules allow, or joined colours, are a restriction: no bound for all.
+      if (problem.pieces == rules_.pieces && !problem.units.joined_cycles) board_.prove(proven, "CP-SAT");
+    };
+    const auto status = solve_latency_model(problem, hint, hinted->value, bound, solve, {take, prove});
+    if (!status.ok() && status.error().code() != Code::kUnsupported) board_.fail(status.error());
+    return status.ok() && (improved || board_.bound() > bound * (1 + 1e-4));
+  }
+
+  // Rounds of annealing, ever longer, each from the thread's own best or that of all.
+  void anneal(const LatencyProblem& problem, int thread, const Deadline& deadline) {
+    static constexpr double kHeats[] = {0.01, 0.003, 0.03, 0.1};
+    auto own = shared_best();
+    for (int round = 0; !deadline.should_stop(); ++round) {
+      if (round % 4 == 3) own = shared_best();
+      LatencySearchOptions search;
+      search.deadline = deadline;
+      search.seed =
+          options_.seed + static_cast<uint64_t>(thread) * 1'000'003 + static_cast<uint64_t>(round) * 7919;
+      search.moves = 100'000 + 100'000 * std::min(round, 19);
+      search.heat = kHeats[(round + 2 * thread) % 4];
+      own = search_latency(problem, own, search);
+      keep(own, offer(problem, own, "annealing"));
+    }
+  }
+
+  void keep(const std::vector<int32_t>& piece, double value) {
+    const std::lock_guard lock(mutex_);
+    if (value >= best_value_) return;
+    best_ = piece;
+    best_value_ = value;
+  }
+
+  std::vector<int32_t> shared_best() {
+    const std::lock_guard lock(mutex_);
+    return best_;
+  }
+
+  const DnnWorkload& workload_;
+  const DnnRules& rules_;
+  const DnnPlanOptions& options_;
+  const Deadline& deadline_;
+  DnnBoard& board_;
+  LatencyProblem contiguous_, pieces_;
+  std::mutex mutex_;
+  std::vector<int32_t> best_;  // a piece of each unit, of the problem being searched
+  double best_value_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace
+
+void run_latency_portfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
+                           const Deadline& deadline, DnnBoard& board) {
+  LatencyPortfolio(workload, rules, options, deadline, board).run();
+}
+
+}  // namespace heddle

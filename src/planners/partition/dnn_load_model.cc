@@ -1,0 +1,116 @@
+// Tarnawski et al. 2020, section 5.2, the integer programme for max-load without contiguity, over units and
+// nets:
+//   min L
+//   sum_d x[u,d] = 1                              each unit on one device
+//   sum_u bytes[u] x[u,d] <= M                    accelerators
+//   p[e,d] >= x[u,d] - x[v,d]                     net e is on d and elsewhere: d pays (pins in a ring)
+//   sum_u time[u] x[u,d] + sum_e cost[e] p[e,d] <= L     accelerators; CPUs without the second sum
+// Their formulation has two communication variables (in and out) for each node and device; over nets one is
+// enough. Devices of a kind are alike: the first unit that needs one breaks the symmetry by CP-SAT itself.
+#include "dnn_load_model.h"
+
+#include <cmath>
+
+#include "heddle/solve/cp.h"
+
+namespace heddle {
+namespace {
+
+class MaxLoadModel {
+ public:
+  MaxLoadModel(const DnnUnits& units, const std::vector<int32_t>& hint, double hint_value)
+      : units_(units), devices_(units.devices()) {
+    // Some 2^30 steps up to the hint's value: rounding down loses less than a part in 10^6, and sums stay
+    // far from overflow.
+    scale_ = std::exp2(std::floor(30 - std::log2(std::max(hint_value, 1e-300))));
+    const auto steps = static_cast<int64_t>(std::ceil(hint_value * scale_));
+    const auto largest = model_.add_integer(0, steps, "L");
+    for (size_t u = 0; u < units.size(); ++u) {
+      std::vector<CpLit> row;
+      for (int32_t d = 0; d < devices_; ++d) {
+        const auto x = model_.add_literal();
+        x_.push_back(x);
+        model_.hint(x.var(), hint[u] == d);
+        if (units.allowed(static_cast<int32_t>(u), d)) {
+          row.push_back(x);
+        } else {
+          model_.linear(0, CpExpr(x.var()), 0);
+        }
+      }
+      model_.exactly_one(row);
+    }
+    for (int32_t d = 0; d < devices_; ++d) add_device(d, hint, largest);
+    model_.hint(largest, steps);
+    model_.minimise(CpExpr(largest));
+  }
+
+  const CpModel& model() const { return model_; }
+  double scale() const { return scale_; }
+
+  std::vector<int32_t> devices(std::span<const double> values) const {
+    std::vector<int32_t> device(units_.size(), 0);
+    for (size_t u = 0; u < units_.size(); ++u)
+      for (int32_t d = 0; d < devices_; ++d)
+        if (values[at(x(u, d).var().index)] > 0.5) device[u] = d;
+    return device;
+  }
+
+ private:
+  CpLit x(size_t unit, int32_t device) const { return x_[unit * at(devices_) + at(device)]; }
+  int64_t steps(double time) const { return static_cast<int64_t>(std::floor(time * scale_)); }
+
+  void add_device(int32_t d, const std::vector<int32_t>& hint, CpVar largest) {
+    CpExpr load, memory;
+    for (size_t u = 0; u < units_.size(); ++u) {
+      const auto time = steps(units_.time(static_cast<int32_t>(u), d));
+      if (time > 0) load.add(x(u, d), time);
+      const auto bytes = static_cast<int64_t>(std::floor(units_.bytes[u]));
+      if (bytes > 0) memory.add(x(u, d), bytes);
+    }
+    if (!units_.is_cpu(d)) {
+      for (const auto& net : units_.nets) {
+        const auto cost = steps(net.cost);
+        if (cost == 0) continue;
+        const auto pays = model_.add_literal();
+        bool on = false, off = false;
+        for (size_t i = 0; i < net.pins.size(); ++i) {
+          const auto here = at(net.pins[i]), next = at(net.pins[(i + 1) % net.pins.size()]);
+          const CpLit clause[] = {!x(here, d), x(next, d), pays};
+          model_.any_of(clause);
+          (hint[here] == d ? on : off) = true;
+        }
+        model_.hint(pays.var(), on && off);
+        load.add(pays, cost);
+      }
+      const auto limit = static_cast<int64_t>(std::floor(units_.accelerator_bytes * (1 + 1e-12)));
+      model_.linear(0, std::move(memory), limit);
+    }
+    load.add(largest, -1);
+    model_.linear(INT64_MIN / 4, std::move(load), 0);
+  }
+
+  const DnnUnits& units_;
+  int32_t devices_;
+  CpModel model_;
+  std::vector<CpLit> x_;
+  double scale_ = 1;
+};
+
+}  // namespace
+
+Status solve_load_model(const DnnUnits& units, const std::vector<int32_t>& hint, double hint_value,
+                        SolveOptions options, const LoadModelCallbacks& callbacks) {
+  const MaxLoadModel model(units, hint, hint_value);
+  options.on_progress = [&](const SolveProgress& progress) {
+    if (!progress.values.empty()) callbacks.split(model.devices(progress.values));
+    if (std::isfinite(progress.bound)) callbacks.bound(progress.bound / model.scale());
+  };
+  HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(model.model(), options));
+  if (solution.status == SolveStatus::kInfeasible)
+    return Error(Code::kInternal, "CP-SAT finds no split as good as the one it was given");
+  if (solution.has_values()) callbacks.split(model.devices(solution.values));
+  if (std::isfinite(solution.bound)) callbacks.bound(solution.bound / model.scale());
+  return {};
+}
+
+}  // namespace heddle

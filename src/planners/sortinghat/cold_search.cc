@@ -1,0 +1,187 @@
+// Heddle's own planner for cold starts: the whole model at once. Decisions are each op's device, the way of
+// its parameters (a bus, another device's bus, or direct host access), the order of runs and the order of
+// loads. Seeds: the baselines, SortingHat's submodels with their heuristic choice, and greedy constructions
+// (list scheduling in which a load is part of placing an op), bundled loads on one device. Then annealing
+// (Kirkpatrick et al., Science 1983) with exact times (cold_timer.cc), guided by the critical path, from the
+// best of all.
+//
+// Minimises the makespan of one request; never worse than its seeds. A move costs O(V + E). Deterministic for
+// the seed unless the deadline stops it; without one it ends after kStaleRounds rounds in a row without a
+// better plan. Exploits all that the evaluator knows of cold starts but explicit transfer routes; devices
+// that share cores are used by seeds only.
+#include <algorithm>
+#include <array>
+
+#include "cold_anneal.h"
+#include "cold_bundles.h"
+#include "core/factories.h"
+#include "core/portfolio.h"
+#include "heddle/plan/bounds.h"
+#include "lists/construction.h"
+#include "submodel_loop.h"
+
+namespace heddle {
+namespace {
+
+constexpr std::array<std::string_view, 5> kSeeds{"single", "cold-single", "cold-serial", "heft", "deepplan"};
+constexpr double kPrices[] = {0, 0.3, 1};
+constexpr size_t kMovesPerOp = 40, kLeastMoves = 4000;
+constexpr int kStaleRounds = 5;
+// Relative heat of rounds in turn; hot ones leave the seed's valley.
+constexpr double kHeats[] = {2e-4, 1e-3, 5e-5, 4e-3};
+constexpr double kMet = 1e-9;
+
+class Run {
+ public:
+  Run(const Problem& problem, const PlannerOptions& options, Candidates& candidates)
+      : problem_(problem),
+        options_(options),
+        candidates_(candidates),
+        tables_(problem, configurations(problem).front()),
+        reserve_(static_cast<size_t>(problem.cluster->num_memory_pools()), 0) {}
+
+  Status seed() {
+    if (options_.start != nullptr) candidates_.offer(*options_.start, "the plan to improve");
+    PlannerOptions part = options_;
+    part.deadline = share(0.15);
+    run_portfolio(problem_, part, kSeeds, candidates_);
+    LoopOptions loop;
+    const bool few = check_slots(tables_.flat().num_devices(), static_cast<int>(loop.slots.q), "").ok();
+    for (const int dominators : {1, 4}) {
+      if (!few) break;
+      part.deadline = share(0.1);
+      part.progress = nullptr;
+      const auto submodels =
+          dominator_submodels(*problem_.graph, light_prologue(*problem_.graph), dominators);
+      HEDDLE_RETURN_IF_ERROR(
+          run_submodels(tables_, submodels, loop, part, "sortinghat's submodels", candidates_));
+    }
+    construct();
+    bundle();
+    return {};
+  }
+
+  StopReason search() {
+    const Bound bound = lower_bound(problem_, share(0.1));
+    ColdAnneal anneal(tables_, options_.seed, reserve_);
+    auto from = start();
+    if (!from) return stop();
+    const size_t moves = std::max(kLeastMoves, kMovesPerOp * problem_.graph->num_ops());
+    int stale = 0;
+    for (int r = 0; stale < kStaleRounds && !options_.deadline.should_stop(); ++r) {
+      if (candidates_.value_us() <= bound.us * (1 + kMet)) break;
+      const double before = candidates_.value_us();
+      const auto found = anneal.round(*from, moves, kHeats[r % 4], options_.deadline);
+      const bool better = offer(found, "cold-search") || candidates_.value_us() < before;
+      if (!candidates_.last_fits()) anneal.set_reserve(reserve_);
+      if (anneal.cost(found) < anneal.cost(*from)) from = found;
+      stale = better ? 0 : stale + 1;
+      report_progress(options_, "planner cold-search", r + 1, 0, candidates_.value_us(), bound.us);
+    }
+    timed_ = static_cast<double>(anneal.timed());
+    return stop();
+  }
+
+  double timed() const { return timed_; }
+
+ private:
+  Deadline share(double part) const {
+    return options_.deadline.sooner(std::min(options_.deadline.seconds_left() * part, 1e6));
+  }
+  StopReason stop() const {
+    return options_.deadline.should_stop() ? StopReason::kTimeLimit : StopReason::kFinished;
+  }
+
+  // Tensors that do not fit beside the parameters: so much more is left free from now on.
+  bool offer(const ColdDecisions& d, const std::string& who) {
+    ColdTimer timer(tables_);
+    if (!(timer.time(d) < kImpossible)) return false;
+    const bool better = candidates_.offer(timer.plan(d), who);
+    for (size_t p = 0; p < reserve_.size() && !candidates_.last_fits(); ++p)
+      reserve_[p] = plus_bytes(reserve_[p], candidates_.excess()[p]);
+    return better;
+  }
+
+  // Greedy constructions: all devices, one of each bus, each alone; several prices of a bus's time.
+  void construct() {
+    const FlatProblem& flat = tables_.flat();
+    const size_t k = flat.num_devices();
+    const auto bus = buses_of(tables_);
+    std::vector<std::vector<uint8_t>> masks{std::vector<uint8_t>(k, 1)};
+    std::vector<uint8_t> first(k, 0), seen(k + 1, 0);
+    for (size_t i = 0; i < k; ++i) first[i] = !std::exchange(seen[bus[i]], uint8_t{1});
+    masks.push_back(first);
+    for (size_t i = 0; i < k; ++i) {
+      masks.emplace_back(k, 0);
+      masks.back()[i] = 1;
+    }
+    const std::vector<uint32_t> plain(flat.topological().begin(), flat.topological().end());
+    const std::vector<std::vector<uint32_t>> orders{plain, order_by_priority(flat, upward_ranks(flat))};
+    for (const auto& mask : masks) {
+      for (const auto& order : orders) {
+        for (const double price : kPrices) {
+          if (options_.deadline.cancelled() || (options_.deadline.expired() && !candidates_.empty())) return;
+          GreedyOptions greedy{.bus_price = price, .in_place = true, .helpers = true, .devices = mask};
+          const auto d = greedy_cold(tables_, order, greedy);
+          if (d) offer(*d, "cold-search's construction");
+        }
+      }
+    }
+  }
+
+  // Loads of several ops, which the search does not know.
+  void bundle() {
+    const FlatProblem& flat = tables_.flat();
+    const std::vector<uint32_t> order(flat.topological().begin(), flat.topological().end());
+    for (size_t i = 0; i < flat.num_devices() && !options_.deadline.cancelled(); ++i) {
+      if (const auto a = bundled_on(tables_, i, order)) candidates_.offer(*a, "bundled loads");
+    }
+  }
+
+  // The best plan as decisions, where these can express it.
+  std::optional<ColdDecisions> start() {
+    if (candidates_.empty()) return std::nullopt;
+    auto d = cold_decisions(tables_, candidates_.plan());
+    if (d && ColdTimer(tables_).time(*d) < kImpossible) return d;
+    const FlatProblem& flat = tables_.flat();
+    GreedyOptions greedy;
+    greedy.devices.assign(flat.num_devices(), 1);
+    return greedy_cold(tables_, {flat.topological().begin(), flat.topological().end()}, greedy);
+  }
+
+  const Problem& problem_;
+  const PlannerOptions& options_;
+  Candidates& candidates_;
+  const ColdTables tables_;
+  Reserve reserve_;
+  double timed_ = 0;
+};
+
+class ColdSearch final : public Planner {
+ public:
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    if (configurations(problem).front().size() > ColdTables::kMostDevices) {
+      return Error(Code::kUnsupported, "cold-search plans for at most " +
+                                           std::to_string(ColdTables::kMostDevices) +
+                                           " devices: choose some with --devices");
+    }
+    Candidates candidates(problem);
+    Run run(problem, options, candidates);
+    HEDDLE_RETURN_IF_ERROR(run.seed());
+    const std::string seed = candidates.empty() ? "" : candidates.winner();
+    const double seed_us = candidates.value_us();
+    const StopReason stop = run.search();
+    const bool improved = !candidates.empty() && candidates.winner() != seed;
+    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
+    if (improved) out.detail += ", from " + seed;
+    out.counters["seed_us"] = seed_us;
+    out.counters["moves_timed"] = run.timed();
+    return out;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Planner> make_cold_search() { return std::make_unique<ColdSearch>(); }
+
+}  // namespace heddle

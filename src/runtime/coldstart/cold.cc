@@ -1,0 +1,233 @@
+#include "heddle/runtime/cold.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "executor/cpu_time.h"
+#include "executor/guarded.h"
+#include "executor/mailbox.h"
+#include "heddle/base/hash.h"
+#include "heddle/base/own_cores.h"
+#include "heddle/graph/model_content.h"
+#include "heddle/runtime/affinity.h"
+#include "heddle/runtime/segment_cache.h"
+#include "run/inputs.h"
+
+namespace heddle {
+namespace {
+
+double us_since(int64_t begin_ns) { return static_cast<double>(now_ns() - begin_ns) / 1000; }
+
+uint64_t model_key(const ModelReference& reference) {
+  Hasher hasher;
+  hasher.number(reference.file_hash).number(reference.batch ? static_cast<uint64_t>(*reference.batch) : 0);
+  for (const auto& [name, shape] : reference.shapes) {
+    hasher.text(name).number(shape.size());
+    for (const int64_t d : shape) hasher.number(static_cast<uint64_t>(d));
+  }
+  hasher.number(static_cast<uint64_t>(reference.split_bytes));
+  return hasher.value();
+}
+
+Error changed(const ModelReference& reference, uint64_t hash) {
+  return Error(Code::kInvalidInput, reference.path + ": the plan was made for content " +
+                                        hex64(reference.file_hash) + ", but the file now has " + hex64(hash) +
+                                        "; plan it again");
+}
+
+// Names a file by all that the system changes when somebody writes into it; 0: there is no such file.
+uint64_t identity(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return 0;
+  Hasher hasher;
+  hasher.text("content of a file").number(static_cast<uint64_t>(info.st_dev)).number(info.st_ino);
+  hasher.number(static_cast<uint64_t>(info.st_size));
+  for (const timespec& t : {info.st_mtim, info.st_ctim})
+    hasher.number(static_cast<uint64_t>(t.tv_sec)).number(static_cast<uint64_t>(t.tv_nsec));
+  return hasher.value();
+}
+
+// The content's hash, from the cache where the file is the one it was taken of: reading all of a large file
+// would take longer than the rest of a cached start.
+Result<uint64_t> known_hash(const std::string& path, SegmentCache& cache) {
+  const uint64_t id = identity(path);
+  uint64_t hash = 0;
+  if (const auto entry = id == 0 ? nullptr : cache.find(id);
+      entry && entry->contents().size() == sizeof hash) {
+    std::memcpy(&hash, entry->contents().data(), sizeof hash);
+    return hash;
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const ModelContent content, model_content(path));
+  // A file that was written while it was read, or whose weights are elsewhere, is not remembered.
+  // Nor is one where the cache cannot be written to: that is reported when segments are stored.
+  if (content.one_file && id != 0 && identity(path) == id)
+    (void)cache.store(id, std::string_view(reinterpret_cast<const char*>(&content.hash), sizeof hash));
+  return content.hash;
+}
+
+// Imports once, whoever asks first.
+class ModelReader {
+ public:
+  explicit ModelReader(const ModelReference& reference) : reference_(reference) {}
+  // On a thread of its own, while the caller does something else. It waits for the importer's library, and
+  // begins, on cores where the caller is not, for a system that packs threads would have both on one. From
+  // then on it, and threads of its own, may be anywhere.
+  void start() {
+    half_ = other_half();
+    ahead_ = start_thread_on(core_group(half_, 2), [this, all = own_cores()] {
+      prepare_import();
+      const AffinityGuard anywhere(all);
+      (void)get();
+    });
+  }
+  // The caller, back from waiting on those cores, goes to the others. It is moved, not bound: threads to come
+  // inherit what it may use.
+  void leave_cores() const {
+    if (other_half() != half_) const AffinityGuard moved(core_group(1 - half_, 2));
+  }
+  Result<std::shared_ptr<const Model>> get() {
+    const std::lock_guard lock(mutex_);
+    if (!model_) {
+      model_.emplace(run_guarded([this] { return read(); }));
+      end_ns_ = now_ns();
+    }
+    return *model_;
+  }
+  // When the model was there; after get().
+  int64_t end_ns() const { return end_ns_; }
+
+ private:
+  Result<std::shared_ptr<const Model>> read() const {
+    HEDDLE_ASSIGN_OR_RETURN(auto model, load_mapped(reference_.path, import_options(reference_)));
+    if (model->file_hash() != reference_.file_hash) return changed(reference_, model->file_hash());
+    return model;
+  }
+
+  const ModelReference& reference_;
+  std::mutex mutex_;
+  std::optional<Result<std::shared_ptr<const Model>>> model_;
+  int64_t end_ns_ = 0;
+  int half_ = 0;  // of the cores, where it begins
+  std::jthread ahead_;
+};
+
+class ColdRunner {
+ public:
+  ColdRunner(const Problem& problem, const Plan& plan, const ColdRunOptions& options)
+      : problem_(problem), plan_(plan), options_(options) {}
+
+  Result<ColdRun> run() {
+    const int64_t begin = now_ns();
+    const double cpu = process_cpu_s();
+    if (!problem_.model)
+      return Error(Code::kInvalidInput,
+                   "a cold start needs a real model; this plan's graph has none behind it");
+    HEDDLE_RETURN_IF_ERROR(prepare(begin));
+    for (int r = 0; r < options_.requests; ++r) {
+      HEDDLE_ASSIGN_OR_RETURN(const RequestTiming timing, executor_->run(options_.deadline));
+      if (r == 0) {
+        result_.first_output_us = us_since(begin);
+        result_.cpu_s = process_cpu_s() - cpu;
+      }
+      note(timing);
+    }
+    result_.peak_resident_bytes = executor_->peak_resident_bytes();
+    if (options_.verify && executor_->moves_data()) HEDDLE_RETURN_IF_ERROR(verify());
+    if (options_.cache != nullptr) HEDDLE_RETURN_IF_ERROR(executor_->store_segments());
+    return result_;
+  }
+
+ private:
+  Status prepare(int64_t begin) {
+    reader_.emplace(*problem_.model);
+    if (options_.cache == nullptr) {
+      // Importing takes one core; devices open meanwhile, for which OpenVINO loads its plugin.
+      reader_->start();
+      prepare_import();
+      reader_->leave_cores();
+    } else {
+      // The cache answers for this content only; the model itself is read when a segment is not there.
+      HEDDLE_ASSIGN_OR_RETURN(const uint64_t hash, known_hash(problem_.model->path, *options_.cache));
+      if (hash != problem_.model->file_hash) return changed(*problem_.model, hash);
+      result_.import_us = us_since(begin);
+    }
+    ExecutorOptions executor_options;
+    executor_options.deadline = options_.deadline;
+    executor_options.cold = ColdOptions{.load_workers = options_.load_workers,
+                                        .budget_bytes = options_.budget_bytes,
+                                        .overlap = options_.overlap,
+                                        .read_model = [this] { return reader_->get(); },
+                                        .cache = options_.cache,
+                                        .model_key = model_key(*problem_.model)};
+    auto executor = Executor::create(problem_, plan_, nullptr, executor_options);
+    const bool takes_inputs = executor.ok() && (*executor)->moves_data();
+    auto inputs = takes_inputs ? make_inputs(*problem_.graph, options_.inputs)
+                               : Result<std::vector<TensorValue>>(std::vector<TensorValue>());
+    if (options_.cache == nullptr) {
+      // The model's own fault is told first.
+      HEDDLE_RETURN_IF_ERROR(reader_->get());
+      result_.import_us = static_cast<double>(reader_->end_ns() - begin) / 1000;
+    }
+    HEDDLE_ASSIGN_OR_RETURN(executor_, std::move(executor));
+    HEDDLE_ASSIGN_OR_RETURN(inputs_, std::move(inputs));
+    if (takes_inputs) give_inputs(*executor_, inputs_);
+    result_.prepare_us = us_since(begin) - result_.import_us;
+    return {};
+  }
+
+  void note(const RequestTiming& timing) {
+    result_.request_us.push_back(timing.latency_us);
+    const auto loadings = executor_->loadings();
+    std::vector<ColdSegment> segments(plan_.segments.size());
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const Step& step = plan_.steps[i];
+      if (step.kind != StepKind::kRun) continue;
+      ColdSegment& s = segments[step.segment.index()];
+      if (step.segment.index() < loadings.size()) s.loading = loadings[step.segment.index()];
+      s.start_us = timing.steps[i].start_us;
+      s.finish_us = timing.steps[i].finish_us;
+      s.wait_us = std::max(0.0, s.start_us - s.loading.ready_us);
+    }
+    result_.requests.push_back(std::move(segments));
+  }
+
+  Status verify() {
+    HEDDLE_ASSIGN_OR_RETURN(const auto model, reader_->get());
+    HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(*model, inputs_));
+    const auto outputs = executor_->outputs(0);
+    if (expected.size() != outputs.size())
+      return Error(Code::kInternal, "the plan's graph and the model differ in their outputs");
+    result_.verified = result_.outputs_equal = true;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const auto difference = compare_tensors(outputs[i], expected[i].view(), options_.rtol, options_.atol);
+      result_.outputs_equal &= difference.equal;
+      result_.max_abs_error = std::max(result_.max_abs_error, difference.max_abs);
+      result_.max_rel_error = std::max(result_.max_rel_error, difference.max_rel);
+    }
+    return {};
+  }
+
+  const Problem& problem_;
+  const Plan& plan_;
+  const ColdRunOptions& options_;
+  std::optional<ModelReader> reader_;
+  std::vector<TensorValue> inputs_;
+  ColdRun result_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace
+
+Result<ColdRun> run_cold(const Problem& problem, const Plan& plan, const ColdRunOptions& options) {
+  if (options.requests < 1)
+    return Error(Code::kInvalidInput,
+                 "a cold start needs at least one request, not " + std::to_string(options.requests));
+  return ColdRunner(problem, plan, options).run();
+}
+
+}  // namespace heddle

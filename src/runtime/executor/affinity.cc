@@ -1,0 +1,79 @@
+#include "heddle/runtime/affinity.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <latch>
+#include <memory>
+#include <utility>
+
+#include "heddle/base/own_cores.h"
+
+namespace heddle {
+namespace {
+
+cpu_set_t mask_of(std::span<const int> cores) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  for (const int core : cores) CPU_SET(core, &mask);
+  return mask;
+}
+
+}  // namespace
+
+Status check_cores(std::span<const int> cores, const std::string& device) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  // The whole process's mask, not the calling thread's.
+  if (sched_getaffinity(getpid(), sizeof mask, &mask) != 0) return {};
+  for (int core : cores) {
+    if (core >= 0 && core < CPU_SETSIZE && CPU_ISSET(core, &mask)) continue;
+    return Error(
+        Code::kInvalidInput,
+        "device '" + device + "' needs core " + std::to_string(core) +
+            ", which this process may not use; change the cluster's core set or the process's affinity");
+  }
+  return {};
+}
+
+std::vector<int> core_group(int index, int groups) {
+  const auto cores = own_cores();
+  const int count = static_cast<int>(cores.size());
+  if (count < groups) return {};
+  return {cores.begin() + index * count / groups, cores.begin() + (index + 1) * count / groups};
+}
+
+int other_half() {
+  const auto upper = core_group(1, 2);
+  return std::find(upper.begin(), upper.end(), sched_getcpu()) == upper.end() ? 1 : 0;
+}
+
+std::jthread start_thread_on(std::span<const int> cores, std::function<void()> work) {
+  if (cores.empty()) return std::jthread(std::move(work));
+  // Bound from here, for until it moves it may wait behind this one; and while it lives: binding a thread
+  // that has ended binds the caller.
+  auto bound = std::make_shared<std::latch>(1);
+  std::jthread thread([bound, work = std::move(work)] {
+    bound->wait();
+    work();
+  });
+  const cpu_set_t mask = mask_of(cores);
+  pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
+  bound->count_down();
+  return thread;
+}
+
+AffinityGuard::AffinityGuard(std::span<const int> cores) {
+  if (cores.empty()) return;
+  const cpu_set_t wanted = mask_of(cores);
+  if (pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0 || CPU_EQUAL(&wanted, &before_))
+    return;
+  changed_ = pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) == 0;
+}
+
+AffinityGuard::~AffinityGuard() {
+  if (changed_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+}
+
+}  // namespace heddle

@@ -1,0 +1,189 @@
+#include "heddle/runtime/recheck.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <thread>
+
+#include "heddle/graph/model.h"
+#include "heddle/plan/evaluator.h"
+#include "heddle/runtime/executor.h"
+#include "heddle/runtime/openvino_measurer.h"
+#include "heddle/runtime/profiler.h"
+#include "heddle/runtime/sampling.h"
+#include "run/inputs.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kWarmups = 3;
+constexpr int kLeastRuns = 3;
+
+class Rechecking {
+ public:
+  Rechecking(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
+             const RecheckOptions& options)
+      : problem_(problem),
+        plan_(plan),
+        model_(std::move(model)),
+        options_(options),
+        throughput_(problem.objective == Objective::kThroughput) {}
+
+  Result<Recheck> run() {
+    HEDDLE_RETURN_IF_ERROR(prepare());
+    HEDDLE_ASSIGN_OR_RETURN(const double stored, prediction(problem_));
+    HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const double warm, request(kWarmups * executor_->slots()));
+    HEDDLE_ASSIGN_OR_RETURN(const double once, request(throughput_ ? 4 * executor_->slots() : 1));
+    const int least = throughput_ ? 4 * executor_->slots() : kLeastRuns;
+    const int count =
+        std::max(least, static_cast<int>(std::ceil(options_.round_s * 1e6 / std::max(once, 1.0))));
+    std::vector<double> predicted, measured, errors, drifts;
+    for (int round = 0; round < options_.rounds; ++round) {
+      if (options_.deadline.should_stop() && round > 0) break;
+      double alone = 0, whole = 0;
+      for (int turn = 0; turn < 2; ++turn) {
+        if ((turn + round) % 2 == 0) {
+          HEDDLE_ASSIGN_OR_RETURN(alone, prediction_now());
+        } else {
+          HEDDLE_ASSIGN_OR_RETURN(whole, request(count));
+        }
+      }
+      predicted.push_back(alone);
+      measured.push_back(whole);
+      errors.push_back(whole / alone - 1);
+      drifts.push_back(alone / stored - 1);
+      if (options_.progress)
+        options_.progress->report({.what = "timing the segments again",
+                                   .done = static_cast<double>(round + 1),
+                                   .total = static_cast<double>(options_.rounds)});
+    }
+    return Recheck{.predicted_us = median_us(predicted),
+                   .measured_us = median_us(measured),
+                   .error = median_us(errors),
+                   .error_low = quantile_us(errors, 0.25),
+                   .error_high = quantile_us(errors, 0.75),
+                   .drift = median_us(drifts),
+                   .rounds = static_cast<int>(errors.size())};
+  }
+
+ private:
+  struct Control {
+    std::vector<OpId> ops;  // of the problem's graph
+    DeviceId device;
+    std::unique_ptr<SegmentProbe> probe;
+    Measurement last;
+  };
+
+  Status prepare() {
+    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_,
+                                                        {.in_flight = throughput_ ? options_.in_flight : 1,
+                                                         .spin_us = 2000,
+                                                         .open = {},
+                                                         .deadline = options_.deadline,
+                                                         .progress = nullptr}));
+    if (!executor_->moves_data())
+      return Error(Code::kInvalidInput,
+                   "only plans whose devices are all real can be checked against this machine");
+    HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*problem_.graph, options_.inputs));
+    give_inputs(*executor_, inputs);
+    for (const ProfileRequest& segment : profile_requests(plan_)) {
+      const bool known = std::any_of(controls_.begin(), controls_.end(), [&](const Control& c) {
+        return c.device == segment.device && c.ops == segment.ops;
+      });
+      if (known) continue;
+      HEDDLE_ASSIGN_OR_RETURN(auto probe, make_segment_probe(model_, finest_ops(*problem_.graph, segment.ops),
+                                                             problem_.cluster->device(segment.device)));
+      controls_.push_back({segment.ops, segment.device, std::move(probe), {}});
+    }
+    return {};
+  }
+
+  Result<double> prediction(const Problem& problem) const {
+    HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline, evaluate(problem, plan_));
+    return objective_us(problem, timeline);
+  }
+
+  Status sample(Control& control, double seconds) const {
+    MeasureOptions options;
+    options.min_s = options.max_s = seconds;
+    options.min_runs = kLeastRuns;
+    HEDDLE_ASSIGN_OR_RETURN(control.last, control.probe->sample(options, options_.deadline));
+    return {};
+  }
+
+  // Each device's share of the half-round goes to its segments in equal parts.
+  Status sample_device(DeviceId device, double seconds) {
+    std::vector<Control*> own;
+    for (auto& c : controls_) {
+      if (c.device == device) own.push_back(&c);
+    }
+    for (Control* c : own) HEDDLE_RETURN_IF_ERROR(sample(*c, seconds / static_cast<double>(own.size())));
+    return {};
+  }
+
+  Result<double> prediction_now() {
+    std::vector<DeviceId> devices;
+    for (const auto& c : controls_) devices.push_back(c.device);
+    std::sort(devices.begin(), devices.end());
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    std::vector<Status> outcomes(devices.size());
+    if (throughput_) {
+      std::vector<std::thread> threads;
+      for (size_t i = 0; i < devices.size(); ++i)
+        threads.emplace_back([&, i] { outcomes[i] = sample_device(devices[i], options_.round_s); });
+      for (auto& t : threads) t.join();
+    } else {
+      for (size_t i = 0; i < devices.size(); ++i)
+        outcomes[i] = sample_device(devices[i], options_.round_s / static_cast<double>(devices.size()));
+    }
+    for (auto& outcome : outcomes) HEDDLE_RETURN_IF_ERROR(std::move(outcome));
+    auto costs = std::make_shared<CostTable>(*problem_.costs);
+    for (const auto& c : controls_) {
+      const Cost cost{c.last.median_us, Origin::kMeasured, c.last.rel_spread};
+      costs->set_ops(c.ops, c.device, cost);
+    }
+    Problem now = problem_;
+    now.costs = costs;
+    return prediction(now);
+  }
+
+  Result<double> request(int count) {
+    if (throughput_) {
+      std::vector<double> finishes(static_cast<size_t>(count));
+      const auto done = [&](const RequestTiming& timing) {
+        finishes[static_cast<size_t>(timing.request)] = timing.start_us + timing.latency_us;
+      };
+      HEDDLE_ASSIGN_OR_RETURN(
+          [[maybe_unused]] const auto result,
+          executor_->run_stream(
+              {.requests = count, .fill = {}, .done = done, .deadline = options_.deadline}));
+      return steady_period_us(std::move(finishes), executor_->slots());
+    }
+    std::vector<double> times;
+    for (int i = 0; i < count; ++i) {
+      HEDDLE_ASSIGN_OR_RETURN(const auto timing, executor_->run(options_.deadline));
+      times.push_back(timing.latency_us);
+    }
+    return median_us(times);
+  }
+
+  const Problem& problem_;
+  const Plan& plan_;
+  std::shared_ptr<const Model> model_;
+  const RecheckOptions& options_;
+  const bool throughput_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<Control> controls_;
+};
+
+}  // namespace
+
+Result<Recheck> recheck_prediction(const Problem& problem, const Plan& plan,
+                                   std::shared_ptr<const Model> model, const RecheckOptions& options) {
+  if (!model) return Error(Code::kInvalidInput, "timing the segments again needs a real model");
+  if (options.rounds < 1)
+    return Error(Code::kInvalidInput, "timing the segments again needs at least one round");
+  return Rechecking(problem, plan, std::move(model), options).run();
+}
+
+}  // namespace heddle

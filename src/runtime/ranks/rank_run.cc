@@ -1,0 +1,307 @@
+#include "heddle/runtime/rank_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "executor/mailbox.h"
+#include "heddle/graph/model.h"
+#include "heddle/plan/evaluator.h"
+#include "heddle/runtime/executor.h"
+#include "heddle/runtime/sampling.h"
+#include "run/inputs.h"
+#include "run/output_check.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kRounds = 9;  // of a stream
+constexpr int64_t kStartLeadNs =
+    300'000;  // from the word to start until the start, beside the words' own way
+
+class RankRunner {
+ public:
+  RankRunner(RankGroup& group, const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
+             const RankRunOptions& options)
+      : group_(group), problem_(problem), plan_(plan), model_(std::move(model)), options_(options) {}
+
+  Result<RunRecord> run() {
+    HEDDLE_RETURN_IF_ERROR(prepare());
+    HEDDLE_RETURN_IF_ERROR(options_.run.in_flight > 1 ? measure_stream() : measure_latency());
+    if (first()) summarise();
+    HEDDLE_RETURN_IF_ERROR(bring_outputs());
+    Status verified;
+    if (first() && options_.run.verify && model_ && executor_->moves_data()) verified = verify();
+    HEDDLE_RETURN_IF_ERROR(group_.agree(verified));
+    return record_;
+  }
+
+ private:
+  bool first() const { return group_.rank() == 0; }
+  bool streams() const { return options_.run.in_flight > 1; }
+
+  Status prepare() {
+    ExecutorOptions create;
+    create.in_flight = options_.run.in_flight;
+    create.deadline = options_.run.deadline;
+    create.progress = first() ? options_.run.progress : nullptr;
+    create.ranks = RankOptions{&group_, options_.rank_of_device, options_.real_transfers};
+    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, create));
+    if (first()) {
+      HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline, evaluate(problem_, plan_));
+      record_.predicted_us = streams() ? timeline.period_us : timeline.makespan_us;
+      record_.requests_in_flight = streams() ? executor_->slots() : 1;
+      record_.rtol = options_.run.rtol;
+      record_.atol = options_.run.atol;
+      record_.warmups = options_.run.warmups;
+      record_.steps.resize(plan_.steps.size());
+      durations_.resize(plan_.steps.size());
+    }
+    Status given;
+    if (first() && executor_->moves_data()) {
+      auto inputs = make_inputs(*problem_.graph, options_.run.inputs);
+      if (inputs.ok()) {
+        inputs_ = std::move(inputs).value();
+        give_inputs(*executor_, inputs_);
+      } else {
+        given = std::move(inputs).error();
+      }
+    }
+    HEDDLE_RETURN_IF_ERROR(group_.agree(given));
+    if (!executor_->moves_data()) return {};
+    for (int slot = 0; slot < executor_->slots(); ++slot) {
+      for (const TensorView& view : executor_->inputs(slot))
+        HEDDLE_RETURN_IF_ERROR(group_.broadcast_bytes({view.data, static_cast<size_t>(view.bytes)}));
+    }
+    return {};
+  }
+
+  // When all ranks start, on this one's clock; 0: rank 0's deadline has come, and what is measured is enough.
+  Result<int64_t> common_start() {
+    const bool enough = first() && !record_.latencies_us.empty() && options_.run.deadline.should_stop();
+    int64_t before = now_ns();
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t offset, group_.clock_offset_ns(4));
+    before = now_ns() - before;  // four round trips for each other rank: more than the words to start take
+    const int64_t start = enough ? 0 : now_ns() + kStartLeadNs + before;
+    std::string word(sizeof start, '\0');
+    std::memcpy(word.data(), &start, sizeof start);
+    HEDDLE_ASSIGN_OR_RETURN(word, group_.broadcast(std::move(word)));
+    int64_t theirs = 0;
+    if (word.size() != sizeof theirs)
+      return Error(Code::kInternal, "rank 0 said something else than when to start");
+    std::memcpy(&theirs, word.data(), sizeof theirs);
+    return theirs == 0 ? 0 : theirs - offset;
+  }
+
+  // The deadline is looked at between requests, by rank 0 alone; a cancelled rank stops all.
+  Status run_together(StreamOptions stream) {
+    stream.deadline = Deadline::never(options_.run.deadline.token());
+    const auto result = executor_->run_stream(stream);
+    return group_.agree(result.ok() ? Status() : Status(result.error()));
+  }
+
+  Status measure_latency() {
+    for (int i = 0; i < options_.run.warmups + options_.run.repeats; ++i) {
+      StreamOptions one;
+      HEDDLE_ASSIGN_OR_RETURN(one.start_at_ns, common_start());
+      if (one.start_at_ns == 0) return {};
+      RequestTiming timing;
+      one.done = [&](const RequestTiming& t) { timing = t; };
+      HEDDLE_RETURN_IF_ERROR(run_together(one));
+      HEDDLE_RETURN_IF_ERROR(collect(timing, i));
+    }
+    return {};
+  }
+
+  // Rounds of requests, as within one process (run.cc).
+  Status measure_stream() {
+    const int slots = executor_->slots();
+    if (options_.run.warmups > 0) {
+      HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const bool on, run_round(options_.run.warmups * slots, false));
+    }
+    const int rounds = std::clamp(options_.run.repeats / (4 * slots), 1, kRounds);
+    for (int round = 0; round < rounds; ++round) {
+      const int count = options_.run.repeats / rounds + (round < options_.run.repeats % rounds ? 1 : 0);
+      HEDDLE_ASSIGN_OR_RETURN(const bool on, run_round(count, true));
+      if (!on) break;
+    }
+    return {};
+  }
+
+  // What a rank saw of a request, from the round's start.
+  Result<bool> run_round(int count, bool measured) {
+    StreamOptions many;
+    many.requests = count;
+    HEDDLE_ASSIGN_OR_RETURN(many.start_at_ns, common_start());
+    if (many.start_at_ns == 0) return false;
+    const size_t n = plan_.steps.size();
+    std::vector<StepTiming> seen(static_cast<size_t>(count) * (n + 1));  // the request itself, then its steps
+    lane_of_slot_.assign(static_cast<size_t>(executor_->slots()), 0);
+    many.done = [&](const RequestTiming& t) {
+      StepTiming* to = &seen[static_cast<size_t>(t.request) * (n + 1)];
+      lane_of_slot_[static_cast<size_t>(t.slot)] = t.lane;
+      *to++ = {t.start_us, t.start_us + t.latency_us};
+      for (const StepTiming& step : t.steps) *to++ = on_round(step, t.start_us);
+    };
+    HEDDLE_RETURN_IF_ERROR(run_together(many));
+    std::string own(seen.size() * sizeof(StepTiming), '\0');
+    std::memcpy(own.data(), seen.data(), own.size());
+    HEDDLE_ASSIGN_OR_RETURN(const auto all, group_.gather(std::move(own)));
+    if (first() && measured) HEDDLE_RETURN_IF_ERROR(note_round(all, seen));
+    return true;
+  }
+
+  static StepTiming on_round(const StepTiming& step, double start_us) {
+    return {step.start_us < 0 ? -1 : step.start_us + start_us,
+            step.finish_us < 0 ? -1 : step.finish_us + start_us};
+  }
+
+  // A request starts with the first rank that starts it, and ends with the last.
+  Status note_round(const std::vector<std::string>& all, std::vector<StepTiming> seen) {
+    const size_t n = plan_.steps.size(), count = seen.size() / (n + 1);
+    for (size_t rank = 1; rank < all.size(); ++rank) {
+      if (all[rank].size() != seen.size() * sizeof(StepTiming))
+        return Error(Code::kInternal, "a rank reported on another number of steps than the plan has");
+      std::vector<StepTiming> theirs(seen.size());
+      std::memcpy(theirs.data(), all[rank].data(), all[rank].size());
+      for (size_t i = 0; i < seen.size(); ++i) {
+        const bool request = i % (n + 1) == 0;
+        seen[i].start_us = request ? std::min(seen[i].start_us, theirs[i].start_us)
+                                   : std::max(seen[i].start_us, theirs[i].start_us);
+        seen[i].finish_us = std::max(seen[i].finish_us, theirs[i].finish_us);
+      }
+    }
+    std::vector<double> finishes;
+    for (size_t r = 0; r < count; ++r) {
+      const StepTiming* request = &seen[r * (n + 1)];
+      finishes.push_back(request->finish_us);
+      record_.latencies_us.push_back(request->finish_us - request->start_us);
+      std::vector<StepTiming> steps;
+      for (size_t s = 0; s < n; ++s) {
+        const StepTiming& step = request[s + 1];
+        if (step.finish_us >= 0) durations_[s].push_back(std::max(step.finish_us - step.start_us, 0.0));
+        steps.push_back(on_round(step, -request->start_us));
+      }
+      timelines_.push_back(std::move(steps));
+    }
+    periods_.push_back(steady_period_us(finishes, executor_->slots()));
+    report();
+    return {};
+  }
+
+  // Rank 0 puts the steps' times together: a transfer between ranks starts on one and ends on another.
+  Status collect(const RequestTiming& timing, int number) {
+    const size_t n = plan_.steps.size();
+    std::string own(n * sizeof(StepTiming), '\0');
+    std::memcpy(own.data(), timing.steps.data(), own.size());
+    HEDDLE_ASSIGN_OR_RETURN(const auto all, group_.gather(std::move(own)));
+    if (!first() || number < options_.run.warmups) return {};
+    std::vector<StepTiming> steps(n);
+    double latency = 0;
+    for (const auto& text : all) {
+      if (text.size() != n * sizeof(StepTiming))
+        return Error(Code::kInternal, "a rank reported on another number of steps than the plan has");
+      std::vector<StepTiming> theirs(n);
+      std::memcpy(theirs.data(), text.data(), text.size());
+      for (size_t s = 0; s < n; ++s) {
+        steps[s].start_us = std::max(steps[s].start_us, theirs[s].start_us);
+        steps[s].finish_us = std::max(steps[s].finish_us, theirs[s].finish_us);
+        latency = std::max(latency, theirs[s].finish_us);
+      }
+    }
+    for (size_t s = 0; s < n; ++s) {
+      // Clocks of two machines agree to some microseconds only.
+      steps[s].finish_us = std::max(steps[s].finish_us, steps[s].start_us);
+      durations_[s].push_back(steps[s].finish_us - steps[s].start_us);
+    }
+    record_.latencies_us.push_back(latency);
+    timelines_.push_back(std::move(steps));
+    report();
+    return {};
+  }
+
+  void report() {
+    if (options_.run.progress != nullptr)
+      options_.run.progress->report({.what = "running",
+                                     .done = static_cast<double>(timelines_.size()),
+                                     .total = static_cast<double>(options_.run.repeats)});
+  }
+
+  void summarise() {
+    record_.repeats = static_cast<int>(timelines_.size());
+    const double usual = median_us(record_.latencies_us);
+    record_.measured_us = streams() ? median_us(periods_) : usual;
+    size_t shown = 0;
+    for (size_t i = 1; i < timelines_.size(); ++i) {
+      if (std::fabs(record_.latencies_us[i] - usual) < std::fabs(record_.latencies_us[shown] - usual))
+        shown = i;
+    }
+    for (size_t s = 0; s < record_.steps.size(); ++s) {
+      MeasuredStep& step = record_.steps[s];
+      step.start_us = std::max(timelines_[shown][s].start_us, 0.0);
+      step.finish_us = std::max(timelines_[shown][s].finish_us, 0.0);
+      step.median_us = median_us(durations_[s]);
+      step.rel_spread = relative_spread(durations_[s]);
+    }
+  }
+
+  // The slots that served a request.
+  int slots_used() const { return streams() ? std::min(executor_->slots(), options_.run.repeats) : 1; }
+
+  Status bring_outputs() {
+    if (!executor_->moves_data()) return {};
+    for (int slot = 0; slot < slots_used(); ++slot) {
+      const int lane = lane_of_slot_.empty() ? 0 : lane_of_slot_[static_cast<size_t>(slot)];
+      const auto views = executor_->outputs(slot);
+      for (size_t i = 0; i < views.size(); ++i) {
+        const int owner = owner_of(problem_.graph->tensor(problem_.graph->outputs()[i]).producer, lane);
+        HEDDLE_RETURN_IF_ERROR(
+            group_.bring_bytes(owner, {views[i].data, static_cast<size_t>(views[i].bytes)}));
+      }
+    }
+    return {};
+  }
+
+  // The rank that runs the op.
+  int owner_of(OpId op, int lane) const {
+    for (const Segment& segment : plan_.segments) {
+      if (op.valid() && segment.lane == lane &&
+          std::binary_search(segment.ops.begin(), segment.ops.end(), op))
+        return options_.rank_of_device[segment.device.index()];
+    }
+    return 0;
+  }
+
+  Status verify() {
+    HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(*model_, inputs_));
+    for (int slot = 0; slot < slots_used(); ++slot)
+      HEDDLE_RETURN_IF_ERROR(note_comparison(*problem_.graph, executor_->outputs(slot), expected, record_));
+    return {};
+  }
+
+  RankGroup& group_;
+  const Problem& problem_;
+  const Plan& plan_;
+  std::shared_ptr<const Model> model_;
+  const RankRunOptions& options_;
+  std::unique_ptr<Executor> executor_;
+  std::vector<TensorValue> inputs_;
+  RunRecord record_;
+  std::vector<std::vector<StepTiming>> timelines_;
+  std::vector<std::vector<double>> durations_;  // per step
+  std::vector<double> periods_;                 // per round: the time per request
+  std::vector<int> lane_of_slot_;
+};
+
+}  // namespace
+
+Result<RunRecord> run_plan_on_ranks(RankGroup& group, const Problem& problem, const Plan& plan,
+                                    std::shared_ptr<const Model> model, const RankRunOptions& options) {
+  if (options.run.repeats < 1 || options.run.warmups < 0 || options.run.in_flight < 1) {
+    return Error(Code::kInvalidInput,
+                 "a run over several ranks needs at least 1 repeat, 0 warm-ups and 1 request in flight");
+  }
+  return RankRunner(group, problem, plan, std::move(model), options).run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,94 @@
+#include "http_connection.h"
+
+#include <sys/epoll.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "plane/fault.h"
+
+namespace heddle {
+
+void HttpLoopState::wake() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const auto n = ::write(event.get(), &one, sizeof one);
+}
+
+void HttpLoopState::come_back(uint64_t id) {
+  {
+    const std::lock_guard lock(mutex);
+    ready.push_back(id);
+  }
+  wake();
+}
+
+void HttpConnection::arm(const HttpLoopState& loop, uint32_t events) const {
+  epoll_event e = {};
+  e.events = events | EPOLLONESHOT;
+  e.data.u64 = id;
+  ::epoll_ctl(loop.epoll.get(), EPOLL_CTL_MOD, socket.fd(), &e);
+}
+
+void HttpConnection::flush(HttpLoopState& loop) {
+  while (out_pending()) {
+    iovec parts[2];
+    size_t n = 0;
+    if (out_sent < out_head.size()) parts[n++] = {out_head.data() + out_sent, out_head.size() - out_sent};
+    const size_t of_body = out_sent > out_head.size() ? out_sent - out_head.size() : 0;
+    if (of_body < out_body.size()) parts[n++] = {out_body.data() + of_body, out_body.size() - of_body};
+    if (fault_at(FaultPoint::kWrite)) socket.end_output();
+    const auto sent = socket.transmit(parts, n);
+    if (sent > 0) {
+      out_sent += static_cast<size_t>(sent);
+    } else if (sent < 0 && errno == EINTR) {
+      continue;
+    } else if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      return arm(loop, socket.wanted());
+    } else {
+      close_after = true;  // nobody is there: the loop finds out when it reads
+      break;
+    }
+  }
+  out_head.clear();
+  out_body = std::string();
+  out_sent = 0;
+  if (close_after) {
+    state = State::kLinger;
+    socket.end_output();
+  } else {
+    state = State::kHead;
+    if (left_over) return loop.come_back(id);
+  }
+  arm(loop, EPOLLIN);
+}
+
+void HttpReply::Impl::send(HttpResponse response) {
+  if (sent.exchange(true)) return;
+  const bool keep = keep_alive && !loop->stopping.load();
+  {
+    const std::lock_guard lock(connection->mutex);
+    if (connection->socket.fd() >= 0) {
+      connection->out_head = http_response_head(response, keep);
+      if (!head_only) connection->out_body = std::move(response.body);
+      connection->out_sent = 0;
+      connection->close_after = !keep;
+      connection->since = HttpClock::now();  // the time that work took is not the client's
+      connection->flush(*loop);
+    }
+  }
+  loop->in_work.fetch_sub(1);
+  if (loop->stopping.load()) loop->wake();
+}
+
+HttpReply::Impl::~Impl() {
+  send(http_error(500, "the request was given up without an answer; this is a bug in the server"));
+  loop->body_bytes.fetch_sub(body_bytes);
+}
+
+void HttpReply::send(HttpResponse response) const {
+  if (fault_at(FaultPoint::kReply)) return;  // the last copy answers
+  impl_->send(std::move(response));
+}
+
+}  // namespace heddle

@@ -1,0 +1,231 @@
+#include "heddle/serve/http_message.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "heddle/base/json.h"
+
+namespace heddle {
+namespace {
+
+bool is_token(char c) {
+  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
+  return std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+int hex(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+Result<std::string> percent_decode(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    const int high = i + 1 < text.size() ? hex(text[i + 1]) : -1;
+    const int low = i + 2 < text.size() ? hex(text[i + 2]) : -1;
+    if (high < 0 || low < 0 || (high == 0 && low == 0))
+      return invalid_input("a malformed percent code in the path");
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return out;
+}
+
+// The line up to CRLF (a lone LF is accepted), taken off the text.
+std::string_view take_line(std::string_view& text) {
+  const auto end = text.find('\n');
+  auto line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  return line;
+}
+
+Status read_headers(std::string_view text, HttpHeaders& headers) {
+  for (;;) {
+    const auto line = take_line(text);
+    if (line.empty()) return {};
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos || colon == 0) return invalid_input("a header line without a name");
+    for (const char c : line.substr(0, colon))
+      if (!is_token(c)) return invalid_input("a header's name has a character that is not allowed");
+    for (const char c : line.substr(colon + 1))
+      if ((static_cast<unsigned char>(c) < 32 && c != '\t') || c == 127)
+        return invalid_input("a header's value has a control character");
+    headers.emplace_back(lower(line.substr(0, colon)), trim(line.substr(colon + 1)));
+  }
+}
+
+Status read_length(const HttpHeaders& headers, std::optional<uint64_t>& length) {
+  for (const auto& [name, value] : headers) {
+    if (name != "content-length") continue;
+    uint64_t n = 0;
+    const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), n);
+    if (value.empty() || code != std::errc() || end != value.data() + value.size())
+      return invalid_input("Content-Length is no number of bytes");
+    if (length && *length != n) return invalid_input("two Content-Length headers that differ");
+    length = n;
+  }
+  return {};
+}
+
+bool keeps_alive(const HttpHeaders& headers, bool by_default) {
+  for (const auto& [name, value] : headers) {
+    if (name != "connection") continue;
+    const auto wanted = lower(value);
+    if (wanted.find("close") != std::string::npos) return false;
+    if (wanted.find("keep-alive") != std::string::npos) return true;
+  }
+  return by_default;
+}
+
+}  // namespace
+
+const std::string* HttpHead::header(std::string_view name) const {
+  for (const auto& h : headers)
+    if (h.first == name) return &h.second;
+  return nullptr;
+}
+
+std::optional<size_t> head_end(std::string_view text) {
+  for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+    if (text.substr(at + 1).starts_with("\r\n")) return at + 3;
+    if (text.substr(at + 1).starts_with("\n")) return at + 2;
+  }
+  return std::nullopt;
+}
+
+Result<HttpHead> read_http_head(std::string_view text) {
+  const auto line = take_line(text);
+  const auto first = line.find(' '), last = line.rfind(' ');
+  if (first == std::string_view::npos || first == last || first == 0 || first > 32)
+    return invalid_input("the first line is not 'METHOD PATH HTTP/1.1'");
+  HttpHead head;
+  head.method = line.substr(0, first);
+  for (const char c : head.method)
+    if (!is_token(c)) return invalid_input("the method has a character that is not allowed");
+  const auto version = line.substr(last + 1);
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") return invalid_input("expected HTTP/1.1 or HTTP/1.0");
+  auto target = line.substr(first + 1, last - first - 1);
+  for (const char c : target)
+    if (static_cast<unsigned char>(c) <= 32 || c == 127)
+      return invalid_input("the path has a blank or control character");
+  // The form with a host in it, which proxies are sent: "http://host/path".
+  if (target.starts_with("http://")) {
+    const auto slash = target.find('/', 7);
+    target = slash == std::string_view::npos ? "/" : target.substr(slash);
+  }
+  if (!target.starts_with("/") && target != "*") return invalid_input("the path does not start with '/'");
+  const auto question = target.find('?');
+  if (question != std::string_view::npos) head.query = target.substr(question + 1);
+  HEDDLE_ASSIGN_OR_RETURN(head.path, percent_decode(target.substr(0, question)));
+  HEDDLE_RETURN_IF_ERROR(read_headers(text, head.headers));
+  HEDDLE_RETURN_IF_ERROR(read_length(head.headers, head.content_length));
+  head.keep_alive = keeps_alive(head.headers, version == "HTTP/1.1");
+  if (const auto* expect = head.header("expect")) head.expects_continue = lower(*expect) == "100-continue";
+  head.chunked = head.header("transfer-encoding") != nullptr;
+  if (head.chunked && head.content_length)
+    return invalid_input("both Content-Length and Transfer-Encoding; expected one of them");
+  return head;
+}
+
+Result<HttpAnswerHead> read_http_answer_head(std::string_view text) {
+  const auto line = take_line(text);
+  HttpAnswerHead head;
+  if (!line.starts_with("HTTP/1.") || line.size() < 12) return invalid_input("the answer is not HTTP/1");
+  const auto code = line.substr(9, 3);
+  if (std::from_chars(code.data(), code.data() + 3, head.status).ptr != code.data() + 3 || head.status < 100)
+    return invalid_input("the answer has no status");
+  HEDDLE_RETURN_IF_ERROR(read_headers(text, head.headers));
+  std::optional<uint64_t> length;
+  HEDDLE_RETURN_IF_ERROR(read_length(head.headers, length));
+  if (!length && head.status >= 200 && head.status != 204)
+    return invalid_input("the answer has no Content-Length");
+  head.content_length = length.value_or(0);
+  head.keep_alive = keeps_alive(head.headers, line[7] == '1');
+  return head;
+}
+
+const char* http_reason(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 411:
+      return "Length Required";
+    case 413:
+      return "Content Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    default:
+      return "Status";
+  }
+}
+
+HttpResponse http_error(int status, std::string_view message) {
+  HttpResponse response;
+  response.status = status;
+  response.body = Json{{"error", message}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return response;
+}
+
+std::string http_response_head(const HttpResponse& response, bool keep_alive) {
+  std::string head = "HTTP/1.1 " + std::to_string(response.status) + " " + http_reason(response.status) +
+                     "\r\nContent-Type: " + response.content_type +
+                     "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\n";
+  for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";
+  head += keep_alive ? "\r\n" : "Connection: close\r\n\r\n";
+  return head;
+}
+
+bool same_secret(std::string_view given, std::string_view wanted) {
+  unsigned char differs = given.size() != wanted.size();
+  for (size_t i = 0; i < given.size(); ++i)
+    differs |= static_cast<unsigned char>(given[i] ^ (wanted.empty() ? '\0' : wanted[i % wanted.size()]));
+  return differs == 0;
+}
+
+}  // namespace heddle

@@ -1,0 +1,49 @@
+// A client's connection for the load generator: one request at a time, never blocking.
+#pragma once
+
+#include <string>
+
+#include "heddle/base/status.h"
+#include "heddle/fleet/data_plane_time.h"
+#include "heddle/serve/ask_http.h"
+#include "heddle/serve/http_message.h"
+#include "heddle/serve/load.h"
+#include "http/socket_stream.h"
+
+namespace heddle {
+
+class LoadConnection {
+ public:
+  // Begins to connect. Errors: an address that is not one.
+  Status open(const LoadTarget& target);
+  int fd() const { return socket_.fd(); }
+  // Why encryption failed; empty: it did not.
+  const std::string& why() const { return socket_.why(); }
+
+  // Both texts must outlive the request's sending.
+  void send(std::string head, const std::string* tensors);
+  enum class Step { kWantsRead, kWantsWrite, kDone, kBroken };
+  // Goes on as far as it can without waiting; kDone: answer() is whole.
+  Step advance();
+
+  // Was there a server that took a part of the request?
+  bool sent_any() const { return sent_ > 0; }
+  int status() const { return head_.status; }
+  bool keep_alive() const { return head_.keep_alive; }
+  const HttpHeaders& headers() const { return head_.headers; }
+  const std::string& body() const { return in_; }
+
+ private:
+  SocketStream socket_;
+  std::string out_;
+  const std::string* tensors_ = nullptr;
+  size_t sent_ = 0;
+  std::string in_;
+  bool has_head_ = false;
+  HttpAnswerHead head_;
+};
+
+// The head of a request without its empty line's end: method, host, token.
+std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path);
+
+}  // namespace heddle

@@ -1,0 +1,174 @@
+// A load by HTTP: one request at a time on each connection, all on one thread.
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "heddle/base/json.h"
+#include "http/poll_until.h"
+#include "load_client.h"
+#include "load_run.h"
+
+namespace heddle {
+namespace {
+
+struct Connection {
+  LoadConnection io;
+  size_t request = 0;
+  bool busy = false;
+  uint32_t armed = 0;  // epoll's events
+};
+
+class HttpLoad final : public LoadRun {
+ public:
+  HttpLoad(const LoadTarget& target, std::span<const ModelUnderLoad> models,
+           std::span<const Arrival> arrivals, const LoadOptions& options)
+      : LoadRun(models, arrivals, options), target_(target), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {}
+
+ private:
+  Status send_waiting() override {
+    while (any_waits()) {
+      Connection* c = nullptr;
+      if (!idle_.empty()) {
+        c = idle_.back();
+        idle_.pop_back();
+      } else if (connections_.size() < options_.max_connections) {
+        auto fresh = std::make_unique<Connection>();
+        if (auto status = fresh->io.open(target_); !status.ok()) {
+          if (result_.connections == 0) return status;
+          settle(front(), kUnanswered, status.error().message());
+          pop();
+          continue;
+        }
+        ++result_.connections;
+        epoll_event e = {};
+        e.data.ptr = fresh.get();
+        e.events = fresh->armed = EPOLLOUT;
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fresh->io.fd(), &e);
+        c = fresh.get();
+        connections_.push_back(std::move(fresh));
+      } else {
+        return {};
+      }
+      begin(*c, front());
+      pop();
+    }
+    return {};
+  }
+
+  void begin(Connection& c, size_t request) {
+    const auto& model = model_of(request);
+    const auto json = "{\"id\":\"" + std::to_string(request) + "\"," + model.inputs_json;
+    auto head = request_head(target_, "POST", "/v2/models/" + model.name + "/infer");
+    head += "Inference-Header-Content-Length: " + std::to_string(json.size()) +
+            "\r\nContent-Length: " + std::to_string(json.size() + model.tensors.size()) + "\r\n\r\n" + json;
+    c.request = request;
+    c.busy = true;
+    c.io.send(std::move(head), &model.tensors);
+    sent(request);
+    advance(c);
+  }
+
+  void advance(Connection& c) {
+    const auto step = c.io.advance();
+    if (step == LoadConnection::Step::kWantsRead) return arm(c, EPOLLIN);
+    if (step == LoadConnection::Step::kWantsWrite) return arm(c, EPOLLOUT);
+    if (step == LoadConnection::Step::kBroken) {
+      if (c.busy) settle(c.request, kUnanswered, "the connection broke");
+      return close(c);
+    }
+    answered(c);
+    if (!c.io.keep_alive()) return close(c);
+    c.busy = false;
+    arm(c, EPOLLIN);
+    idle_.push_back(&c);
+  }
+
+  void arm(Connection& c, uint32_t events) {
+    if (c.armed == events) return;
+    epoll_event e = {};
+    e.data.ptr = &c;
+    e.events = c.armed = events;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, c.io.fd(), &e);
+  }
+
+  // The object stays until the end: events of this turn may still name it.
+  void close(Connection& c) {
+    c.busy = false;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, c.io.fd(), nullptr);
+    std::erase(idle_, &c);
+    for (auto& owned : connections_)
+      if (owned.get() == &c) {
+        graves_.push_back(std::move(owned));
+        std::swap(owned, connections_.back());
+        connections_.pop_back();
+        return;
+      }
+  }
+
+  void answered(Connection& c) {
+    size_t json_bytes = c.io.body().size();
+    for (const auto& [name, value] : c.io.headers())
+      if (name == "inference-header-content-length")
+        json_bytes = std::min<size_t>(json_bytes, std::strtoull(value.c_str(), nullptr, 10));
+    const auto json = parse_json(std::string_view(c.io.body()).substr(0, json_bytes));
+    if (c.io.status() != 200) {
+      const bool with_reason =
+          json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
+      return settle(c.request, c.io.status(),
+                    with_reason ? (*json)["error"].get<std::string>() : "without a message");
+    }
+    const bool whole =
+        json.ok() && json->is_object() && json->value("id", Json()) == std::to_string(c.request);
+    if (!whole) return settle_malformed(c.request);
+    if (json->contains("parameters") && (*json)["parameters"].is_object()) {
+      const JsonCursor parameters((*json)["parameters"]);
+      const auto batch = parameters.int_or("batch_size", 0, 0, kMaxFleetBatch);
+      const auto queue_us = parameters.number_or("queue_us", -1, 0, 1e12);
+      told(c.request, batch.ok() ? *batch : 0, queue_us.ok() ? *queue_us : -1);
+    }
+    settle(c.request, 200, "");
+  }
+
+  void wait(TimeNs until) override {
+    epoll_event events[128];
+    const int n = poll_until(epoll_.get(), events, 128, until);
+    for (int i = 0; i < n; ++i) {
+      auto& c = *static_cast<Connection*>(events[i].data.ptr);
+      const bool gone =
+          std::any_of(graves_.begin(), graves_.end(), [&c](const auto& g) { return g.get() == &c; });
+      if (gone) continue;
+      if (c.busy) {
+        advance(c);
+      } else {
+        close(c);  // the server ended a connection that nobody used
+      }
+    }
+    graves_.clear();
+  }
+
+  void give_up(TimeNs oldest) override {
+    for (size_t i = connections_.size(); i-- > 0;) {
+      auto& c = *connections_[i];
+      if (!c.busy || due(c.request) > oldest) continue;
+      settle(c.request, kUnanswered, "no answer came in time");
+      close(c);
+    }
+    graves_.clear();
+  }
+
+  const LoadTarget& target_;
+  FileHandle epoll_;
+  std::vector<std::unique_ptr<Connection>> connections_, graves_;
+  std::vector<Connection*> idle_;
+};
+
+}  // namespace
+
+std::unique_ptr<LoadRun> http_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
+                                   std::span<const Arrival> arrivals, const LoadOptions& options) {
+  return std::make_unique<HttpLoad>(target, models, arrivals, options);
+}
+
+}  // namespace heddle

@@ -1,0 +1,102 @@
+#include "local_model.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "heddle/serve/infer_message.h"
+#include "plane/fault.h"
+
+namespace heddle {
+namespace {
+
+// The graph's tensors, each name once, in order.
+std::vector<TensorId> distinct(std::span<const TensorId> tensors) {
+  std::vector<TensorId> out;
+  for (const auto t : tensors)
+    if (std::find(out.begin(), out.end(), t) == out.end()) out.push_back(t);
+  return out;
+}
+
+Result<std::vector<TensorInfo>> tensor_infos(const Graph& graph, std::span<const TensorId> tensors,
+                                             const char* what) {
+  std::vector<TensorInfo> infos;
+  for (const auto id : distinct(tensors)) {
+    const auto& t = graph.tensor(id);
+    if (protocol_name(t.dtype) == nullptr)
+      return Error(Code::kUnsupported, std::string(what) + " '" + t.name + "' is of type " +
+                                           dtype_name(t.dtype) + ", which the protocol does not have");
+    const auto bytes = tensor_bytes(t.dtype, t.shape);
+    infos.push_back({t.name, t.dtype, t.shape, bytes.value_or(0)});
+  }
+  return infos;
+}
+
+bool all_have_rows(const Graph& one, const Graph& many, std::span<const TensorId> of_one,
+                   std::span<const TensorId> of_many, int64_t rows) {
+  const auto a = distinct(of_one), b = distinct(of_many);
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](TensorId x, TensorId y) { return has_rows(one.tensor(x), many.tensor(y), rows); });
+}
+
+Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t batch) {
+  ImportOptions options;
+  options.shapes = source.settings.shapes;
+  options.batch = batch;
+  // A shape that was given fixes the batch, too; what is dynamic there is the batch's to say.
+  for (auto& [name, shape] : options.shapes)
+    if (!shape.empty()) shape[0] = shape[0] == 1 ? batch : shape[0];
+  return Model::load(source.path, options);
+}
+
+}  // namespace
+
+bool has_rows(const Tensor& one, const Tensor& many, int64_t rows) {
+  auto shape = one.shape;
+  if (shape.empty() || shape[0] != 1) return false;
+  shape[0] = rows;
+  return many.name == one.name && many.dtype == one.dtype && many.shape == shape;
+}
+
+Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, std::vector<int> sizes) {
+  if (fault_at(FaultPoint::kLoad)) return fault_error();
+  auto local = std::make_shared<LocalModel>();
+  local->source = source;
+  HEDDLE_ASSIGN_OR_RETURN(const auto one, load_at(source, 1));
+  local->sizes[1] = one;
+  auto& served = local->served;
+  served.name = source.name;
+  served.version = source.version;
+  served.platform = source.path.ends_with(".onnx") ? "onnx" : "openvino";
+  served.priority_levels = source.settings.priority_levels;
+  served.default_priority = source.settings.default_priority;
+  const auto& graph = *one->graph();
+  HEDDLE_ASSIGN_OR_RETURN(served.inputs, tensor_infos(graph, graph.inputs(), "the input"));
+  HEDDLE_ASSIGN_OR_RETURN(served.outputs, tensor_infos(graph, graph.outputs(), "the output"));
+  for (const auto id : graph.outputs())
+    if (!graph.tensor(id).producer.valid())
+      return Error(Code::kUnsupported, source.path + ": the output '" + graph.tensor(id).name +
+                                           "' is an input or a constant; nothing computes it");
+  if (sizes.empty())
+    for (int size = 1; size <= source.settings.max_batch; size *= 2) sizes.push_back(size);
+  for (const int size : sizes) {
+    if (size == 1) continue;
+    const auto more = load_at(source, size);
+    const Graph* many = more.ok() ? (*more)->graph().get() : nullptr;
+    if (many == nullptr || !all_have_rows(graph, *many, graph.inputs(), many->inputs(), size) ||
+        !all_have_rows(graph, *many, graph.outputs(), many->outputs(), size)) {
+      if (local->sizes.size() == 1)
+        served.note = "its first dimension is not that of a batch: requests run one by one";
+      break;
+    }
+    local->sizes[size] = *more;
+    served.max_rows = size;
+  }
+  served.batched = local->sizes.size() > 1;
+  if (served.batched)
+    for (auto* infos : {&served.inputs, &served.outputs})
+      for (auto& t : *infos) t.row.erase(t.row.begin());
+  return local;
+}
+
+}  // namespace heddle

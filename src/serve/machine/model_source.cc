@@ -1,0 +1,135 @@
+#include "heddle/serve/model_source.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+
+#include "heddle/base/json.h"
+#include "heddle/base/units.h"
+#include "heddle/serve/served_model.h"
+#include "protocol/model_config.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_name(const std::string& text) {
+  return !text.empty() && text.size() <= 128 && text.front() != '.' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+                  c == '_' || c == '-';
+         });
+}
+
+// "3" to 3; 0: no version.
+int64_t version_number(const std::string& text) {
+  int64_t n = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return code == std::errc() && end == text.data() + text.size() && n > 0 && text[0] != '0' ? n : 0;
+}
+
+Status read_settings(const fs::path& path, ModelSettings& settings) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path.string()));
+  const JsonCursor at(json);
+  HEDDLE_RETURN_IF_ERROR(
+      at.check_keys({"shapes", "slo", "max_batch", "weight", "priority_levels", "default_priority_level"}));
+  if (at.has("shapes")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto shapes, at.at("shapes"));
+    if (!shapes.value().is_object()) return shapes.error("expected an object of shapes by input");
+    for (const auto& [name, shape] : shapes.value().items()) {
+      HEDDLE_ASSIGN_OR_RETURN(settings.shapes[name],
+                              JsonCursor(shape, shapes.path() + "." + name).as_ints(1, int64_t{1} << 30));
+    }
+  }
+  if (at.has("slo")) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto slo, at.at("slo"));
+    HEDDLE_ASSIGN_OR_RETURN(const auto text, slo.as_string());
+    const auto us = parse_time_us(text);
+    if (!us || !(*us >= 1) || *us > 3.6e9)
+      return slo.error("expected a time from 1us to 3600s, such as \"50ms\"");
+    settings.slo_us = *us;
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto batch, at.int_or("max_batch", settings.max_batch, 1, kMostServedBatch));
+  settings.max_batch = static_cast<int>(batch);
+  HEDDLE_ASSIGN_OR_RETURN(const auto levels,
+                          at.int_or("priority_levels", settings.priority_levels, 0, kLastPriority - 1));
+  settings.priority_levels = static_cast<int>(levels);
+  HEDDLE_ASSIGN_OR_RETURN(const auto by_default, at.int_or("default_priority_level",
+                                                           settings.default_priority, 0, kLastPriority - 1));
+  settings.default_priority = static_cast<int>(by_default);
+  if (levels > 0 ? by_default < 1 || by_default > levels : by_default != 0)
+    return at.error("expected priority_levels and a default_priority_level from 1 to that");
+  HEDDLE_ASSIGN_OR_RETURN(settings.weight, at.number_or("weight", settings.weight, 1e-6, 1e6));
+  return {};
+}
+
+// The newest version of the model in this folder of a repository.
+Result<ModelSource> find_in_folder(const fs::path& folder, const ModelSettings& defaults) {
+  ModelSource source;
+  source.name = folder.filename().string();
+  source.settings = defaults;
+  int64_t newest = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const auto version = version_number(entry.path().filename().string());
+    if (version <= newest || !entry.is_directory(error)) continue;
+    for (const char* file : {"model.onnx", "model.xml"})
+      if (fs::is_regular_file(entry.path() / file, error)) {
+        newest = version;
+        source.path = (entry.path() / file).string();
+        break;
+      }
+  }
+  if (newest == 0)
+    return Error(Code::kNotFound, folder.string() +
+                                      ": has no VERSION/model.onnx; expected a repository of the form "
+                                      "MODEL/1/model.onnx");
+  source.version = std::to_string(newest);
+  const auto triton = folder / "config.pbtxt", config = folder / "config.json";
+  if (fs::exists(triton, error)) HEDDLE_RETURN_IF_ERROR(read_triton_config(triton.string(), source.settings));
+  if (fs::exists(config, error)) HEDDLE_RETURN_IF_ERROR(read_settings(config, source.settings));
+  return source;
+}
+
+}  // namespace
+
+Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
+                                             const ModelSettings& defaults) {
+  std::vector<ModelSource> sources;
+  for (const auto& path : paths) {
+    std::error_code error;
+    if (!fs::exists(path, error))
+      return Error(Code::kNotFound, path +
+                                        ": no such file or folder; expected a model (.onnx) or a folder "
+                                        "with MODEL/VERSION/model.onnx");
+    if (!fs::is_directory(path, error)) {
+      sources.push_back({fs::path(path).stem().string(), "1", path, defaults});
+      continue;
+    }
+    std::vector<fs::path> folders;
+    for (const auto& entry : fs::directory_iterator(path, error))
+      if (entry.is_directory(error) && entry.path().filename().string().front() != '.')
+        folders.push_back(entry.path());
+    std::sort(folders.begin(), folders.end());
+    if (folders.empty())
+      return Error(Code::kNotFound, path + ": holds no models; expected MODEL/VERSION/model.onnx in it");
+    for (const auto& folder : folders) {
+      HEDDLE_ASSIGN_OR_RETURN(auto source, find_in_folder(folder, defaults));
+      sources.push_back(std::move(source));
+    }
+  }
+  std::set<std::string> names;
+  for (const auto& s : sources) {
+    if (!is_name(s.name))
+      return Error(Code::kInvalidInput, s.path + ": '" + s.name +
+                                            "' cannot be a model's name in a URL; expected letters, digits, "
+                                            "'.', '_' and '-', 128 at most");
+    if (!names.insert(s.name).second)
+      return Error(Code::kInvalidInput, "two models are named '" + s.name + "'; rename one of the files");
+  }
+  return sources;
+}
+
+}  // namespace heddle

@@ -1,0 +1,94 @@
+#include "infer_check.h"
+
+#include <algorithm>
+
+#include "heddle/base/spelling.h"
+
+namespace heddle {
+namespace {
+
+Error bad_request(const std::string& model, const std::string& message) {
+  return Error(Code::kInvalidInput, "model '" + model + "': " + message);
+}
+
+std::string names_of(const std::vector<TensorInfo>& tensors) {
+  std::vector<std::string> names;
+  for (const auto& t : tensors) names.push_back(t.name);
+  return join_names(names, 40);
+}
+
+// What a user may send for a tensor, such as "FP32 of shape 1 to 8 x 3x224x224".
+std::string expected_of(const ServedModel& m, const TensorInfo& t) {
+  return std::string(protocol_name(t.dtype)) + " of shape " +
+         (m.batched ? "N" + std::string(t.row.empty() ? "" : "x" + shape_text(t.row)) + " with N from 1 to " +
+                          std::to_string(m.max_rows)
+                    : shape_text(t.row));
+}
+
+Status check_input(const ServedModel& m, const TensorInfo& info, const InferTensor& t, bool first,
+                   int64_t& rows) {
+  auto row = t.shape;
+  bool fits = t.dtype == info.dtype;
+  if (m.batched && fits) {
+    fits = !row.empty() && row[0] >= 1 && row[0] <= m.max_rows;
+    if (fits) {
+      if (first) rows = row[0];
+      if (row[0] != rows)
+        return bad_request(m.name, "its inputs have different numbers of rows, " + std::to_string(rows) +
+                                       " and " + std::to_string(row[0]));
+      row.erase(row.begin());
+    }
+  }
+  if (!fits || row != info.row || t.bytes != info.row_bytes * rows)
+    return bad_request(m.name, "input '" + t.name + "' is " + protocol_name(t.dtype) + " of shape " +
+                                   shape_text(t.shape) + ", expected " + expected_of(m, info));
+  return {};
+}
+
+}  // namespace
+
+bool same_rows(const ServedModel& a, const ServedModel& b) {
+  const auto same = [](const std::vector<TensorInfo>& x, const std::vector<TensorInfo>& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const TensorInfo& s, const TensorInfo& t) {
+      return s.name == t.name && s.dtype == t.dtype && s.row_bytes == t.row_bytes;
+    });
+  };
+  return same(a.inputs, b.inputs) && same(a.outputs, b.outputs);
+}
+
+Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r) {
+  CheckedRequest out;
+  for (const auto& t : r.inputs)
+    if (std::none_of(m.inputs.begin(), m.inputs.end(), [&t](const auto& i) { return i.name == t.name; }))
+      return bad_request(
+          m.name, "has no input '" + t.name.substr(0, 128) + "'; its inputs are " + names_of(m.inputs));
+  if (r.inputs.size() > m.inputs.size()) return bad_request(m.name, "an input is given twice");
+  for (const auto& info : m.inputs) {
+    const auto it = std::find_if(r.inputs.begin(), r.inputs.end(),
+                                 [&info](const auto& t) { return t.name == info.name; });
+    if (it == r.inputs.end()) return bad_request(m.name, "the input '" + info.name + "' is missing");
+    if (m.any_payload) {
+      if (it->dtype != info.dtype)
+        return bad_request(m.name,
+                           "input '" + info.name + "' is " + protocol_name(it->dtype) + ", expected UINT8");
+    } else {
+      HEDDLE_RETURN_IF_ERROR(check_input(m, info, *it, out.inputs.empty(), out.rows));
+    }
+    out.inputs.push_back(&*it);
+  }
+  for (const auto& wanted : r.outputs) {
+    size_t i = 0;
+    while (i < m.outputs.size() && m.outputs[i].name != wanted.name) ++i;
+    if (i == m.outputs.size())
+      return bad_request(m.name, "has no output '" + wanted.name.substr(0, 128) + "'; its outputs are " +
+                                     names_of(m.outputs));
+    if (std::find(out.outputs.begin(), out.outputs.end(), i) != out.outputs.end())
+      return bad_request(m.name, "the output '" + wanted.name + "' is asked for twice");
+    out.outputs.push_back(i);
+  }
+  if (r.outputs.empty())
+    for (size_t i = 0; i < m.outputs.size(); ++i) out.outputs.push_back(i);
+  return out;
+}
+
+}  // namespace heddle

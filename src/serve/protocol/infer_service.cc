@@ -1,0 +1,358 @@
+#include "heddle/serve/infer_service.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <thread>
+
+#include "heddle/base/spelling.h"
+#include "heddle/serve/fleet_server.h"
+#include "infer_check.h"
+#include "plane/fault.h"
+
+namespace heddle {
+namespace {
+
+// Triton's rule: what a request does not say, or says beyond the model's levels, is the model's default.
+uint16_t priority_of(const ServedModel& m, int64_t asked) {
+  const int levels = m.priority_levels > 0 ? m.priority_levels : kLastPriority;
+  if (asked >= 1 && asked <= levels) return static_cast<uint16_t>(asked);
+  return static_cast<uint16_t>(m.default_priority > 0 ? m.default_priority : kLastPriority);
+}
+
+int64_t now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+int http_status(Code code) {
+  switch (code) {
+    case Code::kInvalidInput:
+      return 400;
+    case Code::kNotFound:
+      return 404;
+    case Code::kInfeasible:
+      return 504;
+    case Code::kCancelled:
+      return 503;
+    case Code::kUnsupported:
+      return 501;
+    default:
+      return 500;
+  }
+}
+
+struct InferService::Row final : TensorRow {
+  Call* call = nullptr;
+  void settled() override;
+};
+
+// A request on its way: its rows are scheduled one by one, the last that is settled answers. Owns itself.
+struct InferService::Call {
+  std::shared_ptr<const ServedModel> model;
+  std::shared_ptr<Record> record;
+  InferRequest request;
+  Done done;
+  std::vector<size_t> wanted;
+  std::vector<std::shared_ptr<std::byte[]>> outputs;  // [wanted]
+  std::vector<Row> rows;
+  std::atomic<size_t> open{0};
+  TimeNs slo = 0;
+
+  void finish();
+  // Copies what workers gave for the rows to the outputs; false: its size is not that of the model's outputs.
+  bool take_results();
+};
+
+void InferService::Row::settled() {
+  Call* const c = call;
+  if (c->open.fetch_sub(1) != 1) return;
+  const std::unique_ptr<Call> owner(c);
+  c->finish();
+}
+
+bool InferService::Call::take_results() {
+  size_t all = 0;
+  for (const auto& t : model->outputs) all += static_cast<size_t>(t.row_bytes);
+  for (const auto& row : rows) {
+    if (row.result.bytes != all) return false;
+    const std::byte* from = row.result.data;
+    for (size_t o = 0; o < model->outputs.size(); ++o) {
+      const auto bytes = static_cast<size_t>(model->outputs[o].row_bytes);
+      if (row.outputs[o] != nullptr) std::memcpy(row.outputs[o], from, bytes);
+      from += bytes;
+    }
+  }
+  return true;
+}
+
+void InferService::Call::finish() {
+  // The worst of its rows is the request's fate; Fate is in the order of badness.
+  Row* worst = rows.data();
+  TimeNs begun = 0, finished = 0;
+  for (auto& r : rows) {
+    if (r.fate > worst->fate) worst = &r;
+    begun = std::max(begun, r.begun);
+    finished = std::max(finished, r.finished);
+  }
+  const TimeNs arrived = rows[0].arrived;
+  InferTiming timing;
+  timing.total = us_from_ns(finished - arrived);
+  timing.queue = us_from_ns(std::max<TimeNs>(0, begun - arrived));
+  timing.compute = begun > 0 ? us_from_ns(finished - begun) : 0;
+  const Fate fate = worst->fate;
+  const bool answered = fate == Fate::kInTime || fate == Fate::kLate;
+  {
+    const std::lock_guard lock(record->mutex);
+    auto& s = record->record;
+    ++s.requests[static_cast<size_t>(fate)];
+    s.last_ms = now_ms();
+    if (answered) {
+      s.success.add(timing.total);
+      s.queue.add(timing.queue);
+      s.compute.add(timing.compute);
+      s.rows += rows.size();
+      s.batches[rows[0].batch].add(timing.compute);
+      size_t bucket = 0;
+      const double seconds = timing.total * 1e-6;
+      while (bucket < std::size(ModelStatisticsRecord::kBuckets_s) &&
+             seconds > ModelStatisticsRecord::kBuckets_s[bucket])
+        ++bucket;
+      ++s.latency[bucket];
+      s.latency_s += seconds;
+    } else {
+      s.fail.add(timing.total);
+    }
+  }
+  if (!answered) {
+    if (fate == Fate::kDropped)
+      return done(Error(Code::kInfeasible, "model '" + model->name + "': the deadline of " +
+                                               std::to_string(static_cast<int64_t>(us_from_ns(slo))) +
+                                               " us after arrival cannot be met; the request was dropped"));
+    return done(Error(fate == Fate::kWithdrawn ? Code::kCancelled : Code::kInternal,
+                      "model '" + model->name + "': " + worst->error));
+  }
+  if (model->remote && !take_results())
+    return done(Error(Code::kInternal, "model '" + model->name +
+                                           "': the worker's outputs have another size than the model's"));
+  InferResponse response;
+  response.model = model->name;
+  response.version = model->version;
+  response.id = std::move(request.id);
+  response.timing = timing;
+  response.batch = rows[0].batch;
+  response.slo_us = us_from_ns(slo);
+  response.binary_default = request.binary_outputs;
+  response.requested = std::move(request.outputs);
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    const auto& info = model->outputs[wanted[k]];
+    if (model->any_payload) {
+      const uint64_t value = info.name == kDigestOutput ? rows[0].digest : rows[0].batch;
+      std::memcpy(outputs[k].get(), &value, sizeof value);
+    }
+    InferTensor t;
+    t.name = info.name;
+    t.dtype = info.dtype;
+    t.shape = info.row;
+    if (model->batched) t.shape.insert(t.shape.begin(), static_cast<int64_t>(rows.size()));
+    t.data = outputs[k].get();
+    t.bytes = info.row_bytes * static_cast<int64_t>(rows.size());
+    t.owner = std::shared_ptr<const void>(outputs[k], outputs[k].get());
+    response.outputs.push_back(std::move(t));
+  }
+  done(std::move(response));
+}
+
+InferService::~InferService() { stop(0); }
+
+std::shared_ptr<InferService::Record> InferService::record_of(const std::string& model) const {
+  const std::lock_guard lock(records_mutex_);
+  auto& record = records_[model];
+  if (!record) record = std::make_shared<Record>();
+  return record;
+}
+
+Error InferService::no_model(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const auto& [n, i] : index_) names.push_back(n);
+  const auto shown = name.substr(0, 128);
+  return Error(Code::kNotFound,
+               "no model is named '" + shown + "'" + did_you_mean(shown, names) +
+                   (names.empty() ? "; none is loaded" : "; there are " + join_names(names, 40)));
+}
+
+Result<std::shared_ptr<const ServedModel>> InferService::model(const std::string& name,
+                                                               const std::string& version) const {
+  const std::shared_lock lock(gate_);
+  const auto it = index_.find(name);
+  if (it == index_.end()) return no_model(name);
+  const auto& model = current_->models[it->second];
+  if (!version.empty() && version != model->version)
+    return Error(Code::kNotFound, "model '" + name + "' has no version '" + version.substr(0, 64) +
+                                      "'; version " + model->version + " is served");
+  return model;
+}
+
+std::vector<std::shared_ptr<const ServedModel>> InferService::models() const {
+  const std::shared_lock lock(gate_);
+  return current_ ? current_->models : std::vector<std::shared_ptr<const ServedModel>>();
+}
+
+std::vector<InferService::Repository::Entry> InferService::index() const {
+  if (repository_.index) return repository_.index();
+  std::vector<Repository::Entry> entries;
+  for (const auto& m : models()) entries.push_back({m->name, m->version, "READY", ""});
+  return entries;
+}
+
+bool InferService::ready() const {
+  const std::shared_lock lock(gate_);
+  return !stopping_ && current_ && current_->plane;
+}
+
+void InferService::infer(InferRequest request, Done done) {
+  const std::shared_lock lock(gate_);
+  if (stopping_) return done(Error(Code::kCancelled, "the server is stopping"));
+  const auto it = index_.find(request.model);
+  if (it == index_.end()) return done(no_model(request.model));
+  const auto model = current_->models[it->second];
+  const auto record = record_of(model->name);
+  const auto refuse = [&record, &done](Error error) {
+    {
+      const std::lock_guard guard(record->mutex);
+      ++record->record.invalid;
+    }
+    done(std::move(error));
+  };
+  if (!request.version.empty() && request.version != model->version)
+    return refuse(Error(Code::kNotFound, "model '" + model->name + "' has no version '" +
+                                             request.version.substr(0, 64) + "'; version " + model->version +
+                                             " is served"));
+  auto call = std::make_unique<Call>();
+  call->request = std::move(request);
+  auto checked = check_request(*model, call->request);
+  if (!checked.ok()) return refuse(std::move(checked).error());
+  if (fault_at(FaultPoint::kAdmit)) return refuse(fault_error());
+  call->model = model;
+  call->record = record;
+  call->done = std::move(done);
+  call->wanted = std::move(checked->outputs);
+  const auto rows = static_cast<size_t>(checked->rows);
+  if (fault_at(FaultPoint::kOutputs)) throw std::bad_alloc();
+  for (const size_t o : call->wanted) {
+    const auto bytes = static_cast<size_t>(model->outputs[o].row_bytes) * rows;
+    call->outputs.emplace_back(new std::byte[std::max<size_t>(bytes, 8)]);
+  }
+  const double slo_us =
+      call->request.timeout_us > 0 ? static_cast<double>(call->request.timeout_us) : model->slo_us;
+  call->slo = ns_from_us(slo_us);
+  call->rows.resize(rows);
+  call->open = rows;
+  const TimeNs now = live_now();
+  for (size_t r = 0; r < rows; ++r) {
+    Row& row = call->rows[r];
+    row.call = call.get();
+    row.model = it->second;
+    row.arrived = now;
+    row.deadline = now + call->slo;
+    row.priority = priority_of(*model, call->request.priority);
+    for (size_t i = 0; i < checked->inputs.size(); ++i)
+      row.inputs.push_back(checked->inputs[i]->data + r * static_cast<size_t>(model->inputs[i].row_bytes));
+    if (model->any_payload || model->remote)
+      for (size_t i = 0; i < checked->inputs.size(); ++i) {
+        const InferTensor& in = *checked->inputs[i];
+        const auto bytes = static_cast<size_t>(model->remote ? model->inputs[i].row_bytes : in.bytes);
+        row.payload.push_back({in.owner, row.inputs[i], bytes});
+      }
+    row.outputs.assign(model->outputs.size(), nullptr);
+    for (size_t k = 0; k < call->wanted.size(); ++k) {
+      const size_t o = call->wanted[k];
+      row.outputs[o] = call->outputs[k].get() + r * static_cast<size_t>(model->outputs[o].row_bytes);
+    }
+  }
+  // It may be gone with its last row.
+  Call* const c = call.release();
+  Row* const all = c->rows.data();
+  for (size_t r = 0; r < rows; ++r) current_->plane->submit(all[r]);
+}
+
+void InferService::serve(std::unique_ptr<Generation> next) {
+  std::unique_ptr<Generation> old;
+  {
+    const std::unique_lock lock(gate_);
+    std::vector<LiveRequest*> pending;
+    if (current_ && current_->plane) {
+      fault_at(FaultPoint::kDrain);
+      pending = current_->plane->drain(true);
+      while (!current_->plane->idle()) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    old = std::move(current_);
+    current_ = std::move(next);
+    index_.clear();
+    for (uint32_t m = 0; m < current_->models.size(); ++m) index_[current_->models[m]->name] = m;
+    for (auto* r : pending) {
+      const ServedModel& was = *old->models[r->model];
+      const auto it = index_.find(was.name);
+      if (it == index_.end() || !same_rows(was, *current_->models[it->second])) {
+        r->fate = Fate::kWithdrawn;
+        r->error = it == index_.end() ? "the model was unloaded" : "the model has other tensors now";
+        r->finished = live_now();
+        r->settled();
+      } else {
+        r->model = it->second;
+        current_->plane->submit(*r);
+      }
+    }
+    if (started_ns_ == 0) started_ns_ = live_now();
+    ++generations_;
+  }
+}
+
+void InferService::stop(double seconds) {
+  stopping_ = true;
+  const auto until = live_now() + ns_from_us(seconds * 1e6);
+  std::unique_ptr<Generation> old;
+  {
+    const std::unique_lock lock(gate_);
+    if (!current_) return;
+    if (current_->plane) {
+      current_->plane->drain(false);
+      while (!current_->plane->idle() && live_now() < until)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    old = std::move(current_);
+    index_.clear();
+  }
+}
+
+ModelStatisticsRecord InferService::statistics(const std::string& model) const {
+  const auto record = record_of(model);
+  const std::lock_guard lock(record->mutex);
+  return record->record;
+}
+
+std::map<std::string, ModelStatisticsRecord> InferService::all_statistics() const {
+  std::map<std::string, ModelStatisticsRecord> all;
+  const std::lock_guard lock(records_mutex_);
+  for (const auto& [name, record] : records_) {
+    const std::lock_guard guard(record->mutex);
+    all[name] = record->record;
+  }
+  return all;
+}
+
+void InferService::device_lost(uint32_t device) {
+  const std::shared_lock lock(gate_);
+  if (current_ && current_->plane) current_->plane->device_lost(device);
+}
+
+void InferService::device_back(uint32_t device) {
+  const std::shared_lock lock(gate_);
+  if (current_ && current_->plane) current_->plane->device_back(device);
+}
+
+}  // namespace heddle

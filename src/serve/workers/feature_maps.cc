@@ -1,0 +1,314 @@
+#include "feature_maps.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "heddle/fleet/fleet.h"
+#include "heddle/serve/worker.h"
+#include "protocol/grpc_address.h"
+#include "protocol/grpc_security.h"
+#include "worker.grpc.pb.h"
+#include "worker_proof.h"
+
+namespace heddle {
+namespace {
+
+uint64_t feature_word(uint64_t batch, uint64_t index) {
+  return (batch + 1) * 0x9e3779b97f4a7c15 ^ index * 0xbf58476d1ce4e5b9;
+}
+
+}  // namespace
+
+void fill_feature_bytes(uint64_t batch, uint64_t offset, std::string& out) {
+  uint64_t index = offset / 8;
+  for (size_t i = 0; i < out.size(); i += 8, ++index) {
+    const uint64_t word = feature_word(batch, index);
+    std::memcpy(out.data() + i, &word, std::min<size_t>(8, out.size() - i));
+  }
+}
+
+bool are_feature_bytes(uint64_t batch, uint64_t offset, const std::string& bytes) {
+  if (offset % 8 != 0) return false;
+  uint64_t index = offset / 8;
+  for (size_t i = 0; i < bytes.size(); i += 8, ++index) {
+    const uint64_t word = feature_word(batch, index);
+    if (std::memcmp(bytes.data() + i, &word, std::min<size_t>(8, bytes.size() - i)) != 0) return false;
+  }
+  return true;
+}
+
+FeatureMap computed_map(MapSections sections, uint32_t rows) {
+  FeatureMap map;
+  for (const auto& s : sections) map.bytes += s.bytes.size();
+  map.sections = std::make_shared<const MapSections>(std::move(sections));
+  map.rows = rows;
+  return map;
+}
+
+bool FeatureIntake::announce(const worker::FeatureChunk& chunk) {
+  announced_ = true;
+  batch_ = chunk.batch();
+  device_ = chunk.device();
+  map_.bytes = chunk.bytes();
+  map_.digests.assign(chunk.digests().begin(), chunk.digests().end());
+  computed_ = chunk.sections_size() > 0;
+  uint64_t all = 0;
+  for (const auto& s : chunk.sections()) {
+    if (s.row() >= static_cast<uint32_t>(kMaxFleetBatch) || s.bytes() > kMostMapBytes ||
+        !worker::Section::Kind_IsValid(s.kind()))
+      return false;
+    all += s.bytes();
+    if (all > kMostMapBytes) return false;
+    sections_.push_back({s.row(), static_cast<MapSection::Kind>(s.kind()), s.index(), {}});
+    section_bytes_.push_back(s.bytes());
+    map_.rows = std::max(map_.rows, s.row() + 1);
+  }
+  if (computed_) return all == map_.bytes;
+  return map_.bytes <= kMostFeatureBytes && map_.digests.size() <= static_cast<size_t>(kMaxFleetBatch);
+}
+
+bool FeatureIntake::append(std::string_view data) {
+  while (!data.empty()) {
+    while (section_ < sections_.size() && sections_[section_].bytes.size() == section_bytes_[section_])
+      ++section_;
+    if (section_ == sections_.size()) return false;
+    auto& to = sections_[section_].bytes;
+    const size_t part = std::min<size_t>(data.size(), section_bytes_[section_] - to.size());
+    const auto* from = reinterpret_cast<const std::byte*>(data.data());
+    to.insert(to.end(), from, from + part);
+    data.remove_prefix(part);
+  }
+  return true;
+}
+
+bool FeatureIntake::take(const worker::FeatureChunk& chunk) {
+  if (!announced_ && !announce(chunk)) return false;
+  const auto& data = chunk.data();
+  if (data.size() > map_.bytes - came_) return false;
+  if (computed_ ? !append(data) : !are_feature_bytes(batch_, came_, data)) return false;
+  came_ += data.size();
+  return true;
+}
+
+FeatureMap FeatureIntake::map() {
+  if (computed_) map_.sections = std::make_shared<const MapSections>(std::move(sections_));
+  return std::move(map_);
+}
+
+void FeatureMaps::erase(Maps::iterator it) {
+  bytes_ -= held_bytes(it->second.map);
+  maps_.erase(it);
+}
+
+void FeatureMaps::put(uint64_t batch, uint32_t device, FeatureMap map) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  auto& kept = maps_[{batch, device}];
+  bytes_ += held_bytes(map) - held_bytes(kept.map);
+  kept = {std::move(map), now};
+  while (!maps_.empty() &&
+         (maps_.size() > limit_ || bytes_ > kMostKeptMapBytes || now - maps_.begin()->second.since > keep_))
+    erase(maps_.begin());
+}
+
+void FeatureMaps::release(uint64_t batch, uint32_t device) {
+  const std::lock_guard lock(mutex_);
+  if (const auto it = maps_.find({batch, device}); it != maps_.end()) erase(it);
+}
+
+std::optional<FeatureMap> FeatureMaps::get(uint64_t batch, uint32_t device) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = maps_.find({batch, device});
+  if (it == maps_.end()) return std::nullopt;
+  return it->second.map;
+}
+
+std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
+  const std::lock_guard lock(mutex_);
+  const auto it = maps_.find({batch, device});
+  if (it == maps_.end()) return std::nullopt;
+  bytes_ -= held_bytes(it->second.map);
+  auto map = std::move(it->second.map);
+  maps_.erase(it);
+  return map;
+}
+
+void FeatureMaps::clear() {
+  const std::lock_guard lock(mutex_);
+  maps_.clear();
+  bytes_ = 0;
+}
+
+namespace {
+
+// The bytes of a map, piece by piece.
+class MapSource {
+ public:
+  explicit MapSource(const FeatureSender::Parcel& parcel) : parcel_(parcel) {}
+
+  void describe(worker::FeatureChunk& chunk) const {
+    if (!parcel_.map.sections) return;
+    for (const auto& s : *parcel_.map.sections) {
+      auto& to = *chunk.add_sections();
+      to.set_row(s.row);
+      to.set_kind(static_cast<worker::Section::Kind>(s.kind));
+      to.set_index(s.index);
+      to.set_bytes(s.bytes.size());
+    }
+  }
+  bool more() const { return sent_ < parcel_.map.bytes; }
+  void fill(std::string& out) {
+    const auto size = std::min<uint64_t>(kFeatureChunkBytes, parcel_.map.bytes - sent_);
+    out.resize(size);
+    if (!parcel_.map.sections) {
+      fill_feature_bytes(parcel_.batch, sent_, out);
+    } else {
+      for (size_t done = 0; done < size;) {
+        const auto& bytes = (*parcel_.map.sections)[section_].bytes;
+        const size_t part = std::min<size_t>(size - done, bytes.size() - at_);
+        std::memcpy(out.data() + done, bytes.data() + at_, part);
+        done += part;
+        at_ += part;
+        if (at_ < bytes.size()) continue;
+        ++section_;
+        at_ = 0;
+      }
+    }
+    sent_ += size;
+  }
+
+ private:
+  const FeatureSender::Parcel& parcel_;
+  uint64_t sent_ = 0;
+  size_t section_ = 0, at_ = 0;
+};
+
+}  // namespace
+
+// One other worker, its thread and what it is to be sent.
+struct FeatureSender::Peer {
+  Peer(const std::string& to, const WorkerSecurity& with)
+      : address(to),
+        security(with),
+        stub(worker::Worker::NewStub(worker_channel(to, with))),
+        thread([this] { run(); }) {}
+
+  ~Peer() {
+    {
+      const std::lock_guard lock(mutex);
+      quit = true;
+      if (under_way != nullptr) under_way->TryCancel();
+    }
+    changed.notify_all();
+    thread.join();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex);
+    while (!quit) {
+      if (queue.empty()) {
+        changed.wait(lock);
+        continue;
+      }
+      const Parcel parcel = std::move(queue.front());
+      queue.pop_front();
+      grpc::ClientContext context;
+      under_way = &context;
+      lock.unlock();
+      const auto status = deliver(context, parcel);
+      lock.lock();
+      under_way = nullptr;
+      if (quit) return;
+      lock.unlock();
+      parcel.told(status);
+      lock.lock();
+    }
+  }
+
+  Status deliver(grpc::ClientContext& context, const Parcel& parcel) {
+    const auto left = parcel.until - std::chrono::steady_clock::now();
+    if (left <= left.zero())
+      return Error(Code::kIo, "a feature map for the worker at " + address + " waited too long for others");
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::duration_cast<std::chrono::milliseconds>(left));
+    worker::FeatureReply reply;
+    const auto writer = stub->Feature(&context);
+    worker::FeatureChunk chunk;
+    CallerProof proof({security.token, kFeatureCall, address});
+    bool may_go = true;
+    if (proof.needed()) {
+      *chunk.mutable_hello() = proof.hello();
+      may_go = writer->Write(chunk) && writer->Read(&reply);
+      if (may_go && !proof.believes(reply.challenge())) {
+        context.TryCancel();
+        (void)writer->Finish();
+        return Error(Code::kIo,
+                     "the worker at " + address + " does not prove that it knows the fleet's token");
+      }
+      chunk.Clear();
+      if (may_go) chunk.set_proof(proof.proof());
+    }
+    chunk.set_batch(parcel.batch);
+    chunk.set_generation(parcel.generation);
+    chunk.set_device(parcel.device);
+    chunk.set_bytes(parcel.map.bytes);
+    for (const uint64_t d : parcel.map.digests) chunk.add_digests(d);
+    MapSource source(parcel);
+    source.describe(chunk);
+    for (bool first = true; may_go && (first || source.more()); first = false) {
+      source.fill(*chunk.mutable_data());
+      if (!writer->Write(chunk)) break;
+      if (first) chunk.Clear();
+    }
+    writer->WritesDone();
+    writer->Read(&reply);
+    const auto status = writer->Finish();
+    if (may_be_cut(status)) stub = worker::Worker::NewStub(worker_channel(address, security));
+    if (!status.ok())
+      return Error(Code::kIo, "the worker at " + address + " did not take a feature map (" +
+                                  status.error_message() + ")");
+    return {};
+  }
+
+  const std::string address;
+  const WorkerSecurity& security;              // the sender's
+  std::unique_ptr<worker::Worker::Stub> stub;  // of the thread
+  std::mutex mutex;                            // guards what follows
+  std::condition_variable changed;
+  std::deque<Parcel> queue;
+  grpc::ClientContext* under_way = nullptr;
+  bool quit = false;
+  std::thread thread;
+};
+
+FeatureSender::~FeatureSender() { forget_all(); }
+
+void FeatureSender::send(const std::string& address, Parcel parcel) {
+  parcel.until = std::chrono::steady_clock::now() +
+                 std::chrono::microseconds(static_cast<int64_t>(parcel.patience_s * 1e6));
+  std::shared_ptr<Peer> peer;
+  {
+    const std::lock_guard lock(mutex_);
+    auto& known = peers_[address];
+    if (!known) known = std::make_shared<Peer>(address, security_);
+    peer = known;
+  }
+  {
+    const std::lock_guard lock(peer->mutex);
+    peer->queue.push_back(std::move(parcel));
+  }
+  peer->changed.notify_one();
+}
+
+void FeatureSender::forget_all() {
+  std::map<std::string, std::shared_ptr<Peer>> peers;
+  {
+    const std::lock_guard lock(mutex_);
+    peers.swap(peers_);
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,130 @@
+// Feature maps on their way between workers. What a timed device gives has no content of its own, so a map is
+// named by its batch, filled with a pattern of that, and checked where it arrives; only the digests of what
+// its rows were made from are kept. What a part of a model has computed is kept and travels as it is.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/serve/worker_security.h"
+#include "machine/part_rows.h"
+#include "worker.pb.h"
+
+namespace heddle {
+
+struct FeatureMap {
+  uint64_t bytes = 0;
+  std::vector<uint64_t> digests;                // [row] of a timed device's
+  std::shared_ptr<const MapSections> sections;  // of a part's that was computed; else null
+  uint32_t rows = 0;                            // of these
+};
+FeatureMap computed_map(MapSections sections, uint32_t rows);
+
+inline constexpr size_t kFeatureChunkBytes = size_t{1} << 20;
+// Of a batch's map that was computed, and of all those that a worker keeps.
+inline constexpr uint64_t kMostMapBytes = uint64_t{1} << 30;
+inline constexpr uint64_t kMostKeptMapBytes = uint64_t{2} << 30;
+
+// The pattern's bytes from `offset` on, which is a multiple of 8.
+void fill_feature_bytes(uint64_t batch, uint64_t offset, std::string& out);
+bool are_feature_bytes(uint64_t batch, uint64_t offset, const std::string& bytes);
+
+// What a stream of chunks says that it brings, and what has come of it. Checks every chunk; the first says
+// what all is.
+class FeatureIntake {
+ public:
+  // False: it is not what was announced, or too large; then nothing more may be given.
+  bool take(const worker::FeatureChunk& chunk);
+  // Has all of it come?
+  bool complete() const { return announced_ && came_ == map_.bytes; }
+  uint64_t batch() const { return batch_; }
+  uint32_t device() const { return device_; }
+  uint64_t bytes() const { return came_; }
+  FeatureMap map();  // once complete
+
+ private:
+  bool announce(const worker::FeatureChunk& chunk);
+  bool append(std::string_view data);
+
+  bool announced_ = false;
+  uint64_t batch_ = 0, came_ = 0;
+  uint32_t device_ = 0;
+  FeatureMap map_;
+  bool computed_ = false;
+  MapSections sections_;
+  std::vector<uint64_t> section_bytes_;
+  size_t section_ = 0;  // that is being filled
+};
+
+// The maps that a worker has, by batch and by the device that has them. A map stays after it was sent, in
+// case that the receiver is lost, until the server releases it; those of batches that were given up are never
+// asked for: the oldest go beyond `limit` maps or kMostKeptMapBytes, and when they are older than `keep`,
+// which is longer than anything waits between two parts.
+class FeatureMaps {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit FeatureMaps(size_t limit = 1 << 16, Clock::duration keep = std::chrono::minutes(5))
+      : limit_(limit), keep_(keep) {}
+  void put(uint64_t batch, uint32_t device, FeatureMap map);
+  std::optional<FeatureMap> get(uint64_t batch, uint32_t device) const;
+  std::optional<FeatureMap> take(uint64_t batch, uint32_t device);
+  void release(uint64_t batch, uint32_t device);
+  void clear();
+
+ private:
+  struct Kept {
+    FeatureMap map;
+    Clock::time_point since;
+  };
+  const size_t limit_;
+  const Clock::duration keep_;
+  mutable std::mutex mutex_;
+  using Maps = std::map<std::pair<uint64_t, uint32_t>, Kept>;
+  void erase(Maps::iterator it);
+  static uint64_t held_bytes(const FeatureMap& map) { return map.sections ? map.bytes : 0; }
+
+  Maps maps_;  // later batches have greater names
+  uint64_t bytes_ = 0;
+};
+
+// Sends maps to other workers: to each of them one after the other, to different ones at once.
+class FeatureSender {
+ public:
+  using Told = std::function<void(const Status&)>;  // once the receiver has it all
+
+  explicit FeatureSender(const WorkerSecurity& security = {}) : security_(security) {}
+  ~FeatureSender();  // what is under way is cancelled
+  FeatureSender(const FeatureSender&) = delete;
+  FeatureSender& operator=(const FeatureSender&) = delete;
+
+  struct Parcel {
+    uint64_t batch = 0, generation = 0;
+    uint32_t device = 0;
+    FeatureMap map;
+    double patience_s = 1;  // until it must have arrived, waiting for those before it included
+    std::chrono::steady_clock::time_point until;  // so: set when it is given
+    Told told;
+  };
+  void send(const std::string& address, Parcel parcel);
+  void forget_all();  // what waits is not sent
+
+ private:
+  struct Peer;
+  const WorkerSecurity security_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Peer>> peers_;
+};
+
+}  // namespace heddle

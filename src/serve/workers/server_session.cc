@@ -1,0 +1,154 @@
+#include "server_session.h"
+
+#include "heddle/fleet/fleet.h"
+#include "heddle/serve/live_plane.h"
+#include "protocol/grpc_security.h"
+
+namespace heddle {
+
+ServerSession::ServerSession(uint64_t id, const std::string& address, const WorkerSecurity& security,
+                             size_t max_outbox_bytes, Events events)
+    : id_(id),
+      max_outbox_bytes_(max_outbox_bytes),
+      events_(std::move(events)),
+      stub_(worker::Worker::NewStub(worker_channel(address, security))),
+      proof_({security.token, kSessionCall, address}),
+      met_(!proof_.needed()),
+      trusted_(met_) {}
+
+void ServerSession::begin(uint64_t epoch, double lease_s) {
+  worker::ToWorker first;
+  first.mutable_open()->set_epoch(epoch);
+  first.mutable_open()->set_lease_s(lease_s);
+  if (!met_) {
+    open_ = std::move(first);
+    first = {};
+    *first.mutable_hello() = proof_.hello();
+  }
+  heard_ns_ = live_now();
+  {
+    const std::lock_guard lock(mutex_);
+    self_ = shared_from_this();
+  }
+  stub_->async()->Session(&context_, this);
+  // Writes come from other threads than the reactor's own: the call stays until the hold is given back.
+  AddHold();
+  StartRead(&incoming_);
+  StartCall();
+  const std::lock_guard lock(mutex_);
+  outbox_bytes_ += first.ByteSizeLong();
+  outbox_.push_back(std::move(first));
+  if (!writing_) start_writing();
+}
+
+void ServerSession::start_writing() {
+  writing_ = !outbox_.empty() && !ended_;
+  if (writing_) StartWrite(&outbox_.front());
+}
+
+// The answer to the hello: only now is the worker told anything.
+void ServerSession::meet(const worker::FromWorker& answer) {
+  if (!answer.has_challenge() || !proof_.believes(answer.challenge()))
+    return end(
+        "it does not prove that it knows the fleet's token, at the address that it was announced with");
+  met_ = true;
+  open_.mutable_open()->set_proof(proof_.proof());
+  const std::lock_guard lock(mutex_);
+  trusted_ = true;
+  outbox_bytes_ += open_.ByteSizeLong();
+  outbox_.push_back(std::move(open_));
+  for (auto& message : held_) outbox_.push_back(std::move(message));
+  held_.clear();
+  if (!writing_) start_writing();
+}
+
+void ServerSession::send(worker::ToWorker message) {
+  const size_t bytes = message.ByteSizeLong();
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    if (outbox_bytes_ + bytes <= max_outbox_bytes_) {
+      outbox_bytes_ += bytes;
+      (trusted_ ? outbox_ : held_).push_back(std::move(message));
+      if (!writing_) start_writing();
+      return;
+    }
+  }
+  end("it does not take what it is sent: " + std::to_string(max_outbox_bytes_ >> 20) + " MiB wait");
+}
+
+void ServerSession::end(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) return;
+    ended_ = true;
+    reason_ = reason;
+    context_.TryCancel();
+  }
+  RemoveHold();
+}
+
+int64_t ServerSession::silent_ns() const { return live_now() - heard_ns_; }
+
+bool ServerSession::keep(const worker::Output& piece) {
+  output_bytes_ += piece.data().size();
+  if (piece.row() >= static_cast<uint32_t>(kMaxFleetBatch) || output_bytes_ > max_outbox_bytes_) {
+    end("it sends more outputs than it was asked for");
+    return false;
+  }
+  auto& rows = outputs_[piece.attempt()];
+  if (rows.size() <= piece.row()) rows.resize(piece.row() + 1);
+  auto& row = rows[piece.row()];
+  if (!row) row = std::make_shared<std::string>();
+  *row += piece.data();
+  return true;
+}
+
+std::vector<RemotePayload> ServerSession::take_outputs(uint64_t attempt) {
+  std::vector<RemotePayload> out;
+  const auto it = outputs_.find(attempt);
+  if (it == outputs_.end()) return out;
+  for (const auto& row : it->second) {
+    if (row) output_bytes_ -= row->size();
+    out.push_back(row ? RemotePayload{row, reinterpret_cast<const std::byte*>(row->data()), row->size()}
+                      : RemotePayload{});
+  }
+  outputs_.erase(it);
+  return out;
+}
+
+void ServerSession::OnReadDone(bool ok) {
+  if (!ok) return end("");
+  heard_ns_ = live_now();
+  if (met_) {
+    events_.heard(*this, incoming_);
+  } else {
+    meet(incoming_);
+  }
+  StartRead(&incoming_);
+}
+
+void ServerSession::OnWriteDone(bool ok) {
+  if (!ok) return end("");
+  const std::lock_guard lock(mutex_);
+  outbox_bytes_ -= outbox_.front().ByteSizeLong();
+  outbox_.pop_front();
+  start_writing();
+}
+
+void ServerSession::OnDone(const grpc::Status& status) {
+  end("");
+  std::shared_ptr<ServerSession> self;
+  std::string reason;
+  {
+    const std::lock_guard lock(mutex_);
+    self.swap(self_);
+    reason = reason_;
+  }
+  if (reason.empty())
+    reason = status.ok() ? "it has closed its session" : "its connection ended: " + status.error_message();
+  const auto ended = events_.ended;  // the session may be gone before it returns
+  ended(std::move(self), reason);
+}
+
+}  // namespace heddle

@@ -1,0 +1,229 @@
+#include "heddle/serve/worker.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <thread>
+
+#include "heddle/fleet/fleet.h"
+#include "heddle/serve/live_plane.h"
+#include "protocol/grpc_address.h"
+#include "protocol/grpc_security.h"
+#include "worker_session.h"
+
+namespace heddle {
+namespace {
+
+// A feature map that comes from another worker.
+class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply> {
+ public:
+  explicit FeatureReader(WorkerParts& parts)
+      : parts_(parts), proof_({parts.token, kFeatureCall, parts.address}) {
+    StartRead(&chunk_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return complete();
+    if (chunk_.has_hello() && !greeted_) {
+      greeted_ = true;
+      *reply_.mutable_challenge() = proof_.answer(chunk_.hello());
+      return StartWrite(&reply_);
+    }
+    if (!proven_ && !proof_.believes(chunk_.proof())) return Finish(no_token());
+    proven_ = true;
+    if (!intake_.take(chunk_)) return refuse("the feature map is too large, or not what was announced");
+    StartRead(&chunk_);
+  }
+  void OnWriteDone(bool ok) override {
+    if (!ok) return refuse("the sender is gone");
+    StartRead(&chunk_);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void refuse(const char* why) { Finish({grpc::StatusCode::INVALID_ARGUMENT, why}); }
+  void complete() {
+    if (!intake_.complete()) return refuse("the feature map ends early");
+    ++parts_.maps_received;
+    parts_.map_bytes_received += intake_.bytes();
+    reply_.Clear();
+    reply_.set_bytes(intake_.bytes());
+    parts_.maps.put(intake_.batch(), intake_.device(), intake_.map());
+    StartWriteAndFinish(&reply_, {}, grpc::Status::OK);
+  }
+
+  WorkerParts& parts_;
+  CalledProof proof_;
+  bool greeted_ = false, proven_ = false;
+  worker::FeatureReply reply_;
+  worker::FeatureChunk chunk_;
+  FeatureIntake intake_;
+};
+
+class WorkerCalls final : public worker::Worker::CallbackService {
+ public:
+  explicit WorkerCalls(WorkerParts& parts) : parts_(parts) {}
+
+  grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>* Session(
+      grpc::CallbackServerContext*) override {
+    const auto session = std::make_shared<WorkerSession>(parts_);
+    session->admit = [this](WorkerSession& s) { return admit(s); };
+    session->begin();
+    return session.get();
+  }
+  grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply>* Feature(
+      grpc::CallbackServerContext*) override {
+    return new FeatureReader(parts_);
+  }
+
+  std::shared_ptr<WorkerSession> current() const {
+    const std::lock_guard lock(mutex_);
+    return current_;
+  }
+
+ private:
+  // The newest server has the worker. Whatever runs for the one before is forgotten.
+  bool admit(WorkerSession& next) {
+    std::shared_ptr<WorkerSession> old;
+    {
+      const std::lock_guard lock(mutex_);
+      if (current_ && current_->open() && !current_->is_silent() && current_->epoch() >= next.epoch())
+        return false;
+      old = std::move(current_);
+      current_ = next.shared_from_this();
+    }
+    if (old) old->end({grpc::StatusCode::ABORTED, "a newer session has this worker"});
+    parts_.devices.forget_all();
+    parts_.maps.clear();
+    parts_.sender.forget_all();
+    ++parts_.sessions;
+    return true;
+  }
+
+  WorkerParts& parts_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<WorkerSession> current_;
+};
+
+class WorkerProcess final : public Worker {
+ public:
+  WorkerProcess(const WorkerOptions& options, Announcer& announcer)
+      : options_(options), announcer_(announcer), parts_(options), calls_(parts_) {}
+
+  ~WorkerProcess() override {
+    {
+      const std::lock_guard lock(mutex_);
+      quit_ = true;
+    }
+    changed_.notify_all();
+    if (announcing_.joinable()) {
+      announcing_.join();
+      // A bus that is not there needs no telling.
+      (void)announcer_.withdraw(options_.name).ok();
+    }
+    if (server_) {
+      if (const auto session = calls_.current())
+        session->end({grpc::StatusCode::UNAVAILABLE, "the worker is stopping"});
+      server_->Shutdown(std::chrono::system_clock::now());
+      server_->Wait();
+    }
+    parts_.devices.forget_all();
+    parts_.sender.forget_all();
+  }
+
+  Status open() {
+    const auto address = grpc_address(options_.host, options_.port);
+    grpc::ServerBuilder builder;
+    builder.SetMaxReceiveMessageSize(16 << 20);
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    ask_silent_callers(builder);
+    builder.AddListeningPort(address, listening_credentials(options_.security), &port_);
+    builder.RegisterService(&calls_);
+    server_ = builder.BuildAndStart();
+    if (!server_ || port_ == 0)
+      return Error(Code::kIo, "cannot listen on " + address + "; is another worker there?");
+    WorkerEntry entry;
+    entry.name = options_.name;
+    entry.address = parts_.address =
+        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, port_);
+    entry.pid = ::getpid();
+    entry.incarnation = std::to_string(entry.pid) + "-" +
+                        std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
+    entry.devices = options_.devices;
+    announcing_ = std::thread([this, text = worker_entry_text(entry)] { announce(text); });
+    return {};
+  }
+
+  int port() const override { return port_; }
+
+  WorkerCounters counters() const override {
+    WorkerCounters c;
+    c.sessions = parts_.sessions;
+    c.runs = parts_.runs;
+    c.rows = parts_.rows;
+    c.maps_sent = parts_.maps_sent;
+    c.maps_received = parts_.maps_received;
+    c.map_bytes_received = parts_.map_bytes_received;
+    const auto session = calls_.current();
+    c.connected = session && session->open();
+    const std::lock_guard lock(mutex_);
+    c.announcement_error = announcement_error_;
+    return c;
+  }
+
+ private:
+  void announce(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    while (!quit_) {
+      lock.unlock();
+      const auto status = announcer_.announce(options_.name, text);
+      const auto session = calls_.current();
+      if (session && session->open() && session->is_silent())
+        session->end({grpc::StatusCode::DEADLINE_EXCEEDED, "the server was silent for two leases"});
+      lock.lock();
+      announcement_error_ = status.ok() ? "" : status.error().to_string();
+      if (!quit_) changed_.wait_for(lock, std::chrono::duration<double>(announcer_.lease_s() / 4));
+    }
+  }
+
+  const WorkerOptions options_;
+  Announcer& announcer_;
+  WorkerParts parts_;
+  WorkerCalls calls_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::string announcement_error_;
+  bool quit_ = false;
+  std::thread announcing_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options, Announcer& announcer) {
+  HEDDLE_RETURN_IF_ERROR(check_bus_key(options.name));
+  if (options.port < 0 || options.port > 65535)
+    return Error(Code::kInvalidInput,
+                 "port " + std::to_string(options.port) + ": expected 0 (any free one) to 65535");
+  if (!(options.slowdown >= .01 && options.slowdown <= 1000))
+    return Error(Code::kInvalidInput,
+                 "a slowdown of " + std::to_string(options.slowdown) + ": expected 0.01 to 1000");
+  int64_t devices = 0;
+  for (const auto& [name, count] : options.devices) {
+    if (count < 0 || count > kMaxFleetDevices)
+      return Error(Code::kInvalidInput, "class '" + name + "': " + std::to_string(count) + " devices");
+    devices += count;
+  }
+  if (devices == 0 || options.devices.size() > static_cast<size_t>(kMaxFleetClasses))
+    return Error(Code::kInvalidInput, "a worker has devices of 1 to " + std::to_string(kMaxFleetClasses) +
+                                          " classes, given as CLASS=N");
+  auto worker = std::make_unique<WorkerProcess>(options, announcer);
+  HEDDLE_RETURN_IF_ERROR(worker->open());
+  return std::unique_ptr<Worker>(std::move(worker));
+}
+
+}  // namespace heddle

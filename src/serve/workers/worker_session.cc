@@ -1,0 +1,380 @@
+#include "worker_session.h"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "heddle/fleet/fleet.h"
+#include "heddle/serve/live_plane.h"
+#include "protocol/grpc_security.h"
+
+namespace heddle {
+namespace {
+
+constexpr uint64_t kDigestOfNothing = 0xcbf29ce484222325;
+constexpr size_t kMostOpenInputs = 4096;
+constexpr uint64_t kMostOpenInputBytes = uint64_t{1} << 30;  // of models that are computed
+constexpr size_t kOutputPieceBytes = size_t{1} << 20;
+constexpr size_t kKeptGenerations = 2;
+constexpr TimeNs kLongestRun = 36000 * kNsPerSecond;
+
+// payload_digest() of one piece after another.
+uint64_t digest_more(uint64_t hash, const std::string& piece) {
+  for (const char c : piece) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+// Differs from host to host, and from start to start of one; empty where it cannot be read.
+const std::string& running_kernel() {
+  static const std::string kName = [] {
+    std::string name;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> name;
+    return name;
+  }();
+  return kName;
+}
+
+}  // namespace
+
+void WorkerSession::begin() {
+  heard_ns_ = live_now();
+  patience_ns_ = 10 * kNsPerSecond;
+  {
+    const std::lock_guard lock(mutex_);
+    self_ = shared_from_this();
+  }
+  StartRead(&incoming_);
+}
+
+void WorkerSession::end(const grpc::Status& status) {
+  open_ = false;
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  ended_ = true;
+  Finish(status);
+}
+
+bool WorkerSession::is_silent() const { return live_now() - heard_ns_ > patience_ns_; }
+
+void WorkerSession::OnReadDone(bool ok) {
+  if (!ok) return end(grpc::Status::OK);  // the server has closed it, or is gone
+  heard_ns_ = live_now();
+  grpc::Status refusal;
+  if (!take(incoming_, refusal)) return end(refusal);
+  const std::lock_guard lock(mutex_);
+  if (!ended_) StartRead(&incoming_);
+}
+
+void WorkerSession::OnWriteDone(bool ok) {
+  if (!ok) return end(grpc::Status::OK);
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  outbox_.pop_front();
+  writing_ = !outbox_.empty();
+  if (writing_) StartWrite(&outbox_.front());
+}
+
+void WorkerSession::OnDone() {
+  std::shared_ptr<WorkerSession> self;
+  const std::lock_guard lock(mutex_);
+  open_ = false;
+  roles_.clear();  // a run's end may keep the session longer than its worker
+  self.swap(self_);
+}
+
+void WorkerSession::send(worker::FromWorker message) {
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  outbox_.push_back(std::move(message));
+  if (writing_) return;
+  writing_ = true;
+  StartWrite(&outbox_.front());
+}
+
+void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
+                         const std::vector<uint64_t>& digests) {
+  worker::FromWorker message;
+  auto& d = *message.mutable_done();
+  d.set_attempt(attempt);
+  d.set_generation(generation);
+  d.set_measured_ns(measured);
+  d.set_error(error);
+  for (const uint64_t digest : digests) d.add_digests(digest);
+  send(std::move(message));
+}
+
+// What comes before a server has the worker.
+bool WorkerSession::meet(const worker::ToWorker& message, grpc::Status& refusal) {
+  const auto refuse = [&refusal](const char* why) {
+    refusal = {grpc::StatusCode::FAILED_PRECONDITION, why};
+    return false;
+  };
+  if (message.has_hello() && !greeted_) {
+    greeted_ = true;
+    worker::FromWorker answer;
+    *answer.mutable_challenge() = proof_.answer(message.hello());
+    send(std::move(answer));
+    return true;
+  }
+  if (!message.has_open()) return refuse("a session begins with Open");
+  const auto& o = message.open();
+  if (!proof_.believes(o.proof())) {
+    refusal = no_token();
+    return false;
+  }
+  if (!(o.lease_s() >= .1 && o.lease_s() <= 3600)) return refuse("a lease of 0.1 to 3600 s is expected");
+  epoch_ = o.epoch();
+  patience_ns_ = ns_from_us(2e6 * o.lease_s());
+  if (!admit(*this)) return refuse("another server uses this worker");
+  open_ = true;
+  return true;
+}
+
+bool WorkerSession::take(const worker::ToWorker& message, grpc::Status& refusal) {
+  if (!open_) return meet(message, refusal);
+  if (message.has_load()) {
+    load(message.load());
+  } else if (message.has_input()) {
+    return take(message.input(), refusal);
+  } else if (message.has_run()) {
+    run(message.run());
+  } else if (message.has_transfer()) {
+    transfer(message.transfer());
+  } else if (message.has_ping()) {
+    worker::FromWorker pong;
+    pong.mutable_pong()->set_number(message.ping().number());
+    add_running(*pong.mutable_pong());
+    send(std::move(pong));
+  } else if (message.has_release()) {
+    parts_.maps.release(message.release().batch(), message.release().device());
+  }
+  return true;
+}
+
+bool WorkerSession::take(const worker::Input& input, grpc::Status& refusal) {
+  const uint32_t row = input.row();
+  if (row >= static_cast<uint32_t>(kMaxFleetBatch)) {
+    refusal = {grpc::StatusCode::FAILED_PRECONDITION, "a row of " + std::to_string(row)};
+    return false;
+  }
+  auto& in = inputs_[input.attempt()];
+  if (input.computed()) {
+    if (in.payloads.size() <= row) in.payloads.resize(row + 1);
+    in.payloads[row] += input.data();
+    in.bytes += input.data().size();
+    input_bytes_ += input.data().size();
+  } else {
+    if (in.digests.size() <= row) in.digests.resize(row + 1, kDigestOfNothing);
+    in.digests[row] = digest_more(in.digests[row], input.data());
+  }
+  // Of batches whose run was never asked for.
+  while (inputs_.size() > kMostOpenInputs || (input_bytes_ > kMostOpenInputBytes && inputs_.size() > 1))
+    take_inputs(inputs_.begin()->first);
+  return true;
+}
+
+std::optional<WorkerSession::Inputs> WorkerSession::take_inputs(uint64_t attempt) {
+  const auto it = inputs_.find(attempt);
+  if (it == inputs_.end()) return std::nullopt;
+  auto in = std::move(it->second);
+  input_bytes_ -= in.bytes;
+  inputs_.erase(it);
+  return in;
+}
+
+void WorkerSession::load(const worker::Load& load) {
+  std::vector<worker::Role> roles(load.roles().begin(), load.roles().end());
+  const bool computes =
+      std::any_of(roles.begin(), roles.end(), [](const worker::Role& r) { return r.computes(); });
+  if (!computes) return loaded(load.generation(), roles, {});
+  parts_.computing.load(epoch_, load,
+                        [self = weak_from_this(), generation = load.generation(),
+                         roles = std::move(roles)](const std::vector<LoadedRole>& computing) {
+                          if (const auto session = self.lock()) session->loaded(generation, roles, computing);
+                        });
+}
+
+void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>& roles,
+                           const std::vector<LoadedRole>& computing) {
+  worker::FromWorker message;
+  auto& told = *message.mutable_loaded();
+  told.set_generation(generation);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!open_) return;
+    auto& here = roles_[generation];
+    for (const auto& r : roles) {
+      const auto part = std::find_if(computing.begin(), computing.end(),
+                                     [&r](const LoadedRole& l) { return l.device == r.device(); });
+      if (part != computing.end() && !part->refusal.empty()) {
+        auto& refused = *told.add_refused();
+        refused.set_device(r.device());
+        refused.set_reason(part->refusal);
+        continue;
+      }
+      here[r.device()] = {r, part == computing.end() ? PartRole{} : part->part};
+      told.add_devices(r.device());
+      if (part == computing.end()) continue;
+      auto& place = *told.add_places();
+      place.set_device(r.device());
+      place.set_host(running_kernel());
+      for (const int core : part->part.device->runner().cores()) place.add_cores(static_cast<uint32_t>(core));
+      place.set_shared(parts_.share_cores);
+    }
+    while (roles_.size() > kKeptGenerations) roles_.erase(roles_.begin());
+  }
+  send(std::move(message));
+}
+
+// Of every device the run that is under way.
+void WorkerSession::add_running(worker::Pong& pong) {
+  std::set<const PartDevice*> seen;  // the same device may have a role in two plans
+  const std::lock_guard lock(mutex_);
+  for (const auto& [generation, roles] : roles_)
+    for (const auto& [device, role] : roles) {
+      const auto* part = role.part.device.get();
+      if (part == nullptr || !seen.insert(part).second) continue;
+      const auto now = part->running();
+      if (!now) continue;
+      auto& told = *pong.add_running();
+      told.set_attempt(now->attempt);
+      told.set_elapsed_ns(now->elapsed);
+      told.set_waited_ns(now->waited);
+    }
+}
+
+std::optional<WorkerSession::DeviceRole> WorkerSession::role(uint64_t generation, uint32_t device) {
+  const std::lock_guard lock(mutex_);
+  const auto g = roles_.find(generation);
+  if (g == roles_.end()) return std::nullopt;
+  const auto r = g->second.find(device);
+  return r == g->second.end() ? std::nullopt : std::optional(r->second);
+}
+
+void WorkerSession::run(const worker::Run& run) {
+  const auto found = role(run.generation(), run.device());
+  if (!found || run.rows() == 0 || run.rows() > static_cast<uint32_t>(kMaxFleetBatch) ||
+      run.expected_ns() <= 0 || run.expected_ns() > kLongestRun) {
+    take_inputs(run.attempt());
+    return done(run.attempt(), run.generation(), 0,
+                "device " + std::to_string(run.device()) + " has not loaded what it is to run");
+  }
+  if (found->part.device) return compute(run, found->role, found->part);
+  run_timed(run, found->role);
+}
+
+void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) {
+  const uint64_t attempt = run.attempt(), generation = run.generation(), batch = run.batch();
+  const uint32_t device = run.device(), rows = run.rows();
+  FeatureMap map;
+  if (role.first()) {
+    if (auto in = take_inputs(attempt)) map.digests = std::move(in->digests);
+    map.digests.resize(rows, kDigestOfNothing);
+  } else {
+    auto came = parts_.maps.take(batch, device);
+    if (!came || came->digests.size() != rows)
+      return done(attempt, generation, 0,
+                  "the batch's feature map has not come to device " + std::to_string(device));
+    map = std::move(*came);
+  }
+  map.bytes =
+      std::min(kMostFeatureBytes,
+               role.output_bytes() > kMostFeatureBytes ? kMostFeatureBytes : role.output_bytes() * rows);
+  ++parts_.runs;
+  parts_.rows += rows;
+  const bool last = role.last();
+  // The generation keeps batches of different plans apart where devices have the same numbers.
+  parts_.devices.run(device, run.expected_ns(),
+                     [self = weak_from_this(), map = std::move(map), attempt, generation, batch, device,
+                      last](TimeNs measured) {
+                       const auto session = self.lock();
+                       if (!session || !session->open()) return;
+                       if (!last) session->parts_.maps.put(batch, device, map);
+                       session->done(attempt, generation, measured, "",
+                                     last ? map.digests : std::vector<uint64_t>());
+                     });
+}
+
+void WorkerSession::compute(const worker::Run& run, const worker::Role& role, const PartRole& part) {
+  const uint64_t attempt = run.attempt(), generation = run.generation(), batch = run.batch();
+  const uint32_t device = run.device();
+  const auto content = part.content;
+  Result<std::vector<PartRow>> rows = std::vector<PartRow>();
+  if (role.first()) {
+    auto in = take_inputs(attempt);
+    auto payloads = in ? std::move(in->payloads) : std::vector<std::string>();
+    payloads.resize(run.rows());
+    rows = rows_from_inputs(*content->model, std::move(payloads));
+  } else if (const auto came = parts_.maps.take(batch, device); came && came->sections) {
+    rows = rows_from_sections(*content->model, came->rows, *came->sections);
+  }
+  const auto refuse = [&](const std::string& why) { done(attempt, generation, 0, why); };
+  if (!rows.ok()) return refuse(rows.error().to_string());
+  if (rows->size() != run.rows())
+    return refuse("of " + std::to_string(run.rows()) + " rows " + std::to_string(rows->size()) +
+                  " have come to device " + std::to_string(device));
+  for (const auto& row : *rows)
+    if (const auto status = part.device->runner().check_row(row); !status.ok())
+      return refuse(status.error().to_string());
+  prepare_outputs(*content->model, *rows);
+  ++parts_.runs;
+  parts_.rows += run.rows();
+  part.device->run(attempt, std::move(*rows),
+                   [self = weak_from_this(), content, attempt, generation, batch, device, last = role.last()](
+                       std::vector<PartRow>& ran, const Status& status, TimeNs measured) {
+                     const auto session = self.lock();
+                     if (!session || !session->open()) return;
+                     if (!status.ok())
+                       return session->done(attempt, generation, 0, status.error().to_string());
+                     if (last) {
+                       session->send_outputs(attempt, ran);
+                     } else {
+                       const auto count = static_cast<uint32_t>(ran.size());
+                       session->parts_.maps.put(
+                           batch, device,
+                           computed_map(sections_of(*content->model, content->cargo, content->file,
+                                                    content->block_to, ran),
+                                        count));
+                     }
+                     session->done(attempt, generation, measured, "");
+                   });
+}
+
+void WorkerSession::send_outputs(uint64_t attempt, const std::vector<PartRow>& rows) {
+  for (uint32_t r = 0; r < rows.size(); ++r) {
+    const auto text = outputs_text(rows[r]);
+    for (size_t at = 0; at < text.size(); at += kOutputPieceBytes) {
+      worker::FromWorker message;
+      auto& piece = *message.mutable_output();
+      piece.set_attempt(attempt);
+      piece.set_row(r);
+      piece.set_data(text.data() + at, std::min(kOutputPieceBytes, text.size() - at));
+      send(std::move(message));
+    }
+  }
+}
+
+void WorkerSession::transfer(const worker::Transfer& transfer) {
+  const uint64_t attempt = transfer.attempt(), generation = transfer.generation();
+  const auto map = parts_.maps.get(transfer.batch(), transfer.source());
+  if (!map) return done(attempt, generation, 0, "the batch's feature map is not here");
+  if (transfer.address() == parts_.address) {
+    parts_.maps.put(transfer.batch(), transfer.device(), *map);
+    return done(attempt, generation, 0, "");
+  }
+  FeatureSender::Parcel parcel;
+  parcel.batch = transfer.batch();
+  parcel.generation = generation;
+  parcel.device = transfer.device();
+  parcel.map = *map;
+  parcel.patience_s = transfer.patience_s();
+  parcel.told = [self = weak_from_this(), attempt, generation](const Status& status) {
+    const auto session = self.lock();
+    if (!session || !session->open()) return;
+    if (status.ok()) ++session->parts_.maps_sent;
+    session->done(attempt, generation, 0, status.ok() ? "" : status.error().to_string());
+  };
+  parts_.sender.send(transfer.address(), std::move(parcel));
+}
+
+}  // namespace heddle

@@ -1,0 +1,111 @@
+// The worker's end of a server's session: what the server asks for, carried out on this worker's devices.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "feature_maps.h"
+#include "heddle/serve/worker.h"
+#include "machine/part_devices.h"
+#include "plane/timed_devices.h"
+#include "worker.grpc.pb.h"
+#include "worker_proof.h"
+
+namespace heddle {
+
+// What all sessions of a worker share, one after the other.
+struct WorkerParts {
+  explicit WorkerParts(const WorkerOptions& options)
+      : devices(options.slowdown),
+        token(options.security.token),
+        share_cores(options.share_cores),
+        sender(options.security),
+        computing({options.device_names, options.models, options.slowdown}) {}
+  TimedDevices devices;
+  const std::string token;
+  const bool share_cores;
+  FeatureMaps maps;
+  FeatureSender sender;
+  PartDevices computing;  // ends before the maps that its runs put something into
+  std::string address;    // its own, as others know it
+  std::atomic<uint64_t> sessions{0}, runs{0}, rows{0}, maps_sent{0}, maps_received{0}, map_bytes_received{0};
+};
+
+class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>,
+                            public std::enable_shared_from_this<WorkerSession> {
+ public:
+  explicit WorkerSession(WorkerParts& parts)
+      : parts_(parts), proof_({parts.token, kSessionCall, parts.address}) {}
+
+  // Begins to read. It keeps itself alive until gRPC is done with it.
+  void begin();
+  // Ends it; what runs is forgotten by whoever replaces it.
+  void end(const grpc::Status& status);
+  bool open() const { return open_; }
+  uint64_t epoch() const { return epoch_; }
+  // Has the server been silent for so long that it must be taken for gone?
+  bool is_silent() const;
+  // Asked once, when the server has said who it is: may it have the worker?
+  std::function<bool(WorkerSession&)> admit;
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnDone() override;
+
+ private:
+  bool take(const worker::ToWorker& message, grpc::Status& refusal);
+  bool meet(const worker::ToWorker& message, grpc::Status& refusal);
+  void load(const worker::Load& load);
+  void loaded(uint64_t generation, const std::vector<worker::Role>& roles,
+              const std::vector<LoadedRole>& computing);
+  bool take(const worker::Input& input, grpc::Status& refusal);
+  void run(const worker::Run& run);
+  void run_timed(const worker::Run& run, const worker::Role& role);
+  void compute(const worker::Run& run, const worker::Role& role, const PartRole& part);
+  void transfer(const worker::Transfer& transfer);
+  struct DeviceRole {
+    worker::Role role;
+    PartRole part;  // of one that computes
+  };
+  std::optional<DeviceRole> role(uint64_t generation, uint32_t device);
+  void add_running(worker::Pong& pong);
+  void send(worker::FromWorker message);
+  void send_outputs(uint64_t attempt, const std::vector<PartRow>& rows);
+  void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
+            const std::vector<uint64_t>& digests = {});
+
+  WorkerParts& parts_;
+  worker::ToWorker incoming_;
+  // What was sent of a batch's requests, by row.
+  struct Inputs {
+    std::vector<uint64_t> digests;      // so far
+    std::vector<std::string> payloads;  // of a model that is computed
+    uint64_t bytes = 0;                 // of these
+  };
+  std::optional<Inputs> take_inputs(uint64_t attempt);
+
+  // Of the reading side, one message at a time.
+  CalledProof proof_;
+  bool greeted_ = false;
+  std::map<uint64_t, Inputs> inputs_;  // [attempt]
+  uint64_t input_bytes_ = 0;
+  std::atomic<uint64_t> epoch_{0};
+  std::atomic<int64_t> heard_ns_{0}, patience_ns_{0};
+  std::atomic<bool> open_{false};
+
+  std::mutex mutex_;                                          // guards what follows
+  std::map<uint64_t, std::map<uint32_t, DeviceRole>> roles_;  // [generation][device]
+  std::deque<worker::FromWorker> outbox_;
+  bool writing_ = false, ended_ = false;
+  std::shared_ptr<WorkerSession> self_;  // until OnDone()
+};
+
+}  // namespace heddle
