@@ -7,12 +7,12 @@
 #include <mutex>
 #include <thread>
 
-#include "executor/mailbox.h"
 #include "heddle/cluster/cluster.h"
 #include "heddle/graph/generators.h"
 #include "heddle/plan/builder.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/sampling.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

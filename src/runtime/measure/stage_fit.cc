@@ -6,10 +6,10 @@
 #include <optional>
 #include <thread>
 
-#include "executor/mailbox.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/share_measurer.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

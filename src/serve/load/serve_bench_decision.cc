@@ -7,7 +7,7 @@
 #include "heddle/serve/load.h"
 #include "heddle/serve/rest_api.h"
 #include "heddle/serve/serve_bench.h"
-#include "plane/fleet_files.h"
+#include "machine/fleet_files.h"
 
 namespace heddle {
 namespace {
