@@ -12,9 +12,13 @@
 #include "verbs.h"
 #include "whatif_workload.h"
 #include "workbench.h"
+#include "workbench_given.h"
 
 namespace heddle::cli {
 namespace {
+
+constexpr const char* kMemory = "memory";        // --scale: every device's memory
+constexpr const char* kTransfers = "transfers";  // --scale: transfers with given times
 
 struct WhatifOptions {
   ModelFlags model;
@@ -27,51 +31,87 @@ struct WhatifOptions {
 
 struct Change {
   std::string text;
-  std::shared_ptr<const Cluster> cluster;
+  std::vector<ProblemEdit> edits;
 };
 
-// Names that can be changed: devices, and links for --scale.
-std::vector<std::string> names_of(const Cluster& cluster, bool links) {
+// Names that can be changed: devices, their classes, and for --scale links and what all devices have.
+std::vector<std::string> names_of(const Problem& problem, bool scale) {
   std::vector<std::string> names;
-  for (const auto& d : cluster.devices()) names.push_back(d.name);
-  if (links) {
-    for (const auto& l : cluster.links()) names.push_back(l.name);
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const auto& d : problem.cluster->devices()) add(d.name);
+  for (const auto& d : problem.cluster->devices()) add(d.device_class);
+  if (!scale) return names;
+  for (const auto& l : problem.cluster->links()) add(l.name);
+  add(kMemory);
+  if (problem.transfers) add(kTransfers);
+  return names;
+}
+
+Status check_name(const std::string& name, const Problem& problem, const char* flag, bool scale) {
+  const auto names = names_of(problem, scale);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  return Error(Code::kInvalidInput, std::string(flag) + " " + name + ": no such device" +
+                                        (scale ? " or link" : "") + did_you_mean(name, names) +
+                                        "; there are " + join_names(names));
+}
+
+// The device of that name, or all devices of that class.
+std::vector<std::string> devices_of(const std::string& name, const Cluster& cluster) {
+  if (cluster.find_device(name).valid()) return {name};
+  std::vector<std::string> names;
+  for (const auto& d : cluster.devices()) {
+    if (d.device_class == name) names.push_back(d.name);
   }
   return names;
 }
 
-Status check_device_name(const std::string& name, const Cluster& cluster, const char* flag, bool links) {
-  const auto names = names_of(cluster, links);
-  for (const auto& n : names) {
-    if (n == name) return {};
+std::vector<ProblemEdit> scale_edits(const std::string& name, double factor, const Cluster& cluster) {
+  const auto devices = devices_of(name, cluster);
+  std::vector<ProblemEdit> edits;
+  for (const auto& device : devices) edits.push_back({.cluster = {.scale = device, .factor = factor}});
+  if (!devices.empty()) return edits;
+  for (const auto& link : cluster.links()) {
+    if (link.name == name) return {{.cluster = {.scale = name, .factor = factor}}};
   }
-  return Error(Code::kInvalidInput, std::string(flag) + " " + name + ": no such device" +
-                                        (links ? " or link" : "") + did_you_mean(name, names) +
-                                        "; there are " + join_names(names));
+  if (name == kMemory) return {{.cluster = {.memory = factor}}};
+  return {{.transfers = factor}};
 }
 
-Result<std::vector<Change>> changes(const WhatifOptions& o, const Cluster& cluster) {
+Result<std::vector<Change>> changes(const WhatifOptions& o, const Problem& problem) {
+  const Cluster& cluster = *problem.cluster;
   std::vector<Change> list;
   for (const auto& name : o.add) {
-    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--add", false));
-    HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.add = name}));
-    list.push_back({"one more " + name, c});
+    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--add", false));
+    list.push_back({"one more " + name, {{.cluster = {.add = devices_of(name, cluster).front()}}}});
   }
   for (const auto& name : o.remove) {
-    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--remove", false));
+    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--remove", false));
     if (cluster.num_devices() == 1)
       return Error(Code::kInvalidInput, "--remove " + name + ": it is the only device");
-    HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.remove = name}));
-    list.push_back({"without " + name, c});
+    const std::string text = cluster.find_device(name).valid() ? "without " : "one less ";
+    list.push_back({text + name, {{.cluster = {.remove = devices_of(name, cluster).back()}}}});
   }
   for (const auto& text : o.scale) {
     HEDDLE_ASSIGN_OR_RETURN(const auto parsed, parse_scale(text));
     const auto& [name, factor] = parsed;
-    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--scale", true));
-    HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.scale = name, .factor = factor}));
-    list.push_back({name + " x " + text.substr(name.size() + 1), c});
+    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--scale", true));
+    list.push_back({name + " x " + text.substr(name.size() + 1), scale_edits(name, factor, cluster)});
   }
   return list;
+}
+
+// The workbench's problem with the change.
+Result<Problem> changed(const Workbench& bench, const Change& change, const ProblemFlags& flags) {
+  Workbench now = bench;
+  for (const auto& edit : change.edits) {
+    auto problem = with_edit(now, edit, flags);
+    if (!problem.ok()) return std::move(problem).error().with_context(change.text);
+    now.problem = std::move(*problem);
+    now.cluster = now.problem.cluster;
+  }
+  return std::move(now.problem);
 }
 
 // One row of the table: a problem and its best plan.
@@ -149,7 +189,7 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
                                           o.search, invocation));
   if (workload) return *workload;
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, *bench.cluster));
+  HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, bench.problem));
   if (list.empty()) {
     return Error(Code::kInvalidInput,
                  "whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
@@ -157,7 +197,7 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(auto base, run_planner(*entry, bench.problem, o.search.options(invocation)));
   std::vector<Row> rows{{"as it is", bench.problem, std::move(base)}};
   for (const auto& change : list) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto problem, with_cluster(bench, change.cluster, o.problem));
+    HEDDLE_ASSIGN_OR_RETURN(const auto problem, changed(bench, change, o.problem));
     auto options = o.search.options(invocation);
     const auto start = carry_over(rows[0], problem);
     if (start) options.start = &*start;

@@ -47,6 +47,7 @@ struct LoadedModel {
   bool ios = false;              // the file has the form of heddle/graph/ios_graph.h...
   std::vector<IosStage> stages;  // ...and may bring a schedule
   bool simulation = false;       // it is a simulation instance (heddle/plan/hios_workload.h)
+  bool given = false;            // the file holds a whole problem (heddle/plan/problem_file.h)
 };
 // load_cluster(), and for preset:local also the devices beside the CPU that OpenVINO finds.
 Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset);

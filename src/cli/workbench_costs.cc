@@ -14,6 +14,7 @@
 #include "heddle/runtime/openvino_measurer.h"
 #include "workbench.h"
 #include "workbench_cold.h"
+#include "workbench_given.h"
 #include "workbench_stages.h"
 
 namespace heddle::cli {
@@ -260,6 +261,8 @@ Result<ProfileSummary> learn(Workbench& bench, const std::vector<ProfileRequest>
 
 Result<Workbench> make_workbench(const ModelFlags& model, const ProblemFlags& flags,
                                  const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(auto given, given_workbench(model, flags));
+  if (given) return std::move(*given);
   Workbench bench;
   HEDDLE_ASSIGN_OR_RETURN(bench.loaded, load_model(model));
   if (bench.loaded.simulation) return simulation_workbench(std::move(bench.loaded), model.model, flags);

@@ -67,6 +67,8 @@ Result<PlanResult> plan_with_measurements(Workbench& bench, const PlannerEntry& 
                                           const SearchFlags& search, const Invocation& invocation) {
   const auto options = search.options(invocation);
   auto& problem = bench.problem;
+  // Segments of such problems are as the planner made them.
+  if (problem.execution.transfers != Transfers::kRoutes) return run_planner(entry, problem, options);
   std::vector<PlanResult> candidates;
   double planning_s = 0;
   for (int round = 0; round < kRounds; ++round) {

@@ -36,6 +36,7 @@ std::unique_ptr<Planner> make_milp_split();
 std::unique_ptr<Planner> make_cp_split();
 std::unique_ptr<Planner> make_auto();
 std::unique_ptr<Planner> make_moirai();
+std::unique_ptr<Planner> make_flow_search();
 std::unique_ptr<Planner> make_m_sct();
 std::unique_ptr<Planner> make_getf();
 std::unique_ptr<Planner> make_placeto();

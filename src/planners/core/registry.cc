@@ -1,4 +1,5 @@
 // The one list of planners: `heddle planners`, docs/planners.md and the tests are made from it.
+#include <algorithm>
 #include <vector>
 
 #include "factories.h"
@@ -19,7 +20,8 @@ std::vector<PlannerEntry> make_registry() {
         .exploits = "everything that the others do; sets of devices that share cores",
         .ignores = "explicit routes",
         .stages = true,
-        .cold_start = true},
+        .cold_start = true,
+        .transfers = {Transfers::kRoutes, Transfers::kGiven}},
        make_auto},
       {{.name = "single",
         .description = "the whole model on the best single device",
@@ -229,6 +231,14 @@ std::vector<PlannerEntry> make_registry() {
         .exploits = "unequal devices, transfers, copy engines, memory limits",
         .ignores = "links that several pairs of devices share; ops of large graphs are grouped into units"},
        make_moirai},
+      {{.name = "flow-search",
+        .description = "annealing, exact blocks and CP-SAT on flows with given times; proves a bound",
+        .source = "Heddle; the problem is Moirai's, section III-D, equations 4 to 8",
+        .objectives = {kLatency},
+        .exploits = "a time for each flow and pair of devices, one flow out of and into a device, memory",
+        .ignores = "links",
+        .transfers = {Transfers::kGiven}},
+       make_flow_search},
       {{.name = "m-sct",
         .description = "earliest time first, devices waiting for favourite children",
         .source = "Baechi (Jeon et al., SoCC 2020), sections 3.2 and 4; Moirai's baseline",
@@ -335,6 +345,11 @@ std::vector<PlannerEntry> make_registry() {
 }
 
 }  // namespace
+
+bool PlannerInfo::supports(const Problem& problem) const {
+  return std::find(objectives.begin(), objectives.end(), problem.objective) != objectives.end() &&
+         std::find(transfers.begin(), transfers.end(), problem.execution.transfers) != transfers.end();
+}
 
 std::span<const PlannerEntry> planner_registry() {
   static const std::vector<PlannerEntry> registry = make_registry();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "heddle/base/cancel.h"
-#include "heddle/plan/flow_workload.h"
+#include "flow_instance.h"
 
 namespace heddle {
 

@@ -35,6 +35,8 @@ void search_cold(const Problem& problem, const PlannerOptions& options, PlanStor
 class Auto final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+    // One planner knows these problems.
+    if (problem.execution.transfers == Transfers::kGiven) return make_flow_search()->plan(problem, options);
     const CancelToken closed;
     PlanStore store(problem, closed);
     Candidates first(problem);

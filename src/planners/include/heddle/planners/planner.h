@@ -54,6 +54,9 @@ struct PlannerInfo {
   bool ready = true;              // false: experimental
   bool stages = false;            // its bound holds where devices may run stages; else it is not used there
   bool cold_start = false;        // the same for direct host access, resident and dropped parameters
+  std::vector<Transfers> transfers = {Transfers::kRoutes};  // the problems that it plans, by their transfers
+
+  bool supports(const Problem& problem) const;
 };
 
 // May rely on a validated problem. Deterministic for a seed and thread count (deadlines apart). Not required
@@ -87,7 +90,7 @@ struct PlanResult {
   std::vector<Incumbent> trajectory;  // at least the final plan and bound
 };
 
-// The only door: validates the problem, refuses objectives that the planner does not support, runs it,
+// The only door: validates the problem, refuses objectives and transfers that the planner does not support, runs it,
 // evaluates and checks what it returns (a plan that fails the check, or a bound above it, is an internal
 // error) and adds the bound.
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
