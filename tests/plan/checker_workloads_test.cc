@@ -8,7 +8,7 @@
 #include "heddle/plan/checker.h"
 #include "workload_support.h"
 
-namespace heddle::test {
+namespace heddle::test::of_workloads {
 namespace {
 
 struct Fixture {
@@ -134,4 +134,4 @@ TEST(CheckerOfWorkloads, NamesEveryMistakeInPlansWithGivenTransferTimes) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::test::of_workloads
