@@ -13,13 +13,12 @@ std::vector<Plan> run_portfolio(const Problem& problem, const PlannerOptions& op
   PlannerOptions quiet = options;
   quiet.progress = nullptr;
   quiet.start = nullptr;
+  quiet.settings.clear();
   for (size_t i = 0; i < names.size(); ++i) {
     if (options.deadline.cancelled() || (options.deadline.expired() && !candidates.empty())) break;
     const PlannerEntry* entry = find_planner(names[i]);
-    if (entry == nullptr) continue;
-    const auto& objectives = entry->info.objectives;
-    if (std::find(objectives.begin(), objectives.end(), problem.objective) == objectives.end()) continue;
-    auto out = entry->make()->plan(problem, quiet);
+    if (entry == nullptr || !entry->supports(problem.objective)) continue;
+    auto out = entry->plan(problem, quiet);
     report_progress(options, "planner " + entry->info.name, static_cast<double>(i + 1),
                     static_cast<double>(names.size()),
                     candidates.empty() ? std::nullopt : std::optional<double>(candidates.value_us()));

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/factories.h"
 #include "core/portfolio.h"
 #include "heddle/graph/coarsen.h"
 #include "lists/construction.h"
@@ -82,9 +81,9 @@ std::optional<MoiraiStart> start_of(const Problem& problem, const FlatProblem& f
   return start;
 }
 
-class Moirai final : public Planner {
+class Moirai {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
     Candidates candidates(problem);
     if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
     run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
@@ -179,6 +178,16 @@ class Moirai final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> make_moirai() { return std::make_unique<Moirai>(); }
+PlannerEntry moirai_planner() {
+  return {
+      {.name = "moirai",
+       .description =
+           "mixed-integer program of placement, order and transfers, from the best constructive plan",
+       .source = "Moirai, section III-D, equations 4 to 8",
+       .objectives = {Objective::kLatency},
+       .exploits = "unequal devices, transfers, copy engines, memory limits",
+       .ignores = "links that several pairs of devices share; ops of large graphs are grouped into units"},
+      [](const Problem& problem, const PlannerOptions& options) { return Moirai().plan(problem, options); }};
+}
 
 }  // namespace heddle

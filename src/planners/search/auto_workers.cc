@@ -9,7 +9,6 @@
 
 #include "bounds/cut_bound.h"
 #include "bounds/lp_bound.h"
-#include "core/factories.h"
 #include "cp_schedule.h"
 #include "diviml/module_planner.h"
 #include "diviml/task_model.h"
@@ -106,7 +105,7 @@ void AutoWorkers::run_planner_named(const std::string& name, PlannerOptions o) {
   const PlannerEntry* entry = find_planner(name);
   const auto start = store_.best();
   if (start && start->lane_shares.size() == 1) o.start = &*start;
-  auto out = entry->make()->plan(problem_, o);
+  auto out = entry->plan(problem_, o);
   if (!out.ok()) return;
   if (out->bound) store_.offer_bound(*out->bound);
   store_.offer(std::move(out->plan), name);

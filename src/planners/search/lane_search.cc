@@ -63,7 +63,7 @@ void search_lanes(const Problem& problem, const PlannerOptions& options, int lan
   PlannerOptions part = options;
   part.progress = nullptr;
   part.start = nullptr;
-  if (auto greedy = find_planner("greedy")->make()->plan(*many, part); greedy.ok())
+  if (auto greedy = find_planner("greedy")->plan(*many, part); greedy.ok())
     starts.push_back(std::move(greedy->plan));
   Candidates mine(*many);
   part.deadline = options.deadline.sooner(kLocalShareOfLanes * options.deadline.seconds_left());
