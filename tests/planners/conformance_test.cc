@@ -199,8 +199,8 @@ TEST(Door, FindsNoPlannerOutsideTheRegistry) {
 
 TEST(Registry, AnAliasIsItsPlannerWithSettings) {
   Random random(5);
-  auto graph = make_graph(6, random_wires(random, 6, 0.4), std::vector<int64_t>(6, 3));
-  const auto times = random_times(random, 6, 3);
+  auto graph = make_graph(3, random_wires(random, 3, 0.5), std::vector<int64_t>(3, 3));
+  const auto times = random_times(random, 3, 3);
   int aliases = 0;
   for (const PlannerEntry& entry : planner_registry()) {
     if (entry.alias_of.empty()) continue;
