@@ -15,8 +15,8 @@
 #include <map>
 #include <numeric>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
+#include "core/plan_store.h"
 #include "core/portfolio.h"
 #include "heddle/solve/milp.h"
 #include "lists/construction.h"
@@ -200,7 +200,7 @@ class PeriodProgram {
 };
 
 Status offer_program(const FlatProblem& flat, const PlannerOptions& options,
-                     const ThroughputOptions& throughput, double seconds, Candidates& candidates) {
+                     const ThroughputOptions& throughput, double seconds, PlanStore& candidates) {
   // Where nothing is known yet the sum of the least times gives the scale.
   const auto least = flat.least_us();
   const double scale =
@@ -221,7 +221,7 @@ Status offer_program(const FlatProblem& flat, const PlannerOptions& options,
 }
 
 Result<PlannerOutput> plan_diviml_throughput(const Problem& problem, const PlannerOptions& options) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
   const auto sets = configurations(problem);
   static constexpr std::array<int, 2> kParts{1, 4};
@@ -265,7 +265,7 @@ Result<PlannerOutput> plan_diviml_throughput(const Problem& problem, const Plann
                                          objective_name(problem.objective));
   }
   HEDDLE_RETURN_IF_ERROR(validate(problem));
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   for (const auto& set : configurations(problem)) {
     const FlatProblem flat(problem, set);
     HEDDLE_RETURN_IF_ERROR(

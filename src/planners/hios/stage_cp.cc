@@ -7,7 +7,7 @@
 // width. Deterministic for a seed on one thread unless the deadline stops it.
 #include <algorithm>
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 #include "cp_stages.h"
 
 namespace heddle {
@@ -17,8 +17,8 @@ namespace {
 constexpr double kSearchShare = 0.3, kRelaxShare = 0.1;
 
 // CP-SAT from the best plan on. `remark`: why there is no answer of it.
-Status prove_stages(const Problem& problem, const PlannerOptions& options, Candidates& candidates,
-                    Bound& bound, bool& complete, std::string& remark) {
+Status prove_stages(const Problem& problem, const PlannerOptions& options, PlanStore& candidates,
+                    bool& complete, std::string& remark) {
   if (!cp_stages_fit(problem)) {
     remark = ", without CP-SAT (the graph is too large for it)";
     return {};
@@ -32,10 +32,10 @@ Status prove_stages(const Problem& problem, const PlannerOptions& options, Candi
                                 .done = 0,
                                 .total = 0,
                                 .best_us = candidates.value_us(),
-                                .bound_us = std::max(bound.us, bound_us)});
+                                .bound_us = std::max(candidates.bound().us, bound_us)});
     };
   }
-  const auto result = solve_cp_stages(problem, relaxation, candidates.plan(), cp);
+  const auto result = solve_cp_stages(problem, relaxation, *candidates.best(), cp);
   if (!result.ok() && result.error().code() == Code::kUnsupported) {
     remark = ", without CP-SAT (it cannot be loaded)";
     return {};
@@ -43,9 +43,8 @@ Status prove_stages(const Problem& problem, const PlannerOptions& options, Candi
   if (!result.ok()) return result.error();
   candidates.offer(assignment_of_stages(problem.graph->num_ops(), result->stages), "stage-cp");
   complete = result->complete;
-  if (result->bound_us > bound.us)
-    bound = {result->bound_us, complete ? "CP-SAT with stages, solved to the end" : "CP-SAT with stages"};
-  candidates.note_bound(bound.us);
+  candidates.prove(
+      {result->bound_us, complete ? "CP-SAT with stages, solved to the end" : "CP-SAT with stages"});
   return {};
 }
 
@@ -53,19 +52,17 @@ Result<PlannerOutput> plan_stage_cp(const Problem& problem, const PlannerOptions
   PlannerOptions part = options;
   part.deadline = options.deadline.sooner(kSearchShare * options.deadline.seconds_left());
   HEDDLE_ASSIGN_OR_RETURN(PlannerOutput found, find_planner("stage-search")->plan(problem, part));
-  Bound bound = found.bound.value_or(Bound{0, ""});
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   candidates.offer(found.plan, found.detail);
-  candidates.note_bound(bound.us);
+  if (found.bound) candidates.prove(*found.bound);
   std::string remark;
-  bool complete = meets_bound(candidates.value_us(), bound.us);
+  bool complete = !candidates.is_open();
   if (!complete && !options.deadline.should_stop())
-    HEDDLE_RETURN_IF_ERROR(prove_stages(problem, options, candidates, bound, complete, remark));
+    HEDDLE_RETURN_IF_ERROR(prove_stages(problem, options, candidates, complete, remark));
   StopReason stop = complete ? StopReason::kFinished : StopReason::kTimeLimit;
-  if (meets_bound(candidates.value_us(), bound.us)) stop = StopReason::kOptimal;
+  if (!candidates.is_open()) stop = StopReason::kOptimal;
   if (!remark.empty()) stop = found.stop;
   HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
-  out.bound = bound;
   out.detail += remark;
   out.counters = found.counters;
   out.counters["cp_sat_complete"] = complete ? 1 : 0;

@@ -2,8 +2,8 @@
 
 #include <queue>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
+#include "core/plan_store.h"
 #include "heddle/base/units.h"
 #include "hios.h"
 
@@ -99,7 +99,7 @@ Error no_stage_plan() {
 
 Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
                                   const std::string& name, const StageConstruct& construct) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   std::optional<Error> failure;
   for (const auto& devices : configurations(problem)) {
     HEDDLE_ASSIGN_OR_RETURN(const auto instance, stage_instance_of(problem, devices));

@@ -12,8 +12,8 @@
 #include <optional>
 #include <thread>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
+#include "core/plan_store.h"
 #include "heddle/plan/relaxation.h"
 #include "hios.h"
 #include "stage_anneal.h"
@@ -125,7 +125,7 @@ StageNet net_of(const Problem& problem) {
 }
 
 Result<PlannerOutput> plan_stage_search(const Problem& problem, const PlannerOptions& options) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
   // Something at once; and what the flat instance leaves out may turn the order of plans around.
   for (const auto* const name : {"stage-list", "hios-lp", "heft-stages"}) {
@@ -142,9 +142,9 @@ Result<PlannerOutput> plan_stage_search(const Problem& problem, const PlannerOpt
   Bound bound = lower_bound(problem, brief);
   if (const StageBound own = stage_bound(net_of(problem), kNoTime, brief); own.us > bound.us)
     bound = {own.us, own.reason};
-  candidates.note_bound(bound.us);
+  candidates.prove(bound);
   for (size_t i = 0; i < sets.size(); ++i) {
-    if (!candidates.empty() && meets_bound(candidates.value_us(), bound.us)) break;
+    if (!candidates.is_open()) break;
     HEDDLE_ASSIGN_OR_RETURN(const auto instance, stage_instance_of(problem, sets[i]));
     StageSearchOptions part;
     part.deadline =
@@ -176,8 +176,7 @@ Result<PlannerOutput> plan_stage_search(const Problem& problem, const PlannerOpt
   HEDDLE_ASSIGN_OR_RETURN(
       auto out,
       candidates.output(stopped ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline));
-  if (meets_bound(candidates.value_us(), bound.us)) out.stop = StopReason::kOptimal;
-  out.bound = bound;
+  if (!candidates.is_open()) out.stop = StopReason::kOptimal;
   out.counters["steps"] = static_cast<double>(steps);
   out.counters["moves_timed"] = static_cast<double>(timed);
   return out;

@@ -11,7 +11,7 @@ namespace {
 
 Result<PlannerOutput> plan_single(const Problem& problem, const PlannerOptions& options) {
   if (auto batched = plan_batched(problem, options, "single", BatchRule::kSingle)) return std::move(*batched);
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   const auto devices = problem.usable_devices();
   for (size_t i = 0; i < devices.size() && !options.deadline.cancelled(); ++i) {
     for (const Assignment& a : whole_model_on(problem, devices[i])) {

@@ -48,7 +48,7 @@ std::vector<uint32_t> level_order(const FlatProblem& flat) {
 }
 
 Result<PlannerOutput> plan_pipeline(const Problem& problem, const PlannerOptions& options) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   const auto offer = [&](auto make_order) {
     offer_constructions(
         problem, options, "pipeline",

@@ -31,7 +31,7 @@ using Group = std::vector<DeviceId>;
 
 class Replicator {
  public:
-  Replicator(const Problem& problem, const PlannerOptions& options, Candidates& candidates)
+  Replicator(const Problem& problem, const PlannerOptions& options, PlanStore& candidates)
       : problem_(problem), options_(options), candidates_(candidates) {}
 
   void run(const Group& devices) {
@@ -144,12 +144,12 @@ class Replicator {
 
   const Problem& problem_;
   const PlannerOptions& options_;
-  Candidates& candidates_;
+  PlanStore& candidates_;
   std::map<Group, LaneChoice> known_;
 };
 
 Result<PlannerOutput> plan_replicate(const Problem& problem, const PlannerOptions& options) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   Replicator replicator(problem, options, candidates);
   const auto sets = configurations(problem);
   for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {

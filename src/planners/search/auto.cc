@@ -34,22 +34,15 @@ void search_cold(const Problem& problem, const PlannerOptions& options, PlanStor
 Result<PlannerOutput> plan_auto(const Problem& problem, const PlannerOptions& options) {
   const CancelToken closed;
   PlanStore store(problem, closed);
-  Candidates first(problem);
-  if (options.start != nullptr) {
-    first.offer(*options.start, "the plan to improve");
-    store.offer(*options.start, "the plan to improve");
-  }
-  auto starts = run_portfolio(problem, options, constructive_planners(problem.objective), first);
-  if (!first.empty()) store.offer(first.plan(), first.winner());
+  if (options.start != nullptr) store.offer(*options.start, "the plan to improve");
+  auto starts = run_portfolio(problem, options, constructive_planners(problem.objective), store);
   if (loads_parameters(problem)) search_cold(problem, options, store);
   if (options.start != nullptr) starts.push_back(*options.start);
   if (options.deadline.cancelled() && store.empty())
-    return first.output(StopReason::kCancelled, options.deadline);
+    return store.output(StopReason::kCancelled, options.deadline);
   const std::string constructive = store.winner();
   AutoWorkers workers(problem, options, std::move(starts), store, closed);
   const StopReason stop = workers.run();
-  // Where nothing is feasible the constructive planners' reason is as good as any.
-  if (store.empty()) return first.output(stop, options.deadline);
   HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(stop, options.deadline));
   out.counters.merge(workers.counters());
   const bool improved = out.detail != constructive;

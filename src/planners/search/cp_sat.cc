@@ -13,7 +13,7 @@ namespace {
 
 Result<PlannerOutput> plan_cp_sat(const Problem& problem, const PlannerOptions& options) {
   return plan_from_starts(
-      problem, options, [&](std::vector<Plan> starts, Candidates& candidates) -> Result<PlannerOutput> {
+      problem, options, [&](std::vector<Plan> starts, PlanStore& candidates) -> Result<PlannerOutput> {
         HEDDLE_ASSIGN_OR_RETURN(auto out, search_and_prove(problem, options, std::move(starts), candidates));
         if (!out.counters.contains("cp_sat_complete"))
           out.detail += ", without CP-SAT (not needed, or too large)";

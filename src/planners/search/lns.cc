@@ -22,8 +22,7 @@ constexpr double kAtBound = 1 + 1e-9;
 
 Result<PlannerOutput> plan_lns(const Problem& problem, const PlannerOptions& options) {
   return plan_from_starts(
-      problem, options,
-      [&](const std::vector<Plan>& starts, Candidates& candidates) -> Result<PlannerOutput> {
+      problem, options, [&](const std::vector<Plan>& starts, PlanStore& candidates) -> Result<PlannerOutput> {
         PlannerOptions first = options;
         first.deadline = options.deadline.sooner(kPolishShare * options.deadline.seconds_left());
         const auto improved = improve(problem, first, starts, "local-search", candidates);
@@ -31,7 +30,7 @@ Result<PlannerOutput> plan_lns(const Problem& problem, const PlannerOptions& opt
         std::map<std::string, double> counters = improved.counters;
         if (!candidates.empty() && stop != StopReason::kOptimal) {
           const FlatProblem flat(problem, problem.usable_devices());
-          const Plan start = candidates.plan();
+          const Plan start = *candidates.best();
           const auto result = lns_rounds(
               problem, flat, options, start, improved.bound_us * kAtBound, [&](const Assignment& assignment) {
                 const bool better = candidates.offer(assignment, "lns");

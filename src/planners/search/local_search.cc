@@ -15,8 +15,7 @@ namespace {
 
 Result<PlannerOutput> plan_local_search(const Problem& problem, const PlannerOptions& options) {
   return plan_from_starts(
-      problem, options,
-      [&](const std::vector<Plan>& starts, Candidates& candidates) -> Result<PlannerOutput> {
+      problem, options, [&](const std::vector<Plan>& starts, PlanStore& candidates) -> Result<PlannerOutput> {
         const std::string first = candidates.winner();
         auto result = improve(problem, options, starts, "local-search", candidates);
         HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(result.stop, options.deadline));

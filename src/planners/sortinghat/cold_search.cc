@@ -32,7 +32,7 @@ constexpr double kMet = 1e-9;
 
 class Run {
  public:
-  Run(const Problem& problem, const PlannerOptions& options, Candidates& candidates)
+  Run(const Problem& problem, const PlannerOptions& options, PlanStore& candidates)
       : problem_(problem),
         options_(options),
         candidates_(candidates),
@@ -140,7 +140,7 @@ class Run {
   // The best plan as decisions, where these can express it.
   std::optional<ColdDecisions> start() {
     if (candidates_.empty()) return std::nullopt;
-    auto d = cold_decisions(tables_, candidates_.plan());
+    auto d = cold_decisions(tables_, *candidates_.best());
     if (d && ColdTimer(tables_).time(*d) < kImpossible) return d;
     const FlatProblem& flat = tables_.flat();
     GreedyOptions greedy;
@@ -150,7 +150,7 @@ class Run {
 
   const Problem& problem_;
   const PlannerOptions& options_;
-  Candidates& candidates_;
+  PlanStore& candidates_;
   const ColdTables tables_;
   Reserve reserve_;
   double timed_ = 0;
@@ -162,7 +162,7 @@ Result<PlannerOutput> plan_cold_search(const Problem& problem, const PlannerOpti
                                          std::to_string(ColdTables::kMostDevices) +
                                          " devices: choose some with --devices");
   }
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   Run run(problem, options, candidates);
   HEDDLE_RETURN_IF_ERROR(run.seed());
   const std::string seed = candidates.empty() ? "" : candidates.winner();

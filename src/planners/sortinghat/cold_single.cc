@@ -7,13 +7,13 @@
 // (V
 // + E) log V). The plans' times are the evaluator's, so that with known segments the serial one may be faster
 // than the sum of its ops.
-#include "core/candidates.h"
+#include "core/plan_store.h"
 
 namespace heddle {
 namespace {
 
 Result<PlannerOutput> plan_cold_single(const Problem& problem, const PlannerOptions& options) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   const auto devices = problem.usable_devices();
   for (size_t i = 0; i < devices.size() && !options.deadline.cancelled(); ++i) {
     Assignment a;

@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 #include "load_ways.h"
 
 namespace heddle {
@@ -175,7 +175,7 @@ class Layers {
 };
 
 Result<PlannerOutput> plan_deep_plan(const Problem& problem, const PlannerOptions& options) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   for (const DeviceId device : problem.usable_devices()) {
     if (options.deadline.cancelled() || (options.deadline.should_stop() && !candidates.empty())) break;
     const std::string& name = problem.cluster->device(device).name;

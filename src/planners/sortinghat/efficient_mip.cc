@@ -17,7 +17,7 @@ Result<PlannerOutput> plan_efficient_mip(const Problem& problem, const PlannerOp
   const auto devices = configurations(problem).front();
   HEDDLE_RETURN_IF_ERROR(check_slots(devices.size(), options.subgraph_slots, "efficient-mip"));
   const ColdTables tables(problem, devices);
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   LoopOptions loop;
   loop.slots.q = static_cast<size_t>(options.subgraph_slots);
   loop.slots.independent = true;

@@ -51,7 +51,7 @@ class SortingHat {
                                             "subgraphs read parameters in place");
     }
     const ColdTables tables(problem, devices);
-    Candidates candidates(problem);
+    PlanStore candidates(problem);
     LoopOptions loop;
     loop.slots.q = static_cast<size_t>(options.subgraph_slots);
     HEDDLE_ASSIGN_OR_RETURN(const Cut cut, choose_cut(tables, loop, options, candidates));
@@ -71,7 +71,7 @@ class SortingHat {
  private:
   // One way to cut, or the best of several by the heuristic alone, in at most half of the time.
   Result<Cut> choose_cut(const ColdTables& tables, const LoopOptions& loop, const PlannerOptions& options,
-                         Candidates& candidates) const {
+                         PlanStore& candidates) const {
     auto cuts = cuts_of(*tables.flat().problem().graph, options.dominators);
     size_t best = 0;
     PlannerOptions part = options;
