@@ -4,8 +4,6 @@
 
 #include <cstdlib>
 
-#include "start_heap.h"
-
 namespace heddle::cli {
 
 void leave_out_hwloc_plugins() {
@@ -26,8 +24,6 @@ void prepare_memory_for_start([[maybe_unused]] int load_workers, [[maybe_unused]
   // execute.
   mallopt(M_ARENA_MAX, 2 + 2 * load_workers);
 #endif
-  // Slower without, not different.
-  (void)use_start_heap();
 }
 
 }  // namespace heddle::cli

@@ -10,9 +10,9 @@ namespace heddle::cli {
 // stays.
 void leave_out_hwloc_plugins();
 
-// Memory is asked for in large pieces and kept (`keep`: also what could be given back), threads share few of
-// malloc's arenas, and small objects are from the start's heap: otherwise load workers that compile at once
-// wait for the system's lock on the process's memory, thousands of times in a start (docs/decisions/0026).
+// Memory is asked for in large pieces and kept (`keep`: also what could be given back), and threads share few
+// of malloc's arenas: otherwise load workers that compile at once wait for the system's lock on the process's
+// memory, thousands of times in a start (docs/decisions/0026).
 void prepare_memory_for_start(int load_workers, bool keep);
 
 }  // namespace heddle::cli
