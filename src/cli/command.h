@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/cancel.h"
-#include "heddle/base/progress.h"
+#include "heddle/base/control.h"
 #include "heddle/base/status.h"
 
 namespace CLI {
@@ -22,10 +21,8 @@ namespace heddle::cli {
 class Command;
 
 // What every verb is given when it runs.
-struct Invocation {
-  bool json = false;                 // print JSON for machines on stdout, nothing else there
-  CancelToken cancel;                // raised by Ctrl-C: give the best so far
-  ProgressSink* progress = nullptr;  // draws on stderr; null with --quiet
+struct Invocation : Control {  // Ctrl-C raises `cancel`; `progress` draws on stderr, and is null with --quiet
+  bool json = false;           // print JSON for machines on stdout, nothing else there
 };
 
 inline constexpr int kExitDone = 0;      // done

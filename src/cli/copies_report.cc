@@ -82,17 +82,6 @@ std::string at_once_text(const Cluster& before, const CopyProfile& copies) {
 
 }  // namespace
 
-Result<MeasuredCluster> measure_cluster(std::shared_ptr<const Cluster> cluster,
-                                        const Invocation& invocation) {
-  CopyOptions options;
-  options.deadline = Deadline::never(invocation.cancel);
-  options.progress = invocation.progress;
-  HEDDLE_ASSIGN_OR_RETURN(auto copies, measure_copies(*cluster, options));
-  if (invocation.progress) invocation.progress->finish();
-  HEDDLE_ASSIGN_OR_RETURN(auto measured, with_measured_links(*cluster, copies.links));
-  return MeasuredCluster{std::move(copies), std::move(measured)};
-}
-
 std::string copies_text(const Cluster& before, const CopyProfile& copies) {
   std::string text = ways_text(before, copies) + "\n" + at_once_text(before, copies);
   for (const auto& [device, why] : copies.left_out)

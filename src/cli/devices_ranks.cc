@@ -8,8 +8,8 @@
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/report/text_table.h"
 #include "heddle/runtime/rank_network.h"
+#include "model_flags.h"
 #include "rank_verbs.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "command.h"
 #include "heddle/base/status.h"
 #include "heddle/planners/dnn_planner.h"
-#include "workbench.h"
+#include "model_flags.h"
 
 namespace heddle::cli {
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/bench.h"
 #include "command.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/runtime/rank_links.h"
@@ -22,8 +21,5 @@ Json join_hosts(const std::vector<FoundHost>& found, const RankLinks& links);
 
 // heddle devices: this machine of every rank, one after the other, and the links between them.
 Result<int> run_devices_on_ranks(const std::string& output, const Invocation& invocation);
-
-// heddle bench transport: what a message costs, beside MPI without Heddle.
-Result<std::vector<BenchRow>> bench_transport(const BenchOptions& options, const Invocation& invocation);
 
 }  // namespace heddle::cli

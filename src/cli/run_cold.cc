@@ -1,14 +1,10 @@
 #include "run_cold.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <thread>
 
-#include "cold_planning.h"
 #include "heddle/base/json.h"
+#include "heddle/base/temporary_file.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "heddle/runtime/segment_cache.h"
@@ -17,7 +13,6 @@ namespace heddle::cli {
 namespace {
 
 constexpr int64_t kUsualCacheBytes = int64_t{4} << 30;
-constexpr int kMostUsualWorkers = 4;
 constexpr int kRequestsWithBudget = 3;
 
 Json times_json(const ColdSegmentTimes& t) {
@@ -142,22 +137,6 @@ void print_report(const PlanFile& file, const ColdReport& r, const ColdSettings&
 
 }  // namespace
 
-TemporaryFile::TemporaryFile(const std::string& name) {
-  std::error_code error;
-  auto folder = std::filesystem::temp_directory_path(error);
-  if (error) folder = "/tmp";
-  path_ = (folder / ("heddle-" + std::to_string(::getpid()) + "-" + name)).string();
-}
-
-TemporaryFile::~TemporaryFile() {
-  std::error_code ignored;
-  std::filesystem::remove(path_, ignored);
-}
-
-int usual_load_workers() {
-  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostUsualWorkers);
-}
-
 void ColdFlags::declare(Command& command) {
   command.flag("--cold", cold,
                "start cold: load workers compile the segments while earlier ones run (docs/cold-run.md)");
@@ -213,9 +192,10 @@ Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation&
   ColdCutOutcome outcome;
   if (!job.is_plan) {
     if (!job.plan_output.empty()) path = job.plan_output;
-    HEDDLE_ASSIGN_OR_RETURN(
-        outcome,
-        plan_cold(job.model, job.problem, static_cast<int>(flags.segments.value_or(0)), s, path, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(const auto source, job.model.source());
+    HEDDLE_ASSIGN_OR_RETURN(const auto problem, job.problem.settings());
+    HEDDLE_ASSIGN_OR_RETURN(outcome, plan_cold(source, problem, static_cast<int>(flags.segments.value_or(0)),
+                                               s, path, invocation));
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto report, measure_cold(path, s, invocation));
   if (invocation.progress) invocation.progress->finish();

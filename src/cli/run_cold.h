@@ -1,9 +1,9 @@
 // heddle run --cold: its flags and what it prints.
 #pragma once
 
-#include "cold_report.h"
 #include "command.h"
-#include "workbench.h"
+#include "heddle/session/cold_start.h"
+#include "model_flags.h"
 
 namespace heddle::cli {
 
@@ -24,21 +24,5 @@ struct ColdJob {
 };
 
 Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation& invocation);
-
-// The number of load workers where it is not given.
-int usual_load_workers();
-
-// A file for a plan that is removed with it.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name);
-  ~TemporaryFile();
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace heddle::cli

@@ -10,9 +10,10 @@
 #include "heddle/planners/planners_table.h"
 #include "heddle/report/text_table.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/session/measured_cluster.h"
+#include "model_flags.h"
 #include "rank_verbs.h"
 #include "verbs.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {
@@ -68,6 +69,7 @@ Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
   Json measured_json = Json::object();
   if (o.copies) {
     HEDDLE_ASSIGN_OR_RETURN(auto with_copies, measure_cluster(cluster, invocation));
+    if (invocation.progress) invocation.progress->finish();
     measured = copies_text(*cluster, with_copies.copies);
     measured_json = copies_json(*cluster, with_copies.copies);
     cluster = std::move(with_copies.cluster);

@@ -14,7 +14,7 @@
 #include "heddle/base/units.h"
 #include "heddle/report/fleet_view.h"
 #include "heddle/report/text_table.h"
-#include "workbench.h"
+#include "model_flags.h"
 
 namespace heddle::cli {
 namespace {

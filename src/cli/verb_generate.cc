@@ -11,8 +11,8 @@
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/report/text_table.h"
+#include "model_flags.h"
 #include "verbs.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include "heddle/base/units.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/report/text_table.h"
+#include "model_flags.h"
 #include "verbs.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {
@@ -120,7 +120,8 @@ void print_cut_points(const std::vector<CutPoint>& points, size_t limit) {
 }
 
 Result<int> run_inspect(const InspectOptions& o, const Invocation& invocation) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(o.model));
+  HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
+  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(source));
   const auto& g = *loaded.graph;
   const auto points = cut_points(g);
   const auto depth_list = levels(g);

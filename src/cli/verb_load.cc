@@ -10,9 +10,9 @@
 #include "heddle/report/fleet_view.h"
 #include "heddle/report/text_table.h"
 #include "heddle/serve/load.h"
+#include "model_flags.h"
 #include "server_target.h"
 #include "verbs.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {

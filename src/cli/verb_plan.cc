@@ -12,10 +12,9 @@
 #include "heddle/planners/milestones.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
+#include "model_flags.h"
 #include "plan_workload.h"
 #include "verbs.h"
-#include "workbench.h"
-#include "workbench_stages.h"
 
 namespace heddle::cli {
 namespace {
@@ -29,6 +28,44 @@ struct PlanOptions {
   std::string output, schedule;
   bool strict = false, as_scheduled = false;
 };
+
+// How many stages of two or more the plan has, and the fits, as lines for people (nothing where no stages are
+// allowed) and for machines.
+int count_stages(const Plan& plan) {
+  std::map<int32_t, int> members;
+  for (const Segment& s : plan.segments) {
+    if (s.stage >= 0) ++members[s.stage];
+  }
+  return static_cast<int>(
+      std::count_if(members.begin(), members.end(), [](auto& m) { return m.second > 1; }));
+}
+
+void print_stages(const Session& session, const Plan& plan) {
+  const int width = session.problem.execution.stage_width;
+  if (width < 2) return;
+  std::printf("  stages of up to %d segments at once: %d\n", width, count_stages(plan));
+  for (const auto& [target, fit] : session.stage_fits) {
+    std::printf("  t(S) on %s: %.2f sum + %.2f max(busy, longest) + %s; off by %.0f %%, at most %.0f %%\n",
+                target.c_str(), fit.model.serial, fit.model.overlap, format_us(fit.model.launch_us).c_str(),
+                100 * fit.median_error, 100 * fit.largest_error);
+  }
+}
+
+Json stages_json(const Session& session, const Plan& plan) {
+  Json json;
+  json["width"] = session.problem.execution.stage_width;
+  json["count"] = count_stages(plan);
+  for (const auto& [target, fit] : session.stage_fits) {
+    json["fits"].push_back({{"target", target},
+                            {"serial", fit.model.serial},
+                            {"overlap", fit.model.overlap},
+                            {"launch_us", fit.model.launch_us},
+                            {"samples", fit.samples},
+                            {"median_error", fit.median_error},
+                            {"largest_error", fit.largest_error}});
+  }
+  return json;
+}
 
 Json result_row(const Problem& problem, const PlanResult& result) {
   Json row;
@@ -69,9 +106,9 @@ Json devices_json(const Problem& problem, const PlanResult& result) {
   return devices;
 }
 
-void print_plan(const Workbench& bench, const PlanResult& result) {
-  const auto& p = bench.problem;
-  std::printf("%s on %s: %s %s\n", bench.loaded.name.c_str(), p.cluster->name().c_str(),
+void print_plan(const Session& session, const PlanResult& result) {
+  const auto& p = session.problem;
+  std::printf("%s on %s: %s %s\n", session.loaded.name.c_str(), p.cluster->name().c_str(),
               objective_name(p.objective), value_text(p, result.value_us).c_str());
   std::printf("  bound %s (%s), gap %.1f %%; planner %s, %.2f s, %s; checked\n",
               value_text(p, result.bound.us).c_str(), result.bound.reason.c_str(), 100 * result.gap,
@@ -87,7 +124,7 @@ void print_plan(const Workbench& bench, const PlanResult& result) {
     origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
   std::printf("  %zu units in %zu segments, %zu lanes; unit times: %s\n", p.graph->num_ops(),
               result.plan.segments.size(), result.plan.lane_shares.size(), origins.c_str());
-  print_stages(bench, result.plan);
+  print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
                                       [](const Segment& s) { return s.host_access; });
   if (p.has_host_access()) std::printf("  %td segments read their parameters in host memory\n", in_place);
@@ -123,67 +160,67 @@ Status check_requested(const Problem& problem, const PlanResult& result, bool st
 }
 
 // The file's own stages, on devices that run as many segments at once as they need.
-Result<PlanResult> scheduled_plan(Workbench& bench, const std::string& path) {
-  if (!bench.loaded.ios)
+Result<PlanResult> scheduled_plan(Session& session, const std::string& path) {
+  if (!session.loaded.ios)
     return Error(Code::kInvalidInput, path + ": --as-scheduled needs a schedule in the form of IOS's files");
-  if (bench.problem.graph->num_ops() != bench.loaded.graph->num_ops())
+  if (session.problem.graph->num_ops() != session.loaded.graph->num_ops())
     return Error(Code::kInvalidInput,
                  path + ": --as-scheduled is about the file's ops; leave --coarsen and --units out");
-  const int width = stage_width_of(bench.loaded.stages);
-  if (width > bench.problem.execution.stage_width) simulate_stages(bench.problem, width);
+  const int width = stage_width_of(session.loaded.stages);
+  if (width > session.problem.execution.stage_width) simulate_stages(session.problem, width);
   PlannerOutput output;
-  auto plan = plan_of_ios_stages(bench.problem, bench.loaded.stages);
+  auto plan = plan_of_ios_stages(session.problem, session.loaded.stages);
   if (!plan.ok()) return std::move(plan).error().with_context(path);
   output.plan = std::move(*plan);
   output.detail = "as scheduled in the file";
-  return judge_plan("file", bench.problem, std::move(output), 0);
+  return judge_plan("file", session.problem, std::move(output), 0);
 }
 
 // The model's file with the plan's stages.
-Status write_stages(const PlanOptions& o, const Workbench& bench, const PlanResult& result) {
+Status write_stages(const PlanOptions& o, const Session& session, const PlanResult& result) {
   HEDDLE_ASSIGN_OR_RETURN(const auto document, read_json_file(o.model.model));
-  const auto stages = ios_stages_of(bench.problem, result.plan);
+  const auto stages = ios_stages_of(session.problem, result.plan);
   return write_file_atomic(o.schedule, with_stages(document, stages).dump(1) + "\n");
 }
 
 Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   HEDDLE_RETURN_IF_ERROR(check_output(o.schedule));
-  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
+  HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   if (o.as_scheduled && o.planner != "auto")
     return Error(Code::kInvalidInput, "--as-scheduled takes the file's schedule; leave --planner out");
   HEDDLE_ASSIGN_OR_RETURN(const auto workload, plan_workload(o.model.model, o.workload, o.problem, o.search,
                                                              o.output, invocation));
   if (workload) return *workload;
-  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
   if (!o.schedule.empty() &&
-      (!bench.loaded.ios || bench.problem.graph->num_ops() != bench.loaded.graph->num_ops()))
+      (!session.loaded.ios || session.problem.graph->num_ops() != session.loaded.graph->num_ops()))
     return Error(Code::kInvalidInput,
                  o.model.model + ": --schedule needs a graph in the form of IOS's files, planned op by op");
   HEDDLE_ASSIGN_OR_RETURN(auto result, o.as_scheduled
-                                           ? scheduled_plan(bench, o.model.model)
-                                           : plan_with_measurements(bench, *entry, o.search, invocation));
+                                           ? scheduled_plan(session, o.model.model)
+                                           : make_plan(session, o.planner, o.search.settings(), invocation));
   if (invocation.progress) invocation.progress->finish();
-  HEDDLE_RETURN_IF_ERROR(check_requested(bench.problem, result, o.strict));
-  if (!o.schedule.empty()) HEDDLE_RETURN_IF_ERROR(write_stages(o, bench, result));
+  HEDDLE_RETURN_IF_ERROR(check_requested(session.problem, result, o.strict));
+  if (!o.schedule.empty()) HEDDLE_RETURN_IF_ERROR(write_stages(o, session, result));
   if (!o.output.empty()) {
     HEDDLE_RETURN_IF_ERROR(
-        write_plan_file(o.output, to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed))));
+        write_plan_file(o.output, plan_file(session.problem, result, static_cast<uint64_t>(o.search.seed))));
   }
   if (invocation.json) {
-    Json row = result_row(bench.problem, result);
-    row["model"] = bench.loaded.name;
-    row["cluster"] = bench.cluster->name();
-    row["units"] = bench.problem.graph->num_ops();
+    Json row = result_row(session.problem, result);
+    row["model"] = session.loaded.name;
+    row["cluster"] = session.cluster->name();
+    row["units"] = session.problem.graph->num_ops();
     row["segments"] = result.plan.segments.size();
-    row["devices"] = devices_json(bench.problem, result);
-    if (bench.problem.execution.stage_width > 1) row["stages"] = stages_json(bench, result.plan);
-    row["origins"] = cost_origins(bench.problem);
+    row["devices"] = devices_json(session.problem, result);
+    if (session.problem.execution.stage_width > 1) row["stages"] = stages_json(session, result.plan);
+    row["origins"] = cost_origins(session.problem);
     row["counters"] = result.counters;
     if (!o.output.empty()) row["output"] = o.output;
     std::printf("%s\n", row.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    print_plan(bench, result);
+    print_plan(session, result);
     if (!o.output.empty()) std::printf("\nwritten to %s\n", o.output.c_str());
   }
   return kExitDone;
@@ -212,11 +249,11 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
     HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(name));
     entries.push_back(entry);
   }
-  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
-  if (entries.empty()) entries = planners_for(bench.problem.objective);
+  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
+  if (entries.empty()) entries = planners_for(session.problem.objective);
   Json rows = Json::array();
   TextTable table({{"planner"},
-                   {objective_name(bench.problem.objective), TextTable::Align::kRight},
+                   {objective_name(session.problem.objective), TextTable::Align::kRight},
                    {"bound", TextTable::Align::kRight},
                    {"gap", TextTable::Align::kRight},
                    {"planning", TextTable::Align::kRight},
@@ -226,7 +263,7 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
   std::vector<std::pair<const PlannerEntry*, Result<PlanResult>>> results;
   Bound best;
   for (const auto* entry : entries) {
-    results.emplace_back(entry, run_planner(*entry, bench.problem, o.search.options(invocation)));
+    results.emplace_back(entry, run_planner(*entry, session.problem, o.search.options(invocation)));
     const auto& result = results.back().second;
     if (result.ok() && result->bound.us > best.us) best = result->bound;
   }
@@ -242,17 +279,18 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
     // All plans are for one problem: what one planner proves holds for all.
     result->bound = best;
     result->gap = relative_gap(result->value_us, best.us);
-    rows.push_back(result_row(bench.problem, *result));
-    table.add_row({entry->info.name, value_text(bench.problem, result->value_us),
-                   value_text(bench.problem, result->bound.us), percent(result->gap),
+    rows.push_back(result_row(session.problem, *result));
+    table.add_row({entry->info.name, value_text(session.problem, result->value_us),
+                   value_text(session.problem, result->bound.us), percent(result->gap),
                    format_us(result->planning_s * 1e6), stop_reason_name(result->stop), result->detail});
   }
   if (invocation.progress) invocation.progress->finish();
   if (invocation.json) {
     std::printf("%s\n", rows.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%s on %s, %zu units, one evaluator and one checker for all\n\n%s", bench.loaded.name.c_str(),
-                bench.cluster->name().c_str(), bench.problem.graph->num_ops(), table.to_string().c_str());
+    std::printf("%s on %s, %zu units, one evaluator and one checker for all\n\n%s",
+                session.loaded.name.c_str(), session.cluster->name().c_str(),
+                session.problem.graph->num_ops(), table.to_string().c_str());
   }
   return failures == static_cast<int>(entries.size()) ? kExitNo : kExitDone;
 }

@@ -10,9 +10,9 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/report/text_table.h"
+#include "heddle/session/measured_cluster.h"
+#include "model_flags.h"
 #include "verbs.h"
-#include "workbench.h"
-#include "workbench_cold.h"
 
 namespace heddle::cli {
 namespace {
@@ -24,9 +24,9 @@ struct ProfileVerbOptions {
 };
 
 // What was measured with parameters in place, beside estimates.
-CostTable host_access_known(const Workbench& bench) {
-  CostTable known(bench.problem.costs->num_ops(), bench.problem.costs->num_devices());
-  put_host_access(bench, bench.problem, known);
+CostTable host_access_known(const Session& session) {
+  CostTable known(session.problem.costs->num_ops(), session.problem.costs->num_devices());
+  put_host_access(session, session.problem, known);
   return known;
 }
 
@@ -38,9 +38,9 @@ std::vector<DeviceId> devices_with_host_access(const Problem& p) {
   return devices;
 }
 
-Json units_json(const Workbench& bench) {
-  const auto& p = bench.problem;
-  const CostTable known = host_access_known(bench);
+Json units_json(const Session& session) {
+  const auto& p = session.problem;
+  const CostTable known = host_access_known(session);
   const auto in_place = devices_with_host_access(p);
   Json units = Json::array();
   for (size_t u = 0; u < p.graph->num_ops(); ++u) {
@@ -87,11 +87,11 @@ std::string units_text(const Problem& p) {
 }
 
 // Beside the time with parameters on the device: how many times as long.
-std::string host_access_text(const Workbench& bench) {
-  const auto& p = bench.problem;
+std::string host_access_text(const Session& session) {
+  const auto& p = session.problem;
   const auto devices = devices_with_host_access(p);
   if (devices.empty()) return "\nno device here reads parameters in host memory\n";
-  const CostTable known = host_access_known(bench);
+  const CostTable known = host_access_known(session);
   std::vector<TextTable::Column> columns = {{"parameters in place"}};
   for (const auto device : devices)
     columns.push_back({p.cluster->device(device).name, TextTable::Align::kRight});
@@ -109,7 +109,7 @@ std::string host_access_text(const Workbench& bench) {
     }
     if (any) table.add_row(row);
   }
-  const auto& sum = bench.host_access;
+  const auto& sum = session.host_access;
   return "\n" + table.to_string() +
          fmt::format("\n{} measured now, {} were there, {} failed\n", sum.measured, sum.present, sum.failed) +
          (sum.first_failure.empty() ? "" : "first failure: " + sum.first_failure + "\n");
@@ -125,21 +125,22 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
   if (!o.output.empty()) {
     HEDDLE_ASSIGN_OR_RETURN(before, open_cluster(o.problem.cluster));
     HEDDLE_ASSIGN_OR_RETURN(measured, measure_cluster(before, invocation));
+    if (invocation.progress) invocation.progress->finish();
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, cluster_to_yaml(*measured->cluster)));
   }
-  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
-  if (!bench.may_measure) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto session, open_session(o.model, o.problem, invocation));
+  if (!session.may_measure) {
     return Error(Code::kInvalidInput,
                  o.model.model + " on " + o.problem.cluster +
                      ": nothing can be measured; profile needs a real model and a device of this machine "
                      "(--cluster preset:local)");
   }
-  const auto& sum = bench.profiled;
+  const auto& sum = session.profiled;
   if (invocation.progress) invocation.progress->finish();
   if (invocation.json) {
-    Json j = {{"model", bench.loaded.name}, {"store", bench.store->path()}, {"requested", sum.requested},
-              {"measured", sum.measured},   {"present", sum.present},       {"failed", sum.failed},
-              {"complete", sum.complete},   {"units", units_json(bench)}};
+    Json j = {{"model", session.loaded.name}, {"store", session.store->path()}, {"requested", sum.requested},
+              {"measured", sum.measured},     {"present", sum.present},         {"failed", sum.failed},
+              {"complete", sum.complete},     {"units", units_json(session)}};
     if (measured) {
       j["output"] = o.output;
       j.update(copies_json(*before, measured->copies));
@@ -147,11 +148,11 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
     std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
     return kExitDone;
   }
-  std::printf("%s\n%d measured now, %d were there, %d failed; in %s\n", units_text(bench.problem).c_str(),
-              sum.measured, sum.present, sum.failed, bench.store->path().c_str());
+  std::printf("%s\n%d measured now, %d were there, %d failed; in %s\n", units_text(session.problem).c_str(),
+              sum.measured, sum.present, sum.failed, session.store->path().c_str());
   if (!sum.first_failure.empty()) std::printf("first failure: %s\n", sum.first_failure.c_str());
-  if (o.problem.host_access) std::printf("%s", host_access_text(bench).c_str());
-  if (!sum.complete || (o.problem.host_access && !bench.host_access.complete))
+  if (o.problem.host_access) std::printf("%s", host_access_text(session).c_str());
+  if (!sum.complete || (o.problem.host_access && !session.host_access.complete))
     std::printf("stopped early; what was measured is kept, the same command goes on from there\n");
   if (measured)
     std::printf("\n%swritten to %s\n", copies_text(*before, measured->copies).c_str(), o.output.c_str());

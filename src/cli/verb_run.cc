@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "heddle/base/file.h"
-#include "heddle/base/hash.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/run_file.h"
@@ -13,9 +12,9 @@
 #include "heddle/runtime/rank_run.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
+#include "model_flags.h"
 #include "run_cold.h"
 #include "verbs.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {
@@ -39,20 +38,6 @@ struct Prepared {
   PlanFile file;
   std::shared_ptr<const Model> model;  // null when the plan has none
 };
-
-// Null when the problem has none. `plan` names where the problem comes from, for messages.
-Result<std::shared_ptr<const Model>> load_model_of(const Problem& problem, const std::string& plan) {
-  const auto& reference = problem.model;
-  if (!reference) return std::shared_ptr<const Model>();
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
-                          Model::load(reference->path, import_options(*reference)));
-  if (model->file_hash() != reference->file_hash) {
-    return Error(Code::kInvalidInput, plan + ": was made for " + reference->path + " with content " +
-                                          hex64(reference->file_hash) + ", but that file now has " +
-                                          hex64(model->file_hash()) + "; plan it again");
-  }
-  return model;
-}
 
 Result<Prepared> from_plan_file(const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
@@ -79,11 +64,11 @@ bool is_plan_path(const std::string& path) {
 
 Result<Prepared> prepare(RunVerbOptions& o, const Invocation& invocation) {
   if (is_plan_path(o.model.model)) return from_plan_file(o.model.model);
-  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
-  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
-  HEDDLE_ASSIGN_OR_RETURN(const auto result, plan_with_measurements(bench, *entry, o.search, invocation));
-  return Prepared{to_plan_file(bench.problem, result, static_cast<uint64_t>(o.search.seed)),
-                  bench.loaded.model};
+  HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
+  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
+  const auto search = o.search.settings();
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, make_plan(session, o.planner, search, invocation));
+  return Prepared{plan_file(session.problem, result, search.seed), session.loaded.model};
 }
 
 // "NAME=FILE", or "FILE" for the only input.

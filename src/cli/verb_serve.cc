@@ -21,10 +21,10 @@
 #include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/rest_api.h"
 #include "heddle/serve/worker_security.h"
+#include "model_flags.h"
 #include "serve_drift.h"
 #include "serve_workers.h"
 #include "verbs.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {
@@ -109,8 +109,8 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   ModelSettings defaults;
   ModelFlags flags;
   flags.shapes = o.shapes;
-  HEDDLE_ASSIGN_OR_RETURN(const auto import, flags.import_options());
-  defaults.shapes = import.shapes;
+  HEDDLE_ASSIGN_OR_RETURN(const auto source, flags.source());
+  defaults.shapes = source.import.shapes;
   defaults.max_batch = static_cast<int>(o.max_batch);
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);

@@ -9,8 +9,8 @@
 #include "heddle/report/explain.h"
 #include "heddle/report/run_file.h"
 #include "heddle/report/timeline_view.h"
+#include "model_flags.h"
 #include "verbs.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {

@@ -1,17 +1,15 @@
 // heddle whatif: the predicted effect of other hardware, planned anew for each change.
 #include <cstdio>
-#include <map>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/edit.h"
-#include "heddle/plan/builder.h"
-#include "heddle/planners/judge.h"
 #include "heddle/report/text_table.h"
+#include "heddle/session/replan.h"
+#include "model_flags.h"
 #include "verbs.h"
 #include "whatif_workload.h"
-#include "workbench.h"
 
 namespace heddle::cli {
 namespace {
@@ -23,11 +21,6 @@ struct WhatifOptions {
   WorkloadFlags workload;
   std::string planner = "auto";
   std::vector<std::string> add, remove, scale;
-};
-
-struct Change {
-  std::string text;
-  std::shared_ptr<const Cluster> cluster;
 };
 
 // Names that can be changed: devices, and links for --scale.
@@ -50,8 +43,8 @@ Status check_device_name(const std::string& name, const Cluster& cluster, const 
                                         "; there are " + join_names(names));
 }
 
-Result<std::vector<Change>> changes(const WhatifOptions& o, const Cluster& cluster) {
-  std::vector<Change> list;
+Result<std::vector<ClusterChange>> changes(const WhatifOptions& o, const Cluster& cluster) {
+  std::vector<ClusterChange> list;
   for (const auto& name : o.add) {
     HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--add", false));
     HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.add = name}));
@@ -74,62 +67,6 @@ Result<std::vector<Change>> changes(const WhatifOptions& o, const Cluster& clust
   return list;
 }
 
-// One row of the table: a problem and its best plan.
-struct Row {
-  std::string text;
-  Problem problem;
-  PlanResult result;
-};
-
-// The same decisions on another cluster: devices by name. nullopt when one of them is not there, or the plan
-// is none there.
-std::optional<Plan> carry_over(const Row& from, const Problem& to) {
-  std::map<std::string, DeviceId> there;
-  for (const DeviceId d : to.usable_devices()) there[to.cluster->device(d).name] = d;
-  std::vector<Lane> lanes;
-  const Plan& plan = from.result.plan;
-  for (size_t l = 0; l < plan.lane_shares.size(); ++l) {
-    Lane lane{assignment_of(from.problem, plan, static_cast<int>(l)), plan.lane_shares[l]};
-    for (DeviceId& d : lane.assignment.device) {
-      const auto at = there.find(from.problem.cluster->device(d).name);
-      if (at == there.end()) return std::nullopt;
-      d = at->second;
-    }
-    lanes.push_back(std::move(lane));
-  }
-  auto carried = build_plan(to, lanes);
-  return carried.ok() ? std::optional<Plan>(std::move(*carried)) : std::nullopt;
-}
-
-// Takes over the other row's decisions where they are better here than what was found.
-bool take_better(const Row& from, Row& row) {
-  auto plan = carry_over(from, row.problem);
-  if (!plan) return false;
-  const auto timeline = evaluate(row.problem, *plan, {.critical = false, .resources = false});
-  const double before = row.result.value_us;
-  if (!timeline.ok() || objective_us(row.problem, *timeline) >= before * (1 - 1e-12)) return false;
-  PlannerOutput output;
-  output.plan = std::move(*plan);
-  output.bound = row.result.bound;
-  output.detail = "the plan of \"" + from.text + "\"";
-  auto judged = judge_plan(row.result.planner, row.problem, std::move(output), row.result.planning_s);
-  // It may not fit into memory here.
-  if (!judged.ok()) return false;
-  row.result = std::move(*judged);
-  return true;
-}
-
-// A planner that stops early may find less on better hardware. So every row is offered the others' plans:
-// what is left is the hardware's effect on the best plans known.
-void exchange(std::vector<Row>& rows) {
-  for (bool any = true; any;) {
-    any = false;
-    for (Row& to : rows) {
-      for (const Row& from : rows) any = (&from != &to && take_better(from, to)) || any;
-    }
-  }
-}
-
 std::string times_text(double factor) {
   char text[32];
   std::snprintf(text, sizeof text, "%.3fx", factor);
@@ -143,46 +80,38 @@ std::string percent_text(double share) {
 }
 
 Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
+  HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(const auto workload,
                           whatif_workload(o.model.model, o.workload, {o.add, o.remove, o.scale}, o.problem,
                                           o.search, invocation));
   if (workload) return *workload;
-  HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, *bench.cluster));
+  HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
+  HEDDLE_ASSIGN_OR_RETURN(const auto settings, o.problem.settings());
+  HEDDLE_ASSIGN_OR_RETURN(const auto session, open_session(source, settings, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, *session.cluster));
   if (list.empty()) {
     return Error(Code::kInvalidInput,
                  "whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
   }
-  HEDDLE_ASSIGN_OR_RETURN(auto base, run_planner(*entry, bench.problem, o.search.options(invocation)));
-  std::vector<Row> rows{{"as it is", bench.problem, std::move(base)}};
-  for (const auto& change : list) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto problem, with_cluster(bench, change.cluster, o.problem));
-    auto options = o.search.options(invocation);
-    const auto start = carry_over(rows[0], problem);
-    if (start) options.start = &*start;
-    auto result = run_planner(*entry, problem, options);
-    if (!result.ok()) return std::move(result).error().with_context(change.text);
-    rows.push_back({change.text, problem, std::move(*result)});
-  }
-  exchange(rows);
+  HEDDLE_ASSIGN_OR_RETURN(const auto rows,
+                          replan(session, list, settings, o.planner, o.search.settings(), invocation));
   if (invocation.progress) invocation.progress->finish();
   Json json = Json::array();
   TextTable table({{"change"},
-                   {objective_name(bench.problem.objective), TextTable::Align::kRight},
+                   {objective_name(session.problem.objective), TextTable::Align::kRight},
                    {"bound", TextTable::Align::kRight},
                    {"gap", TextTable::Align::kRight},
                    {"faster by", TextTable::Align::kRight},
                    {"at most", TextTable::Align::kRight}});
   const double now = rows[0].result.value_us;
-  for (const Row& row : rows) {
+  for (const Replanned& row : rows) {
     const PlanResult& r = row.result;
     const double most = r.bound.us > 0 ? now / r.bound.us : 0;
-    Json j = {{"change", row.text}, {"speedup", now / r.value_us}, {"gap", r.gap}, {"planner", r.planner}};
+    Json j = {{"change", row.what}, {"speedup", now / r.value_us}, {"gap", r.gap}, {"planner", r.planner}};
     if (most > 0) j["speedup_at_most"] = most;
     put_value(j, row.problem, r.value_us, r.bound.us);
     json.push_back(std::move(j));
-    table.add_row({row.text, value_text(row.problem, r.value_us), value_text(row.problem, r.bound.us),
+    table.add_row({row.what, value_text(row.problem, r.value_us), value_text(row.problem, r.bound.us),
                    percent_text(r.gap), times_text(now / r.value_us), most > 0 ? times_text(most) : ""});
   }
   std::printf("%s", invocation.json ? (json.dump(1) + "\n").c_str() : table.to_string().c_str());
