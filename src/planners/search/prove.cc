@@ -90,7 +90,7 @@ class Proving {
     cp.seed = options_.seed;
     cp.linear_relaxation = linear;
     if (options_.progress != nullptr) {
-      cp.on_progress = [this](double bound_us, double) {
+      cp.on_progress = [this](double bound_us) {
         options_.progress->report({.what = "cp-sat",
                                    .done = 0,
                                    .total = 0,
