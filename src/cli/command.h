@@ -69,6 +69,10 @@ std::span<const Verb> verbs();
 
 int exit_status(Code code);
 
+// Can a file be made there? Asked before long work, so that a mistyped folder does not cost it. Empty paths
+// are fine.
+Status check_output(const std::string& path);
+
 // "a,b,c" to its parts; empty parts are dropped.
 std::vector<std::string> split_list(const std::string& text);
 

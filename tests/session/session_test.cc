@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "graph/onnx_writer.h"
 #include "heddle/plan/checker.h"
@@ -119,14 +121,21 @@ TEST_F(SessionTest, CancelledMeasuringGoesOnWithEstimates) {
 }
 
 TEST_F(SessionTest, CancelledPlanningGivesTheBestSoFar) {
-  settings_.measure = false;
-  auto session = open_session(model(), settings_, control_);
+  settings_.cluster = open_cluster("preset:v100").value();
+  auto session = open_session({.path = "zoo:nasnet-a-large", .import = {}}, settings_, control_);
   ASSERT_TRUE(session.ok()) << session.error().to_string();
   EXPECT_FALSE(session->may_measure);
-  control_.cancel.cancel();
-  const auto result = make_plan(*session, "auto", {.time_limit_s = 100}, control_);
+  const std::jthread later([token = control_.cancel] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    token.cancel();
+  });
+  const auto result = make_plan(*session, "local-search", {.time_limit_s = 1000}, control_);
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_EQ(result->stop, StopReason::kCancelled);
+  // There is nothing to give of a search that does not begin.
+  const auto none = make_plan(*session, "local-search", {}, control_);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code(), Code::kCancelled);
 }
 
 TEST_F(SessionTest, APlanFileNamesTheModelThatItIsFor) {

@@ -10,7 +10,7 @@
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "heddle/serve/ask_http.h"
-#include "server_target.h"
+#include "serve/server_target.h"
 
 namespace heddle::cli {
 namespace {

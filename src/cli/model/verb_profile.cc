@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <optional>
 
-#include "copies_report.h"
+#include "hardware/copies_report.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"

@@ -10,7 +10,7 @@
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 #include "heddle/session/fleet_profile.h"
-#include "model_flags.h"
+#include "model/model_flags.h"
 
 namespace heddle::cli {
 namespace {

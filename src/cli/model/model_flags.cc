@@ -1,7 +1,6 @@
 #include "model_flags.h"
 
 #include <charconv>
-#include <filesystem>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -218,14 +217,6 @@ Result<Session> open_session(const ModelFlags& model, const ProblemFlags& proble
 Status check_planner(const std::string& name) {
   const auto entry = planner_named(name);
   return entry.ok() ? Status() : Status(entry.error());
-}
-
-Status check_output(const std::string& path) {
-  if (path.empty()) return {};
-  const auto folder = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
-  return Error(Code::kInvalidInput, path + ": there is no folder '" + folder.string() + "'; create it first");
 }
 
 std::map<std::string, int> cost_origins(const Problem& problem) {

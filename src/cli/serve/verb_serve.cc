@@ -21,7 +21,7 @@
 #include "heddle/serve/machine_fleet.h"
 #include "heddle/serve/rest_api.h"
 #include "heddle/serve/worker_security.h"
-#include "model_flags.h"
+#include "model/model_flags.h"
 #include "serve_drift.h"
 #include "serve_workers.h"
 #include "verbs.h"

@@ -8,7 +8,7 @@
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/report/text_table.h"
 #include "heddle/runtime/rank_network.h"
-#include "model_flags.h"
+#include "heddle/session/loaded_model.h"
 #include "rank_verbs.h"
 
 namespace heddle::cli {

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <memory>
 
-#include "data_plane_flags.h"
 #include "fleet_verbs.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
@@ -14,7 +13,7 @@
 #include "heddle/base/units.h"
 #include "heddle/report/fleet_view.h"
 #include "heddle/report/text_table.h"
-#include "model_flags.h"
+#include "serve/data_plane_flags.h"
 
 namespace heddle::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/report/text_table.h"
-#include "model_flags.h"
+#include "heddle/session/loaded_model.h"
 #include "verbs.h"
 
 namespace heddle::cli {

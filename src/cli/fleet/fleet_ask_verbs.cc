@@ -8,7 +8,6 @@
 #include "heddle/fleet/fleet_explain.h"
 #include "heddle/fleet/fleet_replan.h"
 #include "heddle/report/text_table.h"
-#include "model_flags.h"
 
 namespace heddle::cli {
 namespace {

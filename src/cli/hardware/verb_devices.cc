@@ -7,11 +7,12 @@
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
+#include "heddle/planners/planner.h"
 #include "heddle/planners/planners_table.h"
 #include "heddle/report/text_table.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/session/loaded_model.h"
 #include "heddle/session/measured_cluster.h"
-#include "model_flags.h"
 #include "rank_verbs.h"
 #include "verbs.h"
 

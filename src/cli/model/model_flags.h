@@ -60,10 +60,6 @@ Result<Session> open_session(const ModelFlags& model, const ProblemFlags& proble
 // Is there a planner of that name? Asked before long work.
 Status check_planner(const std::string& name);
 
-// Can a file be made there? Asked before long work, so that a mistyped folder does not cost it. Empty paths
-// are fine.
-Status check_output(const std::string& path);
-
 // How many of the cost table's entries have which origin, over usable devices.
 std::map<std::string, int> cost_origins(const Problem& problem);
 

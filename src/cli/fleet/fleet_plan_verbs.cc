@@ -9,7 +9,6 @@
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/fleet/ppipe_data.h"
 #include "heddle/report/text_table.h"
-#include "model_flags.h"
 
 namespace heddle::cli {
 namespace {
