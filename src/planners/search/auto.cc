@@ -64,7 +64,8 @@ PlannerEntry auto_planner() {
            .exploits = "everything that the others do; sets of devices that share cores",
            .ignores = "explicit routes",
            .stages = true,
-           .cold_start = true},
+           .cold_start = true,
+           .transfers = {Transfers::kRoutes, Transfers::kGiven}},
           plan_auto};
 }
 
