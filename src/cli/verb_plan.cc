@@ -12,7 +12,6 @@
 #include "heddle/planners/milestones.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
-#include "plan_workload.h"
 #include "verbs.h"
 #include "workbench.h"
 #include "workbench_stages.h"
@@ -24,7 +23,6 @@ struct PlanOptions {
   ModelFlags model;
   ProblemFlags problem;
   SearchFlags search;
-  WorkloadFlags workload;
   std::string planner = "auto";
   std::string output, schedule;
   bool strict = false, as_scheduled = false;
@@ -152,9 +150,6 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
   if (o.as_scheduled && o.planner != "auto")
     return Error(Code::kInvalidInput, "--as-scheduled takes the file's schedule; leave --planner out");
-  HEDDLE_ASSIGN_OR_RETURN(const auto workload, plan_workload(o.model.model, o.workload, o.problem, o.search,
-                                                             o.output, invocation));
-  if (workload) return *workload;
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
   if (!o.schedule.empty() &&
       (!bench.loaded.ios || bench.problem.graph->num_ops() != bench.loaded.graph->num_ops()))
@@ -264,7 +259,6 @@ RunFn setup_plan(Command& command) {
   o->search.declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.option("-o,--output", o->output, "write the plan to this file (JSON)");
-  o->workload.declare(command);
   command.flag("--as-scheduled", o->as_scheduled, "take the schedule that the file brings (IOS's files)");
   command.option("--schedule", o->schedule, "write the model's file with the plan's stages (IOS's files)");
   command.flag("--strict", o->strict, "fail when a device named with --devices gets nothing");

@@ -1,5 +1,7 @@
 // heddle whatif: the predicted effect of other hardware, planned anew for each change.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "heddle/base/json.h"
@@ -7,10 +9,10 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/edit.h"
 #include "heddle/plan/builder.h"
+#include "heddle/plan/problem_edit.h"
 #include "heddle/planners/judge.h"
 #include "heddle/report/text_table.h"
 #include "verbs.h"
-#include "whatif_workload.h"
 #include "workbench.h"
 #include "workbench_given.h"
 
@@ -24,7 +26,6 @@ struct WhatifOptions {
   ModelFlags model;
   ProblemFlags problem;
   SearchFlags search;
-  WorkloadFlags workload;
   std::string planner = "auto";
   std::vector<std::string> add, remove, scale;
 };
@@ -65,6 +66,18 @@ std::vector<std::string> devices_of(const std::string& name, const Cluster& clus
     if (d.device_class == name) names.push_back(d.name);
   }
   return names;
+}
+
+// "gpu0=2": name and factor, above 0 and at most a million.
+Result<std::pair<std::string, double>> parse_scale(const std::string& text) {
+  const auto eq = text.rfind('=');
+  char* end = nullptr;
+  const double factor = eq == std::string::npos ? 0 : std::strtod(text.c_str() + eq + 1, &end);
+  if (!(factor > 0 && factor <= 1e6) || *end != '\0') {
+    return Error(Code::kInvalidInput,
+                 "--scale " + text + ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
+  }
+  return std::pair(text.substr(0, eq), factor);
 }
 
 std::vector<ProblemEdit> scale_edits(const std::string& name, double factor, const Cluster& cluster) {
@@ -184,10 +197,6 @@ std::string percent_text(double share) {
 
 Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(o.planner));
-  HEDDLE_ASSIGN_OR_RETURN(const auto workload,
-                          whatif_workload(o.model.model, o.workload, {o.add, o.remove, o.scale}, o.problem,
-                                          o.search, invocation));
-  if (workload) return *workload;
   HEDDLE_ASSIGN_OR_RETURN(auto bench, make_workbench(o.model, o.problem, invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, bench.problem));
   if (list.empty()) {
@@ -236,15 +245,13 @@ RunFn setup_whatif(Command& command) {
   o->model.declare(command);
   o->problem.declare(command);
   o->search.declare(command);
-  o->workload.declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.list("--add", o->add,
-               "one more device like DEVICE, with the same links (repeatable); placement workloads: "
-               "accelerator or cpu");
-  command.list("--remove", o->remove, "without DEVICE (repeatable)");
+               "one more device like DEVICE, a device or a class of them, with the same links (repeatable)");
+  command.list("--remove", o->remove, "without DEVICE, or without one of that class (repeatable)");
   command.list("--scale", o->scale,
-               "NAME=FACTOR: a device or link FACTOR times as fast (repeatable); placement workloads: "
-               "accelerator, cpu, link, or memory, which becomes larger");
+               "NAME=FACTOR: a device, class of devices or link FACTOR times as fast, \"transfers\" whose "
+               "times are given as fast, or all devices' \"memory\" as large (repeatable)");
   return [o](const Invocation& invocation) { return run_whatif(*o, invocation); };
 }
 

@@ -31,15 +31,20 @@ const char* flag_against_file(const ModelFlags& model, const ProblemFlags& flags
 }  // namespace
 
 Result<std::optional<Workbench>> given_workbench(const ModelFlags& model, const ProblemFlags& flags) {
-  HEDDLE_ASSIGN_OR_RETURN(auto file, read_problem_file(model.model));
+  PlacementOptions options;
+  options.objective = objective_from_name(flags.objective).value_or(Objective::kLatency);
+  options.contiguous = flags.contiguous;
+  options.pieces = static_cast<int>(flags.pieces);
+  HEDDLE_ASSIGN_OR_RETURN(auto file, read_problem_file(model.model, options));
+  if (!file && (flags.contiguous || flags.pieces != 1))
+    return Error(Code::kInvalidInput, model.model + ": --contiguous and --pieces are for placement workloads");
   if (!file) return std::optional<Workbench>();
+  if (!objective_from_name(flags.objective))
+    return Error(Code::kInvalidInput,
+                 "--objective " + flags.objective + ": expected latency, cold-latency or throughput");
   if (const char* flag = flag_against_file(model, flags))
     return Error(Code::kInvalidInput, model.model + ": this " + file->kind +
                                           " brings its own devices, times and rules; leave " + flag + " out");
-  const char* objective = objective_name(file->problem.objective);
-  if (flags.objective != objective && flags.objective != "latency")
-    return Error(Code::kInvalidInput, model.model + ": this " + file->kind + " has the objective " +
-                                          objective + ", not " + flags.objective);
   Workbench bench;
   bench.loaded.given = true;
   bench.loaded.name = file->problem.graph->name();

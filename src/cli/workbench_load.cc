@@ -169,6 +169,9 @@ void ProblemFlags::declare(Command& command) {
   command.option("--transfer", transfer,
                  "simulation instances: transfers take the time given by their source or by their reader "
                  "(default source)");
+  command.flag("--contiguous", contiguous, "placement workloads, throughput: devices follow one another");
+  command.option("--pieces", pieces, "placement workloads, latency: pieces on an accelerator (default 1)", 1,
+                 1000);
 }
 
 void SearchFlags::declare(Command& command) {

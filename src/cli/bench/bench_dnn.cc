@@ -7,7 +7,9 @@
 
 #include "bench.h"
 #include "bench_dnn_reference.h"
-#include "heddle/planners/dnn_planner.h"
+#include "heddle/base/json.h"
+#include "heddle/plan/placement_workload.h"
+#include "heddle/planners/planner.h"
 
 namespace heddle::cli {
 namespace {
@@ -15,10 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kUsualSeconds = 60;
+constexpr int kPlacementThreads = 2;
 
 struct Task {
   std::string path, setting, graph, workload, mode;
-  DnnRules rules;
+  PlacementOptions placement;
   std::string key() const { return setting + "/" + graph + "/" + workload + "/" + mode; }
 };
 
@@ -42,13 +45,13 @@ std::vector<Task> tasks_of(const fs::path& path) {
   for (const auto& setting : settings) {
     Task task{path.string(), setting, path.parent_path().filename().string(), path.stem().string(), "", {}};
     const bool latency = setting == "latency";
-    task.rules.objective = latency ? DnnObjective::kLatency : DnnObjective::kMaxLoad;
+    task.placement.objective = latency ? Objective::kLatency : Objective::kThroughput;
     task.mode = "contiguous";
-    task.rules.contiguous = true;
+    task.placement.contiguous = !latency;
     tasks.push_back(task);
     task.mode = latency ? "non-contiguous q=2" : "non-contiguous";
-    task.rules.contiguous = false;
-    task.rules.pieces = latency ? 2 : 1;
+    task.placement.contiguous = false;
+    task.placement.pieces = latency ? 2 : 1;
     tasks.push_back(task);
   }
   return tasks;
@@ -72,7 +75,7 @@ Result<std::vector<Task>> find_tasks(const BenchOptions& options) {
   for (const auto& file : files) {
     HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(file.string()));
     // Other JSON files, such as splits, may lie beside them.
-    if (!is_dnn_workload(json)) continue;
+    if (!is_placement_workload(json)) continue;
     for (auto& task : tasks_of(file))
       if (wanted(task, options.only)) tasks.push_back(std::move(task));
   }
@@ -107,28 +110,31 @@ Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options
   double compared = 0, reached = 0;
   for (const auto& task : tasks) {
     if (invocation.cancel.cancelled()) break;
-    HEDDLE_ASSIGN_OR_RETURN(const auto workload, read_dnn_workload(task.path));
-    DnnPlanOptions plan_options;
-    plan_options.deadline = Deadline::after_seconds(seconds, invocation.cancel);
-    plan_options.seed = static_cast<uint64_t>(options.seed);
-    plan_options.progress = invocation.progress;
-    auto planned = plan_dnn(workload, task.rules, plan_options);
+    HEDDLE_ASSIGN_OR_RETURN(const auto problem, read_placement_workload(task.path, task.placement));
+    PlannerOptions plan_options = planner_options(options, seconds, invocation);
+    plan_options.threads = kPlacementThreads;
+    auto planned = run_planner(*find_planner("placement-search"), problem, plan_options);
     if (!planned.ok()) return std::move(planned).error().with_context(task.path);
-    const auto& plan = *planned;
+    auto& plan = *planned;
+    const double value = plan.value_us / kPlacementUnitUs;
     BenchRow row;
     row.suite = "dnn-partitioning";
     row.instance = task.setting + "/" + task.graph + "/" + task.workload;
-    row.planner = plan.planner;
+    row.planner = plan.detail;
     row.metric = task.mode;
-    row.value = plan.value;
-    row.bound = plan.bound;
-    row.seconds = plan.seconds;
+    row.value = value;
+    row.bound = plan.bound.us / kPlacementUnitUs;
+    row.seconds = plan.planning_s;
+    for (Incumbent& i : plan.trajectory) {
+      i.value_us /= kPlacementUnitUs;
+      i.bound_us /= kPlacementUnitUs;
+    }
     set_trajectory(row, plan.trajectory, seconds);
     if (const auto found = references.find(task.key()); found != references.end()) {
       row.baseline = found->second.peer;
       row.baseline_value = found->second.value;
       ++compared;
-      if (plan.value <= found->second.value + found->second.tolerance) ++reached;
+      if (value <= found->second.value + found->second.tolerance) ++reached;
     }
     show(row, invocation);
     rows.push_back(std::move(row));

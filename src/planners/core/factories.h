@@ -23,6 +23,7 @@ std::unique_ptr<Planner> make_heft();
 std::unique_ptr<Planner> make_heft_links();
 std::unique_ptr<Planner> make_lookahead();
 std::unique_ptr<Planner> make_pipeline();
+std::unique_ptr<Planner> make_placement_search();
 std::unique_ptr<Planner> make_replicate();
 std::unique_ptr<Planner> make_local_search();
 std::unique_ptr<Planner> make_cp_sat();

@@ -93,7 +93,7 @@ bool DnnLatency::fits() const {
   for (int32_t p = 0; p < problem_.units.accelerators; p += q) {
     double bytes = 0;
     for (int32_t i = p; i < p + q; ++i) bytes += loads_.bytes()[at(i)];
-    if (bytes > problem_.units.accelerator_bytes * (1 + 1e-12)) return false;
+    if (bytes > problem_.units.accelerator_bytes) return false;
   }
   return true;
 }

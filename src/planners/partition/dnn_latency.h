@@ -36,6 +36,8 @@ class DnnLatency {
   const std::vector<int32_t>& units_in(int32_t piece) const { return members_[static_cast<size_t>(piece)]; }
   // Infinity when pieces wait for each other, or as soon as it is surely above the limit.
   double latency(double limit);
+  // When the piece began, after latency() was finite.
+  double start(int32_t piece) const { return start_[static_cast<size_t>(piece)]; }
 
  private:
   size_t vertex(int32_t node) const { return vertex_[static_cast<size_t>(node)]; }

@@ -104,7 +104,7 @@ class PathBound {
           memory += needs.bytes;
           possible = possible && needs.possible;
         }
-        if (!possible || memory > w_.accelerator_bytes * (1 + 1e-12)) break;
+        if (!possible || memory > w_.accelerator_bytes) break;
         const double transfers =
             (i > 0 ? w_.nodes[at(path[i - 1])].cost : 0) + (j + 1 < n ? w_.nodes[at(path[j])].cost : 0);
         for (size_t s = 1; s < states; ++s) {

@@ -22,6 +22,7 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kNoLimit = INT64_MAX / 4;
+constexpr double kMostBytes = 1e18;
 
 class LatencyModel {
  public:
@@ -65,12 +66,11 @@ class LatencyModel {
   std::vector<int32_t> in_order_of_start(const std::vector<int32_t>& hint) const {
     if (problem_.pieces > 1) return hint;
     DnnLatency state(problem_, hint);
-    const auto value = evaluate_dnn_split(problem_.workload, problem_.split(hint), DnnObjective::kLatency);
-    if (!value.ok()) return hint;
+    if (!std::isfinite(state.latency(std::numeric_limits<double>::infinity()))) return hint;
     std::vector<double> start(at(cpu_), std::numeric_limits<double>::infinity());
-    for (size_t u = 0; u < hint.size(); ++u)
-      if (hint[u] < cpu_)
-        start[at(hint[u])] = value->lat[at(units_.members[u].front())] - state.duration(hint[u]);
+    for (const int32_t piece : hint) {
+      if (piece < cpu_) start[at(piece)] = state.start(piece);
+    }
     std::vector<int32_t> order(start.size()), rank(start.size() + 1);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(),
@@ -114,7 +114,7 @@ class LatencyModel {
 
   void add_pieces() {
     const auto q = problem_.pieces;
-    const auto limit = static_cast<int64_t>(std::floor(units_.accelerator_bytes * (1 + 1e-12)));
+    const auto limit = static_cast<int64_t>(std::min(units_.accelerator_bytes, kMostBytes));
     CpExpr memory;
     for (int32_t p = 0; p < cpu_; ++p) {
       start_.push_back(model_.add_integer(0, horizon_));

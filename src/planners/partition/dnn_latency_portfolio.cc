@@ -15,18 +15,18 @@ constexpr int kLatencyOrders = 24;
 
 class LatencyPortfolio {
  public:
-  LatencyPortfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
-                   const Deadline& deadline, DnnBoard& board)
-      : workload_(workload),
-        rules_(rules),
+  LatencyPortfolio(const DnnInstance& instance, const PlannerOptions& options, const Deadline& deadline,
+                   DnnBoard& board)
+      : instance_(instance),
+        workload_(instance.workload()),
         options_(options),
         deadline_(deadline),
         board_(board),
-        contiguous_(workload, 1),
-        pieces_(workload, rules.pieces) {}
+        contiguous_(instance.workload(), 1),
+        pieces_(instance.workload(), instance.pieces()) {}
 
   void run() {
-    board_.prove(latency_bound(workload_, rules_.pieces), "divided paths");
+    board_.prove(latency_bound(workload_, instance_.pieces()), "divided paths");
     const auto& problem = contiguous_;
     // Always feasible.
     std::vector<int32_t> start(problem.units.size(), problem.cpu());
@@ -40,9 +40,9 @@ class LatencyPortfolio {
       construct(line_latency(problem, random_order(problem.units, i % 2 == 0, random), deadline_),
                 "linearised order");
     const double left = deadline_.seconds_left();
-    search(problem, rules_.pieces > 1 ? deadline_.sooner(left * 0.4) : deadline_);
-    if (rules_.pieces > 1 && !deadline_.should_stop()) {
-      for (auto& piece : best_) piece = piece == problem.cpu() ? pieces_.cpu() : piece * rules_.pieces;
+    search(problem, instance_.pieces() > 1 ? deadline_.sooner(left * 0.4) : deadline_);
+    if (instance_.pieces() > 1 && !deadline_.should_stop()) {
+      for (auto& piece : best_) piece = piece == problem.cpu() ? pieces_.cpu() : piece * instance_.pieces();
       search(pieces_, deadline_);
     }
   }
@@ -50,10 +50,7 @@ class LatencyPortfolio {
  private:
   // Of contiguous splits when pieces_ allows more: the rules allow these as well.
   double offer(const LatencyProblem& problem, const std::vector<int32_t>& piece, const std::string& planner) {
-    const auto split = problem.split(piece);
-    const auto value = evaluate_dnn_split(workload_, split, DnnObjective::kLatency);
-    if (!value.ok() || !board_.offer(split, planner)) return std::numeric_limits<double>::infinity();
-    return value->value;
+    return board_.offer(problem.split(piece), planner);
   }
 
   void construct(const std::vector<int32_t>& piece, const std::string& planner) {
@@ -75,8 +72,8 @@ class LatencyPortfolio {
   bool model(const LatencyProblem& problem, const Deadline& deadline) {
     if (deadline.should_stop()) return false;
     const auto hint = shared_best();
-    const auto hinted = evaluate_dnn_split(workload_, problem.split(hint), DnnObjective::kLatency);
-    if (!hinted.ok()) return false;
+    const double hinted = DnnLatency(problem, hint).latency(std::numeric_limits<double>::infinity());
+    if (!std::isfinite(hinted)) return false;
     const double value = board_.value(), bound = board_.bound();
     SolveOptions solve;
     solve.deadline = deadline;
@@ -88,9 +85,9 @@ class LatencyPortfolio {
     };
     const auto prove = [&](double proven) {
       // Fewer pieces than the rules allow, or joined colours, are a restriction: no bound for all.
-      if (problem.pieces == rules_.pieces && !problem.units.joined_cycles) board_.prove(proven, "CP-SAT");
+      if (problem.pieces == instance_.pieces() && !problem.units.joined_cycles) board_.prove(proven, "CP-SAT");
     };
-    const auto status = solve_latency_model(problem, hint, hinted->value, bound, solve, {take, prove});
+    const auto status = solve_latency_model(problem, hint, hinted, bound, solve, {take, prove});
     if (!status.ok() && status.error().code() != Code::kUnsupported) board_.fail(status.error());
     return status.ok() && (improved || board_.bound() > bound * (1 + 1e-4));
   }
@@ -124,9 +121,9 @@ class LatencyPortfolio {
     return best_;
   }
 
+  const DnnInstance& instance_;
   const DnnWorkload& workload_;
-  const DnnRules& rules_;
-  const DnnPlanOptions& options_;
+  const PlannerOptions& options_;
   const Deadline& deadline_;
   DnnBoard& board_;
   LatencyProblem contiguous_, pieces_;
@@ -137,9 +134,9 @@ class LatencyPortfolio {
 
 }  // namespace
 
-void run_latency_portfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
+void run_latency_portfolio(const DnnInstance& instance, const PlannerOptions& options,
                            const Deadline& deadline, DnnBoard& board) {
-  LatencyPortfolio(workload, rules, options, deadline, board).run();
+  LatencyPortfolio(instance, options, deadline, board).run();
 }
 
 }  // namespace heddle

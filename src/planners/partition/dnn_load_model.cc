@@ -16,6 +16,8 @@
 namespace heddle {
 namespace {
 
+constexpr double kMostLoadBytes = 1e18;
+
 class MaxLoadModel {
  public:
   MaxLoadModel(const DnnUnits& units, const std::vector<int32_t>& hint, double hint_value)
@@ -82,7 +84,7 @@ class MaxLoadModel {
         model_.hint(pays.var(), on && off);
         load.add(pays, cost);
       }
-      const auto limit = static_cast<int64_t>(std::floor(units_.accelerator_bytes * (1 + 1e-12)));
+      const auto limit = static_cast<int64_t>(std::min(units_.accelerator_bytes, kMostLoadBytes));
       model_.linear(0, std::move(memory), limit);
     }
     load.add(largest, -1);

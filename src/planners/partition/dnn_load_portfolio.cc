@@ -16,15 +16,19 @@ constexpr int kOrders = 10;
 
 class LoadPortfolio {
  public:
-  LoadPortfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
-                const Deadline& deadline, DnnBoard& board)
-      : workload_(workload), rules_(rules), options_(options), deadline_(deadline), board_(board) {}
+  LoadPortfolio(const DnnInstance& instance, const PlannerOptions& options, const Deadline& deadline,
+                DnnBoard& board)
+      : instance_(instance),
+        workload_(instance.workload()),
+        options_(options),
+        deadline_(deadline),
+        board_(board) {}
 
   void run() {
     const double seconds = deadline_.seconds_left();
     all_on_one_cpu();
-    contiguous(rules_.contiguous ? deadline_ : deadline_.sooner(seconds / 4));
-    if (rules_.contiguous) return;
+    contiguous(instance_.is_contiguous() ? deadline_ : deadline_.sooner(seconds / 4));
+    if (instance_.is_contiguous()) return;
     units_ = make_dnn_units(workload_, DnnOrder::kNone);
     board_.prove(load_bound(units_), "total work");
     offer(units_, greedy_load(units_), "greedy");
@@ -54,7 +58,7 @@ class LoadPortfolio {
 
   void contiguous(const Deadline& deadline) {
     const auto units = make_dnn_units(workload_, DnnOrder::kContiguous);
-    if (rules_.contiguous) board_.prove(load_bound(units), "total work");
+    if (instance_.is_contiguous()) board_.prove(load_bound(units), "total work");
     std::vector<int32_t> order(units.size());
     for (size_t u = 0; u < order.size(); ++u) order[u] = static_cast<int32_t>(u);
     offer(units, line_load(units, order, deadline), "linearised order");
@@ -65,7 +69,7 @@ class LoadPortfolio {
     for (int i = 0; i < kOrders && !deadline.should_stop(); ++i) another(i);
     const auto ideals = ideal_load(units, board_.value(), kMaxIdeals, deadline);
     offer(units, ideals.device, "ideals");
-    if (!rules_.contiguous) return;
+    if (!instance_.is_contiguous()) return;
     if (ideals.exact) {
       board_.prove(board_.value(), "ideals");
       return;
@@ -95,9 +99,7 @@ class LoadPortfolio {
       search.moves = 2'000'000 + 1'000'000 * std::min(round, 8);
       search.heat = kHeats[(round + 2 * thread) % 4];
       own = search_load(units_, own, search);
-      const auto split = dnn_split_of_units(workload_, units_, own);
-      own_value = evaluate_dnn_split(workload_, split, rules_.objective)->value;
-      board_.offer(split, "annealing");
+      own_value = board_.offer(dnn_split_of_units(workload_, units_, own), "annealing");
     }
   }
 
@@ -122,9 +124,9 @@ class LoadPortfolio {
     return status.ok() && (improved || board_.bound() > bound * (1 + 1e-4));
   }
 
+  const DnnInstance& instance_;
   const DnnWorkload& workload_;
-  const DnnRules& rules_;
-  const DnnPlanOptions& options_;
+  const PlannerOptions& options_;
   const Deadline& deadline_;
   DnnBoard& board_;
   DnnUnits units_;
@@ -132,9 +134,9 @@ class LoadPortfolio {
 
 }  // namespace
 
-void run_load_portfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
-                        const Deadline& deadline, DnnBoard& board) {
-  LoadPortfolio(workload, rules, options, deadline, board).run();
+void run_load_portfolio(const DnnInstance& instance, const PlannerOptions& options, const Deadline& deadline,
+                        DnnBoard& board) {
+  LoadPortfolio(instance, options, deadline, board).run();
 }
 
 }  // namespace heddle

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "heddle/plan/dnn_split.h"
+#include "dnn_instance.h"
 
 namespace heddle {
 
@@ -47,7 +47,7 @@ struct DnnUnits {
 // Which order of the devices the contraction respects.
 enum class DnnOrder {
   kNone,        // max-load: any assignment
-  kContiguous,  // max-load: the forward graph, see DnnRules::contiguous
+  kContiguous,  // max-load: the forward graph, see PlacementRules::contiguous
   kPieces,      // latency: all edges, so that pieces can run one after the other
 };
 

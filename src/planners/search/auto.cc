@@ -35,8 +35,10 @@ void search_cold(const Problem& problem, const PlannerOptions& options, PlanStor
 class Auto final : public Planner {
  public:
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    // One planner knows these problems.
+    // One planner each knows the workloads of papers.
     if (problem.execution.transfers == Transfers::kGiven) return make_flow_search()->plan(problem, options);
+    if (problem.execution.transfers == Transfers::kWithinRuns)
+      return make_placement_search()->plan(problem, options);
     const CancelToken closed;
     PlanStore store(problem, closed);
     Candidates first(problem);
