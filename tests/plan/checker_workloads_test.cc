@@ -99,8 +99,10 @@ TEST(CheckerOfWorkloads, NamesEveryMistakeInPlansWithGivenTransferTimes) {
       base,
       {{"a wrong makespan", V::kTime, [](Fixture& f) { f.timeline.makespan_us -= 1; }},
        {"a wrong busy time", V::kTime, [](Fixture& f) { f.timeline.device_busy_us[1] += 1; }},
-       {"a run that is too short", V::kTime, [=](Fixture& f) { f.timeline.finish_us[run_of(f, after)] -= 1; }},
-       {"a flow that is too short", V::kTime, [=](Fixture& f) { f.timeline.finish_us[send_of(f, first)] -= 1; }},
+       {"a run that is too short", V::kTime,
+        [=](Fixture& f) { f.timeline.finish_us[run_of(f, after)] -= 1; }},
+       {"a flow that is too short", V::kTime,
+        [=](Fixture& f) { f.timeline.finish_us[send_of(f, first)] -= 1; }},
        {"a flow that takes another pair's time", V::kTime,
         [=](Fixture& f) {
           auto times = std::make_shared<TransferTimes>(*f.problem.transfers);
@@ -126,8 +128,7 @@ TEST(CheckerOfWorkloads, NamesEveryMistakeInPlansWithGivenTransferTimes) {
         [=](Fixture& f) { f.plan.steps[send_of(f, first)].from = DeviceId(1); }},
        {"a device with too little memory", V::kMemory, [=](Fixture& f) { move(f, reader, 0); }},
        {"a wrong memory peak", V::kMemory, [](Fixture& f) { f.timeline.peak_memory_bytes[0] += 1; }},
-       {"a device out of range", V::kMalformed,
-        [](Fixture& f) { f.plan.segments[0].device = DeviceId(7); }},
+       {"a device out of range", V::kMalformed, [](Fixture& f) { f.plan.segments[0].device = DeviceId(7); }},
        {"times of another size", V::kMalformed, [](Fixture& f) { f.timeline.start_us.pop_back(); }}});
   EXPECT_FALSE(check(base.problem, base.plan, base.timeline, 18.1).ok());
 }

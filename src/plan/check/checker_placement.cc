@@ -65,7 +65,9 @@ void PlanChecker::check_colours() {
 
 void PlanChecker::check_contiguous() {
   const PlacementRules& rules = *problem_.rules;
-  const auto is_backward = [&](OpId op) { return !rules.backward.empty() && rules.backward[op.index()] != 0; };
+  const auto is_backward = [&](OpId op) {
+    return !rules.backward.empty() && rules.backward[op.index()] != 0;
+  };
   const auto colour = [&](OpId op) { return rules.colour.empty() ? -1 : rules.colour[op.index()]; };
   std::set<int32_t> forward_colours;
   for (size_t v = 0; v < graph_.num_ops(); ++v) {

@@ -68,7 +68,8 @@ void PlanChecker::need_tensor(size_t i, TensorId tensor) {
                                   "' from a member of its own stage");
   const std::string what = "it reads tensor '" + graph_.tensor(tensor).name + "'";
   const bool is_order_only = has_given_times() && problem_.transfers->matrix[tensor.index()] < 0;
-  if (is_order_only || free_between(from, segment.device)) return need(i, run_step_[static_cast<size_t>(place)], what);
+  if (is_order_only || free_between(from, segment.device))
+    return need(i, run_step_[static_cast<size_t>(place)], what);
   const auto it = transfer_to_.find({segment.lane, tensor.value, segment.device.value});
   if (it != transfer_to_.end()) return need(i, static_cast<int64_t>(it->second), what);
   report(Violation::kTransferMissing, step_text(i) + " reads tensor '" + graph_.tensor(tensor).name +

@@ -65,7 +65,6 @@ Json stage_models_to_json(const CostTable& costs) {
   return rows;
 }
 
-
 // The letters of each op; one letter stands for all.
 Result<std::vector<std::string>> origins_from_json(const JsonCursor& cursor, size_t ops, size_t devices) {
   if (cursor.value().is_string()) {

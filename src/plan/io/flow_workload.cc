@@ -156,7 +156,8 @@ class FlowReader {
       Op op;
       op.name = op_names_[v];
       op.type = "Op";
-      if (op_memory_[v] > 0) op.params = {builder.add_param({"memory of " + op.name, bytes.size(op_memory_[v])})};
+      if (op_memory_[v] > 0)
+        op.params = {builder.add_param({"memory of " + op.name, bytes.size(op_memory_[v])})};
       std::vector<Tensor> outputs;
       for (const uint32_t q : out_[v]) {
         outputs.push_back({.name = tensor_name(q), .dtype = DType::kU8, .shape = {0}});

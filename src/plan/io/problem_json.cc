@@ -57,9 +57,9 @@ Result<Transfers> transfers_from_json(const JsonCursor& execution) {
 }
 
 Status execution_from_json(const JsonCursor& cursor, ExecutionModel& execution) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
-      {"link_contention", "engine_contention", "stage_width", "fixed_sharing", "parameter_drops", "transfers",
-       "unlimited_cpus"}));
+  HEDDLE_RETURN_IF_ERROR(
+      cursor.check_keys({"link_contention", "engine_contention", "stage_width", "fixed_sharing",
+                         "parameter_drops", "transfers", "unlimited_cpus"}));
   HEDDLE_ASSIGN_OR_RETURN(execution.transfers, transfers_from_json(cursor));
   HEDDLE_ASSIGN_OR_RETURN(execution.unlimited_cpus, cursor.bool_or("unlimited_cpus", false));
   HEDDLE_ASSIGN_OR_RETURN(execution.fixed_sharing, cursor.bool_or("fixed_sharing", false));
@@ -153,9 +153,8 @@ Json problem_to_json(const Problem& p) {
 }
 
 Result<Problem> problem_from_json(const JsonCursor& cursor) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
-      {"objective", "batch", "execution", "devices", "resident", "model", "graph", "cluster", "costs",
-       "transfer_us", "rules"}));
+  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"objective", "batch", "execution", "devices", "resident", "model",
+                                            "graph", "cluster", "costs", "transfer_us", "rules"}));
   Problem p;
   HEDDLE_ASSIGN_OR_RETURN(const auto objective, cursor.at("objective"));
   HEDDLE_ASSIGN_OR_RETURN(const std::string name, objective.as_string());

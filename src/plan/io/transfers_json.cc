@@ -64,7 +64,8 @@ Status transfer_times_from_json(const JsonCursor& problem, Problem& p) {
 Json rules_to_json(const PlacementRules& rules) {
   Json json = Json::object();
   if (!rules.colour.empty()) json["colour"] = rules.colour;
-  if (!rules.backward.empty()) json["backward"] = std::vector<int>(rules.backward.begin(), rules.backward.end());
+  if (!rules.backward.empty())
+    json["backward"] = std::vector<int>(rules.backward.begin(), rules.backward.end());
   if (rules.contiguous) json["contiguous"] = true;
   if (rules.most_segments > 0) json["most_segments"] = rules.most_segments;
   return json;

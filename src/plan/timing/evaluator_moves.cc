@@ -71,7 +71,8 @@ bool Evaluator::Impl::transfer_step(size_t i) {
   if (step.from != segment.device) return fail(i, "it does not start at its producer's device");
   const Way& cluster_way = map_.way(step.from, step.to);
   const auto tensor = static_cast<uint32_t>(step.tensor.value);
-  if (comes_free(tensor, step.from, step.to)) return fail(i, "between these devices tensors need no transfer");
+  if (comes_free(tensor, step.from, step.to))
+    return fail(i, "between these devices tensors need no transfer");
   if (find_transfer(m, step.to) >= 0) {
     return fail(i, "tensor '" + problem_.graph->tensor(step.tensor).name + "' goes to this device twice");
   }

@@ -283,8 +283,7 @@ Status LaneTiming::link_inputs(size_t r) {
       }
       const bool is_order_only =
           t_.has_given_times && t_.problem.is_order_only(TensorId(static_cast<int32_t>(t)));
-      const Passage passage =
-          is_order_only ? Passage::kFree : t_.map.way(runs_[from].device, device).passage;
+      const Passage passage = is_order_only ? Passage::kFree : t_.map.way(runs_[from].device, device).passage;
       if (passage == Passage::kFree) {
         add_wait(free_readers_[from], r);
       } else if (passage == Passage::kRoute) {

@@ -40,7 +40,8 @@ Status check_supported(const PlannerInfo& info, const Problem& problem) {
                                          objective_name(problem.objective) + ", only for " + names +
                                          "; choose another planner, e.g. auto");
   names.clear();
-  for (const Transfers t : info.transfers) names += (names.empty() ? "" : ", ") + std::string(transfers_name(t));
+  for (const Transfers t : info.transfers)
+    names += (names.empty() ? "" : ", ") + std::string(transfers_name(t));
   return Error(Code::kUnsupported, "planner " + info.name + " does not plan problems whose transfers are \"" +
                                        transfers_name(problem.execution.transfers) + "\", only \"" + names +
                                        "\"; choose another planner, e.g. auto");

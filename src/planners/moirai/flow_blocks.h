@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "heddle/base/cancel.h"
 #include "flow_instance.h"
+#include "heddle/base/cancel.h"
 
 namespace heddle {
 

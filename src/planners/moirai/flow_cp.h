@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
-#include "heddle/base/cancel.h"
 #include "flow_instance.h"
+#include "heddle/base/cancel.h"
 
 namespace heddle {
 

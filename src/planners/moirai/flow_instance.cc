@@ -118,8 +118,8 @@ Plan FlowInstance::plan_of(const Problem& problem, const FlowDecisions& d) const
     const Flow& f = workload.flows[q];
     const uint32_t from = d.device[f.from], to = d.device[f.to];
     if (!workload.crosses(q, from, to)) continue;
-    plan.steps.push_back({StepKind::kTransfer, SegmentId(size_t{f.from}), tensors[q], devices[from],
-                          devices[to], -1});
+    plan.steps.push_back(
+        {StepKind::kTransfer, SegmentId(size_t{f.from}), tensors[q], devices[from], devices[to], -1});
   }
   return plan;
 }

@@ -7,13 +7,13 @@
 #include <chrono>
 #include <cmath>
 
+#include "core/factories.h"
 #include "flow_anneal.h"
 #include "flow_blocks.h"
 #include "flow_construct.h"
 #include "flow_cp.h"
 #include "flow_instance.h"
 #include "flow_timer.h"
-#include "core/factories.h"
 #include "lists/construction.h"
 
 namespace heddle {

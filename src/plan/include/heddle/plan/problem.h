@@ -59,7 +59,7 @@ struct ExecutionModel {
 // in host memory and move nothing. Latency: each segment moves its own tensors, once each. Throughput: each
 // device moves a tensor once, with the first of its segments that reads it.
 struct TransferTimes {
-  std::vector<double> us;  // kWithinRuns: per tensor; kGiven: matrices [from * devices + to], one after the other
+  std::vector<double> us;  // kWithinRuns: per tensor; kGiven: matrices [from * devices + to] in a row
   // kGiven, per tensor: its matrix; -1: an order without data, which takes no step and no time. Else empty.
   std::vector<int32_t> matrix;
 };
