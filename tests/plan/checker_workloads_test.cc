@@ -8,7 +8,7 @@
 #include "heddle/plan/checker.h"
 #include "workload_support.h"
 
-namespace heddle::test {
+namespace heddle::test::of_workloads {
 namespace {
 
 struct Fixture {
@@ -223,4 +223,4 @@ TEST(CheckerOfWorkloads, NamesEveryMistakeInPlacementsForThroughput) {
 }
 
 }  // namespace
-}  // namespace heddle::test
+}  // namespace heddle::test::of_workloads

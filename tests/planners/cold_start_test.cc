@@ -173,7 +173,7 @@ TEST(ColdStart, NoBoundIsAboveABuiltPlanAndEveryPlanIsVerified) {
     }
     if (round % 20 != 0) continue;
     for (const PlannerEntry& entry : planner_registry()) {
-      if (!entry.info.supports(p)) continue;
+      if (!entry.supports(p)) continue;
       PlannerOptions options;
       options.deadline = Deadline::after_seconds(0.05);
       const auto result = run_planner(entry, p, options);

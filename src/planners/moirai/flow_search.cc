@@ -7,13 +7,13 @@
 #include <chrono>
 #include <cmath>
 
-#include "core/factories.h"
 #include "flow_anneal.h"
 #include "flow_blocks.h"
 #include "flow_construct.h"
 #include "flow_cp.h"
 #include "flow_instance.h"
 #include "flow_timer.h"
+#include "heddle/planners/planner.h"
 #include "lists/construction.h"
 
 namespace heddle {
@@ -162,16 +162,22 @@ class FlowSearch {
   PlannerOutput out_;
 };
 
-class FlowSearchPlanner final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    HEDDLE_ASSIGN_OR_RETURN(const auto instance, FlowInstance::make(problem));
-    return FlowSearch(problem, instance, options).run();
-  }
-};
+Result<PlannerOutput> plan_flows(const Problem& problem, const PlannerOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto instance, FlowInstance::make(problem));
+  return FlowSearch(problem, instance, options).run();
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_flow_search() { return std::make_unique<FlowSearchPlanner>(); }
+PlannerEntry flow_search_planner() {
+  return {{.name = "flow-search",
+           .description = "annealing, exact blocks and CP-SAT on flows with given times; proves a bound",
+           .source = "Heddle; the problem is Moirai's, section III-D, equations 4 to 8",
+           .objectives = {Objective::kLatency},
+           .exploits = "a time for each flow and pair of devices, one flow out of and into a device, memory",
+           .ignores = "links",
+           .transfers = {Transfers::kGiven}},
+          plan_flows};
+}
 
 }  // namespace heddle

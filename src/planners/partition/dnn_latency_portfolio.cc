@@ -4,9 +4,9 @@
 #include <cmath>
 #include <thread>
 
-#include "dnn_board.h"
 #include "dnn_latency.h"
 #include "dnn_latency_model.h"
+#include "dnn_store.h"
 
 namespace heddle {
 namespace {
@@ -16,17 +16,17 @@ constexpr int kLatencyOrders = 24;
 class LatencyPortfolio {
  public:
   LatencyPortfolio(const DnnInstance& instance, const PlannerOptions& options, const Deadline& deadline,
-                   DnnBoard& board)
+                   DnnStore& store)
       : instance_(instance),
         workload_(instance.workload()),
         options_(options),
         deadline_(deadline),
-        board_(board),
-        contiguous_(instance.workload(), 1),
-        pieces_(instance.workload(), instance.pieces()) {}
+        store_(store),
+        contiguous_(workload_, 1),
+        pieces_(workload_, instance.pieces()) {}
 
   void run() {
-    board_.prove(latency_bound(workload_, instance_.pieces()), "divided paths");
+    store_.prove(latency_bound(workload_, instance_.pieces()), "divided paths");
     const auto& problem = contiguous_;
     // Always feasible.
     std::vector<int32_t> start(problem.units.size(), problem.cpu());
@@ -50,7 +50,7 @@ class LatencyPortfolio {
  private:
   // Of contiguous splits when pieces_ allows more: the rules allow these as well.
   double offer(const LatencyProblem& problem, const std::vector<int32_t>& piece, const std::string& planner) {
-    return board_.offer(problem.split(piece), planner);
+    return store_.offer(problem.split(piece), planner);
   }
 
   void construct(const std::vector<int32_t>& piece, const std::string& planner) {
@@ -74,22 +74,22 @@ class LatencyPortfolio {
     const auto hint = shared_best();
     const double hinted = DnnLatency(problem, hint).latency(std::numeric_limits<double>::infinity());
     if (!std::isfinite(hinted)) return false;
-    const double value = board_.value(), bound = board_.bound();
+    const double value = store_.value(), bound = store_.bound();
     SolveOptions solve;
     solve.deadline = deadline;
     solve.seed = options_.seed;
     bool improved = false;
     const auto take = [&](const std::vector<int32_t>& piece) {
       keep(piece, offer(problem, piece, "CP-SAT"));
-      improved = improved || board_.value() < value;
+      improved = improved || store_.value() < value;
     };
     const auto prove = [&](double proven) {
       // Fewer pieces than the rules allow, or joined colours, are a restriction: no bound for all.
-      if (problem.pieces == instance_.pieces() && !problem.units.joined_cycles) board_.prove(proven, "CP-SAT");
+      if (problem.pieces == instance_.pieces() && !problem.units.joined_cycles) store_.prove(proven, "CP-SAT");
     };
     const auto status = solve_latency_model(problem, hint, hinted, bound, solve, {take, prove});
-    if (!status.ok() && status.error().code() != Code::kUnsupported) board_.fail(status.error());
-    return status.ok() && (improved || board_.bound() > bound * (1 + 1e-4));
+    if (!status.ok() && status.error().code() != Code::kUnsupported) store_.fail(status.error());
+    return status.ok() && (improved || store_.bound() > bound * (1 + 1e-4));
   }
 
   // Rounds of annealing, ever longer, each from the thread's own best or that of all.
@@ -125,7 +125,7 @@ class LatencyPortfolio {
   const DnnWorkload& workload_;
   const PlannerOptions& options_;
   const Deadline& deadline_;
-  DnnBoard& board_;
+  DnnStore& store_;
   LatencyProblem contiguous_, pieces_;
   std::mutex mutex_;
   std::vector<int32_t> best_;  // a piece of each unit, of the problem being searched
@@ -135,8 +135,8 @@ class LatencyPortfolio {
 }  // namespace
 
 void run_latency_portfolio(const DnnInstance& instance, const PlannerOptions& options,
-                           const Deadline& deadline, DnnBoard& board) {
-  LatencyPortfolio(instance, options, deadline, board).run();
+                           const Deadline& deadline, DnnStore& store) {
+  LatencyPortfolio(instance, options, deadline, store).run();
 }
 
 }  // namespace heddle

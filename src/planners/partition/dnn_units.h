@@ -5,6 +5,7 @@
 // receive. That is exactly the paper's load (section 3): a connectivity cost of a hypergraph.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -36,6 +37,8 @@ struct DnnUnits {
   size_t size() const { return members.size(); }
   int devices() const { return accelerators + cpus; }
   bool is_cpu(int32_t device) const { return device >= accelerators; }
+  // Sizes are whole bytes, sums of them at most 2^59.
+  int64_t memory_limit() const { return static_cast<int64_t>(std::min(accelerator_bytes, 1e18)); }
   bool allowed(int32_t unit, int32_t device) const {
     return is_cpu(device) || on_accelerator[static_cast<size_t>(unit)];
   }
