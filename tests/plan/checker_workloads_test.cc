@@ -143,8 +143,7 @@ Fixture placement(const PlacementOptions& options) {
   json["nodes"][0]["colorClass"] = json["nodes"][1]["colorClass"] = 7;
   Fixture f;
   f.problem = made(placement_workload_from_json(json, "chain", options));
-  f.plan = made(plan_of_placement(
-      f.problem, {{DeviceId(0), DeviceId(0), DeviceId(1), DeviceId(2)}, {}}));
+  f.plan = made(plan_of_placement(f.problem, {{DeviceId(0), DeviceId(0), DeviceId(1), DeviceId(2)}, {}}));
   f.timeline = made(evaluate(f.problem, f.plan));
   return f;
 }
@@ -174,9 +173,9 @@ std::vector<Mutation> placement_mutations() {
          f.timeline.finish_us.push_back(9001);
        }},
       {"ops of one colour apart", V::kPlacement,
-       [=](Fixture& f) {
-         rules(f, [](PlacementRules& r) { r.colour = {7, 7, 7, -1}; });
-       }},
+       [=](Fixture& f) { rules(f, [](PlacementRules& r) {
+                           r.colour = {7, 7, 7, -1};
+                         }); }},
       {"too many segments on an accelerator", V::kPlacement,
        [=](Fixture& f) {
          rules(f, [](PlacementRules& r) { r.most_segments = 1; });

@@ -233,7 +233,8 @@ std::vector<Row> reference_rows() {
 Placement expert(const Problem& problem, const std::string& folder, const std::string& workload) {
   auto path = folder + "human-experts/" + workload + "_expert.json";
   if (!file_exists(path))
-    path = folder + "human-experts/" + workload.substr(0, workload.find("_training")) + "_inference_expert.json";
+    path =
+        folder + "human-experts/" + workload.substr(0, workload.find("_training")) + "_inference_expert.json";
   return made(placement_from_json(problem, made(read_json_file(path))));
 }
 
@@ -242,7 +243,8 @@ TEST(Placement, ReproducesThePublicValues) {
   if (!file_exists(folder + "reference.csv")) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
   int experts = 0, cpus = 0;
   for (const auto& row : reference_rows()) {
-    auto json = made(read_json_file(folder + row.setting + "-inputs/" + row.graph + "/" + row.workload + ".json"));
+    auto json =
+        made(read_json_file(folder + row.setting + "-inputs/" + row.graph + "/" + row.workload + ".json"));
     const bool is_expert = row.peer == "repo:human expert";
     if (is_expert) json["maxFPGAs"] = 6;  // which the experts assume everywhere
     const Problem p = problem_of(json, row.setting == "latency" ? kLatency : kStream);

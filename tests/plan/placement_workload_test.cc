@@ -40,7 +40,8 @@ TEST(PlacementWorkload, BecomesAProblemWithTransfersWithinRuns) {
   EXPECT_EQ(p->rules->most_segments, 1);
   EXPECT_EQ(p->transfers->us, (std::vector<double>{0, 500}));
   EXPECT_EQ(p->graph->topological_order()[0], OpId(1));
-  const DeviceId accelerator = p->cluster->find_device("accelerator0"), cpus = p->cluster->find_device("cpus");
+  const DeviceId accelerator = p->cluster->find_device("accelerator0"),
+                 cpus = p->cluster->find_device("cpus");
   EXPECT_EQ(p->costs->us(OpId(0), accelerator), 1000);
   EXPECT_EQ(p->costs->us(OpId(0), cpus), 4000);
   EXPECT_EQ(p->cluster->device(accelerator).memory_bytes, 10);

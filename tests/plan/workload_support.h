@@ -70,9 +70,9 @@ inline Problem random_flow_problem(Random& random, const RandomFlows& shape) {
 struct RandomPlacement {
   int nodes = 6, accelerators = 2, cpus = 1;
   double edge_chance = 0.35;
-  bool training = false;   // a backward node for each forward node, most tied by colour
-  bool tight = false;      // not everything fits on one accelerator
-  bool anywhere = false;   // no colours, and every node runs on accelerators
+  bool training = false;  // a backward node for each forward node, most tied by colour
+  bool tight = false;     // not everything fits on one accelerator
+  bool anywhere = false;  // no colours, and every node runs on accelerators
 };
 inline Json random_placement_json(const RandomPlacement& shape, uint64_t seed) {
   Random random(seed);
@@ -83,7 +83,8 @@ inline Json random_placement_json(const RandomPlacement& shape, uint64_t seed) {
   std::vector<double> cost;
   const auto add = [&](bool backward, int colour) {
     const double time = random.chance(0.2) ? 0 : static_cast<double>(random.between(1, 9));
-    Json node = {{"id", 3 * static_cast<int>(nodes.size()) + 1}, {"fpgaLatency", time}, {"cpuLatency", 3 * time}};
+    Json node = {
+        {"id", 3 * static_cast<int>(nodes.size()) + 1}, {"fpgaLatency", time}, {"cpuLatency", 3 * time}};
     cost.push_back(static_cast<double>(random.between(0, 6)) / 4);
     const auto size = random.between(0, 4);
     node["size"] = size;
@@ -114,8 +115,11 @@ inline Json random_placement_json(const RandomPlacement& shape, uint64_t seed) {
     if (shape.training) connect(n + v, n + u);
   }
   if (shape.training) connect(n - 1, 2 * n - 1);
-  return {{"maxFPGAs", shape.accelerators}, {"maxCPUs", shape.cpus},
-          {"maxSizePerFPGA", shape.tight ? bytes * 0.6 : bytes + 1}, {"nodes", nodes}, {"edges", edges}};
+  return {{"maxFPGAs", shape.accelerators},
+          {"maxCPUs", shape.cpus},
+          {"maxSizePerFPGA", shape.tight ? bytes * 0.6 : bytes + 1},
+          {"nodes", nodes},
+          {"edges", edges}};
 }
 inline Problem random_placement_problem(const RandomPlacement& shape, uint64_t seed,
                                         const PlacementOptions& options) {

@@ -194,8 +194,7 @@ class PlacementReader {
       op.type = node.type;
       if (node.size > 0) op.params = {builder.add_param({op.name + ".memory", bytes.size(node.size)})};
       const std::string output = op.name + ".out";
-      const OpId id =
-          builder.add_op(std::move(op), {{.name = output, .dtype = DType::kU8, .shape = {0}}});
+      const OpId id = builder.add_op(std::move(op), {{.name = output, .dtype = DType::kU8, .shape = {0}}});
       if (!node.is_read) builder.add_output(builder.outputs_of(id).front());
     }
     for (size_t v = 0; v < nodes_.size(); ++v) {
@@ -213,7 +212,8 @@ class PlacementReader {
       return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
     };
     const bool latency = options_.objective == Objective::kLatency;
-    ClusterBuilder builder(text(accelerators_, "accelerator") + ", " + (latency ? "CPUs" : text(cpus, "CPU")));
+    ClusterBuilder builder(text(accelerators_, "accelerator") + ", " +
+                           (latency ? "CPUs" : text(cpus, "CPU")));
     const HostId host = builder.add_host({.name = "host"});
     for (int d = 0; d < accelerators_ + cpus; ++d) {
       Device device;

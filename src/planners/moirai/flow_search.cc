@@ -26,9 +26,9 @@ constexpr size_t kMostCpTasks = 700;     // beyond, the program takes longer to 
 constexpr int64_t kMovesPerTask = 2000;  // without a deadline
 constexpr double kNoDeadlineProof_s = 60;
 
-class FlowSearch {
+class FlowMethods {
  public:
-  FlowSearch(const Problem& problem, const FlowInstance& instance, const PlannerOptions& options)
+  FlowMethods(const Problem& problem, const FlowInstance& instance, const PlannerOptions& options)
       : problem_(problem), instance_(instance), w_(instance.workload), options_(options) {}
 
   Result<PlannerOutput> run() {
@@ -164,7 +164,7 @@ class FlowSearch {
 
 Result<PlannerOutput> plan_flows(const Problem& problem, const PlannerOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const auto instance, FlowInstance::make(problem));
-  return FlowSearch(problem, instance, options).run();
+  return FlowMethods(problem, instance, options).run();
 }
 
 }  // namespace
