@@ -12,7 +12,7 @@ namespace {
 
 using namespace test;
 
-Result<PlanResult> search(const Problem& problem, double seconds) {
+Result<PlanResult> search_placement(const Problem& problem, double seconds) {
   PlannerOptions options;
   options.deadline = Deadline::after_seconds(seconds);
   options.threads = 2;
@@ -25,7 +25,7 @@ TEST(PlacementSearch, ValuesAndBoundsEncloseTheOptimum) {
     for (uint64_t seed = 0; seed < 8; ++seed) {
       const Problem p = random_placement_problem({.nodes = 6, .tight = seed % 2 == 0}, seed, options);
       const double best = best_placement_us(p);
-      const auto plan = search(p, 0.2);
+      const auto plan = search_placement(p, 0.2);
       ASSERT_TRUE(plan.ok()) << plan.error().to_string();
       EXPECT_NEAR(plan->value_us, best, 1e-6) << seed;
       EXPECT_LE(plan->bound.us, best + 1e-6) << seed;
@@ -39,7 +39,7 @@ TEST(PlacementSearch, ValuesAndBoundsEncloseTheOptimum) {
 TEST(PlacementSearch, SeveralPiecesAreNotWorseThanOne) {
   for (uint64_t seed = 0; seed < 4; ++seed) {
     const RandomPlacement shape{.nodes = 6, .accelerators = 1, .tight = true};
-    const auto plan = search(random_placement_problem(shape, seed, kPiecesOfTwo), 0.3);
+    const auto plan = search_placement(random_placement_problem(shape, seed, kPiecesOfTwo), 0.3);
     ASSERT_TRUE(plan.ok()) << plan.error().to_string();
     EXPECT_LE(plan->value_us, best_placement_us(random_placement_problem(shape, seed, kOnePiece)) + 1e-6);
   }
@@ -49,7 +49,7 @@ TEST(PlacementSearch, SaysWhenNothingFits) {
   Json json = random_placement_json({.nodes = 5, .accelerators = 2, .cpus = 0, .anywhere = true}, 3);
   json["maxSizePerFPGA"] = 0.5;
   json["nodes"][2]["size"] = 1;
-  const auto plan = search(must(placement_workload_from_json(json, "w", kContiguousStream)), 1);
+  const auto plan = search_placement(must(placement_workload_from_json(json, "w", kContiguousStream)), 1);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.error().code(), Code::kInfeasible);
   EXPECT_NE(plan.error().message().find("more memory"), std::string::npos);
@@ -58,7 +58,7 @@ TEST(PlacementSearch, SaysWhenNothingFits) {
 TEST(PlacementSearch, RefusesDevicesOfAKindThatDiffer) {
   const Problem p = random_placement_problem({}, 1, kFreeStream);
   const Problem uneven = must(edit_problem(p, {.cluster = {.scale = "accelerator0", .factor = 2}}));
-  const auto plan = search(uneven, 1);
+  const auto plan = search_placement(uneven, 1);
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.error().code(), Code::kUnsupported);
   EXPECT_NE(plan.error().message().find("accelerator0"), std::string::npos);
@@ -66,7 +66,7 @@ TEST(PlacementSearch, RefusesDevicesOfAKindThatDiffer) {
 
 TEST(PlacementSearch, GivesTheBestSoFarWhenItsTimeHasPassed) {
   const Problem p = random_placement_problem({.nodes = 60, .accelerators = 4, .edge_chance = 0.05}, 1, {});
-  const auto plan = search(p, 0);
+  const auto plan = search_placement(p, 0);
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
 }
 
@@ -86,7 +86,7 @@ TEST(PlacementSearch, ProvesTheContiguousOptimaOfThePublicWorkloads) {
     const auto p =
         read_placement_workload(folder + "throughput-inputs/" + optimum.file + ".json", kContiguousStream);
     ASSERT_TRUE(p.ok());
-    const auto plan = search(*p, 120);
+    const auto plan = search_placement(*p, 120);
     ASSERT_TRUE(plan.ok()) << plan.error().to_string();
     EXPECT_EQ(plan->stop, StopReason::kOptimal);
     EXPECT_NEAR(plan->value_us / kPlacementUnitUs, optimum.value, 2e-6);
