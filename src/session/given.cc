@@ -25,16 +25,16 @@ const char* setting_against_file(const ModelSpec& source, const ProblemSettings&
 }  // namespace
 
 Result<std::optional<Session>> open_given(const ModelSpec& source, const ProblemSettings& settings) {
-  HEDDLE_ASSIGN_OR_RETURN(auto file, read_problem_file(source.path));
+  const PlacementOptions options{
+      .objective = settings.objective, .contiguous = settings.contiguous, .pieces = settings.pieces};
+  HEDDLE_ASSIGN_OR_RETURN(auto file, read_problem_file(source.path, options));
+  if (!file && (settings.contiguous || settings.pieces != 1))
+    return Error(Code::kInvalidInput, source.path + ": contiguity and pieces are for placement workloads");
   if (!file) return std::optional<Session>();
   if (const char* setting = setting_against_file(source, settings))
     return Error(Code::kInvalidInput, source.path + ": this " + file->kind +
                                           " brings its own devices, times and rules; leave what is said of " +
                                           setting + " out");
-  const char* objective = objective_name(file->problem.objective);
-  if (settings.objective != file->problem.objective && settings.objective != Objective::kLatency)
-    return Error(Code::kInvalidInput, source.path + ": this " + file->kind + " has the objective " +
-                                          objective + ", not " + objective_name(settings.objective));
   Session session;
   session.loaded.given = true;
   session.loaded.name = file->problem.graph->name();

@@ -220,8 +220,9 @@ size_t most_units(const Session& session, bool whole_ops, const ProblemSettings&
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
                              const ProblemSettings& settings) {
   if (session.loaded.given)
-    return Error(Code::kInvalidInput, session.loaded.name + ": a file that holds a whole problem has times for its own "
-                                                            "devices only; edit those");
+    return Error(Code::kInvalidInput, session.loaded.name +
+                                          ": a file that holds a whole problem has times for its own "
+                                          "devices only; edit those");
   if (!session.loaded.simulation) {
     HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(session, session.problem.graph, cluster, settings));
     keep_stages(session.problem, problem);

@@ -133,5 +133,93 @@ TEST(CheckerOfWorkloads, NamesEveryMistakeInPlansWithGivenTransferTimes) {
   EXPECT_FALSE(check(base.problem, base.plan, base.timeline, 18.1).ok());
 }
 
+// Chain 1 -> 2 -> 3 -> 4 of 3 us each and 1 us to move an output; 1 and 2 on accelerator 0, 3 on accelerator 1,
+// 4 on a CPU, where it takes 9 us. In the files' unit.
+Fixture placement(const PlacementOptions& options) {
+  Json json = {{"maxFPGAs", 2}, {"maxCPUs", 2}, {"maxSizePerFPGA", 10}};
+  for (int v = 1; v <= 4; ++v)
+    json["nodes"].push_back({{"id", v}, {"cpuLatency", 9}, {"fpgaLatency", 3}, {"size", 4}});
+  for (int v = 1; v < 4; ++v) json["edges"].push_back({{"sourceId", v}, {"destId", v + 1}, {"cost", 1}});
+  json["nodes"][0]["colorClass"] = json["nodes"][1]["colorClass"] = 7;
+  Fixture f;
+  f.problem = made(placement_workload_from_json(json, "chain", options));
+  f.plan = made(plan_of_placement(f.problem, {{DeviceId(0), DeviceId(0), DeviceId(1), DeviceId(2)}, {}}));
+  f.timeline = made(evaluate(f.problem, f.plan));
+  return f;
+}
+
+std::vector<Mutation> placement_mutations() {
+  using V = Violation;
+  const auto rules = [](Fixture& f, const auto& change) {
+    auto changed = std::make_shared<PlacementRules>(*f.problem.rules);
+    change(*changed);
+    f.problem.rules = changed;
+  };
+  return {
+      {"a run that leaves out what it moves", V::kTime, [](Fixture& f) { f.timeline.finish_us[1] -= 1000; }},
+      {"a transfer of another time", V::kTime,
+       [](Fixture& f) {
+         auto times = std::make_shared<TransferTimes>(*f.problem.transfers);
+         times->us[1] += 100;
+         f.problem.transfers = times;
+       }},
+      {"a wrong busy time", V::kTime, [](Fixture& f) { f.timeline.device_busy_us[0] -= 1; }},
+      {"a run before what it reads", V::kOrder, [](Fixture& f) { shift(f, 1, -1); }},
+      {"a transfer step", V::kRoute,
+       [](Fixture& f) {
+         f.plan.steps.push_back(
+             {StepKind::kTransfer, SegmentId(0), TensorId(1), DeviceId(0), DeviceId(1), -1});
+         f.timeline.start_us.push_back(9000);
+         f.timeline.finish_us.push_back(9001);
+       }},
+      {"ops of one colour apart", V::kPlacement,
+       [=](Fixture& f) { rules(f, [](PlacementRules& r) {
+                           r.colour = {7, 7, 7, -1};
+                         }); }},
+      {"too many segments on an accelerator", V::kPlacement,
+       [=](Fixture& f) {
+         rules(f, [](PlacementRules& r) { r.most_segments = 1; });
+         f.plan.segments[1].device = DeviceId(0);
+         f.plan.steps[1].from = f.plan.steps[1].to = DeviceId(0);
+       }},
+      {"an accelerator with too little memory", V::kMemory,
+       [](Fixture& f) {
+         f.plan.segments[1].device = DeviceId(0);
+         f.plan.steps[1].from = f.plan.steps[1].to = DeviceId(0);
+       }},
+      {"two lanes", V::kShares,
+       [](Fixture& f) {
+         f.plan.lane_shares = {0.5, 0.5};
+       }},
+      {"an op in no segment", V::kOpMissing, [](Fixture& f) { f.plan.segments[0].ops = {OpId(0)}; }},
+      {"an op that its device cannot run", V::kDeviceForbidden,
+       [](Fixture& f) {
+         auto costs = std::make_shared<CostTable>(*f.problem.costs);
+         costs->set(OpId(2), DeviceId(1), {});
+         f.problem.costs = costs;
+       }},
+  };
+}
+
+TEST(CheckerOfWorkloads, NamesEveryMistakeInPlacementsForLatency) {
+  const Fixture f = placement({});
+  // In 0, work 6, out 1; in 1, work 3, out 1; 9 on the CPU.
+  ASSERT_EQ(f.timeline.makespan_us, 7000 + 5000 + 9000);
+  expect_named(f, placement_mutations());
+  EXPECT_FALSE(check(f.problem, f.plan, f.timeline, 21001).ok());
+}
+
+TEST(CheckerOfWorkloads, NamesEveryMistakeInPlacementsForThroughput) {
+  const Fixture f = placement({.objective = Objective::kThroughput, .contiguous = true});
+  ASSERT_EQ(f.timeline.period_us, 9000);
+  auto mutations = placement_mutations();
+  mutations.push_back({"a wrong period", Violation::kTime, [](Fixture& g) { g.timeline.period_us += 1; }});
+  mutations.push_back({"devices that cannot be ordered", Violation::kPlacement, [](Fixture& g) {
+                         g.plan.segments[2].device = DeviceId(0);
+                         g.plan.steps[2].from = g.plan.steps[2].to = DeviceId(0);
+                       }});
+  expect_named(f, mutations);
+}
+
 }  // namespace
 }  // namespace heddle::test::of_workloads

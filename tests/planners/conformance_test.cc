@@ -193,7 +193,17 @@ struct WorkloadCase {
   Objective objective;
 };
 
+// `memory` of each device; negative: enough.
 Problem random_workload(const WorkloadCase& c, Random& random, int ops, double memory) {
+  if (c.transfers == Transfers::kWithinRuns) {
+    Json json = random_placement_json({.nodes = ops, .tight = true}, random.below(1000));
+    if (memory >= 0) json["maxSizePerFPGA"] = memory;
+    PlacementOptions options{.objective = c.objective};
+    const bool other = random.chance(0.5);
+    options.pieces = other && c.objective == Objective::kLatency ? 2 : 1;
+    options.contiguous = other && c.objective == Objective::kThroughput;
+    return made(placement_workload_from_json(json, "random", options));
+  }
   RandomFlows shape{.ops = ops, .devices = 3, .edge_probability = 0.25};
   if (memory >= 0) shape.memory = memory;
   Problem problem = random_flow_problem(random, shape);
@@ -278,6 +288,9 @@ std::vector<WorkloadCase> workload_cases() {
   for (const PlannerEntry& entry : planner_registry()) {
     for (const Transfers t : entry.info.transfers) {
       if (t == Transfers::kGiven) cases.push_back({&entry, t, Objective::kLatency});
+      if (t != Transfers::kWithinRuns) continue;
+      cases.push_back({&entry, t, Objective::kLatency});
+      cases.push_back({&entry, t, Objective::kThroughput});
     }
   }
   return cases;

@@ -1,6 +1,7 @@
 // heddle whatif: the predicted effect of other hardware, planned anew for each change.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -10,7 +11,6 @@
 #include "heddle/session/replan.h"
 #include "model_flags.h"
 #include "verbs.h"
-#include "whatif_workload.h"
 
 namespace heddle::cli {
 namespace {
@@ -22,7 +22,6 @@ struct WhatifOptions {
   ModelFlags model;
   ProblemFlags problem;
   SearchFlags search;
-  WorkloadFlags workload;
   std::string planner = "auto";
   std::vector<std::string> add, remove, scale;
 };
@@ -60,6 +59,18 @@ std::vector<std::string> devices_of(const std::string& name, const Cluster& clus
   return names;
 }
 
+// "gpu0=2": name and factor, above 0 and at most a million.
+Result<std::pair<std::string, double>> parse_scale(const std::string& text) {
+  const auto eq = text.rfind('=');
+  char* end = nullptr;
+  const double factor = eq == std::string::npos ? 0 : std::strtod(text.c_str() + eq + 1, &end);
+  if (!(factor > 0 && factor <= 1e6) || *end != '\0') {
+    return Error(Code::kInvalidInput,
+                 "--scale " + text + ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
+  }
+  return std::pair(text.substr(0, eq), factor);
+}
+
 std::vector<ProblemEdit> scale_edits(const std::string& name, double factor, const Cluster& cluster) {
   const auto devices = devices_of(name, cluster);
   std::vector<ProblemEdit> edits;
@@ -90,7 +101,8 @@ Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Proble
     HEDDLE_ASSIGN_OR_RETURN(const auto parsed, parse_scale(text));
     const auto& [name, factor] = parsed;
     HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--scale", true));
-    list.push_back({name + " x " + text.substr(name.size() + 1), scale_edits(name, factor, cluster), nullptr});
+    list.push_back(
+        {name + " x " + text.substr(name.size() + 1), scale_edits(name, factor, cluster), nullptr});
   }
   return list;
 }
@@ -109,10 +121,6 @@ std::string percent_text(double share) {
 
 Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
-  HEDDLE_ASSIGN_OR_RETURN(const auto workload,
-                          whatif_workload(o.model.model, o.workload, {o.add, o.remove, o.scale}, o.problem,
-                                          o.search, invocation));
-  if (workload) return *workload;
   HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, o.problem.settings());
   HEDDLE_ASSIGN_OR_RETURN(const auto session, open_session(source, settings, invocation));
@@ -153,15 +161,13 @@ RunFn setup_whatif(Command& command) {
   o->model.declare(command);
   o->problem.declare(command);
   o->search.declare(command);
-  o->workload.declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.list("--add", o->add,
-               "one more device like DEVICE, with the same links (repeatable); placement workloads: "
-               "accelerator or cpu");
-  command.list("--remove", o->remove, "without DEVICE (repeatable)");
+               "one more device like DEVICE, a device or a class of them, with the same links (repeatable)");
+  command.list("--remove", o->remove, "without DEVICE, or without one of that class (repeatable)");
   command.list("--scale", o->scale,
-               "NAME=FACTOR: a device or link FACTOR times as fast (repeatable); placement workloads: "
-               "accelerator, cpu, link, or memory, which becomes larger");
+               "NAME=FACTOR: a device, class of devices or link FACTOR times as fast, \"transfers\" whose "
+               "times are given as fast, or all devices' \"memory\" as large (repeatable)");
   return [o](const Invocation& invocation) { return run_whatif(*o, invocation); };
 }
 

@@ -32,9 +32,11 @@ void search_cold(const Problem& problem, const PlannerOptions& options, PlanStor
 }
 
 Result<PlannerOutput> plan_auto(const Problem& problem, const PlannerOptions& options) {
-  // One planner knows these problems.
+  // One planner each knows the workloads of papers.
   if (problem.execution.transfers == Transfers::kGiven)
     return find_planner("flow-search")->plan(problem, options);
+  if (problem.execution.transfers == Transfers::kWithinRuns)
+    return find_planner("placement-search")->plan(problem, options);
   const CancelToken closed;
   PlanStore store(problem, closed);
   if (options.start != nullptr) store.offer(*options.start, "the plan to improve");
@@ -65,7 +67,7 @@ PlannerEntry auto_planner() {
            .ignores = "explicit routes",
            .stages = true,
            .cold_start = true,
-           .transfers = {Transfers::kRoutes, Transfers::kGiven}},
+           .transfers = {Transfers::kRoutes, Transfers::kGiven, Transfers::kWithinRuns}},
           plan_auto};
 }
 

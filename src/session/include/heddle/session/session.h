@@ -66,6 +66,9 @@ struct ProblemSettings {
   std::optional<ResidentParameters> resident;
   // Of simulation instances, which bring their own cluster: these may have it, others must not.
   std::optional<HiosWorkloadOptions> simulation;
+  // Of placement workloads (heddle/plan/placement_workload.h), which bring all but these and the objective.
+  bool contiguous = false;
+  int pieces = 1;
 };
 
 // A model on a cluster: its problem, and where the problem's numbers come from. Not thread-safe.
