@@ -5,7 +5,6 @@
 // schedule, so the usual one is taken: from the fastest devices, one random gene a move, temperature falling
 // geometrically over the time given. O(V + E) a move. Exploits unequal devices, transfer times and batches;
 // ignores contention, memory limits and any other order of tasks.
-#include "core/factories.h"
 #include "search/anneal.h"
 #include "string_search.h"
 
@@ -55,15 +54,20 @@ void anneal_string(StringSearch& search, const Deadline& deadline) {
   search.set_genes(strings.champion());
 }
 
-class Annealing final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    return plan_by_strings(problem, options, "sa", anneal_string);
-  }
-};
+Result<PlannerOutput> plan_annealing(const Problem& problem, const PlannerOptions& options) {
+  return plan_by_strings(problem, options, "sa", anneal_string);
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_sa() { return std::make_unique<Annealing>(); }
+PlannerEntry sa_planner() {
+  return {{.name = "sa",
+           .description = "simulated annealing over a string of devices, tasks in breadth-first order",
+           .source = "DiviML, section V-A (SA); Kirkpatrick et al. 1983",
+           .objectives = {Objective::kLatency},
+           .exploits = "unequal devices, transfer times, batches of requests",
+           .ignores = "contention, memory limits, other orders of tasks"},
+          plan_annealing};
+}
 
 }  // namespace heddle

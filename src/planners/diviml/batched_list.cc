@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
+#include "core/plan_store.h"
 #include "module_clock.h"
 
 namespace heddle {
@@ -141,7 +141,7 @@ std::vector<uint32_t> by_rank(const TaskModel& model) {
 std::optional<Result<PlannerOutput>> plan_batched(const Problem& problem, const PlannerOptions& options,
                                                   const std::string& name, BatchRule rule) {
   if (problem.objective != Objective::kLatency || problem.costs->segments().empty()) return std::nullopt;
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   for (const auto& set : configurations(problem)) {
     const FlatProblem flat(problem, set);
     const TaskModel model(flat);

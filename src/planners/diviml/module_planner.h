@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 #include "module_clock.h"
 #include "split_chain.h"
 

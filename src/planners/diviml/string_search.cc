@@ -72,7 +72,7 @@ void StringSearch::keep() {
 
 Result<PlannerOutput> plan_by_strings(const Problem& problem, const PlannerOptions& options,
                                       const std::string& name, const RunStrings& run) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   const auto sets = configurations(problem);
   for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {
     if (options.deadline.expired() && !candidates.empty()) break;

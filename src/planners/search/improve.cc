@@ -80,7 +80,7 @@ class ThroughputChain final : public Chain {
 
 class Improver {
  public:
-  Improver(const Problem& problem, const PlannerOptions& options, std::string name, Candidates& candidates)
+  Improver(const Problem& problem, const PlannerOptions& options, std::string name, PlanStore& candidates)
       : problem_(problem),
         options_(options),
         name_(std::move(name)),
@@ -208,7 +208,7 @@ class Improver {
   const Problem& problem_;
   const PlannerOptions& options_;
   const std::string name_;
-  Candidates& candidates_;
+  PlanStore& candidates_;
   const FlatProblem flat_;
   Reserve reserve_;
   double work_per_move_ = 1;
@@ -220,7 +220,7 @@ class Improver {
 }  // namespace
 
 ImproveResult improve(const Problem& problem, const PlannerOptions& options, const std::vector<Plan>& starts,
-                      const std::string& name, Candidates& candidates, std::optional<double> known_us) {
+                      const std::string& name, PlanStore& candidates, std::optional<double> known_us) {
   return Improver(problem, options, name, candidates).run(starts, known_us);
 }
 
