@@ -43,7 +43,7 @@ class Run {
     if (options_.start != nullptr) candidates_.offer(*options_.start, "the plan to improve");
     PlannerOptions part = options_;
     part.deadline = share(0.15);
-    run_portfolio(problem_, part, kSeeds, candidates_);
+    run_planners(problem_, part, kSeeds, candidates_);
     LoopOptions loop;
     const bool few = check_slots(tables_.flat().num_devices(), static_cast<int>(loop.slots.q), "").ok();
     for (const int dominators : {1, 4}) {
