@@ -20,6 +20,12 @@ double seconds_of(const TimeShare& time, double all, double left) {
 
 }  // namespace
 
+std::function<bool()> until_there_is_a_plan(const PlanStore& store, const Deadline& deadline) {
+  return [&store, deadline] {
+    return !deadline.cancelled() && (store.empty() || (!deadline.expired() && store.is_open()));
+  };
+}
+
 void run_steps(const PortfolioSteps& steps, const PortfolioRules& rules) {
   const double all = rules.deadline.seconds_left();
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -80,14 +86,13 @@ std::vector<Plan> run_planners(const Problem& problem, const PlannerOptions& opt
                      .when = [&, entry] { return entry->supports(problem.objective); },
                      .run = plan});
   }
-  const auto open = [&] {
-    return !options.deadline.cancelled() && !(options.deadline.expired() && !candidates.empty());
-  };
   const auto report = [&](const std::string& step, size_t done) {
     report_progress(options, "planner " + step, static_cast<double>(done), static_cast<double>(names.size()),
                     candidates.empty() ? std::nullopt : std::optional<double>(candidates.value_us()));
   };
-  run_steps(steps, {.deadline = options.deadline, .open = open, .report = report});
+  run_steps(steps, {.deadline = options.deadline,
+                    .open = until_there_is_a_plan(candidates, options.deadline),
+                    .report = report});
   return plans;
 }
 

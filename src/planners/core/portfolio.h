@@ -38,6 +38,9 @@ struct PortfolioRules {
   std::function<void(const std::string& step, size_t done)> report;
 };
 
+// For portfolios that must give a plan: on until there is one, then until the deadline or the bound.
+std::function<bool()> until_there_is_a_plan(const PlanStore& store, const Deadline& deadline);
+
 // The steps one after the other. A step without time left is left out.
 void run_steps(const PortfolioSteps& steps, const PortfolioRules& rules);
 
