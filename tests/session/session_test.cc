@@ -147,8 +147,8 @@ TEST_F(SessionTest, OtherHardwareIsPlannedForFromTheFirstPlansDecisions) {
   settings_.cluster = open_cluster("preset:v100").value();
   auto session = open_session({.path = "zoo:resnet-18", .import = {}}, settings_, control_);
   ASSERT_TRUE(session.ok()) << session.error().to_string();
-  const std::vector<ClusterChange> changes = {{"the same", settings_.cluster},
-                                              {"other devices", open_cluster("preset:a6000").value()}};
+  const std::vector<HardwareChange> changes = {{"the same", {}, settings_.cluster},
+                                               {"other devices", {}, open_cluster("preset:a6000").value()}};
   const auto rows = replan(*session, changes, settings_, "heft", {}, control_);
   ASSERT_TRUE(rows.ok()) << rows.error().to_string();
   ASSERT_EQ(rows->size(), 3u);

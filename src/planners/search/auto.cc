@@ -197,6 +197,9 @@ class Auto {
 };
 
 Result<PlannerOutput> plan_auto(const Problem& problem, const PlannerOptions& options) {
+  // One planner knows these problems.
+  if (problem.execution.transfers == Transfers::kGiven)
+    return find_planner("flow-search")->plan(problem, options);
   const CancelToken closed;
   PlanStore store(problem, closed);
   if (options.start != nullptr) store.offer(*options.start, "the plan to improve");
@@ -226,7 +229,8 @@ PlannerEntry auto_planner() {
            .exploits = "everything that the others do; sets of devices that share cores",
            .ignores = "explicit routes",
            .stages = true,
-           .cold_start = true},
+           .cold_start = true,
+           .transfers = {Transfers::kRoutes, Transfers::kGiven}},
           plan_auto};
 }
 
