@@ -11,7 +11,7 @@ namespace heddle::cli {
 void ModelFlags::declare(Command& command) {
   command.positional("MODEL", model,
                      ".onnx (or what OpenVINO reads), graph .json (Heddle's or IOS's, simulation instance of "
-                     "HIOS), or zoo:NAME[,key=value]");
+                     "HIOS), flow or placement workload, plan file, or zoo:NAME[,key=value]");
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--batch", batch, "set the first dimension of inputs that leave it open", 1, 1 << 20);
   command.option(

@@ -7,10 +7,8 @@
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/plan/dnn_split.h"
-#include "heddle/plan/flow_workload.h"
 #include "heddle/plan/gap.h"
 #include "heddle/planners/dnn_planner.h"
-#include "heddle/planners/flow_planner.h"
 #include "heddle/planners/milestones.h"
 #include "heddle/report/text_table.h"
 
@@ -112,43 +110,6 @@ Result<int> plan_placement(const std::string& path, const WorkloadFlags& flags, 
   return kExitDone;
 }
 
-Result<int> plan_flow_workload(const std::string& path, const WorkloadFlags& flags,
-                               const ProblemFlags& problem, const SearchFlags& search,
-                               const std::string& output, const Invocation& invocation) {
-  if (problem.objective != "latency" || flags.contiguous || flags.pieces != 1)
-    return Error(Code::kInvalidInput,
-                 "flow workloads have the objective latency, and no --contiguous or --pieces");
-  HEDDLE_ASSIGN_OR_RETURN(const auto workload, read_flow_workload(path));
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_flows(workload, search.options(invocation)));
-  const double value = workload.in_units(plan.schedule.makespan), bound = workload.in_units(plan.bound);
-  Json ops = Json::array();
-  std::vector<int64_t> count(workload.num_devices(), 0), busy(workload.num_devices(), 0);
-  for (size_t v = 0; v < workload.num_ops(); ++v) {
-    const auto d = plan.schedule.device[v];
-    ops.push_back({{"op", workload.ops[v].name},
-                   {"device", d},
-                   {"start", workload.in_units(plan.schedule.op_start[v])}});
-    ++count[d];
-    busy[d] += workload.ops[v].ticks[d];
-  }
-  Json answer = {{"makespan", value},
-                 {"bound", bound},
-                 {"gap", plan.gap},
-                 {"bound_reason", plan.bound_reason},
-                 {"unit", workload.time_unit},
-                 {"planning_s", plan.seconds},
-                 {"after", workload_milestones(plan.trajectory, plan.seconds)},
-                 {"ops", std::move(ops)}};
-  HEDDLE_RETURN_IF_ERROR(finish(answer, output, invocation));
-  if (invocation.json) return kExitDone;
-  print_head(workload.name, "makespan", value, bound, plan.seconds, plan.detail, plan.trajectory);
-  TextTable table({{"device"}, {"ops", TextTable::Align::kRight}, {"busy", TextTable::Align::kRight}});
-  for (size_t d = 0; d < count.size(); ++d)
-    table.add_row({std::to_string(d), std::to_string(count[d]), significant(workload.in_units(busy[d]))});
-  std::printf("%s", table.to_string().c_str());
-  return kExitDone;
-}
-
 }  // namespace
 
 void WorkloadFlags::declare(Command& command) {
@@ -161,9 +122,7 @@ Result<WorkloadKind> workload_kind(const std::string& path) {
   const auto json = path.ends_with(".json") ? read_json_file(path) : Result<Json>(Json());
   if (!json.ok()) return WorkloadKind::kNone;
   if (is_dnn_workload(*json)) return WorkloadKind::kPlacement;
-  const bool flow =
-      json->is_object() && json->contains("devices") && json->contains("edges") && json->contains("ops");
-  return flow ? WorkloadKind::kFlow : WorkloadKind::kNone;
+  return WorkloadKind::kNone;
 }
 
 Result<DnnRules> placement_rules(const std::string& path, const WorkloadFlags& flags,
@@ -200,10 +159,8 @@ Result<std::optional<int>> plan_workload(const std::string& path, const Workload
                      ": --host-access, --resident, --drop-parameters and --fixed-sharing "
                      "are for models on a cluster, not for workloads");
   }
-  const bool placement = kind == WorkloadKind::kPlacement;
   HEDDLE_RETURN_IF_ERROR(check_no_cluster(path, problem));
-  auto status = placement ? plan_placement(path, flags, problem, search, output, invocation)
-                          : plan_flow_workload(path, flags, problem, search, output, invocation);
+  auto status = plan_placement(path, flags, problem, search, output, invocation);
   if (!status.ok()) return std::move(status).error();
   if (!output.empty() && !invocation.json) std::printf("\nwritten to %s\n", output.c_str());
   return std::optional<int>(*status);

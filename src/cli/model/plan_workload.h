@@ -1,5 +1,5 @@
-// `heddle plan` on files that bring their own devices, times and rules: placement workloads
-// (heddle/plan/dnn_workload.h) and flow workloads (heddle/plan/flow_workload.h).
+// `heddle plan` on placement workloads (heddle/plan/dnn_workload.h), which bring their own devices, times and
+// rules.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,7 @@ struct WorkloadFlags {
   void declare(Command& command);
 };
 
-enum class WorkloadKind { kNone, kPlacement, kFlow };
+enum class WorkloadKind { kNone, kPlacement };
 // By the file's members; kNone when it cannot be read (the model readers say so).
 Result<WorkloadKind> workload_kind(const std::string& path);
 

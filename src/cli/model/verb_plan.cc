@@ -233,12 +233,10 @@ struct ComparePlannersFlags {
   std::string planners;
 };
 
-std::vector<const PlannerEntry*> planners_for(Objective objective) {
+std::vector<const PlannerEntry*> planners_for(const Problem& problem) {
   std::vector<const PlannerEntry*> entries;
   for (const auto& entry : planner_registry()) {
-    for (const auto o : entry.info.objectives) {
-      if (o == objective) entries.push_back(&entry);
-    }
+    if (entry.supports(problem)) entries.push_back(&entry);
   }
   return entries;
 }
@@ -250,7 +248,7 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
     entries.push_back(entry);
   }
   HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
-  if (entries.empty()) entries = planners_for(session.problem.objective);
+  if (entries.empty()) entries = planners_for(session.problem);
   Json rows = Json::array();
   TextTable table({{"planner"},
                    {objective_name(session.problem.objective), TextTable::Align::kRight},

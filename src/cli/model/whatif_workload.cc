@@ -100,12 +100,6 @@ Result<std::optional<int>> whatif_workload(const std::string& path, const Worklo
       return Error(Code::kInvalidInput, path + ": --contiguous and --pieces are for placement workloads");
     return std::optional<int>();
   }
-  if (kind == WorkloadKind::kFlow) {
-    return Error(Code::kUnsupported,
-                 path +
-                     ": a flow workload gives the time of every flow between its devices, "
-                     "so that they cannot be changed one by one; edit the file");
-  }
   HEDDLE_ASSIGN_OR_RETURN(const DnnRules rules, placement_rules(path, flags, problem));
   HEDDLE_ASSIGN_OR_RETURN(const auto workload, read_dnn_workload(path));
   HEDDLE_ASSIGN_OR_RETURN(const auto list, variants(workload, changes));

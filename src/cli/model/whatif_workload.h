@@ -19,8 +19,7 @@ struct WhatifChanges {
 
 // The exit status; nullopt when the file is no placement workload. Its devices are "accelerator" and "cpu"
 // (their number changes with --add and --remove, the times on them with --scale), "link" (the time to move
-// tensors) and "memory" (of each accelerator). Flow workloads, whose devices cannot be changed one by one,
-// and flags that cannot be meant are errors.
+// tensors) and "memory" (of each accelerator). Flags that cannot be meant are errors.
 Result<std::optional<int>> whatif_workload(const std::string& path, const WorkloadFlags& flags,
                                            const WhatifChanges& changes, const ProblemFlags& problem,
                                            const SearchFlags& search, const Invocation& invocation);

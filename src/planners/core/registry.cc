@@ -35,8 +35,11 @@ std::vector<PlannerEntry> make_registry() {
 
 }  // namespace
 
-bool PlannerEntry::supports(Objective objective) const {
-  return std::find(info.objectives.begin(), info.objectives.end(), objective) != info.objectives.end();
+bool PlannerEntry::supports(const Problem& problem) const {
+  const auto has = [](const auto& list, auto value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  return has(info.objectives, problem.objective) && has(info.transfers, problem.execution.transfers);
 }
 
 Result<PlannerOutput> PlannerEntry::plan(const Problem& problem, PlannerOptions options) const {

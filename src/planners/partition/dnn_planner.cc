@@ -1,11 +1,10 @@
 #include "heddle/planners/dnn_planner.h"
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <thread>
 
+#include "core/portfolio.h"
 #include "dnn_store.h"
 
 namespace heddle {
@@ -72,31 +71,23 @@ Result<DnnPlan> plan_dnn(const DnnWorkload& workload, const DnnRules& rules, con
       std::isfinite(options.deadline.seconds_left()) ? options.deadline.seconds_left() : kUsualSeconds;
   const CancelToken done;
   DnnStore store(workload, rules, done);
-  const auto deadline = Deadline::after_seconds(seconds, done);
-  std::atomic<bool> finished = false;
-  std::thread worker([&] {
+  const auto report = [&] {
+    if (options.progress == nullptr) return;
+    ProgressUpdate update;
+    update.what = workload.name;
+    update.done = std::min(elapsed(), seconds);
+    update.total = seconds;
+    if (std::isfinite(store.value())) update.best_us = store.value() * 1e3;
+    if (store.bound() > 0) update.bound_us = store.bound() * 1e3;
+    options.progress->report(update);
+  };
+  run_watched(options.deadline.sooner(seconds), done, report, [&](const Deadline& deadline) {
     if (rules.objective == DnnObjective::kLatency) {
       run_latency_portfolio(workload, rules, options, deadline, store);
     } else {
       run_load_portfolio(workload, rules, options, deadline, store);
     }
-    finished = true;
   });
-  // The caller's cancellation becomes the store's; the methods know only that one.
-  while (!finished) {
-    if (options.deadline.should_stop()) done.cancel();
-    if (options.progress != nullptr) {
-      ProgressUpdate update;
-      update.what = workload.name;
-      update.done = std::min(elapsed(), seconds);
-      update.total = seconds;
-      if (std::isfinite(store.value())) update.best_us = store.value() * 1e3;
-      if (store.bound() > 0) update.bound_us = store.bound() * 1e3;
-      options.progress->report(update);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  worker.join();
   HEDDLE_ASSIGN_OR_RETURN(auto plan, store.result());
   plan.seconds = elapsed();
   plan.trajectory.push_back({plan.seconds, plan.value, plan.bound});
