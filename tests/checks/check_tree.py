@@ -6,7 +6,7 @@ folder_map  docs/architecture.md has one row for each folder of src, and for eac
 rooms       no folder of src has more than 40 files directly inside
 arrows      of two rooms of a folder only one includes the other, but for BOTH_WAYS
 public      a public header is included by another folder, or by such a header
-registry    each planner's factory is in planners/core/registry.cc
+registry    each planner is in planners/core/planners.inc
 words       no paths of one machine, no package registry's host, no unfinished marks
 """
 
@@ -195,24 +195,16 @@ def check_public(root: Path) -> list[str]:
 
 def check_registry(root: Path) -> list[str]:
     folder = root / "src" / "planners"
-    registry = folder / "core" / "registry.cc"
+    registry = folder / "core" / "planners.inc"
     if not registry.exists():
-        return ["src/planners/core/registry.cc is missing; it is the one list of planners"]
-    listed = read(registry)
-    problems = []
-    for path in sorted(folder.rglob("*.cc")):
-        text = read(path)
-        if path == registry or not re.search(r":\s*public\s+Planner\b", text):
-            continue
-        factories = re.findall(r"unique_ptr<Planner>\s+(make_\w+)\s*\(", text)
-        if not factories:
-            problems.append(f"{path.relative_to(root)}: a planner without a factory make_NAME")
-        problems += [
-            f"{path.relative_to(root)}: {name} is not in registry.cc"
-            for name in factories
-            if not re.search(rf"\b{name}\b", listed)
-        ]
-    return problems
+        return ["src/planners/core/planners.inc is missing; it is the one list of planners"]
+    listed = re.findall(r"^PLANNER\((\w+)\)$", read(registry), re.MULTILINE)
+    return [
+        f"{path.relative_to(root)}: {name} is not in core/planners.inc"
+        for path in sorted(folder.rglob("*.cc"))
+        for name in re.findall(r"^PlannerEntry (\w+)\(\)", read(path), re.MULTILINE)
+        if name not in listed
+    ]
 
 
 def check_words(root: Path) -> list[str]:

@@ -87,14 +87,13 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(len(self.problems("sizes")), 2)
 
     def test_a_planner_outside_the_registry_is_found(self):
-        self.put("src/planners/core/registry.cc", "make_heft")
+        self.put("src/planners/core/planners.inc", "PLANNER(heft_planner)\n")
         for name in ["heft", "lost"]:
-            self.put(
-                f"src/planners/lists/{name}.cc",
-                f"class X final : public Planner {{}};\nstd::unique_ptr<Planner> make_{name}() {{ return nullptr; }}\n",
-            )
+            self.put(f"src/planners/lists/{name}.cc", f"PlannerEntry {name}_planner() {{\n  return {{}};\n}}\n")
         self.put("src/planners/lists/helper.cc", "int help() { return 1; }\n")
-        self.assertEqual(self.problems("registry"), ["src/planners/lists/lost.cc: make_lost is not in registry.cc"])
+        self.assertEqual(
+            self.problems("registry"), ["src/planners/lists/lost.cc: lost_planner is not in core/planners.inc"]
+        )
 
     def test_paths_of_a_machine_are_found(self):
         self.put("docs/a.md", "see /" + "home/someone/file\n")

@@ -197,5 +197,42 @@ TEST(Door, FindsNoPlannerOutsideTheRegistry) {
   EXPECT_EQ(find_planner(""), nullptr);
 }
 
+TEST(Registry, AnAliasIsItsPlannerWithSettings) {
+  Random random(5);
+  auto graph = make_graph(3, random_wires(random, 3, 0.5), std::vector<int64_t>(3, 3));
+  const auto times = random_times(random, 3, 3);
+  int aliases = 0;
+  for (const PlannerEntry& entry : planner_registry()) {
+    if (entry.alias_of.empty()) continue;
+    ++aliases;
+    const Problem problem = make_problem(graph, make_mesh(3), times, entry.info.objectives[0]);
+    const PlannerEntry* planner = find_planner(entry.alias_of);
+    ASSERT_NE(planner, nullptr) << entry.info.name;
+    PlannerOptions options;
+    options.settings = entry.chosen;
+    const auto by_name = run_planner(entry, problem, {}),
+               by_settings = run_planner(*planner, problem, options);
+    ASSERT_TRUE(by_name.ok() && by_settings.ok()) << entry.info.name;
+    EXPECT_EQ(by_name->value_us, by_settings->value_us) << entry.info.name;
+    EXPECT_EQ(by_name->detail, by_settings->detail) << entry.info.name;
+  }
+  EXPECT_GT(aliases, 0);
+}
+
+TEST(Registry, RefusesSettingsThatAPlannerDoesNotHave) {
+  Random random(5);
+  const Problem problem = make_problem(make_graph(3, random_wires(random, 3, 0.3), {0, 0, 0}), make_mesh(2),
+                                       random_times(random, 3, 2), Objective::kLatency);
+  PlannerOptions options;
+  options.settings = {{"contention", "ports"}};
+  const auto value = run_planner(*find_planner("heft"), problem, options);
+  ASSERT_FALSE(value.ok());
+  EXPECT_NE(value.error().to_string().find("contention=links"), std::string::npos)
+      << value.error().to_string();
+  const auto name = run_planner(*find_planner("met"), problem, options);
+  ASSERT_FALSE(name.ok());
+  EXPECT_EQ(name.error().code(), Code::kInvalidInput);
+}
+
 }  // namespace
 }  // namespace heddle

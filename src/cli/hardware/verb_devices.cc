@@ -118,6 +118,10 @@ Result<int> run_planners(const PlannersOptions& o, const Invocation& invocation)
                     {"exploits", entry.info.exploits},
                     {"ignores", entry.info.ignores},
                     {"ready", entry.info.ready}});
+    if (!entry.alias_of.empty()) {
+      rows.back()["alias_of"] = entry.alias_of;
+      rows.back()["settings"] = entry.chosen;
+    }
     table.add_row({entry.info.name, objectives, entry.info.description, entry.info.source});
   }
   std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());

@@ -8,18 +8,17 @@
 namespace heddle {
 
 std::vector<Plan> run_portfolio(const Problem& problem, const PlannerOptions& options,
-                                std::span<const std::string_view> names, Candidates& candidates) {
+                                std::span<const std::string_view> names, PlanStore& candidates) {
   std::vector<Plan> plans;
   PlannerOptions quiet = options;
   quiet.progress = nullptr;
   quiet.start = nullptr;
+  quiet.settings.clear();
   for (size_t i = 0; i < names.size(); ++i) {
     if (options.deadline.cancelled() || (options.deadline.expired() && !candidates.empty())) break;
     const PlannerEntry* entry = find_planner(names[i]);
-    if (entry == nullptr) continue;
-    const auto& objectives = entry->info.objectives;
-    if (std::find(objectives.begin(), objectives.end(), problem.objective) == objectives.end()) continue;
-    auto out = entry->make()->plan(problem, quiet);
+    if (entry == nullptr || !entry->supports(problem.objective)) continue;
+    auto out = entry->plan(problem, quiet);
     report_progress(options, "planner " + entry->info.name, static_cast<double>(i + 1),
                     static_cast<double>(names.size()),
                     candidates.empty() ? std::nullopt : std::optional<double>(candidates.value_us()));
@@ -39,7 +38,7 @@ std::span<const std::string_view> constructive_planners(Objective objective) {
 }
 
 std::vector<Plan> starting_plans(const Problem& problem, const PlannerOptions& options,
-                                 Candidates& candidates) {
+                                 PlanStore& candidates) {
   if (options.start == nullptr)
     return run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
   candidates.offer(*options.start, "the plan to improve");
@@ -48,8 +47,8 @@ std::vector<Plan> starting_plans(const Problem& problem, const PlannerOptions& o
 
 Result<PlannerOutput> plan_from_starts(
     const Problem& problem, const PlannerOptions& options,
-    const std::function<Result<PlannerOutput>(std::vector<Plan> starts, Candidates& candidates)>& improve) {
-  Candidates candidates(problem);
+    const std::function<Result<PlannerOutput>(std::vector<Plan> starts, PlanStore& candidates)>& improve) {
+  PlanStore candidates(problem);
   auto starts = starting_plans(problem, options, candidates);
   if (options.deadline.cancelled() && candidates.empty())
     return candidates.output(StopReason::kCancelled, options.deadline);

@@ -66,17 +66,17 @@ Result<StageSchedule> heft_inter(const StageInstance& instance, const Deadline& 
   return schedule;
 }
 
-namespace {
-
-Result<StageSchedule> heft_stages(const StageInstance& instance, const Deadline& deadline) {
-  HEDDLE_ASSIGN_OR_RETURN(auto schedule, heft_inter(instance, deadline));
-  return hios_parallelize(instance, std::move(schedule), deadline);
-}
-
-}  // namespace
-
-std::unique_ptr<Planner> make_heft_stages() {
-  return std::make_unique<StagePlanner>("heft-stages", heft_stages);
+PlannerEntry heft_stages_planner() {
+  return {{.name = "heft-stages",
+           .description = "HEFT with insertion, then stages by HIOS's sliding window",
+           .source = "Topcuoglu et al., TPDS 2002, section 4.1; HIOS, section IV-B, Algorithm 2",
+           .objectives = {Objective::kLatency},
+           .exploits = "stages, transfer times, unequal devices",
+           .ignores = "contention, memory limits",
+           .settings = {stages_setting()}},
+          [](const Problem& problem, const PlannerOptions& options) {
+            return plan_mapping(problem, options, "heft-stages", heft_inter);
+          }};
 }
 
 }  // namespace heddle

@@ -12,9 +12,8 @@
 #include <optional>
 #include <thread>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
-#include "core/factories.h"
+#include "core/plan_store.h"
 #include "heddle/plan/relaxation.h"
 #include "hios.h"
 #include "stage_anneal.h"
@@ -125,70 +124,76 @@ StageNet net_of(const Problem& problem) {
   return net;
 }
 
-class StageSearch final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
-    // Something at once; and what the flat instance leaves out may turn the order of plans around.
-    for (const auto make : {make_stage_list, make_hios_lp, make_heft_stages}) {
-      if (options.deadline.cancelled() || (options.deadline.should_stop() && !candidates.empty())) break;
-      const double seconds = kStartShare * options.deadline.seconds_left();
-      const auto out = make()->plan(problem, {.deadline = options.deadline.sooner(seconds)});
-      if (out.ok()) candidates.offer(out->plan, out->detail);
-    }
-    const auto sets = configurations(problem);
-    uint64_t steps = 0, timed = 0;
-    std::optional<Error> failure;
-    const double bound_seconds = std::min(kBoundSeconds, kBoundShare * options.deadline.seconds_left());
-    const Deadline brief = options.deadline.sooner(bound_seconds);
-    Bound bound = lower_bound(problem, brief);
-    if (const StageBound own = stage_bound(net_of(problem), kNoTime, brief); own.us > bound.us)
-      bound = {own.us, own.reason};
-    candidates.note_bound(bound.us);
-    for (size_t i = 0; i < sets.size(); ++i) {
-      if (!candidates.empty() && meets_bound(candidates.value_us(), bound.us)) break;
-      HEDDLE_ASSIGN_OR_RETURN(const auto instance, stage_instance_of(problem, sets[i]));
-      StageSearchOptions part;
-      part.deadline =
-          options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(sets.size() - i));
-      part.seed = options.seed;
-      part.threads = options.threads;
-      part.bound_us = bound.us;
-      if (options.progress != nullptr) {
-        part.on_progress = [&, i](double share, double best_us) {
-          options.progress->report({.what = "stage-search",
-                                    .done = static_cast<double>(i) + share,
-                                    .total = static_cast<double>(sets.size()),
-                                    .best_us = best_us,
-                                    .bound_us = bound.us});
-        };
-      }
-      const auto found = search_stages(instance, part);
-      if (!found.ok()) {
-        failure = found.error();
-        continue;
-      }
-      steps += found->steps;
-      timed += found->timed;
-      candidates.offer(assignment_of_stages(instance.num_ops(), list_stages(instance, found->best, sets[i])),
-                       found->start + ", improved by stage-search");
-    }
-    if (candidates.empty() && candidates.offered() == 0 && failure) return *failure;
-    const bool stopped = options.deadline.should_stop();
-    HEDDLE_ASSIGN_OR_RETURN(
-        auto out,
-        candidates.output(stopped ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline));
-    if (meets_bound(candidates.value_us(), bound.us)) out.stop = StopReason::kOptimal;
-    out.bound = bound;
-    out.counters["steps"] = static_cast<double>(steps);
-    out.counters["moves_timed"] = static_cast<double>(timed);
-    return out;
+Result<PlannerOutput> plan_stage_search(const Problem& problem, const PlannerOptions& options) {
+  PlanStore candidates(problem);
+  if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
+  // Something at once; and what the flat instance leaves out may turn the order of plans around.
+  for (const auto* const name : {"stage-list", "hios-lp", "heft-stages"}) {
+    if (options.deadline.cancelled() || (options.deadline.should_stop() && !candidates.empty())) break;
+    const double seconds = kStartShare * options.deadline.seconds_left();
+    const auto out = find_planner(name)->plan(problem, {.deadline = options.deadline.sooner(seconds)});
+    if (out.ok()) candidates.offer(out->plan, out->detail);
   }
-};
+  const auto sets = configurations(problem);
+  uint64_t steps = 0, timed = 0;
+  std::optional<Error> failure;
+  const double bound_seconds = std::min(kBoundSeconds, kBoundShare * options.deadline.seconds_left());
+  const Deadline brief = options.deadline.sooner(bound_seconds);
+  Bound bound = lower_bound(problem, brief);
+  if (const StageBound own = stage_bound(net_of(problem), kNoTime, brief); own.us > bound.us)
+    bound = {own.us, own.reason};
+  candidates.prove(bound);
+  for (size_t i = 0; i < sets.size(); ++i) {
+    if (!candidates.is_open()) break;
+    HEDDLE_ASSIGN_OR_RETURN(const auto instance, stage_instance_of(problem, sets[i]));
+    StageSearchOptions part;
+    part.deadline =
+        options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(sets.size() - i));
+    part.seed = options.seed;
+    part.threads = options.threads;
+    part.bound_us = bound.us;
+    if (options.progress != nullptr) {
+      part.on_progress = [&, i](double share, double best_us) {
+        options.progress->report({.what = "stage-search",
+                                  .done = static_cast<double>(i) + share,
+                                  .total = static_cast<double>(sets.size()),
+                                  .best_us = best_us,
+                                  .bound_us = bound.us});
+      };
+    }
+    const auto found = search_stages(instance, part);
+    if (!found.ok()) {
+      failure = found.error();
+      continue;
+    }
+    steps += found->steps;
+    timed += found->timed;
+    candidates.offer(assignment_of_stages(instance.num_ops(), list_stages(instance, found->best, sets[i])),
+                     found->start + ", improved by stage-search");
+  }
+  if (candidates.empty() && candidates.offered() == 0 && failure) return *failure;
+  const bool stopped = options.deadline.should_stop();
+  HEDDLE_ASSIGN_OR_RETURN(
+      auto out,
+      candidates.output(stopped ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline));
+  if (!candidates.is_open()) out.stop = StopReason::kOptimal;
+  out.counters["steps"] = static_cast<double>(steps);
+  out.counters["moves_timed"] = static_cast<double>(timed);
+  return out;
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_stage_search() { return std::make_unique<StageSearch>(); }
+PlannerEntry stage_search_planner() {
+  return {{.name = "stage-search",
+           .description =
+               "annealing over mapping, order and stages with every slot timed exactly; proves a bound",
+           .source = "Taillard, EJOR 1990; Aarts and Korst 1989; docs/stages.md",
+           .objectives = {Objective::kLatency},
+           .exploits = "stages, transfer times, unequal devices",
+           .ignores = "contention, memory limits",
+           .stages = true},
+          plan_stage_search};
+}
 
 }  // namespace heddle

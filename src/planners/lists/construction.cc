@@ -14,7 +14,7 @@ void report_progress(const PlannerOptions& options, const std::string& what, dou
 }
 
 void offer_constructions(const Problem& problem, const PlannerOptions& options, const std::string& name,
-                         const Construct& construct, Candidates& candidates) {
+                         const Construct& construct, PlanStore& candidates) {
   const auto sets = configurations(problem);
   for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {
     const FlatProblem flat(problem, sets[s]);
@@ -33,7 +33,7 @@ void offer_constructions(const Problem& problem, const PlannerOptions& options, 
 
 Result<PlannerOutput> plan_by_construction(const Problem& problem, const PlannerOptions& options,
                                            const std::string& name, const Construct& construct) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   offer_constructions(problem, options, name, construct, candidates);
   return candidates.output(StopReason::kFinished, options.deadline);
 }

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
 #include "core/flat_problem.h"
+#include "core/plan_store.h"
 #include "list_schedule.h"
 
 namespace heddle {
@@ -20,7 +20,7 @@ using Construct = std::function<std::optional<FlatPlan>(const FlatProblem& flat,
 // Offers what `construct` gives on each configuration; where tensors do not fit, again with more room left
 // free. A deadline that has passed does not stop it (it is short), only a cancellation does.
 void offer_constructions(const Problem& problem, const PlannerOptions& options, const std::string& name,
-                         const Construct& construct, Candidates& candidates);
+                         const Construct& construct, PlanStore& candidates);
 
 // The same as a whole planner.
 Result<PlannerOutput> plan_by_construction(const Problem& problem, const PlannerOptions& options,

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 #include "construction.h"
-#include "core/factories.h"
 #include "diviml/batched_list.h"
 #include "search/load_search.h"
 
@@ -26,22 +25,26 @@ std::optional<FlatPlan> by_load(const FlatProblem& flat, const Reserve& reserve,
   return FlatPlan{std::move(*devices), {flat.topological().begin(), flat.topological().end()}};
 }
 
-class Greedy final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    if (auto batched = plan_batched(problem, options, "greedy", BatchRule::kGreedy))
-      return std::move(*batched);
-    const bool throughput = problem.objective == Objective::kThroughput;
-    return plan_by_construction(problem, options, "greedy",
-                                [&](const FlatProblem& flat, const Reserve& reserve) {
-                                  return throughput ? by_load(flat, reserve, options.deadline)
-                                                    : by_finish(flat, reserve, options.deadline);
-                                });
-  }
-};
+Result<PlannerOutput> plan_greedy(const Problem& problem, const PlannerOptions& options) {
+  if (auto batched = plan_batched(problem, options, "greedy", BatchRule::kGreedy)) return std::move(*batched);
+  const bool throughput = problem.objective == Objective::kThroughput;
+  return plan_by_construction(problem, options, "greedy",
+                              [&](const FlatProblem& flat, const Reserve& reserve) {
+                                return throughput ? by_load(flat, reserve, options.deadline)
+                                                  : by_finish(flat, reserve, options.deadline);
+                              });
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_greedy() { return std::make_unique<Greedy>(); }
+PlannerEntry greedy_planner() {
+  return {{.name = "greedy",
+           .description = "each op where it ends first; throughput: where the largest load grows least",
+           .source = "DiviML, section V-B (Greedy)",
+           .objectives = {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput},
+           .exploits = "unequal devices, transfers with contention, parameter loads, memory limits",
+           .ignores = "what comes after; gaps between ops"},
+          plan_greedy};
+}
 
 }  // namespace heddle

@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include "construction.h"
-#include "core/factories.h"
 
 namespace heddle {
 namespace {
@@ -58,36 +57,38 @@ std::vector<double> optimistic_costs(const FlatProblem& flat) {
   return oct;
 }
 
-class Lookahead final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    return plan_by_construction(problem, options, "lookahead",
-                                [&](const FlatProblem& flat, const Reserve& reserve) {
-                                  const size_t k = flat.num_devices();
-                                  const std::vector<double> oct = optimistic_costs(flat);
-                                  std::vector<double> rank(flat.num_ops(), 0);
-                                  for (size_t v = 0; v < rank.size(); ++v) {
-                                    for (size_t i = 0; i < k; ++i)
-                                      rank[v] += oct[v * k + i] / static_cast<double>(k);
-                                  }
-                                  return list_plan(flat, {.insertion = true, .contention = false}, reserve,
-                                                   order_by_priority(flat, rank), options.deadline,
-                                                   [&](uint32_t v, const auto& slots) {
-                                                     int32_t best = -1;
-                                                     double least = kImpossible;
-                                                     for (size_t i = 0; i < k; ++i) {
-                                                       const double us = slots[i].finish + oct[v * k + i];
-                                                       if (us < least)
-                                                         least = us, best = static_cast<int32_t>(i);
-                                                     }
-                                                     return best;
-                                                   });
-                                });
-  }
-};
+Result<PlannerOutput> plan_lookahead(const Problem& problem, const PlannerOptions& options) {
+  return plan_by_construction(
+      problem, options, "lookahead", [&](const FlatProblem& flat, const Reserve& reserve) {
+        const size_t k = flat.num_devices();
+        const std::vector<double> oct = optimistic_costs(flat);
+        std::vector<double> rank(flat.num_ops(), 0);
+        for (size_t v = 0; v < rank.size(); ++v) {
+          for (size_t i = 0; i < k; ++i) rank[v] += oct[v * k + i] / static_cast<double>(k);
+        }
+        return list_plan(flat, {.insertion = true, .contention = false}, reserve,
+                         order_by_priority(flat, rank), options.deadline, [&](uint32_t v, const auto& slots) {
+                           int32_t best = -1;
+                           double least = kImpossible;
+                           for (size_t i = 0; i < k; ++i) {
+                             const double us = slots[i].finish + oct[v * k + i];
+                             if (us < least) least = us, best = static_cast<int32_t>(i);
+                           }
+                           return best;
+                         });
+      });
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_lookahead() { return std::make_unique<Lookahead>(); }
+PlannerEntry lookahead_planner() {
+  return {{.name = "lookahead",
+           .description = "list scheduling with an optimistic cost table (PEFT)",
+           .source = "Arabnejad and Barbosa, TPDS 2014",
+           .objectives = {Objective::kLatency, Objective::kColdLatency},
+           .exploits = "unequal devices, transfers, parameter loads, memory limits",
+           .ignores = "contention"},
+          plan_lookahead};
+}
 
 }  // namespace heddle

@@ -18,7 +18,6 @@
 #include <numeric>
 
 #include "construction.h"
-#include "core/factories.h"
 #include "etf.h"
 #include "heddle/solve/milp.h"
 
@@ -125,9 +124,9 @@ std::vector<uint32_t> match(const FlatProblem& flat, const std::vector<FlatEdge>
   return favourite;
 }
 
-class MSct final : public Planner {
+class MSct {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
     bool solved = true;
     double favourites = 0;
     auto out =
@@ -171,6 +170,15 @@ class MSct final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> make_m_sct() { return std::make_unique<MSct>(); }
+PlannerEntry m_sct_planner() {
+  return {
+      {.name = "m-sct",
+       .description = "earliest time first, devices waiting for favourite children",
+       .source = "Baechi (Jeon et al., SoCC 2020), sections 3.2 and 4; Moirai's baseline",
+       .objectives = {Objective::kLatency, Objective::kColdLatency},
+       .exploits = "transfers, memory limits",
+       .ignores = "contention; how much slower a device is that is free first"},
+      [](const Problem& problem, const PlannerOptions& options) { return MSct().plan(problem, options); }};
+}
 
 }  // namespace heddle

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <thread>
 
-#include "dnn_board.h"
 #include "dnn_latency.h"
 #include "dnn_latency_model.h"
+#include "dnn_store.h"
 
 namespace heddle {
 namespace {
@@ -16,17 +16,17 @@ constexpr int kLatencyOrders = 24;
 class LatencyPortfolio {
  public:
   LatencyPortfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
-                   const Deadline& deadline, DnnBoard& board)
+                   const Deadline& deadline, DnnStore& store)
       : workload_(workload),
         rules_(rules),
         options_(options),
         deadline_(deadline),
-        board_(board),
+        store_(store),
         contiguous_(workload, 1),
         pieces_(workload, rules.pieces) {}
 
   void run() {
-    board_.prove(latency_bound(workload_, rules_.pieces), "divided paths");
+    store_.prove(latency_bound(workload_, rules_.pieces), "divided paths");
     const auto& problem = contiguous_;
     // Always feasible.
     std::vector<int32_t> start(problem.units.size(), problem.cpu());
@@ -50,10 +50,7 @@ class LatencyPortfolio {
  private:
   // Of contiguous splits when pieces_ allows more: the rules allow these as well.
   double offer(const LatencyProblem& problem, const std::vector<int32_t>& piece, const std::string& planner) {
-    const auto split = problem.split(piece);
-    const auto value = evaluate_dnn_split(workload_, split, DnnObjective::kLatency);
-    if (!value.ok() || !board_.offer(split, planner)) return std::numeric_limits<double>::infinity();
-    return value->value;
+    return store_.offer(problem.split(piece), planner);
   }
 
   void construct(const std::vector<int32_t>& piece, const std::string& planner) {
@@ -77,22 +74,22 @@ class LatencyPortfolio {
     const auto hint = shared_best();
     const auto hinted = evaluate_dnn_split(workload_, problem.split(hint), DnnObjective::kLatency);
     if (!hinted.ok()) return false;
-    const double value = board_.value(), bound = board_.bound();
+    const double value = store_.value(), bound = store_.bound();
     SolveOptions solve;
     solve.deadline = deadline;
     solve.seed = options_.seed;
     bool improved = false;
     const auto take = [&](const std::vector<int32_t>& piece) {
       keep(piece, offer(problem, piece, "CP-SAT"));
-      improved = improved || board_.value() < value;
+      improved = improved || store_.value() < value;
     };
     const auto prove = [&](double proven) {
       // Fewer pieces than the rules allow, or joined colours, are a restriction: no bound for all.
-      if (problem.pieces == rules_.pieces && !problem.units.joined_cycles) board_.prove(proven, "CP-SAT");
+      if (problem.pieces == rules_.pieces && !problem.units.joined_cycles) store_.prove(proven, "CP-SAT");
     };
     const auto status = solve_latency_model(problem, hint, hinted->value, bound, solve, {take, prove});
-    if (!status.ok() && status.error().code() != Code::kUnsupported) board_.fail(status.error());
-    return status.ok() && (improved || board_.bound() > bound * (1 + 1e-4));
+    if (!status.ok() && status.error().code() != Code::kUnsupported) store_.fail(status.error());
+    return status.ok() && (improved || store_.bound() > bound * (1 + 1e-4));
   }
 
   // Rounds of annealing, ever longer, each from the thread's own best or that of all.
@@ -128,7 +125,7 @@ class LatencyPortfolio {
   const DnnRules& rules_;
   const DnnPlanOptions& options_;
   const Deadline& deadline_;
-  DnnBoard& board_;
+  DnnStore& store_;
   LatencyProblem contiguous_, pieces_;
   std::mutex mutex_;
   std::vector<int32_t> best_;  // a piece of each unit, of the problem being searched
@@ -138,8 +135,8 @@ class LatencyPortfolio {
 }  // namespace
 
 void run_latency_portfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
-                           const Deadline& deadline, DnnBoard& board) {
-  LatencyPortfolio(workload, rules, options, deadline, board).run();
+                           const Deadline& deadline, DnnStore& store) {
+  LatencyPortfolio(workload, rules, options, deadline, store).run();
 }
 
 }  // namespace heddle

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <thread>
 
-#include "dnn_board.h"
 #include "dnn_load.h"
 #include "dnn_load_model.h"
 #include "dnn_load_search.h"
+#include "dnn_store.h"
 
 namespace heddle {
 namespace {
@@ -17,8 +17,8 @@ constexpr int kOrders = 10;
 class LoadPortfolio {
  public:
   LoadPortfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
-                const Deadline& deadline, DnnBoard& board)
-      : workload_(workload), rules_(rules), options_(options), deadline_(deadline), board_(board) {}
+                const Deadline& deadline, DnnStore& store)
+      : workload_(workload), rules_(rules), options_(options), deadline_(deadline), store_(store) {}
 
   void run() {
     const double seconds = deadline_.seconds_left();
@@ -26,11 +26,11 @@ class LoadPortfolio {
     contiguous(rules_.contiguous ? deadline_ : deadline_.sooner(seconds / 4));
     if (rules_.contiguous) return;
     units_ = make_dnn_units(workload_, DnnOrder::kNone);
-    board_.prove(load_bound(units_), "total work");
+    store_.prove(load_bound(units_), "total work");
     offer(units_, greedy_load(units_), "greedy");
     if (deadline_.should_stop() || units_.devices() < 2) return;
     const double left = deadline_.seconds_left();
-    board_.prove(cut_bound(units_, board_.value(), deadline_.sooner(left * 0.1)), "minimum cuts");
+    store_.prove(cut_bound(units_, store_.value(), deadline_.sooner(left * 0.1)), "minimum cuts");
     std::vector<std::thread> threads;
     for (int t = 1; t < options_.threads; ++t) threads.emplace_back([this, t] { anneal(t, deadline_); });
     // With one thread CP-SAT still has its turn: it is the only one that proves anything.
@@ -42,19 +42,19 @@ class LoadPortfolio {
 
  private:
   void offer(const DnnUnits& units, const std::vector<int32_t>& device, const std::string& planner) {
-    if (!device.empty()) board_.offer(dnn_split_of_units(workload_, units, device), planner);
+    if (!device.empty()) store_.offer(dnn_split_of_units(workload_, units, device), planner);
   }
 
   void all_on_one_cpu() {
     if (workload_.cpus == 0) return;
     DnnSplit split;
     split.device.assign(workload_.nodes.size(), workload_.accelerators);
-    board_.offer(split, "one CPU");
+    store_.offer(split, "one CPU");
   }
 
   void contiguous(const Deadline& deadline) {
     const auto units = make_dnn_units(workload_, DnnOrder::kContiguous);
-    if (rules_.contiguous) board_.prove(load_bound(units), "total work");
+    if (rules_.contiguous) store_.prove(load_bound(units), "total work");
     std::vector<int32_t> order(units.size());
     for (size_t u = 0; u < order.size(); ++u) order[u] = static_cast<int32_t>(u);
     offer(units, line_load(units, order, deadline), "linearised order");
@@ -63,27 +63,27 @@ class LoadPortfolio {
       offer(units, line_load(units, random_order(units, i % 2 == 0, random), deadline), "linearised order");
     };
     for (int i = 0; i < kOrders && !deadline.should_stop(); ++i) another(i);
-    const auto ideals = ideal_load(units, board_.value(), kMaxIdeals, deadline);
+    const auto ideals = ideal_load(units, store_.value(), kMaxIdeals, deadline);
     offer(units, ideals.device, "ideals");
     if (!rules_.contiguous) return;
     if (ideals.exact) {
-      board_.prove(board_.value(), "ideals");
+      store_.prove(store_.value(), "ideals");
       return;
     }
     // Too many ideals: more orders are what is left.
     for (int i = 0; !deadline.should_stop(); ++i) another(i);
   }
 
-  // Rounds of annealing, ever longer, each from the thread's own best or the board's.
+  // Rounds of annealing, ever longer, each from the thread's own best or the store's.
   void anneal(int thread, const Deadline& deadline) {
     static constexpr double kHeats[] = {0.03, 0.001, 0.01, 0.002};
     std::vector<int32_t> own;
     double own_value = 0;
     for (int round = 0; !deadline.should_stop(); ++round) {
-      if (own.empty() || round % 4 == 0 || own_value > board_.value() * 1.01) {
+      if (own.empty() || round % 4 == 0 || own_value > store_.value() * 1.01) {
         // Greedy where there is no split yet (memory is short), or where it parts a contracted unit.
         std::vector<int32_t> shared;
-        if (std::isfinite(board_.value())) shared = dnn_units_of_split(units_, board_.split());
+        if (std::isfinite(store_.value())) shared = dnn_units_of_split(units_, store_.split());
         if (shared.empty() && own.empty()) shared = greedy_load(units_);
         if (shared.empty()) return;
         own = std::move(shared);
@@ -96,17 +96,16 @@ class LoadPortfolio {
       search.heat = kHeats[(round + 2 * thread) % 4];
       own = search_load(units_, own, search);
       const auto split = dnn_split_of_units(workload_, units_, own);
-      own_value = evaluate_dnn_split(workload_, split, rules_.objective)->value;
-      board_.offer(split, "annealing");
+      own_value = store_.offer(split, "annealing");
     }
   }
 
   // Whether CP-SAT found anything: a better split, or a better bound.
   bool model(const Deadline& deadline) {
-    if (deadline.should_stop() || !std::isfinite(board_.value())) return false;
-    const auto hint = dnn_units_of_split(units_, board_.split());
+    if (deadline.should_stop() || !std::isfinite(store_.value())) return false;
+    const auto hint = dnn_units_of_split(units_, store_.split());
     if (hint.empty()) return false;
-    const double value = board_.value(), bound = board_.bound();
+    const double value = store_.value(), bound = store_.bound();
     SolveOptions solve;
     solve.deadline = deadline;
     solve.threads = 1;
@@ -115,26 +114,26 @@ class LoadPortfolio {
     const auto status = solve_load_model(units_, hint, value, solve,
                                          {[&](const std::vector<int32_t>& device) {
                                             offer(units_, device, "CP-SAT");
-                                            improved |= board_.value() < value;
+                                            improved |= store_.value() < value;
                                           },
-                                          [&](double proven) { board_.prove(proven, "CP-SAT"); }});
-    if (!status.ok() && status.error().code() != Code::kUnsupported) board_.fail(status.error());
-    return status.ok() && (improved || board_.bound() > bound * (1 + 1e-4));
+                                          [&](double proven) { store_.prove(proven, "CP-SAT"); }});
+    if (!status.ok() && status.error().code() != Code::kUnsupported) store_.fail(status.error());
+    return status.ok() && (improved || store_.bound() > bound * (1 + 1e-4));
   }
 
   const DnnWorkload& workload_;
   const DnnRules& rules_;
   const DnnPlanOptions& options_;
   const Deadline& deadline_;
-  DnnBoard& board_;
+  DnnStore& store_;
   DnnUnits units_;
 };
 
 }  // namespace
 
 void run_load_portfolio(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options,
-                        const Deadline& deadline, DnnBoard& board) {
-  LoadPortfolio(workload, rules, options, deadline, board).run();
+                        const Deadline& deadline, DnnStore& store) {
+  LoadPortfolio(workload, rules, options, deadline, store).run();
 }
 
 }  // namespace heddle

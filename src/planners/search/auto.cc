@@ -10,7 +10,6 @@
 #include <algorithm>
 
 #include "auto_workers.h"
-#include "core/factories.h"
 #include "core/portfolio.h"
 #include "lists/construction.h"
 
@@ -28,42 +27,42 @@ bool loads_parameters(const Problem& problem) {
 void search_cold(const Problem& problem, const PlannerOptions& options, PlanStore& store) {
   PlannerOptions part = options;
   part.deadline = options.deadline.sooner(options.deadline.seconds_left() / 2);
-  auto out = make_cold_search()->plan(problem, part);
+  auto out = find_planner("cold-search")->plan(problem, part);
   if (out.ok()) store.offer(std::move(out->plan), "cold-search");
 }
 
-class Auto final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    const CancelToken closed;
-    PlanStore store(problem, closed);
-    Candidates first(problem);
-    if (options.start != nullptr) {
-      first.offer(*options.start, "the plan to improve");
-      store.offer(*options.start, "the plan to improve");
-    }
-    auto starts = run_portfolio(problem, options, constructive_planners(problem.objective), first);
-    if (!first.empty()) store.offer(first.plan(), first.winner());
-    if (loads_parameters(problem)) search_cold(problem, options, store);
-    if (options.start != nullptr) starts.push_back(*options.start);
-    if (options.deadline.cancelled() && store.empty())
-      return first.output(StopReason::kCancelled, options.deadline);
-    const std::string constructive = store.winner();
-    AutoWorkers workers(problem, options, std::move(starts), store, closed);
-    const StopReason stop = workers.run();
-    // Where nothing is feasible the constructive planners' reason is as good as any.
-    if (store.empty()) return first.output(stop, options.deadline);
-    HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(stop, options.deadline));
-    out.counters.merge(workers.counters());
-    const bool improved = out.detail != constructive;
-    out.detail = "won by " + out.detail;
-    if (improved && !constructive.empty()) out.detail += " (best constructive: " + constructive + ")";
-    return out;
-  }
-};
+Result<PlannerOutput> plan_auto(const Problem& problem, const PlannerOptions& options) {
+  const CancelToken closed;
+  PlanStore store(problem, closed);
+  if (options.start != nullptr) store.offer(*options.start, "the plan to improve");
+  auto starts = run_portfolio(problem, options, constructive_planners(problem.objective), store);
+  if (loads_parameters(problem)) search_cold(problem, options, store);
+  if (options.start != nullptr) starts.push_back(*options.start);
+  if (options.deadline.cancelled() && store.empty())
+    return store.output(StopReason::kCancelled, options.deadline);
+  const std::string constructive = store.winner();
+  AutoWorkers workers(problem, options, std::move(starts), store, closed);
+  const StopReason stop = workers.run();
+  HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(stop, options.deadline));
+  out.counters.merge(workers.counters());
+  const bool improved = out.detail != constructive;
+  out.detail = "won by " + out.detail;
+  if (improved && !constructive.empty()) out.detail += " (best constructive: " + constructive + ")";
+  return out;
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_auto() { return std::make_unique<Auto>(); }
+PlannerEntry auto_planner() {
+  return {{.name = "auto",
+           .description = "runs what fits in the time and keeps the best plan",
+           .source = "the planners below",
+           .objectives = {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput},
+           .exploits = "everything that the others do; sets of devices that share cores",
+           .ignores = "explicit routes",
+           .stages = true,
+           .cold_start = true},
+          plan_auto};
+}
 
 }  // namespace heddle

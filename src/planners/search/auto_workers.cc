@@ -9,7 +9,6 @@
 
 #include "bounds/cut_bound.h"
 #include "bounds/lp_bound.h"
-#include "core/factories.h"
 #include "cp_schedule.h"
 #include "diviml/module_planner.h"
 #include "diviml/task_model.h"
@@ -105,10 +104,10 @@ void AutoWorkers::run_planner_named(const std::string& name, const Deadline& dea
 void AutoWorkers::run_planner_named(const std::string& name, PlannerOptions o) {
   const PlannerEntry* entry = find_planner(name);
   const auto start = store_.best();
-  if (start && start->lane_shares.size() == 1) o.start = &*start;
-  auto out = entry->make()->plan(problem_, o);
+  if (start && start->lane_shares.size() == 1) o.start = start.get();
+  auto out = entry->plan(problem_, o);
   if (!out.ok()) return;
-  if (out->bound) store_.offer_bound(*out->bound);
+  if (out->bound) store_.prove(*out->bound);
   store_.offer(std::move(out->plan), name);
   for (const auto& [key, value] : out->counters) count(key, value);
 }
@@ -129,10 +128,10 @@ void AutoWorkers::start_of_programs(const Deadline& deadline) {
 
 void AutoWorkers::combinatorial_bound(const Deadline& deadline) {
   if (problem_.objective == Objective::kThroughput) {
-    store_.offer_bound(lower_bound(problem_, deadline));
+    store_.prove(lower_bound(problem_, deadline));
     return;
   }
-  store_.offer_bound(destructive_bound(problem_, store_.bound(), store_.value_us(), deadline));
+  store_.prove(destructive_bound(problem_, store_.bound(), store_.value_us(), deadline));
 }
 
 // Made by the first of the proofs that reads it, which all run on one thread.
@@ -144,12 +143,12 @@ const Relaxation& AutoWorkers::relaxation(const Deadline& deadline) {
 // Minimum cuts, for what the linear program is too large for too.
 void AutoWorkers::cuts(const Deadline& deadline) {
   const Relaxation& r = relaxation(part(deadline, kRelaxShare));
-  if (open(deadline)) store_.offer_bound(cut_bound(flat_, r, store_.bound().us, deadline));
+  if (open(deadline)) store_.prove(cut_bound(flat_, r, store_.bound().us, deadline));
 }
 
 void AutoWorkers::linear_program(const Deadline& deadline) {
   const Relaxation& r = relaxation(part(deadline, kRelaxShare));
-  store_.offer_bound(lp_bound(flat_, r, deadline, store_.bound()));
+  store_.prove(lp_bound(flat_, r, deadline, store_.bound()));
 }
 
 bool AutoWorkers::has_modules() const {
@@ -189,7 +188,7 @@ bool AutoWorkers::cp_slice(const Deadline& deadline, int threads, bool linear_re
   const auto result = solve_cp_schedule(flat_, relaxation(deadline), *hint, cp);
   if (!result.ok()) return true;
   store_.offer(to_assignment(flat_, result->plan), "cp-sat");
-  store_.offer_bound({result->bound_us, result->complete ? "CP-SAT, solved to the end" : "CP-SAT"});
+  store_.prove({result->bound_us, result->complete ? "CP-SAT, solved to the end" : "CP-SAT"});
   count("cp_sat_gain_us", std::max(0.0, before - store_.value_us()));
   if (result->complete) count("cp_sat_complete", 1);
   return result->complete;
@@ -201,11 +200,11 @@ void AutoWorkers::local_search(const Deadline& deadline, uint64_t seed) {
     const std::lock_guard lock(mutex_);
     starts.swap(starts_);
   }
-  if (auto best = store_.best_of_one_lane()) starts.push_back(std::move(*best));
-  Candidates mine(problem_);
+  if (const auto best = store_.best_of_one_lane()) starts.push_back(*best);
+  PlanStore mine(problem_);
   const auto result =
       improve(problem_, quiet(deadline, seed), starts, "local-search", mine, store_.bound().us);
-  if (!mine.empty()) store_.offer(mine.plan(), "local-search");
+  if (!mine.empty()) store_.offer(*mine.best(), "local-search");
   for (const auto& [name, value] : result.counters) count(name, value);
 }
 
@@ -238,7 +237,7 @@ void AutoWorkers::search(const Deadline& deadline, uint64_t seed, bool first) {
       // Throughput: lanes in turns with one lane.
       if (const int lanes = kLaneTurns[turn++ % kLaneTurns.size()];
           problem_.objective == Objective::kThroughput && lanes > 1)
-        search_lanes(problem_, quiet(part(deadline, 1, kSearchTurn), seed), lanes, store_.best(),
+        search_lanes(problem_, quiet(part(deadline, 1, kSearchTurn), seed), lanes, store_.best().get(),
                      [&](Plan plan) { return store_.offer(std::move(plan), "search over lanes"); });
       else
         large_neighbourhoods(part(deadline, 1, kSearchTurn), seed);
@@ -261,7 +260,7 @@ void AutoWorkers::batches_one_after_another() {
   const double time = all.seconds_left();
   const auto share = [&](double s) { return all.sooner(s * time); };
   start_of_programs(all);
-  store_.offer_bound(lower_bound(problem_, part(all, kQuickBoundShare)));
+  store_.prove(lower_bound(problem_, part(all, kQuickBoundShare)));
   if (open(all)) run_planner_named("cp-split", share(kBatchesShare), options_.seed);
   report();
   search(share(kSearchedShare), options_.seed, false);

@@ -19,7 +19,7 @@ constexpr double kFirstAttempt = 0.4;
 class Proving {
  public:
   Proving(const Problem& problem, const PlannerOptions& options, std::vector<Plan> starts,
-          Candidates& candidates)
+          PlanStore& candidates)
       : problem_(problem),
         options_(options),
         starts_(std::move(starts)),
@@ -31,7 +31,6 @@ class Proving {
     if (!candidates_.empty() && stop_ != StopReason::kOptimal && open()) prove();
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates_.output(stop_, options_.deadline));
     out.counters.merge(counters_);
-    if (bound_.us > 0) out.bound = bound_;
     return out;
   }
 
@@ -44,14 +43,7 @@ class Proving {
     for (const auto& [name, value] : result.counters) counters_[name] += value;
   }
 
-  bool open() const {
-    return !meets_bound(candidates_.value_us(), bound_.us) && !options_.deadline.should_stop();
-  }
-  void take(const Bound& bound) {
-    if (bound.us <= bound_.us) return;
-    bound_ = bound;
-    candidates_.note_bound(bound.us);
-  }
+  bool open() const { return candidates_.is_open() && !options_.deadline.should_stop(); }
 
   void prove() {
     const FlatProblem flat(problem_, problem_.usable_devices());
@@ -60,7 +52,7 @@ class Proving {
     const bool scheduled = open() && problem_.objective != Objective::kThroughput && cp_schedule_fits(flat) &&
                            schedule(flat, relaxation);
     if (!open()) return;
-    starts_.assign(1, candidates_.plan());
+    starts_.assign(1, *candidates_.best());
     // What CP-SAT solved to the end leaves only contention and known segments to be searched.
     search(complete_ || !scheduled ? time_ : kAfter * time_);
   }
@@ -68,11 +60,15 @@ class Proving {
   void bound(const FlatProblem& flat, const Relaxation& relaxation) {
     const bool latency = problem_.objective != Objective::kThroughput;
     const Deadline brief = options_.deadline.sooner(kDestructive * time_);
-    take(latency ? destructive_bound(problem_, bound_, candidates_.value_us(), brief)
-                 : lower_bound(problem_, brief));
+    candidates_.prove(latency
+                          ? destructive_bound(problem_, candidates_.bound(), candidates_.value_us(), brief)
+                          : lower_bound(problem_, brief));
     if (!open()) return;
-    take(cut_bound(flat, relaxation, bound_.us, options_.deadline.sooner(kCut * time_)));
-    if (open()) take(lp_bound(flat, relaxation, options_.deadline.sooner(kProgram * time_), bound_));
+    candidates_.prove(
+        cut_bound(flat, relaxation, candidates_.bound().us, options_.deadline.sooner(kCut * time_)));
+    if (open())
+      candidates_.prove(
+          lp_bound(flat, relaxation, options_.deadline.sooner(kProgram * time_), candidates_.bound()));
   }
 
   bool schedule(const FlatProblem& flat, const Relaxation& relaxation) {
@@ -86,7 +82,7 @@ class Proving {
   }
 
   bool attempt(const FlatProblem& flat, const Relaxation& relaxation, const Deadline& deadline, bool linear) {
-    const auto hint = to_flat_plan(flat, assignment_of(problem_, candidates_.plan()));
+    const auto hint = to_flat_plan(flat, assignment_of(problem_, *candidates_.best()));
     if (!hint) return false;
     CpScheduleOptions cp;
     cp.deadline = deadline;
@@ -94,12 +90,12 @@ class Proving {
     cp.seed = options_.seed;
     cp.linear_relaxation = linear;
     if (options_.progress != nullptr) {
-      cp.on_progress = [this](double bound_us, double) {
+      cp.on_progress = [this](double bound_us) {
         options_.progress->report({.what = "cp-sat",
                                    .done = 0,
                                    .total = 0,
                                    .best_us = candidates_.value_us(),
-                                   .bound_us = std::max(bound_.us, bound_us)});
+                                   .bound_us = std::max(candidates_.bound().us, bound_us)});
       };
     }
     const double before = candidates_.value_us();
@@ -107,7 +103,7 @@ class Proving {
     if (!result.ok()) return false;
     candidates_.offer(to_assignment(flat, result->plan), "cp-sat");
     complete_ = result->complete;
-    take({result->bound_us, complete_ ? "CP-SAT, solved to the end" : "CP-SAT"});
+    candidates_.prove({result->bound_us, complete_ ? "CP-SAT, solved to the end" : "CP-SAT"});
     counters_["cp_sat_gain_us"] += before - candidates_.value_us();
     return true;
   }
@@ -115,18 +111,17 @@ class Proving {
   const Problem& problem_;
   const PlannerOptions& options_;
   std::vector<Plan> starts_;
-  Candidates& candidates_;
+  PlanStore& candidates_;
   const double time_;
   StopReason stop_ = StopReason::kFinished;
   bool complete_ = false;
-  Bound bound_{0, ""};
   std::map<std::string, double> counters_;
 };
 
 }  // namespace
 
 Result<PlannerOutput> search_and_prove(const Problem& problem, const PlannerOptions& options,
-                                       std::vector<Plan> starts, Candidates& candidates) {
+                                       std::vector<Plan> starts, PlanStore& candidates) {
   return Proving(problem, options, std::move(starts), candidates).run();
 }
 

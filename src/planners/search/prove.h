@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 #include "heddle/planners/planner.h"
 
 namespace heddle {
@@ -13,6 +13,6 @@ namespace heddle {
 // the result carries the best bound. Bounds need a solver: where it cannot be loaded (sanitizer builds have
 // no CP-SAT), the time goes to the search.
 Result<PlannerOutput> search_and_prove(const Problem& problem, const PlannerOptions& options,
-                                       std::vector<Plan> starts, Candidates& candidates);
+                                       std::vector<Plan> starts, PlanStore& candidates);
 
 }  // namespace heddle

@@ -14,7 +14,6 @@
 
 #include "cold_anneal.h"
 #include "cold_bundles.h"
-#include "core/factories.h"
 #include "core/portfolio.h"
 #include "heddle/plan/bounds.h"
 #include "lists/construction.h"
@@ -33,7 +32,7 @@ constexpr double kMet = 1e-9;
 
 class Run {
  public:
-  Run(const Problem& problem, const PlannerOptions& options, Candidates& candidates)
+  Run(const Problem& problem, const PlannerOptions& options, PlanStore& candidates)
       : problem_(problem),
         options_(options),
         candidates_(candidates),
@@ -141,7 +140,7 @@ class Run {
   // The best plan as decisions, where these can express it.
   std::optional<ColdDecisions> start() {
     if (candidates_.empty()) return std::nullopt;
-    auto d = cold_decisions(tables_, candidates_.plan());
+    auto d = cold_decisions(tables_, *candidates_.best());
     if (d && ColdTimer(tables_).time(*d) < kImpossible) return d;
     const FlatProblem& flat = tables_.flat();
     GreedyOptions greedy;
@@ -151,37 +150,43 @@ class Run {
 
   const Problem& problem_;
   const PlannerOptions& options_;
-  Candidates& candidates_;
+  PlanStore& candidates_;
   const ColdTables tables_;
   Reserve reserve_;
   double timed_ = 0;
 };
 
-class ColdSearch final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    if (configurations(problem).front().size() > ColdTables::kMostDevices) {
-      return Error(Code::kUnsupported, "cold-search plans for at most " +
-                                           std::to_string(ColdTables::kMostDevices) +
-                                           " devices: choose some with --devices");
-    }
-    Candidates candidates(problem);
-    Run run(problem, options, candidates);
-    HEDDLE_RETURN_IF_ERROR(run.seed());
-    const std::string seed = candidates.empty() ? "" : candidates.winner();
-    const double seed_us = candidates.value_us();
-    const StopReason stop = run.search();
-    const bool improved = !candidates.empty() && candidates.winner() != seed;
-    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
-    if (improved) out.detail += ", from " + seed;
-    out.counters["seed_us"] = seed_us;
-    out.counters["moves_timed"] = run.timed();
-    return out;
+Result<PlannerOutput> plan_cold_search(const Problem& problem, const PlannerOptions& options) {
+  if (configurations(problem).front().size() > ColdTables::kMostDevices) {
+    return Error(Code::kUnsupported, "cold-search plans for at most " +
+                                         std::to_string(ColdTables::kMostDevices) +
+                                         " devices: choose some with --devices");
   }
-};
+  PlanStore candidates(problem);
+  Run run(problem, options, candidates);
+  HEDDLE_RETURN_IF_ERROR(run.seed());
+  const std::string seed = candidates.empty() ? "" : candidates.winner();
+  const double seed_us = candidates.value_us();
+  const StopReason stop = run.search();
+  const bool improved = !candidates.empty() && candidates.winner() != seed;
+  HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
+  if (improved) out.detail += ", from " + seed;
+  out.counters["seed_us"] = seed_us;
+  out.counters["moves_timed"] = run.timed();
+  return out;
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_cold_search() { return std::make_unique<ColdSearch>(); }
+PlannerEntry cold_search_planner() {
+  return {
+      {.name = "cold-search",
+       .description = "annealing over devices, ways of parameters and both orders, exactly timed",
+       .source = "Heddle's own; Kirkpatrick et al., Science 1983",
+       .objectives = {Objective::kColdLatency},
+       .exploits = "loads in any order over any bus, direct host access, transfers with contention, memory",
+       .ignores = "known segments of several ops; devices that share cores, but for its seeds"},
+      plan_cold_search};
+}
 
 }  // namespace heddle

@@ -1,11 +1,10 @@
-// HIOS-LP's mapping with IOS's dynamic program inside each device: HIOS, section IV-A, Algorithm 1, then IOS,
-// section 4, on parts of consecutive ops of one device in place of Algorithm 2. HIOS's section IV-B leaves
-// IOS out for two reasons: its time, which parts of ten ops bound, and its blindness to other devices. So a
-// part's stages are taken only when they lower the latency of the whole; stages that wait for each other
-// around another device are refused by the timer.
+// IOS's dynamic program inside each device, once ops have devices: IOS, section 4, on parts of consecutive
+// ops of one device in place of HIOS's Algorithm 2. HIOS's section IV-B leaves IOS out for two reasons: its
+// time, which parts of ten ops bound, and its blindness to other devices. So a part's stages are taken only
+// when they lower the latency of the whole; stages that wait for each other around another device are refused
+// by the timer.
 //
-// Minimises the makespan of one request. O(paths * devices * (ops + edges)) for the mapping, a bounded
-// program and one timing for each part.
+// Minimises the makespan of one request. A bounded program and one timing for each part.
 #include "hios.h"
 #include "ios.h"
 #include "stage_planner.h"
@@ -40,8 +39,10 @@ bool improve_part(const StageInstance& instance, StageSchedule& schedule, size_t
   return true;
 }
 
-Result<StageSchedule> hios_lp_ios(const StageInstance& instance, const Deadline& deadline) {
-  HEDDLE_ASSIGN_OR_RETURN(auto schedule, hios_lp_inter(instance, deadline));
+}  // namespace
+
+Result<StageSchedule> hios_ios(const StageInstance& instance, StageSchedule schedule,
+                               const Deadline& deadline) {
   const auto timed = time_stages(instance, schedule);
   if (!timed.ok()) return no_stage_plan();
   double latency = timed->makespan_us;
@@ -58,12 +59,6 @@ Result<StageSchedule> hios_lp_ios(const StageInstance& instance, const Deadline&
     }
   }
   return schedule;
-}
-
-}  // namespace
-
-std::unique_ptr<Planner> make_hios_lp_ios() {
-  return std::make_unique<StagePlanner>("hios-lp-ios", hios_lp_ios);
 }
 
 }  // namespace heddle
