@@ -23,9 +23,9 @@ MAX_FILES_IN_ROOM = 40
 # Two rooms that include each other, and why; an entry that is not needed any more is a problem, too.
 BOTH_WAYS = {
     ("planners", "core", "lists"): "the portfolio begins with constructions; lists build on core's flat problem",
-    ("planners", "core", "search"): "the registry names every planner; searches are planners",
     ("planners", "diviml", "lists"): "the planner of modules is a construction and a part of DiviML's splitting",
     ("planners", "diviml", "search"): "DiviML's annealing shares the cooling; lns polishes DiviML's plans",
+    ("planners", "hios", "search"): "auto lets HIOS's search of stages work, which builds schedules as the search does",
     ("planners", "lists", "search"): "greedy for throughput shares the search's loads; searches start from lists",
     ("runtime", "backends/openvino", "run"): "runs are compared with OpenVINO alone; inputs are made by run",
     ("runtime", "coldstart", "executor"): "the executor loads segments while it runs, by coldstart's loader",

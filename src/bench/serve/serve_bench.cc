@@ -1,4 +1,4 @@
-#include "heddle/serve/serve_bench.h"
+#include "serve_bench.h"
 
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
@@ -18,11 +18,11 @@
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/rest_api.h"
-#include "load_client.h"
+#include "load/load_client.h"
 #include "machine/plan_runner.h"
 #include "open_inference.grpc.pb.h"
 
-namespace heddle {
+namespace heddle::bench {
 namespace {
 
 using inference::GRPCInferenceService;
@@ -401,4 +401,4 @@ Result<ServeBench> bench_serving(const std::string& path, double seconds, const 
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::bench
