@@ -222,7 +222,7 @@ Status offer_program(const FlatProblem& flat, const PlannerOptions& options,
 
 Result<PlannerOutput> plan_diviml_throughput(const Problem& problem, const PlannerOptions& options) {
   PlanStore candidates(problem);
-  run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
+  run_planners(problem, options, constructive_planners(problem.objective), candidates);
   const auto sets = configurations(problem);
   static constexpr std::array<int, 2> kParts{1, 4};
   for (size_t s = 0; s < sets.size() && !options.deadline.should_stop(); ++s) {

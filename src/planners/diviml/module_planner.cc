@@ -13,7 +13,7 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
   std::vector<Plan> starts;
   if (options.start != nullptr && candidates.offer(*options.start, "the plan to improve"))
     starts.push_back(*options.start);
-  for (auto& plan : run_portfolio(problem, options, constructive_planners(problem.objective), candidates))
+  for (auto& plan : run_planners(problem, options, constructive_planners(problem.objective), candidates))
     starts.push_back(std::move(plan));
   bool proven = false;
   std::map<std::string, double> counters;

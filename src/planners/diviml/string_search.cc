@@ -92,7 +92,7 @@ Result<PlannerOutput> plan_by_strings(const Problem& problem, const PlannerOptio
   }
   if (candidates.empty() && !options.deadline.cancelled()) {
     // The strings do not see memory limits: where none fits, the best constructive plan stands in.
-    run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
+    run_planners(problem, options, constructive_planners(problem.objective), candidates);
   }
   const bool late = options.deadline.should_stop();
   return candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline);

@@ -86,7 +86,7 @@ class Moirai {
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
     PlanStore candidates(problem);
     if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
-    run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
+    run_planners(problem, options, constructive_planners(problem.objective), candidates);
     if (candidates.empty()) return candidates.output(StopReason::kTimeLimit, options.deadline);
     const std::string first = candidates.winner();
     const double first_us = candidates.value_us();
@@ -126,7 +126,7 @@ class Moirai {
       PlanStore starts(*coarse);
       PlannerOptions start_options = options;
       start_options.start = nullptr;
-      run_portfolio(*coarse, start_options, constructive_planners(problem.objective), starts);
+      run_planners(*coarse, start_options, constructive_planners(problem.objective), starts);
       if (starts.empty()) break;
       const auto for_all = [&](const Assignment& a) { return for_ops(problem, group, a); };
       candidates.offer(for_all(assignment_of(*coarse, *starts.best())), "construction on units");

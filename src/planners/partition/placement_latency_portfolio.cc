@@ -2,8 +2,9 @@
 // of them for as long as it gets anywhere. With several
 // pieces an accelerator, contiguous splits (one piece each) are the start.
 #include <cmath>
-#include <thread>
+#include <mutex>
 
+#include "core/portfolio.h"
 #include "placement_latency.h"
 #include "placement_latency_model.h"
 #include "placement_store.h"
@@ -26,25 +27,23 @@ class LatencyPortfolio {
         pieces_(workload_, instance.pieces()) {}
 
   void run() {
-    store_.prove(latency_bound(workload_, instance_.pieces()), "divided paths");
-    const auto& problem = contiguous_;
-    // Always feasible.
-    std::vector<int32_t> start(problem.units.size(), problem.cpu());
-    construct(start, "CPUs");
-    construct(greedy_latency(problem), "greedy");
-    std::vector<int32_t> order(problem.units.size());
-    for (size_t u = 0; u < order.size(); ++u) order[u] = static_cast<int32_t>(u);
-    construct(line_latency(problem, order, deadline_), "linearised order");
-    Random random(options_.seed);
-    for (int i = 0; i < kLatencyOrders && !deadline_.should_stop(); ++i)
-      construct(line_latency(problem, random_order(problem.units, i % 2 == 0, random), deadline_),
-                "linearised order");
-    const double left = deadline_.seconds_left();
-    search(problem, instance_.pieces() > 1 ? deadline_.sooner(left * 0.4) : deadline_);
-    if (instance_.pieces() > 1 && !deadline_.should_stop()) {
-      for (auto& piece : best_) piece = piece == problem.cpu() ? pieces_.cpu() : piece * instance_.pieces();
-      search(pieces_, deadline_);
-    }
+    run_steps({{"bound",
+                {},
+                {},
+                [this](const Deadline&) {
+                  store_.prove(latency_bound(workload_, instance_.pieces()), "divided paths");
+                }},
+               {"constructions", {}, {}, [this](const Deadline& d) { constructions(d); }},
+               {"linearised orders", {}, {}, [this](const Deadline& d) { linearised_orders(d); }},
+               {"contiguous splits",
+                of_left(instance_.pieces() > 1 ? 0.4 : 1),
+                {},
+                [this](const Deadline& d) { search(contiguous_, d); }},
+               {"several pieces",
+                {},
+                [this] { return instance_.pieces() > 1; },
+                [this](const Deadline& d) { several_pieces(d); }}},
+              {.deadline = deadline_, .open = until_there_is_a_split(store_, deadline_)});
   }
 
  private:
@@ -57,20 +56,44 @@ class LatencyPortfolio {
     if (!piece.empty()) keep(piece, offer(contiguous_, piece, planner));
   }
 
+  void constructions(const Deadline& deadline) {
+    // All on the CPUs is always feasible.
+    construct(std::vector<int32_t>(contiguous_.units.size(), contiguous_.cpu()), "CPUs");
+    construct(greedy_latency(contiguous_), "greedy");
+    std::vector<int32_t> order(contiguous_.units.size());
+    for (size_t u = 0; u < order.size(); ++u) order[u] = static_cast<int32_t>(u);
+    construct(line_latency(contiguous_, order, deadline), "linearised order");
+  }
+
+  void linearised_orders(const Deadline& deadline) {
+    Random random(options_.seed);
+    for (int i = 0; i < kLatencyOrders && !deadline.should_stop(); ++i)
+      construct(line_latency(contiguous_, random_order(contiguous_.units, i % 2 == 0, random), deadline),
+                "linearised order");
+  }
+
+  void several_pieces(const Deadline& deadline) {
+    for (auto& piece : best_) piece = piece == contiguous_.cpu() ? pieces_.cpu() : piece * instance_.pieces();
+    search(pieces_, deadline);
+  }
+
+  // Annealing on all threads; on the first one CP-SAT between, for as long as it gets anywhere.
   void search(const LatencyProblem& problem, const Deadline& deadline) {
-    std::vector<std::thread> threads;
-    for (int t = 1; t < options_.threads; ++t)
-      threads.emplace_back([this, t, &problem, &deadline] { anneal(problem, t, deadline); });
-    const double seconds = deadline.seconds_left();
-    anneal(problem, 0, deadline.sooner(seconds * 0.3));
-    if (model(problem, deadline.sooner(seconds * 0.35))) model(problem, deadline);
-    anneal(problem, 0, deadline);
-    for (auto& thread : threads) thread.join();
+    bool found = false;
+    const auto annealing = [&](int t, TimeShare time) -> PortfolioStep {
+      return {"annealing", time, {}, [this, t, &problem](const Deadline& d) { anneal(problem, t, d); }};
+    };
+    std::vector<PortfolioSteps> tables{
+        {annealing(0, of_all(0.3)),
+         {"CP-SAT", of_all(0.35), {}, [&](const Deadline& d) { found = model(problem, d); }},
+         {"CP-SAT", of_left(1), [&] { return found; }, [&](const Deadline& d) { model(problem, d); }},
+         annealing(0, of_left(1))}};
+    for (int t = 1; t < options_.threads; ++t) tables.push_back({annealing(t, of_left(1))});
+    run_side_by_side(tables, {.deadline = deadline});
   }
 
   // Whether CP-SAT found anything: a better split, or a better bound.
   bool model(const LatencyProblem& problem, const Deadline& deadline) {
-    if (deadline.should_stop()) return false;
     const auto hint = shared_best();
     const double hinted = PlacementLatency(problem, hint).latency(std::numeric_limits<double>::infinity());
     if (!std::isfinite(hinted)) return false;

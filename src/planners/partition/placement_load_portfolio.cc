@@ -1,8 +1,8 @@
 // Max-load: linearised orders and ideals first; without contiguity, annealing from there in all threads, and
 // CP-SAT in one of them for as long as it gets anywhere.
 #include <cmath>
-#include <thread>
 
+#include "core/portfolio.h"
 #include "placement_load.h"
 #include "placement_load_model.h"
 #include "placement_load_search.h"
@@ -25,23 +25,18 @@ class LoadPortfolio {
         store_(store) {}
 
   void run() {
-    const double seconds = deadline_.seconds_left();
-    all_on_one_cpu();
-    contiguous(instance_.is_contiguous() ? deadline_ : deadline_.sooner(seconds / 4));
-    if (instance_.is_contiguous()) return;
-    units_ = make_placement_units(workload_, PlacementOrder::kNone);
-    store_.prove(load_bound(units_), "total work");
-    offer(units_, greedy_load(units_), "greedy");
-    if (deadline_.should_stop() || units_.devices() < 2) return;
-    const double left = deadline_.seconds_left();
-    store_.prove(cut_bound(units_, store_.value(), deadline_.sooner(left * 0.1)), "minimum cuts");
-    std::vector<std::thread> threads;
-    for (int t = 1; t < options_.threads; ++t) threads.emplace_back([this, t] { anneal(t, deadline_); });
-    // With one thread CP-SAT still has its turn: it is the only one that proves anything.
-    anneal(0, deadline_.sooner(left * 0.1));
-    if (model(deadline_.sooner(left * 0.25))) model(deadline_);
-    anneal(0, deadline_);
-    for (auto& thread : threads) thread.join();
+    const auto apart = [this] { return !instance_.is_contiguous(); };
+    run_steps(
+        {{"one CPU", {}, {}, [this](const Deadline&) { all_on_one_cpu(); }},
+         {"contiguous splits",
+          of_left(instance_.is_contiguous() ? 1 : 0.25),
+          {},
+          [this](const Deadline& d) { contiguous(d); }},
+         {"greedy", {}, apart, [this](const Deadline&) { greedy(); }},
+         {"minimum cuts", of_left(0.1), [this] { return units_.devices() > 1; },
+          [this](const Deadline& d) { store_.prove(cut_bound(units_, store_.value(), d), "minimum cuts"); }},
+         {"search", {}, [this] { return units_.devices() > 1; }, [this](const Deadline& d) { search(d); }}},
+        {.deadline = deadline_, .open = until_there_is_a_split(store_, deadline_)});
   }
 
  private:
@@ -54,6 +49,28 @@ class LoadPortfolio {
     PlacementSplit split;
     split.device.assign(workload_.nodes.size(), workload_.accelerators);
     store_.offer(split, "one CPU");
+  }
+
+  void greedy() {
+    units_ = make_placement_units(workload_, PlacementOrder::kNone);
+    store_.prove(load_bound(units_), "total work");
+    offer(units_, greedy_load(units_), "greedy");
+  }
+
+  // Annealing on all threads; on the first one CP-SAT between, for as long as it gets anywhere: with one
+  // thread it still has its turn, for nothing else proves anything.
+  void search(const Deadline& deadline) {
+    bool found = false;
+    const auto annealing = [&](int t, TimeShare time) -> PortfolioStep {
+      return {"annealing", time, {}, [this, t](const Deadline& d) { anneal(t, d); }};
+    };
+    std::vector<PortfolioSteps> tables{
+        {annealing(0, of_all(0.1)),
+         {"CP-SAT", of_all(0.25), {}, [&](const Deadline& d) { found = model(d); }},
+         {"CP-SAT", of_left(1), [&] { return found; }, [&](const Deadline& d) { model(d); }},
+         annealing(0, of_left(1))}};
+    for (int t = 1; t < options_.threads; ++t) tables.push_back({annealing(t, of_left(1))});
+    run_side_by_side(tables, {.deadline = deadline});
   }
 
   void contiguous(const Deadline& deadline) {
@@ -106,7 +123,7 @@ class LoadPortfolio {
 
   // Whether CP-SAT found anything: a better split, or a better bound.
   bool model(const Deadline& deadline) {
-    if (deadline.should_stop() || !std::isfinite(store_.value())) return false;
+    if (!std::isfinite(store_.value())) return false;
     const auto hint = units_of_split(units_, store_.split());
     if (hint.empty()) return false;
     const double value = store_.value(), bound = store_.bound();

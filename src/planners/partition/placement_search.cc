@@ -7,12 +7,11 @@
 // Max-load, contiguous: linearised orders, then the exact programme over ideals.
 // Max-load: these as a start, annealing in all threads, CP-SAT in one.
 // Latency: greedy and linearised orders as a start, annealing in all threads, CP-SAT in one.
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <thread>
 
+#include "core/portfolio.h"
 #include "lists/construction.h"
 #include "placement_store.h"
 
@@ -29,27 +28,20 @@ Result<PlannerOutput> plan_placement(const Problem& problem, const PlannerOption
   const double seconds = std::isfinite(left) ? left : kUsualSeconds;
   const CancelToken done;
   PlacementStore store(instance, done);
-  const auto deadline = Deadline::after_seconds(seconds, done);
-  std::atomic<bool> finished = false;
-  std::thread worker([&] {
-    if (instance.is_latency()) {
-      run_latency_portfolio(instance, options, deadline, store);
-    } else {
-      run_load_portfolio(instance, options, deadline, store);
-    }
-    finished = true;
-  });
-  // The caller's cancellation becomes the store's; the methods know only that one.
-  while (!finished) {
-    if (options.deadline.should_stop()) done.cancel();
+  const auto report = [&] {
     const double elapsed = std::chrono::duration<double>(Deadline::Clock::now() - began).count();
     const double value = store.value(), bound = store.bound();
     report_progress(options, instance.workload().name, std::min(elapsed, seconds), seconds,
                     std::isfinite(value) ? std::optional<double>(value) : std::nullopt,
                     bound > 0 ? std::optional<double>(bound) : std::nullopt);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  worker.join();
+  };
+  run_watched(options.deadline.sooner(seconds), done, report, [&](const Deadline& deadline) {
+    if (instance.is_latency()) {
+      run_latency_portfolio(instance, options, deadline, store);
+    } else {
+      run_load_portfolio(instance, options, deadline, store);
+    }
+  });
   HEDDLE_ASSIGN_OR_RETURN(auto output, store.result());
   if (output.stop != StopReason::kOptimal && options.deadline.should_stop())
     output.stop = options.deadline.cancelled() ? StopReason::kCancelled : StopReason::kTimeLimit;

@@ -1,6 +1,8 @@
 // The best checked split of a placement problem and the best bound, for the methods of a portfolio.
 #pragma once
 
+#include <cmath>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -37,6 +39,11 @@ class PlacementStore {
   mutable std::mutex mutex_;  // of the error
   std::optional<Error> error_;
 };
+
+// For portfolios: on until there is a split, then until the deadline.
+inline std::function<bool()> until_there_is_a_split(const PlacementStore& store, const Deadline& deadline) {
+  return [&store, deadline] { return !deadline.should_stop() || !std::isfinite(store.value()); };
+}
 
 // One of the two portfolios; each returns when `deadline` stops it or nothing is left to do.
 void run_load_portfolio(const PlacementInstance& instance, const PlannerOptions& options,

@@ -273,7 +273,7 @@ Result<LoopResult> run_submodels(const ColdTables& tables, const Submodels& subm
 void fall_back(const Problem& problem, const PlannerOptions& options, PlanStore& candidates) {
   if (!candidates.empty()) return;
   static constexpr std::array<std::string_view, 2> kOthers{"cold-single", "heft"};
-  run_portfolio(problem, options, kOthers, candidates);
+  run_planners(problem, options, kOthers, candidates);
 }
 
 }  // namespace heddle

@@ -5,21 +5,6 @@
 namespace heddle {
 namespace {
 
-class BlockingDevice final : public RuntimeDevice {
- public:
-  explicit BlockingDevice(std::unique_ptr<RuntimeDevice> device) : device_(std::move(device)) {}
-  Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int slots) override {
-    HEDDLE_ASSIGN_OR_RETURN(auto segment, device_->compile(spec, slots));
-    HEDDLE_ASSIGN_OR_RETURN(auto blocking, BlockingSegment::make(*device_, std::move(segment), slots));
-    return std::unique_ptr<CompiledSegment>(std::move(blocking));
-  }
-  bool moves_data() const override { return device_->moves_data(); }
-  std::vector<int> worker_cores() const override { return device_->worker_cores(); }
-
- private:
-  std::unique_ptr<RuntimeDevice> device_;
-};
-
 int64_t aligned_up(int64_t bytes) {
   return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
 }
@@ -105,12 +90,6 @@ Status BlockingSegment::run(int slot) {
         stream_.copy(CopyKind::kDeviceToHost, port.host.data, port.device, port.host.bytes));
   }
   return stream_.synchronize();
-}
-
-Result<std::unique_ptr<RuntimeDevice>> open_blocking_device(const Device& device) {
-  HEDDLE_ASSIGN_OR_RETURN(auto opened, open_device(device));
-  if (opened->stream_runtime() == nullptr) return opened;
-  return std::unique_ptr<RuntimeDevice>(std::make_unique<BlockingDevice>(std::move(opened)));
 }
 
 }  // namespace heddle

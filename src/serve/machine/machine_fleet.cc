@@ -153,7 +153,7 @@ class Machine final : public MachineFleet {
     SplitOutcome outcome;
     for (const auto& p : layout.deployment.pipelines) {
       if (p.model != m) continue;
-      std::vector<LocalRunner*> chain;
+      std::vector<PlanRunner*> chain;
       for (const auto& pool : p.partitions)
         for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v) {
           const auto& c = layout.fleet.classes[layout.deployment.devices[v].device_class];

@@ -28,7 +28,7 @@ Result<std::shared_ptr<const WholeModel>> FleetFiles::whole(const FleetModel& mo
   whole->file = file;
   whole->max_batch = max_batch;
   HEDDLE_ASSIGN_OR_RETURN(whole->local, parts_.load(model.name, file, max_batch));
-  HEDDLE_ASSIGN_OR_RETURN(const auto runner, LocalRunner::create(whole->local, device));
+  HEDDLE_ASSIGN_OR_RETURN(const auto runner, PlanRunner::create(whole->local, device));
   if (max_batch > 1) {
     if (const auto rows = runner->check_rows(); !rows.ok())
       return Error(rows.error().code(), rows.error().message() +

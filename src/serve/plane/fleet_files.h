@@ -10,8 +10,8 @@
 #include "heddle/base/status.h"
 #include "heddle/fleet/deployment.h"
 #include "heddle/fleet/fleet.h"
-#include "machine/local_runner.h"
 #include "machine/model_parts.h"
+#include "machine/plan_runner.h"
 #include "machine/split_check.h"
 
 namespace heddle {

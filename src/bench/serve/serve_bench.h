@@ -8,7 +8,7 @@
 #include "heddle/base/status.h"
 #include "heddle/fleet/simulator.h"
 
-namespace heddle {
+namespace heddle::bench {
 
 // Medians over calls in turns, one at a time; us. What is added is taken within a turn.
 struct AddedLatency {
@@ -46,4 +46,4 @@ struct DecisionTimes {
 Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
                                       const std::function<bool()>& stop);
 
-}  // namespace heddle
+}  // namespace heddle::bench

@@ -9,7 +9,7 @@
 
 #include "heddle/base/status.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 // Divides the devices of each class among `workers` as evenly as it goes; what is left over goes to one after
 // the other, from class to class.
@@ -34,4 +34,4 @@ class WorkerProcesses {
   std::vector<pid_t> processes_;
 };
 
-}  // namespace heddle::cli
+}  // namespace heddle

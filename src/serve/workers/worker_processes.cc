@@ -1,4 +1,4 @@
-#include "worker_processes.h"
+#include "heddle/serve/worker_processes.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <thread>
 
-namespace heddle::cli {
+namespace heddle {
 namespace {
 
 constexpr auto kTimeToEnd = std::chrono::seconds(2);
@@ -75,4 +75,4 @@ Status WorkerProcesses::start(const std::string& name, const std::map<std::strin
   return {};
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle

@@ -1,4 +1,4 @@
-#include "heddle/serve/serve_bench.h"
+#include "serve_bench.h"
 
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
@@ -18,11 +18,11 @@
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/rest_api.h"
-#include "load_client.h"
-#include "machine/local_runner.h"
+#include "load/load_client.h"
+#include "machine/plan_runner.h"
 #include "open_inference.grpc.pb.h"
 
-namespace heddle {
+namespace heddle::bench {
 namespace {
 
 using inference::GRPCInferenceService;
@@ -72,7 +72,7 @@ Result<Subject> make_subject(const std::string& path) {
     return a.cores.size() < b.cores.size();
   });
   if (most == devices.end()) return Error(Code::kNotFound, "this machine has no device");
-  HEDDLE_ASSIGN_OR_RETURN(auto runner, LocalRunner::create(local, *most));
+  HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(local, *most));
   return Subject{std::shared_ptr<const ServedModel>(local, &local->served), std::move(runner)};
 }
 
@@ -401,4 +401,4 @@ Result<ServeBench> bench_serving(const std::string& path, double seconds, const 
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::bench

@@ -6,10 +6,10 @@
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/load.h"
 #include "heddle/serve/rest_api.h"
-#include "heddle/serve/serve_bench.h"
 #include "plane/fleet_files.h"
+#include "serve_bench.h"
 
-namespace heddle {
+namespace heddle::bench {
 namespace {
 
 constexpr double kLoadFactor = .5;
@@ -93,4 +93,4 @@ Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
   return out;
 }
 
-}  // namespace heddle
+}  // namespace heddle::bench

@@ -6,11 +6,11 @@
 #include "heddle/base/json_fwd.h"
 #include "heddle/runtime/copy_profile.h"
 
-namespace heddle::cli {
+namespace heddle {
 
 // Beside the rates that `before` had.
 std::string copies_text(const Cluster& before, const CopyProfile& copies);
 // {"copies": [...], "at_once": [...], "left_out": [...]}
 Json copies_json(const Cluster& before, const CopyProfile& copies);
 
-}  // namespace heddle::cli
+}  // namespace heddle

@@ -1,4 +1,4 @@
-#include "copies_report.h"
+#include "heddle/report/copies_table.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 
-namespace heddle::cli {
+namespace heddle {
 namespace {
 
 std::string rate_text(double bytes_per_s) {
@@ -117,4 +117,4 @@ Json copies_json(const Cluster& before, const CopyProfile& copies) {
   return {{"copies", std::move(ways)}, {"at_once", std::move(at_once)}, {"left_out", std::move(left_out)}};
 }
 
-}  // namespace heddle::cli
+}  // namespace heddle
