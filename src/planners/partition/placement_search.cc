@@ -7,6 +7,7 @@
 // Max-load, contiguous: linearised orders, then the exact programme over ideals.
 // Max-load: these as a start, annealing in all threads, CP-SAT in one.
 // Latency: greedy and linearised orders as a start, annealing in all threads, CP-SAT in one.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
