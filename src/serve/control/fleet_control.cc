@@ -8,12 +8,12 @@
 #include <mutex>
 #include <thread>
 
-#include "fault.h"
 #include "fleet_state.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/fleet_check.h"
 #include "http/json_response.h"
+#include "plane/fault.h"
 
 namespace heddle {
 namespace {

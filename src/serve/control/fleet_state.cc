@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "fault.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/fleet/fleet_replan.h"
+#include "plane/fault.h"
 
 namespace heddle {
 namespace {

@@ -6,9 +6,9 @@
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/openvino_devices.h"
-#include "machine_devices.h"
-#include "plane/fleet_files.h"
-#include "split_check.h"
+#include "machine/fleet_files.h"
+#include "machine/machine_devices.h"
+#include "machine/split_check.h"
 #include "workers/remote_check.h"
 
 namespace heddle {

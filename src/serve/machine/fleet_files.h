@@ -10,9 +10,9 @@
 #include "heddle/base/status.h"
 #include "heddle/fleet/deployment.h"
 #include "heddle/fleet/fleet.h"
-#include "machine/model_parts.h"
-#include "machine/plan_runner.h"
-#include "machine/split_check.h"
+#include "model_parts.h"
+#include "plan_runner.h"
+#include "split_check.h"
 
 namespace heddle {
 

@@ -1,7 +1,7 @@
 // What a service tells of itself: Prometheus's text, and JSON for pages and programs.
 #include "heddle/base/json.h"
 #include "heddle/serve/infer_service.h"
-#include "http/metrics_text.h"
+#include "protocol/metrics_text.h"
 
 namespace heddle {
 namespace {
