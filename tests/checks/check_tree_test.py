@@ -28,7 +28,7 @@ class CheckTree(unittest.TestCase):
         return check_tree.CHECKS[check](self.root)
 
     def test_a_sound_tree_passes(self):
-        for check in ["includes", "sizes", "folder_map", "rooms", "public", "words"]:
+        for check in ["includes", "sizes", "folder_map", "rooms", "arrows", "public", "words"]:
             self.assertEqual(self.problems(check), [], check)
 
     def test_an_upward_include_is_found(self):
@@ -57,6 +57,20 @@ class CheckTree(unittest.TestCase):
             self.put(f"src/plan/io/part_{number}.cc", "\n")
         self.assertEqual(self.problems("rooms"), ["src/plan/io: 41 files, at most 40; divide it"])
 
+    def test_rooms_that_include_each_other_are_found(self):
+        self.put("src/plan/io/read.cc", '#include "timing/clock.h"\n')
+        self.put("src/plan/timing/clock.h", "\n")
+        self.assertEqual(self.problems("arrows"), [])
+        self.put("src/plan/include/heddle/plan/read.h", "\n")
+        self.put("src/plan/timing/clock.cc", '#include "heddle/plan/read.h"\n')
+        self.assertEqual(
+            self.problems("arrows"),
+            [
+                "src/plan: io and timing include each other (io/read.cc includes timing/clock.h; "
+                "timing/clock.cc includes heddle/plan/read.h)"
+            ],
+        )
+
     def test_a_public_header_that_no_other_folder_includes_is_found(self):
         self.put("src/plan/include/heddle/plan/used.h", '#include "heddle/plan/through.h"\n')
         self.put("src/plan/include/heddle/plan/through.h", "\n")
@@ -73,14 +87,13 @@ class CheckTree(unittest.TestCase):
         self.assertEqual(len(self.problems("sizes")), 2)
 
     def test_a_planner_outside_the_registry_is_found(self):
-        self.put("src/planners/core/registry.cc", "make_heft")
+        self.put("src/planners/core/planners.inc", "PLANNER(heft_planner)\n")
         for name in ["heft", "lost"]:
-            self.put(
-                f"src/planners/lists/{name}.cc",
-                f"class X final : public Planner {{}};\nstd::unique_ptr<Planner> make_{name}() {{ return nullptr; }}\n",
-            )
+            self.put(f"src/planners/lists/{name}.cc", f"PlannerEntry {name}_planner() {{\n  return {{}};\n}}\n")
         self.put("src/planners/lists/helper.cc", "int help() { return 1; }\n")
-        self.assertEqual(self.problems("registry"), ["src/planners/lists/lost.cc: make_lost is not in registry.cc"])
+        self.assertEqual(
+            self.problems("registry"), ["src/planners/lists/lost.cc: lost_planner is not in core/planners.inc"]
+        )
 
     def test_paths_of_a_machine_are_found(self):
         self.put("docs/a.md", "see /" + "home/someone/file\n")

@@ -177,7 +177,7 @@ TEST(Auto, IsNoWorseThanTheStartOfThePrograms) {
     options.seed = seed;
     const auto start = plan_start(*batch, options);
     ASSERT_TRUE(start.ok());
-    Candidates judged(*batch);
+    PlanStore judged(*batch);
     ASSERT_TRUE(judged.offer(start->plan, "start"));
     for (const int threads : {1, 2}) {
       options.threads = threads;

@@ -33,18 +33,18 @@ TEST(PlanStore, KeepsTheBestPlanAndTheBestBound) {
   const CancelToken closed;
   PlanStore store(problem, closed);
   EXPECT_TRUE(store.empty());
-  EXPECT_FALSE(store.best().has_value());
+  EXPECT_FALSE(store.best() != nullptr);
   EXPECT_TRUE(store.offer(all_on(problem, 0), "a"));
   EXPECT_TRUE(store.offer(all_on(problem, 2), "b"));
   EXPECT_FALSE(store.offer(all_on(problem, 0), "c"));
   EXPECT_EQ(store.value_us(), 9);
   EXPECT_EQ(store.winner(), "b");
-  store.offer_bound({5, "first"});
-  store.offer_bound({4, "worse"});
+  store.prove({5, "first"});
+  store.prove({4, "worse"});
   EXPECT_EQ(store.bound().us, 5);
   EXPECT_TRUE(store.is_open());
   EXPECT_FALSE(closed.cancelled());
-  store.offer_bound({6, "tight"});
+  store.prove({6, "tight"});
   EXPECT_TRUE(store.offer(all_on(problem, 1), "d"));
   EXPECT_FALSE(store.is_open());
   EXPECT_TRUE(closed.cancelled());
@@ -78,7 +78,7 @@ TEST(PlanStore, TakesOffersFromManyThreads) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 50; ++i) {
         store.offer(all_on(problem, (t + i) % 4), "worker " + std::to_string(t));
-        store.offer_bound({static_cast<double>(i % 12), "bound"});
+        store.prove({static_cast<double>(i % 12), "bound"});
         if (const auto best = store.best_of_one_lane()) {
           EXPECT_EQ(best->segments.size(), 6U);
         }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 #include "heddle/plan/bounds.h"
 #include "heddle/plan/checker.h"
 #include "heddle/planners/planner.h"
@@ -193,7 +193,7 @@ TEST(ColdSearch, BundlesAreTheBestOfAllCuts) {
     const Problem p = make_problem(make_graph(kOps, wires, params), one_gpu(random.uniform(0, 12)),
                                    random_times(random, kOps, 1), Objective::kColdLatency);
     const ColdTables tables(p, p.usable_devices());
-    Candidates all(p), ours(p);
+    PlanStore all(p), ours(p);
     for (unsigned cut = 0; cut < 1U << (kOps - 1); ++cut) {
       Assignment a;
       a.device.assign(kOps, DeviceId(0));

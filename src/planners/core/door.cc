@@ -28,6 +28,41 @@ void drop_bounds_that_do_not_hold(const std::string& planner, const Problem& pro
   for (Incumbent& seen : output.trajectory) seen.bound_us = 0;
 }
 
+Status check_supported(const PlannerEntry& entry, const Problem& problem) {
+  const PlannerInfo& info = entry.info;
+  if (entry.supports(problem)) return {};
+  const bool other_objective =
+      std::find(info.objectives.begin(), info.objectives.end(), problem.objective) == info.objectives.end();
+  std::string names;
+  for (const Objective o : info.objectives)
+    names += (names.empty() ? "" : ", ") + std::string(objective_name(o));
+  if (other_objective)
+    return Error(Code::kUnsupported, "planner " + info.name + " does not plan for the objective " +
+                                         objective_name(problem.objective) + ", only for " + names +
+                                         "; choose another planner, e.g. auto");
+  names.clear();
+  for (const Transfers t : info.transfers)
+    names += (names.empty() ? "" : ", ") + std::string(transfers_name(t));
+  return Error(Code::kUnsupported, "planner " + info.name + " does not plan problems whose transfers are \"" +
+                                       transfers_name(problem.execution.transfers) + "\", only \"" + names +
+                                       "\"; choose another planner, e.g. auto");
+}
+
+Status check_settings(const PlannerInfo& info, const PlannerOptions& options) {
+  for (const auto& [name, value] : options.settings) {
+    std::string known;
+    for (const PlannerSetting& setting : info.settings) {
+      for (const std::string& v : setting.values) {
+        if (setting.name == name && v == value) return {};
+        known += (known.empty() ? "" : ", ") + setting.name + "=" + v;
+      }
+    }
+    return Error(Code::kInvalidInput, "planner " + info.name + " has no setting " + name + "=" + value +
+                                          (known.empty() ? "; it has no settings" : "; there are " + known));
+  }
+  return {};
+}
+
 Error rejected(const std::string& planner, const CheckReport& report) {
   std::string text = "planner " + planner + " returned a plan that the checker rejects: ";
   for (size_t i = 0; i < report.findings.size() && i < kMostFindings; ++i) {
@@ -87,17 +122,11 @@ Result<PlanResult> judge_plan(const std::string& planner, const Problem& problem
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options) {
   HEDDLE_RETURN_IF_ERROR(validate(problem));
-  const auto& supported = entry.info.objectives;
-  if (std::find(supported.begin(), supported.end(), problem.objective) == supported.end()) {
-    std::string names;
-    for (const Objective o : supported) names += (names.empty() ? "" : ", ") + std::string(objective_name(o));
-    return Error(Code::kUnsupported, "planner " + entry.info.name + " does not plan for the objective " +
-                                         objective_name(problem.objective) + ", only for " + names +
-                                         "; choose another planner, e.g. auto");
-  }
+  HEDDLE_RETURN_IF_ERROR(check_supported(entry, problem));
+  HEDDLE_RETURN_IF_ERROR(check_settings(entry.info, options));
   if (options.deadline.cancelled()) return Error(Code::kCancelled, "planning was cancelled before it began");
   const auto begin = std::chrono::steady_clock::now();
-  auto output = entry.make()->plan(problem, options);
+  auto output = entry.plan(problem, options);
   const double planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!output.ok()) return std::move(output).error().with_context("planner " + entry.info.name);
   return judge_plan(entry.info.name, problem, std::move(*output), planning_s);

@@ -1,83 +1,130 @@
 #include "plan_store.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "heddle/base/units.h"
+
 namespace heddle {
 namespace {
 
-// Solvers stop within a tolerance. What is further above the plan is a mistake, which the door reports.
-constexpr double kTolerance = 1e-5;
+bool has_limits(const Cluster& cluster) {
+  for (int p = 0; p < cluster.num_memory_pools(); ++p) {
+    if (cluster.memory_pool_bytes(p) > 0) return true;
+  }
+  return false;
+}
+
+// Solvers stop within a tolerance. What is further above the plan is a mistake, which run_planner() reports.
+constexpr double kSolverTolerance = 1e-5;
 
 }  // namespace
 
-bool PlanStore::is_open_locked() const {
-  return candidates_.empty() || !meets_bound(candidates_.value_us(), bound_.us);
+PlanStore::PlanStore(const Problem& problem, CancelToken closed)
+    : problem_(problem),
+      limited_(has_limits(*problem.cluster)),
+      plans_(kPlanMeetsBound, std::move(closed)),
+      evaluator_(problem),
+      excess_(static_cast<size_t>(problem.cluster->num_memory_pools()), 0) {}
+
+bool PlanStore::offer(const Assignment& assignment, const std::string& who) {
+  return offer(std::vector<Lane>{{assignment, 1.0}}, who);
+}
+
+bool PlanStore::offer(const std::vector<Lane>& lanes, const std::string& who) {
+  auto plan = build_plan(problem_, lanes);
+  if (plan.ok()) return offer(std::move(*plan), who);
+  const std::lock_guard lock(mutex_);
+  last_error_ = plan.error().to_string();
+  return false;
 }
 
 bool PlanStore::offer(Plan plan, const std::string& who) {
   const std::lock_guard lock(mutex_);
-  if (plan.lane_shares.size() > 1 && !candidates_.empty() && candidates_.plan().lane_shares.size() == 1)
-    one_lane_ = candidates_.plan();
+  ++offered_;
+  const auto status = evaluator_.evaluate(plan, {.critical = false, .resources = limited_}, timeline_);
+  if (!status.ok()) {
+    last_error_ = status.error().to_string();
+    return false;
+  }
+  for (size_t p = 0; limited_ && p < excess_.size(); ++p) {
+    const int64_t limit = problem_.cluster->memory_pool_bytes(static_cast<int>(p));
+    excess_[p] = limit > 0 ? std::max<int64_t>(0, timeline_.peak_memory_bytes[p] - limit) : 0;
+  }
+  if (std::any_of(excess_.begin(), excess_.end(), [](int64_t bytes) { return bytes > 0; })) {
+    any_too_large_ = true;
+    return false;
+  }
   const bool one_lane = plan.lane_shares.size() == 1;
-  const bool better = candidates_.offer(std::move(plan), who);
-  if (better && one_lane) one_lane_.reset();
-  if (!is_open_locked()) closed_.cancel();
-  return better;
+  const double value = objective_us(problem_, timeline_);
+  if (!std::isfinite(value) || !plans_.offer(value, std::move(plan), who)) return false;
+  if (one_lane) one_lane_ = plans_.best();
+  return true;
 }
 
-bool PlanStore::offer(const Assignment& assignment, const std::string& who) {
-  auto plan = build_plan(problem_, assignment);
-  return plan.ok() && offer(std::move(*plan), who);
-}
+void PlanStore::prove(const Bound& bound) { plans_.prove(bound.us, bound.reason); }
 
-void PlanStore::offer_bound(const Bound& bound) {
+std::shared_ptr<const Plan> PlanStore::best_of_one_lane() const {
   const std::lock_guard lock(mutex_);
-  if (bound.us <= bound_.us) return;
-  bound_ = bound;
-  candidates_.note_bound(bound.us);
-  if (!is_open_locked()) closed_.cancel();
+  return one_lane_;
 }
 
-bool PlanStore::empty() const {
+Reserve PlanStore::excess() const {
   const std::lock_guard lock(mutex_);
-  return candidates_.empty();
+  return excess_;
 }
 
-double PlanStore::value_us() const {
+bool PlanStore::last_fits() const {
   const std::lock_guard lock(mutex_);
-  return candidates_.value_us();
+  return std::all_of(excess_.begin(), excess_.end(), [](int64_t bytes) { return bytes == 0; });
 }
 
-Bound PlanStore::bound() const {
+int PlanStore::offered() const {
   const std::lock_guard lock(mutex_);
-  return bound_;
+  return offered_;
 }
 
-bool PlanStore::is_open() const {
-  const std::lock_guard lock(mutex_);
-  return is_open_locked();
+Error PlanStore::no_plan() const {
+  if (!any_too_large_ && !last_error_.empty() && !limited_) {
+    return Error(Code::kInfeasible, "no feasible plan was found: " + last_error_ +
+                                        "; allow more devices or give the cluster links between them");
+  }
+  std::string limits;
+  const Cluster& cluster = *problem_.cluster;
+  for (const DeviceId d : problem_.usable_devices()) {
+    const int64_t bytes = cluster.memory_pool_bytes(cluster.memory_pool(d));
+    limits += (limits.empty() ? "" : ", ") + cluster.device(d).name + " has " +
+              (bytes > 0 ? format_bytes(bytes) : "no limit");
+    if (limits.size() > 300) {
+      limits += ", ...";
+      break;
+    }
+  }
+  return Error(Code::kInfeasible,
+               "no plan was found that fits the devices' memory: the model's parameters take " +
+                   format_bytes(problem_.graph->total_param_bytes()) + " in total, tensors come on top; " +
+                   limits + "; use more devices, devices with more memory or a smaller batch" +
+                   (last_error_.empty() ? "" : " (" + last_error_ + ")"));
 }
 
-std::string PlanStore::winner() const {
+Result<PlannerOutput> PlanStore::output(StopReason stop, const Deadline& deadline) const {
   const std::lock_guard lock(mutex_);
-  return candidates_.winner();
-}
-
-std::optional<Plan> PlanStore::best() const {
-  const std::lock_guard lock(mutex_);
-  return candidates_.empty() ? std::nullopt : std::optional<Plan>(candidates_.plan());
-}
-
-std::optional<Plan> PlanStore::best_of_one_lane() const {
-  const std::lock_guard lock(mutex_);
-  if (one_lane_ || candidates_.empty()) return one_lane_;
-  return candidates_.plan().lane_shares.size() == 1 ? std::optional<Plan>(candidates_.plan()) : std::nullopt;
-}
-
-Result<PlannerOutput> PlanStore::output(StopReason stop, const Deadline& deadline) {
-  const std::lock_guard lock(mutex_);
-  const double value = candidates_.value_us();
-  HEDDLE_ASSIGN_OR_RETURN(auto out, candidates_.output(stop, deadline));
-  if (bound_.us > value && bound_.us < value * (1 + kTolerance)) bound_.us = value;
-  if (bound_.us > 0) out.bound = bound_;
+  const auto best = plans_.best();
+  if (best == nullptr) {
+    if (deadline.cancelled())
+      return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+    return no_plan();
+  }
+  PlannerOutput out;
+  out.plan = *best;
+  out.stop = deadline.cancelled() ? StopReason::kCancelled : stop;
+  out.detail = plans_.winner();
+  out.counters["plans_timed"] = offered_;
+  out.trajectory = plans_.trajectory();
+  Bound bound = this->bound();
+  const double value = plans_.value();
+  if (bound.us > value && bound.us < value * (1 + kSolverTolerance)) bound.us = value;
+  if (bound.us > 0) out.bound = std::move(bound);
   return out;
 }
 

@@ -1,48 +1,67 @@
-// The best plan and the best proven bound of several workers.
+// The plans that planners have tried: each is built and timed by plan/, and the best feasible one is kept.
 #pragma once
 
+#include <memory>
 #include <mutex>
-#include <optional>
+#include <string>
+#include <vector>
 
-#include "candidates.h"
 #include "heddle/plan/bounds.h"
+#include "heddle/plan/builder.h"
+#include "heddle/plan/evaluator.h"
+#include "heddle/planners/planner.h"
+#include "incumbents.h"
+#include "lists/list_schedule.h"
 
 namespace heddle {
 
-// Thread-safe. Raises `closed` when plan and bound meet, so that every worker whose deadline listens to it
-// stops.
+// A plan this close to its bound is optimal: solvers' bounds are rounded down by up to this.
+inline constexpr double kPlanMeetsBound = 2e-6;
+
+// Thread-safe. Cancels `closed` when plan and bound meet.
 class PlanStore {
  public:
-  PlanStore(const Problem& problem, CancelToken closed)
-      : candidates_(problem), problem_(problem), closed_(closed) {}
+  explicit PlanStore(const Problem& problem, CancelToken closed = {});
 
-  // True when it is feasible and better than all before.
-  bool offer(Plan plan, const std::string& who);
+  // True when it is feasible and better than all before. `who` names it in detail().
   bool offer(const Assignment& assignment, const std::string& who);
-  void offer_bound(const Bound& bound);
+  bool offer(const std::vector<Lane>& lanes, const std::string& who);
+  bool offer(Plan plan, const std::string& who);
+  // A proven bound, which the output has unless a higher one follows.
+  void prove(const Bound& bound);
 
-  bool empty() const;
-  double value_us() const;  // infinite while there is no plan
-  Bound bound() const;
-  // Whether something is left to gain.
-  bool is_open() const;
-  std::string winner() const;
-  // The best plan of one lane, which is what local searches go on from; nullopt while there is none.
-  std::optional<Plan> best_of_one_lane() const;
-  std::optional<Plan> best() const;
+  bool empty() const { return best() == nullptr; }
+  double value_us() const { return plans_.value(); }  // infinite while there is no plan
+  Bound bound() const { return {plans_.bound(), plans_.proof()}; }
+  bool is_open() const { return plans_.is_open(); }  // whether something is left to gain
+  std::string winner() const { return plans_.winner(); }
+  std::shared_ptr<const Plan> best() const { return plans_.best(); }  // null while there is none
+  // The best plan of one lane, which local searches improve; null while there is none.
+  std::shared_ptr<const Plan> best_of_one_lane() const;
+  // Bytes above the limit of each pool in the plan offered last; all 0 when it fits. For stores that one
+  // thread offers plans to.
+  Reserve excess() const;
+  bool last_fits() const;
+  int offered() const;
 
-  // The outcome, once all workers have ended.
-  Result<PlannerOutput> output(StopReason stop, const Deadline& deadline);
+  // The best plan, once all workers have ended; kInfeasible with the reason when there is none, kCancelled
+  // when `deadline` was cancelled before.
+  Result<PlannerOutput> output(StopReason stop, const Deadline& deadline) const;
 
  private:
-  bool is_open_locked() const;
+  Error no_plan() const;
 
-  mutable std::mutex mutex_;
-  Candidates candidates_;
   const Problem& problem_;
-  const CancelToken closed_;
-  Bound bound_{0, ""};
-  std::optional<Plan> one_lane_;  // only when the best has several
+  const bool limited_;
+  Incumbents<Plan> plans_;
+  mutable std::mutex mutex_;  // of all below
+  Evaluator evaluator_;
+  Timeline timeline_;
+  std::shared_ptr<const Plan> one_lane_;
+  Reserve excess_;
+  bool any_too_large_ = false;
+  int offered_ = 0;
+  std::string last_error_;
 };
 
 }  // namespace heddle

@@ -15,9 +15,8 @@
 #include <map>
 #include <numeric>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
-#include "core/factories.h"
+#include "core/plan_store.h"
 #include "core/portfolio.h"
 #include "heddle/solve/milp.h"
 #include "lists/construction.h"
@@ -201,7 +200,7 @@ class PeriodProgram {
 };
 
 Status offer_program(const FlatProblem& flat, const PlannerOptions& options,
-                     const ThroughputOptions& throughput, double seconds, Candidates& candidates) {
+                     const ThroughputOptions& throughput, double seconds, PlanStore& candidates) {
   // Where nothing is known yet the sum of the least times gives the scale.
   const auto least = flat.least_us();
   const double scale =
@@ -221,27 +220,24 @@ Status offer_program(const FlatProblem& flat, const PlannerOptions& options,
   return {};
 }
 
-class DivimlThroughput final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
-    const auto sets = configurations(problem);
-    static constexpr std::array<int, 2> kParts{1, 4};
-    for (size_t s = 0; s < sets.size() && !options.deadline.should_stop(); ++s) {
-      const FlatProblem flat(problem, sets[s]);
-      for (size_t i = 0; i < kParts.size() && !options.deadline.should_stop(); ++i) {
-        const double share = static_cast<double>((sets.size() - s) * kParts.size() - i);
-        HEDDLE_RETURN_IF_ERROR(offer_program(flat, options, {.parts = kParts[i], .symmetry = Symmetry::kTime},
-                                             options.deadline.seconds_left() / share, candidates));
-      }
-      report_progress(options, "planner diviml-throughput", static_cast<double>(s + 1),
-                      static_cast<double>(sets.size()));
+Result<PlannerOutput> plan_diviml_throughput(const Problem& problem, const PlannerOptions& options) {
+  PlanStore candidates(problem);
+  run_planners(problem, options, constructive_planners(problem.objective), candidates);
+  const auto sets = configurations(problem);
+  static constexpr std::array<int, 2> kParts{1, 4};
+  for (size_t s = 0; s < sets.size() && !options.deadline.should_stop(); ++s) {
+    const FlatProblem flat(problem, sets[s]);
+    for (size_t i = 0; i < kParts.size() && !options.deadline.should_stop(); ++i) {
+      const double share = static_cast<double>((sets.size() - s) * kParts.size() - i);
+      HEDDLE_RETURN_IF_ERROR(offer_program(flat, options, {.parts = kParts[i], .symmetry = Symmetry::kTime},
+                                           options.deadline.seconds_left() / share, candidates));
     }
-    const bool late = options.deadline.should_stop();
-    return candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline);
+    report_progress(options, "planner diviml-throughput", static_cast<double>(s + 1),
+                    static_cast<double>(sets.size()));
   }
-};
+  const bool late = options.deadline.should_stop();
+  return candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline);
+}
 
 }  // namespace
 
@@ -269,7 +265,7 @@ Result<PlannerOutput> plan_diviml_throughput(const Problem& problem, const Plann
                                          objective_name(problem.objective));
   }
   HEDDLE_RETURN_IF_ERROR(validate(problem));
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   for (const auto& set : configurations(problem)) {
     const FlatProblem flat(problem, set);
     HEDDLE_RETURN_IF_ERROR(
@@ -279,6 +275,15 @@ Result<PlannerOutput> plan_diviml_throughput(const Problem& problem, const Plann
   return candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline);
 }
 
-std::unique_ptr<Planner> make_diviml_throughput() { return std::make_unique<DivimlThroughput>(); }
+PlannerEntry diviml_throughput_planner() {
+  return {
+      {.name = "diviml-throughput",
+       .description = "DiviML's program in the steady state: data and model parallelism over kinds of ops",
+       .source = "DiviML, sections IV-A and VI",
+       .objectives = {Objective::kThroughput},
+       .exploits = "unequal devices, lanes, equal ops and equal devices, parameter memory",
+       .ignores = "transfers while it chooses, memory for tensors"},
+      plan_diviml_throughput};
+}
 
 }  // namespace heddle

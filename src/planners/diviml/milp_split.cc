@@ -9,7 +9,6 @@
 // where a batch couples all modules, and decided anew in windows of two modules. Exploits unequal devices,
 // transfer times and batches; ignores that transfers wait for each other (the evaluator does not) and memory
 // limits, for which it falls back to the best constructive plan.
-#include "core/factories.h"
 #include "module_planner.h"
 #include "modules.h"
 #include "split_bound.h"
@@ -32,13 +31,14 @@ constexpr double kWholeShare = 0.2, kBatchedShare = 0.75;
 constexpr size_t kWholeMoves = 15000;  // per task and request, without a deadline less
 constexpr size_t kUntimedSplitMoves = 3000;
 
-class Split final : public Planner {
+class Split {
  public:
-  // `improve`: what follows the modules, beyond the paper.
-  Split(std::string name, ModuleSolver solver, bool improve)
-      : name_(std::move(name)), solver_(std::move(solver)), improve_(improve) {}
+  explicit Split(const PlannerOptions& options)
+      : name_(options.is_set("solver", "cp-sat") ? "cp-split" : "milp-split"),
+        solver_(options.is_set("solver", "cp-sat") ? solve_module_by_cp : solve_module_by_milp),
+        improve_(options.is_set("improve", "yes")) {}
 
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
     return plan_by_models(problem, options, name_,
                           [&](const TaskModel& model, const std::vector<Batch>& start,
                               const ModuleLimits& limits) { return split(model, start, limits); });
@@ -101,16 +101,27 @@ class Split final : public Planner {
 
   const std::string name_;
   const ModuleSolver solver_;
-  const bool improve_;
+  const bool improve_;  // what follows the modules, beyond the paper
 };
 
 }  // namespace
 
-std::unique_ptr<Planner> make_milp_split() {
-  return std::make_unique<Split>("milp-split", solve_module_by_milp, false);
-}
-std::unique_ptr<Planner> make_cp_split() {
-  return std::make_unique<Split>("cp-split", solve_module_by_cp, true);
+PlannerEntry milp_split_planner() {
+  return {{.name = "milp-split",
+           .description = "MILP-SPLIT: modules between channels solved by HiGHS and put together",
+           .source = "DiviML, section IV-B",
+           .objectives = {Objective::kLatency},
+           .exploits = "modules, unequal devices, transfer times, batches of requests; proves a bound",
+           .ignores = "contention, memory limits; the bound holds with both",
+           .settings = {{"solver", {"highs", "cp-sat"}, "what solves the modules"},
+                        {"improve", {"no", "yes"}, "whether annealing and windows follow the modules"}},
+           .aliases = {{.name = "cp-split",
+                        .settings = {{"solver", "cp-sat"}, {"improve", "yes"}},
+                        .description = "MILP-SPLIT whose modules CP-SAT solves, then the whole improved by "
+                                       "annealing and windows"}}},
+          [](const Problem& problem, const PlannerOptions& options) {
+            return Split(options).plan(problem, options);
+          }};
 }
 
 }  // namespace heddle

@@ -6,21 +6,15 @@
 #include "relaxation.h"
 
 namespace heddle {
-namespace {
-
-constexpr double kTolerance = 1e-5;
-
-}  // namespace
 
 Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOptions& options,
                                      const std::string& name, const ModelSolve& solve) {
-  Candidates candidates(problem);
+  PlanStore candidates(problem);
   std::vector<Plan> starts;
   if (options.start != nullptr && candidates.offer(*options.start, "the plan to improve"))
     starts.push_back(*options.start);
-  for (auto& plan : run_portfolio(problem, options, constructive_planners(problem.objective), candidates))
+  for (auto& plan : run_planners(problem, options, constructive_planners(problem.objective), candidates))
     starts.push_back(std::move(plan));
-  std::optional<Bound> bound;
   bool proven = false;
   std::map<std::string, double> counters;
   const auto sets = configurations(problem);
@@ -44,7 +38,7 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
     counters["modules_solved"] += static_cast<double>(result.solved);
     counters["subproblems"] += static_cast<double>(result.subproblems);
     if (result.bound_us > 0 && result.bound_us < kImpossible && bounds_every_plan(model)) {
-      bound = Bound{result.bound_us, name};
+      candidates.prove({result.bound_us, name});
       // The model's optimum is the problem's when no transfer waits for another one.
       proven = result.optimal && !candidates.empty() && candidates.value_us() <= result.value_us * (1 + 1e-9);
     }
@@ -55,20 +49,9 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
   HEDDLE_ASSIGN_OR_RETURN(
       PlannerOutput out,
       candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline));
-  // Solvers stop within a tolerance. What is further above the plan is a mistake, which the door reports.
-  if (bound && bound->us > candidates.value_us() && bound->us < candidates.value_us() * (1 + kTolerance))
-    bound->us = candidates.value_us();
-  out.bound = bound;
   if (proven) out.stop = StopReason::kOptimal;
   out.counters.merge(counters);
   return out;
-}
-
-ModuleProblem whole_problem(const TaskModel& model) {
-  ModuleProblem whole;
-  whole.model = &model;
-  whole.tasks.assign(model.order().begin(), model.order().end());
-  return whole;
 }
 
 Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& options,

@@ -2,11 +2,12 @@
 // Timed as module_value() does it, but only from the first change on and only as far as anything differs.
 #pragma once
 
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "module_problem.h"
+#include "module_clock.h"
 
 namespace heddle {
 
@@ -41,10 +42,12 @@ class ModuleSchedule {
   // Of what is kept: the tasks on a path of batches and transfers that ends last, each of which waits for the
   // next one here.
   std::vector<uint32_t> critical() const;
+  // Task by task in the order, and by start.
+  std::vector<Batch> batches() const;
   std::vector<Batch> decisions() const;
   using Snapshot = std::pair<std::vector<uint32_t>, std::vector<uint32_t>>;
   Snapshot snapshot() const { return {order_, genes_}; }
-  // Only decisions() may follow.
+  // Only batches() and decisions() may follow.
   void restore(Snapshot snapshot) { std::tie(order_, genes_) = std::move(snapshot); }
 
  private:
@@ -59,6 +62,9 @@ class ModuleSchedule {
         : free((n + 1) * k), worst(n + 1, 0.0), own(n, 0.0), finish(n * requests) {}
     std::vector<double> free, worst, own, finish;
   };
+  std::span<const In> inputs(uint32_t p) const {
+    return std::span<const In>(in_).subspan(in_begin_[p], in_begin_[p + 1] - in_begin_[p]);
+  }
   void load(const std::vector<Batch>& batches);
   void unsettle_readers(uint32_t p);
   void rotate(uint32_t from, uint32_t to);
@@ -69,9 +75,11 @@ class ModuleSchedule {
   const ModuleProblem& m_;
   const TaskModel& model_;
   const size_t n_, k_, requests_;
-  std::vector<std::vector<In>> in_;
+  std::vector<uint32_t> in_begin_;
+  std::vector<In> in_;
   std::vector<std::vector<uint32_t>> out_;
   std::vector<std::vector<const ModuleProblem::Source*>> sources_;
+  bool has_tails_ = false;
   std::vector<uint32_t> genes_, order_, at_;  // (place, request) -> device; places in order; its inverse
   const std::vector<double> rest_;            // place x device: least time from its start to the end
   Times kept_, trial_;

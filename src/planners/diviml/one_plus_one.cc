@@ -8,7 +8,6 @@
 // order.
 #include <cmath>
 
-#include "core/factories.h"
 #include "string_search.h"
 
 namespace heddle {
@@ -42,15 +41,20 @@ void evolve(StringSearch& search, const Deadline& deadline) {
   }
 }
 
-class OnePlusOne final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    return plan_by_strings(problem, options, "ea", evolve);
-  }
-};
+Result<PlannerOutput> plan_one_plus_one(const Problem& problem, const PlannerOptions& options) {
+  return plan_by_strings(problem, options, "ea", evolve);
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_ea() { return std::make_unique<OnePlusOne>(); }
+PlannerEntry ea_planner() {
+  return {{.name = "ea",
+           .description = "(1+1) evolutionary algorithm from each task's fastest device",
+           .source = "DiviML, section V-A ((1+1) EA biased); Droste et al., TCS 2002",
+           .objectives = {Objective::kLatency},
+           .exploits = "unequal devices, transfer times, batches of requests",
+           .ignores = "contention, memory limits, other orders of tasks"},
+          plan_one_plus_one};
+}
 
 }  // namespace heddle

@@ -6,7 +6,6 @@
 // cooling over the time. A move is timed from the first change on and given up as soon as it cannot be
 // accepted: O(V + E) at worst. Exploits unequal devices, transfer times and batches; ignores contention and
 // memory limits, for which it falls back to the best constructive plan.
-#include "core/factories.h"
 #include "module_planner.h"
 
 namespace heddle {
@@ -21,15 +20,20 @@ Result<ModuleAnswer> anneal(const ModuleProblem& whole, const ModuleAnswer& star
   return module_start(whole, start, limits, 1, timed ? kMoves : kUntimedMoves);
 }
 
-class ScheduleSa final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    return plan_whole(problem, options, "schedule-sa", anneal);
-  }
-};
+Result<PlannerOutput> plan_schedule_sa(const Problem& problem, const PlannerOptions& options) {
+  return plan_whole(problem, options, "schedule-sa", anneal);
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_schedule_sa() { return std::make_unique<ScheduleSa>(); }
+PlannerEntry schedule_sa_planner() {
+  return {{.name = "schedule-sa",
+           .description = "simulated annealing of devices and order together, batches kept together",
+           .source = "Heddle; after DiviML, section V-A (SA)",
+           .objectives = {Objective::kLatency},
+           .exploits = "unequal devices, transfer times, batches of requests",
+           .ignores = "contention, memory limits"},
+          plan_schedule_sa};
+}
 
 }  // namespace heddle

@@ -62,5 +62,9 @@ Result<StageSchedule> heft_inter(const StageInstance& instance, const Deadline& 
 // the deadline. O(ops * width * (ops + edges)).
 StageSchedule hios_parallelize(const StageInstance& instance, StageSchedule schedule,
                                const Deadline& deadline);
+// IOS's dynamic program on parts of each device's ops in place of Algorithm 2. `schedule`: stages of one op
+// each; kInfeasible when it cannot be timed.
+Result<StageSchedule> hios_ios(const StageInstance& instance, StageSchedule schedule,
+                               const Deadline& deadline);
 
 }  // namespace heddle

@@ -95,18 +95,29 @@ Result<StageSchedule> hios_lp_inter(const StageInstance& instance, const Deadlin
   return stages_in_order(instance, priorities.order, device);
 }
 
-namespace {
-
-Result<StageSchedule> hios_lp(const StageInstance& instance, const Deadline& deadline) {
-  HEDDLE_ASSIGN_OR_RETURN(auto schedule, hios_lp_inter(instance, deadline));
-  return hios_parallelize(instance, std::move(schedule), deadline);
-}
-
-}  // namespace
-
-std::unique_ptr<Planner> make_hios_lp() { return std::make_unique<StagePlanner>("hios-lp", hios_lp); }
-std::unique_ptr<Planner> make_hios_lp_inter() {
-  return std::make_unique<StagePlanner>("hios-lp-inter", hios_lp_inter);
+PlannerEntry hios_lp_planner() {
+  return {
+      {.name = "hios-lp",
+       .description = "longest paths mapped one by one, then stages by a sliding window",
+       .source = "HIOS, section IV, Algorithms 1 and 2",
+       .objectives = {Objective::kLatency},
+       .exploits = "stages, transfer times, unequal devices",
+       .ignores = "contention, memory limits",
+       .settings = {stages_setting()},
+       .aliases = {{.name = "hios-lp-inter",
+                    .settings = {{"stages", "none"}},
+                    .description = "longest paths mapped one by one, no stages",
+                    .source = "HIOS, section IV-A, Algorithm 1",
+                    .exploits = "transfer times, unequal devices",
+                    .ignores = "stages, contention, memory limits"},
+                   {.name = "hios-lp-ios",
+                    .settings = {{"stages", "ios"}},
+                    .description =
+                        "longest paths mapped one by one, then IOS's dynamic program inside each device",
+                    .source = "HIOS, section IV-A, Algorithm 1; IOS (Ding et al., MLSys 2021), section 4"}}},
+      [](const Problem& problem, const PlannerOptions& options) {
+        return plan_mapping(problem, options, "hios-lp", hios_lp_inter);
+      }};
 }
 
 }  // namespace heddle

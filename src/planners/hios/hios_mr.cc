@@ -130,18 +130,23 @@ Result<StageSchedule> hios_mr_inter(const StageInstance& instance, const Deadlin
   return stages_in_order(instance, priorities.order, device);
 }
 
-namespace {
-
-Result<StageSchedule> hios_mr(const StageInstance& instance, const Deadline& deadline) {
-  HEDDLE_ASSIGN_OR_RETURN(auto schedule, hios_mr_inter(instance, deadline));
-  return hios_parallelize(instance, std::move(schedule), deadline);
-}
-
-}  // namespace
-
-std::unique_ptr<Planner> make_hios_mr() { return std::make_unique<StagePlanner>("hios-mr", hios_mr); }
-std::unique_ptr<Planner> make_hios_mr_inter() {
-  return std::make_unique<StagePlanner>("hios-mr-inter", hios_mr_inter);
+PlannerEntry hios_mr_planner() {
+  return {{.name = "hios-mr",
+           .description = "ops mapped in turn from recorded schedules, then stages by a sliding window",
+           .source = "HIOS, section V-B, Algorithms 3 and 2",
+           .objectives = {Objective::kLatency},
+           .exploits = "stages, transfer times, unequal devices",
+           .ignores = "contention, memory limits",
+           .settings = {stages_setting()},
+           .aliases = {{.name = "hios-mr-inter",
+                        .settings = {{"stages", "none"}},
+                        .description = "ops mapped in turn from recorded schedules, no stages",
+                        .source = "HIOS, section V-B, Algorithm 3",
+                        .exploits = "transfer times, unequal devices",
+                        .ignores = "stages, contention, memory limits"}}},
+          [](const Problem& problem, const PlannerOptions& options) {
+            return plan_mapping(problem, options, "hios-mr", hios_mr_inter);
+          }};
 }
 
 }  // namespace heddle

@@ -61,6 +61,16 @@ Result<std::vector<ListedStage>> best_device(const StageInstance& instance,
 
 }  // namespace
 
-std::unique_ptr<Planner> make_ios() { return std::make_unique<StagePlanner>("ios", best_device); }
+PlannerEntry ios_planner() {
+  return {{.name = "ios",
+           .description = "stages of groups on one device by a dynamic program over endings",
+           .source = "IOS (Ding et al., MLSys 2021), section 4; HIOS's baseline",
+           .objectives = {Objective::kLatency},
+           .exploits = "stages, unequal devices",
+           .ignores = "all other devices, memory limits"},
+          [](const Problem& problem, const PlannerOptions& options) {
+            return plan_stages(problem, options, "ios", best_device);
+          }};
+}
 
 }  // namespace heddle

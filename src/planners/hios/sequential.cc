@@ -24,8 +24,16 @@ Result<StageSchedule> sequential(const StageInstance& instance, const Deadline&)
 
 }  // namespace
 
-std::unique_ptr<Planner> make_sequential() {
-  return std::make_unique<StagePlanner>("sequential", sequential);
+PlannerEntry sequential_planner() {
+  return {{.name = "sequential",
+           .description = "every op by itself on the one device where that takes the least time",
+           .source = "HIOS, section V-B",
+           .objectives = {Objective::kLatency},
+           .exploits = "unequal devices",
+           .ignores = "all other devices, stages, memory limits"},
+          [](const Problem& problem, const PlannerOptions& options) {
+            return plan_stages(problem, options, "sequential", sequential);
+          }};
 }
 
 }  // namespace heddle

@@ -7,8 +7,7 @@
 // width. Deterministic for a seed on one thread unless the deadline stops it.
 #include <algorithm>
 
-#include "core/candidates.h"
-#include "core/factories.h"
+#include "core/plan_store.h"
 #include "cp_stages.h"
 
 namespace heddle {
@@ -17,68 +16,70 @@ namespace {
 // Of the time given.
 constexpr double kSearchShare = 0.3, kRelaxShare = 0.1;
 
-class StageCp final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    PlannerOptions part = options;
-    part.deadline = options.deadline.sooner(kSearchShare * options.deadline.seconds_left());
-    HEDDLE_ASSIGN_OR_RETURN(PlannerOutput found, make_stage_search()->plan(problem, part));
-    Bound bound = found.bound.value_or(Bound{0, ""});
-    Candidates candidates(problem);
-    candidates.offer(found.plan, found.detail);
-    candidates.note_bound(bound.us);
-    std::string remark;
-    bool complete = meets_bound(candidates.value_us(), bound.us);
-    if (!complete && !options.deadline.should_stop())
-      HEDDLE_RETURN_IF_ERROR(prove(problem, options, candidates, bound, complete, remark));
-    StopReason stop = complete ? StopReason::kFinished : StopReason::kTimeLimit;
-    if (meets_bound(candidates.value_us(), bound.us)) stop = StopReason::kOptimal;
-    if (!remark.empty()) stop = found.stop;
-    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
-    out.bound = bound;
-    out.detail += remark;
-    out.counters = found.counters;
-    out.counters["cp_sat_complete"] = complete ? 1 : 0;
-    return out;
-  }
-
- private:
-  // CP-SAT from the best plan on. `remark`: why there is no answer of it.
-  static Status prove(const Problem& problem, const PlannerOptions& options, Candidates& candidates,
-                      Bound& bound, bool& complete, std::string& remark) {
-    if (!cp_stages_fit(problem)) {
-      remark = ", without CP-SAT (the graph is too large for it)";
-      return {};
-    }
-    const double relax_seconds = kRelaxShare * options.deadline.seconds_left();
-    const Relaxation relaxation = relax(problem, options.deadline.sooner(relax_seconds));
-    CpStagesOptions cp{.deadline = options.deadline, .threads = options.threads, .seed = options.seed};
-    if (options.progress != nullptr) {
-      cp.on_progress = [&](double bound_us) {
-        options.progress->report({.what = "stage-cp",
-                                  .done = 0,
-                                  .total = 0,
-                                  .best_us = candidates.value_us(),
-                                  .bound_us = std::max(bound.us, bound_us)});
-      };
-    }
-    const auto result = solve_cp_stages(problem, relaxation, candidates.plan(), cp);
-    if (!result.ok() && result.error().code() == Code::kUnsupported) {
-      remark = ", without CP-SAT (it cannot be loaded)";
-      return {};
-    }
-    if (!result.ok()) return result.error();
-    candidates.offer(assignment_of_stages(problem.graph->num_ops(), result->stages), "stage-cp");
-    complete = result->complete;
-    if (result->bound_us > bound.us)
-      bound = {result->bound_us, complete ? "CP-SAT with stages, solved to the end" : "CP-SAT with stages"};
-    candidates.note_bound(bound.us);
+// CP-SAT from the best plan on. `remark`: why there is no answer of it.
+Status prove_stages(const Problem& problem, const PlannerOptions& options, PlanStore& candidates,
+                    bool& complete, std::string& remark) {
+  if (!cp_stages_fit(problem)) {
+    remark = ", without CP-SAT (the graph is too large for it)";
     return {};
   }
-};
+  const double relax_seconds = kRelaxShare * options.deadline.seconds_left();
+  const Relaxation relaxation = relax(problem, options.deadline.sooner(relax_seconds));
+  CpScheduleOptions cp{.deadline = options.deadline, .threads = options.threads, .seed = options.seed};
+  if (options.progress != nullptr) {
+    cp.on_progress = [&](double bound_us) {
+      options.progress->report({.what = "stage-cp",
+                                .done = 0,
+                                .total = 0,
+                                .best_us = candidates.value_us(),
+                                .bound_us = std::max(candidates.bound().us, bound_us)});
+    };
+  }
+  const auto result = solve_cp_stages(problem, relaxation, *candidates.best(), cp);
+  if (!result.ok() && result.error().code() == Code::kUnsupported) {
+    remark = ", without CP-SAT (it cannot be loaded)";
+    return {};
+  }
+  if (!result.ok()) return result.error();
+  candidates.offer(assignment_of_stages(problem.graph->num_ops(), result->stages), "stage-cp");
+  complete = result->complete;
+  candidates.prove(
+      {result->bound_us, complete ? "CP-SAT with stages, solved to the end" : "CP-SAT with stages"});
+  return {};
+}
+
+Result<PlannerOutput> plan_stage_cp(const Problem& problem, const PlannerOptions& options) {
+  PlannerOptions part = options;
+  part.deadline = options.deadline.sooner(kSearchShare * options.deadline.seconds_left());
+  HEDDLE_ASSIGN_OR_RETURN(PlannerOutput found, find_planner("stage-search")->plan(problem, part));
+  PlanStore candidates(problem);
+  candidates.offer(found.plan, found.detail);
+  if (found.bound) candidates.prove(*found.bound);
+  std::string remark;
+  bool complete = !candidates.is_open();
+  if (!complete && !options.deadline.should_stop())
+    HEDDLE_RETURN_IF_ERROR(prove_stages(problem, options, candidates, complete, remark));
+  StopReason stop = complete ? StopReason::kFinished : StopReason::kTimeLimit;
+  if (!candidates.is_open()) stop = StopReason::kOptimal;
+  if (!remark.empty()) stop = found.stop;
+  HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
+  out.detail += remark;
+  out.counters = found.counters;
+  out.counters["cp_sat_complete"] = complete ? 1 : 0;
+  return out;
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_stage_cp() { return std::make_unique<StageCp>(); }
+PlannerEntry stage_cp_planner() {
+  return {{.name = "stage-cp",
+           .description = "stage-search, then CP-SAT on mapping, order and stages; optimal on small graphs",
+           .source = "docs/stages.md; docs/bounds.md, section 16",
+           .objectives = {Objective::kLatency},
+           .exploits = "stages, transfer times, unequal devices, shared cores",
+           .ignores = "contention, memory limits",
+           .stages = true},
+          plan_stage_cp};
+}
 
 }  // namespace heddle

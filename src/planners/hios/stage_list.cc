@@ -13,7 +13,6 @@
 #include <array>
 #include <numeric>
 
-#include "core/factories.h"
 #include "hios.h"
 #include "stage_planner.h"
 #include "stage_state.h"
@@ -126,8 +125,16 @@ Result<StageSchedule> construct_stages(const StageInstance& instance, const Dead
   return state.schedule();
 }
 
-std::unique_ptr<Planner> make_stage_list() {
-  return std::make_unique<StagePlanner>("stage-list", construct_stages);
+PlannerEntry stage_list_planner() {
+  return {{.name = "stage-list",
+           .description = "list scheduling with insertion that forms stages while it constructs",
+           .source = "after HEFT, TPDS 2002, and HIOS, section IV",
+           .objectives = {Objective::kLatency},
+           .exploits = "stages, transfer times, unequal devices",
+           .ignores = "contention, memory limits"},
+          [](const Problem& problem, const PlannerOptions& options) {
+            return plan_stages(problem, options, "stage-list", construct_stages);
+          }};
 }
 
 }  // namespace heddle

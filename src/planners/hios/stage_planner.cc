@@ -2,9 +2,10 @@
 
 #include <queue>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
+#include "core/plan_store.h"
 #include "heddle/base/units.h"
+#include "hios.h"
 
 namespace heddle {
 
@@ -96,29 +97,52 @@ Error no_stage_plan() {
                "cluster links between them");
 }
 
-StagePlanner::StagePlanner(std::string name,
-                           Result<StageSchedule> (*schedule)(const StageInstance&, const Deadline&))
-    : StagePlanner(std::move(name),
-                   [schedule](const StageInstance& instance, const std::vector<DeviceId>& devices,
-                              const Deadline& deadline) -> Result<std::vector<ListedStage>> {
-                     HEDDLE_ASSIGN_OR_RETURN(const auto made, schedule(instance, deadline));
-                     return list_stages(instance, made, devices);
-                   }) {}
-
-Result<PlannerOutput> StagePlanner::plan(const Problem& problem, const PlannerOptions& options) {
-  Candidates candidates(problem);
+Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
+                                  const std::string& name, const StageConstruct& construct) {
+  PlanStore candidates(problem);
   std::optional<Error> failure;
   for (const auto& devices : configurations(problem)) {
     HEDDLE_ASSIGN_OR_RETURN(const auto instance, stage_instance_of(problem, devices));
-    const auto stages = construct_(instance, devices, options.deadline);
+    const auto stages = construct(instance, devices, options.deadline);
     if (!stages.ok()) {
       failure = stages.error();
       continue;
     }
-    candidates.offer(assignment_of_stages(instance.num_ops(), *stages), name_);
+    candidates.offer(assignment_of_stages(instance.num_ops(), *stages), name);
   }
   if (candidates.empty() && candidates.offered() == 0 && failure) return *failure;
   return candidates.output(StopReason::kFinished, options.deadline);
+}
+
+Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
+                                  const std::string& name, StageAlgorithm schedule) {
+  return plan_stages(problem, options, name,
+                     [schedule](const StageInstance& instance, const std::vector<DeviceId>& devices,
+                                const Deadline& deadline) -> Result<std::vector<ListedStage>> {
+                       HEDDLE_ASSIGN_OR_RETURN(const auto made, schedule(instance, deadline));
+                       return list_stages(instance, made, devices);
+                     });
+}
+
+Result<PlannerOutput> plan_mapping(const Problem& problem, const PlannerOptions& options, std::string name,
+                                   StageAlgorithm mapping) {
+  const bool none = options.is_set("stages", "none"), ios = options.is_set("stages", "ios");
+  name += none ? "-inter" : ios ? "-ios" : "";
+  return plan_stages(problem, options, name,
+                     [=](const StageInstance& instance, const std::vector<DeviceId>& devices,
+                         const Deadline& deadline) -> Result<std::vector<ListedStage>> {
+                       HEDDLE_ASSIGN_OR_RETURN(auto made, mapping(instance, deadline));
+                       if (ios) {
+                         HEDDLE_ASSIGN_OR_RETURN(made, hios_ios(instance, std::move(made), deadline));
+                       } else if (!none) {
+                         made = hios_parallelize(instance, std::move(made), deadline);
+                       }
+                       return list_stages(instance, made, devices);
+                     });
+}
+
+PlannerSetting stages_setting() {
+  return {"stages", {"window", "none", "ios"}, "how stages are formed once ops have devices"};
 }
 
 }  // namespace heddle

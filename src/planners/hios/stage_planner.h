@@ -2,9 +2,7 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "heddle/plan/stage_list.h"
@@ -30,19 +28,19 @@ Error no_stage_plan();
 using StageConstruct = std::function<Result<std::vector<ListedStage>>(
     const StageInstance&, const std::vector<DeviceId>& devices, const Deadline&)>;
 
-// Planner of one request's latency: offers what `construct` gives on each configuration of devices and keeps
-// the best.
-class StagePlanner final : public Planner {
- public:
-  StagePlanner(std::string name, StageConstruct construct)
-      : name_(std::move(name)), construct_(std::move(construct)) {}
-  // For algorithms whose stages hold single ops.
-  StagePlanner(std::string name, Result<StageSchedule> (*schedule)(const StageInstance&, const Deadline&));
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override;
+// Plans one request's latency: offers what `construct` gives on each configuration of devices and keeps the
+// best.
+Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
+                                  const std::string& name, const StageConstruct& construct);
 
- private:
-  const std::string name_;
-  const StageConstruct construct_;
-};
+using StageAlgorithm = Result<StageSchedule> (*)(const StageInstance&, const Deadline&);
+// The same for algorithms whose groups hold single ops.
+Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
+                                  const std::string& name, StageAlgorithm schedule);
+// The same for algorithms that only map ops to devices: stages_setting() says how stages are formed then, by
+// Algorithm 2 (hios_parallelize), not at all or by hios_ios().
+Result<PlannerOutput> plan_mapping(const Problem& problem, const PlannerOptions& options, std::string name,
+                                   StageAlgorithm mapping);
+PlannerSetting stages_setting();
 
 }  // namespace heddle

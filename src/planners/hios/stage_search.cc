@@ -12,11 +12,11 @@
 #include <optional>
 #include <thread>
 
-#include "core/candidates.h"
 #include "core/configurations.h"
-#include "core/factories.h"
+#include "core/portfolio.h"
 #include "heddle/plan/relaxation.h"
 #include "hios.h"
+#include "lists/construction.h"
 #include "stage_anneal.h"
 #include "stage_list.h"
 #include "stage_planner.h"
@@ -125,70 +125,102 @@ StageNet net_of(const Problem& problem) {
   return net;
 }
 
-class StageSearch final : public Planner {
+// The portfolio: plans at once, for what the flat instance leaves out may turn their order around; a bound;
+// the search on each set of devices.
+class StageSearch {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
-    // Something at once; and what the flat instance leaves out may turn the order of plans around.
-    for (const auto make : {make_stage_list, make_hios_lp, make_heft_stages}) {
-      if (options.deadline.cancelled() || (options.deadline.should_stop() && !candidates.empty())) break;
-      const double seconds = kStartShare * options.deadline.seconds_left();
-      const auto out = make()->plan(problem, {.deadline = options.deadline.sooner(seconds)});
-      if (out.ok()) candidates.offer(out->plan, out->detail);
-    }
-    const auto sets = configurations(problem);
-    uint64_t steps = 0, timed = 0;
-    std::optional<Error> failure;
-    const double bound_seconds = std::min(kBoundSeconds, kBoundShare * options.deadline.seconds_left());
-    const Deadline brief = options.deadline.sooner(bound_seconds);
-    Bound bound = lower_bound(problem, brief);
-    if (const StageBound own = stage_bound(net_of(problem), kNoTime, brief); own.us > bound.us)
-      bound = {own.us, own.reason};
-    candidates.note_bound(bound.us);
-    for (size_t i = 0; i < sets.size(); ++i) {
-      if (!candidates.empty() && meets_bound(candidates.value_us(), bound.us)) break;
-      HEDDLE_ASSIGN_OR_RETURN(const auto instance, stage_instance_of(problem, sets[i]));
-      StageSearchOptions part;
-      part.deadline =
-          options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(sets.size() - i));
-      part.seed = options.seed;
-      part.threads = options.threads;
-      part.bound_us = bound.us;
-      if (options.progress != nullptr) {
-        part.on_progress = [&, i](double share, double best_us) {
-          options.progress->report({.what = "stage-search",
-                                    .done = static_cast<double>(i) + share,
-                                    .total = static_cast<double>(sets.size()),
-                                    .best_us = best_us,
-                                    .bound_us = bound.us});
-        };
-      }
-      const auto found = search_stages(instance, part);
-      if (!found.ok()) {
-        failure = found.error();
-        continue;
-      }
-      steps += found->steps;
-      timed += found->timed;
-      candidates.offer(assignment_of_stages(instance.num_ops(), list_stages(instance, found->best, sets[i])),
-                       found->start + ", improved by stage-search");
-    }
-    if (candidates.empty() && candidates.offered() == 0 && failure) return *failure;
-    const bool stopped = options.deadline.should_stop();
-    HEDDLE_ASSIGN_OR_RETURN(
-        auto out,
-        candidates.output(stopped ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline));
-    if (meets_bound(candidates.value_us(), bound.us)) out.stop = StopReason::kOptimal;
-    out.bound = bound;
-    out.counters["steps"] = static_cast<double>(steps);
-    out.counters["moves_timed"] = static_cast<double>(timed);
+  StageSearch(const Problem& problem, const PlannerOptions& options)
+      : problem_(problem), options_(options), sets_(configurations(problem)), store_(problem) {}
+
+  Result<PlannerOutput> run() {
+    if (options_.start != nullptr) store_.offer(*options_.start, "the plan to improve");
+    run_steps(steps(),
+              {.deadline = options_.deadline, .open = until_there_is_a_plan(store_, options_.deadline)});
+    if (store_.empty() && store_.offered() == 0 && failure_) return *failure_;
+    const StopReason stop = !store_.is_open()                 ? StopReason::kOptimal
+                            : options_.deadline.should_stop() ? StopReason::kTimeLimit
+                                                              : StopReason::kFinished;
+    HEDDLE_ASSIGN_OR_RETURN(auto out, store_.output(stop, options_.deadline));
+    out.counters["steps"] = static_cast<double>(steps_);
+    out.counters["moves_timed"] = static_cast<double>(timed_);
     return out;
   }
+
+ private:
+  PortfolioSteps steps() {
+    PortfolioSteps steps;
+    for (const char* const name : {"stage-list", "hios-lp", "heft-stages"})
+      steps.push_back({name, of_left(kStartShare), {}, [this, name](const Deadline& d) { begin(name, d); }});
+    TimeShare bound = of_left(kBoundShare);
+    bound.most_s = kBoundSeconds;
+    steps.push_back({"bound", bound, {}, [this](const Deadline& d) { prove(d); }});
+    for (size_t i = 0; i < sets_.size(); ++i)
+      steps.push_back(
+          {"search", of_left(1 / static_cast<double>(sets_.size() - i)), {}, [this, i](const Deadline& d) {
+             search(i, d);
+           }});
+    return steps;
+  }
+
+  void begin(const char* name, const Deadline& deadline) {
+    const auto out = find_planner(name)->plan(problem_, {.deadline = deadline});
+    if (out.ok()) store_.offer(out->plan, out->detail);
+  }
+
+  void prove(const Deadline& deadline) {
+    store_.prove(lower_bound(problem_, deadline));
+    const StageBound own = stage_bound(net_of(problem_), kNoTime, deadline);
+    store_.prove({own.us, own.reason});
+  }
+
+  void search(size_t set, const Deadline& deadline) {
+    const auto instance = stage_instance_of(problem_, sets_[set]);
+    if (!instance.ok()) {
+      failure_ = instance.error();
+      return;
+    }
+    StageSearchOptions o;
+    o.deadline = deadline;
+    o.seed = options_.seed;
+    o.threads = options_.threads;
+    o.bound_us = store_.bound().us;
+    o.on_progress = [&](double share, double best_us) {
+      report_progress(options_, "stage-search", static_cast<double>(set) + share,
+                      static_cast<double>(sets_.size()), best_us, store_.bound().us);
+    };
+    const auto found = search_stages(*instance, o);
+    if (!found.ok()) {
+      failure_ = found.error();
+      return;
+    }
+    steps_ += found->steps;
+    timed_ += found->timed;
+    store_.offer(assignment_of_stages(instance->num_ops(), list_stages(*instance, found->best, sets_[set])),
+                 found->start + ", improved by stage-search");
+  }
+
+  const Problem& problem_;
+  const PlannerOptions& options_;
+  const std::vector<std::vector<DeviceId>> sets_;
+  PlanStore store_;
+  uint64_t steps_ = 0, timed_ = 0;
+  std::optional<Error> failure_;
 };
 
 }  // namespace
 
-std::unique_ptr<Planner> make_stage_search() { return std::make_unique<StageSearch>(); }
+PlannerEntry stage_search_planner() {
+  return {{.name = "stage-search",
+           .description =
+               "annealing over mapping, order and stages with every slot timed exactly; proves a bound",
+           .source = "Taillard, EJOR 1990; Aarts and Korst 1989; docs/stages.md",
+           .objectives = {Objective::kLatency},
+           .exploits = "stages, transfer times, unequal devices",
+           .ignores = "contention, memory limits",
+           .stages = true},
+          [](const Problem& problem, const PlannerOptions& options) {
+            return StageSearch(problem, options).run();
+          }};
+}
 
 }  // namespace heddle

@@ -11,7 +11,6 @@
 #include <cmath>
 
 #include "construction.h"
-#include "core/factories.h"
 
 namespace heddle {
 namespace {
@@ -89,31 +88,37 @@ double cold_path_us(const FlatProblem& flat) {
   return longest;
 }
 
-class CriticalPath final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    auto out = plan_by_construction(
-        problem, options, "critical-path", [&](const FlatProblem& flat, const Reserve& reserve) {
-          const Path path = critical_path_of(flat);
-          const int32_t home = device_of_path(flat, path);
-          return list_plan(flat, {.insertion = true, .contention = false}, reserve,
-                           order_by_priority(flat, path.rank), options.deadline,
-                           [&](uint32_t v, const auto& slots) {
-                             if (path.on_it[v] && slots[static_cast<size_t>(home)].possible()) return home;
-                             return earliest_finish(slots);
-                           });
-        });
-    if (!out.ok()) return out;
-    const FlatProblem all(problem, problem.usable_devices());
-    const auto remaining = all.least_remaining_us();
-    out->counters["critical_path_us"] = *std::max_element(remaining.begin(), remaining.end());
-    if (all.is_cold()) out->counters["cold_path_us"] = cold_path_us(all);
-    return out;
-  }
-};
+Result<PlannerOutput> plan_critical_path(const Problem& problem, const PlannerOptions& options) {
+  auto out = plan_by_construction(problem, options, "critical-path",
+                                  [&](const FlatProblem& flat, const Reserve& reserve) {
+                                    const Path path = critical_path_of(flat);
+                                    const int32_t home = device_of_path(flat, path);
+                                    const auto choose = [&](uint32_t v, const auto& slots) {
+                                      if (path.on_it[v] && slots[static_cast<size_t>(home)].possible())
+                                        return home;
+                                      return earliest_finish(v, slots);
+                                    };
+                                    return list_plan(flat, {.insertion = true}, reserve, options.deadline,
+                                                     {order_by_priority(flat, path.rank), choose});
+                                  });
+  if (!out.ok()) return out;
+  const FlatProblem all(problem, problem.usable_devices());
+  const auto remaining = all.least_remaining_us();
+  out->counters["critical_path_us"] = *std::max_element(remaining.begin(), remaining.end());
+  if (all.is_cold()) out->counters["cold_path_us"] = cold_path_us(all);
+  return out;
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_critical_path() { return std::make_unique<CriticalPath>(); }
+PlannerEntry critical_path_planner() {
+  return {{.name = "critical-path",
+           .description = "the critical path on one device, the rest around it",
+           .source = "SortingHat, section 6; CPOP in Topcuoglu et al., TPDS 2002, section 4.2",
+           .objectives = {Objective::kLatency, Objective::kColdLatency},
+           .exploits = "unequal devices, transfers, parameter loads, memory limits",
+           .ignores = "contention"},
+          plan_critical_path};
+}
 
 }  // namespace heddle

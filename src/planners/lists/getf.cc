@@ -18,7 +18,6 @@
 #include <cmath>
 
 #include "construction.h"
-#include "core/factories.h"
 #include "etf.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/solve/milp.h"
@@ -61,9 +60,9 @@ Units make_units(const FlatProblem& flat) {
   return units;
 }
 
-class Getf final : public Planner {
+class Getf {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
     std::string detail;
     double groups = 0;
     std::optional<EtfRules> rules;
@@ -214,6 +213,15 @@ class Getf final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> make_getf() { return std::make_unique<Getf>(); }
+PlannerEntry getf_planner() {
+  return {
+      {.name = "getf",
+       .description = "earliest time first within groups of devices of similar speed",
+       .source = "Su et al., arXiv:2004.14639, section 3; Moirai's baseline",
+       .objectives = {Objective::kLatency, Objective::kColdLatency},
+       .exploits = "unequal devices, transfers, memory limits",
+       .ignores = "contention"},
+      [](const Problem& problem, const PlannerOptions& options) { return Getf().plan(problem, options); }};
+}
 
 }  // namespace heddle

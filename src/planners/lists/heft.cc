@@ -8,34 +8,39 @@
 // ignores that transfers wait for links; "heft-links" lets each transfer wait for its links, buses and
 // engines when it weighs a device.
 #include "construction.h"
-#include "core/factories.h"
-#include "diviml/batched_list.h"
 
 namespace heddle {
 namespace {
 
-class Heft final : public Planner {
- public:
-  Heft(std::string name, bool contention) : name_(std::move(name)), contention_(contention) {}
+ListDecisions by_upward_rank(const FlatProblem& flat) {
+  return {order_by_priority(flat, upward_ranks(flat)), earliest_finish};
+}
 
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    if (auto batched = plan_batched(problem, options, name_, BatchRule::kHeft)) return std::move(*batched);
-    const ListOptions list{.insertion = true, .contention = contention_};
-    return plan_by_construction(
-        problem, options, name_, [&](const FlatProblem& flat, const Reserve& reserve) {
-          return list_plan(flat, list, reserve, order_by_priority(flat, upward_ranks(flat)), options.deadline,
-                           [](uint32_t, const auto& slots) { return earliest_finish(slots); });
-        });
-  }
-
- private:
-  const std::string name_;
-  const bool contention_;
-};
+Result<PlannerOutput> plan_heft(const Problem& problem, const PlannerOptions& options) {
+  const bool links = options.is_set("contention", "links");
+  return plan_by_list(problem, options, links ? "heft-links" : "heft",
+                      {.list = {.insertion = true, .contention = links},
+                       .decide = by_upward_rank,
+                       .batched = BatchRule::kHeft});
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_heft() { return std::make_unique<Heft>("heft", false); }
-std::unique_ptr<Planner> make_heft_links() { return std::make_unique<Heft>("heft-links", true); }
+PlannerEntry heft_planner() {
+  return {
+      {.name = "heft",
+       .description = "heterogeneous earliest finish time with insertion",
+       .source = "Topcuoglu et al., TPDS 2002, section 4.1",
+       .objectives = {Objective::kLatency, Objective::kColdLatency},
+       .exploits = "unequal devices, transfers, parameter loads, memory limits",
+       .ignores = "contention",
+       .settings = {{"contention", {"none", "links"}, "what transfers wait for"}},
+       .aliases = {{.name = "heft-links",
+                    .settings = {{"contention", "links"}},
+                    .description = "HEFT whose transfers wait for links, buses and copy engines",
+                    .exploits = "unequal devices, transfers with contention, parameter loads, memory limits",
+                    .ignores = "that a later decision may delay an earlier transfer"}}},
+      plan_heft};
+}
 
 }  // namespace heddle

@@ -18,7 +18,6 @@
 #include <numeric>
 
 #include "construction.h"
-#include "core/factories.h"
 #include "etf.h"
 #include "heddle/solve/milp.h"
 
@@ -34,15 +33,6 @@ struct FlatEdge {
   uint32_t from, to;
   double us;  // mean transfer
 };
-
-double mean_work_us(const FlatProblem& flat, uint32_t v) {
-  double sum = 0;
-  int count = 0;
-  for (const double us : flat.row(v)) {
-    if (us < kImpossible) sum += us, ++count;
-  }
-  return count > 0 ? sum / count : 0;
-}
 
 std::vector<FlatEdge> edges_of(const FlatProblem& flat) {
   const size_t k = flat.num_devices();
@@ -82,17 +72,16 @@ std::optional<std::vector<double>> relaxed(const FlatProblem& flat, const std::v
   std::vector<std::vector<Term>> children(flat.num_ops()), parents(flat.num_ops());
   // In units of the mean op, so that the program's numbers are near one.
   double scale = 0;
-  for (uint32_t v = 0; v < flat.num_ops(); ++v) scale += mean_work_us(flat, v);
+  for (uint32_t v = 0; v < flat.num_ops(); ++v) scale += mean_us(flat, v);
   scale = std::max(scale / static_cast<double>(flat.num_ops()), 1e-9);
   for (uint32_t v = 0; v < flat.num_ops(); ++v) {
     start.push_back(lp.add_continuous(0, kNoBound));
-    lp.at_most({{start[v], 1}, {makespan, -1}}, -mean_work_us(flat, v) / scale);
+    lp.at_most({{start[v], 1}, {makespan, -1}}, -mean_us(flat, v) / scale);
   }
   for (const FlatEdge& e : edges) {
     const Var var = lp.add_continuous(0, 1);
     x.push_back(var);
-    lp.at_most({{start[e.from], 1}, {var, e.us / scale}, {start[e.to], -1}},
-               -mean_work_us(flat, e.from) / scale);
+    lp.at_most({{start[e.from], 1}, {var, e.us / scale}, {start[e.to], -1}}, -mean_us(flat, e.from) / scale);
     children[e.from].push_back({var, 1});
     parents[e.to].push_back({var, 1});
   }
@@ -125,9 +114,9 @@ std::vector<uint32_t> match(const FlatProblem& flat, const std::vector<FlatEdge>
   return favourite;
 }
 
-class MSct final : public Planner {
+class MSct {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
     bool solved = true;
     double favourites = 0;
     auto out =
@@ -171,6 +160,15 @@ class MSct final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> make_m_sct() { return std::make_unique<MSct>(); }
+PlannerEntry m_sct_planner() {
+  return {
+      {.name = "m-sct",
+       .description = "earliest time first, devices waiting for favourite children",
+       .source = "Baechi (Jeon et al., SoCC 2020), sections 3.2 and 4; Moirai's baseline",
+       .objectives = {Objective::kLatency, Objective::kColdLatency},
+       .exploits = "transfers, memory limits",
+       .ignores = "contention; how much slower a device is that is free first"},
+      [](const Problem& problem, const PlannerOptions& options) { return MSct().plan(problem, options); }};
+}
 
 }  // namespace heddle

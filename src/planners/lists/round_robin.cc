@@ -3,34 +3,36 @@
 // Minimises nothing. O(V + E). Skips devices that cannot run an op or are full; ignores times, transfers and
 // loads.
 #include "construction.h"
-#include "core/factories.h"
 
 namespace heddle {
 namespace {
 
-class RoundRobin final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    return plan_by_construction(
-        problem, options, "round-robin", [&](const FlatProblem& flat, const Reserve& reserve) {
-          size_t turn = 0;
-          return list_plan(flat, {.insertion = false, .contention = false}, reserve,
-                           {flat.topological().begin(), flat.topological().end()}, options.deadline,
-                           [&](uint32_t, const auto& slots) -> int32_t {
-                             for (size_t tried = 0; tried < slots.size(); ++tried) {
-                               const size_t i = (turn + tried) % slots.size();
-                               if (!slots[i].possible()) continue;
-                               turn = i + 1;
-                               return static_cast<int32_t>(i);
-                             }
-                             return -1;
-                           });
-        });
-  }
-};
+ListDecisions in_turn(const FlatProblem& flat) {
+  return {topological_list(flat), [turn = size_t{0}](uint32_t, const auto& slots) mutable -> int32_t {
+            for (size_t tried = 0; tried < slots.size(); ++tried) {
+              const size_t i = (turn + tried) % slots.size();
+              if (!slots[i].possible()) continue;
+              turn = i + 1;
+              return static_cast<int32_t>(i);
+            }
+            return -1;
+          }};
+}
+
+Result<PlannerOutput> plan_round_robin(const Problem& problem, const PlannerOptions& options) {
+  return plan_by_list(problem, options, "round-robin", {.list = {.insertion = false}, .decide = in_turn});
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_round_robin() { return std::make_unique<RoundRobin>(); }
+PlannerEntry round_robin_planner() {
+  return {{.name = "round-robin",
+           .description = "ops dealt to the devices in turn",
+           .source = "baseline",
+           .objectives = {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput},
+           .exploits = "memory limits",
+           .ignores = "times, transfers, loads"},
+          plan_round_robin};
+}
 
 }  // namespace heddle

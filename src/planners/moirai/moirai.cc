@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/factories.h"
 #include "core/portfolio.h"
 #include "heddle/graph/coarsen.h"
 #include "lists/construction.h"
@@ -82,23 +81,23 @@ std::optional<MoiraiStart> start_of(const Problem& problem, const FlatProblem& f
   return start;
 }
 
-class Moirai final : public Planner {
+class Moirai {
  public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
+    PlanStore candidates(problem);
     if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
-    run_portfolio(problem, options, constructive_planners(problem.objective), candidates);
+    run_planners(problem, options, constructive_planners(problem.objective), candidates);
     if (candidates.empty()) return candidates.output(StopReason::kTimeLimit, options.deadline);
     const std::string first = candidates.winner();
     const double first_us = candidates.value_us();
     HEDDLE_ASSIGN_OR_RETURN(const Run run, improve(problem, options, candidates));
     const bool better = candidates.winner() != first;
+    if (run.bound_us > 0) candidates.prove({run.bound_us, "Moirai's program, equations 4 to 8"});
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(run.stop, options.deadline));
     out.detail = run.detail +
                  (better ? ", better than its start (" + first + ")" : "; best is its start (" + first + ")");
     out.counters.insert(run.counters.begin(), run.counters.end());
     out.counters["start_us"] = first_us;
-    if (run.bound_us > 0) out.bound = Bound{run.bound_us, "Moirai's program, equations 4 to 8"};
     return out;
   }
 
@@ -110,13 +109,13 @@ class Moirai final : public Planner {
     std::map<std::string, double> counters;
   };
 
-  Result<Run> improve(const Problem& problem, const PlannerOptions& options, Candidates& candidates) {
+  Result<Run> improve(const Problem& problem, const PlannerOptions& options, PlanStore& candidates) {
     // Devices that share cores exclude each other only in the evaluator: the program takes the most promising
     // set.
     const auto devices = configurations(problem).front();
     const bool whole = devices.size() == problem.usable_devices().size();
     if (FlatProblem flat(problem, devices); MoiraiMilp::count_rows(flat, kMostRows) <= kMostRows)
-      return solve(problem, devices, options, candidates, candidates.plan(), {}, whole);
+      return solve(problem, devices, options, candidates, *candidates.best(), {}, whole);
     for (size_t units = std::min(kMostUnits, problem.graph->num_ops()); units >= kLeastUnits;
          units = units * 3 / 4) {
       const auto group = group_to_size(*problem.graph, units);
@@ -124,14 +123,14 @@ class Moirai final : public Planner {
       if (!coarse.ok()) break;
       const FlatProblem flat(*coarse, devices);
       if (MoiraiMilp::count_rows(flat, kMostRows) > kMostRows) continue;
-      Candidates starts(*coarse);
+      PlanStore starts(*coarse);
       PlannerOptions start_options = options;
       start_options.start = nullptr;
-      run_portfolio(*coarse, start_options, constructive_planners(problem.objective), starts);
+      run_planners(*coarse, start_options, constructive_planners(problem.objective), starts);
       if (starts.empty()) break;
       const auto for_all = [&](const Assignment& a) { return for_ops(problem, group, a); };
-      candidates.offer(for_all(assignment_of(*coarse, starts.plan())), "construction on units");
-      return solve(*coarse, devices, options, candidates, starts.plan(), for_all, false);
+      candidates.offer(for_all(assignment_of(*coarse, *starts.best())), "construction on units");
+      return solve(*coarse, devices, options, candidates, *starts.best(), for_all, false);
     }
     Run run;
     run.detail = "the graph is too large for the program, even as a few units";
@@ -140,7 +139,7 @@ class Moirai final : public Planner {
 
   using ForOps = std::function<Assignment(const Assignment&)>;
   Result<Run> solve(const Problem& problem, const std::vector<DeviceId>& devices,
-                    const PlannerOptions& options, Candidates& candidates, const Plan& from,
+                    const PlannerOptions& options, PlanStore& candidates, const Plan& from,
                     const ForOps& for_all, bool may_bound) {
     Run run;
     const FlatProblem flat(problem, devices);
@@ -179,6 +178,16 @@ class Moirai final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> make_moirai() { return std::make_unique<Moirai>(); }
+PlannerEntry moirai_planner() {
+  return {
+      {.name = "moirai",
+       .description =
+           "mixed-integer program of placement, order and transfers, from the best constructive plan",
+       .source = "Moirai, section III-D, equations 4 to 8",
+       .objectives = {Objective::kLatency},
+       .exploits = "unequal devices, transfers, copy engines, memory limits",
+       .ignores = "links that several pairs of devices share; ops of large graphs are grouped into units"},
+      [](const Problem& problem, const PlannerOptions& options) { return Moirai().plan(problem, options); }};
+}
 
 }  // namespace heddle

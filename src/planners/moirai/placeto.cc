@@ -15,7 +15,6 @@
 #include <array>
 #include <cmath>
 
-#include "core/factories.h"
 #include "heddle/base/random.h"
 #include "lists/construction.h"
 #include "search/order_timer.h"
@@ -287,40 +286,46 @@ void train(const FlatProblem& flat, const Reserve& reserve, const PlannerOptions
   }
 }
 
-class Placeto final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Training total;
-    const auto sets = configurations(problem);
-    size_t done = 0;
-    auto out = plan_by_construction(
-        problem, options, "placeto",
-        [&](const FlatProblem& flat, const Reserve& reserve) -> std::optional<FlatPlan> {
-          PlannerOptions part = options;
-          const size_t left = sets.size() > done ? sets.size() - done : 1;
-          ++done;
-          part.deadline =
-              options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(left));
-          Training training;
-          train(flat, reserve, part, training);
-          total.placements += training.placements;
-          total.generations += training.generations;
-          total.stopped |= training.stopped;
-          if (training.best.device.empty()) return std::nullopt;
-          return std::move(training.best);
-        });
-    if (!out.ok()) return out;
-    if (total.stopped) out->stop = StopReason::kTimeLimit;
-    out->detail = "trained for this problem on " + std::to_string(static_cast<int64_t>(total.placements)) +
-                  " timed placements (the paper trains for hours)";
-    out->counters["placements"] = total.placements;
-    out->counters["generations"] = total.generations;
-    return out;
-  }
-};
+Result<PlannerOutput> plan_placeto(const Problem& problem, const PlannerOptions& options) {
+  Training total;
+  const auto sets = configurations(problem);
+  size_t done = 0;
+  auto out = plan_by_construction(
+      problem, options, "placeto",
+      [&](const FlatProblem& flat, const Reserve& reserve) -> std::optional<FlatPlan> {
+        PlannerOptions part = options;
+        const size_t left = sets.size() > done ? sets.size() - done : 1;
+        ++done;
+        part.deadline = options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(left));
+        Training training;
+        train(flat, reserve, part, training);
+        total.placements += training.placements;
+        total.generations += training.generations;
+        total.stopped |= training.stopped;
+        if (training.best.device.empty()) return std::nullopt;
+        return std::move(training.best);
+      });
+  if (!out.ok()) return out;
+  if (total.stopped) out->stop = StopReason::kTimeLimit;
+  out->detail = "trained for this problem on " + std::to_string(static_cast<int64_t>(total.placements)) +
+                " timed placements (the paper trains for hours)";
+  out->counters["placements"] = total.placements;
+  out->counters["generations"] = total.generations;
+  return out;
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_placeto() { return std::make_unique<Placeto>(); }
+PlannerEntry placeto_planner() {
+  return {
+      {.name = "placeto",
+       .description = "a small message-passing network, trained on the evaluator until the deadline",
+       .source = "Placeto (Addanki et al., NeurIPS 2019), sections 3 and 4; Moirai's baseline",
+       .objectives = {Objective::kLatency, Objective::kColdLatency},
+       .exploits =
+           "unequal devices, transfers with contention, parameter loads, memory limits, as it learns them",
+       .ignores = "order: ops run by rank"},
+      plan_placeto};
+}
 
 }  // namespace heddle

@@ -9,7 +9,6 @@
 // a stage.
 #include <algorithm>
 
-#include "core/factories.h"
 #include "lists/construction.h"
 #include "pipeline_cuts.h"
 
@@ -48,33 +47,38 @@ std::vector<uint32_t> level_order(const FlatProblem& flat) {
   return order_by_priority(flat, flat.least_remaining_us());
 }
 
-class Pipeline final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    const auto offer = [&](auto make_order) {
-      offer_constructions(
-          problem, options, "pipeline",
-          [&](const FlatProblem& flat, const Reserve& reserve) {
-            std::optional<FlatPlan> plan;
-            const std::vector<uint32_t> order = make_order(flat);
-            auto cuts = pipeline_cuts(flat, order, reserve, options.deadline);
-            if (cuts) plan = FlatPlan{std::move(cuts->device), order};
-            return plan;
-          },
-          candidates);
-    };
-    offer([](const FlatProblem& flat) {
-      return std::vector<uint32_t>(flat.topological().begin(), flat.topological().end());
-    });
-    if (!options.deadline.should_stop()) offer(depth_first_order);
-    if (!options.deadline.should_stop()) offer(level_order);
-    return candidates.output(StopReason::kFinished, options.deadline);
-  }
-};
+Result<PlannerOutput> plan_pipeline(const Problem& problem, const PlannerOptions& options) {
+  PlanStore candidates(problem);
+  const auto offer = [&](auto make_order) {
+    offer_constructions(
+        problem, options, "pipeline",
+        [&](const FlatProblem& flat, const Reserve& reserve) {
+          std::optional<FlatPlan> plan;
+          const std::vector<uint32_t> order = make_order(flat);
+          auto cuts = pipeline_cuts(flat, order, reserve, options.deadline);
+          if (cuts) plan = FlatPlan{std::move(cuts->device), order};
+          return plan;
+        },
+        candidates);
+  };
+  offer([](const FlatProblem& flat) {
+    return std::vector<uint32_t>(flat.topological().begin(), flat.topological().end());
+  });
+  if (!options.deadline.should_stop()) offer(depth_first_order);
+  if (!options.deadline.should_stop()) offer(level_order);
+  return candidates.output(StopReason::kFinished, options.deadline);
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_pipeline() { return std::make_unique<Pipeline>(); }
+PlannerEntry pipeline_planner() {
+  return {{.name = "pipeline",
+           .description = "contiguous intervals of the model, one a device, with the least largest load",
+           .source = "Tarnawski et al., NeurIPS 2020; PipeDream, SOSP 2019, section 3.1",
+           .objectives = {Objective::kThroughput},
+           .exploits = "unequal devices, transfers between neighbours, memory limits",
+           .ignores = "links that several pairs of devices share, known segments"},
+          plan_pipeline};
+}
 
 }  // namespace heddle

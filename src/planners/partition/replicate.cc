@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <map>
 
-#include "core/factories.h"
 #include "lists/construction.h"
 #include "lists/whole_model.h"
 #include "search/load_search.h"
@@ -32,7 +31,7 @@ using Group = std::vector<DeviceId>;
 
 class Replicator {
  public:
-  Replicator(const Problem& problem, const PlannerOptions& options, Candidates& candidates)
+  Replicator(const Problem& problem, const PlannerOptions& options, PlanStore& candidates)
       : problem_(problem), options_(options), candidates_(candidates) {}
 
   void run(const Group& devices) {
@@ -71,7 +70,7 @@ class Replicator {
     auto start = least_load_devices(flat, {}, options_.deadline);
     if (!start) return {};
     LoadSearch search(flat, std::move(*start), {}, options_.seed);
-    search.anneal({.moves = std::min(kMostMoves, kMovesPerOp * flat.num_ops())}, options_.deadline);
+    search.run({.moves = std::min(kMostMoves, kMovesPerOp * flat.num_ops())}, options_.deadline);
     if (search.best_excess() > 0) return {};
     const FlatPlan plan{search.best(), order_by_priority(flat, upward_ranks(flat))};
     return {to_assignment(flat, plan), search.best_us()};
@@ -145,30 +144,35 @@ class Replicator {
 
   const Problem& problem_;
   const PlannerOptions& options_;
-  Candidates& candidates_;
+  PlanStore& candidates_;
   std::map<Group, LaneChoice> known_;
 };
 
-class Replicate final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    Replicator replicator(problem, options, candidates);
-    const auto sets = configurations(problem);
-    for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {
-      replicator.run(sets[s]);
-      report_progress(options, "planner replicate", static_cast<double>(s + 1),
-                      static_cast<double>(sets.size()));
-      if (options.deadline.expired() && !candidates.empty()) {
-        return candidates.output(StopReason::kTimeLimit, options.deadline);
-      }
+Result<PlannerOutput> plan_replicate(const Problem& problem, const PlannerOptions& options) {
+  PlanStore candidates(problem);
+  Replicator replicator(problem, options, candidates);
+  const auto sets = configurations(problem);
+  for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {
+    replicator.run(sets[s]);
+    report_progress(options, "planner replicate", static_cast<double>(s + 1),
+                    static_cast<double>(sets.size()));
+    if (options.deadline.expired() && !candidates.empty()) {
+      return candidates.output(StopReason::kTimeLimit, options.deadline);
     }
-    return candidates.output(StopReason::kFinished, options.deadline);
   }
-};
+  return candidates.output(StopReason::kFinished, options.deadline);
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_replicate() { return std::make_unique<Replicate>(); }
+PlannerEntry replicate_planner() {
+  return {{.name = "replicate",
+           .description = "lanes on disjoint groups of devices, each serving a share of the requests",
+           .source = "DiviML, section IV; PPipe, section 5",
+           .objectives = {Objective::kThroughput},
+           .exploits = "known time of the whole model, unequal devices, memory limits",
+           .ignores = "links that lanes share, while it chooses"},
+          plan_replicate};
+}
 
 }  // namespace heddle

@@ -49,7 +49,7 @@ class LatencyChain final : public Chain {
   bool round(uint64_t moves, double heat, double stop_at_us, const Deadline& deadline) override {
     const double best = search_.best_us() < kImpossible ? search_.best_us() : 0;
     const double unit = std::max({mean_us_, 1e-3 * best, 1e-9});
-    return search_.anneal({moves, 0.5 * heat * unit, 0.01 * unit, stop_at_us}, deadline);
+    return search_.run({moves, 0.5 * heat * unit, 0.01 * unit, stop_at_us}, deadline);
   }
   FlatPlan best() const override { return search_.best(); }
   double best_us() const override { return search_.best_us(); }
@@ -66,7 +66,7 @@ class ThroughputChain final : public Chain {
   ThroughputChain(const FlatProblem& flat, FlatPlan start, const Reserve& reserve, uint64_t seed)
       : order_(std::move(start.order)), search_(flat, std::move(start.device), reserve, seed) {}
   bool round(uint64_t moves, double heat, double stop_at_us, const Deadline& deadline) override {
-    return search_.anneal({moves, 0.02 * heat, 1e-4, stop_at_us}, deadline);
+    return search_.run({moves, 0.02 * heat, 1e-4, stop_at_us}, deadline);
   }
   FlatPlan best() const override { return {search_.best(), order_}; }
   double best_us() const override { return search_.best_us(); }
@@ -80,7 +80,7 @@ class ThroughputChain final : public Chain {
 
 class Improver {
  public:
-  Improver(const Problem& problem, const PlannerOptions& options, std::string name, Candidates& candidates)
+  Improver(const Problem& problem, const PlannerOptions& options, std::string name, PlanStore& candidates)
       : problem_(problem),
         options_(options),
         name_(std::move(name)),
@@ -134,9 +134,8 @@ class Improver {
     const Reserve none(flat_.num_pools(), INT64_MIN / 4);
     for (const auto& devices : configurations(problem_)) {
       const FlatProblem part(problem_, devices);
-      const auto plan =
-          list_plan(part, {}, none, order_by_priority(part, upward_ranks(part)), options_.deadline,
-                    [](uint32_t, const auto& slots) { return earliest_finish(slots); });
+      const auto plan = list_plan(part, {}, none, options_.deadline,
+                                  {order_by_priority(part, upward_ranks(part)), earliest_finish});
       if (plan) return to_flat_plan(flat_, to_assignment(part, *plan));
     }
     return std::nullopt;
@@ -208,7 +207,7 @@ class Improver {
   const Problem& problem_;
   const PlannerOptions& options_;
   const std::string name_;
-  Candidates& candidates_;
+  PlanStore& candidates_;
   const FlatProblem flat_;
   Reserve reserve_;
   double work_per_move_ = 1;
@@ -220,7 +219,7 @@ class Improver {
 }  // namespace
 
 ImproveResult improve(const Problem& problem, const PlannerOptions& options, const std::vector<Plan>& starts,
-                      const std::string& name, Candidates& candidates, std::optional<double> known_us) {
+                      const std::string& name, PlanStore& candidates, std::optional<double> known_us) {
   return Improver(problem, options, name, candidates).run(starts, known_us);
 }
 

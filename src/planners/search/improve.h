@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 
 namespace heddle {
 
@@ -20,7 +20,7 @@ struct ImproveResult {
 // none, or when many rounds in a row found nothing better. `known_us`: a proven bound, or nullopt: the
 // combinatorial one is computed.
 ImproveResult improve(const Problem& problem, const PlannerOptions& options, const std::vector<Plan>& starts,
-                      const std::string& name, Candidates& candidates,
+                      const std::string& name, PlanStore& candidates,
                       std::optional<double> known_us = std::nullopt);
 
 }  // namespace heddle

@@ -1,6 +1,6 @@
 #include "lane_search.h"
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 #include "heddle/planners/batch_problem.h"
 #include "improve.h"
 #include "lists/construction.h"
@@ -48,8 +48,8 @@ std::optional<Plan> as_copies(const Problem& problem, const Problem& many, const
 
 }  // namespace
 
-void search_lanes(const Problem& problem, const PlannerOptions& options, int lanes,
-                  const std::optional<Plan>& start, const std::function<bool(Plan plan)>& offer) {
+void search_lanes(const Problem& problem, const PlannerOptions& options, int lanes, const Plan* start,
+                  const std::function<bool(Plan plan)>& offer) {
   if (problem.graph->num_ops() * static_cast<size_t>(lanes) > kMostOps) return;
   const auto many = side_by_side(problem, lanes);
   if (!many.ok()) return;
@@ -57,22 +57,22 @@ void search_lanes(const Problem& problem, const PlannerOptions& options, int lan
     if (auto plan = as_lanes(problem, all, lanes)) offer(std::move(*plan));
   };
   std::vector<Plan> starts;
-  if (start) {
+  if (start != nullptr) {
     if (auto plan = as_copies(problem, *many, *start, lanes)) starts.push_back(std::move(*plan));
   }
   PlannerOptions part = options;
   part.progress = nullptr;
   part.start = nullptr;
-  if (auto greedy = find_planner("greedy")->make()->plan(*many, part); greedy.ok())
+  if (auto greedy = find_planner("greedy")->plan(*many, part); greedy.ok())
     starts.push_back(std::move(greedy->plan));
-  Candidates mine(*many);
+  PlanStore mine(*many);
   part.deadline = options.deadline.sooner(kLocalShareOfLanes * options.deadline.seconds_left());
   improve(*many, part, starts, "lanes", mine, 0);
   if (mine.empty()) return;
-  hand_over(assignment_of(*many, mine.plan()));
+  hand_over(assignment_of(*many, *mine.best()));
   part.deadline = options.deadline;
   const FlatProblem flat(*many, many->usable_devices());
-  const Plan best = mine.plan();
+  const Plan best = *mine.best();
   lns_rounds(*many, flat, part, best, 0, [&](const Assignment& assignment) {
     const bool better = mine.offer(assignment, "lanes");
     if (better) hand_over(assignment);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 
 #include "heddle/planners/planner.h"
 
@@ -12,7 +11,7 @@ namespace heddle {
 // parallelism): the copies of side_by_side() as one lane, improved by local search and large neighbourhoods
 // from `start` (whose lanes are dealt out in turn) and a greedy plan. What is better is offered as a plan of
 // the problem. Objective: throughput. Does nothing on graphs that would become too large.
-void search_lanes(const Problem& problem, const PlannerOptions& options, int lanes,
-                  const std::optional<Plan>& start, const std::function<bool(Plan plan)>& offer);
+void search_lanes(const Problem& problem, const PlannerOptions& options, int lanes, const Plan* start,
+                  const std::function<bool(Plan plan)>& offer);
 
 }  // namespace heddle

@@ -8,60 +8,48 @@
 // devices that share cores, loads and memory for parameters. Ignores known segments of several ops, and in
 // the model of a step contention with transfers outside the window and tensors' memory (the evaluator does
 // not).
-#include "lns.h"
-
 #include "core/portfolio.h"
-#include "improve.h"
-#include "lists/construction.h"
-#include "lns_rounds.h"
+#include "plan_steps.h"
 
 namespace heddle {
 namespace {
 
 // Of the time, for the first local search; without CP-SAT it has all of it.
 constexpr double kPolishShare = 0.2;
-constexpr double kAtBound = 1 + 1e-9;
 
-class Lns final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    return plan_from_starts(problem, options, [&](std::vector<Plan> starts, Candidates& candidates) {
-      return from_starts(problem, options, std::move(starts), candidates);
-    });
-  }
-
- private:
-  static Result<PlannerOutput> from_starts(const Problem& problem, const PlannerOptions& options,
-                                           std::vector<Plan> starts, Candidates& candidates) {
-    PlannerOptions first = options;
-    first.deadline = options.deadline.sooner(kPolishShare * options.deadline.seconds_left());
-    const auto improved = improve(problem, first, starts, "local-search", candidates);
-    StopReason stop = improved.stop;
-    std::map<std::string, double> counters = improved.counters;
-    if (!candidates.empty() && stop != StopReason::kOptimal) {
-      const FlatProblem flat(problem, problem.usable_devices());
-      const Plan start = candidates.plan();
-      const auto result = lns_rounds(
-          problem, flat, options, start, improved.bound_us * kAtBound, [&](const Assignment& assignment) {
-            const bool better = candidates.offer(assignment, "lns");
-            report_progress(options, "planner lns", 0, 0, candidates.value_us(), improved.bound_us);
-            return better;
-          });
-      stop = result.stop;
-      counters["lns_steps"] = static_cast<double>(result.counts.steps);
-      counters["lns_better"] = static_cast<double>(result.counts.better);
-      counters["lns_complete"] = static_cast<double>(result.counts.complete);
-      if (!result.ran && !options.deadline.should_stop())
-        stop = improve(problem, options, {start}, "local-search", candidates).stop;
-    }
-    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
-    out.counters.merge(counters);
-    return out;
-  }
-};
+Result<PlannerOutput> plan_lns(const Problem& problem, const PlannerOptions& options) {
+  return plan_from_starts(
+      problem, options, [&](std::vector<Plan> starts, PlanStore& store) -> Result<PlannerOutput> {
+        PlanSteps steps("planner lns", problem, options, std::move(starts), store);
+        const auto search = [&](const Deadline& d) { steps.local_search(d, options.seed, options.threads); };
+        const PortfolioSteps table{
+            {"quick bound", of_left(1), {}, [&](const Deadline& d) { steps.quick_bound(d); }},
+            {"local search", of_left(kPolishShare), {}, search},
+            {"large neighbourhoods",
+             of_left(1),
+             {},
+             [&](const Deadline& d) { steps.large_neighbourhoods(d, options.seed); }},
+            {"local search", of_left(1), [&] { return !steps.has_searched(); }, search},
+        };
+        run_steps(table, {.deadline = options.deadline,
+                          .open = [&] { return steps.is_open(options.deadline); },
+                          .report = [&](const std::string&, size_t) { steps.report(); }});
+        HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(steps.stop(), options.deadline));
+        out.counters.merge(steps.counters());
+        return out;
+      });
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_lns() { return std::make_unique<Lns>(); }
+PlannerEntry lns_planner() {
+  return {{.name = "lns",
+           .description = "frees a part of a plan at a time, which CP-SAT decides anew, until the deadline",
+           .source = "Shaw, CP 1998; Ropke and Pisinger, Transportation Science 2006",
+           .objectives = {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput},
+           .exploits = "unequal devices, transfers with contention, loads, shared cores, parameter memory",
+           .ignores = "known segments of several ops, but for the start; explicit routes"},
+          plan_lns};
+}
 
 }  // namespace heddle

@@ -1,7 +1,7 @@
 // Steps of large-neighbourhood search on a problem, from a plan to its candidates.
 #pragma once
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 #include "lns_search.h"
 
 namespace heddle {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
-#include "core/candidates.h"
 #include "core/flat_problem.h"
+#include "core/plan_store.h"
 
 namespace heddle {
 

@@ -6,7 +6,6 @@
 // constructive plan, until the deadline. O(V + E) a move at worst; timing begins at the first change and ends
 // when the limit is surely exceeded. Exploits all of the execution model, devices that share cores included.
 // Ignores known segments of several ops.
-#include "core/factories.h"
 #include "core/portfolio.h"
 #include "improve.h"
 #include "lists/construction.h"
@@ -14,28 +13,28 @@
 namespace heddle {
 namespace {
 
-class LocalSearch final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    return plan_from_starts(problem, options, [&](std::vector<Plan> starts, Candidates& candidates) {
-      return from_starts(problem, options, std::move(starts), candidates);
-    });
-  }
-
- private:
-  static Result<PlannerOutput> from_starts(const Problem& problem, const PlannerOptions& options,
-                                           std::vector<Plan> starts, Candidates& candidates) {
-    const std::string first = candidates.winner();
-    auto result = improve(problem, options, starts, "local-search", candidates);
-    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(result.stop, options.deadline));
-    out.counters.merge(result.counters);
-    if (out.detail != first && !first.empty()) out.detail = first + ", improved by local search";
-    return out;
-  }
-};
+Result<PlannerOutput> plan_local_search(const Problem& problem, const PlannerOptions& options) {
+  return plan_from_starts(
+      problem, options, [&](const std::vector<Plan>& starts, PlanStore& candidates) -> Result<PlannerOutput> {
+        const std::string first = candidates.winner();
+        auto result = improve(problem, options, starts, "local-search", candidates);
+        HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(result.stop, options.deadline));
+        out.counters.merge(result.counters);
+        if (out.detail != first && !first.empty()) out.detail = first + ", improved by local search";
+        return out;
+      });
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_local_search() { return std::make_unique<LocalSearch>(); }
+PlannerEntry local_search_planner() {
+  return {{.name = "local-search",
+           .description = "improves a plan by simulated annealing until the deadline",
+           .source = "Kirkpatrick et al. 1983; van Laarhoven et al., Operations Research 1992",
+           .objectives = {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput},
+           .exploits = "the whole execution model",
+           .ignores = "known segments of several ops, explicit routes"},
+          plan_local_search};
+}
 
 }  // namespace heddle

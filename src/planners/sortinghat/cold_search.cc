@@ -14,7 +14,6 @@
 
 #include "cold_anneal.h"
 #include "cold_bundles.h"
-#include "core/factories.h"
 #include "core/portfolio.h"
 #include "heddle/plan/bounds.h"
 #include "lists/construction.h"
@@ -29,67 +28,78 @@ constexpr size_t kMovesPerOp = 40, kLeastMoves = 4000;
 constexpr int kStaleRounds = 5;
 // Relative heat of rounds in turn; hot ones leave the seed's valley.
 constexpr double kHeats[] = {2e-4, 1e-3, 5e-5, 4e-3};
-constexpr double kMet = 1e-9;
 
 class Run {
  public:
-  Run(const Problem& problem, const PlannerOptions& options, Candidates& candidates)
+  Run(const Problem& problem, const PlannerOptions& options, PlanStore& candidates)
       : problem_(problem),
         options_(options),
         candidates_(candidates),
         tables_(problem, configurations(problem).front()),
         reserve_(static_cast<size_t>(problem.cluster->num_memory_pools()), 0) {}
 
-  Status seed() {
-    if (options_.start != nullptr) candidates_.offer(*options_.start, "the plan to improve");
+  // Seeds, then annealing from the best of them.
+  PortfolioSteps steps() {
+    const auto few = [this] {
+      return check_slots(tables_.flat().num_devices(), static_cast<int>(SlotOptions().q), "").ok();
+    };
+    return {
+        {"baselines",
+         of_left(0.15),
+         {},
+         [this](const Deadline& d) { run_planners(problem_, until(d), kSeeds, candidates_); }},
+        {"sortinghat's submodels", of_left(0.1), few, [this](const Deadline& d) { submodels(1, d); }},
+        {"larger submodels", of_left(0.1), few, [this](const Deadline& d) { submodels(4, d); }},
+        {"greedy constructions", of_left(1), {}, [this](const Deadline&) { construct(); }},
+        {"bundled loads", of_left(1), {}, [this](const Deadline&) { bundle(); }},
+        {"bound",
+         of_left(0.1),
+         {},
+         [this](const Deadline& d) { candidates_.prove(lower_bound(problem_, d)); }},
+        {"annealing", of_left(1), {}, [this](const Deadline&) { anneal(); }},
+    };
+  }
+  bool failed() const { return !status_.ok(); }
+  const Status& status() const { return status_; }
+  const std::string& seed() const { return seed_; }
+  double seed_us() const { return seed_us_; }
+  double timed() const { return timed_; }
+
+ private:
+  PlannerOptions until(const Deadline& deadline) const {
     PlannerOptions part = options_;
-    part.deadline = share(0.15);
-    run_portfolio(problem_, part, kSeeds, candidates_);
-    LoopOptions loop;
-    const bool few = check_slots(tables_.flat().num_devices(), static_cast<int>(loop.slots.q), "").ok();
-    for (const int dominators : {1, 4}) {
-      if (!few) break;
-      part.deadline = share(0.1);
-      part.progress = nullptr;
-      const auto submodels =
-          dominator_submodels(*problem_.graph, light_prologue(*problem_.graph), dominators);
-      HEDDLE_RETURN_IF_ERROR(
-          run_submodels(tables_, submodels, loop, part, "sortinghat's submodels", candidates_));
-    }
-    construct();
-    bundle();
-    return {};
+    part.deadline = deadline;
+    return part;
   }
 
-  StopReason search() {
-    const Bound bound = lower_bound(problem_, share(0.1));
+  void submodels(int dominators, const Deadline& deadline) {
+    const auto cut = dominator_submodels(*problem_.graph, light_prologue(*problem_.graph), dominators);
+    PlannerOptions part = until(deadline);
+    part.progress = nullptr;
+    const auto result = run_submodels(tables_, cut, {}, part, "sortinghat's submodels", candidates_);
+    if (!result.ok()) status_ = result.error();
+  }
+
+  void anneal() {
+    seed_ = candidates_.winner();
+    seed_us_ = candidates_.value_us();
     ColdAnneal anneal(tables_, options_.seed, reserve_);
     auto from = start();
-    if (!from) return stop();
+    if (!from) return;
     const size_t moves = std::max(kLeastMoves, kMovesPerOp * problem_.graph->num_ops());
     int stale = 0;
     for (int r = 0; stale < kStaleRounds && !options_.deadline.should_stop(); ++r) {
-      if (candidates_.value_us() <= bound.us * (1 + kMet)) break;
+      if (!candidates_.is_open()) break;
       const double before = candidates_.value_us();
       const auto found = anneal.round(*from, moves, kHeats[r % 4], options_.deadline);
       const bool better = offer(found, "cold-search") || candidates_.value_us() < before;
       if (!candidates_.last_fits()) anneal.set_reserve(reserve_);
       if (anneal.cost(found) < anneal.cost(*from)) from = found;
       stale = better ? 0 : stale + 1;
-      report_progress(options_, "planner cold-search", r + 1, 0, candidates_.value_us(), bound.us);
+      report_progress(options_, "planner cold-search", r + 1, 0, candidates_.value_us(),
+                      candidates_.bound().us);
     }
     timed_ = static_cast<double>(anneal.timed());
-    return stop();
-  }
-
-  double timed() const { return timed_; }
-
- private:
-  Deadline share(double part) const {
-    return options_.deadline.sooner(std::min(options_.deadline.seconds_left() * part, 1e6));
-  }
-  StopReason stop() const {
-    return options_.deadline.should_stop() ? StopReason::kTimeLimit : StopReason::kFinished;
   }
 
   // Tensors that do not fit beside the parameters: so much more is left free from now on.
@@ -141,7 +151,7 @@ class Run {
   // The best plan as decisions, where these can express it.
   std::optional<ColdDecisions> start() {
     if (candidates_.empty()) return std::nullopt;
-    auto d = cold_decisions(tables_, candidates_.plan());
+    auto d = cold_decisions(tables_, *candidates_.best());
     if (d && ColdTimer(tables_).time(*d) < kImpossible) return d;
     const FlatProblem& flat = tables_.flat();
     GreedyOptions greedy;
@@ -151,37 +161,47 @@ class Run {
 
   const Problem& problem_;
   const PlannerOptions& options_;
-  Candidates& candidates_;
+  PlanStore& candidates_;
   const ColdTables tables_;
   Reserve reserve_;
-  double timed_ = 0;
+  Status status_;
+  std::string seed_;  // the plan that annealing begins with
+  double seed_us_ = kImpossible, timed_ = 0;
 };
 
-class ColdSearch final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    if (configurations(problem).front().size() > ColdTables::kMostDevices) {
-      return Error(Code::kUnsupported, "cold-search plans for at most " +
-                                           std::to_string(ColdTables::kMostDevices) +
-                                           " devices: choose some with --devices");
-    }
-    Candidates candidates(problem);
-    Run run(problem, options, candidates);
-    HEDDLE_RETURN_IF_ERROR(run.seed());
-    const std::string seed = candidates.empty() ? "" : candidates.winner();
-    const double seed_us = candidates.value_us();
-    const StopReason stop = run.search();
-    const bool improved = !candidates.empty() && candidates.winner() != seed;
-    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
-    if (improved) out.detail += ", from " + seed;
-    out.counters["seed_us"] = seed_us;
-    out.counters["moves_timed"] = run.timed();
-    return out;
+Result<PlannerOutput> plan_cold_search(const Problem& problem, const PlannerOptions& options) {
+  if (configurations(problem).front().size() > ColdTables::kMostDevices) {
+    return Error(Code::kUnsupported, "cold-search plans for at most " +
+                                         std::to_string(ColdTables::kMostDevices) +
+                                         " devices: choose some with --devices");
   }
-};
+  PlanStore candidates(problem);
+  if (options.start != nullptr) candidates.offer(*options.start, "the plan to improve");
+  Run run(problem, options, candidates);
+  const auto open = until_there_is_a_plan(candidates, options.deadline);
+  run_steps(run.steps(), {.deadline = options.deadline, .open = [&] { return !run.failed() && open(); }});
+  HEDDLE_RETURN_IF_ERROR(run.status());
+  const bool late = options.deadline.should_stop();
+  HEDDLE_ASSIGN_OR_RETURN(
+      auto out, candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline));
+  const bool improved = !run.seed().empty() && out.detail != run.seed();
+  if (improved) out.detail += ", from " + run.seed();
+  out.counters["seed_us"] = run.seed().empty() ? candidates.value_us() : run.seed_us();
+  out.counters["moves_timed"] = run.timed();
+  return out;
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_cold_search() { return std::make_unique<ColdSearch>(); }
+PlannerEntry cold_search_planner() {
+  return {
+      {.name = "cold-search",
+       .description = "annealing over devices, ways of parameters and both orders, exactly timed",
+       .source = "Heddle's own; Kirkpatrick et al., Science 1983",
+       .objectives = {Objective::kColdLatency},
+       .exploits = "loads in any order over any bus, direct host access, transfers with contention, memory",
+       .ignores = "known segments of several ops; devices that share cores, but for its seeds"},
+      plan_cold_search};
+}
 
 }  // namespace heddle

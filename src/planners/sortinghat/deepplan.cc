@@ -12,8 +12,7 @@
 #include <map>
 #include <set>
 
-#include "core/candidates.h"
-#include "core/factories.h"
+#include "core/plan_store.h"
 #include "load_ways.h"
 
 namespace heddle {
@@ -175,26 +174,32 @@ class Layers {
   Assignment a_;
 };
 
-class DeepPlan final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    Candidates candidates(problem);
-    for (const DeviceId device : problem.usable_devices()) {
-      if (options.deadline.cancelled() || (options.deadline.should_stop() && !candidates.empty())) break;
-      const std::string& name = problem.cluster->device(device).name;
-      Layers alone(problem, device, options);
-      candidates.offer(alone.choose_host_access(), name);
-      Layers with_help(problem, device, options);
-      if (with_help.transmit_in_parallel())
-        candidates.offer(with_help.choose_host_access(), name + " with other devices' buses");
-    }
-    const bool stopped = options.deadline.should_stop();
-    return candidates.output(stopped ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline);
+Result<PlannerOutput> plan_deep_plan(const Problem& problem, const PlannerOptions& options) {
+  PlanStore candidates(problem);
+  for (const DeviceId device : problem.usable_devices()) {
+    if (options.deadline.cancelled() || (options.deadline.should_stop() && !candidates.empty())) break;
+    const std::string& name = problem.cluster->device(device).name;
+    Layers alone(problem, device, options);
+    candidates.offer(alone.choose_host_access(), name);
+    Layers with_help(problem, device, options);
+    if (with_help.transmit_in_parallel())
+      candidates.offer(with_help.choose_host_access(), name + " with other devices' buses");
   }
-};
+  const bool stopped = options.deadline.should_stop();
+  return candidates.output(stopped ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline);
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_deepplan() { return std::make_unique<DeepPlan>(); }
+PlannerEntry deepplan_planner() {
+  return {
+      {.name = "deepplan",
+       .description = "one device: per layer direct host access or a load, partly over other devices' buses",
+       .source = "DeepPlan, EuroSys 2023, as in SortingHat, sections 2.1, 3.2 and 4.2",
+       .objectives = {Objective::kColdLatency},
+       .exploits = "loads that overlap with runs, direct host access, parallel transmission",
+       .ignores = "other devices' computing"},
+      plan_deep_plan};
+}
 
 }  // namespace heddle

@@ -7,40 +7,44 @@
 // Minimises the sum of the submodels' makespans; what is reported is the evaluator's, with all loads: a
 // subgraph starts when the last of its parameters is there. Unequal devices: the program takes the fastest's
 // times for all, so that the plan may be far from what it promises.
-#include "core/factories.h"
 #include "lists/construction.h"
 #include "submodel_loop.h"
 
 namespace heddle {
 namespace {
 
-class EfficientMip final : public Planner {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
-    const auto devices = configurations(problem).front();
-    HEDDLE_RETURN_IF_ERROR(check_slots(devices.size(), options.subgraph_slots, "efficient-mip"));
-    const ColdTables tables(problem, devices);
-    Candidates candidates(problem);
-    LoopOptions loop;
-    loop.slots.q = static_cast<size_t>(options.subgraph_slots);
-    loop.slots.independent = true;
-    loop.solver = SlotSolver::kHighs;
-    loop.whole_subgraphs = true;
-    const auto submodels =
-        dominator_submodels(*problem.graph, light_prologue(*problem.graph), std::max(1, options.dominators));
-    HEDDLE_ASSIGN_OR_RETURN(const auto result,
-                            run_submodels(tables, submodels, loop, options, "efficient-mip", candidates));
-    fall_back(problem, options, candidates);
-    const bool late = result.cut_short || options.deadline.should_stop();
-    const auto stop = late ? StopReason::kTimeLimit : StopReason::kFinished;
-    HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
-    for (const auto& [name, value] : result.counters) out.counters[name] = value;
-    return out;
-  }
-};
+Result<PlannerOutput> plan_efficient_mip(const Problem& problem, const PlannerOptions& options) {
+  const auto devices = configurations(problem).front();
+  HEDDLE_RETURN_IF_ERROR(check_slots(devices.size(), options.subgraph_slots, "efficient-mip"));
+  const ColdTables tables(problem, devices);
+  PlanStore candidates(problem);
+  LoopOptions loop;
+  loop.slots.q = static_cast<size_t>(options.subgraph_slots);
+  loop.slots.independent = true;
+  loop.solver = SlotSolver::kHighs;
+  loop.whole_subgraphs = true;
+  const auto submodels =
+      dominator_submodels(*problem.graph, light_prologue(*problem.graph), std::max(1, options.dominators));
+  HEDDLE_ASSIGN_OR_RETURN(const auto result,
+                          run_submodels(tables, submodels, loop, options, "efficient-mip", candidates));
+  fall_back(problem, options, candidates);
+  const bool late = result.cut_short || options.deadline.should_stop();
+  const auto stop = late ? StopReason::kTimeLimit : StopReason::kFinished;
+  HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(stop, options.deadline));
+  for (const auto& [name, value] : result.counters) out.counters[name] = value;
+  return out;
+}
 
 }  // namespace
 
-std::unique_ptr<Planner> make_efficient_mip() { return std::make_unique<EfficientMip>(); }
+PlannerEntry efficient_mip_planner() {
+  return {{.name = "efficient-mip",
+           .description = "contiguous subgraphs per submodel by a MILP that knows no loads, by HiGHS",
+           .source = "Tarnawski et al., NeurIPS 2020, as in SortingHat, section 4.2",
+           .objectives = {Objective::kColdLatency},
+           .exploits = "model parallelism within a submodel, memory limits",
+           .ignores = "loads, buses, unequal devices and links, submodels before"},
+          plan_efficient_mip};
+}
 
 }  // namespace heddle

@@ -8,7 +8,6 @@
 // A submodel takes at most 30 s (section 4.2), all together the deadline. Exploits loads in turns on shared
 // buses, direct host access, parallel transmission, transfers, parameter memory; ignores that links are held
 // while they are used, in whose place times are longer by fixed factors.
-#include "core/factories.h"
 #include "lists/construction.h"
 #include "submodel_loop.h"
 
@@ -37,11 +36,13 @@ std::vector<Cut> cuts_of(const Graph& graph, int dominators) {
   return cuts;
 }
 
-class SortingHat final : public Planner {
+class SortingHat {
  public:
-  SortingHat(const char* name, SlotSolver solver) : name_(name), solver_(solver) {}
+  explicit SortingHat(const PlannerOptions& options)
+      : name_(options.is_set("solver", "cp-sat") ? "sortinghat-cp" : "sortinghat"),
+        solver_(options.is_set("solver", "cp-sat") ? SlotSolver::kCpSat : SlotSolver::kHighs) {}
 
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) override {
+  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
     const auto devices = configurations(problem).front();
     HEDDLE_RETURN_IF_ERROR(check_slots(devices.size(), options.subgraph_slots, name_));
     if (options.subgraph_slots % 2 != 0) {
@@ -50,7 +51,7 @@ class SortingHat final : public Planner {
                                             "subgraphs read parameters in place");
     }
     const ColdTables tables(problem, devices);
-    Candidates candidates(problem);
+    PlanStore candidates(problem);
     LoopOptions loop;
     loop.slots.q = static_cast<size_t>(options.subgraph_slots);
     HEDDLE_ASSIGN_OR_RETURN(const Cut cut, choose_cut(tables, loop, options, candidates));
@@ -70,7 +71,7 @@ class SortingHat final : public Planner {
  private:
   // One way to cut, or the best of several by the heuristic alone, in at most half of the time.
   Result<Cut> choose_cut(const ColdTables& tables, const LoopOptions& loop, const PlannerOptions& options,
-                         Candidates& candidates) const {
+                         PlanStore& candidates) const {
     auto cuts = cuts_of(*tables.flat().problem().graph, options.dominators);
     size_t best = 0;
     PlannerOptions part = options;
@@ -91,11 +92,21 @@ class SortingHat final : public Planner {
 
 }  // namespace
 
-std::unique_ptr<Planner> make_sortinghat() {
-  return std::make_unique<SortingHat>("sortinghat", SlotSolver::kHighs);
-}
-std::unique_ptr<Planner> make_sortinghat_cp() {
-  return std::make_unique<SortingHat>("sortinghat-cp", SlotSolver::kCpSat);
+PlannerEntry sortinghat_planner() {
+  return {
+      {.name = "sortinghat",
+       .description = "submodels between dominators, each a MILP of subgraphs and parameter copies, by HiGHS",
+       .source = "SortingHat, ICS 2025, section 3, equations 1 to 23",
+       .objectives = {Objective::kColdLatency},
+       .exploits = "loads in turns on shared buses, direct host access, parallel transmission, transfers",
+       .ignores = "waiting for links (fixed factors instead), later submodels",
+       .settings = {{"solver", {"highs", "cp-sat"}, "what solves the submodels' programs"}},
+       .aliases = {{.name = "sortinghat-cp",
+                    .settings = {{"solver", "cp-sat"}},
+                    .description = "the same programs by CP-SAT"}}},
+      [](const Problem& problem, const PlannerOptions& options) {
+        return SortingHat(options).plan(problem, options);
+      }};
 }
 
 }  // namespace heddle

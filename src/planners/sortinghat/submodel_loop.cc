@@ -56,7 +56,7 @@ class Loop {
     return std::move(result_);
   }
 
-  void offer(Candidates& candidates) {
+  void offer(PlanStore& candidates) {
     order_loads();
     if (!loop_.whole_subgraphs) {
       ColdTimer timer(t_);
@@ -263,17 +263,17 @@ Status check_slots(size_t devices, int q, const std::string& planner) {
 
 Result<LoopResult> run_submodels(const ColdTables& tables, const Submodels& submodels,
                                  const LoopOptions& loop, const PlannerOptions& options,
-                                 const std::string& name, Candidates& candidates) {
+                                 const std::string& name, PlanStore& candidates) {
   Loop run(tables, submodels, loop, options, name);
   HEDDLE_ASSIGN_OR_RETURN(auto result, run.run());
   if (result.placed) run.offer(candidates);
   return result;
 }
 
-void fall_back(const Problem& problem, const PlannerOptions& options, Candidates& candidates) {
+void fall_back(const Problem& problem, const PlannerOptions& options, PlanStore& candidates) {
   if (!candidates.empty()) return;
   static constexpr std::array<std::string_view, 2> kOthers{"cold-single", "heft"};
-  run_portfolio(problem, options, kOthers, candidates);
+  run_planners(problem, options, kOthers, candidates);
 }
 
 }  // namespace heddle

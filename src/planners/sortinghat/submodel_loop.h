@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "core/candidates.h"
+#include "core/plan_store.h"
 #include "slot_problem.h"
 
 namespace heddle {
@@ -37,9 +37,9 @@ Status check_slots(size_t devices, int q, const std::string& planner);
 // deadline an amount of work. Deterministic unless cut short.
 Result<LoopResult> run_submodels(const ColdTables& tables, const Submodels& submodels,
                                  const LoopOptions& loop, const PlannerOptions& options,
-                                 const std::string& name, Candidates& candidates);
+                                 const std::string& name, PlanStore& candidates);
 
 // Where no submodels came to a plan that fits: one device, or a list schedule.
-void fall_back(const Problem& problem, const PlannerOptions& options, Candidates& candidates);
+void fall_back(const Problem& problem, const PlannerOptions& options, PlanStore& candidates);
 
 }  // namespace heddle

@@ -1,12 +1,11 @@
 // Planners: problem + options + deadline -> plan + bound.
 #pragma once
 
-#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/base/cancel.h"
@@ -32,9 +31,15 @@ struct PlannerOptions {
   // Of planners that cut a model into submodels (sortinghat and its like): subgraphs per device in one
   // submodel (q, even, at least 2), partition ops per submodel (nDom; 0: look for the best).
   int subgraph_slots = 6, dominators = 1;
+  // Of the planner's own settings (PlannerInfo::settings) those that are not left at their defaults.
+  std::map<std::string, std::string> settings;
+  bool is_set(const std::string& setting, std::string_view value) const {
+    const auto at = settings.find(setting);
+    return at != settings.end() && at->second == value;
+  }
 };
 
-// What a planner gives back; the door (run_planner) adds timeline, bound and verification.
+// What a planner gives back; run_planner() adds timeline, bound and verification.
 struct PlannerOutput {
   Plan plan;
   std::optional<Bound> bound;  // only if the planner proves one of its own
@@ -42,6 +47,21 @@ struct PlannerOutput {
   std::string detail;  // one line for people: "won by heft, improved by local search"
   std::map<std::string, double> counters;
   std::vector<Incumbent> trajectory;  // of planners that improve step by step; may be empty
+};
+
+// A choice that one planner offers beside the options of all.
+struct PlannerSetting {
+  std::string name;                 // "solver"
+  std::vector<std::string> values;  // the first is the default
+  std::string what;                 // what it chooses
+};
+
+// Another name of a planner, with some of its settings chosen.
+struct PlannerAlias {
+  std::string name;  // "sortinghat-cp"
+  std::map<std::string, std::string> settings;
+  std::string description;                               // one line
+  std::string source = {}, exploits = {}, ignores = {};  // empty: the planner's
 };
 
 // Capabilities are declared, never guessed.
@@ -54,21 +74,28 @@ struct PlannerInfo {
   bool ready = true;              // false: experimental
   bool stages = false;            // its bound holds where devices may run stages; else it is not used there
   bool cold_start = false;        // the same for direct host access, resident and dropped parameters
+  std::vector<Transfers> transfers = {Transfers::kRoutes};  // the problems that it plans, by their transfers
+  std::vector<PlannerSetting> settings;
+  std::vector<PlannerAlias> aliases;
 };
 
-// May rely on a validated problem. Deterministic for a seed and thread count (deadlines apart). Not required
-// to be thread-safe.
-class Planner {
- public:
-  virtual ~Planner() = default;
-  virtual Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) = 0;
-};
+// Plans a validated problem. Deterministic for a seed and thread count (deadlines apart).
+using PlanFunction = Result<PlannerOutput> (*)(const Problem& problem, const PlannerOptions& options);
 
+// A planner's file ends with a function `NAME_planner()` that returns this; core/planners.inc lists it.
 struct PlannerEntry {
   PlannerInfo info;
-  std::unique_ptr<Planner> (*make)();
+  PlanFunction run = nullptr;
+  // Of an alias: the planner's name, and its settings.
+  std::string alias_of;
+  std::map<std::string, std::string> chosen;
+
+  bool supports(const Problem& problem) const;
+  // The planner alone, for planners that begin with other planners' plans. An alias's settings come before
+  // those in `options`.
+  Result<PlannerOutput> plan(const Problem& problem, PlannerOptions options) const;
 };
-// The one list, in the order of `heddle planners`.
+// All planners, each followed by its aliases, in the order of `heddle planners`.
 std::span<const PlannerEntry> planner_registry();
 const PlannerEntry* find_planner(std::string_view name);  // nullptr when there is none
 
@@ -87,9 +114,9 @@ struct PlanResult {
   std::vector<Incumbent> trajectory;  // at least the final plan and bound
 };
 
-// The only door: validates the problem, refuses objectives that the planner does not support, runs it,
-// evaluates and checks what it returns (a plan that fails the check, or a bound above it, is an internal
-// error) and adds the bound.
+// The single entry point: validates the problem, refuses objectives, transfers and settings that the planner
+// does not support, runs it, evaluates and checks what it returns (a plan that fails the check, or a bound
+// above it, is an internal error) and adds the bound.
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options);
 
