@@ -1,4 +1,4 @@
-// The language of fusion rules.
+// Parser and defaults of the fusion rule language (docs/fusion-rules.md).
 #include <set>
 
 #include "heddle/base/file.h"

@@ -1,4 +1,4 @@
-// Importing a model that was imported before: what its file holds, and the faster ways.
+// Faster imports: content hashes, a record of earlier imports, and weights that stay in the mapped file.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 namespace heddle {
 
 struct ModelContent {
-  uint64_t hash = 0;      // what Model::file_hash() would be
-  bool one_file = false;  // nothing of it, such as weights, is in another file
+  uint64_t hash = 0;      // equals Model::file_hash()
+  bool one_file = false;  // no part of the model (such as weights) is in another file
 };
-// The file's structure is checked. O(size of the file).
+// Checks the file's structure. O(size of the file).
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes = int64_t{8} << 30);
 
-// Model::load() tries a model in a process of its own before it imports it, for OpenVINO's importer is native
-// code over untrusted data. What was imported once, with the same options by the same release, is not tried
-// again by this process, nor, after this call, by any that keeps its imports in the same folder (one empty
-// file each). The folder is made when it is needed; where it cannot be written, models are tried.
+// OpenVINO's importer is native code that parses untrusted data, so Model::load() first tries an import in a
+// separate process. A model that this process imported before, with the same options and release, is not
+// tried again. After this call the record is shared: by all processes that name the same folder (one empty
+// file per import). The folder is created when needed; if it is not writable, models are still tried.
 // Thread-safe.
 void keep_imports_in(const std::string& folder);
 
-// Model::load() that leaves the weights of an .onnx file where they are, in the mapped file, until they are
-// used: importing a large model takes a fraction of the time and of the memory. The file must not change
-// while the model, what was cut out of it, or what was compiled from that lives; who keeps such parts keeps
-// the model. Weights in other files, and those of other formats, are as Model::load() leaves them.
+// Like Model::load(), but leaves the weights of an .onnx file in the mapped file until they are used:
+// importing a large model takes a fraction of the time and memory. The file must not change while the model
+// lives, or a segment cut out of it, or anything compiled from that; callers that keep such parts must keep
+// the model. Weights in other files or other formats are handled as by Model::load().
 Result<std::shared_ptr<const Model>> load_mapped(const std::string& path, const ImportOptions& options = {});
 
-// Loads the library behind load_mapped() for .onnx files, some milliseconds. The dynamic linker loads one
-// library at a time, so an import that begins beside the loading of a larger one (a device's) would wait for
-// that; after this call it does not. Never needed otherwise. Thread-safe; errors are the import's.
+// Loads the library that load_mapped() needs for .onnx files, which takes some milliseconds. The dynamic
+// linker loads one library at a time: without this call, an import that starts while a larger library loads
+// (a device's) would wait for it. Optional. Thread-safe; errors are reported by the import.
 void prepare_import();
 
 }  // namespace heddle
