@@ -71,8 +71,8 @@ Json stage_models_to_json(const CostTable& costs) {
   return rows;
 }
 
-// Rows per op. Origins: one letter when all agree, else a word of letters per op. Spreads: left out when all
-// are 0.
+// One row per op. Origins: one letter if all agree, else one word per op with a letter per device. Spreads
+// are left out when all are 0.
 Json costs_to_json(const CostTable& costs, const Cluster& cluster) {
   Json us = Json::array(), origins = Json::array(), spreads = Json::array();
   bool one_origin = true, any_spread = false;
@@ -127,7 +127,7 @@ Result<std::vector<JsonCursor>> elements_of_size(const JsonCursor& cursor, size_
   return elements;
 }
 
-// The letters of each op; one letter stands for all.
+// One word of letters per op; a single letter stands for all times.
 Result<std::vector<std::string>> origins_from_json(const JsonCursor& cursor, size_t ops, size_t devices) {
   if (cursor.value().is_string()) {
     HEDDLE_ASSIGN_OR_RETURN(const std::string letter, cursor.as_string());
@@ -247,7 +247,7 @@ Result<std::shared_ptr<const CostTable>> costs_from_json(const JsonCursor& curso
                                                          const Cluster& cluster) {
   HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
       {"us", "origin", "rel_spread", "segments", "utilization", "stage_models", "host_access_us"}));
-  // The rows are counted before the table is allocated: its size follows the text, not a number in it.
+  // Count the rows before allocating the table: its size then follows the text, not a number in it.
   HEDDLE_ASSIGN_OR_RETURN(const auto us, cursor.at("us"));
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(us, graph.num_ops(), "op"));
   for (const JsonCursor& row : rows)
@@ -316,7 +316,7 @@ Status execution_from_json(const JsonCursor& cursor, ExecutionModel& execution) 
   return {};
 }
 
-// By the first device of each memory; memories without any are left out.
+// Named by the first device of each memory; memories without resident parameters are left out.
 Json resident_to_json(const Problem& p) {
   Json memories = Json::object();
   std::vector<uint8_t> seen(p.resident.size(), 0);
