@@ -18,8 +18,8 @@
 namespace heddle {
 namespace {
 
-// Closes on destruction. close() returns whether the last write-back worked (some file systems report ENOSPC
-// then).
+// Closes on destruction. close() returns whether the last write-back worked; some file systems report ENOSPC
+// then.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}

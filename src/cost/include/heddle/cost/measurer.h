@@ -1,4 +1,4 @@
-// How cost/ asks for a measurement without knowing the runtime (which implements it).
+// Interface through which cost/ requests measurements; runtime/ implements it.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@ struct Measurement {
 class SegmentMeasurer {
  public:
   virtual ~SegmentMeasurer() = default;
-  // Can this device be measured here? No side effects.
+  // True if this device can be measured here. No side effects.
   virtual bool supports(const Device& device) const = 0;
   // Compiles the segment (ops of the model's finest graph, ascending) for the device, warms up and times it.
   virtual Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device,
