@@ -10,14 +10,14 @@
 namespace heddle {
 
 struct ClusterEdit {
-  std::string add;     // one more device like this one, with the same links
-  std::string remove;  // without this device and its links
-  std::string scale;   // this device or link...
-  double factor = 1;   // ...this many times as fast (a device's `speed`, a link's bandwidth)
+  std::string add;     // device to duplicate, with its links
+  std::string remove;  // device to remove, with its links
+  std::string scale;   // device or link to scale...
+  double factor = 1;   // ...by this factor (a device's `speed`, a link's bandwidth)
 };
 
-// Names that do not occur change nothing. Ids stay the same unless a device is added or removed. A scaled
-// device gets a class of its own and loses its `target`: what was measured on it no longer holds.
+// Unknown names change nothing. Ids stay the same unless a device is added or removed. A scaled device gets a
+// class of its own and loses its `target`, because its measurements no longer apply.
 Result<std::shared_ptr<const Cluster>> edit_cluster(const Cluster& cluster, const ClusterEdit& edit);
 
 }  // namespace heddle
