@@ -197,7 +197,7 @@ std::string describe(const Json& value) {
   }
 }
 
-// ".name", or "['odd name']" where a dot would mislead.
+// ".name", or "['odd name']" if the name needs quotes.
 std::string member_step(std::string_view key) {
   const bool plain = !key.empty() && key.size() <= 60 && std::all_of(key.begin(), key.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';

@@ -52,7 +52,7 @@ Statement::Reset::~Reset() {
   sqlite3_clear_bindings(s_.stmt_);
 }
 
-// Binding fails only for a wrong index or without memory; step() then reports it.
+// Binding fails only for a wrong index or lack of memory; step() then reports it.
 void Statement::bind_one(int i, int64_t value) { sqlite3_bind_int64(stmt_, i, value); }
 void Statement::bind_one(int i, double value) { sqlite3_bind_double(stmt_, i, value); }
 void Statement::bind_one(int i, std::string_view value) {

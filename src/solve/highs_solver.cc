@@ -1,6 +1,6 @@
-// Solving by HiGHS. Each solve runs on a thread of its own, because HiGHS keeps its worker pool per calling
-// thread (HighsTaskExecutor's handle is thread_local) and later rejects another number of workers there. A
-// fresh thread has a fresh pool, so solves with different numbers of threads do not affect each other.
+// Solving by HiGHS. Each solve runs on a thread of its own. HiGHS keeps its worker pool per calling thread
+// (HighsTaskExecutor's handle is thread_local) and later rejects another number of workers there. A fresh
+// thread has a fresh pool, so solves with different numbers of threads do not affect each other.
 //
 // Stopping: HiGHS calls its callbacks between simplex iterations, between nodes and between rounds of cuts.
 // Presolve and the start of the root node call none and check time_limit only rarely: release 1.15.1 returned

@@ -27,7 +27,7 @@ double out_elements(const ov::Node& node) { return elements(node.get_output_part
 double in_elements(const ov::Node& node, size_t i = 0) {
   return i < node.get_input_size() ? elements(node.get_input_partial_shape(i)) : 0;
 }
-// 1 where unknown.
+// Returns 1 if unknown.
 double dim(const ov::PartialShape& shape, size_t i) {
   return shape.rank().is_static() && i < shape.size() && shape[i].is_static()
              ? static_cast<double>(shape[i].get_length())

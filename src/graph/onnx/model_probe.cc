@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 // Polling interval of the child's memory: at 10 GB/s it grows by 50 MB in between.
 constexpr int kPollMs = 5;
-// A child that used less than a tenth of this time is waiting for a lock that will never be released.
+// A child that used less than a tenth of this time counts as waiting for a lock that is never released.
 constexpr double kStallS = 10;
 constexpr int kAttempts = 3;
 

@@ -313,7 +313,7 @@ void PlanChecker::check_overlaps() {
     std::sort(list.begin(), list.end(), [](const Interval& a, const Interval& b) {
       return std::tie(a.start, a.finish, a.step) < std::tie(b.start, b.finish, b.step);
     });
-    size_t busy = 0;  // of those so far, the one that ends last
+    size_t busy = 0;  // index of the interval that ends last so far
     for (size_t k = 1; k < list.size(); ++k) {
       const Interval &before = list[busy], &now = list[k];
       const std::string where = std::string(kResourceNames[std::get<1>(key)]);

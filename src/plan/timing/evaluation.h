@@ -106,7 +106,7 @@ struct Evaluator::Impl {
   // Pool x param: the load step that brings it, kResident or kAbsent (cold).
   static constexpr int32_t kAbsent = -1, kResident = -2;
   std::vector<int32_t> param_load_;
-  std::vector<double> busy_, load_busy_;  // per resource and request: all of it, and loads alone
+  std::vector<double> busy_, load_busy_;  // per resource, per request: total, and loads only
   // Routes that the plan brings; behind unique_ptr because Way keeps pointers into them.
   struct OwnWay {
     Route route;

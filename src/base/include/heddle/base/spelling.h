@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// The candidate with the smallest edit distance (with transpositions) if that is at most a third of the
-// word's length (but at least 2 are allowed), else "". Ties: the first. O(candidates * |word|^2).
+// The candidate with the smallest edit distance (with transpositions), or "" if that exceeds max(2, a third
+// of the word's length). Ties: the first. O(candidates * |word|^2).
 std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates);
 
 // " (did you mean 'x'?)" or "".

@@ -13,7 +13,7 @@ enum class Code {
   kInvalidInput,        // the user's file, flag or model is wrong: exit status 2
   kNotFound,            // a file, name or key does not exist: exit status 2
   kUnsupported,         // valid, but not something Heddle can do: exit status 2
-  kInfeasible,          // the answer is no: exit status 1
+  kInfeasible,          // no solution exists: exit status 1
   kVerificationFailed,  // a checker or a comparison failed: exit status 1
   kCancelled,           // stopped by the user or a deadline before there was a result
   kIo,                  // reading or writing failed (full disk, permissions): exit status 2

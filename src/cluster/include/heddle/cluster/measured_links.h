@@ -26,7 +26,7 @@ struct SharedWays {
 
 struct MeasuredLinks {
   std::vector<MeasuredWay> ways;
-  std::vector<SharedWays> shared;     // sets without common devices
+  std::vector<SharedWays> shared;     // pairwise disjoint
   std::vector<DeviceId> half_duplex;  // devices whose host path carries one direction at a time
 };
 

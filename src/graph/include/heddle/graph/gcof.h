@@ -1,5 +1,5 @@
 // Graph coarsening with operator fusion (GCOF): Moirai, section III-B and algorithm 1. Ops that an inference
-// backend would fuse become one op of the coarsened graph, so that no plan tears them apart.
+// backend would fuse become one op of the coarsened graph, so that no plan splits them.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,7 @@ struct FusionRules {
   std::map<std::string, std::string, std::less<>> kind_of_type;  // for each op type that a kind lists
 };
 
-// The text has one rule or kind per line: 29:|  conv bn relu                             a rule; a word that
-// names no kind is an op type
+// The text has one rule or kind per line:
 //   # a comment
 //   conv = Convolution | GroupConvolution    a kind: its op types
 //   conv bn relu                             a rule; a word that is no kind stands for the op type itself

@@ -29,9 +29,8 @@ struct LayeredOptions {
   std::vector<std::pair<std::string, double>> device_class_factors;
   double device_spread = 0;
 };
-// Fails when an option is out of its range, when the layers need more ops than given, when matching
-// neighbouring layers needs more dependencies than given (the message says how many), or when the layers do
-// not allow that many. O(ops + deps).
+// Fails when an option is out of its range, or the layers need more ops. Also fails when matching
+// neighbouring layers needs more than `deps` (the message says how many), or they allow fewer. O(ops + deps).
 Result<std::shared_ptr<const Graph>> generate_layered(const LayeredOptions& options);
 
 // DiviML's random wired networks (DiviML, section V): a stem, a row of modules (random graphs), a head. One
@@ -55,7 +54,7 @@ struct RandomWiredOptions {
   int64_t batch = 1;
   int64_t image = 224;  // height and width of the input picture
   int64_t width = 78;   // feature maps of the first modules (Xie et al., small regime)
-  // Given times for these device classes; none when empty. On a class of factor f, an op takes
+  // Given times for these device classes; none when empty. On a class of factor f an op takes
   //   base * (1 + (f - 1) w),
   // base = half constant, half proportional to the bytes that the op moves, with mean mean_us over all ops.
   // The random weight w >= 0 is skewed by device_affinity: 0 gives w = 1 for all ops, near 1 a few ops are

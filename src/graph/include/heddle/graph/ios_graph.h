@@ -22,8 +22,8 @@ struct IosStage {
 
 struct IosFile {
   // One op per node, in the file's order. flops are twice the multiply-adds; time_ms becomes a given time for
-  // all device classes, gpu_utilization the op's utilization. A node's output is split into one tensor per
-  // range of channels that no reader splits further, so that a reader of a slice depends on that slice alone.
+  // all device classes, gpu_utilization the op's utilization. A node's output is split at all channels where
+  // a reader's slice begins or ends: a reader of a slice depends on that slice alone.
   std::shared_ptr<const Graph> graph;
   std::vector<IosStage> stages;  // in execution order; empty when the file has no schedule
 };

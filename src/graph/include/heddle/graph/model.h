@@ -22,8 +22,8 @@ struct ImportOptions {
   std::map<std::string, Shape> shapes;  // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
   std::optional<int64_t> batch;         // sets the first dimension of every input that has a dynamic one
   int64_t max_file_bytes = int64_t{8} << 30;
-  // A matrix product whose constant matrix has more bytes is imported as several products, each with some of
-  // the columns, and a concatenation, so that it can load and run in pieces. 0: never split.
+  // A matrix product whose constant matrix has more bytes becomes several products of some columns each, and
+  // a concatenation. So it can load and run in pieces. 0: never split.
   int64_t split_bytes = 0;
 };
 

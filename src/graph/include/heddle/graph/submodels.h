@@ -1,6 +1,5 @@
 // Submodels between dominators (SortingHat, ICS'25, section 3.1): pieces of a model that can be planned one
-// after another, because every path from the model's inputs to its outputs passes through each piece's last
-// op.
+// after another, because every path from inputs to outputs passes through each piece's last op.
 #pragma once
 
 #include <memory>
@@ -24,9 +23,9 @@ struct Submodels {
   std::vector<OpId> output;
 };
 
-// Marks the prologue: ops that read only model inputs or each other and together hold at most one percent of
-// all flops, of all bytes accessed and of all parameters, such as position angles that every layer reads. All
-// 0 when the graph has no flops or no bytes. O(n + m).
+// Marks the prologue: ops that read only model inputs or each other, for example position angles that every
+// layer reads. Together they hold at most one percent of all flops, of all bytes accessed and of all
+// parameters. All 0 when the graph has no flops or no bytes. O(n + m).
 std::vector<uint8_t> light_prologue(const Graph& graph);
 
 // Each submodel holds `dominators` (at least 1; SortingHat's nDom) partition ops. The last submodel may have
@@ -36,15 +35,14 @@ Submodels dominator_submodels(const Graph& graph, int dominators);
 Submodels dominator_submodels(const Graph& graph, const std::vector<uint8_t>& prologue, int dominators);
 
 // Alternative cuts, at a subset of the same partition ops. articulation_submodels() keeps those that are
-// articulation points of the undirected graph too (an input that several submodels read connects them).
-// fused_submodels() keeps the last ops of fused groups (heddle/graph/gcof.h, default rules), so no group is
-// split.
+// articulation points of the undirected op graph too; fused_submodels() those that end a fused group
+// (heddle/graph/gcof.h, default rules), so that no group is split. Both keep a last op.
 Submodels articulation_submodels(const Graph& graph, int points);
 Submodels fused_submodels(const Graph& graph, int groups);
 
 // The largest nDom whose submodels have at most `max_ops` ops; 1 when there is none (one submodel between
-// neighbouring dominators may already be larger). Tries every nDom: O(P log P) for P partition ops, after
-// finding them.
+// neighbouring dominators may already be larger). Tries every nDom: O(P log P) for P partition ops, once
+// found.
 int dominators_for_size(const Graph& graph, size_t max_ops);
 
 // One submodel as a graph of its own. All but the first begin with a placeholder op (type "Placeholder", no
@@ -54,8 +52,7 @@ struct SubmodelGraph {
   std::vector<OpId> ops;  // per op of `graph`, the model's op; for the placeholder, the op that it stands for
   OpId placeholder;       // in `graph`; invalid in the first submodel
 };
-// Fails when `index` is out of range. Outputs are tensors that later submodels read or that are model
-// outputs.
+// Fails when `index` is out of range. Outputs: tensors that later submodels read, and model outputs.
 Result<SubmodelGraph> submodel_graph(const Graph& graph, const Submodels& submodels, int index);
 
 }  // namespace heddle
