@@ -36,13 +36,12 @@ Submodels dominator_submodels(const Graph& graph, const std::vector<uint8_t>& pr
 
 // Alternative cuts, at a subset of the same partition ops. articulation_submodels() keeps those that are
 // articulation points of the undirected op graph too; fused_submodels() those that end a fused group
-// (heddle/graph/gcof.h, default rules), so that no group is split. Both keep a last op.
+// (heddle/graph/gcof.h, default rules), so that no group is split. Both keep a cut at the sink.
 Submodels articulation_submodels(const Graph& graph, int points);
 Submodels fused_submodels(const Graph& graph, int groups);
 
 // The largest nDom whose submodels have at most `max_ops` ops; 1 when there is none (one submodel between
-// neighbouring dominators may already be larger). Tries every nDom: O(P log P) for P partition ops, once
-// found.
+// neighbouring dominators may already be larger). Tries every nDom: O(P log P), P partition ops.
 int dominators_for_size(const Graph& graph, size_t max_ops);
 
 // One submodel as a graph of its own. All but the first begin with a placeholder op (type "Placeholder", no
