@@ -56,7 +56,7 @@ void PlanChecker::stays_of_run(size_t i, std::vector<Stay>& stays) {
   }
 }
 
-// Peak of tensors inside a segment: its ops run in topological order, a tensor is freed after its last reader.
+// Peak of tensors inside a segment: ops run in topological order, a tensor is freed after its last reader.
 int64_t PlanChecker::inner_peak(const Segment& segment) const {
   std::vector<OpId> ops = segment.ops;
   std::sort(ops.begin(), ops.end(),

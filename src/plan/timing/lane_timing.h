@@ -69,7 +69,7 @@ class LaneTiming {
   static constexpr uint32_t kTransfer = 0, kHostRun = 1, kLoad = 2;
   struct Request {
     double ready;
-    uint32_t kind;    // tie-break: transfers have a waiting reader, loads run ahead
+    uint32_t kind;    // tie order: transfers (readers wait), host runs, loads (ahead of use)
     uint32_t rank;    // loads: order of first use; transfers: producer; host access: the run
     uint32_t tensor;  // loads: the run
     int32_t to;
