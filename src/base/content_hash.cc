@@ -11,7 +11,7 @@ namespace heddle {
 static_assert(std::endian::native == std::endian::little);
 
 uint64_t content_hash(std::string_view bytes) {
-  // Each step is a bijection of its lane for given words: no two contents that differ in one word collide.
+  // Each step is a bijection of its lane, so contents that differ in a single word never collide.
   constexpr size_t kLanes = 4;
   constexpr size_t kStep = kLanes * sizeof(uint64_t);
   std::array<uint64_t, kLanes> lanes = {1, 2, 3, 4};

@@ -18,8 +18,8 @@
 namespace heddle {
 namespace {
 
-// Closes on destruction; close() tells whether the last write-back worked (some file systems report ENOSPC
-// there).
+// Closes on destruction. close() returns whether the last write-back worked; some file systems report ENOSPC
+// then.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -37,7 +37,7 @@ class Descriptor {
   int fd_;
 };
 
-// The system's words for the present errno, in our error.
+// An Error with the system's message for the current errno.
 Error system_error(const std::string& action, const std::string& path) {
   const int number = errno;
   const Code code = number == ENOENT ? Code::kNotFound : Code::kIo;
@@ -61,7 +61,7 @@ Status write_in_place(const std::string& path, std::string_view content) {
   return {};
 }
 
-// Unique among the threads and processes that may write the same path at once.
+// Unique among threads and processes that may write the same path concurrently.
 std::string temporary_name(const std::string& path) {
   static std::atomic<uint64_t> counter{0};
   return path + "." + std::to_string(::getpid()) + "-" + std::to_string(counter.fetch_add(1)) + ".tmp";
@@ -73,7 +73,7 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// A symbolic link stays one: the file it names is replaced.
+// Resolves links, so that a symbolic link stays and its target is replaced.
 std::string follow_links(const std::string& path) {
   char* resolved = ::realpath(path.c_str(), nullptr);
   if (resolved == nullptr) return path;
@@ -82,7 +82,7 @@ std::string follow_links(const std::string& path) {
   return target;
 }
 
-// Fills and syncs the temporary file and puts it in place; the caller removes it on failure.
+// Writes and syncs the temporary file and renames it; the caller removes it on failure.
 Status fill_and_rename(const std::string& temporary, const std::string& path, std::string_view content,
                        const struct stat* old) {
   Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -113,7 +113,7 @@ Result<std::string> read_file(const std::string& path, int64_t max_bytes) {
   };
   if (info.st_size > max_bytes) return too_large();
   std::string content;
-  // The size is a hint only: the file may grow, and files under /proc say 0. One byte more finds the end.
+  // The size is only a hint: the file may grow, /proc files report 0. One extra byte detects the end.
   size_t used = 0;
   while (true) {
     const size_t room = std::max<size_t>(static_cast<size_t>(info.st_size) + 1, used + 65536);
@@ -145,7 +145,7 @@ Status write_file_atomic(const std::string& path, std::string_view content) {
     ::unlink(temporary.c_str());
     return status;
   }
-  // The content is safe already; this makes the new name survive a power cut where the file system can.
+  // The content is already safe. Syncing the folder makes the new name survive a power failure too.
   const Descriptor folder(::open(folder_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.valid()) ::fsync(folder.get());
   return {};

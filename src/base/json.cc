@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kMaxDetail = 240;  // bytes of the parser's own words in a message; they repeat the input
+constexpr size_t kMaxDetail = 240;  // limit on the parser's own text in a message, which repeats the input
 
 // "line 3, column 14" of a byte offset; columns count bytes from 1.
 std::string place_of(std::string_view text, size_t offset) {
@@ -24,7 +24,7 @@ std::string place_of(std::string_view text, size_t offset) {
   return "line " + std::to_string(line) + ", column " + std::to_string(column + 1);
 }
 
-// Bytes beyond ASCII as \xNN: in a parser's message they may be the very ones that are malformed.
+// Bytes beyond ASCII as \xNN: in a parser's message they may be the malformed ones.
 std::string ascii_only(std::string_view text) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string ascii;
@@ -43,8 +43,7 @@ Error error_at(std::string_view text, size_t offset, const std::string& message)
   return Error(Code::kInvalidInput, message).with_context(place_of(text, offset));
 }
 
-// Lets the handler below see how far the lexer has read: its callbacks for keys and brackets carry no
-// position.
+// Tracks how far the lexer has read, because the handler's callbacks for keys and brackets carry no position.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -71,7 +70,7 @@ class CountingIterator {
   const char** seen_;
 };
 
-// Builds the document and refuses what the library would accept: deep nesting and duplicate keys.
+// Builds the document; rejects deep nesting and duplicate keys, which the library would accept.
 class Builder {
  public:
   Builder(std::string_view text, const JsonLimits& limits)
@@ -105,20 +104,20 @@ class Builder {
   template <class Exception>
   bool parse_error(size_t position, const std::string&, const Exception& problem) {
     const std::string_view words = problem.what();
-    // Drops the library's own prefix: its code in brackets and its count of lines.
+    // Drop the library's own prefix: an error code in brackets and its line count.
     size_t start = words.find("] ");
     start = start == std::string_view::npos ? 0 : start + 2;
     if (words.substr(start).starts_with("parse error at")) start = words.find(": ", start) + 2;
     std::string detail = ascii_only(words.substr(start, kMaxDetail));
     if (words.size() - start > kMaxDetail) detail += "...";
-    // `position` counts the character that was wrong.
+    // `position` is one past the offending character.
     return fail(position > 0 ? position - 1 : 0, detail);
   }
 
  private:
   struct Open {
     Json* value;
-    std::string key;                       // the member being read, when an object
+    std::string key;                       // for objects: the member being read
     std::unordered_set<std::string> keys;  // lookups in Json's own object are linear
   };
 
@@ -126,7 +125,7 @@ class Builder {
     error_ = error_at(text_, offset, message);
     return false;
   }
-  // The opening quote of the key whose closing quote was just read.
+  // Offset of the opening quote of the key whose closing quote was just read.
   size_t key_start() const {
     size_t at = offset() - 1;
     while (at > 0) {
@@ -138,7 +137,7 @@ class Builder {
     }
     return at;
   }
-  // A container grows only while all of its children are closed, so pointers to open ones stay valid.
+  // A container grows only while all of its children are closed, so pointers to open containers stay valid.
   Json* place(Json&& value) {
     if (open_.empty()) {
       document_ = std::move(value);
@@ -149,7 +148,7 @@ class Builder {
       auto& array = parent.value->get_ref<Json::array_t&>();
       return &array.emplace_back(std::move(value));
     }
-    // The vector below the ordered map: keys are known to differ, so its linear search is not needed.
+    // Append to the vector under the ordered map: keys are distinct, so its linear search is not needed.
     auto& object = parent.value->get_ref<Json::object_t&>();
     using Vector = Json::object_t::Container;
     return &static_cast<Vector&>(object).emplace_back(std::move(parent.key), std::move(value)).second;
@@ -180,7 +179,7 @@ class Builder {
   std::optional<Error> error_;
 };
 
-// "the string 'abc'", "an array of 3": what is there, for messages.
+// Describes a value for messages: "the string 'abc'", "an array of 3".
 std::string describe(const Json& value) {
   switch (value.type()) {
     case Json::value_t::null:
@@ -198,7 +197,7 @@ std::string describe(const Json& value) {
   }
 }
 
-// ".name", or "['odd name']" where a dot would mislead.
+// ".name", or "['odd name']" if the name needs quotes.
 std::string member_step(std::string_view key) {
   const bool plain = !key.empty() && key.size() <= 60 && std::all_of(key.begin(), key.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -227,7 +226,7 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   } catch (const std::bad_alloc&) {
     return Error(Code::kInvalidInput, "the document does not fit in memory");
   }
-  // The lexer takes a NUL byte for the end of its input.
+  // The lexer treats a NUL byte as the end of its input.
   if (builder.offset() != text.size()) {
     return error_at(text, builder.offset() - 1, "text after the end of the document");
   }
@@ -320,7 +319,7 @@ Result<std::vector<int64_t>> JsonCursor::as_ints(int64_t min, int64_t max) const
   numbers.reserve(value_->size());
   for (const Json& element : *value_) {
     auto number = JsonCursor(element, "").as_int(min, max);
-    // The path is built on failure alone: such arrays are long.
+    // Build the path only on failure: such arrays are long.
     if (!number.ok())
       return JsonCursor(element, path_ + "[" + std::to_string(numbers.size()) + "]").as_int(min, max).error();
     numbers.push_back(*number);

@@ -25,7 +25,7 @@ FileIdentity identity_of(const struct stat& info) {
   return {info.st_dev, info.st_ino, info.st_size, ns(info.st_mtim), ns(info.st_ctim)};
 }
 
-// O_NONBLOCK: a named pipe must not hold us up before we see that it is no regular file.
+// O_NONBLOCK: opening a named pipe must not block before fstat() shows that it is no regular file.
 Result<int> open_regular(const std::string& path, int64_t max_bytes, FileIdentity* identity) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return open_error(errno);
@@ -54,7 +54,7 @@ void MappedFile::populate() const {
 #ifdef MADV_POPULATE_READ
   constexpr size_t kStep = size_t{4} << 20;
   for (size_t at = 0; at < size_; at += kStep) {
-    // Older kernels do not know it; then pages come as they are read.
+    // Older kernels lack MADV_POPULATE_READ; pages are then mapped when read.
     if (::madvise(const_cast<char*>(data_) + at, std::min(kStep, size_ - at), MADV_POPULATE_READ) != 0)
       return;
   }

@@ -5,7 +5,7 @@
 namespace heddle {
 
 std::vector<int> own_cores() {
-  // The mask must be as long as the kernel's; 64 Ki CPUs are beyond any.
+  // The mask must be as long as the kernel's; no kernel has more than 64 Ki CPUs.
   for (int bits = 1024; bits <= 65536; bits *= 4) {
     cpu_set_t* set = CPU_ALLOC(static_cast<size_t>(bits));
     const size_t size = CPU_ALLOC_SIZE(static_cast<size_t>(bits));

@@ -17,9 +17,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kQuietSeconds = 1;      // shorter work draws nothing
-constexpr double kTerminalPeriod = 0.1;  // seconds between two drawings
-constexpr double kLogPeriod = 5;         // the same where each drawing is a line of a log
+constexpr double kQuietSeconds = 1;      // shorter work shows no progress
+constexpr double kTerminalPeriod = 0.1;  // seconds between two updates
+constexpr double kLogPeriod = 5;         // the same for logs, where each update is a new line
 constexpr size_t kDefaultWidth = 80;
 
 std::string format_count(double value) {
@@ -41,7 +41,7 @@ size_t terminal_width() {
 void write_stderr(std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = write(STDERR_FILENO, text.data(), text.size());
-    if (n <= 0) return;  // progress is a courtesy: a closed stderr is no error
+    if (n <= 0) return;  // progress is optional: ignore a closed stderr
     text.remove_prefix(static_cast<size_t>(n));
   }
 }

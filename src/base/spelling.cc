@@ -5,7 +5,7 @@
 namespace heddle {
 namespace {
 
-// Names that people mistype are short; a hostile one must not cost a quadratic table.
+// Mistyped names are short; limits the quadratic table for hostile input.
 constexpr size_t kMaxWord = 100;
 
 // Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours cost 1 each.
@@ -29,7 +29,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates) {
   if (word.empty() || word.size() > kMaxWord) return "";
-  // Below the word's own length, so that a suggestion shares something with the word.
+  // Less than the word's own length, so that a suggestion shares at least one letter with it.
   const size_t limit = std::min(std::max<size_t>(2, word.size() / 3), word.size() - 1);
   size_t best = limit + 1;
   std::string_view nearest;

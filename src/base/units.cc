@@ -37,7 +37,7 @@ struct Quantity {
   std::string_view suffix;
 };
 
-// A non-negative finite decimal number and what follows it, blanks around both removed.
+// A non-negative finite decimal number and the text after it; surrounding blanks removed.
 std::optional<Quantity> split(std::string_view text) {
   const auto trim = [](std::string_view s) {
     while (!s.empty() && s.front() == ' ') s.remove_prefix(1);
@@ -45,7 +45,7 @@ std::optional<Quantity> split(std::string_view text) {
     return s;
   };
   text = trim(text);
-  // from_chars would take "inf" and "nan" too.
+  // from_chars would accept "inf" and "nan" too.
   if (text.empty() || !((text[0] >= '0' && text[0] <= '9') || text[0] == '.')) return std::nullopt;
   double value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -75,7 +75,7 @@ std::optional<double> finite(double value) {
 
 std::string format_us(double us) {
   if (!std::isfinite(us)) return not_finite(us);
-  // Each limit is where the next unit begins after rounding: 999.6 us is "1.00 ms", not "1000 us".
+  // Each limit is the value that rounds up into the next unit: 999.6 us is "1.00 ms", not "1000 us".
   const double size = std::fabs(us);
   if (size == 0) return "0 us";
   if (size < 0.9995) return (size < 0.0009995 ? print("%.3g", us * 1e3) : three_digits(us * 1e3)) + " ns";

@@ -39,7 +39,7 @@ const Route* Cluster::route(DeviceId from, DeviceId to) const {
 
 const Route* Cluster::load_route(DeviceId to) const {
   const NodeId host = host_node(device(to).host);
-  // A CPU device computes in host memory: what is there is loaded, whatever its hand-over link costs.
+  // A CPU device computes in host memory: what is there counts as loaded, whatever its hand-over link costs.
   return device(to).kind == DeviceKind::kCpu ? route(host, host) : route(host, device_node(to));
 }
 
@@ -94,7 +94,7 @@ std::vector<std::vector<DeviceId>> find_overlaps(std::span<const Device> devices
   return overlaps;
 }
 
-// One pool for all CPU devices of a host, one for each other device; numbered in the order of the devices.
+// One pool for all CPU devices of a host, one for each other device; numbered in device order.
 void assign_pools(std::span<const Host> hosts, std::span<const Device> devices, std::vector<int>& pool_of,
                   std::vector<int64_t>& bytes) {
   std::vector<int> host_pool(hosts.size(), -1);
@@ -116,7 +116,7 @@ Result<std::shared_ptr<const Cluster>> ClusterBuilder::build() {
   Cluster& c = cluster_;
   HEDDLE_RETURN_IF_ERROR(validate_cluster(c.name_, c.hosts_, c.devices_, c.nodes_, c.links_, c.buses_));
   fill_defaults(c.devices_, c.nodes_, c.links_);
-  // A CPU device that no link names sits in its host's memory: what reaches that memory reaches it.
+  // A CPU device without links is placed at its host's memory: a route to that memory reaches it.
   std::vector<bool> linked(c.nodes_.size(), false);
   for (const Link& l : c.links_) linked[l.a.index()] = linked[l.b.index()] = true;
   for (size_t i = 0; i < c.devices_.size(); ++i) {

@@ -1,5 +1,4 @@
-// The cluster inside plan files: the YAML's content with base units in the keys, so that a plan needs no unit
-// parser.
+// The cluster inside plan files: the YAML's content in base units, so that plans need no unit parser.
 #include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "spec.h"
@@ -8,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kMaxRate = 1e30;  // finite with room to multiply
+constexpr double kMaxRate = 1e30;  // finite, with room to multiply
 
 Json device_to_json(const Cluster& cluster, const Device& d) {
   Json j = {{"name", d.name},

@@ -132,7 +132,7 @@ Result<ClusterSpec::LinkEntry> read_link(const YamlView& v) {
   return entry;
 }
 
-// A NIC is the link between a host's memory and the switch that is its network.
+// A NIC is a link between a host's memory and the switch that represents its network.
 Result<ClusterSpec::LinkEntry> read_nic(const YamlView& v) {
   HEDDLE_RETURN_IF_ERROR(v.check_keys({"name", "host", "network", "bandwidth", "latency", "duplex", "bus"}));
   ClusterSpec::LinkEntry entry{.link = {}, .a = {}, .b = {}, .bus = {}, .where = v.where()};
@@ -179,7 +179,7 @@ Result<std::shared_ptr<const Cluster>> parse_cluster_yaml(std::string_view text,
   try {
     HEDDLE_ASSIGN_OR_RETURN(auto spec, read_spec(YamlView(std::move(document), &source, "the cluster")));
     return assemble(std::move(spec), source);
-  } catch (const std::exception& e) {  // yaml-cpp's nodes throw on what the checks above should have refused
+  } catch (const std::exception& e) {  // yaml-cpp throws on input that the checks above missed
     return Error(Code::kInvalidInput, fmt::format("not a cluster file: {}", e.what())).with_context(source);
   }
 }

@@ -14,10 +14,10 @@
 namespace heddle {
 namespace {
 
-// More core sets than this help no plan and cost every planner: sets of fewer cores are left out then.
+// Limit on core sets: more help no plan but slow every planner. The smallest sets are left out first.
 constexpr size_t kMaxCoreSets = 255;
 
-// Calling a compiled one-op OpenVINO model takes 6 to 7 us.
+// Measured: one call of a compiled one-op OpenVINO model takes 6 to 7 us.
 constexpr double kOpenVinoCallUs = 6;
 
 // "cpu0-3", "cpu0-1+4".
@@ -35,7 +35,7 @@ std::string core_set_name(std::vector<int> cores) {
   return name;
 }
 
-// All cores, then each half of a set before the halves of those, largest sets first.
+// All cores, then the halves of each set in turn: larger sets first.
 std::vector<std::vector<int>> core_sets(std::vector<int> cores) {
   std::vector<std::vector<int>> sets{std::move(cores)};
   for (size_t i = 0; i < sets.size() && sets.size() + 2 <= kMaxCoreSets; ++i) {
@@ -48,7 +48,7 @@ std::vector<std::vector<int>> core_sets(std::vector<int> cores) {
   return sets;
 }
 
-// Linear between one core's rate and that of all.
+// Interpolates linearly between the rate of one core and that of all.
 double rate_of(size_t cores, size_t all, double one_rate, double all_rate) {
   if (all < 2) return rounded(one_rate);
   const double f = static_cast<double>(cores - 1) / static_cast<double>(all - 1);
@@ -87,15 +87,15 @@ void add_cpu(ClusterBuilder& b, HostId host, const Machine& m, const std::vector
   d.backend_device = "CPU";
   d.target = fmt::format("openvino:CPU:{}", cores.size());
   const DeviceId id = b.add_device(std::move(d));
-  // Tensors are passed by reference: what it costs is waking the consumer, and its reading from memory what
-  // is in the producer's cache. The way between two devices has two such links.
+  // Tensors are passed by reference. The costs are waking the consumer, and its reading from memory what is
+  // in the producer's cache. The route between two devices has two such links.
   b.add_link({.a = b.host_node(host),
               .b = b.device_node(id),
               .bytes_per_s = bandwidth,
               .latency_us = rounded(m.rates.handover_us / 2)});
 }
 
-// Nothing is known of it but that tensors pass through host memory; the copy reads and writes there.
+// Nothing is known about it except that tensors pass through host memory; the copy reads and writes there.
 void add_other(ClusterBuilder& b, HostId host, const Machine& m, const std::string& name) {
   constexpr double kOffloadUs = 10;
   Device d;
@@ -132,7 +132,7 @@ Result<std::shared_ptr<const Cluster>> discover_local(std::span<const std::strin
 std::string machine_fingerprint() {
   utsname system{};
   uname(&system);
-  // Whole GiB: what the kernel keeps for itself differs from boot to boot.
+  // Rounded to whole GiB, because the kernel's own share differs from boot to boot.
   const double gib = static_cast<double>(usable_memory_bytes()) / (1 << 30);
   return fmt::format("{} | {} cores | {:.0f} GiB | {} {} {}", cpu_model_name(), usable_cores().size(),
                      std::round(gib), system.sysname, system.release, system.machine);

@@ -24,7 +24,7 @@ class Editor {
       node_[from_.host_node(HostId(h)).index()] = builder_.host_node(builder_.add_host(std::move(host)));
     }
     for (size_t d = 0; d < from_.num_devices(); ++d) add_device(DeviceId(d));
-    // The copy comes last, so that the other devices keep their ids.
+    // Add the copy last, so that the other devices keep their ids.
     if (const auto id = from_.find_device(edit_.add); id.valid()) add_twin(id);
     for (size_t n = 0; n < from_.nodes().size(); ++n) {
       if (from_.nodes()[n].kind == Node::Kind::kSwitch) node_[n] = builder_.add_switch(from_.nodes()[n].name);
@@ -35,7 +35,7 @@ class Editor {
   }
 
  private:
-  // Not device_node(): that of a CPU without links is its host's.
+  // Not device_node(), which for a CPU without links is its host's node.
   size_t own_node(DeviceId id) const {
     size_t n = 0;
     while (from_.nodes()[n].device != id) ++n;
@@ -65,7 +65,7 @@ class Editor {
     Device device = from_.device(id);
     device.memory_bytes = scaled_memory(device.memory_bytes);
     device.name += "-more";
-    device.cores.clear();  // cores of its own: it excludes nobody
+    device.cores.clear();  // cores of its own: it overlaps with no device
     twin_[own_node(id)] = builder_.device_node(builder_.add_device(device));
   }
 

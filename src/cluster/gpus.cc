@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// As the presets of the papers' machines have them (docs/cluster-format.md).
+// The values of the papers' machines (docs/cluster-format.md).
 constexpr double kFoundPcieLatencyUs = 10, kPeerLatencyUs = 5, kGpuLaunchUs = 5;
 
 }  // namespace

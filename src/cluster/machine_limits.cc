@@ -16,7 +16,7 @@
 namespace heddle {
 namespace {
 
-// "" when there is no such file.
+// Returns "" if the file does not exist.
 std::string first_line(const std::string& path) {
   std::ifstream in(path);
   std::string line;
@@ -30,7 +30,7 @@ int64_t number_or(const std::string& text, int64_t fallback) {
   return code == std::errc() && end == text.data() + text.size() ? value : fallback;
 }
 
-// The cgroup of this process under a controller ("" is version 2), and all its parents: "/a/b", "/a", "".
+// This process's cgroup under a controller ("": version 2) and all of its parents: "/a/b", "/a", "".
 std::vector<std::string> cgroup_paths(std::string_view controller) {
   std::ifstream in("/proc/self/cgroup");
   std::vector<std::string> paths;
@@ -52,7 +52,7 @@ std::vector<std::string> cgroup_paths(std::string_view controller) {
   return paths;
 }
 
-// The least quota along the path of either cgroup version; 0: none.
+// The smallest quota along the path in either cgroup version; 0: none.
 double quota_cpus() {
   double least = 0;
   const auto take = [&least](double cpus) {
@@ -77,7 +77,7 @@ double quota_cpus() {
 double cpus_of_cpu_max(std::string_view text) {
   const size_t space = text.find(' ');
   if (space == std::string_view::npos) return 0;
-  const int64_t quota = number_or(std::string(text.substr(0, space)), -1);  // "max" is no number
+  const int64_t quota = number_or(std::string(text.substr(0, space)), -1);  // "max" is not a number
   const int64_t period = number_or(std::string(text.substr(space + 1)), 0);
   return quota > 0 && period > 0 ? static_cast<double>(quota) / static_cast<double>(period) : 0;
 }
@@ -101,7 +101,7 @@ std::vector<int> usable_cores() {
 
 int64_t usable_memory_bytes() {
   int64_t bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  // Version 1 says "no limit" as a number near 2^63, which the minimum ignores.
+  // Version 1 represents "no limit" by a number near 2^63, which the minimum ignores.
   for (const std::string& path : cgroup_paths(""))
     bytes = std::min(bytes, number_or(first_line("/sys/fs/cgroup" + path + "/memory.max"), bytes));
   for (const std::string& path : cgroup_paths("memory")) {
@@ -121,7 +121,7 @@ std::string cpu_model_name() {
     if (line.starts_with("cpu family") || line.starts_with("model\t") || line.starts_with("stepping"))
       family += '.' + line.substr(colon + 2);
   }
-  // Virtual machines often hide the name ("AMD EPYC"): the family, model and stepping tell what it is.
+  // Virtual machines often hide the name ("AMD EPYC"); family, model and stepping identify the CPU.
   return (model.empty() ? "unknown CPU" : model) + family;
 }
 

@@ -1,4 +1,4 @@
-// What this process may use of the machine.
+// The part of the machine that this process may use.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,14 @@
 
 namespace heddle {
 
-// The logical CPUs that this process may use, ordered so that those of one package and one physical core are
-// adjacent, and cut to what the cgroup's CPU quota pays for (rounded down, at least one). Never empty.
+// The logical CPUs that this process may use. CPUs of one package and one physical core are adjacent. The
+// list is cut to the cgroup's CPU quota (rounded down, at least one). Never empty.
 std::vector<int> usable_cores();
-// The least of physical memory and the cgroup's limits.
+// The minimum of physical memory and the cgroup's limits.
 int64_t usable_memory_bytes();
 std::string cpu_model_name();
 
-// For tests: the CPUs that a quota pays for, from the text of "cpu.max" ("200000 100000", "max 100000"); 0:
-// no limit.
+// For tests: the CPUs of a quota, from the text of "cpu.max" ("200000 100000", "max 100000"); 0: no limit.
 double cpus_of_cpu_max(std::string_view text);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Each rate is the best of a few short runs: noise only ever slows a run down.
+// Each rate is the best of a few short runs, because noise only slows a run down.
 #include "machine_rates.h"
 
 #include <pthread.h>
@@ -60,7 +60,7 @@ FlopKernel best_kernel() {
   return {multiply_add_base, 4};
 }
 
-// What a loop computed must be used, or the compiler removes it.
+// Consumes loop results, so that the compiler cannot remove the loops.
 std::atomic<uint64_t> sink{0};
 
 void pin_to(int core) {
@@ -68,7 +68,7 @@ void pin_to(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
-  pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // refused: measured unpinned
+  pthread_setaffinity_np(pthread_self(), sizeof set, &set);  // if refused, runs unpinned
 }
 
 double flops_for(double seconds) {
@@ -84,7 +84,7 @@ double flops_for(double seconds) {
   return best;
 }
 
-// Larger than one core's share of a last-level cache, small enough for any machine.
+// Larger than one core's share of the last-level cache, small enough for any machine.
 constexpr size_t kReadWords = (size_t{24} << 20) / sizeof(uint64_t);
 
 double read_rate_for(const std::vector<uint64_t>& buffer, double seconds) {
@@ -101,7 +101,7 @@ double read_rate_for(const std::vector<uint64_t>& buffer, double seconds) {
   return best;
 }
 
-// The sum of `work` on each core at once.
+// The sum of `work()` over all cores, run concurrently.
 template <class Work>
 double on_each(std::span<const int> cores, Work work) {
   std::vector<double> rates(cores.size());
@@ -120,7 +120,7 @@ double on_each(std::span<const int> cores, Work work) {
   return total;
 }
 
-// Two threads hand a turn to and fro through a mutex and a condition variable, as the runtime's queues do.
+// Two threads alternate through a mutex and a condition variable, as the runtime's queues do.
 double handover(std::span<const int> cores, double seconds) {
   std::mutex mutex;
   std::condition_variable changed;

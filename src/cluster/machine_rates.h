@@ -1,4 +1,4 @@
-// Measures what the cores of this machine do, briefly.
+// Short measurements of what this machine's cores can do.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ struct MachineRates {
   double handover_us = 0;  // from one thread's notify to the other's first instruction
 };
 
-// About 150 ms. Threads are pinned to `cores` where the system lets them.
+// Takes about 150 ms. Threads are pinned to `cores` if the system permits.
 MachineRates measure_machine(std::span<const int> cores);
 
 }  // namespace heddle

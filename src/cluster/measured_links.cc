@@ -47,7 +47,7 @@ class MeasuredEditor {
     }
     return nullptr;
   }
-  // Of both directions what a plan may count on; nothing where neither was measured.
+  // The slower of both directions, rounded; nullopt if neither was measured.
   std::optional<MeasuredWay> slower(DeviceId a, DeviceId b) const {
     const MeasuredWay *there = find(a, b), *back = find(b, a);
     if (there == nullptr && back == nullptr) return std::nullopt;
@@ -64,7 +64,7 @@ class MeasuredEditor {
     return std::find(measured_.half_duplex.begin(), measured_.half_duplex.end(), device) !=
            measured_.half_duplex.end();
   }
-  // The link at the device of its way from the host; invalid where it has none.
+  // The device's own link on its route from the host; invalid if it has none.
   LinkId host_link(DeviceId device) const {
     const Route* route = from_.load_route(device);
     return route == nullptr || route->hops.empty() ? LinkId() : route->hops.back().link;
@@ -126,7 +126,7 @@ class MeasuredEditor {
     return find(DeviceId(), device) != nullptr || find(device, DeviceId()) != nullptr;
   }
 
-  // Of a bus with a device that was not measured nothing is known.
+  // False if some device on the bus was not measured: then the bus is left unchanged.
   bool all_measured_on(BusId bus) const {
     for (size_t d = 0; d < from_.num_devices(); ++d) {
       const LinkId at = host_link(DeviceId(d));
@@ -135,7 +135,7 @@ class MeasuredEditor {
     return true;
   }
 
-  // Which devices share what was measured; what the file said of them before goes. Links between devices keep
+  // Buses as measured: assignments from the file are dropped for measured devices. Links between devices keep
   // their bus.
   void set_buses() {
     for (size_t d = 0; d < from_.num_devices(); ++d) {
@@ -148,7 +148,7 @@ class MeasuredEditor {
       b.bytes_per_s = rounded(set.bytes_per_s);
       b.duplex = Duplex::kFull;
       for (const DeviceId device : set.devices) {
-        // One transfer at a time has its link's whole rate.
+        // A single transfer has its link's whole rate.
         const auto way = slower(DeviceId(), device);
         if (way) b.bytes_per_s = std::max(b.bytes_per_s, way->bytes_per_s);
         if (is_half_duplex(device)) b.duplex = Duplex::kHalf;
@@ -213,7 +213,7 @@ class MeasuredEditor {
     }
     std::vector<BusId> bus(buses_.size());
     for (size_t b = 0; b < buses_.size(); ++b) {
-      // One that its links have left is none any more.
+      // Drop buses that all of their links have left.
       if (on_bus[b] > 0 || on_bus_before_[b] == 0) bus[b] = builder.add_bus(buses_[b]);
     }
     for (Link link : links_) {
@@ -227,7 +227,7 @@ class MeasuredEditor {
 
   const Cluster& from_;
   const MeasuredLinks& measured_;
-  std::vector<Link> links_;  // those of the cluster, with its ids; then new ones
+  std::vector<Link> links_;  // the cluster's, with its ids; then new ones
   std::vector<Bus> buses_;
   std::vector<int> on_bus_before_;
   std::vector<BusId> taken_;

@@ -91,7 +91,7 @@ ClusterResult load_cluster(const std::string& file_or_preset) {
     return load_preset(std::string_view(file_or_preset).substr(kPrefix.size()));
   auto text = read_file(file_or_preset, kMaxClusterFileBytes);
   if (!text.ok()) {
-    // A preset's name without its prefix is the likeliest mistake.
+    // The most likely mistake is a preset's name without its prefix.
     for (const PresetEntry& entry : preset_table()) {
       if (entry.info.name != file_or_preset || text.error().code() != Code::kNotFound) continue;
       return Error(Code::kNotFound, "no file is named '" + file_or_preset +

@@ -1,4 +1,4 @@
-// The papers' machines: parts that they share, and one registering function a paper.
+// The papers' machines: shared parts, and one registering function per paper.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ struct PresetEntry {
   std::function<ClusterResult()> build;
 };
 
-// A GPU as its maker's datasheet gives it: float32 rate outside tensor cores, memory, memory bandwidth.
+// A GPU's datasheet values: float32 rate without tensor cores, memory, memory bandwidth.
 struct GpuModel {
   const char* device_class;
   double peak_flops;
@@ -32,7 +32,7 @@ inline constexpr int64_t kGiB = int64_t{1} << 30;
 
 // NVIDIA's datasheets: Tesla V100 (SXM2, DGX Station: 32 GB; Google Cloud: 16 GB), V100S PCIe, A100 40 GB
 // SXM, RTX A6000, A40, RTX A5500, T4, P4, L4, GeForce RTX 2080 Ti, GeForce RTX 3060 Ti, Tesla P100 SXM2 16
-// GB. Marketing GB of GPU memory are GiB.
+// GB. The GB of GPU memory in datasheets are GiB.
 inline constexpr GpuModel kV100{"V100", 15.7e12, 32 * kGiB, 900e9};
 inline constexpr GpuModel kV100Cloud{"V100", 15.7e12, 16 * kGiB, 900e9};
 inline constexpr GpuModel kV100S{"V100S", 16.4e12, 32 * kGiB, 1134e9};
@@ -50,13 +50,13 @@ inline constexpr GpuModel kP100{"P100", 10.6e12, 16 * kGiB, 732e9};
 // PCI-SIG: 16 lanes of 8 or 16 GT/s with 128b/130b coding, each direction.
 inline constexpr double kPcie3Rate = 16 * 8e9 * 128 / 130 / 8;
 inline constexpr double kPcie4Rate = 16 * 16e9 * 128 / 130 / 8;
-// NVIDIA: an NVLink 2 link (V100) carries 25 GB/s each way; the RTX A6000/A5500/A40 bridge has four links
-// of 14.0625.
+// NVIDIA: an NVLink 2 link (V100) carries 25 GB/s each way; the bridge of RTX A6000, A5500 and A40 has four
+// links of 14.0625 GB/s.
 inline constexpr double kNvLink2Rate = 25e9;
 inline constexpr double kNvBridgeRate = 4 * 14.0625e9;
 
-// The papers give no latencies. These are what one asynchronous copy or one kernel launch costs on current
-// drivers, rounded; they matter for messages below some 100 KB only.
+// The papers give no latencies. These are the rounded costs of one asynchronous copy or kernel launch with
+// current drivers; they matter only for messages below about 100 KB.
 inline constexpr double kPcieLatencyUs = 10;
 inline constexpr double kNvLinkLatencyUs = 5;
 inline constexpr double kLaunchUs = 5;

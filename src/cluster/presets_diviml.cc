@@ -4,8 +4,8 @@
 namespace heddle {
 namespace {
 
-// "Intel Xeon (Skylake) CPU 2.00GHz", cores not stated: eight assumed, each with two AVX-512 units (64 FLOP a
-// cycle), and six channels of DDR4-2666.
+// "Intel Xeon (Skylake) CPU 2.00GHz", number of cores not stated. Assumed: eight cores with two AVX-512 units
+// each (64 FLOP per cycle), and six channels of DDR4-2666.
 Device xeon(std::string name, HostId host) {
   Device d;
   d.name = std::move(name);
@@ -19,7 +19,7 @@ Device xeon(std::string name, HostId host) {
   return d;
 }
 
-// "connected by a 16 lanes PCIe 4.0 link". The CPU computes in host memory, where the links begin.
+// "connected by a 16 lanes PCIe 4.0 link". The CPU computes in host memory, where the links start.
 ClusterResult single() {
   ClusterBuilder b("diviml");
   const HostId host = b.add_host({.name = "server"});
@@ -31,8 +31,9 @@ ClusterResult single() {
   return b.build();
 }
 
-// Figure 8's six nodes. The text fixes their symmetry only: 6! orders of nodes and 4 within each, that is two
-// pairs of equal devices. Assumed here: two T4 and two A100 beside the CPU, and 100 Gbit/s between the nodes.
+// Figure 8's six nodes. The text states only their symmetry: 6! orders of nodes and 4 within each, which
+// implies two pairs of equal devices. Assumed here: two T4 and two A100 beside the CPU, and 100 Gbit/s
+// between the nodes.
 ClusterResult gpt3() {
   constexpr double kNetworkRate = 100e9 / 8, kNetworkLatencyUs = 15;
   ClusterBuilder b("diviml-gpt3");

@@ -1,11 +1,11 @@
-// HIOS (IPDPSW 2024): the three dual-GPU platforms of section II-B, the first also that of section VI, and
-// the simulated machine of section V.
+// HIOS (IPDPSW 2024): the three dual-GPU platforms of section II-B (the first also in section VI), and the
+// simulated machine of section V.
 #include "presets.h"
 
 namespace heddle {
 namespace {
 
-// A pair with an NVLink bridge ("bidirectional bandwidth of 112.5 GB/s": 56.25 each way), or on PCIe alone.
+// A pair with an NVLink bridge ("bidirectional bandwidth of 112.5 GB/s": 56.25 each way), or with PCIe only.
 ClusterResult pair(const std::string& name, const GpuModel& model, int64_t host_bytes, double pcie_rate,
                    bool bridge) {
   ClusterBuilder b(name);
@@ -18,14 +18,14 @@ ClusterResult pair(const std::string& name, const GpuModel& model, int64_t host_
   return b.build();
 }
 
-// The host memory of the A5500 and V100S machines is not stated: not limited.
+// The paper does not state the host memory of the A5500 and V100S machines: unlimited.
 ClusterResult a40() { return pair("hios-a40", kA40, 192 * kGiB, kPcie4Rate, true); }
 ClusterResult a5500() { return pair("hios-a5500", kA5500, 0, kPcie4Rate, true); }
 ClusterResult v100s() { return pair("hios-v100s", kV100S, 0, kPcie3Rate, false); }
 
 }  // namespace
 
-// Section V-A: M equal GPUs, every pair joined; op and transfer times come with the graph (us of transfer =
+// Section V-A: M equal GPUs, fully connected. Op and transfer times come with the graph (us of transfer =
 // bytes / 1e3 at 1 GB/s), so devices have no rates. The paper has no contention: plan with the execution
 // model's contention off.
 ClusterResult hios_sim(int num_gpus) {

@@ -1,5 +1,5 @@
-// Moirai: the two testbeds of Table III with their measured bandwidths (Gbps, row to column), which differ by
-// direction.
+// Moirai: the two testbeds of Table III with their measured bandwidths (Gbps, from row to column), which
+// differ by direction.
 #include <array>
 
 #include "presets.h"

@@ -1,6 +1,6 @@
-// PPipe (ATC 2025): the eight clusters of Table 1. Bandwidths are the effective ones that its plans were
-// solved with: a fifth of the nominal 50 Gbit/s (T4 clusters) and 32 Gbit/s (P4 clusters, rounded down to 6),
-// see section 7.1; the published artifact has the two the other way round than Table 1 prints them.
+// PPipe (ATC 2025): the eight clusters of Table 1. Bandwidths are the effective ones for which its plans were
+// solved: a fifth of the nominal 50 Gbit/s (T4 clusters) and 32 Gbit/s (P4 clusters, rounded down to 6), see
+// section 7.1. The published artifact swaps the two compared with Table 1.
 #include "presets.h"
 
 namespace heddle {
@@ -24,7 +24,7 @@ constexpr Setup kSetups[] = {
     {"hc4", {kV100Cloud, 4}, {kT4, 2}, 10},
 };
 
-// L: 25 + 75 GPUs; S: 4 + 12.
+// L: 25 + 75 GPUs; S: 4 + 12 (high class + low class).
 constexpr int kLargeHigh = 25, kLargeLow = 75, kSmallHigh = 4, kSmallLow = 12;
 
 std::string lower(std::string text) {
@@ -32,7 +32,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Servers of one GPU type. Latencies are zero, as in the paper's plans: a transfer is bytes over the NIC's
+// Servers of one GPU type. Latencies are zero, as in the paper's plans: a transfer takes bytes / NIC
 // bandwidth.
 void add_servers(ClusterBuilder& b, NodeId network, const Half& half, int count, double bytes_per_s) {
   const std::string type = lower(half.model.device_class);

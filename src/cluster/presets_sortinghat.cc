@@ -1,5 +1,4 @@
-// SortingHat (ICS 2025): the servers of Table 2 and Figure 8, and section 6's p4d.24xlarge. GPUs are numbered
-// as there.
+// SortingHat (ICS 2025): the servers of Table 2 and Figure 8, section 6's p4d.24xlarge. GPU numbers as there.
 #include <array>
 
 #include "presets.h"
@@ -7,8 +6,8 @@
 namespace heddle {
 namespace {
 
-// Table 2: "2-ways x2 (GPU1-GPU4, GPU2-GPU3), 1-way x4 (others)": a way is one NVLink. Section 2.2: GPU1 and
-// GPU2 share a PCIe bus (the link that leaves the CPU), GPU1 and GPU3 do not.
+// Table 2: "2-ways x2 (GPU1-GPU4, GPU2-GPU3), 1-way x4 (others)"; one way is one NVLink. Section 2.2: GPU1
+// and GPU2 share a PCIe bus (the link at the CPU), GPU1 and GPU3 do not.
 ClusterResult build_v100(const std::string& name, const std::array<GpuModel, 4>& models,
                          const std::array<double, 4>& speed) {
   ClusterBuilder b(name);
@@ -19,7 +18,7 @@ ClusterResult build_v100(const std::string& name, const std::array<GpuModel, 4>&
   for (size_t i = 0; i < gpu.size(); ++i) {
     Device d = make_gpu(models[i], "gpu" + std::to_string(i + 1), host);
     d.speed = speed[i];
-    d.copy_engines = 0;  // copies over NVLink and over PCIe run at once (section 3.2: P2P and H2D streams)
+    d.copy_engines = 0;  // NVLink and PCIe copies run at once (section 3.2: P2P and H2D streams)
     gpu[i] = b.add_device(std::move(d));
   }
   for (size_t i = 0; i < gpu.size(); ++i) add_pcie(b, gpu[i], host, kPcie3Rate, buses[i / 2]);
@@ -34,8 +33,8 @@ ClusterResult build_v100(const std::string& name, const std::array<GpuModel, 4>&
 
 ClusterResult v100() { return build_v100("v100", {kV100, kV100, kV100, kV100}, {1, 1, 1, 1}); }
 
-// Section 4.1: GPU1 and GPU4 run at 1500 MHz, GPU2 and GPU3 at 135 MHz. 5,120 cores do 2 FLOP a cycle. The
-// slow ones are slower in all, as the paper wants them ("an overall performance similar to GPUs with fewer
+// Section 4.1: GPU1 and GPU4 run at 1500 MHz, GPU2 and GPU3 at 135 MHz. 5,120 cores do 2 FLOP per cycle. The
+// slow ones are slower in all, as the paper intends ("an overall performance similar to GPUs with fewer
 // SMs").
 ClusterResult v100_hetero() {
   GpuModel fast = kV100;
@@ -55,7 +54,7 @@ ClusterResult a6000() {
   std::array<DeviceId, 3> gpu;
   for (size_t i = 0; i < gpu.size(); ++i) {
     Device d = make_gpu(kA6000, "gpu" + std::to_string(i + 1), host);
-    d.copy_engines = 0;  // as above
+    d.copy_engines = 0;  // as in build_v100()
     gpu[i] = b.add_device(std::move(d));
   }
   for (DeviceId g : gpu) add_pcie(b, g, host, kPcie4Rate);

@@ -1,4 +1,4 @@
-// Three digits: what short measurements can tell, and files that people can read.
+// Rounding to three digits: the precision of short measurements, and easy to read in files.
 #pragma once
 
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 
 namespace heddle {
 
-// By way of text, because the nearest double to a decimal is not that of a product of powers of ten.
+// Goes through text, because a product of powers of ten is not always the double nearest to the decimal.
 inline double rounded(double value) {
   return value > 0 ? std::strtod(fmt::format("{:.3g}", value).c_str(), nullptr) : 0;
 }

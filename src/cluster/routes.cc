@@ -1,13 +1,12 @@
-// A route's time is (sum of latencies) + bytes / (least bandwidth): two criteria, so the fastest way to a
-// node need not begin with the fastest way to the node before it, and Dijkstra on the time alone is wrong.
-// The labels here are paths, settled in the order (latency, hops, link ids); a label is kept when its
-// bandwidth exceeds that of every label settled before at its node. Any other is no better in either
-// criterion nor in the ties, with any continuation. At most one label per node and distinct bandwidth
-// survives; in real topologies that is one or two.
+// A route's time is (sum of latencies) + bytes / (least bandwidth). With two criteria, the fastest path to a
+// node need not extend the fastest path to the node before it, so Dijkstra on the time alone is wrong. The
+// labels here are paths, settled in the order (latency, hops, link ids). A label is kept if its bandwidth
+// exceeds that of every label settled before at its node; any other is no better in either criterion nor in
+// the ties, whatever its continuation. So each node keeps at most one label per distinct bandwidth: one or
+// two in real topologies.
 //
-// Devices do not forward: a GPU passes on another's data only when software makes it. So a route leads
-// through a device only between nodes that no other way joins (Moirai's multi-hop tunnels), even where the
-// detour would be faster.
+// Devices do not forward: a GPU passes on data only if software makes it do so. So a route passes through a
+// device only between nodes that no other path joins (Moirai's multi-hop tunnels), even if it is faster.
 #include "routes.h"
 
 #include <algorithm>
@@ -21,7 +20,7 @@
 namespace heddle {
 namespace {
 
-// Both are far beyond real machines (100 GPUs of PPipe's HC1-L on one network: 90,000 labels, 200,000 hops).
+// Far beyond real machines: PPipe's HC1-L (100 GPUs on one network) needs 90,000 labels, 200,000 hops.
 constexpr size_t kMaxLabels = 30'000'000;
 constexpr size_t kMaxHops = 20'000'000;
 
@@ -58,13 +57,13 @@ std::vector<std::vector<Arc>> arcs_of(size_t num_nodes, std::span<const Link> li
   return arcs;
 }
 
-// All routes from one source; reused between sources to save allocations.
+// All routes from one source; reused for all sources to save allocations.
 class Search {
  public:
   Search(std::span<const Node> nodes, const std::vector<std::vector<Arc>>& arcs)
       : nodes_(nodes), arcs_(arcs), settled_bandwidth_(nodes.size()), best_(nodes.size()) {}
 
-  // False when the total work passed its limit.
+  // False when the work limit for all sources together is exceeded.
   bool run(uint32_t source, bool through_devices, size_t& labels_left) {
     labels_.clear();
     std::fill(settled_bandwidth_.begin(), settled_bandwidth_.end(), 0.0);
@@ -110,7 +109,7 @@ class Search {
   }
 
  private:
-  // Of two paths of the same length: is a's first link that differs the smaller one?
+  // For two paths with equally many hops: true if a's link is smaller at the first difference.
   bool links_less(int32_t a, int32_t b) const {
     bool less = false;
     while (a != b && a >= 0 && b >= 0) {

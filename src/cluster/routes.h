@@ -1,4 +1,4 @@
-// The routes between all pairs of a topology's nodes.
+// Routes between all pairs of a topology's nodes.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace heddle {
 
-inline constexpr double kRouteMessageBytes = 1 << 20;  // routes are the fastest for this message
+inline constexpr double kRouteMessageBytes = 1 << 20;  // message size for which routes are fastest
 
 using RouteTable = std::vector<std::optional<Route>>;  // row-major, nodes x nodes
 
-// Ties go to fewer hops, then to the smaller link ids in order. Fails when the work or the memory for it
-// would pass a limit that only artificial topologies reach.
+// Ties go to fewer hops, then to the smaller link ids in order. Fails when work or memory would exceed a
+// limit that only artificial topologies reach.
 Result<RouteTable> fastest_routes(std::span<const Node> nodes, std::span<const Link> links,
                                   std::span<const Bus> buses);
 

@@ -15,7 +15,7 @@ Error at(const std::string& where, std::string message) {
   return Error(Code::kInvalidInput, std::move(message)).with_context(where);
 }
 
-// Names of one kind of thing, with the place of the first that took it.
+// Names of one kind of item, each with the place that defined it.
 template <class IdType>
 class NameTable {
  public:

@@ -1,4 +1,4 @@
-// A cluster as a file says it: references by name, each with its place. Both readers (YAML, JSON) fill one.
+// A cluster as written in a file: references are names with places. Filled by both readers (YAML, JSON).
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// A name in a file and where it stands ("file.yaml:12" or "$.links[3]").
+// A name in a file and its place ("file.yaml:12" or "$.links[3]").
 struct NamedPlace {
   std::string name;
   std::string where;
@@ -25,7 +25,7 @@ struct ClusterSpec {
   };
   struct DeviceEntry {
     Device device;
-    std::optional<NamedPlace> host;  // the only host when absent
+    std::optional<NamedPlace> host;  // if absent, the file's only host
     std::string where;
   };
   struct BusEntry {
@@ -46,7 +46,7 @@ struct ClusterSpec {
   std::vector<LinkEntry> links;
 };
 
-// Resolves the names; `source` is the context of errors that have no place of their own.
+// Resolves the names; `source` is the context of errors without a place of their own.
 Result<std::shared_ptr<const Cluster>> assemble(ClusterSpec spec, const std::string& source);
 
 std::optional<DeviceKind> device_kind_from_name(std::string_view name);

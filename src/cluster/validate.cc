@@ -16,7 +16,7 @@ Status check_number(double value, bool positive, const std::string& what) {
                                    positive ? "above 0" : "of at least 0"));
 }
 
-// Names go into JSON, YAML and terminals: UTF-8 without control characters, and short.
+// Names appear in JSON, YAML and terminals: short UTF-8 without control characters.
 bool printable(std::string_view text) {
   if (text.size() > kMaxNameBytes) return false;
   for (size_t i = 0; i < text.size();) {

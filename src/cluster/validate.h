@@ -1,4 +1,4 @@
-// What ClusterBuilder::build checks and completes.
+// The checks and defaults of ClusterBuilder::build().
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-// Routes are kept for every pair of nodes, so their number is bounded; larger fleets are pools (fleet/), not
-// clusters.
+// A route is kept for every pair of nodes, so the number of nodes is limited; larger fleets are pools
+// (fleet/), not clusters.
 inline constexpr size_t kMaxNodes = 1024;
 inline constexpr size_t kMaxLinks = 20'000;
 inline constexpr int kMaxCore = 65'535;
@@ -20,8 +20,7 @@ inline constexpr size_t kMaxNameBytes = 200;
 Status validate_cluster(const std::string& name, std::span<const Host> hosts, std::span<const Device> devices,
                         std::span<const Node> nodes, std::span<const Link> links, std::span<const Bus> buses);
 
-// Sorted cores; a class (the name) where none is given; OpenVINO's "CPU" for CPUs; names "a-b" for nameless
-// links.
+// Sorts cores. Defaults: a device's name as its class, OpenVINO's "CPU" for CPUs, "a-b" for nameless links.
 void fill_defaults(std::vector<Device>& devices, std::span<const Node> nodes, std::vector<Link>& links);
 
 }  // namespace heddle

@@ -14,7 +14,7 @@ Error at_node(const YAML::Node& node, const std::string& source, std::string mes
       .with_context(source + ":" + std::to_string(std::max(0, node.Mark().line) + 1));
 }
 
-// As JSON spells values; all else is text.
+// Values spelled as in JSON become JSON values; anything else is text.
 Json plain_scalar(const std::string& text) {
   if (text.empty() || text == "null" || text == "~") return nullptr;
   if (text == "true") return true;
@@ -29,7 +29,7 @@ Json plain_scalar(const std::string& text) {
   return text;
 }
 
-// What is no UTF-8 could not be written again: JSON is, and YAML's reader lets other bytes through.
+// Invalid UTF-8 passes yaml-cpp, but could not be written as JSON again.
 bool is_utf8(const std::string& text) {
   try {
     (void)Json(text).dump();
@@ -55,7 +55,7 @@ class Converter {
   Converter(const std::string& source, YamlDocument& out) : source_(source), out_(out) {}
 
   Result<Json> convert(const YAML::Node& node, const std::string& path) {
-    // An alias may stand for a value that it is part of.
+    // The depth limit also ends aliases that contain themselves.
     constexpr int kMaxDepth = 64;
     if (depth_ >= kMaxDepth) return at_node(node, source_, "values are nested deeper than 64");
     const DepthGuard guard(depth_);
@@ -105,7 +105,7 @@ class Converter {
     return at_node(node, source_, "here is text that is not UTF-8; save the file as UTF-8");
   }
 
-  // Aliases let a small file stand for a huge value: nodes are counted as they are visited.
+  // Aliases let a small file stand for a huge value, so nodes are counted at every visit.
   Status count(const YAML::Node& node) {
     constexpr int64_t kMaxNodes = 2'000'000;
     if (++nodes_ > kMaxNodes)
@@ -128,7 +128,7 @@ bool flat(const Json& json) {
 
 void write_block(const Json& json, size_t indent, std::string& out);
 
-// After "key:" or "-": a short value on the same line, else a block below.
+// Writes a value after "key:" or "-": short values on the same line, others as a block below.
 void write_value(const Json& json, size_t indent, std::string& out) {
   if (!json.is_structured() || json.empty() || (json.is_array() && flat(json))) {
     out += " " + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -15,10 +15,10 @@
 namespace heddle {
 namespace {
 
-// A cluster of 1,024 nodes and 20,000 links written out in full stays below both.
+// A cluster of 1,024 nodes and 20,000 links, written out in full, stays below both limits.
 constexpr size_t kMaxYamlBytes = size_t{8} << 20;
 constexpr size_t kMaxYamlMarks = 600'000;  // characters that can begin a node: bounds yaml-cpp's nodes
-constexpr size_t kMaxWordBytes = 500;      // of a value; names are limited further when the cluster is built
+constexpr size_t kMaxWordBytes = 500;      // per value; names have a lower limit in ClusterBuilder
 constexpr int kMaxFlowDepth =
     32;  // "[" and "{"; the formats need at most 6. yaml-cpp itself refuses 500 of any kind
 
@@ -26,8 +26,7 @@ Error at_line(const std::string& source, int line, std::string message) {
   return Error(Code::kInvalidInput, std::move(message)).with_context(fmt::format("{}:{}", source, line));
 }
 
-// Counts without understanding quotes or comments, so it can only be too strict, and only for artificial
-// files.
+// Ignores quotes and comments, so the count may be too high, but only for artificial files.
 Status prescan(std::string_view text, const std::string& source, const std::string& kind) {
   if (text.size() > kMaxYamlBytes) {
     return Error(Code::kInvalidInput, fmt::format("the file has {}; a {} file has at most {}",
@@ -85,7 +84,7 @@ std::optional<double> to_double(std::string_view text) {
   return value;
 }
 
-// Remembers where the last document began.
+// Records the line at which the last document began.
 class DocumentMarks final : public YAML::EventHandler {
  public:
   int line = 0;
@@ -108,8 +107,8 @@ Result<YAML::Node> parse_yaml_document(std::string_view text, const std::string&
                                        const std::string& kind) {
   HEDDLE_RETURN_IF_ERROR(prescan(text, source, kind));
   try {
-    // Not LoadAll: a stray "," makes yaml-cpp find one empty document after another without end. The first
-    // pass asks for two documents at most, and so also finds what Load would silently leave unread.
+    // Not LoadAll: after a stray "," yaml-cpp finds empty documents without end. This first pass reads at
+    // most two documents, and so detects a second one, which Load would silently ignore.
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     DocumentMarks marks;
@@ -129,11 +128,11 @@ Result<YAML::Node> parse_yaml_document(std::string_view text, const std::string&
 }
 
 std::string YamlView::where(const YAML::Node& node) const {
-  // yaml-cpp's mark of a missing value is -1.
+  // yaml-cpp marks a missing value with line -1.
   return fmt::format("{}:{}", *source_, std::max(0, node.Mark().line) + 1);
 }
 
-// yaml-cpp marks a missing value where the next token stands, which may be lines below.
+// yaml-cpp marks a missing value at the next token, possibly lines below, so use the key's place.
 std::string YamlView::where_key(std::string_view key) const {
   for (const auto& entry : node_) {
     if (entry.first.IsScalar() && entry.first.Scalar() == key) return where(entry.first);

@@ -1,5 +1,5 @@
-// A strict view of a YAML document: every getter checks the type and the range and says the file, the line,
-// what is there and what was expected. yaml-cpp's exceptions end here.
+// A strict view of a YAML document: every getter checks type and range, and errors name the file, the line,
+// the value found and what was expected. Catches yaml-cpp's exceptions.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -14,8 +14,8 @@
 
 namespace heddle {
 
-// Refuses what would make yaml-cpp recurse or allocate without bound, then parses one document; `kind` is
-// what the file should hold.
+// Rejects input that would make yaml-cpp recurse or allocate without bound, then parses one document. `kind`
+// is the expected content, for messages.
 Result<YAML::Node> parse_yaml_document(std::string_view text, const std::string& source,
                                        const std::string& kind = "cluster");
 
@@ -27,11 +27,11 @@ class YamlView {
   std::string where() const { return where(node_); }
   Error error(std::string message) const;
 
-  // Fails unless this is a mapping whose keys are all among `allowed`, each once.
+  // Fails unless this is a mapping with only `allowed` keys, each once.
   Status check_keys(std::initializer_list<std::string_view> allowed) const;
   bool has(std::string_view key) const { return find(key).has_value(); }
 
-  // A scalar's text and its place. Absent (or, when `required`, an error): nullopt.
+  // A scalar's text and place. If absent: nullopt, or an error when `required`.
   struct Scalar {
     std::string text;
     std::string where;
@@ -47,9 +47,9 @@ class YamlView {
   Result<double> positive_number_or(std::string_view key, double fallback) const;
   Result<int64_t> int_or(std::string_view key, int64_t fallback, int64_t min, int64_t max) const;
 
-  // The elements of a sequence (none when absent); `what` names one in messages: "a device".
+  // The elements of a sequence (none if absent); `what` describes one in messages: "a device".
   Result<std::vector<YamlView>> elements(std::string_view key, const std::string& what) const;
-  // A sequence of scalars (none when absent).
+  // A sequence of scalars (none if absent).
   Result<std::vector<Scalar>> scalars(std::string_view key) const;
   // "0-3,8" or [0, 1, 2, 3, 8].
   Result<std::vector<int>> cores(std::string_view key, int max_core) const;

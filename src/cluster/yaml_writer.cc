@@ -1,4 +1,4 @@
-// Writes what parse_cluster_yaml reads, value for value: a unit is used only where reading it back gives the
+// Writes the format of parse_cluster_yaml() without loss: a unit is used only if reading it back gives the
 // same bits.
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ bool is_plain(std::string_view text) {
   return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), inside);
 }
 
-// Names hold no control characters (the builder refuses them), so two escapes are enough.
+// Names hold no control characters (the builder rejects them), so two escapes suffice.
 std::string yaml_text(std::string_view text) {
   if (is_plain(text)) return std::string(text);
   std::string out = "\"";

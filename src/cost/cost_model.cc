@@ -28,8 +28,7 @@ class GivenModel final : public CostModel {
   }
 
  private:
-  // A time for the very class is what that class takes, slowed down or not; one for all classes is at
-  // speed 1.
+  // A time given for exactly this class already includes its speed; a time for "*" is at speed 1.
   static std::optional<double> given_us(const Op& op, const Device& device) {
     std::optional<double> any;
     for (const GivenTime& t : op.given_times) {
@@ -78,7 +77,7 @@ class ScaledModel final : public CostModel {
   std::unique_ptr<CostModel> roofline_;
 };
 
-// Devices that no model can tell apart share one evaluation: a pool of 100 equal GPUs costs as much as one.
+// Devices that no model can distinguish share one evaluation: 100 equal GPUs cost as much time as one.
 using DeviceKey = std::tuple<DeviceKind, std::string, std::string, double, double, double, double>;
 DeviceKey key_of(const Device& d) {
   return {d.kind, d.device_class, d.target, d.peak_flops, d.memory_bytes_per_s, d.op_overhead_us, d.speed};
@@ -114,7 +113,7 @@ Result<CostTable> build_cost_table(const Graph& graph, const Cluster& cluster, c
                              "and a share above 0 and at most 1",
                              context.batch, context.share));
   }
-  std::vector<size_t> same_as(cluster.num_devices());  // the first device that costs the same
+  std::vector<size_t> same_as(cluster.num_devices());  // first device with equal costs
   std::map<DeviceKey, size_t> first;
   for (size_t d = 0; d < same_as.size(); ++d)
     same_as[d] = first.emplace(key_of(cluster.devices()[d]), d).first->second;

@@ -19,7 +19,7 @@ bool same_segment(const SegmentCost& known, std::span<const OpId> ops, DeviceId 
   return known.device == device && std::equal(known.ops.begin(), known.ops.end(), ops.begin(), ops.end());
 }
 
-// Keeps the shared-out times of a known segment below its time in floating point too: without it, rounding
+// Keeps the sum of a known segment's distributed times below its time in floating point. Otherwise rounding
 // could lift the "lower" bound above the true value by some ulps.
 constexpr double kRoundingMargin = 1 - 1e-12;
 
@@ -78,7 +78,7 @@ StageItem CostTable::stage_item(std::span<const OpId> ops, DeviceId device, doub
     weights += weight;
     busy += weight * utilization(op, device);
   }
-  // Ops without time: any share of nothing is nothing.
+  // Ops without time: the share is arbitrary.
   return {item_us, weights > 0 ? item_us * (busy / weights) : item_us};
 }
 
@@ -128,8 +128,8 @@ Cost CostTable::segment(std::span<const OpId> ops, DeviceId device) const {
     }
   }
   if (ops.size() == 1) return at(ops[0], device);
-  // The sum is as trusted as its least trusted part; its spread is the parts' mean weighted by time, which is
-  // right when they vary together (a slower clock slows them all) and too large otherwise.
+  // The sum is as trustworthy as its least trusted part. Its spread is the parts' mean weighted by time:
+  // right if they vary together (a slower clock slows all of them), otherwise too large.
   Cost sum{.us = 0, .origin = Origin::kMeasured, .rel_spread = 0};
   double spread_us = 0;
   for (OpId op : ops) {
@@ -147,7 +147,7 @@ std::vector<double> CostTable::bound_times() const {
   for (const SegmentCost& known : segments_) {
     const double cost_us = known.cost.us;
     if (!std::isfinite(cost_us)) continue;
-    // An op that cannot run alone but only in this segment weighs as much as the mean of the others.
+    // An op that runs only within this segment gets the mean weight of the others.
     const double stand_in = stand_in_us(known.ops, known.device);
     double weights = 0;
     bool all_finite = true;
@@ -156,7 +156,7 @@ std::vector<double> CostTable::bound_times() const {
       all_finite = all_finite && std::isfinite(t);
       weights += std::isfinite(t) ? t : stand_in;
     }
-    if (all_finite && cost_us >= weights) continue;  // dearer than its parts: they are a bound already
+    if (all_finite && cost_us >= weights) continue;  // slower than its parts: they are a bound already
     for (OpId op : known.ops) {
       const double t = us(op, known.device);
       const double weight = std::isfinite(t) ? t : stand_in;

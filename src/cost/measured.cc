@@ -45,7 +45,7 @@ class MeasuredModel final : public CostModel {
                          .share = context.share};
     const auto exact = store_->find(key);
     if (!exact.ok()) return std::nullopt;
-    // `speed` is part of the hardware that was measured, so it does not apply again.
+    // Do not divide by `speed`: the hardware was measured as it is.
     if (*exact) return measured(**exact);
     return between_neighbours(key);
   }
@@ -74,7 +74,7 @@ class MeasuredModel final : public CostModel {
     if (const auto it = by_share.find(key.share); it != by_share.end()) {
       if (const auto cost = interpolate(it->second, key.batch)) return cost;
     }
-    std::vector<Point> points;  // at this batch, over 1/share: a device half as large takes twice as long
+    std::vector<Point> points;  // at this batch, as a function of 1/share: half a device takes twice as long
     for (auto it = by_share.rbegin(); it != by_share.rend(); ++it) {
       if (const auto cost = interpolate(it->second, key.batch)) points.push_back({1 / it->first, *cost});
     }

@@ -1,6 +1,5 @@
-// One table; each put is its own transaction. WAL lets readers go on while another process writes, and with
-// synchronous=FULL a commit is on the disk when it returns, so a killed or unplugged profile keeps what it
-// had.
+// One table; each put is its own transaction. With WAL, readers continue while another process writes. With
+// synchronous=FULL, a commit is on disk when it returns, so a profile that is killed keeps its records.
 #include "heddle/cost/profile_store.h"
 
 #include <fmt/format.h>
@@ -70,7 +69,7 @@ Result<ProfileRecord> read_row(const Statement& s, const std::string& path) {
   return r;
 }
 
-// Creates the table in an empty file, or checks that the file is what it should be.
+// Creates the table in an empty file, or checks the file's application id and version.
 Status prepare_schema(Database& db) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t tables, db.number("SELECT count(*) FROM sqlite_master"));
   HEDDLE_ASSIGN_OR_RETURN(const int64_t id, db.number("PRAGMA application_id"));
@@ -146,7 +145,7 @@ Result<std::shared_ptr<ProfileStore>> ProfileStore::open(const std::string& path
   impl.fingerprint = fingerprint;
   HEDDLE_ASSIGN_OR_RETURN(impl.db, Database::open(path, kBusyTimeoutMs));
   HEDDLE_RETURN_IF_ERROR(impl.db.use_wal());
-  // Immediate: of two processes that create the file at once, the second waits and finds the table.
+  // IMMEDIATE: if two processes create the file at once, the second waits and finds the table.
   HEDDLE_RETURN_IF_ERROR(impl.db.run("BEGIN IMMEDIATE"));
   Status prepared = prepare_schema(impl.db);
   Status ended = impl.db.run(prepared.ok() ? "COMMIT" : "ROLLBACK");
@@ -166,7 +165,7 @@ std::string ProfileStore::default_path() {
   };
   if (const std::string path = env("HEDDLE_PROFILE_STORE"); !path.empty()) return path;
   std::string cache = env("XDG_CACHE_HOME");
-  // The XDG specification: a relative path is to be ignored.
+  // The XDG specification says to ignore a relative path.
   if (cache.empty() || cache[0] != '/') {
     const std::string home = env("HOME");
     cache = (home.empty() ? std::filesystem::temp_directory_path().string() : home) + "/.cache";

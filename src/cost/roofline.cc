@@ -1,6 +1,5 @@
-// The roofline: an op takes as long as its arithmetic or its memory traffic, whichever is longer. The table
-// says what share of each peak ops of a type reach; docs/cost-model.md repeats it and says where the numbers
-// come from.
+// The roofline: an op takes the longer of its arithmetic and its memory traffic. The table holds the share of
+// each peak that ops of a type reach; docs/cost-model.md repeats it with the sources of the numbers.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -21,7 +20,7 @@ struct TypeEfficiency {
 };
 
 // Dense kernels first: a fused or coarsened op ("Convolution+Relu") is as efficient as its heaviest part, the
-// first of this list that it has.
+// first entry of this list that it contains.
 constexpr std::array<TypeEfficiency, 22> kTypes = {{
     {"Convolution", {0.60, 0.70}},
     {"ConvolutionBackpropData", {0.50, 0.70}},

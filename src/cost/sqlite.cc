@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// The one place that turns SQLite's codes into ours; every message names the file.
+// The only conversion of SQLite's codes to ours; every message names the file.
 Error to_error(int code, sqlite3* db, const std::string& path) {
   const std::string detail = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
   const auto at_file = [&](Code c, std::string message) {
@@ -35,7 +35,7 @@ Error to_error(int code, sqlite3* db, const std::string& path) {
     case SQLITE_CANTOPEN:
       return at_file(Code::kIo, "cannot open the profile store for writing (" + detail +
                                     "); check its permissions or set HEDDLE_PROFILE_STORE to another file");
-    case SQLITE_ERROR:  // the statements are ours, so it is the table that differs
+    case SQLITE_ERROR:  // the statements are fixed, so the table must differ
       return at_file(Code::kInvalidInput, "is no profile store (" + detail +
                                               "); move the file away or name another profile store");
     default:
@@ -52,7 +52,7 @@ Statement::Reset::~Reset() {
   sqlite3_clear_bindings(s_.stmt_);
 }
 
-// Binding fails only for a wrong index or without memory; step() then reports it.
+// Binding fails only for a wrong index or lack of memory; step() then reports it.
 void Statement::bind_one(int i, int64_t value) { sqlite3_bind_int64(stmt_, i, value); }
 void Statement::bind_one(int i, double value) { sqlite3_bind_double(stmt_, i, value); }
 void Statement::bind_one(int i, std::string_view value) {
@@ -84,7 +84,7 @@ Result<Database> Database::open(const std::string& path, int busy_timeout_ms) {
   if (code != SQLITE_OK) return to_error(code, database.db_, path);
   sqlite3_extended_result_codes(database.db_, 1);
   sqlite3_busy_timeout(database.db_, busy_timeout_ms);
-  // Files come from elsewhere too: no SQL functions from a schema, bounded strings.
+  // Files may come from elsewhere: disable SQL functions in schemas, limit strings.
   sqlite3_db_config(database.db_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(database.db_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_limit(database.db_, SQLITE_LIMIT_LENGTH, 16 << 20);
@@ -92,7 +92,7 @@ Result<Database> Database::open(const std::string& path, int busy_timeout_ms) {
 }
 
 Status Database::use_wal() {
-  // The switch needs the file alone for a moment and does not wait by itself when others open it too.
+  // Switching needs exclusive access for a moment, and does not wait by itself while others open the file.
   Status last;
   for (int attempt = 0; attempt < 200; ++attempt) {
     last = run("PRAGMA journal_mode = WAL");

@@ -1,4 +1,4 @@
-// SQLite's C interface with owners and Results. Not thread-safe: the user locks.
+// SQLite's C interface with RAII and Result. Not thread-safe: the caller locks.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Statement {
   }
   ~Statement();
 
-  // Makes the statement ready for the next use, and ends its read transaction.
+  // Resets the statement for its next use and ends its read transaction.
   class Reset {
    public:
     explicit Reset(Statement& s) : s_(s) {}
@@ -49,7 +49,7 @@ class Statement {
     int i = 0;
     (bind_one(++i, values), ...);
   }
-  // True: there is a row. False: done.
+  // True: a row is ready. False: done.
   Result<bool> step();
 
   int64_t int64(int column) const;
@@ -82,8 +82,8 @@ class Database {
   // Opens or creates.
   static Result<Database> open(const std::string& path, int busy_timeout_ms);
   const std::string& path() const { return path_; }
-  // Write-ahead logging with durable commits. A file system that cannot (some network ones) keeps the
-  // rollback journal, which is durable too.
+  // Write-ahead logging with durable commits. File systems without support for it (some network ones) keep
+  // the rollback journal, which is durable too.
   Status use_wal();
   Status run(const std::string& sql);
   Result<int64_t> number(const std::string& sql);  // the first column of the first row

@@ -1,4 +1,4 @@
-// The independent check of CP models and of their solutions, in 128-bit arithmetic.
+// Independent checks of CP models and their solutions, in 128-bit arithmetic.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// Expressions up to this leave room for CP-SAT's 64-bit sums; values up to this are exact as doubles.
+// Expressions up to kLargest leave room for CP-SAT's 64-bit sums; kLargestValue: exact doubles.
 constexpr int64_t kLargest = int64_t{1} << 61;
 constexpr int64_t kLargestValue = int64_t{1} << 53;
 
@@ -72,7 +72,7 @@ class Checker {
   }
   Status expression(const CpExpr& expr) const {
     for (const CpTerm& term : expr.terms) HEDDLE_RETURN_IF_ERROR(variable(term.var));
-    // The sum of the parts' sizes, which bounds every partial sum in any order.
+    // The sum of absolute values, which bounds every partial sum in any order.
     Wide total = size_of(expr.constant);
     for (const CpTerm& term : expr.terms) {
       const auto& v = state_.variables[static_cast<size_t>(term.var.index)];
@@ -161,7 +161,7 @@ struct Span {
   Wide start, end, demand;
 };
 
-// Whether the values satisfy one constraint, whose literals of `when` are true.
+// Checks one constraint whose literals of `when` are all true.
 class Judge {
  public:
   Judge(const CpModel::State& state, std::span<const int64_t> values) : state_(state), values_(values) {}

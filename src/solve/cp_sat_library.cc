@@ -29,12 +29,12 @@ constexpr bool kSanitized = false;
 constexpr bool kSanitized = false;
 #endif
 
-// The library's own declaration: lengths in bytes, the response allocated with malloc for the caller to free.
+// As declared by the library: lengths in bytes; the response is allocated by malloc and freed by the caller.
 using SolveFunction = void (*)(const void* model, int model_size, const void* parameters, int parameters_size,
                                void** response, int* response_size);
 
-// The interruptible form: an environment is made, handed to the solve and, from any thread and at any time
-// until it is destroyed, to the stop (which sets an atomic flag under the environment's own lock).
+// The interruptible form: an environment is created, passed to the solve and, from any thread until it is
+// destroyed, to the stop function (which sets an atomic flag under the environment's own lock).
 using NewEnvironment = void* (*)();
 using StopFunction = void (*)(void* environment);
 using InterruptibleFunction = void (*)(void* environment, const void* model, int model_size,
@@ -57,8 +57,7 @@ Library refused(std::string problem) {
 
 Library load() {
   if (kSanitized) return refused("it cannot be loaded into a program that is built with a sanitizer");
-  // LOCAL and DEEPBIND: its protobuf, Abseil and older HiGHS bind to one another and not to ours of the same
-  // names.
+  // LOCAL and DEEPBIND: its protobuf, Abseil and older HiGHS bind to one another, not to our libraries.
   void* handle = ::dlopen(HEDDLE_ORTOOLS_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE);
   if (handle == nullptr) return refused(std::string("cannot load it: ") + ::dlerror() + "; run `make setup`");
   Library library;
@@ -106,7 +105,7 @@ class Watcher {
       : thread_([this, &library, environment, &deadline] {
           std::unique_lock lock(mutex_);
           while (!done_) {
-            // Again and again: a stop before the search has begun could be lost.
+            // Repeat: a stop before the search has begun could be lost.
             if (deadline.should_stop()) library.stop(environment);
             wake_.wait_for(lock, std::chrono::milliseconds(10));
           }
@@ -129,7 +128,7 @@ class Watcher {
   std::thread thread_;
 };
 
-// One interruptible solve. It owns all that its thread needs, which may outlive the call.
+// One interruptible solve. Owns everything that its thread needs, because the thread may outlive the call.
 class Search {
  public:
   Search(const Library& library, std::string model, std::string parameters, const Deadline& deadline)
@@ -138,7 +137,7 @@ class Search {
         parameters_(std::move(parameters)),
         deadline_(deadline) {}
 
-  // For the thread that solves.
+  // Runs on the solver thread.
   void work() {
     auto answer = solve();
     const std::lock_guard lock(mutex_);
@@ -146,7 +145,7 @@ class Search {
     done_.notify_one();
   }
 
-  // For the thread that asked. nullopt: the search did not stop in time and is left behind.
+  // Runs on the caller's thread. nullopt: the search did not stop in time and is abandoned.
   Result<std::optional<std::string>> wait() {
     std::unique_lock lock(mutex_);
     std::optional<Clock::time_point> stopped;

@@ -12,27 +12,26 @@ constexpr double kTolerance = 1e-6;
 constexpr int64_t kHorizon = 20;
 constexpr int64_t kStatusOptimal = 4;  // CpSolverStatus::OPTIMAL
 
-// Three tasks on one machine, one at a time, least weighted sum of completion times. By Smith's rule they run
-// in the order of time over weight: the second (2/4), the third (4/2), the first (3/1), which end at 2, 6 and
-// 9: 4*2 + 2*6 + 1*9 = 29.
+// Three tasks on one machine, minimising the weighted sum of completion times. By Smith's rule they run in
+// order of time / weight: the second (2/4), the third (4/2), the first (3/1). They end at 2, 6 and 9: 4*2 +
+// 2*6 + 1*9 = 29.
 struct Task {
   int64_t time, weight;
 };
 constexpr std::array<Task, 3> kTasks = {{{3, 1}, {2, 4}, {4, 2}}};
 constexpr double kOptimum = 29;
 
-// offset + variable, or the offset alone (a LinearExpressionProto).
+// offset + variable, or only the offset (a LinearExpressionProto).
 wire::Writer test_expression(int64_t offset, std::optional<int64_t> variable = std::nullopt) {
   wire::Writer e;
   if (variable) e.packed_field(1, {*variable}).packed_field(2, {1});
   return e.varint_field(3, offset);
 }
 
-// Variable i is the start of task i, constraint i its interval, the last constraint keeps the intervals
-// apart.
+// Variable i is the start of task i, constraint i its interval; the last one is their no_overlap.
 std::string make_model() {
   wire::Writer model;
-  double constant = 0;  // a completion is a start plus a constant
+  double constant = 0;  // a completion time is a start plus a constant
   for (const Task& task : kTasks) {
     model.message_field(2, wire::Writer().packed_field(2, {0, kHorizon - task.time}));
     constant += static_cast<double>(task.weight * task.time);

@@ -1,5 +1,5 @@
-// Solving by CP-SAT. Its C interface has no callbacks, so incumbents are not seen before the search ends;
-// on_progress hears of a complete hint at the start and of the best solution at the end.
+// Solving by CP-SAT. Its C interface has no callbacks, so incumbents are unknown until the search ends.
+// on_progress receives a complete hint at the start and the best solution at the end.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace heddle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Conflicts in a unit of work: what a search of some hundred intervals reaches at most.
+// Conflicts per unit of work: about the maximum that a search over some hundred intervals reaches.
 constexpr double kConflictsPerWork = 20'000;
 
 // CpSolverStatus
@@ -48,10 +48,9 @@ Result<Response> read_response(std::string_view bytes) {
   return response;
 }
 
-// SatParameters. interleave_search, CP-SAT's own way to be deterministic with several workers, is not used: a
-// job shop of 30 x 10 that one worker or two free ones answer in seconds had no solution in hand when the
-// limit came in half of the runs, and held a proven optimum back until the limit in the others
-// (OR-Tools 9.15).
+// SatParameters. Does not use interleave_search, CP-SAT's way to be deterministic with several workers. One
+// worker, or two free ones, solved a job shop of 30 x 10 in seconds. With interleave_search, half of the runs
+// had no solution at the limit; the others returned a proven optimum only then (OR-Tools 9.15).
 std::string parameters(const SolveOptions& options, double work) {
   wire::Writer w;
   w.varint_field(206, options.deterministic ? 1 : options.threads);     // num_workers
@@ -62,26 +61,27 @@ std::string parameters(const SolveOptions& options, double work) {
   if (!options.linear_relaxation) w.varint_field(90, 0);                // linearization_level
   if (std::isfinite(work)) {
     w.double_field(67, work);  // max_deterministic_time
-    // Not all that propagation costs is counted, so that conflicts are limited in proportion.
+    // Deterministic time does not count all costs of propagation, so limit conflicts in proportion.
     w.varint_field(37, static_cast<int64_t>(std::clamp(kConflictsPerWork * work, 1.0, 1e15)));
-    // What is done before the work is counted stays short: the closure of all precedences, probing.
+    // Limit the steps that run before work is counted: the closure of all precedences, and probing.
     w.varint_field(327, 10'000);  // transitive_precedences_work_limit
     w.varint_field(110, 0);       // cp_model_probing_level
   }
   const double left = options.deadline.seconds_left();
-  // A little early: the solution found last still has to be carried back through presolve.
+  // Stop a little early: the last solution must still be mapped back through presolve.
   if (std::isfinite(left)) w.double_field(36, left - std::min(0.05, 0.1 * left));  // max_time_in_seconds
   return w.bytes();
 }
 
-// A double that is not above the value.
+// The largest double at or below the value.
 double below(Wide value) {
   const auto d = static_cast<double>(value);
   return static_cast<Wide>(d) > value ? std::nextafter(d, -kInfinity) : d;
 }
 
-// The proven bound, never above the truth. The solver proves an integer and reports it after scaling and
-// shifting by doubles (the objective's common divisor, what presolve fixed), so that 1 may come as 0.9999999.
+// The proven bound, rounded so that it never exceeds the truth. The solver proves an integer and reports it
+// after scaling and shifting by doubles (the objective's common divisor, parts fixed by presolve): 1 may
+// arrive as 0.9999999.
 double safe_bound(double bound, int64_t constant) {
   if (!std::isfinite(bound)) return -kInfinity;
   const double size = std::max(std::fabs(bound), std::fabs(static_cast<double>(constant)));
@@ -104,7 +104,7 @@ class CpSolve {
     std::string bytes = model_.to_bytes();
     if (options_.cutoff <= below(least)) return no_better();
     if (options_.cutoff <= static_cast<double>(most)) {
-      // A last constraint: objective <= the greatest integer below the cutoff.
+      // An extra constraint: objective <= the largest integer below the cutoff.
       const double limit = std::ceil(options_.cutoff) - 1;
       CpExpr expr = objective_;
       wire::Writer row, constraint;
@@ -144,7 +144,7 @@ class CpSolve {
     }
   }
 
-  // A complete hint that fits is what is answered when the search is stopped before it has anything.
+  // Keeps a complete feasible hint, to return it if the search stops without a solution.
   void take_hint() {
     std::map<int32_t, int64_t> hints;
     for (const auto& [var, value] : model_.state().hints) hints[var.index] = value;
@@ -158,7 +158,7 @@ class CpSolve {
   Status search(std::string bytes) {
     HEDDLE_ASSIGN_OR_RETURN(const auto answer,
                             cp_sat_solve(std::move(bytes), parameters(options_, work_), options_.deadline));
-    if (!answer) return {};  // stopped too slowly: the hint stands
+    if (!answer) return {};  // stopped too slowly: the hint remains
     const auto failed = [&](Code code, const std::string& what) {
       return Error(code, what).with_context(solution_.solver);
     };

@@ -1,4 +1,4 @@
-// A CP model as CpModel collects it, for the writer, the check and the solver.
+// The contents of a CpModel, for the serialiser, the check and the solver.
 #pragma once
 
 #include <cstdint>
@@ -69,17 +69,17 @@ struct CpModel::State {
   bool has_always = false;
 };
 
-// kInvalidInput for unknown variables and intervals, literals over non-binaries, lower > upper, expressions
-// of several variables where one is allowed, values so large that CP-SAT's 64-bit sums could overflow.
+// kInvalidInput for unknown variables and intervals, literals of non-binaries, lower > upper, expressions of
+// several variables if only one is allowed, and values so large that CP-SAT's 64-bit sums could overflow.
 Status check_model(const CpModel& model);
 
-// The value of the expression, in 128 bits: no overflow whatever the model says.
+// The value of the expression in 128 bits: cannot overflow.
 __extension__ using Wide = __int128;
 Wide evaluate(const CpExpr& expr, std::span<const int64_t> values);
 bool is_true(CpLit literal, std::span<const int64_t> values);
 bool holds(std::span<const CpLit> when, std::span<const int64_t> values);
 
-// The least and greatest value of an expression within its variables' bounds.
+// The smallest and the largest value of an expression within its variables' bounds.
 std::pair<Wide, Wide> range_of(const CpExpr& expr, const CpModel::State& state);
 
 // The same expression with each variable once, in order of index, without zeros.

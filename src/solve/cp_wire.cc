@@ -1,4 +1,4 @@
-// CpModel as a serialised CpModelProto. The numbers are the fields' in OR-Tools' cp_model.proto.
+// Serialises a CpModel as a CpModelProto. Numbers are the field numbers of OR-Tools' cp_model.proto.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -52,7 +52,7 @@ Writer literals(std::span<const CpLit> list) {
   return w;
 }
 
-// The one field of a ConstraintProto that says what it is.
+// The one field of a ConstraintProto that gives its kind.
 struct Body {
   const CpModel::State& state;
 
@@ -98,7 +98,7 @@ struct Body {
     for (const CpExpr& e : c.demands) w.message_field(3, expression(e));
     return Writer().message_field(22, w);
   }
-  // CircuitConstraintProto: tails 3, heads 4, literals 5. Without arcs it says nothing, and no field is set.
+  // CircuitConstraintProto: tails 3, heads 4, literals 5. Without arcs it has no effect, and no field is set.
   Writer operator()(const cp::Circuit& c) const {
     std::vector<int64_t> tails, heads, refs;
     for (const auto& arc : c.arcs) {
@@ -113,7 +113,7 @@ struct Body {
   }
 };
 
-// ConstraintProto: enforcement_literal 2 beside the body.
+// ConstraintProto: enforcement_literal 2 besides the body.
 Writer enforced(std::span<const CpLit> when, Writer body) {
   std::vector<int64_t> refs;
   for (const CpLit literal : when) refs.push_back(literal.ref);
@@ -121,8 +121,8 @@ Writer enforced(std::span<const CpLit> when, Writer body) {
   return body;
 }
 
-// An interval constraint is a view of three expressions for CP-SAT's other constraints; that they fit one
-// another is said beside it, unless they do so by themselves.
+// For CP-SAT, an interval is a view of three expressions used by other constraints. A separate linear
+// constraint ties them together (start + size == end), unless that is an identity.
 void fit_interval(const CpModel::State::Constraint& constraint, const CpModel::State& state, Writer& model) {
   const auto& c = std::get<cp::Interval>(constraint.what);
   CpExpr sum(clamped(Wide{c.start.constant} + c.size.constant - c.end.constant));
@@ -149,7 +149,7 @@ std::string CpModel::to_bytes() const {
   for (const auto& constraint : state.constraints) {
     model.message_field(3, enforced(constraint.when, std::visit(Body{state}, constraint.what)));
   }
-  // After all others, so that a constraint's number is its index here and there.
+  // These come last, so that the indices of all other constraints are the same here and in OR-Tools.
   for (const size_t i : state.intervals) fit_interval(state.constraints[i], state, model);
   if (state.objective) {  // CpObjectiveProto: vars 1, offset 2, coeffs 4
     const CpExpr e = normalised(*state.objective);

@@ -1,4 +1,4 @@
-// Runs gurobi_cl: a folder of files, a child process, and an answer that nobody believes unchecked.
+// Runs gurobi_cl: a folder of files, a child process, and a check of every answer.
 #include "gurobi.h"
 
 #include <fcntl.h>
@@ -29,12 +29,12 @@ namespace {
 namespace fs = std::filesystem;
 using GurobiClock = std::chrono::steady_clock;
 
-constexpr double kStopEarly = 0.2, kStopEarlyShare = 0.1;  // s, and of the time
-constexpr double kGrace = 0.5;                             // s from the interrupt to the kill
+constexpr double kStopEarly = 0.2, kStopEarlyShare = 0.1;  // s, and share of the time
+constexpr double kGrace = 0.5;                             // s between interrupt and kill
 constexpr double kLeastLimit = 0.01;                       // s
-constexpr size_t kMostLog = 64 << 20;                      // bytes of log that are kept
+constexpr size_t kMostLog = 64 << 20;                      // bytes of log kept
 constexpr size_t kMostAnswer = 1 << 30;
-// Bounds are printed with ten digits, or more.
+// Relative precision of printed bounds: at least ten digits.
 constexpr double kPrinted = 1e-9;
 
 double seconds_from(GurobiClock::time_point begin) {
@@ -82,7 +82,7 @@ Status write_file(const std::string& path, const std::string& text) {
       .with_context(path);
 }
 
-// The same model with names x0, x1, ...: what comes back can be read without a table.
+// The same model with the names x0, x1, ..., so that the answer can be parsed without a table of names.
 Milp without_names(const Milp& model) {
   Milp plain;
   for (const auto& v : model.variables()) {
@@ -122,7 +122,7 @@ class GurobiRun {
  private:
   std::string name() const { return verdict_.version.empty() ? "Gurobi" : "Gurobi " + verdict_.version; }
 
-  // A complete start that fits is never lost.
+  // Keeps a complete feasible start as the first solution.
   void take_start() {
     const size_t n = model_.variables().size();
     std::vector<double> values(n, std::nan(""));
@@ -158,7 +158,7 @@ class GurobiRun {
     a.push_back("Seed=" + std::to_string(options_.seed % 2'000'000'000));
     a.push_back("MIPGap=" + text_of(options_.rel_gap));
     a.push_back("MIPGapAbs=" + text_of(options_.abs_gap));
-    // Rounded integers must still fit: milp.h's check is as strict.
+    // Rounded integers must still be feasible: violation() in milp.h is as strict.
     a.push_back("IntFeasTol=1e-9");
     a.push_back("FeasibilityTol=1e-7");
     a.push_back("OptimalityTol=1e-7");
@@ -184,7 +184,8 @@ class GurobiRun {
     posix_spawn_file_actions_adddup2(&actions, pipe_ends[1], STDERR_FILENO);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    // A group of its own: the user's Ctrl-C is for Heddle, which passes it on, and wrappers end as a whole.
+    // A process group of its own: Ctrl-C reaches only Heddle, which passes it on; wrapper scripts are killed
+    // as a whole.
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     pid_t child = -1;
@@ -204,7 +205,7 @@ class GurobiRun {
     return {};
   }
 
-  // Reads the log until the child has ended, which it is made to some time after the deadline.
+  // Reads the log until the child has ended; interrupts and kills the child after the deadline.
   void listen(int from, pid_t child) {
     GurobiClock::time_point asked{};
     bool open = true, killed = false;
@@ -232,7 +233,7 @@ class GurobiRun {
         killed = true;
       }
     }
-    // What is left of a wrapper's children does not live on, and does not hold the pipe open.
+    // Kill the remaining children of wrapper scripts, so that they neither survive nor keep the pipe open.
     kill(-child, SIGKILL);
     fcntl(from, F_SETFL, O_NONBLOCK);
     char buffer[4096];
@@ -257,7 +258,7 @@ class GurobiRun {
   }
 
   Error failed(const std::string& what) const {
-    // Its last words tell of licences, memory and the like.
+    // The last line usually gives the cause: licence, memory and so on.
     std::string last;
     std::istringstream lines(log_.size() > 4000 ? log_.substr(log_.size() - 4000) : log_);
     for (std::string line; std::getline(lines, line);) {
@@ -267,7 +268,7 @@ class GurobiRun {
                                       "; try HEDDLE_MILP_SOLVER=highs");
   }
 
-  // Empty when there is no file; an error when it does not hold one number for each variable.
+  // Empty if there is no file; an error if it does not hold one number per variable.
   Result<std::vector<double>> read_answer() const {
     const std::string path = folder_.file("answer.sol");
     std::error_code error;
@@ -315,7 +316,7 @@ class GurobiRun {
                         ? "it was ended by signal " + std::to_string(WTERMSIG(exit_status_))
                         : "it ended with status " + std::to_string(WEXITSTATUS(exit_status_)));
     }
-    // A file that was being written when the program was killed says nothing.
+    // Ignore a file that was being written when the program was killed.
     std::vector<double> values;
     if (ended_well) {
       HEDDLE_ASSIGN_OR_RETURN(values, read_answer());
@@ -324,7 +325,7 @@ class GurobiRun {
       for (size_t i = 0; i < values.size(); ++i) {
         const auto& v = model_.variables()[i];
         if (v.kind != VarKind::kContinuous) values[i] = std::round(values[i]);
-        // What is further than its tolerance from a bound is left for the check to find.
+        // Larger deviations from a bound are left for violation() to report.
         if (std::fabs(std::clamp(values[i], v.lower, v.upper) - values[i]) <= 1e-6)
           values[i] = std::clamp(values[i], v.lower, v.upper) + 0.0;
       }
@@ -365,7 +366,7 @@ class GurobiRun {
     solution.bound = std::min(bound, solution.objective);
     const double gap = std::max(options_.abs_gap, options_.rel_gap * std::fabs(solution.objective)) +
                        1e-6 * std::max(1.0, std::fabs(solution.objective));
-    // Its word is not enough: the bound must be there.
+    // The reported status is not enough: also require the bound.
     const bool close = solution.objective - solution.bound <= gap;
     solution.status = close ? SolveStatus::kOptimal : SolveStatus::kFeasible;
     return solution;

@@ -1,5 +1,5 @@
-// Gurobi, where the user has it: its command line gurobi_cl, files in and out. Heddle neither links nor needs
-// it.
+// Gurobi, if the user has it: runs its command line gurobi_cl, with files as input and output. Heddle neither
+// links nor requires it.
 #pragma once
 
 #include <limits>
@@ -12,36 +12,36 @@
 
 namespace heddle {
 
-// The program that HEDDLE_GUROBI names, else the first gurobi_cl on the PATH that may be run.
+// The program named by HEDDLE_GUROBI, else the first executable gurobi_cl on the PATH.
 std::optional<std::string> find_gurobi();
 
-// What HEDDLE_MILP_SOLVER asks for: the path of gurobi_cl for "gurobi", nothing for "highs" and when it is
-// not set. kInvalidInput for another name; kUnsupported when there is no gurobi_cl.
+// Evaluates HEDDLE_MILP_SOLVER: the path of gurobi_cl for "gurobi", nullopt for "highs" or unset.
+// kInvalidInput for another name; kUnsupported when there is no gurobi_cl.
 Result<std::optional<std::string>> gurobi_to_use();
 
 // Writes the model (LP format, with its start), runs the program until the deadline and reads its answer
-// back. `integers` false: the model is continuous. The start of `model` counts when it is complete and fits.
-// Files live in a temporary folder of their own, which is removed. Rules of solve() in milp.h, but for the
-// time: it also stops after `work` of its own units (WorkLimit); the program is asked to stop 0.2 s before
-// the deadline (at most a tenth of the time), interrupted at the deadline or on cancellation, and killed 0.5
-// s later.
+// back. `integers` false: the model is continuous. The start of `model` is used if it is complete and
+// feasible. Files are in a temporary folder of their own, which is removed. Same rules as solve() in milp.h
+// except for time: the program also stops after `work` of its own units (WorkLimit). It is asked to stop 0.2
+// s before the deadline (at most a tenth of the time), interrupted at the deadline or on cancellation, and
+// killed 0.5 s later.
 Result<Solution> solve_by_gurobi(const Milp& model, bool integers, double work, const SolveOptions& options,
                                  const std::string& program);
 
-// What gurobi_cl tells in a line of its log.
+// The values in one line of gurobi_cl's log.
 struct GurobiNews {
   double incumbent = std::numeric_limits<double>::infinity();
   double bound = -std::numeric_limits<double>::infinity();
 };
-// A line of the table of nodes, "H    0     0    20.0  19.5  2.5%  -  0s": incumbent and bound; nothing for
-// every other line.
+// Parses a line of the node table, "H    0     0    20.0  19.5  2.5%  -  0s": incumbent and bound. nullopt
+// for any other line.
 std::optional<GurobiNews> parse_gurobi_progress(std::string_view line);
-// The last lines: what was proven.
+// The result in the last lines of the log.
 struct GurobiVerdict {
-  SolveStatus status = SolveStatus::kUnknown;  // kOptimal, kInfeasible and kUnbounded: said in words
+  SolveStatus status = SolveStatus::kUnknown;  // set by explicit statements of the log
   double bound = -std::numeric_limits<double>::infinity();
   int64_t nodes = 0;
-  std::string version;  // "11.0.3", empty when it was not told
+  std::string version;  // "11.0.3"; empty if not stated
 };
 GurobiVerdict parse_gurobi_log(std::string_view log);
 

@@ -1,4 +1,4 @@
-// The log of gurobi_cl, as releases 9 to 12 write it.
+// Parses the log of gurobi_cl, as written by releases 9 to 12.
 #include <charconv>
 #include <cmath>
 #include <vector>
@@ -27,7 +27,7 @@ std::optional<double> log_number(std::string_view word) {
   return value;
 }
 
-// The log_number behind `label`, up to a comma or the end.
+// The number after `label`, up to a comma or the end.
 std::optional<double> behind(std::string_view line, std::string_view label) {
   const size_t at = line.find(label);
   if (at == std::string_view::npos) return std::nullopt;
@@ -68,7 +68,7 @@ GurobiVerdict parse_gurobi_log(std::string_view log) {
       if (const auto words = words_of(line); words.size() > 3) verdict.version = words[3];
     } else if (starts(line, "Optimal solution found") || starts(line, "Optimal objective")) {
       verdict.status = SolveStatus::kOptimal;
-      // Of a program without integers: its optimum is its bound.
+      // For a model without integers the optimum is the bound.
       if (const auto value = behind(line, "Optimal objective")) verdict.bound = *value;
     } else if (starts(line, "Model is infeasible") || starts(line, "Infeasible model")) {
       verdict.status = SolveStatus::kInfeasible;

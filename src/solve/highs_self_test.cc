@@ -15,11 +15,11 @@ struct TestDeleter {
 };
 
 // minimise 2x + 3z subject to x + z >= 4.5, 0 <= x <= 10, 0 <= z <= 10 and integer.
-// x costs less per unit of the constraint and may be fractional, so x = 4.5, z = 0 with value 9 is the
-// optimum. HiGHS 1.14's presolve fixes z first and answers 15 (github.com/lovasoa/highs-js/issues/53); 1.15
-// is right.
+// x costs less per unit of the constraint and may be fractional, so the optimum is x = 4.5, z = 0 with value
+// 9. HiGHS 1.14's presolve fixes z first and returns 15 (github.com/lovasoa/highs-js/issues/53); fixed in
+// 1.15.
 bool pass_model(void* highs) {
-  constexpr double kInfinity = 1e30;  // HiGHS takes 1e20 and more for infinite
+  constexpr double kInfinity = 1e30;  // HiGHS treats 1e20 and more as infinite
   const double cost[] = {2, 3};
   const double lower[] = {0, 0};
   const double upper[] = {10, 10};
@@ -47,7 +47,7 @@ Result<SolverSelfTest> highs_self_test() {
   const std::unique_ptr<void, TestDeleter> highs(Highs_create());
   if (highs == nullptr) return failed("cannot create a solver");
   Highs_setBoolOptionValue(highs.get(), "output_flag", 0);
-  // The default starts a pool of threads, which is not worth its while here.
+  // The default starts a thread pool, which does not pay off here.
   Highs_setStringOptionValue(highs.get(), "parallel", "off");
   if (!pass_model(highs.get())) return failed("the model was refused");
   if (Highs_run(highs.get()) != kHighsStatusOk) return failed("the solver gave up");

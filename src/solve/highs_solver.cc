@@ -1,12 +1,11 @@
-// Solving by HiGHS. Each solve runs on a thread of its own: HiGHS keeps its pool of workers per calling
-// thread (HighsTaskExecutor's handle is thread_local) and refuses another number of workers on it later. A
-// fresh thread has a fresh pool, so solves with different numbers of threads neither meet nor wait.
+// Solving by HiGHS. Each solve runs on a thread of its own. HiGHS keeps its worker pool per calling thread
+// (HighsTaskExecutor's handle is thread_local) and later rejects another number of workers there. A fresh
+// thread has a fresh pool, so solves with different numbers of threads do not affect each other.
 //
-// Stopping: HiGHS asks its callbacks between simplex iterations, between nodes and between rounds of cuts.
-// Presolve and the start of the root node ask nobody and heed time_limit only now and then: release 1.15.1
-// was seen to come back seconds late from either. So the caller does not wait for it: some time after the
-// deadline it takes what the callbacks have brought and leaves the thread, which owns all it needs, to end
-// when HiGHS next looks up.
+// Stopping: HiGHS calls its callbacks between simplex iterations, between nodes and between rounds of cuts.
+// Presolve and the start of the root node call none and check time_limit only rarely: release 1.15.1 returned
+// seconds late from either. So the caller does not wait: soon after the deadline it takes the solutions that
+// callbacks received and abandons the thread, which owns all it needs and ends at HiGHS's next check.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -28,7 +27,7 @@ namespace heddle {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-// Iterations times the model's rows, columns and coefficients in a unit of work.
+// Iterations, weighted by the model's rows + columns + coefficients, per unit of work.
 constexpr double kSizedIterationsPerWork = 7e6;
 constexpr HighsInt kSolutionFeasible = 2;  // HiGHS's SolutionStatus::kFeasible
 
@@ -41,13 +40,13 @@ std::vector<double> rounded(const Milp& model, std::span<const double> values) {
   for (size_t i = 0; i < exact.size(); ++i) {
     const auto& v = model.variables()[i];
     if (v.kind != VarKind::kContinuous) exact[i] = std::round(exact[i]);
-    // Within the solver's tolerance of a bound is on the bound.
+    // Values within the solver's tolerance of a bound are moved onto the bound.
     exact[i] = std::clamp(exact[i], v.lower, v.upper) + 0.0;
   }
   return exact;
 }
 
-// One solve: the model as given, the same without indicators (and, for a relaxation, without integers).
+// One solve. `given` is the caller's model; `flat` has no indicators (and, for a relaxation, no integers).
 class HighsSolve {
  public:
   HighsSolve(std::shared_ptr<const Milp> given, std::shared_ptr<const Milp> flat, double work,
@@ -58,7 +57,7 @@ class HighsSolve {
         work_(work * kSizedIterationsPerWork),
         size_(size_of(*flat_)) {}
 
-  // For the thread that solves.
+  // Runs on the solver thread.
   void work() {
     Result<Solution> result = Solution{};
     try {
@@ -71,7 +70,7 @@ class HighsSolve {
     done_.notify_one();
   }
 
-  // For the thread that asked.
+  // Runs on the caller's thread.
   Result<Solution> wait() {
     std::unique_lock lock(mutex_);
     Clock::time_point stop{};
@@ -96,7 +95,8 @@ class HighsSolve {
     return static_cast<double>(size);
   }
 
-  // Of HiGHS, which asks after each iteration, whether it is enough. For one thread at a time.
+  // Called by HiGHS after each iteration: true when the work is used up or the deadline has passed. One
+  // thread at a time.
   bool enough() {
     done_work_ += size_;
     return done_work_ > work_ || options_.deadline.should_stop();
@@ -114,11 +114,11 @@ class HighsSolve {
     take_start();
     Solution solution;
     HEDDLE_ASSIGN_OR_RETURN(solution, attempt(1e-6));
-    // Integers off by the tolerance times a large coefficient: once more with less of it.
+    // Rounded integers can violate a row with a large coefficient: retry with a smaller tolerance.
     if (!fault_.empty()) {
       HEDDLE_ASSIGN_OR_RETURN(solution, attempt(1e-9));
     }
-    // Without an earlier solution to fall back on.
+    // Only if there is no earlier solution to return.
     if (!fault_.empty() && !solution.has_values()) {
       return Error(Code::kInternal, "its solution breaks the model: " + fault_ +
                                         "; the coefficients may be too far apart: use other units")
@@ -127,7 +127,7 @@ class HighsSolve {
     return signed_off(solution);
   }
 
-  // A complete start that fits is an incumbent from the beginning, whatever the solver makes of it.
+  // Keeps a complete feasible start as an incumbent, whatever the solver does with it.
   void take_start() {
     const size_t n = flat_->variables().size();
     start_.assign(n, 0);
@@ -146,8 +146,8 @@ class HighsSolve {
     if (!left_ && offer(std::move(values))) report(-kInfinity, best_);
   }
 
-  // Fills in what the start leaves open, by a small search of its own. HiGHS would do so itself, but through
-  // the same callbacks, where the bound of the restricted model could not be told from the model's.
+  // Completes a partial start by a small search. HiGHS would do so itself, but through the same callbacks,
+  // where bounds of the restricted model cannot be told from the model's.
   bool complete(std::vector<double>& values) {
     Milp restricted = *flat_;
     for (const HighsInt i : start_vars_) {
@@ -167,7 +167,7 @@ class HighsSolve {
          {kHighsCallbackSimplexInterrupt, kHighsCallbackIpmInterrupt, kHighsCallbackMipInterrupt}) {
       Highs_startCallback(h, type);
     }
-    // A start is worth a part of the search, not all of it.
+    // Completing the start may take only a part of the time.
     Highs_setIntOptionValue(h, "mip_max_nodes", 500);
     Highs_setIntOptionValue(h, "mip_max_improving_sols", 3);
     const double left = options_.deadline.seconds_left();
@@ -191,7 +191,7 @@ class HighsSolve {
     return result;
   }
 
-  // With the lock held. Keeps the values if they fit the model, are wanted and are better than the best.
+  // Requires the lock. Keeps the values if they are feasible, below the cutoff and better than the best.
   // True: kept.
   bool offer(std::vector<double> values) {
     const double objective = given_->objective(values);
@@ -202,7 +202,7 @@ class HighsSolve {
     return true;
   }
 
-  // With the lock held.
+  // Requires the lock.
   void report(double bound, std::span<const double> values) {
     if (std::isfinite(bound) && bound > best_bound_) best_bound_ = bound;
     if (!options_.on_progress) return;
@@ -289,7 +289,7 @@ class HighsSolve {
     return finish(solution, status, bound);
   }
 
-  // The solver's final values: as they are, or with the continuous variables fitted to the rounded integers.
+  // Takes the solver's final values, rounded; if infeasible, refits the continuous variables to the integers.
   void take(std::span<const double> values, bool proven) {
     std::vector<double> exact = rounded(*flat_, values);
     {
@@ -320,9 +320,9 @@ class HighsSolve {
     }
   }
 
-  // With the lock held.
+  // Requires the lock.
   Result<Solution> finish(Solution& solution, HighsInt status, double bound) {
-    // The solver's last word, where there is one, stands for all that it said on the way.
+    // A final bound replaces all bounds reported during the search.
     if (std::isfinite(bound)) best_bound_ = bound;
     const bool cut = std::isfinite(options_.cutoff);
     const bool infeasible =
@@ -344,14 +344,14 @@ class HighsSolve {
       solution.status = SolveStatus::kUnbounded;
       return solution;
     }
-    // Infeasible below the incumbent: the solver knew the incumbent and finds nothing better.
+    // Infeasible below the incumbent: nothing is better, so the incumbent is optimal.
     if (status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound) {
       best_bound_ = best_objective_;
     }
     solution.values = best_;
     solution.objective = best_objective_;
     solution.bound = std::min(best_bound_, best_objective_);
-    // HiGHS's own tolerance comes on top of the gap.
+    // HiGHS's own tolerance is added to the gap.
     const double gap = std::max(options_.abs_gap, options_.rel_gap * std::fabs(solution.objective)) +
                        1e-6 * std::max(1.0, std::fabs(solution.objective));
     const bool close = solution.objective - solution.bound <= gap;
@@ -362,12 +362,12 @@ class HighsSolve {
   // Owned: the thread may outlive the call.
   const std::shared_ptr<const Milp> given_, flat_;
   const SolveOptions options_;
-  const double work_, size_;  // the most, and an iteration's
+  const double work_, size_;  // work limit, and work per iteration
   const Clock::time_point begin_ = Clock::now();
   std::vector<double> start_;
   std::vector<HighsInt> start_vars_;
   std::string fault_;
-  // What follows is shared by the thread that asked, the one that solves and HiGHS's workers.
+  // The members below are shared by the caller, the solver thread and HiGHS's workers.
   std::mutex mutex_;
   std::condition_variable done_;
   double done_work_ = 0;
@@ -376,10 +376,10 @@ class HighsSolve {
   double best_bound_ = -kInfinity;
   double last_report_ = -1, reported_bound_ = -kInfinity;
   std::optional<Result<Solution>> result_;
-  bool left_ = false;  // nobody waits for the result any more
+  bool left_ = false;  // the caller no longer waits for the result
 };
 
-// HiGHS calls a model without variables empty, whatever its rows say.
+// HiGHS treats a model without variables as empty and ignores its rows.
 Solution without_variables(const Milp& model, const SolveOptions& options) {
   Solution solution;
   solution.solver = std::string("HiGHS ") + Highs_version();
@@ -398,7 +398,7 @@ Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std:
   run_on_solver_thread([work]() mutable {
     work->work();
     work.reset();
-    // Waits for the pool of this thread to end, so that nothing of the solve stays behind.
+    // Waits for this thread's worker pool to end, so that nothing of the solve remains.
     Highs_resetGlobalScheduler(1);
   });
   return work->wait();

@@ -1,4 +1,4 @@
-// Building of MILPs: equal terms are added up as rows come in, indicators become big-M rows on request.
+// Building of MILPs: equal terms of a row are summed; indicators become big-M rows on request.
 #include "heddle/solve/milp.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace heddle {
 namespace {
 
-// The largest (sign 1) or the smallest (sign -1) value of the terms within the variables' bounds, `left_out`
-// not counted; infinite when a variable that it needs has no bound.
+// The largest (sign 1) or smallest (sign -1) value of the terms within the variables' bounds, without the
+// variable `left_out`. Infinite if a variable has no bound on the side that it needs.
 double extreme(const Milp& model, const Milp::Row& row, Var left_out, double sign) {
   double sum = 0;
   for (const Term& term : row.terms) {
@@ -63,7 +63,7 @@ void Milp::add_cost(Var var, double cost) {
 
 Milp::Row Milp::make_row(double lower, std::vector<Term> terms, double upper, std::string name) {
   std::erase_if(terms, [&](const Term& t) { return !has(t.var, "a row"); });
-  // In order of index: the model that a solver sees does not depend on how its terms were collected.
+  // Sorted by index, so that the solver's model does not depend on the order in which terms were added.
   std::stable_sort(terms.begin(), terms.end(),
                    [](const Term& a, const Term& b) { return a.var.index < b.var.index; });
   size_t n = 0;
@@ -136,9 +136,8 @@ Result<Milp> Milp::without_indicators() const {
     for (const Term& term : row.terms) {
       if (term.var == binary) own = term.coefficient;
     }
-    // With r the terms without the binary's: where the row holds, r <= limit; where it does not, r <=
-    // extreme, which is the smallest right side that forbids nothing. The binary's coefficient leads from one
-    // to the other.
+    // Let r be the terms without the binary's. If the row is active, r <= limit; otherwise r <= extreme, the
+    // smallest right-hand side that excludes nothing. The binary's coefficient switches between the two.
     for (const double sign : {1.0, -1.0}) {
       const double side = sign > 0 ? row.upper : row.lower;
       if (std::isinf(side) && side * sign > 0) continue;
@@ -150,7 +149,7 @@ Result<Milp> Milp::without_indicators() const {
                          " bound, so no finite constant switches the row off; give bounds to its variables")
             .with_context(indicator_name(*this, i));
       }
-      if ((most - limit) * sign <= 0) continue;  // holds in any case
+      if ((most - limit) * sign <= 0) continue;  // always holds
       Row big{-kNoBound, kNoBound, row.terms, row.name};
       std::erase_if(big.terms, [&](const Term& t) { return t.var == binary; });
       big.terms.push_back({binary, value ? most - limit : limit - most});

@@ -1,4 +1,4 @@
-// The independent check of models and of solutions: plain sums over the model's own rows.
+// Independent checks of models and solutions: plain sums over the model's own rows.
 #include "milp_check.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ Status check_row(const std::string& place, const Milp::Row& row) {
   return {};
 }
 
-// The worst of several violations.
+// Collects the largest violation.
 struct Worst {
   double tolerance;
   double by = 0;
@@ -60,7 +60,7 @@ struct Worst {
       sum += product;
       scale = std::max(scale, std::fabs(product));
     }
-    // The name is put together only where it is needed: most rows hold.
+    // Build the name only for violated rows: most rows hold.
     const double slack = tolerance * std::max(1.0, scale);
     if (sum >= row.lower - slack && sum <= row.upper + slack) return;
     range(row.lower, sum, row.upper, scale, place());

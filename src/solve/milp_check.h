@@ -1,4 +1,4 @@
-// What is asked of a MILP before any solver sees it.
+// Checks of a MILP before any solver sees it.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// kInvalidInput for NaN, infinite coefficients, lower > upper, binaries beyond 0..1, indicators on what is no
-// binary, and calls that named unknown variables. O(size of the model).
+// kInvalidInput for NaN, infinite coefficients, lower > upper, binaries with bounds beyond 0..1, indicators
+// on variables that are not binary, and calls that named unknown variables. O(size of the model).
 Status check_model(const Milp& model);
 
 // "row 'capacity'", "row 3", "indicator 0".

@@ -1,4 +1,4 @@
-// MILPs as text for other solvers: CPLEX's LP format and free MPS.
+// Writes MILPs as text for other solvers: CPLEX's LP format and free MPS.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -10,21 +10,21 @@
 namespace heddle {
 namespace {
 
-// The shortest text that reads back as the same file_number.
+// The shortest text that reads back as the same number.
 std::string file_number(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value == 0 ? 0.0 : value).ptr;
   return {text, end};
 }
 
-// Names that every reader takes: letters, digits, _ and ., not starting with a digit, a dot or an e (which
-// may read as an exponent), no word of the LP format. Others, and repeated ones, become LETTER<index>, and so
-// do names that begin like those.
+// Names that every reader accepts: letters, digits, _ and ., not starting with a digit, a dot or an e (which
+// could read as an exponent), no keyword of the LP format. Other names, repeated ones, and names that look
+// like LETTER<index> become LETTER<index>.
 class Names {
  public:
   explicit Names(char letter) : letter_(letter) {}
 
-  // `two_sided`: the name will be written with _lower and _upper behind it.
+  // `two_sided`: the name will be written with the suffixes _lower and _upper.
   std::string take(const std::string& name, size_t index, bool two_sided = false) {
     const bool plain_like = name.size() > 1 && name[0] == letter_ && name[1] >= '0' && name[1] <= '9';
     const std::string lower = name + "_lower", upper = name + "_upper";
@@ -103,7 +103,7 @@ class LpWriter {
   }
 
  private:
-  // " + 2 x - y", over several lines where it is long: readers limit the length of a line.
+  // " + 2 x - y", broken over several lines if long, because readers limit the length of a line.
   std::string sum(std::span<const Term> terms) const {
     std::string text;
     size_t line = 0;
@@ -120,7 +120,7 @@ class LpWriter {
     return text;
   }
 
-  // Every variable stands in the objective, so that readers file_number them as the model does.
+  // Lists every variable in the objective, so that readers number them as the model does.
   void objective() {
     std::vector<Term> terms;
     for (size_t i = 0; i < model_.variables().size(); ++i) {
@@ -133,7 +133,7 @@ class LpWriter {
   }
 
   void row(const std::string& name, const std::string& head, const Milp::Row& row) {
-    // A row without terms still says something: 0 x is within its bounds.
+    // A row without terms still has a meaning: 0 x is within its bounds.
     const std::vector<Term> nothing = {{{0}, 0}};
     const std::string text = head + sum(row.terms.empty() ? std::span<const Term>(nothing) : row.terms);
     if (row.lower == row.upper) {
@@ -202,7 +202,7 @@ class MpsWriter {
       }
     }
     columns();
-    // A constant of the objective is the negative of its right side.
+    // The objective's constant is the negative of its right-hand side.
     out_ += "RHS\n";
     if (model_.constant() != 0) out_ += " RHS obj " + file_number(-model_.constant()) + "\n";
     std::string ranges;
@@ -236,7 +236,7 @@ class MpsWriter {
     for (size_t j = 0; j < columns_.size(); ++j) {
       const auto& v = model_.variables()[j];
       if ((v.kind != VarKind::kContinuous) != integers) marker(integers = !integers);
-      // Written even where it is zero: a column exists by its entries.
+      // Written even if zero: a column exists only through its entries.
       out_ += " " + names_.variables[j] + " obj " + file_number(v.cost) + "\n";
       for (const auto& [row, value] : columns_[j]) {
         out_ += " " + names_.variables[j] + " " + names_.rows[row] + " " + file_number(value) + "\n";
@@ -245,7 +245,7 @@ class MpsWriter {
     if (integers) marker(false);
   }
 
-  // Both bounds always: readers differ in what they take for granted.
+  // Always writes both bounds, because readers differ in their defaults.
   void bounds() {
     out_ += "BOUNDS\n";
     for (size_t j = 0; j < columns_.size(); ++j) {

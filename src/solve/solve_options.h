@@ -1,4 +1,4 @@
-// What every solver asks of its options.
+// Checks of options common to all solvers.
 #pragma once
 
 #include "heddle/base/status.h"

@@ -41,7 +41,7 @@ void run_on_solver_thread(std::function<void()> work) {
   try {
     std::thread([work = std::move(work)]() mutable {
       work();
-      work = nullptr;  // what it owns ends before the thread counts as ended
+      work = nullptr;  // release what it owns before the thread counts as ended
       running().add(-1);
     }).detach();
   } catch (...) {

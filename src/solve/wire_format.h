@@ -1,5 +1,5 @@
-// The little of the protocol-buffer wire format that CP-SAT's messages need. A field is a key (number * 8 +
-// type) and a value: type 0 a varint, 1 eight bytes, 2 a length and that many bytes, 5 four bytes.
+// The part of the protocol-buffer wire format that CP-SAT's messages need. A field is a key (number * 8 +
+// type) and a value. Type 0: varint, 1: eight bytes, 2: a length and that many bytes, 5: four bytes.
 #pragma once
 
 #include <bit>
@@ -35,7 +35,7 @@ class Writer {
   Writer& message_field(uint32_t number, const Writer& message) {
     return bytes_field(number, message.bytes_);
   }
-  // A repeated integer field in its packed form.
+  // A repeated integer field in packed form.
   Writer& packed_field(uint32_t number, std::initializer_list<int64_t> values) {
     return packed_field(number, std::span<const int64_t>(values.begin(), values.size()));
   }
@@ -65,7 +65,7 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
-  // nullopt at the end, and where the bytes are malformed: then malformed() is true.
+  // nullopt at the end, and on malformed bytes; then malformed() is true.
   std::optional<Field> next() {
     if (rest_.empty()) return std::nullopt;
     const auto key = varint();
@@ -92,7 +92,7 @@ class Reader {
     return field;
   }
   bool malformed() const { return malformed_; }
-  // The next varint of a packed field; nullopt as next().
+  // The next varint of a packed field; nullopt as for next().
   std::optional<int64_t> next_packed() {
     if (rest_.empty()) return std::nullopt;
     const auto value = varint();

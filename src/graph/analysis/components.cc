@@ -1,5 +1,5 @@
-// Undirected structure: articulation points and bridges by one depth-first search (Tarjan, 1972), without
-// recursion, and k-edge-connected components.
+// Undirected structure: articulation points and bridges by one iterative depth-first search (Tarjan, 1972),
+// and k-edge-connected components.
 #include <algorithm>
 #include <numeric>
 
@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// The undirected view: parallel edges count once (a graph has no pair of opposite edges, for it is acyclic).
+// The undirected graph: parallel edges count once. (Opposite edges cannot occur in an acyclic graph.)
 std::vector<std::vector<int>> undirected(const Graph& graph) {
   std::vector<std::vector<int>> adjacent(graph.num_ops());
   for (const auto& e : graph.edges()) {
@@ -84,7 +84,7 @@ std::vector<int> connected(const std::vector<std::vector<int>>& adjacent) {
   return component;
 }
 
-// Unit-capacity flow between two ops, cut off at k: are there k edge-disjoint paths? k breadth-first
+// True if at least k edge-disjoint paths join two ops: unit-capacity flow by at most k breadth-first
 // searches.
 class DisjointPaths {
  public:
@@ -148,8 +148,8 @@ class DisjointPaths {
   std::vector<int8_t> flow_;
 };
 
-// "At least k edge-disjoint paths" is an equivalence: each op is compared with one op of each class of its
-// part.
+// "At least k edge-disjoint paths" is an equivalence relation, so each op is compared with only one op of
+// each class of its part.
 void split(DisjointPaths& paths, const std::vector<int>& members, int k, std::vector<int>& component,
            int& count) {
   std::vector<std::pair<int, int>> classes;  // an op and its class
@@ -194,7 +194,7 @@ std::vector<int> k_edge_connected_components(const Graph& graph, int k) {
   const auto adjacent = undirected(graph);
   const auto n = adjacent.size();
   if (k <= 1) return connected(adjacent);
-  // Bridges first: they split most of a real model at once.
+  // Remove bridges first: this splits most real models into small parts.
   auto without = adjacent;
   for (const auto& [a, b] : low_links(adjacent).bridges) {
     std::erase(without[static_cast<size_t>(a)], b);

@@ -1,6 +1,5 @@
-// Immediate dominators on a DAG: in topological order, an op's is the nearest common ancestor of its
-// predecessors in the dominator tree (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001,
-// which needs one pass here).
+// Immediate dominators on a DAG: the nearest common ancestor, in the dominator tree, of an op's predecessors.
+// One pass in topological order (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", 2001).
 #include <functional>
 
 #include "heddle/graph/analysis.h"
@@ -8,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// `position` orders ops so that dominators come first; the invalid id (the virtual root) comes before all.
+// `position` puts dominators first; the invalid id (the virtual root) precedes all.
 std::vector<OpId> dominators(size_t n, const std::function<OpId(size_t)>& at,
                              const std::function<int(OpId)>& position,
                              const std::function<std::span<const OpId>(OpId)>& before) {

@@ -16,7 +16,7 @@ LongestPaths longest_paths(const Graph& graph, const std::function<double(OpId)>
     double tail = 0;
     for (const auto& e : graph.out_edges(v)) {
       const double through = edge_weight(e) + r.longest_from[e.dst.index()];
-      // A path of no weight is a path too: it continues to the first successor.
+      // A path of weight 0 is a path too: continue to the first successor.
       if (through > tail || !next[v.index()].valid()) {
         tail = std::max(tail, through);
         next[v.index()] = e.dst;
@@ -58,7 +58,7 @@ bool is_convex(const Graph& graph, std::span<const OpId> ops) {
     first = std::min(first, graph.topological_position(v));
     last = std::max(last, graph.topological_position(v));
   }
-  // 1: in the set; 2: outside, after something in the set.
+  // 1: in the set; 2: outside, but reachable from the set.
   std::vector<uint8_t> mark(static_cast<size_t>(last - first) + 1, 0);
   const auto at = [&](OpId v) -> uint8_t& {
     return mark[static_cast<size_t>(graph.topological_position(v) - first)];
@@ -80,7 +80,7 @@ bool is_convex(const Graph& graph, std::span<const OpId> ops) {
 }
 
 bool quotient_is_acyclic(const Graph& graph, std::span<const int> group) {
-  // Numbers may be any ints: rank them.
+  // Group numbers may be any ints: replace them by ranks.
   std::vector<int> names(group.begin(), group.end());
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -11,7 +11,7 @@
 namespace heddle {
 namespace {
 
-// The nearest common ancestor in the dominator tree; invalid ids stand for its virtual root.
+// Nearest common ancestor in the dominator tree; the invalid id is its virtual root.
 OpId meet(const Graph& graph, const std::vector<OpId>& dominator, OpId a, OpId b) {
   while (a != b) {
     if (!a.valid() || !b.valid()) return {};
@@ -21,8 +21,8 @@ OpId meet(const Graph& graph, const std::vector<OpId>& dominator, OpId a, OpId b
   return a;
 }
 
-// Every op lies on some path from a source to a sink, which passes through each partition op: it comes before
-// or after each of them, and its place in any topological order says which. `cuts` are partition ops.
+// Every path from a source to a sink passes through each partition op. So every op is before or after each of
+// them, and its position in any topological order tells which. `cuts` are partition ops.
 Submodels submodels_between(const Graph& graph, const std::vector<OpId>& cuts, int cuts_each) {
   const auto per = static_cast<size_t>(std::max(cuts_each, 1));
   std::vector<int> places;
@@ -36,7 +36,7 @@ Submodels submodels_between(const Graph& graph, const std::vector<OpId>& cuts, i
   }
   result.output.assign(static_cast<size_t>(result.count), OpId());
   for (const OpId op : cuts) result.output[static_cast<size_t>(result.of_op[op.index()])] = op;
-  // What follows the last partition op ends in several sinks.
+  // Ops after the last partition op: they end in several sinks, so there is no single output.
   if (!cuts.empty() && result.count > 0) {
     const bool ends = graph.successors(cuts.back()).empty();
     if (!ends && result.of_op[cuts.back().index()] == result.count - 1) result.output.back() = OpId();
@@ -89,8 +89,8 @@ std::vector<uint8_t> light_prologue(const Graph& graph) {
   return light;
 }
 
-// An op of the rest is on every path there when no edge leads past it, nothing begins after it and nothing
-// ends before it.
+// Without the prologue, an op is on every path if no edge passes over it, no op after it is a source, and no
+// op before it is a sink.
 Submodels dominator_submodels(const Graph& graph, const std::vector<uint8_t>& prologue, int dominators) {
   std::vector<OpId> rest, cuts;
   for (const OpId v : graph.topological_order()) {
@@ -127,7 +127,7 @@ Submodels articulation_submodels(const Graph& graph, int points) {
 
 Submodels fused_submodels(const Graph& graph, int groups) {
   const Fusion fusion = fuse_ops(graph, default_fusion_rules());
-  std::map<int, int> last;  // place of a group's last op
+  std::map<int, int> last;  // position of each group's last op
   for (size_t v = 0; v < graph.num_ops(); ++v) {
     int& place = last.insert({fusion.group[v], -1}).first->second;
     place = std::max(place, graph.topological_position(OpId(v)));
@@ -141,7 +141,7 @@ Submodels fused_submodels(const Graph& graph, int groups) {
 
 int dominators_for_size(const Graph& graph, size_t max_ops) {
   const Submodels finest = dominator_submodels(graph, 1);
-  std::vector<size_t> before(static_cast<size_t>(finest.count) + 1, 0);  // ops in the pieces before
+  std::vector<size_t> before(static_cast<size_t>(finest.count) + 1, 0);  // number of ops in earlier pieces
   for (const int piece : finest.of_op) ++before[static_cast<size_t>(piece) + 1];
   for (size_t i = 1; i < before.size(); ++i) before[i] += before[i - 1];
   const auto pieces = static_cast<size_t>(finest.count);
@@ -170,7 +170,7 @@ Result<SubmodelGraph> submodel_graph(const Graph& graph, const Submodels& submod
     t.consumers.clear();
     return t;
   };
-  // Adds an op that makes these of the model's tensors.
+  // Adds an op that produces copies of these tensors of the model.
   const auto add = [&](Op op, const std::vector<TensorId>& tensors) {
     std::vector<Tensor> outputs;
     for (const TensorId t : tensors) outputs.push_back(copy(graph.tensor(t)));

@@ -23,8 +23,8 @@ std::string joined_types(const Graph& fine, const std::vector<OpId>& ops) {
   return text;
 }
 
-// Sums over the device classes that every member names; "*" stands for any class that a member does not name
-// itself.
+// One sum per device class that every member has a time for. A member's time for "*" stands in for any class
+// that the member does not name itself.
 std::vector<GivenTime> summed_times(const Graph& fine, const std::vector<OpId>& ops) {
   std::set<std::string> classes;
   for (const auto v : ops) {
@@ -79,7 +79,7 @@ class Coarsener {
     is_output_.assign(fine_.num_tensors(), false);
     for (const auto t : fine_.outputs()) is_output_[t.index()] = true;
     for (size_t k = 0; k < groups_.size(); ++k) add_unit(k);
-    // Inputs last: a unit may read what a later one makes.
+    // Inputs are set last because a unit may read a tensor of a unit that is added later.
     for (size_t k = 0; k < groups_.size(); ++k) builder_.set_inputs(OpId(k), mapped(inputs_[k]));
     for (const auto t : fine_.outputs()) builder_.add_output(map_[t.index()]);
     auto graph = builder_.build();

@@ -56,14 +56,15 @@ bool Contraction::path_through_third(int from, int to) const {
 bool Contraction::may_merge(int a, int b) const {
   if (a == b) return false;
   if (rank_[static_cast<size_t>(a)] > rank_[static_cast<size_t>(b)]) std::swap(a, b);
-  // Ranks rule out a path from b to a.
+  // No path leads from b to a: edges only lead to higher ranks.
   const auto& out_a = out_[static_cast<size_t>(a)];
   if (out_a.count(b) && (out_a.size() == 1 || in_[static_cast<size_t>(b)].size() == 1)) return true;
   return !path_through_third(a, b);
 }
 
-// Between the two ranks, what `low` reaches moves behind the united group and all else before it, in the old
-// order. Nothing that `low` reaches leads to `high` (may_merge), so every edge still leads upwards.
+// Renumbers the ranks between `low` and `high`: groups that `low` reaches move behind the united group, all
+// others before it; both keep their order. No group that `low` reaches leads to `high` (may_merge), so every
+// edge still leads to a higher rank.
 void Contraction::rank_merged(int low, int high, int united) {
   path_through_third(low, high);
   const int begin = rank_[static_cast<size_t>(low)], end = rank_[static_cast<size_t>(high)];

@@ -9,8 +9,8 @@
 
 namespace heddle {
 
-// Groups are named by one of their ops; find() gives a group's current name. Merging costs the smaller
-// group's degree.
+// A group is named by one of its ops; find() gives an op's group by its current name. The edge updates of a
+// merge cost the smaller group's degree.
 class Contraction {
  public:
   explicit Contraction(const Graph& graph);
@@ -22,30 +22,30 @@ class Contraction {
   }  // -> bytes
   const std::map<int, int64_t>& predecessors(int group) const { return in_[static_cast<size_t>(group)]; }
 
-  // Would uniting a and b leave an acyclic quotient? True without a search when one's only neighbour on that
-  // side is the other; otherwise looks for a path through a third group, which is ranked between them.
-  // O(groups between) at worst.
+  // True when the quotient stays acyclic if a and b are united. Needs no search when one of them is the only
+  // neighbour of the other on that side. Otherwise searches for a path from one to the other through a third
+  // group; only groups ranked between the two can be on it. O(groups between) at worst.
   bool may_merge(int a, int b) const;
-  // The name of the united group. Only after may_merge(). O(groups ranked between, and their edges) beside
-  // the degrees.
+  // Returns the name of the united group. Call only after may_merge(a, b) was true. O(groups ranked between
+  // and their edges), plus the smaller group's degree.
   int merge(int a, int b);
 
-  // Numbers 0..k-1 by the first op, in topological order.
+  // Groups numbered 0..k-1 in topological order of their first ops.
   std::vector<int> numbering() const;
 
  private:
-  // Marks with a new round what `from` reaches by groups ranked before `to`; true when one of those leads to
-  // `to`.
+  // Marks, under a new round number, every group that `from` reaches through groups ranked before `to`. True
+  // when one of those groups leads to `to`.
   bool path_through_third(int from, int to) const;
   void rank_merged(int low, int high, int united);
   const Graph& graph_;
   mutable std::vector<int> parent_;
   std::vector<std::map<int, int64_t>> out_, in_;
-  // A topological order of the quotient, kept up to date: every edge leads to a higher rank. Spans of
-  // positions in the graph would not do: a group may start before another, end after it and still be neither
-  // before nor after.
-  std::vector<int> order_, rank_;     // rank -> group (-1: none any more), group -> rank
-  mutable std::vector<int> visited_;  // round in which a search saw the group
+  // A topological order of the quotient, kept up to date: every edge leads to a higher rank. The positions of
+  // a group's ops in the graph could not replace it: two groups' spans may overlap although neither group
+  // precedes the other.
+  std::vector<int> order_, rank_;     // rank -> group (-1: unused), group -> rank
+  mutable std::vector<int> visited_;  // round of the last search that reached the group
   mutable int round_ = 0;
   size_t groups_;
 };

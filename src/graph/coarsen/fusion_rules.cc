@@ -1,4 +1,4 @@
-// The language of fusion rules.
+// Parser and defaults of the fusion rule language (docs/fusion-rules.md).
 #include <set>
 
 #include "heddle/base/file.h"
@@ -9,8 +9,8 @@ namespace {
 
 constexpr size_t kMostWords = 16, kMostRules = 10'000;
 
-// The first three are Moirai's table I. The others are what inference backends append to a matrix product or
-// a normalisation: a bias, an activation.
+// The first three are Moirai's table I. The others are epilogues that inference backends fuse into a matrix
+// product or a normalisation: a bias, an activation.
 constexpr const char* kDefaultRules = R"(# kinds of ops
 conv = Convolution | GroupConvolution | Conv
 bn   = BatchNormInference | BatchNormalization

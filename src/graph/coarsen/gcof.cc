@@ -1,5 +1,5 @@
-// Algorithm 1 of Moirai. Its functions are here: fuse() and bind() are unite(), is_rule() and is_sub_rule()
-// look the joined kinds up, is_valid_conn() is only_reader(), unbind() is release().
+// Algorithm 1 of Moirai. The paper's fuse() and bind() are unite() here; is_rule() and is_sub_rule() are
+// look-ups of the joined kinds; is_valid_conn() is only_reader(); unbind() is release().
 #include "heddle/graph/gcof.h"
 
 #include <unordered_map>
@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Kinds in a row, each one a number in two bytes.
+// A sequence of kinds, each encoded as one 16-bit number.
 using Word = std::u16string;
 
 class Gcof {
@@ -28,7 +28,7 @@ class Gcof {
       const auto& type = graph.op(OpId(v)).type;
       const auto kind = rules.kind_of_type.find(type);
       const auto found = number.find(kind == rules.kind_of_type.end() ? type : kind->second);
-      // An op of no rule has a number that is in none.
+      // Kind 0 means "in no rule": rule kinds are numbered from 1.
       nodes_.push_back({Word(1, found == number.end() ? char16_t{0} : found->second), static_cast<int>(v)});
       node_of_.push_back(static_cast<int>(v));
     }
@@ -60,10 +60,10 @@ class Gcof {
  private:
   struct Node {
     Word word;
-    int last = 0;  // the op that others read
+    int last = 0;  // the op whose output is read outside the node
     int left = -1, right = -1;
     bool fused = false, bound = false;
-    int into = -1;  // the node that it became a part of
+    int into = -1;  // the node that it was united into
   };
 
   int find(int op) {
@@ -73,7 +73,8 @@ class Gcof {
     return node;
   }
 
-  // The only node that reads this one; -1 when several do, none does, or the model's caller does.
+  // The only node that reads this one; -1 when there are several or none, or when its output is a model
+  // output.
   int only_reader(int node) {
     const int last = nodes_[static_cast<size_t>(node)].last;
     if (is_output_[static_cast<size_t>(last)]) return -1;
@@ -86,7 +87,7 @@ class Gcof {
     return reader;
   }
 
-  // Unites with readers as long as the kinds in a row are a rule or part of one.
+  // Unites the node with its reader as long as their kinds in sequence are a rule or part of one.
   int grow(int node) {
     while (true) {
       const int reader = only_reader(node);
@@ -105,7 +106,7 @@ class Gcof {
     return united;
   }
 
-  // Bound nodes fall back into their parts; the rest become groups.
+  // Splits nodes that match only a part of a rule into what they were made of; all other nodes become groups.
   Fusion release() {
     Fusion fusion;
     fusion.rule_uses.assign(rules_.rules.size(), 0);
@@ -142,7 +143,7 @@ class Gcof {
     return fusion;
   }
 
-  // Groups in the order of their last ops, which is a topological one.
+  // Numbers groups by the topological positions of their last ops.
   void number(const std::vector<int>& root, Fusion& fusion) const {
     std::unordered_map<int, int> number;
     for (const OpId v : graph_.topological_order()) {
@@ -158,7 +159,7 @@ class Gcof {
   const FusionRules& rules_;
   std::unordered_map<Word, int> rule_;
   std::unordered_set<Word> part_;
-  std::vector<Node> nodes_;  // the ops first
+  std::vector<Node> nodes_;  // single ops first
   std::vector<int> node_of_;
   std::vector<bool> is_output_;
 };

@@ -1,4 +1,4 @@
-// Which ops become one unit.
+// Grouping of ops into units: chains, light ops, a given number of groups.
 #include <algorithm>
 #include <queue>
 
@@ -8,12 +8,11 @@
 namespace heddle {
 namespace {
 
-// An op with less work than this for each byte it touches (copies, activations, additions, normalisation) is
-// bound by memory and disappears into its neighbour when both are compiled together.
+// Flops per byte accessed at or below which an op counts as light (copies, activations, additions,
+// normalisation): it is bound by memory, and compiling it together with its neighbour hides its cost.
 constexpr double kElementwiseFlopsPerByte = 1;
 
-// A number for how heavy a group is: flops, plus bytes at the rate of some ten flops each, typical of today's
-// devices.
+// Weight of one byte in flops when groups are compared by weight: about ten, typical of today's devices.
 constexpr double kFlopsPerByte = 10;
 
 double weight_of(const Op& op) {
@@ -22,8 +21,7 @@ double weight_of(const Op& op) {
   return given > 0 ? given : op.flops + kFlopsPerByte * static_cast<double>(op.bytes_accessed);
 }
 
-// The neighbour that a light group joins: its only feeder, else its only reader; -1 when it has several of
-// both.
+// The neighbour that a light group joins: its only predecessor, else its only successor, else -1.
 int only_neighbour(const Contraction& c, int g) {
   if (c.predecessors(g).size() == 1) return c.predecessors(g).begin()->first;
   if (c.successors(g).size() == 1) return c.successors(g).begin()->first;
@@ -45,7 +43,7 @@ class ToSize {
     while (c_.num_groups() > most_ && !queue_.empty()) {
       const auto [w, g] = queue_.top();
       queue_.pop();
-      // Entries of groups that have grown or vanished since are stale.
+      // Skip stale entries: the group has grown or was merged into another since.
       if (c_.find(g) != g || weight_[static_cast<size_t>(g)] != w) continue;
       const int other = partner(g);
       if (other < 0) continue;
@@ -58,8 +56,9 @@ class ToSize {
   }
 
  private:
-  // Among neighbours that keep the group near its share of the total, the one with the most bytes between;
-  // when there is none, the lightest neighbour; when no neighbour may be merged, the lightest group that may.
+  // Prefers, among neighbours that keep the united group within its share of the total weight, the one that
+  // exchanges the most bytes; else the lightest mergeable neighbour; else the lightest mergeable group
+  // anywhere.
   int partner(int g) const {
     const double share = 1.5 * total_ / static_cast<double>(most_);
     int best = -1, lightest = -1;
@@ -126,8 +125,7 @@ std::vector<int> group_light_ops(const Graph& graph, double flops_share, double 
     light[v] = op.flops <= kElementwiseFlopsPerByte * bytes ||
                (op.flops <= flops_share * all_flops && bytes <= bytes_share * all_bytes);
   }
-  // One merge can leave the next light group with a single neighbour, hence passes; each removes a group or
-  // ends.
+  // One merge can leave another light group with a single neighbour, so passes repeat until none merges.
   for (bool changed = true; changed && c.num_groups() > 1;) {
     changed = false;
     for (const auto v : graph.topological_order()) {

@@ -1,4 +1,4 @@
-// GraphBuilder::build(): validation, then the derived parts of a Graph (consumers, adjacency, order, name
+// GraphBuilder::build(): validates, then derives the rest of a Graph (consumers, adjacency, order, name
 // indices).
 #include <algorithm>
 #include <functional>
@@ -12,7 +12,7 @@ namespace heddle {
 namespace {
 
 constexpr size_t kMaxCount = std::numeric_limits<int32_t>::max();  // ids are 32 bit
-constexpr size_t kCycleNames = 12;                                 // ops of a cycle that a message names
+constexpr size_t kCycleNames = 12;  // names of a cycle's ops shown in a message
 
 template <class Item>
 Result<std::vector<uint32_t>> index_items(const std::vector<Item>& items, const char* what) {
@@ -22,7 +22,7 @@ Result<std::vector<uint32_t>> index_items(const std::vector<Item>& items, const 
   return internal::index_names(names, what);
 }
 
-// Ops are visited in order, so that consumers come out distinct and ascending.
+// Ops are visited in order of id, so consumers come out distinct and ascending.
 void fill_consumers(const std::vector<Op>& ops, std::vector<Tensor>& tensors) {
   for (size_t i = 0; i < ops.size(); ++i) {
     const OpId op(i);
@@ -61,7 +61,7 @@ struct Adjacency {
   std::vector<OpId> ops;
 };
 
-// Compressed rows of the op `other(edge)` by the op `key(edge)`. Edges are sorted by (src, dst), so every row
+// CSR rows: for each op `key(edge)`, the ops `other(edge)`. Edges are sorted by (src, dst), so every row
 // ascends.
 template <class Key, class Other>
 Adjacency make_adjacency(size_t num_ops, const std::vector<Edge>& edges, Key key, Other other) {
@@ -75,7 +75,7 @@ Adjacency make_adjacency(size_t num_ops, const std::vector<Edge>& edges, Key key
   return result;
 }
 
-// Smallest id first among the ready; shorter than num_ops when there is a cycle.
+// Topological order, smallest id first among ready ops; shorter than num_ops if there is a cycle.
 std::vector<OpId> order_ops(size_t num_ops, const Adjacency& preds, const Adjacency& succs) {
   std::vector<uint32_t> waiting(num_ops);
   std::priority_queue<OpId, std::vector<OpId>, std::greater<>> ready;
@@ -95,7 +95,7 @@ std::vector<OpId> order_ops(size_t num_ops, const Adjacency& preds, const Adjace
   return order;
 }
 
-// Walks backwards through ops that were never ready (each has such a predecessor) until one comes again.
+// Walks backwards through ops that never became ready (each has such a predecessor) until one repeats.
 Error cycle_error(const std::vector<Op>& ops, const Adjacency& preds, const std::vector<OpId>& order) {
   std::vector<bool> ordered(ops.size(), false);
   for (const OpId op : order) ordered[op.index()] = true;
@@ -111,7 +111,7 @@ Error cycle_error(const std::vector<Op>& ops, const Adjacency& preds, const std:
       break;
     }
   }
-  // The cycle is the walk's tail from `at`, backwards.
+  // The cycle is the end of the walk, from `at` on, in reverse.
   const auto start = std::find(walk.begin(), walk.end(), at);
   std::vector<size_t> cycle(start, walk.end());
   std::reverse(cycle.begin() + 1, cycle.end());

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kFormat[] = "heddle-graph";
 
-// Limits that no model comes near: they keep a hostile file from costing much more memory than its own size.
+// Limits far above any real model: they keep the memory use of a hostile file near its own size.
 constexpr size_t kMaxItems = 20'000'000;  // ops, inputs, parameters
 constexpr size_t kMaxPerOp = 1'000'000;   // entries of one op's lists
 constexpr size_t kMaxNameBytes = 64 << 10;
@@ -45,12 +45,12 @@ Json op_to_json(const Graph& graph, const Op& op) {
   return json;
 }
 
-// Ops whose outputs are numbered before the tensor.
+// Per graph input, the number of ops whose outputs have smaller tensor ids.
 std::vector<int64_t> ops_before_inputs(const Graph& graph) {
   std::vector<int64_t> result;
   size_t op = 0;
   for (const TensorId input : graph.inputs()) {
-    // An op without outputs goes with the ops that follow it: its place among the tensors is free.
+    // An op without outputs is grouped with the ops after it: it has no tensor ids to order it by.
     size_t before = op;
     for (; op < graph.num_ops(); ++op) {
       const auto& outputs = graph.op(OpId(op)).outputs;
@@ -82,7 +82,7 @@ Result<std::vector<JsonCursor>> read_list(const JsonCursor& cursor, std::string_
   return list.elements(max_size);
 }
 
-// The keys of `cursor` are the caller's to check.
+// The caller checks the keys of `cursor`.
 Result<Tensor> read_tensor(const JsonCursor& cursor) {
   Tensor tensor;
   HEDDLE_ASSIGN_OR_RETURN(tensor.name, read_name(cursor, "name"));
@@ -98,7 +98,7 @@ Result<Tensor> read_tensor(const JsonCursor& cursor) {
   const auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
   if (!bytes || *bytes > kMaxGraphBytes)
     return shape_at.error("a tensor of this shape has more than 2^60 bytes");
-  // A shape that has bytes cannot be given as having none: 0 would mean "compute it".
+  // A shape with bytes must not be given 0 bytes, because 0 means "compute it".
   HEDDLE_ASSIGN_OR_RETURN(tensor.bytes, cursor.int_or("bytes", *bytes, *bytes > 0 ? 1 : 0, kMaxGraphBytes));
   return tensor;
 }
@@ -138,7 +138,7 @@ class GraphReader {
     return {};
   }
 
-  // Tensors are numbered as they are added: an input comes after the outputs of its first `after_ops` ops.
+  // Tensor ids follow the order of addition: an input comes after the outputs of the first `after_ops` ops.
   Status read_tensors_and_ops() {
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs, read_list(cursor_, "inputs", kMaxItems));
     HEDDLE_ASSIGN_OR_RETURN(const auto ops_at, cursor_.at("ops"));
@@ -215,7 +215,7 @@ class GraphReader {
     return {};
   }
 
-  // Inputs may name tensors of later ops, so they are set when all names are known.
+  // Ops may read tensors of later ops, so inputs are set once all names are known.
   Status wire() {
     for (size_t i = 0; i < op_cursors_.size(); ++i) {
       HEDDLE_ASSIGN_OR_RETURN(const auto list, read_list(op_cursors_[i], "inputs", kMaxPerOp));
@@ -244,7 +244,7 @@ class GraphReader {
   template <class IdType>
   static std::string unknown(const char* what, const std::string& name,
                              const std::map<std::string, IdType>& known) {
-    constexpr size_t kMostCandidates = 10'000;  // one distance each
+    constexpr size_t kMostCandidates = 10'000;  // each costs one edit distance
     std::vector<std::string> names;
     for (const auto& [candidate, id] : known) {
       if (names.size() == kMostCandidates) break;
@@ -258,7 +258,7 @@ class GraphReader {
   const JsonCursor& cursor_;
   GraphBuilder builder_;
   std::vector<JsonCursor> op_cursors_;
-  // Ordered maps: no file can make look-ups slow by colliding hashes.
+  // Ordered maps: a hostile file cannot slow down look-ups by hash collisions.
   std::map<std::string, TensorId> tensors_;
   std::map<std::string, ParamId> params_;
 };

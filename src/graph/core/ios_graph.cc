@@ -19,11 +19,11 @@ constexpr int64_t kF32Bytes = 4;
 struct Shape3 {
   int64_t channels = 0, height = 0, width = 0;
   Shape with_channels(int64_t c) const { return {c, height, width}; }
-  // Of a range of channels; sides are limited so that only the product of all three can be too large.
+  // Bytes of `count` channels; sides are limited, so only the product of all three can exceed the limit.
   int64_t bytes_of(int64_t count) const { return count * height * width * kF32Bytes; }
 };
 
-// A reader's slice of a source's channels; source -1 is the model's input.
+// A reader's slice of a source's channels; source -1: the model's input.
 struct Use {
   int64_t source = -1, target = 0, term = 0, position = 0, begin = 0, end = 0;
 };
@@ -42,7 +42,7 @@ Result<int64_t> read_int(const JsonCursor& at, std::string_view key, int64_t mos
   return member.as_int(0, most);
 }
 
-// The form's op names in the vocabulary of the cost models; others stay as they are.
+// Maps the format's op names to those of the cost models; unknown names stay as they are.
 Result<std::string> type_of(const JsonCursor& node) {
   HEDDLE_ASSIGN_OR_RETURN(const auto op_at, node.at("op"));
   HEDDLE_ASSIGN_OR_RETURN(const auto op, op_at.as_string());
@@ -210,7 +210,7 @@ class Reader {
     return {};
   }
 
-  // The source's channels cut wherever a reader's slice begins or ends.
+  // Channel boundaries: every place where a reader's slice begins or ends.
   std::vector<int64_t> cuts_of(const std::vector<const Use*>& readers, int64_t channels) const {
     std::vector<int64_t> cuts = {0, channels};
     for (const Use* use : readers) {
@@ -224,11 +224,11 @@ class Reader {
 
   Result<std::shared_ptr<const Graph>> build() {
     const size_t n = ops_.size();
-    // Arguments in the order in which they are concatenated and summed.
+    // Sort arguments into the order of concatenation and summation.
     std::stable_sort(uses_.begin(), uses_.end(), [](const Use& a, const Use& b) {
       return std::tie(a.target, a.term, a.position) < std::tie(b.target, b.term, b.position);
     });
-    std::vector<std::vector<const Use*>> readers(n + 1);  // the model's input comes last
+    std::vector<std::vector<const Use*>> readers(n + 1);  // the last entry is the model's input
     for (const Use& use : uses_)
       readers[use.source < 0 ? n : static_cast<size_t>(use.source)].push_back(&use);
 
@@ -278,7 +278,7 @@ class Reader {
     HEDDLE_ASSIGN_OR_RETURN(const auto stages_at, root_.at("stages"));
     HEDDLE_ASSIGN_OR_RETURN(const auto stages, stages_at.elements(kMaxNodes));
     constexpr int64_t kNever = INT64_MAX;
-    // When each op runs: its stage, its group there and its place in the group.
+    // When each op runs: stage, group within the stage, place within the group.
     std::vector<std::array<int64_t, 3>> when(graph.num_ops(), {kNever, 0, 0});
     for (size_t s = 0; s < stages.size(); ++s) {
       HEDDLE_RETURN_IF_ERROR(stages[s].check_keys({"block", "groups", "device"}));

@@ -18,7 +18,7 @@ size_t common_prefix_length(std::span<const std::string_view> names) {
   return length;
 }
 
-// The first eight bytes as a number that compares as the text does. A shorter text is padded with zeros.
+// The first eight bytes, zero-padded, as a big-endian number, so that numbers compare like texts.
 uint64_t leading_bytes(std::string_view text) {
   uint64_t key = 0;
   for (size_t i = 0; i < 8; ++i) key = key << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0);
@@ -29,7 +29,7 @@ Error op_error(const Op& op, std::string message) {
   return invalid_input(std::move(message)).with_context("op '" + op.name + "'");
 }
 
-// Adds to a running total that must stay within kMaxGraphBytes.
+// Adds to a running total; false if it would exceed kMaxGraphBytes.
 bool add_bytes(int64_t bytes, int64_t& total) {
   if (bytes > kMaxGraphBytes - total) return false;
   total += bytes;
@@ -100,7 +100,7 @@ Status check_ids(const Op& op, size_t num_tensors, size_t num_params) {
   return {};
 }
 
-// Members are ascending in each op, and no finer op is a member of two.
+// Members of each op must ascend, and no finer op may be a member of two ops.
 Status check_members(std::span<const Op> ops) {
   std::vector<OpId> all;
   for (const Op& op : ops) {
@@ -120,8 +120,8 @@ Status check_members(std::span<const Op> ops) {
 }  // namespace
 
 Result<std::vector<uint32_t>> index_names(std::span<const std::string_view> names, const char* what) {
-  // Names of one model mostly share a prefix: past it, eight bytes decide nearly every comparison without a
-  // look at the text, which makes this several times faster than a plain sort.
+  // Names of one model mostly share a prefix. After it, eight bytes decide nearly every comparison without
+  // touching the text: several times faster than a plain sort.
   const size_t prefix = common_prefix_length(names);
   struct Entry {
     uint64_t key;

@@ -1,4 +1,4 @@
-// The checks that GraphBuilder::build() runs on the parts of a graph before it derives anything from them.
+// Checks that GraphBuilder::build() runs on a graph's parts before it derives anything from them.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace heddle::internal {
 
-// Indices 0..names.size()-1 sorted by name. Fails when a name is empty or occurs twice; `what` is "op",
-// "tensor", ...
+// Returns the indices 0..names.size()-1 sorted by name. Fails when a name is empty or occurs twice; `what`
+// ("op", "tensor", ...) is for the message.
 Result<std::vector<uint32_t>> index_names(std::span<const std::string_view> names, const char* what);
 
-// Everything but names and cycles: ids in range, sizes, times, limits.
+// Checks all except names and cycles: ids, sizes, times, limits.
 Status check_parts(std::span<const Op> ops, std::span<const Tensor> tensors, std::span<const Param> params,
                    std::span<const TensorId> outputs);
 

@@ -1,5 +1,5 @@
-// HIOS's simulated models (HIOS, section V-A): ops in layers, neighbouring layers matched both ways, then
-// random dependencies from a layer to a later one. docs/generators.md has the definition.
+// HIOS's simulated models (HIOS, section V-A): ops in layers; neighbouring layers matched in both directions,
+// then random dependencies from a layer to any later one. docs/generators.md has the definition.
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
@@ -14,7 +14,7 @@ constexpr int kMaxOps = 20'000'000;
 constexpr int kMaxDeps = 200'000'000;
 constexpr double kTimeGrid = 10;  // times are multiples of 1/10 us
 constexpr double kUtilizationGrid = 10'000;
-// Random pairs that may repeat, per dependency wanted, before the pairs that are left are listed and drawn
+// Random draws (with repeats) per dependency wanted; after that, the pairs not yet used are listed and drawn
 // from.
 constexpr int64_t kTriesPerDep = 20;
 
@@ -74,9 +74,9 @@ Status check_times(const LayeredOptions& o) {
 
 using Layers = std::vector<std::vector<int>>;
 
-// Layer 0 holds op 0, the last layer op n-1. Ids are dealt in passes over the layers between, so that they
-// are no topological order. A layer gets at least ceil(L/2) ops and at most 10 L; where that minimum does not
-// fit (the paper's own L = 22 with 200 ops), the largest that fits takes its place.
+// Layer 0 holds op 0, the last layer op n-1. The others get ids in several passes over the layers, so that
+// ids are not in topological order. A layer gets at least ceil(L/2) and at most 10 L ops; if that minimum
+// does not fit (the paper's own L = 22 with 200 ops), the largest minimum that fits is used.
 Result<Layers> deal_ops(const LayeredOptions& o, Random& random) {
   const int64_t between = o.layers - 2, last = o.ops - 1;
   const int64_t least = std::min((int64_t{o.layers} + 1) / 2, (last - 1) / between),
@@ -106,7 +106,7 @@ class EdgeMaker {
     seen_.reserve(static_cast<size_t>(deps));
   }
 
-  // The predecessors of each op, in the order in which they were drawn.
+  // The predecessors of each op, in drawing order.
   Result<std::vector<std::vector<int>>> make() {
     for (size_t a = 0; a + 1 < layers_.size(); ++a) {
       for (const int src : layers_[a]) add(src, pick(layers_[a + 1]));
@@ -139,8 +139,8 @@ class EdgeMaker {
     const int src = pick(layers_[a]);
     add(src, pick(layers_[b]));
   }
-  // How many dependencies there can be: op 0 keeps those that it has, all other ops may precede each of a
-  // later layer.
+  // The largest possible number of dependencies: op 0 keeps its current ones; each other op may precede every
+  // op of a later layer.
   int64_t count_room() const {
     int64_t room = 0, later = 0;
     for (size_t i = layers_.size() - 1; i > 0; --i) {
@@ -150,7 +150,7 @@ class EdgeMaker {
     for (const auto& preds : preds_) room += std::count(preds.begin(), preds.end(), 0);
     return room;
   }
-  // Nearly all pairs are taken: the rest is listed, which is small against the dependencies.
+  // Nearly all pairs are used, so the list of unused pairs is small compared with the dependencies.
   void add_from_rest() {
     std::vector<std::pair<int, int>> rest;
     for (size_t a = 1; a + 1 < layers_.size(); ++a)
@@ -184,7 +184,7 @@ std::vector<GivenTime> times_of(const LayeredOptions& o, double base_us, Random&
 }
 
 Result<std::vector<int64_t>> tensor_sizes(const LayeredOptions& o, const std::vector<double>& base_us) {
-  // Each tensor is counted once where it is made and at most `deps` times where it is read.
+  // A tensor counts once where it is produced and at most `deps` times where it is read.
   const double most = static_cast<double>(kMaxGraphBytes) / (static_cast<double>(o.ops) + o.deps);
   std::vector<int64_t> bytes(base_us.size());
   for (size_t i = 0; i < base_us.size(); ++i) {
@@ -223,7 +223,7 @@ Result<std::shared_ptr<const Graph>> generate_layered(const LayeredOptions& o) {
     op.type = "Layered";
     op.utilization = utilization[i];
     op.given_times = times_of(o, base_us[i], random);
-    for (const int src : preds[i]) op.inputs.push_back(TensorId(src));  // op i makes tensor i alone
+    for (const int src : preds[i]) op.inputs.push_back(TensorId(src));  // op i produces exactly tensor i
     std::sort(op.inputs.begin(), op.inputs.end());
     op.bytes_accessed = bytes[i];
     for (const int src : preds[i]) op.bytes_accessed += bytes[static_cast<size_t>(src)];

@@ -25,7 +25,7 @@ std::shared_ptr<const Graph> generate_random_dag(int ops, double edge_probabilit
     const auto id = builder.add_op(std::move(op), {std::move(out)});
     made.push_back(builder.outputs_of(id)[0]);
   }
-  // Built from valid parts in topological order: it cannot fail.
+  // Cannot fail: all parts are valid and in topological order.
   auto graph = builder.build();
   return graph.ok() ? std::move(graph).value() : nullptr;
 }

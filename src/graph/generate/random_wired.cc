@@ -1,5 +1,5 @@
-// DiviML's random wired networks (DiviML, section V), whose modules are those of "Exploring randomly wired
-// neural networks" (Xie et al., 2019). docs/generators.md says what was chosen where both papers are silent.
+// DiviML's random wired networks (DiviML, section V), with modules from "Exploring randomly wired neural
+// networks" (Xie et al., 2019). docs/generators.md lists the choices made where both are silent.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,8 +16,8 @@ using Family = RandomWiredOptions::Family;
 using Adjacency = std::vector<std::set<int>>;  // undirected, without loops
 
 constexpr int kTries = 10'000;
-constexpr double kMaxWires = 1e8;        // pairs of nodes of one module, over all modules
-constexpr double kMaxElements = 1e12;    // batch * width * image^2; every tensor is smaller
+constexpr double kMaxWires = 1e8;        // limit on pairs of nodes of one module, summed over modules
+constexpr double kMaxElements = 1e12;    // limit on batch * width * image^2, which no tensor reaches
 constexpr int kStages = 4;               // resolutions: 1/4, 1/8, 1/16, 1/32 of the picture
 constexpr int64_t kHeadFeatures = 1280;  // Xie et al., Table 1
 constexpr int64_t kClasses = 1000;
@@ -71,8 +71,8 @@ Adjacency erdos_renyi(const RandomWiredOptions& o, Random& random) {
   return graph;
 }
 
-// A ring in which each node knows K/2 on either side; in K/2 rounds, each node's edge to the clockwise
-// neighbour of that round is, with probability P, moved to a node that it does not know yet.
+// A ring: each node is joined to K/2 nodes on either side. Then, in round d of K/2, each node's edge to its
+// d-th clockwise neighbour is moved, with probability P, to a random node that it is not joined to.
 Adjacency watts_strogatz(const RandomWiredOptions& o, Random& random) {
   const int n = o.nodes;
   Adjacency graph(static_cast<size_t>(n));
@@ -94,11 +94,11 @@ Adjacency watts_strogatz(const RandomWiredOptions& o, Random& random) {
   return graph;
 }
 
-// M nodes without edges; each further node is joined to M distinct ones, drawn in proportion to their degree
+// M nodes without edges; each further node is joined to M distinct ones, drawn in proportion to their degrees
 // (the first to all M).
 Adjacency barabasi_albert(const RandomWiredOptions& o, Random& random) {
   Adjacency graph(static_cast<size_t>(o.nodes));
-  std::vector<int> ends;  // each node as often as it has edges
+  std::vector<int> ends;  // each node once per edge
   for (int i = o.ba_m; i < o.nodes; ++i) {
     std::set<int> targets;
     if (i == o.ba_m) {
@@ -138,7 +138,7 @@ Result<Adjacency> random_connected(const RandomWiredOptions& o, Random& random) 
                       : o.family == Family::kWattsStrogatz ? watts_strogatz(o, random)
                                                            : barabasi_albert(o, random);
     if (connected(graph)) return graph;
-    // A large graph that came out in parts will do so again: bound the work, not only the number of tries.
+    // A large graph that was not connected will hardly be at the next try: limit the total work too.
     if (static_cast<int64_t>(i) * o.nodes * o.nodes > int64_t{2'000'000'000}) break;
   }
   return invalid_input("no connected random graph of " + std::to_string(o.nodes) +
@@ -146,7 +146,7 @@ Result<Adjacency> random_connected(const RandomWiredOptions& o, Random& random) 
                        (o.family == Family::kErdosRenyi ? "er_p" : "the number of neighbours"));
 }
 
-// A module's wiring: each node's predecessors and the nodes that each input feeds and each output collects.
+// A module's wiring: predecessors of each node, nodes fed by each input, nodes collected by each output.
 struct Wiring {
   std::vector<std::vector<int>> preds;
   std::vector<std::vector<int>> fed, collected;
@@ -159,9 +159,8 @@ std::vector<int> sample(std::vector<int> from, size_t count, Random& random) {
   return from;
 }
 
-// The lists of one side of a module. `ends` are the nodes without a neighbour on that side. Strong: one
-// channel has all of them. The others, and in the weak case all, get a uniform sample of the module's nodes
-// of the size that divides the ends evenly.
+// The channel lists of one side of a module. `ends` are the nodes without a neighbour on that side. kSeries:
+// one channel gets all ends. The others get uniform samples of ceil(ends / channels) nodes.
 std::vector<std::vector<int>> wire_side(const RandomWiredOptions& o, const std::vector<int>& ends,
                                         Random& random) {
   const auto channels = static_cast<size_t>(o.channels);
@@ -186,8 +185,8 @@ Wiring orient(const RandomWiredOptions& o, const Adjacency& graph, Random& rando
   }
   w.fed = wire_side(o, sources, random);
   w.collected = wire_side(o, sinks, random);
-  // An op needs data: a source that no sample hit reads one channel, drawn at random. (A sink that none hit
-  // stays: its tensor is an output of the network.)
+  // Every source needs data: one that no sample contains reads one randomly drawn channel. (A sink that no
+  // sample contains becomes an output of the network.)
   for (const int node : sources) {
     const auto reads = [&](const auto& list) {
       return std::find(list.begin(), list.end(), node) != list.end();
@@ -201,18 +200,18 @@ struct Features {
   int64_t channels = 0, side = 0;  // of a square map
 };
 
-// Times on the device classes: a first network tells the sums, a second one gets the times.
+// Given times per device class. A first network is built to obtain the sums, a second one gets the times.
 class ClassTimes {
  public:
   explicit ClassTimes(const RandomWiredOptions& o)
       : o_(o), random_(o.seed ^ kTimesSeed), sums_(o.device_class_factors.size()) {
-    // The class that all others are compared with.
+    // The reference class: the first one of factor 1.
     for (size_t c = 0; c < sums_.size() && reference_ == sums_.size(); ++c) {
       if (o.device_class_factors[c].second == 1) reference_ = c;
     }
   }
 
-  // Called once per op, in order; the sums must be known for times to come.
+  // Called once per op, in order. Returns times only after sums_are_known().
   std::vector<GivenTime> next(double bytes) {
     std::vector<GivenTime> times;
     for (size_t c = 0; c < sums_.size(); ++c) {
@@ -252,19 +251,19 @@ class ClassTimes {
   struct Sums {
     Sum skew, cross, both;
   };
-  // Nothing is drawn without crossings, so that graphs stay what they were.
+  // Draws nothing without crossings, so that such graphs do not depend on this option.
   double crossing(size_t c) {
     if (!(o_.device_crossing > 0)) return 1;
-    // Box and Muller; always two draws.
+    // Box-Muller transform; always two draws.
     const double u = 1 - random_.unit(), v = random_.unit();
     const double normal = std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
     return c == reference_ ? 1 : std::exp(o_.device_crossing * normal);
   }
-  // The network's own draws do not depend on whether there are times.
+  // Separate generator for times: the network is the same with and without them.
   static constexpr uint64_t kTimesSeed = 0x74696d6573ULL;
   const RandomWiredOptions& o_;
   Random random_;
-  // Of an op's mean time: what it takes whatever its size.
+  // The share of an op's mean time that does not depend on its size.
   static constexpr double kLaunch = 0.5;
   std::vector<Sums> sums_;
   size_t reference_ = sums_.size();

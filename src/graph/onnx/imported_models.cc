@@ -25,7 +25,7 @@ Imports& imports() {
   return instance;
 }
 
-// Empty where there is no folder.
+// The marker file of an import; empty when there is no folder.
 std::string marker(uint64_t key) {
   const std::lock_guard lock(imports().mutex);
   return imports().folder.empty() ? "" : imports().folder + "/" + hex64(key);
@@ -42,7 +42,7 @@ namespace internal {
 
 uint64_t import_key(uint64_t file_hash, const ImportOptions& options) {
   Hasher hasher;
-  // To be raised when models are handed to OpenVINO in another way.
+  // Increase this when models are passed to OpenVINO in a different way.
   constexpr uint64_t kImporter = 1;
   hasher.number(kImporter).number(file_hash).text(ov::get_openvino_version().buildNumber);
   for (const auto& [name, shape] : options.shapes) {
@@ -73,7 +73,7 @@ void note_imported(uint64_t key) {
   std::error_code error;
   if (path.empty() || std::filesystem::exists(path, error)) return;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
-  // Where it cannot be written the next process tries the model again: slower, nothing else.
+  // If writing fails, the next process tries the model again: slower, otherwise harmless.
   (void)write_file_atomic(path, "");
 }
 

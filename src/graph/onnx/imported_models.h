@@ -1,4 +1,4 @@
-// Which models were imported before: they need no trial in a process of its own.
+// Record of models imported before: these need no trial in a separate process.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ struct ImportOptions;
 
 namespace heddle::internal {
 
-// Names content, options and the importer's release; the same names, the same import.
+// Key of file content, options and the importer's release. Equal keys mean equal imports.
 uint64_t import_key(uint64_t file_hash, const ImportOptions& options);
 
-// By this process, or by one that shares the folder of imports. Thread-safe.
+// Imported by this process, or by one that shares the folder of imports. Thread-safe.
 bool was_imported(uint64_t key);
 void note_imported(uint64_t key);
 

@@ -1,4 +1,4 @@
-// Model::load(): map, check, try in a child process, convert, take apart.
+// Model::load(): map the file, check it, try the import in a child process, convert, build the graph.
 #include "heddle/graph/model.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace heddle {
 namespace {
 
-// Beside the weights themselves, which are mapped or copied once.
+// In addition to the weights, which are mapped or copied once.
 constexpr int64_t kProbeMemory = int64_t{4} << 30;
 constexpr size_t kWorthAThread = 16 << 20;
 
@@ -67,14 +67,14 @@ Result<Source> check_source(const std::string& path, std::string_view bytes) {
   return source;
 }
 
-// Only these bytes of an OpenVINO model are in another file: the weights.
+// Size of the weights file, the only other file of an OpenVINO model.
 int64_t weights_bytes(const std::string& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(std::filesystem::path(path).replace_extension(".bin"), error);
   return error ? 0 : static_cast<int64_t>(size);
 }
 
-// All that is read of the file beside its conversion.
+// Results of reading the file, apart from its conversion.
 struct Examined {
   Source source;
   int64_t bytes = 0;  // with external data or weights
@@ -85,7 +85,7 @@ Result<Examined> examine(const std::string& path, const MappedFile& file) {
   Examined e;
   HEDDLE_ASSIGN_OR_RETURN(e.source, check_source(path, file.bytes()));
   e.bytes = e.source.bytes + (e.source.onnx ? 0 : weights_bytes(path));
-  // Getting at a page takes as long as hashing it, and either is much of a large model's import.
+  // Faulting in a page takes as long as hashing it, and both are a large part of a big model's import.
   std::thread ahead;
   if (file.bytes().size() >= kWorthAThread) ahead = std::thread([&file] { file.populate(); });
   const uint64_t content = content_hash(file.bytes());
@@ -96,7 +96,7 @@ Result<Examined> examine(const std::string& path, const MappedFile& file) {
   return e;
 }
 
-// Is everything in this one file?
+// True when the whole model is in this one file.
 bool is_alone(const Examined& examined, const MappedFile& file) {
   return examined.bytes == static_cast<int64_t>(file.bytes().size());
 }
@@ -131,7 +131,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   const auto* onnx = examined.source.onnx ? &*examined.source.onnx : nullptr;
 
   std::optional<std::string> skeleton;
-  // The importer maps weights of its folder only, and follows links: caches of models are full of them.
+  // The importer maps only weights next to the model, after resolving links; model caches are full of links.
   std::string source = path;
   if (options.map_weights && onnx != nullptr && is_alone(examined, file)) {
     std::error_code error;
@@ -144,7 +144,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
 
   std::shared_ptr<Model> model(new Model());
   auto impl = std::make_shared<Impl>();
-  // OpenVINO's importer is native code over untrusted data: it goes first where it can do no harm.
+  // OpenVINO's importer is native code over untrusted data: run it in a child process first.
   const uint64_t key = internal::import_key(examined.hash, options);
   if (!internal::was_imported(key)) {
     internal::ProbeLimits limits;
@@ -172,7 +172,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     return Error(Code::kInvalidInput,
                  "the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
-  // The importer has mapped the file by its path.
+  // The importer mapped the file by path, so check that the path still names the same file.
   if (hollow != nullptr && !file.is_still(path))
     return Error(Code::kInvalidInput, "was changed while it was read; try again");
   internal::note_imported(key);

@@ -57,8 +57,7 @@ class Cutter {
     node->output(port).get_tensor().set_names({graph_.tensor(tensor).name});
   }
 
-  // A constant or what is made of constants alone, over the same memory. Its inputs come before it on the
-  // stack.
+  // A constant, or an expression of constants only, sharing its memory. An iterative post-order walk.
   ov::Output<ov::Node> constant(const ov::Output<ov::Node>& wanted) {
     std::vector<const ov::Node*> stack = {wanted.get_node()};
     while (!stack.empty()) {
@@ -100,7 +99,7 @@ class Cutter {
     }
   }
 
-  // Somebody outside reads it, or it is a model output.
+  // True when an op outside reads the tensor or it is a model output.
   bool leaves(TensorId tensor) const {
     for (const auto consumer : graph_.tensor(tensor).consumers)
       if (!inside_.contains(impl_.nodes[consumer.index()].get())) return true;

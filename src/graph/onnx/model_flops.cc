@@ -1,5 +1,5 @@
-// Floating-point operations of ops. A multiply-add counts as two. What only moves or renames data counts as
-// none; its cost is in the bytes. docs/import.md holds the table.
+// Floating-point operations of ops. A multiply-add counts as two. Ops that only move or rename data count as
+// zero; their cost is in the bytes. docs/import.md has the table.
 #include <openvino/core/model.hpp>
 #include <openvino/op/loop.hpp>
 #include <openvino/op/matmul.hpp>
@@ -17,7 +17,7 @@ namespace heddle::internal {
 namespace {
 
 double elements(const ov::PartialShape& shape) {
-  if (shape.is_dynamic()) return 0;  // inside bodies only
+  if (shape.is_dynamic()) return 0;  // only inside subgraph bodies
   double n = 1;
   for (const auto& d : shape) n *= static_cast<double>(d.get_length());
   return n;
@@ -27,14 +27,14 @@ double out_elements(const ov::Node& node) { return elements(node.get_output_part
 double in_elements(const ov::Node& node, size_t i = 0) {
   return i < node.get_input_size() ? elements(node.get_input_partial_shape(i)) : 0;
 }
-// 1 where unknown.
+// Returns 1 if unknown.
 double dim(const ov::PartialShape& shape, size_t i) {
   return shape.rank().is_static() && i < shape.size() && shape[i].is_static()
              ? static_cast<double>(shape[i].get_length())
              : 1;
 }
 
-// Weights [O, I, k...], in groups [G, O, I, k...]: each output element takes I * prod(k) multiply-adds.
+// Weights [O, I, k...], grouped [G, O, I, k...]: each output element takes I * prod(k) multiply-adds.
 double convolution(const ov::Node& node, size_t first) {
   const auto weights = node.get_input_partial_shape(1);
   if (weights.rank().is_dynamic()) return 0;
@@ -43,8 +43,7 @@ double convolution(const ov::Node& node, size_t first) {
   return 2 * out_elements(node) * per_output;
 }
 
-// Transposed: weights [I, O, k...], in groups [G, I, O, k...]: each input element is multiplied into O *
-// prod(k).
+// Weights [I, O, k...], grouped [G, I, O, k...]: each input element is multiplied O * prod(k) times.
 double transposed_convolution(const ov::Node& node, size_t first) {
   const auto weights = node.get_input_partial_shape(1);
   if (weights.rank().is_dynamic()) return 0;
@@ -75,7 +74,7 @@ double recurrent_cell(const ov::Node& node, size_t weights) {
                  4 * in_elements(node, weights + 2));
 }
 
-// Q [..., L, E], K [..., S, E], V [..., S, V]: two products and a softmax over L x S per head.
+// Q [..., L, E], K [..., S, E], V [..., S, V]: two products, and a softmax over L x S per head.
 double attention(const ov::Node& node) {
   const auto q = node.get_input_partial_shape(0), k = node.get_input_partial_shape(1),
              v = node.get_input_partial_shape(2);
@@ -86,7 +85,7 @@ double attention(const ov::Node& node) {
   return scores * (2 * dim(q, q.size() - 1) + 2 * dim(v, v.size() - 1) + 5);
 }
 
-// Taps of the kernel, from what the op says of itself: inputs per output is what is always known.
+// One operation per tap of the kernel and output element; 1 tap if the op has no kernel attribute.
 double pooling(const ov::Node& node) {
   ov::Shape kernel;
   if (const auto* p = dynamic_cast<const ov::op::util::MaxPoolBase*>(&node))
@@ -104,7 +103,7 @@ double model_flops(const ov::Model& body) {
   return sum;
 }
 
-// A loop's body as often as it runs (once where that is not known), an If's dearest branch.
+// A loop's body times its iterations (1 if unknown), or an If's most expensive branch.
 double subgraphs(const ov::op::util::MultiSubGraphOp& op) {
   double most = 0;
   for (const auto& body : op.get_functions())
@@ -166,7 +165,7 @@ const std::unordered_map<std::string_view, double>& per_output() {
       {"HSigmoid", 3},
       {"FakeQuantize", 4},
       {"FakeConvert", 2},
-      // Transcendental functions count 4, what is built from them accordingly more.
+      // Transcendental functions count 4; functions composed of them count more.
       {"Exp", 4},
       {"Log", 4},
       {"Power", 4},
@@ -191,7 +190,7 @@ const std::unordered_map<std::string_view, double>& per_output() {
       {"Swish", 6},
       {"Mish", 8},
       {"Gelu", 8},
-      // Of a row: maximum, difference, exponential, sum, quotient.
+      // Per row: maximum, difference, exponential, sum, quotient.
       {"Softmax", 8},
       {"LogSoftmax", 8},
   };

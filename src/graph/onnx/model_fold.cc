@@ -1,5 +1,5 @@
-// What depends on shapes alone is known once the shapes are: it becomes constants, so that it neither counts
-// as work nor ties segments together.
+// Folds values that depend on shapes alone into constants once shapes are known, so that they neither count
+// as work nor connect segments.
 #include <algorithm>
 #include <openvino/core/model.hpp>
 #include <openvino/op/constant.hpp>
@@ -12,17 +12,16 @@
 namespace heddle::internal {
 namespace {
 
-// Index arithmetic is small; larger constants are weights, which the device's compiler folds for itself (so
-// that import copies none).
+// Index arithmetic is small. Larger constants are weights: the device's compiler folds those.
 constexpr size_t kMaxFoldedBytes = 64 << 10;
-// Shapes, axes, scales and bounds are shorter.
+// Upper limit on the length of shapes, axes, scales and bounds.
 constexpr size_t kMostShapeValues = 1024;
 
 bool small(const ov::Node& node) {
   size_t bytes = 0;
   for (const auto& output : node.outputs()) {
     if (output.get_partial_shape().is_dynamic() || output.get_element_type().is_dynamic()) return false;
-    // Too large dimensions are refused later; here they must only not overflow.
+    // Too large dimensions are rejected later; here they only must not overflow.
     size_t elements = 1;
     for (const auto d : output.get_shape())
       if (d > kMaxFoldedBytes || (elements *= d) > kMaxFoldedBytes) return false;
@@ -31,7 +30,7 @@ bool small(const ov::Node& node) {
   return bytes <= kMaxFoldedBytes;
 }
 
-// Are its values those that a reader may take its shape from, and not only of a shape that readers have?
+// True if readers may take shapes from the node's values: some output is short or of unknown shape.
 bool may_give_shapes(const ov::Node& node) {
   for (const auto& output : node.outputs()) {
     const auto& shape = output.get_partial_shape();
@@ -42,7 +41,7 @@ bool may_give_shapes(const ov::Node& node) {
 
 using Changed = std::unordered_set<const ov::Node*>;
 
-// Infers it again where an input has changed, and notes whether that changes it.
+// Infers the node again if an input has changed, and records whether the node changed too.
 void infer_again(ov::Node& node, Changed& changed) {
   const auto inputs = node.input_values();
   if (std::none_of(inputs.begin(), inputs.end(),

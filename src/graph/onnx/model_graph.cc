@@ -13,7 +13,7 @@ namespace {
 using Node = ov::Node;
 using Output = ov::Output<ov::Node>;
 
-// Same inputs, other outputs: never constant.
+// Ops with equal inputs but different outputs each time: never constant.
 bool is_random(const Node& node) {
   const std::string_view type = node.get_type_name();
   return type == "RandomUniform" || type == "Multinomial" || type == "RandomPoisson";
@@ -36,8 +36,8 @@ class GraphMaker {
   }
 
  private:
-  // Constant: a leaf, or made of constants alone. What a model output reads is an op even so, for a plan must
-  // make it.
+  // Constants are leaves, and nodes computed from constants only. A node that a model output reads becomes an
+  // op even so, because a plan must produce it.
   void sort_nodes() {
     std::unordered_set<const Node*> results;
     for (const auto& result : model_->get_results()) results.insert(result->input_value(0).get_node());
@@ -78,7 +78,7 @@ class GraphMaker {
     return name;
   }
 
-  // `name`: the tensor's. All names of the file lead to the tensor too.
+  // `name` is the tensor's name. All other ONNX names of the value lead to the tensor too.
   void remember(const std::shared_ptr<Node>& node, size_t port, TensorId id, const std::string& name) {
     impl_.tensors[node.get()].push_back(id);
     impl_.outputs.push_back(node->output(port));
@@ -98,7 +98,7 @@ class GraphMaker {
     return {};
   }
 
-  // A shared constant is one Param: the same node, or another node over the same memory.
+  // A shared constant is one Param: the same node, or another node with the same memory.
   ParamId param_of(const Output& output) {
     const auto key = std::pair<const Node*, size_t>(output.get_node(), output.get_index());
     if (const auto it = params_.find(key); it != params_.end()) return it->second;
@@ -119,7 +119,7 @@ class GraphMaker {
   std::string param_name(const Output& output) {
     const auto& names = output.get_names();
     std::string wanted = names.empty() ? std::string() : *std::min_element(names.begin(), names.end());
-    // The importer numbers constants of its own making over all models of a process: such names do not last.
+    // The importer numbers its own constants across all models of a process: such names are not stable.
     const auto* node = output.get_node();
     if (wanted.empty() && onnx_ == nullptr && node->get_friendly_name() != node->get_name())
       wanted = node->get_friendly_name();
@@ -130,7 +130,7 @@ class GraphMaker {
     return name;
   }
 
-  // Weights inside the bodies of If, Loop and the like belong to the op.
+  // Weights inside the bodies of If, Loop and similar ops belong to the op.
   void add_body_params(const Node& node, std::vector<ParamId>& params) {
     const auto* multi = dynamic_cast<const ov::op::util::MultiSubGraphOp*>(&node);
     if (multi == nullptr) return;

@@ -1,4 +1,4 @@
-// What a Model keeps of OpenVINO, and the parts it is made of.
+// The OpenVINO objects that a Model keeps, and the functions that build it.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@
 
 namespace heddle {
 
-// The nodes behind the graph's ops and the outputs behind its tensors. Read only after loading.
+// The nodes behind the graph's ops and the outputs behind its tensors. Not modified after loading.
 struct Model::Impl {
   std::vector<std::shared_ptr<ov::Node>> nodes;  // by OpId
   std::vector<ov::Output<ov::Node>> outputs;     // by TensorId
   std::unordered_map<const ov::Node*, OpId> ops;
   std::unordered_map<const ov::Node*, std::vector<TensorId>> tensors;  // by node and port
   std::unordered_map<std::string, TensorId>
-      onnx_names;  // every ONNX value name that is a tensor of the graph
+      onnx_names;  // every ONNX value name that leads to a tensor of the graph
 
   // Invalid for constants.
   TensorId tensor_of(const ov::Output<ov::Node>& output) const {
@@ -33,7 +33,7 @@ struct Model::Impl {
 
 namespace internal {
 
-// kUndefined when there is none.
+// kUndefined if there is no equivalent.
 DType dtype_of(const ov::element::Type& type);
 // Static shapes only.
 Shape shape_of(const ov::Output<ov::Node>& output);
@@ -42,7 +42,7 @@ Shape shape_of(const ov::Output<ov::Node>& output);
 struct ModelNames {
   std::unordered_map<const ov::Node*, std::string> ops;
   std::unordered_map<const ov::Node*, std::vector<std::string>> onnx_nodes;
-  std::unordered_map<const ov::Node*, std::vector<std::string>> tensors;  // by port; empty: none in the file
+  std::unordered_map<const ov::Node*, std::vector<std::string>> tensors;  // by port; empty: unnamed
   std::unordered_map<const ov::Node*, std::vector<std::vector<std::string>>>
       aliases;  // by port, all names of the file
 };

@@ -1,5 +1,5 @@
-// ONNX names survive the import: of values on tensors, of nodes on ops. OpenVINO splits some nodes into
-// several ops and drops others (Identity, Dropout); here the file's own structure says what belongs to what.
+// Keeps ONNX names through the import: value names on tensors, node names on ops. OpenVINO splits some nodes
+// into several ops and drops others (Identity, Dropout); the file's own structure tells which is which.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -22,7 +22,7 @@ std::string display_name(const OnnxNode& node) {
   return std::string(node.op_type);
 }
 
-// Names are the file's, hence any bytes; a graph's names are unique. Deterministic: in the order of the
+// Makes names unique: the file's may be any bytes and repeat. Deterministic: depends only on the order of
 // calls.
 class UniqueNames {
  public:
@@ -34,7 +34,7 @@ class UniqueNames {
   }
 
  private:
-  // Many ops of one name must not cost quadratic time.
+  // Continue from the last number, so that many ops of one name do not cost quadratic time.
   int next(const std::string& wanted, int least) {
     int& n = numbers_[wanted];
     n = std::max(n + 1, least);
@@ -91,7 +91,7 @@ class Namer {
     if (std::find(list.begin(), list.end(), name) == list.end()) list.emplace_back(name);
   }
 
-  // Both ways along what passes its input through, so that a name lost in between is found from either side.
+  // Identity and Dropout: both value names lead to one tensor, whichever name the importer kept.
   void complete_aliases() {
     const auto& nodes = onnx_->graph.nodes;
     const auto visit = [&](const OnnxNode& n) {
@@ -106,7 +106,7 @@ class Namer {
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) visit(*it);
   }
 
-  // A model input keeps its name; then a model output's name; then the name made first.
+  // A model input keeps its name; otherwise prefer a model output's name, then the first name produced.
   std::string choose(const ov::Node& node, const std::vector<std::string>& aliases) const {
     if (ov::is_type<ov::op::v0::Parameter>(&node)) return node.get_friendly_name();
     const std::string* best = nullptr;
@@ -128,8 +128,8 @@ class Namer {
     }
   }
 
-  // The ONNX nodes that an op stands for: those whose outputs it makes; for one of several ops of a node the
-  // node of the next op that has one, downstream.
+  // The ONNX nodes that an op stands for: those whose outputs it produces. If a node became several ops, an
+  // op without such outputs gets the owner of the next op downstream that has one.
   void find_owners() {
     for (auto it = ops_.rbegin(); it != ops_.rend(); ++it) {
       const auto* node = it->get();
@@ -149,7 +149,7 @@ class Namer {
     }
   }
 
-  // The reader with the smallest place in the order, among those with an owner.
+  // The first reader in topological order among those with an owner.
   const ov::Node* first_reader(const ov::Node& node) {
     if (place_.empty())
       for (size_t i = 0; i < ops_.size(); ++i) place_[ops_[i].get()] = i;
@@ -166,7 +166,7 @@ class Namer {
 
   void name_ops() {
     UniqueNames unique;
-    // Whole nodes first: they have the first right to their names.
+    // Name whole nodes first: they take precedence for their own names.
     for (const auto& node : ops_)
       if (final_.contains(node.get()))
         names_.ops[node.get()] = unique.make(names_.onnx_nodes[node.get()].back());

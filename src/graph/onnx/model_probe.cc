@@ -25,9 +25,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often the child's memory is looked at: at 10 GB/s it grows by 50 MB in between.
+// Polling interval of the child's memory: at 10 GB/s it grows by 50 MB in between.
 constexpr int kPollMs = 5;
-// A child that used less than a tenth of this time waits for a lock that nobody will release.
+// A child that used less than a tenth of this time counts as waiting for a lock that is never released.
 constexpr double kStallS = 10;
 constexpr int kAttempts = 3;
 
@@ -53,12 +53,12 @@ enum class End { kDone, kStalled, kFailed };
   try {
     work();
   } catch (...) {
-    // The same exception comes again outside and is reported there.
+    // The caller gets the same exception from the real import and reports it.
   }
   ::_exit(0);
 }
 
-// Pages of its own, in bytes; 0 when it is gone.
+// Private resident memory in bytes; 0 when the process is gone.
 int64_t anonymous_bytes(pid_t child) {
   std::ifstream file("/proc/" + std::to_string(child) + "/statm");
   int64_t size = 0, resident = 0, shared = 0;
@@ -109,7 +109,7 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // True when it ended within `ms`; its status is then in `status`.
+  // True if the child ended within `ms`; `status` is then its exit status.
   bool wait(int ms, int* status) {
     if (handle_ >= 0) {
       pollfd p{handle_, POLLIN, 0};
@@ -120,7 +120,7 @@ class Child {
     pid_t got = 0;
     do got = ::waitpid(pid_, status, WNOHANG);
     while (got < 0 && errno == EINTR);
-    if (got < 0) *status = 0;  // somebody else reaps our children: nothing is known
+    if (got < 0) *status = 0;  // reaped elsewhere: status unknown
     return got != 0;
   }
   void kill() {
@@ -171,7 +171,7 @@ End watch(pid_t pid, const ProbeLimits& limits, Status* result) {
 
 Status probe(const std::function<void()>& work, const ProbeLimits& limits) {
 #if defined(__SANITIZE_THREAD__)
-  return {};  // the thread sanitizer's run-time does not survive a fork of a process with threads
+  return {};  // the thread sanitizer does not survive a fork of a threaded process
 #endif
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const pid_t pid = ::fork();

@@ -1,4 +1,4 @@
-// ImportOptions' shapes and batch against a model's inputs.
+// Applies ImportOptions' shapes and batch to a model's inputs.
 #include <openvino/core/model.hpp>
 
 #include "heddle/base/spelling.h"
@@ -18,7 +18,7 @@ std::string partial_text(const ov::PartialShape& shape) {
 
 std::string name_of(const ov::op::v0::Parameter& p) { return p.get_friendly_name(); }
 
-// "x=1,3,224,224" with what is known; a letter for each dimension that is not.
+// "x=1,3,224,224" with the known dimensions, and a letter for each unknown one.
 std::string example(const std::string& name, const ov::PartialShape& shape) {
   if (shape.rank().is_dynamic()) return name + "=N,...";
   std::string text = name + "=";

@@ -1,10 +1,10 @@
-// Model::signature(): what a segment compiles to, as a number.
+// Model::signature(): a hash of what a segment compiles to.
 //
-// Each op gets a colour from its own kind (type, attributes, shapes, constants' values where they steer the
-// program); two passes, with and against the edges, mix in what lies before and behind it. The ops are then
-// written down in a topological order that prefers the smaller colour, with inputs by their number in that
-// order, and the text is hashed. The order depends on ids only between ops of equal colour, so that the same
-// block at another place of a model hashes the same. O(n log n + m).
+// Each op gets a colour from its own kind: type, attributes, shapes, and values of constants that affect the
+// program. Two passes, along and against the edges, mix in the ops before and after it. Then the ops are
+// written in a topological order that prefers the smaller colour, with inputs numbered in that order, and the
+// text is hashed. Ids affect the order only between ops of equal colour, so the same block elsewhere in a
+// model hashes the same. O(n log n + m).
 #include <algorithm>
 #include <openvino/core/attribute_visitor.hpp>
 #include <openvino/op/constant.hpp>
@@ -19,7 +19,7 @@
 namespace heddle {
 namespace {
 
-// Constants of integers up to this size are axes, shapes, pads and the like: they steer the program.
+// Integer constants up to this size are axes, shapes, pads and the like: they affect the program.
 constexpr size_t kSteeringElements = 64;
 
 void hash_type(Hasher& h, const ov::Output<ov::Node>& output) {
@@ -35,14 +35,14 @@ void hash_type(Hasher& h, const ov::Output<ov::Node>& output) {
 
 void hash_model(Hasher& h, const ov::Model& body);
 
-// All attributes but names.
+// Hashes all attributes except names.
 class AttributeHasher final : public ov::AttributeVisitor {
  public:
   explicit AttributeHasher(Hasher& hasher) : h_(hasher) {}
 
   void on_adapter(const std::string& name, ov::ValueAccessor<void>& adapter) override {
     h_.text(name);
-    // Subgraph ops' port maps: their numbers.
+    // Port maps of subgraph ops: hash their numbers.
     using Multi = ov::op::util::MultiSubGraphOp;
     if (auto* in = ov::as_type<ov::AttributeAdapter<Multi::MultiSubgraphInputDescriptionVector>>(&adapter))
       inputs(in->get());
@@ -116,7 +116,7 @@ bool is_steering(const ov::op::v0::Constant& c, bool exponent) {
 void hash_constant(Hasher& h, const ov::Output<ov::Node>& output, bool exponent) {
   hash_type(h, output);
   const auto* c = dynamic_cast<const ov::op::v0::Constant*>(output.get_node());
-  // An expression of constants: its kind is enough, for the compiler folds it.
+  // An expression of constants: its kind suffices, because the compiler folds it.
   if (c == nullptr)
     h.text("folded");
   else if (is_steering(*c, exponent))
@@ -129,7 +129,7 @@ void hash_attributes(Hasher& h, ov::Node& node) {
   node.visit_attributes(visitor);
 }
 
-// A body in its own order, which is that of the file.
+// A body is hashed in its own order, which is the file's.
 void hash_model(Hasher& h, const ov::Model& body) {
   std::unordered_map<const ov::Node*, uint64_t> number;
   for (const auto& node : body.get_ordered_ops()) {
@@ -165,7 +165,7 @@ class Signer {
   }
 
  private:
-  // Position in ops_ of the op that makes a tensor; -1 when it comes from outside.
+  // Position in ops_ of the op that produces a tensor; -1 if it comes from outside.
   int64_t maker(TensorId tensor) const {
     const auto it = place_.find(graph_.tensor(tensor).producer);
     return it == place_.end() ? -1 : static_cast<int64_t>(it->second);
@@ -209,7 +209,7 @@ class Signer {
     }
   }
 
-  // What reads an op, as a sum: readers have no order.
+  // Readers are mixed in by a sum, because they have no order.
   void color_backward() {
     backward_.assign(ops_.size(), 0);
     for (size_t i = ops_.size(); i-- > 0;) {
@@ -225,7 +225,7 @@ class Signer {
     }
   }
 
-  // Which outputs leave the segment.
+  // Hash of which outputs leave the segment.
   uint64_t leaving(OpId op) const {
     Hasher h;
     for (const auto tensor : graph_.op(op).outputs) {

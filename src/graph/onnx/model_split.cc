@@ -1,4 +1,4 @@
-// ImportOptions::split_bytes: a matrix product with a large constant as several products and a concatenation.
+// ImportOptions::split_bytes: splits a matrix product with a large constant into several and a concatenation.
 #include "model_split.h"
 
 #include <algorithm>
@@ -16,14 +16,14 @@ namespace {
 using ov::op::v0::Constant;
 using ov::op::v0::MatMul;
 
-// Borders between pieces: a device's kernels then have whole vectors everywhere but at the end, as before.
+// Pieces end at multiples of this many columns, so that kernels have full vectors except at the very end.
 constexpr int64_t kColumns = 64;
 
 std::shared_ptr<Constant> index(int64_t value) {
   return Constant::create(ov::element::i64, ov::Shape{1}, {value});
 }
 
-// Rows [from, to) of the constant's own memory.
+// Rows [from, to), sharing the constant's memory.
 ov::Output<ov::Node> rows_of(const std::shared_ptr<Constant>& weights, int64_t from, int64_t to) {
   const ov::Shape& shape = weights->get_shape();
   const size_t row = weights->get_byte_size() / shape[0];
@@ -33,14 +33,14 @@ ov::Output<ov::Node> rows_of(const std::shared_ptr<Constant>& weights, int64_t f
                                     data + row * static_cast<size_t>(from), weights);
 }
 
-// Output columns [from, to) of the weights of a product. `axis` is theirs: 0 where they are transposed.
+// Output columns [from, to) of a product's weights. `axis`: of the columns; 0 if transposed.
 ov::Output<ov::Node> columns_of(const ov::Output<ov::Node>& weights, int64_t axis, int64_t from, int64_t to) {
   const auto node = weights.get_node_shared_ptr();
   if (const auto constant = ov::as_type_ptr<Constant>(node)) {
     if (axis == 0) return rows_of(constant, from, to);
     return std::make_shared<ov::op::v8::Slice>(constant, index(from), index(to), index(1), index(axis));
   }
-  // One number everywhere.
+  // A broadcast scalar.
   ov::Shape shape = weights.get_shape();
   shape[static_cast<size_t>(axis)] = static_cast<size_t>(to - from);
   const auto target = Constant::create(ov::element::i64, ov::Shape{shape.size()},
@@ -48,7 +48,7 @@ ov::Output<ov::Node> columns_of(const ov::Output<ov::Node>& weights, int64_t axi
   return std::make_shared<ov::op::v3::Broadcast>(node->input_value(0), target);
 }
 
-// Can columns be taken without making the whole first?
+// True if columns can be taken without materialising the whole matrix.
 bool divisible(const ov::Output<ov::Node>& weights) {
   const auto node = weights.get_node_shared_ptr();
   if (const auto constant = ov::as_type_ptr<Constant>(node)) {

@@ -1,4 +1,4 @@
-// Large parameters in pieces (ImportOptions::split_bytes).
+// Splits large parameters into pieces (ImportOptions::split_bytes).
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@ class Model;
 
 namespace heddle::internal {
 
-// Every MatMul by a constant matrix of more than `bytes` becomes the fewest MatMuls by some of its columns,
-// at most `bytes` each where 64 columns are not more than that, and a Concat. Stored matrices that are
-// transposed are not copied. Shapes are known before and after.
+// Replaces every MatMul by a constant matrix of more than `bytes`: the fewest MatMuls by some of its columns,
+// each of at most `bytes` (but at least 64 columns), and a Concat. Transposed constants are split without a
+// copy. All shapes must be static, and stay so.
 void split_weights(ov::Model& model, int64_t bytes);
 
 }  // namespace heddle::internal

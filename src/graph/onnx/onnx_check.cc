@@ -21,7 +21,7 @@ class Checker {
 
  private:
   Status opsets();
-  // `outer`: the scopes around; names of this graph that come from them are added to `captured`.
+  // `outer`: the enclosing scopes; names that this graph takes from them are added to `captured`.
   Status graph(const OnnxGraph& g, std::vector<const Names*>& outer, Names& captured);
   Status tensors(const OnnxGraph& g);
   Status values(const OnnxGraph& g);
@@ -69,7 +69,7 @@ Status Checker::tensors(const OnnxGraph& g) {
 
 Status check_value(const OnnxValue& v, bool must_be_tensor) {
   if (v.kind == OnnxValue::Kind::kTensor) {
-    // -1 is what some exporters write for "not known".
+    // Some exporters write -1 for an unknown dimension.
     for (const auto d : v.dims)
       if (d < -1) return invalid_input("dimension " + std::to_string(d) + " is negative");
     Shape known;
@@ -103,7 +103,7 @@ Status Checker::values(const OnnxGraph& g) {
   HEDDLE_RETURN_IF_ERROR(check(g.inputs, "input", whole));
   HEDDLE_RETURN_IF_ERROR(check(g.values, "value", false));
   for (const auto& v : g.outputs) {
-    // An output's type may be left to inference.
+    // An output's type may be missing; inference then finds it.
     auto status =
         check_value(v, whole && v.kind != OnnxValue::Kind::kNone && v.kind != OnnxValue::Kind::kTensor);
     if (!status.ok()) return std::move(status).error().with_context("output " + quote_text(v.name));
@@ -111,7 +111,7 @@ Status Checker::values(const OnnxGraph& g) {
   return {};
 }
 
-// All names that the graph defines. In single-assignment form each has one origin, but an initializer may
+// All names that the graph defines. Each has one definition (single assignment), but an initializer may also
 // give the default of an input.
 Result<Names> Checker::define(const OnnxGraph& g, bool inner) {
   Names names, initializers;
@@ -163,7 +163,7 @@ Status Checker::attributes(const OnnxNode& n) {
       if (!status.ok())
         return std::move(status).error().with_context("attribute " + quote_text(a.name) + ": tensor");
     }
-    // Type 5 is a graph, 4 a tensor: importers go by the type and expect the value to be there.
+    // Type 5 is a graph, 4 a tensor: importers trust the type and expect the value to exist.
     if ((a.type == 5 && a.graphs.size() != 1) || (a.type == 4 && a.tensors.size() != 1))
       return invalid_input("attribute " + quote_text(a.name) + " has no value of its type");
   }
@@ -179,8 +179,8 @@ Status Checker::node(const OnnxNode& n) {
   return check_operator(n, model_.standard_opset());
 }
 
-// Kahn's algorithm over the nodes; what stays is on a cycle or behind one. Files need not be in order:
-// OpenVINO sorts.
+// Kahn's algorithm over the nodes; nodes that remain are on a cycle or behind one. The file's order does not
+// matter, because OpenVINO sorts.
 Status check_acyclic(const OnnxGraph& g, const std::vector<Names>& captured) {
   std::unordered_map<std::string_view, size_t> producer;
   for (size_t i = 0; i < g.nodes.size(); ++i)
@@ -210,8 +210,7 @@ Status check_acyclic(const OnnxGraph& g, const std::vector<Names>& captured) {
       if (--waiting[c] == 0) ready.push_back(c);
   }
   if (done == waiting.size()) return {};
-  // From any node that waits, backwards to a producer that waits, until one comes again: that one is on a
-  // cycle.
+  // Walk backwards from any waiting node through waiting producers until one repeats: that one is on a cycle.
   size_t at = 0;
   while (waiting[at] == 0) ++at;
   std::vector<bool> seen(waiting.size(), false);
@@ -263,7 +262,7 @@ Status Checker::graph(const OnnxGraph& g, std::vector<const Names*>& outer, Name
       }
     }
     outer.pop_back();
-    // What an inner graph takes from further out than this one passes through.
+    // Names that an inner graph takes from further out pass through this one.
     for (const auto& name : node_captures[i])
       if (!names.contains(name)) captured.insert(name);
   }

@@ -1,4 +1,4 @@
-// What must hold before an ONNX file reaches OpenVINO's importer, which trusts its input in places.
+// Checks of an ONNX file before it reaches OpenVINO's importer, which trusts parts of its input.
 #pragma once
 
 #include <string>
@@ -8,21 +8,21 @@
 
 namespace heddle::internal {
 
-// Names, wiring, operators, types, sizes and external data. `folder` is the model's: external data must lie
-// in it. `external_bytes` is set to the sum of the external files' sizes, each file once. O(size of the
+// Checks names, wiring, operators, types, sizes and external data. External data must lie in `folder`, the
+// model's. Sets `external_bytes` to the total size of the external files, each counted once. O(size of the
 // structure).
 Status check_onnx(const OnnxModel& model, const std::string& folder, int64_t* external_bytes);
 
 // One tensor (initializer or attribute): type, dimensions, amount of data.
 Status check_tensor(const OnnxTensor& tensor);
-// A type that OpenVINO can hold; the error names it.
+// Checks that OpenVINO supports the type; the error names it.
 Status check_element_type(int64_t type);
-// One standard operator against its schema: known, enough inputs, none too many, required attributes.
+// Checks one standard operator against its schema: known, number of inputs, required attributes.
 Status check_operator(const OnnxNode& node, int64_t opset);
-// The newest set of standard operators that the table knows.
+// The newest version of the standard operators in the table.
 int64_t newest_standard_opset();
 
-// Keeps the sizes of external files that were seen already.
+// Checks references to external files; caches the files' sizes.
 class ExternalFiles {
  public:
   explicit ExternalFiles(std::string folder) : folder_(std::move(folder)) {}

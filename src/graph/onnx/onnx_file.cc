@@ -8,14 +8,14 @@
 namespace heddle::internal {
 namespace {
 
-// More than any real model has (the largest public graphs have some 10^5 nodes), and few enough to keep the
-// memory of a hostile file within a few GiB.
+// More than any real model has (the largest public graphs have about 10^5 nodes), and small enough to keep
+// the memory of a hostile file within a few GiB.
 constexpr int64_t kMaxItems = 4'000'000;
 constexpr int kMaxGraphDepth = 16;
 constexpr int kMaxTypeDepth = 8;
 constexpr size_t kMaxRank = 32;
 
-// A message is read by a function from one field to a Status; `Parser` holds what all share.
+// Each message is read by a function from one field to a Status; `Parser` holds the shared state.
 class Parser {
  public:
   explicit Parser(std::string_view file) : base_(file.data()) {}
@@ -41,7 +41,7 @@ class Parser {
   Status function(const WireField& field, OnnxModel& out);
   Status text(const WireField& field, std::string_view& out);
   Status number(const WireField& field, int64_t& out);
-  // Appends varints (packed or not) to `out`, at most `limit`; all are counted in `total`.
+  // Appends varints (packed or not) to `out`, up to `limit`; `total` counts all of them.
   Status numbers(const WireField& field, std::vector<int64_t>& out, size_t limit, int64_t& total);
   Status list_size(const WireField& field, size_t element_bytes, int64_t& total);
   Status dims(const WireField& field, std::vector<int64_t>& out);
@@ -69,7 +69,7 @@ Status Parser::count(const WireField& field) {
   return {};
 }
 
-// Parsers merge a message that comes twice, each in its own way: no writer makes such files.
+// Parsers merge repeated messages in different ways; real writers never produce them, so they are rejected.
 Status Parser::once(bool& seen, const WireField& field, const char* what) {
   if (seen) return wire_error(field.offset, std::string(what) + " is given twice");
   seen = true;
@@ -107,7 +107,7 @@ Status Parser::numbers(const WireField& field, std::vector<int64_t>& out, size_t
   return {};
 }
 
-// A list of floats or doubles: its elements have a fixed size.
+// A list of floats or doubles, whose elements have a fixed size.
 Status Parser::list_size(const WireField& field, size_t element_bytes, int64_t& total) {
   if (field.type == WireField::kBytes) {
     if (field.bytes.size() % element_bytes != 0)
@@ -229,7 +229,7 @@ Status Parser::type(const WireField& field, OnnxValue& out, int depth) {
     out.kind = kind;
     if (kind == Kind::kTensor || kind == Kind::kSparse) return tensor_type(f, out);
     if (kind != Kind::kSequence && kind != Kind::kOptional) return {};
-    // What is inside is only walked through, for its depth.
+    // Inner types are only walked through to check their depth.
     return each_field(f.bytes, "type", [&](const WireField& inner) -> Status {
       OnnxValue ignored;
       return inner.number == 1 ? type(inner, ignored, depth + 1) : Status();

@@ -17,7 +17,7 @@ struct OnnxEntry {
   std::string_view key, value;
 };
 
-// TensorProto. Sizes of the typed lists are element counts; the elements stay where they are.
+// TensorProto. The typed lists are given by their element counts; the elements stay in the file.
 struct OnnxTensor {
   std::string_view name;
   int64_t data_type = 0;
@@ -26,7 +26,7 @@ struct OnnxTensor {
   std::string_view raw;
   std::vector<OnnxEntry> external_data;
   int64_t floats = 0, int32s = 0, strings = 0, int64s = 0, doubles = 0, uint64s = 0;
-  std::vector<int64_t> small_int64s;  // the values of int64_data when there are few (see kSmallValues)
+  std::vector<int64_t> small_int64s;  // values of int64_data if there are few (see kSmallValues)
   int64_t offset = 0;
 };
 inline constexpr int64_t kSmallValues = 64;
@@ -38,7 +38,7 @@ struct OnnxValue {
   Kind kind = Kind::kNone;
   int64_t elem_type = 0;
   bool has_shape = false;
-  std::vector<int64_t> dims;  // -1: not given or symbolic
+  std::vector<int64_t> dims;  // -1: missing or symbolic
   int64_t offset = 0;
 };
 
@@ -82,16 +82,16 @@ struct OnnxModel {
   std::vector<std::string_view> functions;  // names of model-local functions
   OnnxGraph graph;
 
-  // The version of the standard operators; 0 when the file imports none.
+  // The opset version of the standard operators; 0 when the file imports none.
   int64_t standard_opset() const;
 };
 
-// Structure only: the wire format, nesting, counts. O(size of the structure); tensor data is skipped.
+// Parses the structure only: wire format, nesting, counts. O(size of the structure); skips tensor data.
 Result<OnnxModel> parse_onnx(std::string_view file);
 
-// "node 'conv1' (Conv)"; a node without a name goes by its first output.
+// "node 'conv1' (Conv)"; a node without a name is named by its first output.
 std::string node_text(const OnnxNode& node);
-// The empty domain under its long name too.
+// True for the empty domain and its long name.
 bool is_standard_domain(std::string_view domain);
 
 }  // namespace heddle::internal

@@ -1,4 +1,4 @@
-// The standard operators' schemas: what each takes, from the opset on in which that was so.
+// Schemas of the standard operators, each valid from its opset on.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -14,7 +14,7 @@ struct Schema {
   std::string_view name;
   int64_t since;
   int64_t min_inputs, max_inputs, min_outputs, max_outputs;
-  uint32_t required_inputs;              // bit i: input i must not be left out
+  uint32_t required_inputs;              // bit i: input i is required
   std::string_view required_attributes;  // separated by spaces
 };
 
@@ -22,8 +22,7 @@ constexpr Schema kSchemas[] = {
 #include "onnx_ops.inc"
 };
 
-// The newest schema that `opset` has; null when the operator is newer or does not exist. Sorted by (name,
-// since).
+// The newest schema in `opset`; null if the operator is newer or unknown. Sorted by (name, since).
 const Schema* find_schema(std::string_view name, int64_t opset) {
   const auto* at = std::lower_bound(std::begin(kSchemas), std::end(kSchemas), name,
                                     [](const Schema& s, std::string_view n) { return s.name < n; });
@@ -52,7 +51,7 @@ std::string range_text(int64_t least, int64_t most) {
   return std::to_string(least) + " to " + std::to_string(most);
 }
 
-// OpenVINO's importer reads attributes that other versions require; only what no version can do without is
+// OpenVINO's importer also reads attributes of other versions, so only those that every version requires are
 // checked.
 Status check_attributes(const OnnxNode& node, std::string_view required) {
   while (!required.empty()) {

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kModelGraph = 7, kGraphNode = 1, kGraphInitializer = 5;
 constexpr uint32_t kNodeAttribute = 5, kAttributeTensor = 5;
 constexpr int kTensorExternalData = 13, kTensorDataLocation = 14, kExternal = 1;
-// Smaller ones are copied: shapes and the like, which are read while the model is imported.
+// Smaller tensors are copied: shapes and the like, which the import itself reads.
 constexpr size_t kLeastInPlace = 4096;
 
 class Hollower {
@@ -31,7 +31,7 @@ class Hollower {
   using Change = std::function<Result<WireMessage>(std::string_view)>;
   using Choice = std::function<Change(const WireField&)>;  // null: the field is copied as it is
 
-  // A copy of the message in which the chosen fields are changed.
+  // Copies the message with the chosen fields changed.
   Result<WireMessage> each(std::string_view message, const Choice& choose) const {
     WireMessage copy;
     WireReader reader(message, file_.data());
@@ -47,8 +47,8 @@ class Hollower {
     return copy;
   }
 
-  // Weights are initializers or, as PaddlePaddle writes them, the attributes of Constant nodes. Nothing else
-  // holds as much, so a small node is copied unseen.
+  // Weights are initializers or, in PaddlePaddle's files, attributes of Constant nodes. Nothing else is that
+  // large, so small nodes are copied unparsed.
   Result<WireMessage> hollow_graph(std::string_view graph) const {
     return each(graph, [this](const WireField& f) -> Change {
       if (f.bytes.size() < kLeastInPlace) return nullptr;
@@ -87,8 +87,8 @@ class Hollower {
       whole.bytes() = message;
       return whole;
     }
-    // As a file beside the model, which the importer maps and keeps. (What it takes as an address, it
-    // copies.)
+    // Refer to the model file as external data: the importer maps such files and keeps them mapped. (It would
+    // copy data passed by address.)
     entry(copy, "location", name_);
     entry(copy, "offset", std::to_string(raw.data() - file_.data()));
     entry(copy, "length", std::to_string(raw.size()));

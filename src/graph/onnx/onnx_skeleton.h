@@ -1,4 +1,4 @@
-// An ONNX file without its weights, for importing it with the weights left where they are.
+// An ONNX file without its weights, for imports that leave the weights in the file.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace heddle::internal {
 
-// The same model with every large initializer's data (raw_data) replaced by its place in the file, as if it
-// were one beside the model of the name `name`. For files that were checked, and that have no external data:
-// their place would be lost. O(size without weights).
+// The same model, with the data (raw_data) of every large initializer replaced by a reference: external data
+// in a file called `name` next to the model. The file must be checked and have no external data of its own,
+// whose location would be lost. O(size without weights).
 Result<std::string> onnx_skeleton(std::string_view file, const std::string& name);
 
 }  // namespace heddle::internal

@@ -1,4 +1,4 @@
-// Tensors of an ONNX file: types, sizes, external data.
+// Checks of an ONNX file's tensors: types, sizes, external data.
 #include <sys/stat.h>
 
 #include <array>
@@ -15,14 +15,14 @@
 namespace heddle::internal {
 namespace {
 
-// Where TensorProto keeps the elements of a type when they are not raw bytes.
+// The field in which TensorProto keeps a type's elements if they are not raw bytes.
 enum class Store { kNone, kFloat, kInt32, kInt64, kUint64, kDouble, kString };
 
 struct ElementType {
   const char* name;
-  int bits;  // of one element in raw data
+  int bits;  // per element in raw data
   Store store;
-  int per_item;    // elements in one item of the typed list (packed small types)
+  int per_item;    // elements per item of the typed list (packed small types)
   bool supported;  // by OpenVINO
 };
 
@@ -93,7 +93,7 @@ int64_t stored_items(const OnnxTensor& t, Store store) {
   return 0;
 }
 
-// The raw size; no overflow: checked by the caller.
+// The raw size; the caller has excluded overflow.
 int64_t raw_bytes(const ElementType& type, int64_t count) { return (count * type.bits + 7) / 8; }
 
 Status check_data(const OnnxTensor& t, const ElementType& type, int64_t count, const std::string& what) {
@@ -114,7 +114,7 @@ Status check_data(const OnnxTensor& t, const ElementType& type, int64_t count, c
                        std::to_string(items));
 }
 
-// Decimal digits only: importers differ in what else they take.
+// Decimal digits only, because importers differ in what else they accept.
 std::optional<int64_t> parse_number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -123,7 +123,7 @@ std::optional<int64_t> parse_number(std::string_view text) {
   return value;
 }
 
-// The strings of a tensor's external_data; each key at most once.
+// The entries of a tensor's external_data; each key at most once.
 struct Location {
   std::string path;
   int64_t offset = 0;
@@ -159,8 +159,8 @@ Result<Location> parse_location(const OnnxTensor& t) {
   return result;
 }
 
-// By the text alone, before any file is touched. "*/_ORT_MEM_ADDR_/*" is OpenVINO's and ONNX Runtime's word
-// for "the offset is an address in memory": never from a file.
+// Checks the text before any file is touched. OpenVINO and ONNX Runtime use "*/_ORT_MEM_ADDR_/*" to say "the
+// offset is a memory address"; a file must never contain it.
 Status check_location_text(const std::string& location) {
   const std::string what = "its external data lies in " + quote_text(location);
   if (location.find('\0') != std::string::npos) return invalid_input(what + ", which is no file name");

@@ -1,4 +1,4 @@
-// Reads protobuf's wire format in place: no copies, no recursion, every length checked against what is there.
+// Reads protobuf's wire format in place: no copies, no recursion, every length is checked.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace heddle::internal {
 
-// One field of a message. Which member counts depends on the wire type.
+// One field of a message; its wire type tells which member is set.
 struct WireField {
   enum Type : uint8_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
   uint32_t number = 0;
   Type type = kVarint;
   uint64_t value = 0;      // kVarint, kFixed64, kFixed32
   std::string_view bytes;  // kBytes
-  int64_t offset = 0;      // of the field's tag from the file's first byte
+  int64_t offset = 0;      // of the field's tag, from the start of the file
 };
 
-// Iterates over the fields of one message. `base` is the whole file's first byte, for offsets in messages.
+// Iterates over the fields of one message. `base` is the start of the whole file, for offsets in messages.
 class WireReader {
  public:
   WireReader(std::string_view message, const char* base) : rest_(message), base_(base) {}

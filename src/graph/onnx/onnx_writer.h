@@ -10,7 +10,7 @@
 
 namespace heddle::internal {
 
-// TensorProto.DataType; 0 for what ONNX does not know.
+// TensorProto.DataType; 0 if ONNX has no such type.
 int64_t onnx_type_of(DType type);
 
 // One protobuf message under construction.
@@ -20,7 +20,7 @@ class WireMessage {
   void real(int field, float value);
   void text(int field, std::string_view bytes);
   void message(int field, const WireMessage& inner) { text(field, inner.bytes_); }
-  // The tag and length of a text whose bytes the caller appends.
+  // Writes tag and length of a text whose bytes the caller appends.
   void text_header(int field, uint64_t size);
   void reserve(size_t size) { bytes_.reserve(size); }
   std::string& bytes() { return bytes_; }
@@ -31,14 +31,14 @@ class WireMessage {
   std::string bytes_;
 };
 
-// Bytes that a text field of this size takes, header included, for field numbers below 16.
+// Bytes that a text field of this size occupies with its header, for field numbers below 16.
 uint64_t wire_text_size(uint64_t size);
 
 WireMessage onnx_value_info(std::string_view name, DType type, const Shape& shape);
 // TensorProto without its data; the name may be empty.
 WireMessage onnx_tensor_header(std::string_view name, DType type, const Shape& shape);
 inline constexpr int kOnnxRawData = 9;
-// With data, of type i64, or of a float type (f32 or f16).
+// Tensors with data: of type i64, or of a float type (f32 or f16).
 WireMessage onnx_int_tensor(std::string_view name, const Shape& shape, std::span<const int64_t> values);
 WireMessage onnx_float_tensor(std::string_view name, DType type, const Shape& shape,
                               std::span<const float> values);

@@ -1,5 +1,5 @@
-// What OpenVINO's importer says when it fails, boiled down: its texts run over many lines of source places,
-// and hold counters that differ from run to run.
+// Condenses the error texts of OpenVINO's importer, which run over many lines of source locations and contain
+// counters that differ from run to run.
 #include <algorithm>
 #include <regex>
 #include <vector>
@@ -23,7 +23,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// Lines that tell where in OpenVINO's sources something was noticed.
+// Lines that only give locations in OpenVINO's sources, or boilerplate.
 bool is_noise(std::string_view line) {
   for (const std::string_view start :
        {"Exception from", "Check '", "While validating", "FrontEnd API failed", "Model wasn't fully",
@@ -34,7 +34,7 @@ bool is_noise(std::string_view line) {
   return line.empty();
 }
 
-// "SequenceInsert_57746" to "SequenceInsert": the number is a counter of the process.
+// "SequenceInsert_57746" to "SequenceInsert": the number is a per-process counter.
 std::string without_counters(std::string text) {
   static const std::regex counter("\\b([A-Z][A-Za-z0-9]*)_[0-9]+\\b");
   return std::regex_replace(text, counter, "$1");
@@ -49,7 +49,7 @@ std::string_view between(std::string_view text, std::string_view from, std::stri
   return text.substr(start + from.size(), end - start - from.size());
 }
 
-// The main graph's and all subgraphs' first node of an operator; null when there is none.
+// The first node of this operator in the graph or its subgraphs; null if there is none.
 const OnnxNode* find_node(const OnnxGraph& graph, std::string_view type) {
   for (const auto& n : graph.nodes) {
     if (n.op_type == type) return &n;
@@ -102,14 +102,14 @@ std::string openvino_reason(const std::string& what) {
     if (!reason.empty()) reason += "; ";
     reason += line;
   }
-  // Some checks have no words of their own: then the condition is all there is.
+  // Some checks have no message; then report the condition.
   if (reason.empty()) {
     const std::string_view condition = between(what, "Check '", "' failed");
     reason = condition.empty() ? "no reason is given"
                                : "the condition '" + std::string(condition) + "' does not hold";
   }
   reason = without_counters(reason);
-  std::string clean = quote_text(reason, kMaxReason);  // control characters out
+  std::string clean = quote_text(reason, kMaxReason);  // removes control characters
   return clean.substr(1, clean.size() - 2);
 }
 
@@ -117,7 +117,7 @@ Error conversion_error(const std::string& what, const OnnxModel* onnx) {
   constexpr std::string_view kNoRule = "No conversion rule found for operations: ";
   const size_t log = what.find(" with a message:\n");
   if (log != std::string::npos) {
-    // Only the first failed operation: others often follow from it.
+    // Report only the first failed operation: others often follow from it.
     const size_t start = log + std::string_view(" with a message:\n").size();
     const std::string block = what.substr(
         start, std::min({what.find("\n\nSummary", start), what.find("\n-- ", start), what.size()}) - start);

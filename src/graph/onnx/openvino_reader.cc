@@ -21,8 +21,8 @@ ov::Core& core() {
   return *instance;
 }
 
-// One of the caller's own; the library behind it is loaded once and for good. By its name no other frontend
-// is loaded and asked whether it knows the model.
+// A frontend of the caller's own; its library is loaded once and stays loaded. Loading by name avoids loading
+// every frontend to ask whether it knows the model.
 ov::frontend::FrontEnd::Ptr onnx_frontend() {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
@@ -33,14 +33,14 @@ ov::frontend::FrontEnd::Ptr onnx_frontend() {
   return frontend;
 }
 
-// `path`: of the file whose skeleton it is. Its weights are mapped.
+// `path` is the file that the skeleton belongs to; its weights are mapped.
 std::shared_ptr<ov::Model> read_skeleton(const std::string& skeleton, const std::string& path) {
   std::istringstream stream(skeleton);
   const auto frontend = onnx_frontend();
   return frontend->convert(frontend->load(static_cast<std::istream*>(&stream), path, true));
 }
 
-// OpenVINO renames what identity-like nodes connect; users go by the file's names.
+// OpenVINO renames inputs and outputs around identity-like nodes; restore the file's names, which users know.
 void name_ends(ov::Model& model, const OnnxModel& onnx) {
   std::unordered_set<std::string_view> weights;
   for (const auto& t : onnx.graph.initializers) weights.insert(t.name);
@@ -67,8 +67,7 @@ Status check_stateless(const ov::Model& model) {
   return {};
 }
 
-// A node in the file's words: the ONNX node that it belongs to, by its own tensor names or the nearest
-// reader's.
+// Describes a node in the file's terms: the ONNX node found by its own tensor names or the nearest reader's.
 std::string place_of(const ov::Node& node, const OnnxModel* onnx) {
   const auto* at = &node;
   for (int step = 0; step < 32; ++step) {
@@ -94,7 +93,7 @@ Status check_static(const ov::Model& model, const OnnxModel* onnx) {
     for (const auto& output : node->outputs()) {
       const bool last = ov::as_type_ptr<ov::op::v0::Result>(node) != nullptr;
       if (last || (output.get_partial_shape().is_static() && output.get_element_type().is_static())) continue;
-      // Outputs that nobody reads may stay open, e.g. the indices of a pooling.
+      // Outputs without readers may stay dynamic, for example the indices of a pooling.
       if (output.get_target_inputs().empty()) continue;
       const bool shape = output.get_partial_shape().is_dynamic();
       std::string message = place_of(*node, onnx) + ": ";
@@ -134,8 +133,8 @@ void reshape(ov::Model& model, const InputShapes& shapes) {
   model.reshape(changes);
 }
 
-// Gives the inputs their shapes and infers the others, op by op as the standard has them, in a fraction of
-// reshape()'s time. False: that does not fit, or not all shapes follow.
+// Sets the input shapes and infers the others op by op, as the standard defines them, in a fraction of
+// reshape()'s time. False if the shapes do not fit or not all can be inferred.
 bool takes_shapes(const std::shared_ptr<ov::Model>& model, const InputShapes& shapes, const OnnxModel* onnx) {
   try {
     std::vector<const ov::Node*> changed;
@@ -160,7 +159,7 @@ Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const 
   HEDDLE_ASSIGN_OR_RETURN(const auto shapes, wanted_shapes(*model, options));
   if (!shapes.empty()) {
     if (takes_shapes(model, shapes, onnx)) return model;
-    // reshape() also rewrites what has a size built in; half-inferred nodes are no start for it.
+    // reshape() also rewrites ops with built-in sizes, but it cannot start from half-inferred nodes.
     HEDDLE_ASSIGN_OR_RETURN(model, convert(path, onnx, skeleton));
   }
   try {
@@ -177,7 +176,7 @@ void load_onnx_frontend() {
   try {
     (void)onnx_frontend();
   } catch (...) {
-    // Whoever reads a model is told.
+    // Ignored: the import that follows reports the error.
   }
 }
 

@@ -1,4 +1,4 @@
-// From a file to an ov::Model with static shapes, ready to be taken apart.
+// Reads a file into an ov::Model with static shapes.
 #pragma once
 
 #include <memory>
@@ -15,31 +15,31 @@
 
 namespace heddle::internal {
 
-// Reads (`path`, or where it is not null `skeleton`, the file's onnx_skeleton()), gives inputs and outputs
-// their names, sets the dimensions that `options` give, and folds what depends on shapes alone. `onnx` is the
-// file's structure, null for other formats. Every dimension and type is known afterwards, or the error names
-// the input or op. No exception leaves it.
+// Reads `path` or, if not null, `skeleton` (onnx_skeleton() of that file). Names inputs and outputs, sets the
+// dimensions given by `options`, and folds values that depend on shapes alone. `onnx` is the file's
+// structure, null for other formats. On success every dimension and type is known; errors name the input or
+// op. Throws nothing.
 Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const ImportOptions& options,
                                                  const OnnxModel* onnx,
                                                  const std::string* skeleton = nullptr);
 
-// The useful part of what OpenVINO says, on one line and without what differs between two runs.
+// The useful part of OpenVINO's message, on one line and equal in every run.
 std::string openvino_reason(const std::string& what);
-// The node that makes a value or has this name, subgraphs included; null when there is none.
+// The node that produces the value, or has the name, `name`; also searches subgraphs. Null if there is none.
 const OnnxNode* find_onnx_node(const OnnxGraph& graph, std::string_view name);
-// The importer's exception as an error that names nodes.
+// Converts the importer's exception to an error that names nodes.
 Error conversion_error(const std::string& what, const OnnxModel* onnx);
 
-// The shapes of a model's inputs that are to be set, by their places: what `options` give where it differs
-// from what the model has (model_shapes.cc). An error where they do not fit, or leave a dimension open.
+// The input shapes to set, by input index: those in `options` that differ from the model's (model_shapes.cc).
+// Fails when they do not fit or leave a dimension open.
 using InputShapes = std::vector<std::pair<size_t, ov::PartialShape>>;
 Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options);
-// ShapeOf and small constant arithmetic become constants (model_fold.cc). Weights are left alone. `changed`:
-// whose shapes are others than when their readers were inferred; what follows from that is inferred again.
+// Replaces ShapeOf and small constant arithmetic by constants (model_fold.cc), but no weights. `changed`:
+// nodes whose shapes changed since their readers were inferred; what depends on them is inferred again.
 void fold_shapes(ov::Model& model, std::span<const ov::Node* const> changed);
 
-// Loads the library that reads ONNX. The linker loads one library at a time: before a larger one is loaded by
-// another thread, this lets the import begin. Not needed otherwise.
+// Loads the library that reads ONNX. The dynamic linker loads one library at a time, so this lets an import
+// start before another thread loads a larger one. Optional.
 void load_onnx_frontend();
 
 }  // namespace heddle::internal

@@ -12,7 +12,7 @@ struct BertSize {
   int64_t layers, hidden, heads;
 };
 
-// In f16, BERT's own epsilon would be zero; ours is then the smallest that is not.
+// BERT's own epsilon rounds to zero in f16; use about the smallest positive number then.
 float epsilon(const Net& net) { return net.float_type() == DType::kF16 ? 6e-8F : kBertEpsilon; }
 
 Val bert_layer(Net& net, const std::string& n, Val x, const BertSize& size, Val mask) {
@@ -38,7 +38,7 @@ void describe_bert(Net& net, const Values& p, BertSize size) {
   const Val words = embed("token", "input_ids", kBertVocabulary), types = embed("type", "token_type_ids", 2);
   const Val places = embed("position", "position_ids", kBertContext);
   const Val mask =
-      net.input("attention_mask", {batch, 1, 1, seq});  // added: 0 where seen, very negative elsewhere
+      net.input("attention_mask", {batch, 1, 1, seq});  // added: 0 where visible, very negative elsewhere
   Val x = layer_norm(net, "embedding.norm",
                      net.add("embedding", net.add("embedding.words", words, types), places), epsilon(net));
   for (int64_t i = 0; i < size.layers; ++i) x = bert_layer(net, "layer" + std::to_string(i), x, size, mask);

@@ -1,4 +1,4 @@
-// Parts that several networks share, in the elementary nodes that framework exports have.
+// Parts that several networks share, built of the elementary nodes that framework exports contain.
 #pragma once
 
 #include <string>

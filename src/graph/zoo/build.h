@@ -1,4 +1,4 @@
-// What is made of a network's description.
+// Converts a network's description to a graph or to an ONNX file.
 #pragma once
 
 #include <memory>

@@ -46,7 +46,7 @@ class Evoformer {
     return net_.linear(n + ".project", net_.mul(n + ".gated", mixed, gate), c);
   }
 
-  // One number per head from each pair, as an addend to the scores.
+  // Per head, one number from each pair, added to the scores.
   Val pair_bias(const std::string& n, Val z, int64_t heads) {
     const Val numbers =
         net_.transpose(n + ".bias.heads", net_.linear(n + ".bias", z, heads, false), {2, 0, 1});

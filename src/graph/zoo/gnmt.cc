@@ -1,5 +1,5 @@
-// GNMT (Wu et al., 2016): LSTM encoder and decoder with attention, unrolled over time, so that a planner sees
-// the wavefront that lets layers run side by side. All steps share their layer's weights.
+// GNMT (Wu et al., 2016): LSTM encoder and decoder with attention, unrolled over time, so that a planner can
+// run layers concurrently as a wavefront. All steps share their layer's weights.
 #include "models.h"
 
 namespace heddle::zoo {
@@ -42,7 +42,7 @@ class Gnmt {
     return steps.size() == 1 ? steps[0] : net_.concat(name, steps, 0);
   }
 
-  // One [1, batch, hidden] a step.
+  // One [1, batch, hidden] value per step.
   std::vector<Val> embed(const std::string& name, int64_t steps) {
     const Val words = net_.gather(name + ".embedding", weight(name + ".table", s_.vocabulary, s_.hidden),
                                   net_.input(name, DType::kI64, {steps, s_.batch}));
@@ -79,7 +79,7 @@ class Gnmt {
     return hs;
   }
 
-  // The first layer reads both ways; from the third on, a layer's input is added to its output.
+  // The first layer is bidirectional; from the third layer on, a layer's input is added to its output.
   std::vector<Val> encode(const std::vector<Val>& words) {
     const auto forth = run_layer("encoder0.forth", words, false),
                back = run_layer("encoder0.back", words, true);
@@ -105,7 +105,7 @@ class Gnmt {
     return net_.transpose(n + ".context", net_.matmul(n + ".mixed", shares, memory_), {1, 0, 2});
   }
 
-  // The first layer asks the attention; every further layer reads the layer below beside the context.
+  // The first layer queries the attention; each further layer reads the layer below and the context.
   std::vector<Val> decode(const std::vector<Val>& words) {
     std::vector<Val> xs = run_layer("decoder0", words, false), contexts;
     for (size_t t = 0; t < xs.size(); ++t)

@@ -1,5 +1,5 @@
-// GPT-2 (Radford et al., 2019) and GPT-3 (Brown et al., 2020): the same decoder; GPT-3 is taken with dense
-// attention in all layers. The output gpt_layer shares the token table.
+// GPT-2 (Radford et al., 2019) and GPT-3 (Brown et al., 2020), the same decoder; GPT-3 with dense attention
+// in all layers. The output layer shares the token table.
 #include "blocks.h"
 #include "models.h"
 
@@ -36,7 +36,7 @@ void describe_gpt(Net& net, const Values& p, GptSize size) {
   const Val tokens = net.input("input_ids", DType::kI64, {batch, seq});
   const Val positions = net.input("position_ids", DType::kI64, {batch, seq});
   const Val mask = net.input("attention_mask",
-                             {batch, 1, seq, past + seq});  // added: 0 where seen, very negative elsewhere
+                             {batch, 1, seq, past + seq});  // added: 0 where visible, very negative elsewhere
   const Val table = net.weight("token_table", {.shape = {kGptVocabulary, h}, .fan_in = h});
   const Val places = net.weight("position_table", {.shape = {size.context, h}, .fan_in = h});
   Val x = net.add("embedding", net.gather("token", table, tokens), net.gather("position", places, positions));

@@ -1,4 +1,4 @@
-// Inception-v3 (Szegedy et al., 2016) in torchvision's form.
+// Inception-v3 (Szegedy et al., 2016), torchvision's variant.
 #include "blocks.h"
 #include "models.h"
 

@@ -67,7 +67,7 @@ void describe_llama(Net& net, const Values& p, LlamaSize size) {
   const Val tokens = net.input("input_ids", DType::kI64, {batch, seq});
   const Val positions = net.input("position_ids", DType::kI64, {batch, seq});
   const Val mask = net.input("attention_mask",
-                             {batch, 1, seq, past + seq});  // added: 0 where seen, very negative elsewhere
+                             {batch, 1, seq, past + seq});  // added: 0 where visible, very negative elsewhere
   const Rotation rotation = angles(net, positions, size.hidden / size.heads);
   Val x = net.gather(
       "token", net.weight("token_table", {.shape = {kLlamaVocabulary, size.hidden}, .fan_in = size.hidden}),

@@ -1,4 +1,4 @@
-// The zoo's models: an entry for users and the function that describes the network.
+// The zoo's models: each has an entry for users and a function that describes the network.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,11 @@
 
 namespace heddle::zoo {
 
-// A model's parameters, all of them, each in its range.
+// All parameters of a model, each within its range.
 class Values {
  public:
   explicit Values(std::map<std::string, int64_t, std::less<>> numbers) : numbers_(std::move(numbers)) {}
-  // Only names that the model's entry lists.
+  // `name` must be one that the model's entry lists.
   int64_t operator[](std::string_view name) const { return numbers_.find(name)->second; }
 
  private:

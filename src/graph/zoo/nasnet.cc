@@ -1,5 +1,5 @@
-// NASNet-A (Zoph et al., 2018): normal and reduction cells of separable convolutions, each reading the two
-// cells before.
+// NASNet-A (Zoph et al., 2018): normal and reduction cells of separable convolutions; each reads the two
+// before.
 #include "models.h"
 
 namespace heddle::zoo {
@@ -7,7 +7,7 @@ namespace {
 
 constexpr float kNasnetEpsilon = 1e-3F;
 
-// "Same" padding: nothing more than the kernel needs, the odd pixel at the end.
+// "Same" padding: no more than the kernel needs, with the odd pixel at the end.
 Window same(int64_t size, int64_t kernel, int64_t stride, int64_t groups = 1) {
   Window w = window(kernel, stride, kernel / 2, groups);
   if (stride == 2 && size % 2 == 0) w.top = w.left = kernel / 2 - 1;
@@ -26,7 +26,7 @@ class NasNet {
       if (stage > 0) {
         const Val before = previous_;
         reduction_cell("reduce" + std::to_string(stage), filters << stage);
-        // The large net lets the cell after a reduction read the one before its input.
+        // In the large net, the cell after a reduction reads the cell before the reduction's input.
         if (skip_reduction_) previous_ = before;
       }
       for (int64_t b = 0; b < blocks; ++b)
@@ -53,8 +53,8 @@ class NasNet {
                            kNasnetEpsilon);
   }
 
-  // Brings the older cell's output to this cell's size. Half the features come from even pixels, half from
-  // odd ones.
+  // Resizes the older cell's output to the current size. Half of the features come from even pixels, half
+  // from odd ones.
   Val adjust(const std::string& n, Val p, Val x, int64_t filters) {
     if (p < 0) return x;
     if (side(p) == side(x)) return net_.dim(p, 1) == filters ? p : squeeze(n, p, filters);

@@ -8,7 +8,7 @@ namespace heddle::zoo {
 namespace {
 
 constexpr size_t kMaxNodes = 500'000;
-// A tensor beyond this belongs to no machine; below it, sums over kMaxNodes nodes cannot overflow.
+// Larger than any machine's memory; below it, sums over kMaxNodes nodes cannot overflow.
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 38;
 
 Shape without_overflow(const Shape& shape) { return Shape(shape.size(), 1); }

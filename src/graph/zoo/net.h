@@ -1,5 +1,5 @@
-// A network's description: values and the nodes that make them, with shapes and arithmetic. The zoo's models
-// write it; to_graph.cc and to_onnx.cc read it.
+// A network's description: values and the nodes that produce them, with shapes and arithmetic. The zoo's
+// models write it; to_graph.cc and to_onnx.cc read it.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ namespace heddle::zoo {
 using Val = int;
 
 enum class ValueKind {
-  kActivation,  // a model input or what a node makes
+  kActivation,  // a model input or a node's output
   kWeight,      // a parameter: weights, running statistics, tables
-  kConstant,    // a few numbers that belong to the node: shapes, axes, an epsilon
+  kConstant,    // a few numbers that belong to a node: shapes, axes, an epsilon
 };
 
-// What a weight's values are like when they are made up.
+// Distribution of a weight's generated values.
 enum class Fill {
   kUniform,     // symmetric around 0, standard deviation 1 / sqrt(fan_in)
   kAroundOne,   // scales and variances: uniform in [0.5, 1.5]
@@ -33,8 +33,8 @@ struct Weight {
   Shape shape;
   Fill fill = Fill::kUniform;
   int64_t fan_in = 1;
-  int64_t trained = -1;                      // numbers that publications count; -1: all of them
-  std::function<float(int64_t)> exact = {};  // the value at a flat index, for tables that are not trained
+  int64_t trained = -1;                      // trained numbers, as publications count; -1: all
+  std::function<float(int64_t)> exact = {};  // for untrained tables: value at a flat index
 };
 
 struct Value {
@@ -54,14 +54,13 @@ struct Attribute {
 };
 
 struct Node {
-  std::string name;  // also its output's name; outputs of several are NAME.0, NAME.1, ...
+  std::string name;  // also its output's name; several outputs: NAME.0, NAME.1, ...
   const char* onnx_type = "";
-  const char* type = "";  // OpenVINO's word for it, which the graph uses
+  const char* type = "";  // OpenVINO's name for it, used in the graph
   std::vector<Val> inputs, outputs;
   std::vector<Attribute> attributes = {};
   double flops = 0, macs = 0;
-  // Bytes that the node touches where that is not "all inputs, weights and outputs" (a gather reads rows); -1
-  // else.
+  // Bytes accessed if not "all inputs, weights and outputs" (a gather reads only some rows); else -1.
   int64_t bytes = -1;
 };
 
@@ -73,8 +72,8 @@ struct Window {
 // A square kernel with the same padding on all sides.
 Window window(int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t groups = 1);
 
-// Builds the description. The first error stays (status()); what follows it is ignored, so that models need
-// not check each step. Node names must be unique: GraphBuilder checks.
+// Builds the description. The first error is kept in status() and later calls are ignored, so models need not
+// check each step. Node names must be unique; GraphBuilder checks.
 class Net {
  public:
   Net(std::string name, DType float_type) : name_(std::move(name)), float_type_(float_type) {}
@@ -109,13 +108,13 @@ class Net {
   Val avg_pool(const std::string& name, Val x, const Window& w);
   Val unary(const char* onnx_type, const std::string& name, Val x);
   Val relu(const std::string& name, Val x) { return unary("Relu", name, x); }
-  // Integers to the net's float type.
+  // Converts integers to the net's float type.
   Val cast(const std::string& name, Val x);
   Val binary(const char* onnx_type, const std::string& name, Val a, Val b);
   Val add(const std::string& name, Val a, Val b) { return binary("Add", name, a, b); }
   Val mul(const std::string& name, Val a, Val b) { return binary("Mul", name, a, b); }
   Val matmul(const std::string& name, Val a, Val b);
-  // x times a weight [last dimension of x, features], plus a bias where wanted.
+  // x times a weight [last dimension of x, features], plus an optional bias.
   Val linear(const std::string& name, Val x, int64_t features, bool with_bias = true);
   Val einsum(const std::string& name, const std::string& equation, Val a, Val b, Shape shape, double macs);
   Val softmax(const std::string& name, Val x, int64_t axis = -1);

@@ -13,9 +13,8 @@ namespace {
 
 using internal::onnx_type_of;
 
-// Floating-point operations per element, by the same convention as the import of model files, so that a
-// network costs the same either way: one each, four for transcendental functions, more for what is made of
-// them.
+// Floating-point operations per element, by the same convention as model_flops.cc, so that built and imported
+// networks cost the same: 1 for arithmetic, 4 for transcendental functions, more for compositions.
 constexpr double kSoftmaxFlops = 8, kPowerFlops = 4;
 
 struct UnaryType {
@@ -39,7 +38,7 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return out;
 }
 
-// 0 where the kernel does not fit.
+// Returns 0 if the kernel does not fit.
 int64_t window_size(int64_t in, int64_t before, int64_t after, int64_t kernel, int64_t stride) {
   const int64_t room = in + before + after - kernel;
   return room < 0 ? 0 : room / stride + 1;
@@ -133,7 +132,7 @@ Val Net::pool(const char* onnx_type, const char* type, const std::string& name, 
 Val Net::max_pool(const std::string& name, Val x, const Window& w) {
   return pool("MaxPool", "MaxPool", name, x, w, 1);
 }
-// ONNX leaves padding out of the average unless told otherwise.
+// ONNX excludes padding from the average by default.
 Val Net::avg_pool(const std::string& name, Val x, const Window& w) {
   return pool("AveragePool", "AvgPool", name, x, w, 1);
 }

@@ -1,4 +1,4 @@
-// The list of models, the reading of their parameters, and the zoo's public functions.
+// The list of models, parsing of their parameters, and the zoo's public functions.
 #include <algorithm>
 #include <charconv>
 

@@ -1,4 +1,4 @@
-// ResNet (He et al., 2016), in the form whose 3x3 convolution carries the stride ("v1.5").
+// ResNet (He et al., 2016), the variant with the stride in the 3x3 convolution ("v1.5").
 #include "blocks.h"
 #include "models.h"
 

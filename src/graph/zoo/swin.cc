@@ -1,5 +1,4 @@
-// Swin Transformer (Liu et al., 2021): attention within windows, which every other block shifts by half a
-// window.
+// Swin Transformer (Liu et al., 2021): attention within windows; every other block shifts them by half.
 #include <algorithm>
 #include <cmath>
 
@@ -14,10 +13,10 @@ constexpr float kHidden = -100;  // added to the scores of tokens that a shift m
 
 struct SwinSize {
   std::vector<int64_t> depths;  // blocks of the stages
-  int64_t hidden;               // features of the first stage; each further one has twice as many
+  int64_t hidden;               // features of the first stage; each further stage doubles them
 };
 
-// The values of a stage have the form [batch, height, width, features].
+// The values of a stage have shape [batch, height, width, features].
 class Swin {
  public:
   Swin(Net& net, int64_t window) : net_(net), w_(window) {}
@@ -36,7 +35,7 @@ class Swin {
   }
 
  private:
-  // Pads at the end of both sides to a multiple.
+  // Pads both sides at their ends to a multiple.
   Val pad_to(const std::string& n, Val x, int64_t multiple) {
     const Shape s = net_.shape(x);
     const int64_t h = (multiple - s[1] % multiple) % multiple, w = (multiple - s[2] % multiple) % multiple;
@@ -46,7 +45,7 @@ class Swin {
     if (net_.dim(x, 1) != s[1]) x = net_.slice(n + ".rows", x, 1, 0, s[1]);
     return net_.dim(x, 2) == s[2] ? x : net_.slice(n + ".columns", x, 2, 0, s[2]);
   }
-  // Moves everything `by` places towards the start, around the end.
+  // Rotates both sides by `by` places towards the start.
   Val roll(const std::string& n, Val x, int64_t by) {
     for (size_t axis = 1; axis <= 2; ++axis) {
       const std::string a = n + std::to_string(axis);
@@ -57,7 +56,7 @@ class Swin {
     return x;
   }
 
-  // Patches of 2x2 tokens become one with twice the features.
+  // Merges 2x2 tokens into one with twice the features.
   Val merge(const std::string& n, Val x) {
     x = pad_to(n + ".pad", x, 2);
     const Shape s = net_.shape(x);
@@ -94,7 +93,7 @@ class Swin {
     const auto qkv = net_.split(n + ".qkv", net_.linear(n + ".attention", x, 3 * c), 3, 2);
     Val q = split_heads(net_, n + ".q", qkv[0], heads), k = split_heads(net_, n + ".k", qkv[1], heads);
     Val v = split_heads(net_, n + ".v", qkv[2], heads);
-    // Spread out per pair of tokens, as inference engines hold it; trained is one number per offset.
+    // Expanded per pair of tokens, as inference engines store it; trained is one number per offset.
     const Val bias = net_.weight(n + ".position_bias", {.shape = {1, heads, tokens, tokens},
                                                         .fill = Fill::kAroundZero,
                                                         .trained = heads * (2 * w_ - 1) * (2 * w_ - 1)});
@@ -114,8 +113,7 @@ class Swin {
     return net_.linear(n + ".project", merge_heads(net_, n + ".mixed", mixed), c);
   }
 
-  // Hides from each other the tokens of a window that come from different ends of the picture; one per
-  // resolution.
+  // Masks, within a window, tokens that come from different ends of the picture; one mask per resolution.
   Val mask(int64_t rows, int64_t columns, int64_t shift) {
     const auto known = masks_.find({rows, columns});
     if (known != masks_.end()) return known->second;

@@ -22,7 +22,7 @@ constexpr int kOpsetDomain = 1, kOpsetVersion = 2;
 constexpr int kGraphNode = 1, kGraphName = 2, kGraphInitializer = 5, kGraphInput = 11, kGraphOutput = 12;
 constexpr int kNodeInput = 1, kNodeOutput = 2, kNodeName = 3, kNodeType = 4, kNodeAttribute = 5;
 
-// The one value of a weight that is not drawn: averages, ones or zeros keep signals at their size.
+// The constant that replaces a weight's random values: averages, ones or zeros keep signals at their scale.
 float constant_of(const Weight& weight) {
   if (weight.exact || weight.fill == Fill::kAroundZero) return 0;
   return weight.fill == Fill::kAroundOne ? 1.0F : 1.0F / static_cast<float>(weight.fan_in);
@@ -95,7 +95,7 @@ class FileMaker {
     return onnx_attribute(name, std::span<const int64_t>(x));
   }
 
-  // Drawn weights are written straight into the file's bytes, whose size is known before: they are held once.
+  // Random weights are written directly into the file's bytes, so that memory holds them only once.
   Result<std::string> finish() {
     uint64_t graph_size = graph_.bytes().size();
     std::vector<uint64_t> sizes;

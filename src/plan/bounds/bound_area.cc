@@ -21,14 +21,13 @@ AreaBound::AreaBound(const BoundTables& tables) : b_(tables), k_(tables.devices.
   find_pools();
   const size_t timed = compute_.size() + num_load_;
   y_.assign(timed + pools_.size(), 0);
-  // Starts where each resource counts by the work that it could do; loads and memory come in as they turn out
-  // short.
+  // Start with all compute resources weighted equally; loads and memory gain weight if they turn out scarce.
   for (size_t r = 0; r < timed; ++r) y_[r] = r < compute_.size() ? 1 : 1e-3;
   for (size_t p = 0; p < pools_.size(); ++p) y_[timed + p] = 0.1;
 }
 
-// Latency: maximal sets of devices that exclude each other in pairs. Throughput: what the period is defined
-// by, the devices and the cores that several devices share.
+// Latency: maximal sets of devices that pairwise exclude each other. Throughput: devices, and the devices of
+// each shared core, because these loads define the period.
 void AreaBound::find_compute_resources() {
   const Cluster& cluster = *b_.problem.cluster;
   std::vector<int> number(cluster.num_devices(), -1);
@@ -61,7 +60,7 @@ void AreaBound::find_compute_resources() {
 }
 
 void AreaBound::find_pools() {
-  // Parameters that may be dropped need not be in a memory together.
+  // Parameters that may be dropped need not be in memory at the same time.
   if (b_.cold && b_.problem.execution.parameter_drops) return;
   const Cluster& cluster = *b_.problem.cluster;
   double total = 0;
@@ -75,7 +74,7 @@ void AreaBound::find_pools() {
   }
 }
 
-// Scales the time part to sum 1 and adds up what a microsecond and a byte on each device weigh.
+// Scales the time part to sum 1; computes the weight of a microsecond and of a byte on each device.
 void AreaBound::spread_weights() {
   const size_t timed = compute_.size() + num_load_;
   double sum = 0;
@@ -105,7 +104,7 @@ AreaBound::Choice AreaBound::cheapest(size_t v) const {
   const double* time = b_.has_host_access() ? &b_.loaded_time[v * k_] : &b_.time[v * k_];
   const double* load = &b_.load_share[v * k_];
   for (size_t i = 0; i < k_; ++i) {
-    // A device that cannot run the op stays out even at weight 0 (infinity times 0).
+    // Skip a device that cannot run the op: at weight 0 the product would be infinity times 0.
     if (time[i] < kInfinity) {
       const double s = time[i] * per_us_[i] + load[i] * per_load_byte_[i] + b_.param_share[v] * per_byte_[i];
       if (s < best.score) best = {s, i, false};
@@ -170,9 +169,9 @@ void AreaBound::resource_loads() {
   }
 }
 
-// Multiplicative weights: a resource that the cheapest assignment overloads becomes dearer. Any multipliers
-// are a proof, so the steps may be bold: they shrink, and start again from the best point, when nothing
-// improves.
+// Multiplicative weights: a resource that the cheapest assignment overloads becomes more expensive. Any
+// multipliers are a proof, so steps may be large; when nothing improves, steps shrink and the search restarts
+// at the best point.
 double AreaBound::improve(const std::vector<uint32_t>& subset, int rounds, const Deadline& deadline) {
   constexpr double kFirstStep = 1.0, kShrink = 0.75, kLeastStep = 1e-5;
   constexpr int kPatience = 4;
@@ -205,8 +204,7 @@ double AreaBound::improve(const std::vector<uint32_t>& subset, int rounds, const
       evaluate(subset);
       resource_loads();
     }
-    // Pools may be filled, not overfilled: they are compared with T^ itself, as times are with the best
-    // bound.
+    // Memory pools may be full but not overfull: they are compared with T^, times with the best bound.
     const double level = std::max(best, 1e-300);
     for (size_t r = 0; r < y_.size(); ++r) {
       const double excess = std::clamp(loads_[r] / level - 1, -1.0, 4.0);

@@ -11,12 +11,13 @@
 namespace heddle {
 namespace {
 
-// A step of the search for a block's span, and how many (each one halves what is open).
+// Search for a block's span: growth factor, number of growths, number of halvings of the open interval.
 constexpr double kGrowth = 1.3;
 constexpr int kMostGrowths = 40, kHalvings = 6;
 
-// Immediate dominators of what `source` reaches, on a DAG one pass: K. Cooper, T. Harvey, K. Kennedy, "A
-// Simple, Fast Dominance Algorithm", 2001, figure 3. -1: not reached; the source is its own.
+// Immediate dominators of the ops reachable from `source`, in one pass because the graph is a DAG: K. Cooper,
+// T. Harvey, K. Kennedy, "A Simple, Fast Dominance Algorithm", 2001, figure 3. -1: not reached; source:
+// itself.
 std::vector<int32_t> dominators_from(const BoundTables& b, OpId source) {
   const Graph& graph = *b.problem.graph;
   const auto order = graph.topological_order();
@@ -85,7 +86,7 @@ class Finder {
     double steps;
   };
 
-  // What is both after the fork and before the join, in topological order. Empty optional: more than `most`.
+  // The ops both after the fork and before the join, in topological order. nullopt: more than `most`.
   std::optional<std::vector<uint32_t>> inside(uint32_t fork, uint32_t join, size_t most) {
     std::vector<uint32_t> ops, stack{join};
     bool fits = true;
@@ -94,7 +95,7 @@ class Finder {
       stack.pop_back();
       for (const uint32_t t : b_.flat.inputs(v)) {
         const auto u = static_cast<uint32_t>(b_.flat.producer(t));
-        // What the source does not reach is not after the fork; what it reaches comes from the fork.
+        // Ops that the source does not reach are not after the fork; all others lead here from the fork.
         if (u == fork || idom_[u] < 0 || local_[u] >= 0) continue;
         local_[u] = 0;
         ops.push_back(u);
@@ -125,7 +126,7 @@ class Finder {
     for (const OpId v : graph_.topological_order()) {
       const auto fork = idom_[v.index()];
       if (fork < 0 || v == source || b_.flat.inputs(v.index()).size() < 2) continue;
-      // One op between is on a path, which path bounds know; two may have to share a device.
+      // Path bounds cover a single op between fork and join; two or more may compete for a device.
       const auto ops = inside(static_cast<uint32_t>(fork), static_cast<uint32_t>(v.value), most);
       looked += static_cast<double>(ops ? ops->size() : most);
       if (looked > steps_ || deadline_.should_stop()) break;
@@ -150,7 +151,7 @@ class Finder {
     return best;
   }
 
-  // Way times of a tensor between all pairs: to_[i * k + j] from j to i, from_[i * k + j] from i to j.
+  // Transfer times of a tensor between all pairs: to_[i * k + j] from j to i, from_[i * k + j] from i to j.
   void ways_of(double bytes) {
     for (size_t i = 0; i < k_; ++i) {
       for (size_t j = 0; j < k_; ++j) to_[j * k_ + i] = from_[i * k_ + j] = b_.way(i, j).us(bytes);
@@ -161,8 +162,8 @@ class Finder {
     return &values[static_cast<size_t>(local_[op]) * k_ * k_];
   }
 
-  // Raises mine[(p, i)] to the least over j of theirs[(p, j)] + add[(i, j)]; `theirs` null: the block's end
-  // itself, 0 at j = p alone.
+  // Raises mine[(p, i)] to the least over j of theirs[(p, j)] + add[(i, j)]. `theirs` null: the block's end
+  // itself, which is 0 at j = p and impossible elsewhere.
   void extend(double* mine, const double* theirs, const double* add) const {
     for (size_t p = 0; p < k_; ++p) {
       for (size_t i = 0; i < k_; ++i) {
@@ -172,8 +173,8 @@ class Finder {
     }
   }
 
-  // Least time from the fork's end on each device p to the end of each op on each device i, as values[(p,
-  // i)]. Each value starts from what `read` gives for a producer's devices: zero at the fork's own.
+  // Least time from the fork's end on device p to the end of each op on device i, as values[(p, i)]. The fork
+  // itself has 0 at its own device only.
   void forward(const std::vector<uint32_t>& ops, uint32_t fork, uint32_t join,
                std::vector<double>& floor_join) {
     head_.assign((ops.size() + 1) * k_ * k_, 0);
@@ -255,7 +256,7 @@ class Finder {
     blocks_.push_back(std::move(block));
   }
 
-  // The largest time found that is too short for the block's ops.
+  // The largest span found that is too short for the block's ops; at least `span`.
   double longer(const std::vector<uint32_t>& ops, size_t p, size_t q, double span) {
     fit_.clear();
     for (size_t at = 0; at < ops.size(); ++at)
@@ -281,8 +282,8 @@ class Finder {
   const double steps_;
   const Deadline& deadline_;
   SpanFit fit_;
-  std::vector<int32_t> idom_, local_;  // local_: place within the block's ops, or -1
-  std::vector<int32_t> ends_at_;       // the block whose join an op is, or -1
+  std::vector<int32_t> idom_, local_;  // local_: index within the block's ops, or -1
+  std::vector<int32_t> ends_at_;       // per op: the block that joins there, or -1
   std::vector<uint32_t> place_;
   std::vector<std::vector<uint32_t>> starts_at_;
   std::vector<Candidate> chosen_;

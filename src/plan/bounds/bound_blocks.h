@@ -1,5 +1,5 @@
-// Fork-join blocks: what must happen between an op and a later one that it dominates, for each pair of their
-// devices. docs/bounds.md, section 9. Private to bounds.
+// Fork-join blocks: for an op and the op that immediately dominates it, the least time between them for each
+// pair of their devices. docs/bounds.md, section 9. Private to bounds.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ struct Block {
       span;  // fork's device x join's device: least time from the fork's end to the join's start
 };
 
-// Elementary steps that the blocks may take: some 0.1 s, and some seconds.
+// Elementary steps that the blocks may take: about 0.1 s, and some seconds.
 inline constexpr double kFewBlockSteps = 3e7, kManyBlockSteps = 1e9;
 
-// The blocks (immediate dominator, join) of the ops that the source with the longest way to the end reaches,
-// in topological order of their joins. Smallest first as far as `steps` allow; a block within another one
-// makes that one's paths longer. For latencies. Stops early at the deadline with the blocks found so far.
+// The blocks (immediate dominator, join) among the ops reachable from the source with the longest path to the
+// end, in topological order of their joins. Blocks are computed smallest first until `steps` are used up;
+// inner blocks lengthen the paths of the blocks around them. For latencies. Stops at the deadline with the
+// blocks found so far.
 std::vector<Block> find_blocks(const BoundTables& tables, double steps, const Deadline& deadline);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// docs/bounds.md, section 10.
+// Destructive bounds: docs/bounds.md, section 10.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -11,13 +11,13 @@
 namespace heddle {
 namespace {
 
-// Relative steps of T, and questions asked.
+// Relative steps of T; limits on the values of T tried and on passes per value.
 constexpr double kFirstStep = 0.05, kMostStep = 0.5, kLeastStep = 1e-3;
 constexpr int kMostQuestions = 24, kMostPasses = 4;
-// Rounding of sums of heads and tails.
+// Relative margin for rounding errors of sums of heads and tails.
 constexpr double kRefuted = 1e-9;
 
-// Leaves each op only the devices on which it can meet T. False: some op has none.
+// Removes from each op the devices on which it cannot meet T. False when an op has no device left.
 bool restrict_to(double us, std::span<const Block> blocks, BoundTables& tables) {
   const size_t n = tables.problem.graph->num_ops(), k = tables.devices.size();
   for (int pass = 0; pass < kMostPasses; ++pass) {

@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// Sums of a block's times are off by less, so what exceeds the room by this does not fit.
+// Relative margin above all rounding errors of sums of a block's times: an excess beyond it is real.
 constexpr double kRounding = 1e-9;
 
 }  // namespace
@@ -71,12 +71,13 @@ bool SpanFit::too_short(double span) {
   weight_.assign(sets, 0);
   double sum = 0;
   for (size_t s = 0; s < sets; ++s) {
-    if (!(first_[s] < kInfinity)) continue;  // no op may be there
+    if (!(first_[s] < kInfinity)) continue;  // no op can be there
     room_[s] = std::max(span - first_[s] - last_[s], span * kRounding);
     sum += weight_[s] = room_[s];
   }
   if (!(sum > 0)) return false;
-  // Multipliers weight_[s] >= 0, of sum 1: any of them are a proof once the cheapest placement costs more.
+  // Multipliers weight_[s] >= 0 with sum 1: any such weights prove a misfit if the cheapest placement costs
+  // more than 1.
   for (int round = 0; round < kFitRounds; ++round) {
     per_us_.assign(k_, 0);
     busy_.assign(k_, 0);

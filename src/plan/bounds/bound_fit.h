@@ -1,5 +1,5 @@
-// Whether ops fit into a span of time: energetic reasoning with a head and a tail per op and device.
-// docs/bounds.md, section 9. Private to bounds.
+// Energetic reasoning: do ops with a head and a tail per device fit into a span of time? docs/bounds.md,
+// section 9. Private to bounds.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-// Rounds of multipliers that one question may take.
+// Rounds of improving multipliers per call of too_short().
 inline constexpr int kFitRounds = 12;
 
 class SpanFit {
@@ -17,14 +17,13 @@ class SpanFit {
   explicit SpanFit(const BoundTables& tables);
 
   void clear();
-  // head[i]: least time from the span's begin to the op's end on device i; tail[i]: from its start to the
-  // end.
+  // head[i]: least time from the span's start to the op's end on device i; tail[i]: from the op's start on
+  // device i to the span's end.
   void add(uint32_t op, const double* head, const double* tail);
-  // The least time that some op takes: where a search may begin.
+  // The smallest positive time of any op: a starting point for a search.
   double least_us() const;
-  // True only when no schedule of these ops, each exclusive set of devices running one at a time, keeps
-  // within `span` under the heads and tails. Monotone: false for a span, false for every longer one, but for
-  // the rounds.
+  // True only if no schedule of these ops fits into `span` under the heads and tails, with one device of each
+  // exclusive set running at a time. Monotone in `span` (up to the limit on rounds).
   bool too_short(double span);
 
  private:
@@ -37,7 +36,7 @@ class SpanFit {
   std::vector<std::vector<uint32_t>> sets_;     // exclusive sets of devices
   std::vector<std::vector<uint32_t>> sets_of_;  // per device
   std::vector<Entry> entries_;
-  std::vector<double> time_;                    // entry x device: infinite where the span is too short
+  std::vector<double> time_;  // entry x device: infinite if the op cannot be there within the span
   std::vector<double> first_, last_, room_;     // per set
   std::vector<double> weight_, per_us_, busy_;  // per set; per device
 };

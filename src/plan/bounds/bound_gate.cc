@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-// Bytes per us of a link that leaves host memory; at most those of its bus.
+// Bytes per us of a link that leaves host memory, limited by its bus.
 double rate_of(const Cluster& cluster, const Link& link) {
   double rate = link.bytes_per_s;
   if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0)
@@ -21,7 +21,7 @@ double rate_of(const Cluster& cluster, const Link& link) {
   return rate * 1e-6;
 }
 
-// Nodes from which a load may still get to one of the host's devices, not over the host's node again.
+// Marks nodes from which a load can reach one of the host's devices without passing the host's node again.
 std::vector<uint8_t> nodes_before_devices(const BoundTables& tables, NodeId host,
                                           const std::vector<uint8_t>& closed) {
   const Cluster& cluster = *tables.problem.cluster;
@@ -45,10 +45,9 @@ std::vector<uint8_t> nodes_before_devices(const BoundTables& tables, NodeId host
   return leads;
 }
 
-// What all links out of the hosts of devices that need loads carry together: those on one bus count once for
-// each direction that the bus serves by itself, with the fastest. A link counts where it leads to one of
-// these devices without passing one that may not be used, or the cluster's own route of a load begins with
-// it.
+// Total rate of the links that leave hosts whose devices need loads. Links on one bus count once, with the
+// fastest, for each direction that the bus serves separately. A link counts if it leads to such a device
+// without passing an unusable one, or if the cluster's own load route starts with it.
 double gate_rate(const BoundTables& tables) {
   const Cluster& cluster = *tables.problem.cluster;
   const auto closed = tables.problem.closed_nodes();
@@ -61,8 +60,8 @@ double gate_rate(const BoundTables& tables) {
     const Route* route = cluster.load_route(d);
     if (route != nullptr && !route->hops.empty()) own.insert({route->hops[0].link, route->hops[0].forward});
   }
-  // Exclusive resources as ResourceMap::add_links() has them: bus or link, its number, which direction. A hop
-  // from a link's b to its a takes the other direction of a full-duplex bus.
+  // Keys are exclusive resources as in ResourceMap::add_links(): on a bus?, number of bus or link, direction.
+  // A hop from a link's b to its a uses the other direction of a full-duplex bus.
   std::map<std::tuple<bool, int32_t, bool>, double> rates;
   for (const Link& link : cluster.links()) {
     for (const bool forward : {true, false}) {
@@ -107,13 +106,13 @@ double host_gate_us(const BoundTables& tables, const PathBounds& paths) {
         need.bytes = 0;
         break;
       }
-      // Loaded: before the op starts.
+      // Loaded before the op starts.
       const bool loads = !tables.has_host_access() || tables.loaded_time[at] < kInfinity;
       if (loads) {
         need.bytes = std::min(need.bytes, tables.load_share[at]);
         need.tail = std::min(need.tail, paths.rest[at]);
       }
-      // In place: its run holds the first link of the device's route while it lasts.
+      // Read in place: the run holds the first link of the device's load route for its whole duration.
       if (!tables.has_host_access() || !(tables.host_time[at] < kInfinity)) continue;
       const Route* route = cluster.load_route(d);
       const bool holds = !problem.execution.fixed_sharing && route != nullptr && !route->hops.empty();

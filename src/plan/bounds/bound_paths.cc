@@ -9,8 +9,8 @@
 namespace heddle {
 namespace {
 
-// Up to this many (tensor read, device, device) triples each pair of devices is looked at; beyond, only
-// "stays here" or "comes over the best way into this device".
+// Up to this many (tensor read, device, device) triples, every pair of devices is examined. Beyond, two cases
+// remain: the tensor stays, or it moves over the best route into or out of the device.
 constexpr double kMostPairs = 3e7;
 
 class Paths {
@@ -49,7 +49,7 @@ class Paths {
       }
       r.best = std::max(r.best, through);
     }
-    // In a stage an op's virtual interval is shorter than the stage: what comes before and after stays.
+    // In a stage an op's virtual interval is shorter than the stage; times before and after do not change.
     for (size_t i = 0; i < n * k_; ++i) {
       if (!(b_.path_time[i] < kInfinity)) continue;
       const double less = b_.path_time[i] - b_.time[i];
@@ -77,7 +77,7 @@ class Paths {
     if (w.latency_us < kInfinity) best.us_per_byte = std::min(best.us_per_byte, w.us_per_byte);
   }
 
-  // floor_[i] = max(floor_[i], min over j of values[j] + way).
+  // floor_[i] = max(floor_[i], min over j of values[j] + transfer time).
   void raise(const double* values, double bytes, bool is_forward) {
     if (all_pairs_) {
       for (size_t i = 0; i < k_; ++i) {
@@ -110,7 +110,7 @@ class Paths {
   double load_us(size_t v, size_t i) const {
     const size_t at = v * k_ + i;
     if (!b_.cold || b_.all_bytes[at] == 0 || !needs_load(*b_.problem.cluster, b_.devices[i])) return 0;
-    // Loads that share a resource come one after another; else only what one step must bring counts.
+    // Loads that share a resource are serial; otherwise only bytes of one step count.
     const bool serial = !b_.load_resources[i].empty();
     return b_.loads[i].us(serial ? b_.all_bytes[at] : std::max(b_.own_bytes[at], b_.largest_param[at]));
   }
@@ -147,9 +147,9 @@ class Paths {
   const BoundTables& b_;
   const size_t k_;
   const std::span<const Block> blocks_;
-  std::vector<std::vector<uint32_t>> ends_at_, starts_at_;  // blocks of each join, and of each fork
+  std::vector<std::vector<uint32_t>> ends_at_, starts_at_;  // blocks by join, and by fork
   bool all_pairs_ = true;
-  std::vector<FastestWay> in_, out_;  // per device: the best way from, or to, any other
+  std::vector<FastestWay> in_, out_;  // per device: the best route from, or to, any other
   std::vector<double> floor_;
 };
 

@@ -40,8 +40,7 @@ Arcs arcs_of(const Problem& problem) {
   return arcs;
 }
 
-// Least latency (sum) or most bandwidth (least along the way, kept as its inverse: largest along the way) to
-// each node.
+// Dijkstra from one node: least sum of latencies, or highest bandwidth (as inverse: largest on the route).
 template <class Extend>
 std::vector<double> spread(const Arcs& arcs, size_t from, Extend extend) {
   std::vector<double> best(arcs.size(), kInfinity);
@@ -147,8 +146,8 @@ void fill_loads(BoundTables& b, const Arcs& arcs) {
       b.load_resources[i].push_back(
           number.try_emplace(resource, static_cast<uint32_t>(number.size())).first->second);
     };
-    // The copy engine (its number cannot collide with a link's), and every link or bus without which no way
-    // is left.
+    // The copy engine (numbered from the top, so that it cannot collide with links), and every link or bus
+    // that all routes need.
     if (b.problem.execution.engine_contention && cluster.device(d).copy_engines > 0)
       use(UINT32_MAX - static_cast<uint32_t>(i));
     const Route* route = cluster.load_route(d);

@@ -14,21 +14,21 @@
 namespace heddle {
 namespace {
 
-// Elementary steps (op x device) that the area bound may take: some 0.1 s.
+// Elementary steps (op x device) that the area bound may take: about 0.1 s.
 constexpr double kAreaWork = 2e7;
 constexpr int kMostRounds = 2000, kLeastRounds = 20;
 constexpr int kWindows = 3;
 
-// Under sums and maxima of n terms a result is off by at most about n ulps; bounds are rounded down by more.
+// Sums and maxima of n terms are off by at most about n ulps; bounds are rounded down by more than that.
 double round_down(double us, size_t ops) { return us * (1 - 1e-12 - 4e-16 * static_cast<double>(ops)); }
 
 void take(Bound& best, double us, const char* reason) {
   if (us > best.us) best = {us, reason};
 }
 
-// Max over (a, b) of a * weight + b + sum of scores of the ops with head >= a and tail >= b. Ops come in with
-// falling head; a segment tree over the tails holds b + sum for each b that some op inside has at least (an
-// empty window proves nothing).
+// Max over (a, b) of a * weight + b + sum of the scores of ops with head >= a and tail >= b. Ops are added by
+// falling head. A segment tree over tails holds b + sum for each b that is at most the tail of some op added
+// (an empty window proves nothing).
 class WindowTree {
  public:
   explicit WindowTree(std::vector<double> tails) : tails_(std::move(tails)) {
@@ -52,7 +52,7 @@ class WindowTree {
   }
 
  private:
-  // Ops that came before have smaller tails, so nothing has been added to this leaf yet.
+  // Ops added before have smaller tails, so this leaf has no pending additions.
   void open(size_t leaf) {
     most_[size_ + leaf] = tails_[leaf];
     for (size_t node = (size_ + leaf) / 2; node > 0; node /= 2) {
@@ -74,7 +74,7 @@ class WindowTree {
   }
   std::vector<double> tails_;
   size_t size_ = 1;
-  size_t open_ = 0;  // leaves that are in use: the first ones
+  size_t open_ = 0;  // number of leaves in use: the first ones
   std::vector<double> most_, add_;
 };
 
@@ -131,7 +131,7 @@ void windowed_area(const Ends& ends, AreaBound& area, int rounds, const Deadline
   for (int i = 0; i < kWindows && !deadline.should_stop(); ++i) {
     const Window window = best_window(ends, area);
     take(best, window.us, area_reason(area, window.a > 0 || window.b > 0));
-    // Multipliers for just the ops of this window; then look for the best window under them.
+    // Improve the multipliers for this window's ops, then look for the best window under them.
     std::vector<uint32_t> inside;
     for (uint32_t v = 0; v < ends.head.size(); ++v) {
       if (ends.head[v] >= window.a && ends.tail[v] >= window.b) inside.push_back(v);

@@ -118,7 +118,7 @@ void PlanChecker::check_segment_ids(size_t s) {
   }
 }
 
-// Flags of the cold start: allowed there, and where loads are needed.
+// Flags of the cold start: are they allowed, and does the device need loads?
 void PlanChecker::check_segment_flags(size_t s) {
   const Segment& segment = plan_.segments[s];
   const std::string name = "segment " + std::to_string(s) + " '" + segment.name + "'";
@@ -208,8 +208,8 @@ void PlanChecker::check_runs() {
   }
 }
 
-// Stages: allowed, on one device and lane, not too wide, next to each other in the list, and starting and
-// ending as one. That no member needs another follows from the order check: both start together.
+// Stages: allowed, on one device and lane, not too wide, adjacent in the list, with equal start and end.
+// Members cannot depend on each other: the order check would fail, since all start together.
 void PlanChecker::check_stages() {
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     if (plan_.steps[i].kind == StepKind::kRun && segment_of(i).stage >= 0)
@@ -236,7 +236,7 @@ void PlanChecker::check_stages() {
   }
 }
 
-// The segments of a lane, contracted, must be acyclic; that includes that each is convex.
+// The contracted segments of a lane must form an acyclic graph, which implies that each is convex.
 void PlanChecker::check_quotient() {
   std::vector<std::vector<int>> next(plan_.segments.size());
   std::vector<int> waits(plan_.segments.size(), 0);

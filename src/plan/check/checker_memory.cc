@@ -1,4 +1,4 @@
-// Memory: a sweep over the moments at which tensors and parameters come and go.
+// Memory: a sweep over the times at which tensors and parameters appear and disappear.
 #include <algorithm>
 #include <limits>
 #include <set>
@@ -8,14 +8,14 @@
 namespace heddle {
 namespace {
 
-// Sizes come from files; a sum beyond int64 is as good as its largest value.
+// Saturating sum: sizes come from files and may overflow int64.
 int64_t plus(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (__builtin_add_overflow(a, b, &sum)) return b > 0 ? INT64_MAX : INT64_MIN;
   return sum;
 }
 
-// Largest sum of the intervals' bytes at one moment; an interval holds its start, not its end.
+// Largest sum of the intervals' bytes at any time; intervals are half-open: [start, end).
 int64_t sweep(std::vector<std::pair<double, int64_t>> changes) {
   std::sort(changes.begin(), changes.end());
   int64_t now = 0, most = 0;
@@ -28,7 +28,7 @@ int64_t sweep(std::vector<std::pair<double, int64_t>> changes) {
 
 }  // namespace
 
-// Is `tensor` seen outside the segment that makes it?
+// True when an op outside the segment, or the model's caller, reads `tensor`.
 bool PlanChecker::leaves(const Segment& segment, TensorId tensor) const {
   for (const OpId reader : graph_.tensor(tensor).consumers) {
     if (!std::binary_search(segment.ops.begin(), segment.ops.end(), reader)) return true;
@@ -56,7 +56,7 @@ void PlanChecker::stays_of_run(size_t i, std::vector<Stay>& stays) {
   }
 }
 
-// Tensors inside a segment: its ops one by one in topological order, each tensor freed after its last reader.
+// Peak of tensors inside a segment: ops run in topological order, a tensor is freed after its last reader.
 int64_t PlanChecker::inner_peak(const Segment& segment) const {
   std::vector<OpId> ops = segment.ops;
   std::sort(ops.begin(), ops.end(),
@@ -82,7 +82,7 @@ int64_t PlanChecker::inner_peak(const Segment& segment) const {
   return most;
 }
 
-// Per pool, the lanes' peaks added up: lanes do not wait for each other.
+// Per pool, the sum of the lanes' peaks, because lanes are not synchronised.
 std::vector<int64_t> PlanChecker::activation_peaks() {
   std::vector<Stay> stays;
   std::map<std::pair<int, int>, std::vector<std::pair<double, int64_t>>> changes;  // (lane, pool)
@@ -128,8 +128,8 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
   return peaks;
 }
 
-// Cold, outside host memory: a parameter is there from the start, where it is resident and used, or from its
-// load on; until the end, or until its last user there is done when every user there lets go of it.
+// Cold, outside host memory: a parameter is present from time 0 if it is resident and used, else from its
+// load. It stays until the end, or until its last user there is done if all users there drop it.
 void PlanChecker::stays_of_params(std::vector<std::tuple<int, double, double, int64_t>>& stays) const {
   struct Use {
     double last = 0;
@@ -151,14 +151,14 @@ void PlanChecker::stays_of_params(std::vector<std::tuple<int, double, double, in
     const ParamId p(key.second);
     const auto load = load_of_.find(key);
     const bool resident = is_resident(key.first, p);
-    if (!resident && load == load_of_.end()) continue;  // missing: reported elsewhere, or of no bytes
+    if (!resident && load == load_of_.end()) continue;  // empty, or missing (reported elsewhere)
     const double start = resident ? 0 : timeline_.start_us[load->second];
     const double finish = use.kept ? std::numeric_limits<double>::infinity() : use.last;
     stays.push_back({key.first, start, finish, graph_.param(p).bytes});
   }
 }
 
-// Parameters that are in the pool all the time: each once.
+// Parameters that are in the pool all the time, each once.
 int64_t PlanChecker::param_bytes(int pool) const {
   std::set<ParamId> there;
   for (const Segment& segment : plan_.segments) {

@@ -1,4 +1,4 @@
-// The checker's own view of a plan. Private to the checker; nothing here is shared with evaluator, builder or
+// The checker's own view of a plan. Private to the checker: shares nothing with evaluator, builder or
 // planners.
 #pragma once
 

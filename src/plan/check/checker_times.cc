@@ -40,8 +40,7 @@ void PlanChecker::check_duration(size_t i, double expected) {
          step_text(i) + " takes " + std::to_string(took) + " us, expected " + std::to_string(expected));
 }
 
-// Step `before` (-1: not there, reported elsewhere) must come earlier in the list and be done when step i
-// starts.
+// Step `before` must precede step i in the list and end before it starts. -1: missing (reported elsewhere).
 void PlanChecker::need(size_t i, int64_t before, const std::string& what) {
   if (before < 0) return;
   const auto b = static_cast<size_t>(before);
@@ -77,8 +76,9 @@ void PlanChecker::need_tensor(size_t i, TensorId tensor) {
                                           "', but no step transfers it");
 }
 
-// A segment's time by itself. With direct host access: the sum of its ops'; under fixed sharing what has
-// parameters takes 2 x as long for each device whose way from host memory shares a link or bus with its own.
+// A segment's time when it runs alone. With direct host access: the sum of its ops' times. Under fixed
+// sharing, ops with parameters take 2 x as long for each device whose route from host memory shares a link or
+// bus with its own.
 double PlanChecker::alone_us(const Segment& segment) const {
   if (!segment.host_access) return problem_.costs->segment(segment.ops, segment.device).us;
   const Route* own = cluster_.load_route(segment.device);
@@ -116,7 +116,7 @@ double PlanChecker::alone_us(const Segment& segment) const {
   return sum;
 }
 
-// How much longer a byte takes under fixed sharing.
+// The factor on the time per byte under fixed sharing.
 double PlanChecker::transfer_sharing(const Way& way) const {
   if (!problem_.execution.fixed_sharing) return 1;
   if (way.hops.size() == 1 && !cluster_.link(way.hops[0].link).bus.valid()) return 1.5;
@@ -125,7 +125,7 @@ double PlanChecker::transfer_sharing(const Way& way) const {
   return std::max(1, devices);
 }
 
-// The time of a run, or of the stage that it is part of.
+// The time of a run, or of its stage.
 double PlanChecker::run_us(size_t i) const {
   const Segment& own = segment_of(i);
   const auto stage = stages_.find(own.stage);
@@ -176,7 +176,7 @@ void PlanChecker::check_run(size_t i) {
   }
 }
 
-// A device's node, where that device may be used or is the host's own.
+// False for the node of a device that is neither usable nor on the host's own node.
 bool PlanChecker::may_pass(NodeId node) const {
   bool is_device = false;
   for (size_t d = 0; d < cluster_.num_devices(); ++d) {
@@ -257,7 +257,7 @@ void PlanChecker::add_links(const std::vector<Hop>& hops, Places& used) const {
   }
 }
 
-// Direct host access keeps the way from host memory, but no copy engine, unless sharing is a fixed factor.
+// Direct host access holds the links and buses of the load route, no copy engine. Fixed sharing: nothing.
 void PlanChecker::occupy_host_access(size_t i) {
   const Route* route = cluster_.load_route(segment_of(i).device);
   if (route == nullptr || problem_.execution.fixed_sharing) return;
@@ -328,7 +328,7 @@ void PlanChecker::check_overlaps() {
     std::sort(list.begin(), list.end(), [](const Interval& a, const Interval& b) {
       return std::tie(a.start, a.finish, a.step) < std::tie(b.start, b.finish, b.step);
     });
-    size_t busy = 0;  // of those so far, the one that ends last
+    size_t busy = 0;  // index of the interval that ends last so far
     for (size_t k = 1; k < list.size(); ++k) {
       const Interval &before = list[busy], &now = list[k];
       const std::string where = std::string(kResourceNames[std::get<1>(key)]);

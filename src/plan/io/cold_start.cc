@@ -62,12 +62,12 @@ Result<Sets> sets_of_names(const Problem& problem, const JsonCursor& cursor) {
   return sets;
 }
 
-// Devices and parameters are matched by name, for the plan's graph may have been grouped into other units.
+// Devices and parameters are matched by name, because the plan's graph may be grouped into different units.
 Result<Sets> sets_of_plan(const Problem& problem, const JsonCursor& cursor) {
   HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, plan_from_json(cursor));
   const Cluster& cluster = *file.problem.cluster;
   const auto params = params_by_name(*problem.graph);
-  // As the memory model has it: a parameter is dropped when every segment there that uses it says so.
+  // As in the memory model: a parameter is dropped if every segment there that uses it sets the flag.
   std::map<std::pair<DeviceId, ParamId>, bool> kept;
   for (const Segment& segment : file.plan.segments) {
     if (segment.host_access || !needs_load(cluster, segment.device)) continue;

@@ -10,11 +10,11 @@ namespace heddle {
 namespace {
 
 constexpr size_t kMaxNodes = 1'000'000, kMaxEdges = 10'000'000;
-constexpr double kMaxMs = 1e9;  // some eleven days
+constexpr double kMaxMs = 1e9;  // about eleven days
 constexpr double kUsPerMs = 1000;
-// Preset hios-sim moves a byte in a nanosecond.
+// Preset hios-sim moves one byte per nanosecond.
 constexpr double kBytesPerMs = 1e6;
-// Streams a device in HIOS's released simulation.
+// Streams per device in HIOS's released simulation.
 constexpr int kStageWidth = 2;
 
 struct Arc {

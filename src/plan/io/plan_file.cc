@@ -222,8 +222,7 @@ Status header_from_json(const JsonCursor& cursor, PlanFile& file) {
   return {};
 }
 
-// What the file does not hold (busy times, memory peaks, what waited for what) follows from the plan, when it
-// is one.
+// Recomputes what the file does not store (busy times, memory peaks, waited_for) if the plan is well-formed.
 void complete_timeline(PlanFile& file) {
   auto timeline = evaluate(file.problem, file.plan);
   if (!timeline.ok()) return;
@@ -288,7 +287,7 @@ Result<PlanFile> read_plan_file(const std::string& path) {
 }
 
 Status write_plan_file(const std::string& path, const PlanFile& file) {
-  // Names come from models and may hold anything; bytes that are no UTF-8 are replaced.
+  // Names come from models and may hold any bytes; invalid UTF-8 is replaced.
   const std::string text = plan_to_json(file).dump(-1, ' ', false, Json::error_handler_t::replace);
   return write_file_atomic(path, text + "\n");
 }

@@ -71,7 +71,7 @@ Status execution_from_json(const JsonCursor& cursor, ExecutionModel& execution) 
   return {};
 }
 
-// By the first device of each memory; memories without any are left out.
+// Named by the first device of each memory; memories without resident parameters are left out.
 Json resident_to_json(const Problem& p) {
   Json memories = Json::object();
   std::vector<uint8_t> seen(p.resident.size(), 0);

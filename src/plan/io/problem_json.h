@@ -1,4 +1,4 @@
-// Problems inside plan files. Private to plan_file.
+// JSON of problems inside plan files. Private to plan_file.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ inline constexpr double kMostProblemUs = 1e300;
 
 Json problem_to_json(const Problem& problem);
 Result<Problem> problem_from_json(const JsonCursor& cursor);
-// A device by name.
+// Finds a device by name.
 Result<DeviceId> device_from_json(const Cluster& cluster, const JsonCursor& cursor);
 // The elements of an array that must have one per `what`.
 Result<std::vector<JsonCursor>> elements_of_size(const JsonCursor& cursor, size_t size, const char* what);

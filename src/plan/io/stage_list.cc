@@ -28,7 +28,7 @@ Assignment assignment_of_stages(size_t num_ops, std::span<const ListedStage> sta
 
 std::vector<ListedStage> stages_of(const Plan& plan) {
   std::vector<ListedStage> stages;
-  int32_t open = -1;  // the stage number of the last one
+  int32_t open = -1;  // stage number of the last step
   for (const Step& step : plan.steps) {
     if (step.kind != StepKind::kRun) continue;
     const Segment& segment = plan.segments[step.segment.index()];
@@ -91,7 +91,7 @@ std::vector<IosStage> ios_stages_of(const Problem& problem, const Plan& plan) {
   for (const ListedStage& s : listed) {
     IosStage stage;
     stage.groups = s.groups;
-    // Segments list their ops by number; groups run in this order.
+    // Segments list their ops by id; groups list them in execution order.
     for (auto& group : stage.groups) {
       std::sort(group.begin(), group.end(), [&](OpId a, OpId b) {
         return problem.graph->topological_position(a) < problem.graph->topological_position(b);

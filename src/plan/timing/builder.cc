@@ -35,7 +35,7 @@ bool drops_params(const Problem& problem, const LaneTiming::Run& run, std::span<
   return std::any_of(ops.begin(), ops.end(), [&](OpId op) { return !problem.graph->op(op).params.empty(); });
 }
 
-// Adds a lane's segments to the plan, and its steps to `steps` with the segments' final numbers.
+// Adds a lane's segments to the plan, and its steps (with final segment numbers) to `steps`.
 void append_lane(const Problem& problem, LaneTiming& timing, int lane, Plan& plan,
                  std::vector<LaneTiming::TimedStep>& steps) {
   const auto base = static_cast<int32_t>(plan.segments.size());
@@ -77,7 +77,7 @@ Result<Plan> build_plan(const Problem& problem, const std::vector<Lane>& lanes) 
     HEDDLE_RETURN_IF_ERROR(timing.time(lanes[lane].assignment));
     append_lane(problem, timing, static_cast<int>(lane), plan, steps);
     plan.lane_shares.push_back(lanes[lane].share);
-    // Several lanes have no loads, so these are the only routes.
+    // Only single-lane plans have loads, so these are the only routes.
     if (lanes.size() == 1) plan.routes = lanes[lane].assignment.routes;
   }
   if (lanes.size() > 1) {

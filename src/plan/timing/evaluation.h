@@ -17,12 +17,12 @@ struct Evaluator::Impl {
   Status run(const Plan& plan, const EvaluateOptions& options, Timeline& out);
 
  private:
-  // When a resource is free again and the step that used it last.
+  // When a resource becomes free, and the step that used it last.
   struct Clock {
     double free_at = 0;
     int32_t step = -1;
   };
-  // A segment in four numbers: the pass reads these instead of the plan's segments, each with its own vector.
+  // A segment's data in flat form: the pass reads this instead of Plan::segments, whose entries own vectors.
   struct Brief {
     uint32_t begin = 0, count = 0;  // in ops_
     uint32_t lane = 0;
@@ -30,7 +30,7 @@ struct Evaluator::Impl {
     int32_t stage = -1;
     bool host_access = false;
   };
-  // A tensor in one lane, once made.
+  // A tensor of one lane, once it is computed.
   struct Made {
     double finish = 0;
     int32_t step = -1, device = -1, segment = -1;
@@ -75,7 +75,7 @@ struct Evaluator::Impl {
     return map_.way(from, to).passage == Passage::kFree;
   }
   int32_t find_transfer(const Made& made, DeviceId to) const;
-  // The step's own way if it brings one, else the cluster's; nullopt after fail().
+  // The step's own route if it has one, else the cluster's; nullopt after fail().
   std::optional<Way> way_of(size_t i, const Way& cluster_way, NodeId from, DeviceId from_device);
   void occupy(size_t i, size_t lane, const Way& way, double us, Ready ready);
   std::span<const OpId> ops_of(const Brief& b) const { return {ops_.data() + b.begin, b.count}; }
@@ -114,12 +114,12 @@ struct Evaluator::Impl {
   std::vector<int32_t> next_transfer_;  // per step
   std::vector<int32_t> run_step_;       // per segment
   std::vector<uint8_t> stage_ran_;      // per stage; empty when the plan has none
-  std::vector<StageItem> items_;        // of the stage that is timed
+  std::vector<StageItem> items_;        // of the stage being timed
   // Pool x param: the load step that brings it, kResident or kAbsent (cold).
   static constexpr int32_t kAbsent = -1, kResident = -2;
   std::vector<int32_t> param_load_;
-  std::vector<double> busy_, load_busy_;  // per resource and request: all of it, and loads alone
-  // Ways that the plan brings itself; deque-like stability through unique_ptr.
+  std::vector<double> busy_, load_busy_;  // per resource, per request: total, and loads only
+  // Routes that the plan brings; behind unique_ptr because Way keeps pointers into them.
   struct OwnWay {
     Route route;
     std::vector<uint32_t> resources;
@@ -127,7 +127,7 @@ struct Evaluator::Impl {
   std::vector<std::unique_ptr<OwnWay>> own_ways_;
 };
 
-// The most bytes that live in each memory pool at once (docs/execution-model.md). O(n log n).
+// Peak memory of each pool (docs/execution-model.md). O(n log n).
 std::vector<int64_t> peak_memory(const Problem& problem, const Plan& plan, const Timeline& timeline);
 
 }  // namespace heddle

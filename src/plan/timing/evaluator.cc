@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// A lane is a replica of the whole model; beyond this a plan file is not meant seriously.
+// Sanity limit on lanes; each lane is a replica of the whole model.
 constexpr size_t kMostLanes = 1024;
 
 }  // namespace
@@ -80,7 +80,7 @@ Status Evaluator::Impl::start(const Plan& plan) {
     return bad("only throughput plans have several lanes");
   if (lanes > 1 && moves_.is_used()) return bad("several lanes need transfer steps, here runs move tensors");
   if (lanes > kMostLanes) return bad("more than " + std::to_string(kMostLanes) + " lanes");
-  // Each lane holds every op; that is counted before anything is allocated for the lanes.
+  // Check that each lane holds every op before allocating anything per lane.
   size_t ops = 0;
   for (const Segment& s : plan.segments) ops += s.ops.size();
   if (lanes > 1 && ops != lanes * num_ops_) {
@@ -197,7 +197,7 @@ bool Evaluator::Impl::wait_for_inputs(size_t i, const Brief& segment, Ready& rea
     for (const uint32_t t : flat_.inputs(op.index())) {
       const Made& m = made(lane, t);
       if (m.step < 0) {
-        // Made within this segment, or not yet.
+        // Produced within this segment, or not yet produced.
         if (op_segment(lane, static_cast<size_t>(flat_.producer(t))) == self) continue;
         return fail_input(i, t, self);
       }
@@ -320,7 +320,7 @@ int32_t Evaluator::Impl::stage_of_step(size_t i) const {
   return is_run ? briefs_[step.segment.index()].stage : -1;
 }
 
-// One past the last of the run steps from i on that belong to i's stage.
+// One past the last run step that follows i and belongs to i's stage.
 size_t Evaluator::Impl::stage_end(size_t i) const {
   const int32_t stage = stage_of_step(i);
   size_t end = i + 1;
@@ -328,7 +328,7 @@ size_t Evaluator::Impl::stage_end(size_t i) const {
   return end;
 }
 
-// The run step i with the rest of its stage; i becomes the last of them.
+// Times run step i with the rest of its stage; sets i to the last of them.
 bool Evaluator::Impl::run_stage_at(size_t& i) {
   const size_t first = i, end = stage_end(i);
   const int32_t stage = stage_of_step(i);
@@ -339,8 +339,7 @@ bool Evaluator::Impl::run_stage_at(size_t& i) {
   return end - first == 1 ? run_step(first) : run_stage(first, end);
 }
 
-// Segments that run at once: they start when the device is free and every input of each is there, and end
-// together after t(S).
+// A stage: its segments start together once the device is free and all inputs are there; they last t(S).
 bool Evaluator::Impl::run_stage(size_t i, size_t end) {
   const int width = problem_.execution.stage_width;
   if (end - i > static_cast<size_t>(width)) {
@@ -355,7 +354,7 @@ bool Evaluator::Impl::run_stage(size_t i, size_t end) {
     const Brief segment = briefs_[plan_->steps[j].segment.index()];
     if (segment.device != first.device || segment.lane != first.lane)
       return fail(j, "'" + name_of(j) + "' is on another device or lane than the rest of its stage");
-    // Nothing of the stage is marked as made yet, so that a member that reads another's tensor fails here.
+    // No member's outputs are marked as made yet, so a member that reads another member's tensor fails here.
     if (!wait_for_run(j, segment, ready)) return false;
     items_.push_back(times_.item(ops_of(segment), segment.device));
     if (!std::isfinite(items_.back().us)) return fail_time(j, segment);
@@ -372,7 +371,7 @@ bool Evaluator::Impl::run_stage(size_t i, size_t end) {
 
 void Evaluator::Impl::finish(const EvaluateOptions& options) {
   for (size_t d = 0; d < num_devices_; ++d) out_->device_busy_us[d] = busy_[d];
-  // Loads happen once, not once per request: they are no part of the steady state.
+  // Loads happen once, not once per request, so they do not count in the steady state.
   for (size_t r = 0; r < busy_.size(); ++r) note_period(busy_[r] - load_busy_[r]);
   for (const CoreGroup& group : cores_) {
     double load = 0;
@@ -424,7 +423,7 @@ std::vector<StepId> critical_path(const Timeline& timeline) {
   if (timeline.finish_us.empty() || timeline.waited_for.size() != timeline.finish_us.size()) return path;
   const auto last = std::max_element(timeline.finish_us.begin(), timeline.finish_us.end());
   StepId at(static_cast<size_t>(last - timeline.finish_us.begin()));
-  // Each step waits for an earlier one, so this ends; the size check guards timelines that were not computed
+  // Each step waits for an earlier one, so this ends. The size check guards against timelines not computed
   // here.
   while (at.valid() && at.index() < timeline.waited_for.size() && path.size() < timeline.finish_us.size()) {
     path.push_back(at);

@@ -1,4 +1,4 @@
-// The steps that move data: transfers and loads, and the ways that they take.
+// Steps that move data (transfers and loads) and the routes that they take.
 #include <algorithm>
 #include <utility>
 

@@ -1,5 +1,5 @@
-// The graph in flat arrays, as timing needs it: distinct non-input tensors read, tensors made, parameters
-// with bytes.
+// The graph in flat arrays for timing. Lists per op the distinct tensors read (without graph inputs), the
+// tensors made, and the parameters with bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-// Sizes come from files: a sum that leaves int64 stays at its end instead.
+// Saturating sum: sizes come from files and may overflow int64.
 inline int64_t add_bytes(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? INT64_MAX : INT64_MIN) : sum;
@@ -36,15 +36,15 @@ class FlatGraph {
   std::vector<int64_t> bytes_;
 };
 
-// Segment times with the common case, ops without any known segment, kept free of look-ups.
+// Times of segments. Ops that are in no segment of known cost take a fast path without look-ups.
 class RunTimes {
  public:
-  explicit RunTimes(const Problem& problem);  // which must outlive this
+  explicit RunTimes(const Problem& problem);  // `problem` must outlive this
   double us(std::span<const OpId> ops, DeviceId device) const {
     if (ops.size() == 1 && !known_[ops[0].index()]) return costs_.us(ops[0], device);
     return slow_us(ops, device);
   }
-  // With direct host access; kImpossible where that cannot be.
+  // With direct host access; kImpossible if not possible.
   double host_access_us(std::span<const OpId> ops, DeviceId device) const;
   StageItem item(std::span<const OpId> ops, DeviceId device) const {
     return costs_.stage_item(ops, device, us(ops, device));
@@ -57,7 +57,7 @@ class RunTimes {
   double slow_us(std::span<const OpId> ops, DeviceId device) const;
   const Problem& problem_;
   const CostTable& costs_;
-  std::vector<uint8_t> known_;  // per op: is it in a segment whose time is known?
+  std::vector<uint8_t> known_;  // per op: is it in a segment of known cost?
 };
 
 }  // namespace heddle

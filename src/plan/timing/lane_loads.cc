@@ -1,5 +1,5 @@
-// Where parameters come from in one lane (cold objective): loads in chains, ways of their own, direct host
-// access.
+// How the runs of one lane get their parameters (cold objective): chains of loads, load routes of their own,
+// direct host access.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,8 +13,8 @@ constexpr int32_t kNobody = -1, kResident = -2;
 
 }  // namespace
 
-// Host access and load routes per run: what its ops agree on. Host access of what has no parameters, or lives
-// in host memory, is no choice.
+// Sets host access and load route of each run; its ops must agree. Host access is ignored for runs without
+// parameters and for parameters that already are in host memory.
 Status LaneTiming::set_cold_choices(const Assignment& a) {
   if (a.host_access.empty() && a.load_route.empty()) return {};
   if (!t_.is_cold)
@@ -106,7 +106,7 @@ Status LaneTiming::plan_loads() {
   return {};
 }
 
-// Appends the load of run r to a chain: its device's, one with which it shares a resource, or a new one.
+// Appends the load of run r to a chain: its device's, else one that shares a resource, else a new one.
 Status LaneTiming::plan_load(uint32_t r, std::vector<int32_t>& chain_of_resource) {
   const DeviceId d = runs_[r].device;
   const Way& way = load_way(r);
@@ -146,7 +146,7 @@ void LaneTiming::serve_load(const Request& request) {
   steps_.push_back(
       {{StepKind::kLoad, SegmentId(r), TensorId(), DeviceId(), runs_[r].device, runs_[r].load_route}, start});
   release(load_waiting_[r], start + us, /*elsewhere=*/true);
-  // Where loads occupy nothing they need not wait for each other.
+  // Loads that hold no resources need not wait for each other.
   issue_next_load(static_cast<size_t>(chain_of_run_[r]), way.resources.empty() ? start : start + us);
 }
 

@@ -23,8 +23,8 @@ Status LaneTiming::time(const Assignment& assignment) {
     if (missing_[r] == 0 && runs_[r].stage_first == r) ready_.push_back(static_cast<uint32_t>(r));
   }
   start_ready_runs();
-  // A run that is still unknown waits for a request that is still queued, so what it will ask for comes later
-  // than the least request: serving the least is first come first served.
+  // Serve the earliest request. A run that has not started yet waits for a queued request, so its own
+  // requests come later than the earliest one: this order is first come, first served.
   while (!requests_.empty()) {
     const Request request = requests_.top();
     requests_.pop();
@@ -73,7 +73,7 @@ Status LaneTiming::check_ops(const Assignment& a) {
   return {};
 }
 
-// Every op its own run, in the given order; run_of_ is right already.
+// Every op is its own run, in the given order; run_of_ is already correct.
 Status LaneTiming::make_singles(const Assignment& a) {
   ops_ = a.order;
   ops_begin_.resize(ops_.size() + 1);
@@ -105,7 +105,7 @@ Status LaneTiming::make_runs(const Assignment& a) {
   return sort_runs(a);
 }
 
-// Segments of one stage are one unit, every other segment is a unit of its own.
+// The segments of a stage form one unit; every other segment is a unit of its own.
 Status LaneTiming::find_stages(const Assignment& a, const std::vector<uint32_t>& place_of_last) {
   const Graph& graph = *t_.problem.graph;
   const size_t n = place_of_last.size();
@@ -141,7 +141,8 @@ Status LaneTiming::find_stages(const Assignment& a, const std::vector<uint32_t>&
   return {};
 }
 
-// Kahn's algorithm over the units, earliest last op first: their place in the order where that is possible.
+// Kahn's algorithm over the units. Among ready units the one with the earliest last op goes first, so units
+// keep their places in the order if possible.
 Status LaneTiming::sort_runs(const Assignment& a) {
   const Graph& graph = *t_.problem.graph;
   std::vector<std::vector<OpId>> members(unit_of_.size());
@@ -191,7 +192,7 @@ Status LaneTiming::sort_runs(const Assignment& a) {
   return {};
 }
 
-// The next runs: a unit's segments, in the order of their last ops.
+// Adds a unit's segments as the next runs, in the order of their last ops.
 void LaneTiming::place_unit(const std::vector<uint32_t>& segments,
                             const std::vector<std::vector<OpId>>& members, std::vector<int32_t>& place) {
   for (const uint32_t s : segments) {
@@ -308,7 +309,7 @@ Status LaneTiming::link_inputs(size_t r) {
   return {};
 }
 
-// A device, and devices that share its cores, run in the given order.
+// Each device runs in the given order; devices that share cores are ordered among each other.
 void LaneTiming::link_devices() {
   std::vector<int32_t> last(t_.problem.cluster->num_devices(), -1);
   for (size_t r = 0; r < runs_.size(); ++r) {
@@ -361,7 +362,7 @@ void LaneTiming::start_run(size_t first) {
 
 void LaneTiming::finish_run(size_t r) {
   const Run& run = runs_[r];
-  // Readers in the same memory but on another device count as elsewhere too.
+  // Readers in the same memory on another device count as elsewhere too.
   for (int32_t i = free_readers_[r]; i >= 0; i = waits_[static_cast<size_t>(i)].next) {
     const uint32_t reader = waits_[static_cast<size_t>(i)].run;
     runs_[reader].start = std::max(runs_[reader].start, run.finish);

@@ -1,4 +1,4 @@
-// One lane's decisions, timed by events. Private to the builder.
+// Times one lane's decisions by event simulation. Private to the builder.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace heddle {
 
 inline Error bad_assignment(std::string why) { return invalid_input("assignment: " + std::move(why)); }
 
-// What does not depend on the decisions; made once for several lanes or rounds.
+// Tables that do not depend on the decisions; built once for several lanes or rounds.
 struct TimingTables {
   explicit TimingTables(const Problem& p)
       : problem(p),
@@ -34,45 +34,45 @@ class LaneTiming {
  public:
   struct Run {
     DeviceId device;
-    size_t first_place = 0;  // of its first op in the order: the rank of its load
+    size_t first_place = 0;  // place of its first op in the order: the rank of its load
     double us = 0;
     double start = 0, finish = 0;
-    double ready_elsewhere = 0;  // the last input that comes from another device
-    bool brings_params = false;  // cold: has a load step of its own
-    bool host_access = false;    // its time and what it holds are those of direct host access
-    int32_t load_route = -1;     // of its load: index into the assignment's routes
-    // Runs of one stage follow each other; the first stands for all: it waits for what any of them needs, and
-    // `start` and `us` of the others are not used.
-    uint32_t stage_first = 0, stage_count = 1;  // the count at the first only
+    double ready_elsewhere = 0;  // arrival of the last input from another device
+    bool brings_params = false;  // cold: the run has a load step of its own
+    bool host_access = false;    // direct host access sets its time and the links that it holds
+    int32_t load_route = -1;     // route of its load: index into the assignment's routes
+    // Runs of one stage are adjacent; the first represents all. It waits for the inputs of every member;
+    // `start` and `us` of the others are unused.
+    uint32_t stage_first = 0, stage_count = 1;  // the count is set only at the first
   };
   struct TimedStep {
-    Step step;  // segments are numbered by runs()
+    Step step;  // Step::segment is an index into runs()
     double start;
   };
 
   explicit LaneTiming(const TimingTables& tables) : t_(tables) {}
-  Status time(const Assignment& assignment);  // which must outlive this
+  Status time(const Assignment& assignment);  // `assignment` must outlive this
 
-  // Segments in topological order, as the devices run them.
+  // Segments in topological order, the order in which devices run them.
   const std::vector<Run>& runs() const { return runs_; }
   std::span<const OpId> ops_of(size_t run) const {
     return std::span<const OpId>(ops_).subspan(ops_begin_[run], ops_begin_[run + 1] - ops_begin_[run]);
   }
   size_t run_of(size_t op) const { return static_cast<size_t>(run_of_[op]); }
-  // The stage of a run, numbered by its first run; -1: it runs alone.
+  // The stage of a run, named by the index of its first run; -1: it runs alone.
   int32_t stage_of(size_t run) const {
     const size_t first = runs_[run].stage_first;
     return runs_[first].stage_count > 1 ? static_cast<int32_t>(first) : -1;
   }
-  // By start; ties in an order in which each step comes after what it needs.
+  // Sorted by start; ties keep each step after those that it depends on.
   std::vector<TimedStep>& steps() { return steps_; }
 
  private:
   static constexpr uint32_t kTransfer = 0, kHostRun = 1, kLoad = 2;
   struct Request {
     double ready;
-    uint32_t kind;    // transfers first, somebody waits for them already; loads last, they come early
-    uint32_t rank;    // loads: order of first use; transfers: producer; runs with host access: the run
+    uint32_t kind;    // tie order: transfers (readers wait), host runs, loads (ahead of use)
+    uint32_t rank;    // loads: order of first use; transfers: producer; host access: the run
     uint32_t tensor;  // loads: the run
     int32_t to;
     bool operator>(const Request& o) const {
@@ -85,7 +85,7 @@ class LaneTiming {
   struct Wait {
     int32_t next;
     uint32_t run;
-  };  // a linked list of runs that wait for the same thing
+  };  // linked list of runs that wait for the same event
 
   Status check_ops(const Assignment& a);
   Status make_runs(const Assignment& a);
@@ -129,21 +129,21 @@ class LaneTiming {
   std::vector<uint32_t> ops_begin_;
   std::vector<OpId> ops_;
   std::vector<int32_t> run_of_;  // per op
-  // While runs are made: what is ordered as one, a stage or a segment alone.
+  // Used while runs are made: a stage, or a segment that runs alone; ordered as one.
   struct Unit {
     std::vector<uint32_t> segments;
-    uint32_t last = 0;  // the place in the order of its last op
+    uint32_t last = 0;  // place in the order of its last op
     int stage = -1;
   };
   std::vector<OpId> first_op_;  // per segment
   std::vector<Unit> units_;
   std::vector<uint32_t> unit_of_;     // per segment
-  std::vector<uint32_t> unit_sizes_;  // in the order of runs; empty: no stages
-  std::vector<uint32_t> missing_;     // per run: what it still waits for
+  std::vector<uint32_t> unit_sizes_;  // in run order; empty: no stages
+  std::vector<uint32_t> missing_;     // per run: number of events that it still waits for
   std::vector<Wait> waits_;
-  std::vector<int32_t> after_run_;     // per run: runs that wait for it on its device (or one that overlaps)
+  std::vector<int32_t> after_run_;     // per run: runs after it on its device or on an overlapping one
   std::vector<int32_t> free_readers_;  // per run: readers that need no transfer
-  // Per tensor the devices that it goes to, each with the runs that wait there.
+  // Per tensor, the devices that it is sent to, each with the runs that wait for it there.
   struct Arrival {
     int32_t next;
     int32_t to;
@@ -151,7 +151,7 @@ class LaneTiming {
   };
   std::vector<int32_t> first_arrival_;  // per tensor
   std::vector<Arrival> arrivals_;
-  // Loads (cold): chains of runs whose loads share a resource go one after another, in order of first use.
+  // Loads (cold): runs whose loads share a resource form a chain and go one after another, by first use.
   std::vector<std::vector<uint32_t>> chains_;
   std::vector<size_t> chain_at_;
   std::vector<int32_t> load_waiting_;  // per run
@@ -162,9 +162,9 @@ class LaneTiming {
     std::vector<uint32_t> resources;
     Way way;
   };
-  std::vector<std::unique_ptr<OwnWay>> own_load_ways_;  // per run; null: the cluster's way
+  std::vector<std::unique_ptr<OwnWay>> own_load_ways_;  // per run; null: the cluster's own route
   std::vector<double> free_at_;                         // per resource
-  std::vector<uint32_t> ready_;                         // runs to start
+  std::vector<uint32_t> ready_;                         // runs that can start
   std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
   std::vector<TimedStep> steps_;
 };

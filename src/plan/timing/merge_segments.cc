@@ -1,10 +1,10 @@
-// Uniting neighbours without making anything later. Let A and B be neighbours in a device's order, with
-// nothing between them on devices that share its cores. Running them as one changes three things only: B's
-// inputs are needed when A starts, A's tensors leave when B is done, and the union's time may differ from the
-// sum. So they are united when B's inputs from elsewhere are there when A starts, nobody elsewhere reads A's
-// tensors, no load is needed for B, and the time is no longer. All else in the timeline stays. Every edge
-// between united groups leaves from a group's last part or leads to a later group of the same device, so that
-// places in the order grow along edges: the quotient is acyclic.
+// Merges neighbouring runs without delaying anything. Let A and B be neighbours in a device's order, with no
+// run between them on devices that share its cores. Running them as one changes three things: B's inputs are
+// needed when A starts, A's tensors leave when B is done, and the union's time may differ from the sum. So A
+// and B are merged when all of these hold: B's inputs from other devices have arrived when A starts, no other
+// device reads A's tensors, B needs no load, and the union takes no longer. The rest of the timeline is
+// unchanged. An edge between merged groups either starts in the last part of its group or leads to a later
+// group of the same device. So places in the order increase along edges, and the quotient is acyclic.
 #include <cmath>
 
 #include "heddle/plan/builder.h"
@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kLater = 1e-9;  // relative: rounding of sums is not "later"
+constexpr double kLater = 1e-9;  // relative: rounding errors of sums do not count as later
 
 class Merger {
  public:
@@ -26,7 +26,7 @@ class Merger {
     std::vector<std::vector<uint32_t>> parts(open.size());
     for (size_t r = 0; r < group_.size(); ++r) {
       const size_t d = timing_.runs()[r].device.index();
-      // Host access holds links too: what would then come later elsewhere is not looked at here.
+      // Host access also holds links; delays that merging would cause on them are not modelled here.
       if (timing_.stage_of(r) >= 0 || timing_.runs()[r].host_access) {
         leave_alone(r, open, parts);
         continue;
@@ -39,7 +39,7 @@ class Merger {
       }
       parts[d].push_back(static_cast<uint32_t>(r));
       last[d] = static_cast<int32_t>(r);
-      // Devices that share cores: their groups may not reach over this run.
+      // Groups of devices that share cores must not span this run.
       for (const DeviceId other : t_.problem.cluster->overlaps(DeviceId(d))) {
         close(parts[other.index()]);
         open[other.index()] = -1;
@@ -56,7 +56,7 @@ class Merger {
     return result;
   }
 
-  // True when each group starts and ends no later than its parts did.
+  // True when each group starts and ends no later than its parts did before merging.
   bool no_later(const LaneTiming& merged) const {
     for (size_t r = 0; r < group_.size(); ++r) {
       const auto& now = merged.runs()[merged.run_of(timing_.ops_of(r)[0].index())];
@@ -83,8 +83,8 @@ class Merger {
     last_of_group_.assign(group_.size(), 0);
   }
 
-  // A stage's time is not the sum of its members', and host access holds links: they stay as they are, and no
-  // group reaches over them.
+  // Stages and runs with host access stay separate: a stage's time is not the sum of its members', and host
+  // access holds links. No group spans them.
   void leave_alone(size_t r, std::vector<int32_t>& open, std::vector<std::vector<uint32_t>>& parts) {
     const DeviceId device = timing_.runs()[r].device;
     group_[r] = static_cast<uint32_t>(r);
@@ -102,7 +102,7 @@ class Merger {
     return !read_elsewhere_[last] && !run.brings_params && run.ready_elsewhere <= timing_.runs()[first].start;
   }
 
-  // The runs of one group; kept apart when the union is known to take longer.
+  // Closes a group; splits it again if the union is known to take longer than the sum.
   void close(std::vector<uint32_t>& parts) {
     if (parts.empty()) return;
     bool together = true;
@@ -143,8 +143,8 @@ std::vector<int> merge_segments(const Problem& problem, const Assignment& assign
   const Merger merger(tables, timing);
   Assignment merged = assignment;
   merged.segment = merger.segments(/*merged=*/true);
-  // A group that is faster than its parts, or a sum that rounds differently, can change who comes first on a
-  // link, and then somebody may be later after all: the merged timeline decides.
+  // A union that is faster than its parts, or a sum that rounds differently, can change the order on a link
+  // and so delay another step. Therefore the merged timeline is checked.
   LaneTiming check(tables);
   if (!check.time(merged).ok() || !merger.no_later(check)) return unchanged;
   return merged.segment;

@@ -1,5 +1,5 @@
-// The memory model of docs/execution-model.md: parameters once per pool, tensors from their making or arrival
-// until the last reader there is done. Cold: parameters as they come and go.
+// The memory model of docs/execution-model.md. Parameters count once per pool. A tensor counts from its
+// production or arrival until its last reader in that pool is done. Cold: parameters count from load to drop.
 #include <algorithm>
 #include <limits>
 
@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// A tensor's stay in one pool in one lane.
+// The interval during which a tensor of one lane is in one pool.
 struct Stay {
   int32_t next = -1;  // the same tensor in another pool
   int32_t pool = 0;
@@ -17,7 +17,7 @@ struct Stay {
   int lane = 0;
 };
 
-// A parameter's stay in one pool (cold).
+// The interval during which a parameter is in one pool (cold).
 struct ParamStay {
   bool there = false, used = false, kept = false;
   double start = 0, last_use = 0;
@@ -73,7 +73,7 @@ class PeakMemory {
     changes.push_back({finish, -bytes});
   }
 
-  // The stay of `t` in `pool`, made on first sight.
+  // The stay of `t` in `pool`, created on first use.
   Stay& stay(size_t lane, TensorId t, int pool, double start) {
     int32_t& head = first_[lane * graph_.num_tensors() + t.index()];
     for (int32_t i = head; i >= 0; i = stays_[static_cast<size_t>(i)].next) {
@@ -109,7 +109,7 @@ class PeakMemory {
     for (const OpId id : segment.ops) {
       const Op& op = graph_.op(id);
       for (const TensorId t : op.inputs) {
-        // Made inside, or a model input (there from the beginning).
+        // Produced inside, or a model input (present from the start).
         if (graph_.tensor(t).producer.valid() && inside(segment, graph_.tensor(t).producer)) continue;
         Stay& s = stay(lane, t, pool, 0);
         s.finish = std::max(s.finish, finish);
@@ -138,7 +138,7 @@ class PeakMemory {
     return true;
   }
 
-  // The most that tensors inside the segment take together when its ops run one by one in topological order.
+  // Peak of the tensors internal to the segment when its ops run one by one in topological order.
   int64_t workspace(const Segment& segment) const {
     std::vector<int> positions;
     for (const OpId op : segment.ops) positions.push_back(graph_.topological_position(op));
@@ -169,7 +169,7 @@ class PeakMemory {
     return params_[static_cast<size_t>(pool) * graph_.num_params() + p.index()];
   }
 
-  // Cold: parameters count from the start of the load that brings them first.
+  // Cold: a parameter counts from the start of the first load that brings it.
   void note_params(const Op& op, int pool, double start) {
     for (const ParamId p : op.params) {
       ParamStay& stay = param(pool, p);
@@ -178,7 +178,7 @@ class PeakMemory {
     }
   }
 
-  // They stay until the end, unless all that use them there drop them. What is resident was there before.
+  // Parameters stay until the end unless every user there drops them. Resident ones are there from time 0.
   void use_params(const Op& op, int pool, double finish, bool drops) {
     for (const ParamId p : op.params) {
       ParamStay& stay = param(pool, p);
@@ -206,7 +206,7 @@ class PeakMemory {
     }
   }
 
-  // What is freed at a moment makes room for what starts then.
+  // Peak of the running sum; at equal times memory is freed before it is allocated.
   static int64_t peak_of(std::vector<Change>& changes) {
     std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
       return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
@@ -223,7 +223,7 @@ class PeakMemory {
   const Timeline& timeline_;
   const bool cold_;
   const size_t lanes_;
-  std::vector<int32_t> first_;  // lane x tensor: its first stay
+  std::vector<int32_t> first_;  // lane x tensor: head of its list of stays
   std::vector<uint8_t> is_output_;
   std::vector<std::vector<Change>> changes_;  // lane x pool
   std::vector<Stay> stays_;

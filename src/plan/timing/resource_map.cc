@@ -58,7 +58,7 @@ void ResourceMap::add_engine(DeviceId device, bool in, std::vector<uint32_t>& ou
   out.push_back(engines == 1 ? base : base + (in ? 1 : 0));
 }
 
-// Ascending and distinct, after what is there already.
+// Appends to `out`, which ends up ascending and distinct.
 void ResourceMap::add_links(std::span<const Hop> hops, std::vector<uint32_t>& out) const {
   if (!execution_.link_contention) return;
   for (const Hop& hop : hops) {
@@ -133,7 +133,7 @@ Result<Route> make_route(const Cluster& cluster, std::span<const Hop> hops, Node
 }
 
 std::vector<CoreGroup> core_groups(const Cluster& cluster) {
-  // (host, core) -> devices; then cores with the same devices are one group.
+  // First (host, core) -> devices; then cores with the same devices form one group.
   std::map<std::pair<int, int>, std::vector<DeviceId>> users;
   for (size_t d = 0; d < cluster.num_devices(); ++d) {
     const Device& device = cluster.devices()[d];

@@ -11,15 +11,15 @@
 
 namespace heddle {
 
-// One way for data: its route and the resources that it holds for its whole duration.
+// A route for data and the resources that it holds for its whole duration.
 struct Way {
   Passage passage = Passage::kNone;
   const Route* route = nullptr;  // null: free, none, or a time that is given
   std::span<const uint32_t> resources;
   double latency_us = 0, bytes_per_s = 1;  // the route's
-  // Route::time_us, to the last bit, without a look at the route.
+  // Equals Route::time_us() to the last bit, without dereferencing the route.
   double time_us(int64_t bytes) const { return latency_us + static_cast<double>(bytes) / bytes_per_s * 1e6; }
-  // The route's rates; `sharing` is the factor on the time per byte.
+  // Copies the route's rates; `sharing` is the factor on the time per byte.
   void take_rates(double sharing = 1) {
     if (route == nullptr || route->hops.empty()) return;
     latency_us = route->latency_us;
@@ -31,14 +31,14 @@ struct Way {
 class ResourceMap {
  public:
   ResourceMap(const Cluster& cluster, const ExecutionModel& execution);
-  // `way(...)` hands out spans into this object.
+  // Not copyable: `way(...)` returns spans into this object.
   ResourceMap(const ResourceMap&) = delete;
   ResourceMap& operator=(const ResourceMap&) = delete;
 
   size_t size() const { return size_; }
   const Way& way(DeviceId from, DeviceId to) const { return ways_[from.index() * num_devices_ + to.index()]; }
   const Way& load_way(DeviceId to) const { return load_ways_[to.index()]; }
-  // What a run with direct host access holds beside its device: the load route's links and buses.
+  // Resources that a run with direct host access holds besides its device: links and buses of the load route.
   std::span<const uint32_t> host_access_resources(DeviceId device) const {
     return host_access_[device.index()];
   }
@@ -67,12 +67,12 @@ class ResourceMap {
   std::vector<std::vector<uint32_t>> host_access_;  // per device
 };
 
-// A route of explicit hops: latency is the sum, bandwidth the least (buses included). Fails when the hops do
-// not lead from `from` to `to`, go against a one-way link, visit a node twice or name unknown links.
+// A route of explicit hops. Its latency is their sum, its bandwidth their minimum (buses included). Fails
+// when the hops do not lead from `from` to `to`, use a one-way link backwards, visit a node twice or name
+// unknown links.
 Result<Route> make_route(const Cluster& cluster, std::span<const Hop> hops, NodeId from, NodeId to);
 
-// Sets of devices that share a core, each with the cores' names ("cores host0 0-1"); only sets of two or
-// more.
+// Sets of two or more devices that share cores, each named by these cores ("cores host0 0-1").
 struct CoreGroup {
   std::string name;
   std::vector<DeviceId> devices;  // ascending

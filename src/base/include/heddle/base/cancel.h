@@ -28,7 +28,7 @@ class Deadline {
   static Deadline after_seconds(double seconds, CancelToken token = {}) {
     Deadline d;
     d.token_ = std::move(token);
-    // Beyond ten years is "never": it keeps the clock's arithmetic from overflowing.
+    // More than ten years is "never", so that the clock's arithmetic cannot overflow.
     if (seconds < 3e8)
       d.when_ =
           Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -50,7 +50,7 @@ class Deadline {
     const double s = std::chrono::duration<double>(when_ - Clock::now()).count();
     return s > 0 ? s : 0;
   }
-  // The same flag with an end at most `seconds` from now.
+  // The same flag, expiring at most `seconds` from now.
   Deadline sooner(double seconds) const {
     Deadline d = after_seconds(seconds, token_);
     if (when_ < d.when_) d.when_ = when_;

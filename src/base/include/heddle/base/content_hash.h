@@ -1,5 +1,4 @@
-// A stable 64-bit hash of large contents, as fast as memory delivers them. Against damage and mix-ups, not
-// against forgery.
+// A stable 64-bit hash of large contents, at memory speed. Detects damage and mix-ups, not forgery.
 #pragma once
 
 #include <cstdint>

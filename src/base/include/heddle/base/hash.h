@@ -14,7 +14,7 @@ class Hasher {
     for (size_t i = 0; i < size; ++i) h_ = (h_ ^ p[i]) * 0x100000001b3ULL;
     return *this;
   }
-  // The length goes in too, so that ("ab","c") and ("a","bc") differ.
+  // Includes the length, so that ("ab","c") and ("a","bc") differ.
   Hasher& text(std::string_view s) { return number(s.size()).bytes(s.data(), s.size()); }
   Hasher& number(uint64_t v) {
     for (int i = 0; i < 8; ++i) h_ = (h_ ^ ((v >> (8 * i)) & 0xff)) * 0x100000001b3ULL;

@@ -1,4 +1,4 @@
-// Typed indices: an OpId and a DeviceId do not mix. A default-constructed id is invalid (-1).
+// Typed indices: an OpId and a DeviceId cannot be confused. A default-constructed id is invalid (-1).
 #pragma once
 
 #include <compare>
@@ -16,7 +16,7 @@ struct Id {
   constexpr explicit Id(size_t v) : value(static_cast<int32_t>(v)) {}
 
   constexpr bool valid() const { return value >= 0; }
-  // For indexing vectors; only for valid ids.
+  // For indexing vectors; valid ids only.
   constexpr size_t index() const { return static_cast<size_t>(value); }
   constexpr auto operator<=>(const Id&) const = default;
 };

@@ -16,17 +16,17 @@
 namespace heddle {
 
 struct JsonLimits {
-  int max_depth = 64;  // deeper nesting is refused before it can exhaust the stack
+  int max_depth = 64;  // deeper nesting is rejected before it can exhaust the stack
   int64_t max_bytes = int64_t{1} << 30;
 };
 
-// Parses a whole document. Errors carry line and column; duplicate keys and trailing text are errors,
-// comments are not accepted, NaN and infinities neither.
+// Parses a whole document. Errors carry line and column. Rejected: duplicate keys, trailing text, comments,
+// NaN and infinities.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
 Result<Json> read_json_file(const std::string& path, const JsonLimits& limits = {});
 
-// A view of one value and its path. Values outlive the cursor. All getters fail with a message that names the
-// path, what is there and what was expected.
+// A view of one value and its path; the document must outlive the cursor. All getters fail with a message
+// that names the path, the value found and what was expected.
 class JsonCursor {
  public:
   JsonCursor(const Json& value, std::string path = "$") : value_(&value), path_(std::move(path)) {}
@@ -36,7 +36,7 @@ class JsonCursor {
   // An invalid-input error at this place.
   Error error(std::string message) const;
 
-  // Fails unless the value is an object whose keys are all among `allowed`; names the nearest spelling.
+  // Fails unless the value is an object with only `allowed` keys; the message suggests the nearest spelling.
   Status check_keys(std::initializer_list<std::string_view> allowed) const;
   bool has(std::string_view key) const;
   Result<JsonCursor> at(std::string_view key) const;  // a required member
@@ -51,7 +51,7 @@ class JsonCursor {
   Result<std::vector<double>> as_numbers(double min, double max) const;
   Result<std::vector<std::string>> as_strings() const;
 
-  // Members with a default where absent (a wrong type is still an error).
+  // Optional members with a default (a wrong type is still an error).
   Result<std::string> string_or(std::string_view key, std::string fallback) const;
   Result<int64_t> int_or(std::string_view key, int64_t fallback, int64_t min = INT64_MIN,
                          int64_t max = INT64_MAX) const;

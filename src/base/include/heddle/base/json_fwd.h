@@ -1,5 +1,5 @@
-// The names of heddle/base/json.h for headers that only pass them on: the JSON library takes longer to
-// compile than most files that do not use it.
+// Declares the names of heddle/base/json.h for headers that only pass them on, because the JSON library is
+// slow to compile.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

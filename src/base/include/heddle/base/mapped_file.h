@@ -1,4 +1,4 @@
-// A file's bytes without copying them.
+// Read-only access to a file's bytes without copying them.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,9 @@ class MappedFile {
   ~MappedFile();
 
   std::string_view bytes() const { return {data_, size_}; }
-  // Is the file of this path still the one that was opened, and as it was? By what the system changes when
-  // somebody writes into it.
+  // True if `path` still names the file that was opened and the system's metadata show no write since.
   bool is_still(const std::string& path) const;
-  // Maps the pages, for another thread that reads the bytes in their order meanwhile. Only saves time.
+  // Maps the pages ahead while another thread reads the bytes in order. Only saves time.
   void populate() const;
 
  private:

@@ -5,7 +5,7 @@
 
 namespace heddle {
 
-// Their numbers, ascending; core 0 where the system does not tell.
+// Core numbers, ascending; {0} if the system does not tell.
 std::vector<int> own_cores();
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Progress of long work. Libraries report through a ProgressSink; the command line draws it (one line with
-// elapsed time, the best value and its gap), tests and machines pass none.
+// Progress of long work. Libraries report to a ProgressSink; the command line draws it as one line with
+// elapsed time, best value and gap. Tests pass none.
 #pragma once
 
 #include <memory>
@@ -25,11 +25,11 @@ class ProgressSink {
   virtual void finish() {}
 };
 
-// "planner heft  42/100 (42 %)  3.2 s  best 12.3 ms  bound 11.0 ms  gap 11.8 %", without what is not known.
+// "planner heft  42/100 (42 %)  3.2 s  best 12.3 ms  bound 11.0 ms  gap 11.8 %", without unknown parts.
 std::string progress_line(const ProgressUpdate& update, double elapsed_s);
 
-// Draws on stderr, at most ten times a second and only for work over a second; one line, redrawn in place on
-// a terminal, a new line every five seconds otherwise. Thread-safe.
+// Draws on stderr, at most ten times a second, for work that takes longer than a second. On a terminal one
+// line is redrawn in place; otherwise a new line is written every five seconds. Thread-safe.
 class TerminalProgress final : public ProgressSink {
  public:
   TerminalProgress();

@@ -1,4 +1,4 @@
-// "did you mean": the nearest known word for a mistyped one.
+// "did you mean": the nearest known word to a mistyped one.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// The candidate with the least edit distance (with transpositions) when it is at most a third of the word's
-// length (at least 2), else "". Ties: the first. O(candidates * |word|^2).
+// The candidate with the smallest edit distance (with transpositions), or "" if that exceeds max(2, a third
+// of the word's length). Ties: the first. O(candidates * |word|^2).
 std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates);
 
 // " (did you mean 'x'?)" or "".
@@ -18,7 +18,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 // "'a', 'b' and 'c'", at most `limit` of them, then "and N more".
 std::string join_names(std::span<const std::string> names, size_t limit = 12);
 
-// A piece of untrusted text for a message: in quotes, control characters as \xNN, cut after `limit` bytes.
+// Untrusted text for a message: quoted, control characters as \xNN, cut after `limit` bytes.
 std::string quote_text(std::string_view text, size_t limit = 60);
 
 }  // namespace heddle

@@ -1,6 +1,5 @@
-// Errors as values. No exception leaves a library folder: adapters catch what third-party code throws and
-// turn it into an Error. A message says what is wrong, where, what was expected and what to do; each level
-// adds a context.
+// Errors as values. No exception leaves a library folder: adapters convert third-party exceptions to an
+// Error. A message says what is wrong, where, what was expected and what to do; each level adds a context.
 #pragma once
 
 #include <string>
@@ -14,9 +13,9 @@ enum class Code {
   kInvalidInput,        // the user's file, flag or model is wrong: exit status 2
   kNotFound,            // a file, name or key does not exist: exit status 2
   kUnsupported,         // valid, but not something Heddle can do: exit status 2
-  kInfeasible,          // the answer is no: exit status 1
-  kVerificationFailed,  // a checker or a comparison said no: exit status 1
-  kCancelled,           // the user or a deadline stopped it before there was a result
+  kInfeasible,          // no solution exists: exit status 1
+  kVerificationFailed,  // a checker or a comparison failed: exit status 1
+  kCancelled,           // stopped by the user or a deadline before there was a result
   kIo,                  // reading or writing failed (full disk, permissions): exit status 2
   kInternal,            // a bug in Heddle: exit status 3
 };

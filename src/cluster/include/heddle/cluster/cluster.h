@@ -18,7 +18,7 @@ const char* device_kind_name(DeviceKind kind);
 
 struct Host {
   std::string name;
-  int64_t memory_bytes = 0;  // host memory; 0 = not limited
+  int64_t memory_bytes = 0;  // host memory; 0: unlimited
 };
 
 struct Device {
@@ -26,32 +26,32 @@ struct Device {
   DeviceKind kind = DeviceKind::kGpu;
   std::string device_class;  // devices of one class have the same cost: "V100", "cpu2"
   HostId host;
-  int64_t memory_bytes = 0;       // 0 = not limited. CPU devices live in their host's memory instead
+  int64_t memory_bytes = 0;       // 0: unlimited. CPU devices use their host's memory
   double peak_flops = 0;          // float32, per second
   double memory_bytes_per_s = 0;  // device memory bandwidth
   double op_overhead_us = 0;      // fixed cost of starting one segment
-  double speed = 1;               // multiplies all speeds: a device slowed to half has 0.5
+  double speed = 1;               // multiplies all rates: 0.5 for a device slowed to half
   std::vector<int> cores;         // CPU: the host's core numbers; devices may overlap
-  // Engines that move data to and from the device: 0 not limited, 1 one for both directions, 2 one per
+  // Engines that copy data to and from the device. 0: unlimited, 1: one for both directions, 2: one per
   // direction.
   int copy_engines = 2;
   std::string backend = "emulated";  // "openvino", "torch" or "emulated"
   std::string backend_device;        // OpenVINO's name: "CPU", "GPU.0"; libtorch's: "cpu"
-  std::string target;                // what a profile belongs to besides the class; empty for absent devices
+  std::string target;                // identifies profiles besides the class; empty for absent devices
 };
 
 // A vertex of the topology.
 struct Node {
   enum class Kind { kHostMemory, kDevice, kSwitch };
   Kind kind = Kind::kSwitch;
-  std::string name;  // the host's, device's or switch's (PCIe switch, NIC, network)
+  std::string name;  // name of the host, device or switch (PCIe switch, NIC, network)
   HostId host;       // of host memory
   DeviceId device;   // of a device
 };
 
 enum class Duplex {
   kFull,    // both directions at once, each with the whole bandwidth
-  kHalf,    // one transfer at a time, either way
+  kHalf,    // one transfer at a time, in either direction
   kOneWay,  // from a to b only (a one-way NVLink)
 };
 
@@ -61,14 +61,14 @@ struct Link {
   double bytes_per_s = 0;
   double latency_us = 0;
   Duplex duplex = Duplex::kFull;
-  BusId bus;  // invalid when the link shares no bus
+  BusId bus;  // invalid if the link is on no bus
 };
 
-// Links on one bus do not carry data at the same time (a shared PCIe root port).
+// Links on one bus cannot carry data at the same time (a shared PCIe root port).
 struct Bus {
   std::string name;
-  double bytes_per_s = 0;         // 0 = no limit beyond its links'
-  Duplex duplex = Duplex::kHalf;  // kFull: each direction is its own resource
+  double bytes_per_s = 0;         // 0: limited only by its links
+  Duplex duplex = Duplex::kHalf;  // kFull: each direction is a separate resource
 };
 
 struct Hop {
@@ -76,7 +76,7 @@ struct Hop {
   bool forward = true;  // from the link's a to its b
 };
 
-// A path of links. Bandwidth is the least along it (buses included), latency the sum. An empty route (same
+// A path of links. Bandwidth is the minimum over links and buses, latency the sum. An empty route (same
 // device, or devices in one memory) costs nothing.
 struct Route {
   std::vector<Hop> hops;
@@ -103,27 +103,27 @@ class Cluster {
   const Bus& bus(BusId id) const { return buses_[id.index()]; }
   const Node& node(NodeId id) const { return nodes_[id.index()]; }
 
-  // A CPU device that no link names has its host's node: what reaches that memory reaches the device.
+  // A CPU device without links has its host's node: a route to that memory reaches the device.
   NodeId device_node(DeviceId id) const { return device_nodes_[id.index()]; }
   NodeId host_node(HostId id) const { return host_nodes_[id.index()]; }
   DeviceId find_device(std::string_view name) const;  // invalid when there is none
 
   // Fastest routes for a 1 MiB message (ties: fewer hops, then smaller link ids); nullptr when there is none.
-  // A route leads through a device only where no other way exists: devices do not forward for others.
+  // A route passes through a device only if no other route exists, because devices do not forward for others.
   // Computed once at build: O(nodes * links log). `route(d, d)` is empty.
   const Route* route(DeviceId from, DeviceId to) const;
-  // From the device's host memory; empty for a CPU device, which computes there.
+  // From the device's host memory; empty for a CPU device, which computes in that memory.
   const Route* load_route(DeviceId to) const;
   const Route* route(NodeId from, NodeId to) const;
 
-  // Devices that exclude each other because they share a core of one host (never itself).
+  // Devices that exclude this one because they share a core with it (never itself).
   std::span<const DeviceId> overlaps(DeviceId id) const { return overlaps_[id.index()]; }
-  // Devices that live in one memory have the same pool: all CPU devices of a host, else one pool per device.
+  // Devices in one memory share a pool: all CPU devices of a host; every other device has its own.
   int memory_pool(DeviceId id) const { return memory_pool_[id.index()]; }
   int num_memory_pools() const { return static_cast<int>(pool_bytes_.size()); }
   int64_t memory_pool_bytes(int pool) const {
     return pool_bytes_[static_cast<size_t>(pool)];
-  }  // 0 = not limited
+  }  // 0: unlimited
 
  private:
   friend class ClusterBuilder;

@@ -1,4 +1,4 @@
-// Cluster files (YAML, documented in docs/cluster-format.md) and names that stand for clusters.
+// Cluster files (YAML, documented in docs/cluster-format.md) and named presets.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace heddle {
 
-// Strict: an unknown key is an error with file, line and the nearest spelling. `source` is the name used in
+// Strict: an unknown key is an error with file, line and the nearest spelling. `source` names the file in
 // errors.
 Result<std::shared_ptr<const Cluster>> parse_cluster_yaml(std::string_view text, const std::string& source);
 std::string cluster_to_yaml(const Cluster& cluster);
 
-// The same content inside plan files.
+// The JSON form used inside plan files, with the same content.
 Json cluster_to_json(const Cluster& cluster);
 Result<std::shared_ptr<const Cluster>> cluster_from_json(const JsonCursor& cursor);
 
@@ -29,7 +29,7 @@ struct Preset {
 // Every machine of the five papers, and "local".
 std::vector<Preset> cluster_presets();
 
-// A file's path or "preset:NAME" ("preset:local": this machine).
+// Loads a file, or "preset:NAME" ("preset:local": this machine).
 Result<std::shared_ptr<const Cluster>> load_cluster(const std::string& file_or_preset);
 
 }  // namespace heddle

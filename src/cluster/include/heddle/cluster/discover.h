@@ -11,17 +11,16 @@
 
 namespace heddle {
 
-// The CPU's core sets as devices: all cores as one device, each half, ..., each single core (overlapping: a
-// plan uses what serves it best), in host memory, joined by a shared-memory link. Peak rates and bandwidth
-// are measured in some 100 ms the first time in a process. Honours the process's affinity mask and cgroup
-// limits. `openvino_devices` are further devices that the caller knows of ("GPU.0", "NPU"): they are added
-// without rates, so only measurements say what they cost; `gpus` are those that a backend can open.
-// Thread-safe.
+// The CPU's core sets become devices: all cores, each half, ..., each single core. They overlap; a plan uses
+// those that serve it best. They are in host memory, connected by shared-memory links. Peak rates and
+// bandwidth are measured once per process, in about 100 ms. Respects the process's affinity mask and cgroup
+// limits. `openvino_devices` are further devices known to the caller ("GPU.0", "NPU"); they have no rates, so
+// only measurements give their costs. `gpus` are those that a backend can open. Thread-safe.
 Result<std::shared_ptr<const Cluster>> discover_local(std::span<const std::string> openvino_devices = {},
                                                       const GpuTopology& gpus = {});
 
-// CPU model, cores, memory, kernel and OpenVINO-independent facts that make measurements comparable: a
-// profile taken under another fingerprint is not used as "measured".
+// CPU model, cores, memory, kernel: facts that make measurements comparable, independent of OpenVINO. A
+// profile taken under another fingerprint does not count as "measured".
 std::string machine_fingerprint();
 
 }  // namespace heddle

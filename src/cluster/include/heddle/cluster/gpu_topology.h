@@ -1,4 +1,4 @@
-// What a driver tells of a machine's GPUs and of what joins them, and what becomes of it in a cluster.
+// A machine's GPUs and their interconnect as a driver reports them, and their conversion to a cluster.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@ namespace heddle {
 class ClusterBuilder;
 
 struct GpuInfo {
-  int index = 0;                  // as CUDA counts: backend_device "cuda:INDEX"
+  int index = 0;                  // CUDA's index: backend_device "cuda:INDEX"
   std::string name;               // "NVIDIA H200"
-  int64_t memory_bytes = 0;       // 0: not known
-  double flops = 0;               // float32 per second; 0: not known
-  double memory_bytes_per_s = 0;  // 0: not known
-  double pcie_bytes_per_s = 0;    // one direction, between it and the host; 0: not known
+  int64_t memory_bytes = 0;       // 0: unknown
+  double flops = 0;               // float32 per second; 0: unknown
+  double memory_bytes_per_s = 0;  // 0: unknown
+  double pcie_bytes_per_s = 0;    // one direction, between GPU and host; 0: unknown
   int copy_engines = 2;
-  // Where its way to the host begins to be shared with others: a name that is the same for GPUs behind one
-  // port of the host. Empty: not known, shared with nobody.
+  // Identifies the host port that the GPU's PCIe path shares with other GPUs: equal for GPUs behind one port.
+  // Empty: unknown, treated as not shared.
   std::string port;
-  double port_bytes_per_s = 0;  // one direction; 0: as fast as the fastest GPU behind it
+  double port_bytes_per_s = 0;  // one direction; 0: as fast as its fastest GPU
 };
 
-// Two GPUs that copy from each other's memory without the host.
+// Two GPUs that copy directly from each other's memory, not through the host.
 struct GpuPeers {
   int a = 0, b = 0;        // GpuInfo::index
   double bytes_per_s = 0;  // each direction
-  bool by_port = false;    // over PCIe, by the port that both are behind; else by links of their own
+  bool by_port = false;    // over PCIe within their common port; else over links of their own
 };
 
 struct GpuTopology {
@@ -37,8 +37,8 @@ struct GpuTopology {
   std::vector<GpuPeers> peers;
 };
 
-// Adds devices gpu0, gpu1, ... of the backend torch, a link to the host's memory for each, a bus for ports
-// with several GPUs, and a link for peers. What is not known gets what `otherwise_bytes_per_s` says.
+// Adds devices gpu0, gpu1, ... of backend torch, a link to host memory for each, a bus for each port with
+// several GPUs, and a link for each pair of peers. Unknown PCIe rates default to `otherwise_bytes_per_s`.
 void add_gpus(ClusterBuilder& builder, HostId host, const GpuTopology& topology,
               double otherwise_bytes_per_s);
 

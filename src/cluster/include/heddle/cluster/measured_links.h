@@ -1,4 +1,4 @@
-// A cluster whose links and buses are what copies on the machine itself have shown.
+// Updates a cluster's links and buses from copies measured on the machine itself.
 #pragma once
 
 #include <memory>
@@ -10,35 +10,35 @@
 
 namespace heddle {
 
-// One direction between two memories: what a line through measured copies says.
+// One direction between two memories: the line fitted to measured copies.
 struct MeasuredWay {
   DeviceId from, to;   // invalid: the host's memory; never both
-  bool direct = true;  // between devices: false when it takes a stop in host memory
+  bool direct = true;  // between devices: false if the copy goes through host memory
   double latency_us = 0;
   double bytes_per_s = 0;
 };
 
-// Devices whose ways to the host carry less at once than one after another would suggest.
+// Devices whose concurrent copies to or from the host are slower than separate ones.
 struct SharedWays {
   std::vector<DeviceId> devices;  // two or more
-  double bytes_per_s = 0;         // of all of them together
+  double bytes_per_s = 0;         // total of all of them
 };
 
 struct MeasuredLinks {
   std::vector<MeasuredWay> ways;
-  std::vector<SharedWays> shared;     // sets without common devices
-  std::vector<DeviceId> half_duplex;  // ways to the host that go one direction at a time
+  std::vector<SharedWays> shared;     // pairwise disjoint
+  std::vector<DeviceId> half_duplex;  // devices whose host path carries one direction at a time
 };
 
-// The same devices, with ids and names as they were, and
-//   - on each device's link towards the host the slower direction's rate and latency (less that of the other
-//     links on the way), for a link has one of each; other links and buses on the way are at least as fast;
-//   - a bus for each shared set, by the link at the device (one that all of the set were on keeps its name),
-//     and none for links of a bus whose devices were all measured and share nothing. What devices share
-//     beyond that link stays as it is;
-//   - on links between devices the same, and a new link where they copy directly and had none.
-// Rates are rounded to three digits. Ways that were not measured stay. O(links x ways). Fails where a way has
-// no rate, or the result is no cluster.
+// Returns the same devices, with the same ids and names, and these changes:
+//   - Each device's link towards the host gets the rate and latency of its slower direction, because a link
+//     has one of each; the latency of the other links on the path is subtracted. Other links and buses on the
+//     path become at least as fast.
+//   - Each shared set gets a bus at the devices' own links; a bus that all of the set were on keeps its name.
+//     Links leave a bus whose devices were all measured and share nothing. Sharing beyond these links stays.
+//   - Links between devices are set likewise; devices that copy directly and had no link get one.
+// Rates are rounded to three digits. Directions that were not measured stay unchanged. O(links x ways). Fails
+// if a measurement has no rate or the result is not a valid cluster.
 Result<std::shared_ptr<const Cluster>> with_measured_links(const Cluster& cluster,
                                                            const MeasuredLinks& measured);
 

@@ -1,4 +1,4 @@
-// YAML documents as JSON values, for formats that are read and checked in one way whatever the file's syntax.
+// YAML documents as JSON values, so that formats are read and checked in one way for both syntaxes.
 #pragma once
 
 #include <map>
@@ -12,19 +12,19 @@ namespace heddle {
 
 struct YamlDocument {
   Json json;
-  std::map<std::string, int> lines;  // of each value, by its path as JsonCursor writes it
+  std::map<std::string, int> lines;  // line of each value, by its path as JsonCursor writes it
 };
 
-// Plain scalars become numbers, true, false or null where they are spelled as in JSON, and strings otherwise;
-// quoted ones are strings. Not accepted: repeated keys, keys that are no words, aliases, numbers that are not
-// finite. Errors carry file and line. `kind` is what the file should hold, for messages.
+// Plain scalars become numbers, true, false or null if spelled as in JSON, else strings; quoted scalars are
+// strings. Rejected: repeated keys, keys that are not words, aliases, numbers that are not finite. Errors
+// carry file and line. `kind` is the expected content, for messages.
 Result<YamlDocument> parse_yaml_as_json(std::string_view text, const std::string& source,
                                         const std::string& kind);
 
-// The error with "source:line" in place of the JSON path of an error that a JsonCursor made.
+// Replaces the JSON path in a JsonCursor's error by "source:line".
 Error with_yaml_place(Error error, const YamlDocument& document, const std::string& source);
 
-// Block style, lists of numbers in one line; reads back to the same value.
+// Block style, with lists of numbers on one line; reads back to the same value.
 std::string json_to_yaml(const Json& json);
 
 }  // namespace heddle

@@ -31,15 +31,15 @@ struct Cost {
   double rel_spread = 0;  // half the interquartile range over the median; 0 when not measured
 };
 
-// The time of a whole segment where it is known better than as the sum of its ops' times.
+// The time of a whole segment, if it is known better than as the sum of its ops' times.
 struct SegmentCost {
   std::vector<OpId> ops;  // ascending
   DeviceId device;
   Cost cost;
 };
 
-// Times of every op on every device at one batch size and share, plus known segments. By definition of the
-// problem a segment that is not among them takes the sum of its ops' times.
+// Times of every op on every device at one batch size and share, plus known segments. By definition, a
+// segment that is not known takes the sum of its ops' times.
 class CostTable {
  public:
   CostTable(size_t num_ops, size_t num_devices)
@@ -55,17 +55,17 @@ class CostTable {
   }
   Cost at(OpId op, DeviceId device) const;
 
-  // Replaces what was known of the same segment on the same device.
+  // Replaces a known time of the same segment on the same device.
   void set_segment(SegmentCost cost);
-  // Of one op as set() does, of several as set_segment().
+  // set() for one op, set_segment() for several.
   void set_ops(std::vector<OpId> ops, DeviceId device, const Cost& cost);
   // `ops` ascending. One op: its table entry, unless overridden. O(ops).
   Cost segment(std::span<const OpId> ops, DeviceId device) const;
   bool knows_segment(std::span<const OpId> ops, DeviceId device) const;
   std::span<const SegmentCost> segments() const { return segments_; }
 
-  // For stages: the part of `device` that the op keeps busy while it runs, in [0, 1] (1 unless set), and how
-  // the device runs several segments at once (one after another unless set).
+  // For stages: the share of `device` that the op keeps busy while it runs, in [0, 1] (default 1), and how
+  // the device runs several segments at once (default: one after another).
   void set_utilization(OpId op, DeviceId device, double utilization);
   double utilization(OpId op, DeviceId device) const {
     return utilization_.empty() ? 1 : utilization_[op.index() * num_devices_ + device.index()];
@@ -76,26 +76,26 @@ class CostTable {
     return stage_models_.empty() ? StageModel() : stage_models_[device.index()];
   }
   bool has_stage_models() const { return !stage_models_.empty(); }
-  // A segment that takes `us` as an item of a stage: its utilization is its ops' mean, weighted by their
-  // times (an op that cannot run alone weighs as much as the mean of the others). O(ops).
+  // A segment that takes `us`, as an item of a stage. Its utilization is the mean of its ops', weighted by
+  // their times (an op that cannot run alone gets the mean weight of the others). O(ops).
   StageItem stage_item(std::span<const OpId> ops, DeviceId device, double us) const;
 
-  // Direct host access: the op's time when it reads its parameters in place, from host memory, instead of
-  // from the device's own (kImpossible unless set). An op without parameters takes its usual time. A segment
-  // takes the sum of its ops' times.
+  // Direct host access: the op's time if it reads its parameters in place from host memory instead of the
+  // device's (default kImpossible). An op without parameters takes its usual time. A segment takes the sum of
+  // its ops' times.
   void set_host_access(OpId op, DeviceId device, double us);
   double host_access_us(OpId op, DeviceId device) const {
     return host_access_.empty() ? kImpossible : host_access_[op.index() * num_devices_ + device.index()];
   }
   bool has_host_access() const { return !host_access_.empty(); }
 
-  // Per op and device, a time t' <= us such that any segment costs at least the sum of its ops' t': what
-  // lower bounds must use when segments are known to be faster than the sum of their parts (each known
-  // segment's time is shared out in proportion; the least over the segments that hold the op). Row-major like
-  // the table.
+  // Per op and device, a time t' <= us such that any segment takes at least the sum of its ops' t'. Lower
+  // bounds must use these, because known segments may be faster than the sum of their parts. Each known
+  // segment's time is distributed over its ops in proportion; t' is the minimum over the segments with the
+  // op. Row-major like the table.
   std::vector<double> bound_times() const;
-  // The same for a device's work when up to `stage_width` segments run at once: any set of segments that run
-  // alone or in stages keeps the device for at least the sum of their ops' work.
+  // The same for a device's work if up to `stage_width` segments run at once: segments that run alone or in
+  // stages keep the device busy for at least the sum of their ops' work.
   std::vector<double> bound_work(int stage_width) const;
 
  private:
@@ -109,9 +109,9 @@ class CostTable {
   size_t num_devices_;
   std::vector<double> us_;
   std::vector<Info> info_;
-  std::vector<double> utilization_;       // op x device, or empty: all 1
-  std::vector<double> host_access_;       // op x device, or empty: impossible everywhere
-  std::vector<StageModel> stage_models_;  // per device, or empty: all one after another
+  std::vector<double> utilization_;       // op x device; empty: all 1
+  std::vector<double> host_access_;       // op x device; empty: impossible everywhere
+  std::vector<StageModel> stage_models_;  // per device; empty: all one after another
   std::vector<SegmentCost> segments_;
   std::unordered_multimap<uint64_t, uint32_t> segment_index_;  // hash(ops, device) -> index
 };

@@ -1,4 +1,4 @@
-// How cost/ asks for a measurement without knowing the runtime (which implements it).
+// Interface through which cost/ requests measurements; runtime/ implements it.
 #pragma once
 
 #include <span>

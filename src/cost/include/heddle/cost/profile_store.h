@@ -1,4 +1,4 @@
-// Measurements on disk (SQLite): what a segment took on a device, where, and how sure that is.
+// Measurements on disk (SQLite): time and spread of a segment on a device of a machine.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,14 @@ struct ProfileRecord {
   std::string taken_at;  // ISO 8601, UTC
 };
 
-// The target under which times with direct host access are filed: parameters read in place, from mapped host
-// memory.
+// The target for times with direct host access, where parameters are read in place from mapped host memory.
 std::string host_access_target(const std::string& target);
 
-// One store per file; each record belongs to a machine fingerprint, and only this machine's are seen. Every
-// put is durable at once, so an interrupted profile keeps what it has. Thread-safe.
+// One store per file. Each record belongs to a machine fingerprint; a store shows only those of its own
+// machine. Every put is durable at once, so an interrupted profile keeps its records. Thread-safe.
 class ProfileStore {
  public:
-  // Creates the file (and its folder) when absent. A file that is no profile store, or of a newer version, is
-  // an error.
+  // Creates the file (and its folder) if absent. Fails if the file is no profile store or of a newer version.
   static Result<std::shared_ptr<ProfileStore>> open(const std::string& path, const std::string& fingerprint);
   // $HEDDLE_PROFILE_STORE, else $XDG_CACHE_HOME/heddle/profiles.sqlite, else ~/.cache/heddle/profiles.sqlite.
   static std::string default_path();
@@ -48,10 +46,9 @@ class ProfileStore {
   Result<std::vector<ProfileRecord>> find_batches(const ProfileKey& key) const;
   // All batch sizes and shares of one segment on one target, ascending by share, then by batch size.
   Result<std::vector<ProfileRecord>> find_segment(uint64_t signature, const std::string& target) const;
-  // Replaces the record of the same key. An empty `taken_at` is set to now. Fails on values that no
-  // measurement has.
+  // Replaces the record of the same key. An empty `taken_at` is set to now. Fails on impossible values.
   Status put(const ProfileRecord& record);
-  // In the order of their keys.
+  // All records of this machine, in key order.
   Result<std::vector<ProfileRecord>> all() const;
 
  private:

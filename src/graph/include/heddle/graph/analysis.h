@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// One bit per (ancestor, descendant). O(n m / 64) time, n^2 / 8 bytes: meant for up to some 50,000 ops.
+// One bit per (ancestor, descendant) pair. O(n m / 64) time, n^2 / 8 bytes: meant for up to about 50,000 ops.
 class Reachability {
  public:
   explicit Reachability(const Graph& graph);
@@ -27,25 +27,27 @@ class Reachability {
   std::vector<uint64_t> bits_;
 };
 
-// Immediate dominators; the virtual root (all sources) is the invalid OpId, also the answer for sources.
-// Cooper, Harvey and Kennedy (2001); on a DAG one pass in topological order: O(m * depth of the dominator
-// tree).
+// Immediate dominators. A virtual root, written as the invalid OpId, precedes all sources; it is the answer
+// for sources too. Cooper, Harvey and Kennedy (2001); a DAG needs one pass in topological order: O(m * depth
+// of the dominator tree).
 std::vector<OpId> immediate_dominators(const Graph& graph);
-// The same on the reversed graph, with a virtual sink.
+// Immediate dominators of the reversed graph, with a virtual sink.
 std::vector<OpId> immediate_post_dominators(const Graph& graph);
 
-// The undirected view. Articulation points ascending, bridges as (src, dst) pairs sorted. Tarjan, O(n + m).
+// Both treat edges as undirected. Articulation points ascend; bridges are (src, dst) pairs, sorted. Tarjan,
+// O(n + m).
 std::vector<OpId> articulation_points(const Graph& graph);
 std::vector<Edge> bridges(const Graph& graph);
 
-// k-edge-connected components of the undirected view (parallel edges count once): two ops are in one when
-// there are k edge-disjoint paths between them. The component of each op, numbered by smallest member. k = 1:
-// connected components, k = 2: bridges removed, O(n + m). k >= 3: flows cut off at k, O(n * components * k *
-// m) at worst: meant for up to a few thousand ops.
+// k-edge-connected components of the undirected graph (parallel edges count once): two ops share a component
+// when k edge-disjoint paths join them. Returns the component of each op, numbered by smallest member. k = 1:
+// connected components; k = 2: components after removing bridges; both O(n + m). k >= 3: maximum flows,
+// stopped at k, O(n * components * k * m) at worst: meant for up to a few thousand ops.
 std::vector<int> k_edge_connected_components(const Graph& graph, int k);
 
-// Longest paths with weights on ops and edges. longest_to[v]: the heaviest path that ends before v (v's own
-// weight left out); longest_from[v]: the heaviest that starts at v (v's own weight included). O(n + m).
+// Longest paths with weights on ops and edges. longest_to[v] is the weight of the heaviest path that ends
+// just before v, without v's own weight; longest_from[v] that of the heaviest path from v on, with v's own.
+// O(n + m).
 struct LongestPaths {
   std::vector<double> longest_to, longest_from;
   double length = 0;       // of the heaviest path
@@ -54,18 +56,18 @@ struct LongestPaths {
 LongestPaths longest_paths(const Graph& graph, const std::function<double(OpId)>& op_weight,
                            const std::function<double(const Edge&)>& edge_weight);
 
-// The edges that stay when every edge implied by a longer path is removed. O(n m / 64).
+// The edges that remain when every edge implied by a longer path is removed. O(n m / 64).
 std::vector<Edge> transitive_reduction(const Graph& graph);
 
-// Level of each op: edges on the longest path from a source. O(n + m).
+// Level of each op: the number of edges on the longest path from a source. O(n + m).
 std::vector<int> levels(const Graph& graph);
 
 // A set is convex when no path leaves it and comes back. O(n + m) over the ops between the set's first and
 // last topological position.
 bool is_convex(const Graph& graph, std::span<const OpId> ops);
 
-// True when contracting each group (group[op], any numbers) leaves a DAG: needed beside convexity, for two
-// convex sets can feed each other. O(n + m).
+// True when contracting each group leaves a DAG; group[op] may be any numbers. Convexity of every group is
+// not enough: two convex groups can feed each other. O(n + m).
 bool quotient_is_acyclic(const Graph& graph, std::span<const int> group);
 
 // An op at which the graph can be cut in two: every path from an input to an output goes through it.

@@ -1,4 +1,4 @@
-// Rewrites that make a smaller graph: each op of the result stands for a convex set of ops of the input.
+// Coarsening: each op of the smaller graph stands for a convex set of ops of the input graph.
 #pragma once
 
 #include <memory>
@@ -9,22 +9,23 @@
 
 namespace heddle {
 
-// group[op] in 0..k-1. Fails when a group number is missing or the quotient has a cycle. Tensors that no
-// other group reads (and that are no model output) vanish; parameters are united; flops add; bytes_accessed
-// is recomputed as boundary tensors plus parameters; given_times add over device classes that all members
-// name; utilization is the time- or flops-weighted mean. Members are ids of `fine` (if fine is itself
-// coarsened, its members: ids of the finest). Op k of the result is group k. O(V + E).
+// Op k of the result stands for the ops of group k; group[op] is in 0..k-1. Fails when a group number is
+// missing or the quotient has a cycle. A tensor that stays within its group disappears unless it is a model
+// output. Parameters are united, flops added. bytes_accessed is recomputed from boundary tensors and
+// parameters. given_times are added per device class that every member has a time for; utilization is the
+// mean weighted by time or flops. Members are ids of `fine`, or of the finest graph if `fine` is itself
+// coarsened. O(V + E).
 Result<std::shared_ptr<const Graph>> coarsen(const Graph& fine, std::span<const int> group);
 
-// Chains: an op joins its only predecessor when it is that one's only successor. O(V + E).
+// Chains: an op joins its only predecessor if it is that op's only successor. O(V + E).
 std::vector<int> group_chains(const Graph& graph);
-// Ops that cost next to nothing alone (at most `flops_share` of all flops and `bytes_share` of all bytes, for
-// example shape arithmetic, activations, reshapes) join the neighbour that reads or feeds them, where the
-// quotient stays acyclic; then chains. This is the default granularity for planning a real model. O((V + E) *
-// passes).
+// Light ops join their only predecessor, else their only successor, in passes until nothing changes. Light
+// are elementwise ops (at most one flop per byte accessed) and ops with at most `flops_share` of all flops
+// and `bytes_share` of all bytes: shape arithmetic, activations, reshapes. The quotient stays acyclic. This
+// is the default granularity for planning a real model. O((V + E) * passes).
 std::vector<int> group_light_ops(const Graph& graph, double flops_share = 1e-3, double bytes_share = 1e-3);
-// At most `max_groups` groups: repeatedly merges the lightest group into a neighbour where the quotient stays
-// acyclic, preferring the pair with the largest tensor between them.
+// At most `max_groups` groups. Repeatedly merges the lightest group into a neighbour if the quotient stays
+// acyclic, preferring the neighbour that exchanges the most bytes with it.
 std::vector<int> group_to_size(const Graph& graph, size_t max_groups);
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Random graphs of the papers, deterministic for a seed. The exact definitions, and what was chosen where a
-// paper is silent, are in docs/generators.md.
+// Random graphs of the papers, deterministic for a seed. docs/generators.md has the exact definitions, and
+// the choices made for details that a paper leaves open.
 #pragma once
 
 #include <cstdint>
@@ -22,25 +22,24 @@ struct LayeredOptions {
   double min_utilization = 0.6;        // uniform up to 1, on a grid of 0.0001
   double transfer_share = 0.8;         // p: transfer = max(min_transfer_us, p * time of the source)
   double min_transfer_us = 100;
-  // Tensor bytes are chosen so that a link of this speed needs the transfer time.
+  // Tensor sizes are set so that a link of this speed takes exactly the transfer time.
   double link_bytes_per_s = 1e9;
-  // One class "*" when empty; else one given time per class, each op's time on class i = base * factor_i *
-  // U[1-s, 1+s].
+  // When empty: one class "*". Otherwise each class i gets a given time per op: base * factor_i * U[1-s,
+  // 1+s], with s = device_spread.
   std::vector<std::pair<std::string, double>> device_class_factors;
   double device_spread = 0;
 };
-// Fails when an option is out of its range, when the layers need more ops than given, when neighbouring
-// layers need more dependencies than given (the message says how many), or when the ops cannot have that
-// many. O(ops + deps).
+// Fails when an option is out of its range, or the layers need more ops. Also fails when matching
+// neighbouring layers needs more than `deps` (the message says how many), or they allow fewer. O(ops + deps).
 Result<std::shared_ptr<const Graph>> generate_layered(const LayeredOptions& options);
 
-// DiviML's random wired networks (DiviML, section V): a stem, modules of random graphs in a row, a head. Two
-// modules are tied by one edge per channel.
+// DiviML's random wired networks (DiviML, section V): a stem, a row of modules (random graphs), a head. One
+// edge per channel connects a module to the next.
 struct RandomWiredOptions {
   enum class Family { kErdosRenyi, kWattsStrogatz, kBarabasiAlbert };
-  // kSeries (the paper's sdep): all paths of a module stem from one of its inputs and converge to one of its
-  // outputs; the others are wired to a random sample of ops. kWeak (wdep): every input and output is wired to
-  // a random sample. With one channel there is no difference.
+  // kSeries (the paper's sdep): all paths of a module start at one of its inputs and end at one of its
+  // outputs; its other inputs and outputs are wired to random samples of ops. kWeak (wdep): every input and
+  // output is wired to a random sample. With one channel both are the same.
   enum class Dependency { kSeries, kWeak };
   Family family = Family::kErdosRenyi;
   int nodes = 10;  // N per module
@@ -49,28 +48,30 @@ struct RandomWiredOptions {
   double ws_p = 0.75;
   int ba_m = 5;
   int modules = 10;
-  int channels = 1;  // edges between two modules; up to `nodes`
+  int channels = 1;  // edges between consecutive modules; at most `nodes`
   Dependency dependency = Dependency::kSeries;
   uint64_t seed = 1;
   int64_t batch = 1;
   int64_t image = 224;  // height and width of the input picture
   int64_t width = 78;   // feature maps of the first modules (Xie et al., small regime)
-  // Given times for these classes; none when empty. On a class of factor f an op takes base * (1 + (f - 1)
-  // w): base half the same for all and half in proportion to the bytes it moves, mean_us in the mean; w >= 0,
-  // so that factor 1 is the fastest class for all ops, skewed by the affinity (0: w = 1 for all; near 1: a
-  // few ops are much slower there, most hardly) and scaled so that the whole network takes exactly f times as
-  // long as on a class of factor 1.
+  // Given times for these device classes; none when empty. On a class of factor f an op takes
+  //   base * (1 + (f - 1) w),
+  // base = half constant, half proportional to the bytes that the op moves, with mean mean_us over all ops.
+  // The random weight w >= 0 is skewed by device_affinity: 0 gives w = 1 for all ops, near 1 a few ops are
+  // much slower on that class and most hardly. So factor 1 is the fastest class for every op. w is scaled so
+  // that the whole network takes exactly f times as long as on a class of factor 1.
   std::vector<std::pair<std::string, double>> device_class_factors;
   double mean_us = 620;
   double device_affinity = 0.8;
-  // Above 0, each op's time on each class other than the first of factor 1 is multiplied by e^(crossing g), g
-  // normal, before it is scaled: some ops are then faster on a class that is slower in the mean.
+  // Above 0: before scaling, each op's time on each class except the first one of factor 1 is multiplied by
+  // e^(crossing g), g standard normal. Some ops are then faster on a class that is slower on average.
   double device_crossing = 0;
 };
-// Fails when an option is out of its range, or when 10,000 tries gave no connected random graph.
+// Fails when an option is out of its range or when no connected random graph came up in 10,000 tries.
 Result<std::shared_ptr<const Graph>> generate_random_wired(const RandomWiredOptions& options);
 
-// Small random DAGs for property tests: n ops, each earlier op a predecessor with probability p.
+// Small random DAGs for property tests: each earlier op is a predecessor of an op with probability
+// edge_probability.
 std::shared_ptr<const Graph> generate_random_dag(int ops, double edge_probability, uint64_t seed);
 
 }  // namespace heddle

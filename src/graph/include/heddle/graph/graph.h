@@ -1,8 +1,8 @@
 // The model: a DAG of ops. Immutable once built; share it by std::shared_ptr<const Graph>.
 //
 // Two levels use the same class: a model's graph (one op per imported node) and a coarsened graph, in which
-// each op stands for a convex set of the model's ops (its `members`). Planners see only the graph that they
-// are given.
+// each op stands for a convex set of the model's ops (its `members`). Planners see only the graph passed to
+// them.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace heddle {
 
 struct Tensor {
-  std::string name;  // unique in the graph; the ONNX value name where there is one
+  std::string name;  // unique in the graph; the ONNX value name if there is one
   DType dtype = DType::kF32;
   Shape shape;
   int64_t bytes = 0;
@@ -27,7 +27,7 @@ struct Tensor {
   std::vector<OpId> consumers;  // distinct, ascending; filled by the builder
 };
 
-// A weight. Shared weights are one Param that several ops list: it counts once.
+// A weight. A shared weight is one Param listed by several ops; it counts once.
 struct Param {
   std::string name;  // unique in the graph
   int64_t bytes = 0;
@@ -53,14 +53,14 @@ struct Op {
   std::vector<OpId> members;  // coarsened graphs: ops of the finer graph, ascending; empty otherwise
 };
 
-// A data dependency between two ops: all the tensors that `src` makes and `dst` reads.
+// A data dependency between two ops: all tensors that `src` produces and `dst` reads.
 struct Edge {
   OpId src, dst;
-  int64_t bytes = 0;  // the sum over those tensors, each once
+  int64_t bytes = 0;  // sum over those tensors, each counted once
 };
 
-// Limits of a valid graph, beyond any machine: tensors and parameters together, bytes accessed by all ops
-// together, flops of all ops together, one given time.
+// Limits of a valid graph, beyond any machine. kMaxGraphBytes bounds the sum of all tensors and parameters,
+// and the sum of all bytes_accessed; kMaxGraphFlops the sum of all flops; kMaxGivenUs one given time.
 inline constexpr int64_t kMaxGraphBytes = int64_t{1} << 60;
 inline constexpr double kMaxGraphFlops = 1e30;
 inline constexpr double kMaxGivenUs = 1e15;
@@ -87,20 +87,20 @@ class Graph {
   // Distinct neighbours, ascending. O(1).
   std::span<const OpId> predecessors(OpId id) const { return slice(pred_ops_, pred_begin_, id); }
   std::span<const OpId> successors(OpId id) const { return slice(succ_ops_, succ_begin_, id); }
-  // Edges sorted by (src, dst); those that leave `id`. The edge i of out_edges(id) goes to successors(id)[i].
+  // Edges sorted by (src, dst). out_edges(id) are those that leave `id`; the i-th goes to successors(id)[i].
   std::span<const Edge> edges() const { return edges_; }
   std::span<const Edge> out_edges(OpId id) const {
     const uint32_t begin = succ_begin_[id.index()];
     return std::span<const Edge>(edges_).subspan(begin, succ_begin_[id.index() + 1] - begin);
   }
-  // One fixed topological order (smallest id first among the ready) and its inverse.
+  // One fixed topological order (smallest id first among the ready ops) and its inverse.
   std::span<const OpId> topological_order() const { return topo_; }
   int topological_position(OpId id) const { return topo_position_[id.index()]; }
 
   double total_flops() const;
   int64_t total_param_bytes() const;  // each parameter once
 
-  // Ids by name; invalid when there is none. O(log n).
+  // The id of that name, invalid when there is none. O(log n).
   OpId find_op(std::string_view name) const;
   TensorId find_tensor(std::string_view name) const;
 
@@ -125,28 +125,28 @@ class Graph {
   std::vector<uint32_t> ops_by_name_, tensors_by_name_;
 };
 
-// Builds and validates a Graph. Ids are handed out in order of addition.
+// Builds and validates a Graph. Ids are assigned in the order of addition.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name) { graph_.name_ = std::move(name); }
 
   ParamId add_param(Param param);
-  // A model input. The second form takes the tensor's name, dtype, shape and bytes (computed when 0).
+  // Adds a model input. The second form uses the tensor's name, dtype, shape and bytes (computed when 0).
   TensorId add_input(std::string name, DType dtype, Shape shape);
   TensorId add_input(Tensor tensor);
   // Adds an op and its outputs (each Tensor's name, dtype and shape are used; bytes are computed when 0).
-  // `op.inputs` may name tensors that are added later: build() checks. op.outputs is ignored and set.
+  // `op.inputs` may name tensors that are added later; build() checks them. `op.outputs` is overwritten.
   OpId add_op(Op op, std::vector<Tensor> outputs);
-  // Sets inputs after the fact, for graphs whose ops are not given in topological order.
+  // Sets an op's inputs later, for graphs whose ops do not arrive in topological order.
   void set_inputs(OpId op, std::vector<TensorId> inputs);
-  // The outputs of op (to wire consumers).
+  // The outputs of `op`, needed to wire its consumers.
   std::span<const TensorId> outputs_of(OpId op) const { return graph_.ops_[op.index()].outputs; }
-  // A model output. The same tensor may be several of a model's outputs, and a model input may be one.
+  // Adds a model output. A tensor may be listed several times; a model input may be an output too.
   void add_output(TensorId tensor) { graph_.outputs_.push_back(tensor); }
 
   // Validates: unique non-empty names, ids in range, no cycle (the message names the ops of one), no negative
   // size or time, finite numbers, utilization in (0, 1], sums within kMaxGraphBytes, kMaxGraphFlops and
-  // kMaxGivenUs, so that no later sum overflows. O((V + E) log V). The builder is empty afterwards.
+  // kMaxGivenUs, so that no later sum overflows. O((V + E) log V). Leaves the builder empty.
   Result<std::shared_ptr<const Graph>> build();
 
  private:

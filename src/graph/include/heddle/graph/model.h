@@ -1,4 +1,4 @@
-// A real model: its graph and the OpenVINO model behind it, from which any convex set of ops is cut out.
+// An imported model: its graph, and the OpenVINO model from which any convex set of ops can be cut out.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ namespace heddle {
 
 struct ImportOptions {
   std::map<std::string, Shape> shapes;  // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
-  std::optional<int64_t> batch;         // sets the first dimension of every input where it is dynamic
+  std::optional<int64_t> batch;         // sets the first dimension of every input that has a dynamic one
   int64_t max_file_bytes = int64_t{8} << 30;
-  // Products with a constant matrix of more bytes are imported as several, each with some of its columns, and
-  // a concatenation: what is one op in the file can then load and run in pieces. 0: none is.
+  // A matrix product whose constant matrix has more bytes becomes several products of some columns each, and
+  // a concatenation. So it can load and run in pieces. 0: never split.
   int64_t split_bytes = 0;
   // Leaves the weights of an .onnx file where they are, in the mapped file, until they are used: importing a
   // large model takes a fraction of the time and of the memory. The file must not change while the model,
@@ -42,31 +42,33 @@ struct SegmentModel {
 // Immutable; safe to share between threads.
 class Model {
  public:
-  // .onnx, and what else OpenVINO's frontends read (.xml with its .bin). Untrusted: a malformed, truncated,
-  // cyclic or hostile file is an error that names the file, the node and the reason. Fails, naming the op or
-  // input, when an op is not supported or a dimension stays dynamic (the message says which --shape to give).
+  // Reads .onnx and the other formats of OpenVINO's frontends (.xml with its .bin). Input is untrusted: a
+  // malformed, truncated, cyclic or hostile file is an error that names the file, the node and the reason.
+  // Fails, naming the op or input, when an op is unsupported or a dimension stays dynamic (the message says
+  // which --shape to give).
   static Result<std::shared_ptr<const Model>> load(const std::string& path,
                                                    const ImportOptions& options = {});
 
   const std::string& path() const { return path_; }
-  // Hash of the file's bytes: plans remember it. External data files are hashed by size only.
+  // Hash of the file's bytes, which plans record. External data files contribute only their sizes.
   uint64_t file_hash() const { return file_hash_; }
   const ImportOptions& options() const { return options_; }
-  // One op per OpenVINO node that does work; constants (and what is constant-folded) are parameters.
+  // One op per OpenVINO node that does work; constants and constant-folded subgraphs are parameters.
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
-  // As the file has it, whatever the options split.
+  // The model as in the file, before split_bytes was applied.
   const std::shared_ptr<ov::Model>& whole() const { return whole_; }
 
-  // Cuts out a convex set of ops of graph(), with placeholder inputs in ascending tensor order and, as
-  // outputs, the tensors that ops outside read or that are model outputs. Fails when the set is empty or not
-  // convex. O(size of the set).
+  // Cuts out a convex set of ops of graph(). Inputs are placeholders in ascending tensor order; outputs are
+  // the tensors that other ops read or that are model outputs. Fails when the set is empty or not convex.
+  // O(size of the set).
   Result<SegmentModel> cut(std::span<const OpId> ops) const;
-  // Equal for segments that compile to the same program: op types, attributes, shapes, dtypes and wiring, but
-  // neither names nor weight values. Key of the profile store.
+  // Equal for segments that compile to the same program: covers op types, attributes, shapes, dtypes and
+  // wiring, but neither names nor weight values. Key of the profile store.
   uint64_t signature(std::span<const OpId> ops) const;
 
-  // The tensor that carries an ONNX value, also where the importer dropped nodes (Identity, Dropout) and one
-  // tensor has several ONNX names. Invalid for constants and for what lies inside subgraphs.
+  // The tensor that carries an ONNX value. Also finds values of nodes that the importer dropped (Identity,
+  // Dropout), which leave one tensor with several ONNX names. Invalid for constants and for values inside
+  // subgraphs.
   TensorId find_onnx_tensor(const std::string& name) const;
 
   struct Impl;

@@ -1,4 +1,4 @@
-// Importing a model that was imported before: what its file holds, and the faster ways.
+// Faster imports: content hashes, a record of earlier imports, and weights that stay in the mapped file.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 namespace heddle {
 
 struct ModelContent {
-  uint64_t hash = 0;      // what Model::file_hash() would be
-  bool one_file = false;  // nothing of it, such as weights, is in another file
+  uint64_t hash = 0;      // equals Model::file_hash()
+  bool one_file = false;  // no part of the model (such as weights) is in another file
 };
-// The file's structure is checked. O(size of the file).
+// Checks the file's structure. O(size of the file).
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes = int64_t{8} << 30);
 
-// Model::load() tries a model in a process of its own before it imports it, for OpenVINO's importer is native
-// code over untrusted data. What was imported once, with the same options by the same release, is not tried
-// again by this process, nor, after this call, by any that keeps its imports in the same folder (one empty
-// file each). The folder is made when it is needed; where it cannot be written, models are tried.
+// OpenVINO's importer is native code that parses untrusted data, so Model::load() first tries an import in a
+// separate process. A model that this process imported before, with the same options and release, is not
+// tried again. After this call the record is shared: by all processes that name the same folder (one empty
+// file per import). The folder is created when needed; if it is not writable, models are still tried.
 // Thread-safe.
 void keep_imports_in(const std::string& folder);
 

@@ -1,5 +1,5 @@
 // Submodels between dominators (SortingHat, ICS'25, section 3.1): pieces of a model that can be planned one
-// after another, since every path from the model's inputs to its outputs passes through each piece's last op.
+// after another, because every path from inputs to outputs passes through each piece's last op.
 #pragma once
 
 #include <memory>
@@ -11,48 +11,47 @@
 
 namespace heddle {
 
-// The ops on every path from a source to a sink, in topological order: the dominators of the output node (all
-// sinks taken together). O(m * depth of the dominator tree).
+// The ops on every path from a source to a sink, in topological order: the dominators of a virtual output
+// node that joins all sinks. O(m * depth of the dominator tree).
 std::vector<OpId> partition_ops(const Graph& graph);
 
 struct Submodels {
-  std::vector<int> of_op;  // 0 .. count - 1, never falling along an edge
+  std::vector<int> of_op;  // 0 .. count - 1, never decreasing along an edge
   int count = 0;
-  // Per submodel its last partition op, the only one that a later submodel reads from, and that is the next
-  // submodel only. Invalid for a last submodel in which the model ends in several sinks.
+  // Each submodel's last partition op. It is the only op that a later submodel reads, and only the next
+  // submodel reads it. Invalid for a last submodel that ends in several sinks.
   std::vector<OpId> output;
 };
 
-// Per op, is it of the prologue: ops that together are next to nothing (a hundredth of all flops, of all
-// bytes accessed and of all parameters) and read from model inputs or from each other only, such as position
-// angles that every layer reads. All 0 where the graph has neither flops nor sizes. O(n + m).
+// Marks the prologue: ops that read only model inputs or each other, for example position angles that every
+// layer reads. Together they hold at most one percent of all flops, of all bytes accessed and of all
+// parameters. All 0 when the graph has no flops or no bytes. O(n + m).
 std::vector<uint8_t> light_prologue(const Graph& graph);
 
-// `dominators` (at least 1; SortingHat's nDom) partition ops per submodel; the last submodel may have fewer,
-// or none when only what follows the last partition op is left. O(m * depth of the dominator tree).
+// Each submodel holds `dominators` (at least 1; SortingHat's nDom) partition ops. The last submodel may have
+// fewer, or none if only ops after the last partition op are left. O(m * depth of the dominator tree).
 Submodels dominator_submodels(const Graph& graph, int dominators);
-// The same on what is left without the prologue, which belongs to the first submodel; all may read from it.
+// The same on the graph without the prologue. Prologue ops belong to submodel 0; all submodels may read them.
 Submodels dominator_submodels(const Graph& graph, const std::vector<uint8_t>& prologue, int dominators);
 
-// Other cuts in their place, a choice of the same partition ops. At articulation points: also without regard
-// to directions everything passes there (inputs that several submodels read join them). At ends of fused
-// groups (heddle/graph/gcof.h, the default rules): no group is torn apart.
+// Alternative cuts, at a subset of the same partition ops. articulation_submodels() keeps those that are
+// articulation points of the undirected op graph too; fused_submodels() those that end a fused group
+// (heddle/graph/gcof.h, default rules), so that no group is split. Both keep a cut at the sink.
 Submodels articulation_submodels(const Graph& graph, int points);
 Submodels fused_submodels(const Graph& graph, int groups);
 
-// The largest nDom whose submodels have at most `max_ops` ops; 1 when there is none (a submodel between
-// neighbouring dominators may be larger). Looks at every nDom that makes a difference: O(P log P) for P
-// partition ops, after they are found.
+// The largest nDom whose submodels have at most `max_ops` ops; 1 when there is none (one submodel between
+// neighbouring dominators may already be larger). Tries every nDom: O(P log P), P partition ops.
 int dominators_for_size(const Graph& graph, size_t max_ops);
 
-// One submodel as a graph of its own. All but the first have a placeholder op in front (type "Placeholder",
-// no work, no parameters), which makes the tensors that the submodel reads from the one before.
+// One submodel as a graph of its own. All but the first begin with a placeholder op (type "Placeholder", no
+// work, no parameters), which produces the tensors that the submodel reads from the one before.
 struct SubmodelGraph {
   std::shared_ptr<const Graph> graph;
   std::vector<OpId> ops;  // per op of `graph`, the model's op; for the placeholder, the op that it stands for
   OpId placeholder;       // in `graph`; invalid in the first submodel
 };
-// Fails when there is no submodel `index`. Tensors that later submodels or the model's user read are outputs.
+// Fails when `index` is out of range. Outputs: tensors that later submodels read, and model outputs.
 Result<SubmodelGraph> submodel_graph(const Graph& graph, const Submodels& submodels, int index);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Proven lower bounds on the objective, from the problem alone.
+// Proven lower bounds on the objective, computed from the problem alone.
 #pragma once
 
 #include <string>
@@ -9,21 +9,21 @@
 namespace heddle {
 
 struct Bound {
-  double us = 0;       // no plan's value is less
+  double us = 0;       // no plan has a smaller value
   std::string reason;  // "critical path", "area", "head + area + tail", ...
 };
 
-// Latency: the best of the critical path with each op on its fastest device and free transfers, the area
-// bound on unequal devices (the LP's dual, improved until the deadline: any dual point is a proof), and
-// windows head + area + tail; cold: also every parameter over some bus. Throughput: area. Proofs in
+// Latency: the largest of three bounds. Critical path: each op on its fastest device, with free transfers.
+// Area on unequal devices: the LP's dual, improved until the deadline; every dual point is a proof. Windows:
+// head + area + tail. Cold starts add loading every parameter over some bus. Throughput: area. Proofs in
 // docs/bounds.md. O((V + E) log V + D V * rounds).
 Bound lower_bound(const Problem& problem, const Deadline& deadline = {});
 
-// For latencies: supposes that a plan of T exists, takes from each op the devices on which it could not meet
-// T, and bounds what is left; a bound above T refutes it. T rises from `known`, which must hold already, for
-// as long as it is refuted; never beyond `value_us`, a plan's. The answer is `known` or better. Destructive
-// bounds: R. Klein, A. Scholl, "Computing lower bounds by destructive improvement", EJOR 112, 1999. Up to
-// some seconds for tens of thousands of ops; stops early at the deadline. docs/bounds.md, section 10.
+// Destructive bounds for latencies: assumes that a plan of T exists, removes from each op the devices on
+// which it could not meet T, and bounds the rest; a bound above T refutes T. T starts at `known`, which must
+// already be proven, and grows while it is refuted, up to `value_us`, the value of a plan. Returns `known` or
+// better. R. Klein, A. Scholl, "Computing lower bounds by destructive improvement", EJOR 112, 1999. Takes up
+// to some seconds for tens of thousands of ops; stops early at the deadline. docs/bounds.md, section 10.
 Bound destructive_bound(const Problem& problem, const Bound& known, double value_us,
                         const Deadline& deadline = {});
 

@@ -1,4 +1,4 @@
-// The one checker. It recomputes feasibility from the problem alone and shares no code with planners or
+// The checker. It recomputes feasibility from the problem alone and shares no code with planners or
 // evaluator.
 #pragma once
 
@@ -15,9 +15,9 @@ enum class Violation {
   kMalformed,  // ids or sizes out of range
   kOpMissing,
   kOpTwice,
-  kNotConvex,        // a segment, or the segments among each other, are cyclic
+  kNotConvex,        // a segment, or the graph of contracted segments, is cyclic
   kDeviceForbidden,  // not usable, or cannot run the op
-  kOrder,            // something starts before what it needs
+  kOrder,            // a step starts before one that it depends on
   kOverlap,          // two tasks at once on one exclusive resource
   kMemory,
   kRoute,  // a route that does not exist or does not lead from source to destination
@@ -40,11 +40,11 @@ struct CheckReport {
   bool ok() const { return findings.empty(); }
 };
 
-// Does `timeline` show a feasible execution of `plan`? Every op once per lane, precedence, exclusive
-// resources, memory at every moment, routes that exist, durations and totals that add up (relative tolerance
-// 1e-9, at least 1e-6 us). O((V + E) log V).
+// Checks that `timeline` is a feasible execution of `plan`: every op once per lane, precedence, exclusive
+// resources, memory at every moment, existing routes, durations and totals that add up. Tolerance: relative
+// 1e-9, at least 1e-6 us. O((V + E) log V).
 CheckReport check(const Problem& problem, const Plan& plan, const Timeline& timeline);
-// The same and value >= bound.
+// Also checks value >= bound.
 CheckReport check(const Problem& problem, const Plan& plan, const Timeline& timeline, double bound_us);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// How far a plan can be from optimal: one formula for all that show it.
+// The gap between a value and its proven bound: the one formula used everywhere.
 #pragma once
 
 #include <algorithm>
@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// (value - bound) / bound, in any one unit, never negative: two ways of adding up may differ in the last bit.
-// Where nothing was proven: infinite, and 0 for a value of 0.
+// (value - bound) / bound for costs, both in one unit. Clamped at 0, because two orders of summation may
+// differ in the last bit. Without a bound (0): infinite, or 0 for a value of 0.
 inline double relative_gap(double value, double bound) {
   if (bound > 0) return std::max(0.0, (value - bound) / bound);
   return value > 0 ? std::numeric_limits<double>::infinity() : 0;

@@ -1,5 +1,5 @@
-// Simulation instances of HIOS (Kundu and Shu, IPDPSW 2024, section V-A) in their public JSON form: ops with
-// a time and a utilization, dependencies with a transfer time, equal devices. docs/hios.md describes it.
+// Simulation instances of HIOS (Kundu and Shu, IPDPSW 2024, section V-A) in their public JSON format: ops
+// with a time and a utilization, dependencies with a transfer time, equal devices. See docs/hios.md.
 #pragma once
 
 #include <string>
@@ -11,29 +11,29 @@
 namespace heddle {
 
 struct HiosWorkloadOptions {
-  int devices = 4;  // equal, 1 to 64
-  // Each edge has two transfer times: "transfer_ms" follows the time of its source (the paper's words),
-  // "transfer_ms_code" that of its reader (the released program). True: the second.
+  int devices = 4;  // number of equal devices, 1 to 64
+  // Each edge has two transfer times: "transfer_ms" follows the time of its source (as the paper says),
+  // "transfer_ms_code" that of its reader (as the released program does). True: use the second.
   bool transfer_by_reader = false;
 };
 inline constexpr int kMaxHiosDevices = 64;
 
-// Whether a document looks like such an instance: nodes with "layer" or "gpu_utilization" and without "macs",
-// edges with "transfer_ms".
+// True when a document looks like such an instance: nodes with "layer" or "gpu_utilization" and without
+// "macs", edges with "transfer_ms".
 bool is_hios_workload(const Json& json);
 
 // The latency problem on preset hios-sim-N: no contention, stages of two ops with
-// t(S) = 0.5 sum t + 0.5 max(sum t u, max t). An op makes one tensor when all its transfers take the same
-// time, else one for each reader; transfers are exact to 1 ns. Reads untrusted input; every error names the
-// place in the file. Refused: missing, unknown or wrongly typed members, ids other than 0..n-1 in order,
-// edges to nodes that are not there, repeated edges, cycles, counts that differ from "ops" and "deps".
-// O(V + E log E).
+// t(S) = 0.5 sum t + 0.5 max(sum t u, max t).
+// An op makes one tensor if all its transfers take the same time, else one per reader; transfers are exact to
+// 1 ns. Input is untrusted; every error names the place in the file. Rejected: missing, unknown or wrongly
+// typed members, ids other than 0..n-1 in order, edges to missing nodes, repeated edges, cycles, counts that
+// differ from "ops" and "deps". O(V + E log E).
 Result<Problem> hios_workload_from_json(const Json& json, const HiosWorkloadOptions& options);
-// Errors carry the path.
+// Errors include the path.
 Result<Problem> read_hios_workload(const std::string& path, const HiosWorkloadOptions& options);
 
-// What the simulation's devices do with two ops at once, on every device of the problem, from the graph's
-// utilizations: t(S) above and stages of two ops. Also for generated graphs (generate_layered()).
+// Sets the stage model of the simulation on every device of the problem: t(S) above with the graph's
+// utilizations, stages of two ops. Also works for generated graphs (generate_layered()).
 void set_hios_stages(Problem& problem);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// A plan: which ops run together where, and every run, transfer and load in one order.
+// A plan: which ops run together on which device, and one ordered list of runs, transfers and loads.
 #pragma once
 
 #include <cstdint>
@@ -10,48 +10,47 @@
 
 namespace heddle {
 
-// Ops that run as one unit on one device. Nothing leaves a segment before all of it is done.
+// Ops that run as one unit on one device. No tensor leaves a segment before all of its ops are done.
 struct Segment {
   std::string name;
   std::vector<OpId> ops;  // ascending, convex
   DeviceId device;
   int lane = 0;
-  // Segments with one number >= 0 are a stage: they run at once on their device, start together and end
-  // together. Their run steps stand next to each other in the list. -1: it runs alone.
+  // Segments with the same number >= 0 form a stage: they run at once on their device, start together and end
+  // together. Their run steps are adjacent in the list. -1: the segment runs alone.
   int32_t stage = -1;
-  // Direct host access (cold): its ops read their parameters in place from host memory, in another time; it
-  // needs no load, and holds the links and buses of its device's load route while it runs. Not in a stage,
-  // and only on devices that need loads.
+  // Direct host access (cold): the ops read their parameters in place from host memory, which changes their
+  // time. The segment needs no load; while it runs it holds the links and buses of its device's load route.
+  // Not allowed in a stage, nor on devices that need no loads.
   bool host_access = false;
-  // Its parameters leave the device's memory after the last run there that uses them, as far as every segment
-  // there that uses them (without host access) says so. Only where the problem allows it.
+  // Parameters leave the device's memory after the last run there that uses them, if every segment there that
+  // uses them (without host access) sets this flag. Only if the problem allows it.
   bool drops_params = false;
 };
 
 enum class StepKind : uint8_t { kRun, kTransfer, kLoad };
 
-// One task of the timeline.
+// The kinds of steps in the timeline:
 //   kRun       `segment` runs on its device (from = to = that device).
-//   kTransfer  `tensor` goes from the device of its producer's segment to device `to`, once for all readers
-//   there;
-//              `segment` is the producing segment.
-//   kLoad      the parameters of `segment` that are not in its memory pool from the start, nor brought by an
-//              earlier load, are copied from host memory to the segment's device (from invalid). A route of
-//              its own may lead through another device (parallel transmission).
+//   kTransfer  `tensor` of segment `segment` goes from that segment's device to device `to`, once for
+//              all readers there.
+//   kLoad      Copies parameters of `segment` from host memory to its device (`from` is invalid): all that
+//              are neither resident in that memory pool nor brought by an earlier load. A route of its own
+//              may lead through another device (parallel transmission).
 struct Step {
   StepKind kind = StepKind::kRun;
   SegmentId segment;
   TensorId tensor;
   DeviceId from, to;
-  int32_t route = -1;  // index into Plan::routes, or -1: the cluster's own route
+  int32_t route = -1;  // index into Plan::routes; -1: the cluster's own route
 };
 
-// The order of `steps` is the order on every exclusive resource: a device, a link's direction, a bus or a
-// copy engine serves the steps that need it as they come in this list. The list is topological. Between
-// devices of one memory pool a tensor moves by a step too when the cluster has a route between them (its cost
-// may be a hand-over latency only); on one device there is no step.
+// The order of `steps` is the order on every exclusive resource: a device, a direction of a link, a bus or a
+// copy engine serves its steps in list order. The list is topological. Two devices of one memory pool also
+// need a transfer step if the cluster has a route between them (its cost may be only a hand-over latency).
+// Within one device there is no step.
 //
-// Throughput plans may have several lanes: each lane holds every op once and serves its share of the requests
+// Throughput plans may have several lanes. Each lane holds every op once and serves its share of the requests
 // (data parallelism). Latency plans have one lane with share 1.
 struct Plan {
   std::vector<Segment> segments;

@@ -1,4 +1,4 @@
-// Plan files: versioned JSON that holds the whole problem, so that it verifies alone (docs/plan-format.md).
+// Plan files: versioned JSON with the whole problem, so that a file verifies alone (docs/plan-format.md).
 #pragma once
 
 #include <string>
@@ -16,9 +16,9 @@ inline constexpr int kPlanJsonVersion = 1;
 struct PlanFile {
   Problem problem;
   Plan plan;
-  Timeline predicted;  // start and finish of each step, as stored; recompute to trust
+  Timeline predicted;  // start and finish of each step as stored in the file, not recomputed
   Bound bound;
-  std::string planner;  // who made it
+  std::string planner;  // name of the planner
   uint64_t seed = 0;
   double planning_s = 0;
 };

@@ -1,4 +1,4 @@
-// What is to be planned: graph, cluster, costs, objective and how the hardware executes.
+// The planning problem: graph, cluster, costs, objective and execution model.
 #pragma once
 
 #include <map>
@@ -36,10 +36,10 @@ const char* transfers_name(Transfers transfers);  // "routes", "given", "within-
 // Devices that share cores never run at the same time.
 struct ExecutionModel {
   bool link_contention = true;    // each link (direction) and bus on the route
-  bool engine_contention = true;  // a copy engine at the source and at the destination device
-  int stage_width = 1;            // most segments that a device runs at once, as a stage; 1: no stages
-  // Fixed factors for shared links in place of waiting (SortingHat, section 3.4; latencies only): transfers
-  // and direct host access hold no link and no bus, and take longer by sharing_factor(); loads still hold
+  bool engine_contention = true;  // a copy engine at the source device and one at the destination device
+  int stage_width = 1;            // largest number of segments in a stage; 1: no stages
+  // Replaces waiting for shared links by fixed factors (SortingHat, section 3.4; latencies only). Transfers
+  // and direct host access then hold no link or bus and take longer by sharing_factor(); loads still hold
   // them.
   bool fixed_sharing = false;
   bool parameter_drops = false;  // cold: may plans drop parameters after their last use?
@@ -76,7 +76,7 @@ struct PlacementRules {
 
 struct ImportOptions;
 
-// The real model behind a problem, so that a plan can be run.
+// The model file behind a problem, needed to run a plan.
 struct ModelReference {
   std::string path;
   uint64_t file_hash = 0;
@@ -84,11 +84,11 @@ struct ModelReference {
   std::optional<int64_t> batch;
   int64_t split_bytes = 0;  // ImportOptions::split_bytes
 };
-// The import that gives the problem's graph.
+// The import options that reproduce the problem's graph.
 ImportOptions import_options(const ModelReference& reference);
 
-// Values are shared and immutable: copying a Problem is cheap. `graph`, `cluster` and `costs` are never null
-// in a validated problem.
+// Members are shared and immutable, so copying a Problem is cheap. `graph`, `cluster` and `costs` are never
+// null in a validated problem.
 struct Problem {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Cluster> cluster;
@@ -96,21 +96,21 @@ struct Problem {
   Objective objective = Objective::kLatency;
   ExecutionModel execution;
   int batch = 1;
-  std::vector<DeviceId> devices;  // the ones a plan may use, ascending; empty: all
+  std::vector<DeviceId> devices;  // devices that a plan may use, ascending; empty: all
   std::optional<ModelReference> model;
-  // Cold: per memory pool outside host memory the parameters that are there from the start, ascending; empty:
-  // none anywhere. Those that a plan does not use there make room.
+  // Cold: per memory pool outside host memory, the parameters that are there from the start, ascending;
+  // empty: none anywhere. Resident parameters that a plan does not use there free their memory.
   std::vector<std::vector<ParamId>> resident;
   std::shared_ptr<const TransferTimes> transfers;  // null exactly where execution.transfers is kRoutes
   std::shared_ptr<const PlacementRules> rules;     // null: none
 
   bool may_use(DeviceId device) const;
   std::vector<DeviceId> usable_devices() const;
-  // Per node of the cluster, 1: it belongs to devices that are not usable, and to nothing else. A plan's own
-  // route of a load may not pass it: what is not used gives no memory to what passes through.
+  // Per node of the cluster, 1 if it is the node of unusable devices only. A plan's own load route may not
+  // pass such a node: an unused device provides no memory for data in transit.
   std::vector<uint8_t> closed_nodes() const;
   bool is_resident(int pool, ParamId param) const;
-  // Cold, and some op has a time with direct host access.
+  // True when the objective is cold latency and some op has a time with direct host access.
   bool has_host_access() const;
   // Transfers::kGiven: the time of a transfer step, and whether the tensor needs none between any devices.
   double given_transfer_us(TensorId tensor, DeviceId from, DeviceId to) const {
@@ -123,28 +123,30 @@ struct Problem {
   bool moves_tensors(DeviceId device) const { return cluster->device(device).kind != DeviceKind::kCpu; }
 };
 
-// How a tensor comes from one device to another.
+// How a tensor gets from one device to another.
 enum class Passage : uint8_t {
-  kFree,   // the same device, or one memory without a route (or with an empty one): no step, no time
+  kFree,   // same device, or same memory without a route (or an empty one): no step, no time
   kRoute,  // a transfer step over the cluster's route
-  kNone,   // not at all, unless a plan brings a route of its own
+  kNone,   // impossible, unless the plan has a route of its own
 };
 Passage passage(const Cluster& cluster, DeviceId from, DeviceId to);
-// The cluster's time for it; 0 when free, kImpossible when there is no way.
+// The time over the cluster's route; 0 for kFree, kImpossible for kNone.
 double transfer_us(const Cluster& cluster, DeviceId from, DeviceId to, int64_t bytes);
-// Devices outside their host's memory get parameters by load steps under the cold objective.
+// True for devices outside their host's memory: under the cold objective load steps bring their parameters.
 bool needs_load(const Cluster& cluster, DeviceId device);
 
-// Worst-case sharing (SortingHat, section 3.4). A transfer's time per byte over these hops: x 1.5 over one
-// direct link that shares no bus, else x the cluster's devices outside host memory.
+// Worst-case sharing (SortingHat, section 3.4): the factor on a transfer's time per byte over these hops. 1.5
+// for one direct link that is on no bus, else the number of the cluster's devices outside host memory.
 double sharing_factor(const Cluster& cluster, std::span<const Hop> hops);
-// Direct host access: x 2 x the devices (this one included) whose load routes share a link or a bus with it.
+// The factor for direct host access: 2 x the number of devices (this one included) whose load routes share a
+// link or a bus with this device's.
 double host_sharing_factor(const Cluster& cluster, DeviceId device);
-// The op's time on the device with direct host access under the problem's execution model, its usual time
-// when it has no parameters; kImpossible where it cannot: no such time, a device in host memory, no route.
+// The op's time on the device with direct host access under the problem's execution model. An op without
+// parameters takes its usual time. kImpossible when there is no such time, the device is in host memory, or
+// it has no route.
 double host_access_us(const Problem& problem, OpId op, DeviceId device);
 
-// Sizes agree, every op runs on at least one usable device. Planners may rely on it.
+// Sizes agree and every op runs on at least one usable device. Planners may rely on both.
 Status validate(const Problem& problem);
 
 }  // namespace heddle

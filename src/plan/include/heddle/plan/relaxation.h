@@ -1,4 +1,4 @@
-// What every plan must pay, in tables: the ground on which solvers and searches prove bounds of their own.
+// Tables of costs that no plan can avoid, from which solvers and searches prove their own bounds.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,20 @@
 
 namespace heddle {
 
-// A schedule that respects these tables alone is a relaxation of the problem: to every plan there is one with
-// the same device per op whose makespan (or largest load) is no larger. Proofs: docs/bounds.md, sections 1,
-// 2 and 9. Op v takes t(v, i) on device i; a tensor of b bytes needs way_us(i, j, b) between two devices
-// (contention left out); one device of each exclusive set runs at a time.
+// A schedule that respects only these tables is a relaxation of the problem: for every plan there is one with
+// the same device per op whose makespan (or largest load) is no larger. Proofs: docs/bounds.md, sections 1, 2
+// and 9. Op v takes t(v, i) on device i. A tensor of b bytes takes way_us(i, j, b) between two devices,
+// without contention. In each exclusive set of devices one runs at a time.
 struct Relaxation {
-  std::vector<DeviceId> devices;  // usable; i and j count in it
-  std::vector<double> time;       // op x device: CostTable::bound_times(); infinite where impossible
-  // Op x device: the least time from the request's start to v's end, and from v's start to the request's end.
+  std::vector<DeviceId> devices;  // usable devices; i and j index this list
+  std::vector<double> time;       // op x device: CostTable::bound_times(); infinite if impossible
+  // Op x device: least time from the request's start to v's end, and from v's start to the request's end.
   std::vector<double> earliest_finish, remaining;
   struct Way {
-    double latency_us = 0, us_per_byte = 0;  // infinite latency: none
+    double latency_us = 0, us_per_byte = 0;  // infinite latency: no route
   };
-  std::vector<Way> ways;                         // device x device: the fastest conceivable
-  std::vector<std::vector<uint32_t>> exclusive;  // every device by itself, and those around a shared core
+  std::vector<Way> ways;                         // device x device: no route is faster
+  std::vector<std::vector<uint32_t>> exclusive;  // each single device, and the devices that share a core
 
   double t(size_t op, size_t i) const { return time[op * devices.size() + i]; }
   double way_us(size_t from, size_t to, int64_t bytes) const {
@@ -31,8 +31,8 @@ struct Relaxation {
   }
 };
 
-// The problem must be validated. O((V + E) D^2), and for latencies up to some seconds for fork-join blocks
-// (section 9), which end early at the deadline.
+// The problem must be validated. O((V + E) D^2). For latencies, fork-join blocks (section 9) add up to some
+// seconds; they stop early at the deadline.
 Relaxation relax(const Problem& problem, const Deadline& deadline = {});
 
 }  // namespace heddle

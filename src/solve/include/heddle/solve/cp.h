@@ -56,40 +56,40 @@ class CpModel {
   CpLit add_literal(std::string name = {});
   CpLit true_literal();
 
-  // Each constraint holds only where all literals of `when` are true (none: always).
+  // Each constraint holds only if all literals of `when` are true (none: always).
   void linear(int64_t lower, CpExpr expr, int64_t upper, std::span<const CpLit> when = {});
   void any_of(std::span<const CpLit> literals, std::span<const CpLit> when = {});
   void all_of(std::span<const CpLit> literals, std::span<const CpLit> when);
   void exactly_one(std::span<const CpLit> literals);
   void at_most_one(std::span<const CpLit> literals);
-  // target == max of exprs (expressions of at most one variable each, as CP-SAT asks).
+  // target == max of exprs. Each expression may have at most one variable, as CP-SAT requires.
   void maximum(CpExpr target, std::vector<CpExpr> exprs);
 
-  // start + size == end wherever all literals of `when` are true. Expressions of at most one variable each;
-  // the size's bounds are not below 0.
+  // start + size == end if all literals of `when` are true. Expressions of at most one variable each; the
+  // size's bounds must be at least 0.
   CpInterval interval(CpExpr start, CpExpr size, CpExpr end, std::span<const CpLit> when = {});
-  // In some order each present interval ends before the next starts: one of size 0 may not lie inside
-  // another.
+  // The present intervals can be ordered so that each ends before the next starts. An interval of size 0 must
+  // not lie inside another one.
   void no_overlap(std::span<const CpInterval> intervals);
-  // At no time do the present intervals [start, end) demand more than the capacity. Demands and capacity are
-  // expressions of at most one variable each, whose bounds are not below 0.
+  // At every time, the demands of present intervals [start, end) sum to at most the capacity. Demands and
+  // capacity are expressions of at most one variable each, with bounds of at least 0.
   void cumulative(std::span<const CpInterval> intervals, std::vector<CpExpr> demands, CpExpr capacity);
   struct Arc {
     int32_t tail = 0, head = 0;
     CpLit literal;
   };
-  // The true arcs form one cycle through all nodes; a node with a true self-arc is left out (all may be).
+  // The true arcs form one cycle through all nodes, except nodes whose self-arc is true (all may be skipped).
   // Nodes are numbered from 0 without gaps.
   void circuit(std::span<const Arc> arcs);
 
   void minimise(CpExpr objective);
-  // Where the search starts. A complete hint that fits is answered when the search is stopped without better.
-  // The last value counts.
+  // The start of the search; the last value per variable counts. A complete feasible hint is returned if the
+  // search stops without a better solution.
   void hint(CpVar var, int64_t value);
 
   size_t num_variables() const;
   size_t num_constraints() const;
-  // The serialised CpModelProto (OR-Tools reads it), for use elsewhere.
+  // The serialised CpModelProto, for use with OR-Tools elsewhere.
   std::string to_bytes() const;
 
   struct State;
@@ -99,19 +99,17 @@ class CpModel {
   std::unique_ptr<State> state_;
 };
 
-// Every returned solution was checked again against the model by this layer: one that fails is kInternal. A
-// model that makes no sense is kInvalidInput, and so is one whose variables' bounds exceed 2^53 or whose
-// expressions may exceed 2^61. kUnsupported when the library cannot be loaded (in sanitizer builds it never
-// can). Thread-safe.
+// Checks every solution against the model before returning it: kInternal if it violates the model.
+// kInvalidInput for an inconsistent model, variable bounds beyond 2^53, or expressions that may exceed 2^61.
+// kUnsupported when the library cannot be loaded (never possible in sanitizer builds). Thread-safe.
 //
-// The stop is asked for within 10 ms of the cancellation and 50 ms before the deadline. CP-SAT does not look
-// up while it simplifies a large model; 50 ms after the stop the caller gets the hint, or no values, and the
-// search is left to end on its own thread.
-// `deterministic` uses one worker whatever `threads` says. on_progress hears of the complete hint and of the
-// answer: CP-SAT's C interface tells nothing in between.
+// The search is asked to stop within 10 ms of a cancellation and 50 ms before the deadline. CP-SAT does not
+// poll while it presolves a large model: 50 ms after the stop the call returns the hint, or no values, and
+// the search ends on its own thread. `deterministic` uses one worker whatever `threads` says. on_progress
+// receives only the complete hint and the final answer, since the C interface reports nothing else.
 Result<Solution> solve(const CpModel& model, const SolveOptions& options = {});
 
-// An empty string, or the first constraint that `values` break.
+// "", or a description of the first constraint that `values` violate.
 std::string violation(const CpModel& model, std::span<const int64_t> values);
 
 }  // namespace heddle

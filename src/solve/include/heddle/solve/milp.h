@@ -1,5 +1,5 @@
 // Mixed-integer linear programs: minimise c'x + c0 subject to rows lower <= a'x <= upper. Solved by HiGHS, or
-// by the user's Gurobi (docs/solvers.md); written as LP and MPS for other solvers.
+// by the user's Gurobi (docs/solvers.md); can be written as LP and MPS for other solvers.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ class Milp {
   struct Variable {
     double lower = 0, upper = kNoBound, cost = 0;
     VarKind kind = VarKind::kContinuous;
-    std::string name;  // may be empty: then x<index> in files
+    std::string name;  // may be empty: x<index> in files
   };
   struct Row {
     double lower = -kNoBound, upper = kNoBound;
-    std::vector<Term> terms;  // each variable once: the terms of equal variables are added up
+    std::vector<Term> terms;  // each variable once: add_row() sums equal variables
     std::string name;
   };
-  // binary == value forces lower <= terms <= upper.
+  // binary == value implies lower <= terms <= upper.
   struct Indicator {
     Var binary;
     bool value = true;
@@ -51,7 +51,7 @@ class Milp {
   Var add_integer(double lower, double upper, std::string name = {});
   Var add_binary(std::string name = {});
   void set_bounds(Var var, double lower, double upper);
-  // Adds to the objective's coefficient.
+  // Adds to the variable's objective coefficient.
   void add_cost(Var var, double cost);
   void add_constant(double constant) { constant_ += constant; }
 
@@ -59,11 +59,11 @@ class Milp {
   void at_most(std::vector<Term> terms, double upper, std::string name = {});
   void at_least(std::vector<Term> terms, double lower, std::string name = {});
   void equal(std::vector<Term> terms, double value, std::string name = {});
-  // HiGHS has no indicators: solve() writes them with the smallest constant that the variables' bounds give,
-  // and refuses a row whose terms are not bounded on the side that it needs.
+  // HiGHS has no indicators: solve() writes big-M rows with the smallest M that the variables' bounds allow.
+  // It rejects a row whose terms are unbounded on a side that needs M.
   void add_indicator(Var binary, bool value, double lower, std::vector<Term> terms, double upper,
                      std::string name = {});
-  // Where the search starts; variables without a value are completed by the solver. The last value counts.
+  // The start of the search; the last value per variable counts. The solver completes missing values.
   void set_start(Var var, double value);
 
   std::span<const Variable> variables() const { return variables_; }
@@ -72,12 +72,12 @@ class Milp {
   std::span<const std::pair<Var, double>> start() const { return start_; }
   double constant() const { return constant_; }
   double objective(std::span<const double> values) const;
-  // "x3", or the name that it was given.
+  // The variable's name, or "x3".
   std::string name(Var var) const;
-  // The first call that named a variable which the model does not have, or an empty string. Such a call
-  // changes nothing; solve() and the writers refuse the model (kInvalidInput).
+  // The first call that named an unknown variable, or "". Such a call has no other effect; solve() and the
+  // writers then reject the model (kInvalidInput).
   const std::string& wrong_use() const { return wrong_use_; }
-  // The same model without indicators; fails as add_indicator() says.
+  // An equivalent model without indicators; fails under the condition stated at add_indicator().
   Result<Milp> without_indicators() const;
   // Drops integrality; the bounds stay.
   void make_continuous();
@@ -94,20 +94,20 @@ class Milp {
   Row make_row(double lower, std::vector<Term> terms, double upper, std::string name);
 };
 
-// Every returned solution was checked again against the model (bounds, integrality, rows, indicators) by code
-// that shares nothing with the solver: one that fails is kInternal. A model that makes no sense (lower >
-// upper, NaN, a variable of another model) is kInvalidInput. Thread-safe. The answer comes within 100 ms of
-// the deadline or the cancellation: a HiGHS that does not stop by then is left to end on its own thread.
-// HEDDLE_MILP_SOLVER=gurobi: by gurobi_cl, which has half a second more; kUnsupported when there is none.
+// Checks every solution against the model (bounds, integrality, rows, indicators) by code that shares nothing
+// with the solver: kInternal if it violates the model. kInvalidInput for an inconsistent model (lower >
+// upper, NaN, a variable of another model). Thread-safe. Returns within 100 ms of the deadline or a
+// cancellation; a HiGHS that has not stopped by then ends on its own thread. HEDDLE_MILP_SOLVER=gurobi: uses
+// gurobi_cl, which may take half a second more; kUnsupported if there is none.
 Result<Solution> solve(const Milp& model, const SolveOptions& options = {});
-// Without integrality: its objective is a bound on the model's. Same rules.
+// Drops integrality: the objective is a bound on the model's. Same rules.
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options = {});
 
-// How far `values` are from the model: an empty string, or the worst violation with the row's or variable's
-// name. `tolerance` is absolute and relative to the row's largest term.
+// "", or the largest violation by `values`, with the row's or variable's name. `tolerance` is absolute and
+// relative to the row's largest term.
 std::string violation(const Milp& model, std::span<const double> values, double tolerance = 1e-6);
 
-// CPLEX LP format and free MPS. Indicators are written as such in LP and as big-M rows in MPS.
+// CPLEX LP format and free MPS. LP keeps indicators; MPS gets big-M rows.
 Result<std::string> to_lp(const Milp& model);
 Result<std::string> to_mps(const Milp& model);
 

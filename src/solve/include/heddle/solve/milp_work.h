@@ -1,13 +1,13 @@
-// A search by HiGHS for an amount of work.
+// HiGHS searches limited by an amount of work.
 #pragma once
 
 #include "heddle/solve/milp.h"
 
 namespace heddle {
 
-// As solve(), but it stops after so much work, too: HiGHS's iterations, each weighted by the model's size (a
-// unit is about a second of one core, whatever the machine's load), so that with one thread the answer is the
-// same on every run. Gurobi counts work in its own unit of about a second. Not above 0: kInvalidInput.
+// Like solve(), but also stops after `work`: HiGHS's iterations, weighted by the model's size. A unit is
+// about a second of one core, whatever the machine's load; with one thread the answer is the same on every
+// run. Gurobi counts in its own unit of about a second. kInvalidInput unless `work` is above 0.
 Result<Solution> solve_for(const Milp& model, double work, const SolveOptions& options);
 
 }  // namespace heddle
