@@ -1,6 +1,5 @@
-// Measuring segments on shares of a device: a virtual device of 1/v of its cores or, on an accelerator of
-// libtorch, of its multiprocessors, while the other shares are busy with the same work (as PPipe's public
-// measurements define it).
+// Measures segments on a share of a device: 1/v of its cores or, on an accelerator of libtorch, of its
+// multiprocessors. The other shares run the same work meanwhile (as in PPipe's public measurements).
 #pragma once
 
 #include <memory>
@@ -10,28 +9,26 @@
 
 namespace heddle {
 
-// Into how many shares it can be divided: its cores, or what its backend's name for an accelerator allows; 1
-// where it has neither.
+// The largest number of shares: the number of cores, or what the accelerator's name in its backend allows;
+// otherwise 1.
 int most_shares(const Device& device);
 
-// The device with part `index` of `of` of it. With c cores: those from index c / of up to (index + 1) c / of
-// in ascending order. An accelerator: as many of its parts ("cuda:0/1-2/4", docs/torch.md), and memory. Stays
-// as it is where of > most_shares().
+// The device reduced to part `index` of `of`. Of c cores in ascending order it keeps those from index c / of
+// up to (index + 1) c / of. Of an accelerator it keeps the same share of its parts ("cuda:0/1-2/4",
+// docs/torch.md) and memory. The device is unchanged if of > most_shares().
 Device device_part(const Device& device, int index, int of);
 
-// Measures a segment on each of `share` parts of the device at once, with a start in common: a
-// measurement is the time from there to the end of the last, us, so that no share is promised more than the
-// slowest one gives. Supports devices of at least that many shares; share 1 is the whole device, alone. Not
-// thread-safe; share >= 1.
+// Measures a segment on all `share` parts of the device at once, with a common start. The time, in us, ends
+// with the slowest part, so that no share is promised more than the slowest one delivers. Supports devices
+// with at least that many shares; share 1 is the whole device, alone. Not thread-safe; share >= 1.
 std::unique_ptr<SegmentMeasurer> make_share_measurer(std::shared_ptr<const Model> model, int share,
                                                      const MeasureOptions& options = {});
 
-// As measure_at_once(): the times from the common start to the last end. Cancelled before the first: an
-// error.
+// Like measure_at_once(), but returns the individual times. Cancellation before the first one is an error.
 Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> probes, double min_s,
                                  int least_runs, const Deadline& deadline);
 
-// profile() with a measurer of shares 1/`share`; what the store holds of other shares does not count.
+// profile() with a measurer for shares of 1/`share`; stored results for other shares do not count.
 Result<ProfileSummary> profile_share(const Graph& graph, const Cluster& cluster,
                                      std::span<const ProfileRequest> requests, const SignatureFn& signature,
                                      int share, SegmentMeasurer& measurer, ProfileStore& store,
