@@ -1,4 +1,4 @@
-// Whether a plan fits into its devices' memory, before anything is opened or loaded.
+// Checks that a plan fits into its devices' memory, before anything is opened or loaded.
 #pragma once
 
 #include "heddle/base/status.h"
@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Infeasible where the evaluated peak of a device whose backend computes is over its memory; the error names
-// the device and both sizes. O(evaluate()).
+// Infeasible if the evaluated peak exceeds the memory of a device whose backend computes; the error names the
+// device and both sizes. O(evaluate()).
 Status check_fit(const Problem& problem, const Plan& plan);
 
 }  // namespace heddle

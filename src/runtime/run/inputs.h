@@ -1,4 +1,4 @@
-// What a model is fed: random tensor contents, and inputs for every request in flight.
+// Creates model inputs: random tensor contents, and inputs for every request in flight.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace heddle {
 
-// Floats uniform in [-1, 1), integers in 0..3 (they may be indices), bools either; packed formats stay zero.
+// Floats uniform in [-1, 1), integers in 0..3 (they may be indices), bools 0 or 1; packed formats stay zero.
 void fill_random(const TensorView& tensor, uint64_t seed);
 
 class Executor;
-// Copies the graph's inputs, in its order, to each of the executor's slots.
+// Copies the inputs, in the graph's order, to each of the executor's slots.
 void give_inputs(Executor& executor, std::span<const TensorValue> inputs);
 
 }  // namespace heddle

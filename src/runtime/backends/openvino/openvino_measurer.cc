@@ -1,5 +1,5 @@
-// Times one segment as the executor would run it: compiled and bound the same way, on a thread bound to the
-// device's cores, after the rest of the model has had the caches.
+// Times one segment as the executor would run it: compiled and bound in the same way, on a thread bound to
+// the device's cores, with the caches as the rest of the model leaves them.
 #include "heddle/runtime/openvino_measurer.h"
 
 #include <unistd.h>
@@ -23,9 +23,9 @@
 namespace heddle {
 namespace {
 
-constexpr int kWarmups = 2;     // the first run allocates, the second fills the branch predictors
-constexpr int kLeastRuns = 3;   // below this a deadline leaves no measurement
-constexpr double kSure = 0.02;  // relative standard error at which the median is believed
+constexpr int kWarmups = 2;     // the first run allocates, the second trains the branch predictors
+constexpr int kLeastRuns = 3;   // minimum for a result when the deadline expires
+constexpr double kSure = 0.02;  // relative standard error at which the median is accurate enough
 constexpr size_t kLine = 64;
 constexpr int64_t kMostEvictedBytes = int64_t{64} << 20;
 
@@ -34,7 +34,7 @@ int64_t last_level_cache_bytes() {
   return bytes > 0 ? std::min<int64_t>(bytes, kMostEvictedBytes) : int64_t{32} << 20;
 }
 
-// What other segments touch between two runs of this one, as far as the cache could hold it.
+// Bytes that other segments touch between two runs of this one; at most what the cache can hold.
 int64_t rest_of_model_bytes(const Graph& graph, std::span<const OpId> ops, int64_t own_tensor_bytes) {
   if (ops.size() == graph.num_ops()) return 0;
   int64_t tensors = 0;
@@ -50,10 +50,10 @@ int64_t rest_of_model_bytes(const Graph& graph, std::span<const OpId> ops, int64
   return std::clamp<int64_t>(rest, 0, last_level_cache_bytes());
 }
 
-// A segment compiled and bound, and the data that it works on.
+// A compiled and bound segment with its inputs and outputs.
 class Probe final : public SegmentProbe {
  public:
-  // `device` is kept where the segment is an accelerator's, `blocking` is that segment then.
+  // For accelerators, `device` is kept and `blocking` is the segment; otherwise `blocking` is null.
   Probe(std::unique_ptr<RuntimeDevice> device, BlockingSegment* blocking,
         std::unique_ptr<CompiledSegment> segment, std::vector<TensorValue> inputs,
         std::vector<TensorValue> outputs, int64_t evicted_bytes)
@@ -89,11 +89,11 @@ class Probe final : public SegmentProbe {
   }
 
   void prepare() override {
-    if (blocking_ != nullptr) return;  // these are the host's caches
+    if (blocking_ != nullptr) return;  // caches matter only on the host
     evict();
     warm();
   }
-  // An accelerator's inputs stay where the warm-up has copied them.
+  // The inputs of an accelerator stay where the warm-up has copied them.
   Status run_once() override { return blocking_ != nullptr ? blocking_->compute(0) : segment_->run(0); }
   std::span<const int> cores() const override { return cores_; }
 
@@ -106,7 +106,7 @@ class Probe final : public SegmentProbe {
     for (int64_t i = 0; i < evicted_bytes_; i += kLine) p[i] = static_cast<unsigned char>(p[i] + 1);
   }
 
-  // A segment's inputs have just been written by its predecessors.
+  // A segment's inputs have just been written by its predecessors, so they are in the caches.
   void warm() {
     for (const TensorValue& t : inputs_) {
       volatile const std::byte* p = t.data.get();
@@ -114,7 +114,7 @@ class Probe final : public SegmentProbe {
     }
   }
 
-  // The standard error of the median of a normal sample is 1.25 sigma / sqrt(n); sigma is 1.48 times half the
+  // Standard error of the median of a normal sample: 1.25 sigma / sqrt(n). sigma is 1.48 times half the
   // interquartile range.
   static bool sure(const std::vector<double>& times) {
     return 1.86 * relative_spread(times) <= kSure * std::sqrt(static_cast<double>(times.size()));
@@ -179,7 +179,7 @@ class HostAccessMeasurer final : public OpenVinoMeasurer {
   }
 
  private:
-  mutable std::map<std::string, bool> reads_host_;  // by device
+  mutable std::map<std::string, bool> reads_host_;  // [device]
 };
 
 }  // namespace
