@@ -1,4 +1,4 @@
-// Line charts as SVG, and the page that holds them: for figures over a range, such as attainment over load.
+// Line charts as SVG for quantities over a range, such as attainment over load, and their page's style.
 #pragma once
 
 #include <string>
