@@ -71,8 +71,8 @@ std::vector<double> dual_prices(const Fleet& fleet, const DeviceNeeds& needs, co
   for (size_t k = 0; k < classes; ++k) {
     const auto count = static_cast<double>(fleet.classes[k].count);
     // kMaxMin: shares of the devices' total price. kGoodput: worth of a device in `1 / highest` requests.
-    // kCost and kPower: worth of a scarce device beyond its cost; the limit of a million times the cost is
-    // never reached in practice.
+    // kCost and kPower: worth of a scarce device beyond its cost; a limit of a million times the cost
+    // suffices.
     price.push_back(dual.add_continuous(0, max_min ? 1 : goodput ? kNoBound : 1e6));
     if (!max_min) dual.add_cost(price[k], count / (highest * load));
   }

@@ -1,11 +1,11 @@
 // The reservation-based data plane with adaptive batching (PPipe, ATC'25, section 5.4, Algorithms 1 and 2).
 //
 // Each model has a queue ordered by deadline. A decision takes the first request and probes every pipeline of
-// the model at its planned batch. Among the pipelines that meet the deadline it takes the one with the
-// shortest wait. If none does, it takes the pipelines in the order of their waits and looks for the largest
-// smaller batch that meets the deadline. If there is no such batch, the request is dropped. If the queue
-// holds fewer requests than the batch, it waits, at most until the last moment at which the requests that are
-// there can still be served in time. Otherwise the path is reserved and the batch dispatched.
+// the model at its planned batch. It takes the pipeline with the shortest wait among those that meet the
+// deadline. If none does, it goes through the pipelines by wait and takes the largest smaller batch that
+// meets the deadline. Without such a batch the request is dropped. If the queue holds too few requests for
+// the batch, it waits, but no longer than these requests can wait and still be in time. Then the path is
+// reserved and the batch dispatched.
 #pragma once
 
 #include <array>
@@ -21,9 +21,9 @@ namespace heddle {
 
 struct DispatchOptions {
   bool fill_gaps = true;  // false: "busy until" reservations; only a resource's last booking counts
-  // Measured times correct the reservations (section 5.4), and delays are repaired where possible: ready work
-  // passes late work, a late batch chooses the rest of its path anew, and a late batch that has not begun is
-  // decided on anew. With exact times none of this happens.
+  // Measured times correct the reservations (section 5.4), and delays are repaired where possible. Ready work
+  // passes late work. A late batch chooses the rest of its path anew, or is decided on anew if it has not
+  // begun. With exact times none of this happens.
   bool feedback = true;
   // If above 0: a run that is overdue by this share of its time is a straggler, with unknown remaining time.
   // Its device is used only if all devices of the pool straggle, until the run ends. A batch that leaves the

@@ -1,7 +1,6 @@
-// The resources of a group in the order in which they become free, so the first is found without a scan: a
-// bit for each free resource, and a list of the others sorted by the end of their last booking, then by
-// number. A new booking mostly ends later than all others, which takes O(1), otherwise O(bookings that end
-// later).
+// The resources of a group in the order in which they become free, to find the first without a scan. Free
+// resources are bits. The others are a list sorted by the end of their last booking, then by number. A new
+// booking mostly ends later than all others, which takes O(1); otherwise O(bookings that end later).
 #pragma once
 
 #include <bit>

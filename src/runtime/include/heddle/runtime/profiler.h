@@ -40,8 +40,8 @@ struct ProfileSummary {
   bool complete = false;  // false: stopped by the deadline or the user; the store has what was measured
 };
 
-// Every op of `graph` on every device of `cluster` that the measurer supports. Devices of one target share
-// their profile, so each target has one request. The whole graph comes first.
+// Every op of `graph` on every device of `cluster` that the measurer supports, once per target (devices of
+// one target share their profile). The whole graph comes first.
 std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& cluster,
                                              const SegmentMeasurer& measurer);
 // The segments of a plan, so that its prediction rests on measurements of exactly these.
