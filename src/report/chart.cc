@@ -109,7 +109,7 @@ double round_step(double span, int ticks) {
 std::string chart_svg(const Chart& chart) {
   Axis x, y;
   set_range(chart, x, y);
-  // The legend stands below, two columns.
+  // The legend is below the chart, in two columns.
   const double legend_rows = std::ceil(static_cast<double>(chart.lines.size()) / 2);
   const double height = kHeight + 16 * legend_rows + 6;
   std::string svg = "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " +

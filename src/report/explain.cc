@@ -25,7 +25,7 @@ int64_t param_bytes_on(const Problem& problem, const Plan& plan, DeviceId device
   return bytes;
 }
 
-// The time of everything on one device; infinite when it cannot run all.
+// Time of the whole model on one device; infinite if the device cannot run all ops.
 double alone_us(const Problem& problem, DeviceId device) {
   double sum = 0;
   std::vector<OpId> all;
@@ -56,7 +56,7 @@ std::string why_unused(const Problem& problem, DeviceId device, double value_us,
          " ops";
 }
 
-// What its last segment (or first gap) waited for, by time.
+// What the device's idle time was spent waiting for.
 std::string what_limits(const Plan& plan, const Timeline& timeline, DeviceId device, double busy_share) {
   if (busy_share > 0.95) return "busy all the time: its own speed";
   double waits_transfer = 0, waits_other = 0;

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Breaks at spaces so that no line is over `width`; following lines are indented.
+// Breaks lines at spaces to at most `width`; all lines after the first are indented.
 std::string wrapped(const std::string& text, size_t width, size_t indent) {
   std::string out, line;
   size_t at = 0;

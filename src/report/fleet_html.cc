@@ -1,4 +1,4 @@
-// A fleet's simulations as a page: charts over the load, and a window of what ran where.
+// A fleet's simulations as a page: charts over the load, and a timeline of a window.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -35,7 +35,7 @@ std::string formatted(const char* format, double v) {
   return text;
 }
 
-// The same quantity of every series over the load factor.
+// Adds one line per series and quantity over the load factor.
 template <class Value>
 void add_lines(Chart& chart, const FleetSimulationView& view, const std::string& name, const Value& value) {
   for (const auto& s : view.series) {
@@ -60,7 +60,7 @@ Chart attainment_chart(const FleetSimulationView& view) {
   double least = 1;
   for (const auto& l : chart.lines)
     for (const auto& p : l.points) least = std::min(least, p.second);
-  // What lies close to 1 is to be seen, too.
+  // Zoom in if all values are close to 1.
   chart.y_min = least > .9 ? .9 : least > .5 ? .5 : 0;
   chart.y_max = 1;
   chart.levels.emplace_back(view.wanted_attainment, percent(view.wanted_attainment));
@@ -106,8 +106,8 @@ Chart course_chart(const FleetSimulationView& view) {
   return chart;
 }
 
-// Devices as rows, runs as bars in the colour of their pipeline, transfers thin below the receiving device's
-// runs.
+// Draws devices as rows and runs as bars in the colour of their pipeline. Transfers are thin bars below the
+// receiving device's runs.
 std::string timeline(const FleetSimulationView& view, const SimulationResult& r) {
   constexpr double kLeft = 120, kWidth = 1200, kRow = 15;
   constexpr size_t kMostRows = 60;

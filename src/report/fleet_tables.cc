@@ -25,7 +25,7 @@ Json durations_json(const DurationHistogram& h) {
   return json;
 }
 
-// A name as a CSV field.
+// Quotes a name for a CSV field if necessary.
 std::string field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";

@@ -1,5 +1,4 @@
-// One page with the timeline, zoom and pan, and every step's predicted time beside its measured one. No
-// network.
+// One page with the timeline, zoom and pan, and each step's predicted and measured time. It needs no network.
 #include <cstdio>
 
 #include "heddle/base/units.h"

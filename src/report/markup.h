@@ -1,4 +1,4 @@
-// Text in SVG and HTML.
+// Text for SVG and HTML.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ struct TimelineBar;
 
 // Escapes & < > " ' and drops control characters, which XML forbids.
 std::string escape_markup(std::string_view text);
-// Several lines about a bar, for hovering.
+// Lines of details about a bar, shown on hovering.
 std::string hover_text(const TimelineBar& bar);
 
 }  // namespace heddle

@@ -22,7 +22,7 @@ void try_change(const Problem& changed, const Plan& plan, double value_us, const
   if (gain >= kLeastGain) out.push_back({text, value, gain});
 }
 
-// All times on one device halved.
+// A copy of the costs with all times on one device halved.
 std::shared_ptr<const CostTable> twice_as_fast(const CostTable& costs, DeviceId device) {
   auto copy = std::make_shared<CostTable>(costs);
   for (size_t i = 0; i < costs.num_ops(); ++i) {
@@ -38,7 +38,7 @@ std::shared_ptr<const CostTable> twice_as_fast(const CostTable& costs, DeviceId 
   return copy;
 }
 
-// Links that the plan's transfers and loads go through.
+// Links that the plan's transfers and loads use.
 std::set<LinkId> used_links(const Problem& problem, const Plan& plan) {
   std::set<LinkId> links;
   for (const auto& step : plan.steps) {

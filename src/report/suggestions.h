@@ -1,4 +1,4 @@
-// What would help: the same plan, timed under one change of the hardware at a time.
+// Helpful changes of the hardware: times the same plan under one change at a time.
 #pragma once
 
 #include <vector>

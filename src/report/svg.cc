@@ -1,4 +1,4 @@
-// The timeline as a picture: devices as rows, the prediction above what was measured, times on a common axis.
+// Draws the timeline: devices as rows, predicted bars above measured ones, on a common time axis.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -18,7 +18,7 @@ constexpr double kBarHeight = 20, kBarGap = 3, kTrackGap = 12;
 constexpr double kLeastLabel = 24, kCharacter = 6.2;
 constexpr double kLeastLabelHeight = 10;  // members of a stage share a bar's height
 
-// Blue, amber and green tell apart for the colour-blind; critical steps have a dark outline.
+// Blue, amber and green can be told apart by colour-blind readers; critical steps have a dark outline.
 constexpr char kSvgStyle[] =
     "<style>"
     "text{font:12px system-ui,-apple-system,'Segoe UI',sans-serif;fill:#1f2933}"
@@ -64,7 +64,7 @@ double tick_step(double span) {
 
 struct Row {
   double y = 0;
-  bool measured = false;  // a second bar line below the predicted one
+  bool measured = false;  // true: a second row of bars below the predicted one
   double height() const { return (measured ? 2 * kBarHeight + kBarGap : kBarHeight) + kTrackGap; }
 };
 
@@ -171,7 +171,7 @@ class Drawing {
       rect(bar, *bar.measured_start_us, *bar.measured_finish_us, row.y + kBarHeight + kBarGap, true);
   }
 
-  // Only a latency's bound is a point on this axis.
+  // Only a latency's bound is a point on the time axis.
   void bound_line() {
     if (view_.objective == "throughput" || view_.bound.us <= 0 || view_.bound.us > view_.span_us) return;
     out_ += "<line class=\"bound\" x1=\"" + number(x(view_.bound.us)) + "\" x2=\"" +

@@ -14,7 +14,7 @@ int characters(const std::string& s) {
   return static_cast<int>(std::count_if(s.begin(), s.end(), starts_character));
 }
 
-// At most `width` characters; a cut text ends in "...".
+// Cuts to at most `width` characters; a cut text ends in "...".
 std::string cut(const std::string& s, int width) {
   if (characters(s) <= width) return s;
   const int keep = std::max(0, width - 3);
@@ -59,7 +59,7 @@ std::string TextTable::to_string(int width) const {
     widths.push_back(w);
     total += w + kGap;
   }
-  // Take the surplus from the widest left-aligned column, one character at a time: columns end up evenly cut.
+  // Shrink the widest left-aligned column, one character at a time, so that columns are cut evenly.
   constexpr int kLeast = 8;
   while (total > width) {
     int widest = -1;

@@ -84,7 +84,7 @@ TimelineBar make_bar(const Problem& problem, const Plan& plan, const Timeline& t
   return bar;
 }
 
-// Shares a track's height out among the members of each stage.
+// Divides a track's height among the members of each stage.
 void divide_stages(const Plan& plan, std::vector<TimelineBar>& bars) {
   std::map<int32_t, std::vector<size_t>> members;
   for (size_t i = 0; i < bars.size(); ++i) {
@@ -102,7 +102,7 @@ void divide_stages(const Plan& plan, std::vector<TimelineBar>& bars) {
   }
 }
 
-// Devices in the cluster's order (the idle ones too), then transfers, then loads, by name.
+// Devices in the cluster's order (including idle ones), then transfers, then loads, by name.
 std::vector<std::string> track_order(const Problem& problem, const std::vector<TimelineBar>& bars) {
   std::vector<std::string> tracks;
   std::set<std::string> used, transfers, loads;
@@ -111,7 +111,7 @@ std::vector<std::string> track_order(const Problem& problem, const std::vector<T
     if (b.kind == StepKind::kTransfer) transfers.insert(b.track);
     if (b.kind == StepKind::kLoad) loads.insert(b.track);
   }
-  // In a large fleet only the devices that do something are drawn.
+  // In a large cluster only busy devices are drawn.
   constexpr size_t kAllDevices = 16;
   for (const auto& d : problem.cluster->devices()) {
     const auto track = "device " + d.name;

@@ -1,4 +1,4 @@
-// Chrome trace event format, which Perfetto reads too: complete events ("X") and names as metadata ("M").
+// Chrome's trace event format, which Perfetto reads, too: complete events ("X") and names as metadata ("M").
 #include <algorithm>
 #include <map>
 #include <set>
@@ -42,7 +42,7 @@ std::string timeline_trace_json(const TimelineView& view) {
   for (const auto& bar : view.bars) measured |= bar.measured_start_us.has_value();
   events.push_back(metadata("process_name", kPredicted, 0, "predicted"));
   if (measured) events.push_back(metadata("process_name", kMeasured, 0, "measured"));
-  // Members of a stage overlap: each place in a stage has a track of its own.
+  // Members of a stage overlap, so each position in a stage has its own track.
   int most_parts = 1;
   for (const auto& bar : view.bars) most_parts = std::max(most_parts, bar.parts);
   std::map<std::pair<std::string, int>, int> tid;

@@ -63,13 +63,13 @@ TEST(Arrivals, DispersionIsTheStatedOne) {
   t.burst_s = .05;
   const double stated = *index_of_dispersion(t, 1000);
   EXPECT_DOUBLE_EQ(stated, 41);
-  // Windows that are long against the bursts.
+  // Windows much longer than a burst.
   EXPECT_NEAR(*measured_dispersion(arrivals(t, {1000}, 4000, 1), 4000, 5) / stated, 1, .15);
   EXPECT_FALSE(measured_dispersion(poisson, 1, 1).has_value());
 }
 
 TEST(Arrivals, FoldingAddsUpTheTraceAndCompressionKeepsItsShape) {
-  // Starts 0, 1, 10, 11 s at a rate of 1/s: three seconds a fold. Modulo 3: 0, 1, 1, 2.
+  // Starts 0, 1, 10, 11 s at a rate of 1/s: one fold is three seconds. Modulo 3: 0, 1, 1, 2.
   FunctionTrace trace;
   trace.start_s = {0, 1, 10, 11};
   Traffic t;
@@ -242,8 +242,8 @@ TEST(EventQueue, GivesEventsByTimeThenByOrder) {
   EXPECT_TRUE(queue.empty());
 }
 
-// Against a sorted set: times near and very far ahead, equal ones, ones before what was popped last, and so
-// many at once that the buckets are laid out anew several times.
+// Compared with a sorted set. Times include near and very far ones, equal ones, and ones before the last
+// popped. There are enough events to lay out the buckets several times.
 TEST(EventQueue, IsTheSortedOrderWhateverTheTimes) {
   for (const uint64_t seed : {1, 2, 3, 4}) {
     Random random = random_stream(seed, 3);

@@ -16,7 +16,7 @@ struct PoolSpec {
   std::vector<TimeNs> transfer_ns;
 };
 
-// One model, every virtual device a whole device on a server of its own, one class a partition position.
+// One model. Every virtual device is a whole device on its own server; one class per partition position.
 inline Deployment small_deployment(TimeNs slo_ns, const std::vector<std::vector<PoolSpec>>& pipelines) {
   Deployment d;
   d.models.push_back({"m", slo_ns, 1000, {}});
@@ -51,7 +51,7 @@ inline Deployment small_deployment(TimeNs slo_ns, const std::vector<std::vector<
   return d;
 }
 
-// Up to three models with up to three pipelines of up to three partitions; servers are shared by lot.
+// Up to three models with up to three pipelines of up to three partitions; servers are shared at random.
 inline Deployment random_deployment(Random& random) {
   Deployment d;
   const auto models = 1 + random.below(3);

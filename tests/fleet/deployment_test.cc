@@ -15,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// One model of two blocks, 100 us each on "a" (times batch), 250 us on "b"; 1000 bytes between them.
+// One model of two blocks: 100 us each on "a" (times batch), 250 us on "b"; 1000 bytes between them.
 Fleet two_class_fleet() {
   Fleet fleet;
   fleet.classes = {
@@ -89,7 +89,7 @@ TEST(Deploy, WhatDoesNotFitIsNamed) {
   EXPECT_THAT(message({}), HasSubstr("the plan has 0 models"));
 }
 
-// A whole device never holds more than itself, and all published plans can be laid out and served.
+// No whole device is overfilled, and every published plan can be laid out and served.
 TEST(Deploy, EveryPublishedPlanIsServedAtALowLoad) {
   const char* shared = std::getenv("HEDDLE_SHARED");
   if (shared == nullptr) GTEST_SKIP() << "HEDDLE_SHARED is not set";

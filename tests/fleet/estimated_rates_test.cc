@@ -1,4 +1,4 @@
-// Rates at which batches fill: from an NP plan made on the spot, or from published plans.
+// Rates at which batches fill: from an NP plan made here, or from published plans.
 #include "heddle/fleet/estimated_rates.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(EstimatedRates, OfNpDoNotDependOnWhatTheFleetHadBefore) {
     const auto again = np_rates(fleet);
     ASSERT_TRUE(again.ok());
     EXPECT_EQ(*again, *rates);
-    // Filling batches costs time, so that with it no plan serves more.
+    // With time to fill batches, no plan serves more.
     const auto charged = plan_fleet(fleet, "np");
     if (!charged.ok()) continue;
     double instant = INFINITY;
@@ -51,7 +51,7 @@ TEST(EstimatedRates, OneDeviceIsWorkedOutByHand) {
   const auto rates = np_rates(fleet);
   ASSERT_TRUE(rates.ok()) << rates.error().to_string();
   EXPECT_NEAR((*rates)[0], 3 * 2 / 1600e-6, 1e-6);
-  // A batch of two now takes 1600 us and 1.3 / 3750 s to fill, which is late.
+  // A batch of two would take 1600 us plus 1.3 / 3750 s to fill, which is late.
   ASSERT_TRUE(set_estimated_rates(fleet, *rates).ok());
   EXPECT_NEAR(plan_fleet(fleet, "np")->value, 3 / 1000e-6, 1e-6);
   fleet.models[0].slo_us = 500;

@@ -1,5 +1,4 @@
-// What measured times change: bookings that pass others, paths that are chosen anew, and batches that are
-// decided on anew.
+// Effects of measured times: bookings pass others, paths are chosen anew, and batches are decided on anew.
 #include <gtest/gtest.h>
 
 #include "data_plane_support.h"
@@ -13,7 +12,7 @@ namespace {
 
 constexpr TimeNs kUs = kNsPerUs;
 
-// One device that needs 10 us for a request.
+// One device, 10 us per request.
 Deployment one_device() { return small_deployment(100 * kUs, {{{1, {10 * kUs}, {}}}}); }
 
 TEST(Feedback, ABatchThatWouldBeginTooLateIsDecidedOnAnew) {
@@ -37,11 +36,11 @@ TEST(Feedback, ABatchThatWouldBeginTooLateIsDecidedOnAnew) {
 }
 
 TEST(Feedback, ASmallerBatchIsFoundForTheOnesThatAreStillInTime) {
-  // Two take 14 us, one 10. Behind a run that ends at 20 instead of 10 both together would end at 34.
+  // Two take 14 us, one 10. After a run that ends at 20 instead of 10, a batch of two would end at 34.
   const auto d = small_deployment(100 * kUs, {{{1, {10 * kUs, 14 * kUs}, {}}}});
   Dispatcher dispatcher(d, {});
   Actions a;
-  dispatcher.submit(0, 0, 10 * kUs, 0, a);  // cannot wait for a second
+  dispatcher.submit(0, 0, 10 * kUs, 0, a);  // cannot wait for a second request
   ASSERT_EQ(a.start.size(), 1u);
   const auto work = a.start.front().id;
   a.clear();
@@ -59,8 +58,8 @@ TEST(Feedback, ASmallerBatchIsFoundForTheOnesThatAreStillInTime) {
 }
 
 TEST(Feedback, WhatIsReadyPassesWhatIsLate) {
-  // Two run side by side, but only one can be sent at once: 0 at [10, 14), 1 behind it. When 0 is late, 1 is
-  // sent first if that ends before 0 is expected.
+  // Two requests run side by side, but only one can be sent at a time: 0 at [10, 14), then 1. If 0 is late, 1
+  // is sent first, provided that it ends before 0 is expected.
   const auto d = small_deployment(100 * kUs, {{{2, {10 * kUs}, {}}, {1, {5 * kUs}, {4 * kUs}}}});
   for (const bool feedback : {true, false}) {
     Dispatcher dispatcher(d, {.feedback = feedback});
@@ -88,9 +87,9 @@ TEST(Feedback, WhatIsReadyPassesWhatIsLate) {
 }
 
 TEST(Feedback, TheRestOfALatePathIsChosenAnew) {
-  // Run 10, transfer 1, run 20. Request 0 comes at 0 and runs on device 3 in [11, 31), request 1 at 1 and
-  // runs on device 4 in [12, 32), request 2 at 20 and is booked behind 0. As 0 is not done by 36, it goes
-  // to 4.
+  // Run 10, transfer 1, run 20. Request 0 arrives at 0 and is to run on device 3 in [11, 31). Request 1
+  // arrives at 1 and is to run on device 4 in [12, 32). Request 2 arrives at 20 and is booked behind 0. As 0
+  // is not done at 36, request 2 moves to device 4.
   const auto d = small_deployment(100 * kUs, {{{3, {10 * kUs}, {}}, {2, {20 * kUs}, {1 * kUs}}}});
   Dispatcher dispatcher(d, {});
   Actions a;
@@ -158,10 +157,10 @@ TEST(AvoidStragglers, ADeviceThatStragglesGetsNothingUntilItIsDone) {
     const auto other = a.start[1].id;
     for (const TimeNs at : {10 * kUs, 10 * kUs + 625}) dispatcher.overdue(straggler, at, a);
     dispatcher.finished(other, 11 * kUs, a);
-    dispatcher.submit(0, 2, 900 * kUs, 11 * kUs, a);  // again on the other, until 21 us
+    dispatcher.submit(0, 2, 900 * kUs, 11 * kUs, a);  // again on the other device, until 21 us
     ASSERT_EQ(a.start.size(), 3u);
     EXPECT_EQ(a.start[2].device, 1u);
-    // Overdue by half of its time and expected at 20 us, before the other is free.
+    // Overdue by half of its time and expected at 20 us, before the other device is free.
     dispatcher.overdue(straggler, 15 * kUs, a);
     EXPECT_EQ(dispatcher.probe(0, 1, 15 * kUs).device[0], share > 0 ? 1u : 0u);
     dispatcher.finished(straggler, 16 * kUs, a);
@@ -218,7 +217,7 @@ TEST(AvoidStragglers, WhatComesOutOfTheFirstPartitionChoosesAnew) {
     dispatcher.finished(sent.id, 11 * kUs, a);
     const auto straggler = start_of(0, false);
     a.clear();
-    // The next one leaves the first device at 24 us, while the straggler is overdue.
+    // The next request leaves the first device at 24 us, while the straggler is overdue.
     dispatcher.submit(0, 1, 900 * kUs, 14 * kUs, a);
     dispatcher.overdue(straggler.id, 21 * kUs, a);
     dispatcher.overdue(straggler.id, 21 * kUs + 625, a);

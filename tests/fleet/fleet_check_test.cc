@@ -1,4 +1,4 @@
-// The checker refuses what is wrong with a plan, each by its name; files round-trip and malformed ones are
+// The checker reports each fault of a plan by name. Files survive a round trip; errors in malformed files are
 // explained.
 #include "heddle/fleet/fleet_check.h"
 
@@ -36,7 +36,7 @@ Planned planned() {
   }
 }
 
-// The first pipeline of two partitions.
+// The first pipeline with two partitions.
 FleetPipeline& two_parts(FleetPlan& plan) {
   for (auto& m : plan.models)
     for (auto& p : m.pipelines)

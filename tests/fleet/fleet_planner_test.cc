@@ -1,4 +1,4 @@
-// Fleet planners on fleets small enough to try everything, and on random ones.
+// Fleet planners on random fleets, and on fleets small enough for brute force.
 #include "heddle/fleet/fleet_planner.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ Fleet one_model(double slo_us) {
 }
 
 TEST(FleetPlanner, PoolsUnequalDevicesWhereNeitherClassAloneServesAsMuch) {
-  // slow then fast: 3 * 1/3 ms = 1000/s and 1/1 ms = 1000/s; 3 + 1 + 1 ms in all.
+  // slow, then fast: 3 / 3 ms = 1000/s and 1 / 1 ms = 1000/s; latency 3 + 1 + 1 ms.
   const auto plan = plan_fleet(one_model(5000), "ppipe-dp");
   ASSERT_TRUE(plan.ok()) << plan.error().to_string();
   EXPECT_DOUBLE_EQ(plan->value, 1000);
@@ -67,7 +67,7 @@ TEST(FleetPlanner, LeastCostUsesTheCheapestDevicesThatServeTheLoad) {
   for (const char* planner : {"ppipe-dp", "ppipe-columns", "ppipe-milp", "auto"}) {
     const auto plan = plan_fleet(fleet, planner, options);
     ASSERT_TRUE(plan.ok()) << plan.error().to_string();
-    EXPECT_DOUBLE_EQ(plan->value, 1) << planner;  // one slow device: 111/s
+    EXPECT_DOUBLE_EQ(plan->value, 1) << planner;  // one slow device serves 111/s
   }
   options.load_per_s = 112;
   EXPECT_DOUBLE_EQ(plan_fleet(fleet, "ppipe-dp", options)->value, 2);
@@ -107,11 +107,11 @@ TEST(FleetPlanner, RefusesWhatMakesNoSense) {
   EXPECT_EQ(plan_fleet(fleet, "auto").error().code(), Code::kInvalidInput);
 }
 
-// The best value over all pool sizes of all columns: depth first over columns, whole devices only.
+// The best value over all pool sizes of all columns, by depth-first search over columns; whole devices only.
 double brute_force(const Fleet& fleet) {
   const auto columns = all_columns(fleet, rules_of(fleet), {});
   EXPECT_TRUE(columns.ok());
-  // best[m] over (devices left) by trying each column's staircase again and again.
+  // best[m] for the remaining devices, by trying each column's pool sizes again and again.
   std::function<double(size_t, std::vector<int64_t>)> alone = [&](size_t m, std::vector<int64_t> left) {
     double best = 0;
     for (const auto& column : (*columns)[m]) {
@@ -179,7 +179,7 @@ TEST(FleetPlanner, TheExactPlannerReachesTheProvenOptimumOfTheColumnMilp) {
     if (milp->gap() > 2e-4) continue;
     ++compared;
     if (exact->value >= milp->value * (1 - 2e-4)) ++equal;
-    // Sharing by three pipelines, which the tables leave out, matters little even on a handful of devices.
+    // The tables ignore sharing by three pipelines; this costs little, even with a handful of devices.
     EXPECT_GE(exact->value, milp->value * 0.9) << trial;
   }
   EXPECT_GE(compared, 8);

@@ -1,4 +1,4 @@
-// Random fleets and where the public data lies, for the tests of fleets.
+// Random fleets, and the location of the public data.
 #pragma once
 
 #include <cstdlib>
@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-// The folder with PPipe's public data, or "" where it is not there.
+// The folder with PPipe's public data, or "" if it is missing.
 inline std::string ppipe_folder() {
   const char* shared = std::getenv("HEDDLE_SHARED");
   if (shared == nullptr) return "";
@@ -22,7 +22,7 @@ struct RandomFleetOptions {
   int classes = 2, models = 2, blocks = 4, max_count = 4, share_levels = 1, batches = 2, max_partitions = 2;
 };
 
-// Classes of unlike speed, models whose blocks differ, deadlines that some pipelines miss.
+// Classes of different speed, models with different blocks, deadlines that some pipelines miss.
 inline Fleet random_fleet(Random& random, const RandomFleetOptions& o) {
   Fleet fleet;
   fleet.name = "random";

@@ -1,4 +1,4 @@
-// The 72 published plans of PPipe: our numbers for them, and our plans beside them.
+// The 72 published plans of PPipe: our evaluation of them, and our own plans for the same fleets.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Blocks of about equal time: the greedy rule by hand, the balanced one against every choice of cuts.
+// Blocks of about equal time: the greedy rule by hand, the balanced one by brute force over all cuts.
 #include "heddle/fleet/prepartition.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-// Ops in a line, with given output bytes (floats); `skip` also feeds the first op's output to the last op.
+// Ops in a line with these output sizes (floats); `skip` also feeds the first op's output to the last op.
 std::shared_ptr<const Graph> line(const std::vector<int64_t>& floats, bool skip) {
   GraphBuilder builder("line");
   TensorId last = builder.add_input("in", DType::kF32, {10});

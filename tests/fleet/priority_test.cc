@@ -1,4 +1,4 @@
-// Priorities in the schedulers' queues: higher ones first, and those that are never served get their answer.
+// Priorities in the schedulers' queues: higher ones go first, and unserved requests get an outcome.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST(DeadlineQueue, OnlyTheExpiredLeave) {
   DeadlineQueue queue;
   for (uint32_t r = 0; r < 6; ++r)
     queue.push({static_cast<TimeNs>(10 * (6 - r)), r, false, static_cast<uint16_t>(r % 2)});
-  queue.pop();  // 4, of deadline 20
+  queue.pop();  // request 4, deadline 20
   std::vector<uint32_t> gone;
   queue.expire(40, [&gone](const DeadlineQueue::Entry& e) { gone.push_back(e.request); });
   EXPECT_THAT(gone, ElementsAre(5, 3));
@@ -51,8 +51,8 @@ TEST(DeadlineQueue, OnlyTheExpiredLeave) {
   EXPECT_TRUE(queue.empty());
 }
 
-// One device, batch 1: whoever waits is served by priority, and a low one whose time has come is dropped
-// though high ones keep the device busy.
+// One device, batch 1: waiting requests are served by priority. A low-priority request that expires is
+// dropped even while requests of high priority keep the device busy.
 TEST(Priorities, OrderWhatWaitsForAReactiveDevice) {
   const auto d = small_deployment(1000 * kTick, {{{1, {10 * kTick}, {}}}});
   ReactiveScheduler scheduler(d);
@@ -82,7 +82,7 @@ TEST(Priorities, OrderWhatWaitsForAReactiveDevice) {
   EXPECT_THAT(begins(), ElementsAre(2));
 }
 
-// What waits for its batch to fill is begun when the first of any priority must, and goes by priority.
+// An incomplete batch begins when its most urgent request must; its order is by priority.
 TEST(Priorities, OrderWhatWaitsForABatch) {
   const auto d = small_deployment(1000 * kTick, {{{1, {10 * kTick, 10 * kTick, 10 * kTick}, {}}}});
   Dispatcher dispatcher(d, {});

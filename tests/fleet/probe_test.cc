@@ -1,4 +1,4 @@
-// What the dispatcher finds, against a look at every device and every pipeline.
+// The dispatcher's choice, compared with brute force over all devices and pipelines.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ TEST(ReservationBook, TheFirstFreeOfAGroupIsTheFirstOfTheEarliest) {
           book.close(r);
         }
       } else if (lot < 9 && !made.empty()) {
-        // The first of a resource begins or ends, early, in time or late; others are cancelled.
+        // A resource's first booking begins or ends, early, in time or late; other bookings are cancelled.
         const auto which = random.below(made.size());
         const BookingId id = made[which];
         if (book[id].running || lot == 1) {
@@ -63,7 +63,7 @@ TEST(ReservationBook, TheFirstFreeOfAGroupIsTheFirstOfTheEarliest) {
   }
 }
 
-// Algorithm 2 with a look at every device.
+// Algorithm 2 by brute force over all devices.
 ProbedPath brute_probe(const Deployment& d, const ReservationBook& book, uint32_t pipeline, uint32_t batch,
                        TimeNs now) {
   ProbedPath path;
@@ -97,13 +97,13 @@ ProbedPath brute_probe(const Deployment& d, const ReservationBook& book, uint32_
   return path;
 }
 
-// Plays arrivals on a deployment; times are exact, or off by up to `off` of 100.
+// Runs arrivals through a deployment; times are exact, or off by up to `off` percent.
 class Play {
  public:
   Play(const Deployment& d, Random& random, int64_t off)
       : d_(d), random_(random), off_(off), dispatcher_(d, {}) {}
 
-  // What runs is carried on until then.
+  // Finishes the work that ends by then.
   void go_on(TimeNs until) {
     while (!events_.empty() && events_.next_at() <= until) {
       const auto event = events_.pop();
@@ -118,7 +118,7 @@ class Play {
   }
   const Dispatcher& dispatcher() const { return dispatcher_; }
 
-  std::map<RequestId, uint32_t> pipeline;  // that it was first run on
+  std::map<RequestId, uint32_t> pipeline;  // the pipeline of its first run
   std::vector<RequestId> dropped;
 
  private:
@@ -166,7 +166,7 @@ TEST(Dispatcher, ProbesFindWhatALookAtEveryDeviceFinds) {
   }
 }
 
-// The search for a path ends where another pipeline is known to wait less, or the deadline is missed.
+// The search for a path may stop early: when another pipeline waits less, or when the deadline is missed.
 TEST(Dispatcher, TakesThePipelineThatWaitsLeastOfThoseInTime) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     Random random = random_stream(seed, 11);

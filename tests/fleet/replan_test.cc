@@ -1,4 +1,4 @@
-// Re-planning keeps the value of a fresh plan and moves no more devices; explanations; the MILP as a file.
+// Re-planning keeps a fresh plan's value and moves no more devices. Also: explanations, the MILP file.
 #include <gtest/gtest.h>
 
 #include "fleet_support.h"

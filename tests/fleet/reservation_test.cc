@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// Every nanosecond of a resource, busy or not.
+// The state of every nanosecond of each resource.
 class BruteTable {
  public:
   explicit BruteTable(size_t resources) : busy_(resources, std::vector<char>(4096, 0)) {}
@@ -81,7 +81,7 @@ TEST(ReservationBook, BusyUntilLooksAtTheLastBookingAlone) {
 }
 
 TEST(ReservationBook, ALateEndMovesWhatDependsOnItAndKeepsTheOrder) {
-  // Batch 0 runs on 0 in [0, 10), is sent over 1 in [10, 15), runs on 2 in [15, 20); batch 1 runs on 0 in
+  // Batch 0 runs on 0 in [0, 10), is sent over 1 in [10, 15), and runs on 2 in [15, 20). Batch 1 runs on 0 in
   // [10, 20).
   ReservationBook book(3);
   const auto run = book.book(0, 0, 0, 0, kNoId, 0, 10, kNoId);
@@ -147,8 +147,8 @@ TEST(ReservationBook, AClosedResourceIsNeverFree) {
   EXPECT_EQ(book.earliest(0, 5, 1), 5);
 }
 
-// Under random early, late and overdue ends every resource keeps its order, nothing overlaps, and no step is
-// believed to begin before what it waits for ends.
+// Under random early, late and overdue ends, every resource keeps its order, bookings do not overlap, and no
+// step is expected to begin before its predecessors end.
 TEST(ReservationBook, CorrectionsKeepTheTablesConsistent) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Random random = random_stream(seed, 1);
@@ -195,7 +195,7 @@ TEST(ReservationBook, CorrectionsKeepTheTablesConsistent) {
           live.erase(live.begin() + static_cast<std::ptrdiff_t>(n--));
         }
       }
-      for (const auto id : live)  // belief may lie behind the clock only for what is overdue
+      for (const auto id : live)  // only overdue bookings may be expected in the past
         if (!book[id].running && book[id].prev[0] == kNoId && book[id].prev[1] == kNoId) {
           ASSERT_LE(book[id].start - now, 1 << 20);
         }

@@ -1,4 +1,4 @@
-// Pools that whole models share: turns by deadline, and how much more such an arrangement serves in time.
+// Pools shared by whole models: turns by deadline, and the gain in requests served in time.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr TimeNs kMs = 1'000'000;
 
-// Two models of one piece that takes 10 ms. Apart: each has a pool of its own.
+// Two models of one block that takes 10 ms. If not shared, each has its own pool.
 Deployment two_models(TimeNs slo_a, TimeNs slo_b, uint32_t devices, bool shared) {
   Deployment d;
   d.models = {{"a", slo_a, 50, {0}}, {"b", slo_b, 50, {1}}};
@@ -63,7 +63,7 @@ TEST(SharedPool, IsSharedAsAWholeByModelsInOnePiece) {
   EXPECT_FALSE(check_deployment(d).ok()) << "a part of a model in pieces";
 }
 
-// One device: b's request is due before a's second one, so it has the next turn.
+// One device: b's request is due before a's second one, so it goes first.
 TEST(SharedPool, BeginsWithWhatIsDueFirst) {
   const auto d = two_models(100 * kMs, 25 * kMs, 1, true);
   const auto result = run(d, {{0, 0}, {1 * kMs, 0}, {2 * kMs, 1}}, SchedulerKind::kReactive);
@@ -75,7 +75,7 @@ TEST(SharedPool, BeginsWithWhatIsDueFirst) {
     EXPECT_EQ(result.window[i].start, static_cast<TimeNs>(i) * 10 * kMs);
     EXPECT_EQ(result.window[i].end, static_cast<TimeNs>(i + 1) * 10 * kMs);
   }
-  // With 17 ms it cannot be in time behind the first: it is dropped, and holds nobody up.
+  // With 17 ms it would be late behind the first request: it is dropped and delays no other request.
   const auto late = run(two_models(100 * kMs, 17 * kMs, 1, true), {{0, 0}, {1 * kMs, 0}, {2 * kMs, 1}},
                         SchedulerKind::kReactive);
   EXPECT_EQ(late.models[0].requests.in_time, 2U);
@@ -93,8 +93,8 @@ INSTANTIATE_TEST_SUITE_P(All, SharedPools,
                                                                           : scheduler_name(kind.param);
                          });
 
-// Three requests of one model at once, none of the other: by hand, the third is in time only where the
-// other's device helps.
+// Three simultaneous requests of one model, none of the other. By hand: the third is in time only if the
+// other model's device helps.
 TEST_P(SharedPools, ADeviceHelpsWhereItsOwnModelHasNothingToDo) {
   const std::vector<Arrival> arrivals = {{0, 0}, {0, 0}, {0, 0}};
   const auto apart = run(two_models(20 * kMs, 20 * kMs, 1, false), arrivals, GetParam());
@@ -119,7 +119,7 @@ TEST_P(SharedPools, EveryRequestHasOneFateWhenTheDevicesGoAndReturn) {
     EXPECT_GT(r.dropped + r.failed, 0U);
   }
   EXPECT_EQ(result.total.arrivals, arrivals->size());
-  // No device runs two things at once.
+  // A device runs one batch at a time.
   TimeNs busy_until[2] = {};
   for (const auto& bar : result.window) {
     EXPECT_GE(bar.start, busy_until[bar.device]);
@@ -127,7 +127,7 @@ TEST_P(SharedPools, EveryRequestHasOneFateWhenTheDevicesGoAndReturn) {
   }
 }
 
-// The wait of M/D/1 is at most t with this probability (Erlang, 1909).
+// Probability that the wait in an M/D/1 queue is at most t (Erlang, 1909).
 double md1_wait(double rate, double service, double t) {
   double sum = 0, factorial = 1;
   for (int k = 0; k * service <= t; ++k) {
@@ -138,7 +138,7 @@ double md1_wait(double rate, double service, double t) {
   return (1 - rate * service) * sum;
 }
 
-// Requests that would wait longer than d are lost: of M/G/1 the part that this is (De Kok and Tijms, 1985).
+// Requests that would wait longer than d are lost: their share in an M/G/1 queue (De Kok and Tijms, 1985).
 TEST(Goodput, IsThatOfTheQueueWithImpatience) {
   constexpr double kService_s = .01, kPatience_s = .03;
   const auto d = small_deployment(40 * kMs, {{{1, {10 * kMs}, {}}}});
@@ -160,7 +160,7 @@ TEST(Goodput, SeesThatSharingHelps) {
   const auto shared = goodput(two_models(30 * kMs, 30 * kMs, 2, true), rates, {});
   ASSERT_TRUE(apart.ok() && shared.ok());
   EXPECT_GT(shared->per_s, 1.3 * apart->per_s);
-  // An SLO that even an empty device does not meet.
+  // Even an empty device misses this SLO.
   const auto never = goodput(two_models(5 * kMs, 30 * kMs, 1, false), rates, {});
   ASSERT_TRUE(never.ok());
   EXPECT_EQ(never->per_s, 0);

@@ -39,8 +39,8 @@ void expect_conserved(const SimulationResult& r, uint64_t arrivals) {
 }
 
 TEST(Simulator, OneDeviceByHand) {
-  // 10 us a run, SLO 25 us. Requests at 0, 1, 2: done at 10, 20; the third would be done at 30 > 27 and is
-  // dropped at once. The one at 15 is done at 30 <= 40.
+  // 10 us per run, SLO 25 us. The requests at 0 and 1 are done at 10 and 20. The one at 2 would be done at 30
+  // > 27 and is dropped at once. The one at 15 is done at 30 <= 40.
   const auto d = small_deployment(25 * kMicro, {{{1, {10 * kMicro}, {}}}});
   const auto r = run(d, {{0, 0}, {1 * kMicro, 0}, {2 * kMicro, 0}, {15 * kMicro, 0}}, {});
   EXPECT_EQ(r.total.in_time, 3u);
@@ -52,8 +52,8 @@ TEST(Simulator, OneDeviceByHand) {
 }
 
 TEST(Simulator, TwoPartitionsByHand) {
-  // Run 10 on one of two devices, 4 of transfer to one device, run 5: 19 us alone. Two requests at 0 run side
-  // by side; the second transfer waits for the downlink: [10, 14) and [14, 18); runs [14, 19) and [19, 24).
+  // Run 10 on one of two devices, transfer 4 to one device, run 5: 19 us alone. Two requests at 0 run side by
+  // side; the second transfer waits for the downlink: [10, 14) and [14, 18); runs [14, 19) and [19, 24).
   const auto d = small_deployment(30 * kMicro, {{{2, {10 * kMicro}, {}}, {1, {5 * kMicro}, {4 * kMicro}}}});
   SimulationOptions o;
   o.window_to = kNsPerSecond;
@@ -67,19 +67,19 @@ TEST(Simulator, TwoPartitionsByHand) {
 }
 
 TEST(Simulator, ABatchWaitsUntilTheLastMomentAndNoLonger) {
-  // Batches of 1 or 2 take 10 and 14 us, SLO 50: one request alone waits until 40 and is done at 50, in time.
+  // Batches of 1 or 2 take 10 and 14 us, SLO 50. A single request waits until 40 and is done at 50, in time.
   const auto d = small_deployment(50 * kMicro, {{{1, {10 * kMicro, 14 * kMicro}, {}}}});
   auto r = run(d, {{0, 0}}, {});
   EXPECT_EQ(r.total.in_time, 1u);
   EXPECT_EQ(r.end, 50 * kMicro);
   EXPECT_EQ(r.models[0].queueing.max(), 40 * kMicro);
-  // A second one in between makes the batch full at once.
+  // A second request in between fills the batch.
   r = run(d, {{0, 0}, {7 * kMicro, 0}}, {});
   EXPECT_EQ(r.end, 21 * kMicro);
   EXPECT_EQ(r.counters.batches, 1u);
   ASSERT_EQ(r.models[0].batch_sizes.size(), 2u);
   EXPECT_EQ(r.models[0].batch_sizes[1], 1u);
-  // A guard against longer times begins earlier.
+  // A guard starts the batch earlier.
   SimulationOptions o;
   o.dispatch.guard_ns = 5 * kMicro;
   EXPECT_EQ(run(d, {{0, 0}}, o).end, 45 * kMicro);
@@ -99,7 +99,7 @@ TEST(Simulator, TheBatchShrinksToMeetTheDeadline) {
 }
 
 TEST(Simulator, ThePipelineWithTheShorterWaitIsTakenAmongThoseInTime) {
-  // The slow pipeline is free but too late for the SLO; the fast one has 5 us of wait.
+  // The slow pipeline is free, but too late for the SLO; the fast one has a wait of 5 us.
   const auto d = small_deployment(20 * kMicro, {{{1, {10 * kMicro}, {}}}, {{1, {30 * kMicro}, {}}}});
   const auto r = run(d, {{0, 0}, {5 * kMicro, 0}}, {});
   EXPECT_EQ(r.total.in_time, 2u);
@@ -107,9 +107,9 @@ TEST(Simulator, ThePipelineWithTheShorterWaitIsTakenAmongThoseInTime) {
 }
 
 TEST(Simulator, GapsAreFilledUnlessReservationsAreBusyUntil) {
-  // The first batch goes through pool 0 (20 us), then books the shared device behind it at [21, 31): its gap
-  // before that takes a batch of the short pipeline with the same... device only when gaps are filled. Pools
-  // are never shared, so links are: both pipelines send to servers of their own, but from one uplink.
+  // The first batch runs in pool 0 for 40 us and has booked the uplink at [40, 50). Only gap filling lets a
+  // batch of the short pipeline use the uplink before. Pools are not shared here, but links are: both
+  // pipelines send to separate servers from one uplink.
   Deployment d = small_deployment(100 * kMicro, {{{1, {40 * kMicro}, {}}, {1, {5 * kMicro}, {10 * kMicro}}},
                                                  {{1, {2 * kMicro}, {}}, {1, {5 * kMicro}, {10 * kMicro}}}});
   d.models.push_back({"n", 22 * kMicro, 1000, {1}});
@@ -129,13 +129,13 @@ TEST(Simulator, GapsAreFilledUnlessReservationsAreBusyUntil) {
 }
 
 TEST(Simulator, ReactiveBatchesByItsPoolsPartOfTheDeadline) {
-  // The first pool must leave 9 us to the second: with an SLO of 25 a batch of 2 (16 us) just fits at time 0.
+  // The first pool must leave 9 us to the second: with an SLO of 25, a batch of 2 (16 us) just fits at 0.
   const auto d = small_deployment(25 * kMicro, {{{1, {10 * kMicro, 16 * kMicro}, {}},
                                                  {1, {5 * kMicro, 5 * kMicro}, {2 * kMicro, 4 * kMicro}}}});
   SimulationOptions o;
   o.scheduler = SchedulerKind::kReactive;
   auto r = run(d, {{0, 0}, {0, 0}}, o);
-  // It takes what there is: the first alone at once, then the second: [10, 20) leaves too little.
+  // It does not wait: the first request runs alone at once; then [10, 20) is too late for the second.
   EXPECT_EQ(r.total.in_time, 1u);
   EXPECT_EQ(r.total.dropped, 1u);
   EXPECT_EQ(r.end, 17 * kMicro);
@@ -165,7 +165,7 @@ TEST(Simulator, RequestsAreConservedUnderNoiseFaultsAndMigration) {
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     Random random = random_stream(seed, 6);
     const auto d = random_deployment(random);
-    auto other = d;  // the same roles with other times: a plan to migrate to
+    auto other = d;  // same roles, other times: a plan to migrate to
     for (auto& p : other.pipelines)
       for (auto& pool : p.partitions)
         if (random.below(2)) pool.role.block_to += 1;
@@ -203,7 +203,7 @@ TEST(Simulator, LostDevicesTakeTheirRequestsAndReturn) {
   const auto d = small_deployment(100 * kMicro, {{{2, {10 * kMicro}, {}}}});
   SimulationOptions o;
   o.faults.push_back({.at = 5 * kMicro, .device_class = 0, .devices = 2, .back = 50 * kMicro});
-  // Two run when the devices go; one comes when there is none; one after the return.
+  // Two requests run when the devices are lost; one arrives while there is no device, one after the return.
   auto r = run(d, {{0, 0}, {0, 0}, {20 * kMicro, 0}, {60 * kMicro, 0}}, o);
   EXPECT_EQ(r.total.failed, 2u);
   EXPECT_EQ(r.total.dropped, 1u);
@@ -217,7 +217,7 @@ TEST(Simulator, LostDevicesTakeTheirRequestsAndReturn) {
 }
 
 TEST(Simulator, ABatchGoesAroundADeviceLostAhead) {
-  // The transfer to the second pool's first device is under way when that goes; it is sent to the other.
+  // The second pool's first device is lost during a transfer to it; the batch is sent to the other device.
   const auto d = small_deployment(100 * kMicro, {{{1, {10 * kMicro}, {}}, {2, {5 * kMicro}, {4 * kMicro}}}});
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     SimulationOptions o;
@@ -232,20 +232,20 @@ TEST(Simulator, ABatchGoesAroundADeviceLostAhead) {
 TEST(Simulator, AMigrationDrainsThenServesWhatWaited) {
   const auto d = small_deployment(100 * kMicro, {{{1, {10 * kMicro}, {}}}});
   auto faster = small_deployment(100 * kMicro, {{{1, {4 * kMicro}, {}}}});
-  faster.pipelines[0].partitions[0].role.block_to = 7;  // another role: its device needs a load
+  faster.pipelines[0].partitions[0].role.block_to = 7;  // another role, so its device must load
   SimulationOptions o;
   o.migration = PlanMigration{&faster, 5 * kMicro, 0};
-  // The first ends at 10 under the old plan; the two that waited follow at 14 and 18.
+  // The first request ends at 10 under the old plan; the two waiting ones follow at 14 and 18.
   auto r = run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}}, o);
   EXPECT_EQ(r.migrated, 10 * kMicro);
   EXPECT_EQ(r.end, 18 * kMicro);
   EXPECT_EQ(r.total.in_time, 3u);
-  // With a load of 20 us there is no device until 30: what waited is dropped, what comes later is served.
+  // With a load of 20 us there is no device until 30: waiting requests are dropped, later ones are served.
   o.migration->load = 20 * kMicro;
   r = run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}, {31 * kMicro, 0}}, o);
   EXPECT_EQ(r.total.dropped, 2u);
   EXPECT_EQ(r.total.in_time, 2u);
-  // The same role needs none.
+  // The same role needs no load.
   faster.pipelines[0].partitions[0].role = d.pipelines[0].partitions[0].role;
   EXPECT_EQ(run(d, {{0, 0}, {6 * kMicro, 0}, {7 * kMicro, 0}}, o).end, 18 * kMicro);
 }

@@ -1,4 +1,4 @@
-// Each analysis against its definition, spelled out by brute force, on hundreds of small random graphs.
+// Compares each analysis with its definition, by brute force, on hundreds of small random graphs.
 #include "heddle/graph/analysis.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using Matrix = std::vector<std::vector<bool>>;
 
 OpId id(size_t v) { return OpId(v); }
 
-// Paths of at least one edge that avoid the op `without` (n: none).
+// [a][b]: there is a path of at least one edge that avoids the op `without` (n: none).
 Matrix closure(const Graph& graph, size_t without) {
   const size_t n = graph.num_ops();
   Matrix reach(n, std::vector<bool>(n, false));
@@ -28,7 +28,7 @@ Matrix closure(const Graph& graph, size_t without) {
   return reach;
 }
 
-// Undirected components when one op and one edge (by index) are left out.
+// Number of undirected components without one op and one edge (by index).
 size_t count_components(const Graph& graph, size_t without_op, size_t without_edge) {
   std::vector<size_t> label(graph.num_ops());
   for (size_t v = 0; v < label.size(); ++v) label[v] = v;
@@ -43,7 +43,7 @@ size_t count_components(const Graph& graph, size_t without_op, size_t without_ed
   return static_cast<size_t>(std::unique(label.begin(), label.end()) - label.begin());
 }
 
-// Edge-disjoint undirected paths between two ops: augmenting walks on a capacity matrix.
+// Number of edge-disjoint undirected paths between two ops, by augmenting walks on a capacity matrix.
 int max_flow(const Graph& graph, size_t s, size_t t) {
   const size_t n = graph.num_ops();
   std::vector<std::vector<int>> capacity(n, std::vector<int>(n, 0));
@@ -94,8 +94,8 @@ TEST(Reachability, CrossesWordBoundaries) {
     for (size_t b = 0; b < 200; ++b) ASSERT_EQ(reach.reaches(id(a), id(b)), expected[a][b]);
 }
 
-// d dominates v when v cannot be reached from a source without d; the immediate one comes last in topological
-// order.
+// d dominates v if v cannot be reached from a source without d; the immediate dominator is the last in
+// topological order.
 std::vector<OpId> dominators_by_definition(const Graph& graph, bool reversed) {
   const size_t n = graph.num_ops();
   std::vector<OpId> idom(n);

@@ -16,7 +16,7 @@ size_t count_groups(const std::vector<int>& group) {
   return std::set<int>(group.begin(), group.end()).size();
 }
 
-// What must hold of any grouping and of the graph that it gives.
+// Checks the invariants of a grouping and of its coarse graph.
 void check_grouping(const Graph& fine, const std::vector<int>& group) {
   ASSERT_EQ(group.size(), fine.num_ops());
   ASSERT_TRUE(quotient_is_acyclic(fine, group));
@@ -38,7 +38,7 @@ void check_grouping(const Graph& fine, const std::vector<int>& group) {
     }
   }
   EXPECT_EQ(std::count(seen.begin(), seen.end(), true), static_cast<std::ptrdiff_t>(fine.num_ops()));
-  // The edges of the quotient, with the bytes of the tensors that cross.
+  // The quotient's edges carry the bytes of the tensors that cross.
   for (const Edge& e : (*coarse)->edges()) {
     int64_t bytes = 0;
     for (const Tensor& tensor : fine.tensors()) {

@@ -41,7 +41,7 @@ std::shared_ptr<const Graph> typed_graph(const std::vector<std::string>& types, 
 
 FusionRules table_one() { return parse_fusion_rules("conv bn\nconv bn relu\nconv bn add relu\n").value(); }
 
-// Figure 7: add feeds a relu (and a convolution: multi-output); the upper branch ends in add, relu; the lower
+// Figure 7: add feeds a relu and a convolution (multi-output). The upper branch ends in add, relu; the lower
 // one is conv, bn, conv, bn. The last four become conv o bn o add o relu, the first two conv o bn.
 TEST(Gcof, GroupsThePapersFigureSeven) {
   //                                       0      1       2      3     4       5     6      7
@@ -57,11 +57,11 @@ TEST(Gcof, GroupsThePapersFigureSeven) {
   EXPECT_EQ(fusion.rule_uses, (std::vector<int64_t>{1, 0, 1}));
 }
 
-// Two ops that only begin a rule are released.
+// Ops that only match the beginning of a rule are released.
 TEST(Gcof, ReleasesWhatNeverBecameARule) {
   const auto graph = typed_graph({"add", "relu", "x"}, {{0, 1}, {1, 2}});
   EXPECT_EQ(fuse_ops(*graph, table_one()).group, (std::vector<int>{0, 1, 2}));
-  // A whole rule within a longer one that was not completed stays.
+  // If a longer rule stays incomplete, a complete shorter rule in it still applies.
   const auto longer = typed_graph({"conv", "bn", "add", "x"}, {{0, 1}, {1, 2}, {2, 3}});
   EXPECT_EQ(fuse_ops(*longer, table_one()).group, (std::vector<int>{0, 0, 1, 2}));
 }
@@ -83,7 +83,7 @@ TEST(Gcof, LeavesMultiOutputsAndModelOutputsApart) {
   EXPECT_EQ(fuse_ops(*builder.build().value(), table_one()).group, (std::vector<int>{0, 1}));
 }
 
-// Every group matches a rule in some order of its ops along edges, is convex, and the quotient is a graph.
+// Every group matches a rule in some order along its edges, is convex, and the quotient is acyclic.
 TEST(Gcof, GroupsOfRandomGraphsMatchRulesAndAreConvex) {
   Random random(3);
   const char* const types[] = {"conv", "bn", "relu", "add", "x"};

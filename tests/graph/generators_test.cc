@@ -29,8 +29,8 @@ std::string layered_error(const LayeredOptions& options) {
   return graph.ok() ? "no error" : graph.error().to_string();
 }
 
-// The number of ops on the longest path to each op: its layer, since each op has a predecessor in the layer
-// before.
+// [op] number of ops on the longest path to it. This is its layer, since each op has a predecessor in the
+// previous layer.
 std::vector<int> layers_of(const Graph& graph) {
   std::vector<int> layer(graph.num_ops(), 0);
   for (const OpId op : graph.topological_order())
@@ -236,7 +236,7 @@ std::string module_of(const Graph& graph, OpId op) {
 
 bool is_node(const Graph& graph, OpId op) { return graph.op(op).name.find(".node") != std::string::npos; }
 
-// How many of the module's nodes `from` reaches without leaving the module.
+// Number of the module's nodes that `from` reaches without leaving the module.
 int reach(const Graph& graph, OpId from, bool forwards) {
   std::vector<OpId> stack = {from};
   std::vector<bool> seen(graph.num_ops(), false);

@@ -16,7 +16,7 @@ namespace {
 using testing::HasSubstr;
 
 void expect_round_trip(const Graph& graph) {
-  // Through text, as a file would go.
+  // Converts to text and back, as a file would.
   const auto json = parse_json(graph_to_json(graph).dump());
   ASSERT_TRUE(json.ok());
   const auto again = graph_from_json(JsonCursor(*json));
@@ -38,7 +38,7 @@ void expect_round_trip(const Graph& graph) {
   }
 }
 
-// Inputs between ops, ops without outputs, sizes that the shape does not tell, uneven numbers.
+// Inputs between ops, ops without outputs, byte sizes that do not follow from the shape, uneven numbers.
 std::shared_ptr<const Graph> odd_graph(uint64_t seed) {
   Random random(seed);
   GraphBuilder builder("odd \"name\"\n");

@@ -33,7 +33,7 @@ Tensor floats(std::string name, int64_t count) {
   return tensor;
 }
 
-// The message of building a graph of one op "a" with output "t" after a change.
+// The error of building a graph of one op "a" with output "t" after a change.
 std::string error_after(const std::function<void(Op&, Tensor&)>& change) {
   GraphBuilder builder("g");
   Op op = named("a");
@@ -130,7 +130,7 @@ TEST(GraphBuilder, BuildsAnEmptyGraphAndIsEmptyAfterwards) {
 }
 
 TEST(Graph, FindsEveryNameAmongHostileOnes) {
-  // Prefixes of one another, bytes above 127 and zeros: what the shortened comparison could get wrong.
+  // Prefixes of one another, bytes above 127 and zeros: cases that could mislead the abbreviated comparison.
   const std::vector<std::string> names = {"p",
                                           "pa",
                                           "paaaaaaaa",

@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// A convolution whose two halves feed a pool and a fused op, which are concatenated and summed.
+// The two halves of a convolution's output feed a pool and a fused op, which are concatenated and summed.
 constexpr char kSmall[] = R"({"name": "small", "dtype": "float32", "input_shape": [3, 8, 8], "num_nodes": 4,
  "num_edges": 5, "nodes": [
   {"id": 0, "name": "a", "block": 0, "op": "conv", "attrs": {"groups": 1}, "macs": 1000, "weight_bytes": 100,
@@ -56,11 +56,11 @@ TEST(IosGraph, ReadsOpsSlicesAndStages) {
   EXPECT_EQ(g.op(OpId(2)).type, "Relu+GroupConvolution");
   EXPECT_EQ(g.op(OpId(3)).given_times[0].us, 250);
   EXPECT_EQ(g.op(OpId(3)).utilization, 0.5);
-  // The convolution's output is cut where its readers' slices begin and end.
+  // The convolution's output is split where its readers' slices begin and end.
   ASSERT_EQ(g.op(OpId(0)).outputs.size(), 2u);
   EXPECT_EQ(g.tensor(g.op(OpId(0)).outputs[0]).bytes, 128);
   EXPECT_EQ(g.tensor(g.op(OpId(0)).outputs[1]).bytes, 384);
-  // Terms in order, summed values within a term: c, a's two parts, then b.
+  // Terms in order, with summed values inside a term: c, a's two parts, then b.
   const auto& inputs = g.op(OpId(3)).inputs;
   ASSERT_EQ(inputs.size(), 4u);
   EXPECT_EQ(g.tensor(inputs[0]).producer, OpId(2));

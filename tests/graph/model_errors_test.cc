@@ -1,4 +1,4 @@
-// Malformed and hostile models: each is refused with exactly this message.
+// Malformed and hostile models: each is rejected with exactly this message.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -17,7 +17,7 @@ using namespace onnx_writer;
 struct BadModel {
   const char* name;
   std::function<std::string()> file;
-  const char* message;  // without the path in front
+  const char* message;  // without the path before it
   ImportOptions options = {};
 };
 
@@ -33,7 +33,7 @@ std::string add_weight(const std::string& tensor) {
 std::string external(const std::vector<std::pair<std::string, std::string>>& entries) {
   return add_weight(external_tensor("w", {2, 2}, entries));
 }
-// An If whose branch holds an If whose branch holds ... `depth` deep.
+// An If whose branch contains an If, and so on, `depth` levels.
 std::string nested(int depth) {
   const std::string leaf = graph({{node("Relu", {"x"}, {"o"})}, {}, {value("o", {2, 2})}, {}});
   std::string body = leaf;
@@ -355,7 +355,7 @@ TEST(ModelFiles, ThatAreMissingFoldersOrOfUnknownKindAreNamed) {
   EXPECT_FALSE(Model::load(folder.write("n.xml", "<net")).ok());
 }
 
-// A constant that a small file makes grow without measure: refused, neither computed nor allocated here.
+// A small file with a constant of enormous size is rejected, without computing or allocating the constant.
 TEST(ModelFiles, WhoseConstantsExplodeAreRefusedOrLeftUncomputed) {
   TestFolder folder;
   std::vector<std::string> nodes;

@@ -1,4 +1,4 @@
-// A folder for one test's files, removed at its end.
+// A temporary folder for one test's files.
 #pragma once
 
 #include <gtest/gtest.h>

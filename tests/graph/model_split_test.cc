@@ -1,5 +1,5 @@
-// ImportOptions::split_bytes: which products come in pieces, what the pieces hold, and that nothing else
-// changes. That they compute the same is tested with the program (cli.ColdVerb, cli.Workflow).
+// ImportOptions::split_bytes: which products are split, what the pieces contain, and that nothing else
+// changes. cli.ColdVerb and cli.Workflow test that the pieces compute the same.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -23,7 +23,7 @@ std::vector<float> counting(size_t count) {
 
 constexpr int64_t kRows = 300, kColumns = 40;  // 48,000 bytes
 
-// x [2, 40] times the transposed w [300, 40], a rectifier behind it.
+// x [2, 40] times the transposed w [300, 40], followed by a Relu.
 std::string transposed_model() {
   return model({{node("Gemm", {"x", "w"}, {"m"}, "gemm", {attribute_int("transB", 1)}),
                  node("Relu", {"m"}, {"y"}, "relu")},
@@ -34,7 +34,7 @@ std::string transposed_model() {
 
 struct Piece {
   std::vector<size_t> shape;
-  std::vector<float> values;  // empty: not a constant
+  std::vector<float> values;  // empty if not constant
   const void* data = nullptr;
 };
 
@@ -74,7 +74,7 @@ TEST(ModelSplit, ATransposedMatrixIsSplitByRowsOfItsOwnMemory) {
   ASSERT_TRUE(whole && split);
   EXPECT_EQ(pieces_of(*whole).size(), 1u);
   const auto pieces = pieces_of(*split);
-  // 48,000 bytes in three; 300 rows are five blocks of 64, the last of them short.
+  // 48,000 bytes in three pieces; 300 rows are five blocks of 64, the last one shorter.
   ASSERT_EQ(pieces.size(), 3u);
   EXPECT_EQ(pieces[0].shape, (std::vector<size_t>{64, kColumns}));
   EXPECT_EQ(pieces[1].shape, (std::vector<size_t>{128, kColumns}));
@@ -88,7 +88,7 @@ TEST(ModelSplit, ATransposedMatrixIsSplitByRowsOfItsOwnMemory) {
   EXPECT_EQ(g.num_ops(), whole->graph()->num_ops() + 3);
   EXPECT_EQ(g.total_param_bytes(), whole->graph()->total_param_bytes());
   EXPECT_EQ(g.total_flops(), whole->graph()->total_flops());
-  // The model as a whole stays what the file has.
+  // The whole model still has what the file has.
   EXPECT_EQ(split->whole()->get_ordered_ops().size(), whole->whole()->get_ordered_ops().size());
 }
 
@@ -104,7 +104,7 @@ TEST(ModelSplit, AMatrixIsSplitByColumns) {
   ASSERT_EQ(pieces.size(), 2u);
   EXPECT_EQ(pieces[0].shape, (std::vector<size_t>{kColumns, 128}));
   EXPECT_EQ(pieces[1].shape, (std::vector<size_t>{kColumns, 172}));
-  // What carries the file's name is the concatenation.
+  // The concatenation's output has the file's tensor name.
   const Graph& g = *split->graph();
   const TensorId joint = split->find_onnx_tensor("y");
   ASSERT_EQ(g.outputs()[0], joint);
@@ -112,7 +112,7 @@ TEST(ModelSplit, AMatrixIsSplitByColumns) {
   EXPECT_EQ(g.op(g.tensor(joint).producer).type, "Concat");
 }
 
-// The light models of the wheel onnx make their weights of one number.
+// The light models in the wheel onnx have weights that repeat one number.
 TEST(ModelSplit, AMatrixOfOneNumberIsNeverMadeWhole) {
   TestFolder folder;
   const std::string one = attribute_tensor("value", float_tensor("", {1}, {0.5F}));
@@ -132,8 +132,7 @@ TEST(ModelSplit, AMatrixOfOneNumberIsNeverMadeWhole) {
 
 TEST(ModelSplit, WhatIsSmallOrNoConstantStays) {
   TestFolder folder;
-  // At the limit, and with blocks of 64 columns that are larger than the limit: four of them are all there
-  // is.
+  // At the limit: no split. With a limit smaller than a block of 64: one piece per block, five in all.
   EXPECT_EQ(pieces_of(*load(folder, transposed_model(), 48'000)).size(), 1u);
   EXPECT_EQ(pieces_of(*load(folder, transposed_model(), 1)).size(), 5u);
   const std::string inputs = model({{node("MatMul", {"x", "w"}, {"y"})},
@@ -159,7 +158,7 @@ TEST(ModelSplit, MappedWeightsStayInTheFile) {
   EXPECT_EQ(joined, counting(kRows * kColumns));
 }
 
-// As the caches of model hubs have them.
+// Caches of model hubs use such links.
 TEST(MappedModel, MayBeALinkToAFileOfAnotherFolderAndName) {
   TestFolder folder;
   std::filesystem::create_directories(folder.path("blobs"));

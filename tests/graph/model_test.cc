@@ -1,5 +1,5 @@
-// Model: what of a file ends up in the graph, and what is cut out of it. Every number is worked out beside
-// its model.
+// Model: how a file becomes a graph, and what is cut out of it. Expected numbers are derived next to each
+// model.
 #include "heddle/graph/model.h"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(ModelGraph, KeepsOnnxNamesShapesAndTypes) {
   const auto model = load(folder, conv_model());
   ASSERT_NE(model, nullptr);
   const Graph& g = *model->graph();
-  // The importer makes a convolution and an addition of the node 'conv'.
+  // The importer converts the node 'conv' to a convolution and an addition.
   ASSERT_EQ(g.num_ops(), 3u);
   EXPECT_EQ(op_names(g), (std::vector<std::string>{"conv/Convolution", "conv", "relu"}));
   for (const char* name : {"x", "c", "y"}) {
@@ -65,7 +65,7 @@ TEST(ModelGraph, CountsFlopsAndBytes) {
   const auto model = load(folder, conv_model());
   ASSERT_NE(model, nullptr);
   const Graph& g = *model->graph();
-  // 48 outputs, each 2 * 3 * 3 multiply-adds of 2; the bias and the rectifier one operation per output.
+  // 48 outputs with 3 * 3 * 2 multiply-adds of 2 operations; bias and Relu take one operation per output.
   EXPECT_EQ(g.op(g.find_op("conv/Convolution")).flops, 48 * 18 * 2);
   EXPECT_EQ(g.op(g.find_op("conv")).flops, 48);
   EXPECT_EQ(g.op(g.find_op("relu")).flops, 48);
@@ -257,7 +257,7 @@ TEST(ModelSignature, DependsOnStructureAndAttributesButNotOnNames) {
   EXPECT_NE(signature_of_all(*a), signature_of_all(*c));
 }
 
-// The same block twice in one model, its ops given in another order, and once wired otherwise.
+// The same block twice in one model, with its ops in another order, and once with other edges.
 TEST(ModelSignature, IsThatOfTheBlockWhereverItStands) {
   TestFolder folder;
   const auto model = load(

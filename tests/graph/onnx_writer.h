@@ -1,4 +1,4 @@
-// A few lines of protobuf, enough to write ONNX models for tests, right and wrong ones alike.
+// A few lines of protobuf that write ONNX models for tests, both valid and invalid.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ inline std::string bytes(int field, std::string_view value) {
 
 inline constexpr int kFloat = 1, kInt64 = 7, kString = 8, kBool = 9;
 
-// ValueInfoProto. Dimensions below -1 come out as they are; "?" dimensions are -1 given as dim_param.
+// ValueInfoProto. -1 is written as a dim_param; other negative dimensions are written as they are.
 inline std::string value(std::string_view name, const std::vector<int64_t>& dims, int type = kFloat) {
   std::string shape;
   for (const auto d : dims) shape += bytes(1, d == -1 ? bytes(2, "d") : number(1, d));

@@ -48,7 +48,7 @@ std::vector<int> numbers(const std::vector<OpId>& ops) {
   return result;
 }
 
-// SortingHat, Figure 6: A to (B, C) to D to (E, F) to G. Paths from A to G all pass D.
+// SortingHat, Figure 6: A to (B, C) to D to (E, F) to G. Every path from A to G passes through D.
 std::shared_ptr<const Graph> figure6() { return make({{}, {0}, {0}, {1, 2}, {3}, {3}, {4, 5}}); }
 
 TEST(Submodels, AreThoseOfThePapersExample) {
@@ -57,7 +57,7 @@ TEST(Submodels, AreThoseOfThePapersExample) {
   const Submodels s = dominator_submodels(*graph, 2);
   EXPECT_EQ(s.of_op, (std::vector<int>{0, 0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(numbers(s.output), (std::vector<int>{3, 6}));
-  // The second one: D as a placeholder without work, then E, F, G.
+  // The second submodel: D as a placeholder without work, then E, F, G.
   const auto second = submodel_graph(*graph, s, 1);
   ASSERT_TRUE(second.ok()) << second.error().to_string();
   EXPECT_EQ(numbers(second->ops), (std::vector<int>{3, 4, 5, 6}));
@@ -79,7 +79,7 @@ TEST(Submodels, FollowTheNumberOfDominators) {
   EXPECT_EQ(dominator_submodels(*graph, 100).count, 1);
   EXPECT_EQ(dominators_for_size(*graph, 7), 3);
   EXPECT_EQ(dominators_for_size(*graph, 4), 2);
-  EXPECT_EQ(dominators_for_size(*graph, 1), 1);  // finer than the dominators it cannot be
+  EXPECT_EQ(dominators_for_size(*graph, 1), 1);  // cannot be finer than the dominators
 }
 
 TEST(Submodels, EndWithAPieceWithoutOutputWhereTheModelHasSeveral) {
@@ -91,7 +91,7 @@ TEST(Submodels, EndWithAPieceWithoutOutputWhereTheModelHasSeveral) {
   EXPECT_EQ(dominator_submodels(*make({{}, {}}), 1).count, 1);
 }
 
-// Is there a path from a source to a sink that avoids `without`?
+// True if a path from a source to a sink avoids `without`.
 bool avoids(const Graph& graph, OpId without) {
   std::vector<bool> reached(graph.num_ops(), false);
   for (const OpId v : graph.topological_order()) {
@@ -125,7 +125,7 @@ TEST(Submodels, AreCutAtOpsOnEveryPathAndReadOnlyTheOneBefore) {
     cuts += found.size();
     const auto per = static_cast<int>(random.between(1, 4));
     const Submodels s = dominator_submodels(*graph, per);
-    // Two ways to find the same cuts.
+    // Two implementations must find the same cuts.
     const std::vector<uint8_t> none(graph->num_ops(), 0);
     ASSERT_EQ(dominator_submodels(*graph, none, per).of_op, s.of_op) << round;
     for (const Submodels& other : {articulation_submodels(*graph, per), fused_submodels(*graph, per)}) {
@@ -152,7 +152,7 @@ TEST(Submodels, AreCutAtOpsOnEveryPathAndReadOnlyTheOneBefore) {
   EXPECT_GT(cuts, 100u);
 }
 
-// Every layer of OpenLLaMA reads the rotary angles: without the prologue there are few dominators.
+// Every layer of OpenLLaMA reads the rotary angles; without the prologue there are few dominators.
 TEST(Submodels, LeaveTheAnglesThatEveryLayerReadsOut) {
   const auto graph = build_zoo_graph("openllama-3b", *parse_zoo_params({"layers=4", "seq=32"}));
   ASSERT_TRUE(graph.ok()) << graph.error().to_string();
@@ -164,7 +164,7 @@ TEST(Submodels, LeaveTheAnglesThatEveryLayerReadsOut) {
     const int from = rest.of_op[e.src.index()], to = rest.of_op[e.dst.index()];
     EXPECT_TRUE(prologue[e.src.index()] || to == from || to == from + 1);
   }
-  // Where nothing is known of work and sizes, nothing is light.
+  // If work and sizes are unknown, nothing is light.
   const auto none = light_prologue(*figure6());
   EXPECT_EQ(std::count(none.begin(), none.end(), 1), 0);
 }

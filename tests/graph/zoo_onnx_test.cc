@@ -1,4 +1,4 @@
-// The zoo's ONNX files, seen by others: onnx.checker, the importer, two runtimes.
+// Checks the zoo's ONNX files with onnx.checker, the importer and two runtimes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-// What the importer makes of shapes, axes and factors, which the zoo does not count as parameters.
+// Allowance for shapes, axes and factors that the importer adds and the zoo does not count as parameters.
 constexpr int64_t kSmallConstants = 16 << 10;
 
 struct Case {
@@ -23,7 +23,7 @@ struct Case {
   ZooParams params;
 };
 
-// Every architecture, in few blocks: the others differ in sizes alone.
+// Every architecture with few blocks; other members of a family differ in size only.
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"resnet-18", {}},
@@ -93,7 +93,7 @@ void expect_same_ops(const Graph& ours, const Graph& theirs) {
     if (op.type != "Einsum") {
       EXPECT_NEAR(other.flops, op.flops, 1e-9 * op.flops) << op.name;
     }
-    // OpenVINO's MaxPool has a second output, of indices, that nobody reads.
+    // OpenVINO's MaxPool has a second output (indices) without readers.
     ASSERT_EQ(other.outputs.size(), op.outputs.size() + (op.type == "MaxPool" ? 1 : 0)) << op.name;
     for (size_t i = 0; i < op.outputs.size(); ++i) {
       EXPECT_EQ(theirs.tensor(other.outputs[i]).shape, ours.tensor(op.outputs[i]).shape) << op.name;
@@ -102,7 +102,7 @@ void expect_same_ops(const Graph& ours, const Graph& theirs) {
   }
 }
 
-// Each of our weights is one of theirs, by name and size; only filters in groups go by another name there.
+// Each of our weights exists there with the same name and size, except renamed filters in groups.
 void expect_same_params(const Graph& ours, const Graph& theirs) {
   std::map<std::string, int64_t> left;
   for (const Param& p : theirs.params()) left[p.name] = p.bytes;

@@ -28,7 +28,7 @@ std::string error_of(const std::string& name, const ZooParams& params) {
   return graph.ok() ? "no error" : graph.error().to_string();
 }
 
-// The exact figures of the released models (torchvision, timm, Keras, the transformers library).
+// Exact figures of the released models (torchvision, timm, Keras, the transformers library).
 TEST(Zoo, ParameterCountsAreThePublishedOnes) {
   const std::map<std::string, int64_t> published = {
       {"resnet-18", 11'689'512},       {"resnet-34", 21'797'672},       {"resnet-50", 25'557'032},
@@ -42,7 +42,7 @@ TEST(Zoo, ParameterCountsAreThePublishedOnes) {
   EXPECT_EQ(size_of("inception-v3", {{"aux", "1"}}).parameters, 27'161'264);
 }
 
-// Figures that papers round.
+// Rounded figures from papers.
 TEST(Zoo, ParameterCountsComeCloseToThoseThatPapersRound) {
   const std::map<std::string, double> published = {
       {"gpt3-125m", 125e6}, {"gpt3-350m", 350e6}, {"gpt3-760m", 760e6}, {"gpt3-1.3b", 1.3e9},
@@ -64,7 +64,7 @@ TEST(Zoo, MultiplyAccumulatesAreThePublishedOnes) {
   for (const auto& [name, macs] : published) EXPECT_NEAR(size_of(name).macs / macs, 1, 0.005) << name;
 }
 
-// Per token, each weight of a matrix takes part once, and attention takes 2 * seq * hidden in each layer.
+// Per token, each matrix weight is used once, and attention takes 2 * seq * hidden in each layer.
 TEST(Zoo, DecodersMultiplyEachWeightOncePerToken) {
   const double dense = 48 * 12.0 * 1600 * 1600 + 50257.0 * 1600, attention = 48 * 2.0 * 1024 * 1600;
   EXPECT_DOUBLE_EQ(size_of("gpt2-xl").macs, 1024 * (dense + attention));
@@ -89,7 +89,7 @@ TEST(Zoo, EveryModelBuildsAtItsDefaultSize) {
     ASSERT_NE(graph, nullptr);
     EXPECT_EQ(static_cast<int64_t>(graph->num_ops()), size_of(entry.name).ops);
     EXPECT_GE(graph->total_flops(), 2 * size_of(entry.name).macs);
-    // Running statistics, masks and spread-out tables come on top of what publications count.
+    // Running statistics, masks and expanded tables come on top of the published counts.
     EXPECT_GE(graph->total_param_bytes(), 4 * size_of(entry.name).parameters) << entry.name;
     for (const TensorId t : graph->outputs()) EXPECT_TRUE(graph->tensor(t).producer.valid());
   }
@@ -136,7 +136,7 @@ TEST(Zoo, SizesBeyondAllMachinesAreErrors) {
   EXPECT_THAT(error_of("evoformer", {{"residues", "16384"}, {"sequences", "65536"}}), HasSubstr("too large"));
 }
 
-// 75 pixels are the least that leave the last reduction a pixel.
+// 75 pixels are the minimum that leaves the last reduction one pixel.
 TEST(Zoo, PicturesTooSmallForAKernelAreRefused) {
   EXPECT_EQ(graph_of("inception-v3", {{"image", "75"}})->num_ops(), 313u);
   EXPECT_THAT(error_of("inception-v3", {{"image", "75"}, {"aux", "1"}}),

@@ -1,4 +1,4 @@
-// HashBackend's segments as an accelerator would run them, on the stream runtime of the host.
+// HashBackend's segments on accelerators that the host's stream runtime emulates.
 #include <cstring>
 
 #include "heddle/base/hash.h"

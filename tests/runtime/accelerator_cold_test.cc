@@ -1,5 +1,5 @@
 // Load workers with accelerators: segments are compiled, copied to their devices and run while others are
-// still loaded; the copies are in the plan's order.
+// still loading. Copies follow the plan's order.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ void expect_outputs(Executor& executor, const Problem& problem, const Plan& plan
   EXPECT_EQ(test::read_outputs(executor.outputs(0)), test::expected_outputs(problem, plan, 0, input));
 }
 
-// What the tensors take on the only device, whose buffers hold 8 bytes each.
+// Bytes of the tensors on the only device, in buffers of 8 bytes each.
 int64_t tensor_bytes(const Problem& problem, const Plan& plan) {
   AcceleratedBackend backend;
   const auto executor = make(problem, plan, backend, {});
@@ -52,7 +52,7 @@ int64_t tensor_bytes(const Problem& problem, const Plan& plan) {
   return executor->memory()[pool].tensor_bytes / 8 * kDeviceAlignment;
 }
 
-// Some later segments are made first.
+// Lets some later segments be made before earlier ones.
 void delay_compiles(AcceleratedBackend& backend) {
   backend.hash.compile_hook = [&backend](const std::string&) -> Status {
     if (backend.hash.compiles % 3 == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -104,7 +104,7 @@ TEST(AcceleratorLoadWorkers, CopiesWaitForThoseBeforeThemInThePlansOrder) {
   }
 }
 
-// The device has memory for what fits into the budget and no more.
+// The device's memory holds what fits into the budget, and no more.
 TEST(AcceleratorLoadWorkers, WithABudgetMemoryIsGivenBackBeforeItIsNeededAgain) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     for (const int workers : {1, 3}) {
@@ -147,7 +147,7 @@ TEST(AcceleratorLoadWorkers, WithoutOverlapASegmentIsCompiledWhenTheDeviceHasRun
 TEST(AcceleratorLoadWorkers, ASegmentWithHostAccessIsNotCopied) {
   const Problem problem = test::host_access_problem();
   Plan plan = test::random_plan(problem, 3, 0.4);
-  // The plan's own loads and load workers exclude each other.
+  // Loads in the plan and load workers exclude each other.
   AcceleratedBackend refusing;
   const auto refused = Executor::create(problem, plan, nullptr,
                                         {.open = refusing.opener(), .cold = ColdOptions{.read_model = {}}});
@@ -162,7 +162,7 @@ TEST(AcceleratorLoadWorkers, ASegmentWithHostAccessIsNotCopied) {
   EXPECT_EQ(backend.in_place, static_cast<int>(plan.segments.size()));
 }
 
-// The device has just enough memory, so a start after it finds what was not released.
+// The device has just enough memory, so the next start fails if anything was not released.
 TEST(AcceleratorLoadWorkers, WhatFailsReleasesEverythingAndTheNextStartIsAsGoodAsNew) {
   const Problem problem = cold_problem(5, 1);
   const Plan plan = test::random_plan(problem, 5, 0);
@@ -233,7 +233,7 @@ TEST(AcceleratorLoadWorkers, ARequestThatIsCancelledInTheMiddleReleasesEverythin
     const auto executor =
         make(problem, plan, backend, {.load_workers = 1, .budget_bytes = budget, .read_model = {}});
     const auto timing = executor->run(Deadline::never(token));
-    // All segments may have been loaded before the cancellation was seen.
+    // The cancellation may come after all segments are loaded.
     if (!timing.ok()) {
       EXPECT_EQ(timing.error().code(), Code::kCancelled);
       EXPECT_EQ(backend.hash.live, 0);

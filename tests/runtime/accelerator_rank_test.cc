@@ -1,6 +1,6 @@
-// Accelerators over several ranks: tensors leave through pinned host memory, or straight from the device
-// where the transport reaches its memory. Here ranks are threads; real_rank_test.cc has processes. Clean
-// under the thread sanitizer.
+// Accelerators over several ranks: tensors are sent through pinned host memory, or directly from the device
+// if the transport reaches its memory. Ranks are threads here; real_rank_test.cc uses processes. Clean under
+// the thread sanitizer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST_P(AcceleratorRanks, RequestsInFlightComputeWhatOneProcessDoes) {
   }
 }
 
-// A fault on a stream ends the request on every rank with one error.
+// A fault on a stream ends the request with the same error on every rank.
 TEST_P(AcceleratorRanks, AFaultOnAStreamIsEveryonesError) {
   const auto ranked = plan(3);
   AcceleratedBackend backend;
@@ -96,8 +96,8 @@ INSTANTIATE_TEST_SUITE_P(Transports, AcceleratorRanks,
                                   (w.host_hub ? "ThroughHost" : "") + (w.direct ? "Direct" : "Pinned");
                          });
 
-// A transfer between ranks is over when the tensor is in the receiver's memory, and does not begin before its
-// producer is done, by the devices' events.
+// By the devices' events, a transfer between ranks begins after its producer is done, and ends when the
+// tensor is in the receiver's memory.
 TEST(AcceleratorRankTimes, TransfersLieBetweenTheirProducersAndReaders) {
   for (const bool direct : {false, true}) {
     const auto ranked = test::ranked_plan({.ops = 20, .devices = 4, .ranks = 2, .host_hub = true}, 2);
@@ -112,7 +112,7 @@ TEST(AcceleratorRankTimes, TransfersLieBetweenTheirProducersAndReaders) {
           const auto executor = Executor::create(ranked.problem, ranked.plan, nullptr, create);
           ASSERT_TRUE(executor.ok()) << executor.error().to_string();
           StreamOptions one;
-          one.start_at_ns = 1;  // the same moment for both: clocks of one machine
+          one.start_at_ns = 1;  // the same moment for both, as they share a clock
           auto& own = seen[static_cast<size_t>(group.rank())];
           one.done = [&](const RequestTiming& t) { own.assign(t.steps.begin(), t.steps.end()); };
           ASSERT_TRUE((*executor)->run_stream(one).ok());
@@ -134,7 +134,7 @@ TEST(AcceleratorRankTimes, TransfersLieBetweenTheirProducersAndReaders) {
   }
 }
 
-// Parameters that the plan loads come by its loads, on each rank's devices.
+// The plan's load steps copy the parameters to each rank's devices.
 TEST(AcceleratorRankLoads, ParametersComeByTheirLoads) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     test::RankedPlan ranked;

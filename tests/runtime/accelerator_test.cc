@@ -1,5 +1,5 @@
-// Plans on accelerators: every tensor and parameter is copied to where it is read, in order by events alone.
-// Clean under the thread sanitizer.
+// Plans on accelerators: every tensor and parameter is copied to its reader, ordered only by events. Clean
+// under the thread sanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@ using test::AcceleratedBackend;
 using test::random_plan;
 using test::random_problem;
 
-// Times come from events: they lie within the request, and what needs another step follows it.
+// Checks times from events: they lie within the request, and every step follows the steps that it needs.
 void expect_order(const Plan& plan, const RequestTiming& timing) {
   constexpr double kTick = 1e-3;
   std::vector<double> loaded(plan.segments.size(), 0), produced(plan.segments.size(), 0);

@@ -1,4 +1,4 @@
-// Accelerators behind callers that hand over host memory and wait.
+// Accelerators with the blocking interface on host memory.
 #include "heddle/runtime/blocking_device.h"
 
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST(BlockingDevice, ParametersAreReadInPlaceWhereThatIsAskedFor) {
   EXPECT_TRUE((*segment)->run(0).ok());
   EXPECT_TRUE((*segment)->run(0).ok());
   EXPECT_EQ(backend.in_place, 2);
-  // The backend refuses parameters that are not where the segment expects them.
+  // The backend rejects parameters at an unexpected address.
   EXPECT_FALSE(BlockingSegment::make(*device, device->compile(spec, 1).value(), 1).ok());
 }
 

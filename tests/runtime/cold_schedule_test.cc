@@ -1,4 +1,4 @@
-// The prediction of cold starts, on cases that can be done by hand, and where to cut for them.
+// Predictions of cold starts for cases worked out by hand, and cuts for cold starts.
 #include "heddle/runtime/cold_schedule.h"
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ TEST(ColdSchedule, TwoWorkersShareOneCore) {
 TEST(ColdSchedule, ARunOnAllCoresSlowsLoadingDown) {
   auto tasks = chain({{10, 10}, {10, 0}});
   tasks[0].threads = 2;
-  // From 10 on, three threads want two cores: both last 10 * 3 / 2.
+  // From 10 on, three threads share two cores, so both take 10 * 3 / 2.
   const auto times = predict_cold_start(tasks, {.cores = 2, .load_workers = 1}).value();
   EXPECT_NEAR(times[0].finish_us, 25, 1e-9);
   EXPECT_NEAR(times[1].ready_us, 25, 1e-9);
@@ -154,7 +154,7 @@ TEST(ColdPlan, IsFeasibleOnOneDeviceWithAtMostTheSegmentsAskedFor) {
     }
   }
   EXPECT_FALSE(cold_plan(test::random_problem({.ops = 3}), {.segments = -1, .device = {}}).ok());
-  // Not asked for a number: small models stay whole.
+  // Without a requested number, small models stay whole.
   const std::pair<int64_t, size_t> cases[] = {{1000, 1}, {int64_t{100} << 20, 4}};
   for (const auto& [bytes, segments] : cases) {
     const auto plan = cold_plan(test::random_problem({.ops = 25, .devices = 3, .param_bytes = bytes}));
@@ -163,7 +163,7 @@ TEST(ColdPlan, IsFeasibleOnOneDeviceWithAtMostTheSegmentsAskedFor) {
   }
 }
 
-// Per segment, what a start without overlap takes when the ops' own times are these.
+// Per-segment times of a start without overlap, given these times of the ops.
 ColdSample sample_of(const Plan& plan, const ColdCosts& costs) {
   ColdSample sample{&plan, {}, {}};
   for (const Segment& segment : plan.segments) {
@@ -217,7 +217,7 @@ TEST(ColdPlan, MeasuredCostsAreThoseOfTheSamplesSegments) {
     EXPECT_NEAR(actual.compile_us[s], expected.compile_us[s], 1e-6);
     EXPECT_NEAR(actual.run_us[s], expected.run_us[s], 1e-6);
   }
-  // Parts that together took no longer than the whole: segments cost nothing, never less.
+  // If the parts together took no longer than the whole, segments cost nothing (not less).
   ColdSample quick = sample_of(*parts, costs);
   for (double& us : quick.compile_us) us /= 2;
   EXPECT_EQ(fit_cold_costs(problem, sample_of(*whole, costs), quick)->segment_us, 0);
@@ -225,7 +225,7 @@ TEST(ColdPlan, MeasuredCostsAreThoseOfTheSamplesSegments) {
   EXPECT_FALSE(fit_cold_costs(problem, sample_of(*whole, costs), quick).ok());
 }
 
-// Against every way to cut into at most three; a further segment must gain a hundredth.
+// Compared with every cut into at most three segments; a further segment must gain 1 %.
 TEST(ColdPlan, WithCostsNoCutIntoFewSegmentsIsMuchEarlier) {
   Random random(11);
   int cut = 0;
@@ -269,7 +269,7 @@ TEST(ColdPlan, OneOpThatIsMostOfTheWorkStandsAlone) {
       problem,
       {.segments = 0, .device = DeviceId(0), .costs = &costs, .machine = {.cores = 2, .load_workers = 2}});
   ASSERT_TRUE(plan.ok());
-  // The op takes 8 of 16 ms: one worker has it alone, the other all the rest.
+  // The op takes 8 of 16 ms: one worker compiles it alone, the other one all the rest.
   for (const Segment& s : plan->segments) {
     if (std::binary_search(s.ops.begin(), s.ops.end(), heavy)) {
       EXPECT_EQ(s.ops.size(), 1U);

@@ -133,7 +133,7 @@ TEST(Cold, EarlierSegmentsRunWhileLaterOnesAreStillCompiled) {
   }
 }
 
-// Two workers, of as many as there are cores, hold one segment each until both are there.
+// Two workers, on at least two cores, hold one segment each until both have one.
 TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
   const auto all = own_cores();
   if (all.size() < 2) GTEST_SKIP() << "this process may use one core only";
@@ -160,7 +160,7 @@ TEST(Cold, LoadWorkersCompileOnCoresOfTheirOwn) {
     for (const int core : seen[i]) EXPECT_TRUE(used.insert(core).second) << "core " << core << " is shared";
   }
   EXPECT_EQ(own_cores(), all) << "the caller's are as before";
-  if (all.size() >= 64) return;  // there are at most so many workers
+  if (all.size() >= 64) return;  // the number of workers is limited to 64
   seen.clear();
   expect_outputs(problem, plan,
                  *test::make_executor(problem, plan, cold(backend, static_cast<int>(all.size()) + 1)), 9);
@@ -304,7 +304,7 @@ TEST(ColdFaults, EachIsOneErrorThatNamesTheSegmentReleasesEverythingAndIsOver) {
       EXPECT_NE(text.find(fault.message), std::string::npos) << fault.what << ": " << text;
       EXPECT_NE(text.find("segment '" + victim + "' on device '"), std::string::npos) << text;
       EXPECT_EQ(backend.live, 0) << fault.what << " leaves compiled segments behind";
-      // The fault gone, the next request loads everything again.
+      // Without the fault, the next request loads everything again.
       armed = false;
       expect_outputs(problem, plan, *executor, seed);
     }
@@ -322,10 +322,10 @@ TEST(ColdFaults, ARequestThatIsCancelledWhileSegmentsLoadEndsAndReleasesThem) {
       if (++count == 3) token.cancel();
       return Status();
     };
-    // One worker: the hook is not called twice at once.
+    // With one worker, the hook never runs twice at once.
     const auto executor = test::make_executor(problem, plan, cold(backend, 1, budget));
     const auto timing = executor->run(Deadline::never(token));
-    // The last segments may all have been loaded before the cancellation was seen.
+    // The cancellation may come after all segments are loaded.
     if (!timing.ok()) {
       EXPECT_EQ(timing.error().code(), Code::kCancelled);
       EXPECT_EQ(backend.live, 0);

@@ -1,4 +1,4 @@
-// Copies measured on streams, and what becomes of them in clusters and plans.
+// Measured copies on streams, and their use in clusters and plans.
 #include "heddle/runtime/copy_profile.h"
 
 #include <gmock/gmock.h>
@@ -78,7 +78,7 @@ TEST(CopyProfile, EachDirectionIsMeasuredAsSlowAsItIs) {
   EXPECT_NEAR(way(*profile, host, g0).line.bytes_per_s, 2e9, 2e6);
   EXPECT_NEAR(way(*profile, g0, host).line.bytes_per_s, 1e9, 1e6);
   EXPECT_NEAR(way(*profile, g0, host).line.latency_us, 20, 1e-3);
-  // Neither reaches the other: by way of the host, as two copies.
+  // Without peer access, the copy goes through the host, as two copies.
   const CopyWay& through = way(*profile, g0, g2);
   EXPECT_FALSE(through.direct);
   EXPECT_NEAR(through.line.latency_us, 30, 1e-3);
@@ -158,7 +158,7 @@ TEST(CopyProfile, ADeadlineEndsItWithAnError) {
   EXPECT_EQ(profile.error().code(), Code::kCancelled);
 }
 
-// Real copies on the host's streams: nothing is said of how long they take.
+// Real copies on the host's streams; their times are not checked.
 TEST(CopyProfile, TheHostsStreamsAreMeasured) {
   const auto cluster = three_gpus(kStar);
   CopyOptions options;
@@ -189,8 +189,8 @@ TEST(CopyProfile, TheHostsStreamsAreMeasured) {
   EXPECT_TRUE(with_measured_links(*cluster, profile->links).ok());
 }
 
-// Two branches of equal work on two devices: split where copies are cheap, and not where they turn out to be
-// a thousand times slower than the file says.
+// Two branches of equal work on two devices: the plan splits them if copies are cheap, but not if they turn
+// out to be a thousand times slower than the file says.
 TEST(CopyProfile, APlanChangesWithWhatWasMeasured) {
   const auto declared = three_gpus(kStar);
   constexpr int64_t kBytes = 1 << 20;

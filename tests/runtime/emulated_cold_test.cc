@@ -1,5 +1,5 @@
-// Emulated devices against the evaluator, on plans that load parameters: does the executor keep copies, moves
-// and runs going at once, as the plan has them?
+// Emulated devices compared with the evaluator on plans that load parameters: the executor must overlap
+// copies, loads and runs as the plan does.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace heddle {
 namespace {
 
-// Two branches of large ops with parameters, joined after each pair; loads take about as long as runs.
+// Two branches of large ops with parameters, joined after each pair. Loads take about as long as runs.
 std::shared_ptr<const Graph> branching_graph(int layers, int64_t param_bytes, int64_t tensor_bytes) {
   GraphBuilder builder("branches");
   TensorId at = builder.add_input("in", DType::kU8, {tensor_bytes});
@@ -43,7 +43,7 @@ struct Case {
   bool host_access, drop, fixed_sharing;
 };
 
-// Times of tens of milliseconds: what the machine adds to each step is small beside them.
+// Times of tens of milliseconds, so that the machine's overhead per step is small.
 Problem cold_problem(const Case& c, uint64_t seed) {
   Problem problem;
   problem.cluster = load_cluster(std::string("preset:") + c.cluster).value();
@@ -78,7 +78,7 @@ Plan random_cold_plan(const Problem& problem, bool host_access, uint64_t seed) {
   return std::move(plan).value();
 }
 
-// Largest distance of a step's start or finish from the evaluator's, as a part of the makespan.
+// Largest distance of a step's start or finish from the evaluator's, as a fraction of the makespan.
 double distance(const Timeline& timeline, const RequestTiming& timing) {
   double most = std::fabs(timing.latency_us - timeline.makespan_us);
   for (size_t s = 0; s < timeline.start_us.size(); ++s) {
@@ -103,13 +103,13 @@ TEST(EmulatedCold, EveryStepOfAPlanThatLoadsIsWhereTheEvaluatorHasIt) {
     const bool loads = std::any_of(plan.steps.begin(), plan.steps.end(),
                                    [](const Step& s) { return s.kind == StepKind::kLoad; });
     ASSERT_TRUE(loads) << c.cluster;
-    // Overlap is what is to be shown: one thing after the other would take much longer.
+    // The plan must have overlap: without it, execution would take much longer.
     double sum = 0;
     for (size_t s = 0; s < plan.steps.size(); ++s) sum += timeline.finish_us[s] - timeline.start_us[s];
     ASSERT_GT(sum, 1.2 * timeline.makespan_us) << c.cluster;
     const auto executor = Executor::create(problem, plan, nullptr);
     ASSERT_TRUE(executor.ok()) << executor.error().to_string();
-    // A machine that is busy with other things delays some requests; the best of them counts.
+    // A busy machine delays some requests, so the best attempt counts.
     double best = 1;
     for (int attempt = 0; attempt < 8 && best > 0.02; ++attempt) {
       const auto timing = (*executor)->run();

@@ -20,7 +20,7 @@ using test::HashBackend;
 using test::random_plan;
 using test::random_problem;
 
-// Every step after what it reads: runs after their transfers, transfers after their producers.
+// Every step must follow what it reads: runs follow their transfers, transfers their producers.
 void expect_precedence(const Problem& problem, const Plan& plan, const RequestTiming& timing) {
   const Graph& graph = *problem.graph;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -184,7 +184,7 @@ TEST(Executor, AFaultStopsTheRunAndNamesSegmentAndDevice) {
     const std::string device = problem.cluster->device(plan.segments[plan.segments.size() / 2].device).name;
     EXPECT_EQ(result.error().to_string(), "segment '" + broken + "' on device '" + device + "': injected");
     EXPECT_LT(backend.runs.load(), 50 * static_cast<int>(plan.segments.size()));
-    // The executor is as good as new afterwards.
+    // The executor works normally afterwards.
     fault = false;
     EXPECT_TRUE(executor->run_stream({.requests = 5}).ok());
   }
@@ -206,7 +206,7 @@ TEST(Executor, CancellationEndsARunOfEmulatedDevices) {
 }
 
 TEST(Executor, EmulatedMemoryIsBoundedAndFreedAtTheLastUse) {
-  // A chain of 8-byte tensors on one device: never more than two alive.
+  // A chain of 8-byte tensors on one device: at most two are alive.
   GraphBuilder builder("chain");
   TensorId t = builder.add_input("in", DType::kU8, {8});
   for (int i = 0; i < 50; ++i) {

@@ -1,5 +1,5 @@
-// Cold starts of real models: outputs, the cache of compiled segments, and files that are not what was
-// planned.
+// Cold starts of real models: outputs, the cache of compiled segments, and files that differ from the planned
+// ones.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -80,9 +80,9 @@ TEST_F(OpenVinoCold, OutputsAreTheUnsplitModelsWithAndWithoutBudgetAndCache) {
     EXPECT_TRUE(run->verified && run->outputs_equal);
     for (const auto& s : run->requests[0]) EXPECT_EQ(s.loading.cached, second);
   }
-  // A damaged file is compiled again.
+  // A damaged file is replaced by compiling again.
   for (const auto& file : fs::directory_iterator(folder_ / "cache")) {
-    // The smallest one holds the model's hash.
+    // The smallest file holds the model's hash.
     if (file.file_size() < 1000) continue;
     fs::resize_file(file.path(), 100);
     break;
@@ -111,12 +111,12 @@ TEST_F(OpenVinoCold, MappedWeightsGiveTheSameModel) {
   }
 }
 
-// PaddlePaddle's exporter keeps weights as attributes of Constant nodes, most others as initializers.
+// PaddlePaddle's exporter stores weights as attributes of Constant nodes; most others use initializers.
 TEST(MappedModel, WithWeightsInConstantNodesIsTheSame) {
   const std::string path = wheel_model("ch_PP-OCRv4_rec_infer.onnx");
   if (path.empty()) GTEST_SKIP() << "the wheel 'rapidocr-onnxruntime' with its models is not installed";
   ImportOptions options;
-  // At a width of 64 OpenVINO 2026.4 gives other outputs each time, even of one compiled model.
+  // At width 64, OpenVINO 2026.4 gives different outputs every time, even from one compiled model.
   options.shapes["x"] = {1, 3, 48, 320};
   const auto copied = Model::load(path, options);
   options.map_weights = true;

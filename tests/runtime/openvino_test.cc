@@ -1,5 +1,5 @@
-// Real models on OpenVINO's CPU core sets: cut anywhere, placed anywhere, the outputs stay those of the whole
-// model.
+// Real models on OpenVINO's CPU core sets: for any cuts and any placement, the outputs equal those of the
+// whole model.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,14 +23,14 @@
 namespace heddle {
 namespace {
 
-// At most two.
+// At most two cores.
 std::vector<int> allowed_cores() {
   auto cores = own_cores();
   if (cores.size() > 2) cores.resize(2);
   return cores;
 }
 
-// Two single cores and both together, as they overlap on a real machine.
+// Two devices of one core, and one of both; they overlap as on a real machine.
 std::shared_ptr<const Cluster> core_sets() {
   ClusterBuilder builder("cores");
   const HostId host = builder.add_host({.name = "here", .memory_bytes = 0});
@@ -76,7 +76,7 @@ std::optional<Loaded> load(const std::string& name, ImportOptions options = {}) 
   return loaded;
 }
 
-// Runs of the topological order, each on a random device.
+// Slices of the topological order, each on a random device.
 Assignment random_cuts(const Graph& graph, int segments, uint64_t seed, int only_device = -1) {
   Random random(seed);
   Assignment a;
@@ -292,7 +292,7 @@ TEST(OpenVino, SharesAreMeasuredWithAllOfThemBusyAndKeptApartInTheStore) {
   std::filesystem::remove_all(folder);
 }
 
-// The problem's own costs are invented (10 us an op): what is predicted in turns must come from this machine.
+// The problem's own costs are invented (10 us per op), so the prediction must come from this machine.
 TEST(OpenVino, RecheckPredictsFromSegmentsTimedInTheSameRound) {
   auto loaded = load("light_squeezenet.onnx");
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";

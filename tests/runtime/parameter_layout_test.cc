@@ -1,4 +1,4 @@
-// Parameters that come and go on accelerators: where they lie, and that nobody reads what was overwritten.
+// Parameters that accelerators load and drop: their layout, and that none is overwritten while in use.
 #include "executor/parameter_layout.h"
 
 #include <gmock/gmock.h>
@@ -15,7 +15,7 @@ namespace {
 
 using test::AcceleratedBackend;
 
-// Each load takes longer than a run, so that a run is over before the load after next.
+// Each load takes longer than a run, so a run ends before the load after the next.
 Problem dropping_problem(uint64_t seed, int devices) {
   Problem problem = test::random_problem({.ops = 16,
                                           .devices = devices,
@@ -49,13 +49,13 @@ TEST(ParameterLayout, PlacesAreTakenOnlyAfterTheRunThatUsedThem) {
       if (plan.steps[i].kind == StepKind::kLoad) load[s] = i;
       if (plan.steps[i].kind == StepKind::kRun) run[s] = i;
     }
-    // follows[a][b]: b's load waits for a's run, if for others' in between.
+    // follows[a][b]: b's load waits for a's run, directly or through others.
     std::vector<std::vector<bool>> follows(n, std::vector<bool>(n, false));
     for (const auto& [a, b] : layout.reuses) {
       follows[static_cast<size_t>(a)][static_cast<size_t>(b)] = true;
       EXPECT_LT(run[static_cast<size_t>(a)], load[static_cast<size_t>(b)]);
       EXPECT_LE(timeline.finish_us[run[static_cast<size_t>(a)]],
-                timeline.start_us[load[static_cast<size_t>(b)]] + 1e-3);  // the plan waits for nothing new
+                timeline.start_us[load[static_cast<size_t>(b)]] + 1e-3);  // the plan waits for nothing else
     }
     for (size_t k = 0; k < n; ++k) {
       for (size_t a = 0; a < n; ++a) {
@@ -94,7 +94,7 @@ int64_t parameter_bytes(const Executor& executor) {
                          [](int64_t sum, const PoolUse& use) { return sum + use.param_bytes; });
 }
 
-// The backend's segments fail when their parameters are not where they were told.
+// The backend's segments fail if their parameters are not at the given address.
 TEST(ParameterLayout, DroppedParametersComeAgainForEachRequestInLessMemory) {
   for (uint64_t seed = 1; seed <= 8; ++seed) {
     const Problem problem = dropping_problem(seed, 2);

@@ -1,5 +1,5 @@
-// What is measured between ranks, here on lines that are made up: who shares bandwidth with whom is found
-// out, and how it is written into a cluster file.
+// Measurements between ranks on emulated networks: they must detect who shares bandwidth, and a cluster file
+// must describe it.
 #include "heddle/runtime/rank_links.h"
 
 #include <gtest/gtest.h>
@@ -17,13 +17,13 @@ namespace {
 
 enum class Sharing { kNothing, kDirections, kPorts };
 
-// When which part of the network is free again, for all ranks.
+// For each part of the network, the time at which it is free again; common to all ranks.
 struct Network {
   Sharing sharing;
   std::mutex mutex;
   std::map<std::pair<int, int>, int64_t> free_at_ns;
 
-  // When a message that is sent now has arrived.
+  // Arrival time of a message that is sent now.
   int64_t carry(int from, int to, size_t bytes) {
     constexpr int64_t kNsPerByte = 250;  // 4 MB/s
     std::vector<std::pair<int, int>> parts = {{from, to}};
@@ -38,7 +38,7 @@ struct Network {
   }
 };
 
-// Hands messages on when the network has carried them.
+// Delivers messages when the network has carried them.
 class SlowTransport final : public Transport {
  public:
   SlowTransport(std::unique_ptr<Transport> below, Network& network)
@@ -102,7 +102,7 @@ RankLinks measured(int ranks, Sharing sharing) {
     });
   }
   for (auto& thread : threads) thread.join();
-  for (const RankLinks& other : seen) {  // all ranks have the same
+  for (const RankLinks& other : seen) {  // all ranks have the same result
     EXPECT_EQ(other.pairs.size(), seen.front().pairs.size());
     for (size_t i = 0; i < other.pairs.size(); ++i) {
       EXPECT_EQ(other.pairs[i].both_ways, seen.front().pairs[i].both_ways);
@@ -112,7 +112,7 @@ RankLinks measured(int ranks, Sharing sharing) {
   return seen.front();
 }
 
-// What is not as the network is; empty where all is.
+// Differences from the network; empty if there are none.
 std::string mistakes(const RankLinks& links, Sharing sharing) {
   std::string text;
   for (const RankLink& link : links.pairs) {
@@ -127,7 +127,7 @@ std::string mistakes(const RankLinks& links, Sharing sharing) {
   return text;
 }
 
-// Cores that others take for as long as a message lasts spoil a measurement, but not each time.
+// Other users of the cores may disturb a measurement, but not every attempt.
 TEST(RankLinks, WhoSharesBandwidthIsFound) {
   for (const Sharing sharing : {Sharing::kNothing, Sharing::kDirections, Sharing::kPorts}) {
     std::string wrong = "not measured";
@@ -159,7 +159,7 @@ TEST(RankLinks, SharedPortsBecomeLinksToASwitch) {
   EXPECT_EQ(written[2]["latency_us"], 5);
   EXPECT_EQ(written[2]["duplex"], "full");
 
-  // a and b are near each other, c is far: no one link for each of them is as fast as that says.
+  // a and b are near each other, c is far: no set of one link per rank describes this.
   links.pairs[1].bytes_per_s = links.pairs[2].bytes_per_s = 25e6;
   links.pairs.push_back(link_of(2, 3, 100e6, 2));
   links.pairs.push_back(link_of(0, 3, 100e6, 2));

@@ -1,4 +1,4 @@
-// Plans over several ranks for the runtime's tests: random ones, and what each rank must compute of them.
+// Plans over several ranks for the runtime's tests: random ones, and the expected results of each rank.
 #pragma once
 
 #include <functional>
@@ -11,9 +11,9 @@ namespace heddle::test {
 
 using OpenDevice = std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)>;
 
-// Runs `body` on a thread for each rank of local transports.
+// Runs `body` on one thread per rank of local transports.
 void on_ranks(int ranks, const std::function<void(RankGroup&)>& body, bool device_memory = false);
-// Devices dealt to ranks.
+// Assigns devices to ranks at random.
 std::vector<int> deal(const Problem& problem, int ranks, uint64_t seed);
 
 struct RankCase {
@@ -30,13 +30,13 @@ struct RankedPlan {
   std::string what;  // for messages
 };
 RankedPlan ranked_plan(const RankCase& c, uint64_t seed);
-// Of the rank that makes a model output.
+// The rank that computes a model output.
 int rank_of_output(const RankedPlan& plan, size_t output);
 
-// Both are called by all ranks and compare the outputs with those of the plan run in order.
-// Requests one after the other; rank 0 gets all outputs.
+// Both are called by all ranks, and compare the outputs with those of the plan run in order.
+// Runs requests one after the other; rank 0 gets all outputs.
 void expect_requests(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int requests);
-// Two streams with so many requests in flight; each rank looks at the outputs that it makes.
+// Runs two streams with this many requests in flight; each rank checks the outputs that it computes.
 void expect_streams(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int in_flight);
 
 }  // namespace heddle::test

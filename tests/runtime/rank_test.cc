@@ -1,5 +1,5 @@
-// Plans over several ranks, here threads of one process: what each computes, when, and how failures end.
-// Clean under the thread sanitizer.
+// Plans over several ranks (threads of one process): their computations, timing and failures. Clean under the
+// thread sanitizer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,8 +30,8 @@ std::vector<test::RankedPlan> ranked_plans(const std::vector<RankCase>& cases, u
   return plans;
 }
 
-// Random graphs, plans and placements: each rank computes its part, and the outputs are those of the plan run
-// in order; thrice, so that buffers of one request are those of the next.
+// Random graphs, plans and placements. Each rank computes its part, and the outputs equal those of the plan
+// run in order. Three requests, so that buffers are reused.
 TEST(Ranks, RandomPlansComputeWhatOneProcessDoes) {
   for (const auto& plan : ranked_plans({{.ops = 1, .devices = 1, .ranks = 2},
                                         {.ops = 12, .devices = 3, .ranks = 2},
@@ -41,12 +41,12 @@ TEST(Ranks, RandomPlansComputeWhatOneProcessDoes) {
                                        8)) {
     HashBackend backend;
     on_ranks(plan.ranks, [&](RankGroup& group) { test::expect_requests(group, plan, backend.opener(), 3); });
-    ASSERT_EQ(backend.compiles.load(), static_cast<int>(plan.plan.segments.size()));  // each by one rank
+    ASSERT_EQ(backend.compiles.load(), static_cast<int>(plan.plan.segments.size()));  // one rank each
   }
 }
 
-// Emulated devices: segments and transfers take the plan's times on whichever rank they are, and shared
-// links, engines and devices serve the plan's order across ranks; so the timeline is the evaluator's.
+// Emulated devices: segments and transfers take the plan's times on any rank. Shared links, engines and
+// devices keep the plan's order across ranks. Hence the timeline is the evaluator's.
 TEST(Ranks, EmulatedTimelinesAreTheEvaluators) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     test::RandomProblemOptions options;
@@ -68,7 +68,7 @@ TEST(Ranks, EmulatedTimelinesAreTheEvaluators) {
       if (group.rank() != 0) return;
       EXPECT_EQ(record->repeats, 5);
       EXPECT_DOUBLE_EQ(record->predicted_us, timeline.makespan_us);
-      // Nothing is faster than planned; how much slower depends on what else the machine does.
+      // No step is faster than planned; other work on the machine may make it slower.
       EXPECT_GE(record->measured_us, timeline.makespan_us * 0.999);
       for (size_t s = 0; s < plan.steps.size(); ++s) {
         EXPECT_GE(record->steps[s].median_us, timeline.finish_us[s] - timeline.start_us[s] - 1);
@@ -83,7 +83,7 @@ TEST(Ranks, EmulatedDevicesCanSendTensorsForReal) {
   test::RandomProblemOptions options;
   options.ops = 30;
   options.devices = 4;
-  options.transfer_us = 1e6;  // were they emulated, this would take seconds
+  options.transfer_us = 1e6;  // with emulated transfers, this would take seconds
   const Problem problem = test::random_problem(options);
   const Plan plan = test::random_plan(problem, 5, 0.2);
   on_ranks(4, [&](RankGroup& group) {
@@ -100,7 +100,7 @@ TEST(Ranks, EmulatedDevicesCanSendTensorsForReal) {
   });
 }
 
-// A failing segment ends the request on every rank with one and the same error, which names rank and segment.
+// A failing segment ends the request on every rank with the same error, which names rank and segment.
 TEST(Ranks, OneRanksFailureIsEveryonesError) {
   test::RandomProblemOptions options;
   options.ops = 40;
@@ -194,8 +194,8 @@ TEST(Ranks, ColdStartsAreRefused) {
   });
 }
 
-// Streams of requests with inputs of their own: each gives what the plan gives in order, in whichever slot
-// and however the ranks overlap them; twice, so that a stream leaves nothing behind.
+// Streams of requests with different inputs. Each request gives the result of the plan run in order, in any
+// slot and with any overlap of ranks. Two streams, to show that the first one leaves nothing behind.
 TEST(Ranks, RequestsInFlightComputeWhatOneProcessDoes) {
   for (const auto& plan : ranked_plans({{.ops = 12, .devices = 3, .ranks = 2},
                                         {.ops = 30, .devices = 4, .ranks = 4},
@@ -209,8 +209,8 @@ TEST(Ranks, RequestsInFlightComputeWhatOneProcessDoes) {
   }
 }
 
-// A failure in the midst of a stream ends all requests in flight on all ranks, and no next one starts
-// anywhere.
+// A failure in the middle of a stream ends all requests in flight on all ranks, and no rank starts another
+// one.
 TEST(Ranks, OneRanksFailureEndsTheStream) {
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     test::RandomProblemOptions options;
@@ -244,8 +244,8 @@ TEST(Ranks, OneRanksFailureEndsTheStream) {
   }
 }
 
-// Emulated: two devices on two ranks, each op on its own; with two requests in flight one op hides behind the
-// other.
+// Emulated: two devices on two ranks with one op each. With two requests in flight, the ops of different
+// requests overlap.
 TEST(Ranks, StreamsAreMeasuredAndPredicted) {
   test::RandomProblemOptions options;
   options.ops = 10;
@@ -286,7 +286,7 @@ TEST(RankNaps, AWaitIsNeverMuchLongerThanWhatItWaitsFor) {
     }
     EXPECT_EQ(before, 100'000);
   }
-  EXPECT_EQ(nap_ns(1'000'000, false), 0);  // nobody here needs the core
+  EXPECT_EQ(nap_ns(1'000'000, false), 0);  // no other thread needs the core
   EXPECT_GT(nap_ns(1'000'000, true), 0);
 }
 
@@ -298,14 +298,14 @@ TEST(RankGroup, TextsErrorsAndClocks) {
     const auto all = group.exchange("I am " + std::to_string(group.rank())).value();
     EXPECT_EQ(all, (std::vector<std::string>{"I am 0", "I am 1", "I am 2"}));
     EXPECT_TRUE(group.agree({}).ok());
-    // What follows from another's failure is not the cause.
+    // The error must be the cause, not a cancellation that follows from it.
     const Status own = group.rank() == 2 ? Status(Error(Code::kIo, "no disk"))
                                          : Status(Error(Code::kCancelled, "somebody else failed"));
     const Status agreed = group.agree(own);
     ASSERT_FALSE(agreed.ok());
     EXPECT_EQ(agreed.error().code(), Code::kIo);
     EXPECT_EQ(agreed.error().to_string(), "rank 2 (local): no disk");
-    // One clock: threads of one process.
+    // Threads of one process share a clock.
     EXPECT_LT(std::abs(group.clock_offset_ns().value()), 1'000'000'000);
   });
 }
@@ -329,7 +329,7 @@ TEST(RankPlacement, ByNameByOrderByDeviceAndByChoice) {
   EXPECT_EQ(place_on_ranks(*two, {"x", "x"}, "").value(), (std::vector<int>{0, 0, 1}));
   EXPECT_EQ(place_on_ranks(*two, {"h1", "h0"}, "").value(), (std::vector<int>{1, 1, 0}));
   EXPECT_EQ(place_on_ranks(*two, {"h0", "h0"}, "").value(),
-            (std::vector<int>{0, 0, 1}));  // names say nothing
+            (std::vector<int>{0, 0, 1}));  // equal names do not help
   EXPECT_EQ(place_on_ranks(*two, {"x", "x"}, "h0d1,h1d0;h0d0").value(), (std::vector<int>{1, 0, 0}));
   EXPECT_EQ(place_on_ranks(*two, {"x", "x", "x"}, "h0d0,h0d1,h1d0;;").value(), (std::vector<int>{0, 0, 0}));
   const auto one = hosts_of_devices({4});

@@ -1,5 +1,5 @@
 // Plans over ranks that are processes: mpirun starts this test program again, and each process runs its part.
-// Skipped where mpirun cannot start anything or Heddle was built without MPI.
+// Skipped if mpirun cannot start processes or Heddle was built without MPI.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -17,7 +17,7 @@ using test::HashBackend;
 
 constexpr const char* kWithoutMpi = "Heddle was built without MPI";
 
-// Exit status and everything that was said.
+// Exit status and combined output.
 std::pair<int, std::string> mpirun(int ranks, const std::string& program) {
   const std::string command = "mpirun --allow-run-as-root --oversubscribe --bind-to none -n " +
                               std::to_string(ranks) + " " + program + " 2>&1";

@@ -1,4 +1,4 @@
-// Compiled segments on disk: what is stored comes back, what is damaged does not, and the limit holds.
+// Compiled segments on disk: stored contents are found, damaged files are not, and the size limit holds.
 #include "heddle/runtime/segment_cache.h"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST_F(SegmentCacheTest, TheLeastRecentlyUsedGoFirstWhenTheLimitIsReached) {
     ASSERT_TRUE(cache->store(key, contents).ok());
     age();
   }
-  EXPECT_NE(cache->find(1), nullptr);  // used again: 2 is the oldest now
+  EXPECT_NE(cache->find(1), nullptr);  // used again, so 2 is the oldest now
   age();
   ASSERT_TRUE(cache->store(4, contents).ok());
   EXPECT_NE(cache->find(1), nullptr);

@@ -62,7 +62,7 @@ TEST(StageExecution, EmulatedMembersStartTogetherAndTakeTheStagesTime) {
       ASSERT_TRUE(executor.ok()) << executor.error().to_string();
       const auto timing = (*executor)->run();
       ASSERT_TRUE(timing.ok());
-      // Pipelined, resources serve whoever is ready, not in the plan's order.
+      // Pipelined resources serve ready tasks in any order.
       const bool ordered = in_flight == 1;
       if (ordered) {
         EXPECT_GE(timing->latency_us, timeline.makespan_us - 0.01 * static_cast<double>(plan.steps.size()));
@@ -100,7 +100,7 @@ TEST(StageExecution, OutputsEqualTheSequentialOnesOnThreads) {
 }
 
 TEST(StageExecution, MembersRunAtOnce) {
-  // Two ops without edges on one device, one stage: each waits for the other to have started.
+  // Two independent ops on one device in one stage: each waits until the other has started.
   Problem problem = staged({.ops = 2, .devices = 1, .edge_probability = 0, .seed = 3});
   Assignment a;
   a.device.assign(2, DeviceId(0));

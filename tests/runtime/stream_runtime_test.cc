@@ -62,7 +62,7 @@ TEST(StreamRuntime, AStreamWaitsForTheLastRecordBeforeTheWaitAndForNoLaterOne) {
                    return nothing();
                  })
                   .ok());
-  // The second record is never reached while the first waiter runs.
+  // The waiter needs only the first record; the second is not reached before it ends.
   ASSERT_TRUE(f.a->compute([&] {
                    while (hold) std::this_thread::yield();
                    return nothing();

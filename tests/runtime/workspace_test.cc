@@ -1,5 +1,4 @@
-// Memory between ops, graphs of repeated work, names of CUDA devices: what CUDA's backend decides without
-// CUDA.
+// Parts of the CUDA backend that need no CUDA: memory between ops, graphs of repeated work, names of devices.
 #include "streams/workspace.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +103,7 @@ TEST(RepeatedRun, TheThirdRunIsCapturedAndEveryRunDoesTheWorkOnce) {
   EXPECT_EQ(runs, 7);
 }
 
-// A stream on which capturing fails, as CUDA's does for work that waits for its own results.
+// A stream that cannot be captured, like CUDA's for work that waits for its own results.
 class Uncapturable final : public DeviceStream {
  public:
   Status record(DeviceEvent&) override { return {}; }
@@ -178,7 +177,7 @@ TEST(AcceleratorName, DevicesAndTheirPartsHaveNames) {
   }
 }
 
-// In 64ths: the parts of a part are apart, and together the part.
+// In 64ths: the parts of a part are disjoint and cover it.
 TEST(AcceleratorName, PartsOfPartsCoverThem) {
   for (const char* text : {"cuda:0", "cpu/1-3/4", "cuda:1/5-8/8"}) {
     const AcceleratorName name = *parse_accelerator_name(text);

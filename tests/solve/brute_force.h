@@ -1,4 +1,4 @@
-// Small integer models solved by trying every point.
+// Solves small integer models by brute force.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ inline void for_each_point(std::span<const int64_t> lower, std::span<const int64
   }
 }
 
-// The least objective among the points that fit.
+// The smallest objective among the points that fit.
 inline std::optional<int64_t> least(std::span<const int64_t> lower, std::span<const int64_t> upper,
                                     const std::function<bool(std::span<const int64_t>)>& fits,
                                     const std::function<int64_t(std::span<const int64_t>)>& objective) {

@@ -1,5 +1,5 @@
-// Each kind of constraint against the trying of every point: CP-SAT's optimum is the best point that the
-// independent check lets pass, and the check itself is compared with what the constraint means.
+// Each kind of constraint against brute force: CP-SAT's optimum must be the best point that passes the
+// independent check, and the check must agree with the constraint's definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,8 +44,8 @@ bool truth(CpLit literal, std::span<const int64_t> x) {
   return (x[static_cast<size_t>(literal.var().index)] != 0) != literal.negated();
 }
 
-// Compares `fits`, written out by the test, with the layer's check at every point and with the solver's
-// answer.
+// Compares `fits`, written out by the test, with the layer's check at every point, and the optimum with the
+// solver's answer.
 void compare(const Box& box, const std::function<bool(std::span<const int64_t>)>& fits) {
   std::optional<int64_t> best;
   for_each_point(box.lower, box.upper, [&](std::span<const int64_t> x) {
@@ -56,7 +56,9 @@ void compare(const Box& box, const std::function<bool(std::span<const int64_t>)>
   });
   if (testing::Test::HasFatalFailure()) return;
   const auto s = solve(box.model);
-  if (!s.ok() && s.error().code() == Code::kUnsupported) return;  // the check alone was compared
+  if (!s.ok() && s.error().code() == Code::kUnsupported)
+    return;  // not supported: only the check was
+             // compared
   ASSERT_TRUE(s.ok()) << s.error().to_string();
   if (!best) {
     EXPECT_EQ(s->status, SolveStatus::kInfeasible);
@@ -129,8 +131,7 @@ TEST(CpConstraints, TheMaximumIsOneOfThem) {
   }
 }
 
-// Three intervals: the first two of fixed size, the third with variables for size and end, each perhaps
-// optional.
+// Three intervals: two of fixed size, the third with variables for size and end; each may be optional.
 struct Intervals {
   Box box;
   std::vector<CpInterval> intervals;
@@ -163,7 +164,7 @@ struct Intervals {
     int64_t start, end;
     size_t index;
   };
-  // nullopt: an interval does not fit together.
+  // nullopt: start, size and end of an interval do not agree.
   std::optional<std::vector<Span>> spans(std::span<const int64_t> x) const {
     const auto at = [&](CpVar v) { return x[static_cast<size_t>(v.index)]; };
     std::vector<Span> result;
@@ -187,7 +188,7 @@ TEST(CpConstraints, IntervalsThatDoNotOverlap) {
     compare(p.box, [&](std::span<const int64_t> x) {
       const auto spans = p.spans(x);
       if (!spans) return false;
-      // There is an order in which each ends before the next starts.
+      // One of each pair ends before the other starts.
       for (const auto& a : *spans) {
         for (const auto& b : *spans) {
           if (a.index < b.index && a.end > b.start && b.end > a.start) return false;
@@ -233,7 +234,7 @@ TEST(CpConstraints, ACircuitThroughAllNodesThatAreNotLeftOut) {
     std::vector<CpModel::Arc> arcs;
     for (int32_t a = 0; a < 4; ++a) {
       for (int32_t b = 0; b < 4; ++b) {
-        // A cycle through all at least, and some of the other arcs and self-arcs.
+        // At least a cycle through all nodes, plus some other arcs and self-arcs.
         if (b == (a + 1) % 4 || random.chance(0.45))
           arcs.push_back({a, b, random_sign(box.literal(), random)});
       }

@@ -118,7 +118,7 @@ TEST(Cp, LargeNumbersKeepTheBoundBelowTheTruth) {
     if (!s.ok() && s.error().code() == Code::kUnsupported) GTEST_SKIP() << s.error().to_string();
     ASSERT_TRUE(s.ok()) << s.error().to_string();
     ASSERT_EQ(s->status, SolveStatus::kOptimal);
-    // y at its most: 77 (7 - 3000) + 5000.
+    // With y at its maximum: 77 (7 - 3000) + 5000.
     const int64_t least = constant + 77 * (7 - 3000) + 5000;
     EXPECT_EQ(s->objective, static_cast<double>(least));
     EXPECT_LE(s->bound, s->objective);

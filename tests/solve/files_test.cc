@@ -1,4 +1,4 @@
-// What the writers write is read by HiGHS, which finds the same optimum in it.
+// HiGHS reads the files of our writers and finds the same optimum.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <interfaces/highs_c_api.h>

@@ -1,4 +1,4 @@
-// Gurobi's command line, played by scripts: what it may answer, and what becomes of it.
+// Scripts imitate Gurobi's command line: possible answers, and what the adapter makes of them.
 #include "../../src/solve/gurobi.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class Gurobi : public testing::Test {
   void SetUp() override {
     std::string name = (fs::temp_directory_path() / "heddle-gurobi-test-XXXXXX").string();
     folder_ = mkdtemp(name.data());
-    // Files that the runs leave behind would be seen here.
+    // TearDown() looks here for files that runs leave behind.
     fs::create_directory(folder_ / "tmp");
     setenv("TMPDIR", (folder_ / "tmp").c_str(), 1);
   }
@@ -43,8 +43,8 @@ class Gurobi : public testing::Test {
     fs::remove_all(folder_);
   }
 
-  // A gurobi_cl that writes its arguments and its input into `seen` and then does what `body` says; $SOL is
-  // the file to answer in.
+  // Writes a gurobi_cl that logs its arguments and its input to `seen`, then executes `body`; $SOL is the
+  // file for its answer.
   std::string script(const std::string& body) {
     const fs::path path = folder_ / "gurobi_cl";
     std::ofstream(path) << "#!/bin/sh\nSEEN=" << (folder_ / "seen").string() << R"(
@@ -142,7 +142,7 @@ TEST_F(Gurobi, WrongSolutionsAreRefusedWithTheRow) {
       << error_of(solve(small_model()));
   script("echo 'Optimal solution found'\nprintf 'x0 11\\nx1 0\\n' > $SOL");
   EXPECT_NE(error_of(solve(small_model())).find("does not fit"), std::string::npos);
-  // An optimum that its own bound does not prove is a solution, no more.
+  // An "optimum" that its own bound does not prove is only a solution.
   script(
       "echo 'Best objective 1.5e+01, best bound 4.5, gap 70%'\necho 'Optimal solution found'\n"
       "printf 'x0 0\\nx1 5\\n' > $SOL");
@@ -190,7 +190,7 @@ TEST_F(Gurobi, OneThatHangsIsInterruptedAndItsStartIsKept) {
   ASSERT_TRUE(solution.ok()) << error_of(solution);
   EXPECT_EQ(solution->status, SolveStatus::kFeasible);
   EXPECT_DOUBLE_EQ(solution->objective, 10);
-  // Cancelled, too; and one that heeds the interrupt may still answer.
+  // The same with cancellation. A program that handles the interrupt may still answer.
   script("trap 'printf \"x0 4.5\\nx1 0\\n\" > $SOL; exit 0' INT\nsleep 60 & wait; sleep 60");
   const CancelToken token;
   options.deadline = Deadline::never(token);
@@ -217,7 +217,7 @@ TEST_F(Gurobi, TheVariableChoosesAndNamesWhatIsWrong) {
   ASSERT_FALSE(solution.ok());
   EXPECT_EQ(solution.error().code(), Code::kUnsupported);
   EXPECT_NE(error_of(solution).find("of HEDDLE_GUROBI is no program"), std::string::npos);
-  // On the PATH.
+  // Found on the PATH.
   script(kRight);
   unsetenv("HEDDLE_GUROBI");
   const std::string path = getenv("PATH");

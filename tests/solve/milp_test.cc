@@ -48,7 +48,7 @@ TEST(Milp, StatusesThatAreNoSolution) {
   EXPECT_FALSE(none->has_values());
   EXPECT_TRUE(none->values.empty());
   EXPECT_EQ(none->bound, kNoBound);
-  // Its relaxation has one.
+  // Its relaxation is feasible.
   const auto relaxed = solve_relaxation(infeasible);
   ASSERT_TRUE(relaxed.ok());
   EXPECT_EQ(relaxed->status, SolveStatus::kOptimal);
@@ -93,7 +93,7 @@ TEST(Milp, ARowWithoutTermsStillCounts) {
   EXPECT_EQ(solve(m)->status, SolveStatus::kInfeasible);
 }
 
-// Integers by trying all, the one continuous variable by the interval that the rows leave it.
+// Tries all integers; the rows then leave an interval for the one continuous variable.
 TEST(Milp, RandomMixedModelsAgreeWithTryingTheIntegers) {
   Random random(7);
   for (int i = 0; i < 300 && !HasFatalFailure(); ++i) {
@@ -145,13 +145,13 @@ TEST(Milp, RandomMixedModelsAgreeWithTryingTheIntegers) {
 TEST(MilpIndicators, BecomeRowsWithTheSmallestConstant) {
   Milp m;
   const Var b = m.add_binary("b"), x = m.add_integer(0, 7.5), y = m.add_continuous(-2, 3);
-  // b = 1 -> 2x - y <= 5: at most 2*7 + 2 = 16 otherwise, so 2x - y + 11 b <= 16.
+  // b = 1 -> 2x - y <= 5. Without it, 2x - y <= 2*7 + 2 = 16; hence 2x - y + 11 b <= 16.
   m.add_indicator(b, true, -kNoBound, {{x, 2}, {y, -1}}, 5, "on");
-  // b = 0 -> x + y >= 4: at least -2 otherwise, so x + y + 6 b >= 4.
+  // b = 0 -> x + y >= 4. Without it, x + y >= -2; hence x + y + 6 b >= 4.
   m.add_indicator(b, false, 4, {{x, 1}, {y, 1}}, 100, "off");
   const auto flat = m.without_indicators();
   ASSERT_TRUE(flat.ok()) << flat.error().to_string();
-  ASSERT_EQ(flat->rows().size(), 2u);  // nothing is needed for 100, which x + y never reaches
+  ASSERT_EQ(flat->rows().size(), 2u);  // no row for <= 100, which always holds
   EXPECT_TRUE(flat->indicators().empty());
   EXPECT_EQ(flat->rows()[0].terms[0].coefficient, 11);
   EXPECT_EQ(flat->rows()[0].upper, 16);
@@ -179,7 +179,7 @@ TEST(MilpIndicators, TheBinaryMayStandInItsOwnRow) {
 TEST(MilpIndicators, WithoutABoundAreRefused) {
   Milp m;
   const Var b = m.add_binary(), x = m.add_continuous(0, kNoBound);
-  m.add_indicator(b, true, 1, {{x, 1}}, kNoBound);  // needs only the lower side
+  m.add_indicator(b, true, 1, {{x, 1}}, kNoBound);  // only the lower side is finite
   EXPECT_TRUE(solve(m).ok());
   m.add_indicator(b, true, -kNoBound, {{x, 1}}, 4, "limit");
   const auto s = solve(m);
@@ -191,7 +191,7 @@ TEST(MilpIndicators, WithoutABoundAreRefused) {
 }
 
 TEST(MilpIndicators, LargeConstantsDoNotLetValuesTrickle) {
-  // Within the tolerance b = 1e-7 would allow x = 0.1 for nothing.
+  // With a big-M row, b = 1e-7 would be within the tolerance and allow x = 0.1 at no cost.
   Milp m;
   const Var b = m.add_binary(), x = m.add_continuous(0, 1e6);
   m.add_indicator(b, false, -kNoBound, {{x, 1}}, 0);
@@ -276,7 +276,7 @@ TEST(MilpViolation, SaysWhatIsFurthestOff) {
   EXPECT_THAT(at(3, 1, 1), HasSubstr("indicator 'rest'"));
   EXPECT_THAT(at(3, NAN, 0), HasSubstr("not a finite number"));
   EXPECT_THAT(violation(m, std::vector<double>{1, 2}), HasSubstr("2 values for 3 variables"));
-  // Relative to the largest term: half a unit in a million is within 1e-6.
+  // The tolerance is relative to the largest term: half a unit in a million is within 1e-6.
   Milp large;
   const Var z = large.add_continuous(0, 1e7);
   large.at_most({{z, 1}}, 1e6);

@@ -1,4 +1,4 @@
-// Random small integer models in three forms: as data to try every point of, as a MILP and as a CP model.
+// Random small integer models in three forms: as data for brute force, as a MILP and as a CP model.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ inline constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
 struct RandomRow {
   int64_t lower = -kNone, upper = kNone;  // +-kNone: no bound
   std::vector<int64_t> coefficients;
-  int indicator = -1;  // the binary that switches it on, -1: always on
+  int indicator = -1;  // the binary that enables it; -1: always on
   bool value = true;
 };
 
@@ -25,7 +25,7 @@ struct Problem {
   std::vector<int64_t> lower, upper, cost;
   std::vector<RandomRow> rows;
   int64_t constant = 0;
-  int binaries = 0;  // the first variables
+  int binaries = 0;  // their number; they are the first variables
 
   bool on(const RandomRow& row, std::span<const int64_t> x) const {
     return row.indicator < 0 || (x[static_cast<size_t>(row.indicator)] == 1) == row.value;
@@ -90,7 +90,7 @@ inline Milp to_milp(const Problem& p) {
   m.add_constant(double(p.constant));
   for (const RandomRow& row : p.rows) {
     std::vector<Term> terms;
-    // In two parts, which the model adds up.
+    // Pass each coefficient in two parts, which the model must add up.
     for (size_t i = 0; i < x.size(); ++i) terms.push_back({x[i], double(row.coefficients[i]) - 1});
     for (size_t i = 0; i < x.size(); ++i) terms.push_back({x[i], 1});
     if (row.indicator < 0) {

@@ -1,4 +1,4 @@
-// 10,000 random integer models on which HiGHS, CP-SAT and the trying of every point agree.
+// HiGHS, CP-SAT and brute force agree on 10,000 random integer models.
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ TEST_P(RandomModels, HighsCpSatAndEveryPointAgree) {
     expect_agreement(solve(to_milp(p), options), truth, "HiGHS");
     if (cp_sat) expect_agreement(solve(to_cp(p), options), truth, "CP-SAT");
     if (HasFatalFailure()) return;
-    // One model in ten also with a cutoff at, above or below the optimum.
+    // Every tenth model also gets a cutoff at, above or below the optimum.
     if (i % 10 != 0 || !truth) continue;
     const int64_t by = random.between(-1, 1);
     options.cutoff = double(*truth + by);

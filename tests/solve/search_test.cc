@@ -1,4 +1,4 @@
-// How searches begin, are watched and are stopped.
+// Start, progress and end of searches.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-// Halving each row of random weights at once (market split): years of work beyond some dozens of variables.
+// Market split: halve several rows of random weights at once. Years of work beyond dozens of variables.
 Milp market_split(int rows, int variables, bool slack = true) {
   Milp m;
   Random random(5);
@@ -117,8 +117,7 @@ TEST(Deadline, EndsBothSearches) {
   EXPECT_NE(cp->status, SolveStatus::kOptimal);
 }
 
-// A presolve that HiGHS does not leave in time: the caller gets away, and the thread left behind harms
-// nobody.
+// HiGHS does not leave its presolve in time: the call returns, and the remaining thread does no harm.
 TEST(Work, EndsAMilpAtTheSamePlaceEachTime) {
   const Milp model = market_split(6, 50);
   const auto a = solve_for(model, 0.02, {}), b = solve_for(model, 0.02, {});
@@ -167,8 +166,8 @@ TEST(Deadline, ACallerIsNotKeptByPresolve) {
   EXPECT_EQ(solve(small)->objective, 1);
 }
 
-// CP-SAT asks nobody while it simplifies a large model: the caller gets away with the hint, and the search
-// that is left behind harms no other.
+// CP-SAT does not check for a stop while it simplifies a large model: the call returns with the hint, and the
+// remaining search disturbs no other.
 TEST(Deadline, ACallerIsNotKeptByCpSatsPresolve) {
   constexpr int64_t kJobs = 150, kMachines = 40, kLength = 10, kHorizon = kJobs * kMachines * kLength;
   CpModel m;
@@ -224,7 +223,7 @@ TEST(Start, IsWhatAStoppedSearchAnswers) {
   EXPECT_EQ(s->status, SolveStatus::kFeasible);
   EXPECT_EQ(s->objective, -3);
   EXPECT_EQ(reports, 1);
-  // A start that is not below the cutoff is not wanted.
+  // A start that is not below the cutoff is ignored.
   options.cutoff = -3;
   EXPECT_EQ(solve(m, options)->status, SolveStatus::kUnknown);
 }
@@ -240,7 +239,7 @@ TEST(Start, OfEveryKindLeadsToTheSameOptimum) {
     ASSERT_TRUE(without.ok());
     for (size_t j = 0; j < p.lower.size(); ++j) {
       if (i % 3 == 0 && j % 2 == 0) continue;  // incomplete
-      // Complete, mostly not a solution, some beyond the bounds; or the optimum itself.
+      // Either complete, in most cases infeasible, in some out of bounds; or the optimum itself.
       int64_t value = random.between(p.lower[j] - 1, p.upper[j] + 1);
       if (i % 3 == 1 && without->has_values()) value = int64_t(without->values[j]);
       m.set_start({int32_t(j)}, double(value));
@@ -299,12 +298,12 @@ TEST(Progress, IncumbentsFallBoundsRiseAndValuesFit) {
   EXPECT_LE(bound, s->objective);
 }
 
-// Whatever is said on the way, of starts completed and of sub-problems, is a bound on the model itself.
+// Every reported bound holds for the model itself, even while starts are completed or sub-problems solved.
 TEST(Progress, EveryBoundIsBelowTheOptimum) {
   Random random(9);
   for (int i = 0; i < 40; ++i) {
     SCOPED_TRACE(i);
-    Milp m;  // jobs on machines, least makespan
+    Milp m;  // jobs on machines, minimal makespan
     const Var makespan = m.add_continuous(0, 1000);
     m.add_cost(makespan, 1);
     std::vector<std::vector<Term>> load(3, {{makespan, -1}});
@@ -315,7 +314,7 @@ TEST(Progress, EveryBoundIsBelowTheOptimum) {
         terms.push_back({one.back().var, double(random.between(10, 99))});
       }
       m.equal(one, 1);
-      if (i % 2 == 0 && j < 6) m.set_start(one[random.below(3)].var, 1);  // incomplete, and mostly poor
+      if (i % 2 == 0 && j < 6) m.set_start(one[random.below(3)].var, 1);  // incomplete, and mostly bad
     }
     for (const auto& terms : load) m.at_most(terms, 0);
     SolveOptions options;
@@ -341,7 +340,7 @@ TEST(Threads, TwoNumbersOfThemInOneProcessInAnyOrder) {
     ASSERT_EQ(s->status, SolveStatus::kOptimal);
     if (objective == kNoBound) objective = s->objective;
     EXPECT_NEAR(s->objective, objective, 1e-6);
-    // The same answer for the same number of threads.
+    // The same number of threads gives the same answer.
     auto& values = first[threads];
     if (values.empty()) values = s->values;
     EXPECT_EQ(s->values, values) << threads;

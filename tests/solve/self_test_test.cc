@@ -50,7 +50,7 @@ TEST(SolverSelfTest, ThreadsMayRunItAtOnce) {
   for (const auto& problem : problems) EXPECT_EQ(problem, "");
 }
 
-// 2x for x = 3 on the CPU plugin, which brings its own TBB.
+// Computes 2x for x = 3 on the CPU plugin, which brings its own TBB.
 float double_on_cpu(ov::Core& core) {
   const auto x = std::make_shared<ov::opset13::Parameter>(ov::element::f32, ov::Shape{1});
   const auto two = ov::opset13::Constant::create(ov::element::f32, ov::Shape{1}, {2});

@@ -8,7 +8,7 @@ namespace heddle::wire {
 namespace {
 
 TEST(WireFormat, WritesTheSpecificationsExamples) {
-  // From the encoding guide of protocol buffers: field 1 = 150 is 08 96 01, field 2 = "testing" is 12 07 and
+  // From the encoding guide of protocol buffers: field 1 = 150 is 08 96 01; field 2 = "testing" is 12 07 and
   // the text.
   EXPECT_EQ(Writer().varint_field(1, 150).bytes(), std::string("\x08\x96\x01", 3));
   EXPECT_EQ(Writer().bytes_field(2, "testing").bytes(), std::string("\x12\x07testing"));

@@ -17,7 +17,7 @@
 namespace heddle::bench {
 namespace {
 
-// The baseline: the ready-count loop that one writes first. Same tasks, same dependencies, no priorities.
+// The baseline: a straightforward ready-count loop with the same tasks and dependencies, without priorities.
 class ThreadPool {
  public:
   ThreadPool(const std::vector<std::vector<int32_t>>& successors, std::vector<int32_t> pending, int threads)
@@ -125,7 +125,7 @@ Result<std::shared_ptr<const Cluster>> free_cluster(int devices) {
   return builder.build();
 }
 
-// Transfers of a byte at such a speed round to no time at all.
+// Transfers of one byte at this speed round to zero time.
 Result<Workload> make_workload(const ExecutorBenchOptions& options) {
   Workload w;
   HEDDLE_ASSIGN_OR_RETURN(w.problem.graph, generate_layered({.ops = options.tasks,
@@ -148,7 +148,7 @@ Result<Workload> make_workload(const ExecutorBenchOptions& options) {
   return w;
 }
 
-// The baseline gets the data dependencies between the same steps.
+// Gives the baseline the data dependencies between the same steps.
 void make_dag(Workload& w) {
   const Graph& graph = *w.problem.graph;
   const size_t n = w.plan.steps.size();

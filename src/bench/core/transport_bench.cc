@@ -13,7 +13,7 @@ struct Chain {
   Plan plan;
 };
 
-// Ops of no time, each on the other device than the one before.
+// A chain of ops that take no time, alternating between the two devices.
 Result<Chain> make_chain(int64_t bytes, int messages) {
   GraphBuilder graph("chain");
   TensorId last = graph.add_input("in", DType::kU8, {1});
@@ -54,8 +54,8 @@ Result<Chain> make_chain(int64_t bytes, int messages) {
   return chain;
 }
 
-// Half the times between two messages that came here: what the machine does in between for others spoils one
-// of them, and not the whole chain.
+// Half of the time between two successive arrivals here. A disturbance of the machine then spoils one value,
+// not the whole chain.
 void note_round_trips(const Plan& plan, const RequestTiming& timing, std::vector<double>& us) {
   double before = -1;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -78,7 +78,7 @@ Result<TransportBenchResult> bench_messages(RankGroup& group, int64_t bytes, int
   TransportBenchResult result{.messages = messages};
   std::vector<double> ours, raw;
   for (int i = -1; i < repeats; ++i) {
-    HEDDLE_RETURN_IF_ERROR(group.agree({}));  // both are here
+    HEDDLE_RETURN_IF_ERROR(group.agree({}));  // both ranks are ready
     const auto timing = executor->run();
     HEDDLE_RETURN_IF_ERROR(group.agree(timing.ok() ? Status() : Status(timing.error())));
     HEDDLE_ASSIGN_OR_RETURN(const double alone, group.transport().raw_message_us(0, 1, bytes, messages));

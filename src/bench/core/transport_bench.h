@@ -1,4 +1,4 @@
-// What a message of the executor costs beside the transport's own.
+// Measures the executor's cost per message beside the transport's own.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 namespace heddle::bench {
 
 struct TransportBenchResult {
-  double executor_us = 0;  // a message of a chain of free ops, to and fro: half a round trip, the median
-  double raw_us = 0;       // the same bytes by blocking calls of the transport's library, half a round trip
+  double executor_us = 0;  // half a round trip in a chain of ops that take no time, median
+  double raw_us = 0;       // half a round trip of the same bytes by the library's blocking calls
   int messages = 0;
 };
-// Called by all of at least two ranks; ranks 0 and 1 take part. `messages`: of the chain, at least 4. Both
-// are measured in turns, `repeats` times, and the medians given; the result is rank 0's.
+// Called by all of at least two ranks; ranks 0 and 1 take part. `messages`: length of the chain, at least 4.
+// Both are measured in turns, `repeats` times; the medians are returned on rank 0.
 Result<TransportBenchResult> bench_messages(RankGroup& group, int64_t bytes, int messages, int repeats);
 
 }  // namespace heddle::bench

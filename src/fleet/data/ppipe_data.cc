@@ -153,7 +153,7 @@ Status read_timings(const std::string& folder, PpipeData& data) {
   return {};
 }
 
-// The model for a fleet of these classes.
+// A copy of the model with the times of these classes.
 FleetModel for_classes(const FleetModel& model, const PpipeData& data,
                        const std::vector<DeviceClass>& classes) {
   FleetModel m = model;

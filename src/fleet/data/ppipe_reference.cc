@@ -1,4 +1,4 @@
-// The published plans, each with the instance that its row describes.
+// Reads the published plans, each with the instance that its row describes.
 #include <algorithm>
 #include <cmath>
 
@@ -63,7 +63,7 @@ Status read_pools(const std::string& path, std::vector<PpipeReference>& referenc
     HEDDLE_ASSIGN_OR_RETURN(const auto id, table.text(row, "plan_id"));
     const auto found =
         std::find_if(references.begin(), references.end(), [&](const auto& r) { return r.plan_id == id; });
-    if (found == references.end()) continue;  // of another table
+    if (found == references.end()) continue;  // belongs to another table
     auto& fleet = found->fleet;
     HEDDLE_ASSIGN_OR_RETURN(const auto dnn, table.text(row, "dnn"));
     const int m = fleet.model_named(dnn);

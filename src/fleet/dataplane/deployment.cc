@@ -33,7 +33,7 @@ struct PoolPlace {
   bool taken = false;
 };
 
-// Models may share a pool as a whole, where each of them runs in one piece.
+// Models may share a pool only as a whole, and only if each of their pipelines is one partition.
 bool may_share(const Deployment& d, size_t p, const PoolPlace& other) {
   const auto &a = d.pipelines[p], &b = d.pipelines[other.pipeline];
   return a.model != b.model && a.partitions.size() == 1 && b.partitions.size() == 1 &&
@@ -60,16 +60,16 @@ Status check_pool(const Deployment& d, size_t p, size_t k, std::vector<PoolPlace
   return check_times(pool.transfer_ns, d.pipelines[p].batch, "transfer", place);
 }
 
-// A pool's devices before they have a place.
+// A pool whose virtual devices have no whole device yet.
 struct PoolInWork {
   uint32_t first = 0, count = 0;
   int share = 1;
 };
 
-// Puts virtual devices on whole ones: as many as fill a device together, then the rests of all pools, largest
-// first, where there is room. Returns how many whole devices it took, from `next` on.
+// Packs virtual devices into whole ones: first groups that fill a device, then the remainders of all pools,
+// first-fit decreasing. Returns how many whole devices it used, from `next` on.
 uint32_t pack(const std::vector<PoolInWork>& pools, uint32_t next, std::vector<VirtualDevice>& devices) {
-  constexpr int kUnits = 12;  // of a device: a share of 1, 2, 3 or 4 is 12, 6, 4 or 3 units
+  constexpr int kUnits = 12;  // units of a device: shares of 1, 2, 3 and 4 are 12, 6, 4 and 3 units
   const uint32_t began = next;
   std::vector<std::pair<int, uint32_t>> rest;  // units, virtual device
   for (const auto& pool : pools) {
@@ -153,7 +153,7 @@ Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan) {
                                           " models, the fleet " + std::to_string(fleet.models.size()));
   Deployment d;
   for (const auto& c : fleet.classes) d.classes.push_back({c.name, c.count, 0, 0});
-  // Pools that may share whole devices: those of one class, model and position.
+  // Pools that may share whole devices: same class, model and position.
   std::map<std::tuple<int, size_t, size_t>, std::vector<PoolInWork>> together;
   int64_t total = 0;
   for (size_t m = 0; m < fleet.models.size(); ++m) {

@@ -41,7 +41,7 @@ Dispatcher::Dispatcher(const Deployment& deployment, const DispatchOptions& opti
   }
 }
 
-// Pools that models share are one group.
+// Pipelines on the same pool of devices share one group.
 uint32_t Dispatcher::group_of(const DevicePool& pool) {
   for (const auto& p : pools_)
     if (p.first_device == pool.first_device) return p.group;
@@ -56,7 +56,7 @@ uint32_t Dispatcher::group_of(const DevicePool& pool) {
 
 void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
   auto& queue = queues_[model];
-  bool due = wake_at_[model] <= now;  // waiting longer is not possible
+  bool due = wake_at_[model] <= now;  // the last moment to wait has come
   wake_at_[model] = kNever;
   if (queue.mixed())
     queue.expire(now + options_.guard_ns + 1,
@@ -78,7 +78,7 @@ void Dispatcher::decide(uint32_t model, TimeNs now, Actions& actions) {
       const auto waiting = static_cast<uint32_t>(queue.size());
       probe_from(pipeline, waiting, 0, now, kNever, *path_);
       ++counters_.probes;
-      // Of another priority one behind the first may be due before it.
+      // With mixed priorities, a later request may be due before the first one.
       const TimeNs soonest = queue.earliest(waiting) - options_.guard_ns;
       const TimeNs latest = now + (soonest < path_->finish ? deadline : soonest) - path_->finish;
       if (latest < now) {  // a smaller batch that takes longer than the larger one
@@ -124,7 +124,7 @@ void Dispatcher::dispatch(uint32_t model, uint32_t pipeline, uint32_t size, cons
   start_if_ready(batch.booking[0], now, actions);
 }
 
-// Algorithm 2's reserve(), for the partitions from `from_partition` on.
+// Algorithm 2's reserve(), from partition `from_partition` on.
 void Dispatcher::reserve(uint32_t id, uint32_t from_partition, const ProbedPath& path, TimeNs now) {
   Batch& batch = batches_[id];
   const Route& route = routes_[batch.pipeline];
@@ -146,9 +146,9 @@ void Dispatcher::reserve(uint32_t id, uint32_t from_partition, const ProbedPath&
   }
 }
 
-// By the corrected times it ends behind its first deadline.
+// True if the corrected times put the batch's end after its first deadline.
 bool Dispatcher::will_be_late(const Batch& batch) const {
-  if (book_.undisturbed()) return false;  // paths are in time when they are reserved
+  if (book_.undisturbed()) return false;  // a reserved path is in time as long as nothing has moved
   const BookingId last = batch.booking[batch.last_step];
   return options_.feedback && last != kNoId && book_[last].end > batch.first_deadline;
 }
@@ -159,15 +159,15 @@ void Dispatcher::set_straggling(uint32_t device, bool straggles) {
   straggling_ += straggles ? 1 : -1;
 }
 
-// A batch that has not begun and would be late. What was decided at this moment is in time; not to ask again
-// ends every chain of recalls.
+// True for a batch that has not begun and would be late. Batches that were dispatched at this very moment are
+// in time; excluding them ends every chain of recalls.
 bool Dispatcher::comes_too_late(BookingId id, TimeNs now) const {
   if (draining_ || book_[id].step != 0 || book_[id].running) return false;
   const Batch& batch = batches_[book_[id].batch];
   return batch.dispatched < now && will_be_late(batch);
 }
 
-// Its requests are decided on anew: fewer of them, on another path, or dropped while that still saves time.
+// Decides anew on the recalled batches: fewer requests, another path, or dropped while that saves time.
 void Dispatcher::recall(TimeNs now, Actions& actions) {
   while (!recalled_.empty()) {
     const uint32_t id = recalled_.back();
@@ -181,7 +181,7 @@ void Dispatcher::recall(TimeNs now, Actions& actions) {
   }
 }
 
-// What can start, unless it is to be decided on anew.
+// Starts a booking that can start, unless its batch is to be recalled.
 bool Dispatcher::start(BookingId id, TimeNs now, Actions& actions) {
   if (comes_too_late(id, now)) {
     recalled_.push_back(book_[id].batch);
@@ -204,9 +204,9 @@ bool Dispatcher::start(BookingId id, TimeNs now, Actions& actions) {
   return true;
 }
 
-// Whether it can begin now if it passes those before it, all of which are late: what waits for a late batch
-// would else wait with it. One that should have begun by now gives way, and one that will begin later than
-// planned gives way to what is done by then. With exact times nothing ever is late.
+// True if the booking can begin now by passing all bookings before it, because these are late. Otherwise it
+// would wait together with them. A booking gives way if it should have begun by now, or if it will begin
+// later than planned and `b` ends by then. With exact times nothing is late, so nothing passes.
 bool Dispatcher::passes_late_ones(const Booking& b, TimeNs now) const {
   for (const int side : {0, 1}) {
     const ResourceId r = b.resource[side];
@@ -223,7 +223,7 @@ bool Dispatcher::passes_late_ones(const Booking& b, TimeNs now) const {
   return true;
 }
 
-// A resource that has become free begins its first booking, or the first that may pass.
+// Starts the first booking of a resource that has become free, or else the first one that may pass.
 void Dispatcher::serve(ResourceId r, TimeNs now, Actions& actions) {
   BookingId id = book_.head(r);
   if (id == kNoId || start_if_ready(id, now, actions) || !options_.feedback) return;
@@ -272,18 +272,18 @@ void Dispatcher::overdue(WorkId work, TimeNs now, Actions& actions) {
     set_straggling(late.resource[0], true);
   book_.overdue(work, now);
   const Booking b = book_[work];
-  // What waits behind it in the first pool and would now be late may do better elsewhere.
+  // Batches behind it in the first pool that would now be late may do better elsewhere.
   for (BookingId behind = b.next[0]; behind != kNoId && book_[behind].step == 0;
        behind = book_[behind].next[0])
     if (comes_too_late(behind, now)) recalled_.push_back(book_[behind].batch);
-  // What waits for the rest of its path may pass.
+  // Bookings that wait behind later steps of this path may pass them.
   for (BookingId after = b.step_after; after != kNoId; after = book_[after].step_after)
     for (const ResourceId r : book_[after].resource)
       if (r != kNoId) serve(r, now, actions);
   recall(now, actions);
 }
 
-// cancel_from() for steps that have not begun; freed_ gets their resources, where others may now be first.
+// cancel_from() for steps that have not begun. Puts their resources, which have new heads, into freed_.
 void Dispatcher::release_from(uint32_t id, uint32_t step, TimeNs now, Actions& actions) {
   const Batch& batch = batches_[id];
   freed_.clear();
@@ -295,7 +295,7 @@ void Dispatcher::release_from(uint32_t id, uint32_t step, TimeNs now, Actions& a
   cancel_from(id, step, now, actions);
 }
 
-// A run has ended so late that the batch will be: another device may be better for the rest.
+// Chooses the rest of a batch's path anew if the batch would otherwise be late or meet a straggler.
 void Dispatcher::rebind(uint32_t id, uint32_t partition, TimeNs now, Actions& actions) {
   Batch& batch = batches_[id];
   release_from(id, 2 * partition - 1, now, actions);
@@ -314,7 +314,7 @@ void Dispatcher::rebind(uint32_t id, uint32_t partition, TimeNs now, Actions& ac
 
 void Dispatcher::submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions,
                         uint16_t priority) {
-  // A wake that is due now belongs to the requests that waited, not to this one.
+  // A wake that is due now belongs to the requests that already wait, so handle it first.
   if (wake_at_[model] <= now) decide(model, now, actions);
   queues_[model].push({deadline, request, false, priority});
   if (!draining_) decide(model, now, actions);
@@ -336,8 +336,8 @@ std::vector<PendingRequest> Dispatcher::drain() {
   return pending;
 }
 
-// Takes back the batch's bookings from `step` on, the last first, since none may be left without the one
-// before it.
+// Cancels the batch's bookings from `step` on. The last one goes first, so that every remaining booking keeps
+// its predecessor.
 void Dispatcher::cancel_from(uint32_t id, uint32_t step, TimeNs now, Actions& actions) {
   Batch& batch = batches_[id];
   for (uint32_t s = batch.last_step + 1u; s-- > step;) {
@@ -375,7 +375,7 @@ void Dispatcher::lose_batch(uint32_t id, uint32_t device, TimeNs now, Actions& a
   const uint32_t holder = batch.steps_done / 2u;  // the partition whose device has the batch now
   if (lost < holder) return;
   if (!batch.begun) return give_up(id, true, now, actions);
-  // A batch that is being sent is still at its source (the step 2k - 1 is the partition k - 1's to repeat).
+  // A batch in transfer is still at its source: step 2k - 1 can be repeated from partition k - 1.
   if (lost == holder) return give_up(id, options_.retry, now, actions);
   cancel_from(id, 2 * lost - 1, now, actions);
   const BookingId before = batch.booking[2 * lost - 2];

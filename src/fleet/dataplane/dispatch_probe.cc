@@ -1,4 +1,4 @@
-// How the dispatcher looks for paths: it changes nothing in its tables.
+// The dispatcher's search for paths. It changes no reservation.
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// Of the first pool the device that can begin first, before `limit`. `avoid`: none that straggles.
+// The device of the first pool that can begin first, before `limit`. `avoid` skips straggling devices.
 inline bool Dispatcher::first_hop(const Pool& pool, TimeNs t, TimeNs run, TimeNs limit, bool avoid,
                                   ProbedPath& path) const {
   if (!avoid) {
@@ -29,8 +29,7 @@ inline bool Dispatcher::first_hop(const Pool& pool, TimeNs t, TimeNs run, TimeNs
   return best != kNoId;
 }
 
-// The same of the pool of a later partition k, for a batch that the device of the partition before has from t
-// on.
+// The same for the pool of a later partition k. The device of partition k - 1 holds the batch from t on.
 inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTimes times, TimeNs limit,
                                  bool avoid, ProbedPath& path) const {
   const size_t step = size_t{2} * k;
@@ -43,7 +42,7 @@ inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTim
     return sent == up_free ? sent : book_.earliest_both(up, down, sent, times.send);
   };
   uint32_t best = kNoId;
-  TimeNs start = limit - 1;  // none begins later, nor then if it stands behind the best
+  TimeNs start = limit - 1;  // upper bound; on ties the lower number wins
   ResourceId last_down = kNoId;
   TimeNs last_sent = 0;
   if (!avoid && !spread_) {
@@ -62,10 +61,10 @@ inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTim
     last_sent = sent;
   }
   for (uint32_t d = pool.first_device; d < pool.end; ++d) {
-    // Most devices need no look at their links.
+    // A lower bound rules out most devices before their links are searched.
     const TimeNs bound = book_.not_before(d, arrived, times.run);
     if (bound > start || (bound == start && !spread_ && d > best) || (avoid && straggles_[d])) continue;
-    // The devices of a server follow each other and share its downlink.
+    // The devices of a server have consecutive numbers and share its downlink.
     if (const ResourceId down = downlink(d); down != last_down) {
       last_down = down;
       last_sent = sent_to(d);
@@ -82,9 +81,9 @@ inline bool Dispatcher::next_hop(uint32_t k, const Pool& pool, TimeNs t, StepTim
   return best != kNoId;
 }
 
-// Algorithm 2, lines 6 to 25, for the partitions from `partition` on, where the path has the device before
-// them; it has the batch from time t on. A path that waits longer than `most_wait` is not found: the search
-// ends where that is known.
+// Algorithm 2, lines 6 to 25, for the partitions from `partition` on. The path already has the device before
+// them, which holds the batch from time t on. The search ends, without a path, as soon as the path waits
+// longer than `most_wait`.
 bool Dispatcher::probe_from(uint32_t pipeline, uint32_t batch, uint32_t partition, TimeNs t, TimeNs most_wait,
                             ProbedPath& path) const {
   const Route& route = routes_[pipeline];
@@ -93,15 +92,15 @@ bool Dispatcher::probe_from(uint32_t pipeline, uint32_t batch, uint32_t partitio
   for (uint32_t k = partition; k < route.partitions; ++k) {
     const Pool& pool = pools_[route.first_pool + k];
     const size_t step = size_t{2} * k;
-    const TimeNs ready = t + times[k].send;  // the run could begin then, if nothing else were booked
+    const TimeNs ready = t + times[k].send;  // the earliest start of the run if nothing else were booked
     const TimeNs latest = std::min(kNever, ready + most_wait - wait + 1);
     bool found = false;
-    // Where some are avoided, that none begins in time may be their absence: they are asked for first.
+    // Stragglers are left out first, without a limit on the start: lateness alone is no reason to use one.
     for (bool avoid = straggling_ > 0;; avoid = false) {
       const TimeNs limit = avoid ? kNever : latest;
       found = k == 0 ? first_hop(pool, t, times[k].run, limit, avoid, path)
                      : next_hop(k, pool, t, times[k], limit, avoid, path);
-      if (found || !avoid) break;  // else all that are open straggle
+      if (found || !avoid) break;  // otherwise all open devices straggle
     }
     if (found) wait += path.start[step] - ready;
     if (!found || wait > most_wait) {
@@ -121,8 +120,8 @@ ProbedPath Dispatcher::probe(uint32_t pipeline, uint32_t batch, TimeNs now) cons
   return path;
 }
 
-// Algorithm 1, lines 4 to 20. True with the pipeline and the largest batch that ends by `deadline`; path_ is
-// its path.
+// Algorithm 1, lines 4 to 20. If true, `pipeline` and `size` are the pipeline and the largest batch that ends
+// by `deadline`, and path_ is its path.
 bool Dispatcher::choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& pipeline, uint32_t& size) {
   const auto& pipelines = deployment_.models[model].pipelines;
   const TimeNs left = deadline - now;
@@ -131,13 +130,13 @@ bool Dispatcher::choose(uint32_t model, TimeNs deadline, TimeNs now, uint32_t& p
   counters_.probes += pipelines.size();
   for (const uint32_t p : pipelines) {
     const Route& route = routes_[p];
-    const TimeNs slack = left - sums_[route.first_sum + route.batch - 1];  // it may wait so long
-    // Once one is found only those that wait less are looked for. What is too late counts only where a
-    // smaller batch could be asked for.
+    const TimeNs slack = left - sums_[route.first_sum + route.batch - 1];  // the longest wait in time
+    // After the first hit, only shorter waits are of interest. A late path is of interest only if a smaller
+    // batch could be tried.
     const TimeNs most_wait = found ? std::min(slack, path_->wait - 1) : route.batch > 1 ? kNever : slack;
     if (most_wait < 0 || !probe_from(p, route.batch, 0, now, most_wait, *spare_)) continue;
     if (spare_->wait > slack) {
-      auto place = others_.end();  // by wait, the first of equals first
+      auto place = others_.end();  // sorted by wait; equal waits keep their order
       while (place != others_.begin() && place[-1].first > spare_->wait) --place;
       others_.emplace(place, spare_->wait, p);
       continue;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kSameWeight = 1e-9;  // relative
 
-// The plan's rates in the order of the fleet's models; empty where it has other models.
+// The plan's rates in the order of the fleet's models; empty if the plan's models differ from the fleet's.
 std::vector<double> rates_in_order(const Fleet& fleet, const PpipeReference& reference, bool& same_weights) {
   std::vector<double> rates;
   same_weights = true;

@@ -37,13 +37,13 @@ ReactiveScheduler::ReactiveScheduler(const Deployment& deployment, bool retry)
   }
 }
 
-// More than one only where models share the device.
+// All pipelines that run on the device; more than one only if models share it.
 std::span<const uint32_t> ReactiveScheduler::pipelines_on(uint32_t device) const {
   const auto& sharing = pipelines_[place_[device].pipeline].sharing;
   return sharing.empty() ? std::span(&place_[device].pipeline, 1) : std::span(sharing);
 }
 
-// Whose first request is due first; kNoId: nothing waits.
+// The pipeline whose first request is due first; kNoId if nothing waits.
 uint32_t ReactiveScheduler::most_urgent(const std::vector<uint32_t>& pipelines) const {
   uint32_t best = kNoId;
   for (const uint32_t p : pipelines) {
@@ -67,7 +67,7 @@ void ReactiveScheduler::release(uint32_t batch) {
   batches_.give_back(batch);
 }
 
-// Smooth weighted round robin: each turn every pipeline earns its rate, the richest pays the sum.
+// Smooth weighted round robin: each turn every pipeline earns its rate; the richest is chosen, pays the sum.
 uint32_t ReactiveScheduler::choose_pipeline(uint32_t model) {
   const auto& pipelines = deployment_.models[model].pipelines;
   uint32_t best = kNoId;
@@ -94,7 +94,7 @@ void ReactiveScheduler::submit(uint32_t model, RequestId request, TimeNs deadlin
   serve_first_pool(p, now, actions);
 }
 
-// Its free devices take what waits; with no device left the requests go to the model's other pipelines.
+// Gives waiting requests to the pool's free devices, or to other pipelines if the pool has no device.
 void ReactiveScheduler::serve_first_pool(uint32_t p, TimeNs now, Actions& actions) {
   const auto& pool = deployment_.pipelines[p].partitions[0];
   if (pipelines_[p].open_first == 0) {
@@ -111,7 +111,7 @@ void ReactiveScheduler::serve_first_pool(uint32_t p, TimeNs now, Actions& action
   }
 }
 
-// A free device takes its next batch.
+// Begins the next batch of a free device.
 void ReactiveScheduler::serve(uint32_t device, TimeNs now, Actions& actions) {
   if (running_[device] != kNoId || closed_[device]) return;
   const Place at = place_[device];
@@ -121,14 +121,14 @@ void ReactiveScheduler::serve(uint32_t device, TimeNs now, Actions& actions) {
     begin_batch(device, at, now, actions);
     return;
   }
-  // A queue of which nothing can be in time any more is empty afterwards.
+  // begin_batch() empties a queue in which every request is too late, so the loop ends.
   for (;;) {
     const uint32_t p = most_urgent(sharing);
     if (p == kNoId || begin_batch(device, {p, 0}, now, actions)) return;
   }
 }
 
-// Of one pipeline's queue; false: it is empty now.
+// Begins a batch from one pipeline's queue; false if the queue is empty afterwards.
 bool ReactiveScheduler::begin_batch(uint32_t device, Place at, TimeNs now, Actions& actions) {
   const uint32_t p = at.pipeline, k = at.partition;
   const auto& pool = deployment_.pipelines[p].partitions[k];
@@ -179,7 +179,7 @@ bool ReactiveScheduler::begin_batch(uint32_t device, Place at, TimeNs now, Actio
   return false;
 }
 
-// To the next pool's device with the fewest requests on hand, by turns on ties.
+// Sends the batch to the device of the next pool with the fewest requests on hand; ties are broken in turn.
 void ReactiveScheduler::send(uint32_t id, TimeNs now, Actions& actions) {
   Batch& batch = batches_[id];
   const uint32_t k = batch.partition + 1;
@@ -226,7 +226,7 @@ void ReactiveScheduler::start_transfer(BookingId booking, TimeNs now, Actions& a
                            .expected_ns = links_[booking].length});
 }
 
-// The links go to the next in their queues.
+// Frees both links and starts the next transfer in each of their queues.
 void ReactiveScheduler::end_transfer(uint32_t id, TimeNs now, Actions& actions) {
   const Booking b = links_[batches_[id].booking];
   links_.finish(batches_[id].booking, now);
@@ -284,7 +284,7 @@ void ReactiveScheduler::device_lost(uint32_t device, TimeNs now, Actions& action
   lose_requests(p, waiting, actions);
   queue_[device].clear();
   on_hand_[device] = 0;
-  // What is on its way from it is lost; what is on its way to it is sent elsewhere.
+  // Batches on their way from the device are lost; batches on their way to it are sent elsewhere.
   std::vector<uint32_t> resend;
   for (uint32_t id = 0; id < batches_.size(); ++id) {
     Batch& batch = batches_[id];

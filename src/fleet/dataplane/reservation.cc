@@ -28,7 +28,7 @@ FreeSlot ReservationBook::first_free(uint32_t group, TimeNs t, TimeNs length, Ti
     }
     return found;
   }
-  // No gap is wide enough: only the tails count.
+  // No gap is wide enough, so only the tails matter.
   const TimeNs until = g.order.first_until();
   if (until > t) {
     const uint32_t free = g.order.first_free();
@@ -37,11 +37,11 @@ FreeSlot ReservationBook::first_free(uint32_t group, TimeNs t, TimeNs length, Ti
   }
   if (t >= limit) return {kNoId, limit};
   ResourceId r = g.first;
-  while (resources_[r].tail > t) ++r;  // there is one
+  while (resources_[r].tail > t) ++r;  // exists, as the last tail is at most t
   return {r, t};
 }
 
-// From the last booking back: what is asked for begins mostly behind most of them.
+// Searches from the last booking backwards, since most requests begin after most bookings.
 TimeNs ReservationBook::earliest_in_gaps(ResourceId r, TimeNs t, TimeNs length) const {
   BookingId id = resources_[r].last;
   TimeNs end = id == kNoId ? t : bookings_[id].end;
@@ -57,7 +57,7 @@ TimeNs ReservationBook::earliest_in_gaps(ResourceId r, TimeNs t, TimeNs length) 
 }
 
 TimeNs ReservationBook::earliest_both(ResourceId a, ResourceId b, TimeNs t, TimeNs length) const {
-  // Each turn moves past at least one booking, so there are at most as many turns as bookings.
+  // Each step moves past at least one booking, so there are at most as many steps as bookings.
   const ResourceId r[2] = {a, b};
   for (int side = 0, agreed = 0; agreed < 2; side ^= 1) {
     const TimeNs from = t;
@@ -68,7 +68,7 @@ TimeNs ReservationBook::earliest_both(ResourceId a, ResourceId b, TimeNs t, Time
   return t;
 }
 
-// Behind every booking that starts before it. Starts on a resource differ, since lengths are positive.
+// Inserts the booking behind all that start earlier. Positive lengths make starts on a resource distinct.
 void ReservationBook::link(BookingId id, int side, TimeNs now) {
   Booking& b = bookings_[id];
   const ResourceId r = b.resource[side];
@@ -78,7 +78,7 @@ void ReservationBook::link(BookingId id, int side, TimeNs now) {
   b.prev[side] = last;
   (last == kNoId ? on.head : next_on(r, last)) = id;
   on.last = id;
-  // The gap before it is new. Gaps that lie in the past do not count any more.
+  // Only the gap before it is new; gaps in the past no longer count.
   const TimeNs free = last == kNoId ? now : std::max(now, on.tail);
   const bool gap = fill_gaps_ & (b.start > free);
   const TimeNs widest = std::max(on.gaps.end > now ? on.gaps.widest : -1, b.start - free);
@@ -88,7 +88,7 @@ void ReservationBook::link(BookingId id, int side, TimeNs now) {
   note(r, on);
 }
 
-// Before the last: it takes from the others' gaps, and the bounds hold.
+// Inserts it before the last booking. It only shrinks gaps, so the bounds on them still hold.
 void ReservationBook::link_between(BookingId id, int side) {
   Booking& b = bookings_[id];
   const ResourceId r = b.resource[side];
@@ -111,7 +111,7 @@ void ReservationBook::unlink(BookingId id, int side) {
   (after == kNoId ? resources_[r].last : prev_on(r, after)) = before;
 }
 
-// Gaps only shrink as time passes, so what is measured now bounds them until a booking comes, goes or moves.
+// Recomputes tail and gap bounds. Gaps shrink with time: bounds hold until a booking comes, goes or moves.
 void ReservationBook::measure(ResourceId r, TimeNs now) {
   Resource& on = resources_[r];
   if (on.closed) return;
@@ -132,7 +132,7 @@ void ReservationBook::measure(ResourceId r, TimeNs now) {
   note(r, on);
 }
 
-// What its group has to know after its tail or its gaps have changed.
+// Updates the resource's group after its tail or gaps have changed.
 void ReservationBook::note(ResourceId r, const Resource& on) {
   if (on.group == kNoId) return;
   Group& group = groups_[on.group];
@@ -175,8 +175,8 @@ void ReservationBook::touch_followers(BookingId id) {
   touch(b.step_after);
 }
 
-// Moves bookings to where those before them now end. What precedes a booking started before it, so that in
-// the order of the old starts each is moved once.
+// Moves bookings to where their predecessors now end. A predecessor started earlier, so in the order of the
+// old starts each booking moves once.
 void ReservationBook::settle(TimeNs now) {
   while (!moved_.empty()) {
     std::pop_heap(moved_.begin(), moved_.end(), [](const Moved& x, const Moved& y) {
@@ -204,7 +204,7 @@ void ReservationBook::measure_both(const Booking& b, TimeNs now) {
   if (b.resource[1] != kNoId) measure(b.resource[1], now);
 }
 
-// What depends on it follows.
+// Lets all bookings that depend on this one follow its new times.
 void ReservationBook::has_moved(BookingId id, TimeNs now) {
   undisturbed_ = false;
   touch_followers(id);
@@ -212,7 +212,7 @@ void ReservationBook::has_moved(BookingId id, TimeNs now) {
   settle(now);
 }
 
-// What has nothing before it, in its batch or on its resources, can depend on nothing behind it.
+// No cycle can arise: the booking's previous step is done, so it depends on nothing that it passes.
 void ReservationBook::pass(BookingId id, TimeNs now) {
   Booking& b = bookings_[id];
   assert(!b.running && b.step_before == kNoId);
@@ -236,7 +236,7 @@ void ReservationBook::pass(BookingId id, TimeNs now) {
 void ReservationBook::start_at(BookingId id, TimeNs now) {
   Booking& b = bookings_[id];
   if (!feedback_) {
-    // Only so much is known that nothing can be put before it.
+    // Without feedback the end stays. An earlier start closes the gap before the booking.
     b.moved = true;
     undisturbed_ = false;
     b.start = std::min(b.start, now);
@@ -265,8 +265,8 @@ void ReservationBook::finish(BookingId id, TimeNs now) {
   }
 }
 
-// Running, and so the first of its resources, and it ends when it was expected to: what is behind it is as
-// before, and what lies in the past does not count.
+// Fast path: a running booking is the first on its resources. It ends when expected, so the bookings behind
+// it keep their times, and the gap that it leaves lies in the past.
 void ReservationBook::finish_in_time(BookingId id) {
   const Booking& b = bookings_[id];
   assert(b.prev[0] == kNoId && b.prev[1] == kNoId && b.step_before == kNoId);

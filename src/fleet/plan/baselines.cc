@@ -1,6 +1,6 @@
-// The baselines of PPipe, ATC'25, section 7: NP (no partitioning: pools of whole devices that run whole
-// models, split among the models by the same optimisation) and DART-r (pairs of unequal devices, each pair
-// with its own partition, as many as NP gave the model, with an equal part of what NP left over).
+// The baselines of PPipe, ATC'25, section 7. NP (no partitioning): pools of whole devices run whole models;
+// the same optimisation divides the devices among the models. DART-r: units of one device per class, each
+// with its own partition. A model has its devices from NP's plan and an equal part of the unused ones.
 #include "baselines.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ Result<FleetAnswer> plan_np(const FleetTask& task) {
   HEDDLE_ASSIGN_OR_RETURN(auto columns, all_columns(task.fleet, {1, 1, {}}, task.options.deadline));
   const auto sub = restricted(task, task.fleet, std::move(columns), task.goal);
   HEDDLE_ASSIGN_OR_RETURN(auto answer, plan_by_columns(sub));
-  // What it proves holds for unpartitioned plans only.
+  // Its bound holds for unpartitioned plans only.
   answer.bound.reset();
   answer.optimal = false;
   return answer;
@@ -61,8 +61,8 @@ Result<std::vector<ModelPlan>> dart_r_from(const FleetTask& task, const std::vec
   std::vector<ModelPlan> plans(models);
   for (size_t m = 0; m < models; ++m) {
     for (size_t k = 0; k < classes; ++k) devices[m][k] += unused[k] / static_cast<int64_t>(models);
-    // One device of each class that is left, as often as the scarcest of them allows; with two classes these
-    // are the pairs and then the rest of the more numerous one.
+    // Units of one device of each remaining class, as many as the scarcest class allows. With two classes
+    // these are pairs, then single devices of the more numerous class.
     while (true) {
       std::vector<bool> some(classes, false);
       int64_t times = 0;

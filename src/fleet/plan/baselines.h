@@ -6,7 +6,7 @@
 
 namespace heddle {
 
-// DART-r's plan when NP gave the models these devices.
+// DART-r's plan, given the devices that NP's plan assigned to the models.
 Result<std::vector<ModelPlan>> dart_r_from(const FleetTask& task, const std::vector<ModelPlan>& np);
 
 }  // namespace heddle

@@ -7,8 +7,8 @@
 namespace heddle {
 namespace {
 
-constexpr double kNearPrice = 0.25;     // relative: dearer columns stay out of the MILP
-constexpr size_t kMaxMilpColumns = 60;  // of a model
+constexpr double kNearPrice = 0.25;     // relative: columns more expensive than this stay out of the MILP
+constexpr size_t kMaxMilpColumns = 60;  // per model
 
 double price_of(const Column& column, const std::vector<double>& prices) {
   double sum = 0;
@@ -38,7 +38,6 @@ ColumnModel::ColumnModel(const FleetTask& task, const std::vector<std::vector<Co
   const auto& fleet = task.fleet;
   const auto objective = task.goal.objective;
   supply.resize(fleet.classes.size());
-  // Rates are counted in what the bound allows: numbers near 1 for the solver.
   const double unit = unit_of(task);
   Var level;
   if (objective == FleetObjective::kMaxMin) {
@@ -69,7 +68,7 @@ ColumnModel::ColumnModel(const FleetTask& task, const std::vector<std::vector<Co
     for (auto& [key, terms] : bins) {
       auto& of_class = supply[static_cast<size_t>(key.second)];
       const auto& dc = fleet.classes[static_cast<size_t>(key.second)];
-      // Whole devices are a variable only where pools may hold fractions.
+      // Whole devices need a variable only if pools may hold fractions of devices.
       if (std::all_of(terms.begin(), terms.end(), [](const Term& t) { return t.coefficient == 1; })) {
         of_class.insert(of_class.end(), terms.begin(), terms.end());
         continue;
@@ -81,7 +80,7 @@ ColumnModel::ColumnModel(const FleetTask& task, const std::vector<std::vector<Co
     }
     const double load = task.goal.load[m] / unit;
     if (objective == FleetObjective::kMaxMin) {
-      // z counts units of the bound.
+      // z is measured in multiples of the bound.
       served.push_back({level, -task.goal.load[m] * task.bound.value / unit});
       milp.at_least(std::move(served), 0);
     } else if (objective == FleetObjective::kGoodput) {
@@ -122,7 +121,7 @@ std::vector<std::vector<double>> fractional_mix(const FleetTask& task,
       served.push_back({x, 1});
       double cost = 0;
       for (size_t k = 0; k < supply.size(); ++k) {
-        // In parts of the class, so that the rows' numbers do not grow with the fleet.
+        // As a share of the class, so that the coefficients do not grow with the fleet.
         const double devices = unit * column.devices_per_rate(static_cast<int>(k));
         if (!(devices > 0)) continue;
         supply[k].push_back({x, devices / static_cast<double>(std::max<int64_t>(fleet.classes[k].count, 1))});

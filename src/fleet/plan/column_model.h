@@ -1,6 +1,6 @@
-// The program over columns: a rate for each column, virtual devices for each of its pools, whole devices for
-// each (model, partition position, class) whose pools may hold fractions. Minimised; of kMaxMin and kGoodput
-// the negative.
+// The MILP over columns: a rate for each column, virtual devices for each of its pools, and whole devices for
+// each (model, partition position, class) whose pools may hold fractions. It minimises; kMaxMin and kGoodput
+// enter with their sign reversed.
 #pragma once
 
 #include <array>
@@ -15,29 +15,29 @@ using Counts = std::array<int64_t, kMaxPartitions>;  // virtual devices of a col
 
 struct ColumnModel {
   Milp milp;
-  std::vector<std::vector<Var>> rate;                // [model][column], in unit_of() requests per second
+  std::vector<std::vector<Var>> rate;                // [model][column], in unit_of() requests/s
   std::vector<std::vector<std::vector<Var>>> pools;  // [model][column][stage]
-  std::vector<std::vector<Term>> supply;             // [class]: whole devices used
+  std::vector<std::vector<Term>> supply;             // [class]: number of whole devices used
 
-  // No pool is smaller than in `base` (null: any).
+  // `base` gives lower bounds on the pools' sizes; null: none.
   ColumnModel(const FleetTask& task, const std::vector<std::vector<Column>>& columns,
               const std::vector<std::vector<Counts>>* base);
 
-  // Rates are counted in what the bound or the load allows: numbers near 1 for the solver.
+  // The unit of rates, from the bound or the load: it keeps the solver's numbers near 1.
   static double unit_of(const FleetTask& task);
-  // The plan's value of an objective of the program.
+  // The plan's objective value, from the MILP's.
   double value(const FleetTask& task, double minimised) const;
-  // The pools of a solution; a column counts when all of its pools do.
+  // The pools of a solution. A column with an empty pool counts as unused.
   std::vector<std::vector<Counts>> counts(const std::vector<double>& values) const;
 };
 
-// The rates of the columns, 1/s, [model][column], that the program mixes when pools may hold fractions of
-// virtual devices: the same optimum with one variable a column and one row a model and a class, so that its
-// work depends on neither the pools nor the devices. Empty: the solver has no answer.
+// Solves the LP relaxation with fractional virtual devices; returns the columns' rates, 1/s, [model][column].
+// It has one variable per column and one row per model and class, so its work depends on neither the pools
+// nor the devices. Empty: the solver has no answer.
 std::vector<std::vector<double>> fractional_mix(const FleetTask& task,
                                                 const std::vector<std::vector<Column>>& columns);
 
-// The columns of each model that may matter at these prices: the cheapest, in their order of price.
+// The cheapest columns of each model at these prices, cheapest first.
 std::vector<std::vector<Column>> near_columns(const FleetTask& task, const std::vector<double>& prices);
 
 }  // namespace heddle

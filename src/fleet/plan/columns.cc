@@ -12,7 +12,7 @@ namespace heddle {
 namespace {
 
 constexpr int64_t kMaxVisits = 50'000'000;
-constexpr double kDeadlineSlack_us = 1e-6;  // of adding up rounded numbers
+constexpr double kDeadlineSlack_us = 1e-6;  // for rounding errors of sums
 
 class Enumeration {
  public:
@@ -40,7 +40,7 @@ class Enumeration {
  private:
   struct Option {  // a class and share at the present batch size
     int device_class, share;
-    std::vector<double> until;  // time of the blocks before [block]
+    std::vector<double> until;  // [block]: time of the blocks before it
     double nic_share;           // bytes/s of one virtual device
     double memory;              // of one virtual device
   };
@@ -66,7 +66,7 @@ class Enumeration {
         options_.push_back(std::move(o));
       }
     }
-    // Lower bound on the rest: every block on its fastest option, transfers free.
+    // Lower bound on the time of the remaining blocks: each on its fastest option, without transfers.
     fastest_after_[n] = 0;
     for (size_t k = n; k-- > 0;) {
       double fastest = kInfinity;
@@ -83,7 +83,7 @@ class Enumeration {
     return bytes <= o.memory;
   }
 
-  // us to move the cut's bytes of a whole batch between servers of the two classes.
+  // Time in us to move a whole batch's bytes at this cut between servers of the two classes.
   double transfer_us(int cut, int a, int b) const {
     const double nic = std::min(fleet_.classes[static_cast<size_t>(a)].nic_bytes_per_s,
                                 fleet_.classes[static_cast<size_t>(b)].nic_bytes_per_s);
@@ -152,7 +152,7 @@ class Enumeration {
     columns.push_back(column_);
   }
 
-  // Which classes have times, and which have devices.
+  // For the error: the classes with times and those with devices.
   std::string classes_text() const {
     std::string timed, present;
     for (size_t c = 0; c < fleet_.classes.size(); ++c) {

@@ -1,5 +1,5 @@
-// Columns: all single-batch pipelines of a model that meet its deadline, without pool sizes. Every planner
-// but the literal MILP chooses among them.
+// Columns: all pipelines of a model that meet its deadline, with one batch size and without pool sizes. Every
+// planner except ppipe-milp chooses among them.
 #pragma once
 
 #include <array>
@@ -12,50 +12,50 @@
 
 namespace heddle {
 
-inline constexpr int kTwelfths = 12;  // of a device: every share is a whole number of them
+inline constexpr int kTwelfths = 12;  // of a device; every share 1/1..1/kMaxShare is a whole number of them
 
 struct ColumnStage {
   int block_from = 0, block_to = 0, device_class = 0, share = 1;
-  double rate_per_s = 0;  // X_k: of one virtual device
+  double rate_per_s = 0;  // X_k, of one virtual device
 };
 
 struct Column {
   int batch = 1, stages = 0;
   std::array<ColumnStage, kMaxPartitions> stage;
 
-  // Devices of the class for a rate of one request per second, virtual devices counted as fractions.
+  // Devices of the class for one request per second; virtual devices count as fractions.
   double devices_per_rate(int device_class) const;
-  // min over stages of counts * X.
+  // min over stages of counts_k * X_k.
   double rate(const std::array<int64_t, kMaxPartitions>& counts) const;
 };
 
 struct ColumnRules {
   int max_partitions = 2;
   int max_share = kMaxShare;
-  std::vector<bool> classes;  // that may be used; empty: those with a count above 0
+  std::vector<bool> classes;  // allowed classes; empty: those with a count above 0
 };
 ColumnRules rules_of(const Fleet& fleet);
 
-// Those columns that no other with the same classes and shares dominates (each X at least as great), in a
-// fixed order. Infeasible: none meets the deadline; the error names the model, its fastest class and by how
-// much it is late. Visits every (batch, cuts, classes, shares) that can still meet the deadline; above 50
-// million it is refused.
+// The columns that no other column with the same classes and shares dominates (every X at least as great), in
+// a fixed order. Infeasible if none meets the deadline; the error names the model, its fastest class and by
+// how much it is late. Enumerates every (batch, cuts, classes, shares) that can still meet the deadline, and
+// fails after 50 million.
 Result<std::vector<Column>> columns_of(const Fleet& fleet, size_t model, const ColumnRules& rules,
                                        const Deadline& deadline);
-// Of every model.
+// columns_of() for every model.
 Result<std::vector<std::vector<Column>>> all_columns(const Fleet& fleet, const ColumnRules& rules,
                                                      const Deadline& deadline);
 
-// What arrives in front of a full batch takes this long to arrive, in us.
+// Time until the other requests of a full batch have arrived, in us.
 double batch_delay_us(const Fleet& fleet, size_t model, int batch);
 
-// The configuration of a pipeline; none when it cannot run in this fleet in time: a class without devices, a
-// share or time that is missing, too little memory, the deadline.
+// The column of a pipeline; none if the pipeline cannot run in time in this fleet: a class without devices, a
+// missing share or time, too little memory, or the deadline.
 std::optional<Column> column_of(const Fleet& fleet, size_t model, const FleetPipeline& pipeline);
 bool same_column(const Column& a, const Column& b);
 
 FleetPipeline make_pipeline(const Column& column, const std::array<int64_t, kMaxPartitions>& counts);
-// Pipelines of one configuration become one with their pools added up: never slower, never more devices.
+// Merges pipelines of the same column by adding up their pools: never slower, never more devices.
 void merge_pipelines(std::vector<FleetPipeline>& pipelines);
 
 }  // namespace heddle

@@ -1,9 +1,9 @@
-// ppipe-columns: fleets of any number of classes and devices. The column linear program says which
-// configurations the optimum mixes; its pools, rounded down, are kept but for a remainder of a few devices of
-// each class, so the work does not grow with the fleet. The remainder is filled greedily by
-// the prices of the bound, and in rounds of taking some pools back and filling anew. Only where that serves
-// the load not, or a better bound is asked for, a MILP runs. Model: PPipe, ATC'25, appendix A.2, over
-// enumerated configurations.
+// ppipe-columns: plans fleets with any number of classes and devices. The LP over columns determines which
+// columns the optimum mixes. Its pools, rounded down, are kept except for a remainder of a few devices of
+// each class, so the work does not grow with the fleet. The remainder is filled greedily by the bound's
+// prices; a local search then repeatedly takes some pools back and fills anew. A MILP runs only if the plan
+// does not serve the load, or if a better bound is requested. Model: PPipe, ATC'25, appendix A.2, over
+// enumerated columns.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -17,13 +17,13 @@
 namespace heddle {
 namespace {
 
-constexpr double kRemainder = 30;   // devices of each class, and more for every model, that are planned anew
-constexpr int kMaxSteps = 100'000;  // of filling, should the linear program give no base
-constexpr int kRounds = 1500;       // of the search in the remainder
-constexpr double kCloseEnough = 1e-4;  // of the bound: the search ends
-constexpr double kServedWorth = 1e-3;  // of all models' rates beside the value, in the search
-constexpr int64_t kMostExact = 250;    // devices of a remainder that is planned by tables
-constexpr double kMilp_s = 5;          // where the search found no plan
+constexpr double kRemainder = 30;      // devices of each class that are planned anew, plus 2 for every model
+constexpr int kMaxSteps = 100'000;     // of filling, in case the LP gives no base
+constexpr int kRounds = 1500;          // of the search in the remainder
+constexpr double kCloseEnough = 1e-4;  // relative to the bound: the search ends
+constexpr double kServedWorth = 1e-3;  // weight of the models' mean rate beside the value, in the search
+constexpr int64_t kMostExact = 250;    // largest remainder, in devices, that is planned by tables
+constexpr double kMilp_s = 5;          // time limit of the MILP when the search found no plan
 constexpr double kSolverSlack = 2e-6;  // relative
 constexpr double kSameRate = 1e-12;
 
@@ -48,7 +48,7 @@ class Pools {
   const std::vector<std::vector<Counts>>& all_counts() const { return counts_; }
   int64_t free(size_t k) const { return fleet_->classes[k].count - used_[k]; }
 
-  // Whole devices of each class more if column c had these pools; false when there are not so many.
+  // `more`: additional whole devices of each class for these pools of column c; false if there are too few.
   bool growth(size_t m, size_t c, const Counts& to, std::vector<int64_t>& more) const {
     more.assign(used_.size(), 0);
     const auto& column = (*columns_)[m][c];
@@ -96,16 +96,16 @@ class Pools {
   const Fleet* fleet_;
   const std::vector<std::vector<Column>>* columns_;
   std::vector<std::vector<Counts>> counts_;     // [model][column]
-  std::vector<std::vector<int64_t>> twelfths_;  // [model][position, class] of devices
+  std::vector<std::vector<int64_t>> twelfths_;  // [model][position, class] twelfths of devices
   std::vector<int64_t> used_;
   std::vector<double> rates_;
 };
 
-// What the linear program mixes, rounded down, less a remainder that is planned anew.
+// Keeps the LP's pools, rounded down, except for a remainder that is planned anew.
 void put_base(const FleetTask& task, const std::vector<std::vector<Column>>& columns, Pools& pools) {
   const auto mix = fractional_mix(task, columns);
   if (mix.empty()) return;
-  // The share of every pool that stays free, by the scarcest class.
+  // The share of every pool that is kept; the scarcest class determines it.
   double kept = 1;
   const double remainder = kRemainder + 2 * static_cast<double>(columns.size());
   for (const auto& c : task.fleet.classes)
@@ -118,7 +118,7 @@ void put_base(const FleetTask& task, const std::vector<std::vector<Column>>& col
       bool some = x > 0;
       for (int k = 0; k < column.stages; ++k) {
         const auto& s = column.stage[static_cast<size_t>(k)];
-        // Whole devices only, so that nothing is lost to rounding.
+        // Only whole devices, so that rounding wastes nothing.
         to[static_cast<size_t>(k)] = static_cast<int64_t>(x / s.rate_per_s / s.share) * s.share;
         some = some && to[static_cast<size_t>(k)] > 0;
       }
@@ -127,7 +127,7 @@ void put_base(const FleetTask& task, const std::vector<std::vector<Column>>& col
     }
 }
 
-// Gives the model that needs it most, again and again, the pools with most rate for their price.
+// Repeatedly extends the neediest model's pools where the gain in rate per price is highest.
 void fill_greedily(const FleetTask& task, const std::vector<std::vector<Column>>& columns,
                    const std::vector<double>& prices, Pools& pools) {
   const bool to_load = task.goal.objective != FleetObjective::kMaxMin;
@@ -151,7 +151,7 @@ void fill_greedily(const FleetTask& task, const std::vector<std::vector<Column>>
       const double rate_now = column.rate(to);
       for (int k = 0; k < column.stages; ++k)
         to[static_cast<size_t>(k)] = std::max<int64_t>(to[static_cast<size_t>(k)], 1);
-      // The next rates of its staircase.
+      // The next 16 steps of the column's rate.
       for (int ahead = 0; ahead < 16; ++ahead) {
         const double rate = column.rate(to);
         if (!pools.growth(model, c, to, more)) break;
@@ -171,7 +171,7 @@ void fill_greedily(const FleetTask& task, const std::vector<std::vector<Column>>
         }
       }
     }
-    // A model that can get no more cannot rise; for max-min neither can the least.
+    // No pool can raise this model's rate. For max-min the minimum is then final.
     if (best_gain <= 0) {
       if (!to_load) return;
       done[model] = true;
@@ -201,12 +201,12 @@ double value_of(const FleetTask& task, const Pools& pools) {
   return value;
 }
 
-// Takes a few columns' pools back to the base and fills anew with other prices, again and again; keeps what
-// is better. The number of rounds is fixed, so the plan does not depend on the machine's speed.
+// Local search: shrinks a few columns' pools towards the base, fills anew with perturbed prices, keeps
+// results that are not worse. The number of rounds is fixed, so plans do not depend on the machine's speed.
 void improve(const FleetTask& task, const std::vector<std::vector<Column>>& columns,
              const std::vector<double>& prices, const Pools& base, Pools& best) {
   const bool more = more_is_better(task.goal.objective);
-  // Where the value is equal, more served in all is a better place to go on from.
+  // At equal value, a higher total rate is a better start for the next round.
   const auto score = [&](const Pools& pools) {
     double served = 0;
     for (size_t m = 0; m < columns.size(); ++m) served += pools.rate(m) / task.goal.load[m];
@@ -230,7 +230,7 @@ void improve(const FleetTask& task, const std::vector<std::vector<Column>>& colu
         if (trial.counts(m, c) != base.counts(m, c)) grown.push_back(c);
       if (grown.empty()) continue;
       const size_t c = grown[random.below(grown.size())];
-      // All of what the search added, or a part.
+      // Removes all that the search added, or a part.
       const double kept = random.chance(0.5) ? 0 : random.unit();
       Counts to = base.counts(m, c);
       bool some = true;
@@ -255,7 +255,7 @@ void improve(const FleetTask& task, const std::vector<std::vector<Column>>& colu
 
 namespace {
 
-// The remainder of one or two classes is planned exactly.
+// Plans a small remainder of one or two classes exactly.
 std::optional<FleetAnswer> complete_exactly(const FleetTask& task,
                                             const std::vector<std::vector<Column>>& columns,
                                             const Pools& base) {
@@ -284,13 +284,13 @@ Result<FleetAnswer> plan_columns(const FleetTask& task) {
   for (size_t k = 0; k < prices.size(); ++k)
     prices[k] += device_cost(task.fleet.classes[k], task.goal.objective);
   if (!more) {
-    // A load beyond what all devices can serve would only be found out by using them all.
+    // Without this check, only a plan that uses all devices would show that the load is too high.
     const FleetGoal most{FleetObjective::kMaxMin, task.goal.load};
     if (best_price_bound(task.fleet, task.needs, most, task.options.deadline.sooner(10)).value < 1)
       return no_plan_serves(task);
   }
   const auto near = near_columns(task, prices);
-  // A linear mix is worth more than what it is rounded to only while pools are small.
+  // Rounding a linear mix down costs little only while the pools are large.
   Pools base(task.fleet, near);
   put_base(task, near, base);
   if (!task.options.prove)
@@ -304,8 +304,8 @@ Result<FleetAnswer> plan_columns(const FleetTask& task) {
   };
   FleetAnswer answer;
   if (!found || task.options.prove) {
-    // The bound of a program over all columns from empty pools counts for all plans; that of the remainder
-    // does not.
+    // The bound of a MILP over all columns without a base holds for all plans; that of the remainder does
+    // not.
     const bool whole = task.options.prove;
     ColumnModel model(task, whole ? task.columns : near, whole ? nullptr : &base.all_counts());
     SolveOptions options;
@@ -315,7 +315,7 @@ Result<FleetAnswer> plan_columns(const FleetTask& task) {
     options.rel_gap = 1e-4;
     HEDDLE_ASSIGN_OR_RETURN(const auto solved, solve(model.milp, options));
     if (whole && std::isfinite(solved.bound)) {
-      // Wider by what the solver's tolerances may have moved it.
+      // Widened by the solver's tolerances.
       answer.bound = model.value(task, solved.bound) * (more ? 1 + kSolverSlack : 1 - kSolverSlack);
       answer.bound_reason = "the MILP over all columns (" + solved.solver + ")";
     }

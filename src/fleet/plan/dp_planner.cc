@@ -1,8 +1,8 @@
-// ppipe-dp: exact planning of fleets with one or two classes. A table for each model says what every number
-// of devices of both classes gives (tables.h); the devices are then split among the models: for max-min by
-// bisection over all rates that the tables hold, for cost and power by the cheapest sum of least needs, for
-// goodput by adding up tables. The problem is that of PPipe, ATC'25, appendix A.2, without its rule of one
-// configuration per pipeline of classes.
+// ppipe-dp: exact planning of fleets with one or two classes. A table per model gives the best rate for every
+// number of devices of both classes (tables.h). The devices are then divided among the models. Max-min:
+// bisection over all rates in the tables. Cost and power: the cheapest sum of the models' least needs.
+// Goodput: adding up the tables. The problem is that of PPipe, ATC'25, appendix A.2, without its limit of one
+// configuration per sequence of classes.
 #include <algorithm>
 #include <cmath>
 
@@ -22,7 +22,7 @@ TableAxes axes_of(const Fleet& fleet) {
     if (fleet.classes[c].count > 0) present.push_back(static_cast<int>(c));
   const auto count = [&](int c) { return static_cast<int>(fleet.classes[static_cast<size_t>(c)].count); };
   if (present.size() == 1) return {-1, present[0], 0, count(present[0])};
-  // The smaller one first: splitting devices is quadratic in it.
+  // The smaller class comes first, since dividing the devices is quadratic in its count.
   if (count(present[0]) > count(present[1])) std::swap(present[0], present[1]);
   return {present[0], present[1], count(present[0]), count(present[1])};
 }
@@ -31,8 +31,8 @@ struct Split {
   std::vector<std::pair<int, int>> devices;  // of each model
 };
 
-// Serves `targets` with the fewest devices of b for every number of a, then takes the a that `cost` likes
-// best.
+// Serves `targets` with the fewest devices of class b for every number of class a; cheapest() then picks the
+// cheapest number of a.
 class LeastDevices {
  public:
   LeastDevices(const TableAxes& axes, const std::vector<ModelTable>& tables) : axes_(axes), tables_(tables) {}
@@ -47,7 +47,7 @@ class LeastDevices {
     return sums_.back().back() <= axes_.count_b;
   }
 
-  // Of the last call of serve(), which was true.
+  // The cheapest split of the last call of serve(), which must have returned true.
   Split cheapest(double cost_a, double cost_b) const {
     int best = -1;
     double best_cost = 0;
@@ -114,7 +114,7 @@ Split split_max_min(const TableAxes& axes, const std::vector<ModelTable>& tables
 }
 
 Split split_goodput(const TableAxes& axes, const std::vector<ModelTable>& tables, const FleetTask& task) {
-  // best[m][cell]: of the first m + 1 models; from[m][cell]: what of it the last of them has.
+  // best[m][cell]: value of the first m + 1 models; from[m][cell]: devices of model m in it.
   std::vector<std::vector<double>> best(tables.size(), std::vector<double>(axes.cells(), 0));
   std::vector<std::vector<std::pair<int, int>>> from(tables.size(),
                                                      std::vector<std::pair<int, int>>(axes.cells()));
@@ -202,7 +202,7 @@ Result<FleetAnswer> plan_dp(const FleetTask& task) {
   FleetAnswer answer;
   for (size_t m = 0; m < tables.size(); ++m)
     answer.models.push_back({tables[m].pipelines(split.devices[m].first, split.devices[m].second), 0});
-  // Without split devices no two pipelines share one, and the tables hold the optimum.
+  // Without split devices no two pipelines share one, so the tables are exact.
   answer.optimal = std::all_of(fleet.classes.begin(), fleet.classes.end(),
                                [](const DeviceClass& c) { return c.count == 0 || c.share_levels == 1; });
   answer.bound_reason = "exact dynamic program over whole devices";

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kMaxNumber = 1e15;  // of any time, size or rate: sums of them stay exact enough to compare
+constexpr double kMaxNumber = 1e15;  // limit of times, sizes, rates: their sums stay exact enough to compare
 
 Error bad(std::string message) { return {Code::kInvalidInput, std::move(message)}; }
 
@@ -20,7 +20,7 @@ std::string shown(double v) {
   return text;
 }
 
-// `zero`: may it be 0?
+// `zero`: true if v may be 0.
 Status check_number(double v, bool zero, const std::string& where, const char* what) {
   if (std::isfinite(v) && v <= kMaxNumber && (zero ? v >= 0 : v > 0)) return {};
   return bad(where + ": " + what + " is " + shown(v) + "; expected a number " +

@@ -10,8 +10,8 @@
 namespace heddle {
 namespace {
 
-constexpr double kTolerance = 1e-9;  // relative, of claimed against recomputed numbers
-constexpr double kSlack_us = 1e-5;   // of deadlines: rounding of sums
+constexpr double kTolerance = 1e-9;  // relative, between claimed and recomputed numbers
+constexpr double kSlack_us = 1e-5;   // of deadlines, for rounding of sums
 constexpr double kSecond_us = 1e6;
 
 std::string number(double v) {
@@ -61,7 +61,7 @@ class Check {
     rates_.push_back(sum);
   }
 
-  // The rate, or NaN when the pipeline makes no sense.
+  // Checks the pipeline; returns its rate, or NaN if the pipeline is malformed.
   double pipeline(size_t m, const FleetPipeline& p, const std::string& where) {
     const auto& model = fleet_.models[m];
     const auto parts = p.partitions.size();
@@ -142,7 +142,7 @@ class Check {
   void devices() {
     used_.assign(fleet_.classes.size(), 0);
     for (const auto& [key, counts] : pools_) {
-      // The least whole number g with sum of count / share <= g, in whole numbers: 12 / share is one.
+      // The smallest integer g >= sum of count / share, in integers: 12 / share is one.
       int64_t twelfths = 0;
       for (size_t share = 1; share < counts.size(); ++share)
         twelfths += counts[share] * (12 / static_cast<int64_t>(share));
@@ -187,7 +187,7 @@ class Check {
   std::vector<std::string> problems_;
   std::vector<double> rates_;
   std::vector<int64_t> used_;
-  // Of (model, position, class): virtual devices by share.
+  // [(model, position, class)][share]: virtual devices.
   std::map<std::tuple<size_t, size_t, int>, std::array<int64_t, kMaxShare + 1>> pools_;
 };
 

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Of one request in a batch of `batch`; NaN where a time is missing.
+// Latency of one request in a batch of `batch`; NaN if a time is missing.
 double latency_us(const Fleet& fleet, size_t model, const FleetPipeline& pipeline, int batch) {
   const auto& m = fleet.models[model];
   double sum = batch_delay_us(fleet, model, batch);

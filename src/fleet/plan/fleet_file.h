@@ -1,4 +1,4 @@
-// One way of reading and writing fleet and plan files, whatever their syntax.
+// Reads and writes fleet and plan files, as JSON or YAML.
 #pragma once
 
 #include <functional>
@@ -9,16 +9,16 @@
 
 namespace heddle {
 
-// "format" must be this one, "version" 1.
+// Checks that "format" is this one and "version" is 1.
 Status check_format(const JsonCursor& root, const std::string& format);
-// .yaml or .yml
+// True for .yaml and .yml.
 bool is_yaml_path(const std::string& path);
-// "a/fleet.yaml" is "fleet".
+// The file's name without folder and suffix: "fleet" for "a/fleet.yaml".
 std::string stem_of(const std::string& path);
 Result<YamlDocument> load_document(const std::string& path, const std::string& kind);
 Status write_document(const std::string& path, const Json& json);
 
-// `read` sees the document as JSON; its errors get the file, and the line where it is YAML.
+// `read` gets the document as JSON. Its errors are completed by the file and, for YAML, the line.
 template <class T>
 Result<T> read_document(const std::string& path, const std::string& kind,
                         const std::function<Result<T>(const Json&)>& read) {

@@ -1,4 +1,4 @@
-// Fleet files; the format is in docs/fleet.md.
+// Reads and writes fleet files; the format is in docs/fleet.md.
 #include <filesystem>
 #include <functional>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kMax = 1e15;
 
-// A number, or text with a unit.
+// Reads a number, or text with a unit.
 Result<double> quantity(const JsonCursor& node, std::string_view key, std::optional<double> fallback,
                         const std::function<std::optional<double>(std::string_view)>& parse,
                         const char* expected) {
@@ -187,7 +187,7 @@ Result<Fleet> read_fleet(const std::string& path) {
   if (fleet->name.empty()) fleet->name = stem_of(path);
   const auto folder = std::filesystem::path(path).parent_path();
   for (auto& m : fleet->models)
-    if (!m.file.path.empty()) m.file.path = (folder / m.file.path).string();  // an absolute one stays
+    if (!m.file.path.empty()) m.file.path = (folder / m.file.path).string();  // absolute paths stay
   return fleet;
 }
 

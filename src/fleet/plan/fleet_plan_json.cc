@@ -1,4 +1,4 @@
-// Plan files of fleets; the format is in docs/fleet.md.
+// Reads and writes plan files of fleets; the format is in docs/fleet.md.
 #include <cmath>
 
 #include "fleet_file.h"

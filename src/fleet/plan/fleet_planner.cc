@@ -26,7 +26,7 @@ using PlanFn = Result<FleetAnswer> (*)(const FleetTask&);
 constexpr PlanFn kFunctions[] = {plan_by_columns, plan_dp, plan_columns, plan_milp, plan_np, plan_dart_r};
 static_assert(std::size(kPlanners) == std::size(kFunctions));
 
-constexpr double kUsual_s = 60;  // of ppipe-milp and of proving, when no deadline is given
+constexpr double kUsual_s = 60;  // default time limit of ppipe-milp and of proving
 
 Result<size_t> index_named(const std::string& name) {
   std::vector<std::string> names;
@@ -90,7 +90,7 @@ FleetPlan evaluated(const FleetTask& task, const std::string& planner, FleetAnsw
     plan.bound = *answer.bound;
     plan.bound_reason = answer.bound_reason;
   }
-  // Both were summed up in another order: rounding must not put the plan beyond its bound.
+  // Value and bound are sums in different orders: rounding must not put the plan beyond its bound.
   if (std::abs(plan.bound - plan.value) <= 1e-9 * std::abs(plan.value)) plan.bound = plan.value;
   return plan;
 }
@@ -123,7 +123,7 @@ Result<FleetPlan> plan_fleet(const Fleet& fleet, const std::string& planner, con
   HEDDLE_ASSIGN_OR_RETURN(const auto index, index_named(planner));
   const PlanFn plan_function = kFunctions[index];
   auto options = given;
-  // A given deadline counts, longer than usual or not.
+  // A deadline that the caller gives counts, even if it is later than the default.
   if ((plan_function == plan_milp || options.prove) && std::isinf(options.deadline.seconds_left()))
     options.deadline = options.deadline.sooner(kUsual_s);
   HEDDLE_ASSIGN_OR_RETURN(const auto task, make_task(fleet, options));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kSameWeight = 1e-9;  // relative, of values and rates
 
-// What a pool's devices hold: model, class, blocks, share.
+// Weights that a pool's devices hold: model, class, blocks, share.
 using Weights = std::tuple<size_t, int, int, int, int>;
 
 Weights weights_of(size_t model, int device_class, int from, int to, int share) {
@@ -39,7 +39,7 @@ double moved(const std::map<Weights, int64_t>& before, const std::map<Weights, i
   return sum;
 }
 
-// Index of the column in the model's list; it is added when it is not there.
+// Index of the column in the model's list; appends it if it is missing.
 size_t place_of(std::vector<Column>& columns, const Column& column) {
   for (size_t c = 0; c < columns.size(); ++c)
     if (same_column(columns[c], column)) return c;
@@ -47,7 +47,7 @@ size_t place_of(std::vector<Column>& columns, const Column& column) {
   return columns.size() - 1;
 }
 
-// A program that keeps these rates, and the cost of the fresh plan, and moves as few devices as it can.
+// A MILP that keeps these rates, and the cost of the fresh plan, and minimises the number of moved devices.
 struct LeastMoves {
   FleetTask task;
   ColumnModel model;
@@ -83,7 +83,7 @@ struct LeastMoves {
 
 Result<FleetPlan> least_moves(const Fleet& fleet, const FleetPlan& fresh, const FleetPlan& running,
                               const FleetPlanOptions& options) {
-  // Rates to keep, as a load: with no cost of its own the program serves it and no more.
+  // The rates to keep are the load. As devices cost nothing here, only the moves are minimised.
   FleetGoal goal{FleetObjective::kCost, {}};
   for (size_t m = 0; m < fleet.models.size(); ++m) {
     const double least = fresh.objective == FleetObjective::kMaxMin
@@ -151,8 +151,8 @@ Result<FleetReplan> replan_fleet(const Fleet& fleet, const FleetPlan& running,
   HEDDLE_ASSIGN_OR_RETURN(result.plan, least_moves(fleet, fresh, running, options));
   const auto before = holdings(running);
   result.moved_devices_fresh = moved(before, holdings(fresh));
-  // The solver's tolerances, or a stop before the start was taken up, must not make it worse than the fresh
-  // plan.
+  // The result must not be worse than the fresh plan: the solver has tolerances, and it may stop before it
+  // uses the start solution.
   const bool kept = more_is_better(fresh.objective) ? result.plan.value >= fresh.value * (1 - 1e-6)
                                                     : result.plan.value <= fresh.value * (1 + 1e-6);
   if (!kept || !fleet_plan_problems(fleet, result.plan).empty() ||

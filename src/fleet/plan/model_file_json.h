@@ -1,4 +1,4 @@
-// The member "file" of a fleet file's models; the format is in docs/fleet.md.
+// Reads and writes the member "file" of a fleet file's models; the format is in docs/fleet.md.
 #pragma once
 
 #include "heddle/base/json.h"

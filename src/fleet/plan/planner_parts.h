@@ -1,4 +1,4 @@
-// What the fleet planners give to the door (fleet_planner.cc), which evaluates, bounds and checks their
+// What fleet planners receive from and return to fleet_planner.cc, which evaluates, bounds and checks their
 // plans.
 #pragma once
 
@@ -19,15 +19,15 @@ struct FleetTask {
   DeviceNeeds needs;
   PriceBound bound;
   const FleetPlanOptions& options;
-  // Served by pools that are no part of the task, on devices that are none of the fleet's; empty: nothing.
+  // [model] rate served by pools outside this task, on devices that are not in `fleet`; empty: none.
   std::vector<double> served = {};
   double served_of(size_t model) const { return served.empty() ? 0 : served[model]; }
 };
 
-// Pools for every model; rates and value are filled by the door.
+// Pools for every model; fleet_planner.cc computes rates and value.
 struct FleetAnswer {
   std::vector<ModelPlan> models;
-  // What the planner itself proved: a bound, or that its plan is optimal.
+  // What the planner itself has proven: a bound, or that its plan is optimal.
   std::optional<double> bound;
   bool optimal = false;
   std::string bound_reason;
@@ -38,9 +38,9 @@ Result<FleetAnswer> plan_columns(const FleetTask& task);
 Result<FleetAnswer> plan_milp(const FleetTask& task);
 Result<FleetAnswer> plan_np(const FleetTask& task);
 Result<FleetAnswer> plan_dart_r(const FleetTask& task);
-// Whether plan_dp() takes it: at most two classes with devices, and tables of moderate size.
+// True if plan_dp() applies: at most two classes with devices, and tables of moderate size.
 bool dp_fits(const Fleet& fleet);
-// plan_dp() or plan_columns(), whichever suits.
+// plan_dp() if it applies, else plan_columns().
 Result<FleetAnswer> plan_by_columns(const FleetTask& task);
 
 Error no_plan_serves(const FleetTask& task);

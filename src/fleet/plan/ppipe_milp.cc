@@ -1,13 +1,12 @@
 // ppipe-milp: the MILP of PPipe, ATC'25, appendix A.2 (batch size unification, virtual devices), equation by
-// equation. Where the appendix leaves something open or contradicts the planner that was published with it:
-//   - a pipeline may stay unused: the sum of (16) is a binary; with "= 1" and (22) each pipeline would hold a
-//   device;
-//   - X_ldvbij also is what the virtual device's part of its server's NIC lets in and out;
-//   - T is the SLO less the margin, and (27) also counts the time in which a batch fills;
-//   - (23) counts whole devices of each (model, partition, class), as a device cannot be given to two of
-//   them.
-// One configuration for each sequence of classes, as in the paper; ppipe-dp and ppipe-columns are not so
-// limited.
+// equation. Choices where the appendix is open or contradicts the planner published with it:
+//   - A pipeline may stay unused: the sum of (16) is a binary. With "= 1", (22) would force a device into
+//     each pipeline.
+//   - X_ldvbij is also limited by the virtual device's part of its server's NIC, in and out.
+//   - T is the SLO minus the margin, and (27) includes the time in which a batch fills.
+//   - (23) counts whole devices of each (model, partition, class), as two of these cannot share a device.
+// Each sequence of classes has one configuration, as in the paper; ppipe-dp and ppipe-columns do not have
+// this limit.
 #include "ppipe_milp.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@
 namespace heddle {
 namespace {
 
-// x = min over both terms of a NIC and the compute rate, 1/s.
+// X = min of the compute rate and the NIC's rate at both ends, 1/s.
 double virtual_device_rate(const FleetModel& model, const DeviceClass& dc, int v, int b, int i, int j,
                            double C_us) {
   double X = kUsPerSecond * b / C_us;
@@ -30,8 +29,8 @@ double virtual_device_rate(const FleetModel& model, const DeviceClass& dc, int v
   return X;
 }
 
-// "A2_eq21_", with the slot, partition and so on behind it. Readers of LP files refuse names that begin with
-// e.
+// "A2_eq21_", to be followed by pipeline, partition and so on. It does not begin with "e", which readers of
+// LP files reject.
 std::string row_name(int equation) { return "A2_eq" + std::to_string(equation) + "_"; }
 
 }  // namespace
@@ -40,7 +39,7 @@ PpipeMilp::PpipeMilp(const FleetTask& task) : task_(task) {
   std::vector<int> present;
   for (size_t k = 0; k < task.fleet.classes.size(); ++k)
     if (task.fleet.classes[k].count > 0) present.push_back(static_cast<int>(k));
-  // Section 3: the pipelines are all sequences of 1 to D classes.
+  // Section 3: a model's pipelines are all sequences of 1 to D classes.
   for (size_t m = 0; m < task.fleet.models.size(); ++m) {
     std::vector<std::vector<int>> sequences = {{}};
     for (size_t begin = 0, length = 1; length <= static_cast<size_t>(task.fleet.max_partitions); ++length) {
@@ -110,7 +109,7 @@ void PpipeMilp::add_rows(const Slot& slot) {
   for (size_t d = 0; d < slot.d.size(); ++d) {
     const auto at = l + "_" + std::to_string(d);
     std::vector<Term> chosen = {{used, -1}}, throughput = {{slot.x, 1}};
-    std::map<std::pair<int, int>, std::vector<Term>> joins;  // (b, cut): ends there less begins there
+    std::map<std::pair<int, int>, std::vector<Term>> joins;  // [(b, cut)]: ends there minus begins there
     for (const auto& c : slot.d[d]) {
       chosen.push_back({c.p, 1});
       throughput.push_back({c.g, -c.X});
@@ -129,7 +128,7 @@ void PpipeMilp::add_rows(const Slot& slot) {
       for (const auto& c : slot.d[d + 1]) joins[{c.b, c.i}].push_back({c.p, -1});
     milp_.equal(std::move(chosen), 0, row_name(16) + at);        // (16)
     milp_.at_most(std::move(throughput), 0, row_name(28) + at);  // (25) and (28)
-    for (auto& [key, terms] : joins)                             // (18) the same batch size, adjacent blocks
+    for (auto& [key, terms] : joins)                             // (18): same batch size, adjacent blocks
       milp_.equal(std::move(terms), 0,
                   row_name(18) + at + "_" + std::to_string(key.first) + "_" + std::to_string(key.second));
   }
@@ -172,7 +171,7 @@ void PpipeMilp::add_objective() {
     milp_.add_cost(z, -1);
   }
   for (size_t m = 0; m < task_.fleet.models.size(); ++m) {
-    // (15) for one model; with several, section 3: the lowest normalised throughput.
+    // (15) for one model; section 3 for several: maximise the lowest normalised throughput.
     std::vector<Term> rate;
     for (const auto& slot : slots_)
       if (slot.model == m) rate.push_back({slot.x, 1});
@@ -214,7 +213,7 @@ Result<FleetAnswer> plan_milp(const FleetTask& task) {
   options.deadline = task.options.deadline;
   options.threads = task.options.threads;
   options.seed = task.options.seed;
-  options.rel_gap = 1e-4;  // as the published planner's solver
+  options.rel_gap = 1e-4;  // as in the published planner's solver settings
   if (task.options.progress)
     options.on_progress = [&](const SolveProgress& p) {
       task.options.progress->report(

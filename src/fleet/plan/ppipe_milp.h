@@ -12,11 +12,11 @@ class PpipeMilp {
  public:
   explicit PpipeMilp(const FleetTask& task);
   const Milp& milp() const { return milp_; }
-  // Pools of a solution's values.
+  // The pools of a solution.
   std::vector<ModelPlan> plan(const std::vector<double>& values) const;
 
  private:
-  struct Choice {  // p and g of one (l, d, v, b, i, j)
+  struct Choice {  // the variables p and g of one (l, d, v, b, i, j)
     Var p, g;
     int v = 1, b = 1, i = 0, j = 0;
     double C_us = 0, X = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWiden = 0.1;
 
-// What crosses the cut before each place of the topological order; inputs cross the first, outputs the last.
+// Bytes that cross the cut before each topological position. Inputs cross the first cut, outputs the last.
 std::vector<double> crossing_bytes(const Graph& graph) {
   const auto n = static_cast<int>(graph.num_ops());
   std::vector<double> step(static_cast<size_t>(n) + 2, 0);
@@ -36,7 +36,7 @@ std::vector<double> crossing_bytes(const Graph& graph) {
   return bytes;
 }
 
-// Times of the ops before each place, as a share of the whole; [class][place].
+// Time of the ops before each position, as a share of the whole; [class][position].
 std::vector<std::vector<double>> shares_of(const Graph& graph, const std::vector<std::vector<double>>& us) {
   std::vector<std::vector<double>> shares;
   for (const auto& of_class : us) {
@@ -64,7 +64,7 @@ std::vector<size_t> greedy_cuts(const std::vector<double>& share, size_t blocks)
   return cuts;
 }
 
-// The cuts of least bytes with each block's time in the window on every class; empty when there are none.
+// The cuts of fewest bytes that keep each block's time in the window on every class; empty: there are none.
 std::vector<size_t> window_cuts(const std::vector<std::vector<double>>& shares,
                                 const std::vector<double>& bytes, size_t blocks, double window) {
   const size_t n = bytes.size() - 1;
@@ -121,7 +121,7 @@ Result<Prepartition> prepartition(const Graph& graph, const std::vector<std::vec
   if (method == PrepartitionMethod::kGreedy) {
     cuts = greedy_cuts(shares.front(), wanted);
   } else {
-    // A window of 1 lets blocks be empty of time, one of `wanted` holds everything: it ends.
+    // The loop ends: a window of `wanted` accepts every partition.
     for (double window = kWiden; cuts.empty(); window += kWiden) {
       cuts = window_cuts(shares, bytes, wanted, window);
       result.window = window;

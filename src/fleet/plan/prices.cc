@@ -26,8 +26,8 @@ double supply_cost(const Fleet& fleet, const std::vector<double>& prices) {
   return sum;
 }
 
-// Between two neighbouring break points every model's cheapest column stays the same, and the bound, a
-// quotient of two linear functions of the price, is monotone: the best price is a break point.
+// Between two neighbouring break points every model's cheapest column stays the same. There the bound is a
+// quotient of two linear functions of the price and thus monotone, so the best price is a break point.
 std::vector<double> break_points(const DeviceNeeds& needs, size_t a, size_t b) {
   std::vector<double> points = {0, 1};
   for (const auto& model : needs) {
@@ -53,13 +53,13 @@ std::vector<double> break_points(const DeviceNeeds& needs, size_t a, size_t b) {
   return points;
 }
 
-// The dual of the column linear program; empty when the solver has no answer.
+// Prices from the dual of the LP over columns; empty if the solver has no answer.
 std::vector<double> dual_prices(const Fleet& fleet, const DeviceNeeds& needs, const FleetGoal& goal,
                                 const Deadline& deadline) {
   const auto classes = fleet.classes.size();
   const bool max_min = goal.objective == FleetObjective::kMaxMin;
   const bool goodput = goal.objective == FleetObjective::kGoodput;
-  double highest = 0, load = 0;  // of what a request can cost, and of the requests: for scaling
+  double highest = 0, load = 0;  // for scaling: the largest need of a column, and the total load
   for (const auto& model : needs)
     for (const auto& need : model)
       for (const double n : need) highest = std::max(highest, n);
@@ -71,8 +71,8 @@ std::vector<double> dual_prices(const Fleet& fleet, const DeviceNeeds& needs, co
   for (size_t k = 0; k < classes; ++k) {
     const auto count = static_cast<double>(fleet.classes[k].count);
     // kMaxMin: shares of the devices' total price. kGoodput: worth of a device in `1 / highest` requests.
-    // kCost and kPower: what a scarce device is worth beyond what it costs; more than a million times that is
-    // not needed.
+    // kCost and kPower: worth of a scarce device beyond its cost; a limit of a million times the cost
+    // suffices.
     price.push_back(dual.add_continuous(0, max_min ? 1 : goodput ? kNoBound : 1e6));
     if (!max_min) dual.add_cost(price[k], count / (highest * load));
   }
@@ -150,7 +150,7 @@ double bound_at(const Fleet& fleet, const DeviceNeeds& needs, const FleetGoal& g
   double sum = 0;
   switch (goal.objective) {
     case FleetObjective::kMaxMin:
-      // rate_d >= load_d * z for all d costs at least sum load_d * z * cheapest_d of what there is.
+      // rate_d >= load_d * z for all d costs at least z * sum load_d * cheapest_d; the budget is `supply`.
       for (size_t m = 0; m < needs.size(); ++m) sum += goal.load[m] * cheapest(needs[m], prices);
       return sum > 0 ? supply / sum : kInfinity;
     case FleetObjective::kGoodput:

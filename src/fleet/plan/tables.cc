@@ -5,14 +5,14 @@
 namespace heddle {
 namespace {
 
-constexpr int kFree[] = {3, 4, 6, 8, 9};  // twelfths of a device that splits into 2, 3 or 4 can leave free
-constexpr double kSame = 1e-12;           // relative: below it two rates differ by rounding only
+constexpr int kFree[] = {3, 4, 6, 8, 9};  // twelfths that a device split into 2, 3 or 4 can leave free
+constexpr double kSame = 1e-12;           // relative: smaller differences between rates are rounding errors
 constexpr int kOneLessA = -1, kOneLessB = -2, kNothing = -3;
 
 }  // namespace
 
-// Of each bin (partition position and class): pipelines that leave a part of a device free, and such that
-// need no more than that part beside whole devices.
+// For each bin (partition position and class): pipelines that leave a part of a device free, and pipelines
+// that need at most that part beside whole devices.
 struct ModelTable::Sharing {
   // [(position * 2 + class) * 5 + index into kFree][cell]
   std::vector<std::vector<Entry>> leaves, needs;
@@ -37,7 +37,7 @@ ModelTable::ModelTable(const TableAxes& axes, const std::vector<Column>& columns
   close();
 }
 
-// Pool sizes grow by one virtual device at the slowest partition: every rate that the configuration can have.
+// Adds every rate of the column: the pool of the slowest partition grows by one virtual device at a time.
 void ModelTable::walk_staircase(int index, Sharing& sharing) {
   const auto& column = columns_[static_cast<size_t>(index)];
   Piece piece;
@@ -83,7 +83,7 @@ void ModelTable::walk_staircase(int index, Sharing& sharing) {
 }
 
 void ModelTable::join_pairs(const Sharing& sharing) {
-  // Of a table, the entries that no entry of fewer devices reaches.
+  // The entries of a table that no entry with at most as many devices equals.
   const auto useful = [&](const std::vector<Entry>& table) {
     std::vector<Entry> entries;
     if (table.empty()) return entries;
@@ -121,8 +121,8 @@ void ModelTable::join_pairs(const Sharing& sharing) {
   }
 }
 
-// Unbounded knapsack over both classes. Cells are met in the order of a, then b, so what a piece is made of
-// is done.
+// Unbounded knapsack over both classes. Cells are visited in the order of a, then b, so a cell's predecessors
+// are complete.
 void ModelTable::close() {
   best_.assign(axes_.cells(), 0);
   via_.assign(axes_.cells(), kNothing);

@@ -1,4 +1,4 @@
-// What one model gets out of a whole devices of one class and b of another: the tables of the exact planner.
+// Tables of the exact planner: a model's best rate on a whole devices of one class and b of another.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ struct Piece {
   std::array<int64_t, kMaxPartitions> counts{}, other_counts{};
 };
 
-// The two classes that tables are over; a is -1, with a count of 0, when the fleet has one class.
+// The two classes of a table. If the fleet has one class, class_a is -1 and count_a is 0.
 struct TableAxes {
   int class_a = 0, class_b = 0;
   int count_a = 0, count_b = 0;
@@ -26,15 +26,15 @@ struct TableAxes {
 
 class ModelTable {
  public:
-  // Best rate at every (a, b), devices of both classes shared by pipelines of one model and position. Optimal
-  // when no device is shared by more than two pipelines, and these two share one only; always when nothing is
-  // split. O(cells * kept pieces + pairs of sharing pipelines).
+  // Computes the best rate at every (a, b). Pipelines of one model and position may share devices of either
+  // class. Exact if no device is shared by more than two pipelines, and no two pipelines share more than one
+  // device; always exact if no device is split. O(cells * kept pieces + pairs of sharing pipelines).
   ModelTable(const TableAxes& axes, const std::vector<Column>& columns);
 
   double rate(int a, int b) const { return best_[axes_.at(a, b)]; }
-  // The pipelines that reach rate(a, b).
+  // Pipelines that reach rate(a, b).
   std::vector<FleetPipeline> pipelines(int a, int b) const;
-  // [a]: the least b with rate(a, b) >= rate; count_b + 1 where there is none.
+  // [a]: the smallest b with rate(a, b) >= rate; count_b + 1 if there is none.
   std::vector<int> least_b(double rate) const;
   const std::vector<double>& rates() const { return best_; }
 
@@ -53,10 +53,10 @@ class ModelTable {
 
   TableAxes axes_;
   const std::vector<Column>& columns_;
-  std::vector<Entry> single_;  // [cell]: the best piece of exactly these devices
-  std::vector<Entry> kept_;    // pieces that are better than all sums of smaller ones
+  std::vector<Entry> single_;  // [cell]: the best piece that uses exactly these devices
+  std::vector<Entry> kept_;    // pieces better than every sum of smaller ones
   std::vector<double> best_;
-  std::vector<int> via_;  // [cell]: index into kept_, or where the same rate is had with less
+  std::vector<int> via_;  // [cell]: index into kept_, or kOneLessA, kOneLessB or kNothing
 };
 
 }  // namespace heddle

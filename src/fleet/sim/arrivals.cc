@@ -15,7 +15,7 @@ using Times = std::vector<TimeNs>;
 
 TimeNs to_ns(double seconds) { return static_cast<TimeNs>(seconds * 1e9); }
 
-// Poisson of a rate that `rate_at(t)` keeps at or below `most` (thinning, Lewis and Shedler 1979).
+// A Poisson process with rate `rate_at(t)` <= `most`, by thinning (Lewis and Shedler 1979).
 template <class RateAt>
 Times thinned(double most, double duration_s, Random& random, const RateAt& rate_at) {
   Times times;
@@ -36,7 +36,7 @@ Times bursty(const Traffic& traffic, double rate, double duration_s, Random& ran
   const double low = rate * (1 - traffic.peak * traffic.burst_share) / (1 - traffic.burst_share);
   const double calm_s = traffic.burst_s * (1 - traffic.burst_share) / traffic.burst_share;
   Times times;
-  bool burst = random.chance(traffic.burst_share);  // as at any time
+  bool burst = random.chance(traffic.burst_share);  // the stationary probability of a burst
   for (double began = 0; began < duration_s;) {
     const double end = began + exponential(random) * (burst ? traffic.burst_s : calm_s);
     const double now_rate = burst ? high : low;
@@ -50,8 +50,8 @@ Times bursty(const Traffic& traffic, double rate, double duration_s, Random& ran
   return times;
 }
 
-// As PPipe's public code: the gaps of the folded trace, from the second on, played again from the front at
-// the end.
+// As in PPipe's public code: repeats the folded trace; later rounds leave out its first invocation, so that
+// gaps, not times, are repeated.
 Times folded(const FunctionTrace& trace, double rate, double duration_s) {
   const double segment = static_cast<double>(trace.start_s.size() - 1) / rate;
   std::vector<double> at;
@@ -68,7 +68,7 @@ Times folded(const FunctionTrace& trace, double rate, double duration_s) {
   return times;
 }
 
-// The trace's own shape, so fast that its mean rate is the wanted one, again from the front at its end.
+// The trace's own shape, played at the speed that gives the wanted mean rate, and repeated from its start.
 Times compressed(const FunctionTrace& trace, double rate, double duration_s) {
   const double span = trace.start_s.back();
   const double faster = rate * span / static_cast<double>(trace.start_s.size() - 1);

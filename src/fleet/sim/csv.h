@@ -1,4 +1,4 @@
-// Tables with one header line and "," between fields, without quoting.
+// CSV tables with one header line, without quoting.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ class CsvTable {
 
   size_t rows() const { return rows_.size(); }
   bool has(const std::string& column) const { return columns_.contains(column); }
-  // Fields of a row, 0..rows()-1; a missing column, a number that is none or out of range is an error with
-  // its place.
+  // Fields of row 0..rows()-1. A missing column, or text that is no number in the range, is an error that
+  // names the place.
   Result<std::string> text(size_t row, const std::string& column) const;
   Result<double> number(size_t row, const std::string& column, double min, double max) const;
   Result<int64_t> whole(size_t row, const std::string& column, int64_t min, int64_t max) const;

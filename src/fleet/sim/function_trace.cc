@@ -33,7 +33,7 @@ Error line_error(uint64_t line, const std::string& message) {
 struct FunctionTraceReader::State {
   FunctionTrace trace;
   std::unordered_set<std::string> functions;
-  std::string rest;  // of a line that has not ended
+  std::string rest;  // beginning of a line whose end has not been read yet
   uint64_t line = 0;
 
   Status take(std::string_view text) {
@@ -149,7 +149,7 @@ Result<std::string> synthetic_function_trace(const FunctionTraceOptions& o, uint
     return Error(Code::kInvalidInput,
                  "a synthetic trace needs 1 to 1e6 functions, a duration of at most 1e7 s, at most 1e8 "
                  "invocations and clumps of 1 to 1e6 with gaps of 0 to 1e6 s");
-  std::vector<double> up_to;  // cumulated popularity
+  std::vector<double> up_to;  // cumulative popularity
   double sum = 0;
   for (uint32_t f = 0; f < o.functions; ++f) {
     sum += std::pow(f + 1.0, -o.popularity_power);
@@ -161,7 +161,7 @@ Result<std::string> synthetic_function_trace(const FunctionTraceOptions& o, uint
     uint32_t function;
   };
   std::vector<Invocation> invocations;
-  // Clumps arrive as a Poisson process; each has a function and a geometric number of invocations.
+  // Clumps arrive as a Poisson process; each has one function and a geometric number of invocations.
   const double clump_rate = o.rate_per_s / o.clump_size;
   for (double t = exponential(random) / clump_rate; t < o.duration_s; t += exponential(random) / clump_rate) {
     const auto f = static_cast<uint32_t>(

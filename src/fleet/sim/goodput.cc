@@ -6,9 +6,9 @@
 namespace heddle {
 namespace {
 
-constexpr double kLeastLoad = 1. / 1024, kMostLoad = 1 << 20;  // between which it is looked for
+constexpr double kLeastLoad = 1. / 1024, kMostLoad = 1 << 20;  // range of the search
 
-// The worst model's attainment when arrivals come `load` times as fast.
+// The worst model's attainment when the arrivals come `load` times as fast.
 Result<double> attained(const Deployment& deployment, const std::vector<Arrival>& arrivals, double load,
                         const GoodputOptions& options) {
   auto closer = arrivals;
@@ -34,7 +34,7 @@ Result<Goodput> goodput(const Deployment& deployment, std::span<const double> ra
     return Error(Code::kInvalidInput, "goodput needs a rate, requests and a precision above 0");
   HEDDLE_ASSIGN_OR_RETURN(const auto arrivals, make_arrivals(options.traffic, rates_per_s,
                                                              options.requests / total, options.seed));
-  // Twice as much, or half as much, until the border is between two loads.
+  // Doubles or halves the load until one load meets the attainment and another does not.
   double low = 0, high = 0, load = 1;
   Goodput best;
   const auto try_load = [&]() -> Status {

@@ -23,7 +23,7 @@ struct Payload {
   EventKind kind;
   uint8_t plane;
   uint32_t a;       // work, model, fault or device
-  uint32_t serial;  // of work: an event of work that was aborted since is void
+  uint32_t serial;  // for work: events of work that has been aborted are ignored
 };
 
 // A deployment with its scheduler: the old and the new one of a migration.
@@ -36,7 +36,7 @@ struct Plane {
     uint32_t serial = 0;
     bool live = false;
   };
-  std::vector<Running> running;  // by work id
+  std::vector<Running> running;  // [work id]
 };
 
 class Simulation {
@@ -183,7 +183,7 @@ class Simulation {
     return factor;
   }
 
-  // Carries out what the scheduler wants. What is aborted comes first: its ids may begin anew.
+  // Carries out the scheduler's actions. Aborts come first, since new work may reuse their ids.
   void apply(size_t p) {
     Plane& plane = planes_[p];
     take(actions_.abort, [&](WorkId id) { end_work(plane, plane.running[id]); });
@@ -203,7 +203,7 @@ class Simulation {
     });
   }
 
-  // Most of an event's actions are none.
+  // Most events leave most of these lists empty.
   template <class T, class Take>
   static void take(std::vector<T>& actions, const Take& one) {
     if (actions.empty()) return;
@@ -278,7 +278,7 @@ class Simulation {
     fault_devices_[fault].clear();
   }
 
-  // The virtual devices of a class's i-th device go or return.
+  // Loses or returns the virtual devices of a class's i-th device.
   void change(size_t p, uint32_t device_class, uint32_t i, bool back) {
     Plane& plane = planes_[p];
     const uint32_t device = plane.deployment->classes[device_class].first_device + i;
@@ -302,7 +302,7 @@ class Simulation {
     return i < lost_[d.device_class].size() && lost_[d.device_class][i];
   }
 
-  // The old plan is drained: the new one gets what waited.
+  // Once the old plan has no work in flight, the new one gets the waiting requests.
   void take_over() {
     migrating_ = false;
     result_.migrated = now_;
@@ -398,15 +398,15 @@ class Simulation {
   Actions actions_;
   std::vector<Outcome> outcome_;
   std::vector<TimeNs> slo_;      // [model], the same in both plans
-  std::vector<TimeNs> run_end_;  // of the batch whose first request it is
+  std::vector<TimeNs> run_end_;  // [first request of a batch]: end of the batch's last run
   struct Use {
-    double of[2] = {0, 0};  // runs, sending; ns
+    double of[2] = {0, 0};  // busy time of runs and of sending, ns
   };
   std::vector<Use> use_;                 // [class]
   std::vector<std::vector<char>> lost_;  // [class][device]
   std::vector<std::vector<uint32_t>> fault_devices_;
-  std::vector<PendingRequest> held_;  // while the old plan is drained
-  std::vector<TimeNs> loaded_;        // when the new plan's virtual devices are ready
+  std::vector<PendingRequest> held_;  // requests that wait while the old plan finishes
+  std::vector<TimeNs> loaded_;        // time at which each virtual device of the new plan has loaded
 };
 
 Status check_options(const Deployment& d, std::span<const Arrival> arrivals, const SimulationOptions& o) {

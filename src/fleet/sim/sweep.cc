@@ -75,7 +75,7 @@ Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const 
 }
 
 double greatest_load(std::span<const double> load_factors, const std::function<bool(size_t)>& attained) {
-  size_t low = 0, high = load_factors.size();  // those below `low` are attained, those from `high` on are not
+  size_t low = 0, high = load_factors.size();  // below `low`: attained; from `high` on: not
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
     if (attained(middle)) {

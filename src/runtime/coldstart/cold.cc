@@ -40,7 +40,7 @@ Error changed(const ModelReference& reference, uint64_t hash) {
                                         "; plan it again");
 }
 
-// Names a file by all that the system changes when somebody writes into it; 0: there is no such file.
+// Identifies a file's version by all attributes that the system changes on a write; 0: no such file.
 uint64_t identity(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return 0;
@@ -52,7 +52,7 @@ uint64_t identity(const std::string& path) {
   return hasher.value();
 }
 
-// The content's hash, from the cache where the file is the one it was taken of: reading all of a large file
+// The content's hash. The cache remembers it for this version of the file, as reading a whole large file
 // would take longer than the rest of a cached start.
 Result<uint64_t> known_hash(const std::string& path, SegmentCache& cache) {
   const uint64_t id = identity(path);
@@ -63,20 +63,20 @@ Result<uint64_t> known_hash(const std::string& path, SegmentCache& cache) {
     return hash;
   }
   HEDDLE_ASSIGN_OR_RETURN(const ModelContent content, model_content(path));
-  // A file that was written while it was read, or whose weights are elsewhere, is not remembered.
-  // Nor is one where the cache cannot be written to: that is reported when segments are stored.
+  // Not remembered: a file written while it was read, or with weights in other files. A cache that cannot be
+  // written is reported later, when segments are stored.
   if (content.one_file && id != 0 && identity(path) == id)
     (void)cache.store(id, std::string_view(reinterpret_cast<const char*>(&content.hash), sizeof hash));
   return content.hash;
 }
 
-// Imports once, whoever asks first.
+// Imports the model once, for the first caller.
 class ModelReader {
  public:
   explicit ModelReader(const ModelReference& reference) : reference_(reference) {}
-  // On a thread of its own, while the caller does something else. It waits for the importer's library, and
-  // begins, on cores where the caller is not, for a system that packs threads would have both on one. From
-  // then on it, and threads of its own, may be anywhere.
+  // Imports on another thread, while the caller opens devices. Some systems pack both threads on one core, so
+  // the thread starts bound to a group of cores that excludes the caller's. After loading the importer's
+  // library it may use all cores, and so may its own threads.
   void start() {
     half_ = other_half();
     ahead_ = start_thread_on(core_group(half_, 2), [this, all = own_cores()] {
@@ -85,8 +85,8 @@ class ModelReader {
       (void)get();
     });
   }
-  // The caller, back from waiting on those cores, goes to the others. It is moved, not bound: threads to come
-  // inherit what it may use.
+  // If the caller has waited on the import's group of cores, it moves to the other group. It is moved, not
+  // bound, because new threads inherit its mask.
   void leave_cores() const {
     if (other_half() != half_) const AffinityGuard moved(core_group(1 - half_, 2));
   }
@@ -98,7 +98,7 @@ class ModelReader {
     }
     return *model_;
   }
-  // When the model was there; after get().
+  // Time at which the import ended; call get() first.
   int64_t end_ns() const { return end_ns_; }
 
  private:
@@ -114,7 +114,7 @@ class ModelReader {
   std::mutex mutex_;
   std::optional<Result<std::shared_ptr<const Model>>> model_;
   int64_t end_ns_ = 0;
-  int half_ = 0;  // of the cores, where it begins
+  int half_ = 0;  // the group of cores in which the import begins
   std::jthread ahead_;
 };
 
@@ -148,12 +148,12 @@ class ColdRunner {
   Status prepare(int64_t begin) {
     reader_.emplace(*problem_.model);
     if (options_.cache == nullptr) {
-      // Importing takes one core; devices open meanwhile, for which OpenVINO loads its plugin.
+      // Importing takes one core; meanwhile devices open, for which OpenVINO loads its plugin.
       reader_->start();
       prepare_import();
       reader_->leave_cores();
     } else {
-      // The cache answers for this content only; the model itself is read when a segment is not there.
+      // The cache is keyed by this content; the model is read only if a segment is missing.
       HEDDLE_ASSIGN_OR_RETURN(const uint64_t hash, known_hash(problem_.model->path, *options_.cache));
       if (hash != problem_.model->file_hash) return changed(*problem_.model, hash);
       result_.import_us = us_since(begin);
@@ -171,7 +171,7 @@ class ColdRunner {
     auto inputs = takes_inputs ? make_inputs(*problem_.graph, options_.inputs)
                                : Result<std::vector<TensorValue>>(std::vector<TensorValue>());
     if (options_.cache == nullptr) {
-      // The model's own fault is told first.
+      // An error in the model is reported first.
       HEDDLE_RETURN_IF_ERROR(reader_->get());
       result_.import_us = static_cast<double>(reader_->end_ns() - begin) / 1000;
     }

@@ -10,12 +10,12 @@ namespace heddle {
 namespace {
 
 constexpr double kBytesPerOp = 1 << 20;
-// A tensor that crosses is laid out plainly by one compiled segment and its own way by the next: two passes
-// over it at some 4 GB/s. Small beside compiling; it decides between cuts that are otherwise alike.
+// The producing segment converts a crossing tensor to the plain layout, the reading one back to its own: two
+// passes at some 4 GB/s. This is small beside compiling and decides between otherwise equal cuts.
 constexpr double kCrossingUsPerByte = 2.0 / 4000;
 constexpr int kLeastMost = 4;
 constexpr size_t kMostPlaces = 400;
-// All cuts at this many places are tried, for up to so many segments: some 2,000.
+// With up to kMostTried segments, all cuts at this many positions are tried: some 2,000.
 constexpr size_t kFewPlaces = 24;
 constexpr int kMostTried = 4;
 constexpr double kLeastGain = 0.01;
@@ -38,7 +38,7 @@ class BorderSearch {
     std::vector<size_t> grown;
     for (int segments = 2; segments <= most; ++segments) {
       grown = with_one_more(grown);
-      if (static_cast<int>(grown.size()) + 1 < segments) break;  // no place is left
+      if (static_cast<int>(grown.size()) + 1 < segments) break;  // no position is left
       descend(grown);
       for (std::vector<size_t> other : {evenly(segments), coarsely(segments)}) {
         if (other.size() != grown.size()) continue;
@@ -54,7 +54,7 @@ class BorderSearch {
   }
 
  private:
-  // Where borders may be: everywhere, or in long orders at the least crossing of each slice of the work.
+  // Positions for borders: all, or in long orders the one with the least crossing in each slice of the work.
   void choose_places() {
     const size_t borders = compile_.size() < 3 ? 0 : compile_.size() - 2;
     const double all = compile_.back() + run_.back();
@@ -71,7 +71,7 @@ class BorderSearch {
     }
   }
 
-  // From the request's start to its end.
+  // Duration of the request.
   double cost(const std::vector<size_t>& borders) const {
     std::vector<ColdTask> tasks;
     double across = 0;
@@ -108,7 +108,7 @@ class BorderSearch {
     return best;
   }
 
-  // Equally long to compile.
+  // Borders for equal compile times.
   std::vector<size_t> evenly(int segments) const {
     std::vector<size_t> borders;
     for (const size_t place : places_) {
@@ -119,7 +119,7 @@ class BorderSearch {
     return borders;
   }
 
-  // The best of all cuts at some of the places; empty where there would be too many.
+  // The best of all cuts at a sample of the positions; empty if there would be too many.
   std::vector<size_t> coarsely(int segments) const {
     std::vector<size_t> best, trial;
     if (segments > kMostTried) return best;
@@ -144,7 +144,7 @@ class BorderSearch {
     return best;
   }
 
-  // Moves one border at a time to its best place until none moves.
+  // Moves one border at a time to its best position until none moves.
   void descend(std::vector<size_t>& borders) const {
     double us = cost(borders);
     for (bool moved = true; moved;) {
@@ -185,7 +185,7 @@ std::vector<ColdCrossing> cold_crossings(const Graph& graph, std::span<const OpI
     size_t last = 0;
     for (const OpId reader : tensor.consumers) last = std::max(last, place[reader.index()]);
     const size_t from = place[tensor.producer.index()];
-    // Prefix sums below: from here on, until before its last reader.
+    // Differences, summed up below: the tensor crosses the borders from here to just before its last reader.
     ++cuts[from].tensors;
     cuts[from].bytes += tensor.bytes;
     --cuts[last].tensors;

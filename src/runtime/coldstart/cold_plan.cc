@@ -11,10 +11,10 @@
 namespace heddle {
 namespace {
 
-// Where the number of segments is not given: the least weight of each, and the most segments.
+// If the number of segments is not given: minimum weight of a segment, and maximum number.
 constexpr double kLeastWeight = 100;
 constexpr double kMostUsual = 4;
-// How far from its place, in slices, a border may be for a better cut.
+// Search range of a border around its nominal position, in slices.
 constexpr double kReach = 0.3;
 
 DeviceId largest_device(const Problem& problem) {
@@ -26,7 +26,7 @@ DeviceId largest_device(const Problem& problem) {
   return best;
 }
 
-// After which place of the order each segment but the last ends; ascending, distinct.
+// The positions behind which each segment except the last ends; ascending, distinct.
 std::vector<size_t> choose_borders(const Graph& graph, std::span<const OpId> order, int segments) {
   std::vector<double> prefix = {0};
   for (const double weight : cold_weights(graph, order)) prefix.push_back(prefix.back() + weight);
@@ -47,13 +47,13 @@ std::vector<size_t> choose_borders(const Graph& graph, std::span<const OpId> ord
         best_cost = cost;
       }
     }
-    // One op may be more than a slice: then there is no border to be had here.
+    // An op larger than a slice may leave no position for this border.
     if (best < order.size()) borders.push_back(best);
   }
   return borders;
 }
 
-// What the sample took for one segment goes to its ops by their weights.
+// Distributes each segment's measured time over its ops by their weights.
 void spread(const Plan& plan, std::span<const double> weight, std::span<const double> us, double fixed_us,
             std::vector<double>& per_op) {
   for (size_t s = 0; s < plan.segments.size(); ++s) {

@@ -66,7 +66,7 @@ class Simulation {
     return true;
   }
 
-  // To the next end of something; false when nothing is active.
+  // Advances to the next end of a load or run; false if nothing is active.
   bool advance() {
     int wanted = 0;
     double step = std::numeric_limits<double>::infinity();

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 struct Header {
   std::array<char, 8> magic = {'h', 'e', 'd', 'd', 'l', 'e', 's', '1'};
   uint64_t key = 0, size = 0, checksum = 0;
-  // The contents begin at a multiple of 64, as compiled weights like it.
+  // The contents begin at a multiple of 64, the alignment for compiled weights.
   std::array<char, 32> padding = {};
 };
 static_assert(sizeof(Header) == 64);
@@ -60,7 +60,7 @@ std::shared_ptr<SegmentCache::Entry> SegmentCache::find(uint64_t key) const {
   if (header.magic != Header().magic || header.key != key || header.size != contents.size() ||
       header.checksum != content_hash(contents))
     return nullptr;
-  // Used now: that is what make_room() goes by.
+  // The time of the last use, by which make_room() selects files.
   std::error_code ignored;
   fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
   return std::make_shared<Entry>(std::move(file).value());
@@ -94,7 +94,7 @@ void SegmentCache::make_room(int64_t bytes) const {
     std::error_code gone;
     const auto size = entry.file_size(gone);
     const auto used = entry.last_write_time(gone);
-    if (gone) continue;  // another process was faster
+    if (gone) continue;  // another process has deleted it
     files.push_back({used, entry.path(), static_cast<int64_t>(size)});
     total += files.back().bytes;
   }

@@ -8,7 +8,7 @@
 namespace heddle {
 namespace {
 
-// Does the plan's way lead through a host's memory?
+// True if the plan's route passes through a host's memory.
 bool through_host(const Cluster& cluster, std::span<const Hop> hops) {
   for (size_t i = 0; i + 1 < hops.size(); ++i) {
     const Link& link = cluster.link(hops[i].link);
@@ -55,7 +55,7 @@ Status DeviceIssuer::prepare(const IssuerSetup& setup, size_t slot) {
         task.action == Action::kInstant && task.enqueue == Enqueue::kNothing && !program.waits[t].empty();
     for (const int32_t other : program.waits[t]) {
       const Work& before = s.works[static_cast<size_t>(other)];
-      // What one stream does is in order.
+      // Work on one stream is already in order.
       if (before.enqueues && !(w.enqueues && w.first == before.last)) w.waits.push_back(&before);
     }
   }
@@ -119,7 +119,7 @@ Status DeviceIssuer::prepare_work(const IssuerSetup& setup, size_t slot, const T
   return {};
 }
 
-// From device to device directly where the plan's way avoids the host and the devices can, else through it.
+// Copies directly if the plan's route avoids the host and peer access is possible, else through the host.
 void DeviceIssuer::transfer(const IssuerSetup& setup, size_t slot, const Step& step, Work& w,
                             int64_t& staging) {
   const Cluster& cluster = *setup.problem->cluster;
@@ -193,7 +193,7 @@ Status DeviceIssuer::after_run(int slot, int32_t task) {
 
 Status DeviceIssuer::enqueue(int slot, int32_t task) {
   Work& w = work(slot, task);
-  if (!w.enqueues) return wait_on_host(w);  // the request's end
+  if (!w.enqueues) return wait_on_host(w);  // kCollect at the request's end
   Status status = issue(w);
   if (!status.ok()) return std::move(status).error().with_context(w.what);
   w.done = true;
@@ -205,7 +205,7 @@ Result<bool> DeviceIssuer::reached(int slot, int32_t task) {
   const auto over = [](const Work& one) -> Result<bool> {
     if (!one.done) return true;
     HEDDLE_ASSIGN_OR_RETURN(const bool done, one.end->done());
-    if (done) HEDDLE_RETURN_IF_ERROR(one.end->synchronize());  // at once, with the device's error
+    if (done) HEDDLE_RETURN_IF_ERROR(one.end->synchronize());  // at once, for the device's error
     return done;
   };
   if (w.enqueues) return over(w);
@@ -234,7 +234,7 @@ Status DeviceIssuer::end_request(int slot, bool failed, std::span<int64_t> start
                                  std::span<int64_t> finish_ns) {
   Slot& s = slots_[static_cast<size_t>(slot)];
   if (failed) {
-    // What was enqueued still writes to memory that the next request uses. The engine has the first error.
+    // Enqueued work may still write to memory of the next request. The engine already has the first error.
     for (int32_t m = 1; m < accelerators_.memories(); ++m)
       static_cast<void>(accelerators_.of_memory(m).runtime->drain().ok());
     return {};
@@ -249,7 +249,7 @@ Status DeviceIssuer::end_request(int slot, bool failed, std::span<int64_t> start
   for (size_t t = 0; t < s.works.size(); ++t) {
     const Work& w = s.works[t];
     if (!w.enqueues && w.passes) {
-      // It took no time, when the last that it follows was done.
+      // The task took no time, at the moment when its last predecessor was done.
       int64_t last = s.begin_ns;
       for (const Work* before : w.waits) {
         HEDDLE_ASSIGN_OR_RETURN(const int64_t ns, at(*before->end, before->last_memory));
@@ -257,7 +257,7 @@ Status DeviceIssuer::end_request(int slot, bool failed, std::span<int64_t> start
       }
       start_ns[t] = finish_ns[t] = last;
     }
-    // A message's transfer begins with the copy to the host that it needs.
+    // A message's transfer includes the copy to the host that it needs.
     for (const Work* before : w.waits) {
       if (!w.sends) break;
       const DeviceEvent& from = before->fetches ? *before->start : *before->end;

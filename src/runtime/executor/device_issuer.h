@@ -1,5 +1,5 @@
-// Drives the accelerators of a plan: enqueues its copies on the streams of their roles, makes streams wait
-// for each other by events as the program's edges say, and reads afterwards when everything happened.
+// Drives the accelerators of a plan: enqueues copies on the streams of their roles, orders streams by events
+// along the program's edges, and afterwards reads when everything happened.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,13 @@ struct IssuerSetup {
   const Problem* problem = nullptr;
   const Plan* plan = nullptr;
   const Accelerators* accelerators = nullptr;
-  const std::vector<Program>* programs = nullptr;  // per lane; read by create() alone
+  const std::vector<Program>* programs = nullptr;  // per lane; only create() reads it
   std::vector<int> slot_lane;
-  std::vector<DeviceStream*> execution;  // per segment; null: none of an accelerator
+  std::vector<DeviceStream*> execution;  // per segment; null: not on an accelerator
   std::vector<ParameterBlock> parameters;
-  // Cold starts: the event that a segment's run waits for beside the program's; null: none. May be empty.
+  // Cold starts: an event that a segment's run awaits besides the program's; null: none. May be empty.
   std::function<const DeviceEvent*(int32_t segment)> loaded;
-  // Of a tensor in a memory.
+  // Address of a tensor in a memory.
   std::function<std::byte*(size_t slot, TensorId tensor, int32_t memory)> address;
 };
 
@@ -48,26 +48,25 @@ class DeviceIssuer final : public TaskHooks {
     std::byte* to = nullptr;
     const std::byte* from = nullptr;
     int64_t bytes = 0;
-    const StreamRuntime* peer = nullptr;  // the source's device, where it is another's memory
+    const StreamRuntime* peer = nullptr;  // the source's device, for a copy from another device's memory
   };
-  // A task of one slot. What enqueues begins on one stream and ends on another where a tensor goes through
-  // the host.
+  // A task of one slot. A tensor that goes through the host is enqueued on two streams: `first` and `last`.
   struct Work {
     bool enqueues = false, done = false;
-    bool passes = false;                  // enqueues nothing and takes no time, but follows what does
-    bool fetches = false, sends = false;  // to the host; to another rank
-    int32_t segment = -1;                 // that it runs
+    bool passes = false;                  // takes no time and enqueues nothing, but follows such tasks
+    bool fetches = false, sends = false;  // copies to the host; sends to another rank
+    int32_t segment = -1;                 // the segment that it runs
     DeviceStream *first = nullptr, *last = nullptr;
     int32_t first_memory = 0, last_memory = 0;
     std::unique_ptr<DeviceEvent> start, end, halfway;
     std::vector<Copy> copies;
     std::vector<const Work*> waits;
-    std::string what;  // for messages
+    std::string what;  // for error messages
   };
   struct Slot {
     int64_t begin_ns = 0;
     std::vector<Work> works;  // per task
-    // Per memory: the start of the request on that device's clock, and when that was.
+    // Per memory: event at the request's start, on that device's clock, and its host time.
     std::vector<std::unique_ptr<DeviceEvent>> base;
     std::vector<int64_t> base_ns;
     std::shared_ptr<std::byte[]> staging;

@@ -4,8 +4,8 @@
 
 namespace heddle {
 
-// A task that enqueues stands for itself. One that a thread works on has waited for what came before; one
-// that takes no time hands on what it would have waited for.
+// Successors of an enqueueing task wait for its event. A blocking task has itself waited for its
+// predecessors. An instant task passes on its predecessors' events.
 Rows waits_of(const std::vector<Task>& tasks, const std::vector<std::pair<int32_t, int32_t>>& edges) {
   std::vector<std::pair<int32_t, int32_t>> backwards;
   for (const auto& [from, to] : edges) backwards.emplace_back(to, from);

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-constexpr int32_t kTasksPerPoll = 4096;  // of one thread between looks at the deadline
+constexpr int32_t kTasksPerPoll = 4096;  // tasks that a thread runs between two checks of the deadline
 
 }  // namespace
 
@@ -19,8 +19,8 @@ void Engine::enqueue(Slot& slot, int32_t task, Local& local) {
   (instant ? local.instant : local.ready).push_back(id);
 }
 
-// The finisher of the last input enqueues a task; release and acquire on the count make all inputs visible to
-// it.
+// Enqueues successors whose last input this was. Release and acquire on the count make all inputs visible to
+// their thread.
 void Engine::complete(int32_t id, Local& local) {
   Slot& slot = slot_of(id);
   const auto task = static_cast<size_t>(id % stride_);
@@ -69,8 +69,7 @@ void Engine::open_gate(int32_t segment) {
   engaged_.fetch_sub(1, std::memory_order_acq_rel);
 }
 
-// After a stop, tasks pass through without work, so that every count reaches zero and the request ends by
-// itself.
+// After a stop, tasks pass through without work. Every count reaches zero, so the request ends normally.
 void Engine::run_instant(int32_t id, Local& local) {
   Slot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
@@ -92,7 +91,7 @@ void Engine::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) 
   const Task& task = slot.program->tasks[index];
   const int64_t start = now_ns();
   slot.start_ns[index] = start;
-  // A hand-over takes as long as this idle worker took to notice it.
+  // The time of a hand-over includes the delay until this idle worker noticed it.
   for (int32_t transfer : slot.program->handovers[index]) {
     const auto t = static_cast<size_t>(transfer);
     if (slot.start_ns[t] >= previous_finish_ns) slot.finish_ns[t] = start;
@@ -107,7 +106,7 @@ void Engine::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) 
   complete(id, local);
 }
 
-// Everything that follows from what this thread just finished; others are woken only once it is all known.
+// Runs everything that follows from this thread's finished tasks. Other threads are woken only at the end.
 void Engine::drain(Local& local) {
   do {
     while (!local.instant.empty()) {
@@ -134,8 +133,8 @@ void Engine::flush(Local& local) {
   local.ready.clear();
 }
 
-// Pipelined: the oldest request's task first on each resource. A task that cannot start yet reserves its
-// resources against younger ones, so that a device of many cores is not starved by devices of one.
+// Pipelined: on each resource the oldest request's task goes first. A task that cannot start yet reserves its
+// resources against younger ones, so that a device with many cores is not starved by single-core devices.
 void Engine::arbitrate(Local& local) {
   if (local.ready.empty() && local.finished.empty()) return;
   const std::lock_guard lock(arbiter_mutex_);
@@ -155,7 +154,7 @@ void Engine::arbitrate(Local& local) {
     const bool free = std::all_of(resources.begin(), resources.end(), [&](int32_t r) {
       return busy_[static_cast<size_t>(r)] == 0 && reserved_[static_cast<size_t>(r)] == 0;
     });
-    // After a stop another rank still waits for what is sent, and nothing else is under way.
+    // After a stop another rank still waits for sends, and nothing else is running.
     const bool passes =
         stopped() && slot_of(w.id).program->tasks[static_cast<size_t>(w.task)].action == Action::kSend;
     if (free || passes) {

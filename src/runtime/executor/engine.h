@@ -1,5 +1,5 @@
-// The ready-queue engine: counts dependencies down and runs what becomes ready, on the thread that made it
-// ready where that is possible (docs/runtime.md).
+// The ready-queue engine counts down dependencies and runs ready tasks, if possible on the thread that made
+// them ready (docs/runtime.md).
 #pragma once
 
 #include <atomic>
@@ -22,23 +22,23 @@ struct EngineSetup {
   const Plan* plan = nullptr;
   const Cluster* cluster = nullptr;
   std::vector<Program> programs;               // per lane
-  std::vector<int> slot_lane, slot_instance;   // per slot; the instance among its lane's slots
+  std::vector<int> slot_lane, slot_instance;   // per slot; the instance numbers the slots of a lane
   std::vector<CompiledSegment*> compiled;      // per segment
-  std::vector<std::vector<int>> worker_cores;  // per seat; used where tasks block
-  std::vector<int64_t> pool_limit;             // bytes for tensors per pool; 0: not limited
+  std::vector<std::vector<int>> worker_cores;  // per seat; used if tasks block
+  std::vector<int64_t> pool_limit;             // bytes for tensors per pool; 0: no limit
   bool ordered = true;
   double spin_us = 0;
-  // Cold starts (one slot): called when a request starts, after all its counts are set; it says for each
-  // segment whether the gate before it is closed. A closed gate is one more count of the segment's task.
+  // Cold starts (one slot): called at a request's start, after all counts are set. It marks the segments
+  // whose gate is closed. A closed gate adds one to the count of the segment's task.
   std::function<void(std::vector<bool>& closed)> close_gates;
-  // Called when the counts are set and the gates may be opened.
+  // Called when the counts are set; from now on gates may be opened.
   std::function<void(int64_t begin_ns)> gates_closed;
-  // Several ranks, all with the same slots; null: everything is here. The memory of each message, per slot in
-  // the order of Program::sends and receives; empty where it carries nothing. Only the thread that calls
-  // run() talks to it.
+  // Several ranks, all with the same slots; null: one process runs everything. send_memory and
+  // receive_memory: per slot, the memory of Program::sends and receives; empty for messages without a tensor.
+  // Only the thread that calls run() uses the transport.
   Transport* transport = nullptr;
   std::vector<std::vector<std::span<std::byte>>> send_memory, receive_memory;
-  TaskHooks* hooks = nullptr;  // null: no accelerator
+  TaskHooks* hooks = nullptr;  // null: no accelerators
 };
 
 class Engine {
@@ -86,12 +86,12 @@ class Engine {
     std::vector<int64_t> start_ns, finish_ns;  // per task
     std::vector<StepTiming> steps;             // per plan step
     std::atomic<int32_t> sinks_left{0};
-    // Several ranks; the caller's alone.
+    // Several ranks; only run()'s thread uses these.
     int32_t first_tag = 0;
-    size_t receives_posted = 0, awaited = 0;   // of the program's; of these, what has not arrived
-    bool ends_posted = false, ending = false;  // the ranks' words at the end are awaited; ours is given
-    int ends = 0;                              // words that are here
-    std::vector<std::byte> end_words;          // per rank
+    size_t receives_posted = 0, awaited = 0;   // receives posted so far; of these, those still missing
+    bool ends_posted = false, ending = false;  // end messages are awaited; this rank has sent its own
+    int ends = 0;                              // end messages that have arrived
+    std::vector<std::byte> end_words;          // their contents, per rank
     RequestTiming timing;
     // Intake.
     std::atomic<bool> failed{false};
@@ -99,7 +99,7 @@ class Engine {
     std::atomic<int32_t> pending_end{0};  // 1 from the request's start to its end
     Local entry;                          // of the thread that brings the request
   };
-  // A task of a slot: slot * stride_ + task.
+  // A task of a slot with its due time; id = slot * stride_ + task.
   struct Due {
     int64_t at_ns;
     int32_t id;
@@ -117,15 +117,15 @@ class Engine {
   struct Worker {
     Mailbox box;
     std::vector<int> cores;
-    bool used = false, alone = false;  // alone: no other used device shares its cores
-    bool spin_first = false;           // it may spin from the request's start
+    bool used = false, alone = false;  // no other used device shares its cores
+    bool spin_first = false;           // may spin from the request's start on
     std::thread thread;
   };
 
-  // A message of the slot's program, or a word that its request has ended here.
+  // A message of the slot's program, or the message that its request has ended on this rank.
   struct Outgoing {
-    int32_t slot, message, id;  // kEnded; the kSend's id, or -1
-    int32_t task;               // of the slot: what is told, or sent
+    int32_t slot, message, id;  // `message` may be kEnded; `id` is the kSend's, or -1
+    int32_t task;               // task of the slot that is reported or sent
   };
   static constexpr int32_t kEnded = -1;
 
@@ -143,7 +143,7 @@ class Engine {
   void serve(const Deadline& deadline);
   void serve_as_worker(Worker& worker, const Deadline& deadline);
   void serve_clock(const Deadline& deadline);
-  // Several ranks (engine_ranks.cc): the caller is the clock and the one that talks to the transport.
+  // Several ranks (engine_ranks.cc): run()'s thread is the clock and talks to the transport.
   void serve_ranks(const Deadline& deadline);
   void post_send(Slot& slot, int32_t message, int32_t id, int32_t task);
   bool may_go(const Outgoing& o);
@@ -204,18 +204,18 @@ class Engine {
   Mailbox caller_box_;
   Local caller_;
   std::atomic<bool> stop_{false}, done_{true}, quit_{false};
-  std::atomic<int> engaged_{0};  // workers between taking a task and having handed on what follows
+  std::atomic<int> engaged_{0};  // workers that have taken a task and not yet handed on its successors
 
   std::mutex clock_mutex_;
   std::vector<Due> due_;  // a heap, earliest on top
 
   std::mutex outbox_mutex_;
   std::vector<Outgoing> outbox_, sending_;
-  std::vector<Outgoing> held_;                      // until an accelerator has done what they tell of
-  std::vector<int64_t> arrived_;                    // of the last progress()
-  std::vector<int32_t> sends_under_way_, awaited_;  // kSends and arrivals that the transport has
+  std::vector<Outgoing> held_;                      // kept until the accelerator has finished the task
+  std::vector<int64_t> arrived_;                    // tokens from the last progress()
+  std::vector<int32_t> sends_under_way_, awaited_;  // kSends and arrivals that the transport is handling
   bool ranks_lost_ = false, alarmed_ = false;
-  int32_t end_tag_ = 1;  // of slot 0's words at the end; the next slots' follow
+  int32_t end_tag_ = 1;  // slot 0's tag for end messages; the next slots' follow
 
   std::mutex arbiter_mutex_;
   std::vector<Waiting> waiting_;          // sorted

@@ -1,4 +1,4 @@
-// Several ranks: the caller moves messages between them, keeps the clock, and starts what arrives.
+// Several ranks: run()'s thread moves messages between ranks, serves the clock, and starts arrivals.
 #include <sched.h>
 #include <sys/prctl.h>
 
@@ -10,14 +10,14 @@
 namespace heddle {
 namespace {
 
-// Receives that are posted ahead, in the plan's order, for all slots together. The earliest message that a
-// request misses anywhere is always among them, so there is no deadlock; more of them cost time in every look
-// at the transport.
+// Number of receives posted ahead, over all slots, in the plan's order. They always include the earliest
+// message that any request is missing, so there is no deadlock. A larger number makes every look at the
+// transport slower.
 constexpr size_t kPostedAhead = 64;
 constexpr int64_t kClockLeadNs =
-    20'000;  // a sleep ends this much before something is due; the rest is yielded
+    20'000;  // a sleep ends this long before a due time; the thread yields for the rest
 
-// Naps of microseconds would else end 50 us late.
+// Sets the timer slack to 1 ns; naps of microseconds would otherwise end 50 us late.
 class PreciseNaps {
  public:
   PreciseNaps() : before_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET_TIMERSLACK, 1); }
@@ -46,15 +46,15 @@ void Engine::send_signals(Slot& slot, size_t task) {
     post_send(slot, message, -1, static_cast<int32_t>(task));
 }
 
-// The memory of what is sent at a request's end must stay: the slot may take its next one, or not.
+// Constants, since their memory must outlive the request: 0: the slot may take its next request; 1: it stops.
 constexpr std::array<std::byte, 2> kEndWords = {std::byte{0}, std::byte{1}};
 
-// Each rank gives a slot the same requests: every slots-th, whoever is done first.
+// Request i uses slot i mod slots on every rank, whichever slot ends first.
 bool Engine::goes_on(const Slot& slot) const {
   return slot.request + static_cast<int64_t>(slots_.size()) < stream_->requests;
 }
 
-// Tokens of messages are ids of tasks; behind them are those of the slots' ends.
+// Message tokens are task ids; the slots' end tokens follow them.
 int64_t Engine::end_token(const Slot& slot) const {
   return static_cast<int64_t>(stride_) * static_cast<int64_t>(slots_.size()) + slot.index;
 }
@@ -68,8 +68,8 @@ void Engine::open_slot(Slot& slot) {
 
 void Engine::post_end(Slot& slot) { post_send(slot, kEnded, -1, -1); }
 
-// With the last rank's word the slot is free everywhere. All ranks have the same words, so that all of them
-// start the next request or none does.
+// With the last rank's end message the slot is free everywhere. All ranks get the same messages, so that
+// either all start the next request or none does.
 void Engine::end_arrived(Slot& slot) {
   if (++slot.ends < setup_.transport->size()) return;
   slot.ending = false;
@@ -85,7 +85,7 @@ void Engine::end_arrived(Slot& slot) {
   if (over) end_stream();
 }
 
-// The other ranks are out of reach: nothing is waited for any more, so that the request ends here.
+// The other ranks are unreachable: stop waiting for them, so that the request ends here.
 void Engine::lose_ranks(Error error) {
   ranks_lost_ = true;
   fail(std::move(error));
@@ -126,7 +126,7 @@ Status Engine::send_message(const Outgoing& o) {
                         o.id >= 0 ? o.id : Transport::kNoToken);
 }
 
-// A task of an accelerator counts as done when it is enqueued; other ranks learn of it when it has happened.
+// An accelerator's task counts as done when it is enqueued; other ranks are told only when it has finished.
 bool Engine::may_go(const Outgoing& o) {
   if (setup_.hooks == nullptr || o.message == kEnded || stopped()) return true;
   auto reached = setup_.hooks->reached(o.slot, o.task);
@@ -183,7 +183,7 @@ Status Engine::move_messages(std::vector<int64_t>& done) {
     ++gone;
     HEDDLE_RETURN_IF_ERROR(send_message(o));
   }
-  sending_.resize(gone);  // how many; which they were nobody asks
+  sending_.resize(gone);  // the number is enough; the order is irrelevant
   for (const auto& slot : slots_) {
     HEDDLE_RETURN_IF_ERROR(receive_messages(*slot));
     HEDDLE_RETURN_IF_ERROR(receive_ends(*slot));
@@ -204,7 +204,7 @@ void Engine::give_up_messages() {
   }
   for (const auto& slot : slots_) {
     if (!slot->ending) continue;
-    // Nobody else's word will come, and there is no next request.
+    // No other rank's end message will come, and there is no next request.
     slot->ends = setup_.transport->size() - 1;
     slot->end_words.front() = kEndWords[1];
     if (std::find(arrived_.begin(), arrived_.end(), end_token(*slot)) == arrived_.end())
@@ -234,7 +234,7 @@ void Engine::message_arrived(int32_t id) {
   message_done(id);
 }
 
-// True when there was something.
+// True if any message moved.
 bool Engine::exchange_messages() {
   arrived_.clear();
   sending_.clear();
@@ -263,7 +263,7 @@ void Engine::serve_ranks(const Deadline& deadline) {
       fail(Error(Code::kCancelled, *transport.alarm()));
     }
     if (stopped()) {
-      // The others need not compute any more what nobody will read.
+      // Other ranks can stop computing results that nobody will read.
       if (!alarmed_ && !ranks_lost_) {
         alarmed_ = true;
         const std::lock_guard lock(stream_mutex_);
@@ -286,7 +286,7 @@ void Engine::serve_ranks(const Deadline& deadline) {
     else
       sched_yield();
   }
-  // The last tasks of this rank may have left something that others wait for.
+  // The last tasks may have left messages that other ranks await.
   exchange_messages();
 }
 

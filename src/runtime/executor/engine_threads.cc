@@ -1,4 +1,4 @@
-// The engine's threads: workers, the clock, and the caller, who plays one of them; and the stream of
+// The engine's threads (workers, the clock, and run()'s thread, which plays one of them) and the stream of
 // requests.
 #include <algorithm>
 #include <chrono>
@@ -9,9 +9,9 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t kPollNs = 20'000'000;     // how often a sleeping caller looks at its deadline
-constexpr int64_t kClockSpinNs = 120'000;   // sleeps overshoot by some 60 us (timer slack); the rest is spun
-constexpr int64_t kIdleNs = 1'000'000'000;  // a worker's sleep; mail ends it
+constexpr int64_t kPollNs = 20'000'000;     // interval at which a sleeping caller checks its deadline
+constexpr int64_t kClockSpinNs = 120'000;   // sleeps overshoot by some 60 us (timer slack); spin the rest
+constexpr int64_t kIdleNs = 1'000'000'000;  // longest sleep of a worker; mail ends it
 
 void sleep_until_ns(int64_t when_ns) {
   while (true) {
@@ -96,8 +96,8 @@ void Engine::prepare_workers() {
       }
     }
   }
-  // The caller plays the worker that ends a request: the last wake-up is saved. It cannot when it is the
-  // clock, or when requests overlap.
+  // run()'s thread plays the worker that ends a request, which saves the last wake-up. It cannot if it is the
+  // clock, or if requests overlap.
   if (!setup_.ordered && used > 1) home_ = -1;
   if (timed_ || setup_.transport != nullptr) home_ = -1;
   for (size_t i = 0; i < workers_.size(); ++i) {
@@ -111,7 +111,7 @@ void Engine::prepare_workers() {
           worker.alone = false;
       }
     }
-    // From the request's start the first user of a core has it for itself.
+    // From the request's start, a core is idle until its first user.
     worker.spin_first = worker.alone;
     if (static_cast<int>(i) != home_) worker.thread = std::thread([this, i] { worker_main(i); });
   }
@@ -148,7 +148,7 @@ void Engine::worker_main(size_t index) {
   const Task* last = nullptr;
   while (!quit_.load(std::memory_order_acquire)) {
     auto mail = worker.box.take(last != nullptr ? spin_ns(worker, last) : 0, kIdleNs);
-    // A nudge: a request starts. Be awake when the first task comes.
+    // A nudge announces a request: spin, so as to be awake for the first task.
     if (mail.nudged) mail = worker.box.take(spin_ns(worker, nullptr), 0);
     const int64_t previous = local.now;
     last = nullptr;
@@ -198,13 +198,13 @@ void Engine::serve_clock(const Deadline& deadline) {
       caller_box_.take(0, std::min(kPollNs, left - kClockSpinNs));
       continue;
     }
-    // Nobody else needs this core for so short a time; mail means an earlier due time or the end.
+    // Spin: no other thread needs this core for so short a time. Mail means an earlier due time or the end.
     while (now_ns() < next && !caller_box_.has_mail()) relax_cpu();
     caller_box_.take(0, 0);
   }
 }
 
-// Finishes what is due; the next due time, or far away.
+// Finishes due tasks; returns the next due time, or one far in the future.
 int64_t Engine::serve_due(Local& local) {
   while (true) {
     Due due{};
@@ -239,7 +239,7 @@ void Engine::add_due(Due due) {
   if (first) caller_box_.nudge();
 }
 
-// What waits for resources will not be dispatched any more: it passes through.
+// After a stop, tasks that wait for resources pass through.
 void Engine::drain_stopped(Local& local) {
   {
     const std::lock_guard lock(arbiter_mutex_);
@@ -280,7 +280,7 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
     Status begun = setup_.hooks->begin_request(slot.index, slot.begin_ns);
     if (!begun.ok()) fail(slot, std::move(begun).error());
   }
-  // Last first: the stack then serves them in the plan's order.
+  // In reverse, so that the stack serves them in the plan's order.
   for (size_t i = program.roots.size(); i-- > 0;) {
     const int32_t segment = program.tasks[static_cast<size_t>(program.roots[i])].segment;
     if (segment < 0 || closed_.empty() || !closed_[static_cast<size_t>(segment)])
@@ -303,7 +303,7 @@ void Engine::end_request(Slot& slot, Local& local) {
     const Task& task = program.tasks[i];
     last = std::max(last, slot.finish_ns[i]);
     if (task.plan_step < 0) continue;
-    // When an arriving transfer began is known where it comes from.
+    // Only the sending rank knows when an arriving transfer began.
     slot.steps[static_cast<size_t>(task.plan_step)] = {task.arrival ? -1 : us(slot.start_ns[i]),
                                                        us(slot.finish_ns[i])};
   }
@@ -317,7 +317,7 @@ void Engine::end_request(Slot& slot, Local& local) {
   if (!stopped() && stream_->done) stream_->done(slot.timing);
   int64_t next = -1;
   bool over = false;
-  // Over several ranks a slot's next request is started when all have ended this one.
+  // With several ranks, a slot's next request starts after all ranks have ended this one.
   const bool together = setup_.transport != nullptr && goes_on(slot);
   {
     const std::lock_guard lock(stream_mutex_);
@@ -339,7 +339,7 @@ void Engine::end_stream() {
   if (home_ >= 0) workers_[static_cast<size_t>(home_)]->box.nudge();
 }
 
-// The first requests go to the slots by the lanes' shares: slots are listed in that order.
+// The first requests go to the slots in order, which follows the lanes' shares.
 void Engine::begin_stream(Local& local) {
   int64_t first = 0;
   {
@@ -390,7 +390,7 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
     stream_begin_ns_ = last_finish_ns_ = options.start_at_ns > 0 ? options.start_at_ns : now_ns();
     begin_stream(caller_);
     serve(options.deadline);
-    // A worker may still be giving resources back; the next stream starts clean.
+    // Workers may still be giving resources back; wait, so that the next stream finds them free.
     while (engaged_.load(std::memory_order_acquire) != 0) relax_cpu();
   }
   const std::lock_guard lock(stream_mutex_);

@@ -80,7 +80,7 @@ class PlanExecutor final : public Executor {
   }
   Result<StreamResult> run_stream(const StreamOptions& options) override {
     auto result = engine_->run(options);
-    // Whatever the cause was, memory is not held on its account.
+    // After an error no segment keeps its memory.
     if (!result.ok() && loader_) loader_->release_all();
     return result;
   }
@@ -171,7 +171,7 @@ class PlanExecutor final : public Executor {
     return {};
   }
 
-  // What a plan with accelerators cannot have besides them.
+  // Rejects what cannot be combined with accelerators.
   Status check_accelerators() {
     if (accelerators_.empty()) return {};
     const std::string name = "device '" + accelerators_.of_memory(1).name + "'";
@@ -235,7 +235,7 @@ class PlanExecutor final : public Executor {
         continue;
       }
       if (options_.cold && moves_data_[segment.device.index()]) {
-        compiled_.push_back(nullptr);  // the loader's
+        compiled_.push_back(nullptr);  // compiled by the loader
         continue;
       }
       if (options_.deadline.should_stop()) {
@@ -267,7 +267,7 @@ class PlanExecutor final : public Executor {
   Status make_loader() {
     std::vector<LoadItem> items(plan_.segments.size());
     std::vector<int32_t> order;
-    std::map<int32_t, int32_t> last_copy;  // per memory
+    std::map<int32_t, int32_t> last_copy;  // [memory] the last item copied to it
     for (const Step& step : plan_.steps) {
       const size_t s = step.segment.index();
       if (step.kind != StepKind::kRun || compiled_[s]) continue;
@@ -312,8 +312,8 @@ class PlanExecutor final : public Executor {
     return {};
   }
 
-  // Buffers for every slot, and every segment bound to them: producer and readers share one memory, except
-  // where a copy leads from one to another.
+  // Allocates buffers for every slot and binds every segment to them. Producer and readers share memory
+  // unless a copy connects them.
   Status make_memory() {
     pools_.resize(static_cast<size_t>(problem_.cluster->num_memory_pools()));
     slot_ports_.resize(slot_lane_.size());
@@ -382,7 +382,7 @@ class PlanExecutor final : public Executor {
     return {};
   }
 
-  // Parameters are resident, each once per pool; in a cold start with a budget no more than that.
+  // Checks pool limits: each parameter counts once per pool; a cold start counts at most its budget.
   Status check_limits() {
     std::set<std::pair<int, int32_t>> counted;
     for (const Segment& segment : plan_.segments) {
@@ -431,11 +431,11 @@ class PlanExecutor final : public Executor {
     for (const auto& c : compiled_) setup.compiled.push_back(c.get());
     for (const auto& device : devices_)
       setup.worker_cores.push_back(device ? device->worker_cores() : std::vector<int>{});
-    // Whoever waits for a lane's requests.
+    // One more worker per lane, to wait for the end of its requests.
     if (!accelerators_.empty()) setup.worker_cores.resize(devices_.size() + plan_.lane_shares.size());
     for (size_t p = 0; p < pools_.size(); ++p) {
       const int64_t limit = problem_.cluster->memory_pool_bytes(static_cast<int>(p));
-      // With a limit that parameters fill, one byte is left: any tensor is one too many.
+      // If parameters fill the pool, a limit of one byte makes every tensor fail (0 would mean no limit).
       setup.pool_limit.push_back(limit > 0 ? std::max<int64_t>(limit - pools_[p].param_bytes, 1) : 0);
     }
     setup.slot_instance = instances_by_lane(slot_lane_);
@@ -459,18 +459,18 @@ class PlanExecutor final : public Executor {
   std::vector<int> slot_lane_;
   std::vector<std::unique_ptr<RuntimeDevice>> devices_;  // per seat
   Accelerators accelerators_;
-  std::vector<bool> direct_;  // several ranks: per device, messages may be in its memory
+  std::vector<bool> direct_;  // several ranks: [device] its memory can hold messages
   std::vector<bool> moves_data_;
   std::vector<SegmentPorts> ports_;
   std::vector<int32_t> run_step_;
   std::vector<Program> programs_;
   std::vector<PoolUse> pools_;
-  // Destroyed in reverse: threads first, then segments, then the memory they are bound to.
+  // Destroyed in reverse order: threads, then segments, then the memory they are bound to.
   std::vector<MemoryPlan> memory_plans_;  // per lane
   PlanBuffers buffers_;
   std::vector<SlotPorts> slot_ports_;
   ParameterLayout layout_;
-  std::vector<ParameterBlock> parameters_;  // per segment; accelerators
+  std::vector<ParameterBlock> parameters_;  // [segment], on accelerators
   std::shared_ptr<std::byte[]> scratch_;    // several ranks
   std::unique_ptr<SegmentLoader> loader_;   // cold starts
   std::vector<std::unique_ptr<CompiledSegment>> compiled_;

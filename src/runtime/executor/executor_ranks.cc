@@ -29,7 +29,7 @@ Result<std::vector<bool>> share_accelerators(RankGroup& group, const Cluster& cl
     accelerated[a.device.index()] = true;
     if (!group.transport().reaches_memory_of(a.runtime->properties().family)) continue;
     direct[a.device.index()] = true;
-    // The transport's calls come from this thread.
+    // The transport calls come from this thread.
     if (current.ok()) current = a.runtime->use_on_this_thread();
   }
   HEDDLE_RETURN_IF_ERROR(group.agree(current));
@@ -42,7 +42,7 @@ Result<std::vector<bool>> share_accelerators(RankGroup& group, const Cluster& cl
 Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const MessageMemory& memory,
                                                   EngineSetup& setup) {
   setup.transport = &transport;
-  auto needed = static_cast<int64_t>(memory.slot_lane.size());  // the words at the requests' ends
+  auto needed = static_cast<int64_t>(memory.slot_lane.size());  // end messages of the requests
   for (const int lane : memory.slot_lane) needed += memory.programs[static_cast<size_t>(lane)].messages;
   if (needed >= transport.max_tag())
     return Error(Code::kUnsupported, "the plan needs " + std::to_string(needed) +

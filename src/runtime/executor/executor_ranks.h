@@ -1,4 +1,4 @@
-// What an executor needs besides when its plan runs on several ranks.
+// Additions to an executor whose plan runs on several ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,11 @@
 
 namespace heddle {
 
-// Ranks learn from each other, per rank in a text of its own, what holds of each thing: afterwards a flag
-// says whether it holds on any rank. Called by all ranks.
+// Combines flags over all ranks: afterwards a flag is true if it was true on any rank. Called by all ranks.
 Status share_flags(RankGroup& group, std::vector<bool>& flags);
 
-// Tells all ranks which devices are accelerators, and numbers those of other ranks. Returns per device
-// whether messages may be in its memory: where its rank's transport reaches it. Called by all ranks.
+// Tells all ranks which devices are accelerators, and numbers those of other ranks. Returns [device] true if
+// messages may be in its memory, i.e. its rank's transport reaches it. Called by all ranks.
 Result<std::vector<bool>> share_accelerators(RankGroup& group, const Cluster& cluster,
                                              Accelerators& accelerators);
 
@@ -27,11 +26,11 @@ struct MessageMemory {
   const Graph& graph;
   const std::vector<Program>& programs;         // per lane
   const std::vector<int>& slot_lane;            // per slot
-  const std::vector<MemoryPlan>& memory_plans;  // per lane; empty where no device moves data
+  const std::vector<MemoryPlan>& memory_plans;  // per lane; empty if no device moves data
   const PlanBuffers& buffers;
 };
-// The memory of each message is its tensor's; what emulated devices send means nothing and comes from one
-// place, which is returned. Unsupported where the transport cannot tell so many messages apart.
+// Sets the memory of each message: that of its tensor. Messages of emulated devices have no meaningful
+// contents; they use one block, which is returned. Unsupported if the transport has too few tags.
 Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const MessageMemory& memory,
                                                   EngineSetup& setup);
 

@@ -38,7 +38,7 @@ struct Use {
   bool fixed = false;            // a model input or output
 };
 
-// Who writes and who reads each tensor in each memory.
+// Collects the producer and the readers of each tensor in each memory.
 class Uses {
  public:
   Uses(const Problem& problem, const Plan& plan, const Program& program,
@@ -48,7 +48,7 @@ class Uses {
     const int32_t most = memory_of.empty() ? 0 : *std::max_element(memory_of.begin(), memory_of.end());
     uses_.resize(tensors_ * (static_cast<size_t>(most) + 1));
     for (size_t i = 0; i < program.tasks.size(); ++i) add(static_cast<int32_t>(i));
-    // What comes from another rank may come as soon as the request starts.
+    // A message may arrive as soon as the request starts.
     for (const Message& m : program.receives) {
       if (m.tensor < 0) continue;
       Use& received = use(TensorId(m.tensor), m.memory);
@@ -128,7 +128,7 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
   MemoryPlan result;
   result.tensors = graph.num_tensors();
   result.buffer.assign(uses.size(), -1);
-  std::vector<int32_t> tenant;  // the last tensor in each buffer; -1: not to be shared
+  std::vector<int32_t> tenant;  // the last tensor in each buffer; -1: not shareable
   const auto free_for = [&](int32_t last, const Use& use) {
     const Use& before = uses[static_cast<size_t>(last)];
     if (before.readers.empty()) return reach.reaches(before.producer, use.producer);
@@ -142,7 +142,7 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
     int32_t best = -1;
     for (size_t b = 0; share && !use.fixed && b < tenant.size(); ++b) {
       if (tenant[b] < 0 || result.buffer_memory[b] != memory || !free_for(tenant[b], use)) continue;
-      // The tightest that fits, else the largest, which grows.
+      // Take the smallest buffer that fits, otherwise the largest one, which grows.
       const int64_t have = result.buffer_bytes[b];
       const int64_t best_has = best < 0 ? -1 : result.buffer_bytes[static_cast<size_t>(best)];
       const bool better = best < 0 || (have >= bytes ? best_has < bytes || have < best_has

@@ -11,10 +11,10 @@ struct ParameterStay {
   int32_t segment = -1;
   int64_t begin = 0, end = 0;  // bytes
   int32_t run_step = -1;
-  bool over = false;  // its place may be taken
+  bool over = false;  // its place may be reused
 };
 
-// The first gap of `bytes` between the stays that are not over.
+// The first gap of `bytes` between the current stays.
 int64_t first_gap(const std::vector<ParameterStay>& stays, int64_t bytes) {
   std::vector<std::pair<int64_t, int64_t>> taken;
   for (const ParameterStay& s : stays) {
@@ -66,7 +66,7 @@ ParameterLayout lay_out_parameters(const Plan& plan, const Timeline& timeline,
       if (other.begin < end && begin < other.end)
         layout.reuses.emplace_back(other.segment, static_cast<int32_t>(s));
     }
-    // Whoever follows waits for this one, which has waited for those.
+    // Later loads wait for this stay, which has already waited for those that it overwrites entirely.
     std::erase_if(stays[memory],
                   [&](const ParameterStay& other) { return begin <= other.begin && other.end <= end; });
     stays[memory].push_back({static_cast<int32_t>(s), begin, end, run_step[s], false});

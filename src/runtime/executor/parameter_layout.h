@@ -1,4 +1,4 @@
-// Where the parameters of a plan's segments lie in the memories of its accelerators.
+// The layout of the segments' parameters in the memories of a plan's accelerators.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace heddle {
 
-// Device memory is handed out in such pieces.
+// Rounds up to the granularity of device memory.
 constexpr int64_t whole_pieces(int64_t bytes) {
   return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
 }
 
-// Of one segment: where it runs, and how much its parameters take there (0: nothing is copied).
+// One segment's memory, and the bytes of its parameters there (0: nothing is copied).
 struct ParameterNeed {
   int32_t memory = 0;  // ProgramInput::memory_of
   int64_t bytes = 0;
 };
 
 struct ParameterLayout {
-  std::vector<int64_t> bytes;   // per memory: of the block for all that comes to lie there
-  std::vector<int64_t> offset;  // per segment, in its memory's block; -1: it has none
-  // (a, b): segment b's load writes where a's parameters were, so it follows a's run.
+  std::vector<int64_t> bytes;   // [memory] size of the block for all parameters in it
+  std::vector<int64_t> offset;  // [segment] position in its memory's block; -1: no parameters
+  // (a, b): the load of segment b overwrites the parameters of a, so it follows the run of a.
   std::vector<std::pair<int32_t, int32_t>> reuses;
 };
 
-// Parameters that stay lie side by side. A segment that drops its parameters has a place from its load to its
-// run, the first that is wide enough: what a later load takes in their place is free by the plan's times and
-// order, so waiting for the run costs the plan nothing. A plan that just fits may need more here, for pieces
-// between others stay empty. O(segments^2) for each memory.
+// Permanent parameters lie side by side. A segment that drops its parameters occupies a range from its load
+// to its run: the first gap that is wide enough. A later load may overwrite it, after that run by the plan's
+// times and order, so waiting for the run costs the plan nothing. Gaps between ranges may stay empty, so a
+// plan that just fits may need more memory here. O(segments^2) per memory.
 ParameterLayout lay_out_parameters(const Plan& plan, const Timeline& timeline,
                                    const std::vector<ParameterNeed>& needs, int32_t memories);
 

@@ -7,7 +7,7 @@
 namespace heddle {
 namespace {
 
-// At least one piece: every buffer has an address of its own.
+// Rounds up to at least one piece, so that every buffer has its own address.
 int64_t rounded_up(int64_t bytes) { return whole_pieces(std::max<int64_t>(bytes, 1)); }
 
 }  // namespace
@@ -31,7 +31,7 @@ Status PlanBuffers::add_slot(const MemoryPlan& plan, const Accelerators& acceler
     slot.buffers[b] = memory.get();
     memory_.push_back(std::move(memory));
   }
-  // An accelerator's buffers are parts of one block: it asks its driver once.
+  // An accelerator's buffers are parts of one block, so the driver allocates once.
   for (int32_t m = 1; m < accelerators.memories(); ++m) {
     int64_t total = 0;
     for (size_t b = 0; b < plan.buffer_bytes.size(); ++b) {

@@ -1,4 +1,4 @@
-// The memory of a plan's tensors and parameters: planned, and allocated once before the first request.
+// Memory for a plan's tensors and parameters, allocated once before the first request.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,36 @@
 
 namespace heddle {
 
-// Where a segment's parameters are.
+// The addresses of a segment's parameters.
 struct ParameterBlock {
-  std::byte* host = nullptr;    // pinned; null once they are the device's alone
-  std::byte* device = nullptr;  // a copy there, or the mapped address
+  std::byte* host = nullptr;    // pinned; null once only the device has them
+  std::byte* device = nullptr;  // the device's copy, or the mapped address
   int64_t bytes = 0;
 };
 
 class PlanBuffers {
  public:
-  // One request in flight more. `accelerators` outlives this. Host memory is pinned where there are any.
+  // Allocates buffers for one more slot; with accelerators, host memory is pinned. They must outlive this.
   Status add_slot(const MemoryPlan& plan, const Accelerators& accelerators);
   std::byte* address(size_t slot, const MemoryPlan& plan, TensorId tensor, int32_t memory) const;
-  // One block of an accelerator's memory, for parameters.
+  // Allocates one block of an accelerator's memory for parameters.
   Result<std::byte*> add_block(const Accelerator& accelerator, int64_t bytes);
 
  private:
   struct Slot {
-    std::vector<std::byte*> buffers;  // as MemoryPlan numbers them
+    std::vector<std::byte*> buffers;  // by buffer number of MemoryPlan
   };
   std::vector<Slot> slots_;
   std::vector<std::shared_ptr<std::byte[]>> memory_;
 };
 
-// What the compiled segments' parameters take in the memories of accelerators.
+// The parameter bytes of each compiled segment in the memory of its accelerator.
 std::vector<ParameterNeed> parameter_needs(const Plan& plan, const Accelerators& accelerators,
                                            const std::vector<std::unique_ptr<CompiledSegment>>& compiled);
 
-// Puts every segment's parameters where it will find them. Those that a load step of the plan brings are
-// copied by each request, in the plan's order; those read in place stay in mapped host memory; all others are
-// copied here, and are there when this returns. kInfeasible when a device has too little memory.
+// Places every segment's parameters. Those with a load step in the plan are copied by each request, in the
+// plan's order. Those read in place stay in mapped host memory. All others are copied here, before this
+// returns. kInfeasible if a device has too little memory.
 Result<std::vector<ParameterBlock>> place_parameters(
     const Plan& plan, const Accelerators& accelerators,
     const std::vector<std::unique_ptr<CompiledSegment>>& compiled, const ParameterLayout& layout,

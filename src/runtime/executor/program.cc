@@ -92,7 +92,7 @@ class Maker {
     } else if (s.kind == StepKind::kTransfer) {
       const bool moves = in_.moves_data[s.from.index()] && in_.moves_data[s.to.index()];
       if (is_sent(s)) {
-        timed = 0;  // as long as the message takes
+        timed = 0;  // takes the message's time
         const auto sent = sent_.find(key(s.tensor.value, landing(s.to)));
         if (sent == sent_.end())
           used = send(s.tensor, s.from, s.to, hops_of(s), task);
@@ -108,18 +108,18 @@ class Maker {
           } else {
             relays_.emplace(id, there->second);
           }
-        }  // else by reference
+        }  // otherwise by reference
       } else
         used = numbers_.of_way(hops_of(s), s.from, s.to);
       transfer_task_[key(s.tensor.value, s.to.value)] = id;
     } else {
-      if (in_.moves_data[s.to.index()]) timed = 0;  // compiled models of the host hold their parameters
+      if (in_.moves_data[s.to.index()]) timed = 0;  // compiled models on the host contain their parameters
       if (memory(s.to) != 0) enqueue(task, Enqueue::kLoad);
       if (task.enqueue == Enqueue::kLoad || !in_.moves_data[s.to.index()])
         used = numbers_.of_way(hops_of(s), DeviceId(), s.to);
       note_load(s, id);
     }
-    // Rounded to the clock's tick; what takes no time at all needs no clock.
+    // Rounded to the clock's tick; tasks of zero duration do not use the clock.
     task.duration_ns = static_cast<int64_t>(std::llround(timed * kNsPerUs));
     if (task.action != Action::kBlocking && task.duration_ns > 0) task.action = Action::kTimed;
     program_.tasks.push_back(task);
@@ -130,15 +130,15 @@ class Maker {
   }
 
   int32_t memory(DeviceId device) const { return in_.memory_of.empty() ? 0 : in_.memory_of[device.index()]; }
-  // Where a tensor is that this device has: an accelerator's memory, or that of the device's host, of which
-  // each rank has its own.
+  // The place of a tensor that this device holds: an accelerator's memory, or the memory of the device's
+  // host. Hosts of other ranks have other numbers.
   int32_t host_place(DeviceId device) const { return in_.ranks == nullptr ? 0 : -rank_of(device); }
   int32_t place(DeviceId device) const { return memory(device) != 0 ? memory(device) : host_place(device); }
   void enqueue(Task& task, Enqueue what) {
     task.enqueue = what;
     enqueues_ = true;
   }
-  // A copy that the plan has no step for.
+  // Adds a copy for which the plan has no step.
   int32_t add_copy(const Task& task) {
     const auto id = static_cast<int32_t>(program_.tasks.size());
     program_.tasks.push_back(task);
@@ -150,7 +150,7 @@ class Maker {
     return id;
   }
 
-  // Model inputs are the host's; the plan has no step for them.
+  // Uploads model inputs from the host; the plan has no step for them.
   void upload_inputs(const Step& run) {
     const DeviceId device = segment(run.segment).device;
     if (memory(device) == 0) return;
@@ -172,8 +172,8 @@ class Maker {
       depend(run_task, id);
     }
   }
-  // In latency mode whoever enqueued the last task waits: there is nothing else to do. Else requests follow,
-  // or other ranks wait for messages, and a thread of its own waits.
+  // In latency mode the thread that enqueued the last task waits, as it has nothing else to do. Otherwise
+  // other requests follow or other ranks wait for messages, so a separate thread waits.
   void add_collect() {
     const auto id = static_cast<int32_t>(program_.tasks.size());
     std::vector<bool> followed(program_.tasks.size(), false);
@@ -207,12 +207,12 @@ class Maker {
     if (!crosses(s.from, s.to)) return false;
     return in_.ranks->real_transfers || (in_.moves_data[s.from.index()] && in_.moves_data[s.to.index()]);
   }
-  // May messages be read from and written to the device's own memory?
+  // True if messages can be read from and written to the device's own memory.
   bool direct(DeviceId device) const { return memory(device) != 0 && in_.ranks->direct[device.index()]; }
-  // Where messages for the device arrive.
+  // The place where messages for the device arrive.
   int32_t landing(DeviceId to) const { return direct(to) ? memory(to) : host_place(to); }
 
-  // What is sent from an accelerator goes to its host first, unless the transport reads its memory.
+  // Copies a tensor to the host before it is sent from an accelerator whose memory the transport cannot read.
   void fetch_before_send(const Step& s) {
     if (!is_sent(s) || memory(s.from) == 0 || direct(s.from)) return;
     if (sent_.contains(key(s.tensor.value, landing(s.to)))) return;
@@ -221,7 +221,7 @@ class Maker {
     add_copy({.enqueue = Enqueue::kFetch, .tensor = s.tensor.value, .device = s.from.value});
     depend(run_task_.at(s.segment.value), id);
   }
-  // What arrives for an accelerator goes on to it; then the plan's step is done.
+  // Copies a received tensor on to its accelerator; this completes the plan's step.
   void upload_after_send(const Step& s, int32_t sent) {
     if (memory(s.to) == 0 || direct(s.to)) return;
     const int32_t id = add_copy({.enqueue = Enqueue::kUpload,
@@ -234,7 +234,7 @@ class Maker {
     uploads_.emplace(sent, id);
     depend(sent, id);
   }
-  // The step of a tensor that a message has brought: by reference from device to device, or on to an
+  // The plan's step for a tensor that a message has brought: handed over by reference, or copied to an
   // accelerator.
   std::vector<int32_t> pass_on(const Step& s, int32_t sent, int32_t id, Task& task) {
     if (memory(s.to) == 0 || direct(s.to)) {
@@ -250,7 +250,7 @@ class Maker {
     return numbers_.of_way(hops_of(s), s.from, s.to);
   }
 
-  // The next task sends the tensor; returns the resources that it holds.
+  // Makes the next task send the tensor; returns the resources that it occupies.
   std::vector<int32_t> send(TensorId tensor, DeviceId from, DeviceId to, std::span<const Hop> hops,
                             Task& task) {
     const auto id = static_cast<int32_t>(program_.tasks.size());
@@ -263,8 +263,8 @@ class Maker {
     return numbers_.of_way(hops, from, to);
   }
 
-  // Within one memory the plan needs no step for a tensor; between ranks that share it, it still has to be
-  // sent.
+  // Devices that share one memory need no transfer step, but a tensor must still be sent if they belong to
+  // different ranks.
   void send_without_step(const Step& run) {
     const DeviceId to = segment(run.segment).device;
     for (TensorId t : in_.ports[run.segment.index()].inputs) {
@@ -333,7 +333,7 @@ class Maker {
     for (const int32_t r : numbers_.of_way(route->hops, DeviceId(), DeviceId())) used.push_back(r);
   }
 
-  // The first load of a parameter into a pool is the one that later segments there wait for.
+  // Later segments in a pool wait for the first load of a parameter into it.
   void note_load(const Step& s, int32_t id) {
     load_of_.emplace(s.segment.value, id);
     for (OpId op : segment(s.segment).ops) {
@@ -347,7 +347,7 @@ class Maker {
 
   void add_dependencies(int32_t task) {
     const Task& own = program_.tasks[static_cast<size_t>(task)];
-    if (own.plan_step < 0 || own.arrival) return;  // copied or sent without a step
+    if (own.plan_step < 0 || own.arrival) return;  // no step of its own: a copy or an arrival
     const Step& s = step(task);
     if (s.kind == StepKind::kTransfer) {
       const auto relay = relays_.find(task), fetched = fetched_.find(task);
@@ -396,9 +396,9 @@ class Maker {
     return producer_of_[t.index()];
   }
 
-  // An edge between neighbours in the plan's order on each resource.
+  // Adds an edge between neighbours in the plan's order on each resource.
   void add_order() {
-    // Members of one stage hold a resource together, unless they run on a thread and share a core for real.
+    // Members of one stage hold a resource together, unless they run on threads and really share a core.
     struct Holders {
       std::vector<int32_t> before, now;
     };
@@ -414,18 +414,18 @@ class Maker {
     }
   }
 
-  // A message's copies from and to accelerators are parts of its transfer.
+  // A message's transfer includes the copies from and to accelerators.
   void depend_in_order(int32_t before, int32_t task) {
     const auto upload = uploads_.find(before), fetch = fetched_.find(task);
     const bool same = upload != uploads_.end() &&
                       owner_[static_cast<size_t>(upload->second)] == owner_[static_cast<size_t>(task)];
     const int32_t last = same ? upload->second : before;
     depend(last, task);
-    // A fetch that an earlier message needed, too, is over.
+    // A fetch for an earlier message has already been done.
     if (fetch != fetched_.end() && last < fetch->second) depend(last, fetch->second);
   }
 
-  // Messages of different ranks do not wait for each other: what carries them shares itself out.
+  // Messages of different ranks do not wait for each other, since the network divides its bandwidth itself.
   bool left_to_network(int32_t a, int32_t b) const {
     return program_.tasks[static_cast<size_t>(a)].action == Action::kSend &&
            program_.tasks[static_cast<size_t>(b)].action == Action::kSend &&
@@ -441,7 +441,7 @@ class Maker {
            program_.tasks[static_cast<size_t>(a)].action != Action::kBlocking;
   }
 
-  // A stage starts when everything is there that any of its members waits for.
+  // A stage starts when all members have their inputs.
   void start_stages_together() {
     std::map<int32_t, std::vector<int32_t>> members;
     for (size_t t = 0; t < program_.tasks.size(); ++t) {
@@ -471,17 +471,17 @@ class Maker {
   std::unordered_map<uint64_t, int32_t> load_task_;      // (param, pool) -> task
   std::unordered_map<int32_t, int32_t> load_of_;         // segment -> task
   std::vector<int32_t> producer_of_;                     // tensor -> task
-  std::unordered_map<uint64_t, int32_t> arrived_;        // (tensor, place) -> the task that copies it there
+  std::unordered_map<uint64_t, int32_t> arrived_;        // (tensor, place) -> task that copies it there
   bool enqueues_ = false;
   std::vector<std::pair<int32_t, int32_t>> edges_, uses_, handovers_, signals_;
   // Several ranks.
   std::vector<int32_t> producer_segment_;         // per tensor
   std::vector<int32_t> owner_, to_rank_;          // per task
-  std::unordered_map<uint64_t, int32_t> sent_;    // (tensor, landing) -> the task that sends it there
+  std::unordered_map<uint64_t, int32_t> sent_;    // (tensor, landing) -> task that sends it there
   std::unordered_map<int32_t, Carried> carried_;  // by kSend
-  std::unordered_map<int32_t, int32_t> fetched_;  // kSend -> the copy to the host that it sends
-  std::unordered_map<int32_t, int32_t> uploads_;  // kSend -> the copy of what it brings to an accelerator
-  std::unordered_map<int32_t, int32_t> relays_;   // transfer after the first to a rank or memory -> the first
+  std::unordered_map<int32_t, int32_t> fetched_;  // kSend -> copy to the host before it
+  std::unordered_map<int32_t, int32_t> uploads_;  // kSend -> copy to an accelerator after it
+  std::unordered_map<int32_t, int32_t> relays_;   // later transfer to a rank or memory -> first one
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ class Accounting {
     program_.takes = Rows::from_pairs(n, std::move(takes));
     program_.releases = Rows::from_pairs(n, std::move(releases));
     for (int32_t s : program_.releases.items) ++program_.stays[static_cast<size_t>(s)].readers;
-    // What nobody reads is a model output: it stays until the request ends.
+    // A tensor without readers is a model output; it stays until the request ends.
     for (size_t s = 0; s < program_.stays.size(); ++s) {
       if (program_.stays[s].readers > 0) continue;
       program_.stays[s].readers = 1;
@@ -68,7 +68,7 @@ class Accounting {
     return (static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32) | static_cast<uint32_t>(b);
   }
 
-  // Only where memory is limited and no real allocation stands for it.
+  // True if memory is limited and no real allocation represents the tensor.
   bool accounted(DeviceId device) const {
     if (in_.ranks != nullptr && in_.ranks->rank_of_device[device.index()] != in_.ranks->self) return false;
     return !in_.moves_data[device.index()] && cluster_.memory_pool_bytes(cluster_.memory_pool(device)) > 0;

@@ -1,4 +1,4 @@
-// Where memory is limited and nothing is really allocated: which tensors stay in it, and until when.
+// Accounts for tensors in limited memory that is not really allocated.
 #pragma once
 
 #include <unordered_map>
@@ -7,8 +7,8 @@
 
 namespace heddle {
 
-// Fills stays, takes, releases and held of a program whose tasks are final. `run_task`: the tasks of segments
-// that this rank runs. O(tasks + tensors read).
+// Fills stays, takes, releases and held of a program with final tasks. `run_task`: this rank's tasks by
+// segment. O(tasks + tensors read).
 void account_memory(const ProgramInput& input, const std::unordered_map<int32_t, int32_t>& run_task,
                     Program& program);
 

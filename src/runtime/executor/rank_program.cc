@@ -49,7 +49,7 @@ RankPart part_of_rank(const WholeProgram& whole, int self) {
         message.task = here;
         arrival[t] = here;
         part.receives.push_back(message);
-        // The time of a transfer's arrival is noted; those of other tasks are the other rank's to note.
+        // The destination records the time of a transfer; other tasks are recorded by their own rank.
         part.tasks.push_back({.plan_step = whole.to_rank[t] == self ? task.plan_step : -1, .arrival = true});
       }
     }

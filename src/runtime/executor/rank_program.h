@@ -1,4 +1,4 @@
-// Cuts a lane's tasks into what each rank does, and messages for the edges that lead from one to another.
+// Splits a lane's tasks among the ranks; edges between ranks become messages.
 #pragma once
 
 #include <cstdint>
@@ -9,36 +9,36 @@
 
 namespace heddle {
 
-// What a kSend carries, and in which memories the two ranks have it.
+// The tensor of a kSend, and its memory on both ranks.
 struct Carried {
   int32_t tensor = -1;
   int32_t from_memory = 0, to_memory = 0;
 };
 
-// The tasks of all ranks, the same on each.
+// The tasks of all ranks; every rank has the same list.
 struct WholeProgram {
   std::vector<Task> tasks;
-  std::vector<std::pair<int32_t, int32_t>> edges;  // (before, after); doubles are allowed
-  std::vector<int32_t> owner;                      // per task: the rank that does it
-  std::vector<Carried> carried;                    // per task
-  std::vector<int32_t> to_rank;                    // per task: where a transfer between ranks ends; else -1
+  std::vector<std::pair<int32_t, int32_t>> edges;  // (before, after); duplicates are allowed
+  std::vector<int32_t> owner;                      // [task] the rank that runs it
+  std::vector<Carried> carried;                    // [task]
+  std::vector<int32_t> to_rank;                    // [task] destination of a transfer between ranks, or -1
 };
 
 struct RankPart {
-  std::vector<Task> tasks;          // own ones and arrivals, in the plan's order
-  std::vector<int32_t> from_whole;  // per task of the whole: the own one; -1: another rank's
+  std::vector<Task> tasks;          // its own tasks and arrivals, in the plan's order
+  std::vector<int32_t> from_whole;  // [task of the whole] its own task; -1: on another rank
   std::vector<std::pair<int32_t, int32_t>> edges, signals;
   std::vector<Message> sends, receives;
   int32_t messages = 0;
 };
-// A task that others wait for tells each of their ranks once. O((tasks + edges) log edges).
+// A task tells each rank that waits for it once. O((tasks + edges) log edges).
 RankPart part_of_rank(const WholeProgram& whole, int self);
 
 int64_t message_bytes(const Graph& graph, const Message& message);
-// 0 where no message carries anything.
+// 0 if no message carries a tensor.
 int64_t widest_message(const Graph& graph, const Program& program);
 
-// Stands for another rank's segment: its kind of task is the same on every rank.
+// Represents a segment of another rank, so that its kind of task is the same on every rank.
 class ElsewhereSegment final : public CompiledSegment {
  public:
   explicit ElsewhereSegment(bool timed) : timed_(timed) {}

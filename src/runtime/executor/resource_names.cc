@@ -48,7 +48,7 @@ std::vector<int32_t> ResourceNumbers::of_way(std::span<const Hop> hops, DeviceId
     engine(from, false);
     engine(to, true);
   }
-  // Under fixed sharing transfers take longer instead of holding links.
+  // Under fixed sharing, transfers take longer instead of occupying links.
   if (execution_.link_contention && !(execution_.fixed_sharing && from.valid())) {
     for (const Hop& hop : hops) {
       const Link& link = cluster_.link(hop.link);

@@ -13,7 +13,7 @@
 namespace heddle {
 namespace {
 
-// How often a worker that waits for memory looks whether the request was stopped.
+// Interval at which a worker that waits for memory checks whether the request was stopped.
 constexpr auto kStopPoll = std::chrono::milliseconds(20);
 
 double us_between(int64_t from_ns, int64_t to_ns) { return static_cast<double>(to_ns - from_ns) / 1000; }
@@ -80,9 +80,9 @@ std::unique_ptr<CompiledSegment> SegmentLoader::stand_in(int32_t item) {
   return std::make_unique<StandIn>(*this, item);
 }
 
-// The segments that run first stay: nothing runs before them that could hide their loading. Beside them there
-// is room for the two largest of the others, so that one is loaded while the one before it runs; where that
-// is more than the budget, for the largest alone.
+// Chooses the first segments of the order to stay, since no earlier run could hide their loading. The budget
+// keeps room for the two largest others, so that one is loaded while the previous one runs. If that exceeds
+// the budget, it keeps room for the largest alone.
 Status SegmentLoader::choose_residents() {
   if (budget_ == 0) return {};
   int64_t total = 0;
@@ -96,7 +96,7 @@ Status SegmentLoader::choose_residents() {
     }
   }
   if (total <= budget_) return {};
-  // Backwards: room[i] for the segments from place i on.
+  // Backwards: room for the segments from position i on.
   int64_t first = 0, second = 0, kept = total;
   size_t keep = 0;
   for (size_t i = order_.size(); i-- > 0;) {
@@ -120,9 +120,9 @@ Status SegmentLoader::choose_residents() {
 
 void SegmentLoader::start(Engine& engine) {
   engine_ = &engine;
-  // Workers that wake at once may share a core for milliseconds before the system moves one of them, and so
-  // may the threads that a compiler starts and waits for; those inherit the worker's cores. Where there are
-  // two for each worker there is room without that.
+  // Workers that wake together may share a core for milliseconds until the system moves one. The same holds
+  // for the threads that a compiler starts and waits for, which inherit the worker's cores. With at least two
+  // cores per worker, binding is not needed.
   const auto cores = static_cast<int>(own_cores().size());
   const bool bound = load_workers_ > 1 && cores < 2 * load_workers_;
   for (int i = 0; i < load_workers_; ++i) {
@@ -165,11 +165,11 @@ void SegmentLoader::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return quit_ || !retired_.empty() || next_ < queue_.size(); });
-    if (retired_.empty() && next_ == queue_.size()) return;  // quit
-    // In the plan's order only: whatever was admitted before can run and makes room, so nobody waits for
-    // good.
+    if (retired_.empty() && next_ == queue_.size()) return;  // quitting
+    // Segments load only in the plan's order. Every segment admitted earlier can run and then frees memory,
+    // so there is no deadlock.
     const bool loads = next_ < queue_.size() && (may_load(queue_[next_]) || engine_->stopped());
-    // What an accelerator still runs is waited for where nothing can be loaded.
+    // If nothing can be loaded, wait for a segment that an accelerator is still running.
     const auto over = std::find_if(retired_.begin(), retired_.end(), [](const auto& r) { return r.over(); });
     if (over != retired_.end() || (!loads && !retired_.empty())) {
       destroy(over != retired_.end() ? static_cast<size_t>(over - retired_.begin()) : 0, lock);
@@ -180,7 +180,7 @@ void SegmentLoader::work() {
       continue;
     }
     const int32_t item = queue_[next_];
-    // Without overlap: the one before it has run, on an accelerator when its event is reached.
+    // Without overlap, the previous segment must have run; on an accelerator its event says so.
     std::shared_ptr<DeviceEvent> before;
     if (!overlap_ && next_ > 0) before = slots_[static_cast<size_t>(queue_[next_ - 1])].ran;
     ++next_;
@@ -198,13 +198,13 @@ bool SegmentLoader::Retired::over() const {
   return !done.ok() || *done;
 }
 
-// Destroying takes time; it must not be the worker's that runs the next segment.
+// Destroying takes time, so the thread that runs the next segment must not do it.
 void SegmentLoader::destroy(size_t which, std::unique_lock<std::mutex>& lock) {
   Retired retired = std::move(retired_[which]);
   retired_.erase(retired_.begin() + static_cast<std::ptrdiff_t>(which));
   ++destroying_;
   lock.unlock();
-  // What an accelerator still reads must stay. An error is the request's, and found at its end.
+  // Memory that an accelerator still reads must stay. The request reports errors at its end.
   if (retired.ran) static_cast<void>(retired.ran->synchronize().ok());
   retired.compiled.reset();
   retired.parameters.reset();
@@ -244,7 +244,7 @@ Result<std::shared_ptr<std::byte[]>> SegmentLoader::make_room(int32_t item, Comp
     HEDDLE_RETURN_IF_ERROR(compiled.place_parameters(mapped));
     return room;
   }
-  // How much it is shows when it is compiled, so no place can be planned before.
+  // The size is known only after compiling, so memory cannot be planned before.
   HEDDLE_ASSIGN_OR_RETURN(room, runtime.allocate(static_cast<int64_t>(host.size())));
   HEDDLE_RETURN_IF_ERROR(compiled.place_parameters(room.get()));
   return room;
@@ -265,8 +265,8 @@ Status SegmentLoader::copy_parameters(int32_t item) {
   return stream.record(*slot.loaded);
 }
 
-// Copies start in the plan's order, whichever segment is made first; the worker that made the next one goes
-// on with those behind it.
+// Copies start in the plan's order, in whatever order the segments are made. The worker that makes the next
+// one also starts the copies behind it.
 void SegmentLoader::copy_in_order(int32_t item) {
   std::unique_lock lock(mutex_);
   slots_[static_cast<size_t>(item)].finished = true;
@@ -281,7 +281,7 @@ void SegmentLoader::copy_in_order(int32_t item) {
         engine_->fail(std::move(status).error().with_context(items_[static_cast<size_t>(next)].place));
     }
     lock.lock();
-    // The request may end with the last gate, and the next one begin: then nothing is left here.
+    // After the last gate the request may end and the next one begin, so do not touch anything here.
     const bool last = next_copy_ == copies_.size();
     if (last) copying_ = false;
     lock.unlock();
@@ -297,21 +297,21 @@ Status SegmentLoader::run(int32_t item, int slot) {
   const LoadItem& it = items_[static_cast<size_t>(item)];
   Status status = s.compiled->run(slot);
   if (it.accelerator == nullptr) return status;
-  // Also after an error: a part of it may be under way.
+  // Record it even after an error, since a part of the run may be in flight.
   Status recorded = it.device->execution_stream()->record(*s.ran);
   return status.ok() ? std::move(recorded) : std::move(status);
 }
 
 SegmentLoader::Retired SegmentLoader::retire(int32_t item) {
   Slot& slot = slots_[static_cast<size_t>(item)];
-  // Who loads without overlap asks for the run's end once more.
+  // Loading without overlap still needs the event of the run's end.
   return {std::move(slot.parameters), slot.ran, std::move(slot.compiled),
           items_[static_cast<size_t>(item)].bytes};
 }
 
 void SegmentLoader::load(int32_t item, const DeviceEvent* before) {
   const LoadItem& it = items_[static_cast<size_t>(item)];
-  if (before != nullptr) static_cast<void>(before->synchronize().ok());  // its error is the request's
+  if (before != nullptr) static_cast<void>(before->synchronize().ok());  // the request reports its error
   SegmentLoading loading;
   bool loaded = false;
   if (!engine_->stopped()) {
@@ -338,7 +338,7 @@ void SegmentLoader::load(int32_t item, const DeviceEvent* before) {
 void SegmentLoader::ran(int32_t item) {
   {
     const std::lock_guard lock(mutex_);
-    // What was resident is not in the queue.
+    // Resident segments are not in the queue.
     if (loadings_[static_cast<size_t>(item)].begin_us >= 0) ++ran_;
     if (!stays_[static_cast<size_t>(item)]) retired_.push_back(retire(item));
   }

@@ -1,4 +1,4 @@
-// Cold starts: load workers that compile a plan's segments in its order while earlier ones already run
+// Cold starts: load workers compile a plan's segments in its order while earlier ones already run
 // (docs/cold-start.md).
 #pragma once
 
@@ -18,23 +18,23 @@ namespace heddle {
 class Engine;
 struct Accelerator;
 
-// What a load worker has to know about one segment.
+// What a load worker needs to know about one segment.
 struct LoadItem {
-  std::string place;  // for messages: segment and device
+  std::string place;  // segment and device, for error messages
   RuntimeDevice* device = nullptr;
   SegmentSpec spec;
-  int64_t bytes = 0;                         // of its parameters
+  int64_t bytes = 0;                         // size of its parameters
   const Accelerator* accelerator = nullptr;  // where it runs; null: on the host
-  // Whose copies come before its own on a link or bus of its way: of each accelerator, the last in the order.
+  // Items whose copies share a link or bus with this one's and come before it: the last one per accelerator.
   std::vector<int32_t> copied_before;
 };
 
-// Stands for a segment until, and after, it is compiled. Items and order are fixed; items without a device
-// are somebody else's.
+// Represents segments before and after they are compiled. Items and order are fixed; items without a device
+// are not loaded here.
 class SegmentLoader {
  public:
-  // `order`: the items with a device, each once, as the plan runs them. kInfeasible when one of them exceeds
-  // the budget alone.
+  // `order`: every item with a device, once, in the order of runs. kInfeasible if one of them alone exceeds
+  // the budget.
   static Result<std::unique_ptr<SegmentLoader>> create(std::vector<LoadItem> items,
                                                        std::vector<int32_t> order,
                                                        const ColdOptions& options);
@@ -42,23 +42,23 @@ class SegmentLoader {
   SegmentLoader(const SegmentLoader&) = delete;
   SegmentLoader& operator=(const SegmentLoader&) = delete;
 
-  // To be run by the engine in the segment's place. It belongs to the caller and must not outlive this.
+  // The engine runs this in the segment's place. The caller owns it; it must not outlive the loader.
   std::unique_ptr<CompiledSegment> stand_in(int32_t item);
 
-  // Starts the workers. The engine outlives every request.
+  // Starts the workers. The engine must outlive every request.
   void start(Engine& engine);
-  // Which segments the coming request has to wait for.
+  // Marks the segments that the coming request must wait for.
   void close_gates(std::vector<bool>& closed) const;
-  // The request has begun: load what is missing, open every gate that was closed.
+  // The request has begun: loads missing segments and opens every closed gate.
   void begin(int64_t begin_ns);
-  // Gives up every compiled segment; between requests only. Returns when all are destroyed.
+  // Drops all compiled segments and returns when they are destroyed; only between requests.
   void release_all();
-  // Stores what is resident; between requests only.
+  // Stores the resident segments; only between requests.
   Status store();
 
   std::vector<SegmentLoading> loadings() const;
   int64_t peak_bytes() const;
-  // What an accelerator has to wait for before it runs the item; null: nothing. From when its gate is open.
+  // The event that an accelerator awaits before it runs the item; null: none. Valid once its gate is open.
   const DeviceEvent* loaded(int32_t item) const {
     const Slot& slot = slots_[static_cast<size_t>(item)];
     return slot.parameters ? slot.loaded.get() : nullptr;
@@ -69,13 +69,12 @@ class SegmentLoader {
   class StandIn;
   struct Slot {
     std::vector<TensorView> inputs, outputs;
-    // Accelerators: the device's memory for its parameters, when they are there, and when the last run is
-    // over.
+    // Accelerators: device memory for the parameters, event of their copy, event of the last run's end.
     std::shared_ptr<std::byte[]> parameters;
     std::unique_ptr<DeviceEvent> loaded;
     std::shared_ptr<DeviceEvent> ran;
     std::unique_ptr<CompiledSegment> compiled;
-    bool finished = false;  // made, or failed; under the mutex
+    bool finished = false;  // made or failed; guarded by the mutex
   };
   struct Retired {
     std::shared_ptr<std::byte[]> parameters;
@@ -83,16 +82,16 @@ class SegmentLoader {
     std::unique_ptr<CompiledSegment> compiled;
     int64_t bytes;
 
-    bool over() const;  // no accelerator works on it
+    bool over() const;  // no accelerator is using it
   };
 
   SegmentLoader(std::vector<LoadItem> items, std::vector<int32_t> order, const ColdOptions& options);
   Status choose_residents();
   void work();
-  // `before`: to be waited for first; may be null.
+  // Waits for `before` first; it may be null.
   void load(int32_t item, const DeviceEvent* before);
   Status make(int32_t item, SegmentLoading& loading);
-  // Accelerators: memory of the device, null where nothing is copied; then, in the plan's order, the copy.
+  // Accelerators: allocates device memory (null: nothing to copy); copies follow in the plan's order.
   Result<std::shared_ptr<std::byte[]>> make_room(int32_t item, CompiledSegment& compiled);
   Status copy_parameters(int32_t item);
   void copy_in_order(int32_t item);
@@ -115,14 +114,14 @@ class SegmentLoader {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<int32_t> queue_;
-  size_t next_ = 0, ran_ = 0;  // of the queue: taken, and executed
-  // Accelerators' items of the queue, in its order, and how many have been copied. One worker at a time goes
-  // on with them.
+  size_t next_ = 0, ran_ = 0;  // items of the queue that were taken, and that have run
+  // The queue's items on accelerators, in its order, and the number of copied ones. One worker at a time
+  // continues with the copies.
   std::vector<int32_t> copies_;
   size_t next_copy_ = 0;
   bool copying_ = false;
   std::vector<Retired> retired_;
-  int64_t used_ = 0, peak_ = 0;  // parameter bytes of what is compiled, being compiled or being destroyed
+  int64_t used_ = 0, peak_ = 0;  // parameter bytes from the start of compiling to the end of destruction
   int destroying_ = 0;
   bool quit_ = false;
   std::vector<SegmentLoading> loadings_;

@@ -1,4 +1,4 @@
-// What the engine asks whoever drives the accelerators' streams. Without accelerators there is none.
+// The engine's interface to the driver of accelerator streams. Plans without accelerators have none.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-// Called from the thread that does the task; for different tasks from several threads at once.
+// Called from the thread that runs the task, concurrently for different tasks.
 class TaskHooks {
  public:
   virtual ~TaskHooks() = default;
@@ -17,14 +17,14 @@ class TaskHooks {
   // Around run() of a segment.
   virtual Status before_run(int slot, int32_t task) = 0;
   virtual Status after_run(int slot, int32_t task) = 0;
-  // Does a task that enqueues without a segment.
+  // Runs a task that enqueues work other than a segment.
   virtual Status enqueue(int slot, int32_t task) = 0;
-  // Several ranks: has all been done that the task enqueued or, where it enqueues nothing, that it follows?
-  // Never waits. Also true of what was passed over after a failure.
+  // Several ranks: true if the task's enqueued work is done or, if it enqueues nothing, the work that it
+  // follows. Never waits. Also true for work skipped after a failure.
   virtual Result<bool> reached(int slot, int32_t task) = 0;
-  // The request's tasks are done or, where it `failed`, passed over: afterwards nothing of it is under way.
-  // Puts the times at which what was enqueued began and ended (CLOCK_MONOTONIC, ns) in the place of the
-  // host's.
+  // The request's tasks are done or, if `failed`, skipped. After the call none of its work is in flight.
+  // Replaces the host's times of enqueued work by the times at which it began and ended on the device
+  // (CLOCK_MONOTONIC, ns).
   virtual Status end_request(int slot, bool failed, std::span<int64_t> start_ns,
                              std::span<int64_t> finish_ns) = 0;
 };

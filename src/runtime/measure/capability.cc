@@ -14,7 +14,7 @@ namespace heddle {
 
 Status forbid_refused(const Model& model, const Graph& units, const Cluster& cluster,
                       std::span<const DeviceId> devices, CostTable& costs) {
-  // Devices of one kind of one backend refuse the same.
+  // Equal devices of one backend give equal answers, so each kind is asked once.
   std::map<std::pair<std::string, std::string>, std::vector<std::optional<Error>>> asked;
   std::vector<bool> runs_somewhere(units.num_ops(), false);
   std::vector<const Error*> reasons(units.num_ops(), nullptr);

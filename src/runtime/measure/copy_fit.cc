@@ -17,7 +17,7 @@ CopyLine fit_copies(std::span<const CopyTime> times) {
   }
   const double determinant = s_ll * s_cc - s_lc * s_lc;
   double latency = 0, per_byte = 0;
-  // One size, or sizes that are as good as equal: no line through them.
+  // One size, or nearly equal sizes: no line can be fitted.
   constexpr double kSingular = 1e-9;
   if (determinant > kSingular * s_ll * s_cc) {
     latency = (s_l * s_cc - s_c * s_lc) / determinant;

@@ -14,15 +14,15 @@ namespace {
 constexpr int kFewest = 5, kMost = 200;
 constexpr int kRounds = 3;  // of copies at once
 constexpr int64_t kPartOfMemory = 4;
-constexpr double kLeastUs = 1e-3;  // below the clock's step
+constexpr double kLeastUs = 1e-3;  // shorter than the clock's step
 
-// One accelerator with memory to copy from and to.
+// An accelerator with buffers to copy from and to.
 struct Station {
   DeviceId device;
   std::string name;
   std::unique_ptr<RuntimeDevice> opened;
   StreamRuntime* runtime = nullptr;
-  std::vector<int64_t> bytes;                               // sizes that it has room for
+  std::vector<int64_t> bytes;                               // sizes that fit into its memory
   std::shared_ptr<std::byte[]> host_in, host_out, in, out;  // of the largest size
   std::unique_ptr<DeviceStream> to_device, to_host, peer;
   std::unique_ptr<DeviceEvent> start[3], end[3];
@@ -30,11 +30,11 @@ struct Station {
   int64_t largest() const { return bytes.back(); }
 };
 
-// A copy that is done again and again on one stream.
+// A copy that is repeated on one stream.
 struct CopyLane {
   Station* station = nullptr;
   DeviceStream* stream = nullptr;
-  int events = 0;  // which of the station's
+  int events = 0;  // index of the station's events
   std::function<Status(int64_t bytes)> copy;
   double alone_us = 0;  // of the largest size
 };
@@ -55,14 +55,14 @@ CopyLane peer_lane(Station& from, Station& to) {
           }};
 }
 
-// What `count` copies take by the events around them.
+// Events around `count` copies, and the time between them.
 Status begin(const CopyLane& lane) { return lane.stream->record(*lane.station->start[lane.events]); }
 Status finish(const CopyLane& lane) { return lane.stream->record(*lane.station->end[lane.events]); }
 Result<double> elapsed_us(const CopyLane& lane) {
   Station& s = *lane.station;
   Status reached = s.end[lane.events]->synchronize();
   if (!reached.ok()) {
-    static_cast<void>(s.runtime->drain().ok());  // what comes next starts clean
+    static_cast<void>(s.runtime->drain().ok());  // clear the error for the next measurement
     return std::move(reached).error().with_context("copies of device '" + s.name + "'");
   }
   HEDDLE_ASSIGN_OR_RETURN(const double us, s.runtime->elapsed_us(*s.start[lane.events], *s.end[lane.events]));
@@ -136,7 +136,7 @@ class CopyMeasurer {
     if (s.bytes.empty()) return Error(Code::kInfeasible, "its memory is too small for the smallest copy");
     for (auto* memory_of : {&s.host_in, &s.host_out}) {
       HEDDLE_ASSIGN_OR_RETURN(*memory_of, s.runtime->allocate_pinned(s.largest()));
-      std::memset(memory_of->get(), 1, static_cast<size_t>(s.largest()));  // pages that are there
+      std::memset(memory_of->get(), 1, static_cast<size_t>(s.largest()));  // touch every page
     }
     for (auto* memory_of : {&s.in, &s.out}) {
       HEDDLE_ASSIGN_OR_RETURN(*memory_of, s.runtime->allocate(s.largest()));
@@ -148,7 +148,7 @@ class CopyMeasurer {
       HEDDLE_ASSIGN_OR_RETURN(s.start[i], s.runtime->make_event());
       HEDDLE_ASSIGN_OR_RETURN(s.end[i], s.runtime->make_event());
     }
-    // Also the device's memory.
+    // Initialise the device's memory, too.
     for (std::byte* there : {s.in.get(), s.out.get()})
       HEDDLE_RETURN_IF_ERROR(s.to_device->copy(CopyKind::kHostToDevice, there, s.host_in.get(), s.largest()));
     HEDDLE_RETURN_IF_ERROR(s.to_device->synchronize());
@@ -211,7 +211,7 @@ class CopyMeasurer {
     return {};
   }
 
-  // The median of rounds in which all lanes copy what takes each of them the same time alone.
+  // Median over rounds of concurrent copies; each lane copies as much as takes it the same time alone.
   Result<CopiesAtOnce> at_once(std::vector<CopyLane> lanes, std::vector<DeviceId> devices) {
     HEDDLE_RETURN_IF_ERROR(go_on());
     double window_us = options_.at_once_s * 1e6;
@@ -242,7 +242,7 @@ class CopyMeasurer {
     return result;
   }
 
-  // In turns, so that all have begun when the first is done.
+  // Enqueues in turns, so that all lanes have begun before the first is done.
   static Status enqueue(const std::vector<CopyLane>& lanes, std::vector<int> left) {
     for (bool more = true; more;) {
       more = false;
@@ -269,7 +269,7 @@ class CopyMeasurer {
     return at_once(std::move(lanes), std::move(devices));
   }
 
-  // Sets are what pairs join. What a larger set carries is measured, too.
+  // Joins pairs that share into sets, and measures what each larger set carries.
   Status find_shared() {
     std::vector<size_t> set(stations_.size());
     for (size_t i = 0; i < stations_.size(); ++i) {

@@ -58,7 +58,7 @@ std::string label_of(const Graph& graph, std::span<const OpId> ops) {
   return label;
 }
 
-// Many requests are equal by signature (repeated blocks): each is measured once.
+// Many requests have equal signatures (repeated blocks); each signature is measured once.
 class Profiling {
  public:
   Profiling(const Graph& graph, const Cluster& cluster, const SignatureFn& signature,

@@ -111,7 +111,7 @@ class Rechecking {
     return {};
   }
 
-  // Each device's share of the half-round goes to its segments in equal parts.
+  // Each segment of a device gets an equal part of the half-round.
   Status sample_device(DeviceId device, double seconds) {
     std::vector<Control*> own;
     for (auto& c : controls_) {

@@ -33,7 +33,7 @@ int64_t last_level_cache_bytes() {
   return bytes > 0 ? std::min<int64_t>(bytes, kMostEvictedBytes) : int64_t{32} << 20;
 }
 
-// What other segments touch between two runs of this one, as far as the cache could hold it.
+// Bytes that other segments touch between two runs of this one; at most what the cache can hold.
 int64_t rest_of_model_bytes(const Graph& graph, std::span<const OpId> ops, int64_t own_tensor_bytes) {
   if (ops.size() == graph.num_ops()) return 0;
   int64_t tensors = 0;
@@ -49,10 +49,10 @@ int64_t rest_of_model_bytes(const Graph& graph, std::span<const OpId> ops, int64
   return std::clamp<int64_t>(rest, 0, last_level_cache_bytes());
 }
 
-// A segment compiled and bound, and the data that it works on.
+// A compiled and bound segment with its inputs and outputs.
 class Probe final : public SegmentProbe {
  public:
-  // `device` is kept where the segment is an accelerator's, `blocking` is that segment then.
+  // For accelerators, `device` is kept and `blocking` is the segment; otherwise `blocking` is null.
   Probe(std::unique_ptr<RuntimeDevice> device, BlockingSegment* blocking,
         std::unique_ptr<CompiledSegment> segment, std::vector<TensorValue> inputs,
         std::vector<TensorValue> outputs, int64_t evicted_bytes)
@@ -88,11 +88,11 @@ class Probe final : public SegmentProbe {
   }
 
   void prepare() override {
-    if (blocking_ != nullptr) return;  // these are the host's caches
+    if (blocking_ != nullptr) return;  // caches matter only on the host
     evict();
     warm();
   }
-  // An accelerator's inputs stay where the warm-up has copied them.
+  // The inputs of an accelerator stay where the warm-up has copied them.
   Status run_once() override { return blocking_ != nullptr ? blocking_->compute(0) : segment_->run(0); }
   std::span<const int> cores() const override { return cores_; }
 
@@ -105,7 +105,7 @@ class Probe final : public SegmentProbe {
     for (int64_t i = 0; i < evicted_bytes_; i += kLine) p[i] = static_cast<unsigned char>(p[i] + 1);
   }
 
-  // A segment's inputs have just been written by its predecessors.
+  // A segment's inputs have just been written by its predecessors, so they are in the caches.
   void warm() {
     for (const TensorValue& t : inputs_) {
       volatile const std::byte* p = t.data.get();
@@ -113,7 +113,7 @@ class Probe final : public SegmentProbe {
     }
   }
 
-  // The standard error of the median of a normal sample is 1.25 sigma / sqrt(n); sigma is 1.48 times half the
+  // Standard error of the median of a normal sample: 1.25 sigma / sqrt(n). sigma is 1.48 times half the
   // interquartile range.
   static bool sure(const std::vector<double>& times) {
     return 1.86 * relative_spread(times) <= kSure * std::sqrt(static_cast<double>(times.size()));

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kTerms = 3;
 using Terms = std::array<double, kTerms>;
 
-// What serial, overlap and launch_us are multiplied with.
+// The factors of serial, overlap and launch_us.
 Terms terms_of(const StageSample& sample) {
   double sum = 0, busy = 0, longest = 0;
   for (const StageItem& item : sample.items) {
@@ -23,8 +23,7 @@ Terms terms_of(const StageSample& sample) {
   return {sum, std::max(busy, longest), 1};
 }
 
-// Solves the normal equations over the terms in `mask` by Gaussian elimination; nothing when they are
-// singular.
+// Solves the normal equations over the terms in `mask` by Gaussian elimination; nothing if they are singular.
 std::optional<Terms> solve(const std::array<Terms, kTerms>& gram, const Terms& right, unsigned mask) {
   std::vector<size_t> used;
   for (size_t i = 0; i < kTerms; ++i) {
@@ -60,7 +59,7 @@ StageFit fit_stage_model(std::span<const StageSample> samples) {
   StageFit fit;
   std::array<Terms, kTerms> gram{};
   Terms right{};
-  std::vector<Terms> rows;  // each divided by its measured time: relative errors
+  std::vector<Terms> rows;  // divided by the measured time, so that errors are relative
   for (const StageSample& s : samples) {
     if (s.items.size() < 2 || !(s.us > 0)) continue;
     Terms row = terms_of(s);
@@ -72,7 +71,7 @@ StageFit fit_stage_model(std::span<const StageSample> samples) {
     rows.push_back(row);
   }
   if (rows.empty()) return fit;
-  // Three non-negative unknowns: the best of the eight choices of those that are not zero.
+  // Three non-negative unknowns: try every non-empty set of positive ones and take the best.
   double least = INFINITY;
   for (unsigned mask = 1; mask < 1U << kTerms; ++mask) {
     const auto x = solve(gram, right, mask);

@@ -17,7 +17,7 @@ namespace {
 constexpr int kDataTag = 0, kWordTag = 1;
 constexpr int kFewest = 5, kMost = 500;
 
-// Messages that are under way together: data, and words to start or that data has come.
+// Messages in flight: data, and signals to start or to confirm data.
 class Messages {
  public:
   explicit Messages(Transport& transport) : transport_(transport) {}
@@ -41,7 +41,7 @@ class Messages {
   }
 
  private:
-  static constexpr int kFirstTag = 1;  // 0 is the group's
+  static constexpr int kFirstTag = 1;  // tag 0 is RankGroup's
   Transport& transport_;
   std::array<int, 2> under_way_ = {};
   std::vector<int64_t> done_;
@@ -59,7 +59,7 @@ class Pair {
         in_(static_cast<size_t>(bytes)) {}
 
   bool starts() const { return starts_; }
-  // One round trip, of which the one who starts learns the time in us.
+  // One round trip; the starting rank learns the time in us.
   Result<double> round_trip() {
     const int64_t begin = now_ns();
     for (const bool send : {starts_, !starts_}) {
@@ -70,7 +70,7 @@ class Pair {
     return us_since(begin);
   }
 
-  // A message each way at once, after a word; who gave the word learns the time in us.
+  // Messages both ways at once, after a start signal, whose sender learns the time in us.
   Result<double> both_ways() {
     HEDDLE_RETURN_IF_ERROR(messages_.receive(peer_, kDataTag, in_));
     if (!starts_) {
@@ -93,7 +93,7 @@ class Pair {
   std::array<std::byte, 1> word_ = {};
 };
 
-// The least of what `once` returns: who else uses the cores makes messages at once slower, never faster.
+// The smallest result of `once`: other users of the cores make concurrent messages slower, never faster.
 template <class Once>
 Result<double> least_of(int times, const Once& once) {
   double least = std::numeric_limits<double>::max();
@@ -104,13 +104,13 @@ Result<double> least_of(int times, const Once& once) {
   return least;
 }
 
-// The one that starts finds from a few round trips how many there are to be, and tells the other.
+// The starting rank computes the number of round trips from the first few and tells the other rank.
 Result<double> one_way_us(RankGroup& group, const RankLink& link, int64_t bytes, double seconds) {
   Pair pair(group.transport(), link, bytes);
   std::vector<double> trips;
   for (int i = 0; i < kFewest; ++i) {
     HEDDLE_ASSIGN_OR_RETURN(const double us, pair.round_trip());
-    if (i > 0) trips.push_back(us);  // the first one sets up connections
+    if (i > 0) trips.push_back(us);  // the first trip sets up connections
   }
   const double trip_us = std::max(median_us(trips), 0.1);
   int left = std::clamp(static_cast<int>(seconds * 1e6 / trip_us), kFewest, kMost) - kFewest;
@@ -126,7 +126,7 @@ Result<double> one_way_us(RankGroup& group, const RankLink& link, int64_t bytes,
   return median_us(trips) / 2;
 }
 
-// One rank and all others at once.
+// Concurrent messages between one rank and all others.
 class Port {
  public:
   Port(Transport& transport, int center, int64_t bytes)
@@ -137,7 +137,7 @@ class Port {
     bytes_ = static_cast<size_t>(bytes);
   }
 
-  // From the center to all others, or from all others to it; the center learns the time in us.
+  // From the center to all others, or from all others to the center, which learns the time in us.
   Result<double> trip(bool out) {
     const int64_t begin = now_ns();
     if (transport_.rank() != center_) {
@@ -181,7 +181,7 @@ double shared_part(double at_once, const std::vector<double>& alone) {
   return sum > longest ? std::clamp((at_once - longest) / (sum - longest), 0.0, 1.0) : 0;
 }
 
-// What `rank` says, for everyone.
+// Sends rank `rank`'s values to everyone.
 Status share(RankGroup& group, int rank, std::span<double> values) {
   std::string text;
   if (group.rank() == rank) text.assign(reinterpret_cast<const char*>(values.data()), values.size_bytes());
@@ -195,7 +195,7 @@ Status share(RankGroup& group, int rank, std::span<double> values) {
 }
 
 Status measure_pair(RankGroup& group, const LinkOptions& options, RankLink& link) {
-  std::vector<double> us(options.bytes.size() + 1);  // the last one: both ways at once
+  std::vector<double> us(options.bytes.size() + 1);  // the last value: both ways at once
   if (group.rank() == link.a || group.rank() == link.b) {
     for (size_t i = 0; i < options.bytes.size(); ++i) {
       HEDDLE_ASSIGN_OR_RETURN(us[i], one_way_us(group, link, options.bytes[i], options.seconds_per_size));

@@ -6,14 +6,14 @@
 namespace heddle {
 namespace {
 
-// A rank's way to the network.
+// A rank's link to the network.
 struct Way {
   double bytes_per_s = 0;
   double latency_us = std::numeric_limits<double>::max();
   bool half_duplex = true;
 };
 
-// As fast as its fastest pair; of a message's latency it has half.
+// A link's bandwidth is that of the rank's fastest pair, its latency half of the rank's lowest.
 std::vector<Way> ways_of(const RankLinks& links) {
   std::vector<Way> ways(links.ports.size());
   for (const RankLink& link : links.pairs) {

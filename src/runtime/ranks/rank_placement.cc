@@ -47,7 +47,7 @@ Result<std::vector<int>> place_as_chosen(const Cluster& cluster, size_t ranks, c
   return rank;
 }
 
-// Per host: the only rank on the machine of that name; empty unless every host has one.
+// [host] the only rank on the machine of that name; empty unless every host has one.
 std::vector<int> ranks_by_name(const Cluster& cluster, const std::vector<HostId>& hosts,
                                const std::vector<std::string>& names) {
   std::vector<int> ranks;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kRounds = 9;  // of a stream
 constexpr int64_t kStartLeadNs =
-    300'000;  // from the word to start until the start, beside the words' own way
+    300'000;  // from the start message to the start, besides the messages' own time
 
 class RankRunner {
  public:
@@ -76,12 +76,12 @@ class RankRunner {
     return {};
   }
 
-  // When all ranks start, on this one's clock; 0: rank 0's deadline has come, and what is measured is enough.
+  // Start time for all ranks, on this rank's clock; 0: rank 0's deadline has expired and enough is measured.
   Result<int64_t> common_start() {
     const bool enough = first() && !record_.latencies_us.empty() && options_.run.deadline.should_stop();
     int64_t before = now_ns();
     HEDDLE_ASSIGN_OR_RETURN(const int64_t offset, group_.clock_offset_ns(4));
-    before = now_ns() - before;  // four round trips for each other rank: more than the words to start take
+    before = now_ns() - before;  // four round trips per rank: longer than the start messages take
     const int64_t start = enough ? 0 : now_ns() + kStartLeadNs + before;
     std::string word(sizeof start, '\0');
     std::memcpy(word.data(), &start, sizeof start);
@@ -93,7 +93,7 @@ class RankRunner {
     return theirs == 0 ? 0 : theirs - offset;
   }
 
-  // The deadline is looked at between requests, by rank 0 alone; a cancelled rank stops all.
+  // Rank 0 alone checks the deadline, between requests; a cancelled rank stops all.
   Status run_together(StreamOptions stream) {
     stream.deadline = Deadline::never(options_.run.deadline.token());
     const auto result = executor_->run_stream(stream);
@@ -128,7 +128,7 @@ class RankRunner {
     return {};
   }
 
-  // What a rank saw of a request, from the round's start.
+  // Each rank records its view of a request, from the round's start.
   Result<bool> run_round(int count, bool measured) {
     StreamOptions many;
     many.requests = count;
@@ -156,7 +156,7 @@ class RankRunner {
             step.finish_us < 0 ? -1 : step.finish_us + start_us};
   }
 
-  // A request starts with the first rank that starts it, and ends with the last.
+  // A request starts when the first rank starts it and ends when the last rank ends it.
   Status note_round(const std::vector<std::string>& all, std::vector<StepTiming> seen) {
     const size_t n = plan_.steps.size(), count = seen.size() / (n + 1);
     for (size_t rank = 1; rank < all.size(); ++rank) {
@@ -189,7 +189,7 @@ class RankRunner {
     return {};
   }
 
-  // Rank 0 puts the steps' times together: a transfer between ranks starts on one and ends on another.
+  // Rank 0 merges the steps' times: a transfer between ranks starts on one rank and ends on another.
   Status collect(const RequestTiming& timing, int number) {
     const size_t n = plan_.steps.size();
     std::string own(n * sizeof(StepTiming), '\0');
@@ -245,7 +245,7 @@ class RankRunner {
     }
   }
 
-  // The slots that served a request.
+  // Number of slots that served a request.
   int slots_used() const { return streams() ? std::min(executor_->slots(), options_.run.repeats) : 1; }
 
   Status bring_outputs() {
@@ -289,7 +289,7 @@ class RankRunner {
   RunRecord record_;
   std::vector<std::vector<StepTiming>> timelines_;
   std::vector<std::vector<double>> durations_;  // per step
-  std::vector<double> periods_;                 // per round: the time per request
+  std::vector<double> periods_;                 // [round] time per request
   std::vector<int> lane_of_slot_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kWarmups = 3;
 
-// One side of the comparison: runs `count` requests and says what one took.
+// One side of the comparison: runs `count` requests and returns the time of one.
 using Contestant = std::function<Result<double>(int count)>;
 
 class Comparing {
@@ -41,7 +41,7 @@ class Comparing {
     for (int round = 0; round < options_.rounds; ++round) {
       if (options_.deadline.should_stop() && round > 0) break;
       double a = 0, b = 0;
-      // Which goes first alternates, so that a drift of the machine's speed favours neither.
+      // The order alternates, so that a drift of the machine's speed favours neither side.
       for (int turn = 0; turn < 2; ++turn) {
         const bool us = (turn + round) % 2 == 0;
         HEDDLE_ASSIGN_OR_RETURN((us ? a : b), us ? ours(our_count) : theirs(their_count));

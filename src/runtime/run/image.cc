@@ -15,10 +15,10 @@ Error bad_picture(const std::string& what) {
 
 struct Picture {
   int64_t width = 0, height = 0;
-  std::string_view pixels;  // red, green, blue, row by row
+  std::string_view pixels;  // rows of red, green, blue
 };
 
-// The next number of the header; spaces and comment lines stand before it.
+// Reads the next number of the header, after spaces and comment lines.
 Result<int64_t> header_number(std::string_view content, size_t& at) {
   while (at < content.size()) {
     if (content[at] == '#') {
@@ -59,10 +59,10 @@ Result<Picture> parse_header(std::string_view content, int64_t max_pixels) {
   return picture;
 }
 
-// Where a target pixel's centre lies in the source, along one axis.
+// Position of a target pixel's centre in the source, along one axis.
 struct Sample {
   int64_t low = 0, high = 0;
-  float share = 0;  // of `high`
+  float share = 0;  // weight of `high`
 };
 
 std::vector<Sample> samples(int64_t from, int64_t to) {

@@ -21,8 +21,7 @@ void fill_as(const TensorView& tensor, Draw draw) {
   }
 }
 
-// Exact for the multiples of 1/256 in [-1, 1) that are drawn here: such values have at most 8 significant
-// bits.
+// Exact for the multiples of 1/256 in [-1, 1) that are drawn here, which have at most 8 significant bits.
 uint16_t half_bits(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);

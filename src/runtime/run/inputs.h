@@ -9,7 +9,7 @@
 namespace heddle {
 
 class Executor;
-// Copies the graph's inputs, in its order, to each of the executor's slots.
+// Copies the inputs, in the graph's order, to each of the executor's slots.
 void give_inputs(Executor& executor, std::span<const TensorValue> inputs);
 
 }  // namespace heddle

@@ -198,9 +198,8 @@ Result<std::string> npy_text(const TensorView& tensor) {
                        std::string(type->code) + "', 'fortran_order': False, 'shape': (";
   for (int64_t d : tensor.shape) header += std::to_string(d) + ", ";
   header += "), }";
-  if (tensor.shape.size() > 1)
-    header.erase(header.size() - 6, 2);  // "(1, 3)", but "(3,)": Python's own spelling
-  // Data starts at a multiple of 64; the header ends in a newline.
+  if (tensor.shape.size() > 1) header.erase(header.size() - 6, 2);  // Python writes "(1, 3)", but "(3,)"
+  // Data starts at a multiple of 64; the header ends with a newline.
   header.append((64 - (10 + header.size() + 1) % 64) % 64, ' ');
   header += '\n';
   std::string text(kMagic);

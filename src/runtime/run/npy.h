@@ -1,4 +1,4 @@
-// NumPy's .npy files (format versions 1 to 3): tensors in and out.
+// Reads and writes tensors as NumPy's .npy files (format versions 1 to 3).
 #pragma once
 
 #include <string>
@@ -14,12 +14,12 @@ struct NpyLimits {
   int max_dimensions = 32;
 };
 
-// Strict: header, dtype, shape and length must agree. Little-endian numbers and bool; Fortran order is
-// refused with advice.
+// Strict: header, dtype, shape and length must agree. Reads little-endian numbers and bool; Fortran order is
+// rejected with advice.
 Result<TensorValue> parse_npy(std::string_view content, const NpyLimits& limits = {});
 Result<TensorValue> read_npy(const std::string& path, const NpyLimits& limits = {});
 
-// Version 1.0, C order. Fails for dtypes that NumPy does not have.
+// Writes version 1.0, C order. Fails for dtypes that NumPy does not have.
 Result<std::string> npy_text(const TensorView& tensor);
 Status write_npy(const std::string& path, const TensorView& tensor);
 

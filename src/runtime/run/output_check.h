@@ -1,4 +1,4 @@
-// Outputs of a run against the unsplit model's, into its record.
+// Compares a run's outputs with the unsplit model's and notes the result in the run's record.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace heddle {
 
-// Both in the order of the graph's outputs; the record's tolerances hold. Errors of several calls add up to
-// the largest, and `outputs_equal` is true when all were equal. Fails when the numbers of outputs differ.
+// Both are in the order of the graph's outputs; the tolerances are the record's. Over several calls, the
+// record keeps the largest errors and `outputs_equal` means all. Fails if the numbers of outputs differ.
 Status note_comparison(const Graph& graph, std::span<const TensorView> outputs,
                        std::span<const TensorValue> expected, RunRecord& record);
 

@@ -15,11 +15,11 @@ namespace {
 
 constexpr int kThroughputRounds = 9;
 
-// Everything that is measured, in memory that is there before the first request.
+// All measured values, in memory allocated before the first request.
 struct Recording {
   Recording(size_t steps, int repeats)
       : durations(steps * static_cast<size_t>(repeats), 0), num_steps(steps) {}
-  // Called for different requests from different threads.
+  // Threads call this concurrently, for different requests.
   void note(const RequestTiming& timing, size_t request) {
     for (size_t s = 0; s < num_steps; ++s) {
       const StepTiming& step = timing.steps[s];
@@ -33,7 +33,7 @@ struct Recording {
     }
     return times;
   }
-  std::vector<double> durations;  // request x step; -1: another lane's
+  std::vector<double> durations;  // [request][step]; -1: the step belongs to another lane
   size_t num_steps;
 };
 
@@ -126,7 +126,7 @@ class Runner {
     }
   }
 
-  // Rounds of requests; each round's time per request is between the filling of the pipeline and the last
+  // Measures rounds of requests. A round's time per request is taken from the filled pipeline to the last
   // finish.
   Status measure_stream() {
     const int slots = executor_->slots();
@@ -146,7 +146,7 @@ class Runner {
       const auto done = [&](const RequestTiming& timing) {
         finishes[static_cast<size_t>(timing.request)] = timing.start_us + timing.latency_us;
         recording_.note(timing, static_cast<size_t>(taken + timing.request));
-        // A late request shows the steady state; of each lane its last.
+        // Late requests show the steady state; keep the last one of each lane.
         if (timing.request + slots >= count) {
           for (size_t s = 0; s < shown.size(); ++s) {
             if (timing.steps[s].start_us >= 0) shown[s] = timing.steps[s];

@@ -87,7 +87,7 @@ double element_as_double(const TensorView& tensor, int64_t index) {
     case DType::kF64:
       return load<double>(data, index);
     default:
-      return load<uint8_t>(data, index);  // packed and 8-bit float formats are compared byte for byte
+      return load<uint8_t>(data, index);  // compare packed and 8-bit float formats byte by byte
   }
 }
 

@@ -9,7 +9,7 @@ namespace {
 constexpr int kMostParts = 64;
 constexpr int kMostDevices = 1024;
 
-// Takes a number off the front.
+// Removes a number from the front.
 bool take_number(std::string_view& text, int most, int& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || number < 0 || number > most || text.starts_with('-')) return false;

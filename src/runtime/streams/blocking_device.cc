@@ -75,7 +75,7 @@ Status BlockingSegment::compute(int slot) {
   HEDDLE_RETURN_IF_ERROR(stream_.record(*end_));
   Status done = end_->synchronize();
   if (!done.ok()) {
-    static_cast<void>(runtime_.drain().ok());  // the next run starts clean
+    static_cast<void>(runtime_.drain().ok());  // clear the error for the next run
     return done;
   }
   HEDDLE_ASSIGN_OR_RETURN(compute_us_, runtime_.elapsed_us(*start_, *end_));

@@ -1,4 +1,4 @@
-// The stream runtime without an accelerator: a stream is a thread with a queue, a copy is a memcpy.
+// The stream runtime without an accelerator: streams are threads with a queue, copies are memcpy().
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -23,10 +23,10 @@ constexpr std::string_view kHostFamily = "host";
 
 using Work = std::function<Status()>;
 
-// What the streams, events and memory of one device share.
+// State that the streams, events and memory of one device share.
 struct HostDeviceState {
   std::atomic<int64_t> used_bytes{0};
-  std::atomic<int> under_way{0};  // pieces of work that are enqueued and not done
+  std::atomic<int> under_way{0};  // work items that are enqueued and not done
   std::atomic<bool> failed{false};
   std::mutex mutex;
   std::condition_variable idle;
@@ -47,8 +47,8 @@ struct HostDeviceState {
 struct HostEventState {
   std::mutex mutex;
   std::condition_variable reached;
-  uint64_t recorded = 0, done = 0;  // how often
-  int64_t at_ns = 0;                // when it was last reached
+  uint64_t recorded = 0, done = 0;  // number of records, and of records reached
+  int64_t at_ns = 0;                // time when it was last reached
 
   void wait_for(uint64_t ticket) {
     std::unique_lock lock(mutex);
@@ -108,7 +108,7 @@ class HostStream final : public DeviceStream {
       const std::lock_guard lock(state->mutex);
       ticket = ++state->recorded;
     }
-    // Also after an error: who waits must go on.
+    // Record it even after an error, so that waiting threads go on.
     post([state, ticket] {
       const std::lock_guard lock(state->mutex);
       state->done = std::max(state->done, ticket);
@@ -189,7 +189,7 @@ class HostStream final : public DeviceStream {
       queue_.pop_front();
       lock.unlock();
       work();
-      work = nullptr;  // what it holds is given back before anybody is told
+      work = nullptr;  // release what it holds before others are notified
       if (device_->under_way.fetch_sub(1, std::memory_order_acq_rel) == 1) {
         const std::lock_guard device_lock(device_->mutex);
         device_->idle.notify_all();
@@ -204,7 +204,7 @@ class HostStream final : public DeviceStream {
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
   bool quit_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last: it uses the other members
 };
 
 class HostRuntime final : public StreamRuntime {
@@ -234,7 +234,7 @@ class HostRuntime final : public StreamRuntime {
                                           " of memory left: " + format_bytes(used) + " of " +
                                           format_bytes(limit) + " are taken");
     }
-    // The memory counts until its last holder lets it go.
+    // The memory counts as used until its last holder releases it.
     std::byte* address = memory.get();
     return std::shared_ptr<std::byte[]>(address, [memory, state = state_, bytes](std::byte*) {
       state->used_bytes.fetch_sub(bytes, std::memory_order_acq_rel);

@@ -13,7 +13,7 @@ Status RepeatedRun::run(DeviceStream& stream, const std::function<Status()>& wor
   Status begun = stream.begin_capture();
   if (begun.ok()) {
     Status enqueued = stream.compute(work);
-    auto graph = stream.end_capture();  // also after an error: the stream must come out of the capture
+    auto graph = stream.end_capture();  // also after an error, to end the capture mode
     if (enqueued.ok() && graph.ok()) {
       graph_ = std::move(graph).value();
       return stream.launch(*graph_);

@@ -1,5 +1,5 @@
-// A piece of work that a stream does again and again at the same addresses: captured as a graph once it is
-// warm, then launched whole, which spares the host the calls.
+// Work that a stream repeats at the same addresses. After warm-up it is captured as a graph and launched as a
+// whole, which saves the host's calls.
 #pragma once
 
 #include <functional>
@@ -12,10 +12,10 @@ namespace heddle {
 
 class RepeatedRun {
  public:
-  // Enqueues `work` on the stream: the first kWarmRuns times as it is, then by the graph. What cannot be
-  // captured (work that waits for its own results) goes on as it is, for good. One thread at a time.
+  // Enqueues `work` on the stream: directly for the first kWarmRuns times, then as a graph. Work that cannot
+  // be captured (because it waits for its own results) is always enqueued directly. One thread at a time.
   Status run(DeviceStream& stream, const std::function<Status()>& work);
-  // The addresses have changed.
+  // Call this when addresses have changed.
   void forget();
   bool captured() const { return graph_ != nullptr; }
   const std::string& refusal() const {
@@ -23,7 +23,7 @@ class RepeatedRun {
   }  // why it was not captured; empty: it was, or not yet
 
  private:
-  static constexpr int kWarmRuns = 2;  // the first makes libraries' workspaces, the second finds them there
+  static constexpr int kWarmRuns = 2;  // the first allocates libraries' workspaces, the second reuses them
   int runs_ = 0;
   std::unique_ptr<DeviceGraph> graph_;
   std::string refusal_;

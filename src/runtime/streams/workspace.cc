@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-// Small requests beyond what was reserved share a block.
+// Small requests beyond the reserved memory share a block.
 constexpr int64_t kLeastBlockBytes = int64_t{2} << 20;
 
 int64_t rounded_up(int64_t bytes) {

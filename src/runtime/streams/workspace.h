@@ -1,5 +1,5 @@
-// Memory for what comes and goes while one stream works: parts of blocks that are taken once and kept.
-// Whoever gets a part that another gave back uses it after that one, because the stream works in order.
+// Memory for temporary data of one stream: parts of blocks that are allocated once and kept. A part that was
+// given back can be reused at once, because the stream executes its users in order.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ class Workspace {
   using Source = std::function<Result<std::shared_ptr<std::byte[]>>(int64_t bytes)>;
   explicit Workspace(Source source) : source_(std::move(source)) {}
 
-  // Makes sure that this much is free in one piece, by taking one more block where it is not.
+  // Ensures that this much is free in one piece, if necessary by allocating a block.
   Status reserve(int64_t bytes);
-  // The smallest free part that fits, aligned to kDeviceAlignment; takes another block from the source where
-  // there is none. O(free parts).
+  // The smallest free part that fits, aligned to kDeviceAlignment; allocates another block if none fits.
+  // O(free parts).
   Result<std::byte*> take(int64_t bytes);
-  // False where it is not from here.
+  // False if `part` is not from this workspace.
   bool give_back(std::byte* part);
 
-  int64_t block_bytes() const;  // taken from the source
-  int64_t peak_bytes() const;   // the most that was in use at once
+  int64_t block_bytes() const;  // allocated from the source
+  int64_t peak_bytes() const;   // peak of the bytes in use
   int blocks() const;
 
  private:

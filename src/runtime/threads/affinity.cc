@@ -25,7 +25,7 @@ cpu_set_t mask_of(std::span<const int> cores) {
 Status check_cores(std::span<const int> cores, const std::string& device) {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  // The whole process's mask, not the calling thread's.
+  // The process's mask; the calling thread may be bound to fewer cores.
   if (sched_getaffinity(getpid(), sizeof mask, &mask) != 0) return {};
   for (int core : cores) {
     if (core >= 0 && core < CPU_SETSIZE && CPU_ISSET(core, &mask)) continue;
@@ -51,8 +51,8 @@ int other_half() {
 
 std::jthread start_thread_on(std::span<const int> cores, std::function<void()> work) {
   if (cores.empty()) return std::jthread(std::move(work));
-  // Bound from here, for until it moves it may wait behind this one; and while it lives: binding a thread
-  // that has ended binds the caller.
+  // The caller binds the thread while the latch holds it: left alone, it might wait behind the caller for a
+  // core. The latch also keeps it alive, as binding an ended thread binds the caller.
   auto bound = std::make_shared<std::latch>(1);
   std::jthread thread([bound, work = std::move(work)] {
     bound->wait();

@@ -1,4 +1,4 @@
-// CPU time that this process has used, of all its threads.
+// CPU time of this process so far, over all threads.
 #pragma once
 
 #include <sys/resource.h>

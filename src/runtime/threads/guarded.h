@@ -1,4 +1,4 @@
-// What backends throw becomes an Error: nothing may leave a worker thread.
+// Turns exceptions from backends into Errors, because no exception may leave a worker thread.
 #pragma once
 
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace heddle {
 
-// The result of `work`, a function that returns a Status or Result. Out of memory is kInfeasible.
+// Calls `work`, which returns a Status or Result. Out of memory becomes kInfeasible.
 template <class Work>
 auto run_guarded(Work&& work) -> decltype(work()) {
   try {

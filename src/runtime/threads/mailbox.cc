@@ -37,8 +37,8 @@ Mailbox::Mail Mailbox::take(int64_t spin_ns, int64_t timeout_ns) {
     } while (!has_mail() && now_ns() < until);
   }
   if (timeout_ns > 0 && !has_mail()) {
-    // The sender stores the value and then reads `sleeping_`; we store `sleeping_` and then read the value:
-    // one of the two sees the other (both sequentially consistent), so no wake-up is lost.
+    // The sender stores the value, then reads `sleeping_`; the receiver stores `sleeping_`, then reads the
+    // value. Both are sequentially consistent, so one of them sees the other's store and no wake-up is lost.
     sleeping_.store(1, std::memory_order_seq_cst);
     if (value_.load(std::memory_order_seq_cst) == 0) {
       const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),

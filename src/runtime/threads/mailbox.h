@@ -1,4 +1,4 @@
-// One thread's inbox of one task, with a sleep that costs the sender nothing when the receiver is awake.
+// A thread's inbox for one task. Posting makes no system call while the receiver is awake.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// Any thread posts, one thread takes. The executor never posts a task before the last one was taken: a device
-// is exclusive. A nudge carries no task: it makes the receiver look around.
+// Any thread posts, one thread takes. The executor posts a task only after the previous one was taken, since
+// a device is exclusive. A nudge carries no task: it wakes the receiver to look for work.
 class Mailbox {
  public:
   static constexpr int32_t kNothing = -1;
@@ -24,7 +24,7 @@ class Mailbox {
     int32_t empty = 0;
     if (value_.compare_exchange_strong(empty, kNudge, std::memory_order_seq_cst)) wake();
   }
-  // Spins for `spin_ns`, then sleeps up to `timeout_ns` (0: not at all).
+  // Spins for `spin_ns`, then sleeps for up to `timeout_ns` (0: no sleep).
   Mail take(int64_t spin_ns, int64_t timeout_ns);
   bool has_mail() const { return value_.load(std::memory_order_acquire) != 0; }
 
@@ -35,13 +35,13 @@ class Mailbox {
   }
   void wake_slowly();
 
-  alignas(64) std::atomic<int32_t> value_{0};  // 0 empty, kNudge, or task + 1
+  alignas(64) std::atomic<int32_t> value_{0};  // 0: empty, kNudge, or task + 1
   std::atomic<int32_t> sleeping_{0};
 };
 
 // CLOCK_MONOTONIC in ns.
 int64_t now_ns();
-// Tells the core that this is a busy wait.
+// CPU hint for busy waiting.
 void relax_cpu();
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Ranks that are threads of one process.
+// A transport between ranks that are threads of one process.
 #include <deque>
 #include <map>
 #include <mutex>
@@ -105,7 +105,7 @@ class LocalTransport final : public Transport {
   const int rank_;
   const bool device_memory_;
   std::vector<int64_t> sent_;
-  std::vector<Wanted> wanted_;  // in the order in which they were asked for
+  std::vector<Wanted> wanted_;  // in the order of the receive calls
   std::optional<std::string> alarm_;
 };
 

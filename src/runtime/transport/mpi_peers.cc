@@ -9,29 +9,29 @@
 namespace heddle {
 namespace {
 
-// Within one machine a piece is copied once, after the two ranks have agreed on it, which on busy cores takes
-// some 8 us (docs/measurements/mpi.md).
+// Within one machine, the two ranks first agree on a piece, which takes some 8 us on busy cores; then it is
+// copied once (docs/measurements/mpi.md).
 constexpr PeerPieces kByMemory = {size_t{4} << 20, 4};
-// Over a network a piece is what MPI sends without asking the receiver. Its question and the answer would
-// wait behind all that the sockets hold, and the link would be idle meanwhile.
+// Over a network, a piece is as large as MPI sends without asking the receiver. Question and answer would
+// queue behind all data in the sockets, and the link would be idle meanwhile.
 constexpr size_t kUnasked = size_t{64} << 10, kHeaders = 512, kLeastPiece = size_t{4} << 10;
 constexpr size_t kBytesInFlight = size_t{1} << 20;
 
-// What a setting of the MPI library is; empty where there is none of that name.
+// The value of a setting of the MPI library; empty if there is no such setting.
 std::vector<char> setting(const char* name) {
   int index = 0, count = 0;
   MPI_T_cvar_handle handle = MPI_T_CVAR_HANDLE_NULL;
   std::vector<char> value;
   if (MPI_T_cvar_get_index(name, &index) != MPI_SUCCESS) return value;
   if (MPI_T_cvar_handle_alloc(index, nullptr, &handle, &count) != MPI_SUCCESS) return value;
-  // A text's count is that of its letters; no number is larger than what is added.
+  // A text's count is its length; the extra bytes hold any number.
   value.assign(static_cast<size_t>(std::max(count, 0)) + 64, '\0');
   if (MPI_T_cvar_read(handle, value.data()) != MPI_SUCCESS) value.clear();
   MPI_T_cvar_handle_free(&handle);
   return value;
 }
 
-// Open MPI's transports can be named, as by `mpirun --mca btl tcp,self`, or left out, as by ^vader.
+// Open MPI's transports can be selected, as by `mpirun --mca btl tcp,self`, or excluded, as by ^vader.
 bool memory_is_allowed() {
   const auto value = setting("btl");
   const std::string_view names = value.empty() ? "" : std::string_view(value.data());
@@ -51,7 +51,7 @@ size_t unasked_bytes() {
 
 int find_piece_sizes(MPI_Comm comm, std::vector<PeerPieces>& peers) {
   int size = 0, neighbours = 0, given = 0;
-  unsigned long network[2] = {kUnasked - kHeaders, 1};  // the smallest of all ranks counts
+  unsigned long network[2] = {kUnasked - kHeaders, 1};  // all ranks take the minimum
   if (MPI_T_init_thread(MPI_THREAD_FUNNELED, &given) == MPI_SUCCESS) {
     network[0] = unasked_bytes();
     network[1] = memory_is_allowed() ? 1 : 0;

@@ -1,4 +1,4 @@
-// How messages reach the other ranks, and in which pieces they go for that (docs/decisions/0023).
+// Chooses the size and number of the pieces in which messages reach other ranks (docs/decisions/0023).
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ namespace heddle {
 
 struct PeerPieces {
   size_t bytes = 0;   // of one piece
-  int in_flight = 1;  // pieces of all messages to that rank; and pieces of one message that are awaited
+  int in_flight = 1;  // concurrent pieces of all messages to the rank; awaited pieces of one message
 };
 
-// Per rank of `comm`, the same on both ends. Called by all ranks; an MPI error code.
+// [rank of `comm`], the same on both ends. Called by all ranks; returns an MPI error code.
 int find_piece_sizes(MPI_Comm comm, std::vector<PeerPieces>& peers);
 
 }  // namespace heddle

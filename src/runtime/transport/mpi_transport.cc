@@ -1,4 +1,4 @@
-// Ranks that mpirun started (docs/decisions/0012-one-thread-talks-mpi.md).
+// A transport between the ranks that mpirun started (docs/decisions/0012-one-thread-talks-mpi.md).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -22,7 +22,7 @@ namespace heddle {
 namespace {
 
 constexpr int kAlarmBytes = 2048, kRawTag = 1;
-constexpr int64_t kSliceNs = 100'000;  // after which pieces that follow leave the thread to others
+constexpr int64_t kSliceNs = 100'000;  // after this time, handling of further pieces yields to other work
 
 class MpiTransport final : public Transport {
  public:
@@ -38,7 +38,7 @@ class MpiTransport final : public Transport {
       return Error(
           Code::kUnsupported,
           "this MPI library cannot be used by a program with threads (MPI_THREAD_FUNNELED is needed)");
-    // Messages of the plan and alarms have a communicator each, so that their tags cannot meet.
+    // Messages of the plan and alarms have separate communicators, so that their tags cannot collide.
     for (MPI_Comm* comm : {&plan_, &alarms_, &raw_}) {
       HEDDLE_RETURN_IF_ERROR(mpi_status(MPI_Comm_dup(MPI_COMM_WORLD, comm), "MPI_Comm_dup"));
       MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
@@ -62,7 +62,7 @@ class MpiTransport final : public Transport {
 
   ~MpiTransport() override {
     if (!open_) return;
-    // What is under way will never arrive: an orderly end would wait for it.
+    // After a failure, messages in flight never arrive, and MPI_Finalize() would wait for them.
     if (broken_) MPI_Abort(MPI_COMM_WORLD, 1);
     if (alarm_request_ != MPI_REQUEST_NULL) {
       MPI_Cancel(&alarm_request_);
@@ -75,7 +75,7 @@ class MpiTransport final : public Transport {
   int size() const override { return size_; }
   std::string host_name() const override { return host_; }
   int max_tag() const override { return max_tag_; }
-  // Only Open MPI can be asked, and only a build with CUDA says yes.
+  // Only Open MPI answers this query, and only a build with CUDA says yes.
   bool reaches_memory_of([[maybe_unused]] std::string_view family) const override {
 #if defined(MPIX_CUDA_AWARE_SUPPORT)
     if (family == "cuda") return MPIX_Query_cuda_support() == 1;
@@ -88,7 +88,7 @@ class MpiTransport final : public Transport {
     const Outgoing message{data, tag, add_message(to, token, data.size())};
     const bool overtakes = std::none_of(queue.waiting.begin(), queue.waiting.end(),
                                         [&](const Outgoing& o) { return o.tag == tag; });
-    // What fits one piece need not wait behind a large tensor.
+    // A message of one piece does not wait behind a large tensor.
     if (data.size() <= piece_bytes(to) && overtakes) return start_piece(to, tag, data, message.message);
     queue.waiting.push_back(message);
     return start_pieces(to);
@@ -108,7 +108,7 @@ class MpiTransport final : public Transport {
     const size_t before = done.size();
     const int64_t until = now_ns() + kSliceNs;
     bool moved = true;
-    // MPI takes about one piece from a network at each look.
+    // MPI takes about one piece from a network per call.
     while (moved && done.size() == before && !requests_.empty()) {
       HEDDLE_RETURN_IF_ERROR(take_finished(done, moved));
       if (now_ns() >= until) break;
@@ -117,7 +117,7 @@ class MpiTransport final : public Transport {
   }
 
   void raise_alarm(const std::string& reason) override {
-    // Short enough to be sent at once, whether the others look or not.
+    // Alarms are short enough to be sent at once, even if the receiver is not looking.
     if (alarms_sent_ > 0) return;
     std::strncpy(alarm_out_.data(), reason.c_str(), kAlarmBytes - 1);
     for (int to = 0; to < size_; ++to) {
@@ -152,17 +152,17 @@ class MpiTransport final : public Transport {
  private:
   struct Message {
     int64_t token;
-    size_t left;  // pieces that have not come or gone
-    int posted;   // of these, those that MPI knows of
+    size_t left;  // pieces that have not arrived or been sent
+    int posted;   // of these, the ones that MPI handles
   };
   struct Awaited {
-    std::span<std::byte> data;  // what MPI does not know of yet
+    std::span<std::byte> data;  // the part that MPI does not handle yet
     int from, tag;
     int32_t message;
-    size_t pieces;  // of that data
+    size_t pieces;  // pieces in `data`
   };
   struct Outgoing {
-    std::span<const std::byte> data;  // what is not sent yet
+    std::span<const std::byte> data;  // the unsent part
     int tag;
     int32_t message;
   };
@@ -172,7 +172,7 @@ class MpiTransport final : public Transport {
   };
   struct Part {
     int32_t message;
-    int queue;  // the receiving rank; -1: a part that is received
+    int queue;  // receiving rank; -1: a received part
   };
 
   Status mpi_status(int code, const char* what) {
@@ -215,7 +215,7 @@ class MpiTransport final : public Transport {
     return {};
   }
 
-  // Not many at once: what arrives and what is due must not wait until all are in the sockets.
+  // Starts few pieces at a time, so that arrivals and due tasks need not wait until all are in the sockets.
   Status start_pieces(int to) {
     Queue& queue = queues_[static_cast<size_t>(to)];
     const int64_t until = now_ns() + kSliceNs;
@@ -230,7 +230,7 @@ class MpiTransport final : public Transport {
     return {};
   }
 
-  // Of two messages with one tag the pieces of the first are awaited first.
+  // Of two messages with the same tag, the pieces of the first are received first.
   bool is_first(const Awaited& message, size_t before) const {
     return std::none_of(awaited_.begin(), awaited_.begin() + static_cast<std::ptrdiff_t>(before),
                         [&](const Awaited& o) { return o.from == message.from && o.tag == message.tag; });
@@ -281,7 +281,7 @@ class MpiTransport final : public Transport {
       if (message.token != kNoToken) done.push_back(message.token);
       free_.push_back(part.message);
     }
-    // The last one takes a finished one's place; from behind, so that the last one is never finished itself.
+    // The last element replaces a finished one. Going backwards, the last element itself is never finished.
     for (int i = count; i-- > 0;) {
       const auto at = static_cast<size_t>(finished_[static_cast<size_t>(i)]);
       requests_[at] = requests_.back();
@@ -305,7 +305,7 @@ class MpiTransport final : public Transport {
   }
 
   bool open_ = false, broken_ = false;
-  int rank_ = 0, size_ = 1, max_tag_ = 32767;  // the least that the standard guarantees
+  int rank_ = 0, size_ = 1, max_tag_ = 32767;  // 32767: the minimum that the standard guarantees
   std::string host_;
   MPI_Comm plan_ = MPI_COMM_NULL, alarms_ = MPI_COMM_NULL, raw_ = MPI_COMM_NULL;
   std::vector<MPI_Request> requests_;
@@ -313,7 +313,7 @@ class MpiTransport final : public Transport {
   std::vector<int> finished_;
   std::vector<Message> messages_;
   std::vector<int32_t> free_;
-  std::vector<Awaited> awaited_;   // messages with pieces that MPI does not know of, in order
+  std::vector<Awaited> awaited_;   // messages with pieces that MPI does not handle yet, in order
   std::vector<PeerPieces> peers_;  // per rank
   std::vector<Queue> queues_;      // per rank
   std::array<char, kAlarmBytes> alarm_text_{}, alarm_out_{};

@@ -1,4 +1,4 @@
-// What mpirun, mpiexec and srun tell the processes that they start.
+// Reads the environment variables that mpirun, mpiexec and srun set for their processes.
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -33,7 +33,7 @@ RankEnvironment rank_environment() {
 }
 
 int64_t nap_ns(int64_t waited_ns, bool others_compute) {
-  // A nap ends some 60 us late on a virtual machine. Messages of a few MiB take 2 ms and less.
+  // On a virtual machine a nap ends some 60 us late. Messages of a few MiB take at most 2 ms.
   const int64_t yield_ns = others_compute ? 200'000 : 5'000'000;
   constexpr int64_t kMostNs = 100'000;
   return waited_ns < yield_ns ? 0 : std::min(waited_ns / 16, kMostNs);

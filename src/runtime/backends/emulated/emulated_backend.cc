@@ -1,7 +1,7 @@
-// Devices that are not here: a segment takes the plan's time for it, and nothing is computed.
+// Emulates absent devices: a segment takes the plan's time, and nothing is computed.
 //
-// This is the backend to copy. It has the three roles of backend.h and nothing else; the executor's clock
-// does the waiting, because the time of a device that is not here needs no thread.
+// Copy this backend to write a new one: it has the three roles of backend.h and nothing else. The executor's
+// clock does the waiting, because the time of an emulated device needs no thread.
 #include <memory>
 
 #include "heddle/runtime/backend.h"

@@ -1,11 +1,11 @@
-// Segments on OpenVINO's devices.
+// Runs segments on OpenVINO's devices.
 //
-// Cores. With one stream and pinning off, a synchronous inference runs on the calling thread, and on TBB
-// workers beside it when the device has more than one thread. The executor binds that calling thread to the
-// device's cores (worker_cores()), so a device of one core runs there and nowhere else, and creates no other
-// thread. TBB workers keep the affinity of the thread that first needed them; compiling happens on an unbound
-// thread, so they may use all of the process's cores, and the scheduler puts them on the idle ones: those
-// that the plan gave to this device.
+// Cores. With one stream and pinning off, a synchronous inference runs on the calling thread, plus TBB
+// workers if the device has more than one thread. The executor binds the calling thread to the device's cores
+// (worker_cores()), so a device with one core uses only that core and creates no other thread. TBB workers
+// inherit the affinity of the thread that first needed them. Compilation happens on an unbound thread, so
+// they may use all of the process's cores. The scheduler puts them on the idle ones, which are the cores that
+// the plan gave to this device.
 #include <map>
 #include <memory>
 #include <openvino/core/version.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 using openvino::current_error;
 
-// Which of the spec's tensors each port of the compiled model is; -1: nobody asked for this output.
+// [port of the compiled model] index of its tensor in the spec; -1: an output that nobody reads.
 Result<std::vector<int>> match_ports(const Graph& graph, std::span<const TensorId> ports,
                                      std::span<const SegmentTensor> wanted, bool inputs) {
   std::map<std::string_view, int> by_name;
@@ -46,7 +46,7 @@ Result<std::vector<int>> match_ports(const Graph& graph, std::span<const TensorI
   return match;
 }
 
-// The same by the names that a compiled model's ports have kept from the cut.
+// The same by the port names that the compiled model has kept from the cut.
 Result<std::vector<int>> match_names(const std::vector<ov::Output<const ov::Node>>& ports,
                                      std::span<const SegmentTensor> wanted) {
   std::vector<int> match(ports.size(), -1);
@@ -64,7 +64,7 @@ Result<std::vector<int>> match_names(const std::vector<ov::Output<const ov::Node
   return match;
 }
 
-// Names a compiled segment in the cache: content of the model, ops, ports, device and what compiles it.
+// Cache key of a compiled segment: model content, ops, ports, device and compiler.
 uint64_t cache_key(const SegmentSpec& spec, const Device& device) {
   Hasher hasher;
   hasher.text(ov::get_openvino_version().buildNumber).text(openvino::device_name(device));
@@ -109,7 +109,7 @@ class OpenVinoSegment final : public CompiledSegment {
 
   void add_request() { requests_.push_back(compiled_.create_infer_request()); }
 
-  // Producer and consumer are bound to the same memory, so a tensor is handed over without a copy.
+  // Producer and consumer are bound to the same memory, so a tensor is passed on without a copy.
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override {
     try {
       ov::InferRequest& request = requests_[static_cast<size_t>(slot)];
@@ -140,8 +140,8 @@ class OpenVinoSegment final : public CompiledSegment {
   }
 
  private:
-  // What the compiled model may use without a copy: the model's mapped weights, or the cached file. Destroyed
-  // last.
+  // Memory that the compiled model may use without a copy: the model's mapped weights or the cached file.
+  // Destroyed last.
   std::shared_ptr<const void> memory_;
   ov::CompiledModel compiled_;
   std::vector<int> inputs_, outputs_;
@@ -199,7 +199,7 @@ class OpenVinoDevice final : public RuntimeDevice {
     return segment;
   }
 
-  // Null when it is not there or OpenVINO does not take it (any more): then it is compiled.
+  // Null if the cache has no entry or OpenVINO rejects it; then the segment is compiled.
   std::unique_ptr<CompiledSegment> from_cache(const SegmentSpec& spec, int slots, CachePlace place,
                                               int64_t begin) const {
     auto entry = place.cache->find(place.key);
@@ -207,7 +207,7 @@ class OpenVinoDevice final : public RuntimeDevice {
     const std::string_view bytes = entry->contents();
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
     try {
-      // Only read from: the mapping is read-only.
+      // The mapping is read-only, and OpenVINO only reads it.
       const ov::Tensor blob(ov::element::u8, {bytes.size()}, const_cast<char*>(bytes.data()));
       ov::CompiledModel compiled = openvino::core().import_model(blob, openvino::device_name(device_),
                                                                  openvino::latency_config(device_));
@@ -249,7 +249,7 @@ class OpenVinoBackend final : public Backend {
   }
 
  private:
-  // Asks only the plugin of this kind of device: loading every plugin takes about a second, a large part of a
+  // Asks only the plugin of this device kind: loading every plugin takes about a second, a large part of a
   // cold start.
   static bool is_present(const std::string& wanted) {
     const size_t dot = wanted.find('.');
@@ -260,7 +260,7 @@ class OpenVinoBackend final : public Backend {
         if (found == id || (id.empty() && found == "0") || (id == "0" && found.empty())) return true;
       }
     } catch (...) {
-      // No such plugin, or it finds no driver: the list says what there is.
+      // No such plugin, or it finds no driver: the device is absent.
     }
     return false;
   }

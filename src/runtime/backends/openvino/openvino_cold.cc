@@ -1,4 +1,4 @@
-// The cold start of a whole model under OpenVINO alone, for comparison.
+// Measures the cold start of a whole model with OpenVINO alone, for comparison.
 #include <cstring>
 #include <map>
 
@@ -10,7 +10,7 @@
 namespace heddle {
 namespace {
 
-// The plan's own shapes: its graph's inputs come in the model's order.
+// Sets the plan's shapes; its graph's inputs have the model's order.
 void set_shapes(ov::Model& model, const Graph& graph) {
   if (!model.is_dynamic()) return;
   std::map<ov::Output<ov::Node>, ov::PartialShape> shapes;
@@ -42,7 +42,7 @@ Result<ColdWhole> openvino_cold_start(const Problem& problem, const InputOptions
     const int64_t begin = now_ns();
     auto config = openvino::whole_cpu_config(ov::hint::PerformanceMode::LATENCY);
     if (!cache_folder.empty()) config.insert(ov::cache_dir(cache_folder));
-    // By path, a cached model is not even read; one whose shapes are to be set has to be.
+    // OpenVINO does not read a cached model when given its path; but a model with shapes to set must be read.
     const bool by_path = !cache_folder.empty() && problem.model->shapes.empty() && !problem.model->batch;
     ov::CompiledModel compiled;
     if (by_path) {

@@ -10,7 +10,7 @@ std::vector<std::string> openvino_other_devices() {
     std::erase_if(devices, [](const std::string& name) { return name.starts_with("CPU"); });
     return devices;
   } catch (...) {
-    return {};  // a driver that fails is a device that is not there
+    return {};  // a device whose driver fails counts as absent
   }
 }
 

@@ -1,4 +1,4 @@
-// The unsplit model under OpenVINO alone, for reference outputs and for comparison.
+// Runs the unsplit model with OpenVINO alone, for reference outputs and comparisons.
 #pragma once
 
 #include <memory>
@@ -16,11 +16,11 @@ enum class WholeMode { kLatency, kThroughput };
 // Not thread-safe.
 class WholeModel {
  public:
-  // Compiled on all cores with OpenVINO's own hint, inputs copied into every request.
+  // Compiles for all cores with OpenVINO's own hint, and copies the inputs into every request.
   static Result<std::unique_ptr<WholeModel>> create(const Model& model, WholeMode mode,
                                                     std::span<const TensorValue> inputs);
   virtual ~WholeModel() = default;
-  virtual int requests() const = 0;                        // in flight
+  virtual int requests() const = 0;                        // number in flight
   virtual Status infer() = 0;                              // one synchronous request
   virtual Status infer_many(int count) = 0;                // asynchronous, requests() in flight
   virtual Result<std::vector<TensorValue>> outputs() = 0;  // of the first request

@@ -1,4 +1,4 @@
-// Ops that hold models of their own: branches and loops.
+// Reads the models inside ops: branches and loop bodies.
 #pragma once
 
 #include <vector>
@@ -14,9 +14,9 @@ class MultiSubGraphOp;
 
 namespace heddle::torch_backend {
 
-// The ops of a whole model, whose memory must outlive them.
+// The ops of a whole model. Its memory must outlive them.
 Result<SegmentOps> read_model(const ov::Model& model);
-// An If's two branches, then and else, or the one body of a loop. Fails (unsupported) as read_segment() does.
+// The two branches of an If (then, else), or a loop's body. Fails (unsupported) as read_segment() does.
 Result<std::vector<OpBody>> read_bodies(const ov::op::util::MultiSubGraphOp& op);
 
 }  // namespace heddle::torch_backend

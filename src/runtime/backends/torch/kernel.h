@@ -1,9 +1,9 @@
-// Kernels: what computes one op with ATen, made once when a segment is compiled.
+// Kernels: each computes one op with ATen and is made once, when its segment is compiled.
 //
-// A kernel is looked up by the op's type and opset and made for its attributes, shapes and constant inputs;
-// whatever it does not cover is refused then, so that a plan never meets it while it runs. Kernels compute in
-// carriers (see torch_program.h): on a CPU f16 and bf16 come as f32, u16 as i32, u32 and u64 as i64, narrower
-// types as narrow_types.h says; what a kernel returns is converted to the type of the op's output.
+// A kernel is looked up by the op's type and opset, and made for its attributes, shapes and constant inputs.
+// Unsupported cases are rejected at this point, never during a run. Kernels compute in carriers (see
+// torch_program.h): on a CPU f32 for f16 and bf16, i32 for u16, i64 for u32 and u64, and narrower types as in
+// narrow_types.h. A kernel's results are converted to the types of the op's outputs.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -19,22 +19,22 @@
 namespace heddle::torch_backend {
 
 using Tensors = std::vector<at::Tensor>;
-// As many outputs as the op has, in its order; an undefined tensor where the kernel makes none. They may
-// share memory with the inputs, which are never written to.
+// One tensor per output of the op, in its order; undefined for outputs that the kernel does not compute.
+// Outputs may share memory with the inputs, which are never written.
 using Operands = std::span<const at::Tensor>;
 using Kernel = std::function<Tensors(Operands)>;
 
-// An op with what is known of it before it runs.
+// An op with everything that is known before it runs.
 struct OpSite {
   const OpNode& node;
-  std::span<const at::Tensor> constants;  // by input; undefined where it is no constant
-  at::Device device = at::kCPU;           // where it will run: a kernel's own tensors belong there
+  std::span<const at::Tensor> constants;  // by input; undefined if the input is not constant
+  at::Device device = at::kCPU;           // where it runs, and where the kernel creates tensors
 
   bool has_input(size_t i) const { return i < node.inputs.size(); }
   const Shape& in(size_t i) const { return node.inputs[i].shape; }
   const Shape& out(size_t i = 0) const { return node.outputs[i].shape; }
   int64_t rank(size_t i = 0) const { return static_cast<int64_t>(node.inputs[i].shape.size()); }
-  // The elements of a constant input of integers; an error (unsupported) where it is computed.
+  // The elements of a constant integer input; an error (unsupported) if the input is not constant.
   Result<std::vector<int64_t>> integers(size_t i) const;
   // One constant number of any type.
   Result<double> number(size_t i) const;
@@ -50,14 +50,14 @@ struct OpSite {
 
 using KernelMaker = Result<Kernel> (*)(const OpSite& site);
 
-// The ops of this type whose opset number lies in the range.
+// Covers the ops of this type with opset numbers in the range.
 struct KernelEntry {
   const char* type;
   int first_opset, last_opset;
   KernelMaker make;
 };
 
-// One list a family, each in its own file.
+// One list per family, each in its own file.
 std::span<const KernelEntry> unary_kernels();
 std::span<const KernelEntry> binary_kernels();
 std::span<const KernelEntry> reduce_kernels();
@@ -75,15 +75,15 @@ std::span<const KernelEntry> fourier_kernels();
 std::span<const KernelEntry> region_kernels();
 std::span<const KernelEntry> control_kernels();
 
-// nullptr when no family covers it.
+// nullptr if no family covers it.
 const KernelEntry* find_kernel(const std::string& type, int opset);
 
-// 0 <= axis < rank, or -1 when it is neither that nor counted from the end.
+// Converts an axis that may count from the end to 0 <= axis < rank; -1 if it is out of range.
 int64_t normal_axis(int64_t axis, int64_t rank);
-at::ScalarType scalar_type(DType dtype);  // of what holds it on a device that has it; Undefined: none
-at::ScalarType carrier(DType dtype);      // what a kernel on a CPU gets for it; Undefined: none
+at::ScalarType scalar_type(DType dtype);  // storage type on a device that has the dtype; Undefined: none
+at::ScalarType carrier(DType dtype);      // type for kernels on a CPU; Undefined: none
 
-// A kernel of one output.
+// A kernel with one output.
 template <class F>
 Kernel one(F f) {
   return [f = std::move(f)](Operands in) { return Tensors{f(in)}; };

@@ -1,4 +1,4 @@
-// The one registry of kernels, and what all of them share.
+// The registry of kernels, and helpers for all of them.
 #include <algorithm>
 
 #include "kernel.h"

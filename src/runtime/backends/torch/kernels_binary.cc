@@ -1,4 +1,4 @@
-// Ops of two or three tensors, element by element, broadcast as numpy does.
+// Elementwise ops of two or three tensors, with numpy's broadcasting.
 #include "kernel.h"
 
 namespace heddle::torch_backend {
@@ -22,15 +22,15 @@ at::Tensor add(const at::Tensor& a, const at::Tensor& b) { return at::add(a, b);
 at::Tensor subtract(const at::Tensor& a, const at::Tensor& b) { return at::sub(a, b); }
 at::Tensor squared_difference(const at::Tensor& a, const at::Tensor& b) { return at::square(at::sub(a, b)); }
 
-// Integers cannot be divided by 0, nor the least one by -1: both stop a CPU. With 1 in their place remainders
-// are 0, which is right for -1, and ONNX leaves division by zero open.
+// Integer division by 0, and of the least integer by -1, traps on a CPU. With divisor 1 instead, remainders
+// are 0: correct for -1, while ONNX leaves division by zero undefined.
 at::Tensor safe_divisor(const at::Tensor& b) {
   return at::where(at::logical_or(b == 0, b == -1), at::ones({}, b.options()), b);
 }
 
-// Integers: rounded towards zero, as ONNX defines it and OpenVINO's devices do; the importer leaves the
-// attribute m_pythondiv, which says otherwise, at its default. By zero the quotient is 0, so that a masked
-// element does not fail the whole segment.
+// Integers: rounded towards zero, as in ONNX and on OpenVINO's devices. (The importer leaves the attribute
+// m_pythondiv, which says otherwise, at its default.) A quotient by zero is 0, so that a masked element does
+// not make the segment fail.
 Result<Kernel> make_divide(const OpSite& site) {
   HEDDLE_RETURN_IF_ERROR(check_broadcast(site));
   if (site.floating()) return one([](Operands in) { return at::div(in[0], in[1]); });

@@ -1,4 +1,4 @@
-// Branches and loops: their bodies are programs of their own.
+// Branches and loops; their bodies are separate programs.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -54,7 +54,7 @@ Result<Kernel> make_if(const OpSite& site) {
 
 int64_t from_start(int64_t place, int64_t size) { return place < 0 ? place + size : place; }
 
-// How often slices fit between the first and the last element.
+// Number of slices between the first and the last element.
 Result<int64_t> slices_of(const OpSite& site, const BodyInput& i) {
   const auto input = static_cast<size_t>(i.input);
   const int64_t axis = normal_axis(i.axis, site.rank(input));
@@ -71,8 +71,8 @@ at::Tensor slice_at(const BodyInput& i, const at::Tensor& x, int64_t iteration) 
 
 struct Loop {
   Body body;
-  std::optional<int64_t> count;                        // of iterations, where it is known
-  std::optional<size_t> count_input, condition_input;  // Loop's: at most so often, at all
+  std::optional<int64_t> count;                        // number of iterations, if known
+  std::optional<size_t> count_input, condition_input;  // of Loop: maximum count; whether it runs at all
   size_t outputs = 0;
 
   bool goes_on(Operands in, const Tensors& results, int64_t done) const {
@@ -90,7 +90,7 @@ struct Loop {
     Tensors results, out(outputs), fed;
     std::vector<Tensors> parts(outputs);
     for (const BodyInput& i : body.inputs) fed.push_back(in[static_cast<size_t>(i.input)]);
-    // What is given out without any iteration is what would have been fed to the first.
+    // Without any iteration, outputs are the values that the first one would have been fed.
     for (const BodyOutput& o : body.outputs)
       for (const BodyInput& i : body.inputs)
         if (i.fed_back == o.result) out[static_cast<size_t>(o.output)] = in[static_cast<size_t>(i.input)];
@@ -125,7 +125,7 @@ struct Loop {
   }
 };
 
-// Outputs of all iterations need a number of them that is known, and others one at least or what is fed back.
+// Joined outputs need a known count of at least one, others a known count or a fed-back value.
 Status check_outputs(const OpSite& site, const Loop& loop) {
   for (const BodyOutput& o : loop.body.outputs) {
     if (o.joined && (!loop.count || *loop.count < 1)) return site.refuse("how often it loops is not known");
@@ -157,7 +157,7 @@ Result<Kernel> make_tensor_iterator(const OpSite& site) {
   return Kernel(loop);
 }
 
-// The body's condition, where it is the same in every iteration.
+// The body's condition, if it is the same in every iteration.
 std::optional<bool> constant_condition(const OpBody& body) {
   if (body.condition_result < 0) return true;
   const int value = body.ops->outputs[static_cast<size_t>(body.condition_result)];
@@ -166,7 +166,7 @@ std::optional<bool> constant_condition(const OpBody& body) {
   return std::nullopt;
 }
 
-// Inputs: how often at most (negative: for ever) and whether at all, then those of the body.
+// Inputs: maximum count (negative: unlimited), whether to start, then the body's.
 Result<Kernel> make_loop(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(Loop loop, sliced_loop(site));
   const auto most = site.integers(0), starts = site.integers(1);

@@ -8,13 +8,13 @@ namespace {
 
 using Convolve = std::function<at::Tensor(const at::Tensor& x, const at::Tensor& weights)>;
 
-// Integers are convolved as doubles: sums of products of at most 16 bits each are exact in them.
+// Integers are convolved as doubles, which are exact for sums of products of at most 16 bits each.
 at::Tensor of_short(const Convolve& convolve, const at::Tensor& x, const at::Tensor& weights) {
   return convolve(x.to(at::kDouble), weights.to(at::kDouble)).to(at::kLong);
 }
 
-// Those of more bits as 65536 a + b with b of 16 signed bits: of a result of 32 bits the product of the two a
-// is no part.
+// Longer integers are split as 65536 a + b with signed 16-bit b. The product of two a's does not affect a
+// 32-bit result.
 at::Tensor of_long(const Convolve& convolve, const at::Tensor& x, const at::Tensor& weights) {
   const auto low = [](const at::Tensor& t) {
     return t.to(at::kLong).bitwise_and(0xFFFF).bitwise_xor(0x8000) - 0x8000;
@@ -38,7 +38,7 @@ Result<Kernel> of_any_type(const OpSite& site, const Convolve& convolve) {
 
 // Weights [out, in / groups, kernel...]; with groups first [groups, out / groups, in / groups, kernel...].
 struct Weights {
-  Shape shape;  // with the groups joined to the first axis
+  Shape shape;  // with the groups merged into the first axis
   int64_t groups = 1;
 };
 
@@ -58,7 +58,7 @@ Result<Kernel> convolution(const OpSite& site, bool grouped) {
   HEDDLE_ASSIGN_OR_RETURN(const Windows w,
                           windows_of(site, spatial(weights.shape), spatial(site.in(0)), spatial(site.out())));
   const std::vector<int64_t> pads = w.pads();
-  // Equal borders on both sides are the convolution's own; others are added before it.
+  // Equal pads on both sides are the convolution's own; other pads are added before it.
   bool even = true;
   for (size_t i = 0; i < w.rank(); ++i) even = even && w.pads_begin[i] >= 0 && pads[2 * i] == pads[2 * i + 1];
   const std::vector<int64_t> none(w.rank(), 0);
@@ -69,10 +69,10 @@ Result<Kernel> convolution(const OpSite& site, bool grouped) {
   });
 }
 
-// The whole transposed convolution, of which pads are cut off and to which output padding is added: zeros.
+// Computes the whole transposed convolution, then cuts off pads and adds output padding (zeros).
 Result<Kernel> transposed_convolution(const OpSite& site, bool grouped) {
   HEDDLE_ASSIGN_OR_RETURN(const Weights weights, weights_of(site, grouped));
-  // Seen from the output, the input's elements are the windows' places.
+  // In terms of the output, the input's elements are the windows' positions.
   HEDDLE_ASSIGN_OR_RETURN(const Windows w,
                           windows_of(site, spatial(weights.shape), spatial(site.out()), spatial(site.in(0))));
   std::vector<int64_t> cut;  // constant_pad_nd's list

@@ -1,5 +1,5 @@
-// Discrete Fourier transforms as products with matrices of roots of unity: not every libtorch has an FFT.
-// O(n^2) for an axis of n.
+// Discrete Fourier transforms as products with matrices of roots of unity, since not every libtorch has an
+// FFT. O(n^2) for an axis of length n.
 #include <cmath>
 #include <numbers>
 
@@ -8,7 +8,7 @@
 namespace heddle::torch_backend {
 namespace {
 
-constexpr int64_t kLongestAxis = 4096;  // a matrix of this many rows and columns is made in each run
+constexpr int64_t kLongestAxis = 4096;  // each run builds a square matrix of this size
 
 // [n, n] real and imaginary parts of exp(-+ 2 pi i jk / n).
 struct Roots {
@@ -23,7 +23,7 @@ Roots roots_of_unity(int64_t n, bool inverse, const at::Device& device) {
   return {at::cos(turns * step), at::sin(turns * step)};
 }
 
-// The first n elements of an axis, zeros behind the last.
+// The first n elements of an axis, padded with zeros.
 at::Tensor fitted(const at::Tensor& x, int64_t axis, int64_t n) {
   std::vector<int64_t> pads(static_cast<size_t>(2 * (x.dim() - axis)), 0);
   pads.back() = n - x.size(axis);
@@ -44,8 +44,8 @@ struct FourierAxes {
   std::vector<int64_t> axes, lengths;
 };
 
-// Input 1 has the axes, input 2 optionally the lengths (-1: as they are). `rank` without the axis of two that
-// holds complex numbers.
+// Input 1 has the axes, input 2 optionally the lengths (-1: unchanged). `rank` excludes the axis of length
+// two for complex numbers.
 Result<FourierAxes> fourier_axes(const OpSite& site, int64_t rank) {
   FourierAxes result;
   HEDDLE_ASSIGN_OR_RETURN(result.axes, site.integers(1));
@@ -80,7 +80,7 @@ Result<Kernel> complex_transform(const OpSite& site, bool inverse) {
 Result<Kernel> make_dft(const OpSite& site) { return complex_transform(site, false); }
 Result<Kernel> make_idft(const OpSite& site) { return complex_transform(site, true); }
 
-// Real input; of the last axis the first half of the result and its middle are kept.
+// Real input; keeps the first half of the last axis of the result, including the middle.
 Result<Kernel> make_rdft(const OpSite& site) {
   if (!site.floating() || site.rank() < 1) return site.refuse("its type or rank");
   HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank()));
@@ -96,7 +96,7 @@ Result<Kernel> make_rdft(const OpSite& site) {
   });
 }
 
-// The second half of a real signal's transform is the first one's mirror image, conjugated.
+// The second half of a real signal's transform is the conjugated mirror image of the first.
 Roots whole_of_half(const Roots& half, int64_t axis, int64_t n) {
   const Roots x{fitted(half.real, axis, n / 2 + 1), fitted(half.imaginary, axis, n / 2 + 1)};
   const int64_t mirrored = n - (n / 2 + 1);
@@ -104,7 +104,7 @@ Roots whole_of_half(const Roots& half, int64_t axis, int64_t n) {
   return {at::cat({x.real, back(x.real)}, axis), at::cat({x.imaginary, at::neg(back(x.imaginary))}, axis)};
 }
 
-// The inverse of RDFT: the last axis has the first half of what becomes real.
+// The inverse of RDFT: the last axis of the input holds the first half of a real signal's transform.
 Result<Kernel> make_irdft(const OpSite& site) {
   if (!site.floating() || site.rank() < 2 || site.in(0).back() != 2) return site.refuse("its type or shape");
   HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank() - 1));

@@ -1,5 +1,5 @@
-// Resampling. Interpolation works on one axis after the other: each place of the result is a weighted sum of
-// a few places of the source, its taps, which are known when the segment is compiled.
+// Resampling. Interpolation handles one axis after the other: each result element is a weighted sum of a few
+// source elements (taps), which are known when the segment is compiled.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ struct Resampling {
   std::string mode, coordinates, nearest;
   double cube = -0.75;
 
-  // Where place i of `out` lies among `in` places that are stretched by `scale`.
+  // Position of element i of `out` among `in` elements that are stretched by `scale`.
   double source(int64_t i, int64_t in, int64_t out, double scale) const {
     const auto x = static_cast<double>(i);
     if (coordinates == "asymmetric") return x / scale;
@@ -42,7 +42,7 @@ struct Resampling {
   }
 };
 
-// One axis: taps[k] and weights[k] by place of the result; one tap without weights copies.
+// One axis: taps[k] and weights[k] by result element; a single tap without weights copies.
 struct AxisTaps {
   int64_t axis = 0;
   std::vector<at::Tensor> taps, weights;
@@ -93,7 +93,7 @@ at::Tensor resample(const at::Tensor& x, const AxisTaps& t) {
   return sum;
 }
 
-// Opset 4 has sizes and scales in inputs 1 and 2 and the axes in 3; opset 11 one of both in 1, the axes in 2.
+// Opset 4: sizes and scales in inputs 1 and 2, axes in 3. Opset 11: one of both in input 1, axes in 2.
 Result<Kernel> make_interpolate(const OpSite& site) {
   const OpNode& node = site.node;
   const Resampling how{
@@ -164,7 +164,7 @@ Result<Kernel> make_grid_sample(const OpSite& site) {
   });
 }
 
-// Equal pads on both sides only.
+// Supports only equal pads on both sides.
 Result<Kernel> make_col2im(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const auto size, site.integers(1));
   HEDDLE_ASSIGN_OR_RETURN(const auto kernel, site.integers(2));

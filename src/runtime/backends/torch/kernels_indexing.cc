@@ -1,4 +1,4 @@
-// Ops whose elements are found or placed by indices that are computed.
+// Ops that read or place elements by computed indices.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -8,7 +8,7 @@
 namespace heddle::torch_backend {
 namespace {
 
-// Negative indices count from the end.
+// Converts negative indices, which count from the end.
 at::Tensor from_the_end(const at::Tensor& indices, int64_t size) {
   const at::Tensor i = indices.to(at::kLong);
   return at::where(i < 0, i + size, i);
@@ -20,8 +20,8 @@ int64_t elements_between(const Shape& shape, size_t begin, size_t end) {
   return result;
 }
 
-// What an index outside the axis gathers: zeros, as OpenVINO's ops of opset 7 and later do. `gather` gets
-// indices inside.
+// Gathers zeros for indices outside the axis, as OpenVINO's ops of opset 7 and later do. `gather` gets only
+// valid indices.
 at::Tensor gather_inside(const at::Tensor& indices, int64_t size,
                          const std::function<at::Tensor(const at::Tensor& indices)>& gather) {
   const at::Tensor inside = at::logical_and(indices >= 0, indices < size);
@@ -41,7 +41,7 @@ Result<Kernel> make_gather(const OpSite& site) {
   const auto a = static_cast<size_t>(axis), b = static_cast<size_t>(batch_dims);
   const int64_t size = x[a];
   if (b == 0) {
-    // The indices' axis lies where the gathered one was.
+    // The result has the indices' axis in the place of the gathered one.
     Shape lane(x.size(), 1);
     lane[a] = -1;
     return one([=, shape = site.out()](Operands in) {
@@ -67,11 +67,10 @@ Result<Kernel> make_gather_elements(const OpSite& site) {
   return one([axis](Operands in) { return at::gather(in[0], axis, from_the_end(in[1], in[0].size(axis))); });
 }
 
-// Rows of a tensor flattened to [batch, rows, rest], and which of them each index tuple names: [batch,
-// count].
+// Rows of a tensor flattened to [batch, rows, rest], and the rows that the index tuples name: [batch, count].
 struct RowShape {
   Shape flat;                    // of the data
-  std::vector<int64_t> indexed;  // the dimensions that a tuple names
+  std::vector<int64_t> indexed;  // the dimensions that a tuple indexes
   int64_t count = 0;
 };
 
@@ -116,7 +115,7 @@ Result<Kernel> make_gather_nd(const OpSite& site) {
   });
 }
 
-// ATen's name of a reduction; empty for plain replacement, nullopt for what it does not have.
+// ATen's name of a reduction; empty: plain replacement; nullopt: ATen lacks it.
 std::optional<std::string> reduction_of(const OpSite& site) {
   const auto name = site.node.attribute<std::string>("reduction", "none");
   if (name == "none") return "";
@@ -168,7 +167,7 @@ Result<Kernel> make_scatter_update(const OpSite& site) {
   });
 }
 
-// Negative indices: no row at all (opset 1), or as the mode says.
+// Negative indices: no position is set (opset 1), or as the mode says.
 Result<Kernel> make_one_hot(const OpSite& site) {
   const auto rank = static_cast<int64_t>(site.out().size());
   HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis_attribute("axis", -1, rank));
@@ -185,7 +184,7 @@ Result<Kernel> make_one_hot(const OpSite& site) {
   });
 }
 
-// Equal elements keep their order: the one with the smaller index is taken first.
+// Of equal elements the one with the smaller index comes first.
 Result<Kernel> make_top_k(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis_attribute("axis", -1, site.rank()));
   const bool largest = site.node.attribute<std::string>("mode", "max") == "max";
@@ -203,8 +202,8 @@ Result<Kernel> make_top_k(const OpSite& site) {
   });
 }
 
-// How many are distinct is only known beforehand where there is one alone. Outputs: it, the place where it is
-// found first, which of the distinct ones each is, and how often it is there.
+// Supports one element only, as otherwise the number of distinct ones is unknown. Outputs: the element, its
+// first index, each input element's index among the distinct ones, and the counts.
 Result<Kernel> make_unique(const OpSite& site) {
   int64_t count = elements_between(site.in(0), 0, site.in(0).size());
   if (site.has_input(1)) {

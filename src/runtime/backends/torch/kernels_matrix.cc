@@ -8,7 +8,7 @@ namespace heddle::torch_backend {
 namespace {
 
 Result<Kernel> make_matmul(const OpSite& site) {
-  // A vector is not transposed.
+  // Vectors are not transposed.
   const bool a = site.node.attribute<bool>("transpose_a", false) && site.rank(0) > 1;
   const bool b = site.node.attribute<bool>("transpose_b", false) && site.rank(1) > 1;
   return one([a, b](Operands in) {
@@ -21,7 +21,7 @@ Result<Kernel> make_einsum(const OpSite& site) {
   return one([equation](Operands in) { return at::einsum(equation, at::TensorList(in.data(), in.size())); });
 }
 
-// softmax(scale * q k^T + mask) v; inputs q, k, v, mask, scale. A mask of bools says what is seen.
+// softmax(scale * q k^T + mask) v; inputs q, k, v, mask, scale. A bool mask is true for visible elements.
 Result<Kernel> make_attention(const OpSite& site) {
   if (site.has_input(5)) return site.refuse("attention sinks");
   if (site.rank(0) < 2) return site.refuse("the rank of its query");

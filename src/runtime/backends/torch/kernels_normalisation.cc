@@ -16,7 +16,7 @@ Result<Kernel> make_log_softmax(const OpSite& site) {
   return one([axis](Operands in) { return at::log_softmax(in[0], axis); });
 }
 
-// Inputs x, gamma, beta, mean, variance; opset 1 has x in the third place.
+// Inputs x, gamma, beta, mean, variance; in opset 1 x is the third input.
 Result<Kernel> batch_norm(const OpSite& site, size_t x, size_t gamma, size_t beta) {
   if (!site.floating() || site.rank(x) < 2) return site.refuse("its type or rank");
   const double epsilon = site.node.attribute<double>("epsilon", 1e-5);
@@ -51,7 +51,7 @@ Result<Kernel> make_normalize_l2(const OpSite& site) {
   });
 }
 
-// x / (bias + alpha / n * sum of the squares of n neighbours)^beta, n the number of elements in a window.
+// x / (bias + alpha / n * sum of the squares of n neighbours)^beta; n is the number of elements in a window.
 Result<Kernel> make_lrn(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const auto axes, site.axes(1, site.rank()));
   const int64_t size = site.node.attribute<int64_t>("size", 1);

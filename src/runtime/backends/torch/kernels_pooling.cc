@@ -1,4 +1,4 @@
-// Pooling over windows. The output's shape says how many windows there are, so that rounding needs no rule.
+// Pooling over windows. The output's shape determines the number of windows, so no rounding rule is needed.
 #include <limits>
 
 #include "windows.h"
@@ -11,7 +11,7 @@ Result<Windows> pool_windows(const OpSite& site) {
   return windows_of(site, std::move(kernel), spatial(site.in(0)), spatial(site.out()));
 }
 
-// One spatial axis becomes two, for which ATen has all that is needed.
+// One spatial axis is extended to two, for which ATen has all needed kernels.
 struct PoolLists {
   explicit PoolLists(const Windows& w)
       : kernel(w.kernel), strides(w.strides), dilations(w.dilations), one_axis(w.rank() == 1) {
@@ -27,7 +27,7 @@ double least_of(at::ScalarType type) {
   return std::numeric_limits<double>::lowest();
 }
 
-// Flat places in the padded input as places in the unpadded one, counted from axis `first` on.
+// Converts flat indices of the padded input to indices of the unpadded one, from axis `first` on.
 struct PlaceMap {
   std::vector<int64_t> padded, input, begin;  // spatial
   Shape shape;                                // of the input
@@ -81,7 +81,7 @@ Result<Kernel> make_max_pool(const OpSite& site) {
   });
 }
 
-// The sum over each window. ATen's pools know no dilation: a window of ones for each channel does.
+// The sum over each window. ATen's pools lack dilation, so dilated windows are convolutions with ones.
 at::Tensor window_sums(const at::Tensor& padded, const PoolLists& lists) {
   at::Tensor x = lists.one_axis ? padded.unsqueeze(2) : padded;
   const std::vector<int64_t> none(lists.kernel.size(), 0);
@@ -100,8 +100,8 @@ at::Tensor window_sums(const at::Tensor& padded, const PoolLists& lists) {
   return lists.one_axis ? x.squeeze(2) : x;
 }
 
-// The divisor is the number of the window's elements inside the input or, where pads count, inside the padded
-// input; never those that rounding up adds.
+// The divisor counts the window's elements inside the input or, if pads count, inside the padded input. It
+// never counts elements that rounding up adds.
 Result<Kernel> make_average_pool(const OpSite& site) {
   if (!site.floating()) return site.refuse("only floating-point tensors are averaged");
   HEDDLE_ASSIGN_OR_RETURN(const Windows w, pool_windows(site));
@@ -109,7 +109,7 @@ Result<Kernel> make_average_pool(const OpSite& site) {
   const auto ends = site.node.attribute<std::vector<int64_t>>("pads_end", {});
   const PoolLists lists(w);
   Shape counted = {1, 1};
-  std::vector<int64_t> borders;  // constant_pad_nd's list that makes it as long as the span
+  std::vector<int64_t> borders;  // constant_pad_nd's list that extends it to the span
   for (size_t i = 0; i < w.rank(); ++i) {
     const int64_t end = exclude ? 0 : i < ends.size() ? ends[i] : 0;
     counted.push_back(w.input[i] + (exclude ? 0 : w.pads_begin[i]) + end);

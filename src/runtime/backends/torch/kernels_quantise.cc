@@ -1,11 +1,11 @@
-// Quantisation that is computed in floating point.
+// Quantisation computed in floating point.
 #include "kernel.h"
 #include "narrow_types.h"
 
 namespace heddle::torch_backend {
 namespace {
 
-// Inputs x, low and high of x, low and high of the result. Halves are rounded to even.
+// Inputs x, low and high of x, low and high of the result. Ties are rounded to even.
 Result<Kernel> make_fake_quantize(const OpSite& site) {
   const int64_t levels = site.node.attribute<int64_t>("levels", 2);
   if (levels < 2 || !site.floating()) return site.refuse("its type or number of levels");
@@ -18,7 +18,7 @@ Result<Kernel> make_fake_quantize(const OpSite& site) {
   });
 }
 
-// x rounded to what a float of 8 bits holds of x * scale - shift; inputs x, scale, shift.
+// Rounds x so that x * scale - shift is an 8-bit float; inputs x, scale, shift.
 Result<Kernel> make_fake_convert(const OpSite& site) {
   const auto type = site.node.attribute<std::string>("destination_type", "");
   const FloatCode code = type == "f8e4m3" ? FloatCode::kE4M3 : FloatCode::kE5M2;

@@ -1,4 +1,4 @@
-// Recurrent sequences: one step of all batches after another.
+// Recurrent sequences: time steps run one after the other, each for the whole batch.
 #include "kernel.h"
 
 namespace heddle::torch_backend {
@@ -35,7 +35,7 @@ State rnn_step(const Cell& cell, const RecurrentWeights& k, const at::Tensor& x,
   return {cell.activations[0](cell.clipped(sum)), s.cell};
 }
 
-// Gates z, r, h. Linear before reset: the last quarter of the bias belongs to the recurrent part.
+// Gates z, r, h. With linear_before_reset, the last quarter of the bias belongs to the recurrent part.
 State gru_step(const Cell& cell, const RecurrentWeights& k, const at::Tensor& x, const State& s) {
   const int64_t n = s.hidden.size(1);
   const at::Tensor from_x = at::matmul(x, k.w.t()) + k.b.narrow(0, 0, 3 * n);
@@ -67,12 +67,12 @@ struct Sequence {
   Step step = nullptr;
   Cell cell;
   bool has_cell_state = false;
-  std::vector<bool> backwards;  // per direction
+  std::vector<bool> backwards;  // [direction]
 };
 
-// A sequence's steps behind its length change no state and give zeros.
+// Steps beyond a sequence's length do not change the state and output zeros.
 Tensors run_sequence(const Sequence& sequence, Operands in) {
-  const size_t at = sequence.has_cell_state ? 3 : 2;  // of the lengths
+  const size_t at = sequence.has_cell_state ? 3 : 2;  // input index of the lengths
   const at::Tensor& x = in[0];                        // [batch, time, input]
   const at::Tensor lengths = in[at].to(at::kLong).unsqueeze(1);
   Tensors outputs, hiddens, cells;

@@ -11,7 +11,7 @@ using Reduction = at::Tensor (*)(const at::Tensor&, const Axes&);
 
 at::Tensor sum(const at::Tensor& x, const Axes& axes) { return at::sum(x, axes, true); }
 
-// Integers: rounded towards zero.
+// Integers are rounded towards zero.
 at::Tensor mean(const at::Tensor& x, const Axes& axes) {
   if (at::isFloatingType(x.scalar_type())) return at::mean(x, axes, true);
   int64_t count = 1;
@@ -19,7 +19,7 @@ at::Tensor mean(const at::Tensor& x, const Axes& axes) {
   return at::div(at::sum(x, axes, true), std::max<int64_t>(count, 1), "trunc");
 }
 
-// Of nothing: the neutral element.
+// Without elements: the neutral element (floats only).
 at::Tensor extreme(const at::Tensor& x, const Axes& axes, bool largest) {
   for (const int64_t axis : axes) {
     if (x.size(axis) != 0) continue;
@@ -56,7 +56,7 @@ at::Tensor any(const at::Tensor& x, const Axes& axes) {
   return result;
 }
 
-// No axes: each element is reduced alone.
+// Without axes, each element is reduced alone.
 template <Reduction F, bool OfOne>
 Result<Kernel> reduce(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const Axes axes, site.axes(1, site.rank()));
@@ -66,7 +66,7 @@ Result<Kernel> reduce(const OpSite& site) {
   return one([axes, shape](Operands in) { return F(in[0], axes).reshape(shape); });
 }
 
-// The axis may be computed: it changes no shape.
+// The axis need not be constant, since it changes no shape.
 Result<Kernel> make_cumulative_sum(const OpSite& site) {
   if (site.rank() < 1) return site.refuse("a tensor without axes");
   const bool exclusive = site.node.attribute<bool>("exclusive", false);

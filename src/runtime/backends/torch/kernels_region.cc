@@ -1,4 +1,4 @@
-// Regions of pictures, pooled to one size.
+// Pools regions of images to one size.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -10,18 +10,18 @@ namespace {
 
 struct RegionPool {
   int64_t rows = 0, columns = 0;            // of the result
-  int64_t samples = 0;                      // per bin and axis; 0: as many as the bin has places, rounded up
-  double scale = 1, before = 0, after = 0;  // a place in the picture: (x + before) * scale + after
+  int64_t samples = 0;                      // per bin and axis; 0: as many as the bin has pixels, rounded up
+  double scale = 1, before = 0, after = 0;  // position in the image: (x + before) * scale + after
   bool maximum = false, at_least_one = false;
 };
 
-// One axis of one sample: two places and what they count.
+// One axis of one sample: two pixels and their weights.
 struct Tap {
   int64_t low = 0, high = 0;
   double low_weight = 0, high_weight = 0;
 };
 
-// Nothing where the sample lies outside the picture.
+// Nothing if the sample lies outside the image.
 std::optional<Tap> tap_at(double x, int64_t size) {
   if (x < -1 || x > static_cast<double>(size)) return std::nullopt;
   x = std::max(x, 0.0);
@@ -50,8 +50,8 @@ std::vector<std::vector<std::optional<Tap>>> taps_of(const RegionPool& pool, dou
   return taps;
 }
 
-// One bin of one channel. A sample outside the picture counts as 0. The maximum is that of the samples and of
-// 0, as OpenVINO's is; ONNX's reference takes that of the places before they are added up.
+// One bin of one channel. A sample outside the image counts as 0. The maximum is over the samples and 0, as
+// in OpenVINO; ONNX's reference takes the maximum of the weighted pixels before they are added.
 double pooled(const RegionPool& pool, const float* picture, int64_t width,
               const std::vector<std::optional<Tap>>& down, const std::vector<std::optional<Tap>>& across) {
   double sum = 0, most = 0;
@@ -68,7 +68,7 @@ double pooled(const RegionPool& pool, const float* picture, int64_t width,
   return pool.maximum ? most : sum / static_cast<double>(down.size() * across.size());
 }
 
-// Inputs: pictures [n, channels, height, width], regions [r, 4] as x1, y1, x2, y2, and the picture of each.
+// Inputs: images [n, channels, height, width], regions [r, 4] as x1, y1, x2, y2, and each region's image.
 // O(result * samples).
 at::Tensor pool_regions(const RegionPool& pool, Operands in) {
   const at::Tensor pictures = in[0].to(at::kFloat).contiguous();

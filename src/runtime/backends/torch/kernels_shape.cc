@@ -1,5 +1,5 @@
-// Ops that arrange elements anew. Shapes are known when a segment is compiled, so that most of them need the
-// output's shape alone.
+// Ops that rearrange elements. Shapes are known when a segment is compiled, so most ops need only the
+// output's shape.
 #include <algorithm>
 #include <numeric>
 
@@ -26,7 +26,7 @@ Result<Kernel> make_concat(const OpSite& site) {
   return one([axis](Operands in) { return at::cat(at::TensorList(in.data(), in.size()), axis); });
 }
 
-// Split and VariadicSplit: the lengths are those of the outputs.
+// Split and VariadicSplit; the outputs' shapes give the lengths.
 Result<Kernel> make_split(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis(1, site.rank()));
   std::vector<int64_t> lengths;
@@ -68,7 +68,7 @@ Result<Kernel> make_reverse(const OpSite& site) {
   return one([axes](Operands in) { return at::flip(in[0], axes); });
 }
 
-// The first `length` elements of each row are turned around.
+// Reverses the first `length` elements of each row.
 Result<Kernel> make_reverse_sequence(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t batch, site.axis_attribute("batch_axis", 0, site.rank()));
   HEDDLE_ASSIGN_OR_RETURN(const int64_t sequence, site.axis_attribute("seq_axis", 1, site.rank()));
@@ -85,8 +85,8 @@ Result<Kernel> make_reverse_sequence(const OpSite& site) {
 
 // Blocks of b^k neighbours between the channels and the k spatial axes.
 struct BlockShape {
-  Shape split;                 // the tensor with blocks as axes of their own
-  std::vector<int64_t> order;  // that joins them
+  Shape split;                 // the tensor with blocks as separate axes
+  std::vector<int64_t> order;  // permutation that joins them
 };
 
 Result<Kernel> block_kernel(const OpSite& site, const BlockShape& block) {
@@ -96,8 +96,8 @@ Result<Kernel> block_kernel(const OpSite& site, const BlockShape& block) {
 }
 
 struct BlockSite {
-  int64_t size = 1;  // of a block along each axis
-  int64_t axes = 0;  // spatial ones
+  int64_t size = 1;  // block length along each axis
+  int64_t axes = 0;  // number of spatial axes
   bool depth_first = false;
 };
 

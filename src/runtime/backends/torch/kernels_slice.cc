@@ -1,4 +1,4 @@
-// Parts of tensors, and tensors with a border.
+// Slices and padding.
 #include <algorithm>
 
 #include "kernel.h"
@@ -26,7 +26,7 @@ Kernel take_all(std::vector<Stride> strides, Shape shape) {
   });
 }
 
-// A bound as users give it, counted from the end where negative and cut to [low, high]. No sum overflows.
+// A bound as given: negative values count from the end. Clamped to [low, high] without overflow.
 int64_t bound(int64_t given, int64_t size, int64_t low, int64_t high) {
   if (given < 0) given = given < -size ? low : given + size;
   return std::clamp(given, low, high);
@@ -35,7 +35,7 @@ int64_t bound(int64_t given, int64_t size, int64_t low, int64_t high) {
 Result<Stride> stride_of(const OpSite& site, int64_t axis, int64_t size, int64_t start, int64_t stop,
                          int64_t step) {
   if (step == 0) return site.refuse("a step of 0");
-  // Longer steps take one element.
+  // Longer steps select one element, too.
   step = std::clamp(step, -size - 1, size + 1);
   Stride result{.axis = axis, .start = 0, .step = step, .length = 0};
   if (step > 0) {
@@ -72,7 +72,7 @@ Result<Kernel> make_slice(const OpSite& site) {
   return take_all(std::move(strides), site.out());
 }
 
-// Masks: one mark for each entry of begin and end; the dimensions behind them are taken whole.
+// Masks have one entry for each entry of begin and end; later dimensions are taken whole.
 class StridedSliceMaker {
  public:
   explicit StridedSliceMaker(const OpSite& site) : site_(site) {}
@@ -85,7 +85,7 @@ class StridedSliceMaker {
     }
     steps_.resize(begin_.size(), 1);
     if (end_.size() != begin_.size()) return site_.refuse("its bounds are not of one length");
-    int64_t consumed = 0;  // dimensions that entries other than the ellipsis take
+    int64_t consumed = 0;  // dimensions consumed by entries other than the ellipsis
     for (size_t i = 0; i < begin_.size(); ++i)
       consumed += marked("new_axis_mask", i) || marked("ellipsis_mask", i) ? 0 : 1;
     int64_t axis = 0;
@@ -115,7 +115,7 @@ class StridedSliceMaker {
       return {};
     }
     const bool up = steps_[i] > 0;
-    // From one end to the other: bounds that are cut to the dimension.
+    // A masked bound is the dimension's end in the step's direction.
     const int64_t start = !marked("begin_mask", i) ? begin_[i] : up ? 0 : size;
     const int64_t stop = !marked("end_mask", i) ? end_[i] : up ? size : -size - 1;
     HEDDLE_ASSIGN_OR_RETURN(const Stride s, stride_of(site_, axis, size, start, stop, steps_[i]));
@@ -130,7 +130,7 @@ class StridedSliceMaker {
 
 Result<Kernel> make_strided_slice(const OpSite& site) { return StridedSliceMaker(site).run(); }
 
-// Which element of an axis of `size` stands at place i of the padded one.
+// Source index, in an axis of `size`, of element i of the padded axis.
 int64_t source_of(int64_t i, int64_t size, const std::string& mode) {
   if (mode == "edge") return std::clamp<int64_t>(i, 0, size - 1);
   const int64_t period = mode == "reflect" ? std::max<int64_t>(2 * (size - 1), 1) : 2 * size;
@@ -146,7 +146,7 @@ Result<Kernel> make_pad(const OpSite& site) {
   if (before.size() != rank || after.size() != rank) return site.refuse("its pads are not one per dimension");
   const auto mode = site.node.attribute<std::string>("pad_mode", "constant");
   if (mode == "constant") {
-    std::vector<int64_t> pads;  // from the last dimension on
+    std::vector<int64_t> pads;  // from the last dimension to the first
     for (size_t i = rank; i-- > 0;) pads.insert(pads.end(), {before[i], after[i]});
     if (!site.has_input(3)) return one([=](Operands in) { return at::constant_pad_nd(in[0], pads, 0); });
     if (site.constants[3].defined()) {

@@ -1,4 +1,4 @@
-// Ops of one tensor, element by element.
+// Elementwise ops of one tensor.
 #include <cmath>
 #include <limits>
 
@@ -31,12 +31,12 @@ Result<Kernel> make_identity(const OpSite&) {
   return one([](Operands in) { return in[0]; });
 }
 
-// To an integer the fraction is cut off; what is out of its range is not defined by ONNX.
+// To integers: the fraction is cut off; out-of-range results are undefined in ONNX.
 Result<Kernel> make_convert(const OpSite& site) {
   const DType to = site.node.outputs[0].dtype;
   const at::ScalarType type = carrier(to);
   if (to == DType::kU8 && site.floating()) {
-    // Through a signed integer: a negative number straight to u8 is undefined in C++.
+    // By way of a signed integer, since converting a negative float to u8 is undefined in C++.
     return one([](Operands in) { return in[0].to(at::kLong).to(at::kByte); });
   }
   if ((to == DType::kU16 || to == DType::kI16 || to == DType::kI8) && site.floating())
@@ -83,7 +83,7 @@ Result<Kernel> make_swish(const OpSite& site) {
   return one([](Operands in) { return in[0] * at::sigmoid(in[0]); });
 }
 
-// A slope of one dimension belongs to the channels where its length is theirs.
+// A one-dimensional slope belongs to the channels if it has their length.
 Result<Kernel> make_prelu(const OpSite& site) {
   Shape slope = site.in(1);
   const Shape& x = site.in(0);
@@ -94,7 +94,7 @@ Result<Kernel> make_prelu(const OpSite& site) {
   return one([slope](Operands in) { return at::where(in[0] < 0, in[0] * in[1].reshape(slope), in[0]); });
 }
 
-// The bounds of integers are rounded inwards, as OpenVINO does.
+// Integer bounds are rounded inwards, as in OpenVINO.
 Result<Kernel> make_clamp(const OpSite& site) {
   const double low = site.node.attribute<double>("min", 0), high = site.node.attribute<double>("max", 0);
   if (site.floating()) return one([=](Operands in) { return at::clamp(in[0], low, high); });

@@ -11,11 +11,11 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// A format's numbers by their code; those with the sign bit are the same, negated.
+// A format's numbers by their code; a sign bit negates them.
 struct FloatFormat {
   int exponent_bits = 0, mantissa_bits = 0, bias = 0;
   bool has_sign = true;
-  int last_finite = 0;    // the code of the largest number
+  int last_finite = 0;    // code of the largest number
   int nan_code = 0;       // -1: there is none
   int infinity_code = 0;  // -1: there is none
 
@@ -28,7 +28,7 @@ struct FloatFormat {
     if (magnitude == infinity_code) return sign * std::numeric_limits<double>::infinity();
     if (magnitude > last_finite) return kNan;
     const int exponent = magnitude >> mantissa_bits, mantissa = magnitude & ((1 << mantissa_bits) - 1);
-    // Without a mantissa there are no subnormal numbers, and no zero.
+    // Without a mantissa there are no subnormal numbers and no zero.
     if (exponent == 0 && mantissa_bits > 0) return sign * std::ldexp(mantissa, 1 - bias - mantissa_bits);
     return sign * std::ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits);
   }
@@ -68,7 +68,7 @@ FloatFormat format_of(FloatCode code) {
   }
 }
 
-// Numbers and their codes, both ways.
+// Converts between numbers and codes.
 class FloatTable {
  public:
   explicit FloatTable(FloatCode code) : format_(format_of(code)), rounds_up_(code == FloatCode::kE8M0) {

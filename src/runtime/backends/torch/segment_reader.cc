@@ -1,4 +1,4 @@
-// From the cut OpenVINO model to the ops that the kernels are made for.
+// Converts a cut OpenVINO model to ops for the kernels.
 #include <charconv>
 #include <map>
 #include <openvino/core/attribute_visitor.hpp>
@@ -18,7 +18,7 @@ class AttributeReader final : public ov::AttributeVisitor {
  public:
   explicit AttributeReader(std::map<std::string, Attribute>& into) : into_(into) {}
 
-  // Bodies of loops and port maps: body_reader.cc has them.
+  // body_reader.cc handles bodies of loops and port maps.
   void on_adapter(const std::string&, ov::ValueAccessor<void>&) override {}
   void on_adapter(const std::string&, ov::ValueAccessor<std::shared_ptr<ov::Model>>&) override {}
   void on_adapter(const std::string& name, ov::ValueAccessor<std::string>& a) override {
@@ -135,7 +135,7 @@ class SegmentReader {
       op.wanted.push_back(!output.get_target_inputs().empty());
     }
     if (const auto* constant = dynamic_cast<const ov::op::v0::Constant*>(&node)) {
-      // const_cast: a view has one kind of pointer; constants are only read from.
+      // A view has one kind of pointer, hence const_cast; constants are only read.
       auto* data = const_cast<std::byte*>(static_cast<const std::byte*>(constant->get_data_ptr()));
       ops_.constants.push_back(
           {value_of(node.output(0)),

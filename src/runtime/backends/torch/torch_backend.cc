@@ -1,7 +1,7 @@
-// Segments computed by libtorch's operators, one by one (docs/torch.md).
+// Computes segments with libtorch's operators, one by one (docs/torch.md).
 //
-// Threads. ATen's kernels run on the calling thread and on OpenMP threads that it makes; those inherit the
-// cores that the executor bound the worker to, and there are as many as the device has cores. An
+// Threads. ATen's kernels run on the calling thread and on OpenMP threads that it creates; these inherit the
+// cores to which the executor has bound the worker, and there are as many as the device has cores. An
 // accelerator's segment enqueues its ops on the device's execution stream.
 #include <ATen/Parallel.h>
 
@@ -27,11 +27,11 @@ using torch_backend::CudaWorkspace;
 using torch_backend::SegmentOps;
 using torch_backend::TorchProgram;
 
-// What an accelerator's segments share with their device.
+// What an accelerator's segments share.
 struct TorchAccelerator {
   std::shared_ptr<StreamRuntime> runtime;
   std::unique_ptr<DeviceStream> execution, compiling;
-  // Null on the host. What one stream has given back another may not get while the first still works.
+  // Null on the host. One per stream, as memory freed on one stream may still be in use for another one.
   std::unique_ptr<CudaWorkspace> workspace, compile_workspace;
   bool cuda = false;
   int threads = 0;  // on the host
@@ -42,7 +42,7 @@ struct TorchAccelerator {
   }
 };
 
-// Which of the wanted tensors each of the cut's is; -1: nobody asked for it.
+// [tensor of the cut] index in the wanted tensors; -1: nobody reads it.
 Result<std::vector<int>> match(const Graph& graph, std::span<const TensorId> ports,
                                std::span<const SegmentTensor> wanted, bool inputs) {
   std::map<std::string_view, int> by_name;
@@ -76,7 +76,7 @@ class TorchSegment final : public CompiledSegment {
     std::vector<TensorView> inputs, outputs;  // in the program's order
     RepeatedRun repeated;                     // accelerators
   };
-  // `accelerator` is null where ops run on the calling thread.
+  // `accelerator` is null if ops run on the calling thread.
   TorchSegment(std::unique_ptr<TorchProgram> program, std::vector<int> inputs, std::vector<int> outputs,
                int slots, int threads, SegmentOrigin origin, std::shared_ptr<TorchAccelerator> accelerator)
       : accelerator_(std::move(accelerator)),
@@ -124,7 +124,7 @@ class TorchSegment final : public CompiledSegment {
     }
   }
 
-  std::shared_ptr<TorchAccelerator> accelerator_;  // outlives the program's tensors
+  std::shared_ptr<TorchAccelerator> accelerator_;  // must outlive the program's tensors
   std::unique_ptr<TorchProgram> program_;
   std::vector<int> inputs_, outputs_;
   std::vector<Slot> slots_;
@@ -153,7 +153,7 @@ class TorchDevice final : public RuntimeDevice {
     HEDDLE_ASSIGN_OR_RETURN(auto inputs, match(graph, cut.inputs, spec.inputs, true));
     HEDDLE_ASSIGN_OR_RETURN(auto outputs, match(graph, cut.outputs, spec.outputs, false));
     HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, torch_backend::read_segment(cut));
-    // The constants of a cut lie in the model's memory.
+    // The constants of a cut are in the model's memory.
     ops.memory = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const Model>>>(
         std::move(ops.memory), model);
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
@@ -188,7 +188,7 @@ class TorchDevice final : public RuntimeDevice {
       HEDDLE_RETURN_IF_ERROR(make());
       return program;
     }
-    // Constants are computed on the device, beside what runs there.
+    // Constants are computed on the device, concurrently with running segments.
     HEDDLE_RETURN_IF_ERROR(accelerator_->call(*accelerator_->compiling, make));
     HEDDLE_RETURN_IF_ERROR(accelerator_->compiling->synchronize());
     if (accelerator_->workspace)
@@ -207,13 +207,13 @@ class TorchDevice final : public RuntimeDevice {
   std::shared_ptr<TorchAccelerator> accelerator_;  // null: ops run on the calling thread, in host memory
 };
 
-// As many as the machine has cores, or the part's.
+// The number of the machine's cores, or the part's share of it.
 int threads_of(const AcceleratorName& name) {
   const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   return name.of == 0 ? cores : std::max(1, cores * (name.last - name.first) / name.of);
 }
 
-// A `cpu` runs in its host's memory; any other device is an accelerator, on the stream runtime of the host or
+// A `cpu` runs in its host's memory. Any other device is an accelerator, on the stream runtime of the host or
 // of CUDA.
 Result<std::unique_ptr<RuntimeDevice>> open_torch_device(const Device& device) {
   const std::string& name = device.backend_device;
@@ -254,7 +254,7 @@ class TorchBackend final : public Backend {
     return std::string("libtorch's operators ") + torch_backend::where_ops_run() + ", one by one";
   }
   bool supports(const Device& device) const override { return device.backend == "torch"; }
-  // Each op is cut out alone and its kernel made, as it will be in a segment.
+  // Cuts out each op alone and makes its kernel, as for a segment.
   std::vector<std::optional<Error>> refusals(const Device&, const Model& model) const override {
     std::vector<std::optional<Error>> list(model.graph()->num_ops());
     for (size_t i = 0; i < list.size(); ++i) {

@@ -1,5 +1,5 @@
-// Where the backend meets CUDA. One of two sources stands behind it: cuda/torch_cuda.cc, or no_cuda.cc where
-// libtorch or the headers have no CUDA.
+// The torch backend's interface to CUDA. Implemented by cuda/torch_cuda.cc or, if libtorch or the headers
+// lack CUDA, by no_cuda.cc.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -15,20 +15,20 @@ namespace heddle::torch_backend {
 
 // "CPU and CUDA devices", or "CPU"; for `heddle devices --backends`.
 const char* where_ops_run();
-// What the driver tells; no GPU where there is none, or no driver.
+// The topology from the driver; empty without a GPU or driver.
 GpuTopology cuda_topology();
-// `name` as in cluster files; unsupported where the program, the machine or the driver has no such device.
+// `name` as in cluster files; unsupported if the program, the machine or the driver lacks such a device.
 Result<std::shared_ptr<StreamRuntime>> open_cuda(const std::string& name);
 
-// Memory that libtorch takes while it works on one stream comes from a workspace of its own.
+// libtorch's allocations during work on one stream come from a workspace of that stream.
 class CudaWorkspace {
  public:
   virtual ~CudaWorkspace() = default;
   virtual Status reserve(int64_t bytes) = 0;
 };
-// Only for a runtime and a stream of CUDA. Both outlive the workspace, which outlives what uses it.
+// For CUDA runtimes and streams only. Both must outlive the workspace, which must outlive its users.
 std::unique_ptr<CudaWorkspace> make_workspace(std::shared_ptr<StreamRuntime> runtime, DeviceStream& stream);
-// Calls `work` with libtorch's current stream set to this one.
+// Calls `work` with `stream` as libtorch's current stream.
 Status on_cuda_stream(int device, DeviceStream& stream, const std::function<Status()>& work);
 
 }  // namespace heddle::torch_backend

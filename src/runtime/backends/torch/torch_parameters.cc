@@ -1,5 +1,5 @@
-// A program's parameters as one block that is copied to an accelerator in one piece, and the memory that its
-// values take between ops.
+// Packs a program's parameters into one block, which is copied to an accelerator at once, and computes the
+// peak memory of its values.
 #include <algorithm>
 
 #include "heddle/runtime/stream_runtime.h"

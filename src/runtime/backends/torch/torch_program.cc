@@ -8,7 +8,7 @@ namespace {
 
 bool rounds(DType dtype) { return dtype == DType::kF16 || dtype == DType::kBF16; }
 
-// What is carried in a wider type is brought back into its range.
+// Reduces a value in a wider carrier to its type's range.
 at::Tensor settle(const at::Tensor& tensor, const ValueType& type, bool on_cpu) {
   if (!on_cpu) return tensor.to(scalar_type(type.dtype));
   if (is_narrow(type.dtype)) return settle_narrow(tensor, type.dtype, type.code);
@@ -25,7 +25,7 @@ at::Tensor settle(const at::Tensor& tensor, const ValueType& type, bool on_cpu) 
   }
 }
 
-// What has the same bits in memory.
+// The ATen type with the same bits in memory.
 at::ScalarType stored_as(DType dtype) {
   if (dtype == DType::kU16) return at::kShort;
   if (dtype == DType::kU32) return at::kInt;
@@ -75,12 +75,12 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
   program->output_types_ = ops.output_types;
   program->constants_.resize(static_cast<size_t>(ops.num_values));
   for (const SegmentConstant& constant : ops.constants) {
-    if (carrier(constant.view.dtype) == at::ScalarType::Undefined) continue;  // its reader refuses it
+    if (carrier(constant.view.dtype) == at::ScalarType::Undefined) continue;  // rejected by its reader
     program->constants_[static_cast<size_t>(constant.value)] =
         to_carrier(constant.view, constant.code, at::kCPU, device);
   }
   for (const SegmentNode& node : ops.nodes) HEDDLE_RETURN_IF_ERROR(program->add(node, program->constants_));
-  // A value is done with after its last reader, unless it leaves the segment.
+  // A value is released after its last reader, unless it leaves the segment.
   std::vector<bool> kept(static_cast<size_t>(ops.num_values), false);
   for (const int v : program->output_values_) kept[static_cast<size_t>(v)] = true;
   for (size_t s = program->steps_.size(); s-- > 0;) {
@@ -93,7 +93,7 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::make(SegmentOps ops, const a
       }
     }
   }
-  // Constants that only computed constants read are not needed any more.
+  // Drops constants that only computed constants read.
   std::vector<bool> used(static_cast<size_t>(ops.num_values), false);
   for (const Step& step : program->steps_)
     for (const int v : step.reads) used[static_cast<size_t>(v)] = true;

@@ -13,7 +13,7 @@ bool among(const std::string& type, const char* const (&types)[N]) {
   return std::find(std::begin(types), std::end(types), type) != std::end(types);
 }
 
-// Ops that give the right bits of unsigned numbers when they take them for signed ones.
+// Ops that compute correct unsigned bits with signed arithmetic.
 bool ignores_sign(const std::string& type) {
   static constexpr const char* kTypes[] = {
       "Add",           "BitwiseAnd", "BitwiseNot", "BitwiseOr",    "BitwiseXor", "Broadcast",    "Concat",
@@ -23,8 +23,7 @@ bool ignores_sign(const std::string& type) {
   return among(type, kTypes);
 }
 
-// Ops that need the order of their operands alone: adding 2^63 to all of them makes the order of unsigned
-// numbers that of signed ones.
+// Ops that only compare their operands: adding 2^63 to all of them turns unsigned order into signed order.
 bool orders(const std::string& type) {
   static constexpr const char* kTypes[] = {"Greater", "GreaterEqual", "Less",      "LessEqual", "Maximum",
                                            "Minimum", "ReduceMax",    "ReduceMin", "TopK"};
@@ -48,7 +47,7 @@ Kernel ordered(const OpNode& op, Kernel kernel) {
   };
 }
 
-// By zero the quotient is 0 and so is the remainder, as for other integers.
+// Division by zero gives quotient and remainder 0, as for other integers.
 uint64_t quotient(uint64_t a, uint64_t b) { return b == 0 ? 0 : a / b; }
 uint64_t remainder(uint64_t a, uint64_t b) { return b == 0 ? 0 : a % b; }
 // Modulo 2^64; O(log b).
@@ -74,7 +73,7 @@ Tensors element_by_element(Operands in) {
 
 constexpr double kHalfRange = 9223372036854775808.0;  // 2^63
 
-// The lowest bit of a large number is kept in the halved one, so that it is rounded once.
+// Halving keeps the lowest bit of a large number, so that it is rounded only once.
 Tensors to_floating(Operands in) {
   const at::Tensor half = in[0].bitwise_right_shift(1).bitwise_and(std::numeric_limits<int64_t>::max());
   const at::Tensor large = half.bitwise_or(in[0].bitwise_and(1)).to(at::kDouble) * 2;

@@ -1,4 +1,4 @@
-// Windows that slide over the spatial axes of [batch, channels, axes...]: pads, strides and dilations.
+// Sliding windows over the spatial axes of [batch, channels, axes...]: pads, strides and dilations.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,17 @@ struct Windows {
   std::vector<int64_t> input, output;  // spatial sizes
 
   size_t rank() const { return kernel.size(); }
-  // What the windows span together; more or less than the padded input where the last ones do not fit.
+  // Length covered by all windows; differs from the padded input's if the last ones do not fit exactly.
   int64_t span(size_t i) const { return (output[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1; }
-  // constant_pad_nd's list (last axis first) that makes the input as long as the span. May cut.
+  // constant_pad_nd's list (last axis first) that extends or cuts the input to the span.
   std::vector<int64_t> pads() const;
 };
 
-// Of an op with the attributes strides, dilations, pads_begin, auto_pad, for a tensor of `input` and an
-// output of `output` spatial sizes. The end's pads follow from the sizes. Fails where they are not of one
-// length.
+// Windows of an op with the attributes strides, dilations, pads_begin and auto_pad, for the given spatial
+// sizes of input and output. The end pads follow from the sizes. Fails if the lists differ in length.
 Result<Windows> windows_of(const OpSite& site, std::vector<int64_t> kernel, std::vector<int64_t> input,
                            std::vector<int64_t> output);
-// The sizes behind batch and channels.
+// The sizes after batch and channels.
 std::vector<int64_t> spatial(const Shape& shape);
 
 }  // namespace heddle::torch_backend

@@ -1,5 +1,5 @@
-// Time in the data plane: whole nanoseconds since any origin that the caller likes. Integers, so that sums do
-// not depend on their order and a simulation is the same on every machine.
+// Time in the data plane: whole nanoseconds from an origin that the caller chooses. Integer sums do not
+// depend on their order, so a simulation gives the same result on every machine.
 #pragma once
 
 #include <algorithm>
@@ -11,19 +11,19 @@ namespace heddle {
 
 using TimeNs = int64_t;
 
-// Far behind every time that occurs; so far below the type's limit that adding a duration does not overflow.
+// Later than every time that occurs, and small enough that adding a duration to it does not overflow.
 inline constexpr TimeNs kNever = std::numeric_limits<TimeNs>::max() / 4;
 inline constexpr TimeNs kNsPerUs = 1000;
 inline constexpr TimeNs kNsPerSecond = 1'000'000'000;
 
-// Rounds to the nearest nanosecond; not a number and what is out of range give 0 or kNever.
+// Rounds to the nearest nanosecond. NaN and negative times give 0; times beyond kNever give kNever.
 inline TimeNs ns_from_us(double us) {
   if (!(us > 0)) return 0;
   const double ns = us * 1e3;
   return ns >= static_cast<double>(kNever) ? kNever : static_cast<TimeNs>(std::llround(ns));
 }
-// How much longer work that has not ended when it was expected to is believed to take: a sixteenth at first,
-// since most is late by little, then each time as much as it is late already.
+// How much longer overdue work is expected to take. The first extension is a sixteenth of the expected time,
+// since most work is only slightly late. Later extensions equal the delay so far.
 inline TimeNs overdue_extension(TimeNs elapsed, TimeNs expected) {
   return std::max({TimeNs{1}, expected / 16, elapsed - expected});
 }

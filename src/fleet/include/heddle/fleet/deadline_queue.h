@@ -1,6 +1,5 @@
-// Requests in the order of their priorities, those of one priority in the order of their deadlines, and of
-// one deadline in that of arrival. Amortised O(1) where they arrive in order, O(requests behind it) where one
-// overtakes.
+// Requests ordered by priority, then deadline, then arrival. push() takes amortised O(1) if requests arrive
+// in this order, otherwise O(requests that the new one overtakes).
 #pragma once
 
 #include <algorithm>
@@ -16,8 +15,8 @@ class DeadlineQueue {
   struct Entry {
     TimeNs deadline = 0;
     uint32_t request = 0;
-    bool examined = false;  // a decision has looked at it as the first of the queue
-    uint16_t priority = 0;  // the least is served first
+    bool examined = false;  // a decision has already considered it as the first of the queue
+    uint16_t priority = 0;  // the smallest is served first
   };
 
   bool empty() const { return first_ == entries_.size(); }
@@ -25,9 +24,9 @@ class DeadlineQueue {
   Entry& front() { return entries_[first_]; }
   const Entry& front() const { return entries_[first_]; }
   const Entry& operator[](size_t i) const { return entries_[first_ + i]; }
-  // Are there requests of different priorities, so that the first need not be due first?
+  // True if the queue holds several priorities; then the first request need not be due first.
   bool mixed() const { return !empty() && front().priority != entries_.back().priority; }
-  // The earliest deadline of the first `count` requests, at least one. O(count) where they are mixed.
+  // The earliest deadline of the first `count` requests; count >= 1. O(count) if their priorities differ.
   TimeNs earliest(size_t count) const {
     TimeNs least = front().deadline;
     if (front().priority != entries_[first_ + count - 1].priority)
@@ -40,8 +39,8 @@ class DeadlineQueue {
     for (size_t i = entries_.size() - 1; i > first_ && comes_before(entry, entries_[i - 1]); --i)
       std::swap(entries_[i - 1], entries_[i]);
   }
-  // Takes out those with a deadline before `at` and tells each; where others are served first they would
-  // else wait for their turn. O(size).
+  // Removes the requests with a deadline before `at` and passes each to `each`. With mixed priorities,
+  // expired requests would otherwise wait behind the requests that are served before them. O(size).
   template <class Each>
   void expire(TimeNs at, const Each& each) {
     size_t kept = first_;

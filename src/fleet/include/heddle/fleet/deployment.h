@@ -1,5 +1,5 @@
-// A fleet plan laid out on devices and servers, in the form that the data plane decides on: pools of virtual
-// devices with the time of each batch size, the links that their servers share, and the models' deadlines.
+// A fleet plan laid out on devices and servers, as the data plane needs it: pools of virtual devices with a
+// time for each batch size, the links that the devices of a server share, and the models' deadlines.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace heddle {
 
-// What a device holds: it needs no new load where another plan gives it the same.
+// What a device holds. A device that has the same role in the next plan needs no new load.
 struct PoolRole {
   std::string model;
   int block_from = 0, block_to = 0;
@@ -23,42 +23,42 @@ struct PoolRole {
   auto operator<=>(const PoolRole&) const = default;
 };
 
-// A partition's virtual devices are first_device .. first_device + num_devices - 1. Whole models may share a
-// pool: pipelines of one partition, of different models, that name the same devices take turns on them.
+// A partition's virtual devices are first_device .. first_device + num_devices - 1. Pipelines of different
+// models may name the same devices if each consists of one partition; the models then take turns on the pool.
 struct DevicePool {
   uint32_t first_device = 0, num_devices = 0;
-  std::vector<TimeNs> run_ns;       // [batch - 1] of a whole batch, for 1 .. the pipeline's batch
-  std::vector<TimeNs> transfer_ns;  // [batch - 1] of bringing it here; empty at the first partition
+  std::vector<TimeNs> run_ns;       // [batch - 1] time of a whole batch, for 1 .. the pipeline's batch
+  std::vector<TimeNs> transfer_ns;  // [batch - 1] time to bring it here; empty at the first partition
   PoolRole role;
-  // [batch - 1] what a timed device takes, where that is not what the plan believes; empty: run_ns.
+  // [batch - 1] time that an emulated device really takes, if it differs from the plan's; empty: run_ns.
   std::vector<TimeNs> timed_ns;
 };
 
 struct DeployedPipeline {
   uint32_t model = 0;
-  uint32_t batch = 1;     // that was planned: never exceeded
-  double rate_per_s = 0;  // that its pools sustain
+  uint32_t batch = 1;     // the planned batch size; never exceeded
+  double rate_per_s = 0;  // the rate that its pools sustain
   std::vector<DevicePool> partitions;
 };
 
 struct DeployedModel {
   std::string name;
-  TimeNs slo_ns = 0;                // from arrival to answer; no margin is taken off
+  TimeNs slo_ns = 0;                // from arrival to answer; the plan's margin is not subtracted
   double rate_per_s = 0;            // arrivals at load factor 1
   std::vector<uint32_t> pipelines;  // indices into Deployment::pipelines
 };
 
 struct VirtualDevice {
   uint32_t device_class = 0;
-  uint32_t device = 0;  // the whole device that it is a share of: 0 .. of all classes
-  uint32_t server = 0;  // whose uplink and downlink it shares: 0 .. num_servers - 1
+  uint32_t device = 0;  // the whole device of which it is a share; numbered over all classes
+  uint32_t server = 0;  // the server whose uplink and downlink it shares: 0 .. num_servers - 1
   uint32_t share = 1;   // 1/share of the device
 };
 
 struct DeployedClass {
   std::string name;
   int64_t devices = 0;        // whole devices in the fleet, used or not
-  uint32_t first_device = 0;  // those used are numbered from here
+  uint32_t first_device = 0;  // the used devices have numbers from here on
   uint32_t used = 0;
 };
 
@@ -70,16 +70,16 @@ struct Deployment {
   uint32_t num_servers = 0;
 };
 
-// Is it one that the data plane can run? Every index in range, each virtual device in exactly one pool (or in
-// one that models share), times positive and at most an hour, one time for each batch size. The error names
-// model, pipeline and partition.
+// Checks that the data plane can run the deployment: every index in range, each virtual device in exactly one
+// pool (or in one that models share), times positive and at most an hour, one time for each batch size. The
+// error names model, pipeline and partition.
 Status check_deployment(const Deployment& deployment);
 
-// Lays the plan out. Virtual devices of one model, partition position and class fill whole devices (those of
-// other models or positions get others); consecutive devices of a class form servers. Times are the fleet's
-// block times, summed over the partition's blocks; a transfer occupies both servers' links for bytes over the
-// slower of the two. Load factor 1 of a model is its plan's rate. Errors: a time that the fleet lacks, more
-// devices than the class has. O(virtual devices + pipelines * batch * blocks).
+// Lays out the plan. Whole devices are filled by virtual devices of one class, model and partition position.
+// Consecutive devices of a class form servers. Run times are the fleet's block times, summed over the
+// partition's blocks. A transfer occupies both servers' links for bytes / bandwidth of the slower one. A
+// model's load factor 1 is its planned rate. Errors: a time is missing in the fleet, or the plan needs more
+// devices than a class has. O(virtual devices + pipelines * batch * blocks).
 Result<Deployment> deploy(const Fleet& fleet, const FleetPlan& plan);
 
 }  // namespace heddle

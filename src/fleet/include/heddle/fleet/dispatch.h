@@ -1,10 +1,10 @@
 // The reservation-based data plane with adaptive batching (PPipe, ATC'25, section 5.4, Algorithms 1 and 2).
 //
-// For each model a queue ordered by deadline. A decision takes the first request: every pipeline of the model
-// is probed at its planned batch; of those that meet the deadline (of all, where none does) the one with the
-// shortest wait is taken, and the largest batch that meets the deadline is sought downwards. No batch: the
-// next pipeline is tried, and where there is none the request is dropped. Fewer requests than the batch: the
-// queue waits, at most until the moment when those there can only just be served. Otherwise the path is
+// Each model has a queue ordered by deadline. A decision takes the first request and probes every pipeline of
+// the model at its planned batch. It takes the pipeline with the shortest wait among those that meet the
+// deadline. If none does, it goes through the pipelines by wait and takes the largest smaller batch that
+// meets the deadline. Without such a batch the request is dropped. If the queue holds too few requests for
+// the batch, it waits, but no longer than these requests can wait and still be in time. Then the path is
 // reserved and the batch dispatched.
 #pragma once
 
@@ -20,24 +20,24 @@
 namespace heddle {
 
 struct DispatchOptions {
-  bool fill_gaps = true;  // false: "busy until" reservations, a resource's last booking counts alone
-  // Measured times correct the reservations (section 5.4). What they make late is mended where it can be:
-  // what is ready passes what is late, a batch that would be late chooses the rest of its path anew, and one
-  // that has not begun is decided on anew. With exact times none of this happens.
+  bool fill_gaps = true;  // false: "busy until" reservations; only a resource's last booking counts
+  // Measured times correct the reservations (section 5.4), and delays are repaired where possible. Ready work
+  // passes late work. A late batch chooses the rest of its path anew, or is decided on anew if it has not
+  // begun. With exact times none of this happens.
   bool feedback = true;
-  // Above 0: a run that is overdue by this share of its time straggles, and nobody knows how long it will
-  // take. Its device is taken only where all of its pool's straggle, until it is done; what comes out of the
-  // partition before, booked for such a device, chooses its path anew; and of the devices that can begin at
-  // the same time a batch on its way gets the one that is free first, so that less waits behind a straggler.
-  // Needs `feedback`.
+  // If above 0: a run that is overdue by this share of its time is a straggler, with unknown remaining time.
+  // Its device is used only if all devices of the pool straggle, until the run ends. A batch that leaves the
+  // partition before and is booked for such a device chooses its path anew. Among devices that can start a
+  // batch at the same time, a batch on its way gets the one that is free first, so that less work waits
+  // behind a straggler. Needs `feedback`.
   double avoid_stragglers = 0;
-  TimeNs guard_ns = 0;           // kept free before each deadline, against times that turn out longer
-  double least_batch_share = 0;  // drop a request that at first sight gets less than this share of the
-                                 // planned batch; 0: Algorithm 1, the published code has .95
+  TimeNs guard_ns = 0;           // kept free before each deadline, for runs longer than planned
+  double least_batch_share = 0;  // drop a request whose first decision yields less than this share of the
+                                 // planned batch; 0: Algorithm 1; the published code uses .95
   bool retry = false;            // requests lost with a device are queued again instead of failing
 };
 
-// A path through a pipeline that probe() found. Step 2k runs partition k, step 2k - 1 brings the batch there.
+// A path through a pipeline that probe() found. Step 2k runs partition k; step 2k - 1 brings the batch to it.
 struct ProbedPath {
   std::array<uint32_t, kMaxPartitions> device = {};
   std::array<TimeNs, 2 * kMaxPartitions - 1> start = {};
@@ -64,18 +64,18 @@ class Dispatcher final : public Scheduler {
   bool idle() const override { return book_.live() == 0; }
   const SchedulerCounters& counters() const override { return counters_; }
 
-  // Algorithm 2's probe(): for each partition the device that finishes first, the first such on ties. Changes
-  // nothing. O(devices of the pipeline's pools).
+  // Algorithm 2's probe(): for each partition the device that finishes first; ties go to the lowest number.
+  // Changes nothing. O(devices of the pipeline's pools).
   ProbedPath probe(uint32_t pipeline, uint32_t batch, TimeNs now) const;
   const ReservationBook& book() const { return book_; }
   size_t queued(uint32_t model) const { return queues_[model].size(); }
 
  private:
-  // What every event of a batch looks at comes first, in one cache line.
+  // The fields that every event of a batch reads come first, in one cache line.
   struct alignas(64) Batch {
     uint32_t pipeline = 0;
-    uint32_t size = 0;           // of `requests`
-    uint32_t first_request = 0;  // of `requests`
+    uint32_t size = 0;           // number of `requests`
+    uint32_t first_request = 0;  // the first of `requests`
     uint16_t steps_done = 0, last_step = 0;
     std::array<uint32_t, kMaxPartitions> device = {};
     std::array<BookingId, 2 * kMaxPartitions - 1> booking = {};
@@ -84,22 +84,22 @@ class Dispatcher final : public Scheduler {
     TimeNs first_deadline = 0;
     TimeNs dispatched = 0;
     std::vector<DeadlineQueue::Entry> requests;
-    std::array<TimeNs, 2 * kMaxPartitions - 1> planned = {};  // starts, as they were reserved
+    std::array<TimeNs, 2 * kMaxPartitions - 1> planned = {};  // start times as reserved
   };
 
-  // What a probe needs of a pipeline, its pools and their times, close together.
+  // A probe's data about a pipeline, its pools and their times, kept close together in memory.
   struct Route {
-    uint32_t first_pool = 0, partitions = 0;  // in pools_
+    uint32_t first_pool = 0, partitions = 0;  // first_pool: index into pools_
     uint32_t model = 0, batch = 0;
-    uint32_t first_times = 0;  // in times_: all partitions' for a batch of 1, then for one of 2, ...
-    uint32_t first_sum = 0;    // in sums_: for a batch of 1, 2, ...
+    uint32_t first_times = 0;  // index into times_: all partitions for a batch of 1, then of 2, ...
+    uint32_t first_sum = 0;    // index into sums_: for a batch of 1, 2, ...
   };
   struct Pool {
     uint32_t first_device = 0, end = 0;
-    uint32_t group = 0;  // in book_
+    uint32_t group = 0;  // group number in book_
   };
   struct StepTimes {
-    TimeNs send = 0, run = 0;  // bringing the batch there (0 at the first partition), running it
+    TimeNs send = 0, run = 0;  // transfer to the partition (0 at the first one), then the run
   };
   const StepTimes* times_of(const Route& route, uint32_t batch) const {
     return &times_[route.first_times + (batch - 1) * route.partitions];
@@ -147,21 +147,21 @@ class Dispatcher final : public Scheduler {
   DispatchOptions options_;
   ReservationBook book_;  // devices, then uplinks, then downlinks
   std::vector<ResourceId> uplink_, downlink_;
-  bool spread_ = false;          // avoid_stragglers applies
+  bool spread_ = false;          // true: avoid_stragglers applies
   std::vector<char> straggles_;  // [device]
-  uint32_t straggling_ = 0;      // how many do
+  uint32_t straggling_ = 0;      // number of straggling devices
   std::vector<DeadlineQueue> queues_;
   std::vector<TimeNs> wake_at_;
   Slots<Batch> batches_;
   std::vector<Route> routes_;  // [pipeline]
   std::vector<Pool> pools_;
   std::vector<StepTimes> times_;
-  std::vector<TimeNs> sums_;                             // of all steps of a path, if nothing waits
-  ProbedPath paths_[2];                                  // of choose():
-  ProbedPath *path_ = &paths_[0], *spare_ = &paths_[1];  // what it has found, and what it tries
+  std::vector<TimeNs> sums_;                             // sum of all steps of a path, if nothing waits
+  ProbedPath paths_[2];                                  // used by choose():
+  ProbedPath *path_ = &paths_[0], *spare_ = &paths_[1];  // the path found so far, and the path being tried
   std::vector<std::pair<TimeNs, uint32_t>> others_;      // pipelines by wait, in choose()
-  std::vector<uint32_t> recalled_;                       // batches that are to be decided on anew
-  std::vector<ResourceId> freed_;                        // by release_from()
+  std::vector<uint32_t> recalled_;                       // batches to be decided on anew
+  std::vector<ResourceId> freed_;                        // filled by release_from()
   SchedulerCounters counters_;
   bool draining_ = false;
 };

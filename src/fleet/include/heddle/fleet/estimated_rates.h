@@ -1,6 +1,6 @@
-// The rate at which requests arrive to fill a batch (FleetModel::estimated_rate_per_s), where nobody states
-// it. PPipe's published planner takes it from an NP plan that was made without the time in which batches
-// fill.
+// Estimates of the rate at which requests arrive to fill a batch (FleetModel::estimated_rate_per_s), for
+// fleets that do not state it. PPipe's published planner takes this rate from an NP plan (no partitioning) in
+// which batches fill at once.
 #pragma once
 
 #include <string>
@@ -11,18 +11,18 @@
 
 namespace heddle {
 
-// What each model gets, 1/s, from `np`'s max-min plan of the fleet when batches fill at once. Models that are
-// not the bottleneck may have other rates in another plan that is as good. Infeasible when a model is served
-// in time by no device alone. O(np).
+// Each model's rate, 1/s, in planner `np`'s max-min plan of the fleet when batches fill at once. Another plan
+// of equal value may give other rates to models that are not the bottleneck. Infeasible if no single device
+// serves some model in time. O(np).
 Result<std::vector<double>> np_rates(const Fleet& fleet, const FleetPlanOptions& options = {});
 
-// What the first of the published plans for this cluster has for the fleet's models with the fleet's weights,
-// 1/s, in any order of the models; not found: an error that names the weights of the plans that there are.
-// O(plans x models).
+// Each model's rate, 1/s, in the first published plan for this cluster that has exactly the fleet's models,
+// in any order, and weights. If there is none, the error names the weights of the first plan with these
+// models, if any. O(plans x models).
 Result<std::vector<double>> published_rates(const Fleet& fleet, const std::string& cluster,
                                             const std::vector<PpipeReference>& references);
 
-// Sets every model's rate. As many rates as models, each finite and above 0; else invalid input.
+// Sets every model's rate. Invalid input unless there is one rate per model, each finite and above 0.
 Status set_estimated_rates(Fleet& fleet, const std::vector<double>& rates_per_s);
 
 }  // namespace heddle

@@ -1,11 +1,11 @@
-// The events that are still to come, earliest first; those of one time in the order in which they were put
-// in, so that a simulation does not depend on the queue's layout.
+// Future events, earliest first. Events of the same time are popped in the order of their insertion, so a
+// simulation does not depend on the queue's layout.
 //
 // A calendar queue (R. Brown, Communications of the ACM 31(10), 1988): a ring of buckets of equal width, each
-// a sorted list, with a bit for each bucket that is not empty; what lies behind the ring's end waits in a
-// heap. Width and number of the buckets follow the events' number and how far ahead they are put in, so that
-// a bucket holds about one. O(1) each for such events; O(log n) for those behind the ring's end, and O(events
-// of its bucket) where many different times fall into one bucket.
+// a sorted list, with one bit per bucket that says if it is occupied. Events beyond the ring's end wait in a
+// heap. Width and number of the buckets follow the number of events and how far ahead they are inserted, so
+// that a bucket holds about one. O(1) per event in the ring; O(log n) for events beyond its end; O(events of
+// the bucket) if many different times fall into one bucket.
 #pragma once
 
 #include <algorithm>
@@ -30,9 +30,9 @@ class EventQueue {
 
   bool empty() const { return in_ring_ == 0 && far_.empty(); }
   TimeNs next_at() const { return nodes_[in_ring_ > 0 ? ring_[first_ & mask_].head : far_.front()].at; }
-  // Any time, also one before the last that was popped.
+  // Takes any time, even one before the last popped event.
   void push(TimeNs at, Payload payload) {
-    if (empty()) base_ = std::min(base_, at >> shift_);  // no bucket is in use: earlier ones come back
+    if (empty()) base_ = std::min(base_, at >> shift_);  // no bucket is in use, so the ring may start earlier
     const uint32_t id = nodes_.take();
     Node& node = nodes_[id];
     node.at = at;
@@ -62,8 +62,8 @@ class EventQueue {
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
-  static constexpr int kFewestBits = 10, kMostBits = 18;  // of the number of buckets
-  static constexpr int kFirstShift = 17;                  // .13 ms: until the events' times are known
+  static constexpr int kFewestBits = 10, kMostBits = 18;  // log2 of the number of buckets
+  static constexpr int kFirstShift = 17;                  // 2^17 ns = .13 ms, until check_layout()
   static constexpr uint32_t kPushesBetweenChecks = 4096;
   struct Node {
     TimeNs at = 0;
@@ -72,7 +72,7 @@ class EventQueue {
     uint32_t next = kNone;
   };
   struct Bucket {
-    uint32_t head = kNone, tail = kNone;  // the tail counts where there is a head
+    uint32_t head = kNone, tail = kNone;  // `tail` is valid only if there is a head
   };
 
   int64_t bucket_of(TimeNs at) const { return std::max<int64_t>(base_, at >> shift_); }
@@ -107,7 +107,7 @@ class EventQueue {
     if (in_ring_++ == 0 || b < first_) first_ = b;
   }
 
-  // The ring begins at this bucket, before which nothing is left: what it now reaches leaves the heap.
+  // Lets the ring begin at this bucket, before which none is used. Events that it now covers leave the heap.
   void turn_to(int64_t bucket) {
     base_ = bucket;
     while (!far_.empty() && (nodes_[far_.front()].at >> shift_) - base_ <= mask_) {
@@ -118,7 +118,7 @@ class EventQueue {
     }
   }
 
-  // From first_ on, the first bucket that is not empty.
+  // Moves first_ to the first occupied bucket at or after it.
   void find_first() {
     const auto words = static_cast<uint32_t>(occupied_.size());
     const auto at = static_cast<uint32_t>(first_ & mask_);
@@ -135,8 +135,8 @@ class EventQueue {
   void check_layout() {
     const int bits =
         std::clamp(static_cast<int>(std::bit_width(uint64_t{nodes_.taken()})), kFewestBits, kMostBits);
-    // The ring reaches sixteen times as far as the (geometric) mean event is put in ahead: most runs take
-    // longer than that mean, and what lies behind the ring costs more than buckets that are empty.
+    // The ring covers sixteen times the (geometric) mean lead time of an event. Most runs take longer than
+    // that mean, and an event beyond the ring costs more than empty buckets do.
     const int shift = std::max(0, static_cast<int>(lead_bits_ / pushes_) + 4 - bits);
     lead_bits_ = pushes_ = 0;
     const int now_bits = std::bit_width(static_cast<uint64_t>(mask_));
@@ -161,14 +161,14 @@ class EventQueue {
 
   Slots<Node> nodes_;
   std::vector<Bucket> ring_;
-  std::vector<uint64_t> occupied_;  // a bit for each bucket
-  std::vector<uint32_t> far_;       // a heap, the first at the front
-  int64_t base_ = 0;                // the buckets base_ .. base_ + mask_ are in the ring
-  int64_t first_ = 0;               // the first that is not empty, where there is one
+  std::vector<uint64_t> occupied_;  // one bit per bucket
+  std::vector<uint32_t> far_;       // a min-heap: the earliest is at the front
+  int64_t base_ = 0;                // the ring holds the buckets base_ .. base_ + mask_
+  int64_t first_ = 0;               // the first occupied bucket, if there is one
   int64_t mask_ = 0;
   size_t in_ring_ = 0;
   int shift_ = 0;
-  TimeNs last_ = 0;  // popped
+  TimeNs last_ = 0;  // time of the last popped event
   uint64_t next_order_ = 0;
   uint64_t lead_bits_ = 0;
   uint32_t pushes_ = 0;

@@ -10,10 +10,10 @@
 
 namespace heddle {
 
-// What is wrong with the plan, one sentence each, models and pipelines named; empty: it holds. Rates, value
-// and bound that the plan claims must agree to 1e-9 (relative). The fleet must pass check_fleet().
+// The plan's errors, one sentence each, naming model and pipeline; empty: the plan is valid. Claimed rates,
+// value and bound must agree to 1e-9 (relative). The fleet must pass check_fleet().
 std::vector<std::string> fleet_plan_problems(const Fleet& fleet, const FleetPlan& plan);
-// The first few of them as one kVerificationFailed error.
+// The first few problems as one kVerificationFailed error.
 Status check_fleet_plan(const Fleet& fleet, const FleetPlan& plan);
 
 }  // namespace heddle

@@ -4,13 +4,12 @@
 // With b the batch, v the share, q the devices per server, tr[c] = cut_bytes[c] / nic_bytes_per_s in us:
 //   infer_k  = sum of the blocks' times at (class, v, b)
 //   trans_k  = b * tr over the slower NIC of both ends; 0 after the last partition
-//   X_k      = min(b / infer_k, NIC in / (v q), NIC out / (v q))  requests/s of one virtual device; the
-//   model's input
-//              and output are never charged
+//   X_k      = min(b / infer_k, NIC in / (v q), NIC out / (v q))   requests/s of one virtual device;
+//              the model's input and output are never charged
 //   rate     = min over k of count_k * X_k
 //   latency  = sum of infer_k + trans_k, + batch_delay_factor * (b - 1) / estimated rate, + margin <= SLO
-// Whole devices: for each (model, partition position, class) the pipelines' sum of count / v rounded up; they
-// are never shared between models or positions.
+// Whole devices: for each (model, partition position, class), the sum of count / v over the pipelines,
+// rounded up. Models and positions never share a whole device.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,8 @@ struct FleetPartition {
 
 struct FleetPipeline {
   std::vector<FleetPartition> partitions;  // in order; they cover all blocks
-  int batch = 1;                           // of every partition
-  double rate_per_s = 0;                   // that the pools sustain
+  int batch = 1;                           // batch size of every partition
+  double rate_per_s = 0;                   // the rate that the pools sustain
 };
 
 struct ModelPlan {
@@ -41,45 +40,45 @@ struct ModelPlan {
 };
 
 enum class FleetObjective {
-  kMaxMin,   // the least rate / weight over the models, greatest; weights count as given
-  kCost,     // cost per hour of the devices used, least, at the given load
-  kPower,    // watts of the devices used, least, at the given load
-  kGoodput,  // sum over models of min(rate, load), greatest
+  kMaxMin,   // maximise the smallest rate / weight over the models; weights as given
+  kCost,     // minimise the cost per hour of the used devices at the given load
+  kPower,    // minimise the watts of the used devices at the given load
+  kGoodput,  // maximise the sum over models of min(rate, load)
 };
 const char* fleet_objective_name(FleetObjective objective);  // "max-min", "cost", "power", "goodput"
 std::optional<FleetObjective> fleet_objective_named(std::string_view name);
-// Of kMaxMin and kGoodput more is better.
+// True for kMaxMin and kGoodput.
 bool more_is_better(FleetObjective objective);
 
 struct FleetPlan {
-  std::string fleet;  // its name
+  std::string fleet;  // the fleet's name
   std::string planner;
   FleetObjective objective = FleetObjective::kMaxMin;
-  double load_per_s = 0;          // of all models, split by weight; 0 where the objective needs none
-  std::vector<ModelPlan> models;  // as the fleet's models
-  double value = 0;               // of the objective: 1/s, cost per hour or watts
-  double bound = 0;               // proven: no plan is better than this
+  double load_per_s = 0;          // of all models, split by weight; 0 if the objective needs none
+  std::vector<ModelPlan> models;  // in the fleet's order
+  double value = 0;               // objective value: 1/s, cost per hour or watts
+  double bound = 0;               // proven: no plan is better
   std::string bound_reason;
   double planning_s = 0;
 
-  // (bound - value) / bound where more is better, else (value - bound) / bound; 0 when both are 0.
+  // (bound - value) / bound if more is better, else (value - bound) / bound; 0 if both are 0.
   double gap() const;
 };
 
-// A model's part of the plan's load.
+// A model's share of the plan's load.
 double model_load(const Fleet& fleet, const FleetPlan& plan, size_t model);
-// Whole devices used, [class], by the rule above.
+// Whole devices used, [class], by the rule at the top of this file.
 std::vector<int64_t> devices_used(const Fleet& fleet, const FleetPlan& plan);
 
-// Fills rates and value from the pools and the fleet's times: the one evaluator of fleet plans.
+// The only evaluator of fleet plans: computes rates and value from the pools and the fleet's times.
 void evaluate_fleet_plan(const Fleet& fleet, FleetPlan& plan);
 
-// Names classes and models; needs the fleet for both ways. Untrusted input: unknown names (with the nearest),
-// blocks out of range and the like are errors with their place; whether the plan holds is
-// check_fleet_plan()'s to say.
+// Plan files refer to classes and models by name, so reading and writing need the fleet. The input is
+// untrusted: unknown names (with the nearest), blocks out of range and the like are errors that name the
+// place. Validity of the plan is checked by check_fleet_plan(), not here.
 Result<FleetPlan> fleet_plan_from_json(const Json& json, const Fleet& fleet);
 Json to_json(const FleetPlan& plan, const Fleet& fleet);
-// As read_fleet() and write_fleet().
+// File formats as in read_fleet() and write_fleet().
 Result<FleetPlan> read_fleet_plan(const std::string& path, const Fleet& fleet);
 Status write_fleet_plan(const std::string& path, const FleetPlan& plan, const Fleet& fleet);
 

@@ -1,5 +1,5 @@
-// The one door to the planners of fleets: by name, every plan evaluated by evaluate_fleet_plan(), bounded,
-// and checked by fleet_plan_problems() before it is returned.
+// The single entry point to the fleet planners, which are selected by name. Before a plan is returned,
+// evaluate_fleet_plan() evaluates it, a bound is added, and fleet_plan_problems() checks it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@ namespace heddle {
 
 struct FleetPlanOptions {
   FleetObjective objective = FleetObjective::kMaxMin;
-  double load_per_s = 0;  // of all models together, split by weight; needed by every objective but max-min
-  Deadline deadline;      // the best so far when it stops
+  double load_per_s = 0;  // of all models, split by weight; required except for max-min
+  Deadline deadline;      // at the deadline the best plan so far is returned
   int threads = 1;
   uint64_t seed = 1;
   bool prove = false;  // spend the time up to the deadline on a better bound
@@ -31,13 +31,13 @@ struct FleetPlannerEntry {
 };
 std::span<const FleetPlannerEntry> fleet_planners();
 
-// Refuses bad fleets (check_fleet()), unknown names (with the nearest) and loads that are missing as invalid
-// input; a model that no pipeline serves in time, or a load that no plan serves, as infeasible with the
-// reason. A plan that the checker refuses is an internal error.
+// Invalid input: a fleet that fails check_fleet(), an unknown name (the error suggests the nearest), a
+// missing load. Infeasible, with the reason: a model that no pipeline serves in time, a load that no plan
+// serves. A plan that the checker rejects is an internal error.
 Result<FleetPlan> plan_fleet(const Fleet& fleet, const std::string& planner,
                              const FleetPlanOptions& options = {});
 
-// The literal MILP of ppipe-milp as an LP file.
+// The MILP that ppipe-milp solves, equation by equation, as an LP file.
 Result<std::string> ppipe_milp_as_lp(const Fleet& fleet, const FleetPlanOptions& options);
 
 }  // namespace heddle

@@ -1,7 +1,6 @@
-// Resources of a group in the order in which they become free, so that the first is found without a look at
-// each: a bit for each that is free, and a list of the others by the end of their last booking, those of one
-// end by number. Bookings mostly end later than those before them: O(1) where they do, else O(those that end
-// later).
+// The resources of a group in the order in which they become free, to find the first without a scan. Free
+// resources are bits. The others are a list sorted by the end of their last booking, then by number. A new
+// booking mostly ends later than all others, which takes O(1); otherwise O(bookings that end later).
 #pragma once
 
 #include <bit>
@@ -16,17 +15,17 @@ class FreeOrder {
  public:
   static constexpr uint32_t kNone = 0xffffffff;
 
-  // All `count` are free.
+  // All `count` resources start free.
   explicit FreeOrder(uint32_t count) : places_(count), free_((count + 63) / 64, 0) {
     for (uint32_t i = 0; i < count; ++i) set_free(i);
   }
 
-  // It has nothing booked.
+  // Resource i has no booking.
   void set_free(uint32_t i) {
     unlink(i);
     free_[i >> 6] |= uint64_t{1} << (i & 63);
   }
-  // It is booked until then.
+  // The last booking of resource i ends at `until`.
   void set_booked(uint32_t i, TimeNs until) {
     unlink(i);
     free_[i >> 6] &= ~(uint64_t{1} << (i & 63));
@@ -40,19 +39,19 @@ class FreeOrder {
     (before == kNone ? first_ : places_[before].after) = i;
     (after == kNone ? last_ : places_[after].before) = i;
   }
-  // It is neither.
+  // Resource i is neither free nor booked, e.g. closed.
   void leave(uint32_t i) {
     unlink(i);
     free_[i >> 6] &= ~(uint64_t{1} << (i & 63));
   }
 
-  // The first that is free, by number; kNone: none is.
+  // The free resource with the smallest number; kNone if there is none.
   uint32_t first_free() const {
     for (uint32_t w = 0; w < free_.size(); ++w)
       if (free_[w] != 0) return w * 64 + static_cast<uint32_t>(std::countr_zero(free_[w]));
     return kNone;
   }
-  // Of those that are booked the one whose booking ends first; kNone, and kNever: there is none.
+  // The booked resource whose booking ends first, and that end; kNone and kNever if there is none.
   uint32_t first_booked() const { return first_; }
   TimeNs first_until() const { return first_ == kNone ? kNever : places_[first_].until; }
 

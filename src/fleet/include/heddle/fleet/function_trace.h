@@ -1,6 +1,5 @@
 // Traces of function invocations in the format of the public Azure Functions 2021 invocation trace: CSV with
-// the header app,func,end_timestamp,duration; times in seconds, a line an invocation, in the order of the
-// ends.
+// the header app,func,end_timestamp,duration; times in seconds, one invocation per line, sorted by end.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +13,11 @@
 namespace heddle {
 
 struct FunctionTrace {
-  std::vector<double> start_s;  // ascending, from 0: end_timestamp - duration, less the earliest
-  uint32_t functions = 0;       // different pairs of app and func
+  std::vector<double> start_s;  // ascending, from 0: end_timestamp - duration, minus the earliest start
+  uint32_t functions = 0;       // number of different (app, func) pairs
 };
 
-// Takes the trace in pieces of any size, so that a file need not fit into memory as text. Errors name the
-// line.
+// Takes the trace in pieces of any size, so a file need not fit into memory as text. Errors name the line.
 class FunctionTraceReader {
  public:
   FunctionTraceReader();
@@ -27,7 +25,7 @@ class FunctionTraceReader {
   FunctionTraceReader(const FunctionTraceReader&) = delete;
   FunctionTraceReader& operator=(const FunctionTraceReader&) = delete;
   Status feed(std::string_view piece);
-  // The last line may lack its end. Needs at least one invocation.
+  // The last line may lack its newline. The trace must have at least one invocation.
   Result<FunctionTrace> finish();
 
  private:
@@ -36,21 +34,21 @@ class FunctionTraceReader {
 };
 
 Result<FunctionTrace> function_trace_from_csv(std::string_view text);
-// Streams the file; the error has its name and line.
+// Streams the file; errors name file and line.
 Result<FunctionTrace> read_function_trace(const std::string& path, ProgressSink* progress = nullptr);
 
-// For where the public trace is not at hand: functions whose popularity falls as a power of their rank,
-// invoked in clumps of geometric size.
+// A synthetic trace, for use without the public one: popularity falls as a power of the function's rank, and
+// invocations come in clumps of geometric size.
 struct FunctionTraceOptions {
   uint32_t functions = 100;
   double duration_s = 600;
-  double rate_per_s = 50;       // of all functions together
+  double rate_per_s = 50;       // total of all functions
   double popularity_power = 1;  // the r-th function's share falls as r^-power
   double clump_size = 4;        // mean number of invocations in a clump, at least 1
   double clump_gap_s = .05;     // mean gap inside a clump
 };
-// As the CSV text, so that it goes through the same reader as a real one. The mean rate is the option's;
-// variance / mean of counts in windows that are long against a clump is 2 clump_size - 1. Errors: options out
+// Returns CSV text, so a synthetic trace uses the same reader as a real one. The mean rate is rate_per_s.
+// Variance / mean of the counts in windows much longer than a clump is 2 clump_size - 1. Errors: options out
 // of range.
 Result<std::string> synthetic_function_trace(const FunctionTraceOptions& options, uint64_t seed);
 

@@ -1,7 +1,7 @@
-// Goodput: the greatest load that a deployment serves in time, by simulation.
+// Goodput: the highest load that a deployment serves in time, found by simulation.
 //
-// What a plan's pools sustain says nothing of waiting: a pool that several models share has a greater rate
-// for none of them and still serves more in time, since a device is idle only when nobody wants it.
+// A pool's sustained rate ignores waiting. Sharing a pool among several models raises no model's rate, but
+// the pool serves more requests in time, since a device idles only when no model has work for it.
 #pragma once
 
 #include <span>
@@ -17,22 +17,22 @@ namespace heddle {
 struct GoodputOptions {
   SchedulerKind scheduler = SchedulerKind::kReactive;
   DispatchOptions dispatch;
-  double attainment = .99;  // every model's share of requests that are answered in time
+  double attainment = .99;  // every model's required share of requests answered in time
   Traffic traffic;
-  double requests = 20000;  // of all models, about
-  double precision = .01;   // of the load
+  double requests = 20000;  // approximate total of all models
+  double precision = .01;   // relative, of the load
   uint64_t seed = 1;
   CancelToken cancel;
 };
 
 struct Goodput {
-  double per_s = 0;       // of all models; 0: not even a trickle is served so well
-  double attainment = 0;  // of the worst model there
+  double per_s = 0;       // of all models; 0: even the lowest load misses the attainment
+  double attainment = 0;  // of the worst model at that load
 };
 
-// The load is a multiple of `rates_per_s`, [model], from 1/1024 to 2^20; arrivals are the same at every load,
-// only closer together. Found by bisection, as if attainment fell with the load. Errors: simulate()'s and
-// make_arrivals()'s. O(log(capacity / precision)) simulations.
+// Searches for a load factor on `rates_per_s`, [model], from 1/1024 to 2^20, by bisection under the
+// assumption that attainment falls with the load. All loads use the same arrivals, scaled in time. Errors:
+// those of simulate() and make_arrivals(). O(log(capacity / precision)) simulations.
 Result<Goodput> goodput(const Deployment& deployment, std::span<const double> rates_per_s,
                         const GoodputOptions& options);
 

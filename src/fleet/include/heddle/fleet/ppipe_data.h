@@ -14,44 +14,44 @@ namespace heddle {
 
 struct PpipeGroup {
   std::string name;
-  std::vector<std::string> models;  // in the order that the weights follow
+  std::vector<std::string> models;  // in the order of the weights
 };
 
 // A published plan and the instance that it was made for.
 struct PpipeReference {
   std::string plan_id, cluster, group;
-  std::string algorithm;  // "v4" (PPipe), "bl" (NP) or "dart-r"
-  Fleet fleet;            // with the margins, rates and limits of the row
-  FleetPlan plan;         // empty when there are no pools
-  double norm_rate = 0;   // least rate / weight over the models
-  double planning_s = 0;  // theirs
+  std::string algorithm;  // "v4" (PPipe), "bl" (NP) or "dart-r", as the data names them
+  Fleet fleet;            // with the row's margins, rates and limits
+  FleetPlan plan;         // without pools if the table of pools is missing
+  double norm_rate = 0;   // smallest rate / weight over the models
+  double planning_s = 0;  // the published planning time
 };
 
 struct PpipeData {
-  std::vector<Fleet> clusters;     // their classes; no models
-  std::vector<FleetModel> models;  // all, with SLO and the main margin; latency_us by class_names
+  std::vector<Fleet> clusters;     // with classes, without models
+  std::vector<FleetModel> models;  // all, with SLO and the main margin; latency_us follows class_names
   std::vector<std::string> class_names;
   std::vector<PpipeGroup> groups;
-  std::vector<double> weights;  // of the first workload, for groups of so many models
+  std::vector<double> weights;  // of the first workload, for groups with as many models
 };
 
-// Reads the tables without the plans. Errors name the file and the line. A latency below 1 us counts as 1 us,
+// Reads all tables except the plans. Errors name the file and the line. A latency below 1 us counts as 1 us,
 // as in the published planner.
 Result<PpipeData> read_ppipe_data(const std::string& folder);
 
-// The cluster's classes with these models; their weights, in order (empty: all 1). Not found: an error with
-// the nearest name.
+// The cluster's classes with these models; weights in the models' order (empty: all 1). An unknown name is an
+// error that suggests the nearest one.
 Result<Fleet> ppipe_fleet(const PpipeData& data, const std::string& cluster,
                           const std::vector<std::string>& models, const std::vector<double>& weights);
 
-// Classes of any of the clusters together, each with the settings of the first cluster that has it, and
-// counts of the caller's.
+// A fleet of classes from any clusters, with the caller's counts. Each class has the settings of the first
+// cluster that contains it.
 Result<Fleet> ppipe_mixed_fleet(const PpipeData& data,
                                 const std::vector<std::pair<std::string, int64_t>>& counts,
                                 const std::vector<std::string>& models, const std::vector<double>& weights);
 
-// The rows of `csv` (empty: the folder's ppipe_reference.csv); pools are read from the file beside it whose
-// name ends in _pools.csv, where there is one.
+// Reads the rows of `csv` (empty: the folder's ppipe_reference.csv), and the pools from the file beside it
+// whose name ends in _pools.csv, if it exists.
 Result<std::vector<PpipeReference>> read_ppipe_references(const PpipeData& data, const std::string& folder,
                                                           const std::string& csv = {});
 

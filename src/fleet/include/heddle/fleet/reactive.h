@@ -1,12 +1,12 @@
-// The reactive, distributed scheduler that PPipe (ATC'25, section 7.4) compares itself with: every pool
-// batches on its own, by its part of the deadline, and nobody keeps track of links or of later pools.
+// The reactive, distributed scheduler that serves as PPipe's baseline (ATC'25, section 7.4): every pool
+// batches on its own, by its part of the deadline. No component tracks links or later pools.
 //
-// A request goes to the model's pipelines in turn, in proportion to their planned rates. The first pool has
-// one queue; a device that is free takes the largest batch of the first requests, at most the planned one,
-// that ends early enough for the later partitions to do theirs at the planned batch without waiting; a first
-// request that is too late even alone is dropped. A finished batch is sent to the device of the next pool
-// with the fewest requests on hand, links serve first come first served, and that device batches from its own
-// queue by the same rule. A pool that models share begins with the model whose first request is due first.
+// Requests go to the model's pipelines in turn, in proportion to the planned rates. The first pool has one
+// queue. A free device takes the largest batch of the first requests, up to the planned size, that ends early
+// enough for the later partitions to run the planned batch without waiting. If the first request would be
+// late even alone, it is dropped. A finished batch goes to the device of the next pool with the fewest
+// requests on hand; links are first come, first served. That device batches from its own queue by the same
+// rule. A pool that models share serves the model whose first request is due first.
 #pragma once
 
 #include <span>
@@ -21,8 +21,8 @@ namespace heddle {
 
 class ReactiveScheduler final : public Scheduler {
  public:
-  // The deployment must have passed check_deployment() and outlive the scheduler. With `retry` the requests
-  // that are lost with a device are queued again instead of failing.
+  // The deployment must have passed check_deployment() and outlive the scheduler. With `retry`, requests lost
+  // with a device are queued again instead of failing.
   explicit ReactiveScheduler(const Deployment& deployment, bool retry = false);
 
   void submit(uint32_t model, RequestId request, TimeNs deadline, TimeNs now, Actions& actions,
@@ -37,12 +37,12 @@ class ReactiveScheduler final : public Scheduler {
   const SchedulerCounters& counters() const override { return counters_; }
 
  private:
-  struct Place {  // of a virtual device in the deployment
+  struct Place {  // position of a virtual device in the deployment
     uint32_t pipeline = 0, partition = 0;
   };
-  // A batch in work or on its way.
+  // A batch that runs or is being transferred.
   struct Batch {
-    uint32_t pipeline = 0, partition = 0;  // where it runs, or goes to
+    uint32_t pipeline = 0, partition = 0;  // where it runs, or where it goes
     uint32_t device = kNoId, source = kNoId;
     std::vector<DeadlineQueue::Entry> requests;
     BookingId booking = kNoId;
@@ -50,11 +50,11 @@ class ReactiveScheduler final : public Scheduler {
   };
   struct Pipeline {
     DeadlineQueue queue;                // of the first pool
-    std::vector<TimeNs> later_ns;       // [partition] what the partitions behind it need
-    std::vector<uint32_t> next_device;  // [partition] where the search for the least loaded begins
-    double credit = 0;                  // of the turns between pipelines
-    uint32_t open_first = 0;            // devices of the first pool that are there
-    std::vector<uint32_t> sharing;  // pipelines that share the first pool, itself included; none: it alone
+    std::vector<TimeNs> later_ns;       // [partition] time that the later partitions need
+    std::vector<uint32_t> next_device;  // [partition] where the search for the least loaded device begins
+    double credit = 0;                  // for the weighted round robin between pipelines
+    uint32_t open_first = 0;            // open devices of the first pool
+    std::vector<uint32_t> sharing;      // all pipelines on the first pool; empty: not shared
   };
 
   uint32_t new_batch();
@@ -72,11 +72,11 @@ class ReactiveScheduler final : public Scheduler {
 
   const Deployment& deployment_;
   bool retry_, draining_ = false;
-  ReservationBook links_;  // uplinks, then downlinks, first come first served
+  ReservationBook links_;  // uplinks, then downlinks; first come, first served
   std::vector<Place> place_;
-  std::vector<DeadlineQueue> queue_;  // of each device behind a first pool
-  std::vector<uint32_t> on_hand_;     // requests queued at, running on or on the way to a device
-  std::vector<uint32_t> running_;     // batch, or kNoId
+  std::vector<DeadlineQueue> queue_;  // [device], used for devices behind the first pools
+  std::vector<uint32_t> on_hand_;     // [device] requests queued at it, running on it or on the way to it
+  std::vector<uint32_t> running_;     // [device] batch, or kNoId
   std::vector<char> closed_;
   std::vector<Pipeline> pipelines_;
   Slots<Batch> batches_;

@@ -1,6 +1,5 @@
 // A discrete-event simulation of a deployed fleet plan: arrivals, a scheduler's decisions, work on virtual
-// devices and links, times that differ from the plan's, devices that go and return, and a change of plan in
-// the middle.
+// devices and links, times that differ from the plan's, loss and return of devices, and a change of plan.
 //
 // Each request has exactly one outcome: answered in time, answered late, dropped by the scheduler, or failed
 // (lost with a device). After the last arrival the simulation goes on until everything is answered. The
@@ -26,14 +25,14 @@ namespace heddle {
 
 enum class SchedulerKind {
   kReservation,  // Dispatcher
-  kBusyUntil,    // Dispatcher without filling gaps
+  kBusyUntil,    // Dispatcher with fill_gaps = false
   kReactive,     // ReactiveScheduler
 };
 const char* scheduler_name(SchedulerKind kind);  // "reservation", "busy-until", "reactive"
 std::optional<SchedulerKind> scheduler_named(std::string_view name);
 
-// How real times differ from the plan's. A time is multiplied by a log-normal factor of mean 1, and with some
-// probability by the stragglers' factor.
+// How real times differ from the plan's: each time is multiplied by a log-normal factor of mean 1, and with
+// probability straggler_share also by straggler_factor.
 struct ExecutionNoise {
   double jitter = 0;           // standard deviation of the logarithm, for runs and transfers
   double straggler_share = 0;  // probability
@@ -44,30 +43,30 @@ struct ExecutionNoise {
 struct DeviceFault {
   TimeNs at = 0;
   uint32_t device_class = 0;
-  uint32_t devices = 1;  // whole ones, by lot among those that the plan uses and that are there
+  uint32_t devices = 1;  // whole devices, drawn at random from those that are used and present
   TimeNs back = kNever;  // when they return
 };
 
-// At `at` no batch of the old plan begins any more; when those in flight are done, the new plan takes over
-// the waiting requests. A virtual device that has the same role in both plans goes on at once, others need
-// `load`.
+// At `at` the old plan stops beginning batches. When its batches in flight are done, the new plan takes over
+// the waiting requests. Virtual devices with the same role in both plans continue at once; others first load
+// for `load`.
 struct PlanMigration {
-  const Deployment* to = nullptr;  // with the same models and classes; must outlive the simulation
+  const Deployment* to = nullptr;  // has the same models and classes; must outlive the simulation
   TimeNs at = 0, load = 0;
 };
 
 struct SimulationOptions {
   SchedulerKind scheduler = SchedulerKind::kReservation;
-  DispatchOptions dispatch;  // fill_gaps is set by the scheduler's kind
+  DispatchOptions dispatch;  // fill_gaps is overwritten according to `scheduler`
   ExecutionNoise noise;
   std::vector<DeviceFault> faults;
   std::optional<PlanMigration> migration;
-  TimeNs horizon = 0;  // for the devices' use and the course; 0: the last arrival
-  TimeNs warmup = 0;   // requests that arrive before are served, but not counted
+  TimeNs horizon = 0;  // end of the period for device use and `course`; 0: the last arrival
+  TimeNs warmup = 0;   // requests that arrive earlier are served, but not counted
   uint64_t seed = 1;
-  // What runs in this window is recorded, at most kMostBars pieces of work.
+  // Work that overlaps this window is recorded, at most kMostBars pieces.
   TimeNs window_from = 0, window_to = 0;
-  bool time_decisions = false;  // fills SimulationResult::decision, which then differs from run to run
+  bool time_decisions = false;  // fills SimulationResult::decision, which then differs between runs
   CancelToken cancel;
 };
 
@@ -84,17 +83,17 @@ struct RequestCounts {
 struct ModelStatistics {
   std::string model;
   RequestCounts requests;
-  DurationHistogram latency;   // from arrival to answer, of those answered
-  DurationHistogram queueing;  // from arrival to the dispatch of the batch, every time it is dispatched
-  std::vector<uint64_t> batch_sizes;  // [size - 1] first runs of so large batches
+  DurationHistogram latency;          // from arrival to answer, of the answered requests
+  DurationHistogram queueing;         // from arrival to dispatch; counted at every dispatch
+  std::vector<uint64_t> batch_sizes;  // [size - 1] number of runs with that batch size at the first partition
 };
 
 struct ClassUse {
   std::string name;
   int64_t devices = 0;
   double busy_share =
-      0;  // of all the fleet's devices' time until the horizon; a virtual device counts as its share
-  double uplink_share = 0;  // of the time of the servers in use: their uplinks sending
+      0;  // share of the class's device time up to the horizon; a virtual device counts as its share
+  double uplink_share = 0;  // busy share of the uplinks of the servers in use
 };
 
 struct WorkBar {
@@ -109,17 +108,17 @@ struct SimulationResult {
   RequestCounts total;
   DurationHistogram latency, queueing;  // of all models
   DurationHistogram transfer;           // from the end of a run to the arrival at the next device
-  DurationHistogram decision;           // wall time of each arrival's decisions: queue, probe, reserve
+  DurationHistogram decision;           // wall time of all decisions at an arrival: queue, probe, reserve
   SchedulerCounters counters;
-  std::vector<RequestCounts> course;  // kCourseSteps equal parts of the horizon, by time of arrival
+  std::vector<RequestCounts> course;  // counts by time of arrival, in kCourseSteps equal parts of the horizon
   std::vector<WorkBar> window;
-  TimeNs horizon = 0, end = 0;  // of the last arrival or work
-  TimeNs migrated = kNever;     // when the new plan took over
-  uint64_t events = 0;          // arrivals, ends of work, wakes, faults
+  TimeNs horizon = 0, end = 0;  // end: time of the last arrival or work
+  TimeNs migrated = kNever;     // time at which the new plan took over
+  uint64_t events = 0;          // number of arrivals, ends of work, wakes and faults
 };
 
 // The deployment must pass check_deployment(). Errors: options out of range (noise, classes), arrivals that
-// are not sorted or have no such model, cancelled. O(events * (log running work + decision)).
+// are unsorted or name no model, cancellation. O(events * (log running work + decision)).
 Result<SimulationResult> simulate(const Deployment& deployment, std::span<const Arrival> arrivals,
                                   const SimulationOptions& options);
 

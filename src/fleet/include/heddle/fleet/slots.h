@@ -1,5 +1,5 @@
-// Objects with small numbers that are used again: what comes and goes while a data plane runs, without an
-// allocation each time. An object keeps what it holds (its vectors' memory) from one user to the next.
+// A pool of objects with small, reusable numbers. It avoids allocations while a data plane runs: an object
+// keeps its contents (such as its vectors' memory) from one user to the next.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace heddle {
 template <class T>
 class Slots {
  public:
-  // The number that was given back last, else a new one. References to objects do not outlive it.
+  // Returns the number given back last, else a new one. References to objects become invalid.
   uint32_t take() {
     if (free_.empty()) {
       objects_.emplace_back();
@@ -26,7 +26,7 @@ class Slots {
 
   T& operator[](uint32_t id) { return objects_[id]; }
   const T& operator[](uint32_t id) const { return objects_[id]; }
-  uint32_t size() const { return static_cast<uint32_t>(objects_.size()); }  // numbers, taken or not
+  uint32_t size() const { return static_cast<uint32_t>(objects_.size()); }  // all numbers, taken or not
   uint32_t taken() const { return static_cast<uint32_t>(objects_.size() - free_.size()); }
 
  private:

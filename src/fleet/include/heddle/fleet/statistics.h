@@ -1,4 +1,4 @@
-// Durations counted in buckets: constant memory, any number of values, percentiles within 1/256 of the value.
+// A histogram of durations: constant memory, any number of values, percentiles within 1/256 of the value.
 #pragma once
 
 #include <bit>
@@ -26,12 +26,12 @@ class DurationHistogram {
   uint64_t count() const { return count_; }
   TimeNs max() const { return max_; }
   double mean_ns() const { return count_ ? sum_ / static_cast<double>(count_) : 0; }
-  // The least value that a share q of all values does not exceed, rounded up to its bucket's end; 0 when
-  // empty.
+  // The smallest value that at least a share q of all values do not exceed, rounded up to its bucket's end; 0
+  // if empty.
   TimeNs percentile(double q) const;
 
  private:
-  // Below 2^kBits a bucket holds one value; above, each power of two has 2^kBits buckets.
+  // A bucket below 2^kBits holds one value; above, each power of two has 2^kBits buckets.
   static constexpr int kBits = 8;
   static size_t index_of(uint64_t v) {
     if (v < (1u << kBits)) return static_cast<size_t>(v);

@@ -1,5 +1,5 @@
-// Simulations of one deployment at several loads, side by side on the machine's cores. Each is independent
-// and has its own arrivals from the seed, so that the results do not depend on the number of threads.
+// Simulates one deployment at several loads in parallel. Each simulation derives its own arrivals from the
+// seed, so the results do not depend on the number of threads.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@ namespace heddle {
 struct SweepOptions {
   std::vector<double> load_factors = {1};
   Traffic traffic;
-  // Recorded arrivals instead of `traffic`; a load factor moves them closer together. Must outlive the sweep.
+  // Recorded arrivals instead of `traffic`; a load factor divides their times. Must outlive the sweep.
   const std::vector<Arrival>* recorded = nullptr;
-  std::vector<double> rates_per_s;  // [model] at load factor 1; empty: the deployment's
-  double duration_s = 30;           // of the arrivals; recorded ones keep their own
-  SimulationOptions simulation;     // its horizon is set by the sweep
-  int threads = 0;                  // 0: as many as cores
+  std::vector<double> rates_per_s;  // [model] at load factor 1; empty: the deployment's rates
+  double duration_s = 30;           // of the generated arrivals; recorded ones keep their length
+  SimulationOptions simulation;     // the sweep sets its horizon
+  int threads = 0;                  // 0: as many as the machine has cores
   ProgressSink* progress = nullptr;
 };
 
@@ -28,14 +28,14 @@ struct SweepPoint {
   SimulationResult result;
 };
 
-// In the order of the load factors. Errors: those of make_arrivals() and simulate(), cancelled.
+// Results in the order of the load factors. Errors: those of make_arrivals() and simulate(), cancellation.
 Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const SweepOptions& options);
 
 // Calls work(0) .. work(n - 1), each once, on up to `threads` threads; returns when all are done.
 void for_each_on_threads(size_t n, int threads, const std::function<void(size_t)>& work);
 
-// The greatest of the load factors (ascending) up to which every one is attained: attained(i) asks for the
-// i-th. It is found by bisection, as attainment falls with the load; 0 when not even the least is.
+// The greatest load factor up to which all are attained; 0 if none is. `load_factors` ascend, and attained(i)
+// tests the i-th. Bisection: attainment is assumed to fall with the load.
 double greatest_load(std::span<const double> load_factors, const std::function<bool(size_t)>& attained);
 
 }  // namespace heddle

@@ -1,5 +1,5 @@
-// Why a plan looks as it does: what each device does and is limited by, the critical path, the bound, what
-// would help.
+// Explains a plan: the work and the bottleneck of each device, the critical path, the bound, and helpful
+// changes of the hardware.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ struct DeviceExplanation {
   double busy_share = 0;   // of the makespan (latencies) or period (throughput)
   int segments = 0;
   int64_t param_bytes = 0;
-  std::string reason;  // what limits it, or why it is unused (with figures)
+  std::string reason;  // its bottleneck, or why it is unused (with figures)
 };
 
 struct CriticalStep {
@@ -40,7 +40,7 @@ struct Explanation {
   Bound bound;
   double gap = 0;
   std::vector<DeviceExplanation> devices;
-  std::vector<CriticalStep> critical_path;                       // consecutive steps of one device are united
+  std::vector<CriticalStep> critical_path;                       // consecutive steps of one device are merged
   double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
   std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change
   std::vector<std::string> warnings;    // a requested device that gets nothing, estimated costs, ...

@@ -1,4 +1,4 @@
-// Simulations of a fleet plan as tables for machines and as a page with pictures.
+// Simulations of a fleet plan as machine-readable tables and as a page with charts.
 #pragma once
 
 #include <string>
@@ -21,13 +21,13 @@ struct FleetSimulationView {
   const Deployment* deployment = nullptr;
   std::vector<FleetSimulationSeries> series;
   double wanted_attainment = .99;
-  TimeNs window_from = 0, window_to = 0;  // drawn as a timeline when not empty
+  TimeNs window_from = 0, window_to = 0;  // window of the timeline; empty: no timeline
 };
 
 // One simulation: counts, latencies and queueing in us, use per class, batch sizes, probes, events.
 Json simulation_json(const SimulationResult& result);
 
-// A line per scheduler, load factor and model, and one for all models together (model "*"); times in us.
+// One line per scheduler, load factor and model, and one for all models together (model "*"); times in us.
 std::string simulation_csv(const std::vector<FleetSimulationSeries>& series);
 
 // Tables for people: a line per scheduler and load factor, then the models of the last series at its highest

@@ -1,4 +1,4 @@
-// Run files: a plan and what happened when it ran, versioned JSON (docs/plan-format.md).
+// Run files: a plan and the record of its run, as versioned JSON (docs/plan-format.md).
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ struct RunFile {
 Json run_record_to_json(const RunRecord& run);
 Result<RunRecord> run_record_from_json(const JsonCursor& cursor);
 
-bool is_run_json(const Json& json);  // by its "format" member, to tell a run file from a plan file
+bool is_run_json(const Json& json);  // by its "format" member; false for a plan file
 Json run_to_json(const RunFile& file);
-// Strict; the number of measured steps must be the plan's.
+// Strict; the number of measured steps must equal the plan's.
 Result<RunFile> run_from_json(const JsonCursor& cursor);
 Status write_run_file(const std::string& path, const RunFile& file);
 

@@ -19,11 +19,11 @@ class TextTable {
   };
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  // Missing cells are empty; surplus cells are a programming mistake (asserted).
+  // Missing cells are empty; surplus cells are a programming error (asserted).
   void add_row(std::vector<std::string> cells);
   void add_rule();  // a horizontal line
-  // Ends with a newline. Where the sum of widths exceeds `width`, the widest left-aligned columns are cut
-  // first. Widths count UTF-8 characters.
+  // Ends with a newline. If the columns exceed `width`, the widest left-aligned ones are cut first. Widths
+  // count UTF-8 characters.
   std::string to_string(int width = 100) const;
 
  private:

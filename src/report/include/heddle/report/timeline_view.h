@@ -1,4 +1,4 @@
-// A plan's timeline, predicted and (where it ran) measured, in the form that every picture is drawn from.
+// A plan's timeline, predicted and (if it ran) measured, as the common input of all drawings.
 #pragma once
 
 #include <optional>
@@ -21,10 +21,10 @@ struct TimelineBar {
   double predicted_start_us = 0, predicted_finish_us = 0;
   std::optional<double> measured_start_us, measured_finish_us, measured_median_us;
   bool critical = false;  // on the predicted critical path
-  // Members of a stage run at once: this one is drawn in part `part` of `parts` of its track.
+  // Members of a stage run at once, so each is drawn in part `part` of `parts` of its track.
   int part = 0, parts = 1;
   std::vector<std::pair<std::string, std::string>>
-      details;  // for hovering: ops, bytes, origin of the time, ...
+      details;  // shown on hovering: ops, bytes, origin of the time, ...
 };
 
 struct TimelineView {
@@ -35,9 +35,9 @@ struct TimelineView {
   Bound bound;
   double gap = 0;
   std::vector<std::string>
-      tracks;  // devices first (all of the cluster, also the idle ones), then transfers, then loads
+      tracks;                     // devices (all of the cluster, also idle ones), then transfers, then loads
   std::vector<TimelineBar> bars;  // by track, then start
-  double span_us = 0;             // the right end of everything
+  double span_us = 0;             // end of the time axis
 };
 
 TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const Timeline& timeline,
@@ -50,8 +50,8 @@ std::string timeline_trace_json(const TimelineView& view);
 // A self-contained SVG: devices as rows, predicted above measured, transfers and loads, critical path, time
 // axis.
 std::string timeline_svg(const TimelineView& view);
-// A self-contained HTML page (no network): the same with zoom and pan, hover details, a table of predicted
-// beside measured per step, and the explanation's text. Works offline and when printed; light and dark.
+// A self-contained HTML page (no network): the SVG with zoom and pan, hover details, a table of predicted and
+// measured time per step, and the explanation's text. Works offline and in print; light and dark.
 std::string timeline_html(const TimelineView& view, const std::string& explanation_text);
 
 }  // namespace heddle

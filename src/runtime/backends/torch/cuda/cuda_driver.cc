@@ -9,7 +9,7 @@ namespace {
 #define HEDDLE_CUDA_SYMBOL(f) HEDDLE_CUDA_TEXT(f)
 
 Result<CudaDriver> open_driver() {
-  // Stays open: contexts live until the process ends.
+  // Never closed: contexts live until the process ends.
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     return Error(

@@ -1,4 +1,4 @@
-// The CUDA driver's interface, opened when it is first asked for, so that the program starts without one.
+// The CUDA driver's interface, opened on first use, so that the program starts without a driver.
 #pragma once
 
 #include <cuda.h>
@@ -17,11 +17,11 @@ struct CudaDriver {
 #undef HEDDLE_CUDA_GREEN_FUNCTION
   bool has_green = false;
 
-  // Success, or an error that names what was done: kInfeasible where memory ran out.
+  // Ok, or an error that names the operation; kInfeasible if memory is exhausted.
   Status check(CUresult result, const std::string& what) const;
 };
 
-// The driver, initialised; unsupported where there is none or no device. Thread-safe.
+// The initialised driver; unsupported if there is no driver or no device. Thread-safe.
 Result<const CudaDriver*> cuda_driver();
 
 }  // namespace heddle::torch_backend

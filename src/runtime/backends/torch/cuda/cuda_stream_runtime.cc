@@ -1,5 +1,5 @@
-// Everything that calls CUDA for streams, events, memory and copies. Thin: what decides anything stands above
-// the interface and is tested on the host's implementation.
+// All CUDA calls for streams, events, memory and copies. This layer is thin: decisions are made above the
+// interface, where they are tested on the host's implementation.
 #include "cuda_stream_runtime.h"
 
 #include <vector>
@@ -14,7 +14,7 @@ constexpr std::string_view kCudaFamily = "cuda";
 
 CUdeviceptr address(const std::byte* p) { return reinterpret_cast<CUdeviceptr>(p); }
 
-// A device's primary context and, for a share of it, the green context whose streams get some of its
+// A device's primary context and, for a share, the green context whose streams use some of its
 // multiprocessors.
 class CudaContext {
  public:
@@ -33,7 +33,7 @@ class CudaContext {
     name = text;
     return check(driver.cuDevicePrimaryCtxRetain(&primary, device), "retaining its context");
   }
-  // The calls of this thread mean this device, or its share: streams, events and kernels must be of one
+  // Makes this thread's calls use this device or share: streams, events and kernels must belong to one
   // context.
   Status use() const {
     return check(driver.cuCtxSetCurrent(part != nullptr ? part : primary), "choosing it");
@@ -128,7 +128,7 @@ class CudaStream final : public DeviceStream {
     return work();
   }
   Status begin_capture() override {
-    // Relaxed: kernels of libtorch may ask for memory while they are captured.
+    // Relaxed mode, because libtorch's kernels may allocate memory during the capture.
     return call(cuda().cuStreamBeginCapture, "capturing a graph", stream_, CU_STREAM_CAPTURE_MODE_RELAXED);
   }
   Result<std::unique_ptr<DeviceGraph>> end_capture() override {
@@ -262,7 +262,7 @@ class CudaRuntime final : public StreamRuntime {
  private:
   const CudaDriver& cuda() const { return context_->driver; }
 
-  // The multiprocessors are divided into as many equal groups as the hardware allows; the share is the groups
+  // Divides the multiprocessors into as many equal groups as the hardware allows. The share has the groups
   // from first / of up to last / of.
   Status take_share(const AcceleratorName& name) {
     if (!cuda().has_green)

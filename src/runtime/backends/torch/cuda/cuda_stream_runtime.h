@@ -8,7 +8,7 @@
 
 namespace heddle::torch_backend {
 
-// Retains the device's primary context, which libtorch uses too. Unsupported where the driver, the device or
+// Retains the device's primary context, which libtorch uses too. Unsupported if the driver, the device or
 // (for a share) green contexts are missing.
 Result<std::shared_ptr<StreamRuntime>> make_cuda_runtime(const AcceleratorName& name);
 

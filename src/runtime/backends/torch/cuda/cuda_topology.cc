@@ -13,7 +13,7 @@
 namespace heddle::torch_backend {
 namespace {
 
-// The management library's interface, as far as it is used; its ABI is stable, its header not everywhere.
+// The used part of the management library's interface: its ABI is stable, its header not always installed.
 struct ManagementPciInfo {
   char short_bus_id[16];
   unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
@@ -47,11 +47,11 @@ class Management {
     if (generation_(device, &generation) != kManagementSuccess ||
         width_(device, &width) != kManagementSuccess)
       return 0;
-    // Bytes per second and lane, after the line's coding (PCI Express base specification).
+    // Bytes per second and lane, after line coding (PCI Express base specification).
     static constexpr double kLane[] = {0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9};
     return generation < std::size(kLane) ? kLane[generation] * width : 0;
   }
-  // Per remote end ("" for a switch) the bytes per second of the links that lead there.
+  // [remote end] bytes per second of the links to it; "" is a switch.
   std::map<std::string, double> nv_links(ManagedDevice device, const std::vector<std::string>& gpus) const {
     std::map<std::string, double> result;
     for (unsigned link = 0; link < kMostNvLinks; ++link) {
@@ -76,7 +76,7 @@ class Management {
     f = reinterpret_cast<F>(dlsym(library_, name));
     complete_ = complete_ && f != nullptr;
   }
-  void* library_ = nullptr;  // stays open
+  void* library_ = nullptr;  // never closed
   bool complete_ = true, ready_ = false;
   int (*init_)() = nullptr;
   int (*handle_)(const char*, ManagedDevice*) = nullptr;
@@ -88,13 +88,13 @@ class Management {
 };
 
 int lanes_of_flops(int major, int minor) {
-  // float32 units of a multiprocessor (CUDA C++ Programming Guide, arithmetic instructions).
+  // float32 units per multiprocessor (CUDA C++ Programming Guide, arithmetic instructions).
   if (major == 6) return minor == 0 ? 64 : 128;
   if (major == 7 || (major == 8 && minor == 0)) return 64;
   return 128;
 }
 
-// The port of the host that a device is behind: the first one below the root of its path.
+// The host port of a device: the first component below the root of its sysfs path.
 std::string port_of(std::string bus_id) {
   std::transform(bus_id.begin(), bus_id.end(), bus_id.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -120,11 +120,11 @@ GpuInfo describe(const CudaDriver& cuda, int index, CUdevice device) {
   size_t bytes = 0;
   if (cuda.cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS) gpu.memory_bytes = static_cast<int64_t>(bytes);
   const auto get = [&](CUdevice_attribute which) { return attribute(cuda, device, which); };
-  const double clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);  // it comes in kHz
+  const double clock = 1e3 * get(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);  // kHz to Hz
   const int lanes = lanes_of_flops(get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
                                    get(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
   gpu.flops = 2.0 * clock * lanes * get(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  // Two transfers a clock; the width comes in bits.
+  // Two transfers per clock; the width is in bits.
   gpu.memory_bytes_per_s = 2e3 * get(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) *
                            get(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0;
   gpu.copy_engines = std::clamp(get(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT), 1, 2);
@@ -174,7 +174,7 @@ GpuTopology read_cuda_topology() {
       } else if (up != links[a].end() && down != links[b].end()) {
         peers.bytes_per_s = std::min(up->second, down->second);
       } else {
-        // Over PCIe the copy is known to avoid the host only where both are behind one port of it.
+        // Over PCIe, the copy is known to bypass the host only if both are behind one host port.
         if (first.port.empty() || first.port != second.port) continue;
         peers.by_port = true;
         peers.bytes_per_s = std::min(first.pcie_bytes_per_s, second.pcie_bytes_per_s);

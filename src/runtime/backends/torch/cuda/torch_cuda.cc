@@ -1,4 +1,4 @@
-// libtorch on CUDA: its current stream, its allocator, its arithmetic.
+// Connects libtorch to CUDA: current stream, allocator, precision.
 #include "backends/torch/torch_cuda.h"
 
 #include <ATen/Context.h>
@@ -17,12 +17,12 @@
 namespace heddle::torch_backend {
 namespace {
 
-// libtorch has one allocator for the process: it finds the stream's workspace here. What is asked for on
-// other streams comes from the driver.
+// libtorch has one allocator per process, which finds each stream's workspace here. Requests on other streams
+// go to the driver.
 class Workspaces {
  public:
   static Workspaces& instance() {
-    static auto* all = new Workspaces;  // libtorch frees until the very end
+    static auto* all = new Workspaces;  // never destroyed: libtorch frees memory until the very end
     return *all;
   }
   void add(void* stream, std::shared_ptr<Workspace> workspace) {
@@ -79,7 +79,7 @@ class Workspaces {
   std::map<std::byte*, std::shared_ptr<Workspace>> owner_;
 };
 
-// libtorch's own base for allocators of others, which cannot say how much one more piece may take.
+// libtorch's base class for external allocators does not know the largest free block, so state one.
 class WorkspaceAllocator final : public torch::cuda::CUDAPluggableAllocator::CUDAPluggableAllocator {
  public:
   using CUDAPluggableAllocator::CUDAPluggableAllocator;
@@ -89,7 +89,7 @@ class WorkspaceAllocator final : public torch::cuda::CUDAPluggableAllocator::CUD
   }
 };
 
-// Once, before libtorch's first allocation on a device.
+// Runs once, before libtorch's first allocation on a device.
 Status set_up_libtorch() {
   static const Status done = []() -> Status {
     try {
@@ -104,7 +104,7 @@ Status set_up_libtorch() {
               [](void* part, size_t, int, cudaStream_t) { Workspaces::instance().give_back(part); });
       torch::cuda::CUDAPluggableAllocator::changeCurrentAllocator(allocator);
       at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
-      // A cut model computes what the whole one does, in f32.
+      // Plain f32, so that a cut model computes the same as the whole one.
       at::globalContext().setAllowTF32CuDNN(false);
       at::globalContext().setAllowTF32CuBLAS(false);
       return {};

@@ -13,21 +13,21 @@
 
 namespace heddle {
 
-// Fails, naming the core, when the process may not use one of them. Empty: nothing happens.
+// Fails, naming the core, if the process may not use one of them. An empty list passes.
 Status check_cores(std::span<const int> cores, const std::string& device);
 
-// Of the calling thread's cores, dealt into `groups` groups of neighbours (none in two, their sizes differing
-// by at most one), group `index`, 0 to groups - 1. Empty when there are fewer cores than groups.
+// The calling thread's cores are divided into `groups` disjoint groups of neighbours, whose sizes differ by
+// at most one. Returns group `index`, 0 to groups - 1; empty if there are fewer cores than groups.
 std::vector<int> core_group(int index, int groups);
 
-// Which of two groups the calling thread does not run in just now, 0 or 1.
+// The one of two groups, 0 or 1, in which the calling thread is not running at the moment.
 int other_half();
 
-// A thread that is bound to `cores` before it does anything. Empty: one as any other.
+// Starts a thread that is bound to `cores` before `work` begins. An empty list binds nothing.
 std::jthread start_thread_on(std::span<const int> cores, std::function<void()> work);
 
-// Binds the calling thread to `cores` while it lives (empty: leaves it alone), then gives the former mask
-// back. Does nothing when the thread is bound so already.
+// Binds the calling thread to `cores` for the guard's lifetime, then restores the previous mask. It does
+// nothing if `cores` is empty or the thread already has this mask.
 class AffinityGuard {
  public:
   explicit AffinityGuard(std::span<const int> cores);

@@ -11,24 +11,24 @@
 
 namespace heddle {
 
-// Where a segment's parameters are: copied to the device once, or read in place from mapped host memory.
+// Location of a segment's parameters: copied to the device once, or read in place from mapped host memory.
 enum class ParameterPlace : uint8_t { kDevice, kHost };
 
-// A segment of an accelerator with memory there for each slot. `device` outlives it.
+// An accelerator's segment with device memory for each slot. `device` must outlive it.
 class BlockingSegment final : public CompiledSegment {
  public:
   static Result<std::unique_ptr<BlockingSegment>> make(RuntimeDevice& device,
                                                        std::unique_ptr<CompiledSegment> segment, int slots,
                                                        ParameterPlace place = ParameterPlace::kDevice);
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override;
-  // Copies the inputs there, computes, and copies the outputs back.
+  // Copies the inputs to the device, computes, and copies the outputs back.
   Status run(int slot) override;
   SegmentOrigin origin() const override { return segment_->origin(); }
 
-  // Without the copies; copy_inputs() must have come before.
+  // Computes without copies; copy_inputs() must have been called before.
   Status compute(int slot);
   Status copy_inputs(int slot);
-  // What the last compute() took on the device, by its events.
+  // Time of the last compute() on the device, by its events.
   double compute_us() const { return compute_us_; }
 
  private:
@@ -49,7 +49,7 @@ class BlockingSegment final : public CompiledSegment {
 
   StreamRuntime& runtime_;
   DeviceStream& stream_;
-  std::shared_ptr<std::byte[]> parameters_;  // outlives the segment that reads them
+  std::shared_ptr<std::byte[]> parameters_;  // must outlive the segment, which reads them
   std::unique_ptr<CompiledSegment> segment_;
   std::unique_ptr<DeviceEvent> start_, end_;
   std::vector<Slot> slots_;

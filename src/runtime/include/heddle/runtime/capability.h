@@ -1,4 +1,4 @@
-// What the devices' backends cannot run, as costs that no planner can choose.
+// Turns what the backends cannot run into costs that no planner can choose.
 #pragma once
 
 #include <span>
@@ -12,10 +12,10 @@ namespace heddle {
 
 class Model;
 
-// Asks each device's backend about every op of the model and sets the cost of each unit with a refused op to
-// kImpossible there. `units` is the model's graph or a coarsening of it. Fails (unsupported), naming the unit
-// and a backend's reason, where none of the devices can run a unit. Backends that this program does not have
-// are not asked. O(ops * backends + units * devices).
+// Asks each device's backend about every op of the model. Each unit with a refused op gets the cost
+// kImpossible on that device. `units` is the model's graph or a coarsening of it. Fails (unsupported) if no
+// device can run some unit; the error names the unit and a backend's reason. Devices whose backend is not in
+// this program are skipped. O(ops * backends + units * devices).
 Status forbid_refused(const Model& model, const Graph& units, const Cluster& cluster,
                       std::span<const DeviceId> devices, CostTable& costs);
 

@@ -1,4 +1,4 @@
-// Cold starts as a user meets them: from files to the first output, and what OpenVINO takes for the same.
+// Cold starts, measured from the call to the first output, and OpenVINO's time for the same.
 #pragma once
 
 #include <cstdint>
@@ -18,38 +18,38 @@ struct ColdRunOptions {
   int load_workers = 2;
   bool overlap = true;
   int64_t budget_bytes = 0;
-  int requests = 1;               // one after the other, the first is the cold one
-  SegmentCache* cache = nullptr;  // read from; and written to after the last request
+  int requests = 1;               // one after the other; only the first is cold
+  SegmentCache* cache = nullptr;  // read during the run, written after the last request
   InputOptions inputs;
   double rtol = 1e-3, atol = 1e-5;
-  bool verify = true;  // compare the last request's outputs with the unsplit model's, after all is timed
+  bool verify = true;  // compare the last request's outputs with the unsplit model's, after all timing
   Deadline deadline;
 };
 
 struct ColdSegment {
   SegmentLoading loading;
   double start_us = 0, finish_us = 0;  // running, from the request's start
-  double wait_us = 0;                  // from loaded to running: for its inputs, or for its turn
+  double wait_us = 0;                  // from loaded to running: waiting for inputs or for the device
 };
 
 struct ColdRun {
-  double import_us = 0;   // the model's file to its graph, before the first request; 0: not needed by then
-  double prepare_us = 0;  // devices, memory, threads, inputs
-  double first_output_us = 0;  // from the call to the first request's outputs, all included
-  double cpu_s = 0;            // of the process, in the same time
+  double import_us = 0;        // from the model's file to its graph; 0: not needed before the first request
+  double prepare_us = 0;       // devices, memory, threads, inputs
+  double first_output_us = 0;  // from the call to the first request's outputs, everything included
+  double cpu_s = 0;            // of the process, in the same period
   std::vector<double> request_us;
-  std::vector<std::vector<ColdSegment>> requests;  // per request, per segment of the plan
+  std::vector<std::vector<ColdSegment>> requests;  // [request][segment of the plan]
   int64_t peak_resident_bytes = 0;
   bool verified = false, outputs_equal = false;
   double max_abs_error = 0, max_rel_error = 0;
 };
 
-// Reads the model that the problem names (it must be the file that was planned), loads, and runs. To be
-// called in a process that has not used the model yet, or the start is not a cold one.
+// Reads the model that the problem names (which must be the planned file), loads and runs. The start is cold
+// only if the process has not used the model before.
 Result<ColdRun> run_cold(const Problem& problem, const Plan& plan, const ColdRunOptions& options);
 
 struct ColdWhole {
-  double read_us = 0, compile_us = 0, run_us = 0;  // with a cache, reading may be a part of compiling
+  double read_us = 0, compile_us = 0, run_us = 0;  // with a cache, compile_us may include reading
   double first_output_us = 0;
   double cpu_s = 0;
 };

@@ -10,44 +10,44 @@
 
 namespace heddle {
 
-// What starts take on an idle machine, by op of the problem's graph; all in us.
+// Costs of cold starts on an idle machine, by op of the problem's graph; in us.
 struct ColdCosts {
-  double segment_us = 0;                   // of loading and compiling any segment, whatever its ops
-  std::vector<double> compile_us, run_us;  // beside that; per op
+  double segment_us = 0;                   // fixed cost of loading and compiling any segment
+  std::vector<double> compile_us, run_us;  // additional, per op
 };
 
-// A start that was measured with nothing overlapping, per segment of its plan.
+// A measured start without overlap, per segment of its plan.
 struct ColdSample {
   const Plan* plan = nullptr;
-  std::vector<double> compile_us, run_us;  // loading counts as compiling
+  std::vector<double> compile_us, run_us;  // compiling includes loading
 };
 
-// Spreads what was measured over the ops. What all parts together take longer to compile than the whole is
-// what segments cost; within a part an op counts as much as 1 MB of parameters. Both samples cover all ops.
+// Distributes measured times over the ops. segment_us is the parts' extra compile time over the whole, per
+// further segment. Within a part, an op's weight is 1 plus its parameters in MB. Both samples cover all ops.
 // O(V + E).
 Result<ColdCosts> fit_cold_costs(const Problem& problem, const ColdSample& whole, const ColdSample& parts);
 
-// By predict_cold_start() no cut of the topological order, at borders of ops, ends its first request on a
-// device of `threads` cores before this: an op's segment must be compiled on one core and all from it on must
-// run, and all compiling and running share the cores. From the request's start, us. O(V).
+// Lower bound, us, on predict_cold_start()'s end of the first request, for all cuts of the topological order
+// at ops on `threads` cores. Each op's segment is compiled on one core, then the op and all later ones run;
+// compiling and running share workers and cores. O(V).
 double cold_cut_bound(const Problem& problem, const ColdCosts& costs, const ColdMachine& machine,
                       int threads);
 
 struct ColdPlanOptions {
-  int segments = 0;  // at most; 0: as many as pay
-  DeviceId device;   // invalid: the usable one with the most cores (ties: the first)
-  // Measured: the cut is the one with the earliest first output by predict_cold_start() on `machine`. Null:
-  // slices about equally long to compile by weight alone.
+  int segments = 0;  // maximum; 0: as many as pay off
+  DeviceId device;   // invalid: the usable device with the most cores (ties: the first)
+  // Measured costs: the plan is the cut with the earliest first output by predict_cold_start() on `machine`.
+  // Null: slices of about equal compile time, estimated by weight.
   const ColdCosts* costs = nullptr;
   ColdMachine machine;
 };
 
-// Consecutive slices of the topological order. With costs, borders are moved one at a time until none leads
-// to an earlier first output (O(segments * V) predictions a round, at most some hundred places a border), for
-// every number of segments up to twice the load workers (4 at least); a further segment must gain a
-// hundredth. Without, by weight: near each border the cut with the fewest tensors across, then the fewest
-// bytes, is taken, and with 0 segments asked for there are 1 to 4, each of at least 100 ops or MB. Fails when
-// the device cannot run an op. O(V + E) without costs.
+// Cuts the topological order into consecutive slices. With costs: moves one border at a time until no move
+// gives an earlier first output (O(segments * V) predictions a round, at most some hundred positions per
+// border). It tries every number of segments up to twice the load workers (at least 4); each further segment
+// must gain 1 %. Without costs, by weight: near each border it takes the cut with the fewest tensors across,
+// then the fewest bytes. With segments = 0 it makes 1 to 4, each of at least 100 ops or MB. Fails if the
+// device cannot run an op. O(V + E) without costs.
 Result<Plan> cold_plan(const Problem& problem, const ColdPlanOptions& options = {});
 
 }  // namespace heddle

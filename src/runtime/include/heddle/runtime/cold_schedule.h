@@ -1,5 +1,5 @@
-// What a cold start should take, from times that were measured alone: the prediction beside `heddle run
-// --cold`.
+// Predicts the times of a cold start from times measured in isolation; `heddle run --cold` shows the
+// prediction.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace heddle {
 
-// One segment. Times in us, alone on an idle machine; negative and non-finite ones are errors.
+// One segment. Times in us, measured alone on an idle machine; negative and non-finite times are errors.
 struct ColdTask {
   double load_us = 0, compile_us = 0;  // by one load worker, on one core
   double run_us = 0;                   // on `threads` cores
   int threads = 1;
-  int64_t bytes = 0;           // of its parameters
-  bool stays = true;           // false: given up after it ran (ColdOptions::budget_bytes)
-  bool resident = false;       // nothing to be loaded
-  std::vector<int32_t> after;  // earlier tasks that must have run
+  int64_t bytes = 0;           // size of its parameters
+  bool stays = true;           // false: dropped after its run (ColdOptions::budget_bytes)
+  bool resident = false;       // already loaded
+  std::vector<int32_t> after;  // earlier tasks that must have run before
 };
 
 struct ColdMachine {
@@ -27,15 +27,15 @@ struct ColdMachine {
   bool overlap = true;
 };
 
-// From the request's start, us.
+// In us from the request's start.
 struct ColdTimes {
-  double begin_us = 0, ready_us = 0;  // loading; both 0 for residents
+  double begin_us = 0, ready_us = 0;  // loading; both 0 for resident tasks
   double start_us = 0, finish_us = 0;
 };
 
-// `tasks` in the plan's order. Load workers take them in that order when a worker and the memory are free; a
-// task runs when it is loaded and those in `after` have run. What is active shares the cores: when it asks
-// for more than there are, everything slows down alike. Events: O(n) of them, each O(n).
+// `tasks` are in the plan's order. Load workers take them in that order as soon as a worker and the memory
+// are free. A task runs when it is loaded and the tasks in `after` have run. Active tasks share the cores: if
+// they want more cores than there are, all slow down equally. O(n) events of O(n) each.
 Result<std::vector<ColdTimes>> predict_cold_start(std::span<const ColdTask> tasks,
                                                   const ColdMachine& machine);
 

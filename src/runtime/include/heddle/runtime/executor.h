@@ -1,4 +1,4 @@
-// Runs a plan: compiles its segments once, then executes requests by counting dependencies down
+// Runs a plan: compiles its segments once, then executes requests by counting down dependencies
 // (docs/runtime.md).
 #pragma once
 
@@ -21,19 +21,19 @@ namespace heddle {
 
 class Model;
 
-// A cold start: requests begin before the segments are compiled. Load workers compile them in the order in
-// which the plan runs them, and a segment runs when it is compiled and its inputs are there (SortingHat,
+// A cold start: requests begin before the segments are compiled. Load workers compile the segments in the
+// order in which the plan runs them. A segment runs as soon as it is compiled and has its inputs (SortingHat,
 // Algorithm 1, with compiling in the place of copying).
 struct ColdOptions {
-  int load_workers = 2;  // 1..64 segments are compiled at once
-  // Most parameter bytes of segments that are compiled or being compiled; 0: no limit, and whatever was
-  // compiled stays. With a limit, a part of the segments stays between requests, and the others are compiled
-  // again for each, in the plan's order, and given up after they ran. create() fails with kInfeasible when a
-  // segment alone exceeds it.
+  int load_workers = 2;  // 1..64 concurrent compilations
+  // Limit on the parameter bytes of segments that are compiled or being compiled; 0: no limit, and every
+  // compiled segment stays. With a limit, some segments stay between requests. The others are compiled again
+  // for each request, in the plan's order, and dropped after they ran. create() fails with kInfeasible if a
+  // segment alone exceeds the limit.
   int64_t budget_bytes = 0;
-  // False, for comparison: a segment is loaded when the one before it has run, so that nothing overlaps.
+  // False, for comparison: a segment is loaded only after the previous one has run, so nothing overlaps.
   bool overlap = true;
-  // Reads the model when the first segment needs it; empty: the model given to create().
+  // Reads the model when the first segment needs it; empty: use the model given to create().
   std::function<Result<std::shared_ptr<const Model>>()> read_model;
   SegmentCache* cache = nullptr;  // outlives the executor
   uint64_t model_key = 0;         // SegmentSpec::model_key
@@ -41,27 +41,27 @@ struct ColdOptions {
 
 class RankGroup;
 
-// The plan's part of one rank. Executors of all ranks are created together, and run each stream together, by
-// the thread that the transport belongs to. A slot takes its next request when all ranks have ended the one
-// before; request i is slot i mod slots()'s.
+// One rank's part of the plan. All ranks create their executors together and run each stream together, on the
+// thread that owns the transport. A slot takes its next request after all ranks have ended the previous one;
+// request i uses slot i mod slots().
 struct RankOptions {
   RankGroup* group = nullptr;       // outlives the executor
   std::vector<int> rank_of_device;  // per device of the cluster
-  // Tensors go between ranks even where the devices are emulated and compute nothing: then transfers take the
-  // time of the real links, and not the plan's.
+  // Sends tensors between ranks even if the devices are emulated and compute nothing. Transfers then take the
+  // time of the real links instead of the plan's.
   bool real_transfers = false;
 };
 
 struct ExecutorOptions {
-  // Requests at once. 1: latency mode, every resource serves its steps in the plan's order. More: pipelined,
-  // the oldest request's ready step goes first on each resource. Raised to the number of lanes.
+  // Requests at once. 1: latency mode, every resource serves its steps in the plan's order. More: pipelined;
+  // on each resource the oldest request's ready step goes first. Raised to the number of lanes.
   int in_flight = 1;
-  // How a waiting worker whose cores nobody else may use by the plan spins before it sleeps. Zero: never.
+  // Spin time of a waiting worker before it sleeps, if by the plan nobody else uses its cores. Zero: none.
   double spin_us = 2000;
-  // Another way to open devices (tests inject faults here); empty: the registry.
+  // Replaces the registry for opening devices (tests inject faults here); empty: the registry.
   std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> open;
   std::optional<RankOptions> ranks;  // empty: the whole plan runs here
-  std::optional<ColdOptions> cold;   // empty: create() compiles everything. One request in flight, one lane
+  std::optional<ColdOptions> cold;   // empty: create() compiles all. One request in flight, one lane
   Deadline deadline;                 // of create(), which compiles
   ProgressSink* progress = nullptr;  // of create(); may be null
 };
@@ -71,11 +71,11 @@ struct StepTiming {
   double start_us = -1, finish_us = -1;
 };
 
-// How a segment of a cold start became ready, from the request's start. A segment that was resident has
-// begin_us = -1 and took no time.
+// How a segment of a cold start became ready, from the request's start. Resident segments have begin_us = -1
+// and took no time.
 struct SegmentLoading {
-  double begin_us = -1, ready_us = 0;  // a load worker took it; it can run
-  double load_us = 0, compile_us = 0;  // within these; the rest is waiting for the budget's memory
+  double begin_us = -1, ready_us = 0;  // a load worker took it; it is ready to run
+  double load_us = 0, compile_us = 0;  // parts of that period; the rest is waiting for memory of the budget
   bool cached = false;
 };
 
@@ -90,26 +90,26 @@ struct RequestTiming {
 
 struct StreamOptions {
   int requests = 1;
-  // Called before a request starts: writes into inputs(slot). May be empty (inputs stay as they are). Called
-  // from the executor's threads, for several slots at once; must not block. The same for `done`, which may
-  // read outputs(slot).
+  // Called before a request starts, to write into inputs(slot); may be empty (the inputs stay as they are).
+  // The executor's threads call it, for several slots at once; it must not block. The same holds for `done`,
+  // which may read outputs(slot).
   std::function<void(int64_t request, int slot)> fill;
   std::function<void(const RequestTiming&)> done;
   Deadline deadline;
-  // The first request starts at this time (CLOCK_MONOTONIC, ns), for ranks that start together; 0: at once.
+  // Start time of the first request (CLOCK_MONOTONIC, ns), for ranks that start together; 0: at once.
   int64_t start_at_ns = 0;
 };
 
 struct StreamResult {
-  double total_us = 0;  // from the first start to the last finish
+  double total_us = 0;  // from the first start to the last end
   double us_per_request = 0;
   std::vector<double> latencies_us;  // by request number
 };
 
-// Peak of what one memory pool holds: parameters resident plus live tensors.
+// Peak use of one memory pool: resident parameters plus live tensors.
 struct PoolUse {
   int64_t param_bytes = 0;
-  int64_t tensor_bytes = 0;  // allocated; devices that move no data: the peak so far, where memory is limited
+  int64_t tensor_bytes = 0;  // allocated; devices that move no data: the peak so far if memory is limited
 };
 
 // One run at a time: run() and run_stream() must not be called concurrently. No allocation once created.
@@ -117,8 +117,8 @@ struct PoolUse {
 class Executor {
  public:
   // Opens the devices that the plan uses, compiles and binds every segment for every slot and plans memory.
-  // `model` may be null when no used device needs one. Fails, naming device and segment, when something does
-  // not compile or fit.
+  // `model` may be null if no used device needs one. Fails, naming device and segment, if a segment does not
+  // compile or fit.
   static Result<std::unique_ptr<Executor>> create(const Problem& problem, const Plan& plan,
                                                   std::shared_ptr<const Model> model,
                                                   const ExecutorOptions& options = {});
@@ -129,15 +129,15 @@ class Executor {
   // Does every used device move data? Otherwise outputs mean nothing.
   virtual bool moves_data() const = 0;
   // In the order of the graph's inputs and outputs. Write inputs before a run (or in `fill`); outputs stay
-  // until the slot's next request. Empty when no device moves data.
+  // until the slot's next request. Empty if no device moves data.
   virtual std::span<const TensorView> inputs(int slot) const = 0;
   virtual std::span<const TensorView> outputs(int slot) const = 0;
 
-  // One request in slot 0 with what inputs(0) holds. An error stops the request and names segment and device.
+  // Runs one request in slot 0 on the contents of inputs(0). An error stops it and names segment and device.
   virtual Result<RequestTiming> run(const Deadline& deadline = {}) = 0;
   // Copies `values` in, runs, and copies the outputs out.
   Result<std::vector<TensorValue>> run(std::span<const TensorValue> values, const Deadline& deadline = {});
-  // Many requests, slots() in flight. Lanes get requests by their shares. Stops at the first error.
+  // Runs many requests, slots() in flight, divided among lanes by their shares. Stops at the first error.
   virtual Result<StreamResult> run_stream(const StreamOptions& options) = 0;
 
   // For servers, whose requests come one by one: between open() and close() any thread may call run_slot(),
@@ -150,12 +150,12 @@ class Executor {
   virtual void close() = 0;
 
   virtual std::vector<PoolUse> memory() const = 0;  // per memory pool
-  // Cold starts: per segment, of the latest request; empty otherwise.
+  // Cold starts: [segment] of the latest request; otherwise empty.
   virtual std::vector<SegmentLoading> loadings() const { return {}; }
-  // Cold starts: the most parameter bytes that were compiled at one time, over all requests.
+  // Cold starts: peak of the parameter bytes of compiled segments, over all requests.
   virtual int64_t peak_resident_bytes() const { return 0; }
-  // Cold starts: puts the resident segments into the cache, where they did not come from there. Between
-  // requests.
+  // Cold starts: stores the resident segments in the cache, except those that came from there. Call it
+  // between requests.
   virtual Status store_segments() { return {}; }
 };
 

@@ -1,4 +1,4 @@
-// Pictures as model inputs.
+// Images as model inputs.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@
 namespace heddle {
 
 struct ImageOptions {
-  // value = (pixel / 255 - mean) / stddev, per channel in the picture's order (red, green, blue).
+  // value = (pixel / 255 - mean) / stddev, per channel in the file's order (red, green, blue).
   std::array<float, 3> mean = {0.485F, 0.456F, 0.406F};
   std::array<float, 3> stddev = {0.229F, 0.224F, 0.225F};
-  bool bgr = false;  // channels blue, green, red
+  bool bgr = false;  // gives the model the channels blue, green, red
   int64_t max_pixels = int64_t{1} << 28;
 };
 
-// A binary PPM (P6, 8 bits), resized bilinearly (pixel centres aligned) to `shape`: f32, N x 3 x H x W, every
-// image of the batch the same.
+// Parses a binary PPM (P6, 8 bits) and resizes it bilinearly (pixel centres aligned) to `shape`: f32, N x 3 x
+// H x W. Every image of the batch is the same.
 Result<TensorValue> parse_image_ppm(std::string_view content, const Shape& shape,
                                     const ImageOptions& options = {});
 Result<TensorValue> read_image_ppm(const std::string& path, const Shape& shape,

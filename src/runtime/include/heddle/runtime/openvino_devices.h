@@ -1,4 +1,4 @@
-// What OpenVINO finds on this machine beside the CPU.
+// OpenVINO's devices on this machine other than the CPU.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace heddle {
 
-// "GPU.0", "NPU": names that discover_local() takes. Empty where there are none, and where OpenVINO cannot
-// tell. Loads OpenVINO's plugins on the first call (some 10 ms).
+// "GPU.0", "NPU": names that discover_local() accepts. Empty if there are none or OpenVINO cannot tell. The
+// first call loads OpenVINO's plugins (some 10 ms).
 std::vector<std::string> openvino_other_devices();
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Fills the profile store with what a plan or a planner needs to know.
+// Fills the profile store with the times that plans and planners need.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@
 
 namespace heddle {
 
-// Ops of `graph` (a model's or a coarsened one) as one segment on a device.
+// Ops of `graph` (a model's or a coarsened one), as one segment on a device.
 struct ProfileRequest {
   std::vector<OpId> ops;  // ascending
   DeviceId device;
@@ -27,23 +27,23 @@ struct ProfileRequest {
 struct ProfileOptions {
   Deadline deadline;
   ProgressSink* progress = nullptr;
-  bool again = false;  // take also what is present
+  bool again = false;  // measure again what the store already has
   int batch = 1;
   std::string what = "profiling";  // for the progress line
 };
 
 struct ProfileSummary {
   int requested = 0, present = 0, measured = 0, unsupported = 0;
-  int failed = 0;  // compiled not, or the device refused; the first reason is kept
+  int failed = 0;  // did not compile, or the device refused; first_failure keeps the first reason
   std::string first_failure;
-  bool complete = false;  // false: the deadline or the user stopped it; what was measured is in the store
+  bool complete = false;  // false: stopped by the deadline or the user; the store has what was measured
 };
 
-// Every op of `graph` on every device of `cluster` that the measurer supports, one request per target
-// (devices of one target share their profile), the whole graph first.
+// Every op of `graph` on every device of `cluster` that the measurer supports, once per target (devices of
+// one target share their profile). The whole graph comes first.
 std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& cluster,
                                              const SegmentMeasurer& measurer);
-// The segments of a plan, so that its prediction rests on what it runs.
+// The segments of a plan, so that its prediction rests on measurements of exactly these.
 std::vector<ProfileRequest> profile_requests(const Plan& plan);
 
 // Under which a measurement is kept; device.target is there.
@@ -57,7 +57,7 @@ Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster,
                                SegmentMeasurer& measurer, ProfileStore& store,
                                const ProfileOptions& options = {});
 
-// The ops of the model's own graph behind ops of a possibly coarsened graph, ascending.
+// The ops of the model's own graph that make up these ops of a possibly coarsened graph, ascending.
 std::vector<OpId> finest_ops(const Graph& graph, std::span<const OpId> ops);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// What the ranks of one run tell each other between requests: texts, errors, the time.
+// Communication between the ranks of one run outside of requests: texts, errors, clocks.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace heddle {
 
-// Every call but the first two is made by all ranks, in the same order, while no message of a plan is under
-// way. An error means that messages do not come through any more.
+// Except for send_text() and receive_text(), all ranks make every call, in the same order, while no message
+// of a plan is in flight. An error means that communication has failed for good.
 class RankGroup {
  public:
-  // The transport outlives the group.
+  // The transport must outlive the group.
   explicit RankGroup(Transport& transport) : transport_(transport) {}
 
   int rank() const { return transport_.rank(); }
@@ -24,24 +24,24 @@ class RankGroup {
   // "rank 2 (host)", of this rank.
   std::string name() const;
 
-  // Between two ranks only.
+  // These two are calls of one pair of ranks.
   Status send_text(int to, const std::string& text);
   Result<std::string> receive_text(int from);
-  // Rank 0's text, for everyone.
+  // Sends rank 0's text to all ranks.
   Result<std::string> broadcast(std::string text);
-  // Rank 0's bytes, for memory of one size everywhere.
+  // Sends rank 0's bytes to all ranks; the size is the same on each.
   Status broadcast_bytes(std::span<std::byte> memory);
-  // From `from` to rank 0; nothing on other ranks.
+  // Sends bytes from `from` to rank 0; other ranks do nothing.
   Status bring_bytes(int from, std::span<std::byte> memory);
-  // On rank 0 the texts of all, by rank; elsewhere empty.
+  // On rank 0: the texts of all ranks, by rank; elsewhere empty.
   Result<std::vector<std::string>> gather(std::string text);
-  // The texts of all, by rank, for everyone.
+  // On every rank: the texts of all ranks, by rank.
   Result<std::vector<std::string>> exchange(std::string text);
-  // Ok where every rank is; else the same error everywhere: that of the lowest rank that failed by itself
-  // (what is cancelled counts only where nothing else failed), with the rank's name where it is not rank 0.
+  // Ok if every rank is; otherwise all get the error of the lowest failed rank, with its name unless it is 0.
+  // Cancellations count only if nothing else failed.
   Status agree(const Status& own);
-  // What is to be added to this rank's now_ns() for rank 0's (Cristian's method: half the shortest of
-  // `rounds` round trips). Wrong by at most half that round trip.
+  // Rank 0's clock minus this rank's now_ns(). Cristian's method: half of the shortest of `rounds` round
+  // trips, which also bounds the error.
   Result<int64_t> clock_offset_ns(int rounds = 16);
 
  private:

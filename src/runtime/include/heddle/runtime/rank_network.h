@@ -1,4 +1,4 @@
-// What was measured between ranks, as links of a cluster file.
+// Describes the measured links between ranks in the form of a cluster file.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace heddle {
 
-inline constexpr const char* kNetwork = "network";  // the switch between ranks whose messages share a way
+inline constexpr const char* kNetwork = "network";  // the switch between ranks that share bandwidth
 
-// Do messages of some rank to or from several others share their bandwidth?
+// True if messages between some rank and several others share their bandwidth.
 bool shares_ports(const RankLinks& links);
-// Then one link for each rank, to a switch, is what carries them, if the bandwidths between pairs are those
-// of the slower rank's link: to a quarter, which is more than repeated measurements differ by.
+// True if a star describes the measurements: one link per rank to a switch, the slower link limiting each
+// pair. The tolerance is a quarter, which exceeds the scatter of repeated measurements.
 bool describes_ports(const RankLinks& links);
-// Links between the ranks' memories, of which `memory` has the names, or between these and the switch.
+// Links between the ranks' memories, or between these and the switch. `memory` has the memories' names.
 std::vector<Json> rank_links_json(const RankLinks& links, const std::vector<std::string>& memory);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-// Runs a plan on several ranks: what run.h does in one process (docs/hosts.md).
+// Runs a plan on several ranks, as run.h does in one process (docs/hosts.md).
 #pragma once
 
 #include <memory>
@@ -13,12 +13,12 @@
 
 namespace heddle {
 
-// Which rank runs which device. `choice` empty: the cluster's hosts that have devices are dealt to the ranks,
-// to the one that runs on the machine of that name where every host has exactly one such rank, else in the
-// order of the cluster (several in a row to one rank where there are fewer ranks than hosts). A cluster of
-// one host deals its devices in the same way. Else `choice` names the devices of each rank: "gpu0,gpu1;cpu"
-// (rank 0; rank 1). `host_names`: per rank. Fails when there are more ranks than hosts (or devices), and when
-// a choice names a device twice, not at all, or one that is not in the cluster.
+// [device] the rank that runs it. With an empty `choice`, the hosts that have devices are assigned to ranks.
+// If every host has exactly one rank that runs on the machine of its name, that rank gets it. Otherwise hosts
+// are assigned in cluster order, several consecutive ones to a rank if there are fewer ranks than hosts. A
+// single host assigns its devices in the same way. A non-empty `choice` lists each rank's devices:
+// "gpu0,gpu1;cpu" (rank 0; rank 1). `host_names` is per rank. Fails if there are more ranks than hosts (or
+// devices), or if `choice` repeats a device, omits one or names an unknown one.
 Result<std::vector<int>> place_on_ranks(const Cluster& cluster, const std::vector<std::string>& host_names,
                                         const std::string& choice);
 
@@ -29,8 +29,8 @@ struct RankRunOptions {
 };
 
 // Called by all ranks with the same problem, plan and options; `model` may be null on ranks whose devices are
-// emulated. Inputs are rank 0's, and so are deadline and progress. The record is rank 0's, with step times on
-// rank 0's clock; other ranks get an empty one. An error is the same on all ranks.
+// emulated. Inputs, deadline and progress are rank 0's. Rank 0 gets the record, with step times on its own
+// clock; other ranks get an empty one. All ranks get the same error.
 Result<RunRecord> run_plan_on_ranks(RankGroup& group, const Problem& problem, const Plan& plan,
                                     std::shared_ptr<const Model> model, const RankRunOptions& options);
 

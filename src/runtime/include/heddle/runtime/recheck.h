@@ -1,4 +1,4 @@
-// Is the prediction true? The plan's segments are timed alone, again, between its requests.
+// Tests a prediction: times the plan's segments alone again, in turns with requests of the plan.
 #pragma once
 
 #include <memory>
@@ -14,29 +14,29 @@ namespace heddle {
 
 struct RecheckOptions {
   int rounds = 15;
-  double round_s = 0.1;  // for each half of a round: the segments alone, and requests of the whole plan
+  double round_s = 0.1;  // for each half of a round: segments alone, and requests of the whole plan
   int in_flight = 4;     // for throughput
   InputOptions inputs;
-  Deadline deadline;  // fewer rounds when it comes early
+  Deadline deadline;  // fewer rounds if it comes early
   ProgressSink* progress = nullptr;
 };
 
-// A machine that others share changes its speed by the second, so a profile taken earlier and a run differ
-// even where the prediction is right. Both are therefore taken in turns; one round's prediction is the
-// evaluator's, with the segments' medians of that round in the place of the profile's.
+// A shared machine changes its speed by the second. A run then differs from an earlier profile even if the
+// prediction is right, so segments and requests are timed in turns. Each round's prediction is the
+// evaluator's, with the segment medians of this round instead of the profile's.
 struct Recheck {
-  double predicted_us = 0;  // medians over the rounds
+  double predicted_us = 0;  // median over the rounds
   double measured_us = 0;
   double error = 0;                      // median over the rounds of measured / predicted - 1
   double error_low = 0, error_high = 0;  // quartiles
-  // Median of this moment's prediction / the plan's own - 1: how much the machine has slowed down since it
-  // was profiled.
+  // Median of the round's prediction / the plan's own - 1: how much the machine has slowed down since the
+  // profile.
   double drift = 0;
   int rounds = 0;
 };
 
-// For plans whose devices are all real. In throughput problems all devices time their segments at once, for
-// so they run.
+// For plans whose devices are all real. In throughput problems all devices time their segments concurrently,
+// as in the real run.
 Result<Recheck> recheck_prediction(const Problem& problem, const Plan& plan,
                                    std::shared_ptr<const Model> model, const RecheckOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Runs a plan on real or emulated devices, verifies it against the unsplit model and sets it beside its
+// Runs a plan on real or emulated devices, verifies it against the unsplit model and compares it with its
 // prediction.
 #pragma once
 
@@ -23,8 +23,8 @@ namespace heddle {
 
 class Model;
 
-// Where a run's inputs come from: by input name a .npy file or a .ppm picture ("" names the only input); the
-// rest is random, the same for the same seed.
+// Sources of a run's inputs, by input name: a .npy file or a .ppm image ("" names the only input). All other
+// inputs are random and depend on the seed alone.
 struct InputOptions {
   std::map<std::string, std::string> files;
   ImageOptions image;
@@ -43,36 +43,36 @@ struct RunOptions {
   int in_flight = 1;  // more than 1: pipelined throughput
   InputOptions inputs;
   double rtol = 1e-3, atol = 1e-5;
-  bool verify = true;  // where there is a model and the devices move data
-  Deadline deadline;   // fewer repeats when it comes early; an error only before the first
+  bool verify = true;  // if there is a model and the devices move data
+  Deadline deadline;   // fewer repeats if it comes early; an error only before the first
   ProgressSink* progress = nullptr;
 };
 
-// Outputs that differ are no error: the record says so.
+// Differing outputs are no error; the record reports them.
 Result<RunRecord> run_plan(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
                            const RunOptions& options = {});
 
-// The unsplit model, compiled by OpenVINO for all cores, on the same inputs; in the order of the graph's
-// outputs.
+// Outputs of the unsplit model, compiled by OpenVINO for all cores, on the same inputs, in the order of the
+// graph's outputs.
 Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span<const TensorValue> inputs);
 
 struct CompareOptions {
   int rounds = 15;       // alternating: ours, theirs, theirs, ours, ...
-  double round_s = 0.1;  // at least this long and one request (throughput: `in_flight` requests) per round
+  double round_s = 0.1;  // minimum per round, and at least one request (throughput: `in_flight` requests)
   int in_flight = 4;     // ours, for throughput
   InputOptions inputs;
   Deadline deadline;
   ProgressSink* progress = nullptr;
 };
 struct Comparison {
-  double ours_us = 0, openvino_us = 0;  // medians over rounds, per request
-  double ratio = 0;  // median over rounds of ours / theirs of the same round: below 1 is faster
+  double ours_us = 0, openvino_us = 0;   // medians over rounds, per request
+  double ratio = 0;                      // median over rounds of ours / theirs; below 1: ours is faster
   double ratio_low = 0, ratio_high = 0;  // quartiles
   int rounds = 0;
-  int openvino_requests = 1;  // in flight, as OpenVINO finds optimal (throughput)
+  int openvino_requests = 1;  // in flight: OpenVINO's optimal number (throughput)
 };
-// Latency objectives: against one synchronous request with all cores and the latency hint. Throughput:
-// against OpenVINO's throughput hint with its optimal number of asynchronous requests.
+// Latency objectives: compares with one synchronous request on all cores and the latency hint. Throughput:
+// with OpenVINO's throughput hint and its optimal number of asynchronous requests.
 Result<Comparison> compare_with_openvino(const Problem& problem, const Plan& plan,
                                          std::shared_ptr<const Model> model,
                                          const CompareOptions& options = {});

@@ -1,4 +1,4 @@
-// What happened when a plan ran, step for step beside what was predicted.
+// The measured times of a plan's run, step by step, beside the predicted ones.
 #pragma once
 
 #include <string>
@@ -19,8 +19,7 @@ struct RunRecord {
   std::vector<double> latencies_us;  // of each measured request
   double measured_us = 0;            // median latency, or time per request (throughput)
   double predicted_us = 0;
-  // Comparison with the unsplit model; verified is false when no outputs could be compared (emulated
-  // devices).
+  // Comparison with the unsplit model; verified is false if no outputs could be compared (emulated devices).
   bool verified = false;
   bool outputs_equal = false;
   double max_abs_error = 0, max_rel_error = 0;

@@ -1,4 +1,4 @@
-// What a series of times from a noisy machine says.
+// Statistics of time series from a noisy machine.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@ namespace heddle {
 double median_us(std::span<const double> times_us);
 // Interpolated; `q` in [0, 1]. 0 for an empty series.
 double quantile_us(std::span<const double> times_us, double q);
-// The time per request of a stream once `in_flight` requests have filled it, from the requests' finish times
-// (any order).
+// Time per request of a stream once `in_flight` requests have filled it, from the requests' finish times in
+// any order.
 double steady_period_us(std::vector<double> finishes_us, int in_flight);
 // Half the interquartile range over the median; 0 for fewer than 4 samples.
 double relative_spread(std::span<const double> times_us);

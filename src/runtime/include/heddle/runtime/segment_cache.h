@@ -12,16 +12,16 @@
 
 namespace heddle {
 
-// Safe to use from several threads and processes at once: files are written beside and renamed.
+// Safe for concurrent threads and processes: files are written under another name, then renamed.
 class SegmentCache {
  public:
-  // Makes the folder, for its owner alone, when it is missing. `limit_bytes` > 0: most bytes of all files;
-  // the least recently used go first.
+  // Creates the folder if it is missing, accessible to its owner alone. `limit_bytes` > 0 limits the total
+  // size of the files; the least recently used are deleted first.
   static Result<std::unique_ptr<SegmentCache>> open(std::string folder, int64_t limit_bytes);
-  // "segments" in Heddle's part of the user's cache folder.
+  // The folder "segments" in Heddle's part of the user's cache folder.
   static std::string default_folder();
 
-  // A mapped file; contents() are the bytes that were stored.
+  // A mapped file; contents() are the stored bytes.
   class Entry {
    public:
     explicit Entry(MappedFile file) : file_(std::move(file)) {}
@@ -30,10 +30,9 @@ class SegmentCache {
    private:
     MappedFile file_;
   };
-  // Null when there is none, or it is cut short or changed. O(size): the contents are checked against their
-  // checksum.
+  // Null if the file is missing, truncated or corrupt. O(size), as the checksum of the contents is verified.
   std::shared_ptr<Entry> find(uint64_t key) const;
-  // What alone exceeds the limit is not stored, without an error.
+  // Contents larger than the limit are not stored; this is no error.
   Status store(uint64_t key, std::string_view contents);
 
  private:

@@ -1,4 +1,4 @@
-// Measuring segments as the executor runs them.
+// Measures segments as the executor runs them.
 #pragma once
 
 #include <memory>
@@ -13,24 +13,24 @@ class Model;
 
 struct MeasureOptions {
   double min_s = 0.3;  // per segment, after warm-up
-  double max_s = 1.5;  // when the median is not yet known within 2 %
+  double max_s = 1.5;  // limit if the median is not yet known to 2 %
   int min_runs = 10;
 };
 
-// One segment, ready to be timed again and again: compiled, bound and pinned as the executor does it, with
-// the caches in the state that the rest of the model leaves. The open device may be used by others between
-// samples, not during one. Not thread-safe.
+// One segment for repeated timing: compiled, bound and pinned as in the executor, with the caches in the
+// state that the rest of the model leaves. Others may use the open device between samples, but not during
+// one. Not thread-safe.
 class SegmentProbe {
  public:
   virtual ~SegmentProbe() = default;
   virtual Result<Measurement> sample(const MeasureOptions& options, const Deadline& deadline) = 0;
-  // One run on the calling thread, with the caches warmed or emptied before it.
+  // One run on the calling thread. prepare() warms or empties the caches before it.
   virtual void prepare() = 0;
   virtual Status run_once() = 0;
-  virtual std::span<const int> cores() const = 0;  // that the calling thread is to be bound to; may be empty
+  virtual std::span<const int> cores() const = 0;  // the calling thread is to be bound to them; may be empty
 };
-// `ops` of the model's finest graph, ascending. `place` is for accelerators; unsupported on other devices
-// when it is the host's memory.
+// `ops` of the model's finest graph, ascending. Only accelerators support ParameterPlace::kHost; on other
+// devices it is an error (unsupported).
 Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const Model> model,
                                                          std::span<const OpId> ops, const Device& device,
                                                          ParameterPlace place = ParameterPlace::kDevice);

@@ -1,5 +1,5 @@
-// How much faster a device runs several segments at once than one after another: measured sets, and the stage
-// model fitted to them.
+// Measures how much faster a device runs several segments at once than one after another, and fits the stage
+// model to these sets.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-// A set of two or more segments that ran at once, and what each takes alone.
+// Two or more segments that ran at once: `items` with their times alone, and the time of the set.
 struct StageSample {
   std::vector<StageItem> items;
   double us = 0;
@@ -21,8 +21,8 @@ struct StageFit {
   double median_error = 0, largest_error = 0;  // |t(S) - measured| / measured
 };
 
-// The stage model with non-negative coefficients that is nearest to the samples by relative error squared.
-// Without samples: one after another. O(samples).
+// The stage model with non-negative coefficients that minimises the sum of squared relative errors. Without
+// samples: segments run one after another. O(samples).
 StageFit fit_stage_model(std::span<const StageSample> samples);
 
 }  // namespace heddle

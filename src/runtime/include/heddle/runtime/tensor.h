@@ -1,4 +1,4 @@
-// Tensor memory at run time: a view (who owns it is known elsewhere) and a value that shares ownership.
+// Tensor memory at run time: TensorView refers to memory with another owner, TensorValue shares ownership.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-// Row-major elements at `data`. Valid as long as its owner says.
+// Row-major elements at `data`, valid as long as the owner keeps them.
 struct TensorView {
   DType dtype = DType::kUndefined;
   Shape shape;
@@ -29,19 +29,18 @@ struct TensorValue {
   TensorView view() const { return {dtype, shape, data.get(), bytes}; }
 };
 
-// Zeroed. Fails (invalid input) when the size overflows, strings are asked for, or the memory is not there.
+// Zeroed. Fails (invalid input) if the size overflows, the dtype is string, or memory is exhausted.
 Result<TensorValue> make_tensor(DType dtype, const Shape& shape);
-// At least one byte, zeroed, 64-byte aligned: what vector units and caches like. Null when there is no
-// memory.
+// At least one byte, zeroed, 64-byte aligned for vector units and cache lines. Null if memory is exhausted.
 std::shared_ptr<std::byte[]> allocate_aligned(int64_t bytes);
 
-// The element as a number; only for dtypes of 8 bits or more that are no strings.
+// The element as a number, for numeric dtypes of 8 bits or more.
 double element_as_double(const TensorView& tensor, int64_t index);
 
 struct TensorDifference {
   bool equal = true;  // same dtype and shape, and all |a - b| <= atol + rtol * |b| (NaN equals NaN)
   double max_abs = 0;
-  double max_rel = 0;  // |a - b| / max(|b|, atol): no blow-up around zero
+  double max_rel = 0;  // a - b| / max(|b|, atol), which stays bounded near zero
 };
 TensorDifference compare_tensors(const TensorView& actual, const TensorView& expected, double rtol,
                                  double atol);

@@ -1,5 +1,5 @@
-// How tensors and signals go between the processes (ranks) that run one plan together. Within a process they
-// go by reference (docs/runtime.md); a transport is what lies between.
+// Carries tensors and signals between the processes (ranks) that run one plan together. Within a process
+// tensors are passed by reference (docs/runtime.md).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-// One rank's end. All calls come from one thread, the one that made it
+// One rank's endpoint. All calls come from the thread that made it
 // (docs/decisions/0012-one-thread-talks-mpi.md). Ranks are numbered from 0.
 class Transport {
  public:
@@ -26,46 +26,45 @@ class Transport {
   virtual int size() const = 0;
   virtual std::string host_name() const = 0;  // of the machine that this rank runs on
   virtual int max_tag() const = 0;            // tags are 0 .. max_tag
-  // May messages lie in the memory of accelerators of this family (StreamRuntimeProperties::family)?
+  // True if messages may lie in the memory of accelerators of this family (StreamRuntimeProperties::family).
   virtual bool reaches_memory_of(std::string_view) const { return false; }
 
-  // Starts a message and returns. The memory stays as it is until progress() reports the token (kNoToken:
-  // never reported; only for empty messages and for memory that stays for good). Two messages between the
-  // same ranks with one tag arrive in the order in which they were sent; both sides state the same size.
+  // Starts a message and returns. The memory must stay unchanged until progress() reports the token. kNoToken
+  // is never reported; it is only for empty messages and for permanent memory. Messages between the same
+  // ranks with the same tag arrive in the order of sending; both sides must state the same size.
   virtual Status send(int to, int tag, std::span<const std::byte> data, int64_t token) = 0;
   virtual Status receive(int from, int tag, std::span<std::byte> data, int64_t token) = 0;
-  // Moves what can be moved without waiting and appends the tokens of what has completed.
+  // Moves what can move without waiting, and appends the tokens of completed messages.
   virtual Status progress(std::vector<int64_t>& done) = 0;
 
-  // Tells every other rank that this one failed; they find the reason in alarm() after a progress().
+  // Reports this rank's failure to all others, which find the reason in alarm() after progress().
   virtual void raise_alarm(const std::string& reason) = 0;
-  // The first alarm of another rank. After one the ranks can only agree on how to end.
+  // The first alarm of another rank. After it, the ranks can only agree on how to end.
   virtual const std::optional<std::string>& alarm() const = 0;
 
-  // The same round trips without any of Heddle's own work, for comparison: us of one message of `bytes`, the
-  // median of `repeats` halved round trips between ranks `a` and `b`. Called by both; others return 0 at
-  // once.
+  // For comparison, the same message without Heddle's own work: the time in us of `bytes`, as the median of
+  // `repeats` half round trips between ranks `a` and `b`. Both call it; other ranks return 0 at once.
   virtual Result<double> raw_message_us(int a, int b, int64_t bytes, int repeats) = 0;
 };
 
-// `ranks` ends in one process: a message is copied once. Each end belongs to one thread, as above. With
-// `device_memory` messages may lie in that of the host's stream runtimes.
+// `ranks` endpoints in one process; a message is copied once. Each endpoint belongs to one thread, as above.
+// With `device_memory`, messages may lie in the memory of the host's stream runtimes.
 std::vector<std::unique_ptr<Transport>> make_local_transports(int ranks, bool device_memory = false);
 
-// How many processes were started together and which one this is, as mpirun and its like say it in the
-// environment. {0, 1} without them; values that are no numbers count as absent.
+// Number of processes started together and this one's rank, from the environment variables of mpirun and
+// similar tools. {0, 1} without them; values that are not numbers are ignored.
 struct RankEnvironment {
   int rank = 0, size = 1;
 };
 RankEnvironment rank_environment();
 
-// The ranks that mpirun started. kUnsupported when Heddle was built without MPI. The first call initialises
-// MPI, the destructor ends it: one at a time, once in a process, and on the thread that goes on to use it.
+// The ranks that mpirun started. kUnsupported if Heddle was built without MPI. The first call initialises
+// MPI, the destructor finalises it: use one at a time, once per process, on the thread that made it.
 Result<std::unique_ptr<Transport>> make_mpi_transport();
 
-// What a thread does that has found nothing to do for `waited_ns`: yields at first, for 0.2 ms where other
-// threads of this rank compute and could use the core, else for 5 ms; later naps for a 16th of what it has
-// waited, at most 0.1 ms, so that a wait is never much longer than what it waits for.
+// How to wait after `waited_ns` without work. It yields for the first 0.2 ms if other threads of this rank
+// compute and could use the core, otherwise for 5 ms. Later it naps for a 16th of the time waited, at most
+// 0.1 ms, so that a nap prolongs the wait only slightly.
 int64_t nap_ns(int64_t waited_ns, bool others_compute);  // 0: yield
 
 }  // namespace heddle
