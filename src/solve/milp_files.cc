@@ -1,4 +1,4 @@
-// Writes MILPs as text for other solvers: CPLEX's LP format and free MPS.
+// MILPs as text for other solvers, in CPLEX's LP format.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -188,99 +188,14 @@ class LpWriter {
   std::string out_;
 };
 
-class MpsWriter {
- public:
-  explicit MpsWriter(const Milp& model) : model_(model), names_(model), columns_(model.variables().size()) {}
-
-  std::string write() {
-    out_ = "NAME heddle\nROWS\n N obj\n";
-    for (size_t i = 0; i < model_.rows().size(); ++i) {
-      const auto& row = model_.rows()[i];
-      out_ += std::string(" ") + type(row) + " " + names_.rows[i] + "\n";
-      for (const Term& term : row.terms) {
-        columns_[static_cast<size_t>(term.var.index)].emplace_back(i, term.coefficient);
-      }
-    }
-    columns();
-    // The objective's constant is the negative of its right-hand side.
-    out_ += "RHS\n";
-    if (model_.constant() != 0) out_ += " RHS obj " + file_number(-model_.constant()) + "\n";
-    std::string ranges;
-    for (size_t i = 0; i < model_.rows().size(); ++i) {
-      const auto& row = model_.rows()[i];
-      const double side = std::isfinite(row.lower) ? row.lower : std::isfinite(row.upper) ? row.upper : 0;
-      if (side != 0) out_ += " RHS " + names_.rows[i] + " " + file_number(side) + "\n";
-      if (type(row) == 'G' && std::isfinite(row.upper)) {
-        ranges += " RNG " + names_.rows[i] + " " + file_number(row.upper - row.lower) + "\n";
-      }
-    }
-    if (!ranges.empty()) out_ += "RANGES\n" + ranges;
-    bounds();
-    return out_ + "ENDATA\n";
-  }
-
- private:
-  static char type(const Milp::Row& row) {
-    if (row.lower == row.upper) return 'E';
-    if (std::isfinite(row.lower)) return 'G';
-    return std::isfinite(row.upper) ? 'L' : 'N';
-  }
-
-  void marker(bool begin) {
-    out_ += std::string(" MARKER 'MARKER' ") + (begin ? "'INTORG'" : "'INTEND'") + "\n";
-  }
-
-  void columns() {
-    out_ += "COLUMNS\n";
-    bool integers = false;
-    for (size_t j = 0; j < columns_.size(); ++j) {
-      const auto& v = model_.variables()[j];
-      if ((v.kind != VarKind::kContinuous) != integers) marker(integers = !integers);
-      // Written even if zero: a column exists only through its entries.
-      out_ += " " + names_.variables[j] + " obj " + file_number(v.cost) + "\n";
-      for (const auto& [row, value] : columns_[j]) {
-        out_ += " " + names_.variables[j] + " " + names_.rows[row] + " " + file_number(value) + "\n";
-      }
-    }
-    if (integers) marker(false);
-  }
-
-  // Always writes both bounds, because readers differ in their defaults.
-  void bounds() {
-    out_ += "BOUNDS\n";
-    for (size_t j = 0; j < columns_.size(); ++j) {
-      const auto& v = model_.variables()[j];
-      const std::string& name = names_.variables[j];
-      if (v.lower == -kNoBound && v.upper == kNoBound) {
-        out_ += " FR BND " + name + "\n";
-        continue;
-      }
-      out_ += v.lower == -kNoBound ? " MI BND " + name + "\n"
-                                   : " LO BND " + name + " " + file_number(v.lower) + "\n";
-      out_ += v.upper == kNoBound ? " PL BND " + name + "\n"
-                                  : " UP BND " + name + " " + file_number(v.upper) + "\n";
-    }
-  }
-
-  const Milp& model_;
-  const Named names_;
-  std::vector<std::vector<std::pair<size_t, double>>> columns_;
-  std::string out_;
-};
-
 }  // namespace
 
 Result<std::string> to_lp(const Milp& model) {
   HEDDLE_RETURN_IF_ERROR(check_model(model));
   if (model.variables().empty()) {
-    return Error(Code::kUnsupported, "the LP format cannot hold a model without variables; write MPS");
+    return Error(Code::kUnsupported, "the LP format cannot hold a model without variables");
   }
   return LpWriter(model).write();
-}
-
-Result<std::string> to_mps(const Milp& model) {
-  HEDDLE_ASSIGN_OR_RETURN(const Milp flat, model.without_indicators());
-  return MpsWriter(flat).write();
 }
 
 }  // namespace heddle

@@ -8,6 +8,7 @@
 #include "heddle/base/random.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/graph/generators.h"
+#include "quotient.h"
 
 namespace heddle {
 namespace {
@@ -101,18 +102,12 @@ TEST(Coarsen, OfACoarsenedGraphHasMembersOfTheFinest) {
   EXPECT_EQ(members, 40u);
 }
 
-TEST(GroupChains, UnitesAWholeChain) {
-  const auto graph = generate_random_dag(2, 1, 1);
-  EXPECT_EQ(count_groups(group_chains(*graph)), 1u);
-}
-
 TEST(Grouping, NeverMakesACycleAndConservesTotals) {
   for (int i = 0; i < 300; ++i) {
     SCOPED_TRACE(i);
     Random random(static_cast<uint64_t>(i));
     const int ops = static_cast<int>(random.between(1, 60));
     const auto graph = generate_random_dag(ops, random.uniform(0.01, 0.3), static_cast<uint64_t>(i));
-    check_grouping(*graph, group_chains(*graph));
     check_grouping(*graph, group_light_ops(*graph));
     check_grouping(*graph, group_light_ops(*graph, 0.05, 0.05));
     const size_t most = static_cast<size_t>(random.between(1, 12));

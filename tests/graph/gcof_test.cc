@@ -8,9 +8,9 @@
 #include <set>
 
 #include "heddle/base/random.h"
-#include "heddle/graph/analysis.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/zoo.h"
+#include "quotient.h"
 
 namespace heddle {
 namespace {

@@ -58,10 +58,9 @@ TEST(MilpFiles, AreReadBackWithTheSameOptimum) {
     const auto flat = m.without_indicators();
     const auto s = solve(m);
     ASSERT_TRUE(s.ok() && flat.ok());
-    const auto lp = to_lp(*flat), mps = to_mps(m);
-    ASSERT_TRUE(lp.ok() && mps.ok());
+    const auto lp = to_lp(*flat);
+    ASSERT_TRUE(lp.ok());
     expect_same(solve_text(*lp, ".lp"), *s, *lp);
-    expect_same(solve_text(*mps, ".mps"), *s, *mps);
   }
 }
 
@@ -75,15 +74,14 @@ TEST(MilpFiles, NamesThatReadersWouldMisreadAreReplaced) {
   m.add_row(-8, {{a, 1}, {b, 2}, {f, 1}}, 20, "both");
   m.at_least({{c, 1}, {d, 1}}, 1, "both_lower");
   m.add_row(-kNoBound, {{a, 1}}, kNoBound, "says nothing");
-  const auto lp = to_lp(m), mps = to_mps(m);
-  ASSERT_TRUE(lp.ok() && mps.ok());
+  const auto lp = to_lp(m);
+  ASSERT_TRUE(lp.ok());
   EXPECT_THAT(*lp, HasSubstr("good.name"));
   EXPECT_THAT(*lp, HasSubstr("both_upper:"));
   EXPECT_THAT(*lp, Not(HasSubstr("two words")));
   const auto s = solve(m);
   ASSERT_TRUE(s.ok());
   expect_same(solve_text(*lp, ".lp"), *s, *lp);
-  expect_same(solve_text(*mps, ".mps"), *s, *mps);
 }
 
 TEST(MilpFiles, IndicatorsStandAsSuchInLp) {

@@ -15,16 +15,4 @@ Reachability::Reachability(const Graph& graph)
   }
 }
 
-std::vector<Edge> transitive_reduction(const Graph& graph) {
-  const Reachability reach(graph);
-  std::vector<Edge> kept;
-  for (const auto& e : graph.edges()) {
-    // An edge is implied when another successor of its source reaches its destination.
-    bool implied = false;
-    for (const auto s : graph.successors(e.src)) implied |= s != e.dst && reach.reaches(s, e.dst);
-    if (!implied) kept.push_back(e);
-  }
-  return kept;
-}
-
 }  // namespace heddle

@@ -102,17 +102,6 @@ class ToSize {
 
 }  // namespace
 
-std::vector<int> group_chains(const Graph& graph) {
-  std::vector<int> group(graph.num_ops(), -1);
-  int next = 0;
-  for (const auto v : graph.topological_order()) {
-    const auto preds = graph.predecessors(v);
-    const bool joins = preds.size() == 1 && graph.successors(preds[0]).size() == 1;
-    group[v.index()] = joins ? group[preds[0].index()] : next++;
-  }
-  return group;
-}
-
 std::vector<int> group_light_ops(const Graph& graph, double flops_share, double bytes_share) {
   Contraction c(graph);
   const double all_flops = graph.total_flops();

@@ -31,8 +31,6 @@ class Reachability {
 // for sources too. Cooper, Harvey and Kennedy (2001); a DAG needs one pass in topological order: O(m * depth
 // of the dominator tree).
 std::vector<OpId> immediate_dominators(const Graph& graph);
-// Immediate dominators of the reversed graph, with a virtual sink.
-std::vector<OpId> immediate_post_dominators(const Graph& graph);
 
 // Both treat edges as undirected. Articulation points ascend; bridges are (src, dst) pairs, sorted. Tarjan,
 // O(n + m).
@@ -56,19 +54,12 @@ struct LongestPaths {
 LongestPaths longest_paths(const Graph& graph, const std::function<double(OpId)>& op_weight,
                            const std::function<double(const Edge&)>& edge_weight);
 
-// The edges that remain when every edge implied by a longer path is removed. O(n m / 64).
-std::vector<Edge> transitive_reduction(const Graph& graph);
-
 // Level of each op: the number of edges on the longest path from a source. O(n + m).
 std::vector<int> levels(const Graph& graph);
 
 // A set is convex when no path leaves it and comes back. O(n + m) over the ops between the set's first and
 // last topological position.
 bool is_convex(const Graph& graph, std::span<const OpId> ops);
-
-// True when contracting each group leaves a DAG; group[op] may be any numbers. Convexity of every group is
-// not enough: two convex groups can feed each other. O(n + m).
-bool quotient_is_acyclic(const Graph& graph, std::span<const int> group);
 
 // An op at which the graph can be cut in two: every path from an input to an output goes through it.
 struct CutPoint {

@@ -17,8 +17,6 @@ namespace heddle {
 // coarsened. O(V + E).
 Result<std::shared_ptr<const Graph>> coarsen(const Graph& fine, std::span<const int> group);
 
-// Chains: an op joins its only predecessor if it is that op's only successor. O(V + E).
-std::vector<int> group_chains(const Graph& graph);
 // Light ops join their only predecessor, else their only successor, in passes until nothing changes. Light
 // are elementwise ops (at most one flop per byte accessed) and ops with at most `flops_share` of all flops
 // and `bytes_share` of all bytes: shape arithmetic, activations, reshapes. The quotient stays acyclic. This

@@ -44,14 +44,4 @@ Submodels fused_submodels(const Graph& graph, int groups);
 // neighbouring dominators may already be larger). Tries every nDom: O(P log P), P partition ops.
 int dominators_for_size(const Graph& graph, size_t max_ops);
 
-// One submodel as a graph of its own. All but the first begin with a placeholder op (type "Placeholder", no
-// work, no parameters), which produces the tensors that the submodel reads from the one before.
-struct SubmodelGraph {
-  std::shared_ptr<const Graph> graph;
-  std::vector<OpId> ops;  // per op of `graph`, the model's op; for the placeholder, the op that it stands for
-  OpId placeholder;       // in `graph`; invalid in the first submodel
-};
-// Fails when `index` is out of range. Outputs: tensors that later submodels read, and model outputs.
-Result<SubmodelGraph> submodel_graph(const Graph& graph, const Submodels& submodels, int index);
-
 }  // namespace heddle

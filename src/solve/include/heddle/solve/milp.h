@@ -1,5 +1,5 @@
 // Mixed-integer linear programs: minimise c'x + c0 subject to rows lower <= a'x <= upper. Solved by HiGHS, or
-// by the user's Gurobi (docs/solvers.md); can be written as LP and MPS for other solvers.
+// by the user's Gurobi (docs/solvers.md); written as LP files for Gurobi.
 #pragma once
 
 #include <cstdint>
@@ -107,8 +107,7 @@ Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options
 // relative to the row's largest term.
 std::string violation(const Milp& model, std::span<const double> values, double tolerance = 1e-6);
 
-// CPLEX LP format and free MPS. LP keeps indicators; MPS gets big-M rows.
+// CPLEX LP format, with indicators as such.
 Result<std::string> to_lp(const Milp& model);
-Result<std::string> to_mps(const Milp& model);
 
 }  // namespace heddle
