@@ -90,7 +90,8 @@ Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Proble
     HEDDLE_ASSIGN_OR_RETURN(const auto parsed, parse_scale(text));
     const auto& [name, factor] = parsed;
     HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--scale", true));
-    list.push_back({name + " x " + text.substr(name.size() + 1), scale_edits(name, factor, cluster), nullptr});
+    list.push_back(
+        {name + " x " + text.substr(name.size() + 1), scale_edits(name, factor, cluster), nullptr});
   }
   return list;
 }
