@@ -70,7 +70,7 @@ class BoundsHold : public testing::TestWithParam<std::tuple<Objective, int>> {
       PlannerOptions options;
       options.deadline = Deadline::after_seconds(entry.info.name == "auto" ? 0.2 : 0.05);
       const auto result = run_planner(entry, p, options);
-      // A planner may find nothing; what it finds must be right, or the door calls it an internal error.
+      // A planner may find nothing; what it finds must be right, or run_planner() calls it an internal error.
       if (!result.ok()) {
         ASSERT_NE(result.error().code(), Code::kInternal) << result.error().to_string();
         continue;

@@ -183,7 +183,7 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Registry, EveryPlanner, ::testing::ValuesIn(all_cases()), case_name);
 
-TEST(Door, RefusesAnObjectiveThatThePlannerDoesNotSupport) {
+TEST(RunPlanner, RefusesAnObjectiveThatThePlannerDoesNotSupport) {
   Random random(1);
   const auto problem =
       make_problem(make_graph(2, {}), make_mesh(1), random_times(random, 2, 1), Objective::kLatency);
@@ -192,7 +192,7 @@ TEST(Door, RefusesAnObjectiveThatThePlannerDoesNotSupport) {
   EXPECT_EQ(result.error().code(), Code::kUnsupported);
 }
 
-TEST(Door, FindsNoPlannerOutsideTheRegistry) {
+TEST(RunPlanner, FindsNoPlannerOutsideTheRegistry) {
   EXPECT_EQ(find_planner("no-such-planner"), nullptr);
   EXPECT_EQ(find_planner(""), nullptr);
 }

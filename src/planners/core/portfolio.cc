@@ -83,7 +83,7 @@ std::vector<Plan> run_planners(const Problem& problem, const PlannerOptions& opt
       plans.push_back(std::move(out->plan));
     };
     steps.push_back({.name = std::string(name),
-                     .when = [&, entry] { return entry->supports(problem.objective); },
+                     .when = [&, entry] { return entry->info.supports(problem); },
                      .run = plan});
   }
   const auto report = [&](const std::string& step, size_t done) {

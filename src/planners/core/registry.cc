@@ -35,8 +35,8 @@ std::vector<PlannerEntry> make_registry() {
 
 }  // namespace
 
-bool PlannerEntry::supports(Objective objective) const {
-  return std::find(info.objectives.begin(), info.objectives.end(), objective) != info.objectives.end();
+bool PlannerInfo::supports(const Problem& problem) const {
+  return std::find(objectives.begin(), objectives.end(), problem.objective) != objectives.end();
 }
 
 Result<PlannerOutput> PlannerEntry::plan(const Problem& problem, PlannerOptions options) const {

@@ -96,7 +96,7 @@ class MaxLoadSearch {
     return true;
   }
 
-  // One to three changes that are judged together: what one device gains, another may pass on.
+  // One to three changes that are accepted or refused together: what one device gains, another may pass on.
   bool propose() {
     const double several = random_.unit();
     const int changes = several < 0.6 ? 1 : several < 0.9 ? 2 : 3;

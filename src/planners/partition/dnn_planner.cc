@@ -62,6 +62,20 @@ Result<DnnPlan> DnnStore::result() const {
   return plan;
 }
 
+void run_search(const DnnSearch& search, const Deadline& deadline) {
+  bool found = false;
+  const auto annealing = [&](int thread, TimeShare time) -> PortfolioStep {
+    return {"annealing", time, {}, [&, thread](const Deadline& d) { search.anneal(thread, d); }};
+  };
+  std::vector<PortfolioSteps> tables{
+      {annealing(0, of_all(search.before)),
+       {"CP-SAT", of_all(search.model), {}, [&](const Deadline& d) { found = search.solve(d); }},
+       {"CP-SAT again", of_left(1), [&] { return found; }, [&](const Deadline& d) { search.solve(d); }},
+       annealing(0, of_left(1))}};
+  for (int t = 1; t < search.threads; ++t) tables.push_back({annealing(t, of_left(1))});
+  run_side_by_side(tables, {.deadline = deadline});
+}
+
 Result<DnnPlan> plan_dnn(const DnnWorkload& workload, const DnnRules& rules, const DnnPlanOptions& options) {
   if (rules.pieces < 1 || options.threads < 1)
     return Error(Code::kInvalidInput, "pieces and threads must be at least 1");

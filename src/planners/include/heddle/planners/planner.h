@@ -76,6 +76,8 @@ struct PlannerInfo {
   bool cold_start = false;        // the same for direct host access, resident and dropped parameters
   std::vector<PlannerSetting> settings;
   std::vector<PlannerAlias> aliases;
+
+  bool supports(const Problem& problem) const;
 };
 
 // Plans a validated problem. Deterministic for a seed and thread count (deadlines apart).
@@ -89,7 +91,6 @@ struct PlannerEntry {
   std::string alias_of;
   std::map<std::string, std::string> chosen;
 
-  bool supports(Objective objective) const;
   // The planner alone, for planners that begin with other planners' plans. An alias's settings come before
   // those in `options`.
   Result<PlannerOutput> plan(const Problem& problem, PlannerOptions options) const;

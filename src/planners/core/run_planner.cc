@@ -102,7 +102,7 @@ Result<PlanResult> judge_plan(const std::string& planner, const Problem& problem
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options) {
   HEDDLE_RETURN_IF_ERROR(validate(problem));
-  if (!entry.supports(problem.objective)) {
+  if (!entry.info.supports(problem)) {
     std::string names;
     for (const Objective o : entry.info.objectives)
       names += (names.empty() ? "" : ", ") + std::string(objective_name(o));
