@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 namespace heddle::cli {
 
@@ -94,6 +95,14 @@ int exit_status(Code code) {
       break;
   }
   return kExitInternal;
+}
+
+Status check_output(const std::string& path) {
+  if (path.empty()) return {};
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+  return Error(Code::kInvalidInput, path + ": there is no folder '" + folder.string() + "'; create it first");
 }
 
 std::vector<std::string> split_list(const std::string& text) {

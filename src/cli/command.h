@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "heddle/base/cancel.h"
-#include "heddle/base/progress.h"
+#include "heddle/base/control.h"
 #include "heddle/base/status.h"
 
 namespace CLI {
@@ -22,10 +21,8 @@ namespace heddle::cli {
 class Command;
 
 // What every verb is given when it runs.
-struct Invocation {
-  bool json = false;                 // print JSON for machines on stdout, nothing else there
-  CancelToken cancel;                // raised by Ctrl-C: give the best so far
-  ProgressSink* progress = nullptr;  // draws on stderr; null with --quiet
+struct Invocation : Control {  // Ctrl-C raises `cancel`; `progress` draws on stderr, and is null with --quiet
+  bool json = false;           // print JSON for machines on stdout, nothing else there
 };
 
 inline constexpr int kExitDone = 0;      // done
@@ -71,6 +68,10 @@ class Command {
 std::span<const Verb> verbs();
 
 int exit_status(Code code);
+
+// Can a file be made there? Asked before long work, so that a mistyped folder does not cost it. Empty paths
+// are fine.
+Status check_output(const std::string& path);
 
 // "a,b,c" to its parts; empty parts are dropped.
 std::vector<std::string> split_list(const std::string& text);

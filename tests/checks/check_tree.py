@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 # DESIGN's layers, lowest first.
-ORDER = ["base", "graph", "cluster", "cost", "plan", "solve", "planners", "runtime", "fleet", "report", "serve", "cli"]
+ORDER = ["base", "graph", "cluster", "cost", "plan", "solve", "planners"]
+ORDER += ["runtime", "fleet", "session", "report", "serve", "bench", "cli"]
 MAX_LINES = 500
 MAX_COLUMNS = 120
 MAX_FILES_IN_ROOM = 40

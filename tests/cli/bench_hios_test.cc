@@ -64,7 +64,7 @@ TEST_F(Hios, SimulationInstancesArePlannedOnSoManyDevices) {
   EXPECT_EQ(plan["value_us"], 5000);
   const auto mistaken = run_heddle({"plan", "fork.json", "--devices", "gpu1"}, folder_.path());
   EXPECT_EQ(mistaken.status, 2);
-  EXPECT_THAT(mistaken.err, HasSubstr("--devices gpu1: expected their number, 1 to 64"));
+  EXPECT_THAT(mistaken.err, HasSubstr("brings equal devices; give their number, 1 to 64"));
   EXPECT_THAT(run_heddle({"plan", "fork.json", "--cluster", "preset:v100"}, folder_.path()).err,
               HasSubstr("brings its own devices"));
   EXPECT_THAT(run_heddle({"plan", "fork.json", "--transfer", "sink"}, folder_.path()).err,

@@ -278,14 +278,16 @@ TEST(Workflow, LargeProductsInPiecesGiveTheUnsplitModelsOutputs) {
 
 TEST(Workflow, GraphsAreNotImportedAnew) {
   const TemporaryFolder folder;
-  const std::vector<std::string> mistakes[] = {
-      {"--batch", "2"}, {"--shape", "x=1,2"}, {"--split-weights", "1000"}};
-  for (const auto& mistake : mistakes) {
+  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
+      {{"--batch", "2"}, "a batch size"},
+      {{"--shape", "x=1,2"}, "a shape"},
+      {{"--split-weights", "1000"}, "a size to split weights at"}};
+  for (const auto& [flags, what] : mistakes) {
     std::vector<std::string> arguments = {"inspect", "zoo:resnet-18"};
-    arguments.insert(arguments.end(), mistake.begin(), mistake.end());
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
     const auto ran = run_heddle(arguments, folder.path());
     EXPECT_EQ(ran.status, 2);
-    EXPECT_THAT(ran.err, HasSubstr(mistake[0] + " is about importing a model; zoo:resnet-18 is a graph"));
+    EXPECT_THAT(ran.err, HasSubstr(what + " is about importing a model; zoo:resnet-18 is a graph"));
   }
 }
 

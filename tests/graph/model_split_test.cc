@@ -9,7 +9,6 @@
 #include "graph/model_files.h"
 #include "graph/onnx_writer.h"
 #include "heddle/graph/model.h"
-#include "heddle/graph/model_content.h"
 
 namespace heddle {
 namespace {
@@ -152,7 +151,8 @@ TEST(ModelSplit, MappedWeightsStayInTheFile) {
   const std::string path = folder.write("mapped.onnx", transposed_model());
   ImportOptions options;
   options.split_bytes = 20'000;
-  const auto mapped = load_mapped(path, options);
+  options.map_weights = true;
+  const auto mapped = Model::load(path, options);
   ASSERT_TRUE(mapped.ok()) << mapped.error().to_string();
   std::vector<float> joined;
   for (const Piece& p : pieces_of(**mapped)) joined.insert(joined.end(), p.values.begin(), p.values.end());
@@ -166,7 +166,7 @@ TEST(MappedModel, MayBeALinkToAFileOfAnotherFolderAndName) {
   std::filesystem::create_directories(folder.path("snapshots/1 2"));
   folder.write("blobs/0123abcd", transposed_model());
   std::filesystem::create_symlink("../../blobs/0123abcd", folder.path("snapshots/1 2/model.onnx"));
-  const auto mapped = load_mapped(folder.path("snapshots/1 2/model.onnx"));
+  const auto mapped = Model::load(folder.path("snapshots/1 2/model.onnx"), {.map_weights = true});
   ASSERT_TRUE(mapped.ok()) << mapped.error().to_string();
   EXPECT_EQ(pieces_of(**mapped)[0].values, counting(kRows * kColumns));
 }

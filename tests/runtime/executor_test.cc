@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "heddle/plan/evaluator.h"
-#include "heddle/runtime/executor_bench.h"
 #include "support.h"
 
 namespace heddle {
@@ -257,15 +256,6 @@ TEST(Executor, UnknownBackendIsRefusedWithTheNearestName) {
   EXPECT_NE(opened.error().to_string().find("did you mean 'emulated'"), std::string::npos)
       << opened.error().to_string();
   for (const auto& backend : backend_registry()) EXPECT_EQ(find_backend(backend->name()), backend.get());
-}
-
-TEST(Executor, BenchRunsBothContestantsOnTheSameDag) {
-  const auto result =
-      bench_executor({.tasks = 2000, .layers = 20, .devices = 4, .repeats = 3, .pool_threads = 2});
-  ASSERT_TRUE(result.ok()) << result.error().to_string();
-  EXPECT_GE(result->tasks, 2000);
-  EXPECT_GT(result->executor_us_per_task, 0);
-  EXPECT_GT(result->pool_us_per_task, 0);
 }
 
 }  // namespace

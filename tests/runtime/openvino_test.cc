@@ -12,13 +12,13 @@
 #include "heddle/graph/model.h"
 #include "heddle/plan/builder.h"
 #include "heddle/plan/evaluator.h"
+#include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/openvino_devices.h"
-#include "heddle/runtime/openvino_measurer.h"
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
-#include "heddle/runtime/share_measurer.h"
+#include "heddle/runtime/segment_measurer.h"
 
 namespace heddle {
 namespace {
@@ -188,7 +188,7 @@ TEST(OpenVino, ProfilingTakesOnlyWhatIsMissing) {
   const auto folder = std::filesystem::temp_directory_path() / ("heddle-profile-" + std::to_string(getpid()));
   auto store = ProfileStore::open((folder / "p.sqlite").string(), "test");
   ASSERT_TRUE(store.ok()) << store.error().to_string();
-  const auto measurer = make_openvino_measurer(loaded->model, {.min_s = 0.01, .max_s = 0.02, .min_runs = 3});
+  const auto measurer = make_segment_measurer(loaded->model, {.min_s = 0.01, .max_s = 0.02, .min_runs = 3});
   const Graph& graph = *loaded->problem.graph;
   const Cluster& cluster = *loaded->problem.cluster;
   auto requests = profile_requests(graph, cluster, *measurer);
@@ -249,11 +249,12 @@ TEST(OpenVino, SharesAreMeasuredWithAllOfThemBusyAndKeptApartInTheStore) {
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
   const Cluster& cluster = *loaded->problem.cluster;
   const MeasureOptions brief{.min_s = 0.01, .max_s = 0.02, .min_runs = 3};
-  const auto half = make_share_measurer(loaded->model, 2, brief);
+  const auto half = make_segment_measurer(loaded->model, brief, {.share = 2});
   EXPECT_FALSE(half->supports(cluster.device(DeviceId(0))));  // one core is not split
   if (allowed_cores().size() < 2) GTEST_SKIP() << "this machine has one core";
   ASSERT_TRUE(half->supports(cluster.device(DeviceId(2))));
-  EXPECT_FALSE(make_share_measurer(loaded->model, 3, brief)->supports(cluster.device(DeviceId(2))));
+  EXPECT_FALSE(
+      make_segment_measurer(loaded->model, brief, {.share = 3})->supports(cluster.device(DeviceId(2))));
 
   const auto folder = std::filesystem::temp_directory_path() / ("heddle-shares-" + std::to_string(getpid()));
   auto store = ProfileStore::open((folder / "p.sqlite").string(), "test");
@@ -261,13 +262,13 @@ TEST(OpenVino, SharesAreMeasuredWithAllOfThemBusyAndKeptApartInTheStore) {
   const SignatureFn signature = [&](std::span<const OpId> ops) { return loaded->model->signature(ops); };
   const std::vector<OpId> ops = {OpId(0), OpId(1)};
   const std::vector<ProfileRequest> requests = {{ops, DeviceId(2)}};
-  const auto measured = [&](int share, SegmentMeasurer& measurer) {
-    return profile_share(*loaded->problem.graph, cluster, requests, signature, share, measurer, **store);
+  const auto measured = [&](SegmentMeasurer& measurer) {
+    return profile(*loaded->problem.graph, cluster, requests, signature, measurer, **store);
   };
-  const auto whole = make_share_measurer(loaded->model, 1, brief);
+  const auto whole = make_segment_measurer(loaded->model, brief);
   for (const int round : {1, 2}) {
-    EXPECT_EQ(measured(1, *whole)->measured, round == 1);
-    EXPECT_EQ(measured(2, *half)->measured, round == 1);
+    EXPECT_EQ(measured(*whole)->measured, round == 1);
+    EXPECT_EQ(measured(*half)->measured, round == 1);
   }
   const auto records = (*store)->find_segment(signature(ops), cluster.device(DeviceId(2)).target);
   ASSERT_TRUE(records.ok());

@@ -101,19 +101,7 @@ bool is_alone(const Examined& examined, const MappedFile& file) {
   return examined.bytes == static_cast<int64_t>(file.bytes().size());
 }
 
-// True within load_mapped(), for this thread's call of Model::load().
-thread_local bool leave_weights = false;
-struct LeaveWeights {
-  LeaveWeights() { leave_weights = true; }
-  ~LeaveWeights() { leave_weights = false; }
-};
-
 }  // namespace
-
-Result<std::shared_ptr<const Model>> load_mapped(const std::string& path, const ImportOptions& options) {
-  const LeaveWeights here;
-  return Model::load(path, options);
-}
 
 void prepare_import() { internal::load_onnx_frontend(); }
 
@@ -145,7 +133,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   std::optional<std::string> skeleton;
   // The importer maps weights of its folder only, and follows links: caches of models are full of them.
   std::string source = path;
-  if (leave_weights && onnx != nullptr && is_alone(examined, file)) {
+  if (options.map_weights && onnx != nullptr && is_alone(examined, file)) {
     std::error_code error;
     const auto real = std::filesystem::canonical(path, error);
     if (error) return Error(Code::kIo, "cannot be found any more: " + error.message());

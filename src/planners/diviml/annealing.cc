@@ -5,7 +5,7 @@
 // schedule, so the usual one is taken: from the fastest devices, one random gene a move, temperature falling
 // geometrically over the time given. O(V + E) a move. Exploits unequal devices, transfer times and batches;
 // ignores contention, memory limits and any other order of tasks.
-#include "search/cooling.h"
+#include "search/anneal.h"
 #include "string_search.h"
 
 namespace heddle {
@@ -15,26 +15,43 @@ namespace {
 constexpr double kStringHot = 0.02, kStringCold = 1e-5;
 constexpr double kHotFromAPlan = 0.002;  // where there is a plan to improve, which heat would destroy
 
-// What cool_down() asks for.
-struct Strings {
-  StringSearch& search;
-  std::vector<uint32_t> champion;
-  void look() {}
-  bool propose() { return search.mutate(search.random().below(search.size())); }
-  double value(double limit) { return search.fitness(limit); }
-  void keep() { search.keep(); }
-  void undo() { search.undo(); }
-  void note_best() { champion = search.genes(); }
+class Strings : public AnnealSearch {
+ public:
+  explicit Strings(StringSearch& search)
+      : search_(search), now_(search.fitness()), best_(now_), champion_(search.genes()) {}
+
+  double now() const { return now_; }
+  const std::vector<uint32_t>& champion() const { return champion_; }
+
+  bool propose() { return search_.mutate(search_.random().below(search_.size())); }
+  double rise(Metropolis& rule) {
+    next_ = search_.fitness(now_ + rule.most());
+    return next_ - now_;
+  }
+  void keep() {
+    search_.keep();
+    now_ = next_;
+    if (now_ >= best_) return;
+    best_ = now_;
+    champion_ = search_.genes();
+  }
+  void undo() { search_.undo(); }
+
+ private:
+  StringSearch& search_;
+  double now_, best_, next_ = 0;
+  std::vector<uint32_t> champion_;
 };
 
 void anneal_string(StringSearch& search, const Deadline& deadline) {
   const bool timed = deadline.seconds_left() < kImpossible;
-  const double now = search.fitness();
-  Strings strings{search, search.genes()};
-  const Cooling cooling{now * (search.has_start() ? kHotFromAPlan : kStringHot), now * kStringCold,
-                        timed ? std::numeric_limits<size_t>::max() : kTriesPerGene * search.size()};
-  cool_down(strings, now, cooling, deadline, search.random());
-  search.set_genes(strings.champion);
+  Strings strings(search);
+  AnnealSchedule schedule{.hot = strings.now() * (search.has_start() ? kHotFromAPlan : kStringHot),
+                          .cold = strings.now() * kStringCold,
+                          .follows_deadline = true};
+  if (!timed) schedule.moves = kTriesPerGene * search.size();
+  anneal(strings, schedule, deadline, search.random());
+  search.set_genes(strings.champion());
 }
 
 Result<PlannerOutput> plan_annealing(const Problem& problem, const PlannerOptions& options) {

@@ -4,7 +4,7 @@
 
 #include "core/configurations.h"
 #include "core/plan_store.h"
-#include "task_model.h"
+#include "module_clock.h"
 
 namespace heddle {
 namespace {
@@ -16,11 +16,7 @@ constexpr size_t kMostDivisions = 500;
 class BatchList {
  public:
   explicit BatchList(const TaskModel& model)
-      : model_(model),
-        requests_(model.num_requests()),
-        free_(model.num_devices(), 0),
-        finish_(model.num_tasks() * requests_, 0),
-        where_(finish_.size(), 0) {
+      : model_(model), requests_(model.num_requests()), whole_(whole_problem(model)), clock_(whole_) {
     std::vector<size_t> counts(model.num_devices(), 0);
     divide(counts, 0, requests_);
   }
@@ -62,7 +58,7 @@ class BatchList {
       for (const auto& counts : divisions_) {
         double end = 0, work = 0;
         for_parts(t, counts, [&](const Batch& b) {
-          end = std::max(end, start_of(b) + model_.us(b));
+          end = std::max(end, clock_.start(b) + model_.us(b));
           work += model_.us(b);
         });
         if (end < best || (end == best && work < least_work)) best = end, least_work = work, choice = &counts;
@@ -98,34 +94,16 @@ class BatchList {
     }
   }
 
-  double start_of(const Batch& b) const {
-    double start = free_[b.device];
-    for (const TaskModel::Edge& e : model_.in(b.task)) {
-      for (size_t l = 0; l < requests_; ++l) {
-        if ((b.requests >> l & 1) == 0) continue;
-        const size_t u = e.src * requests_ + l;
-        start = std::max(start, finish_[u] + model_.transfer_us(where_[u], b.device, e.bytes));
-      }
-    }
-    return start;
-  }
-
   void append(const Batch& b) {
-    const double end = start_of(b) + model_.us(b);
-    free_[b.device] = end;
-    for (size_t l = 0; l < requests_; ++l) {
-      if ((b.requests >> l & 1) == 0) continue;
-      finish_[b.task * requests_ + l] = end;
-      where_[b.task * requests_ + l] = b.device;
-    }
+    clock_.append(b);
     batches_.push_back(b);
   }
 
   const TaskModel& model_;
   const size_t requests_;
   std::vector<std::vector<size_t>> divisions_;
-  std::vector<double> free_, finish_;
-  std::vector<uint32_t> where_;
+  const ModuleProblem whole_;
+  ModuleClock clock_;
   std::vector<Batch> batches_;
 };
 

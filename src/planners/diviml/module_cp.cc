@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/solve/cp.h"
 #include "module_problem.h"
+#include "search/schedule_model.h"
 
 namespace heddle {
 namespace {
@@ -12,6 +12,8 @@ namespace {
 // Times are cut into this many parts of the start's value: fine enough that what rounding hides is far below
 // a measurement's noise, small enough for the solver's arithmetic.
 constexpr double kParts = 1 << 26;
+// No two times are further apart.
+constexpr int64_t kFar = int64_t{1} << 40;
 
 class CpModule {
  public:
@@ -24,7 +26,8 @@ class CpModule {
         unit_(std::max(value_us, 1e-6) / kParts),
         // Rounding down makes every schedule shorter, never longer.
         horizon_(static_cast<int64_t>(kParts) + 2),
-        place_(model_.num_tasks(), -1) {
+        place_(model_.num_tasks(), -1),
+        schedule_(n_ * requests_, k_, kFar) {
     for (size_t p = 0; p < n_; ++p) place_[m_.tasks[p]] = static_cast<int>(p);
     add_places();
     add_precedence();
@@ -33,7 +36,7 @@ class CpModule {
     if (requests_ > 1) break_symmetry();
   }
 
-  const CpModel& cp() const { return cp_; }
+  const CpModel& cp() const { return schedule_.cp; }
   double unit() const { return unit_; }
 
   void hint(const std::vector<Batch>& batches, const std::vector<double>& starts) {
@@ -43,23 +46,23 @@ class CpModule {
       for (size_t d = 0; d < k_; ++d) {
         if (!possible(p, d)) continue;
         for (size_t l = 0; l < requests_; ++l) {
-          if (b.requests >> l & 1) cp_.hint(on(p, d, l).var(), d == b.device ? 1 : 0);
+          if (b.requests >> l & 1) schedule_.hint(on(p, d, l), d == b.device);
         }
       }
-      cp_.hint(start(p, b.device), ticks(starts[i]));
+      schedule_.cp.hint(start(p, b.device), ticks(starts[i]));
     }
   }
 
   std::vector<Batch> read(const std::vector<double>& values) const {
-    std::vector<std::pair<double, Batch>> found;
+    std::vector<std::pair<int64_t, Batch>> found;
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
         if (!possible(p, d)) continue;
         Batch b{m_.tasks[p], static_cast<uint32_t>(d), 0};
         for (size_t l = 0; l < requests_; ++l) {
-          if (values[static_cast<size_t>(on(p, d, l).var().index)] > 0.5) b.requests |= uint32_t{1} << l;
+          if (ScheduleModel::is_true(on(p, d, l), values)) b.requests |= uint32_t{1} << l;
         }
-        if (b.requests != 0) found.push_back({values[static_cast<size_t>(start(p, d).index)], b});
+        if (b.requests != 0) found.push_back({ScheduleModel::value(start(p, d), values), b});
       }
     }
     // Ops without duration in whole ticks start together with their readers: places break the tie.
@@ -78,46 +81,42 @@ class CpModule {
   bool possible(size_t p, size_t d) const {
     return m_.allows(p, d) && model_.us(m_.tasks[p], d, 1) < kImpossible;
   }
-  CpLit on(size_t p, size_t d, size_t l) const { return x_[(p * k_ + d) * requests_ + l]; }
+  // The builder's ops are the tasks' requests.
+  CpLit on(size_t p, size_t d, size_t l) const { return schedule_.on(p * requests_ + l, d); }
   CpLit batch(size_t p, size_t d, size_t count) const { return b_[(p * k_ + d) * requests_ + count - 1]; }
   // One start for all devices when there is one request: a task runs once.
   CpVar start(size_t p, size_t d) const { return s_[requests_ == 1 ? p : p * k_ + d]; }
 
   // Equations 1, 4 and 5.
   void add_places() {
-    x_.resize(n_ * k_ * requests_);
-    b_.resize(x_.size());
+    b_.resize(n_ * k_ * requests_);
     s_.resize(requests_ == 1 ? n_ : n_ * k_);
     for (size_t p = 0; p < n_; ++p) {
-      if (requests_ == 1) s_[p] = cp_.add_integer(0, horizon_);
+      if (requests_ == 1) s_[p] = schedule_.cp.add_integer(0, horizon_);
       for (size_t l = 0; l < requests_; ++l) {
-        std::vector<CpLit> one;
         for (size_t d = 0; d < k_; ++d) {
-          if (!possible(p, d)) continue;
-          CpLit& x = x_[(p * k_ + d) * requests_ + l];
-          x = cp_.add_literal();
-          one.push_back(x);
+          if (possible(p, d)) schedule_.may_run(p * requests_ + l, d);
         }
-        cp_.exactly_one(one);
+        schedule_.choose_device(p * requests_ + l);
       }
       for (size_t d = 0; d < k_; ++d) {
         if (!possible(p, d)) continue;
         if (requests_ == 1) {
-          b_[p * k_ + d] = x_[p * k_ + d];
+          b_[p * k_ + d] = on(p, d, 0);
           continue;
         }
-        s_[p * k_ + d] = cp_.add_integer(0, horizon_);
+        s_[p * k_ + d] = schedule_.cp.add_integer(0, horizon_);
         CpExpr balance;
         std::vector<CpLit> sizes;
         for (size_t c = 1; c <= requests_; ++c) {
           CpLit& b = b_[(p * k_ + d) * requests_ + c - 1];
-          b = cp_.add_literal();
+          b = schedule_.cp.add_literal();
           sizes.push_back(b);
           balance.add(b, -static_cast<int64_t>(c));
           balance.add(on(p, d, c - 1), 1);
         }
-        cp_.at_most_one(sizes);
-        cp_.linear(0, std::move(balance), 0);
+        schedule_.cp.at_most_one(sizes);
+        schedule_.cp.linear(0, std::move(balance), 0);
       }
     }
   }
@@ -129,21 +128,10 @@ class CpModule {
     return e;
   }
 
-  static CpExpr minus(CpExpr a, const CpExpr& b) {
-    for (const CpTerm& t : b.terms) a.add(t.var, -t.coefficient);
-    a.constant -= b.constant;
-    return a;
-  }
-
-  // Where all of `when` hold; what could only start after the value to be beaten does not happen there.
-  void not_before(int64_t at, CpVar start, const std::vector<CpLit>& when) {
-    if (at <= horizon_) {
-      cp_.linear(at, CpExpr(start), horizon_, when);
-      return;
-    }
-    std::vector<CpLit> no;
-    for (const CpLit l : when) no.push_back(!l);
-    cp_.any_of(no);
+  // Of a move; kNoWay where there is none.
+  int64_t move_ticks(size_t from, size_t to, int64_t bytes) const {
+    const double us = model_.transfer_us(from, to, bytes);
+    return us < kImpossible ? ticks(us) : ScheduleModel::kNoWay;
   }
 
   // Equation 3.
@@ -152,12 +140,10 @@ class CpModule {
       for (size_t d = 0; d < k_; ++d) {
         if (!possible(s.place, d)) continue;
         const double at = s.at_us + model_.transfer_us(s.device, d, s.bytes);
-        const CpLit when = on(s.place, d, s.request);
-        if (!(at < kImpossible)) {
-          cp_.any_of(std::vector<CpLit>{!when});
-        } else if (at > 0) {
-          not_before(ticks(at), start(s.place, d), {when});
-        }
+        const CpLit when[] = {on(s.place, d, s.request)};
+        if (at > 0)
+          schedule_.after(start(s.place, d), CpExpr(0), at < kImpossible ? ticks(at) : ScheduleModel::kNoWay,
+                          when);
       }
     }
     for (size_t q = 0; q < n_; ++q) {
@@ -168,32 +154,22 @@ class CpModule {
   }
 
   void add_edge(size_t p, size_t q, int64_t bytes) {
-    constexpr int64_t kFar = int64_t{1} << 40;
     if (requests_ == 1) {
+      const auto us = [&](size_t d) { return ticks(model_.us(m_.tasks[p], d, 1)); };
       // Wherever both run, the reader starts after the end.
-      CpExpr gap(start(q, 0));
-      gap.add(start(p, 0), -1);
-      for (size_t d = 0; d < k_; ++d) {
-        if (possible(p, d)) gap.add(on(p, d, 0), -ticks(model_.us(m_.tasks[p], d, 1)));
-      }
-      cp_.linear(0, std::move(gap), kFar);
+      schedule_.after(start(q, 0), schedule_.end_of(p, start(p, 0), us), 0);
+      schedule_.transfer(p, start(p, 0), q, start(q, 0), [&](size_t u, size_t v) {
+        const int64_t move = move_ticks(u, v, bytes);
+        return move > 0 ? us(u) + move : 0;
+      });
+      return;
     }
     for (size_t u = 0; u < k_; ++u) {
       for (size_t v = 0; v < k_; ++v) {
         if (!possible(p, u) || !possible(q, v)) continue;
-        const double move = model_.transfer_us(u, v, bytes);
         for (size_t l = 0; l < requests_; ++l) {
-          const std::vector<CpLit> both{on(p, u, l), on(q, v, l)};
-          if (!(move < kImpossible)) {
-            cp_.any_of(std::vector<CpLit>{!both[0], !both[1]});
-          } else if (requests_ > 1 || ticks(move) > 0) {
-            CpExpr gap = minus(CpExpr(start(q, v)), CpExpr(start(p, u)));
-            if (requests_ == 1) {
-              cp_.linear(ticks(model_.us(m_.tasks[p], u, 1)) + ticks(move), std::move(gap), kFar, both);
-            } else {
-              cp_.linear(ticks(move), minus(CpExpr(start(q, v)), end_on(p, u)), kFar, both);
-            }
-          }
+          const CpLit both[] = {on(p, u, l), on(q, v, l)};
+          schedule_.after(start(q, v), end_on(p, u), move_ticks(u, v, bytes), both);
         }
       }
     }
@@ -202,49 +178,43 @@ class CpModule {
   // Equation 7.
   void add_devices() {
     for (size_t d = 0; d < k_; ++d) {
-      std::vector<CpInterval> busy;
       for (size_t p = 0; p < n_; ++p) {
         if (!possible(p, d)) continue;
         for (size_t c = 1; c <= requests_; ++c) {
           const double us = model_.us(m_.tasks[p], d, c);
-          const std::vector<CpLit> when{batch(p, d, c)};
+          const CpLit when[] = {batch(p, d, c)};
           if (!(us < kImpossible)) {
-            cp_.any_of(std::vector<CpLit>{!when[0]});
+            schedule_.forbid(when);
             continue;
           }
-          CpExpr end(start(p, d));
-          end.add(ticks(us));
-          busy.push_back(cp_.interval(CpExpr(start(p, d)), CpExpr(ticks(us)), std::move(end), when));
-          if (m_.free_at(d) > 0) not_before(ticks(m_.free_at(d)), start(p, d), when);
+          schedule_.hold(d, start(p, d), ticks(us), when);
+          if (m_.free_at(d) > 0) schedule_.after(start(p, d), CpExpr(0), ticks(m_.free_at(d)), when);
         }
       }
-      cp_.no_overlap(busy);
     }
+    schedule_.add_resources();
   }
 
   // Equation 2, and that no device works longer than until the end.
   void add_end() {
-    constexpr int64_t kFar = int64_t{1} << 40;
-    end_ = cp_.add_integer(ticks(module_bound(m_)), horizon_);
+    end_ = schedule_.cp.add_integer(ticks(module_bound(m_)), horizon_);
     const ModulePaths paths = module_paths(m_);
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
         if (!possible(p, d)) continue;
         for (size_t l = 0; l < requests_; ++l) {
-          CpExpr gap(end_);
+          const CpLit here[] = {on(p, d, l)};
           const int64_t tail = ticks(m_.tail(p, l, d));
           if (requests_ == 1) {
             // Implied by the other rows, but not seen by the solver before all devices on a path are chosen:
             // what must come before and after on the best devices. Real schedules rounded down keep them.
-            const std::vector<CpLit> here{on(p, d, 0)};
             const int64_t least =
                 std::max(ticks(model_.us(m_.tasks[p], d, 1)) + tail, ticks(paths.rest[p * k_ + d]) - 1);
-            gap.add(start(p, d), -1);
-            cp_.linear(least, std::move(gap), kFar, here);
+            schedule_.after(end_, start(p, d), least, here);
             const int64_t head = ticks(paths.head[p * k_ + d]) - 1;
-            if (head > 0) not_before(head, start(p, d), here);
+            if (head > 0) schedule_.after(start(p, d), CpExpr(0), head, here);
           } else {
-            cp_.linear(tail, minus(std::move(gap), end_on(p, d)), kFar, std::vector<CpLit>{on(p, d, l)});
+            schedule_.after(end_, end_on(p, d), tail, here);
           }
         }
       }
@@ -259,9 +229,9 @@ class CpModule {
         }
       }
       // A device without work has no tail of this module's making.
-      cp_.linear(0, std::move(work), kFar);
+      schedule_.cp.linear(0, std::move(work), kFar);
     }
-    cp_.minimise(CpExpr(end_));
+    schedule_.cp.minimise(CpExpr(end_));
   }
 
   // Requests are alike when nothing outside tells them apart: their devices at the first task may ascend.
@@ -274,7 +244,7 @@ class CpModule {
         gap.add(on(0, d, l + 1), static_cast<int64_t>(d));
         gap.add(on(0, d, l), -static_cast<int64_t>(d));
       }
-      cp_.linear(0, std::move(gap), static_cast<int64_t>(k_));
+      schedule_.cp.linear(0, std::move(gap), static_cast<int64_t>(k_));
     }
   }
 
@@ -284,8 +254,8 @@ class CpModule {
   const double unit_;
   const int64_t horizon_;
   std::vector<int> place_;
-  CpModel cp_;
-  std::vector<CpLit> x_, b_;
+  ScheduleModel schedule_;
+  std::vector<CpLit> b_;
   std::vector<CpVar> s_;
   CpVar end_;
 };

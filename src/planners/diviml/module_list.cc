@@ -1,16 +1,16 @@
-// Value, list schedule and cheap bound of a module.
+// List schedule and cheap bound of a module.
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
-#include "module_problem.h"
+#include "module_clock.h"
 
 namespace heddle {
 namespace {
 
 // Rounds of multiplicative weights for the area bound.
 constexpr int kAreaRounds = 100;
-constexpr uint32_t kNoTask = UINT32_MAX;
+constexpr uint32_t kNoTask = ModuleClock::kOutside;
 
 std::vector<uint32_t> places_of(const ModuleProblem& m) {
   std::vector<uint32_t> place(m.model->num_tasks(), kNoTask);
@@ -43,54 +43,10 @@ double least_share(const ModuleProblem& m, size_t p, size_t d) {
 
 }  // namespace
 
-double module_value(const ModuleProblem& m, const std::vector<Batch>& batches, std::vector<double>* starts) {
-  const TaskModel& model = *m.model;
-  const size_t requests = model.num_requests();
-  const auto place = places_of(m);
-  const auto sources = sources_of(m);
-  std::vector<double> free(model.num_devices()), finish(m.tasks.size() * requests, kImpossible);
-  std::vector<uint32_t> where(finish.size(), 0);
-  for (size_t d = 0; d < free.size(); ++d) free[d] = m.free_at(d);
-  if (starts != nullptr) starts->clear();
-  double value = 0;
-  size_t done = 0;
-  for (const Batch& b : batches) {
-    const uint32_t p = place[b.task];
-    if (p == kNoTask || !m.allows(p, b.device)) return kImpossible;
-    double start = free[b.device];
-    for (const auto* s : sources[p]) {
-      if (b.requests >> s->request & 1)
-        start = std::max(start, s->at_us + model.transfer_us(s->device, b.device, s->bytes));
-    }
-    double tail = 0;
-    for (size_t l = 0; l < requests; ++l) {
-      if ((b.requests >> l & 1) == 0) continue;
-      for (const TaskModel::Edge& e : model.in(b.task)) {
-        if (place[e.src] == kNoTask) continue;
-        const size_t u = place[e.src] * requests + l;
-        start = std::max(start, finish[u] + model.transfer_us(where[u], b.device, e.bytes));
-      }
-      tail = std::max(tail, m.tail(p, l, b.device));
-    }
-    const double end = start + model.us(b);
-    if (starts != nullptr) starts->push_back(start);
-    value = std::max(value, end + tail);
-    free[b.device] = end;
-    for (size_t l = 0; l < requests; ++l) {
-      if ((b.requests >> l & 1) == 0) continue;
-      ++done;
-      finish[p * requests + l] = end;
-      where[p * requests + l] = b.device;
-    }
-  }
-  return done == m.tasks.size() * requests ? value : kImpossible;
-}
-
 ModuleAnswer module_by_list(const ModuleProblem& m) {
   const TaskModel& model = *m.model;
   const size_t n = m.tasks.size(), k = model.num_devices(), requests = model.num_requests();
   const auto place = places_of(m);
-  const auto sources = sources_of(m);
   // Priority: mean over devices of the rest of the module and the tail behind it.
   std::vector<double> rest(n * k, 0), rank(n, 0);
   for (size_t p = n; p-- > 0;) {
@@ -116,9 +72,7 @@ ModuleAnswer module_by_list(const ModuleProblem& m) {
     for (const TaskModel::Edge& e : model.in(m.tasks[p])) missing[p] += place[e.src] != kNoTask;
     if (missing[p] == 0) ready.push_back(static_cast<uint32_t>(p));
   }
-  std::vector<double> free(k), finish(n, 0);
-  std::vector<uint32_t> where(n, 0);
-  for (size_t d = 0; d < k; ++d) free[d] = m.free_at(d);
+  ModuleClock clock(m);
   ModuleAnswer answer;
   std::vector<std::pair<double, Batch>> placed;
   while (!ready.empty()) {
@@ -128,23 +82,16 @@ ModuleAnswer module_by_list(const ModuleProblem& m) {
     const uint32_t p = *next;
     ready.erase(next);
     double best = kImpossible, best_start = 0;
-    size_t device = k;
-    for (size_t d = 0; d < k; ++d) {
-      double start = free[d];
-      for (const auto* s : sources[p])
-        start = std::max(start, s->at_us + model.transfer_us(s->device, d, s->bytes));
-      for (const TaskModel::Edge& e : model.in(m.tasks[p])) {
-        const uint32_t q = place[e.src];
-        if (q != kNoTask) start = std::max(start, finish[q] + model.transfer_us(where[q], d, e.bytes));
-      }
+    Batch batch{m.tasks[p], 0, model.all_requests()}, chosen = batch;
+    for (; batch.device < k; ++batch.device) {
+      const double start = clock.start(batch);
       // The end of what follows on the best continuation from here.
-      const double value = start + rest[p * k + d];
-      if (value < best) best = value, best_start = start, device = d;
+      const double value = start + rest[p * k + batch.device];
+      if (value < best) best = value, best_start = start, chosen = batch;
     }
-    if (device == k) return {};
-    finish[p] = free[device] = best_start + model.us(m.tasks[p], device, requests);
-    where[p] = static_cast<uint32_t>(device);
-    placed.push_back({best_start, {m.tasks[p], static_cast<uint32_t>(device), model.all_requests()}});
+    if (!(best < kImpossible)) return {};
+    clock.append(chosen);
+    placed.push_back({best_start, chosen});
     for (const TaskModel::Edge& e : model.out(m.tasks[p])) {
       const uint32_t q = place[e.dst];
       if (q != kNoTask && --missing[q] == 0) ready.push_back(q);

@@ -54,13 +54,6 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
   return out;
 }
 
-ModuleProblem whole_problem(const TaskModel& model) {
-  ModuleProblem whole;
-  whole.model = &model;
-  whole.tasks.assign(model.order().begin(), model.order().end());
-  return whole;
-}
-
 Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& options,
                                  const std::string& name, const ModuleSolver& solver) {
   return plan_by_models(problem, options, name,

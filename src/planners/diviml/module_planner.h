@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "core/plan_store.h"
-#include "module_problem.h"
+#include "module_clock.h"
 #include "split_chain.h"
 
 namespace heddle {
@@ -21,7 +21,6 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
 // The same with the whole graph as one module.
 Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& options,
                                  const std::string& name, const ModuleSolver& solver);
-ModuleProblem whole_problem(const TaskModel& model);
 
 // What the planners that solve the whole graph begin with (module_start(), with the same seed and part of the
 // time), as a plan.

@@ -257,7 +257,7 @@ std::vector<uint32_t> ModuleSchedule::critical() const {
   return critical;
 }
 
-std::vector<Batch> ModuleSchedule::decisions() const {
+std::vector<Batch> ModuleSchedule::batches() const {
   std::vector<Batch> batches;
   for (const uint32_t p : order_) {
     const size_t first = batches.size();
@@ -269,7 +269,11 @@ std::vector<Batch> ModuleSchedule::decisions() const {
       batches[b].requests |= uint32_t{1} << l;
     }
   }
-  // By start; equal starts keep their order, which is topological.
+  return batches;
+}
+
+std::vector<Batch> ModuleSchedule::decisions() const {
+  auto batches = this->batches();
   std::vector<double> starts;
   module_value(m_, batches, &starts);
   if (starts.size() < batches.size()) return batches;

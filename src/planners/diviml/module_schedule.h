@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "module_problem.h"
+#include "module_clock.h"
 
 namespace heddle {
 
@@ -41,10 +41,12 @@ class ModuleSchedule {
   // Of what is kept: the tasks on a path of batches and transfers that ends last, each of which waits for the
   // next one here.
   std::vector<uint32_t> critical() const;
+  // Task by task in the order, and by start.
+  std::vector<Batch> batches() const;
   std::vector<Batch> decisions() const;
   using Snapshot = std::pair<std::vector<uint32_t>, std::vector<uint32_t>>;
   Snapshot snapshot() const { return {order_, genes_}; }
-  // Only decisions() may follow.
+  // Only batches() and decisions() may follow.
   void restore(Snapshot snapshot) { std::tie(order_, genes_) = std::move(snapshot); }
 
  private:

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "module_schedule.h"
-#include "search/cooling.h"
+#include "search/anneal.h"
 
 namespace heddle {
 namespace {
@@ -17,7 +17,7 @@ constexpr double kAtCritical = 0.6;
 enum : uint64_t { kOrderKinds = 4, kOne = kOrderKinds, kOneToo, kAll, kRun, kFollow, kKinds };
 constexpr size_t kLongestRun = 16;
 
-class ModuleSearch {
+class ModuleSearch : public AnnealSearch {
  public:
   ModuleSearch(const ModuleProblem& m, const ModuleAnswer& start, uint64_t seed)
       : m_(m),
@@ -25,13 +25,18 @@ class ModuleSearch {
         requests_(m.model->num_requests()),
         random_(seed),
         schedule_(m, start.batches),
-        best_(schedule_.snapshot()) {}
+        now_(schedule_.kept_value()),
+        best_(now_),
+        best_found_(schedule_.snapshot()) {}
 
   ModuleAnswer run(size_t moves_per_gene, const Deadline& deadline) {
-    const double now = schedule_.kept_value();
-    const Cooling cooling{kHot * now, kCold * now, moves_per_gene * m_.tasks.size() * requests_};
-    cool_down(*this, now, cooling, deadline, random_);
-    schedule_.restore(std::move(best_));
+    anneal(*this,
+           {.hot = kHot * now_,
+            .cold = kCold * now_,
+            .moves = moves_per_gene * m_.tasks.size() * requests_,
+            .follows_deadline = true},
+           deadline, random_);
+    schedule_.restore(std::move(best_found_));
     ModuleAnswer answer = start_;
     auto batches = schedule_.decisions();
     const double found = module_value(m_, batches);
@@ -39,8 +44,8 @@ class ModuleSearch {
     return answer;
   }
 
-  // For cool_down().
-  void look() { critical_ = schedule_.critical(); }
+  // For anneal().
+  void look(double /*share*/, double /*temperature*/) { critical_ = schedule_.critical(); }
   bool propose() {
     schedule_.begin_move();
     const bool critical = !critical_.empty() && random_.chance(kAtCritical);
@@ -49,10 +54,18 @@ class ModuleSearch {
     const uint64_t kind = random_.below(kKinds);
     return kind < kOrderKinds ? propose_place(p) : propose_devices(p, kind);
   }
-  double value(double limit) { return schedule_.value(limit); }
-  void keep() { schedule_.keep(); }
+  double rise(Metropolis& rule) {
+    next_ = schedule_.value(now_ + rule.most());
+    return next_ - now_;
+  }
+  void keep() {
+    schedule_.keep();
+    now_ = next_;
+    if (now_ >= best_) return;
+    best_ = now_;
+    best_found_ = schedule_.snapshot();
+  }
   void undo() { schedule_.undo(); }
-  void note_best() { best_ = schedule_.snapshot(); }
 
  private:
   bool propose_place(uint32_t p) {
@@ -106,7 +119,8 @@ class ModuleSearch {
   const size_t requests_;
   Random random_;
   ModuleSchedule schedule_;
-  ModuleSchedule::Snapshot best_;
+  double now_, best_, next_ = 0;
+  ModuleSchedule::Snapshot best_found_;
   std::vector<uint32_t> critical_;  // at the last look
 };
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "module_clock.h"
+
 namespace heddle {
 namespace {
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "module_clock.h"
+
 namespace heddle {
 namespace {
 
@@ -201,7 +203,7 @@ class Window {
 Result<SplitResult> split_in_order(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
                                    const ModuleLimits& limits) {
   const size_t k = model.num_devices(), requests = model.num_requests();
-  const auto least_rest = model.least_rest();
+  const auto rest = module_paths(whole_problem(model)).rest;
   SplitResult result;
   result.subproblems = modules.tasks.size();
   Placed placed(model);
@@ -223,7 +225,7 @@ Result<SplitResult> split_in_order(const TaskModel& model, const Modules& module
           if (own[e.dst]) continue;
           double least = kImpossible;
           for (size_t to = 0; to < k; ++to)
-            least = std::min(least, model.transfer_us(d, to, e.bytes) + least_rest[e.dst * k + to]);
+            least = std::min(least, model.transfer_us(d, to, e.bytes) + rest[model.position(e.dst) * k + to]);
           tail = std::max(tail, least);
         }
         for (size_t l = 0; l < requests; ++l) m.tail_us[(p * requests + l) * k + d] = tail;

@@ -3,23 +3,23 @@
 // that mapping when all run in that order.
 #pragma once
 
+#include <optional>
+
 #include "heddle/base/random.h"
 #include "module_planner.h"
+#include "module_schedule.h"
 
 namespace heddle {
 
 class StringSearch {
  public:
+  // Begins with each task on the device that runs it fastest (the paper's biased start).
   StringSearch(const TaskModel& model, uint64_t seed);
   // Begins with these batches, in a topological order, and takes the tasks in the order of their first ones.
-  void start_from(std::span<const Batch> batches);
+  void start_from(const std::vector<Batch>& batches);
   bool has_start() const { return has_start_; }
 
-  size_t size() const { return string_.size(); }
-  // Each task on the device that runs it fastest: the biased start.
-  void start_fastest();
-  // Each task on a random device of those that can run it.
-  void start_random();
+  size_t size() const { return model_.num_tasks() * model_.num_requests(); }
 
   // Puts gene i on a random other device that can run it; false when there is none.
   bool mutate(size_t gene);
@@ -30,30 +30,22 @@ class StringSearch {
   // Makespan of the string, in the model's timing: requests of a task on one device form a batch. Above
   // `limit` it may be answered with kImpossible, as soon as it is known to be. Only what stands at the first
   // changed gene and behind it is timed again: O((V + E) requests) at worst.
-  double fitness(double limit = kImpossible);
-  std::vector<Batch> batches() const;
-  const std::vector<uint32_t>& genes() const { return string_; }
+  double fitness(double limit = kImpossible) { return schedule_->value(limit); }
+  // Task by task.
+  std::vector<Batch> batches() const { return schedule_->batches(); }
+  std::vector<uint32_t> genes() const;
   void set_genes(const std::vector<uint32_t>& genes);
   Random& random() { return random_; }
 
  private:
-  struct Times {
-    std::vector<double> finish;   // task x request
-    std::vector<uint32_t> place;  // task x request
-    std::vector<double> free;     // order place x device: before the place's task; one more place at the end
-    std::vector<double> span;     // makespan of what stands before the place
-  };
-  void forget();
+  // Gene i is that of a request of the task at a place of the order.
+  uint32_t place(size_t gene) const { return schedule_->order()[gene / model_.num_requests()]; }
+  size_t request(size_t gene) const { return gene % model_.num_requests(); }
 
   const TaskModel& model_;
+  const ModuleProblem whole_;
   Random random_;
-  std::vector<uint32_t> order_, position_;  // tasks, breadth first or as the start has them; its inverse
-  std::vector<uint32_t> string_;            // order place x request -> device
-  std::vector<std::pair<size_t, uint32_t>> changed_;
-  std::vector<double> rest_;  // TaskModel::least_rest()
-  Times kept_, trial_;        // of the string as kept, and as it is from `from_` on
-  size_t from_ = 0;           // 0 until something was kept
-  bool timed_ = false;        // kept_ holds
+  std::optional<ModuleSchedule> schedule_;  // always there
   bool has_start_ = false;
 };
 

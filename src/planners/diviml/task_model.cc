@@ -123,27 +123,6 @@ void TaskModel::fill_times() {
   for (const auto& [key, us] : slowest) us_[key.first * requests_ + key.second - 1] = us;
 }
 
-std::vector<double> TaskModel::least_rest() const {
-  const size_t k = num_devices();
-  std::vector<double> rest(tasks_ * k, 0);
-  for (size_t i = tasks_; i-- > 0;) {
-    const uint32_t t = order_[i];
-    for (size_t d = 0; d < k; ++d) {
-      double after = 0;
-      for (const Edge& e : out(t)) {
-        double least = kImpossible;
-        for (size_t to = 0; to < k; ++to)
-          least = std::min(least, transfer_us(d, to, e.bytes) + rest[e.dst * k + to]);
-        after = std::max(after, least);
-      }
-      double own = kImpossible;
-      for (size_t m = 1; m <= requests_; ++m) own = std::min(own, us(t, d, m));
-      rest[t * k + d] = own + after;
-    }
-  }
-  return rest;
-}
-
 Assignment to_assignment(const TaskModel& model, const std::vector<Batch>& batches) {
   const FlatProblem& flat = model.flat();
   Assignment a;
@@ -179,43 +158,6 @@ std::vector<Batch> to_batches(const TaskModel& model, const Assignment& a) {
   }
   std::reverse(batches.begin(), batches.end());
   return batches;
-}
-
-BatchTimes time_batches(const TaskModel& model, const std::vector<Batch>& batches) {
-  const size_t requests = model.num_requests();
-  BatchTimes times;
-  times.start.reserve(batches.size());
-  std::vector<double> free(model.num_devices(), 0), finish(model.num_tasks() * requests, kImpossible);
-  std::vector<uint32_t> where(model.num_tasks() * requests, 0);
-  for (const Batch& b : batches) {
-    double start = free[b.device];
-    for (const TaskModel::Edge& e : model.in(b.task)) {
-      for (size_t l = 0; l < requests; ++l) {
-        if ((b.requests >> l & 1) == 0) continue;
-        const size_t u = e.src * requests + l;
-        start = std::max(start, finish[u] + model.transfer_us(where[u], b.device, e.bytes));
-      }
-    }
-    const double end = start + model.us(b);
-    times.start.push_back(start);
-    times.makespan = std::max(times.makespan, end);
-    free[b.device] = end;
-    for (size_t l = 0; l < requests; ++l) {
-      if ((b.requests >> l & 1) == 0) continue;
-      finish[b.task * requests + l] = end;
-      where[b.task * requests + l] = b.device;
-    }
-  }
-  return times;
-}
-
-std::vector<Batch> by_start(const std::vector<Batch>& batches, std::span<const double> starts) {
-  std::vector<size_t> order(batches.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return starts[a] < starts[b]; });
-  std::vector<Batch> sorted;
-  for (const size_t i : order) sorted.push_back(batches[i]);
-  return sorted;
 }
 
 }  // namespace heddle

@@ -58,10 +58,6 @@ class TaskModel {
   std::span<const uint32_t> order() const { return order_; }
   uint32_t position(size_t task) const { return position_[task]; }
 
-  // The least time from the start of a batch of any size on the device to the end of the graph (its own time
-  // included): R of docs/bounds.md, with this model's transfers. Task x device.
-  std::vector<double> least_rest() const;
-
  private:
   static std::span<const Edge> slice(const std::vector<Edge>& v, const std::vector<uint32_t>& begin,
                                      size_t i) {
@@ -85,15 +81,5 @@ Assignment to_assignment(const TaskModel& model, const std::vector<Batch>& batch
 // The inverse, batches by their place in the order; ops of one device and task that are one segment form a
 // batch. Empty when the assignment uses other devices.
 std::vector<Batch> to_batches(const TaskModel& model, const Assignment& assignment);
-
-// Start of each batch when they run in this order, each as soon as its inputs are there, transfers never wait
-// for each other, and the makespan; infinite when something is impossible. The order must be topological.
-struct BatchTimes {
-  std::vector<double> start;
-  double makespan = 0;
-};
-BatchTimes time_batches(const TaskModel& model, const std::vector<Batch>& batches);
-// Sorted by these starts. Equal ones keep their order, so that it stays topological where tasks take no time.
-std::vector<Batch> by_start(const std::vector<Batch>& batches, std::span<const double> starts);
 
 }  // namespace heddle

@@ -19,19 +19,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 
 #include "heddle/graph/analysis.h"
 #include "heddle/plan/evaluator.h"
-#include "heddle/solve/cp.h"
+#include "stage_hint.h"
 
 namespace heddle {
 namespace {
 
 constexpr double kMostPairs = 60'000;  // pairs of ops x devices
 constexpr double kTicksToHorizon = 1e6;
-constexpr int64_t kMostTicks = int64_t{1} << 40;
 
 struct Pair {
   uint32_t u, v;
@@ -41,99 +39,52 @@ struct Pair {
 
 class Model {
  public:
-  Model(const Problem& problem, const Relaxation& relaxation, const std::vector<ListedStage>& hint,
-        double hint_us)
-      : problem_(problem), r_(relaxation), n_(problem.graph->num_ops()), k_(r_.devices.size()) {
-    tick_us_ = std::max(hint_us, 1e-9) / kTicksToHorizon;
-    time_us_ = problem.costs->bound_times();
-    take_hint(hint);
-  }
-
-  // False when the hint does not fit the relaxation (it names devices that are not there).
-  bool build() {
-    if (hint_device_.empty() || !time_hint()) return false;
-    makespan_ = cp_.add_integer(0, horizon_, "makespan");
-    cp_.hint(makespan_, horizon_);
+  Model(const Problem& problem, const StageTicks& ticks, const StageHint& hint)
+      : problem_(problem),
+        t_(ticks),
+        hint_(hint),
+        n_(ticks.n),
+        k_(ticks.k),
+        m_(n_, k_, hint.horizon),
+        makespan_(m_.cp.add_integer(0, hint.horizon, "makespan")) {
+    m_.cp.hint(makespan_, hint_.horizon);
     for (size_t v = 0; v < n_; ++v) add_op(v);
     add_pairs();
-    add_reads();
-    add_work();
-    cp_.minimise(CpExpr(makespan_));
-    return true;
+    for (size_t w = 0; w < n_; ++w) t_.for_reads(w, [&](size_t u, int64_t bytes) { add_read(u, w, bytes); });
+    for (const auto& set : t_.r.exclusive)
+      m_.exclude(
+          set, piece_start_, [&](size_t v, size_t i) { return t_.work(v, i); }, makespan_);
+    m_.cp.minimise(CpExpr(makespan_));
   }
 
-  const CpModel& cp() const { return cp_; }
-  double us(double ticks) const { return ticks * tick_us_; }
+  const CpModel& cp() const { return m_.cp; }
 
   std::vector<ListedStage> decode(const std::vector<double>& values) const {
-    const auto value = [&](CpVar var) { return values[static_cast<size_t>(var.index)]; };
-    std::vector<uint32_t> device(n_), order(n_);
-    for (size_t v = 0; v < n_; ++v) {
-      for (uint32_t i = 0; i < k_; ++i) {
-        if (x_[v * k_ + i] && value(x_[v * k_ + i]->var()) > 0.5) device[v] = i;
-      }
-    }
-    std::iota(order.begin(), order.end(), 0U);
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      const double sa = value(start_[a]), sb = value(start_[b]);
-      if (sa != sb) return sa < sb;
-      const double ea = value(end_[a]), eb = value(end_[b]);
-      return ea != eb ? ea < eb : position_[a] < position_[b];
-    });
+    const auto value = [&](CpVar var) { return ScheduleModel::value(var, values); };
     std::vector<ListedStage> stages;
-    std::vector<uint32_t> last(k_, UINT32_MAX),
-        stage_of(n_);  // per device: its newest op and that op's stage
-    for (const uint32_t v : order) {
-      const uint32_t u = last[device[v]];
+    // Per device: its newest op; per op: its stage.
+    std::vector<uint32_t> last(k_, UINT32_MAX), stage_of(n_);
+    for (const uint32_t v : ScheduleModel::order({&start_, &end_}, values, hint_.position)) {
+      const uint32_t device = m_.device(v, values), u = last[device];
       const bool joins =
           u != UINT32_MAX && value(start_[u]) == value(start_[v]) && value(end_[u]) == value(end_[v]);
       if (!joins) {
         stage_of[v] = static_cast<uint32_t>(stages.size());
-        stages.push_back({r_.devices[device[v]], {}});
+        stages.push_back({t_.r.devices[device], {}});
       } else {
         stage_of[v] = stage_of[u];
       }
-      last[device[v]] = v;
+      last[device] = v;
       put(stages[stage_of[v]].groups, v);
     }
     return narrowed(std::move(stages));
   }
 
  private:
-  int64_t ticks(double us) const { return static_cast<int64_t>(std::floor(us / tick_us_)); }
-  // No plan has v where what it reads, or what reads it, cannot come or go; and ticks() takes finite times
-  // only.
-  bool possible(size_t v, size_t i) const {
-    return r_.t(v, i) < kImpossible && r_.earliest_finish[v * k_ + i] < kImpossible &&
-           r_.remaining[v * k_ + i] < kImpossible;
-  }
-  double time_us(size_t v, size_t i) const {
-    return time_us_[v * problem_.cluster->num_devices() + r_.devices[i].index()];
-  }
-  int64_t time(size_t v, size_t i) const { return ticks(time_us(v, i)); }
-  // The relaxation's times are work where stages are allowed: docs/bounds.md, "Stages".
-  int64_t work(size_t v, size_t i) const { return ticks(r_.t(v, i)); }
-  int64_t head(size_t v, size_t i) const { return ticks(r_.earliest_finish[v * k_ + i] - r_.t(v, i)); }
-  int64_t tail(size_t v, size_t i) const {
-    return time(v, i) + std::max<int64_t>(0, ticks(r_.remaining[v * k_ + i] - r_.t(v, i)));
-  }
-  StageModel sharing(size_t i) const { return problem_.costs->stage_model(r_.devices[i]); }
-  bool shares_pay(size_t i) const { return sharing(i).serial + sharing(i).overlap <= 1; }
-  int64_t serial(size_t v, size_t i) const { return ticks(sharing(i).serial * time_us(v, i)); }
-  int64_t overlap(size_t v, size_t i) const { return ticks(sharing(i).overlap * time_us(v, i)); }
-
-  template <typename Visit>
-  void for_reads(size_t w, const Visit& visit) const {
-    for (const TensorId t : problem_.graph->op(OpId(w)).inputs) {
-      const Tensor& tensor = problem_.graph->tensor(t);
-      if (tensor.producer.valid()) visit(tensor.producer.index(), tensor.bytes);
-    }
-  }
-
   // Joins v to the groups of the stage that hold what it reads.
   void put(std::vector<std::vector<OpId>>& groups, uint32_t v) const {
     std::vector<OpId> own;
-    for_reads(v, [&](size_t u, int64_t) {
+    t_.for_reads(v, [&](size_t u, int64_t) {
       for (auto it = groups.begin(); it != groups.end();) {
         if (std::find(it->begin(), it->end(), OpId(u)) == it->end()) {
           ++it;
@@ -144,7 +95,7 @@ class Model {
       }
     });
     std::sort(own.begin(), own.end(),
-              [&](OpId a, OpId b) { return position_[a.index()] < position_[b.index()]; });
+              [&](OpId a, OpId b) { return hint_.position[a.index()] < hint_.position[b.index()]; });
     own.push_back(OpId(static_cast<size_t>(v)));
     groups.push_back(std::move(own));
   }
@@ -164,119 +115,41 @@ class Model {
     return out;
   }
 
-  void take_hint(const std::vector<ListedStage>& hint) {
-    const auto order = problem_.graph->topological_order();
-    position_.assign(n_, 0);
-    for (size_t i = 0; i < order.size(); ++i) position_[order[i].index()] = static_cast<uint32_t>(i);
-    hint_device_.assign(n_, UINT32_MAX);
-    hint_stage_.assign(n_, 0);
-    for (size_t s = 0; s < hint.size(); ++s) {
-      const auto at = std::find(r_.devices.begin(), r_.devices.end(), hint[s].device);
-      for (const auto& group : hint[s].groups) {
-        for (const OpId v : group) {
-          if (at != r_.devices.end())
-            hint_device_[v.index()] = static_cast<uint32_t>(at - r_.devices.begin());
-          hint_stage_[v.index()] = static_cast<uint32_t>(s);
-        }
-      }
-    }
-    stages_ = hint.size();
-  }
-
-  // The least times of the hint's devices and stages in ticks, stage by stage in its order.
-  bool time_hint() {
-    std::vector<std::vector<uint32_t>> members(stages_);
-    for (uint32_t v = 0; v < n_; ++v) {
-      if (hint_device_[v] == UINT32_MAX || !possible(v, hint_device_[v])) return false;
-      members[hint_stage_[v]].push_back(v);
-    }
-    begin_.assign(n_, 0), own_.assign(n_, 0), piece_.assign(n_, 0), finish_.assign(n_, 0);
-    std::vector<int64_t> free(k_, 0);
-    for (auto& stage : members) {
-      if (stage.empty()) continue;
-      std::sort(stage.begin(), stage.end(),
-                [&](uint32_t a, uint32_t b) { return position_[a] < position_[b]; });
-      const size_t i = hint_device_[stage[0]];
-      int64_t start = 0, total = 0, end = 0;
-      for (const auto& set : r_.exclusive) {
-        if (std::find(set.begin(), set.end(), i) == set.end()) continue;
-        for (const uint32_t j : set) start = std::max(start, free[j]);
-      }
-      for (const uint32_t v : stage) {
-        for_reads(v, [&](size_t u, int64_t bytes) {
-          if (hint_stage_[u] == hint_stage_[v]) return;
-          start = std::max(start, finish_[u] + way(hint_device_[u], i, bytes));
-        });
-        total += serial(v, i);
-      }
-      int64_t piece = start;
-      for (const uint32_t v : stage) {
-        own_[v] = std::max(start, head(v, i));
-        for_reads(v, [&](size_t u, int64_t) {
-          if (hint_stage_[u] == hint_stage_[v]) own_[v] = std::max(own_[v], own_[u] + time(u, i));
-        });
-        piece_[v] = piece;
-        piece += work(v, i);
-        end = std::max({end, own_[v] + time(v, i), piece, shares_pay(i) ? start + total + overlap(v, i) : 0});
-      }
-      for (const uint32_t v : stage) {
-        begin_[v] = start, finish_[v] = end;
-        horizon_ = std::max({horizon_, end, own_[v] + tail(v, i)});
-      }
-      free[i] = end;
-    }
-    return horizon_ < kMostTicks;
-  }
-  int64_t way(size_t i, size_t j, int64_t bytes) const {
-    const double us = r_.way_us(i, j, bytes);
-    return std::isfinite(us) ? std::min(ticks(us), kMostTicks) : kMostTicks;
-  }
-
   void add_op(size_t v) {
     for (std::vector<CpVar>* vars : {&start_, &own_start_, &piece_start_, &end_})
-      vars->push_back(cp_.add_integer(0, horizon_));
-    cp_.hint(start_[v], begin_[v]);
-    cp_.hint(own_start_[v], own_[v]);
-    cp_.hint(piece_start_[v], piece_[v]);
-    cp_.hint(end_[v], finish_[v]);
-    at_least(own_start_[v], start_[v], 0);
-    at_least(piece_start_[v], start_[v], 0);
-    at_least(makespan_, end_[v], 0);
-    x_.resize(n_ * k_);
-    std::vector<CpLit> one;
+      vars->push_back(m_.cp.add_integer(0, hint_.horizon));
+    m_.cp.hint(start_[v], hint_.begin[v]);
+    m_.cp.hint(own_start_[v], hint_.own[v]);
+    m_.cp.hint(piece_start_[v], hint_.piece[v]);
+    m_.cp.hint(end_[v], hint_.finish[v]);
+    m_.after(own_start_[v], start_[v], 0);
+    m_.after(piece_start_[v], start_[v], 0);
+    m_.after(makespan_, end_[v], 0);
     for (size_t i = 0; i < k_; ++i) {
+      const bool hinted = hint_.device[v] == i;
       // Nothing better than the hint has v there.
-      if (!possible(v, i) || (head(v, i) + tail(v, i) > horizon_ && hint_device_[v] != i)) continue;
-      const CpLit x = cp_.add_literal();
-      x_[v * k_ + i] = x;
-      one.push_back(x);
-      cp_.hint(x.var(), hint_device_[v] == i ? 1 : 0);
-      const std::span<const CpLit> there(&x, 1);
-      cp_.linear(head(v, i), CpExpr(own_start_[v]), horizon_, there);
-      at_least(makespan_, own_start_[v], tail(v, i), there);
-      at_least(end_[v], own_start_[v], time(v, i), there);
-      at_least(end_[v], piece_start_[v], work(v, i), there);
+      if (!t_.possible(v, i) || (t_.head(v, i) + t_.tail(v, i) > hint_.horizon && !hinted)) continue;
+      const CpLit there[] = {m_.may_run(v, i, hinted)};
+      m_.after(own_start_[v], CpExpr(0), t_.head(v, i), there);
+      m_.after(makespan_, own_start_[v], t_.tail(v, i), there);
+      m_.after(end_[v], own_start_[v], t_.time(v, i), there);
+      m_.after(end_[v], piece_start_[v], t_.work(v, i), there);
     }
-    cp_.exactly_one(one);
-  }
-
-  // a >= b + least
-  void at_least(CpVar a, CpVar b, int64_t least, std::span<const CpLit> when = {}) {
-    cp_.linear(least, CpExpr(a).add(b, -1), horizon_, when);
+    m_.choose_device(v);
   }
 
   bool may_meet(size_t u, size_t v) const {
-    return std::any_of(r_.exclusive.begin(), r_.exclusive.end(), [&](const auto& set) {
+    return std::any_of(t_.r.exclusive.begin(), t_.r.exclusive.end(), [&](const auto& set) {
       const auto here = [&](size_t w) {
-        return std::any_of(set.begin(), set.end(), [&](uint32_t i) { return x_[w * k_ + i].has_value(); });
+        return std::any_of(set.begin(), set.end(), [&](uint32_t i) { return m_.possible(w, i); });
       };
       return here(u) && here(v);
     });
   }
 
   CpLit hinted(bool value) {
-    const CpLit literal = cp_.add_literal();
-    cp_.hint(literal.var(), value ? 1 : 0);
+    const CpLit literal = m_.cp.add_literal();
+    m_.hint(literal, value);
     return literal;
   }
 
@@ -285,11 +158,11 @@ class Model {
     read_pair_.resize(n_);
     const Reachability below(*problem_.graph);
     for (uint32_t w = 0; w < n_; ++w) {
-      for_reads(w, [&](size_t u, int64_t) {
+      t_.for_reads(w, [&](size_t u, int64_t) {
         auto& known = read_pair_[w];
         if (std::any_of(known.begin(), known.end(), [&](size_t p) { return pairs_[p].u == u; })) return;
         known.push_back(pairs_.size());
-        add_same({static_cast<uint32_t>(u), w, hinted(hint_stage_[u] == hint_stage_[w]), {}, {}});
+        add_same({static_cast<uint32_t>(u), w, hinted(hint_.stage[u] == hint_.stage[w]), {}, {}});
       });
     }
     for (uint32_t u = 0; u < n_; ++u) {
@@ -297,19 +170,19 @@ class Model {
         if (below.reaches(OpId(size_t{u}), OpId(size_t{v})) ||
             below.reaches(OpId(size_t{v}), OpId(size_t{u})) || !may_meet(u, v))
           continue;
-        Pair pair{u, v, hinted(hint_stage_[u] == hint_stage_[v]), {}, {}};
-        const bool apart = hint_stage_[u] != hint_stage_[v];
-        pair.u_first = hinted(apart && finish_[u] <= begin_[v]);
-        pair.v_first = hinted(apart && finish_[v] <= begin_[u] && finish_[u] > begin_[v]);
-        at_least(start_[v], end_[u], 0, std::span(&*pair.u_first, 1));
-        at_least(start_[u], end_[v], 0, std::span(&*pair.v_first, 1));
-        for (const auto& set : r_.exclusive) {
+        Pair pair{u, v, hinted(hint_.stage[u] == hint_.stage[v]), {}, {}};
+        const bool apart = hint_.stage[u] != hint_.stage[v];
+        pair.u_first = hinted(apart && hint_.finish[u] <= hint_.begin[v]);
+        pair.v_first = hinted(apart && hint_.finish[v] <= hint_.begin[u] && hint_.finish[u] > hint_.begin[v]);
+        m_.after(start_[v], end_[u], 0, std::span(&*pair.u_first, 1));
+        m_.after(start_[u], end_[v], 0, std::span(&*pair.v_first, 1));
+        for (const auto& set : t_.r.exclusive) {
           for (const uint32_t i : set) {
             for (const uint32_t j : set) {
-              if (!x_[u * k_ + i] || !x_[v * k_ + j]) continue;
-              std::vector<CpLit> ways{!*x_[u * k_ + i], !*x_[v * k_ + j], *pair.u_first, *pair.v_first};
+              if (!m_.possible(u, i) || !m_.possible(v, j)) continue;
+              std::vector<CpLit> ways{!m_.on(u, i), !m_.on(v, j), *pair.u_first, *pair.v_first};
               if (i == j) ways.push_back(pair.same);
-              cp_.any_of(ways);
+              m_.cp.any_of(ways);
             }
           }
         }
@@ -326,15 +199,15 @@ class Model {
 
   void add_same(const Pair& pair) {
     const std::span<const CpLit> when(&pair.same, 1);
-    cp_.linear(0, CpExpr(start_[pair.u]).add(start_[pair.v], -1), 0, when);
-    cp_.linear(0, CpExpr(end_[pair.u]).add(end_[pair.v], -1), 0, when);
+    m_.cp.linear(0, CpExpr(start_[pair.u]).add(start_[pair.v], -1), 0, when);
+    m_.cp.linear(0, CpExpr(end_[pair.u]).add(end_[pair.v], -1), 0, when);
     for (size_t i = 0; i < k_; ++i) {
-      const auto &a = x_[pair.u * k_ + i], &b = x_[pair.v * k_ + i];
-      if (a && b) {
-        cp_.linear(0, CpExpr(0).add(*a, 1).add(*b, -1), 0, when);
-      } else if (a || b) {
-        const CpLit never = !(a ? *a : *b);
-        cp_.all_of(std::span(&never, 1), when);
+      const CpLit a = m_.on(pair.u, i), b = m_.on(pair.v, i);
+      if (m_.possible(pair.u, i) && m_.possible(pair.v, i)) {
+        m_.cp.linear(0, CpExpr(0).add(a, 1).add(b, -1), 0, when);
+      } else if (m_.possible(pair.u, i) || m_.possible(pair.v, i)) {
+        const CpLit never = !(m_.possible(pair.u, i) ? a : b);
+        m_.cp.all_of(std::span(&never, 1), when);
       }
     }
     pairs_.push_back(pair);
@@ -343,78 +216,40 @@ class Model {
   // The stage of v takes what its model says with v as the longest op.
   void add_length(size_t v) {
     for (size_t i = 0; i < k_; ++i) {
-      if (!x_[v * k_ + i] || !shares_pay(i)) continue;
+      if (!m_.possible(v, i) || !t_.shares_pay(i)) continue;
       CpExpr length(end_[v]);
       length.add(start_[v], -1);
       for (const size_t p : mates_[v]) {
         const size_t u = pairs_[p].u == v ? pairs_[p].v : pairs_[p].u;
-        if (x_[u * k_ + i]) length.add(pairs_[p].same, -serial(u, i));
+        if (m_.possible(u, i)) length.add(pairs_[p].same, -t_.serial(u, i));
       }
-      cp_.linear(overlap(v, i) + serial(v, i), std::move(length), horizon_, std::span(&*x_[v * k_ + i], 1));
+      const CpLit here[] = {m_.on(v, i)};
+      m_.after(std::move(length), CpExpr(0), t_.overlap(v, i) + t_.serial(v, i), here);
     }
   }
 
-  void add_reads() {
-    for (size_t w = 0; w < n_; ++w) {
-      for_reads(w, [&](size_t u, int64_t bytes) {
-        CpLit same = pairs_[read_pair_[w][0]].same;
-        for (const size_t p : read_pair_[w]) {
-          if (pairs_[p].u == u) same = pairs_[p].same;
-        }
-        const CpLit apart = !same;
-        at_least(start_[w], end_[u], 0, std::span(&apart, 1));
-        at_least(own_start_[w], own_start_[u], 0);
-        for (size_t i = 0; i < k_; ++i) {
-          if (!x_[u * k_ + i]) continue;
-          at_least(own_start_[w], own_start_[u], time(u, i), std::span(&*x_[u * k_ + i], 1));
-          for (size_t j = 0; j < k_; ++j) {
-            if (i == j || !x_[w * k_ + j]) continue;
-            const CpLit both[] = {*x_[u * k_ + i], *x_[w * k_ + j]};
-            // Longer than the hint is out of question; as a row its limits would cross, which CP-SAT refuses.
-            if (const int64_t ticks = way(i, j, bytes); ticks > horizon_) {
-              const CpLit not_both[] = {!both[0], !both[1]};
-              cp_.any_of(not_both);
-            } else if (ticks > 0) {
-              at_least(start_[w], end_[u], ticks, both);
-            }
-          }
-        }
-      });
+  void add_read(size_t u, size_t w, int64_t bytes) {
+    CpLit same = pairs_[read_pair_[w][0]].same;
+    for (const size_t p : read_pair_[w]) {
+      if (pairs_[p].u == u) same = pairs_[p].same;
     }
-  }
-
-  void add_work() {
-    for (const auto& set : r_.exclusive) {
-      std::vector<CpInterval> pieces;
-      CpExpr total(makespan_);
-      for (size_t v = 0; v < n_; ++v) {
-        for (const uint32_t i : set) {
-          if (!x_[v * k_ + i] || work(v, i) == 0) continue;
-          const CpLit x = *x_[v * k_ + i];
-          pieces.push_back(cp_.interval(CpExpr(piece_start_[v]), CpExpr(work(v, i)),
-                                        CpExpr(piece_start_[v]).add(work(v, i)), std::span(&x, 1)));
-          total.add(x, -work(v, i));
-        }
-      }
-      if (pieces.size() < 2) continue;
-      cp_.no_overlap(pieces);
-      cp_.linear(0, std::move(total), horizon_);
+    const CpLit apart[] = {!same};
+    m_.after(start_[w], end_[u], 0, apart);
+    m_.after(own_start_[w], own_start_[u], 0);
+    for (size_t i = 0; i < k_; ++i) {
+      const CpLit here[] = {m_.on(u, i)};
+      if (m_.possible(u, i)) m_.after(own_start_[w], own_start_[u], t_.time(u, i), here);
     }
+    m_.transfer(u, end_[u], w, start_[w], [&](size_t i, size_t j) { return t_.way(i, j, bytes); });
   }
 
   const Problem& problem_;
-  const Relaxation& r_;
+  const StageTicks& t_;
+  const StageHint& hint_;
   const size_t n_, k_;
-  double tick_us_ = 1;
-  std::vector<double> time_us_;
-  std::vector<uint32_t> position_, hint_device_, hint_stage_;
-  size_t stages_ = 0;
-  std::vector<int64_t> begin_, own_, piece_, finish_;  // of the hint
-  int64_t horizon_ = 0;
-  CpModel cp_;
+  ScheduleModel m_;
   CpVar makespan_;
   std::vector<CpVar> start_, own_start_, piece_start_, end_;
-  std::vector<std::optional<CpLit>> x_;
   std::vector<Pair> pairs_;
   std::vector<std::vector<size_t>> read_pair_, mates_;  // per op: its pairs
 };
@@ -427,32 +262,22 @@ bool cp_stages_fit(const Problem& problem) {
 }
 
 Result<CpStages> solve_cp_stages(const Problem& problem, const Relaxation& relaxation, const Plan& hint,
-                                 const CpStagesOptions& options) {
+                                 CpScheduleOptions options) {
   HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline, evaluate(problem, hint));
   CpStages result;
   result.stages = stages_of(hint);
-  Model model(problem, relaxation, result.stages, timeline.makespan_us);
-  if (!model.build()) return result;
-  SolveOptions solve_options;
-  solve_options.deadline = options.deadline;
-  solve_options.threads = options.threads;
-  solve_options.seed = options.seed;
+  const StageTicks ticks(problem, relaxation, std::max(timeline.makespan_us, 1e-9) / kTicksToHorizon);
+  const StageHint start(ticks, problem, result.stages);
+  if (!start.fits) return result;
+  const Model model(problem, ticks, start);
   // Who runs before whom is nearly all of it, of which linear programs know nothing: a layered graph of 20
   // ops on two devices is solved in 6 s without them and not in 30 s with them.
-  solve_options.linear_relaxation = false;
-  if (options.on_progress) {
-    solve_options.on_progress = [&](const SolveProgress& p) {
-      options.on_progress(model.us(std::max(p.bound, 0.0)));
-    };
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(model.cp(), solve_options));
-  if (solution.status == SolveStatus::kInfeasible)
-    return Error(Code::kInternal, "the model of stages has no solution although a plan satisfies it");
-  // The same rounding that the combinatorial bounds get.
-  const double safe = 1 - 1e-12 - 4e-16 * static_cast<double>(problem.graph->num_ops());
-  if (std::isfinite(solution.bound)) result.bound_us = std::max(0.0, model.us(solution.bound) * safe);
-  if (solution.has_values()) result.stages = model.decode(solution.values);
-  result.complete = solution.status == SolveStatus::kOptimal;
+  options.linear_relaxation = false;
+  HEDDLE_ASSIGN_OR_RETURN(const auto answer,
+                          solve_relaxed(model.cp(), ticks.us(1), problem.graph->num_ops(), options));
+  if (!answer.values.empty()) result.stages = model.decode(answer.values);
+  result.bound_us = answer.bound_us;
+  result.complete = answer.complete;
   return result;
 }
 

@@ -2,22 +2,12 @@
 // plan/relaxation.h: for small graphs, where it finds the optimum and proves it.
 #pragma once
 
-#include <functional>
-
-#include "heddle/base/cancel.h"
-#include "heddle/base/status.h"
 #include "heddle/plan/problem.h"
 #include "heddle/plan/relaxation.h"
 #include "heddle/plan/stage_list.h"
+#include "search/schedule_model.h"
 
 namespace heddle {
-
-struct CpStagesOptions {
-  Deadline deadline;
-  int threads = 1;
-  uint64_t seed = 1;
-  std::function<void(double bound_us)> on_progress;  // may be empty
-};
 
 struct CpStages {
   std::vector<ListedStage> stages;  // the best found; not always allowed by the problem: build_plan() tells
@@ -32,6 +22,6 @@ bool cp_stages_fit(const Problem& problem);
 // left out, so what is found is the evaluator's affair; the bound holds for the problem as it is. Latency and
 // cold latency. kUnsupported when CP-SAT cannot be loaded.
 Result<CpStages> solve_cp_stages(const Problem& problem, const Relaxation& relaxation, const Plan& hint,
-                                 const CpStagesOptions& options);
+                                 CpScheduleOptions options);
 
 }  // namespace heddle

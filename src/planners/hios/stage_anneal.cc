@@ -9,9 +9,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 
-#include "heddle/base/random.h"
+#include "search/anneal.h"
 #include "stage_state.h"
 
 namespace heddle {
@@ -29,15 +28,9 @@ constexpr size_t kLargestSet = 4;
 constexpr int kTriesToGrow = 12;
 constexpr uint64_t kStepsPerLook = 64;  // between two looks at the clocks
 
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-class Annealer {
+class StageSearcher : public AnnealSearch {
  public:
-  Annealer(const StageInstance& instance, const StageSchedule& start, const StageAnnealOptions& options)
+  StageSearcher(const StageInstance& instance, const StageSchedule& start, const StageAnnealOptions& options)
       : instance_(instance), options_(options), state_(instance), random_(options.seed) {
     state_.load(start);
     result_.best = start;
@@ -51,50 +44,60 @@ class Annealer {
   StageAnnealResult run() {
     // Without times every schedule takes what its transfers take; there is nothing to scale temperatures by.
     if (instance_.num_ops() < 2 || !(mean_us_ > 0)) return std::move(result_);
-    const double begin = thread_seconds(), seconds = options_.deadline.seconds_left();
-    double reported = 0;
-    for (; options_.steps == 0 || result_.steps < options_.steps; ++result_.steps) {
-      if (result_.steps % kStepsPerLook == 0) {
-        if (options_.deadline.should_stop() || result_.makespan_us <= options_.target_us) break;
-        double share = 0;
-        if (seconds < kNoTime) share = 1 - options_.deadline.seconds_left() / seconds;
-        if (options_.cpu_seconds > 0)
-          share = std::max(share, (thread_seconds() - begin) / options_.cpu_seconds);
-        if (options_.steps > 0)
-          share = std::max(share, static_cast<double>(result_.steps) / static_cast<double>(options_.steps));
-        if (share >= 1) break;
-        if (options_.on_progress && share >= reported) {
-          options_.on_progress(share, result_.makespan_us);
-          reported = share + 1e-3;
-        }
-        temperature_ = mean_us_ * kHot * std::pow(kCold / kHot, share);
-      }
-      step();
-    }
+    AnnealSchedule schedule{.hot = mean_us_ * kHot,
+                            .cold = mean_us_ * kCold,
+                            .moves_per_look = kStepsPerLook,
+                            .follows_deadline = true,
+                            .cpu_seconds = options_.cpu_seconds};
+    if (options_.steps > 0) schedule.moves = options_.steps;
+    result_.steps = anneal(*this, schedule, options_.deadline, random_).moves;
     return std::move(result_);
   }
 
- private:
-  void step() {
-    const auto first = static_cast<uint32_t>(random_.below(instance_.num_ops()));
-    uint32_t only = StageState::kAny;
-    set_.assign(1, first);
-    if (random_.chance(kSetChance)) {
-      grow_set();
-      if (random_.chance(kOneDeviceChance))
-        only = static_cast<uint32_t>(random_.below(instance_.num_devices()));
-    }
-    if (!replace(only)) {
-      state_.undo();
-      return;
-    }
-    state_.keep();
-    if (state_.makespan_us() < result_.makespan_us) {
-      result_.makespan_us = state_.makespan_us();
-      result_.best = state_.schedule();
-    }
+  // For anneal().
+  bool done() const { return result_.makespan_us <= options_.target_us; }
+  void look(double share, double temperature) {
+    temperature_ = temperature;
+    if (!options_.on_progress || share < reported_) return;
+    options_.on_progress(share, result_.makespan_us);
+    reported_ = share + 1e-3;
   }
+  bool propose() {
+    set_.assign(1, static_cast<uint32_t>(random_.below(instance_.num_ops())));
+    only_ = StageState::kAny;
+    if (!random_.chance(kSetChance)) return true;
+    grow_set();
+    if (random_.chance(kOneDeviceChance))
+      only_ = static_cast<uint32_t>(random_.below(instance_.num_devices()));
+    return true;
+  }
+  // Takes the set out and puts it back: infinite where that fails. A slot for one op was drawn by Boltzmann's
+  // weights, which is all the acceptance it needs.
+  double rise(Metropolis& /*rule*/) {
+    const double before = state_.makespan_us();
+    double paths = 0;
+    for (const uint32_t v : set_) paths -= state_.length_us(v);
+    for (const uint32_t v : set_) state_.remove(v);
+    for (const uint32_t v : set_) {
+      slots_.clear();
+      result_.timed += state_.slots(v, only_, before + kMostTemperatures * temperature_, slots_);
+      if (slots_.empty()) return kNoTime;
+      const StageState::Slot slot = draw();
+      paths += slot.length_us;
+      if (!state_.insert(v, slot)) return kNoTime;
+    }
+    if (set_.size() == 1) return 0;
+    return state_.makespan_us() - before + kPathWeight * paths / static_cast<double>(set_.size());
+  }
+  void keep() {
+    state_.keep();
+    if (state_.makespan_us() >= result_.makespan_us) return;
+    result_.makespan_us = state_.makespan_us();
+    result_.best = state_.schedule();
+  }
+  void undo() { state_.undo(); }
 
+ private:
   // Ops joined by edges to the first, in the order of their starts.
   void grow_set() {
     const uint32_t device = state_.device(set_[0]);
@@ -114,26 +117,6 @@ class Annealer {
     std::sort(set_.begin(), set_.end(), [&](uint32_t a, uint32_t b) {
       return state_.start_us(a) != state_.start_us(b) ? state_.start_us(a) < state_.start_us(b) : a < b;
     });
-  }
-
-  // Takes the set out and puts it back; false where that fails or is refused.
-  bool replace(uint32_t only) {
-    const double before = state_.makespan_us();
-    double paths = 0;
-    for (const uint32_t v : set_) paths -= state_.length_us(v);
-    for (const uint32_t v : set_) state_.remove(v);
-    for (const uint32_t v : set_) {
-      slots_.clear();
-      result_.timed += state_.slots(v, only, before + kMostTemperatures * temperature_, slots_);
-      if (slots_.empty()) return false;
-      const StageState::Slot slot = draw();
-      paths += slot.length_us;
-      if (!state_.insert(v, slot)) return false;
-    }
-    if (set_.size() == 1) return true;
-    const double rise =
-        state_.makespan_us() - before + kPathWeight * paths / static_cast<double>(set_.size());
-    return rise <= 0 || random_.unit() < std::exp(-rise / temperature_);
   }
 
   const StageState::Slot& draw() {
@@ -166,7 +149,8 @@ class Annealer {
   StageState state_;
   Random random_;
   StageAnnealResult result_;
-  double mean_us_ = 0, temperature_ = 0;
+  double mean_us_ = 0, temperature_ = 0, reported_ = 0;
+  uint32_t only_ = StageState::kAny;
   std::vector<uint32_t> set_;
   std::vector<uint8_t> in_set_;
   std::vector<StageState::Slot> slots_;
@@ -177,7 +161,7 @@ class Annealer {
 
 StageAnnealResult anneal_stages(const StageInstance& instance, const StageSchedule& start,
                                 const StageAnnealOptions& options) {
-  return Annealer(instance, start, options).run();
+  return StageSearcher(instance, start, options).run();
 }
 
 }  // namespace heddle

@@ -25,7 +25,7 @@ Status prove_stages(const Problem& problem, const PlannerOptions& options, PlanS
   }
   const double relax_seconds = kRelaxShare * options.deadline.seconds_left();
   const Relaxation relaxation = relax(problem, options.deadline.sooner(relax_seconds));
-  CpStagesOptions cp{.deadline = options.deadline, .threads = options.threads, .seed = options.seed};
+  CpScheduleOptions cp{.deadline = options.deadline, .threads = options.threads, .seed = options.seed};
   if (options.progress != nullptr) {
     cp.on_progress = [&](double bound_us) {
       options.progress->report({.what = "stage-cp",

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/random.h"
+#include "search/anneal.h"
 
 namespace heddle {
 namespace {
@@ -17,12 +17,12 @@ constexpr int64_t kRoundMovesPerTask = 60;  // of a first round of a large workl
 // at least, so that small workloads change at all.
 constexpr double kMild = 0.003, kHot = 0.02, kColdest = 1e-6;
 constexpr int kCriticalTries = 8, kRoomTries = 24;
-constexpr int kPollEvery = 64;
+constexpr uint64_t kMovesPerLook = 64;
 constexpr size_t kLargestSet = 48;
 
-class Annealer {
+class FlowSearch : public AnnealSearch {
  public:
-  Annealer(const FlowWorkload& w, FlowDecisions start, const FlowAnnealOptions& options)
+  FlowSearch(const FlowWorkload& w, FlowDecisions start, const FlowAnnealOptions& options)
       : w_(w),
         options_(options),
         around_(w),
@@ -64,31 +64,13 @@ class Annealer {
     return std::move(result_);
   }
 
- private:
+  // For anneal().
   bool done() const {
     return stopped_ || result_.makespan <= options_.target ||
            (options_.moves > 0 && result_.moves >= options_.moves);
   }
-  double share_done() const {
-    return options_.moves > 0 ? static_cast<double>(result_.moves) / static_cast<double>(options_.moves) : 0;
-  }
-
-  void round(int64_t length, double hot) {
-    const double scale = static_cast<double>(std::max<int64_t>(1, result_.makespan));
-    for (int64_t i = 0; i < length && !done(); ++i, ++result_.moves) {
-      if (i % kPollEvery == 0 && options_.deadline.should_stop()) stopped_ = true;
-      const double t = static_cast<double>(i) / static_cast<double>(length);
-      temperature_ = scale * hot * std::pow(kColdest / hot, t);
-      move();
-    }
-  }
-
-  int64_t limit() {
-    const double slack = -temperature_ * std::log(1 - random_.unit());
-    return value_ + static_cast<int64_t>(std::min(slack, 1e15));
-  }
-
-  void move() {
+  bool propose() {
+    ++result_.moves;
     auto task = static_cast<uint32_t>(random_.below(w_.num_tasks()));
     if (random_.chance(0.5)) {
       for (int i = 0; i < kCriticalTries && !timer_.critical(task); ++i)
@@ -99,12 +81,45 @@ class Annealer {
     const uint32_t op =
         is_op ? task
               : (random_.chance(0.5) ? w_.flows[task - w_.num_ops()].from : w_.flows[task - w_.num_ops()].to);
-    if (w_.num_devices() > 1 && kind < 0.55)
-      change_devices(op);
-    else if (!is_op && kind < 0.75)
-      move_flow(task);
-    else
-      move_op(op);
+    if (w_.num_devices() > 1 && kind < 0.55) return change_devices(op);
+    return !is_op && kind < 0.75 ? move_flow(task) : move_op(op);
+  }
+  double rise(Metropolis& rule) { return time(value_ + static_cast<int64_t>(std::min(rule.most(), 1e15))); }
+  void keep() {
+    index_places(first_, last_ + 1);
+    timer_.keep(now_, place_);
+    used_[old_] -= memory_;
+    used_[device_] += memory_;
+    value_ = next_;
+    if (value_ >= result_.makespan) return;
+    result_.makespan = value_;
+    result_.best = now_;
+  }
+  void undo() {
+    timer_.drop();
+    if (set_.empty())
+      std::copy(saved_.begin(), saved_.end(), now_.order.begin() + static_cast<ptrdiff_t>(first_));
+    for (size_t i = 0; i < set_.size(); ++i) now_.device[set_[i]] = i < there_ ? old_ : device_;
+  }
+
+ private:
+  double share_done() const {
+    return options_.moves > 0 ? static_cast<double>(result_.moves) / static_cast<double>(options_.moves) : 0;
+  }
+
+  void round(int64_t length, double hot) {
+    const double scale = static_cast<double>(std::max<int64_t>(1, result_.makespan));
+    const AnnealSchedule schedule{.hot = scale * hot,
+                                  .cold = scale * kColdest,
+                                  .moves = static_cast<uint64_t>(length),
+                                  .moves_per_look = kMovesPerLook};
+    stopped_ = anneal(*this, schedule, options_.deadline, random_).cut_off;
+  }
+
+  // What is proposed makes the schedule so much longer; infinite where it is longer than `most`.
+  double time(int64_t most) {
+    next_ = timer_.time(now_, place_, most, first_, last_);
+    return next_ == kNever ? std::numeric_limits<double>::infinity() : static_cast<double>(next_ - value_);
   }
 
   size_t largest_closure() const { return std::max<size_t>(kLargestSet, w_.num_ops() / 4); }
@@ -113,7 +128,7 @@ class Annealer {
   // once.
   void sweep() {
     for (uint32_t v = 0; v < w_.num_ops() && !stopped_; ++v) {
-      if (v % kPollEvery == 0 && options_.deadline.should_stop()) stopped_ = true;
+      if (v % kMovesPerLook == 0 && options_.deadline.should_stop()) stopped_ = true;
       for (const bool needed : {true, false}) {
         set_.clear();
         if (!may_join(v, now_.device[v])) continue;
@@ -122,7 +137,13 @@ class Annealer {
         for (const uint32_t u : set_) in_set_[u] = 0;
         for (uint32_t k = 0; k < w_.num_devices(); ++k) {
           const auto set = set_;  // making room may add to it
-          if (k != now_.device[v] && move_set(k, value_ - 1)) break;
+          if (k != now_.device[v] && move_set(k)) {
+            if (time(value_ - 1) < 0) {
+              keep();
+              break;
+            }
+            undo();
+          }
           set_ = set;
         }
         ++result_.moves;
@@ -196,8 +217,8 @@ class Annealer {
     }
   }
 
-  void change_devices(uint32_t op) {
-    if (!options_.fixed.empty() && options_.fixed[op]) return;
+  bool change_devices(uint32_t op) {
+    if (!options_.fixed.empty() && options_.fixed[op]) return false;
     const uint32_t old = now_.device[op];
     uint32_t device = static_cast<uint32_t>(random_.below(w_.num_devices() - 1));
     if (device >= old) ++device;
@@ -211,55 +232,50 @@ class Annealer {
       }
     }
     collect_set(op);
-    move_set(device, limit());
+    return move_set(device);
   }
 
   // The set, all on one device, goes to another.
-  bool move_set(uint32_t device, int64_t most) {
-    const uint32_t old = now_.device[set_.front()];
-    double memory = 0;  // that goes over, less what comes back
-    for (const uint32_t v : set_) memory += w_.ops[v].memory;
-    const size_t there = set_.size();
-    if (used_[device] + memory > w_.memory[device] && !make_room(old, device, memory)) return false;
-    size_t first = now_.order.size(), last = 0;
+  bool move_set(uint32_t device) {
+    old_ = now_.device[set_.front()];
+    device_ = device;
+    memory_ = 0;
+    for (const uint32_t v : set_) memory_ += w_.ops[v].memory;
+    there_ = set_.size();
+    if (used_[device] + memory_ > w_.memory[device] && !make_room()) return false;
+    first_ = now_.order.size(), last_ = 0;
     for (size_t i = 0; i < set_.size(); ++i) {
       const uint32_t v = set_[i];
-      now_.device[v] = i < there ? device : old;
-      first = std::min<size_t>(first, place_[v]);
-      last = std::max<size_t>(last, place_[v]);
-      for (const uint32_t q : around_.in(v)) first = std::min<size_t>(first, place_[w_.num_ops() + q]);
-      for (const uint32_t q : around_.out(v)) last = std::max<size_t>(last, place_[w_.num_ops() + q]);
+      now_.device[v] = i < there_ ? device : old_;
+      first_ = std::min<size_t>(first_, place_[v]);
+      last_ = std::max<size_t>(last_, place_[v]);
+      for (const uint32_t q : around_.in(v)) first_ = std::min<size_t>(first_, place_[w_.num_ops() + q]);
+      for (const uint32_t q : around_.out(v)) last_ = std::max<size_t>(last_, place_[w_.num_ops() + q]);
     }
-    if (accept(first, last, most)) {
-      used_[old] -= memory;
-      used_[device] += memory;
-      return true;
-    }
-    for (size_t i = 0; i < set_.size(); ++i) now_.device[set_[i]] = i < there ? old : device;
-    return false;
+    return true;
   }
 
   // Where the set does not fit, ops of that device come back for it.
-  bool make_room(uint32_t old, uint32_t device, double& memory) {
+  bool make_room() {
     for (int tries = 0; tries < kRoomTries; ++tries) {
       const auto v = static_cast<uint32_t>(random_.below(w_.num_ops()));
       const bool fixed = !options_.fixed.empty() && options_.fixed[v];
-      const double rest = memory - w_.ops[v].memory;
-      if (now_.device[v] != device || fixed || used_[old] - rest > w_.memory[old]) continue;
+      const double rest = memory_ - w_.ops[v].memory;
+      if (now_.device[v] != device_ || fixed || used_[old_] - rest > w_.memory[old_]) continue;
       if (std::find(set_.begin(), set_.end(), v) != set_.end()) continue;
-      memory = rest;
+      memory_ = rest;
       set_.push_back(v);
-      if (used_[device] + memory <= w_.memory[device]) return true;
+      if (used_[device_] + memory_ <= w_.memory[device_]) return true;
     }
     return false;
   }
 
-  void move_flow(uint32_t task) {
+  bool move_flow(uint32_t task) {
     const Flow& f = w_.flows[task - w_.num_ops()];
     const uint32_t after = place_[f.from], before = place_[f.to];
     const uint32_t at = place_[task];
     const uint32_t to = after + 1 + static_cast<uint32_t>(random_.below(before - after - 1));
-    if (to == at) return;
+    if (to == at) return false;
     const uint32_t low = std::min(at, to), high = std::max(at, to) + 1;
     save(low, high);
     const auto begin = now_.order.begin();
@@ -267,17 +283,17 @@ class Annealer {
       std::rotate(begin + at, begin + at + 1, begin + to + 1);
     else
       std::rotate(begin + to, begin + at, begin + at + 1);
-    finish_order_move(low, high);
+    return true;
   }
 
   // The op goes just before some place between its feeders and its readers' flows; its incoming flows that
   // lie later than that place, or close before the op, come along.
-  void move_op(uint32_t op) {
+  bool move_op(uint32_t op) {
     uint32_t low = 0, high = static_cast<uint32_t>(now_.order.size());
     for (const uint32_t q : around_.in(op)) low = std::max(low, place_[w_.flows[q].from] + 1);
     for (const uint32_t q : around_.out(op))
       high = std::min(high, place_[static_cast<uint32_t>(w_.num_ops()) + q]);
-    if (high - low < 2) return;
+    if (high - low < 2) return false;
     // Near places more often than far ones.
     const uint32_t at = place_[op];
     uint32_t to = low + static_cast<uint32_t>(random_.below(high - low));
@@ -286,7 +302,7 @@ class Annealer {
       const uint32_t a = std::max(low, at > reach ? at - reach : 0), b = std::min(high, at + reach + 1);
       to = a + static_cast<uint32_t>(random_.below(b - a));
     }
-    if (to == at) return;
+    if (to == at) return false;
     const uint32_t first = std::min(to, first_of_unit(op)), last = std::max(to, at) + 1;
     save(first, last);
     moving_.clear();
@@ -303,7 +319,7 @@ class Annealer {
     out = std::copy_n(rest_.begin(), rest_before, out);
     out = std::copy(moving_.begin(), moving_.end(), out);
     std::copy(rest_.begin() + static_cast<ptrdiff_t>(rest_before), rest_.end(), out);
-    finish_order_move(first, last);
+    return true;
   }
   uint32_t first_of_unit(uint32_t op) const {
     uint32_t first = place_[op];
@@ -315,30 +331,15 @@ class Annealer {
     return first;
   }
 
+  // These places of the order are about to change, and no device.
   void save(uint32_t low, uint32_t high) {
     saved_.assign(now_.order.begin() + low, now_.order.begin() + high);
-  }
-  void finish_order_move(uint32_t low, uint32_t high) {
-    if (!accept(low, high - 1, limit())) std::copy(saved_.begin(), saved_.end(), now_.order.begin() + low);
+    set_.clear();
+    memory_ = 0;
+    first_ = low, last_ = high - 1;
   }
   void index_places(size_t low, size_t high) {
     for (size_t i = low; i < high; ++i) place_[now_.order[i]] = static_cast<uint32_t>(i);
-  }
-
-  bool accept(size_t first, size_t last, int64_t most) {
-    const int64_t value = timer_.time(now_, place_, most, first, last);
-    if (value == kNever) {
-      timer_.drop();
-      return false;
-    }
-    index_places(first, last + 1);
-    timer_.keep(now_, place_);
-    value_ = value;
-    if (value < result_.makespan) {
-      result_.makespan = value;
-      result_.best = now_;
-    }
-    return true;
   }
 
   void restore_best() {
@@ -359,9 +360,15 @@ class Annealer {
   std::vector<double> used_;
   std::vector<uint8_t> in_set_;
   int64_t value_ = 0;
-  double temperature_ = 0, mean_op_ = 0;  // ticks: an op's least time
+  double mean_op_ = 0;  // ticks: an op's least time
   bool stopped_ = false;
+  // The move being tried: the places [first_, last_] change, or the devices of set_, of which the first
+  // there_ ops go from old_ to device_ and the others come back for them; memory_ is what goes in all.
   std::vector<uint32_t> set_, saved_, moving_, rest_;
+  size_t first_ = 0, last_ = 0, there_ = 0;
+  uint32_t old_ = 0, device_ = 0;
+  double memory_ = 0;
+  int64_t next_ = 0;
   FlowAnnealResult result_;
 };
 
@@ -369,7 +376,7 @@ class Annealer {
 
 FlowAnnealResult anneal_flows(const FlowWorkload& workload, FlowDecisions start,
                               const FlowAnnealOptions& options) {
-  return Annealer(workload, std::move(start), options).run();
+  return FlowSearch(workload, std::move(start), options).run();
 }
 
 }  // namespace heddle

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "flow_timer.h"
-#include "heddle/solve/cp.h"
+#include "search/schedule_model.h"
 
 namespace heddle {
 namespace {
@@ -21,40 +20,22 @@ class FlowCp {
         k_(w.num_devices()),
         device_(options.device.empty() ? std::vector<int32_t>(w.num_ops(), kAnyDevice) : options.device),
         heads_(least_heads(w, device_)),
-        remaining_(least_remaining(w)) {}
+        remaining_(least_remaining(w)),
+        horizon_(most()),
+        m_(w.num_ops(), k_, horizon_) {}
 
   Result<FlowCpResult> run() {
-    int64_t most = 0;
-    for (const auto& op : w_.ops) most += *std::max_element(op.ticks.begin(), op.ticks.end());
-    for (const auto& f : w_.flows) {
-      if (!f.precedence) most += *std::max_element(f.ticks.begin(), f.ticks.end());
-    }
-    if (o_.hint != nullptr) most = std::min(most, o_.hint->makespan);
-    if (o_.wanted) most = std::min(most, *o_.wanted - 1);
     FlowCpResult result;
     result.bound = std::max(o_.at_least, least_end());
-    if (result.bound > most) return result;
-    horizon_ = most;
-    makespan_ = model_.add_integer(result.bound, horizon_);
-    add_ops();
-    add_flows();
-    for (size_t i = 0; i < k_; ++i) {
-      model_.no_overlap(on_device_[i]);
-      model_.no_overlap(egress_[i]);
-      model_.no_overlap(ingress_[i]);
-    }
-    add_memory();
-    model_.minimise(makespan_);
-    const bool hint_fits = o_.hint != nullptr && o_.hint->makespan <= horizon_;
-    if (hint_fits) add_hint();
-
+    if (result.bound > horizon_) return result;
+    build(result.bound);
     SolveOptions solve_options;
     solve_options.deadline = o_.deadline;
     solve_options.seed = o_.seed;
     solve_options.threads = o_.threads;
     solve_options.rel_gap = 0;
     solve_options.abs_gap = 0.5;
-    HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(model_, solve_options));
+    HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(m_.cp, solve_options));
     if (solution.status == SolveStatus::kInfeasible) {
       result.bound = std::max(result.bound, horizon_ + 1);
       return result;
@@ -70,6 +51,27 @@ class FlowCp {
   }
 
  private:
+  // Nothing later is looked for.
+  int64_t most() const {
+    int64_t most = 0;
+    for (const auto& op : w_.ops) most += *std::max_element(op.ticks.begin(), op.ticks.end());
+    for (const auto& f : w_.flows) {
+      if (!f.precedence) most += *std::max_element(f.ticks.begin(), f.ticks.end());
+    }
+    if (o_.hint != nullptr) most = std::min(most, o_.hint->makespan);
+    return o_.wanted ? std::min(most, *o_.wanted - 1) : most;
+  }
+  bool hint_fits() const { return o_.hint != nullptr && o_.hint->makespan <= horizon_; }
+
+  void build(int64_t bound) {
+    makespan_ = m_.cp.add_integer(bound, horizon_);
+    for (size_t v = 0; v < w_.num_ops(); ++v) add_op(v);
+    add_flows();
+    m_.add_resources();
+    add_memory();
+    m_.cp.minimise(makespan_);
+    if (hint_fits()) add_hint();
+  }
   bool allowed(size_t v, size_t i) const { return heads_[v * k_ + i] < kNever; }
   int64_t least_end() const {
     int64_t most = 0;
@@ -83,31 +85,24 @@ class FlowCp {
     return most;
   }
 
-  void add_ops() {
-    on_device_.resize(k_);
-    egress_.resize(k_);
-    ingress_.resize(k_);
-    for (size_t v = 0; v < w_.num_ops(); ++v) {
-      const auto& ticks = w_.ops[v].ticks;
-      start_.push_back(model_.add_integer(0, horizon_));
-      end_.push_back(model_.add_integer(0, horizon_));
-      std::vector<CpLit> choices;
-      for (size_t i = 0; i < k_; ++i) {
-        // A device on which the op ends too late, whatever else is decided, is none.
-        const bool fits = allowed(v, i) && heads_[v * k_ + i] + remaining_[v * k_ + i] <= horizon_;
-        on_.push_back(fits ? model_.add_literal() : !model_.true_literal());
-        if (!fits) continue;
-        const CpLit here = on_.back();
-        choices.push_back(here);
-        const CpLit when[] = {here};
-        on_device_[i].push_back(model_.interval(start_[v], ticks[i], end_[v], when));
-        model_.linear(heads_[v * k_ + i], CpExpr(end_[v]), horizon_, when);
-        model_.linear(remaining_[v * k_ + i], CpExpr(makespan_).add(end_[v], -1), horizon_, when);
-      }
-      model_.exactly_one(choices);
+  // A device's own resources: itself, its egress and its ingress port.
+  size_t egress(size_t i) const { return k_ + i; }
+  size_t ingress(size_t i) const { return 2 * k_ + i; }
+
+  void add_op(size_t v) {
+    start_.push_back(m_.cp.add_integer(0, horizon_));
+    end_.push_back(m_.cp.add_integer(0, horizon_));
+    for (size_t i = 0; i < k_; ++i) {
+      // A device on which the op ends too late, whatever else is decided, is none.
+      if (!allowed(v, i) || heads_[v * k_ + i] + remaining_[v * k_ + i] > horizon_) continue;
+      const auto hint = hint_fits() ? std::optional(o_.hint->device[v] == i) : std::nullopt;
+      const CpLit when[] = {m_.may_run(v, i, hint)};
+      m_.hold(i, m_.cp.interval(start_[v], w_.ops[v].ticks[i], end_[v], when));
+      m_.after(end_[v], CpExpr(0), heads_[v * k_ + i], when);
+      m_.after(makespan_, end_[v], remaining_[v * k_ + i], when);
     }
+    m_.choose_device(v);
   }
-  CpLit on(size_t v, size_t i) const { return on_[v * k_ + i]; }
 
   void add_flows() {
     flow_start_.resize(w_.num_flows());
@@ -116,16 +111,16 @@ class FlowCp {
     for (size_t q = 0; q < w_.num_flows(); ++q) {
       const Flow& f = w_.flows[q];
       if (f.precedence) {
-        model_.linear(0, CpExpr(start_[f.to]).add(end_[f.from], -1), horizon_);
+        m_.after(start_[f.to], end_[f.from], 0);
         continue;
       }
-      flow_start_[q] = model_.add_integer(0, horizon_);
-      flow_end_[q] = model_.add_integer(0, horizon_);
+      flow_start_[q] = m_.cp.add_integer(0, horizon_);
+      flow_end_[q] = m_.cp.add_integer(0, horizon_);
       // An interval's size may have one variable only.
-      size_[q] = model_.add_integer(0, std::min(horizon_, *std::max_element(f.ticks.begin(), f.ticks.end())));
-      model_.linear(0, CpExpr(flow_start_[q]).add(end_[f.from], -1), horizon_);
-      model_.linear(0, CpExpr(start_[f.to]).add(flow_end_[q], -1), horizon_);
-      model_.linear(0, CpExpr(flow_end_[q]).add(flow_start_[q], -1), horizon_);
+      size_[q] = m_.cp.add_integer(0, std::min(horizon_, *std::max_element(f.ticks.begin(), f.ticks.end())));
+      m_.after(flow_start_[q], end_[f.from], 0);
+      m_.after(start_[f.to], flow_end_[q], 0);
+      m_.after(flow_end_[q], flow_start_[q], 0);
       for (uint32_t i = 0; i < k_; ++i) add_ports(q, i);
     }
   }
@@ -133,28 +128,21 @@ class FlowCp {
   // Flow q leaves, or enters, device i.
   void add_ports(size_t q, uint32_t i) {
     const Flow& f = w_.flows[q];
-    const CpLit from_here = on(f.from, i), to_here = on(f.to, i);
-    const CpLit leaves = model_.add_literal(), enters = model_.add_literal();
-    and_of(leaves, from_here, !to_here);
-    and_of(enters, to_here, !from_here);
+    const CpLit from_here = m_.on(f.from, i), to_here = m_.on(f.to, i);
+    const CpLit leaves = m_.cp.add_literal(), enters = m_.cp.add_literal();
+    m_.both(leaves, from_here, !to_here);
+    m_.both(enters, to_here, !from_here);
     for (uint32_t j = 0; j < k_; ++j) {
       if (j == i) continue;
-      const CpLit when[] = {from_here, on(f.to, j)};
+      const CpLit when[] = {from_here, m_.on(f.to, j)};
       const int64_t ticks = w_.flow_ticks(q, i, j);
-      model_.linear(ticks, CpExpr(flow_end_[q]).add(flow_start_[q], -1), ticks, when);
+      m_.cp.linear(ticks, CpExpr(flow_end_[q]).add(flow_start_[q], -1), ticks, when);
     }
     const CpLit out[] = {leaves}, in[] = {enters};
-    egress_[i].push_back(model_.interval(flow_start_[q], size_[q], flow_end_[q], out));
-    ingress_[i].push_back(model_.interval(flow_start_[q], size_[q], flow_end_[q], in));
+    m_.hold(egress(i), m_.cp.interval(flow_start_[q], size_[q], flow_end_[q], out));
+    m_.hold(ingress(i), m_.cp.interval(flow_start_[q], size_[q], flow_end_[q], in));
     ports_.push_back({leaves, enters, static_cast<uint32_t>(q), i});
   }
-  void and_of(CpLit both, CpLit a, CpLit b) {
-    const CpLit parts[] = {a, b}, when[] = {both};
-    model_.all_of(parts, when);
-    const CpLit either[] = {both, !a, !b};
-    model_.any_of(either);
-  }
-
   // Equation (5), in whole numbers that lose nothing on the safe side.
   void add_memory() {
     for (size_t i = 0; i < k_; ++i) {
@@ -162,53 +150,41 @@ class FlowCp {
       for (const auto& op : w_.ops) total += op.memory;
       if (total <= w_.memory[i]) continue;
       const double scale = std::min(1.0, 1e15 / std::max(1.0, total));
-      CpExpr used;
-      for (size_t v = 0; v < w_.num_ops(); ++v)
-        used.add(on(v, i), static_cast<int64_t>(std::ceil(w_.ops[v].memory * scale)));
-      model_.linear(0, std::move(used), static_cast<int64_t>(std::floor(w_.memory[i] * scale)));
+      const auto bytes = [&](size_t v, size_t device) {
+        return device == i ? static_cast<int64_t>(std::ceil(w_.ops[v].memory * scale)) : 0;
+      };
+      m_.limit_memory(bytes, static_cast<int64_t>(std::floor(w_.memory[i] * scale)));
     }
   }
 
   void add_hint() {
     const FlowSchedule& s = *o_.hint;
-    model_.hint(makespan_, s.makespan);
+    m_.cp.hint(makespan_, s.makespan);
     for (size_t v = 0; v < w_.num_ops(); ++v) {
-      model_.hint(start_[v], s.op_start[v]);
-      model_.hint(end_[v], s.op_start[v] + w_.ops[v].ticks[s.device[v]]);
-      for (size_t i = 0; i < k_; ++i) hint(on(v, i), s.device[v] == i);
+      m_.cp.hint(start_[v], s.op_start[v]);
+      m_.cp.hint(end_[v], s.op_start[v] + w_.ops[v].ticks[s.device[v]]);
     }
     for (size_t q = 0; q < w_.num_flows(); ++q) {
       const Flow& f = w_.flows[q];
       if (f.precedence) continue;
       const int64_t ticks = w_.flow_ticks(q, s.device[f.from], s.device[f.to]);
-      model_.hint(flow_start_[q], s.flow_start[q]);
-      model_.hint(flow_end_[q], s.flow_start[q] + ticks);
-      model_.hint(size_[q], ticks);
+      m_.cp.hint(flow_start_[q], s.flow_start[q]);
+      m_.cp.hint(flow_end_[q], s.flow_start[q] + ticks);
+      m_.cp.hint(size_[q], ticks);
     }
     for (const Port& p : ports_) {
       const uint32_t from = s.device[w_.flows[p.flow].from], to = s.device[w_.flows[p.flow].to];
-      hint(p.leaves, from == p.device && to != p.device);
-      hint(p.enters, to == p.device && from != p.device);
+      m_.hint(p.leaves, from == p.device && to != p.device);
+      m_.hint(p.enters, to == p.device && from != p.device);
     }
   }
-  void hint(CpLit literal, bool value) {
-    if (literal.var() != model_.true_literal().var())
-      model_.hint(literal.var(), value != literal.negated() ? 1 : 0);
-  }
-
   Result<FlowSchedule> read(const std::vector<double>& values) const {
-    const auto at = [&](CpVar v) {
-      return static_cast<int64_t>(std::llround(values[static_cast<size_t>(v.index)]));
-    };
+    const auto at = [&](CpVar v) { return ScheduleModel::value(v, values); };
     FlowSchedule s;
     s.makespan = at(makespan_);
     for (size_t v = 0; v < w_.num_ops(); ++v) {
       s.op_start.push_back(at(start_[v]));
-      s.device.push_back(0);
-      for (uint32_t i = 0; i < k_; ++i) {
-        const CpLit here = on(v, i);
-        if ((at(here.var()) != 0) != here.negated()) s.device.back() = i;
-      }
+      s.device.push_back(m_.device(v, values));
     }
     for (size_t q = 0; q < w_.num_flows(); ++q) {
       const Flow& f = w_.flows[q];
@@ -227,13 +203,11 @@ class FlowCp {
   const size_t k_;
   const std::vector<int32_t> device_;
   const std::vector<int64_t> heads_, remaining_;
-  CpModel model_;
-  int64_t horizon_ = 0;
+  const int64_t horizon_;
+  ScheduleModel m_;
   CpVar makespan_;
   std::vector<CpVar> start_, end_, flow_start_, flow_end_, size_;
-  std::vector<CpLit> on_;
   std::vector<Port> ports_;
-  std::vector<std::vector<CpInterval>> on_device_, egress_, ingress_;
 };
 
 }  // namespace

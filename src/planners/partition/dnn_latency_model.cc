@@ -16,7 +16,7 @@
 #include <map>
 #include <numeric>
 
-#include "heddle/solve/cp.h"
+#include "search/schedule_model.h"
 
 namespace heddle {
 namespace {
@@ -27,39 +27,35 @@ class LatencyModel {
  public:
   LatencyModel(const LatencyProblem& problem, const std::vector<int32_t>& hint, double hint_value,
                double bound)
-      : problem_(problem), units_(problem.units), cpu_(problem.cpu()), hint_(in_order_of_start(hint)) {
+
+      : problem_(problem),
+        units_(problem.units),
+        cpu_(problem.cpu()),
+        hint_(in_order_of_start(hint)),
+        m_(units_.size(), at(cpu_) + 1, kNoLimit) {
     scale_ = std::exp2(std::floor(30 - std::log2(std::max(hint_value, 1e-300))));
     horizon_ = static_cast<int64_t>(std::ceil(hint_value * scale_));
-    latency_ = model_.add_integer(std::min(steps(bound), horizon_), horizon_, "latency");
+    latency_ = m_.cp.add_integer(std::min(steps(bound), horizon_), horizon_, "latency");
     add_places();
     add_pieces();
     add_nodes();
-    model_.hint(latency_, horizon_);
-    model_.minimise(CpExpr(latency_));
+    m_.cp.hint(latency_, horizon_);
+    m_.cp.minimise(CpExpr(latency_));
   }
 
-  const CpModel& model() const { return model_; }
+  const CpModel& model() const { return m_.cp; }
   double scale() const { return scale_; }
 
   std::vector<int32_t> pieces(std::span<const double> values) const {
     std::vector<int32_t> piece(units_.size(), cpu_);
-    for (size_t u = 0; u < units_.size(); ++u)
-      for (int32_t p = 0; p <= cpu_; ++p)
-        if (values[at(x(static_cast<int32_t>(u), p).var().index)] > 0.5) piece[u] = p;
+    for (size_t u = 0; u < units_.size(); ++u) piece[u] = static_cast<int32_t>(m_.device(u, values));
     return piece;
   }
 
  private:
-  CpLit x(int32_t unit, int32_t piece) const { return x_[at(unit) * (at(cpu_) + 1) + at(piece)]; }
+  CpLit x(int32_t unit, int32_t piece) const { return m_.on(at(unit), at(piece)); }
   CpLit pays(size_t net, int32_t piece) const { return pays_[net * at(cpu_) + at(piece)]; }
   int64_t steps(double time) const { return static_cast<int64_t>(std::floor(time * scale_)); }
-
-  // to - from >= least, where all of `when` are true
-  void after(CpVar to, CpVar from, int64_t least, std::span<const CpLit> when = {}) {
-    CpExpr difference(to);
-    difference.add(from, -1);
-    model_.linear(least, std::move(difference), kNoLimit, when);
-  }
 
   // With one piece each the accelerators are alike: they are numbered by start.
   std::vector<int32_t> in_order_of_start(const std::vector<int32_t>& hint) const {
@@ -84,29 +80,22 @@ class LatencyModel {
 
   void add_places() {
     for (size_t u = 0; u < units_.size(); ++u) {
-      std::vector<CpLit> row;
       for (int32_t p = 0; p <= cpu_; ++p) {
-        x_.push_back(model_.add_literal());
-        model_.hint(x_.back().var(), hint_[u] == p);
-        if (units_.allowed(static_cast<int32_t>(u), p)) {
-          row.push_back(x_.back());
-        } else {
-          model_.linear(0, CpExpr(x_.back().var()), 0);
-        }
+        if (units_.allowed(static_cast<int32_t>(u), p)) m_.may_run(u, at(p), hint_[u] == p);
       }
-      model_.exactly_one(row);
+      m_.choose_device(u);
     }
     for (const auto& net : units_.nets) {
       for (int32_t p = 0; p < cpu_; ++p) {
-        const auto literal = model_.add_literal();
+        const auto literal = m_.cp.add_literal();
         bool in = false, out = false;
         for (size_t i = 0; i < net.pins.size(); ++i) {
           const auto here = net.pins[i], next = net.pins[(i + 1) % net.pins.size()];
           const CpLit clause[] = {!x(here, p), x(next, p), literal};
-          model_.any_of(clause);
+          m_.cp.any_of(clause);
           (hint_[at(here)] == p ? in : out) = true;
         }
-        model_.hint(literal.var(), in && out);
+        m_.hint(literal, in && out);
         pays_.push_back(literal);
       }
     }
@@ -114,11 +103,9 @@ class LatencyModel {
 
   void add_pieces() {
     const auto q = problem_.pieces;
-    const auto limit = static_cast<int64_t>(std::floor(units_.accelerator_bytes * (1 + 1e-12)));
-    CpExpr memory;
     for (int32_t p = 0; p < cpu_; ++p) {
-      start_.push_back(model_.add_integer(0, horizon_));
-      finish_.push_back(model_.add_integer(0, horizon_));
+      start_.push_back(m_.cp.add_integer(0, horizon_));
+      finish_.push_back(m_.cp.add_integer(0, horizon_));
       CpExpr slack(finish_.back());
       slack.add(start_.back(), -1);
       for (size_t u = 0; u < units_.size(); ++u) {
@@ -126,19 +113,21 @@ class LatencyModel {
         int64_t work = 0;
         for (const auto v : units_.members[u]) work += steps(problem_.workload.nodes[at(v)].accelerator);
         if (work > 0) slack.add(x(unit, p), -work);
-        const auto bytes = static_cast<int64_t>(std::floor(units_.bytes[u]));
-        if (bytes > 0) memory.add(x(unit, p), bytes);
       }
       for (size_t net = 0; net < units_.nets.size(); ++net)
         if (const auto cost = steps(units_.nets[net].cost); cost > 0) slack.add(pays(net, p), -cost);
-      model_.linear(0, std::move(slack), horizon_);
-      after(latency_, finish_.back(), 0);
-      if ((p + 1) % q == 0) {
-        model_.linear(0, std::move(memory), limit);
-        memory = CpExpr();
+      m_.cp.linear(0, std::move(slack), horizon_);
+      m_.after(latency_, finish_.back(), 0);
+      if (p % q == 0) {
+        const auto bytes = [&](size_t unit, size_t piece) {
+          return static_cast<int32_t>(piece) / q == p / q && static_cast<int32_t>(piece) < cpu_
+                     ? static_cast<int64_t>(std::floor(units_.bytes[unit]))
+                     : 0;
+        };
+        m_.limit_memory(bytes, static_cast<int64_t>(std::floor(units_.accelerator_bytes * (1 + 1e-12))));
       }
-      if (p % q != 0) after(start_[at(p)], finish_[at(p) - 1], 0);
-      if (q == 1 && p > 0) after(start_[at(p)], start_[at(p) - 1], 0);
+      if (p % q != 0) m_.after(start_[at(p)], finish_[at(p) - 1], 0);
+      if (q == 1 && p > 0) m_.after(start_[at(p)], start_[at(p) - 1], 0);
     }
   }
 
@@ -146,17 +135,17 @@ class LatencyModel {
     const auto& w = problem_.workload;
     for (size_t v = 0; v < w.nodes.size(); ++v) {
       const auto unit = problem_.unit_of[v];
-      end_.push_back(model_.add_integer(0, horizon_));
-      there_.push_back(model_.add_integer(0, horizon_));
-      after(there_[v], end_[v], 0);
-      after(latency_, there_[v], 0);
+      end_.push_back(m_.cp.add_integer(0, horizon_));
+      there_.push_back(m_.cp.add_integer(0, horizon_));
+      m_.after(there_[v], end_[v], 0);
+      m_.after(latency_, there_[v], 0);
       for (int32_t p = 0; p < cpu_; ++p) {
         const CpLit when[] = {x(unit, p)};
-        after(there_[v], finish_[at(p)], 0, when);
-        after(end_[v], start_[at(p)], steps(w.nodes[v].accelerator), when);
+        m_.after(there_[v], finish_[at(p)], 0, when);
+        m_.after(end_[v], start_[at(p)], steps(w.nodes[v].accelerator), when);
       }
       const CpLit on_cpu[] = {x(unit, cpu_)};
-      model_.linear(steps(w.nodes[v].cpu), CpExpr(end_[v]), kNoLimit, on_cpu);
+      m_.after(end_[v], CpExpr(0), steps(w.nodes[v].cpu), on_cpu);
     }
     std::map<std::vector<int32_t>, size_t> net_of;
     for (size_t net = 0; net < units_.nets.size(); ++net) net_of[units_.nets[net].pins] = net;
@@ -164,14 +153,14 @@ class LatencyModel {
       const auto from = problem_.unit_of[at(a)], to = problem_.unit_of[at(b)];
       const auto accelerator = steps(w.nodes[at(b)].accelerator), cpu = steps(w.nodes[at(b)].cpu);
       const CpLit on_cpu[] = {x(to, cpu_)};
-      after(end_[at(b)], there_[at(a)], cpu, on_cpu);
+      m_.after(end_[at(b)], there_[at(a)], cpu, on_cpu);
       CpExpr along(end_[at(b)]);
       along.add(end_[at(a)], -1);
       along.add(x(to, cpu_), accelerator - cpu);
       if (from != to) {
         for (int32_t p = 0; p < cpu_; ++p) {
           const CpLit when[] = {x(to, p), !x(from, p)};
-          after(start_[at(p)], there_[at(a)], 0, when);
+          m_.after(start_[at(p)], there_[at(a)], 0, when);
         }
         // The net's literals speak of this edge only when it has no other pins.
         std::vector<int32_t> pins{std::min(from, to), std::max(from, to)};
@@ -183,7 +172,7 @@ class LatencyModel {
         if (alone && found != net_of.end() && cost > 0)
           for (int32_t p = 0; p < cpu_; ++p) along.add(pays(found->second, p), -cost);
       }
-      model_.linear(accelerator, std::move(along), kNoLimit);
+      m_.after(std::move(along), CpExpr(0), accelerator);
     }
   }
 
@@ -191,11 +180,11 @@ class LatencyModel {
   const DnnUnits& units_;
   int32_t cpu_;
   std::vector<int32_t> hint_;
-  CpModel model_;
+  ScheduleModel m_;
   double scale_ = 1;
   int64_t horizon_ = 0;
   CpVar latency_;
-  std::vector<CpLit> x_, pays_;
+  std::vector<CpLit> pays_;
   std::vector<CpVar> start_, finish_;  // of pieces
   std::vector<CpVar> end_, there_;     // e and l of nodes
 };
@@ -205,16 +194,9 @@ class LatencyModel {
 Status solve_latency_model(const LatencyProblem& problem, const std::vector<int32_t>& hint, double hint_value,
                            double bound, SolveOptions options, const LoadModelCallbacks& callbacks) {
   const LatencyModel model(problem, hint, hint_value, bound);
-  options.on_progress = [&](const SolveProgress& progress) {
-    if (!progress.values.empty()) callbacks.split(model.pieces(progress.values));
-    if (std::isfinite(progress.bound)) callbacks.bound(progress.bound / model.scale());
-  };
-  HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(model.model(), options));
-  if (solution.status == SolveStatus::kInfeasible)
-    return Error(Code::kInternal, "CP-SAT finds no split as good as the one it was given");
-  if (solution.has_values()) callbacks.split(model.pieces(solution.values));
-  if (std::isfinite(solution.bound)) callbacks.bound(solution.bound / model.scale());
-  return {};
+  return solve_split_model(
+      model.model(), model.scale(), [&](auto values) { return model.pieces(values); }, std::move(options),
+      callbacks);
 }
 
 }  // namespace heddle

@@ -5,11 +5,14 @@
 #include <cmath>
 
 #include "dnn_latency.h"
+#include "search/anneal.h"
 
 namespace heddle {
 namespace {
 
-class LatencySearch {
+constexpr double kColdOfHot = 1e-3;
+
+class LatencySearch : public AnnealSearch {
  public:
   LatencySearch(const LatencyProblem& problem, const std::vector<int32_t>& start,
                 const LatencySearchOptions& options)
@@ -28,38 +31,38 @@ class LatencySearch {
   std::vector<int32_t> run() {
     const double infinity = std::numeric_limits<double>::infinity();
     if (edges_.empty() && units_.size() == 0) return best_;
-    double latency = state_.latency(infinity);
-    best_latency_ = latency;
-    double energy = latency + side();
-    const double hot = options_.heat * latency, cold = hot * 1e-3;
-    double temperature = hot;
-    for (int64_t move = 0; move < options_.moves; ++move) {
-      if (move % 256 == 0) {
-        if (options_.deadline.should_stop()) break;
-        const double part = static_cast<double>(move) / static_cast<double>(options_.moves);
-        temperature = hot * std::pow(cold / hot, part);
-      }
-      undo_.clear();
-      if (!change()) continue;
-      if (random_.chance(0.15)) change();
-      // What may be accepted at most is drawn first: a timing that exceeds it ends early.
-      const double limit = energy - temperature * std::log(1 - random_.unit());
-      const double extra = side();
-      const double next = state_.fits() ? state_.latency(limit - extra) : infinity;
-      if (next + extra <= limit) {
-        energy = next + extra;
-        if (next < best_latency_ * (1 - 1e-12)) {
-          best_latency_ = next;
-          best_ = state_.piece();
-        }
-        continue;
-      }
-      while (!undo_.empty()) {
-        state_.move(undo_.back().first, undo_.back().second);
-        undo_.pop_back();
-      }
-    }
+    best_latency_ = state_.latency(infinity);
+    energy_ = best_latency_ + side();
+    const double hot = options_.heat * best_latency_;
+    const AnnealSchedule schedule{.hot = hot,
+                                  .cold = hot * kColdOfHot,
+                                  .moves = static_cast<uint64_t>(options_.moves),
+                                  .moves_per_look = 256};
+    anneal(*this, schedule, options_.deadline, random_);
     return best_;
+  }
+
+  // For anneal().
+  bool propose() {
+    undo_.clear();
+    if (!change()) return false;
+    if (random_.chance(0.15)) change();
+    return true;
+  }
+  double rise(Metropolis& rule) {
+    const double limit = energy_ + rule.most(), extra = side();
+    if (!state_.fits()) return std::numeric_limits<double>::infinity();
+    next_latency_ = state_.latency(limit - extra);
+    return next_latency_ + extra - energy_;
+  }
+  void keep() {
+    energy_ = next_latency_ + side();
+    if (next_latency_ >= best_latency_ * (1 - 1e-12)) return;
+    best_latency_ = next_latency_;
+    best_ = state_.piece();
+  }
+  void undo() {
+    for (; !undo_.empty(); undo_.pop_back()) state_.move(undo_.back().first, undo_.back().second);
   }
 
  private:
@@ -198,7 +201,7 @@ class LatencySearch {
   Random random_;
   DnnLatency state_;
   std::vector<int32_t> best_;
-  double best_latency_ = 0;
+  double energy_ = 0, best_latency_ = 0, next_latency_ = 0;
   std::vector<std::pair<int32_t, int32_t>> edges_, undo_;
   std::vector<int32_t> group_;
   std::vector<int64_t> mark_;

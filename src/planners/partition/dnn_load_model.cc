@@ -11,7 +11,7 @@
 
 #include <cmath>
 
-#include "heddle/solve/cp.h"
+#include "search/schedule_model.h"
 
 namespace heddle {
 namespace {
@@ -19,80 +19,68 @@ namespace {
 class MaxLoadModel {
  public:
   MaxLoadModel(const DnnUnits& units, const std::vector<int32_t>& hint, double hint_value)
-      : units_(units), devices_(units.devices()) {
+      : units_(units), devices_(units.devices()), m_(units.size(), at(devices_), INT64_MAX / 4) {
     // Some 2^30 steps up to the hint's value: rounding down loses less than a part in 10^6, and sums stay
     // far from overflow.
     scale_ = std::exp2(std::floor(30 - std::log2(std::max(hint_value, 1e-300))));
     const auto steps = static_cast<int64_t>(std::ceil(hint_value * scale_));
-    const auto largest = model_.add_integer(0, steps, "L");
+    const auto largest = m_.cp.add_integer(0, steps, "L");
     for (size_t u = 0; u < units.size(); ++u) {
-      std::vector<CpLit> row;
       for (int32_t d = 0; d < devices_; ++d) {
-        const auto x = model_.add_literal();
-        x_.push_back(x);
-        model_.hint(x.var(), hint[u] == d);
-        if (units.allowed(static_cast<int32_t>(u), d)) {
-          row.push_back(x);
-        } else {
-          model_.linear(0, CpExpr(x.var()), 0);
-        }
+        if (units.allowed(static_cast<int32_t>(u), d)) m_.may_run(u, at(d), hint[u] == d);
       }
-      model_.exactly_one(row);
+      m_.choose_device(u);
     }
     for (int32_t d = 0; d < devices_; ++d) add_device(d, hint, largest);
-    model_.hint(largest, steps);
-    model_.minimise(CpExpr(largest));
+    m_.cp.hint(largest, steps);
+    m_.cp.minimise(CpExpr(largest));
   }
 
-  const CpModel& model() const { return model_; }
+  const CpModel& model() const { return m_.cp; }
   double scale() const { return scale_; }
 
   std::vector<int32_t> devices(std::span<const double> values) const {
     std::vector<int32_t> device(units_.size(), 0);
-    for (size_t u = 0; u < units_.size(); ++u)
-      for (int32_t d = 0; d < devices_; ++d)
-        if (values[at(x(u, d).var().index)] > 0.5) device[u] = d;
+    for (size_t u = 0; u < units_.size(); ++u) device[u] = static_cast<int32_t>(m_.device(u, values));
     return device;
   }
 
  private:
-  CpLit x(size_t unit, int32_t device) const { return x_[unit * at(devices_) + at(device)]; }
+  CpLit x(size_t unit, int32_t device) const { return m_.on(unit, at(device)); }
   int64_t steps(double time) const { return static_cast<int64_t>(std::floor(time * scale_)); }
 
   void add_device(int32_t d, const std::vector<int32_t>& hint, CpVar largest) {
-    CpExpr load, memory;
+    CpExpr load;
     for (size_t u = 0; u < units_.size(); ++u) {
       const auto time = steps(units_.time(static_cast<int32_t>(u), d));
       if (time > 0) load.add(x(u, d), time);
-      const auto bytes = static_cast<int64_t>(std::floor(units_.bytes[u]));
-      if (bytes > 0) memory.add(x(u, d), bytes);
     }
     if (!units_.is_cpu(d)) {
       for (const auto& net : units_.nets) {
         const auto cost = steps(net.cost);
         if (cost == 0) continue;
-        const auto pays = model_.add_literal();
+        const auto pays = m_.cp.add_literal();
         bool on = false, off = false;
         for (size_t i = 0; i < net.pins.size(); ++i) {
           const auto here = at(net.pins[i]), next = at(net.pins[(i + 1) % net.pins.size()]);
           const CpLit clause[] = {!x(here, d), x(next, d), pays};
-          model_.any_of(clause);
+          m_.cp.any_of(clause);
           (hint[here] == d ? on : off) = true;
         }
-        model_.hint(pays.var(), on && off);
+        m_.hint(pays, on && off);
         load.add(pays, cost);
       }
-      const auto limit = static_cast<int64_t>(std::floor(units_.accelerator_bytes * (1 + 1e-12)));
-      model_.linear(0, std::move(memory), limit);
+      const auto bytes = [&](size_t unit, size_t device) {
+        return device == at(d) ? static_cast<int64_t>(std::floor(units_.bytes[unit])) : 0;
+      };
+      m_.limit_memory(bytes, static_cast<int64_t>(std::floor(units_.accelerator_bytes * (1 + 1e-12))));
     }
-    load.add(largest, -1);
-    model_.linear(INT64_MIN / 4, std::move(load), 0);
+    m_.after(largest, load, 0);
   }
 
   const DnnUnits& units_;
   int32_t devices_;
-  CpModel model_;
-  std::vector<CpLit> x_;
+  ScheduleModel m_;
   double scale_ = 1;
 };
 
@@ -101,15 +89,23 @@ class MaxLoadModel {
 Status solve_load_model(const DnnUnits& units, const std::vector<int32_t>& hint, double hint_value,
                         SolveOptions options, const LoadModelCallbacks& callbacks) {
   const MaxLoadModel model(units, hint, hint_value);
+  return solve_split_model(
+      model.model(), model.scale(), [&](auto values) { return model.devices(values); }, std::move(options),
+      callbacks);
+}
+
+Status solve_split_model(const CpModel& model, double scale,
+                         const std::function<std::vector<int32_t>(std::span<const double>)>& decode,
+                         SolveOptions options, const LoadModelCallbacks& callbacks) {
   options.on_progress = [&](const SolveProgress& progress) {
-    if (!progress.values.empty()) callbacks.split(model.devices(progress.values));
-    if (std::isfinite(progress.bound)) callbacks.bound(progress.bound / model.scale());
+    if (!progress.values.empty()) callbacks.split(decode(progress.values));
+    if (std::isfinite(progress.bound)) callbacks.bound(progress.bound / scale);
   };
-  HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(model.model(), options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(model, options));
   if (solution.status == SolveStatus::kInfeasible)
     return Error(Code::kInternal, "CP-SAT finds no split as good as the one it was given");
-  if (solution.has_values()) callbacks.split(model.devices(solution.values));
-  if (std::isfinite(solution.bound)) callbacks.bound(solution.bound / model.scale());
+  if (solution.has_values()) callbacks.split(decode(solution.values));
+  if (std::isfinite(solution.bound)) callbacks.bound(solution.bound / scale);
   return {};
 }
 

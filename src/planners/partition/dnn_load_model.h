@@ -2,10 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "dnn_units.h"
-#include "heddle/solve/solution.h"
+#include "heddle/solve/cp.h"
 
 namespace heddle {
 
@@ -19,5 +20,10 @@ struct LoadModelCallbacks {
 // to be checked by the caller: rounding may let memory be exceeded by less than a byte a unit.
 Status solve_load_model(const DnnUnits& units, const std::vector<int32_t>& hint, double hint_value,
                         SolveOptions options, const LoadModelCallbacks& callbacks);
+
+// The same for any model of splits whose objective counts in parts of 1 / scale.
+Status solve_split_model(const CpModel& model, double scale,
+                         const std::function<std::vector<int32_t>(std::span<const double>)>& decode,
+                         SolveOptions options, const LoadModelCallbacks& callbacks);
 
 }  // namespace heddle

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/anneal.h"
+
 namespace heddle {
 namespace {
 
 constexpr double kHopeless = 0.1;  // of the start's max-load
 
-class MaxLoadSearch {
+class MaxLoadSearch : public AnnealSearch {
  public:
   MaxLoadSearch(const DnnUnits& units, const std::vector<int32_t>& start, const LoadSearchOptions& options)
       : units_(units), options_(options), random_(options.seed), loads_(units, start), best_(start) {
@@ -21,35 +23,40 @@ class MaxLoadSearch {
 
   std::vector<int32_t> run() {
     if (units_.devices() < 2) return best_;
-    double energy = energy_now();
-    const double hot = options_.heat * scale_, cold = hot * 1e-3;
-    double temperature = hot;
-    for (int64_t move = 0; move < options_.moves; ++move) {
-      if (move % 1024 == 0) {
-        if (options_.deadline.should_stop()) break;
-        const double part = static_cast<double>(move) / static_cast<double>(options_.moves);
-        temperature = hot * std::pow(cold / hot, part);
-      }
-      undo_.clear();
-      if (!propose()) continue;
-      const double next = energy_now();
-      if (next <= energy || random_.unit() < std::exp((energy - next) / temperature)) {
-        energy = next;
-        const double value = loads_.max_load();
-        if (value < best_value_ * (1 - 1e-12) && loads_.fits()) {
-          best_ = loads_.device();
-          best_value_ = value;
-          retarget();
-          energy = energy_now();
-        }
-      } else {
-        while (!undo_.empty()) {
-          loads_.move(undo_.back().first, undo_.back().second);
-          undo_.pop_back();
-        }
-      }
-    }
+    energy_ = energy_now();
+    const double hot = options_.heat * scale_;
+    const AnnealSchedule schedule{.hot = hot,
+                                  .cold = hot * 1e-3,
+                                  .moves = static_cast<uint64_t>(options_.moves),
+                                  .moves_per_look = 1024};
+    anneal(*this, schedule, options_.deadline, random_);
     return best_;
+  }
+
+  // For anneal(). One to three changes that are accepted or refused together: what one device gains, another may pass on.
+  bool propose() {
+    undo_.clear();
+    const double several = random_.unit();
+    const int changes = several < 0.6 ? 1 : several < 0.9 ? 2 : 3;
+    bool moved = false;
+    for (int i = 0; i < changes; ++i) moved |= change();
+    return moved;
+  }
+  double rise(Metropolis& /*rule*/) {
+    next_energy_ = energy_now();
+    return next_energy_ - energy_;
+  }
+  void keep() {
+    energy_ = next_energy_;
+    const double value = loads_.max_load();
+    if (value >= best_value_ * (1 - 1e-12) || !loads_.fits()) return;
+    best_ = loads_.device();
+    best_value_ = value;
+    retarget();
+    energy_ = energy_now();
+  }
+  void undo() {
+    for (; !undo_.empty(); undo_.pop_back()) loads_.move(undo_.back().first, undo_.back().second);
   }
 
  private:
@@ -94,15 +101,6 @@ class MaxLoadSearch {
     undo_.emplace_back(unit, from);
     loads_.move(unit, device);
     return true;
-  }
-
-  // One to three changes that are accepted or refused together: what one device gains, another may pass on.
-  bool propose() {
-    const double several = random_.unit();
-    const int changes = several < 0.6 ? 1 : several < 0.9 ? 2 : 3;
-    bool moved = false;
-    for (int i = 0; i < changes; ++i) moved |= change();
-    return moved;
   }
 
   bool change() {
@@ -173,6 +171,7 @@ class MaxLoadSearch {
   DnnLoads loads_;
   std::vector<int32_t> best_;
   double best_value_ = 0, scale_ = 0, target_ = 0, floor_ = 0;
+  double energy_ = 0, next_energy_ = 0;
   std::vector<std::pair<int32_t, int32_t>> undo_;
   std::vector<int32_t> group_;
   std::vector<int64_t> mark_;

@@ -70,7 +70,7 @@ class Replicator {
     auto start = least_load_devices(flat, {}, options_.deadline);
     if (!start) return {};
     LoadSearch search(flat, std::move(*start), {}, options_.seed);
-    search.anneal({.moves = std::min(kMostMoves, kMovesPerOp * flat.num_ops())}, options_.deadline);
+    search.run({.moves = std::min(kMostMoves, kMovesPerOp * flat.num_ops())}, options_.deadline);
     if (search.best_excess() > 0) return {};
     const FlatPlan plan{search.best(), order_by_priority(flat, upward_ranks(flat))};
     return {to_assignment(flat, plan), search.best_us()};

@@ -11,9 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
-
-#include "heddle/solve/cp.h"
 
 namespace heddle {
 namespace {
@@ -26,37 +23,41 @@ constexpr double kMostExactTicks = 1e9;
 class Model {
  public:
   Model(const FlatProblem& flat, const Relaxation& relaxation, const FlatPlan& hint)
-      : flat_(flat), r_(relaxation), k_(relaxation.devices.size()), n_(flat.num_ops()), hint_(hint) {}
-
-  void build() {
-    choose_tick();
-    time_hint();
-    add_ops();
-    add_reads();
-    add_exclusion();
+      : flat_(flat),
+        r_(relaxation),
+        k_(relaxation.devices.size()),
+        n_(flat.num_ops()),
+        hint_(hint),
+        tick_us_(choose_tick()),
+        hint_start_(time_hint<int64_t>([&](size_t v, size_t i) { return head(v, i); },
+                                       [&](size_t v, size_t i) { return duration(v, i); },
+                                       [&](size_t i, size_t j, uint32_t t) { return delay(i, j, t); })),
+        horizon_(hint_end()),
+        m_(n_, k_, horizon_) {
+    makespan_ = m_.cp.add_integer(0, horizon_, "makespan");
+    m_.cp.hint(makespan_, horizon_);
+    for (size_t v = 0; v < n_; ++v) add_op(v);
+    for (size_t w = 0; w < n_; ++w) {
+      for (const uint32_t t : flat_.inputs(w)) add_read(w, t);
+    }
+    for (const auto& set : r_.exclusive)
+      m_.exclude(
+          set, start_, [&](size_t v, size_t i) { return duration(v, i); }, makespan_);
     add_memory();
-    cp_.minimise(CpExpr(makespan_));
+    m_.cp.minimise(CpExpr(makespan_));
   }
 
-  const CpModel& cp() const { return cp_; }
-  double us(double ticks) const { return ticks * tick_us_; }
+  const CpModel& cp() const { return m_.cp; }
+  double tick_us() const { return tick_us_; }
 
   FlatPlan decode(const std::vector<double>& values) const {
     FlatPlan plan;
-    plan.device.resize(n_);
+    std::vector<uint32_t> position;
     for (size_t v = 0; v < n_; ++v) {
-      for (size_t i = 0; i < k_; ++i) {
-        if (x_[v * k_ + i] && values[static_cast<size_t>(x_[v * k_ + i]->ref)] > 0.5)
-          plan.device[v] = static_cast<uint32_t>(i);
-      }
+      plan.device.push_back(m_.device(v, values));
+      position.push_back(flat_.topological_position(v));
     }
-    plan.order.resize(n_);
-    std::iota(plan.order.begin(), plan.order.end(), 0U);
-    std::sort(plan.order.begin(), plan.order.end(), [&](uint32_t a, uint32_t b) {
-      const double sa = values[static_cast<size_t>(start_[a].index)],
-                   sb = values[static_cast<size_t>(start_[b].index)];
-      return sa != sb ? sa < sb : flat_.topological_position(a) < flat_.topological_position(b);
-    });
+    plan.order = ScheduleModel::order({&start_}, values, position);
     return plan;
   }
 
@@ -64,41 +65,58 @@ class Model {
   int64_t floor_ticks(double us) const {
     return static_cast<int64_t>(std::floor(us / tick_us_ * (1 + 1e-12)));
   }
-  int64_t duration(size_t v, size_t i) const { return duration_[v * k_ + i]; }
-  bool possible(size_t v, size_t i) const { return r_.t(v, i) < kImpossible; }
+  // No plan has v where what it reads, or what reads it, cannot come or go.
+  bool possible(size_t v, size_t i) const {
+    return r_.t(v, i) < kImpossible && r_.earliest_finish[v * k_ + i] < kImpossible &&
+           r_.remaining[v * k_ + i] < kImpossible;
+  }
+  int64_t duration(size_t v, size_t i) const { return possible(v, i) ? floor_ticks(r_.t(v, i)) : 0; }
+  int64_t delay(size_t i, size_t j, uint32_t t) const {
+    const double us = r_.way_us(i, j, flat_.bytes(t));
+    return std::isfinite(us) ? floor_ticks(us) : ScheduleModel::kNoWay;
+  }
+  int64_t head(size_t v, size_t i) const { return floor_ticks(r_.earliest_finish[v * k_ + i] - r_.t(v, i)); }
+  int64_t tail(size_t v, size_t i) const {
+    return std::max(duration(v, i), floor_ticks(r_.remaining[v * k_ + i]));
+  }
 
-  // The hint's makespan in exact times, to see how far the horizon is.
-  double hint_us() const {
-    std::vector<double> end(n_, 0), free(k_, 0);
-    double last = 0;
+  // The hint's earliest starts.
+  template <class T, class Head, class Duration, class Delay>
+  std::vector<T> time_hint(const Head& head, const Duration& duration, const Delay& delay) const {
+    std::vector<T> start(n_, 0), free(k_, 0);
     for (const uint32_t v : hint_.order) {
       const size_t i = hint_.device[v];
-      double start = r_.earliest_finish[v * k_ + i] - r_.t(v, i);
+      start[v] = head(v, i);
       for (const uint32_t t : flat_.inputs(v)) {
-        const uint32_t u = flat_.producer(t);
-        start = std::max(start, end[u] + r_.way_us(hint_.device[u], i, flat_.bytes(t)));
+        const uint32_t u = flat_.producer(t), j = hint_.device[u];
+        start[v] = std::max(start[v], start[u] + duration(u, j) + delay(j, i, t));
       }
       for (const auto& set : r_.exclusive) {
         if (std::find(set.begin(), set.end(), i) == set.end()) continue;
-        for (const uint32_t j : set) start = std::max(start, free[j]);
+        for (const uint32_t j : set) start[v] = std::max(start[v], free[j]);
       }
-      free[i] = end[v] = start + r_.t(v, i);
-      last = std::max(last, end[v]);
+      free[i] = start[v] + duration(v, i);
     }
-    return last;
+    return start;
+  }
+  int64_t hint_end() const {
+    int64_t end = 0;
+    for (size_t v = 0; v < n_; ++v) end = std::max(end, hint_start_[v] + tail(v, hint_.device[v]));
+    return end;
   }
 
   // A decimal unit of which every time is a multiple makes the model exact.
-  void choose_tick() {
-    const double horizon = std::max(hint_us(), 1e-9);
-    for (double unit = 1; unit > 1e-7; unit /= 10) {
-      if (horizon / unit > kMostExactTicks) break;
-      if (is_unit(unit)) {
-        tick_us_ = unit;
-        return;
-      }
+  double choose_tick() const {
+    const auto start =
+        time_hint<double>([&](size_t v, size_t i) { return r_.earliest_finish[v * k_ + i] - r_.t(v, i); },
+                          [&](size_t v, size_t i) { return r_.t(v, i); },
+                          [&](size_t i, size_t j, uint32_t t) { return r_.way_us(i, j, flat_.bytes(t)); });
+    double horizon = 1e-9;
+    for (size_t v = 0; v < n_; ++v) horizon = std::max(horizon, start[v] + r_.t(v, hint_.device[v]));
+    for (double unit = 1; unit > 1e-7 && horizon / unit <= kMostExactTicks; unit /= 10) {
+      if (is_unit(unit)) return unit;
     }
-    tick_us_ = horizon / kTicksToHorizon;
+    return horizon / kTicksToHorizon;
   }
   bool is_unit(double unit) const {
     const auto whole = [&](double us) {
@@ -116,102 +134,28 @@ class Model {
     return true;
   }
 
-  void time_hint() {
-    duration_.assign(n_ * k_, 0);
-    for (size_t v = 0; v < n_; ++v) {
-      for (size_t i = 0; i < k_; ++i) duration_[v * k_ + i] = possible(v, i) ? floor_ticks(r_.t(v, i)) : 0;
+  void add_op(size_t v) {
+    const size_t hinted = hint_.device[v];
+    start_.push_back(m_.cp.add_integer(0, horizon_));
+    end_.push_back(m_.cp.add_integer(0, horizon_));
+    m_.cp.hint(start_[v], hint_start_[v]);
+    m_.cp.hint(end_[v], hint_start_[v] + duration(v, hinted));
+    for (size_t i = 0; i < k_; ++i) {
+      // Nothing better than the hint has v there.
+      if (!possible(v, i) || (head(v, i) + tail(v, i) > horizon_ && hinted != i)) continue;
+      const CpLit here[] = {m_.may_run(v, i, hinted == i)};
+      m_.after(CpExpr(start_[v]), CpExpr(0), head(v, i), here);
+      m_.after(CpExpr(makespan_), CpExpr(start_[v]), tail(v, i), here);
     }
-    hint_start_.assign(n_, 0);
-    std::vector<int64_t> end(n_, 0), free(k_, 0);
-    for (const uint32_t v : hint_.order) {
-      const size_t i = hint_.device[v];
-      int64_t start = head(v, i);
-      for (const uint32_t t : flat_.inputs(v)) {
-        const uint32_t u = flat_.producer(t);
-        start = std::max(start, end[u] + delay(hint_.device[u], i, t));
-      }
-      for (const auto& set : r_.exclusive) {
-        if (std::find(set.begin(), set.end(), i) == set.end()) continue;
-        for (const uint32_t j : set) start = std::max(start, free[j]);
-      }
-      hint_start_[v] = start;
-      free[i] = end[v] = start + duration(v, i);
-    }
-    horizon_ = 0;
-    for (size_t v = 0; v < n_; ++v) horizon_ = std::max(horizon_, hint_start_[v] + tail(v, hint_.device[v]));
-  }
-  int64_t delay(size_t i, size_t j, uint32_t t) const { return floor_ticks(r_.way_us(i, j, flat_.bytes(t))); }
-  int64_t head(size_t v, size_t i) const { return floor_ticks(r_.earliest_finish[v * k_ + i] - r_.t(v, i)); }
-  int64_t tail(size_t v, size_t i) const {
-    return std::max(duration(v, i), floor_ticks(r_.remaining[v * k_ + i]));
+    m_.choose_device(v);
+    m_.cp.linear(0, m_.end_of(v, start_[v], [&](size_t i) { return duration(v, i); }).add(end_[v], -1), 0);
+    m_.after(CpExpr(makespan_), CpExpr(end_[v]), 0);
   }
 
-  void add_ops() {
-    makespan_ = cp_.add_integer(0, horizon_, "makespan");
-    cp_.hint(makespan_, horizon_);
-    x_.resize(n_ * k_);
-    for (size_t v = 0; v < n_; ++v) {
-      start_.push_back(cp_.add_integer(0, horizon_));
-      end_.push_back(cp_.add_integer(0, horizon_));
-      std::vector<CpLit> one;
-      CpExpr run(start_[v]);
-      for (size_t i = 0; i < k_; ++i) {
-        // Nothing better than the hint has v there.
-        if (!possible(v, i) || (head(v, i) + tail(v, i) > horizon_ && hint_.device[v] != i)) continue;
-        const CpLit x = cp_.add_literal();
-        x_[v * k_ + i] = x;
-        one.push_back(x);
-        run.add(x, duration(v, i));
-        cp_.hint(x.var(), hint_.device[v] == i ? 1 : 0);
-        cp_.linear(head(v, i), CpExpr(start_[v]), horizon_, std::span(&x, 1));
-        cp_.linear(tail(v, i), CpExpr(makespan_).add(start_[v], -1), horizon_, std::span(&x, 1));
-      }
-      cp_.exactly_one(one);
-      cp_.linear(0, run.add(end_[v], -1), 0);
-      cp_.linear(0, CpExpr(makespan_).add(end_[v], -1), horizon_);
-      cp_.hint(start_[v], hint_start_[v]);
-      cp_.hint(end_[v], hint_start_[v] + duration(v, hint_.device[v]));
-    }
-  }
-
-  void add_reads() {
-    for (size_t w = 0; w < n_; ++w) {
-      for (const uint32_t t : flat_.inputs(w)) {
-        const uint32_t u = flat_.producer(t);
-        cp_.linear(0, CpExpr(start_[w]).add(end_[u], -1), horizon_);
-        for (size_t i = 0; i < k_; ++i) {
-          for (size_t j = 0; j < k_; ++j) {
-            if (i == j || !x_[u * k_ + i] || !x_[w * k_ + j]) continue;
-            const CpLit both[] = {*x_[u * k_ + i], *x_[w * k_ + j]};
-            if (!std::isfinite(r_.way_us(i, j, flat_.bytes(t)))) {
-              const CpLit not_both[] = {!both[0], !both[1]};
-              cp_.any_of(not_both);
-            } else if (const int64_t ticks = delay(i, j, t); ticks > 0) {
-              cp_.linear(ticks, CpExpr(start_[w]).add(end_[u], -1), horizon_, both);
-            }
-          }
-        }
-      }
-    }
-  }
-
-  void add_exclusion() {
-    for (const auto& set : r_.exclusive) {
-      std::vector<CpInterval> intervals;
-      CpExpr work(makespan_);
-      for (size_t v = 0; v < n_; ++v) {
-        for (const uint32_t i : set) {
-          if (!x_[v * k_ + i] || duration(v, i) == 0) continue;
-          const CpLit x = *x_[v * k_ + i];
-          intervals.push_back(cp_.interval(CpExpr(start_[v]), CpExpr(duration(v, i)),
-                                           CpExpr(start_[v]).add(duration(v, i)), std::span(&x, 1)));
-          work.add(x, -duration(v, i));
-        }
-      }
-      if (intervals.size() < 2) continue;
-      cp_.no_overlap(intervals);
-      cp_.linear(0, std::move(work), horizon_);
-    }
+  void add_read(size_t w, uint32_t t) {
+    const uint32_t u = flat_.producer(t);
+    m_.after(CpExpr(start_[w]), CpExpr(end_[u]), 0);
+    m_.transfer(u, CpExpr(end_[u]), w, start_[w], [&](size_t i, size_t j) { return delay(i, j, t); });
   }
 
   void add_memory() {
@@ -219,23 +163,17 @@ class Model {
     // Parameters that are dropped, or read in host memory, need not be in a device's memory together.
     if (flat_.is_cold() && (flat_.problem().has_host_access() || flat_.problem().execution.parameter_drops))
       return;
-    std::vector<int64_t> users(flat_.num_params(), 0);
+    std::vector<int64_t> users(flat_.num_params(), 0), own(n_, 0);
     for (size_t v = 0; v < n_; ++v) {
       for (const uint32_t p : flat_.params(v)) ++users[p];
     }
+    for (size_t v = 0; v < n_; ++v) {
+      for (const uint32_t p : flat_.params(v)) own[v] = plus_bytes(own[v], flat_.param_bytes(p) / users[p]);
+    }
     for (size_t pool = 0; pool < flat_.num_pools(); ++pool) {
-      const int64_t limit = flat_.pool_limit(pool);
-      if (limit <= 0) continue;
-      CpExpr bytes;
-      for (size_t v = 0; v < n_; ++v) {
-        int64_t own = 0;
-        for (const uint32_t p : flat_.params(v)) own = plus_bytes(own, flat_.param_bytes(p) / users[p]);
-        if (own == 0) continue;
-        for (size_t i = 0; i < k_; ++i) {
-          if (x_[v * k_ + i] && flat_.pool(i) == pool) bytes.add(*x_[v * k_ + i], own);
-        }
-      }
-      cp_.linear(0, std::move(bytes), limit);
+      if (flat_.pool_limit(pool) <= 0) continue;
+      m_.limit_memory([&](size_t v, size_t i) { return flat_.pool(i) == pool ? own[v] : 0; },
+                      flat_.pool_limit(pool));
     }
   }
 
@@ -243,13 +181,12 @@ class Model {
   const Relaxation& r_;
   const size_t k_, n_;
   const FlatPlan& hint_;
-  double tick_us_ = 1;
-  int64_t horizon_ = 0;
-  std::vector<int64_t> duration_, hint_start_;
-  CpModel cp_;
+  const double tick_us_;
+  const std::vector<int64_t> hint_start_;
+  const int64_t horizon_;
+  ScheduleModel m_;
   CpVar makespan_;
   std::vector<CpVar> start_, end_;
-  std::vector<std::optional<CpLit>> x_;
 };
 
 }  // namespace
@@ -262,33 +199,11 @@ bool cp_schedule_fits(const FlatProblem& flat) {
 
 Result<CpSchedule> solve_cp_schedule(const FlatProblem& flat, const Relaxation& relaxation,
                                      const FlatPlan& hint, const CpScheduleOptions& options) {
-  Model model(flat, relaxation, hint);
-  model.build();
-  SolveOptions solve_options;
-  solve_options.deadline = options.deadline;
-  solve_options.threads = options.threads;
-  solve_options.seed = options.seed;
-  solve_options.linear_relaxation = options.linear_relaxation;
-  if (options.on_progress) {
-    solve_options.on_progress = [&](const SolveProgress& p) {
-      options.on_progress(model.us(std::max(p.bound, 0.0)), model.us(p.incumbent));
-    };
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(model.cp(), solve_options));
-  CpSchedule result;
-  result.plan = hint;
-  if (solution.status == SolveStatus::kInfeasible) {
-    return Error(Code::kInternal, "the scheduling model has no solution although a plan satisfies it");
-  }
-  // The same rounding that the combinatorial bounds get.
-  const double safe = 1 - 1e-12 - 4e-16 * static_cast<double>(flat.num_ops());
-  if (std::isfinite(solution.bound)) result.bound_us = std::max(0.0, model.us(solution.bound) * safe);
-  if (solution.has_values()) {
-    result.plan = model.decode(solution.values);
-    result.model_us = model.us(solution.objective);
-  }
-  result.complete = solution.status == SolveStatus::kOptimal;
-  return result;
+  const Model model(flat, relaxation, hint);
+  HEDDLE_ASSIGN_OR_RETURN(const auto answer,
+                          solve_relaxed(model.cp(), model.tick_us(), flat.num_ops(), options));
+  return CpSchedule{answer.values.empty() ? hint : model.decode(answer.values), answer.bound_us,
+                    answer.complete};
 }
 
 }  // namespace heddle

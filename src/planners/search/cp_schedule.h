@@ -1,28 +1,14 @@
 // One request's schedule as a constraint program for CP-SAT, on the relaxation of plan/relaxation.h.
 #pragma once
 
-#include <functional>
-#include <optional>
-
 #include "core/flat_problem.h"
-#include "heddle/base/cancel.h"
-#include "heddle/base/status.h"
 #include "heddle/plan/relaxation.h"
+#include "schedule_model.h"
 
 namespace heddle {
 
-struct CpScheduleOptions {
-  Deadline deadline;
-  int threads = 1;
-  uint64_t seed = 1;
-  bool linear_relaxation = true;  // SolveOptions
-  // Called with the proven bound so far (us) and the model's best makespan; may be empty.
-  std::function<void(double bound_us, double best_us)> on_progress;
-};
-
 struct CpSchedule {
   FlatPlan plan;          // the best found; the hint when nothing better was
-  double model_us = 0;    // its makespan in the relaxation, rounded down op by op
   double bound_us = 0;    // no plan of the problem is below
   bool complete = false;  // the model was solved to the end
 };

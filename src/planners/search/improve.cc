@@ -49,7 +49,7 @@ class LatencyChain final : public Chain {
   bool round(uint64_t moves, double heat, double stop_at_us, const Deadline& deadline) override {
     const double best = search_.best_us() < kImpossible ? search_.best_us() : 0;
     const double unit = std::max({mean_us_, 1e-3 * best, 1e-9});
-    return search_.anneal({moves, 0.5 * heat * unit, 0.01 * unit, stop_at_us}, deadline);
+    return search_.run({moves, 0.5 * heat * unit, 0.01 * unit, stop_at_us}, deadline);
   }
   FlatPlan best() const override { return search_.best(); }
   double best_us() const override { return search_.best_us(); }
@@ -66,7 +66,7 @@ class ThroughputChain final : public Chain {
   ThroughputChain(const FlatProblem& flat, FlatPlan start, const Reserve& reserve, uint64_t seed)
       : order_(std::move(start.order)), search_(flat, std::move(start.device), reserve, seed) {}
   bool round(uint64_t moves, double heat, double stop_at_us, const Deadline& deadline) override {
-    return search_.anneal({moves, 0.02 * heat, 1e-4, stop_at_us}, deadline);
+    return search_.run({moves, 0.02 * heat, 1e-4, stop_at_us}, deadline);
   }
   FlatPlan best() const override { return {search_.best(), order_}; }
   double best_us() const override { return search_.best_us(); }

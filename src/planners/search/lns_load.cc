@@ -323,7 +323,7 @@ class LoadLns final : public LnsSearch {
 
   void polish(const Deadline& deadline, const Accept& accept) {
     LoadSearch local(flat_, plan_.device, Reserve(flat_.num_pools(), 0), seed_ + counts_.steps);
-    local.anneal({kLoadPolishMoves, 0.005, 1e-4, 0}, deadline);
+    local.run({kLoadPolishMoves, 0.005, 1e-4, 0}, deadline);
     if (local.best_us() < period_us_) consider(local.best(), accept);
   }
 

@@ -86,9 +86,9 @@ class OrderLns final : public LnsSearch {
     const double size = static_cast<double>(flat_.num_ops() + flat_.num_reads());
     const double unit = std::max({mean_us_, 1e-3 * value_us_, 1e-9});
     OrderSearch local(flat_, plan_, Reserve(flat_.num_pools(), 0), seed_ + counts_.steps);
-    local.anneal({static_cast<uint64_t>(std::clamp(kPolishSteps / size, 50.0, kPolishMoves)), 0.1 * unit,
-                  0.005 * unit, 0},
-                 deadline);
+    local.run({static_cast<uint64_t>(std::clamp(kPolishSteps / size, 50.0, kPolishMoves)), 0.1 * unit,
+               0.005 * unit, 0},
+              deadline);
     if (local.best_us() < value_us_) consider(local.best(), accept);
   }
 

@@ -7,6 +7,7 @@
 
 #include "heddle/solve/cp_work.h"
 #include "lns_surroundings.h"
+#include "schedule_model.h"
 
 namespace heddle {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 constexpr double kTicks = 1 << 13;
 constexpr int64_t kLatest = 3 << 13, kLeastWait = 16;
 constexpr double kMostTicks = 1LL << 40;
+constexpr int64_t kReach = int64_t{1} << 50;
 // With more transfers than this that may wait for each other they are taken to pass each other.
 constexpr size_t kMostTransfers = 3000;
 constexpr size_t kNone = SIZE_MAX;
@@ -24,7 +26,13 @@ constexpr size_t kNone = SIZE_MAX;
 class Window {
  public:
   Window(const FlatProblem& flat, const TimedPlan& timed, const Neighbourhood& area)
-      : flat_(flat), plan_(*timed.plan), timed_(timed), k_(flat.num_devices()), first_(area.first) {
+
+      : flat_(flat),
+        plan_(*timed.plan),
+        timed_(timed),
+        k_(flat.num_devices()),
+        first_(area.first),
+        m_(area.last - area.first, k_, kReach) {
     ops_.assign(plan_.order.begin() + static_cast<long>(area.first),
                 plan_.order.begin() + static_cast<long>(area.last));
     position_.resize(flat.num_ops());
@@ -43,7 +51,7 @@ class Window {
   bool hopeless() const { return around_.least_us >= timed_.makespan_us * (1 - 1e-12); }
 
   void build() {
-    makespan_ = cp_.add_integer(ticks(around_.least_us), horizon());
+    makespan_ = m_.cp.add_integer(ticks(around_.least_us), horizon());
     for (size_t p = 0; p < ops_.size(); ++p) add_op(p);
     choose_contention();
     for (size_t p = 0; p < ops_.size(); ++p) {
@@ -55,37 +63,23 @@ class Window {
     if (flat_.is_cold()) add_loads();
     add_exclusion();
     add_memory();
-    cp_.minimise(CpExpr(makespan_));
+    m_.cp.minimise(CpExpr(makespan_));
   }
-  const CpModel& cp() const { return cp_; }
+  const CpModel& cp() const { return m_.cp; }
 
   FlatPlan decode(const std::vector<double>& values) const {
     FlatPlan plan = plan_;
+    std::vector<uint32_t> position;
     for (size_t p = 0; p < ops_.size(); ++p) {
-      for (uint32_t i = 0; i < k_; ++i) {
-        if (x_[p * k_ + i].kind == Placement::kOpen && is_true(x_[p * k_ + i].literal, values))
-          plan.device[ops_[p]] = i;
-      }
+      plan.device[ops_[p]] = m_.device(p, values);
+      position.push_back(flat_.topological_position(ops_[p]));
     }
-    std::vector<uint32_t> order = ops_;
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      const double sa = values[static_cast<size_t>(start_[local(a)].index)],
-                   sb = values[static_cast<size_t>(start_[local(b)].index)];
-      return sa != sb ? sa < sb : flat_.topological_position(a) < flat_.topological_position(b);
-    });
-    std::copy(order.begin(), order.end(), plan.order.begin() + static_cast<long>(first_));
+    size_t place = first_;
+    for (const uint32_t p : ScheduleModel::order({&start_}, values, position)) plan.order[place++] = ops_[p];
     return plan;
   }
 
  private:
-  struct Placement {
-    enum Kind : uint8_t { kNever, kAlways, kOpen } kind = kNever;
-    CpLit literal;
-  };
-
-  static bool is_true(CpLit l, const std::vector<double>& values) {
-    return (values[static_cast<size_t>(l.var().index)] > 0.5) != l.negated();
-  }
   size_t local(uint32_t op) const {
     const size_t at = position_[op];
     return at >= first_ && at < first_ + ops_.size() ? at - first_ : kNone;
@@ -99,41 +93,17 @@ class Window {
   int64_t horizon() const { return horizon_; }
   int64_t latest() const { return std::min(horizon_, kLatest); }
   int64_t run(size_t p, size_t i) const { return length(flat_.us(ops_[p], i)); }
-  const Placement& at(size_t p, size_t i) const { return x_[p * k_ + i]; }
-  bool possible(size_t p, size_t i) const { return at(p, i).kind != Placement::kNever; }
-
-  // The literals of these placements that are still open.
-  static std::vector<CpLit> all(std::initializer_list<Placement> placements) {
-    std::vector<CpLit> literals;
-    for (const Placement& x : placements) {
-      if (x.kind == Placement::kOpen) literals.push_back(x.literal);
-    }
-    return literals;
-  }
-  // to - from >= gap, where all of `when` hold.
-  void after(CpExpr to, const CpExpr& from, int64_t gap, const std::vector<CpLit>& when) {
-    for (const CpTerm& t : from.terms) to.add(t.var, -t.coefficient);
-    to.add(-from.constant);
-    cp_.linear(gap, std::move(to), int64_t{1} << 50, when);
-  }
+  bool possible(size_t p, size_t i) const { return m_.possible(p, i); }
+  CpLit on(size_t p, size_t i) const { return m_.on(p, i); }
   // The end of p when it runs on i.
   CpExpr end_on(size_t p, size_t i) const { return CpExpr(start_[p]).add(run(p, i)); }
-
-  // The end of p wherever it runs, and later by `more` of that device: what propagates before devices are
-  // known.
-  template <class More>
-  CpExpr end_of(size_t p, const More& more) const {
-    CpExpr end(start_[p]);
-    for (size_t i = 0; i < k_; ++i) {
-      if (at(p, i).kind == Placement::kAlways) end.add(run(p, i) + more(i));
-      if (at(p, i).kind == Placement::kOpen) end.add(at(p, i).literal, run(p, i) + more(i));
-    }
-    return end;
+  // The end of p wherever it runs.
+  CpExpr end_of(size_t p) const {
+    return m_.end_of(p, start_[p], [&](size_t i) { return run(p, i); });
   }
 
   void choose_devices(const Neighbourhood& area) {
-    x_.resize(ops_.size() * k_);
-    for (size_t p = 0; p < ops_.size(); ++p) x_[p * k_ + plan_.device[ops_[p]]].kind = Placement::kAlways;
+    for (size_t p = 0; p < ops_.size(); ++p) m_.runs(p, plan_.device[ops_[p]]);
     is_free_.assign(ops_.size(), 0);
     std::map<uint32_t, std::vector<size_t>> units;
     for (size_t f = 0; f < area.free.size(); ++f) {
@@ -154,34 +124,32 @@ class Window {
       if (devices.size() < 2) continue;
       std::vector<CpLit> one;
       for (const uint32_t i : devices) {
-        one.push_back(cp_.add_literal());
-        cp_.hint(one.back().var(), i == now ? 1 : 0);
-        for (const size_t p : members) x_[p * k_ + i] = {Placement::kOpen, one.back()};
+        one.push_back(m_.may_run(members[0], i, i == now));
+        for (const size_t p : members) m_.runs_if(p, i, one.back());
       }
-      cp_.exactly_one(one);
+      m_.cp.exactly_one(one);
     }
   }
 
   void add_op(size_t p) {
     const uint32_t v = ops_[p];
-    start_.push_back(cp_.add_integer(0, latest()));
-    cp_.hint(start_[p], std::clamp<int64_t>(ticks((*timed_.start)[v]), 0, latest()));
+    start_.push_back(m_.cp.add_integer(0, latest()));
+    m_.cp.hint(start_[p], std::clamp<int64_t>(ticks((*timed_.start)[v]), 0, latest()));
     std::vector<int64_t> tails;
     for (size_t i = 0; i < k_; ++i) {
       if (!possible(p, i)) {
         tails.push_back(0);
         continue;
       }
-      const auto here = all({at(p, i)});
       double free = around_.free_us[i], tail = around_.tail_us[i];
       for (const uint32_t o : flat_.overlaps(i)) {
         free = std::max(free, around_.free_us[o]);
         tail = std::max(tail, around_.tail_us[o]);
       }
       tails.push_back(length(tail));
-      if (ticks(free) > 0) after(CpExpr(start_[p]), CpExpr(0), ticks(free), here);
+      if (ticks(free) > 0) m_.after(start_[p], CpExpr(0), ticks(free), m_.all({on(p, i)}));
     }
-    after(CpExpr(makespan_), end_of(p, [&](size_t i) { return tails[i]; }), 0, {});
+    m_.after(makespan_, m_.end_of(p, start_[p], [&](size_t i) { return run(p, i) + tails[i]; }), 0);
   }
 
   void choose_contention() {
@@ -220,34 +188,28 @@ class Window {
       if (inside.empty() && (rest < 0 || pu == kNone)) continue;
       if (pu != kNone) {
         for (const size_t w : inside) {
-          if (joined.insert(w).second) after(CpExpr(start_[w]), end_of(pu, [](size_t) { return 0; }), 0, {});
+          if (joined.insert(w).second) m_.after(start_[w], end_of(pu), 0);
         }
-        if (rest >= 0) after(CpExpr(makespan_), end_of(pu, [](size_t) { return 0; }), length(rest), {});
+        if (rest >= 0) m_.after(makespan_, end_of(pu), length(rest));
       }
       std::optional<CpVar> moves;
       for (uint32_t i = 0; i < k_; ++i) {
-        Placement source{Placement::kAlways, {}};
-        if (pu != kNone) source = at(pu, i);
-        if (source.kind == Placement::kNever || (pu == kNone && plan_.device[u] != i)) continue;
+        if (pu == kNone ? plan_.device[u] != i : !possible(pu, i)) continue;
+        const CpLit source = pu == kNone ? m_.always() : on(pu, i);
         add_way(t, i, j, source, inside, rest, is_there, moves);
       }
     }
   }
 
-  void add_way(uint32_t t, uint32_t i, uint32_t j, Placement source, const std::vector<size_t>& inside,
+  void add_way(uint32_t t, uint32_t i, uint32_t j, CpLit source, const std::vector<size_t>& inside,
                double rest, bool is_there, std::optional<CpVar>& moves) {
     const uint32_t u = flat_.producer(t);
     const size_t pu = local(u);
     const auto& way = flat_.way(i, j);
     const CpExpr ready = pu == kNone ? CpExpr(ticks((*timed_.finish)[u])) : end_on(pu, i);
-    const auto forbid = [&](const std::vector<CpLit>& both) {
-      std::vector<CpLit> no;
-      for (const CpLit l : both) no.push_back(!l);
-      cp_.any_of(no);
-    };
     if (way.passage == Passage::kNone && i != j) {
-      for (const size_t w : inside) forbid(all({source, at(w, j)}));
-      if (rest >= 0) forbid(all({source}));
+      for (const size_t w : inside) m_.forbid(m_.all({source, on(w, j)}));
+      if (rest >= 0) m_.forbid(m_.all({source}));
       return;
     }
     const int64_t delay = i == j ? 0 : length(flat_.transfer_us(i, j, flat_.bytes(t)));
@@ -255,35 +217,38 @@ class Window {
                        way.first != way.last && delay >= kLeastWait;
     // Without a delay the rows that hold wherever the producer runs are enough.
     if (delay > 0 || pu == kNone) {
-      for (const size_t w : inside) after(CpExpr(start_[w]), ready, delay, all({source, at(w, j)}));
-      if (rest >= 0 && pu != kNone) after(CpExpr(makespan_), ready, delay + length(rest), all({source}));
+      for (const size_t w : inside) m_.after(start_[w], ready, delay, m_.all({source, on(w, j)}));
+      if (rest >= 0 && pu != kNone) m_.after(makespan_, ready, delay + length(rest), m_.all({source}));
     }
     if (!waits) return;
     if (!moves) {
-      moves = cp_.add_integer(0, latest());
-      cp_.hint(*moves, std::clamp<int64_t>(ticks((*timed_.finish)[u]), 0, latest()));
+      moves = m_.cp.add_integer(0, latest());
+      m_.cp.hint(*moves, std::clamp<int64_t>(ticks((*timed_.finish)[u]), 0, latest()));
     }
-    std::vector<CpLit> when = all({source});
+    std::vector<CpLit> when = m_.all({source});
     if (rest < 0) {
       // Only when something in the window reads it there.
-      const CpLit needed = cp_.add_literal();
+      const CpLit needed = m_.cp.add_literal();
       bool now = plan_.device[u] == i;
       bool any = false;
       for (const size_t w : inside) {
         any = any || plan_.device[ops_[w]] == j;
         std::vector<CpLit> one{needed};
-        for (const CpLit l : all({source, at(w, j)})) one.push_back(!l);
-        cp_.any_of(one);
+        for (const CpLit l : m_.all({source, on(w, j)})) one.push_back(!l);
+        m_.cp.any_of(one);
       }
-      cp_.hint(needed.var(), now && any ? 1 : 0);
+      m_.hint(needed, now && any);
       when = {needed};
     }
-    after(CpExpr(*moves), ready, 0, when);
-    const CpInterval interval = cp_.interval(CpExpr(*moves), CpExpr(delay), CpExpr(*moves).add(delay), when);
-    for (const uint32_t r : flat_.resources(way)) on_resource_[r].push_back(interval);
-    for (const size_t w : inside) after(CpExpr(start_[w]), CpExpr(*moves), delay, all({source, at(w, j)}));
-    if (rest >= 0 && pu != kNone)
-      after(CpExpr(makespan_), CpExpr(*moves), delay + length(rest), all({source}));
+    m_.after(*moves, ready, 0, when);
+    hold(way, *moves, delay, when);
+    for (const size_t w : inside) m_.after(start_[w], *moves, delay, m_.all({source, on(w, j)}));
+    if (rest >= 0 && pu != kNone) m_.after(makespan_, *moves, delay + length(rest), m_.all({source}));
+  }
+
+  void hold(const FlatProblem::Way& way, CpVar from, int64_t ticks, const std::vector<CpLit>& when) {
+    const CpInterval interval = m_.cp.interval(from, CpExpr(ticks), CpExpr(from).add(ticks), when);
+    for (const uint32_t r : flat_.resources(way)) m_.hold(r, interval);
   }
 
   int64_t new_bytes(size_t p, size_t i) const {
@@ -303,22 +268,18 @@ class Window {
         const auto& way = flat_.load_way(i);
         const int64_t bytes = new_bytes(p, i);
         if (bytes == 0 || way.passage == Passage::kFree) continue;
-        const auto here = all({at(p, i)});
+        const auto here = m_.all({on(p, i)});
         if (way.passage == Passage::kNone) {
-          std::vector<CpLit> no;
-          for (const CpLit l : here) no.push_back(!l);
-          cp_.any_of(no);
+          m_.forbid(here);
           continue;
         }
-        if (!loads) loads = cp_.add_integer(std::max(ticks(0), -8 * kLatest), latest());
+        if (!loads) loads = m_.cp.add_integer(std::max(ticks(0), -8 * kLatest), latest());
         const int64_t time = length(way.time_us(bytes));
         double from = 0;
         for (const uint32_t r : flat_.resources(way)) from = std::max(from, around_.loaded_us[r]);
-        after(CpExpr(*loads), CpExpr(0), std::max(ticks(from), -8 * kLatest), here);
-        after(CpExpr(start_[p]), CpExpr(*loads), time, here);
-        if (time < kLeastWait) continue;
-        const auto interval = cp_.interval(CpExpr(*loads), CpExpr(time), CpExpr(*loads).add(time), here);
-        for (const uint32_t r : flat_.resources(way)) on_resource_[r].push_back(interval);
+        m_.after(*loads, CpExpr(0), std::max(ticks(from), -8 * kLatest), here);
+        m_.after(start_[p], *loads, time, here);
+        if (time >= kLeastWait) hold(way, *loads, time, here);
       }
     }
   }
@@ -333,20 +294,18 @@ class Window {
           if (!possible(p, i)) continue;
           open = open || is_free_[p];
           if (set.size() == 1 && !is_free_[p]) {
-            if (last != kNone) after(CpExpr(start_[p]), end_on(last, i), 0, {});
+            if (last != kNone) m_.after(start_[p], end_on(last, i), 0);
             last = p;
           }
           if (run(p, i) > 0)
-            busy.push_back(cp_.interval(CpExpr(start_[p]), CpExpr(run(p, i)), end_on(p, i), all({at(p, i)})));
+            busy.push_back(m_.cp.interval(start_[p], CpExpr(run(p, i)), end_on(p, i), m_.all({on(p, i)})));
         }
       }
-      if (open && busy.size() > 1) cp_.no_overlap(busy);
+      if (open && busy.size() > 1) m_.cp.no_overlap(busy);
     };
     for (uint32_t i = 0; i < k_; ++i) exclude(std::span(&i, 1));
     for (const auto& group : flat_.core_groups()) exclude(group);
-    for (const auto& [resource, intervals] : on_resource_) {
-      if (intervals.size() > 1) cp_.no_overlap(intervals);
-    }
+    m_.add_resources();
   }
 
   // Parameters that several ops of the window share count for each: too much rather than too little.
@@ -354,22 +313,12 @@ class Window {
     if (!flat_.has_limits()) return;
     for (size_t pool = 0; pool < flat_.num_pools(); ++pool) {
       if (flat_.pool_limit(pool) <= 0) continue;
-      CpExpr bytes;
+      const auto bytes = [&](size_t p, size_t i) {
+        return flat_.pool(i) == pool ? new_bytes(p, i) >> kBytesShift : 0;
+      };
       int64_t now = 0;
-      for (size_t p = 0; p < ops_.size(); ++p) {
-        for (size_t i = 0; i < k_; ++i) {
-          if (!possible(p, i) || flat_.pool(i) != pool) continue;
-          const int64_t own = new_bytes(p, i) >> kBytesShift;
-          if (own == 0) continue;
-          if (plan_.device[ops_[p]] == i) now = plus_bytes(now, own);
-          if (at(p, i).kind == Placement::kAlways)
-            bytes.add(own);
-          else
-            bytes.add(at(p, i).literal, own);
-        }
-      }
-      if (!bytes.terms.empty())
-        cp_.linear(0, std::move(bytes), std::max(now, around_.room[pool] >> kBytesShift));
+      for (size_t p = 0; p < ops_.size(); ++p) now = plus_bytes(now, bytes(p, plan_.device[ops_[p]]));
+      m_.limit_memory(bytes, std::max(now, around_.room[pool] >> kBytesShift));
     }
   }
 
@@ -385,12 +334,10 @@ class Window {
   Surroundings around_;
   std::vector<uint8_t> is_free_;
   bool contention_ = false;
-  CpModel cp_;
+  ScheduleModel m_;
   CpVar makespan_;
   std::vector<CpVar> start_;
-  std::vector<Placement> x_;
   std::set<uint32_t> seen_;
-  std::map<uint32_t, std::vector<CpInterval>> on_resource_;
 };
 
 }  // namespace

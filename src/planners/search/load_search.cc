@@ -11,8 +11,8 @@ constexpr double kBusiestShare = 0.5;
 constexpr size_t kLargestGroup = 12;
 // Draws for an op of the busiest device before any other will do.
 constexpr int kDraws = 8;
-// Sums of loads are made anew after so many moves, against rounding.
-constexpr uint64_t kMovesPerRefresh = 1 << 14;
+// Sums of loads are made anew after so many looks, against rounding.
+constexpr uint64_t kMovesPerLook = 32, kLooksPerRefresh = 1 << 9;
 
 }  // namespace
 
@@ -96,6 +96,12 @@ bool LoadSearch::change_group(uint32_t op, uint32_t device) {
 }
 
 bool LoadSearch::propose() {
+  if (change_some()) return true;
+  undo();
+  return false;
+}
+
+bool LoadSearch::change_some() {
   moved_.clear();
   const uint32_t op = pick_op();
   const double dice = random_.unit();
@@ -125,37 +131,35 @@ void LoadSearch::take_if_best(int64_t excess) {
   for (uint32_t v = 0; v < best_.size(); ++v) best_[v] = static_cast<uint32_t>(model_.device(v));
 }
 
-bool LoadSearch::anneal(const Round& round, const Deadline& deadline) {
+void LoadSearch::look(double /*share*/, double /*temperature*/) {
+  if (++looks_ % kLooksPerRefresh != 0) return;
+  model_.refresh();
+  now_norm_ = model_.norm_us();
+}
+
+double LoadSearch::rise(Metropolis& rule) {
+  next_excess_ = params_.excess();
+  next_norm_ = model_.norm_us();
+  // Too much memory is worse than any load; less of it is worth any load.
+  if (next_excess_ != now_excess_) return next_excess_ < now_excess_ ? 0 : kImpossible;
+  rule.most();
+  return (next_norm_ - now_norm_) / unit_us_;
+}
+
+void LoadSearch::keep() {
+  now_norm_ = next_norm_;
+  take_if_best(next_excess_);
+}
+
+bool LoadSearch::run(const Round& round, const Deadline& deadline) {
   load(best_);
-  const double cooling = std::log(round.cold / round.hot);
-  double temperature = round.hot * best_us_;
-  for (uint64_t i = 0; i < round.moves; ++i) {
-    if (best_excess_ == 0 && best_us_ <= round.stop_at_us) return true;
-    if (i % 256 == 0 && deadline.should_stop()) return false;
-    if (i % 32 == 0) {
-      const double progress = static_cast<double>(i) / static_cast<double>(round.moves);
-      temperature = round.hot * best_us_ * std::exp(cooling * progress);
-    }
-    if (i % kMovesPerRefresh == kMovesPerRefresh - 1) {
-      model_.refresh();
-      now_norm_ = model_.norm_us();
-    }
-    ++tried_;
-    if (!propose()) {
-      undo();
-      continue;
-    }
-    const int64_t excess = params_.excess();
-    const double norm = model_.norm_us();
-    const bool less = excess < now_excess_;
-    if (less || (excess == now_excess_ && norm <= now_norm_ - temperature * std::log(1 - random_.unit()))) {
-      now_norm_ = norm;
-      take_if_best(excess);
-    } else {
-      undo();
-    }
-  }
-  return true;
+  stop_at_us_ = round.stop_at_us;
+  unit_us_ = std::max(best_us_, 1e-30);
+  const Annealed annealed = anneal(
+      *this, {.hot = round.hot, .cold = round.cold, .moves = round.moves, .moves_per_look = kMovesPerLook},
+      deadline, random_);
+  tried_ += annealed.moves;
+  return !annealed.cut_off;
 }
 
 std::optional<std::vector<uint32_t>> least_load_devices(const FlatProblem& flat, const Reserve& reserve,

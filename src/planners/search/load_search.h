@@ -3,37 +3,43 @@
 
 #include <vector>
 
-#include "heddle/base/cancel.h"
-#include "heddle/base/random.h"
+#include "anneal.h"
 #include "load_model.h"
 
 namespace heddle {
 
-class LoadSearch {
+class LoadSearch : public AnnealSearch {
  public:
   struct Round {
     uint64_t moves = 0;
-    double hot = 0.05, cold = 0.0005;  // temperatures as shares of the best value
+    double hot = 0.05, cold = 0.0005;  // temperatures as shares of the best value so far
     double stop_at_us = 0;
   };
 
   LoadSearch(const FlatProblem& flat, std::vector<uint32_t> devices, const Reserve& reserve, uint64_t seed);
 
   // One round from the best so far; false when the deadline stopped it.
-  bool anneal(const Round& round, const Deadline& deadline);
+  bool run(const Round& round, const Deadline& deadline);
 
   const std::vector<uint32_t>& best() const { return best_; }
   double best_us() const { return best_us_; }
   int64_t best_excess() const { return best_excess_; }
   uint64_t moves_tried() const { return tried_; }
 
- private:
+  // For anneal().
+  bool done() const { return best_excess_ == 0 && best_us_ <= stop_at_us_; }
+  void look(double share, double temperature);
   bool propose();
+  double rise(Metropolis& rule);
+  void keep();
+  void undo();
+
+ private:
+  bool change_some();
   bool change(uint32_t op, uint32_t device);
   bool change_group(uint32_t op, uint32_t device);
   uint32_t pick_op();
   uint32_t pick_device(uint32_t op);
-  void undo();
   void load(const std::vector<uint32_t>& devices);
   void take_if_best(int64_t excess);
 
@@ -44,7 +50,10 @@ class LoadSearch {
   std::vector<uint32_t> best_;
   double best_us_ = kImpossible;
   int64_t best_excess_ = 0, now_excess_ = 0;
-  double now_norm_ = 0;
+  double now_norm_ = 0, next_norm_ = 0;
+  int64_t next_excess_ = 0;
+  double unit_us_ = 1, stop_at_us_ = 0;
+  uint64_t looks_ = 0;
   std::vector<std::pair<uint32_t, uint32_t>> moved_;  // op, its old device
   std::vector<uint32_t> group_, mark_;
   uint32_t stamp_ = 0;

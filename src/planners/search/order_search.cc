@@ -13,8 +13,8 @@ constexpr double kCriticalShare = 0.7;
 constexpr int kStaleAfter = 6;
 // Ops that change device together at most.
 constexpr size_t kMostInGroup = 12;
-// Elementary steps between two looks at the clock.
-constexpr uint64_t kStepsPerPoll = 20000;
+// Elementary steps between two looks at the clock, and moves between two temperatures, at most.
+constexpr uint64_t kStepsPerLook = 20000, kMostMovesPerLook = 32;
 
 }  // namespace
 
@@ -207,6 +207,12 @@ bool OrderSearch::swap_devices(uint32_t op) {
 }
 
 bool OrderSearch::propose() {
+  if (change()) return true;
+  restore();
+  return false;
+}
+
+bool OrderSearch::change() {
   moved_.clear();
   saved_.clear();
   first_changed_ = flat_.num_ops();
@@ -232,7 +238,7 @@ bool OrderSearch::propose() {
   return swap_devices(pick_op());
 }
 
-void OrderSearch::undo() {
+void OrderSearch::restore() {
   if (!saved_.empty()) store_range(range_lo_, saved_, {});
   for (size_t i = moved_.size(); i-- > 0;) {
     const auto [op, old] = moved_[i];
@@ -250,40 +256,42 @@ void OrderSearch::take_if_best(int64_t excess) {
   best_excess_ = excess;
 }
 
-bool OrderSearch::anneal(const Round& round, const Deadline& deadline) {
+double OrderSearch::rise(Metropolis& rule) {
+  next_excess_ = params_.excess();
+  // Too much memory is worse than any time; less of it is worth any time.
+  const bool less = next_excess_ < now_excess_;
+  const double limit = less ? kImpossible : now_us_ + rule.most();
+  if (next_excess_ > now_excess_) return kImpossible;
+  next_us_ = timer_.time(now_, limit, now_us_ < kImpossible ? first_changed_ : 0);
+  if (!(next_us_ < kImpossible)) return kImpossible;
+  return less ? 0 : next_us_ - now_us_;
+}
+
+void OrderSearch::keep() {
+  timer_.keep();
+  now_us_ = next_us_;
+  take_if_best(next_excess_);
+  if (++stale_ >= kStaleAfter) refresh_critical();
+}
+
+void OrderSearch::undo() {
+  if (next_excess_ <= now_excess_) timer_.drop();
+  restore();
+}
+
+bool OrderSearch::run(const Round& round, const Deadline& deadline) {
   load(best_);
-  const uint64_t poll = std::max<uint64_t>(1, kStepsPerPoll / (flat_.num_ops() + flat_.num_reads()));
-  const double cooling = std::log(std::max(round.cold_us, 1e-12) / std::max(round.hot_us, 1e-12));
-  double temperature = round.hot_us;
-  for (uint64_t i = 0; i < round.moves; ++i) {
-    if (best_excess_ == 0 && best_us_ <= round.stop_at_us) return true;
-    if (i % poll == 0 && deadline.should_stop()) return false;
-    if (i % 32 == 0)
-      temperature =
-          round.hot_us * std::exp(cooling * static_cast<double>(i) / static_cast<double>(round.moves));
-    ++tried_;
-    if (!propose()) {
-      undo();
-      continue;
-    }
-    const int64_t excess = params_.excess();
-    // Too much memory is worse than any time; less of it is worth any time.
-    const bool less = excess < now_excess_;
-    const double limit = less ? kImpossible : now_us_ - temperature * std::log(1 - random_.unit());
-    const double us = excess > now_excess_
-                          ? kImpossible
-                          : timer_.time(now_, limit, now_us_ < kImpossible ? first_changed_ : 0);
-    if (us < kImpossible && us <= limit) {
-      timer_.keep();
-      now_us_ = us;
-      take_if_best(excess);
-      if (++stale_ >= kStaleAfter) refresh_critical();
-    } else {
-      if (excess <= now_excess_) timer_.drop();
-      undo();
-    }
-  }
-  return true;
+  stop_at_us_ = round.stop_at_us;
+  const Annealed annealed =
+      anneal(*this,
+             {.hot = round.hot_us,
+              .cold = std::max(round.cold_us, 1e-12),
+              .moves = round.moves,
+              .moves_per_look = std::clamp<uint64_t>(kStepsPerLook / (flat_.num_ops() + flat_.num_reads()), 1,
+                                                     kMostMovesPerLook)},
+             deadline, random_);
+  tried_ += annealed.moves;
+  return !annealed.cut_off;
 }
 
 }  // namespace heddle

@@ -167,7 +167,7 @@ void PlanSteps::cp_sat(const Deadline& deadline, int threads, bool linear) {
   cp.seed = options_.seed;
   cp.linear_relaxation = linear;
   if (options_.progress != nullptr) {
-    cp.on_progress = [this](double bound_us, double) {
+    cp.on_progress = [this](double bound_us) {
       report_progress(options_, name_, 0, 0, store_.value_us(), std::max(store_.bound().us, bound_us));
     };
   }

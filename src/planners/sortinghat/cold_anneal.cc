@@ -11,6 +11,8 @@ namespace {
 // Beside the makespan, the mean end of ops guides the search over plateaus.
 constexpr double kMeanWeight = 0.02;
 constexpr size_t kLongestWindow = 48;
+// Last temperature over the first one.
+constexpr double kColdOfHot = 1e-3;
 constexpr size_t kFarthestShift = 24;
 
 }  // namespace
@@ -158,35 +160,39 @@ bool ColdAnneal::change(ColdDecisions& d) {
   return shift(d, place);
 }
 
+void ColdAnneal::look(double /*share*/, double /*temperature*/) {
+  timer_.time(now_);
+  critical_ = timer_.critical_ops();
+  note_places(now_);
+}
+
+bool ColdAnneal::propose() {
+  next_ = now_;
+  return change(next_);
+}
+
+double ColdAnneal::rise(Metropolis& /*rule*/) {
+  next_cost_ = cost(next_);
+  return next_cost_ <= now_cost_ ? 0 : (next_cost_ - now_cost_) / best_cost_;
+}
+
+void ColdAnneal::keep() {
+  const bool reordered = next_.order != now_.order;
+  std::swap(now_, next_);
+  now_cost_ = next_cost_;
+  if (reordered) note_places(now_);
+  if (now_cost_ >= best_cost_) return;
+  best_ = now_;
+  best_cost_ = now_cost_;
+}
+
 ColdDecisions ColdAnneal::round(const ColdDecisions& from, size_t moves, double heat,
                                 const Deadline& deadline) {
-  ColdDecisions now = from, best = from;
-  double now_cost = cost(now), best_cost = now_cost;
-  for (size_t m = 0; m < moves; ++m) {
-    if (m % 32 == 0) {
-      if (deadline.should_stop()) break;
-      timer_.time(now);
-      critical_ = timer_.critical_ops();
-      note_places(now);
-    }
-    ColdDecisions next = now;
-    if (!change(next)) continue;
-    const double next_cost = cost(next);
-    const double left = 1 - static_cast<double>(m) / static_cast<double>(moves);
-    const double temperature = heat * left * left * best_cost;
-    const bool accept = next_cost <= now_cost ||
-                        (temperature > 0 && random_.unit() < std::exp((now_cost - next_cost) / temperature));
-    if (!accept) continue;
-    const bool reordered = next.order != now.order;
-    now = std::move(next);
-    now_cost = next_cost;
-    if (reordered) note_places(now);
-    if (now_cost < best_cost) {
-      best = now;
-      best_cost = now_cost;
-    }
-  }
-  return best;
+  now_ = best_ = from;
+  now_cost_ = best_cost_ = cost(now_);
+  anneal(*this, {.hot = heat, .cold = heat * kColdOfHot, .moves = moves, .moves_per_look = 32}, deadline,
+         random_);
+  return best_;
 }
 
 }  // namespace heddle

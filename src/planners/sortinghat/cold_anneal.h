@@ -2,8 +2,7 @@
 #pragma once
 
 #include "cold_timer.h"
-#include "heddle/base/cancel.h"
-#include "heddle/base/random.h"
+#include "search/anneal.h"
 
 namespace heddle {
 
@@ -18,17 +17,23 @@ std::optional<ColdDecisions> greedy_cold(const ColdTables& tables, const std::ve
                                          const GreedyOptions& options);
 
 // Annealing from decisions, all moves timed exactly. Deterministic for the seed unless the deadline stops it.
-class ColdAnneal {
+class ColdAnneal : public AnnealSearch {
  public:
   ColdAnneal(const ColdTables& tables, uint64_t seed, Reserve reserve);
 
   // The better of two: fits, ends earlier, is done earlier on average.
   double cost(const ColdDecisions& decisions);
-  // One round of `moves`, the temperature falling from `heat` (relative to the cost) to almost 0; the best
-  // that was seen.
+  // One round of `moves`, the first temperature being `heat` (relative to the cost); the best that was seen.
   ColdDecisions round(const ColdDecisions& from, size_t moves, double heat, const Deadline& deadline);
   void set_reserve(Reserve reserve) { reserve_ = std::move(reserve); }
   size_t timed() const { return timed_; }
+
+  // For anneal().
+  void look(double share, double temperature);
+  bool propose();
+  double rise(Metropolis& rule);
+  void keep();
+  void undo() {}
 
  private:
   bool change(ColdDecisions& d);
@@ -46,6 +51,8 @@ class ColdAnneal {
   ColdTimer timer_;
   Random random_;
   Reserve reserve_;
+  ColdDecisions now_, best_, next_;
+  double now_cost_ = 0, best_cost_ = 0, next_cost_ = 0;
   std::vector<uint32_t> bus_;       // per device
   std::vector<uint32_t> place_;     // per op, in the current order
   std::vector<uint32_t> critical_;  // of the current decisions

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "heddle/base/random.h"
+#include "search/anneal.h"
 
 namespace heddle {
 namespace {
 
-class Search {
+class SlotSearch : public AnnealSearch {
  public:
-  Search(const SlotProblem& problem, uint64_t seed, const Deadline& deadline)
+  SlotSearch(const SlotProblem& problem, uint64_t seed, const Deadline& deadline)
       : p_(problem), timer_(problem), random_(seed), deadline_(deadline), params_(problem.num_ops) {
     for (const auto& [u, v] : p_.edges) {
       if (u >= p_.num_ops) params_[v].push_back(u);
@@ -20,9 +20,42 @@ class Search {
     for (size_t i = 0; i < p_.k; ++i) one_device(i);
     greedy();
     if (best_.empty()) return std::nullopt;
-    improve(rounds * p_.num_nodes());
+    for (uint32_t v = 0; v < p_.num_ops; ++v) {
+      if (!is_fixed(v)) own_.push_back(v);
+    }
+    if (!own_.empty())
+      anneal(*this, {.moves = rounds * p_.num_nodes(), .moves_per_look = 64}, deadline_, random_);
     return best_;
   }
+
+  // For anneal(), which descends.
+  bool propose() {
+    next_ = best_;
+    const auto at = static_cast<size_t>(random_.below(own_.size()));
+    const auto slot = static_cast<uint32_t>(1 + random_.below(p_.num_slots() - 1));
+    if (random_.chance(0.25) && p_.num_nodes() > p_.num_ops) {
+      // A parameter comes over another device (parallel transmission), or back.
+      const auto w = static_cast<uint32_t>(p_.num_ops + random_.below(p_.num_nodes() - p_.num_ops));
+      if (next_[w] == 0) return false;
+      next_[w] = slot;
+      return true;
+    }
+    const size_t length = random_.chance(0.5) ? 1 : 1 + random_.below(8);
+    const uint32_t from = next_[own_[at]];
+    for (size_t i = at; i < std::min(own_.size(), at + length); ++i) {
+      if (next_[own_[i]] == from) put(next_, own_[i], slot);
+    }
+    return true;
+  }
+  double rise(Metropolis& /*rule*/) {
+    next_cost_ = slot_cost(timer_, next_);
+    return next_cost_.total < kImpossible && next_cost_ < cost_ ? -1 : kImpossible;
+  }
+  void keep() {
+    cost_ = next_cost_;
+    std::swap(best_, next_);
+  }
+  void undo() {}
 
  private:
   bool is_fixed(uint32_t v) const { return p_.placeholder[v] != 0; }
@@ -43,12 +76,11 @@ class Search {
     for (const uint32_t w : params_[v]) slots[w] = SlotProblem::in_place(slot) ? 0 : slot;
   }
 
-  bool take(const Slots& slots) {
+  void take(Slots slots) {
     const SlotCost cost = slot_cost(timer_, slots);
-    if (!(cost.total < kImpossible) || !(cost < cost_)) return false;
+    if (!(cost.total < kImpossible) || !(cost < cost_)) return;
     cost_ = cost;
-    best_ = slots;
-    return true;
+    best_ = std::move(slots);
   }
 
   void one_device(size_t i) {
@@ -56,7 +88,7 @@ class Search {
     for (uint32_t v = 0; v < p_.num_ops; ++v) {
       if (!is_fixed(v)) put(slots, v, static_cast<uint32_t>(i * p_.q + 2));
     }
-    take(slots);
+    take(std::move(slots));
   }
 
   // Each op, in topological order, where what is placed so far ends first.
@@ -81,34 +113,7 @@ class Search {
       if (where == kNoSlot) return;
       put(slots, v, where);
     }
-    take(slots);
-  }
-
-  void improve(size_t moves) {
-    std::vector<uint32_t> own;
-    for (uint32_t v = 0; v < p_.num_ops; ++v) {
-      if (!is_fixed(v)) own.push_back(v);
-    }
-    if (own.empty()) return;
-    for (size_t m = 0; m < moves; ++m) {
-      if (m % 64 == 0 && deadline_.should_stop()) return;
-      Slots slots = best_;
-      const auto at = static_cast<size_t>(random_.below(own.size()));
-      const auto slot = static_cast<uint32_t>(1 + random_.below(p_.num_slots() - 1));
-      if (random_.chance(0.25) && p_.num_nodes() > p_.num_ops) {
-        // A parameter comes over another device (parallel transmission), or back.
-        const auto w = static_cast<uint32_t>(p_.num_ops + random_.below(p_.num_nodes() - p_.num_ops));
-        if (slots[w] == 0) continue;
-        slots[w] = slot;
-      } else {
-        const size_t length = random_.chance(0.5) ? 1 : 1 + random_.below(8);
-        const uint32_t from = slots[own[at]];
-        for (size_t i = at; i < std::min(own.size(), at + length); ++i) {
-          if (slots[own[i]] == from) put(slots, own[i], slot);
-        }
-      }
-      take(slots);
-    }
+    take(std::move(slots));
   }
 
   const SlotProblem& p_;
@@ -116,8 +121,9 @@ class Search {
   Random random_;
   const Deadline& deadline_;
   std::vector<std::vector<uint32_t>> params_;  // per op node
-  Slots best_;
-  SlotCost cost_;
+  std::vector<uint32_t> own_;                  // ops that are placed here
+  Slots best_, next_;
+  SlotCost cost_, next_cost_;
 };
 
 }  // namespace
@@ -129,7 +135,7 @@ SlotCost slot_cost(SlotTimer& timer, const Slots& slots) {
 
 std::optional<Slots> search_slots(const SlotProblem& problem, uint64_t seed, size_t rounds,
                                   const Deadline& deadline) {
-  return Search(problem, seed, deadline).run(rounds);
+  return SlotSearch(problem, seed, deadline).run(rounds);
 }
 
 }  // namespace heddle

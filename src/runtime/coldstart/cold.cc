@@ -103,7 +103,9 @@ class ModelReader {
 
  private:
   Result<std::shared_ptr<const Model>> read() const {
-    HEDDLE_ASSIGN_OR_RETURN(auto model, load_mapped(reference_.path, import_options(reference_)));
+    ImportOptions options = import_options(reference_);
+    options.map_weights = true;
+    HEDDLE_ASSIGN_OR_RETURN(auto model, Model::load(reference_.path, options));
     if (model->file_hash() != reference_.file_hash) return changed(reference_, model->file_hash());
     return model;
   }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "heddle/runtime/share_measurer.h"
-
 namespace heddle {
 
 std::vector<OpId> finest_ops(const Graph& graph, std::span<const OpId> ops) {
@@ -43,6 +41,14 @@ std::vector<ProfileRequest> profile_requests(const Plan& plan) {
   return requests;
 }
 
+ProfileKey profile_key(uint64_t signature, const Device& device, int batch,
+                       const MeasureConditions& conditions) {
+  return {.signature = signature,
+          .target = conditions.host_access ? host_access_target(device.target) : device.target,
+          .batch = batch,
+          .share = 1. / conditions.share};
+}
+
 namespace {
 
 std::string label_of(const Graph& graph, std::span<const OpId> ops) {
@@ -56,14 +62,13 @@ std::string label_of(const Graph& graph, std::span<const OpId> ops) {
 class Profiling {
  public:
   Profiling(const Graph& graph, const Cluster& cluster, const SignatureFn& signature,
-            SegmentMeasurer& measurer, ProfileStore& store, const ProfileOptions& options, double share)
+            SegmentMeasurer& measurer, ProfileStore& store, const ProfileOptions& options)
       : graph_(graph),
         cluster_(cluster),
         signature_(signature),
         measurer_(measurer),
         store_(store),
-        options_(options),
-        share_(share) {}
+        options_(options) {}
 
   Result<ProfileSummary> run(std::span<const ProfileRequest> requests) {
     summary_.requested = static_cast<int>(requests.size());
@@ -88,10 +93,7 @@ class Profiling {
       return true;
     }
     const std::vector<OpId> finest = finest_ops(graph_, request.ops);
-    const ProfileKey key{.signature = signature_(finest),
-                         .target = options_.host_access ? host_access_target(device.target) : device.target,
-                         .batch = options_.batch,
-                         .share = share_};
+    const ProfileKey key = profile_key(signature_(finest), device, options_.batch, measurer_.conditions());
     if (!taken_.insert({key.signature, key.target}).second) {
       ++summary_.present;
       return true;
@@ -126,7 +128,6 @@ class Profiling {
   SegmentMeasurer& measurer_;
   ProfileStore& store_;
   const ProfileOptions& options_;
-  const double share_;
   ProfileSummary summary_;
   std::set<std::pair<uint64_t, std::string>> taken_;
 };
@@ -137,14 +138,7 @@ Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster,
                                std::span<const ProfileRequest> requests, const SignatureFn& signature,
                                SegmentMeasurer& measurer, ProfileStore& store,
                                const ProfileOptions& options) {
-  return Profiling(graph, cluster, signature, measurer, store, options, 1).run(requests);
-}
-
-Result<ProfileSummary> profile_share(const Graph& graph, const Cluster& cluster,
-                                     std::span<const ProfileRequest> requests, const SignatureFn& signature,
-                                     int share, SegmentMeasurer& measurer, ProfileStore& store,
-                                     const ProfileOptions& options) {
-  return Profiling(graph, cluster, signature, measurer, store, options, 1. / share).run(requests);
+  return Profiling(graph, cluster, signature, measurer, store, options).run(requests);
 }
 
 }  // namespace heddle

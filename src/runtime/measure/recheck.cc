@@ -8,9 +8,9 @@
 #include "heddle/graph/model.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
-#include "heddle/runtime/openvino_measurer.h"
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/sampling.h"
+#include "heddle/runtime/segment_measurer.h"
 #include "run/inputs.h"
 
 namespace heddle {

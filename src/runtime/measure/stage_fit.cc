@@ -1,22 +1,16 @@
 #include "heddle/runtime/stage_fit.h"
 
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <optional>
-#include <thread>
 
-#include "executor/mailbox.h"
-#include "heddle/runtime/affinity.h"
 #include "heddle/runtime/sampling.h"
-#include "heddle/runtime/share_measurer.h"
 
 namespace heddle {
 namespace {
 
 constexpr size_t kTerms = 3;
 using Terms = std::array<double, kTerms>;
-constexpr int kStageWarmups = 3;
 
 // What serial, overlap and launch_us are multiplied with.
 Terms terms_of(const StageSample& sample) {
@@ -101,62 +95,6 @@ StageFit fit_stage_model(std::span<const StageSample> samples) {
   fit.median_error = quantile_us(errors, 0.5);
   fit.largest_error = quantile_us(errors, 1);
   return fit;
-}
-
-Result<double> measure_at_once(std::span<const std::unique_ptr<SegmentProbe>> probes, double min_s,
-                               int least_runs, const Deadline& deadline) {
-  HEDDLE_ASSIGN_OR_RETURN(const Measurement measured, time_at_once(probes, min_s, least_runs, deadline));
-  return measured.median_us;
-}
-
-Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> probes, double min_s,
-                                 int least_runs, const Deadline& deadline) {
-  const size_t n = probes.size();
-  std::atomic<int> round{0}, done{0};
-  std::atomic<bool> quit{false};
-  std::vector<Status> status(n);
-  std::vector<std::thread> threads;
-  const auto run = [&](size_t i) {
-    if (status[i].ok()) status[i] = probes[i]->run_once();
-  };
-  for (size_t i = 1; i < n; ++i) {
-    threads.emplace_back([&, i] {
-      const AffinityGuard bound(probes[i]->cores());
-      for (int seen = 0;;) {
-        while (round.load(std::memory_order_acquire) == seen) {
-          if (quit.load(std::memory_order_acquire)) return;
-          relax_cpu();
-        }
-        ++seen;
-        run(i);
-        done.fetch_add(1, std::memory_order_acq_rel);
-      }
-    });
-  }
-  std::vector<double> times;
-  {
-    const AffinityGuard bound(probes[0]->cores());
-    const int64_t begin = now_ns();
-    for (int k = 0; n > 0; ++k) {
-      const bool enough = static_cast<int>(times.size()) >= least_runs &&
-                          static_cast<double>(now_ns() - begin) * 1e-9 >= min_s;
-      if (enough || deadline.should_stop()) break;
-      for (const auto& probe : probes) probe->prepare();
-      done.store(0, std::memory_order_release);
-      const int64_t start = now_ns();
-      round.fetch_add(1, std::memory_order_acq_rel);
-      run(0);
-      while (done.load(std::memory_order_acquire) + 1 < static_cast<int>(n)) relax_cpu();
-      if (k >= kStageWarmups) times.push_back(static_cast<double>(now_ns() - start) / 1000);
-    }
-  }
-  quit.store(true, std::memory_order_release);
-  for (std::thread& t : threads) t.join();
-  for (Status& s : status) HEDDLE_RETURN_IF_ERROR(s);
-  if (times.empty()) return Error(Code::kCancelled, "stopped before segments were measured at once");
-  return Measurement{.median_us = median_us(times),
-                     .rel_spread = relative_spread(times),
-                     .runs = static_cast<int>(times.size())};
 }
 
 }  // namespace heddle

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "heddle/base/spelling.h"
-#include "heddle/runtime/share_measurer.h"
+#include "heddle/runtime/device_shares.h"
 
 namespace heddle {
 

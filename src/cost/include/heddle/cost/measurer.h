@@ -16,9 +16,17 @@ struct Measurement {
   int runs = 0;
 };
 
+// What is else than usual when a segment is measured: the usual is the whole device, with parameters on it.
+struct MeasureConditions {
+  int share = 1;             // on 1/share of the device, while the other parts are busy with the same work
+  bool host_access = false;  // the segment reads its parameters in place, in mapped host memory
+};
+
 class SegmentMeasurer {
  public:
   virtual ~SegmentMeasurer() = default;
+  // Of all its measurements.
+  virtual MeasureConditions conditions() const { return {}; }
   // Can this device be measured here? No side effects.
   virtual bool supports(const Device& device) const = 0;
   // Compiles the segment (ops of the model's finest graph, ascending) for the device, warms up and times it.

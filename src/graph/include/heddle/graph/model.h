@@ -25,6 +25,11 @@ struct ImportOptions {
   // Products with a constant matrix of more bytes are imported as several, each with some of its columns, and
   // a concatenation: what is one op in the file can then load and run in pieces. 0: none is.
   int64_t split_bytes = 0;
+  // Leaves the weights of an .onnx file where they are, in the mapped file, until they are used: importing a
+  // large model takes a fraction of the time and of the memory. The file must not change while the model,
+  // what was cut out of it, or what was compiled from that lives; who keeps such parts keeps the model.
+  // Weights in other files, and those of other formats, are copied all the same.
+  bool map_weights = false;
 };
 
 // A segment cut out of a model, to be compiled alone: parameter i is fed with the model's tensor inputs[i],

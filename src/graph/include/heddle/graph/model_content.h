@@ -24,13 +24,7 @@ Result<ModelContent> model_content(const std::string& path, int64_t max_file_byt
 // Thread-safe.
 void keep_imports_in(const std::string& folder);
 
-// Model::load() that leaves the weights of an .onnx file where they are, in the mapped file, until they are
-// used: importing a large model takes a fraction of the time and of the memory. The file must not change
-// while the model, what was cut out of it, or what was compiled from that lives; who keeps such parts keeps
-// the model. Weights in other files, and those of other formats, are as Model::load() leaves them.
-Result<std::shared_ptr<const Model>> load_mapped(const std::string& path, const ImportOptions& options = {});
-
-// Loads the library behind load_mapped() for .onnx files, some milliseconds. The dynamic linker loads one
+// Loads the library behind Model::load() for .onnx files, some milliseconds. The dynamic linker loads one
 // library at a time, so an import that begins beside the loading of a larger one (a device's) would wait for
 // that; after this call it does not. Never needed otherwise. Thread-safe; errors are the import's.
 void prepare_import();

@@ -29,7 +29,6 @@ struct ProfileOptions {
   ProgressSink* progress = nullptr;
   bool again = false;  // take also what is present
   int batch = 1;
-  bool host_access = false;        // file under host_access_target(): the measurer reads parameters in place
   std::string what = "profiling";  // for the progress line
 };
 
@@ -47,8 +46,12 @@ std::vector<ProfileRequest> profile_requests(const Graph& graph, const Cluster& 
 // The segments of a plan, so that its prediction rests on what it runs.
 std::vector<ProfileRequest> profile_requests(const Plan& plan);
 
-// Skips what the store has under the same signature and target, measures the rest in order and puts each at
-// once. Fails only when the store does.
+// Under which a measurement is kept; device.target is there.
+ProfileKey profile_key(uint64_t signature, const Device& device, int batch,
+                       const MeasureConditions& conditions = {});
+
+// Skips what the store has under the same key, the measurer's conditions included, measures the rest in order
+// and puts each at once. Fails only when the store does.
 Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster,
                                std::span<const ProfileRequest> requests, const SignatureFn& signature,
                                SegmentMeasurer& measurer, ProfileStore& store,

@@ -2,14 +2,10 @@
 // model fitted to them.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "heddle/base/cancel.h"
-#include "heddle/base/status.h"
 #include "heddle/cost/stage_model.h"
-#include "heddle/runtime/openvino_measurer.h"
 
 namespace heddle {
 
@@ -28,10 +24,5 @@ struct StageFit {
 // The stage model with non-negative coefficients that is nearest to the samples by relative error squared.
 // Without samples: one after another. O(samples).
 StageFit fit_stage_model(std::span<const StageSample> samples);
-
-// All probes at once, each on a thread of its own bound to its cores: the median time from the common start
-// to the last end, us. At least `least_runs` runs, more for up to `min_s` seconds.
-Result<double> measure_at_once(std::span<const std::unique_ptr<SegmentProbe>> probes, double min_s,
-                               int least_runs, const Deadline& deadline);
 
 }  // namespace heddle

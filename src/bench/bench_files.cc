@@ -1,0 +1,49 @@
+#include "bench_files.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace heddle::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What leaves its picture's size open gets a usual one.
+std::map<std::string, Shape> default_shapes(const std::string& name) {
+  if (name.find("det_infer") != std::string::npos) return {{"x", {1, 3, 320, 320}}};
+  if (name.find("rec_infer") != std::string::npos) return {{"x", {1, 3, 48, 320}}};
+  if (name.find("cls_infer") != std::string::npos) return {{"x", {1, 3, 48, 192}}};
+  return {};
+}
+
+void add_models(const fs::path& place, std::vector<BenchModel>& models) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  if (fs::is_directory(place, error)) {
+    for (const auto& entry : fs::directory_iterator(place, error)) files.push_back(entry.path());
+  } else {
+    files.push_back(place);
+  }
+  std::sort(files.begin(), files.end());
+  for (const auto& file : files) {
+    if (file.extension() != ".onnx") continue;
+    const auto name = file.stem().string();
+    models.push_back({name, file.string(), default_shapes(name)});
+  }
+}
+
+}  // namespace
+
+Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
+  std::vector<BenchModel> models;
+  for (const auto& place : options.models) add_models(place, models);
+  if (options.models.empty()) {
+    add_models(fs::path(HEDDLE_SITE_PACKAGES) / "onnx/backend/test/data/light", models);
+    add_models(fs::path(HEDDLE_SITE_PACKAGES) / "rapidocr_onnxruntime/models", models);
+  }
+  if (models.empty())
+    return Error(Code::kNotFound, "found no .onnx models; name folders or files with --models");
+  return models;
+}
+
+}  // namespace heddle::bench

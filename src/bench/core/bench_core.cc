@@ -1,0 +1,151 @@
+// The core suite: how fast Heddle itself plans, evaluates and executes.
+#include <algorithm>
+
+#include "core/executor_bench.h"
+#include "heddle/cluster/cluster_yaml.h"
+#include "heddle/cost/cost_model.h"
+#include "heddle/graph/generators.h"
+#include "heddle/plan/bounds.h"
+#include "heddle/plan/checker.h"
+#include "heddle/plan/evaluator.h"
+#include "heddle/planners/planner.h"
+#include "suites.h"
+
+namespace heddle::bench {
+namespace {
+
+constexpr int kOps = 50'000, kLayers = 500, kDeps = 100'000, kDevices = 8;
+
+// Eight unequal devices, all to all.
+Result<std::shared_ptr<const Cluster>> unequal_devices() {
+  ClusterBuilder builder("unequal-8");
+  const auto host = builder.add_host({"host", 0});
+  std::vector<NodeId> nodes;
+  for (int i = 0; i < kDevices; ++i) {
+    Device d;
+    d.name = "d" + std::to_string(i);
+    d.device_class = "class" + std::to_string(i);
+    d.host = host;
+    d.peak_flops = 1e13;
+    d.memory_bytes_per_s = 1e12;
+    nodes.push_back(builder.device_node(builder.add_device(d)));
+  }
+  for (int i = 0; i < kDevices; ++i) {
+    for (int j = i + 1; j < kDevices; ++j) {
+      Link link;
+      link.name = "l" + std::to_string(i) + "-" + std::to_string(j);
+      link.a = nodes[static_cast<size_t>(i)];
+      link.b = nodes[static_cast<size_t>(j)];
+      link.bytes_per_s = 1e9;
+      builder.add_link(link);
+    }
+  }
+  return builder.build();
+}
+
+Result<Problem> large_problem(uint64_t seed) {
+  LayeredOptions layered;
+  layered.ops = kOps;
+  layered.layers = kLayers;
+  layered.deps = kDeps;
+  layered.seed = seed;
+  for (int i = 0; i < kDevices; ++i)
+    layered.device_class_factors.emplace_back("class" + std::to_string(i), 1 + 0.25 * i);
+  layered.device_spread = 0.3;
+  Problem problem;
+  HEDDLE_ASSIGN_OR_RETURN(problem.graph, generate_layered(layered));
+  HEDDLE_ASSIGN_OR_RETURN(problem.cluster, unequal_devices());
+  const auto model = given_cost_model();
+  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*problem.graph, *problem.cluster, *model, {}));
+  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  return problem;
+}
+
+BenchRow row(const std::string& instance, const std::string& planner, const std::string& metric,
+             const std::string& unit, double value) {
+  return bench_row("core", instance, planner, metric, unit, value);
+}
+
+Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {
+  ExecutorBenchOptions bench;
+  bench.repeats = static_cast<int>(options.repeats) * 2 + 1;
+  bench.seed = static_cast<uint64_t>(options.seed);
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, bench_executor(bench));
+  auto r = row("zero-cost, " + std::to_string(result.tasks) + " tasks", "", "time a task", "us",
+               result.executor_us_per_task);
+  r.baseline = "thread pool";
+  r.baseline_value = result.pool_us_per_task;
+  r.reference = 0.5;
+  r.reference_source = "target";
+  return std::vector<BenchRow>{r};
+}
+
+}  // namespace
+
+Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Control& control) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto problem, large_problem(static_cast<uint64_t>(options.seed)));
+  const auto instance = std::to_string(kOps) + " ops, " + std::to_string(kDevices) + " devices";
+  std::vector<BenchRow> rows;
+  PlanResult last;
+  std::vector<double> seconds[2];
+  const char* planners[2] = {"heft", "round-robin"};
+  for (int64_t i = 0; i < options.repeats; ++i) {
+    for (const int which : {1, 0}) {
+      PlannerOptions planner_options;
+      planner_options.deadline = Deadline::never(control.cancel);
+      const Stopwatch watch;
+      HEDDLE_ASSIGN_OR_RETURN(last, run_planner(*find_planner(planners[which]), problem, planner_options));
+      seconds[which].push_back(watch.seconds());
+    }
+  }
+  auto plan_row = row(instance, "heft", "planning", "s", median_of(seconds[0]));
+  plan_row.baseline = "round-robin";
+  plan_row.baseline_value = median_of(seconds[1]);
+  plan_row.reference = 1;
+  plan_row.reference_source = "target";
+  rows.push_back(plan_row);
+
+  std::vector<double> rate;
+  EvaluateOptions lean;
+  lean.critical = lean.resources = false;
+  Evaluator evaluator(problem);
+  Timeline timeline;
+  const auto steps = static_cast<double>(last.plan.steps.size());
+  for (int64_t i = 0; i < 2 * options.repeats + 1; ++i) {
+    const Stopwatch watch;
+    HEDDLE_RETURN_IF_ERROR(evaluator.evaluate(last.plan, lean, timeline));
+    rate.push_back(steps / watch.seconds());
+  }
+  const Stopwatch watch;
+  if (!check(problem, last.plan, last.timeline).ok())
+    return Error(Code::kInternal, "the checker rejects heft's plan");
+  auto eval_row = row(instance, "heft", "evaluator steps", "1/s", median_of(rate));
+  eval_row.baseline = "checker steps";
+  eval_row.baseline_value = steps / watch.seconds();
+  eval_row.reference = 5e6;
+  eval_row.reference_source = "target";
+  rows.push_back(eval_row);
+  auto gap_row = row(instance, "heft", "gap to bound", "%", 100 * last.gap);
+  rows.push_back(gap_row);
+  return rows;
+}
+
+Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Control& control) {
+  std::vector<BenchRow> rows;
+  const auto append = [&](std::vector<BenchRow> more) { rows.insert(rows.end(), more.begin(), more.end()); };
+  if (wanted(options, "planning")) {
+    HEDDLE_ASSIGN_OR_RETURN(auto more, bench_core_planning(options, control));
+    append(std::move(more));
+  }
+  if (wanted(options, "executor")) {
+    HEDDLE_ASSIGN_OR_RETURN(auto more, bench_executor_rows(options));
+    append(std::move(more));
+  }
+  if (wanted(options, "models")) {
+    HEDDLE_ASSIGN_OR_RETURN(auto more, bench_core_models(options, control));
+    append(std::move(more));
+  }
+  return rows;
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,157 @@
+// The core suite on real models: is the prediction true, and is the plan at least as fast as OpenVINO alone?
+#include <algorithm>
+#include <cmath>
+
+#include "bench_files.h"
+#include "heddle/base/units.h"
+#include "heddle/graph/analysis.h"
+#include "heddle/runtime/recheck.h"
+#include "heddle/runtime/run.h"
+#include "heddle/session/session.h"
+#include "suites.h"
+
+namespace heddle::bench {
+namespace {
+
+BenchRow model_row(const std::string& instance, const std::string& metric, const std::string& unit,
+                   double value) {
+  return bench_row("core", instance, "auto", metric, unit, value);
+}
+
+// Says which model the work of the moment is about.
+class ModelProgress final : public ProgressSink {
+ public:
+  ModelProgress(ProgressSink* inner, std::string name) : inner_(inner), name_(std::move(name)) {}
+  void report(const ProgressUpdate& update) override {
+    ProgressUpdate named = update;
+    named.what = name_ + ": " + update.what;
+    inner_->report(named);
+  }
+  void finish() override { inner_->finish(); }
+
+ private:
+  ProgressSink* inner_;
+  std::string name_;
+};
+
+struct ModelOutcome {
+  // |measured - predicted| / predicted in percent: the segments timed in turns with the requests, and against
+  // the profile taken before.
+  std::vector<double> errors, profile_errors;
+  std::vector<double> latency_ratios, branching_ratios;
+};
+
+// A model in which some op has company: another op that neither feeds it nor reads from it, with real work.
+bool branches(const Graph& graph) {
+  const auto path = longest_paths(
+      graph, [&](OpId v) { return graph.op(v).flops; }, [](const Edge&) { return 0.0; });
+  return path.length > 0 && graph.total_flops() > 1.15 * path.length;
+}
+
+Status bench_objective(const BenchModel& model, Objective kind, const BenchOptions& options,
+                       const Control& control, std::vector<BenchRow>& rows, ModelOutcome& outcome) {
+  const std::string objective = objective_name(kind);
+  ProblemSettings settings;
+  settings.objective = kind;
+  settings.store = options.store;
+  SearchSettings search;
+  search.time_limit_s = 1;
+  search.seed = static_cast<uint64_t>(options.seed);
+  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(model.source(), settings, control));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, make_plan(session, "auto", search, control));
+  const bool throughput = kind == Objective::kThroughput;
+  RunOptions run_options;
+  run_options.warmups = 5;
+  run_options.repeats = static_cast<int>(std::clamp(1e6 / plan.value_us, 20.0, 200.0));
+  run_options.in_flight = throughput ? 4 : 1;
+  run_options.deadline = Deadline::never(control.cancel);
+  run_options.progress = control.progress;
+  HEDDLE_ASSIGN_OR_RETURN(const auto run,
+                          run_plan(session.problem, plan.plan, session.loaded.model, run_options));
+  if (run.verified && !run.outputs_equal)
+    return Error(Code::kInternal, model.name + ": outputs differ from the unsplit model's");
+  RecheckOptions again;
+  again.deadline = run_options.deadline;
+  again.progress = control.progress;
+  HEDDLE_ASSIGN_OR_RETURN(const auto recheck,
+                          recheck_prediction(session.problem, plan.plan, session.loaded.model, again));
+  CompareOptions compare;
+  compare.deadline = run_options.deadline;
+  compare.progress = control.progress;
+  HEDDLE_ASSIGN_OR_RETURN(const auto versus,
+                          compare_with_openvino(session.problem, plan.plan, session.loaded.model, compare));
+
+  auto measured = model_row(model.name, objective, "us", run.measured_us);
+  measured.baseline = "by profile";
+  measured.baseline_value = plan.value_us;
+  rows.push_back(measured);
+  auto in_turns = model_row(model.name, objective + " in turns", "us", recheck.measured_us);
+  in_turns.baseline = "in turns";
+  in_turns.baseline_value = recheck.predicted_us;
+  rows.push_back(in_turns);
+  rows.push_back(model_row(model.name, objective + " error", "%", 100 * recheck.error));
+  if (!throughput) {
+    outcome.errors.push_back(100 * std::fabs(recheck.error));
+    outcome.profile_errors.push_back(100 * std::fabs(run.measured_us - plan.value_us) / plan.value_us);
+  }
+  auto against = model_row(model.name, objective + " together", "us", versus.ours_us);
+  against.baseline = throughput ? "OpenVINO streams" : "OpenVINO";
+  against.baseline_value = versus.openvino_us;
+  rows.push_back(against);
+  auto ratio = model_row(model.name, objective + " ratio", "", versus.ratio);
+  ratio.reference = throughput ? 1.0 : 1.03;
+  ratio.reference_source = "target";
+  rows.push_back(ratio);
+  if (!throughput) {
+    outcome.latency_ratios.push_back(versus.ratio);
+  } else if (branches(*session.loaded.graph)) {
+    outcome.branching_ratios.push_back(versus.ratio);
+  }
+  return {};
+}
+
+double quantile(std::vector<double> v, double q) {
+  if (v.empty()) return 0;
+  std::sort(v.begin(), v.end());
+  return v[std::min(v.size() - 1, static_cast<size_t>(q * static_cast<double>(v.size())))];
+}
+
+void add_target(std::vector<BenchRow>& rows, const std::string& metric, const std::string& unit, double value,
+                double target) {
+  auto r = model_row("all models", metric, unit, value);
+  r.reference = target;
+  r.reference_source = "target";
+  rows.push_back(r);
+}
+
+}  // namespace
+
+Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, const Control& control) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto models, find_models(options));
+  std::vector<BenchRow> rows;
+  ModelOutcome outcome;
+  for (size_t m = 0; m < models.size(); ++m) {
+    const auto& model = models[m];
+    for (const Objective objective : {Objective::kLatency, Objective::kThroughput}) {
+      ModelProgress named(control.progress, std::to_string(m + 1) + "/" + std::to_string(models.size()) +
+                                                " " + model.name + ", " + objective_name(objective));
+      Control inside = control;
+      if (control.progress != nullptr) inside.progress = &named;
+      auto status = bench_objective(model, objective, options, inside, rows, outcome);
+      // Ctrl-C: what was measured so far is the answer.
+      if (control.cancel.cancelled()) break;
+      if (!status.ok()) return std::move(status).error().with_context(model.name);
+    }
+    if (control.cancel.cancelled()) break;
+  }
+  add_target(rows, "error, median", "%", median_of(outcome.errors), 5);
+  add_target(rows, "error, 90 %", "%", quantile(outcome.errors, 0.9), 15);
+  add_target(rows, "error, largest", "%", quantile(outcome.errors, 1), 15);
+  rows.push_back(model_row("all models", "error by profile, median", "%", median_of(outcome.profile_errors)));
+  rows.push_back(model_row("all models", "error by profile, max", "%", quantile(outcome.profile_errors, 1)));
+  add_target(rows, "latency ratio, largest", "", quantile(outcome.latency_ratios, 1), 1.03);
+  add_target(rows, "branching throughput, max", "", quantile(outcome.branching_ratios, 1), 1.0);
+  return rows;
+}
+
+}  // namespace heddle::bench

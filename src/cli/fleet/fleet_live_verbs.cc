@@ -1,0 +1,228 @@
+// heddle fleet status, add, remove, drain, undrain and switch: a fleet that is being served.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "fleet_verbs.h"
+#include "heddle/base/json.h"
+#include "heddle/base/units.h"
+#include "heddle/report/text_table.h"
+#include "heddle/serve/ask_http.h"
+#include "serve/server_target.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr double kPatience_s = 120;
+
+struct LiveFlags {
+  std::string url, what, token_file, ca_file;
+};
+
+Result<Json> ask(const LiveFlags& o, const std::string& method, const std::string& path,
+                 const std::string& body) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file));
+  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask_http(target, method, path, body, kPatience_s));
+  auto json = parse_json(answer.body);
+  if (answer.status != 200) {
+    const bool told =
+        json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
+    return Error(answer.status == 409 ? Code::kInfeasible : Code::kInvalidInput,
+                 o.url + path + ": status " + std::to_string(answer.status) +
+                     (told ? ": " + (*json)["error"].get<std::string>() : ""));
+  }
+  if (!json.ok()) return std::move(json).error().with_context(o.url + path);
+  return json;
+}
+
+// What a server that is not ours might leave out is shown as nothing.
+double number(const Json& of, const char* name) {
+  return of.is_object() && of.contains(name) && of[name].is_number() ? of[name].get<double>() : 0;
+}
+std::string text(const Json& of, const char* name) {
+  return of.is_object() && of.contains(name) && of[name].is_string() ? of[name].get<std::string>() : "";
+}
+std::string whole(const Json& of, const char* name) {
+  return std::to_string(static_cast<int64_t>(std::min(number(of, name), 9e15)));
+}
+Json list(const Json& of, const char* name) {
+  return of.is_object() && of.contains(name) && of[name].is_array() ? of[name] : Json::array();
+}
+
+std::string devices_text(const Json& of) {
+  std::string out;
+  if (of.is_object())
+    for (const auto& [name, count] : of.items())
+      out += (out.empty() ? "" : " ") + name + "=" + (count.is_number() ? count.dump() : "");
+  return out;
+}
+
+std::string workers_table(const Json& status) {
+  using Align = TextTable::Align;
+  TextTable table({{"worker", Align::kLeft, 30},
+                   {"devices", Align::kLeft, 30},
+                   {"virtual", Align::kRight},
+                   {"state", Align::kLeft, 50},
+                   {"runs", Align::kRight},
+                   {"losses", Align::kRight}});
+  for (const auto& w : list(status, "workers")) {
+    const auto reason = text(w, "reason");
+    table.add_row({text(w, "name"),
+                   devices_text(w.is_object() && w.contains("devices") ? w["devices"] : Json()),
+                   whole(w, "virtual_devices"), text(w, "state") + (reason.empty() ? "" : ": " + reason),
+                   whole(w, "runs"), whole(w, "losses")});
+  }
+  const Json faults = status.is_object() && status.contains("faults") ? status["faults"] : Json();
+  return "\n" + table.to_string() + "since the plan began: " + whole(faults, "devices_lost") +
+         " virtual device(s) lost, " + whole(faults, "given_up") + " step(s) given up, " +
+         whole(faults, "rerun_rows") + " row(s) to be run again, " + whole(faults, "late_answers") +
+         " late answer(s) dropped\n";
+}
+
+// What measuring has corrected, and the last changes of the plan.
+std::string changes_text(const Json& status) {
+  constexpr size_t kShown = 10;
+  std::string out;
+  for (const auto& c : list(status, "corrections")) {
+    double sum = 0;
+    const Json factors = list(c, "factors");
+    for (const auto& f : factors) sum += f.is_number() ? f.get<double>() : 0;
+    char text_of[64];
+    std::snprintf(text_of, sizeof text_of, " x %.3g\n",
+                  factors.empty() ? 1 : sum / static_cast<double>(factors.size()));
+    out += "measured times in the plan: " + text(c, "model") + " on " + text(c, "class") +
+           (number(c, "share") > 1 ? "/" + whole(c, "share") : "") + text_of;
+  }
+  const Json changes = list(status, "changes");
+  for (size_t i = changes.size() - std::min(changes.size(), kShown); i < changes.size(); ++i)
+    out += text(changes[i], "at") + " " + text(changes[i], "what") + ": " + text(changes[i], "text") + "\n";
+  return out.empty() ? out : "\n" + out;
+}
+
+Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto status, ask(o, "GET", "/v2/status", ""));
+  if (invocation.json) {
+    std::printf("%s\n", status.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    return kExitDone;
+  }
+  using Align = TextTable::Align;
+  TextTable models({{"model", Align::kLeft, 36},
+                    {"SLO", Align::kRight},
+                    {"answered", Align::kRight},
+                    {"in time", Align::kRight},
+                    {"dropped", Align::kRight},
+                    {"waiting", Align::kRight},
+                    {"p99", Align::kRight}});
+  for (const auto& m : list(status, "models")) {
+    const Json requests = m.is_object() && m.contains("requests") ? m["requests"] : Json();
+    const Json latency = m.is_object() && m.contains("latency") ? m["latency"] : Json();
+    double all = 0;
+    for (const char* fate : {"in_time", "late", "dropped", "failed", "withdrawn"})
+      all += number(requests, fate);
+    models.add_row(
+        {text(m, "name"), format_us(number(m, "slo_us")),
+         std::to_string(static_cast<int64_t>(number(requests, "in_time") + number(requests, "late"))),
+         all > 0 ? percent(number(requests, "in_time") / all) : "", whole(requests, "dropped"),
+         whole(m, "queued"), format_us(number(latency, "p99_us"))});
+  }
+  TextTable pools({{"model", Align::kLeft, 36},
+                   {"pipe", Align::kRight},
+                   {"part", Align::kRight},
+                   {"class"},
+                   {"devices", Align::kRight},
+                   {"at work", Align::kRight},
+                   {"runs", Align::kRight},
+                   {"off plan", Align::kRight}});
+  for (const auto& p : list(status, "pools")) {
+    const double predicted = number(p, "predicted_s");
+    pools.add_row({text(p, "model"), whole(p, "pipeline"), whole(p, "partition"), text(p, "class"),
+                   whole(p, "devices"), whole(p, "running"), whole(p, "runs"),
+                   predicted > 0 ? percent(number(p, "busy_s") / predicted - 1) : ""});
+  }
+  std::printf("%s: %s, %s plan(s) so far\n%s\n%s", text(status, "fleet").c_str(),
+              text(status, "state").c_str(), whole(status, "plans").c_str(), models.to_string().c_str(),
+              pools.to_string().c_str());
+  const auto drained =
+      status.is_object() && status.contains("drained") ? devices_text(status["drained"]) : "";
+  if (!drained.empty()) std::printf("drained: %s\n", drained.c_str());
+  if (!list(status, "workers").empty()) std::printf("%s", workers_table(status).c_str());
+  std::printf("%s", changes_text(status).c_str());
+  return kExitDone;
+}
+
+int print_change(const Json& answer, const Invocation& invocation) {
+  if (invocation.json) {
+    std::printf("%s\n", answer.dump(1).c_str());
+  } else {
+    std::printf("the new plan is at work, value %.4g", number(answer, "value"));
+    if (answer.contains("moved_devices"))
+      std::printf("; %.4g devices have loaded other weights", number(answer, "moved_devices"));
+    const auto drained = answer.contains("drained") ? devices_text(answer["drained"]) : "";
+    std::printf("%s\n", drained.empty() ? "" : ("; drained: " + drained).c_str());
+  }
+  return kExitDone;
+}
+
+// CLASS=N
+Result<int> run_counts(const LiveFlags& o, const char* path, int sign, const Invocation& invocation) {
+  const auto eq = o.what.rfind('=');
+  char* end = nullptr;
+  const double n = eq == std::string::npos ? 0 : std::strtod(o.what.c_str() + eq + 1, &end);
+  if (eq == std::string::npos || eq == 0 || end == nullptr || *end != '\0' || !(n >= 1 && n <= 1e7) ||
+      n != std::floor(n))
+    return Error(Code::kInvalidInput, o.what + ": expected CLASS=N with N from 1, such as L4=2");
+  const Json body = {{"change", {{o.what.substr(0, eq), sign * static_cast<int64_t>(n)}}}};
+  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask(o, "POST", path, body.dump()));
+  return print_change(answer, invocation);
+}
+
+Result<int> run_switch(const LiveFlags& o, const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, read_json_file(o.what));
+  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask(o, "POST", "/v2/fleet/plan", plan.dump()));
+  return print_change(answer, invocation);
+}
+
+std::shared_ptr<LiveFlags> declare(Command& command, const char* name, const char* help) {
+  auto o = std::make_shared<LiveFlags>();
+  command.positional("URL", o->url, "the server, http://HOST:PORT");
+  if (name != nullptr) command.positional(name, o->what, help);
+  command.option("--token-file", o->token_file, "the server's bearer token");
+  command.option("--ca", o->ca_file, "https: the certificates that are trusted (PEM; default: the system's)");
+  return o;
+}
+
+}  // namespace
+
+RunFn setup_fleet_status(Command& command) {
+  const auto o = declare(command, nullptr, nullptr);
+  return [o](const Invocation& invocation) { return run_status(*o, invocation); };
+}
+
+RunFn setup_fleet_add(Command& command) {
+  const auto o = declare(command, "CHANGE", "CLASS=N: so many more devices of the class");
+  return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/counts", 1, invocation); };
+}
+
+RunFn setup_fleet_remove(Command& command) {
+  const auto o = declare(command, "CHANGE", "CLASS=N: so many fewer devices of the class");
+  return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/counts", -1, invocation); };
+}
+
+RunFn setup_fleet_drain(Command& command) {
+  const auto o = declare(command, "CHANGE", "CLASS=N: so many more devices of the class get nothing to do");
+  return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/drain", 1, invocation); };
+}
+
+RunFn setup_fleet_undrain(Command& command) {
+  const auto o = declare(command, "CHANGE", "CLASS=N: so many drained devices of the class are used again");
+  return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/drain", -1, invocation); };
+}
+
+RunFn setup_fleet_switch(Command& command) {
+  const auto o = declare(command, "PLAN", "a plan file (JSON) of the fleet that is served");
+  return [o](const Invocation& invocation) { return run_switch(*o, invocation); };
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,242 @@
+// heddle fleet plan, compare, verify and import.
+#include <cstdio>
+
+#include "fleet_verbs.h"
+#include "heddle/base/file.h"
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/fleet/estimated_rates.h"
+#include "heddle/fleet/fleet_check.h"
+#include "heddle/fleet/ppipe_data.h"
+#include "heddle/report/text_table.h"
+
+namespace heddle::cli {
+namespace {
+
+void print_json(const Json& json) {
+  std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+struct PlanFlags {
+  std::string fleet, planner = "auto", output, lp;
+  FleetGoalFlags goal;
+};
+
+Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  HEDDLE_RETURN_IF_ERROR(check_output(o.lp));
+  if (!o.lp.empty() && o.planner != "ppipe-milp")
+    return Error(Code::kInvalidInput, "--write-lp writes the MILP of ppipe-milp; add --planner ppipe-milp");
+  HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
+  HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
+  if (!o.lp.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto lp, ppipe_milp_as_lp(fleet, options));
+    HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.lp, lp));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, o.planner, options));
+  if (!o.output.empty()) HEDDLE_RETURN_IF_ERROR(write_fleet_plan(o.output, plan, fleet));
+  if (invocation.progress) invocation.progress->finish();
+  if (invocation.json) {
+    auto row = plan_row(fleet, plan);
+    if (!o.output.empty()) row["output"] = o.output;
+    row["models"] = to_json(plan, fleet)["models"];
+    print_json(row);
+    return kExitDone;
+  }
+  std::printf("%s\n%s", pools_text(fleet, plan).c_str(), summary_text(plan).c_str());
+  const auto used = devices_used(fleet, plan);
+  for (size_t c = 0; c < used.size(); ++c)
+    std::printf("%s%s %lld of %lld", c == 0 ? "devices used: " : ", ", fleet.classes[c].name.c_str(),
+                static_cast<long long>(used[c]), static_cast<long long>(fleet.classes[c].count));
+  std::printf("\n");
+  return kExitDone;
+}
+
+struct CompareFlags {
+  std::string fleet, planners = "auto,np,dart-r";
+  FleetGoalFlags goal;
+};
+
+Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.fleet));
+  Json rows = Json::array();
+  TextTable table({{"planner"},
+                   {"value", TextTable::Align::kRight},
+                   {"bound", TextTable::Align::kRight},
+                   {"gap", TextTable::Align::kRight},
+                   {"pipelines", TextTable::Align::kRight},
+                   {"devices"},
+                   {"seconds", TextTable::Align::kRight},
+                   {"note", TextTable::Align::kLeft, 50}});
+  std::vector<std::pair<std::string, Result<FleetPlan>>> plans;
+  std::optional<double> bound;
+  for (const auto& name : split_list(o.planners)) {
+    // The time limit is each planner's.
+    HEDDLE_ASSIGN_OR_RETURN(const auto options, o.goal.options(invocation));
+    auto plan = plan_fleet(fleet, name, options);
+    if (!plan.ok() && plan.error().code() != Code::kInfeasible && plan.error().code() != Code::kUnsupported &&
+        plan.error().code() != Code::kCancelled)
+      return std::move(plan).error();
+    if (plan.ok() &&
+        (!bound || (more_is_better(plan->objective) ? plan->bound < *bound : plan->bound > *bound)))
+      bound = plan->bound;
+    plans.emplace_back(name, std::move(plan));
+  }
+  if (invocation.progress) invocation.progress->finish();
+  bool any = false;
+  for (auto& [name, plan] : plans) {
+    if (!plan.ok()) {
+      rows.push_back({{"planner", name}, {"error", plan.error().to_string()}});
+      table.add_row({name, "", "", "", "", "", "", plan.error().to_string()});
+      continue;
+    }
+    any = true;
+    plan->bound = *bound;  // every plan is held against the best
+    rows.push_back(plan_row(fleet, *plan));
+    size_t pipelines = 0;
+    for (const auto& m : plan->models) pipelines += m.pipelines.size();
+    std::string devices;
+    const auto used = devices_used(fleet, *plan);
+    for (size_t c = 0; c < used.size(); ++c)
+      devices += (c > 0 ? " + " : "") + std::to_string(used[c]) + " " + fleet.classes[c].name;
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.3f", plan->planning_s);
+    table.add_row({name, value_text(plan->objective, plan->value), value_text(plan->objective, plan->bound),
+                   percent(plan->gap()), std::to_string(pipelines), devices, seconds});
+  }
+  if (invocation.json) {
+    print_json(rows);
+  } else {
+    std::printf("%s", table.to_string().c_str());
+  }
+  return any ? kExitDone : kExitNo;
+}
+
+Result<int> run_fleet_verify(const std::string& fleet_path, const std::string& plan_path,
+                             const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(fleet_path));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, read_fleet_plan(plan_path, fleet));
+  const auto problems = fleet_plan_problems(fleet, plan);
+  if (invocation.json) {
+    print_json({{"verified", problems.empty()}, {"problems", problems}});
+  } else if (problems.empty()) {
+    std::printf("%s holds: rates, deadlines, memory and devices were recomputed from the times\n",
+                plan_path.c_str());
+  } else {
+    for (const auto& p : problems) std::printf("%s\n", p.c_str());
+  }
+  return problems.empty() ? kExitDone : kExitNo;
+}
+
+struct ImportFlags {
+  std::string input, cluster, models, weights, reference, output;
+};
+
+// Where the rates at which batches fill come from, for people; sets them.
+Result<std::string> estimate_rates(const ImportFlags& o, const PpipeData& data, Fleet& fleet,
+                                   const Invocation& invocation) {
+  if (!o.reference.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto references, read_ppipe_references(data, o.input, o.reference));
+    auto rates = published_rates(fleet, o.cluster, references);
+    if (!rates.ok()) return std::move(rates).error().with_context(o.reference);
+    HEDDLE_RETURN_IF_ERROR(set_estimated_rates(fleet, *rates));
+    return o.reference;
+  }
+  FleetPlanOptions options;
+  options.deadline = Deadline::never(invocation.cancel);
+  const auto rates = np_rates(fleet, options);
+  if (rates.ok()) {
+    HEDDLE_RETURN_IF_ERROR(set_estimated_rates(fleet, *rates));
+    return std::string("an np plan made for it");
+  }
+  if (rates.error().code() != Code::kInfeasible) return rates.error();
+  return std::string();  // no model is to be left out because no device alone serves it in time
+}
+
+Result<int> run_fleet_import(const ImportFlags& o, const Invocation& invocation) {
+  if (o.output.empty()) return Error(Code::kInvalidInput, "fleet import needs -o FILE.json or FILE.yaml");
+  HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  HEDDLE_ASSIGN_OR_RETURN(const auto data, read_ppipe_data(o.input));
+  auto names = split_list(o.models);
+  for (const auto& group : data.groups)
+    if (o.models == group.name) names = group.models;
+  if (names.empty()) return Error(Code::kInvalidInput, "--models needs a group of models.json or names");
+  std::vector<double> weights;
+  for (const auto& text : split_list(o.weights)) {
+    char* end = nullptr;
+    weights.push_back(std::strtod(text.c_str(), &end));
+    if (*end != '\0' || !(weights.back() > 0))
+      return Error(Code::kInvalidInput,
+                   "--weights " + o.weights + ": expected numbers above 0, such as 0.3,0.7");
+  }
+  HEDDLE_ASSIGN_OR_RETURN(auto fleet, ppipe_fleet(data, o.cluster, names, weights));
+  HEDDLE_ASSIGN_OR_RETURN(const auto source, estimate_rates(o, data, fleet, invocation));
+  HEDDLE_RETURN_IF_ERROR(write_fleet(o.output, fleet));
+  if (invocation.json) {
+    Json rates = Json::array();
+    for (const auto& m : fleet.models) rates.push_back(m.estimated_rate_per_s);
+    print_json({{"output", o.output},
+                {"devices", fleet.devices()},
+                {"models", names},
+                {"estimated_rates_per_s", source.empty() ? Json() : rates},
+                {"estimated_rates_from", source.empty() ? Json() : Json(source)}});
+  } else {
+    std::printf("%s: %lld devices of %zu classes, %zu models\n", o.output.c_str(),
+                static_cast<long long>(fleet.devices()), fleet.classes.size(), fleet.models.size());
+    if (source.empty()) {
+      std::printf(
+          "no estimated rates: a model is served in time by no device alone, so that np has no plan; batches "
+          "are taken to fill at once unless estimated_rate_per_s is set\n");
+      return kExitDone;
+    }
+    std::printf("estimated rates (at which batches fill) from %s:", source.c_str());
+    for (const auto& m : fleet.models)
+      std::printf("%s %s %.1f /s", &m == &fleet.models.front() ? "" : ",", m.name.c_str(),
+                  m.estimated_rate_per_s);
+    std::printf("\n");
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_fleet_plan(Command& command) {
+  auto o = std::make_shared<PlanFlags>();
+  command.positional("FLEET", o->fleet, "fleet file (.json or .yaml)");
+  command.option("--planner", o->planner, "one of `heddle fleet planners` (default auto)");
+  o->goal.declare(command);
+  command.option("-o,--output", o->output, "write the plan (.json or .yaml)");
+  command.option("--write-lp", o->lp, "write the MILP of ppipe-milp as an LP file");
+  return [o](const Invocation& invocation) { return run_fleet_plan(*o, invocation); };
+}
+
+RunFn setup_fleet_compare(Command& command) {
+  auto o = std::make_shared<CompareFlags>();
+  command.positional("FLEET", o->fleet, "fleet file (.json or .yaml)");
+  command.option("--planners", o->planners, "comma-separated (default auto,np,dart-r)");
+  o->goal.declare(command);
+  return [o](const Invocation& invocation) { return run_fleet_compare(*o, invocation); };
+}
+
+RunFn setup_fleet_verify(Command& command) {
+  auto o = std::make_shared<std::pair<std::string, std::string>>();
+  command.positional("FLEET", o->first, "fleet file (.json or .yaml)");
+  command.positional("PLAN", o->second, "plan file of `heddle fleet plan -o`");
+  return [o](const Invocation& invocation) { return run_fleet_verify(o->first, o->second, invocation); };
+}
+
+RunFn setup_fleet_import(Command& command) {
+  auto o = std::make_shared<ImportFlags>();
+  command.positional("DIR", o->input,
+                     "folder with block_timing.csv, cuts.csv, clusters.json and models.json");
+  command.option("--cluster", o->cluster, "a cluster of clusters.json");
+  command.option("--models", o->models, "a group of models.json, or names, comma-separated");
+  command.option("--weights", o->weights, "of the models, comma-separated (default all 1)");
+  command.option(
+      "--reference", o->reference,
+      "a CSV of published plans: estimated rates from there (default: from an np plan made for it)");
+  command.option("-o,--output", o->output, "the fleet file (.json or .yaml)");
+  return [o](const Invocation& invocation) { return run_fleet_import(*o, invocation); };
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,437 @@
+// heddle fleet simulate: a fleet plan under load, as the data plane would serve it.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+
+#include "fleet_verbs.h"
+#include "heddle/base/file.h"
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
+#include "heddle/report/fleet_view.h"
+#include "heddle/report/text_table.h"
+#include "serve/data_plane_flags.h"
+
+namespace heddle::cli {
+namespace {
+
+struct FleetSimulateOptions {
+  std::string fleet, plan, load_factor = "1", traffic, trace, schedulers = "reservation";
+  std::string warmup = "0", guard = "0", stragglers, migrate_to, migrate_at = "0", load_time = "0";
+  std::string csv, html, window;
+  std::vector<std::string> lose;
+  bool compressed = false, no_feedback = false, retry = false;
+  double duration_s = 30, attainment = .99, least_batch = 0, jitter = 0, avoid_stragglers = 0;
+  double peak = 2, burst_share = .2, burst_s = .2, swing = .5, period_s = 10;
+  int64_t seed = 1, threads = 0;
+};
+
+Error flag_error(const char* flag, const std::string& text, const std::string& expected) {
+  return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": expected " + expected);
+}
+
+bool read_number(const std::string& text, double min, double max, double& value) {
+  char* end = nullptr;
+  value = std::strtod(text.c_str(), &end);
+  return !text.empty() && *end == '\0' && value >= min && value <= max;
+}
+
+// "A:B" split at the colons; empty parts stay.
+std::vector<std::string> split_colons(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == ':') {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+// ".5,.9,1" or FROM:TO:STEP.
+Result<std::vector<double>> load_factors(const std::string& text) {
+  const auto expected = "load factors above 0 and up to 100 as A,B,... or FROM:TO:STEP, at most 1000 of them";
+  std::vector<double> factors;
+  const auto range = split_colons(text);
+  if (range.size() == 3) {
+    double from = 0, to = 0, step = 0;
+    if (!read_number(range[0], 1e-6, 100, from) || !read_number(range[1], from, 100, to) ||
+        !read_number(range[2], 1e-6, 100, step) || (to - from) / step > 999)
+      return flag_error("--load-factor", text, expected);
+    const auto n = static_cast<int>((to - from) / step + 1e-9);
+    for (int i = 0; i <= n; ++i) factors.push_back(from + i * step);
+    return factors;
+  }
+  for (const auto& part : split_list(text)) {
+    double factor = 0;
+    if (!read_number(part, 1e-6, 100, factor)) return flag_error("--load-factor", text, expected);
+    factors.push_back(factor);
+  }
+  if (factors.empty() || factors.size() > 1000) return flag_error("--load-factor", text, expected);
+  std::sort(factors.begin(), factors.end());
+  return factors;
+}
+
+Result<TimeNs> time_flag(const char* flag, const std::string& text) {
+  const auto us = parse_time_us(text);
+  if (!us || !(*us >= 0) || *us > 1e12) return flag_error(flag, text, "a time such as 5ms or 2s");
+  return ns_from_us(*us);
+}
+
+// CLASS:N@TIME[-TIME]
+Result<DeviceFault> fault_flag(const std::string& text, const Deployment& deployment) {
+  const auto expected = "CLASS:N@TIME or CLASS:N@TIME-TIME, such as L4:2@10s-20s";
+  const auto colon = text.rfind(':'), at = text.find('@', colon == std::string::npos ? 0 : colon);
+  double n = 0;
+  if (colon == std::string::npos || at == std::string::npos ||
+      !read_number(text.substr(colon + 1, at - colon - 1), 1, 1e6, n) || n != std::floor(n))
+    return flag_error("--lose", text, expected);
+  std::vector<std::string> names;
+  DeviceFault fault;
+  fault.device_class = kNoId;
+  for (uint32_t c = 0; c < deployment.classes.size(); ++c) {
+    names.push_back(deployment.classes[c].name);
+    if (names.back() == text.substr(0, colon)) fault.device_class = c;
+  }
+  if (fault.device_class == kNoId)
+    return Error(Code::kInvalidInput, "--lose " + text + ": no such class" +
+                                          did_you_mean(text.substr(0, colon), names) + "; there are " +
+                                          join_names(names));
+  fault.devices = static_cast<uint32_t>(n);
+  const auto dash = text.find('-', at);
+  HEDDLE_ASSIGN_OR_RETURN(
+      fault.at, time_flag("--lose", text.substr(at + 1, dash == std::string::npos ? std::string::npos
+                                                                                  : dash - at - 1)));
+  if (dash != std::string::npos) {
+    HEDDLE_ASSIGN_OR_RETURN(fault.back, time_flag("--lose", text.substr(dash + 1)));
+    if (fault.back <= fault.at) return flag_error("--lose", text, "a return after the loss");
+  }
+  return fault;
+}
+
+struct Inputs {
+  Fleet fleet;
+  Deployment deployment;
+  std::optional<Deployment> migrate_to;
+  FunctionTrace functions;
+  std::vector<Arrival> recorded;
+  SweepOptions sweep;
+  std::vector<SchedulerKind> schedulers;
+  std::string traffic;  // in words
+};
+
+Result<Deployment> read_deployment(const Fleet& fleet, const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, read_fleet_plan(path, fleet));
+  auto deployment = deploy(fleet, plan);
+  if (!deployment.ok()) return std::move(deployment).error().with_context(path);
+  return deployment;
+}
+
+// The plan of --plan, or auto's.
+Result<Deployment> the_deployment(const FleetSimulateOptions& o, const Fleet& fleet,
+                                  const Invocation& invocation) {
+  if (!o.plan.empty()) return read_deployment(fleet, o.plan);
+  FleetPlanOptions options;
+  options.deadline = Deadline::never(invocation.cancel);
+  options.progress = invocation.progress;
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, "auto", options));
+  return deploy(fleet, plan);
+}
+
+// Its first line tells which kind of trace a file is.
+Result<bool> is_recorded(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char head[7] = {};
+  file.read(head, sizeof head);
+  if (!file && file.gcount() == 0)
+    return Error(file_exists(path) ? Code::kIo : Code::kNotFound, "cannot be read, or is empty")
+        .with_context(path);
+  return std::string(head, static_cast<size_t>(file.gcount())) == "time_us";
+}
+
+Status read_trace(const FleetSimulateOptions& o, const Invocation& invocation, Inputs& in) {
+  HEDDLE_ASSIGN_OR_RETURN(const bool recorded_arrivals, is_recorded(o.trace));
+  if (recorded_arrivals) {
+    if (!o.traffic.empty())
+      return Error(Code::kInvalidInput, "--traffic " + o.traffic + ": recorded arrivals (" + o.trace +
+                                            ") are played as they are; leave it out");
+    std::vector<std::string> names;
+    for (const auto& m : in.deployment.models) names.push_back(m.name);
+    HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(o.trace));
+    auto recorded = arrivals_from_csv(text, names);
+    if (!recorded.ok()) return std::move(recorded).error().with_context(o.trace);
+    in.recorded = std::move(recorded).value();
+    in.sweep.recorded = &in.recorded;
+    in.traffic = std::to_string(in.recorded.size()) + " recorded arrivals";
+    return {};
+  }
+  HEDDLE_ASSIGN_OR_RETURN(in.functions, read_function_trace(o.trace, invocation.progress));
+  auto& traffic = in.sweep.traffic;
+  traffic.kind = TrafficKind::kFunctions;
+  traffic.functions = &in.functions;
+  traffic.folded = !o.compressed;
+  in.traffic = std::to_string(in.functions.start_s.size()) + " invocations of " +
+               std::to_string(in.functions.functions) + " functions, " +
+               (o.compressed ? "compressed to the load" : "folded onto the load");
+  return {};
+}
+
+Status read_traffic(const FleetSimulateOptions& o, const Invocation& invocation, Inputs& in) {
+  auto& traffic = in.sweep.traffic;
+  traffic.swing = o.swing;
+  traffic.period_s = o.period_s;
+  traffic.peak = o.peak;
+  traffic.burst_share = o.burst_share;
+  traffic.burst_s = o.burst_s;
+  if (!o.traffic.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(traffic.kind, traffic_flag(o.traffic, true));
+  }
+  if (!o.trace.empty()) return read_trace(o, invocation, in);
+  if (traffic.kind == TrafficKind::kFunctions) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto text, synthetic_function_trace({}, static_cast<uint64_t>(o.seed)));
+    HEDDLE_ASSIGN_OR_RETURN(in.functions, function_trace_from_csv(text));
+    traffic.functions = &in.functions;
+    traffic.folded = !o.compressed;
+    in.traffic = std::string("synthetic function trace (clumps of 4 on average), ") +
+                 (o.compressed ? "compressed to the load" : "folded onto the load");
+    return {};
+  }
+  double rate = 0;
+  for (const auto& m : in.deployment.models)
+    rate += m.rate_per_s / static_cast<double>(in.deployment.models.size());
+  char text[160];
+  if (const auto dispersion = index_of_dispersion(traffic, rate); dispersion && *dispersion > 1) {
+    std::snprintf(text, sizeof text,
+                  "%s traffic, variance / mean of counts %.3g at a model's mean rate of %.4g/s",
+                  traffic_name(traffic.kind), *dispersion, rate);
+  } else {
+    std::snprintf(text, sizeof text, "%s traffic", traffic_name(traffic.kind));
+  }
+  in.traffic = text;
+  return {};
+}
+
+Status read_simulation(const FleetSimulateOptions& o, const Invocation& invocation, Inputs& in) {
+  auto& s = in.sweep.simulation;
+  s.seed = static_cast<uint64_t>(o.seed);
+  s.cancel = invocation.cancel;
+  s.dispatch.feedback = !o.no_feedback;
+  s.dispatch.retry = o.retry;
+  s.dispatch.least_batch_share = o.least_batch;
+  s.dispatch.avoid_stragglers = o.avoid_stragglers;
+  HEDDLE_ASSIGN_OR_RETURN(s.dispatch.guard_ns, time_flag("--guard", o.guard));
+  HEDDLE_ASSIGN_OR_RETURN(s.warmup, time_flag("--warmup", o.warmup));
+  s.noise.jitter = o.jitter;
+  if (!o.stragglers.empty()) {
+    const auto parts = split_colons(o.stragglers);
+    if (parts.size() != 2 || !read_number(parts[0], 0, 1, s.noise.straggler_share) ||
+        !read_number(parts[1], 1, 1000, s.noise.straggler_factor))
+      return flag_error("--stragglers", o.stragglers, "SHARE:FACTOR, such as 0.01:10");
+  }
+  for (const auto& text : o.lose) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto fault, fault_flag(text, in.deployment));
+    s.faults.push_back(fault);
+  }
+  if (!o.migrate_to.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(in.migrate_to, read_deployment(in.fleet, o.migrate_to));
+    PlanMigration migration{&*in.migrate_to, 0, 0};
+    HEDDLE_ASSIGN_OR_RETURN(migration.at, time_flag("--migrate-at", o.migrate_at));
+    HEDDLE_ASSIGN_OR_RETURN(migration.load, time_flag("--load-time", o.load_time));
+    s.migration = migration;
+  }
+  if (!o.window.empty()) {
+    const auto parts = split_colons(o.window);
+    if (parts.size() != 2) return flag_error("--window", o.window, "FROM:TO, such as 1s:1.2s");
+    HEDDLE_ASSIGN_OR_RETURN(s.window_from, time_flag("--window", parts[0]));
+    HEDDLE_ASSIGN_OR_RETURN(s.window_to, time_flag("--window", parts[1]));
+    if (s.window_to <= s.window_from) return flag_error("--window", o.window, "an end after its begin");
+  }
+  return {};
+}
+
+Status read_schedulers(const FleetSimulateOptions& o, Inputs& in) {
+  for (const auto& name : split_list(o.schedulers)) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto kind, scheduler_flag(name));
+    in.schedulers.push_back(kind);
+  }
+  if (in.schedulers.empty())
+    return flag_error("--scheduler", o.schedulers, "one or more of " + join_names(scheduler_names()));
+  return {};
+}
+
+std::string milliseconds(TimeNs ns) { return format_us(us_from_ns(ns)); }
+
+std::string summary(const std::vector<FleetSimulationSeries>& series, const Deployment& deployment) {
+  using Align = TextTable::Align;
+  std::vector<TextTable::Column> columns = {{"scheduler"}};
+  for (const char* title :
+       {"load", "arrivals", "in time", "late", "dropped", "failed", "p50", "p99", "queueing"})
+    columns.push_back({title, Align::kRight});
+  for (const auto& c : deployment.classes) columns.push_back({c.name, Align::kRight});
+  TextTable table(columns);
+  char text[48];
+  for (const auto& s : series)
+    for (const auto& p : s.points) {
+      const auto& r = p.result;
+      std::snprintf(text, sizeof text, "%.4g", p.load_factor);
+      std::vector<std::string> cells = {s.scheduler, text, std::to_string(r.total.arrivals),
+                                        percent(r.total.attainment())};
+      for (const auto n : {r.total.late, r.total.dropped, r.total.failed}) cells.push_back(std::to_string(n));
+      cells.push_back(milliseconds(r.latency.percentile(.5)));
+      cells.push_back(milliseconds(r.latency.percentile(.99)));
+      cells.push_back(format_us(r.queueing.mean_ns() / 1e3));
+      for (const auto& c : r.classes) cells.push_back(percent(c.busy_share));
+      table.add_row(std::move(cells));
+    }
+  return table.to_string() + "classes: the part of the time that they are busy\n";
+}
+
+// Of the last series at its highest load, or at the only one.
+std::string per_model(const SweepPoint& point) {
+  using Align = TextTable::Align;
+  TextTable table({{"model", Align::kLeft, 36},
+                   {"arrivals", Align::kRight},
+                   {"in time", Align::kRight},
+                   {"p50", Align::kRight},
+                   {"p95", Align::kRight},
+                   {"p99", Align::kRight},
+                   {"mean batch", Align::kRight}});
+  for (const auto& m : point.result.models) {
+    double batches = 0, requests = 0;
+    for (size_t b = 0; b < m.batch_sizes.size(); ++b) {
+      batches += static_cast<double>(m.batch_sizes[b]);
+      requests += static_cast<double>(m.batch_sizes[b] * (b + 1));
+    }
+    char mean[32];
+    std::snprintf(mean, sizeof mean, "%.2f", batches > 0 ? requests / batches : 0);
+    table.add_row({m.model, std::to_string(m.requests.arrivals), percent(m.requests.attainment()),
+                   milliseconds(m.latency.percentile(.5)), milliseconds(m.latency.percentile(.95)),
+                   milliseconds(m.latency.percentile(.99)), mean});
+  }
+  return table.to_string();
+}
+
+// The highest load factor of the sweep up to which the wanted attainment holds at every one; nullopt: at
+// none.
+std::optional<double> load_attained(const FleetSimulationSeries& series, double wanted) {
+  std::optional<double> best;
+  for (const auto& p : series.points) {
+    if (p.result.total.attainment() < wanted) break;
+    best = p.load_factor;
+  }
+  return best;
+}
+
+Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& invocation) {
+  Inputs in;
+  HEDDLE_RETURN_IF_ERROR(read_schedulers(o, in));
+  HEDDLE_ASSIGN_OR_RETURN(in.sweep.load_factors, load_factors(o.load_factor));
+  HEDDLE_RETURN_IF_ERROR(check_output(o.csv));
+  HEDDLE_RETURN_IF_ERROR(check_output(o.html));
+  if (o.avoid_stragglers > 0 && o.no_feedback)
+    return Error(Code::kInvalidInput,
+                 "--avoid-stragglers goes by measured times, which --no-feedback ignores: give one of them");
+  HEDDLE_ASSIGN_OR_RETURN(in.fleet, read_fleet(o.fleet));
+  HEDDLE_ASSIGN_OR_RETURN(in.deployment, the_deployment(o, in.fleet, invocation));
+  HEDDLE_RETURN_IF_ERROR(read_traffic(o, invocation, in));
+  HEDDLE_RETURN_IF_ERROR(read_simulation(o, invocation, in));
+  in.sweep.duration_s = o.duration_s;
+  in.sweep.threads = static_cast<int>(o.threads);
+  in.sweep.progress = invocation.progress;
+  FleetSimulationView view;
+  view.title = o.fleet + ", " + (o.plan.empty() ? "planned by auto" : o.plan);
+  view.traffic = in.traffic;
+  view.deployment = &in.deployment;
+  view.wanted_attainment = o.attainment;
+  view.window_from = in.sweep.simulation.window_from;
+  view.window_to = in.sweep.simulation.window_to;
+  for (const auto kind : in.schedulers) {
+    in.sweep.simulation.scheduler = kind;
+    HEDDLE_ASSIGN_OR_RETURN(auto points, sweep_loads(in.deployment, in.sweep));
+    view.series.push_back({scheduler_name(kind), std::move(points)});
+  }
+  if (invocation.progress) invocation.progress->finish();
+  if (!o.csv.empty()) HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.csv, simulation_csv(view.series)));
+  if (!o.html.empty()) HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.html, fleet_simulation_html(view)));
+  if (invocation.json) {
+    Json rows = Json::array();
+    for (const auto& s : view.series)
+      for (const auto& p : s.points) {
+        Json row = simulation_json(p.result);
+        row["scheduler"] = s.scheduler;
+        row["load_factor"] = p.load_factor;
+        rows.push_back(std::move(row));
+      }
+    std::printf("%s\n", rows.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    return kExitDone;
+  }
+  std::printf("%s, %s\n%s", in.traffic.c_str(), ("seed " + std::to_string(o.seed)).c_str(),
+              summary(view.series, in.deployment).c_str());
+  const auto& last = view.series.back();
+  std::printf("\n%s at load factor %.4g:\n%s", last.scheduler.c_str(), last.points.back().load_factor,
+              per_model(last.points.back()).c_str());
+  for (const auto& s : view.series) {
+    if (s.points.size() < 2) continue;
+    const auto best = load_attained(s, o.attainment);
+    std::printf(best ? "%s: %s in time up to load factor %.4g\n" : "%s: %s in time at no load simulated\n",
+                s.scheduler.c_str(), percent(o.attainment).c_str(), best.value_or(0));
+  }
+  return kExitDone;
+}
+
+void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
+  command.positional("FLEET", o.fleet, "fleet file (.json, .yaml)");
+  command.option("--plan", o.plan, "plan file of this fleet (default: auto plans it)");
+  command.option("--load-factor", o.load_factor,
+                 "loads relative to the plan's rates: A,B,... or FROM:TO:STEP (default 1)");
+  command.option("--traffic", o.traffic, "poisson (default), diurnal, bursty, functions (a synthetic trace)");
+  command.option("--trace", o.trace,
+                 "CSV: function invocations (app,func,end_timestamp,duration; s) or recorded arrivals "
+                 "(time_us[,model])");
+  command.flag("--compressed", o.compressed,
+               "play a function trace faster instead of folding it onto the load");
+  command.option("--duration", o.duration_s, "seconds of arrivals (default 30)", 1e-3, 1e6);
+  command.option("--scheduler", o.schedulers,
+                 "reservation (default), busy-until, reactive; several with commas are compared");
+  command.option("--seed", o.seed, "random seed (default 1)", 0, INT64_MAX);
+  command.option("--threads", o.threads, "simulations side by side (default: as many as cores)", 0, 1024);
+  command.option("--attainment", o.attainment, "the wanted share in time (default .99)", 0, 1);
+  command.option("--warmup", o.warmup, "requests that arrive before are not counted (default 0)");
+  command.option("--guard", o.guard, "time kept free before each deadline (default 0)");
+  command.option(
+      "--least-batch", o.least_batch,
+      "drop a request that at first sight gets less than this share of the planned batch (default 0)", 0, 1);
+  command.flag("--no-feedback", o.no_feedback, "measured times do not correct reservations");
+  command.option("--avoid-stragglers", o.avoid_stragglers,
+                 "no new work for a device whose run is overdue by this share of its time (default 0: off)",
+                 0, 1000);
+  command.flag("--retry", o.retry, "requests lost with a device are queued again");
+  command.option("--jitter", o.jitter, "times vary log-normally by this (default 0)", 0, 2);
+  command.option("--stragglers", o.stragglers, "SHARE:FACTOR: so many times take so many times as long");
+  command.list("--lose", o.lose, "CLASS:N@TIME[-TIME]: N devices go, and return (repeatable)");
+  command.option("--migrate-to", o.migrate_to, "another plan file of this fleet, to change to");
+  command.option("--migrate-at", o.migrate_at, "when (default 0s)");
+  command.option("--load-time", o.load_time, "of a device that gets another role (default 0s)");
+  command.option("--peak", o.peak, "bursty: rate in bursts over the mean (default 2)", 1, 1e6);
+  command.option("--burst-share", o.burst_share, "bursty: share of the time (default .2)", 1e-6, 1);
+  command.option("--burst", o.burst_s, "bursty: mean seconds of a burst (default .2)", 1e-6, 1e6);
+  command.option("--swing", o.swing, "diurnal: swing of the rate around the mean (default .5)", 0, 1);
+  command.option("--period", o.period_s, "diurnal: seconds (default 10)", 1e-3, 1e7);
+  command.option("--csv", o.csv, "write the figures per scheduler, load and model");
+  command.option("--html", o.html, "write a page with plots");
+  command.option("--window", o.window, "FROM:TO, such as 1s:1.2s: what runs then is drawn in the page");
+}
+
+}  // namespace
+
+RunFn setup_fleet_simulate(Command& command) {
+  auto o = std::make_shared<FleetSimulateOptions>();
+  declare_fleet_simulate(command, *o);
+  return [o](const Invocation& invocation) { return run_fleet_simulate(*o, invocation); };
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,248 @@
+#include "model_flags.h"
+
+#include <charconv>
+
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
+
+namespace heddle::cli {
+
+void ModelFlags::declare(Command& command) {
+  command.positional("MODEL", model,
+                     ".onnx (or what OpenVINO reads), graph .json (Heddle's or IOS's, simulation instance of "
+                     "HIOS), or zoo:NAME[,key=value]");
+  command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
+  command.option("--batch", batch, "set the first dimension of inputs that leave it open", 1, 1 << 20);
+  command.option(
+      "--split-weights", split_bytes,
+      "import products with a constant matrix of more BYTES as several, each with some of its columns", 1,
+      INT64_MAX);
+}
+
+namespace {
+
+Result<Shape> parse_shape(const std::string& text, const std::string& flag) {
+  Shape shape;
+  for (const auto& part : split_list(text)) {
+    int64_t v = 0;
+    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), v);
+    if (code != std::errc() || end != part.data() + part.size() || v < 1) {
+      return Error(Code::kInvalidInput,
+                   "--shape " + flag + ": '" + part +
+                       "' is not a dimension; expected NAME=D1,D2,... with positive whole numbers");
+    }
+    shape.push_back(v);
+  }
+  return shape;
+}
+
+// Nothing where the whole text is no number.
+template <class Number>
+std::optional<Number> whole_number(const std::string& text) {
+  Number value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The value beside the name, or an error that lists them.
+template <class Value>
+Result<Value> named_value(const char* flag, const std::string& name,
+                          const std::vector<std::pair<std::string, Value>>& values) {
+  std::vector<std::string> names;
+  for (const auto& [known, value] : values) {
+    if (known == name) return value;
+    names.push_back(known);
+  }
+  std::string expected;
+  for (size_t i = 0; i < names.size(); ++i)
+    expected += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
+  return Error(Code::kInvalidInput,
+               std::string(flag) + " " + name + ": expected " + expected + did_you_mean(name, names));
+}
+
+Status set_coarsening(const std::string& text, ProblemSettings& settings) {
+  if (text.empty()) return {};
+  if (text.starts_with("gcof:")) {
+    settings.coarsening = Coarsening::kGcof;
+    settings.fusion_rules = text.substr(5);
+    return {};
+  }
+  const std::vector<std::pair<std::string, Coarsening>> known = {
+      {"light", Coarsening::kLight}, {"none", Coarsening::kNone}, {"gcof", Coarsening::kGcof}};
+  for (const auto& [name, value] : known) {
+    if (name != text) continue;
+    settings.coarsening = value;
+    return {};
+  }
+  const std::vector<std::string> names = {"light", "none", "gcof"};
+  return Error(Code::kInvalidInput, "--coarsen " + text +
+                                        ": expected light, none, gcof or gcof:FILE with fusion rules" +
+                                        did_you_mean(text, names));
+}
+
+// Names, or for a simulation instance a number.
+Status set_devices(const ProblemFlags& flags, ProblemSettings& settings) {
+  const auto count = whole_number<int>(flags.devices);
+  if (!count) settings.devices = split_list(flags.devices);
+  if (!count && flags.transfer.empty()) return {};
+  settings.simulation.emplace();
+  if (count) settings.simulation->devices = *count;
+  if (flags.transfer.empty()) return {};
+  HEDDLE_ASSIGN_OR_RETURN(
+      settings.simulation->transfer_by_reader,
+      named_value<bool>("--transfer", flags.transfer, {{"source", false}, {"reader", true}}));
+  return {};
+}
+
+}  // namespace
+
+Result<ModelSpec> ModelFlags::source() const {
+  ModelSpec source{.path = model, .import = {}};
+  ImportOptions& options = source.import;
+  options.batch = batch;
+  options.split_bytes = split_bytes;
+  for (const auto& flag : shapes) {
+    const auto eq = flag.rfind('=');
+    if (eq == std::string::npos || eq == 0) {
+      return Error(Code::kInvalidInput, "--shape " + flag + ": expected NAME=D1,D2,...");
+    }
+    HEDDLE_ASSIGN_OR_RETURN(options.shapes[flag.substr(0, eq)], parse_shape(flag.substr(eq + 1), flag));
+  }
+  return source;
+}
+
+void ProblemFlags::declare(Command& command) {
+  command.option("--cluster", cluster, "cluster file, or preset:NAME (default preset:local, this machine)");
+  command.option("--objective", objective, "latency, cold-latency or throughput (default latency)");
+  command.option("--devices", devices,
+                 "use only these devices (comma-separated names); simulation instances: their number");
+  command.option("--units", units, "place at most N units (default: 24 where they are measured, else 2000)",
+                 1, 1'000'000);
+  command.option(
+      "--coarsen", coarsen,
+      "which ops become one unit: light, none, gcof or gcof:FILE with fusion rules (default light; none "
+      "for graphs that come with times)");
+  command.option("--store", store, "profile store file (default: the user's cache)");
+  command.flag("--no-profile", no_profile, "do not measure; use stored measurements or estimates");
+  command.flag("--no-contention", no_contention, "transfers never wait for each other");
+  command.flag(
+      "--host-access", host_access,
+      "cold-latency: segments may read their parameters in place from host memory (times are estimated "
+      "where they are not given)");
+  command.option(
+      "--resident", resident,
+      "cold-latency: parameters that are on the devices from the start: a fraction (0 to 1), a plan "
+      "file (what it leaves behind) or a JSON object from devices to parameter names");
+  command.flag("--drop-parameters", drop_parameters,
+               "cold-latency: plans drop parameters after their last use");
+  command.flag("--fixed-sharing", fixed_sharing,
+               "transfers and host access take longer by fixed factors instead of waiting for links");
+  command.option("--stages", stages,
+                 "most segments that a device runs at once, as a stage (default 1: none; "
+                 "simulation instances 2)",
+                 1, 1024);
+  command.option("--stage-model", stage_model,
+                 "what a stage takes: measured (here, fitted to pairs), simulated (HIOS) or serial (default: "
+                 "measured where devices are here, else simulated)");
+  command.option("--transfer", transfer,
+                 "simulation instances: transfers take the time given by their source or by their reader "
+                 "(default source)");
+}
+
+void SearchFlags::declare(Command& command) {
+  command.option("--time-limit", time_limit_s, "seconds for planning (default 10)", 0, 1e7);
+  command.option("--seed", seed, "random seed (default 1)", 0, INT64_MAX);
+  command.option("--threads", threads, "planning threads (default 1)", 1, 1024);
+  command.option("--q", q, "sortinghat, efficient-mip: subgraphs per device in a submodel, even (default 6)",
+                 2, 64);
+  command.option("--ndom", ndom,
+                 "sortinghat, efficient-mip: dominators per submodel; 0: look for the best (default 1)", 0,
+                 1'000'000);
+}
+
+Result<ProblemSettings> ProblemFlags::settings() const {
+  ProblemSettings s;
+  HEDDLE_ASSIGN_OR_RETURN(s.objective, named_value<Objective>("--objective", objective,
+                                                              {{"latency", Objective::kLatency},
+                                                               {"cold-latency", Objective::kColdLatency},
+                                                               {"throughput", Objective::kThroughput}}));
+  HEDDLE_RETURN_IF_ERROR(set_coarsening(coarsen, s));
+  HEDDLE_RETURN_IF_ERROR(set_devices(*this, s));
+  if (!stage_model.empty()) {
+    if (stages < 2) return Error(Code::kInvalidInput, "--stage-model belongs to --stages of at least 2");
+    HEDDLE_ASSIGN_OR_RETURN(s.stage_times, named_value<StageTimes>("--stage-model", stage_model,
+                                                                   {{"measured", StageTimes::kMeasured},
+                                                                    {"simulated", StageTimes::kSimulated},
+                                                                    {"serial", StageTimes::kSerial}}));
+  }
+  s.stage_width = static_cast<int>(stages);
+  s.units = static_cast<size_t>(units);
+  s.store = store;
+  s.measure = !no_profile;
+  s.contention = !no_contention;
+  s.fixed_sharing = fixed_sharing;
+  s.host_access = host_access;
+  s.drop_parameters = drop_parameters;
+  if (const auto fraction = whole_number<double>(resident))
+    s.resident = {.fraction = *fraction, .file = ""};
+  else if (!resident.empty())
+    s.resident = {.fraction = 0, .file = resident};
+  if (cluster != "preset:local") {
+    HEDDLE_ASSIGN_OR_RETURN(s.cluster, open_cluster(cluster));
+  }
+  return s;
+}
+
+SearchSettings SearchFlags::settings() const {
+  return {.time_limit_s = time_limit_s,
+          .seed = static_cast<uint64_t>(seed),
+          .threads = static_cast<int>(threads),
+          .subgraph_slots = static_cast<int>(q),
+          .dominators = static_cast<int>(ndom)};
+}
+
+PlannerOptions SearchFlags::options(const Invocation& invocation) const {
+  return planner_options(settings(), invocation);
+}
+
+Result<Session> open_session(const ModelFlags& model, const ProblemFlags& problem,
+                             const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto source, model.source());
+  HEDDLE_ASSIGN_OR_RETURN(const auto settings, problem.settings());
+  return heddle::open_session(source, settings, invocation);
+}
+
+Status check_planner(const std::string& name) {
+  const auto entry = planner_named(name);
+  return entry.ok() ? Status() : Status(entry.error());
+}
+
+std::map<std::string, int> cost_origins(const Problem& problem) {
+  std::map<std::string, int> counts;
+  for (const auto device : problem.usable_devices()) {
+    for (size_t i = 0; i < problem.graph->num_ops(); ++i) {
+      const auto cost = problem.costs->at(OpId(i), device);
+      if (cost.us < kImpossible) ++counts[origin_name(cost.origin)];
+    }
+  }
+  return counts;
+}
+
+std::string value_text(const Problem& problem, double us) {
+  if (problem.objective != Objective::kThroughput) return format_us(us);
+  return format_si(us > 0 ? kUsPerSecond * problem.batch / us : 0, "/s");
+}
+
+void put_value(Json& row, const Problem& problem, double value_us, double bound_us) {
+  if (problem.objective == Objective::kThroughput) {
+    row["value_per_s"] = value_us > 0 ? kUsPerSecond * problem.batch / value_us : 0;
+    row["bound"] = bound_us > 0 ? Json(kUsPerSecond * problem.batch / bound_us) : Json();
+  } else {
+    row["value_us"] = value_us;
+    row["bound"] = bound_us;
+  }
+}
+
+}  // namespace heddle::cli

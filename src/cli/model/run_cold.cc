@@ -1,0 +1,218 @@
+#include "run_cold.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "heddle/base/json.h"
+#include "heddle/base/temporary_file.h"
+#include "heddle/base/units.h"
+#include "heddle/report/text_table.h"
+#include "heddle/runtime/segment_cache.h"
+
+namespace heddle::cli {
+namespace {
+
+constexpr int64_t kUsualCacheBytes = int64_t{4} << 30;
+constexpr int kRequestsWithBudget = 3;
+
+Json times_json(const ColdSegmentTimes& t) {
+  return {{"load_us", t.load_us}, {"compile_us", t.compile_us}, {"wait_us", t.wait_us}, {"run_us", t.run_us}};
+}
+
+Json report_json(const PlanFile& file, const ColdReport& r, const ColdSettings& s, double bound_us) {
+  Json segments = Json::array();
+  for (size_t i = 0; i < r.measured.size(); ++i) {
+    const Segment& segment = file.plan.segments[i];
+    segments.push_back({{"segment", segment.name},
+                        {"where", file.problem.cluster->device(segment.device).name},
+                        {"cached", r.measured[i].cached},
+                        {"predicted", times_json(r.predicted[i])},
+                        {"measured", times_json(r.measured[i])}});
+  }
+  Json requests = Json::array();
+  for (size_t q = 0; q < r.request_us.size(); ++q) {
+    requests.push_back({{"latency_us", r.request_us[q]},
+                        {"loaded", std::count(r.reloaded[q].begin(), r.reloaded[q].end(), true)}});
+  }
+  Json json = {{"cold", true},
+               {"planner", file.planner},
+               {"first_output_us", r.first_output_us},
+               {"first_output_low_us", r.low_us},
+               {"first_output_high_us", r.high_us},
+               {"cpu_s", r.cpu_s},
+               {"predicted_us", r.predicted_us},
+               {"without_overlap_us", r.without_overlap_us},
+               {"import_us", r.import_us},
+               {"prepare_us", r.prepare_us},
+               {"starts", s.repeats},
+               {"load_workers", s.load_workers},
+               {"budget_bytes", s.budget_bytes},
+               {"peak_resident_bytes", r.peak_resident_bytes},
+               {"outputs_compared", r.verified},
+               {"outputs_equal", r.verified ? Json(r.outputs_equal) : Json()},
+               {"max_rel_error", r.max_rel_error},
+               {"max_abs_error", r.max_abs_error},
+               {"requests", std::move(requests)},
+               {"segments", std::move(segments)}};
+  if (bound_us > 0) json["cut_bound_us"] = bound_us;
+  if (r.versus) {
+    const ColdWhole& w = r.versus->median;
+    json["versus_openvino"] = {{"first_output_us", w.first_output_us},
+                               {"read_us", w.read_us},
+                               {"compile_us", w.compile_us},
+                               {"run_us", w.run_us},
+                               {"cpu_s", w.cpu_s},
+                               {"cached", !s.cache_folder.empty()},
+                               {"ratio", r.versus->ratio},
+                               {"cpu_ratio", r.versus->cpu_ratio}};
+  }
+  return json;
+}
+
+void print_segments(const PlanFile& file, const ColdReport& r) {
+  constexpr size_t kMostRows = 40;
+  constexpr auto kRight = TextTable::Align::kRight;
+  TextTable table({{"segment", TextTable::Align::kLeft, 24},
+                   {"where"},
+                   {"load", kRight},
+                   {"measured", kRight},
+                   {"compile", kRight},
+                   {"measured", kRight},
+                   {"wait", kRight},
+                   {"measured", kRight},
+                   {"execute", kRight},
+                   {"measured", kRight}});
+  for (size_t i = 0; i < r.measured.size() && i < kMostRows; ++i) {
+    const Segment& segment = file.plan.segments[i];
+    const ColdSegmentTimes &p = r.predicted[i], &m = r.measured[i];
+    table.add_row({segment.name, file.problem.cluster->device(segment.device).name, format_us(p.load_us),
+                   format_us(m.load_us), format_us(p.compile_us), format_us(m.compile_us),
+                   format_us(p.wait_us), format_us(m.wait_us), format_us(p.run_us), format_us(m.run_us)});
+  }
+  std::printf("%s", table.to_string(150).c_str());
+  if (r.measured.size() > kMostRows)
+    std::printf("(%zu more segments; --json has them all)\n", r.measured.size() - kMostRows);
+}
+
+void print_report(const PlanFile& file, const ColdReport& r, const ColdSettings& s, double bound_us) {
+  print_segments(file, r);
+  const auto us = [](double v) { return format_us(v); };
+  std::printf("\nfirst output: %s (median of %d cold starts, %s to %s; CPU %.2f s)\n",
+              us(r.first_output_us).c_str(), s.repeats, us(r.low_us).c_str(), us(r.high_us).c_str(), r.cpu_s);
+  std::printf("  of that: import %s, plan, devices and memory %s, first request %s\n",
+              us(r.import_us).c_str(), us(r.prepare_us).c_str(), us(r.request_us.front()).c_str());
+  std::printf("predicted: %s, from the segments' times alone; nothing overlapping took %s\n",
+              us(r.predicted_us).c_str(), us(r.without_overlap_us).c_str());
+  if (bound_us > 0)
+    std::printf("predicted for any cut at borders of ops: at least %s\n", us(bound_us).c_str());
+  for (size_t q = 1; q < r.request_us.size(); ++q) {
+    std::printf("request %zu: %s, %td of %zu segments loaded again\n", q + 1, us(r.request_us[q]).c_str(),
+                std::count(r.reloaded[q].begin(), r.reloaded[q].end(), true), r.reloaded[q].size());
+  }
+  if (s.budget_bytes > 0) {
+    std::printf("budget: %s, at most %s of parameters were compiled at once\n",
+                format_bytes(s.budget_bytes).c_str(), format_bytes(r.peak_resident_bytes).c_str());
+  }
+  if (!s.cache_folder.empty()) {
+    const auto cached =
+        std::count_if(r.measured.begin(), r.measured.end(), [](const auto& m) { return m.cached; });
+    std::printf("cache: %td of %zu segments came from %s\n", cached, r.measured.size(),
+                s.cache_folder.c_str());
+  }
+  if (r.verified) {
+    std::printf("outputs: %s to the unsplit model's (max abs error %.3g, max rel error %.3g)\n",
+                r.outputs_equal ? "equal" : "NOT EQUAL", r.max_abs_error, r.max_rel_error);
+  } else {
+    std::printf("outputs: not compared\n");
+  }
+  if (r.versus) {
+    const ColdWhole& w = r.versus->median;
+    std::printf("OpenVINO alone%s: %s (read %s, compile %s, run %s; CPU %.2f s)\n",
+                s.cache_folder.empty() ? "" : " with its own cache", us(w.first_output_us).c_str(),
+                us(w.read_us).c_str(), us(w.compile_us).c_str(), us(w.run_us).c_str(), w.cpu_s);
+    std::printf("  this start takes %.3f of its time and %.3f of its CPU time (medians of %d pairs)\n",
+                r.versus->ratio, r.versus->cpu_ratio, s.repeats);
+  }
+}
+
+}  // namespace
+
+void ColdFlags::declare(Command& command) {
+  command.flag("--cold", cold,
+               "start cold: load workers compile the segments while earlier ones run (docs/cold-run.md)");
+  command.option(
+      "--segments", segments,
+      "--cold, for a MODEL: cut it into N by weight (default: where starts that are tried first say)", 1,
+      100'000);
+  command.option("--load-workers", load_workers,
+                 "--cold: segments loaded at once (default: one a core, at most 4)", 1, 64);
+  command.option("--budget-bytes", budget_bytes,
+                 "--cold: most bytes of parameters compiled at once; what does not fit is loaded again for "
+                 "each request",
+                 1, INT64_MAX);
+  command.option("--requests", requests,
+                 "--cold: requests of each start, one after the other (default 1, with a budget 3)", 1,
+                 10'000);
+  command.flag("--cache", cache, "--cold: keep compiled segments in the user's cache folder");
+  command.option("--cache-bytes", cache_bytes, "--cache: most bytes of all files there (default 4 GiB)", 1,
+                 INT64_MAX);
+}
+
+Status ColdFlags::check() const {
+  if (cold) {
+    if (cache_bytes && !cache) return Error(Code::kInvalidInput, "--cache-bytes needs --cache");
+    if (budget_bytes && requests && *requests < 2)
+      return Error(Code::kInvalidInput,
+                   "--budget-bytes is about what stays between requests; it needs --requests 2 or more");
+    return {};
+  }
+  const std::pair<const char*, bool> given[] = {{"--segments", segments.has_value()},
+                                                {"--load-workers", load_workers.has_value()},
+                                                {"--budget-bytes", budget_bytes.has_value()},
+                                                {"--requests", requests.has_value()},
+                                                {"--cache", cache},
+                                                {"--cache-bytes", cache_bytes.has_value()}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) return Error(Code::kInvalidInput, std::string(name) + " needs --cold");
+  }
+  return {};
+}
+
+Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation& invocation) {
+  ColdSettings& s = job.settings;
+  s.load_workers = static_cast<int>(flags.load_workers.value_or(usual_load_workers()));
+  s.budget_bytes = flags.budget_bytes.value_or(0);
+  s.requests = static_cast<int>(flags.requests.value_or(s.budget_bytes > 0 ? kRequestsWithBudget : 1));
+  if (flags.cache) s.cache_folder = SegmentCache::default_folder();
+  s.cache_bytes = flags.cache_bytes.value_or(kUsualCacheBytes);
+  if (job.is_plan && flags.segments)
+    return Error(Code::kInvalidInput, "--segments cuts a MODEL; this plan has its segments");
+  const TemporaryFile temporary("cold.json");
+  std::string path = job.is_plan ? job.model.model : temporary.path();
+  ColdCutOutcome outcome;
+  if (!job.is_plan) {
+    if (!job.plan_output.empty()) path = job.plan_output;
+    HEDDLE_ASSIGN_OR_RETURN(const auto source, job.model.source());
+    HEDDLE_ASSIGN_OR_RETURN(const auto problem, job.problem.settings());
+    HEDDLE_ASSIGN_OR_RETURN(outcome, plan_cold(source, problem, static_cast<int>(flags.segments.value_or(0)),
+                                               s, path, invocation));
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const auto report, measure_cold(path, s, invocation));
+  if (invocation.progress) invocation.progress->finish();
+  HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(path));
+  if (invocation.json) {
+    Json json = report_json(file, report, s, cold_bound_us(outcome, report));
+    if (outcome.split_bytes > 0) json["split_bytes"] = outcome.split_bytes;
+    std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    print_report(file, report, s, cold_bound_us(outcome, report));
+    if (outcome.split_bytes > 0) {
+      std::printf("products with constants of more than %s are split (--split-weights %lld)\n",
+                  format_bytes(outcome.split_bytes).c_str(), static_cast<long long>(outcome.split_bytes));
+    }
+    if (!job.plan_output.empty()) std::printf("written to %s\n", job.plan_output.c_str());
+  }
+  return report.verified && !report.outputs_equal ? kExitNo : kExitDone;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,324 @@
+// heddle plan and heddle compare.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "heddle/base/file.h"
+#include "heddle/base/json.h"
+#include "heddle/base/units.h"
+#include "heddle/plan/gap.h"
+#include "heddle/plan/stage_list.h"
+#include "heddle/planners/judge.h"
+#include "heddle/planners/milestones.h"
+#include "heddle/report/explain.h"
+#include "heddle/report/text_table.h"
+#include "model_flags.h"
+#include "plan_workload.h"
+#include "verbs.h"
+
+namespace heddle::cli {
+namespace {
+
+struct PlanOptions {
+  ModelFlags model;
+  ProblemFlags problem;
+  SearchFlags search;
+  WorkloadFlags workload;
+  std::string planner = "auto";
+  std::string output, schedule;
+  bool strict = false, as_scheduled = false;
+};
+
+// How many stages of two or more the plan has, and the fits, as lines for people (nothing where no stages are
+// allowed) and for machines.
+int count_stages(const Plan& plan) {
+  std::map<int32_t, int> members;
+  for (const Segment& s : plan.segments) {
+    if (s.stage >= 0) ++members[s.stage];
+  }
+  return static_cast<int>(
+      std::count_if(members.begin(), members.end(), [](auto& m) { return m.second > 1; }));
+}
+
+void print_stages(const Session& session, const Plan& plan) {
+  const int width = session.problem.execution.stage_width;
+  if (width < 2) return;
+  std::printf("  stages of up to %d segments at once: %d\n", width, count_stages(plan));
+  for (const auto& [target, fit] : session.stage_fits) {
+    std::printf("  t(S) on %s: %.2f sum + %.2f max(busy, longest) + %s; off by %.0f %%, at most %.0f %%\n",
+                target.c_str(), fit.model.serial, fit.model.overlap, format_us(fit.model.launch_us).c_str(),
+                100 * fit.median_error, 100 * fit.largest_error);
+  }
+}
+
+Json stages_json(const Session& session, const Plan& plan) {
+  Json json;
+  json["width"] = session.problem.execution.stage_width;
+  json["count"] = count_stages(plan);
+  for (const auto& [target, fit] : session.stage_fits) {
+    json["fits"].push_back({{"target", target},
+                            {"serial", fit.model.serial},
+                            {"overlap", fit.model.overlap},
+                            {"launch_us", fit.model.launch_us},
+                            {"samples", fit.samples},
+                            {"median_error", fit.median_error},
+                            {"largest_error", fit.largest_error}});
+  }
+  return json;
+}
+
+Json result_row(const Problem& problem, const PlanResult& result) {
+  Json row;
+  row["planner"] = result.planner;
+  row["objective"] = objective_name(problem.objective);
+  put_value(row, problem, result.value_us, result.bound.us);
+  row["bound_reason"] = result.bound.reason;
+  row["gap"] = result.gap;
+  row["planning_s"] = result.planning_s;
+  row["verified"] = result.verified;
+  row["stop"] = stop_reason_name(result.stop);
+  row["detail"] = result.detail;
+  Json trajectory = Json::array();
+  for (const auto& i : result.trajectory) {
+    trajectory.push_back({i.seconds, std::isfinite(i.value_us) ? Json(i.value_us) : Json(), i.bound_us});
+  }
+  row["trajectory"] = std::move(trajectory);
+  Json after = Json::array();
+  for (const auto& i : milestones(result.trajectory, result.planning_s))
+    after.push_back({i.seconds, std::isfinite(i.value_us) ? Json(i.value_us) : Json(), i.bound_us});
+  row["after"] = std::move(after);
+  row["primal_integral_s"] = primal_integral(result.trajectory, result.value_us, result.planning_s);
+  return row;
+}
+
+Json devices_json(const Problem& problem, const PlanResult& result) {
+  Json devices = Json::array();
+  const double whole = result.value_us;
+  for (size_t d = 0; d < problem.cluster->num_devices(); ++d) {
+    int segments = 0;
+    for (const auto& s : result.plan.segments) segments += s.device == DeviceId(d);
+    const double busy = result.timeline.device_busy_us[d];
+    devices.push_back({{"device", problem.cluster->device(DeviceId(d)).name},
+                       {"segments", segments},
+                       {"busy_us", busy},
+                       {"busy_share", whole > 0 ? busy / whole : 0}});
+  }
+  return devices;
+}
+
+void print_plan(const Session& session, const PlanResult& result) {
+  const auto& p = session.problem;
+  std::printf("%s on %s: %s %s\n", session.loaded.name.c_str(), p.cluster->name().c_str(),
+              objective_name(p.objective), value_text(p, result.value_us).c_str());
+  std::printf("  bound %s (%s), gap %.1f %%; planner %s, %.2f s, %s; checked\n",
+              value_text(p, result.bound.us).c_str(), result.bound.reason.c_str(), 100 * result.gap,
+              result.planner.c_str(), result.planning_s, stop_reason_name(result.stop));
+  if (!result.detail.empty()) std::printf("  %s\n", result.detail.c_str());
+  for (const Incumbent& then : milestones(result.trajectory, result.planning_s)) {
+    std::printf("  after %s: %s, bound %s\n", format_us(then.seconds * 1e6).c_str(),
+                std::isfinite(then.value_us) ? value_text(p, then.value_us).c_str() : "no plan yet",
+                then.bound_us > 0 ? value_text(p, then.bound_us).c_str() : "none yet");
+  }
+  std::string origins;
+  for (const auto& [name, count] : cost_origins(p))
+    origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  std::printf("  %zu units in %zu segments, %zu lanes; unit times: %s\n", p.graph->num_ops(),
+              result.plan.segments.size(), result.plan.lane_shares.size(), origins.c_str());
+  print_stages(session, result.plan);
+  const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
+                                      [](const Segment& s) { return s.host_access; });
+  if (p.has_host_access()) std::printf("  %td segments read their parameters in host memory\n", in_place);
+  std::printf("\n");
+  TextTable table({{"device"},
+                   {"segments", TextTable::Align::kRight},
+                   {"busy", TextTable::Align::kRight},
+                   {"share", TextTable::Align::kRight}});
+  const auto devices = devices_json(p, result);
+  for (const auto& d : devices) {
+    table.add_row({d["device"].get<std::string>(), std::to_string(d["segments"].get<int>()),
+                   format_us(d["busy_us"].get<double>()),
+                   std::to_string(static_cast<int>(100 * d["busy_share"].get<double>() + 0.5)) + " %"});
+  }
+  std::printf("%s", table.to_string().c_str());
+}
+
+// A device that the user named but that gets nothing: a warning, an error with --strict.
+Status check_requested(const Problem& problem, const PlanResult& result, bool strict) {
+  std::vector<std::string> idle;
+  for (const auto device : problem.devices) {
+    bool used = false;
+    for (const auto& s : result.plan.segments) used |= s.device == device;
+    if (!used) idle.push_back(problem.cluster->device(device).name);
+  }
+  if (idle.empty()) return {};
+  std::string names;
+  for (const auto& n : idle) names += (names.empty() ? "" : ", ") + n;
+  const std::string message = "requested but given nothing: " + names + " (`heddle explain` says why)";
+  if (strict) return Error(Code::kInfeasible, message);
+  std::fprintf(stderr, "heddle: warning: %s\n", message.c_str());
+  return {};
+}
+
+// The file's own stages, on devices that run as many segments at once as they need.
+Result<PlanResult> scheduled_plan(Session& session, const std::string& path) {
+  if (!session.loaded.ios)
+    return Error(Code::kInvalidInput, path + ": --as-scheduled needs a schedule in the form of IOS's files");
+  if (session.problem.graph->num_ops() != session.loaded.graph->num_ops())
+    return Error(Code::kInvalidInput,
+                 path + ": --as-scheduled is about the file's ops; leave --coarsen and --units out");
+  const int width = stage_width_of(session.loaded.stages);
+  if (width > session.problem.execution.stage_width) simulate_stages(session.problem, width);
+  PlannerOutput output;
+  auto plan = plan_of_ios_stages(session.problem, session.loaded.stages);
+  if (!plan.ok()) return std::move(plan).error().with_context(path);
+  output.plan = std::move(*plan);
+  output.detail = "as scheduled in the file";
+  return judge_plan("file", session.problem, std::move(output), 0);
+}
+
+// The model's file with the plan's stages.
+Status write_stages(const PlanOptions& o, const Session& session, const PlanResult& result) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto document, read_json_file(o.model.model));
+  const auto stages = ios_stages_of(session.problem, result.plan);
+  return write_file_atomic(o.schedule, with_stages(document, stages).dump(1) + "\n");
+}
+
+Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  HEDDLE_RETURN_IF_ERROR(check_output(o.schedule));
+  HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
+  if (o.as_scheduled && o.planner != "auto")
+    return Error(Code::kInvalidInput, "--as-scheduled takes the file's schedule; leave --planner out");
+  HEDDLE_ASSIGN_OR_RETURN(const auto workload, plan_workload(o.model.model, o.workload, o.problem, o.search,
+                                                             o.output, invocation));
+  if (workload) return *workload;
+  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
+  if (!o.schedule.empty() &&
+      (!session.loaded.ios || session.problem.graph->num_ops() != session.loaded.graph->num_ops()))
+    return Error(Code::kInvalidInput,
+                 o.model.model + ": --schedule needs a graph in the form of IOS's files, planned op by op");
+  HEDDLE_ASSIGN_OR_RETURN(auto result, o.as_scheduled
+                                           ? scheduled_plan(session, o.model.model)
+                                           : make_plan(session, o.planner, o.search.settings(), invocation));
+  if (invocation.progress) invocation.progress->finish();
+  HEDDLE_RETURN_IF_ERROR(check_requested(session.problem, result, o.strict));
+  if (!o.schedule.empty()) HEDDLE_RETURN_IF_ERROR(write_stages(o, session, result));
+  if (!o.output.empty()) {
+    HEDDLE_RETURN_IF_ERROR(
+        write_plan_file(o.output, plan_file(session.problem, result, static_cast<uint64_t>(o.search.seed))));
+  }
+  if (invocation.json) {
+    Json row = result_row(session.problem, result);
+    row["model"] = session.loaded.name;
+    row["cluster"] = session.cluster->name();
+    row["units"] = session.problem.graph->num_ops();
+    row["segments"] = result.plan.segments.size();
+    row["devices"] = devices_json(session.problem, result);
+    if (session.problem.execution.stage_width > 1) row["stages"] = stages_json(session, result.plan);
+    row["origins"] = cost_origins(session.problem);
+    row["counters"] = result.counters;
+    if (!o.output.empty()) row["output"] = o.output;
+    std::printf("%s\n", row.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    print_plan(session, result);
+    if (!o.output.empty()) std::printf("\nwritten to %s\n", o.output.c_str());
+  }
+  return kExitDone;
+}
+
+struct ComparePlannersFlags {
+  ModelFlags model;
+  ProblemFlags problem;
+  SearchFlags search;
+  std::string planners;
+};
+
+std::vector<const PlannerEntry*> planners_for(Objective objective) {
+  std::vector<const PlannerEntry*> entries;
+  for (const auto& entry : planner_registry()) {
+    for (const auto o : entry.info.objectives) {
+      if (o == objective) entries.push_back(&entry);
+    }
+  }
+  return entries;
+}
+
+Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocation) {
+  std::vector<const PlannerEntry*> entries;
+  for (const auto& name : split_list(o.planners)) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(name));
+    entries.push_back(entry);
+  }
+  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
+  if (entries.empty()) entries = planners_for(session.problem.objective);
+  Json rows = Json::array();
+  TextTable table({{"planner"},
+                   {objective_name(session.problem.objective), TextTable::Align::kRight},
+                   {"bound", TextTable::Align::kRight},
+                   {"gap", TextTable::Align::kRight},
+                   {"planning", TextTable::Align::kRight},
+                   {"stopped"},
+                   {"detail"}});
+  int failures = 0;
+  std::vector<std::pair<const PlannerEntry*, Result<PlanResult>>> results;
+  Bound best;
+  for (const auto* entry : entries) {
+    results.emplace_back(entry, run_planner(*entry, session.problem, o.search.options(invocation)));
+    const auto& result = results.back().second;
+    if (result.ok() && result->bound.us > best.us) best = result->bound;
+  }
+  for (auto& [entry, result] : results) {
+    if (!result.ok()) {
+      // One planner's "no" does not hide the others' answers.
+      ++failures;
+      rows.push_back({{"planner", entry->info.name}, {"error", result.error().to_string()}});
+      table.add_row(
+          {entry->info.name, "-", "-", "-", "-", code_name(result.error().code()), result.error().message()});
+      continue;
+    }
+    // All plans are for one problem: what one planner proves holds for all.
+    result->bound = best;
+    result->gap = relative_gap(result->value_us, best.us);
+    rows.push_back(result_row(session.problem, *result));
+    table.add_row({entry->info.name, value_text(session.problem, result->value_us),
+                   value_text(session.problem, result->bound.us), percent(result->gap),
+                   format_us(result->planning_s * 1e6), stop_reason_name(result->stop), result->detail});
+  }
+  if (invocation.progress) invocation.progress->finish();
+  if (invocation.json) {
+    std::printf("%s\n", rows.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s on %s, %zu units, one evaluator and one checker for all\n\n%s",
+                session.loaded.name.c_str(), session.cluster->name().c_str(),
+                session.problem.graph->num_ops(), table.to_string().c_str());
+  }
+  return failures == static_cast<int>(entries.size()) ? kExitNo : kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_plan(Command& command) {
+  auto o = std::make_shared<PlanOptions>();
+  o->model.declare(command);
+  o->problem.declare(command);
+  o->search.declare(command);
+  command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
+  command.option("-o,--output", o->output, "write the plan to this file (JSON)");
+  o->workload.declare(command);
+  command.flag("--as-scheduled", o->as_scheduled, "take the schedule that the file brings (IOS's files)");
+  command.option("--schedule", o->schedule, "write the model's file with the plan's stages (IOS's files)");
+  command.flag("--strict", o->strict, "fail when a device named with --devices gets nothing");
+  return [o](const Invocation& invocation) { return run_plan_verb(*o, invocation); };
+}
+
+RunFn setup_compare(Command& command) {
+  auto o = std::make_shared<ComparePlannersFlags>();
+  o->model.declare(command);
+  o->problem.declare(command);
+  o->search.declare(command);
+  command.option("--planners", o->planners,
+                 "comma-separated names (default: all that support the objective)");
+  return [o](const Invocation& invocation) { return run_compare(*o, invocation); };
+}
+
+}  // namespace heddle::cli

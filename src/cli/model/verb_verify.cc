@@ -1,0 +1,135 @@
+// heddle verify, explain and report: what can be said of a plan or run file.
+#include <cstdio>
+
+#include "heddle/base/file.h"
+#include "heddle/base/json.h"
+#include "heddle/base/units.h"
+#include "heddle/plan/checker.h"
+#include "heddle/plan/plan_file.h"
+#include "heddle/report/explain.h"
+#include "heddle/report/run_file.h"
+#include "heddle/report/timeline_view.h"
+#include "model_flags.h"
+#include "verbs.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Loaded {
+  PlanFile plan;
+  std::optional<RunRecord> run;
+};
+
+Result<Loaded> load_plan_or_run(const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
+  const JsonCursor cursor(json);
+  if (is_run_json(json)) {
+    auto run = run_from_json(cursor);
+    if (!run.ok()) return std::move(run).error().with_context(path);
+    return Loaded{std::move(run->plan), std::move(run->run)};
+  }
+  auto plan = plan_from_json(cursor);
+  if (!plan.ok()) return std::move(plan).error().with_context(path);
+  return Loaded{std::move(plan).value(), std::nullopt};
+}
+
+struct FileOptions {
+  std::string file, output;
+  bool strict = false;
+};
+
+Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_plan_or_run(o.file));
+  const auto& plan = loaded.plan;
+  const auto report = check(plan.problem, plan.plan, plan.predicted, plan.bound.us);
+  const double value = objective_us(plan.problem, plan.predicted);
+  if (invocation.json) {
+    Json findings = Json::array();
+    for (const auto& f : report.findings)
+      findings.push_back({{"kind", violation_name(f.kind)}, {"message", f.message}});
+    Json row = {{"verified", report.ok()},
+                {"planner", plan.planner},
+                {"objective", objective_name(plan.problem.objective)}};
+    put_value(row, plan.problem, value, plan.bound.us);
+    row["findings"] = findings;
+    std::printf("%s\n", row.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    return report.ok() ? kExitDone : kExitNo;
+  }
+  if (report.ok()) {
+    std::printf("%s: holds. %zu ops in %zu segments, %zu steps; %s %s, bound %s (%s)\n", o.file.c_str(),
+                plan.problem.graph->num_ops(), plan.plan.segments.size(), plan.plan.steps.size(),
+                objective_name(plan.problem.objective), value_text(plan.problem, value).c_str(),
+                value_text(plan.problem, plan.bound.us).c_str(), plan.bound.reason.c_str());
+    return kExitDone;
+  }
+  std::printf("%s: does NOT hold, %zu finding(s):\n", o.file.c_str(), report.findings.size());
+  for (const auto& f : report.findings) std::printf("  %s: %s\n", violation_name(f.kind), f.message.c_str());
+  return kExitNo;
+}
+
+Result<int> run_explain(const FileOptions& o, const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_plan_or_run(o.file));
+  const auto& plan = loaded.plan;
+  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
+  const auto explanation = explain(plan.problem, plan.plan, timeline, plan.bound);
+  if (invocation.json) {
+    std::printf("%s\n",
+                explanation_json(explanation).dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s", explanation_text(explanation).c_str());
+  }
+  bool idle = false;
+  for (const auto& d : explanation.devices) idle |= d.requested && !d.used;
+  return o.strict && idle ? kExitNo : kExitDone;
+}
+
+Result<std::string> render(const Loaded& loaded, const std::string& path) {
+  const auto& plan = loaded.plan;
+  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
+  const auto view = make_timeline_view(plan.problem, plan.plan, timeline, plan.bound, plan.planner,
+                                       loaded.run ? &*loaded.run : nullptr);
+  if (path.ends_with(".svg")) return timeline_svg(view);
+  if (path.ends_with(".json")) return timeline_trace_json(view);
+  if (path.ends_with(".html"))
+    return timeline_html(view, explanation_text(explain(plan.problem, plan.plan, timeline, plan.bound)));
+  return Error(Code::kInvalidInput,
+               "-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
+}
+
+Result<int> run_report(const FileOptions& o, const Invocation& invocation) {
+  if (o.output.empty()) return Error(Code::kInvalidInput, "report needs -o FILE.html, FILE.svg or FILE.json");
+  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_plan_or_run(o.file));
+  HEDDLE_ASSIGN_OR_RETURN(const auto content, render(loaded, o.output));
+  HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, content));
+  if (invocation.json) {
+    std::printf("%s\n", Json{{"output", o.output}, {"bytes", content.size()}}.dump(1).c_str());
+  } else {
+    std::printf("written to %s (%s)\n", o.output.c_str(),
+                format_bytes(static_cast<int64_t>(content.size())).c_str());
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_verify(Command& command) {
+  auto o = std::make_shared<FileOptions>();
+  command.positional("PLAN", o->file, "a plan or run file");
+  return [o](const Invocation& invocation) { return run_verify(*o, invocation); };
+}
+
+RunFn setup_explain(Command& command) {
+  auto o = std::make_shared<FileOptions>();
+  command.positional("PLAN", o->file, "a plan or run file");
+  command.flag("--strict", o->strict, "exit 1 when a requested device gets nothing");
+  return [o](const Invocation& invocation) { return run_explain(*o, invocation); };
+}
+
+RunFn setup_report(Command& command) {
+  auto o = std::make_shared<FileOptions>();
+  command.positional("FILE", o->file, "a plan or run file");
+  command.option("-o,--output", o->output, "FILE.html, FILE.svg or FILE.json (Chrome/Perfetto trace)");
+  return [o](const Invocation& invocation) { return run_report(*o, invocation); };
+}
+
+}  // namespace heddle::cli

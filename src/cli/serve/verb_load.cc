@@ -1,0 +1,193 @@
+// heddle load: an open-loop load on a server, and what became of every request.
+#include <cmath>
+#include <cstdio>
+
+#include "data_plane_flags.h"
+#include "heddle/base/file.h"
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
+#include "heddle/report/fleet_view.h"
+#include "heddle/report/text_table.h"
+#include "heddle/serve/load.h"
+#include "server_target.h"
+#include "verbs.h"
+
+namespace heddle::cli {
+namespace {
+
+struct LoadFlags {
+  std::string url, models, traffic = "poisson", trace, payload = "0", timeout = "30s", token_file, ca_file,
+                           html;
+  double rate = 0, load_factor = 0, duration_s = 10, peak = 2, burst_share = .2, burst_s = .2, swing = .5,
+         period_s = 10, attainment = 0;
+  int64_t seed = 1, connections = 256;
+};
+
+Result<Traffic> traffic_of(const LoadFlags& o) {
+  Traffic traffic;
+  HEDDLE_ASSIGN_OR_RETURN(traffic.kind, traffic_flag(o.traffic, false));
+  traffic.swing = o.swing;
+  traffic.period_s = o.period_s;
+  traffic.peak = o.peak;
+  traffic.burst_share = o.burst_share;
+  traffic.burst_s = o.burst_s;
+  return traffic;
+}
+
+Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<ModelUnderLoad>& models) {
+  if (!o.trace.empty()) {
+    if (o.rate > 0)
+      return Error(Code::kInvalidInput, "--trace has its own rate; scale it by --load-factor, not --rate");
+    std::vector<std::string> names;
+    for (const auto& m : models) names.push_back(m.name);
+    HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(o.trace));
+    auto recorded = arrivals_from_csv(text, names);
+    if (!recorded.ok()) return std::move(recorded).error().with_context(o.trace);
+    if (o.load_factor > 0) scale_arrivals(*recorded, o.load_factor);
+    return recorded;
+  }
+  if ((o.rate > 0) == (o.load_factor > 0))
+    return Error(Code::kInvalidInput,
+                 "load needs one of --rate, --load-factor (of what the server's plan sustains) "
+                 "and --trace");
+  HEDDLE_ASSIGN_OR_RETURN(const auto traffic, traffic_of(o));
+  double planned = 0;
+  for (const auto& m : models) planned += m.planned_rate_per_s;
+  std::vector<double> rates;
+  for (const auto& m : models) {
+    // A total is split as the plan is, evenly where there is none.
+    const double share =
+        planned > 0 ? m.planned_rate_per_s / planned : 1.0 / static_cast<double>(models.size());
+    rates.push_back(o.rate > 0 ? o.rate * share : o.load_factor * m.planned_rate_per_s);
+  }
+  return make_arrivals(traffic, rates, o.duration_s, static_cast<uint64_t>(o.seed));
+}
+
+std::string time_text(TimeNs ns) { return format_us(us_from_ns(ns)); }
+
+void print_result(const LoadResult& r, double offered_s) {
+  using Align = TextTable::Align;
+  std::vector<TextTable::Column> columns = {{"model", Align::kLeft, 30}};
+  for (const char* title :
+       {"requests", "in time", "late", "dropped", "failed", "p50", "p99", "p99.9", "max", "rows a batch"})
+    columns.push_back({title, Align::kRight});
+  TextTable table(columns);
+  const auto add = [&table](const std::string& name, const RequestCounts& c, const DurationHistogram& latency,
+                            double batch) {
+    char mean[32];
+    std::snprintf(mean, sizeof mean, "%.2f", batch);
+    table.add_row({name, std::to_string(c.arrivals), percent(c.attainment()), std::to_string(c.late),
+                   std::to_string(c.dropped), std::to_string(c.failed), time_text(latency.percentile(.5)),
+                   time_text(latency.percentile(.99)), time_text(latency.percentile(.999)),
+                   time_text(latency.max()), batch > 0 ? mean : ""});
+  };
+  double all_requests = 0, all_batches = 0;
+  for (const auto& m : r.counted.models) {
+    double requests = 0, batches = 0;
+    for (size_t b = 0; b < m.batch_sizes.size(); ++b) {
+      requests += static_cast<double>(m.batch_sizes[b]);
+      batches += static_cast<double>(m.batch_sizes[b]) / static_cast<double>(b + 1);
+    }
+    all_requests += requests;
+    all_batches += batches;
+    add(m.model, m.requests, m.latency, batches > 0 ? requests / batches : 0);
+  }
+  if (r.counted.models.size() > 1) {
+    table.add_rule();
+    add("all", r.counted.total, r.counted.latency, all_batches > 0 ? all_requests / all_batches : 0);
+  }
+  const auto& total = r.counted.total;
+  std::printf(
+      "%s%.1f requests/s offered, %.1f/s answered in time; sent %s (99 %%) after they were due, over %llu "
+      "connections\n",
+      table.to_string(110).c_str(), static_cast<double>(total.arrivals) / offered_s,
+      static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)).c_str(),
+      static_cast<unsigned long long>(r.connections));
+  for (const auto& [message, count] : r.errors)
+    std::printf("failed, %llu x: %s\n", static_cast<unsigned long long>(count), message.c_str());
+}
+
+Status write_page(const LoadFlags& o, const LoadTarget& target, const std::vector<ModelUnderLoad>& models,
+                  const LoadResult& r) {
+  Deployment shown;  // the page names models; classes are the server's own affair
+  for (const auto& m : models)
+    shown.models.push_back({m.name, ns_from_us(m.slo_us), m.planned_rate_per_s, {}});
+  FleetSimulationView view;
+  view.title = "load on " + target.host + ":" + std::to_string(target.port);
+  view.traffic =
+      o.trace.empty() ? o.traffic + " traffic, seed " + std::to_string(o.seed) : "trace " + o.trace;
+  view.deployment = &shown;
+  view.series = {{"served", {{o.load_factor > 0 ? o.load_factor : 1, r.counted}}}};
+  if (o.attainment > 0) view.wanted_attainment = o.attainment;
+  return write_file_atomic(o.html, fleet_simulation_html(view));
+}
+
+Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(check_output(o.html));
+  HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file, true));
+  const auto payload = parse_bytes(o.payload);
+  if (!payload || *payload < 0 || *payload > (int64_t{1} << 28))
+    return Error(Code::kInvalidInput, "--payload " + o.payload + ": expected a size up to 256MiB");
+  const auto timeout = parse_time_us(o.timeout);
+  if (!timeout || !(*timeout > 0) || *timeout > 3.6e9)
+    return Error(Code::kInvalidInput, "--timeout " + o.timeout + ": expected a time such as 30s");
+  HEDDLE_ASSIGN_OR_RETURN(const auto models,
+                          load_models(target, split_list(o.models), static_cast<size_t>(*payload),
+                                      static_cast<uint64_t>(o.seed)));
+  HEDDLE_ASSIGN_OR_RETURN(const auto arrivals, arrivals_of(o, models));
+  LoadOptions options;
+  options.max_connections = static_cast<size_t>(o.connections);
+  options.timeout_s = *timeout * 1e-6;
+  options.cancel = invocation.cancel;
+  options.progress = invocation.progress;
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, run_load(target, models, arrivals, options));
+  if (!o.html.empty()) HEDDLE_RETURN_IF_ERROR(write_page(o, target, models, result));
+  if (invocation.json) {
+    std::printf("%s\n", to_json(result).dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    print_result(result, arrivals.empty() || !o.trace.empty()
+                             ? std::max(seconds_from_ns(result.counted.horizon), 1e-3)
+                             : o.duration_s);
+  }
+  return result.counted.total.attainment() < o.attainment ? kExitNo : kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_load(Command& command) {
+  auto o = std::make_shared<LoadFlags>();
+  command.positional("URL", o->url,
+                     "the server, http://HOST:PORT or grpc://HOST:PORT (encrypted: https, grpcs)");
+  command.option("--models", o->models, "only these models (comma-separated; default: all that are loaded)");
+  command.option("--rate", o->rate, "requests per second of all models, split as the server's plan is", 0,
+                 1e7);
+  command.option("--load-factor", o->load_factor,
+                 "requests per second as a multiple of what the server's plan sustains", 0, 1000);
+  command.option("--duration", o->duration_s, "seconds of arrivals (default 10)", .01, 1e6);
+  command.option("--traffic", o->traffic, "poisson (default), bursty or diurnal");
+  command.option("--peak", o->peak, "bursty: rate in bursts over the mean (default 2)", 1, 1000);
+  command.option("--burst-share", o->burst_share, "bursty: part of the time that is bursts (default 0.2)",
+                 1e-6, 1);
+  command.option("--burst", o->burst_s, "bursty: seconds of a burst on average (default 0.2)", 1e-3, 1e5);
+  command.option("--swing", o->swing, "diurnal: height of the sine over the mean (default 0.5)", 0, 1);
+  command.option("--period", o->period_s, "diurnal: seconds (default 10)", 1e-3, 1e6);
+  command.option("--trace", o->trace, "recorded arrivals, a CSV with the header time_us or time_us,model");
+  command.option("--payload", o->payload,
+                 "bytes of inputs of any size, which timed devices have (default 0)");
+  command.option(
+      "--connections", o->connections,
+      "most requests under way at once (default 256); by HTTP each has a connection, by gRPC they share 8", 1,
+      100000);
+  command.option("--timeout", o->timeout, "from when a request is due until it counts as lost (default 30s)");
+  command.option("--token-file", o->token_file, "the server's bearer token");
+  command.option("--ca", o->ca_file,
+                 "https and grpcs: the certificates that are trusted (PEM; default: the system's)");
+  command.option("--seed", o->seed, "random seed of arrivals and inputs (default 1)", 0, INT64_MAX);
+  command.option("--attainment", o->attainment, "exit with status 1 when less than this share is in time", 0,
+                 1);
+  command.option("--html", o->html, "a page with the course of the load");
+  return [o](const Invocation& invocation) { return run_load_verb(*o, invocation); };
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,387 @@
+// heddle serve: models on this machine's core sets, or a fleet's plan on devices that are here or timed, as a
+// service.
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include "data_plane_flags.h"
+#include "heddle/base/file.h"
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
+#include "heddle/fleet/fleet_planner.h"
+#include "heddle/report/text_table.h"
+#include "heddle/serve/fleet_control.h"
+#include "heddle/serve/grpc_server.h"
+#include "heddle/serve/local_server.h"
+#include "heddle/serve/machine_fleet.h"
+#include "heddle/serve/rest_api.h"
+#include "heddle/serve/worker_security.h"
+#include "model/model_flags.h"
+#include "serve_drift.h"
+#include "serve_workers.h"
+#include "verbs.h"
+
+namespace heddle::cli {
+namespace {
+
+struct ServeFlags {
+  std::vector<std::string> what, shapes;
+  std::string host = "127.0.0.1", slo, devices, plan_for, scheduler, plan, guard, token_file;
+  std::string tls_cert, tls_key;
+  std::vector<std::string> host_names;
+  std::string max_body = "64MiB", max_memory = "1GiB";
+  int64_t port = 8000, grpc_port = 8001, max_batch = 8, max_connections = 1024;
+  double max_rate = 0, drain_s = 10, clock = 1;
+  ServeWorkerFlags workers;
+  ServeDriftFlags drift;
+};
+
+// Threads wake up late, so that what is planned to end at its deadline ends behind it.
+constexpr double kMostGuard_us = 2000, kGuardShare = .05;
+
+bool is_fleet_file(const std::string& path) {
+  return path.ends_with(".json") || path.ends_with(".yaml") || path.ends_with(".yml");
+}
+
+Error serve_flag_error(const char* flag, const std::string& text, const char* expected) {
+  return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": expected " + expected);
+}
+
+Result<HttpServerOptions> http_options(const ServeFlags& o) {
+  HttpServerOptions http;
+  http.host = o.host;
+  http.port = static_cast<int>(o.port);
+  http.max_connections = static_cast<size_t>(o.max_connections);
+  if (o.max_rate > 0) http.rate = std::make_shared<RateLimit>(o.max_rate);
+  http.is_open = is_open_path;
+  http.host_names = o.host_names;
+  const auto body = parse_bytes(o.max_body), memory = parse_bytes(o.max_memory);
+  if (!body || *body < 1) return serve_flag_error("--max-body", o.max_body, "a size such as 64MiB");
+  if (!memory || *memory < *body)
+    return serve_flag_error("--max-memory", o.max_memory, "a size such as 1GiB, not below --max-body");
+  http.max_body_bytes = static_cast<size_t>(*body);
+  http.max_bodies_bytes = static_cast<size_t>(*memory);
+  if (!o.token_file.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(http.bearer_token, read_token(o.token_file));
+  }
+  return http;
+}
+
+// What HTTP and gRPC show to their clients; empty without the flags.
+Result<TlsIdentity> tls_identity(const ServeFlags& o) {
+  if (o.tls_cert.empty() != o.tls_key.empty())
+    return Error(Code::kInvalidInput, "--tls-cert and --tls-key belong together; one of them is missing");
+  if (o.tls_cert.empty()) return TlsIdentity{};
+  return read_tls_identity(o.tls_cert, o.tls_key);
+}
+
+Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_default) {
+  LivePlaneOptions plane;
+  plane.scheduler = by_default;
+  if (!o.scheduler.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(plane.scheduler, scheduler_flag(o.scheduler));
+  }
+  if (!o.guard.empty()) {
+    const auto guard = parse_time_us(o.guard);
+    if (!guard || !(*guard >= 0) || *guard > 1e9)
+      return serve_flag_error("--guard", o.guard, "a time such as 2ms");
+    plane.dispatch.guard_ns = ns_from_us(*guard);
+  }
+  return plane;
+}
+
+Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferService& service,
+                                                  const Invocation& invocation) {
+  if (o.drift.any())
+    return Error(
+        Code::kInvalidInput,
+        "--replan-drift, --trial, --try-changes and --device-times belong to a fleet file; models are "
+        "measured here before they are planned for");
+  if (!o.plan.empty() || o.clock != 1 || o.workers.any())
+    return Error(Code::kInvalidInput,
+                 std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
+                     " belong to a fleet file; models are planned for here");
+  ModelSettings defaults;
+  ModelFlags flags;
+  flags.shapes = o.shapes;
+  HEDDLE_ASSIGN_OR_RETURN(const auto source, flags.source());
+  defaults.shapes = source.import.shapes;
+  defaults.max_batch = static_cast<int>(o.max_batch);
+  if (!o.slo.empty()) {
+    const auto slo = parse_time_us(o.slo);
+    if (!slo || !(*slo >= 1) || *slo > 3.6e9) return serve_flag_error("--slo", o.slo, "a time such as 50ms");
+    defaults.slo_us = *slo;
+  }
+  LocalServerOptions options;
+  HEDDLE_ASSIGN_OR_RETURN(options.plane, plane_options(o, SchedulerKind::kReactive));
+  options.devices = split_list(o.devices);
+  if (o.plan_for == "rate") {
+    options.choice = LocalChoice::kRate;
+  } else if (!o.plan_for.empty() && o.plan_for != "goodput") {
+    const std::vector<std::string> names = {"goodput", "rate"};
+    return Error(Code::kInvalidInput,
+                 "--plan-for " + o.plan_for + ": expected goodput or rate" + did_you_mean(o.plan_for, names));
+  }
+  options.deadline = Deadline::never(invocation.cancel);
+  options.progress = invocation.progress;
+  HEDDLE_ASSIGN_OR_RETURN(auto sources, find_models(o.what, defaults));
+  return LocalServer::create(service, std::move(sources), options);
+}
+
+Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferService& service,
+                                                  std::unique_ptr<ServedWorkers>& workers,
+                                                  std::unique_ptr<MachineFleet>& machine,
+                                                  const Invocation& invocation) {
+  if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty() || !o.plan_for.empty())
+    return Error(Code::kInvalidInput,
+                 "--devices, --slo, --shape and --plan-for belong to models; a fleet file has its own");
+  FleetControlOptions options;
+  HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
+  options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
+  HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
+  const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
+  if (has_model_files(fleet) && only_timed != nullptr)
+    return Error(Code::kInvalidInput,
+                 std::string(only_timed) + ": the models of " + o.what.front() +
+                     " have files and run here in real time; take \"file\" away to serve "
+                     "them by timed devices");
+  if (o.guard.empty()) {
+    double us = kMostGuard_us;
+    for (const auto& m : fleet.models) us = std::min(us, m.slo_us * o.clock * kGuardShare);
+    plane.dispatch.guard_ns = ns_from_us(us);
+  }
+  FleetPlan plan;
+  if (o.plan.empty()) {
+    FleetPlanOptions planning;
+    planning.deadline = Deadline::never(invocation.cancel);
+    planning.progress = invocation.progress;
+    HEDDLE_ASSIGN_OR_RETURN(plan, plan_fleet(fleet, "auto", planning));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(plan, read_fleet_plan(o.plan, fleet));
+  }
+  options.plane = plane;
+  options.clock = o.clock;
+  if (only_timed == nullptr) {
+    MachineFleetOptions machine_options;
+    machine_options.plane = plane;
+    machine_options.deadline = Deadline::never(invocation.cancel);
+    machine_options.progress = invocation.progress;
+    machine = MachineFleet::create(machine_options);
+    options.machine = machine.get();
+  }
+  if (o.workers.any()) {
+    HEDDLE_ASSIGN_OR_RETURN(workers, start_workers(o.workers, fleet, o.tls_cert, o.tls_key, invocation));
+    options.workers = workers->pool.get();
+    options.wait_s = o.workers.wait_s;
+    options.cancel = invocation.cancel;
+  }
+  return FleetControl::create(service, fleet, plan, options);
+}
+
+std::string pools_table(const Json& status) {
+  using Align = TextTable::Align;
+  TextTable table({{"model", Align::kLeft, 40},
+                   {"SLO", Align::kRight},
+                   {"pipeline", Align::kRight},
+                   {"batch", Align::kRight},
+                   {"pool"},
+                   {"planned", Align::kRight}});
+  for (const auto& m : status["models"]) {
+    bool first = true;
+    for (const auto& p : status["pools"]) {
+      if (p["model"] != m["name"]) continue;
+      const int share = p["share"];
+      table.add_row({first ? m["name"].get<std::string>() : "", first ? format_us(m["slo_us"]) : "",
+                     std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
+                     std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
+                         (share > 1 ? "/" + std::to_string(share) : ""),
+                     first ? format_si(m["rate_per_s"].get<double>(), "/s") : ""});
+      first = false;
+    }
+  }
+  return table.to_string();
+}
+
+void announce(const InferService& service, const ServeFlags& o, int port, int grpc_port,
+              const Invocation& invocation) {
+  if (invocation.progress) invocation.progress->finish();
+  auto status = service.status();
+  if (invocation.json) {
+    status["host"] = o.host;
+    status["port"] = port;
+    status["grpc_port"] = grpc_port;
+    std::printf("%s\n", status.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s", pools_table(status).c_str());
+    for (const auto& m : status["models"])
+      if (!m["note"].get<std::string>().empty())
+        std::printf("%s: %s\n", m["name"].get<std::string>().c_str(), m["note"].get<std::string>().c_str());
+    std::printf("serving on %s://%s:%d and grpc%s://%s:%d, Ctrl-C stops\n",
+                o.tls_key.empty() ? "http" : "https", o.host.c_str(), port, o.tls_key.empty() ? "" : "s",
+                o.host.c_str(), grpc_port);
+  }
+  std::fflush(stdout);
+}
+
+// Whether a file is another one than before: looked at once a second, and taken once it has stayed the same
+// for that long, so that one which is being written is not read too early.
+class FileWatch {
+ public:
+  explicit FileWatch(std::string path) : path_(std::move(path)), taken_(state()), seen_(taken_) {}
+
+  bool changed() {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ < std::chrono::seconds(1)) return false;
+    looked_ = now;
+    const auto is = state();
+    const bool settled = is == seen_ && is != taken_ && is.second != 0;
+    seen_ = is;
+    if (settled) taken_ = is;
+    return settled;
+  }
+
+ private:
+  using State = std::pair<std::filesystem::file_time_type, std::uintmax_t>;  // size 0: not there, or empty
+  State state() const {
+    std::error_code error;
+    const auto time = std::filesystem::last_write_time(path_, error);
+    const auto size = error ? 0 : std::filesystem::file_size(path_, error);
+    return error ? State{} : State{time, size};
+  }
+
+  const std::string path_;
+  State taken_, seen_;
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+};
+
+void follow_file(const std::string& path, FleetControl& control) {
+  const auto refused = [](const Error& error) {
+    std::fprintf(stderr, "%s; the old plan goes on\n", error.to_string().c_str());
+  };
+  auto fleet = read_fleet(path);
+  if (!fleet.ok()) return refused(fleet.error());
+  control.replace(std::move(*fleet), [path, refused](const Status& status) {
+    if (!status.ok()) return refused(Error(status.error()).with_context(path));
+    std::fprintf(stderr, "%s: the fleet has changed, its new plan is at work\n", path.c_str());
+  });
+}
+
+Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(o.workers.check());
+  HEDDLE_ASSIGN_OR_RETURN(auto http, http_options(o));
+  HEDDLE_ASSIGN_OR_RETURN(const auto tls, tls_identity(o));
+  if (!tls.key.empty()) {
+    auto context = TlsContext::server(tls);
+    if (!context.ok()) return std::move(context).error().with_context(o.tls_cert + ", " + o.tls_key);
+    http.tls = *context;
+  }
+  std::unique_ptr<ServedWorkers> workers;  // these outlive the service
+  std::unique_ptr<MachineFleet> machine;
+  InferService service;
+  std::unique_ptr<LocalServer> local;
+  std::unique_ptr<FleetControl> fleet;
+  if (o.what.size() == 1 && is_fleet_file(o.what.front())) {
+    HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, invocation));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation));
+  }
+  const auto handle = [&service, &fleet](const HttpHead& head, HttpBody body, HttpReply reply) {
+    if (!fleet || !fleet->answer(head, body, reply))
+      answer_rest(service, head, std::move(body), std::move(reply));
+  };
+  HEDDLE_ASSIGN_OR_RETURN(const auto server, HttpServer::start(http, handle));
+  GrpcServerOptions grpc_options;
+  grpc_options.host = o.host;
+  grpc_options.port = static_cast<int>(o.grpc_port);
+  grpc_options.max_message_bytes = http.max_body_bytes;
+  grpc_options.max_memory_bytes = http.max_bodies_bytes;
+  grpc_options.bearer_token = http.bearer_token;
+  grpc_options.tls = tls;
+  grpc_options.rate = http.rate;
+  grpc_options.max_streams = http.max_connections;
+  HEDDLE_ASSIGN_OR_RETURN(const auto grpc, GrpcServer::start(grpc_options, service));
+  announce(service, o, server->port(), grpc->port(), invocation);
+  FileWatch watch(fleet ? o.what.front() : "");
+  while (!invocation.cancel.cancelled()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (fleet && watch.changed()) follow_file(o.what.front(), *fleet);
+  }
+  // What was accepted is answered first. gRPC waits for all of its calls, however long these take, so the
+  // service gives up what is left of them.
+  server->stop(o.drain_s);
+  auto ended = std::async(std::launch::async, [&grpc, &o] { grpc->stop(o.drain_s); });
+  ended.wait_for(std::chrono::duration<double>(o.drain_s));
+  service.stop(o.drain_s);
+  ended.wait();
+  if (!invocation.json) {
+    uint64_t answered = 0, all = 0;
+    for (const auto& [name, s] : service.all_statistics())
+      for (size_t f = 1; f < kFates; ++f) {
+        all += s.requests[f];
+        if (f <= static_cast<size_t>(Fate::kLate)) answered += s.requests[f];
+      }
+    std::printf("stopped: %llu of %llu requests answered\n", static_cast<unsigned long long>(answered),
+                static_cast<unsigned long long>(all));
+  }
+  return kExitDone;
+}
+
+}  // namespace
+
+RunFn setup_serve(Command& command) {
+  auto o = std::make_shared<ServeFlags>();
+  command.positionals(
+      "WHAT", o->what,
+      "models (.onnx or what OpenVINO reads) or folders of MODEL/VERSION/model.onnx, served "
+      "here; or one fleet file (.json, .yaml): models with a file run on the devices that it names, "
+      "others on timed ones");
+  command.option("--host", o->host, "address to listen on (default 127.0.0.1: this machine alone)");
+  command.option("--port", o->port, "HTTP port (default 8000; 0: any free one)", 0, 65535);
+  command.option("--grpc-port", o->grpc_port, "gRPC port (default 8001; 0: any free one)", 0, 65535);
+  command.option(
+      "--slo", o->slo,
+      "models: from arrival to answer, such as 50ms (default: 10 times a request's measured time, at "
+      "least 1s)");
+  command.option("--max-batch", o->max_batch, "models: most rows that run together (default 8)", 1,
+                 kMostServedBatch);
+  command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
+  command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
+  command.option(
+      "--plan-for", o->plan_for,
+      "models: goodput (default: the arrangement that serves most in time when simulated, with "
+      "devices of each model's own or shared by all) or rate (the greatest least rate, each on its "
+      "own devices)");
+  command.option("--plan", o->plan, "fleet: a plan file (default: planned by auto)");
+  command.option("--clock", o->clock,
+                 "fleet: multiply all times by this, for machines too small for its load", .01, 100);
+  command.option(
+      "--scheduler", o->scheduler,
+      "reservation (default for fleets), busy-until or reactive (default for models: begins at once)");
+  command.option("--guard", o->guard,
+                 "time that reservations keep free before each deadline (default for fleets: a twentieth of "
+                 "the least SLO, 2ms at most; for models 0)");
+  command.option("--max-body", o->max_body, "largest body of a request (default 64MiB)");
+  command.option("--max-memory", o->max_memory, "bodies of all requests in work together (default 1GiB)");
+  command.option("--max-connections", o->max_connections,
+                 "HTTP connections at once, gRPC calls of one connection (default 1024)", 1, 100000);
+  command.option("--max-rate", o->max_rate, "requests per second, HTTP and gRPC together (default: any)", 0,
+                 1e9);
+  command.option("--tls-cert", o->tls_cert, "encrypt HTTP and gRPC: the server's certificates (PEM)");
+  command.option("--tls-key", o->tls_key, "the certificate's private key (PEM, no passphrase)");
+  command.list("--allow-host", o->host_names,
+               "on a loopback address: a host name that clients may call this server by (repeatable)");
+  command.option("--token-file", o->token_file, "clients must send this file's content as a bearer token");
+  o->workers.declare(command);
+  o->drift.declare(command);
+  command.option("--drain", o->drain_s, "seconds that Ctrl-C leaves to requests in work (default 10)", 0,
+                 3600);
+  return [o](const Invocation& invocation) { return run_serve(*o, invocation); };
+}
+
+}  // namespace heddle::cli

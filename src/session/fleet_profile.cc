@@ -1,0 +1,246 @@
+#include "heddle/session/fleet_profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "heddle/runtime/device_shares.h"
+#include "measuring.h"
+
+namespace heddle {
+namespace {
+
+// Devices of one target run alike: they are one class. Core sets that overlap cannot be pools at once: a
+// class whose cores another class before it has counts no device until its user says so.
+struct ClassList {
+  std::vector<DeviceClass> classes;
+  std::vector<DeviceId> device;  // one of each
+};
+
+constexpr double kLocalNic_bytes = 1e9;  // where the cluster's file has no link between hosts
+
+Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>& devices, int share_levels) {
+  ClassList out;
+  std::map<std::string, size_t> index;
+  std::map<std::pair<HostId, int>, size_t> owner;  // of a core: the first class that has it
+  for (const auto id : devices) {
+    const auto& d = cluster.device(id);
+    if (d.target.empty()) continue;
+    const auto own = index.contains(d.target) ? index[d.target] : out.classes.size();
+    bool free = true;
+    for (const int core : d.cores)
+      free = owner.emplace(std::pair(d.host, core), own).first->second == own && free;
+    const auto [entry, fresh] = index.emplace(d.target, out.classes.size());
+    if (!fresh) {
+      auto& c = out.classes[entry->second];
+      c.count += free;
+      // Those that can be used at once come first.
+      c.devices.insert(free ? c.devices.begin() + (c.count - 1) : c.devices.end(), d.name);
+      ++c.devices_per_server;
+      continue;
+    }
+    DeviceClass c;
+    c.name = d.name;
+    c.count = free;
+    c.devices = {d.name};
+    c.memory_bytes = d.memory_bytes;
+    c.nic_bytes_per_s = kLocalNic_bytes;
+    c.share_levels = std::clamp(most_shares(d), 1, share_levels);
+    out.classes.push_back(std::move(c));
+    out.device.push_back(id);
+  }
+  if (out.classes.empty())
+    return Error(Code::kInvalidInput, "no device of the cluster is of this machine; nothing can be measured");
+  double nic = 0;
+  for (const auto& link : cluster.links()) nic = std::max(nic, link.bytes_per_s);
+  if (nic > 0)
+    for (auto& c : out.classes) c.nic_bytes_per_s = nic;
+  return out;
+}
+
+// What crosses the cuts with float32 as float16. The first and the last are a request's own tensors and stay.
+void halve_cuts(const Graph& graph, const std::vector<int>& block_of, std::vector<double>& cut_bytes) {
+  for (size_t t = 0; t < graph.num_tensors(); ++t) {
+    const auto& tensor = graph.tensor(TensorId(t));
+    if (tensor.dtype != DType::kF32 || !tensor.producer.valid()) continue;
+    int last = block_of[tensor.producer.index()];
+    for (const auto reader : tensor.consumers) last = std::max(last, block_of[reader.index()]);
+    for (int k = block_of[tensor.producer.index()] + 1; k <= last; ++k)
+      cut_bytes[static_cast<size_t>(k)] -= static_cast<double>(tensor.bytes) / 2;
+  }
+}
+
+std::string share_text(int share) { return "share 1/" + std::to_string(share); }
+
+// One model of the fleet while its blocks are measured.
+class ModelProfile {
+ public:
+  ModelProfile(const FleetProfileSettings& settings, ModelSpec source, const Control& control)
+      : settings_(settings), source_(std::move(source)), control_(control) {}
+
+  // Makes the fleet's classes where there are none yet.
+  Result<FleetModel> run(std::optional<Fleet>& fleet) {
+    HEDDLE_RETURN_IF_ERROR(open());
+    if (!fleet) {
+      fleet.emplace();
+      fleet->name = session_.cluster->name();
+      fleet->classes = classes_.classes;
+    }
+    HEDDLE_ASSIGN_OR_RETURN(FleetModel model, cut_into_blocks());
+    HEDDLE_RETURN_IF_ERROR(measure_shares(model));
+    // As the paper sets it: a multiple of the fastest class's time for one request.
+    double fastest = INFINITY;
+    for (const auto& of_class : model.latency_us) {
+      double sum = 0;
+      for (const double t : of_class[0][0]) sum += t;
+      fastest = std::min(fastest, sum);
+    }
+    model.slo_us = settings_.slo_factor * fastest;
+    model.margin_us = settings_.margin * model.slo_us;
+    return model;
+  }
+
+ private:
+  Status open() {
+    source_.import.batch = 1;
+    ProblemSettings problem;
+    problem.cluster = settings_.cluster;
+    problem.store = settings_.store;
+    HEDDLE_ASSIGN_OR_RETURN(session_, open_session(source_, problem, control_));
+    if (!session_.may_measure)
+      return Error(Code::kInvalidInput,
+                   source_.path + " on cluster '" + session_.cluster->name() +
+                       "': nothing can be measured; expected a real model and a device of this machine");
+    HEDDLE_ASSIGN_OR_RETURN(
+        classes_, classes_of(*session_.cluster, session_.problem.usable_devices(), settings_.share_levels));
+    return {};
+  }
+
+  Result<FleetModel> cut_into_blocks() {
+    const auto& graph = *session_.problem.graph;
+    std::vector<std::vector<double>> us;
+    for (const auto device : classes_.device) {
+      us.emplace_back();
+      for (size_t op = 0; op < graph.num_ops(); ++op)
+        us.back().push_back(session_.problem.costs->us(OpId(op), device));
+    }
+    auto parts = prepartition(graph, us, settings_.blocks, settings_.method);
+    if (!parts.ok()) return std::move(parts).error().with_context(source_.path);
+    FleetModel model;
+    model.name = session_.loaded.name;
+    model.blocks = static_cast<int>(parts->blocks.size());
+    model.cut_bytes = parts->cut_bytes;
+    for (const double b : parts->parameter_bytes) model.parameter_bytes.push_back(static_cast<int64_t>(b));
+    for (const auto& ops : parts->blocks) blocks_.push_back(finest_ops(graph, ops));
+    model.file = file();
+    if (settings_.fp16_cuts) halve_cuts(*session_.loaded.graph, model.file.block_of, model.cut_bytes);
+    return model;
+  }
+
+  // Where the model is and which of its ops each block has, for devices that are to run it.
+  FleetModelFile file() const {
+    namespace fs = std::filesystem;
+    const Model& model = *session_.loaded.model;
+    FleetModelFile file;
+    std::error_code error;
+    const auto path = fs::absolute(source_.path, error);
+    const auto folder = fs::absolute(settings_.output, error).parent_path();
+    file.path = path.lexically_normal().lexically_proximate(folder.lexically_normal()).string();
+    file.hash = model.file_hash();
+    file.shapes = source_.import.shapes;
+    file.block_of.assign(model.graph()->num_ops(), 0);
+    for (size_t k = 0; k < blocks_.size(); ++k)
+      for (const auto op : blocks_[k]) file.block_of[op.index()] = static_cast<int>(k);
+    file.fp16_cuts = settings_.fp16_cuts;
+    return file;
+  }
+
+  Status measure_shares(FleetModel& model) const {
+    model.latency_us.resize(classes_.classes.size());
+    int levels = 1;
+    for (const auto& c : classes_.classes) levels = std::max(levels, c.share_levels);
+    for (int share = 1; share <= levels; ++share) {
+      // A part of a device takes a part of the requests at once.
+      for (int batch = 1; batch <= std::max(1, settings_.batches / share); ++batch) {
+        HEDDLE_ASSIGN_OR_RETURN(const auto times, measure_blocks(batch, share));
+        for (size_t c = 0; c < times.size(); ++c) {
+          if (times[c].empty()) continue;
+          model.latency_us[c].resize(static_cast<size_t>(share));
+          model.latency_us[c].back().push_back(times[c]);
+        }
+      }
+    }
+    return {};
+  }
+
+  // Times of the blocks at one batch size on a share of one device of each class that has such shares, with
+  // all shares busy, [class][block]; classes without them have none.
+  Result<std::vector<std::vector<double>>> measure_blocks(int batch, int share) const {
+    ModelSpec source = source_;
+    source.import.batch = batch;
+    HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(source));
+    if (!loaded.model || loaded.graph->num_ops() != session_.loaded.graph->num_ops())
+      return Error(Code::kUnsupported, source_.path + ": has other ops at batch " + std::to_string(batch) +
+                                           " than at batch 1; measure fewer batch sizes");
+    std::vector<ProfileRequest> wanted;
+    for (size_t c = 0; c < classes_.device.size(); ++c)
+      for (const auto& ops : blocks_)
+        if (share <= classes_.classes[c].share_levels) wanted.push_back({ops, classes_.device[c]});
+    MeasuringOptions options{.min_s = kUnitSeconds,
+                             .batch = batch,
+                             .conditions = {.share = share},
+                             .what = "blocks of " + loaded.name + ", batch " + std::to_string(batch)};
+    if (share > 1) options.what += ", " + share_text(share);
+    HEDDLE_ASSIGN_OR_RETURN(const auto summary,
+                            profile_segments(session_, loaded, *loaded.graph, wanted, options, control_));
+    if (!summary.complete && control_.cancel.cancelled())
+      return Error(Code::kCancelled, "stopped; what was measured is in " + session_.store->path() +
+                                         ", the same command goes on from there");
+    std::vector<std::vector<double>> times(classes_.device.size());
+    for (size_t c = 0; c < classes_.device.size(); ++c) {
+      if (share > classes_.classes[c].share_levels) continue;
+      for (size_t k = 0; k < blocks_.size(); ++k) {
+        HEDDLE_ASSIGN_OR_RETURN(const double us, known_time(c, k, batch, share, summary));
+        times[c].push_back(us);
+      }
+    }
+    return times;
+  }
+
+  Result<double> known_time(size_t c, size_t block, int batch, int share,
+                            const ProfileSummary& summary) const {
+    const auto key = profile_key(session_.loaded.model->signature(blocks_[block]),
+                                 session_.cluster->device(classes_.device[c]), batch, {.share = share});
+    HEDDLE_ASSIGN_OR_RETURN(const auto found, session_.store->find(key));
+    if (found) return found->median_us;
+    return Error(Code::kInvalidInput,
+                 source_.path + ": block " + std::to_string(block) + " could not be measured on " +
+                     classes_.classes[c].name + " at batch " + std::to_string(batch) + ", " +
+                     share_text(share) + (summary.first_failure.empty() ? "" : ": " + summary.first_failure));
+  }
+
+  const FleetProfileSettings& settings_;
+  ModelSpec source_;
+  const Control& control_;
+  Session session_;
+  ClassList classes_;
+  std::vector<std::vector<OpId>> blocks_;  // ops of the model's own graph
+};
+
+}  // namespace
+
+Result<Fleet> profile_fleet(const FleetProfileSettings& settings, const Control& control) {
+  std::optional<Fleet> fleet;
+  std::vector<FleetModel> models;
+  for (const ModelSpec& source : settings.models) {
+    HEDDLE_ASSIGN_OR_RETURN(auto model, ModelProfile(settings, source, control).run(fleet));
+    models.push_back(std::move(model));
+  }
+  if (!fleet) return Error(Code::kInvalidInput, "a fleet needs a model");
+  fleet->models = std::move(models);
+  HEDDLE_RETURN_IF_ERROR(check_fleet(*fleet));
+  return std::move(*fleet);
+}
+
+}  // namespace heddle

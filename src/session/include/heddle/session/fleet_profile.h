@@ -1,0 +1,37 @@
+// A fleet file's contents from measurements on this machine.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/base/control.h"
+#include "heddle/base/status.h"
+#include "heddle/cluster/cluster.h"
+#include "heddle/fleet/fleet.h"
+#include "heddle/fleet/prepartition.h"
+#include "heddle/session/loaded_model.h"
+
+namespace heddle {
+
+struct FleetProfileSettings {
+  std::vector<ModelSpec> models;           // real models; their batch size is ignored
+  std::shared_ptr<const Cluster> cluster;  // null: this machine, with every device that is found
+  int blocks = 10;                         // of each model
+  PrepartitionMethod method = PrepartitionMethod::kBalanced;
+  int batches = 4;         // batch sizes 1 to so many are measured
+  int share_levels = 1;    // also shares 1/2 to 1/N of devices, at batch sizes up to the N-th part
+  bool fp16_cuts = false;  // feature maps of float32 cross cuts as float16
+  double slo_factor = 5;   // SLO as a multiple of the fastest class's time
+  double margin = 0.4;     // the part of the SLO that planning keeps free
+  std::string store;       // the profile store's file; empty: ProfileStore::default_path()
+  std::string output;      // where the fleet file is to be: paths of models are relative to its folder
+};
+
+// Measures blocks of the models at several batch sizes on one device of each class; devices of one target are
+// one class. What is measured is in the profile store at once, so the same call goes on where it was stopped.
+// Invalid input where nothing can be measured; unsupported where a model has other ops at another batch size;
+// cancelled.
+Result<Fleet> profile_fleet(const FleetProfileSettings& settings, const Control& control);
+
+}  // namespace heddle

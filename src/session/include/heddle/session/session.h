@@ -1,0 +1,129 @@
+// The pipeline from a model to a plan whose segments were measured:
+//
+//   HEDDLE_ASSIGN_OR_RETURN(Session session, open_session({.path = "model.onnx"}, {}, control));
+//   HEDDLE_ASSIGN_OR_RETURN(const PlanResult result, make_plan(session, "auto", {}, control));
+//   write_plan_file("plan.json", plan_file(session.problem, result, 1));
+//
+// Nothing here prints, and nothing is kept between calls but the profile store's file.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/base/control.h"
+#include "heddle/base/status.h"
+#include "heddle/cluster/cluster.h"
+#include "heddle/cost/profile_store.h"
+#include "heddle/plan/hios_workload.h"
+#include "heddle/plan/plan_file.h"
+#include "heddle/plan/problem.h"
+#include "heddle/planners/planner.h"
+#include "heddle/runtime/profiler.h"
+#include "heddle/runtime/stage_fit.h"
+#include "heddle/session/loaded_model.h"
+
+namespace heddle {
+
+// Seconds of measuring: for one unit, enough to rank placements; for a segment that a plan may really use.
+inline constexpr double kUnitSeconds = 0.06;
+inline constexpr double kSegmentSeconds = 0.4;
+
+// Which ops become one unit. kUsual: light ops join their neighbours, and graphs that come with times stay as
+// they are. kGcof: Moirai's fusion rules, the built-in ones or those of a file.
+enum class Coarsening { kUsual, kLight, kNone, kGcof };
+
+// What a stage takes: measured here on pairs of units and fitted, by HIOS's simulation, or its members one
+// after the other. kUsual: measured where that is possible, else simulated.
+enum class StageTimes { kUsual, kMeasured, kSimulated, kSerial };
+
+// Parameters that are on the devices before a cold start: a part of them (0 to 1), or what a file says
+// (resident_from_file()); the file has precedence.
+struct ResidentParameters {
+  double fraction = 0;
+  std::string file;
+};
+
+struct ProblemSettings {
+  std::shared_ptr<const Cluster> cluster;  // null: this machine, with every device that is found
+  Objective objective = Objective::kLatency;
+  std::vector<std::string> devices;  // by name; empty: all
+  size_t units = 0;                  // at most so many; 0: 24 where they are measured, else 2000
+  Coarsening coarsening = Coarsening::kUsual;
+  std::string fusion_rules;    // kGcof: their file; empty: the built-in ones
+  std::string store;           // the profile store's file; empty: ProfileStore::default_path()
+  bool measure = true;         // false: times are those of the store, or estimates
+  bool contention = true;      // false: transfers never wait for each other
+  bool fixed_sharing = false;  // of latencies: fixed factors for shared links instead of waiting
+  int stage_width = 1;         // most segments at once on one device
+  StageTimes stage_times = StageTimes::kUsual;  // of a width above 1
+  // Of the objective cold latency.
+  bool host_access = false;      // segments may read their parameters in host memory
+  bool drop_parameters = false;  // parameters may leave a device after their last use
+  std::optional<ResidentParameters> resident;
+  // Of simulation instances, which bring their own cluster: these may have it, others must not.
+  std::optional<HiosWorkloadOptions> simulation;
+};
+
+// A model on a cluster: its problem, and where the problem's numbers come from. Not thread-safe.
+struct Session {
+  LoadedModel loaded;
+  std::shared_ptr<const Cluster> cluster;
+  Problem problem;                      // over the units
+  std::shared_ptr<ProfileStore> store;  // null when nothing here can be measured
+  bool may_measure = false;
+  ProfileSummary profiled;                                   // of the units
+  ProfileSummary host_access;                                // of the units that read parameters in place
+  std::vector<std::pair<std::string, StageFit>> stage_fits;  // by target, where stages were measured
+};
+
+// Loads, groups ops into units, measures what is missing (where a device is here and the model is real) and
+// builds the cost table. Cancelled while measuring: goes on with what it has, and estimates. Errors of the
+// settings are invalid input and name the field.
+Result<Session> open_session(const ModelSpec& source, const ProblemSettings& settings,
+                             const Control& control);
+
+// The same units on another cluster, with its costs. Nothing is measured.
+Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
+                             const ProblemSettings& settings);
+
+// Measures (for at least `min_s` seconds each) those segments of units that the profile store does not have,
+// and puts all that are known into the problem's costs. Nothing where session.may_measure is false. `what` is
+// for the progress.
+Result<ProfileSummary> measure_segments(Session& session, const std::vector<ProfileRequest>& wanted,
+                                        double min_s, const std::string& what, const Control& control);
+
+struct SearchSettings {
+  double time_limit_s = 10;
+  uint64_t seed = 1;
+  int threads = 1;
+  int subgraph_slots = 6, dominators = 1;  // as PlannerOptions has them
+};
+// For a planner that begins now.
+PlannerOptions planner_options(const SearchSettings& search, const Control& control);
+
+// The planner of that name, or invalid input that lists them.
+Result<const PlannerEntry*> planner_named(const std::string& name);
+
+// Runs one planner. Where the devices are here, also measures each multi-unit segment of the plan as it would
+// run, puts it into the problem's costs and plans again, until the plan's segments are all measured;
+// session.problem is updated, and the result is the best plan under the final costs. Cancelled: the best plan
+// so far, with its StopReason.
+Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,
+                             const Control& control);
+
+// A result as a file: what `heddle verify`, `explain` and `run` read.
+PlanFile plan_file(const Problem& problem, const PlanResult& result, uint64_t seed);
+
+// HIOS's simulation on every usable device, for stages of up to `width` segments: t(S) with
+// serial = overlap = 1/2, and the utilizations that the graph gives; where it gives none, the part of an op's
+// time that is not the device's launch overhead.
+void simulate_stages(Problem& problem, int width);
+
+// Puts the measured times of units that read their parameters in place into a table of the problem's costs,
+// where the session's store knows them. O(units x devices x log store).
+void put_host_access(const Session& session, const Problem& problem, CostTable& costs);
+
+}  // namespace heddle

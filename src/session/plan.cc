@@ -1,0 +1,135 @@
+// Planning with measurements in the loop.
+//
+// A planner sees units, and a segment of several units costs by definition the sum of theirs. A real device
+// runs the segment faster than that: fusion and data layouts do not stop at the units' borders. So the plan's
+// segments are measured as they would run, become part of the problem's costs, and the planner plans again.
+// The bound stays proven, because CostTable::bound_times() shares each known segment's time out among its
+// units.
+#include <algorithm>
+#include <set>
+
+#include "heddle/base/spelling.h"
+#include "heddle/plan/builder.h"
+#include "heddle/planners/judge.h"
+#include "heddle/session/session.h"
+
+namespace heddle {
+namespace {
+
+constexpr int kRounds = 4;
+
+// The same decisions with units united into segments where that delays nothing.
+Result<Plan> merged(const Problem& problem, const Plan& plan) {
+  std::vector<Lane> lanes;
+  for (size_t l = 0; l < plan.lane_shares.size(); ++l) {
+    auto assignment = assignment_of(problem, plan, static_cast<int>(l));
+    assignment.segment = merge_segments(problem, assignment);
+    lanes.push_back({std::move(assignment), plan.lane_shares[l]});
+  }
+  return build_plan(problem, lanes);
+}
+
+std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan& plan) {
+  std::vector<ProfileRequest> wanted;
+  std::set<std::pair<std::vector<OpId>, DeviceId>> seen;
+  for (const auto& s : plan.segments) {
+    if (s.ops.size() > 1 && !problem.costs->knows_segment(s.ops, s.device) &&
+        seen.insert({s.ops, s.device}).second) {
+      wanted.push_back({s.ops, s.device});
+    }
+  }
+  return wanted;
+}
+
+// The best plan so far is judged anew whenever the costs change. `proven` holds for the problem as it is now.
+Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates,
+                           const std::optional<Bound>& proven) {
+  std::optional<PlanResult> best;
+  for (auto& c : candidates) {
+    PlannerOutput output;
+    output.plan = std::move(c.plan);
+    output.bound = proven;
+    output.stop = c.stop;
+    output.detail = c.detail;
+    output.counters = c.counters;
+    output.trajectory = c.trajectory;
+    auto judged = judge_plan(c.planner, problem, std::move(output), c.planning_s);
+    // United segments hold their tensors longer: where memory is short, only the plan as it came fits.
+    if (!judged.ok() && best) continue;
+    if (!judged.ok()) return judged;
+    if (!best || judged->value_us < best->value_us) best = std::move(*judged);
+  }
+  return std::move(*best);
+}
+
+}  // namespace
+
+PlannerOptions planner_options(const SearchSettings& search, const Control& control) {
+  PlannerOptions options;
+  options.deadline = Deadline::after_seconds(search.time_limit_s, control.cancel);
+  options.seed = search.seed;
+  options.threads = search.threads;
+  options.subgraph_slots = search.subgraph_slots;
+  options.dominators = search.dominators;
+  options.progress = control.progress;
+  return options;
+}
+
+Result<const PlannerEntry*> planner_named(const std::string& name) {
+  if (const auto* entry = find_planner(name)) return entry;
+  std::vector<std::string> names;
+  for (const auto& entry : planner_registry()) names.push_back(entry.info.name);
+  return Error(Code::kInvalidInput, "no planner is named '" + name + "'" + did_you_mean(name, names) +
+                                        "; there are " + join_names(names, 40));
+}
+
+Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,
+                             const Control& control) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(planner));
+  const auto options = planner_options(search, control);
+  auto& problem = session.problem;
+  std::vector<PlanResult> candidates;
+  double planning_s = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    auto result = run_planner(*entry, problem, options);
+    if (!result.ok()) {
+      if (candidates.empty()) return result;
+      break;
+    }
+    planning_s += result->planning_s;
+    HEDDLE_ASSIGN_OR_RETURN(auto plan, merged(problem, result->plan));
+    // New times may make a plan faster than a bound that was proven without them.
+    std::optional<Bound> proven = result->bound;
+    const auto wanted = session.may_measure ? unknown_segments(problem, plan) : std::vector<ProfileRequest>{};
+    if (!wanted.empty()) {
+      HEDDLE_RETURN_IF_ERROR(
+          measure_segments(session, wanted, kSegmentSeconds, "measuring the plan's segments", control));
+      proven.reset();
+    }
+    auto united = *result;
+    united.plan = std::move(plan);
+    candidates.push_back(std::move(*result));
+    candidates.push_back(std::move(united));
+    HEDDLE_ASSIGN_OR_RETURN(auto best, best_of(problem, std::move(candidates), proven));
+    candidates.clear();
+    candidates.push_back(std::move(best));
+    if (wanted.empty() || options.deadline.should_stop()) break;
+  }
+  auto best = std::move(candidates.front());
+  best.planning_s = planning_s;
+  return best;
+}
+
+PlanFile plan_file(const Problem& problem, const PlanResult& result, uint64_t seed) {
+  PlanFile file;
+  file.problem = problem;
+  file.plan = result.plan;
+  file.predicted = result.timeline;
+  file.bound = result.bound;
+  file.planner = result.planner;
+  file.seed = seed;
+  file.planning_s = result.planning_s;
+  return file;
+}
+
+}  // namespace heddle

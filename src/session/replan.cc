@@ -1,0 +1,76 @@
+#include "heddle/session/replan.h"
+
+#include <map>
+
+#include "heddle/plan/builder.h"
+#include "heddle/planners/judge.h"
+
+namespace heddle {
+namespace {
+
+// Takes over the other row's decisions where they are better here than what was found.
+bool take_better(const Replanned& from, Replanned& row) {
+  auto plan = carry_over(from.problem, from.result.plan, row.problem);
+  if (!plan) return false;
+  const auto timeline = evaluate(row.problem, *plan, {.critical = false, .resources = false});
+  const double before = row.result.value_us;
+  if (!timeline.ok() || objective_us(row.problem, *timeline) >= before * (1 - 1e-12)) return false;
+  PlannerOutput output;
+  output.plan = std::move(*plan);
+  output.bound = row.result.bound;
+  output.detail = "the plan of \"" + from.what + "\"";
+  auto judged = judge_plan(row.result.planner, row.problem, std::move(output), row.result.planning_s);
+  // It may not fit into memory here.
+  if (!judged.ok()) return false;
+  row.result = std::move(*judged);
+  return true;
+}
+
+void exchange(std::vector<Replanned>& rows) {
+  for (bool any = true; any;) {
+    any = false;
+    for (Replanned& to : rows) {
+      for (const Replanned& from : rows) any = (&from != &to && take_better(from, to)) || any;
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<Plan> carry_over(const Problem& from, const Plan& plan, const Problem& to) {
+  std::map<std::string, DeviceId> there;
+  for (const DeviceId d : to.usable_devices()) there[to.cluster->device(d).name] = d;
+  std::vector<Lane> lanes;
+  for (size_t l = 0; l < plan.lane_shares.size(); ++l) {
+    Lane lane{assignment_of(from, plan, static_cast<int>(l)), plan.lane_shares[l]};
+    for (DeviceId& d : lane.assignment.device) {
+      const auto at = there.find(from.cluster->device(d).name);
+      if (at == there.end()) return std::nullopt;
+      d = at->second;
+    }
+    lanes.push_back(std::move(lane));
+  }
+  auto carried = build_plan(to, lanes);
+  return carried.ok() ? std::optional<Plan>(std::move(*carried)) : std::nullopt;
+}
+
+Result<std::vector<Replanned>> replan(const Session& session, const std::vector<ClusterChange>& changes,
+                                      const ProblemSettings& settings, const std::string& planner,
+                                      const SearchSettings& search, const Control& control) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(planner));
+  HEDDLE_ASSIGN_OR_RETURN(auto base, run_planner(*entry, session.problem, planner_options(search, control)));
+  std::vector<Replanned> rows{{"as it is", session.problem, std::move(base)}};
+  for (const auto& change : changes) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto problem, with_cluster(session, change.cluster, settings));
+    auto options = planner_options(search, control);
+    const auto start = carry_over(rows[0].problem, rows[0].result.plan, problem);
+    if (start) options.start = &*start;
+    auto result = run_planner(*entry, problem, options);
+    if (!result.ok()) return std::move(result).error().with_context(change.what);
+    rows.push_back({change.what, problem, std::move(*result)});
+  }
+  exchange(rows);
+  return rows;
+}
+
+}  // namespace heddle

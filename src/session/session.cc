@@ -1,0 +1,287 @@
+// Units, cost models and measurements.
+#include "heddle/session/session.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cold_costs.h"
+#include "heddle/base/spelling.h"
+#include "heddle/cluster/cluster_yaml.h"
+#include "heddle/cluster/discover.h"
+#include "heddle/graph/coarsen.h"
+#include "heddle/graph/gcof.h"
+#include "heddle/runtime/capability.h"
+#include "heddle/runtime/segment_measurer.h"
+#include "measuring.h"
+#include "stages.h"
+
+namespace heddle {
+namespace {
+
+// Measuring takes some 0.1 s for each unit and kind of device; so many units are measured within seconds and
+// still leave enough places to cut.
+constexpr size_t kMeasuredUnits = 24;
+constexpr size_t kEstimatedUnits = 2000;
+
+// Measurements are scaled to absent devices of the same kind only: a CPU's inefficiencies say nothing about a
+// GPU's.
+class SameKind final : public CostModel {
+ public:
+  SameKind(std::shared_ptr<const CostModel> inner, DeviceKind kind) : inner_(std::move(inner)), kind_(kind) {}
+  std::optional<Cost> segment(const Graph& graph, std::span<const OpId> ops, const Device& device,
+                              const CostContext& context) const override {
+    if (device.kind != kind_) return std::nullopt;
+    return inner_->segment(graph, ops, device, context);
+  }
+
+ private:
+  std::shared_ptr<const CostModel> inner_;
+  DeviceKind kind_;
+};
+
+std::shared_ptr<const CostModel> cost_models(const Session& session, const Cluster& cluster) {
+  std::vector<std::shared_ptr<const CostModel>> models;
+  std::shared_ptr<const CostModel> measured;
+  if (session.store && session.loaded.model) {
+    measured = measured_cost_model(session.store, signature_of(session.loaded));
+    models.push_back(measured);
+  }
+  models.push_back(given_cost_model());
+  if (measured) {
+    // The largest device here is the reference for absent ones of its kind.
+    const Device* from = nullptr;
+    for (const auto& d : session.cluster->devices()) {
+      if (!d.target.empty() && (from == nullptr || d.peak_flops > from->peak_flops)) from = &d;
+    }
+    const bool absent = std::any_of(cluster.devices().begin(), cluster.devices().end(),
+                                    [](const Device& d) { return d.target.empty(); });
+    if (from != nullptr && absent) {
+      models.push_back(std::make_shared<SameKind>(scaled_cost_model(measured, *from), from->kind));
+    }
+  }
+  models.push_back(roofline_cost_model());
+  return first_of(std::move(models));
+}
+
+Result<std::vector<DeviceId>> devices_named(const std::vector<std::string>& wanted, const Cluster& cluster) {
+  std::vector<DeviceId> ids;
+  std::vector<std::string> names;
+  for (const auto& d : cluster.devices()) names.push_back(d.name);
+  for (const auto& name : wanted) {
+    const auto id = cluster.find_device(name);
+    if (!id.valid()) {
+      return Error(Code::kInvalidInput, "device " + name + ": cluster '" + cluster.name() +
+                                            "' has no such device" + did_you_mean(name, names) +
+                                            "; there are " + join_names(names));
+    }
+    ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+Result<std::vector<int>> unit_groups(const Graph& graph, const ProblemSettings& settings) {
+  if (settings.coarsening != Coarsening::kGcof) return group_light_ops(graph);
+  if (settings.fusion_rules.empty()) return fuse_ops(graph, default_fusion_rules()).group;
+  HEDDLE_ASSIGN_OR_RETURN(const auto rules, read_fusion_rules(settings.fusion_rules));
+  return fuse_ops(graph, rules).group;
+}
+
+// Groups the model's ops into the units that are placed, at most `limit`. With `whole_ops` the usual is to
+// leave them as they are.
+Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops,
+                                                const ProblemSettings& settings) {
+  auto graph = loaded.graph;
+  const bool as_it_is =
+      settings.coarsening == Coarsening::kNone || (whole_ops && settings.coarsening == Coarsening::kUsual);
+  if (!as_it_is) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto group, unit_groups(*graph, settings));
+    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group));
+  }
+  if (graph->num_ops() > limit) {
+    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group_to_size(*graph, limit)));
+  }
+  return graph;
+}
+
+std::vector<OpId> all_units(const Problem& problem) {
+  std::vector<OpId> units;
+  for (size_t u = 0; u < problem.graph->num_ops(); ++u) units.emplace_back(u);
+  return units;
+}
+
+int batch_of(const LoadedModel& loaded) {
+  return loaded.model ? static_cast<int>(loaded.model->options().batch.value_or(1)) : 1;
+}
+
+Result<Problem> make_problem(const Session& session, const std::shared_ptr<const Graph>& units,
+                             const std::shared_ptr<const Cluster>& cluster, const ProblemSettings& settings) {
+  Problem problem;
+  problem.graph = units;
+  problem.cluster = cluster;
+  problem.objective = settings.objective;
+  problem.execution.link_contention = problem.execution.engine_contention = settings.contention;
+  problem.batch = batch_of(session.loaded);
+  HEDDLE_ASSIGN_OR_RETURN(problem.devices, devices_named(settings.devices, *cluster));
+  if (session.loaded.model) {
+    const auto& m = *session.loaded.model;
+    problem.model = ModelReference{m.path(), m.file_hash(), m.options().shapes, m.options().batch,
+                                   m.options().split_bytes};
+  }
+  CostContext context;
+  context.batch = problem.batch;
+  HEDDLE_ASSIGN_OR_RETURN(auto costs,
+                          build_cost_table(*units, *cluster, *cost_models(session, *cluster), context));
+  if (session.loaded.model)
+    HEDDLE_RETURN_IF_ERROR(
+        forbid_refused(*session.loaded.model, *units, *cluster, problem.usable_devices(), costs));
+  if (settings.host_access) put_host_access(session, problem, costs);
+  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  if (settings.simulation)
+    return Error(Code::kInvalidInput,
+                 "a number of devices and a choice of transfer times are for simulation instances only; " +
+                     session.loaded.name + " is none");
+  HEDDLE_RETURN_IF_ERROR(validate(problem));
+  return problem;
+}
+
+// A simulation instance brings all but the number of devices.
+Result<Session> open_simulation(LoadedModel loaded, const std::string& path,
+                                const ProblemSettings& settings) {
+  const std::string instance = path + ": a simulation instance ";
+  if (settings.cluster != nullptr)
+    return Error(Code::kInvalidInput, instance + "brings its own devices; give their number, and no cluster");
+  if (!settings.devices.empty())
+    return Error(Code::kInvalidInput, instance + "brings equal devices; give their number, 1 to " +
+                                          std::to_string(kMaxHiosDevices) + ", and no names");
+  if (settings.coarsening != Coarsening::kUsual || settings.units > 0)
+    return Error(Code::kInvalidInput, instance + "is planned as it is, without coarsening or units");
+  if (settings.stage_times != StageTimes::kUsual)
+    return Error(Code::kInvalidInput, instance + "brings its stage model");
+  Session session;
+  session.loaded = std::move(loaded);
+  HEDDLE_ASSIGN_OR_RETURN(session.problem,
+                          read_hios_workload(path, settings.simulation.value_or(HiosWorkloadOptions{})));
+  session.problem.objective = settings.objective;
+  if (settings.stage_width > 1) session.problem.execution.stage_width = settings.stage_width;
+  session.loaded.graph = session.problem.graph;
+  session.cluster = session.problem.cluster;
+  HEDDLE_RETURN_IF_ERROR(allow_cold_start(session.problem, settings));
+  return session;
+}
+
+// Can anything be measured here, and what was measured before?
+Status open_store(Session& session, const ModelSpec& source, const ProblemSettings& settings) {
+  const auto measurer = make_segment_measurer(session.loaded.model);
+  for (const auto& d : session.cluster->devices()) {
+    session.may_measure |= settings.measure && !d.target.empty() && measurer->supports(d);
+  }
+  const auto path = settings.store.empty() ? ProfileStore::default_path() : settings.store;
+  HEDDLE_ASSIGN_OR_RETURN(session.store, ProfileStore::open(path, machine_fingerprint()));
+  if (batch_of(session.loaded) == 1) return {};
+  auto base = source;
+  base.import.batch = 1;
+  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(base));
+  if (loaded.graph->num_ops() == session.loaded.graph->num_ops()) session.loaded.base = loaded.model;
+  return {};
+}
+
+Status measure_units(Session& session, const Control& control) {
+  std::vector<ProfileRequest> wanted, whole;
+  for (const auto device : session.problem.usable_devices()) {
+    for (const OpId unit : all_units(session.problem)) wanted.push_back({{unit}, device});
+    whole.push_back({all_units(session.problem), device});
+  }
+  auto& sum = session.profiled;
+  HEDDLE_ASSIGN_OR_RETURN(sum, measure_segments(session, wanted, kUnitSeconds, "measuring units", control));
+  HEDDLE_ASSIGN_OR_RETURN(const auto more, measure_segments(session, whole, kSegmentSeconds,
+                                                            "measuring the whole model", control));
+  sum.requested += more.requested;
+  sum.present += more.present;
+  sum.measured += more.measured;
+  sum.failed += more.failed;
+  sum.complete = sum.complete && more.complete;
+  if (sum.first_failure.empty()) sum.first_failure = more.first_failure;
+  return {};
+}
+
+size_t most_units(const Session& session, bool whole_ops, const ProblemSettings& settings) {
+  if (settings.units > 0) return settings.units;
+  // What was asked for by name is not merged further, except where each unit would have to be measured.
+  const bool by_name = settings.coarsening != Coarsening::kUsual && !session.may_measure;
+  if (whole_ops || by_name) return session.loaded.graph->num_ops();
+  return session.may_measure ? kMeasuredUnits : kEstimatedUnits;
+}
+
+}  // namespace
+
+Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
+                             const ProblemSettings& settings) {
+  if (!session.loaded.simulation) {
+    HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(session, session.problem.graph, cluster, settings));
+    keep_stages(session.problem, problem);
+    HEDDLE_RETURN_IF_ERROR(allow_cold_start(problem, settings));
+    return problem;
+  }
+  Problem problem = session.problem;
+  problem.cluster = cluster;
+  HEDDLE_ASSIGN_OR_RETURN(auto costs, build_cost_table(*problem.graph, *cluster, *given_cost_model(), {}));
+  problem.costs = std::make_shared<const CostTable>(std::move(costs));
+  const int width = problem.execution.stage_width;
+  set_hios_stages(problem);
+  problem.execution.stage_width = width;
+  problem.resident.clear();
+  HEDDLE_RETURN_IF_ERROR(allow_cold_start(problem, settings));
+  return problem;
+}
+
+Result<ProfileSummary> measure_segments(Session& session, const std::vector<ProfileRequest>& wanted,
+                                        double min_s, const std::string& what, const Control& control) {
+  if (!session.may_measure) return ProfileSummary{};
+  const auto& graph = *session.problem.graph;
+  HEDDLE_ASSIGN_OR_RETURN(
+      const ProfileSummary summary,
+      profile_segments(session, wanted,
+                       {.min_s = min_s, .batch = session.problem.batch, .conditions = {}, .what = what},
+                       control));
+  const auto signature = signature_of(session.loaded);
+  auto costs = std::make_shared<CostTable>(*session.problem.costs);
+  for (const auto& w : wanted) {
+    const auto& device = session.cluster->device(w.device);
+    if (device.target.empty()) continue;
+    const auto key = profile_key(signature(finest_ops(graph, w.ops)), device, session.problem.batch);
+    HEDDLE_ASSIGN_OR_RETURN(const auto found, session.store->find(key));
+    if (!found) continue;
+    const Cost cost{found->median_us, Origin::kMeasured, found->rel_spread};
+    costs->set_ops(w.ops, w.device, cost);
+  }
+  session.problem.costs = costs;
+  return summary;
+}
+
+Result<Session> open_session(const ModelSpec& source, const ProblemSettings& settings,
+                             const Control& control) {
+  Session session;
+  HEDDLE_ASSIGN_OR_RETURN(session.loaded, load_model(source));
+  if (session.loaded.simulation) return open_simulation(std::move(session.loaded), source.path, settings);
+  session.cluster = settings.cluster;
+  if (session.cluster == nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(session.cluster, open_cluster("preset:local"));
+  }
+  if (session.loaded.model) HEDDLE_RETURN_IF_ERROR(open_store(session, source, settings));
+  // A schedule's ops are those of the file.
+  const bool whole_ops = !session.loaded.model &&
+                         (session.loaded.ios || session.loaded.graph->op(OpId(0)).given_times.size() > 0);
+  HEDDLE_ASSIGN_OR_RETURN(
+      const auto units,
+      make_units(session.loaded, most_units(session, whole_ops, settings), whole_ops, settings));
+  HEDDLE_ASSIGN_OR_RETURN(session.problem, make_problem(session, units, session.cluster, settings));
+  if (session.may_measure) HEDDLE_RETURN_IF_ERROR(measure_units(session, control));
+  HEDDLE_RETURN_IF_ERROR(measure_host_access(session, settings, control));
+  HEDDLE_RETURN_IF_ERROR(allow_stages(session, settings, control));
+  HEDDLE_RETURN_IF_ERROR(allow_cold_start(session.problem, settings));
+  return session;
+}
+
+}  // namespace heddle

@@ -1,0 +1,207 @@
+// The pipeline as a library: a model's file to a plan of measured segments, without a command line.
+#include "heddle/session/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "graph/onnx_writer.h"
+#include "heddle/plan/checker.h"
+#include "heddle/runtime/run.h"
+#include "heddle/session/replan.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+
+// Two products with a rectifier between them.
+std::string small_model() {
+  using namespace onnx_writer;
+  const auto weights = [](const char* name, int64_t rows, int64_t columns) {
+    std::vector<float> values(static_cast<size_t>(rows * columns));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 101) / 101 - 0.5F;
+    return float_tensor(name, {rows, columns}, values);
+  };
+  return model({{node("MatMul", {"x", "w"}, {"m"}, "first"), node("Relu", {"m"}, {"r"}, "relu"),
+                 node("MatMul", {"r", "v"}, {"y"}, "second")},
+                {value("x", {1, 64})},
+                {value("y", {1, 32})},
+                {weights("w", 64, 48), weights("v", 48, 32)}});
+}
+
+// Keeps what work was reported.
+class Sink final : public ProgressSink {
+ public:
+  void report(const ProgressUpdate& update) override {
+    const std::lock_guard lock(mutex_);
+    what_.insert(update.what);
+    if (update.what == cancel_at_) cancel_.cancel();
+  }
+  // Cancels when that is reported.
+  void cancel_at(const std::string& what, const CancelToken& token) {
+    cancel_at_ = what;
+    cancel_ = token;
+  }
+  bool saw(const std::string& what) const { return what_.contains(what); }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> what_;
+  std::string cancel_at_;
+  CancelToken cancel_;
+};
+
+class SessionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    static std::atomic<int> number{0};
+    folder_ = std::filesystem::temp_directory_path() /
+              ("heddle-session-" + std::to_string(::getpid()) + "-" + std::to_string(++number));
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "model.onnx", std::ios::binary) << small_model();
+    settings_.store = (folder_ / "store.sqlite").string();
+    settings_.coarsening = Coarsening::kNone;
+    control_.progress = &sink_;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  ModelSpec model() const { return {.path = (folder_ / "model.onnx").string(), .import = {}}; }
+
+  std::filesystem::path folder_;
+  ProblemSettings settings_;
+  Sink sink_;
+  Control control_;
+};
+
+TEST_F(SessionTest, AModelBecomesAPlanOfMeasuredSegmentsThatRuns) {
+  auto session = open_session(model(), settings_, control_);
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  EXPECT_TRUE(session->may_measure);
+  EXPECT_TRUE(session->profiled.complete);
+  EXPECT_GT(session->profiled.measured, 0);
+  EXPECT_TRUE(sink_.saw("measuring units"));
+  const auto result = make_plan(*session, "auto", {.time_limit_s = 0.2}, control_);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_TRUE(check(session->problem, result->plan, result->timeline).ok());
+  for (const Segment& segment : result->plan.segments)
+    EXPECT_TRUE(segment.ops.size() == 1 ||
+                session->problem.costs->knows_segment(segment.ops, segment.device));
+  RunOptions run;
+  run.repeats = 2;
+  const auto ran = run_plan(session->problem, result->plan, session->loaded.model, run);
+  ASSERT_TRUE(ran.ok()) << ran.error().to_string();
+  EXPECT_TRUE(ran->outputs_equal);
+}
+
+TEST_F(SessionTest, WhatWasMeasuredIsNotMeasuredAgain) {
+  ASSERT_TRUE(open_session(model(), settings_, control_).ok());
+  const auto again = open_session(model(), settings_, control_);
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ(again->profiled.measured, 0);
+  EXPECT_EQ(again->profiled.present, again->profiled.requested);
+}
+
+TEST_F(SessionTest, CancelledMeasuringGoesOnWithEstimates) {
+  sink_.cancel_at("measuring units", control_.cancel);
+  auto session = open_session(model(), settings_, control_);
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  EXPECT_FALSE(session->profiled.complete);
+  const auto result = make_plan(*session, "heft", {}, {});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_TRUE(result->verified);
+}
+
+TEST_F(SessionTest, CancelledPlanningGivesTheBestSoFar) {
+  settings_.cluster = open_cluster("preset:v100").value();
+  auto session = open_session({.path = "zoo:nasnet-a-large", .import = {}}, settings_, control_);
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  EXPECT_FALSE(session->may_measure);
+  const std::jthread later([token = control_.cancel] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    token.cancel();
+  });
+  const auto result = make_plan(*session, "local-search", {.time_limit_s = 1000}, control_);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(result->stop, StopReason::kCancelled);
+  // There is nothing to give of a search that does not begin.
+  const auto none = make_plan(*session, "local-search", {}, control_);
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code(), Code::kCancelled);
+}
+
+TEST_F(SessionTest, APlanFileNamesTheModelThatItIsFor) {
+  settings_.measure = false;
+  auto session = open_session(model(), settings_, control_);
+  ASSERT_TRUE(session.ok());
+  const auto result = make_plan(*session, "single", {}, control_);
+  ASSERT_TRUE(result.ok());
+  const PlanFile file = plan_file(session->problem, *result, 1);
+  const auto loaded = load_model_of(file.problem, "plan.json");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().to_string();
+  EXPECT_EQ((*loaded)->file_hash(), session->loaded.model->file_hash());
+  std::ofstream(folder_ / "model.onnx", std::ios::app | std::ios::binary) << "\x72\x02hi";
+  const auto changed = load_model_of(file.problem, "plan.json");
+  ASSERT_FALSE(changed.ok());
+  EXPECT_THAT(changed.error().to_string(), HasSubstr("plan.json"));
+}
+
+TEST_F(SessionTest, OtherHardwareIsPlannedForFromTheFirstPlansDecisions) {
+  settings_.cluster = open_cluster("preset:v100").value();
+  auto session = open_session({.path = "zoo:resnet-18", .import = {}}, settings_, control_);
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  const std::vector<ClusterChange> changes = {{"the same", settings_.cluster},
+                                              {"other devices", open_cluster("preset:a6000").value()}};
+  const auto rows = replan(*session, changes, settings_, "heft", {}, control_);
+  ASSERT_TRUE(rows.ok()) << rows.error().to_string();
+  ASSERT_EQ(rows->size(), 3u);
+  EXPECT_EQ((*rows)[0].what, "as it is");
+  EXPECT_DOUBLE_EQ((*rows)[1].result.value_us, (*rows)[0].result.value_us);
+  for (const Replanned& row : *rows) EXPECT_TRUE(row.result.verified) << row.what;
+  const auto carried = carry_over((*rows)[0].problem, (*rows)[0].result.plan, (*rows)[1].problem);
+  ASSERT_TRUE(carried.has_value());
+  EXPECT_EQ(carried->segments.size(), (*rows)[0].result.plan.segments.size());
+}
+
+TEST_F(SessionTest, SettingsThatCannotBeAreErrorsThatNameThem) {
+  const auto refused = [&](const ModelSpec& spec) {
+    const auto session = open_session(spec, settings_, control_);
+    EXPECT_FALSE(session.ok());
+    if (session.ok()) return std::string();
+    EXPECT_EQ(session.error().code(), Code::kInvalidInput);
+    return session.error().to_string();
+  };
+  const ModelSpec zoo{.path = "zoo:resnet-18", .import = {}};
+  settings_.cluster = open_cluster("preset:v100").value();
+  settings_.devices = {"gpu9"};
+  EXPECT_THAT(refused(zoo), HasSubstr("device gpu9"));
+  settings_.devices = {"gpu1"};
+  settings_.host_access = true;
+  EXPECT_THAT(refused(zoo), HasSubstr("host access"));
+  settings_.host_access = false;
+  settings_.simulation.emplace();
+  EXPECT_THAT(refused(zoo), HasSubstr("simulation instances"));
+  settings_.simulation.reset();
+  settings_.stage_times = StageTimes::kSerial;
+  EXPECT_THAT(refused(zoo), HasSubstr("stage"));
+  settings_.stage_width = 2;
+  settings_.stage_times = StageTimes::kMeasured;
+  EXPECT_THAT(refused(zoo), HasSubstr("nothing can be measured"));
+  ModelSpec batched = zoo;
+  batched.import.batch = 2;
+  EXPECT_THAT(refused(batched), HasSubstr("a batch size is about importing a model"));
+  auto nameless = open_session(zoo, {}, control_);
+  ASSERT_TRUE(nameless.ok()) << nameless.error().to_string();
+  EXPECT_THAT(make_plan(*nameless, "hefd", {}, control_).error().to_string(), HasSubstr("'heft'"));
+}
+
+}  // namespace
+}  // namespace heddle
