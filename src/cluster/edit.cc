@@ -1,9 +1,12 @@
 #include "heddle/cluster/edit.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace heddle {
 namespace {
+
+constexpr double kMostMemory = 1e18;  // bytes
 
 class Editor {
  public:
@@ -16,7 +19,9 @@ class Editor {
 
   Result<std::shared_ptr<const Cluster>> run() {
     for (size_t h = 0; h < from_.hosts().size(); ++h) {
-      node_[from_.host_node(HostId(h)).index()] = builder_.host_node(builder_.add_host(from_.hosts()[h]));
+      Host host = from_.hosts()[h];
+      host.memory_bytes = scaled_memory(host.memory_bytes);
+      node_[from_.host_node(HostId(h)).index()] = builder_.host_node(builder_.add_host(std::move(host)));
     }
     for (size_t d = 0; d < from_.num_devices(); ++d) add_device(DeviceId(d));
     // The copy comes last, so that the other devices keep their ids.
@@ -37,8 +42,16 @@ class Editor {
     return n;
   }
 
+  // 0 is no limit; what is scaled keeps one.
+  int64_t scaled_memory(int64_t bytes) const {
+    if (bytes == 0 || edit_.memory == 1) return bytes;
+    const double scaled = static_cast<double>(bytes) * edit_.memory;
+    return std::max<int64_t>(1, static_cast<int64_t>(std::min(scaled, kMostMemory)));
+  }
+
   void add_device(DeviceId id) {
     Device device = from_.device(id);
+    device.memory_bytes = scaled_memory(device.memory_bytes);
     if (device.name == edit_.remove) return;
     if (device.name == edit_.scale) {
       device.speed *= edit_.factor;
@@ -50,6 +63,7 @@ class Editor {
 
   void add_twin(DeviceId id) {
     Device device = from_.device(id);
+    device.memory_bytes = scaled_memory(device.memory_bytes);
     device.name += "-more";
     device.cores.clear();  // cores of its own: it excludes nobody
     twin_[own_node(id)] = builder_.device_node(builder_.add_device(device));

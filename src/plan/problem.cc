@@ -147,6 +147,70 @@ Status validate_cold_start(const Problem& p) {
   return {};
 }
 
+// Transfers::kGiven: 0 where the tensors have no list of matrices or one has a number out of order.
+size_t count_matrices(const Problem& p) {
+  if (p.transfers->matrix.size() != p.graph->num_tensors()) return 0;
+  int32_t next = 0;
+  for (const int32_t m : p.transfers->matrix) {
+    if (m >= 0 && m != next++) return 0;
+  }
+  return static_cast<size_t>(next);
+}
+
+Status validate_matrices(const Problem& p) {
+  const size_t devices = p.cluster->num_devices();
+  if (p.transfers->matrix.size() != p.graph->num_tensors())
+    return invalid_input("times of transfers are given for another number of tensors");
+  for (size_t t = 0; t < p.graph->num_tensors(); ++t) {
+    const TensorId tensor(t);
+    if (p.graph->tensor(tensor).consumers.size() > 1)
+      return invalid_input("tensor '" + p.graph->tensor(tensor).name +
+                           "' has several readers; where times are given, each edge has its own tensor");
+    if (p.transfers->us.empty() && !p.is_order_only(tensor))
+      return invalid_input("matrices of transfers must be numbered from 0 in the tensors' order");
+    for (size_t d = 0; d < devices && !p.is_order_only(tensor); ++d) {
+      if (p.given_transfer_us(tensor, DeviceId(d), DeviceId(d)) != 0)
+        return invalid_input("the time from a device to itself must be 0");
+    }
+  }
+  return {};
+}
+
+Status validate_transfers(const Problem& p) {
+  const Transfers kind = p.execution.transfers;
+  if ((kind == Transfers::kRoutes) != (p.transfers == nullptr))
+    return invalid_input("times of transfers belong to transfers that are \"given\" or \"within-runs\"");
+  if (p.execution.unlimited_cpus && p.objective != Objective::kLatency)
+    return invalid_input("CPUs that run any number of segments at once are for the latency objective only");
+  if (kind == Transfers::kRoutes) return {};
+  if (p.objective == Objective::kColdLatency)
+    return invalid_input("a cold start loads over routes; transfers with given times are for the others");
+  if (p.execution.stage_width > 1)
+    return invalid_input("transfers with given times know no stages: stage width must be 1");
+  const size_t tensors = p.graph->num_tensors(), devices = p.cluster->num_devices();
+  const size_t wanted = kind == Transfers::kWithinRuns ? tensors : count_matrices(p) * devices * devices;
+  if (p.transfers->us.size() != wanted || (kind == Transfers::kWithinRuns && !p.transfers->matrix.empty()))
+    return invalid_input("there are " + std::to_string(p.transfers->us.size()) +
+                         " times of transfers, expected " + std::to_string(wanted));
+  for (const double us : p.transfers->us) {
+    if (!std::isfinite(us) || us < 0) return invalid_input("the time of a transfer is negative or infinite");
+  }
+  return kind == Transfers::kGiven ? validate_matrices(p) : Status();
+}
+
+Status validate_rules(const Problem& p) {
+  if (p.rules == nullptr) return {};
+  const size_t ops = p.graph->num_ops();
+  const auto fits = [&](size_t size) { return size == 0 || size == ops; };
+  if (!fits(p.rules->colour.size()) || !fits(p.rules->backward.size()))
+    return invalid_input("rules of placement are for another number of ops than " + std::to_string(ops));
+  for (const int32_t colour : p.rules->colour) {
+    if (colour < -1) return invalid_input("a colour is below -1");
+  }
+  if (p.rules->most_segments < 0) return invalid_input("the most segments of a device are below 0");
+  return {};
+}
+
 }  // namespace
 
 ImportOptions import_options(const ModelReference& reference) {
@@ -165,6 +229,18 @@ const char* objective_name(Objective objective) {
       return "cold-latency";
     case Objective::kThroughput:
       return "throughput";
+  }
+  return "?";
+}
+
+const char* transfers_name(Transfers transfers) {
+  switch (transfers) {
+    case Transfers::kRoutes:
+      return "routes";
+    case Transfers::kGiven:
+      return "given";
+    case Transfers::kWithinRuns:
+      return "within-runs";
   }
   return "?";
 }
@@ -276,7 +352,9 @@ Status validate(const Problem& problem) {
   HEDDLE_RETURN_IF_ERROR(validate_segment_costs(problem));
   HEDDLE_RETURN_IF_ERROR(validate_stage_models(problem));
   HEDDLE_RETURN_IF_ERROR(validate_host_access(problem));
-  return validate_cold_start(problem);
+  HEDDLE_RETURN_IF_ERROR(validate_cold_start(problem));
+  HEDDLE_RETURN_IF_ERROR(validate_transfers(problem));
+  return validate_rules(problem);
 }
 
 }  // namespace heddle

@@ -99,6 +99,12 @@ std::vector<DeviceExplanation> explain_devices(const Problem& problem, const Pla
   return list;
 }
 
+// Where transfers have given times, tensors have no size.
+std::string bytes_text(const Problem& problem, TensorId tensor) {
+  if (problem.transfers) return "";
+  return " (" + format_bytes(problem.graph->tensor(tensor).bytes) + ")";
+}
+
 std::string step_text(const Problem& problem, const Plan& plan, const Step& step) {
   const auto& cluster = *problem.cluster;
   const auto& segment = plan.segments[step.segment.index()];
@@ -106,9 +112,8 @@ std::string step_text(const Problem& problem, const Plan& plan, const Step& step
     case StepKind::kRun:
       return "run " + segment.name + " on " + cluster.device(segment.device).name;
     case StepKind::kTransfer:
-      return "send " + problem.graph->tensor(step.tensor).name + " (" +
-             format_bytes(problem.graph->tensor(step.tensor).bytes) + ") " + cluster.device(step.from).name +
-             " -> " + cluster.device(step.to).name;
+      return "send " + problem.graph->tensor(step.tensor).name + bytes_text(problem, step.tensor) + " " +
+             cluster.device(step.from).name + " -> " + cluster.device(step.to).name;
     case StepKind::kLoad:
       return "load parameters of " + segment.name + " to " + cluster.device(step.to).name;
   }

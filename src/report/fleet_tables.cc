@@ -1,7 +1,9 @@
 #include <cstdio>
 
 #include "heddle/base/json.h"
+#include "heddle/base/units.h"
 #include "heddle/report/fleet_view.h"
+#include "heddle/report/text_table.h"
 
 namespace heddle {
 namespace {
@@ -43,6 +45,69 @@ std::string row(const std::string& scheduler, double load, const std::string& mo
                 us_from_ns(latency.percentile(.5)), us_from_ns(latency.percentile(.95)),
                 us_from_ns(latency.percentile(.99)), queueing.mean_ns() / 1e3);
   return line + text;
+}
+
+std::string milliseconds(TimeNs ns) { return format_us(us_from_ns(ns)); }
+
+std::string series_table(const std::vector<FleetSimulationSeries>& series, const Deployment& deployment) {
+  using Align = TextTable::Align;
+  std::vector<TextTable::Column> columns = {{"scheduler"}};
+  for (const char* title :
+       {"load", "arrivals", "in time", "late", "dropped", "failed", "p50", "p99", "queueing"})
+    columns.push_back({title, Align::kRight});
+  for (const auto& c : deployment.classes) columns.push_back({c.name, Align::kRight});
+  TextTable table(columns);
+  char text[48];
+  for (const auto& s : series)
+    for (const auto& p : s.points) {
+      const auto& r = p.result;
+      std::snprintf(text, sizeof text, "%.4g", p.load_factor);
+      std::vector<std::string> cells = {s.scheduler, text, std::to_string(r.total.arrivals),
+                                        percent(r.total.attainment())};
+      for (const auto n : {r.total.late, r.total.dropped, r.total.failed}) cells.push_back(std::to_string(n));
+      cells.push_back(milliseconds(r.latency.percentile(.5)));
+      cells.push_back(milliseconds(r.latency.percentile(.99)));
+      cells.push_back(format_us(r.queueing.mean_ns() / 1e3));
+      for (const auto& c : r.classes) cells.push_back(percent(c.busy_share));
+      table.add_row(std::move(cells));
+    }
+  return table.to_string() + "classes: the part of the time that they are busy\n";
+}
+
+// Of the last series at its highest load, or at the only one.
+std::string per_model(const SweepPoint& point) {
+  using Align = TextTable::Align;
+  TextTable table({{"model", Align::kLeft, 36},
+                   {"arrivals", Align::kRight},
+                   {"in time", Align::kRight},
+                   {"p50", Align::kRight},
+                   {"p95", Align::kRight},
+                   {"p99", Align::kRight},
+                   {"mean batch", Align::kRight}});
+  for (const auto& m : point.result.models) {
+    double batches = 0, requests = 0;
+    for (size_t b = 0; b < m.batch_sizes.size(); ++b) {
+      batches += static_cast<double>(m.batch_sizes[b]);
+      requests += static_cast<double>(m.batch_sizes[b] * (b + 1));
+    }
+    char mean[32];
+    std::snprintf(mean, sizeof mean, "%.2f", batches > 0 ? requests / batches : 0);
+    table.add_row({m.model, std::to_string(m.requests.arrivals), percent(m.requests.attainment()),
+                   milliseconds(m.latency.percentile(.5)), milliseconds(m.latency.percentile(.95)),
+                   milliseconds(m.latency.percentile(.99)), mean});
+  }
+  return table.to_string();
+}
+
+// The highest load factor of the sweep up to which the wanted attainment holds at every one; nullopt: at
+// none.
+std::optional<double> load_attained(const FleetSimulationSeries& series, double wanted) {
+  std::optional<double> best;
+  for (const auto& p : series.points) {
+    if (p.result.total.attainment() < wanted) break;
+    best = p.load_factor;
+  }
+  return best;
 }
 
 }  // namespace
@@ -89,6 +154,23 @@ std::string simulation_csv(const std::vector<FleetSimulationSeries>& series) {
       csv += row(s.scheduler, p.load_factor, "*", p.result.total, p.result.latency, p.result.queueing);
     }
   return csv;
+}
+
+std::string simulation_text(const FleetSimulationView& view) {
+  const FleetSimulationSeries& last = view.series.back();
+  char line[160];
+  std::snprintf(line, sizeof line, "\n%s at load factor %.4g:\n", last.scheduler.c_str(),
+                last.points.back().load_factor);
+  std::string text = series_table(view.series, *view.deployment) + line + per_model(last.points.back());
+  for (const auto& s : view.series) {
+    if (s.points.size() < 2) continue;
+    const auto best = load_attained(s, view.wanted_attainment);
+    std::snprintf(line, sizeof line,
+                  best ? "%s: %s in time up to load factor %.4g\n" : "%s: %s in time at no load simulated\n",
+                  s.scheduler.c_str(), percent(view.wanted_attainment).c_str(), best.value_or(0));
+    text += line;
+  }
+  return text;
 }
 
 }  // namespace heddle

@@ -88,6 +88,8 @@ Result<PlanResult> make_plan(Session& session, const std::string& planner, const
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(planner));
   const auto options = planner_options(search, control);
   auto& problem = session.problem;
+  // Segments of such problems are as the planner made them.
+  if (problem.execution.transfers != Transfers::kRoutes) return run_planner(*entry, problem, options);
   std::vector<PlanResult> candidates;
   double planning_s = 0;
   for (int round = 0; round < kRounds; ++round) {

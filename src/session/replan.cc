@@ -26,6 +26,16 @@ bool take_better(const Replanned& from, Replanned& row) {
   return true;
 }
 
+Result<Problem> problem_after(const Session& session, const HardwareChange& change,
+                              const ProblemSettings& settings) {
+  Session other = session;
+  if (change.cluster) {
+    other.cluster = change.cluster;
+    HEDDLE_ASSIGN_OR_RETURN(other.problem, with_cluster(session, change.cluster, settings));
+  }
+  return with_edits(other, change.edits, settings);
+}
+
 void exchange(std::vector<Replanned>& rows) {
   for (bool any = true; any;) {
     any = false;
@@ -54,14 +64,16 @@ std::optional<Plan> carry_over(const Problem& from, const Plan& plan, const Prob
   return carried.ok() ? std::optional<Plan>(std::move(*carried)) : std::nullopt;
 }
 
-Result<std::vector<Replanned>> replan(const Session& session, const std::vector<ClusterChange>& changes,
+Result<std::vector<Replanned>> replan(const Session& session, const std::vector<HardwareChange>& changes,
                                       const ProblemSettings& settings, const std::string& planner,
                                       const SearchSettings& search, const Control& control) {
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(planner));
   HEDDLE_ASSIGN_OR_RETURN(auto base, run_planner(*entry, session.problem, planner_options(search, control)));
   std::vector<Replanned> rows{{"as it is", session.problem, std::move(base)}};
   for (const auto& change : changes) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto problem, with_cluster(session, change.cluster, settings));
+    auto changed = problem_after(session, change, settings);
+    if (!changed.ok()) return std::move(changed).error().with_context(change.what);
+    const Problem& problem = *changed;
     auto options = planner_options(search, control);
     const auto start = carry_over(rows[0].problem, rows[0].result.plan, problem);
     if (start) options.start = &*start;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cold_costs.h"
+#include "given.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/discover.h"
@@ -218,6 +219,10 @@ size_t most_units(const Session& session, bool whole_ops, const ProblemSettings&
 
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
                              const ProblemSettings& settings) {
+  if (session.loaded.given)
+    return Error(Code::kInvalidInput, session.loaded.name +
+                                          ": a file that holds a whole problem has times for its own "
+                                          "devices only; edit those");
   if (!session.loaded.simulation) {
     HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(session, session.problem.graph, cluster, settings));
     keep_stages(session.problem, problem);
@@ -233,6 +238,20 @@ Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Clust
   problem.execution.stage_width = width;
   problem.resident.clear();
   HEDDLE_RETURN_IF_ERROR(allow_cold_start(problem, settings));
+  return problem;
+}
+
+Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit>& edits,
+                           const ProblemSettings& settings) {
+  Problem problem = session.problem;
+  for (const ProblemEdit& edit : edits) {
+    if (session.loaded.given) {
+      HEDDLE_ASSIGN_OR_RETURN(problem, edit_problem(problem, edit));
+    } else {
+      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, edit_cluster(*problem.cluster, edit.cluster));
+      HEDDLE_ASSIGN_OR_RETURN(problem, with_cluster(session, cluster, settings));
+    }
+  }
   return problem;
 }
 
@@ -262,6 +281,8 @@ Result<ProfileSummary> measure_segments(Session& session, const std::vector<Prof
 
 Result<Session> open_session(const ModelSpec& source, const ProblemSettings& settings,
                              const Control& control) {
+  HEDDLE_ASSIGN_OR_RETURN(auto given, open_given(source, settings));
+  if (given) return std::move(*given);
   Session session;
   HEDDLE_ASSIGN_OR_RETURN(session.loaded, load_model(source));
   if (session.loaded.simulation) return open_simulation(std::move(session.loaded), source.path, settings);

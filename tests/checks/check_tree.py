@@ -4,6 +4,7 @@ includes    a folder of src includes only itself and folders above it in ORDER
 sizes       no source file over 500 lines, no line over 120 columns
 folder_map  docs/architecture.md has one row for each folder of src, and for each room in it, and no others
 rooms       no folder of src has more than 40 files directly inside
+arrows      of two rooms of a folder only one includes the other, but for BOTH_WAYS
 public      a public header is included by another folder, or by such a header
 registry    each planner is in planners/core/planners.inc
 words       no paths of one machine, no package registry's host, no unfinished marks
@@ -19,6 +20,28 @@ ORDER += ["runtime", "fleet", "session", "report", "serve", "bench", "cli"]
 MAX_LINES = 500
 MAX_COLUMNS = 120
 MAX_FILES_IN_ROOM = 40
+# Two rooms that include each other, and why; an entry that is not needed any more is a problem, too.
+BOTH_WAYS = {
+    ("planners", "core", "lists"): "the portfolio begins with constructions; lists build on core's flat problem",
+    ("planners", "diviml", "lists"): "the planner of modules is a construction and a part of DiviML's splitting",
+    ("planners", "diviml", "search"): "DiviML's annealing shares the cooling; lns polishes DiviML's plans",
+    ("planners", "hios", "search"): "auto lets HIOS's search of stages work, which builds schedules as the search does",
+    ("planners", "lists", "search"): "greedy for throughput shares the search's loads; searches start from lists",
+    ("runtime", "backends/openvino", "run"): "runs are compared with OpenVINO alone; inputs are made by run",
+    ("runtime", "coldstart", "executor"): "the executor loads segments while it runs, by coldstart's loader",
+    ("runtime", "executor", "measure"): "the executor maps units to ops as the profiler does; probes use programs",
+    ("runtime", "executor", "ranks"): "one executor for one and for several ranks; each needs the other's types",
+    ("runtime", "executor", "run"): "tensors are a value type of both",
+    ("runtime", "executor", "transport"): "the executor waits for messages as transports deliver them",
+    ("runtime", "measure", "run"): "runs and measurements share statistics and inputs",
+    ("serve", "http", "plane"): "REST calls change the plane; both poll until a state is there",
+    ("serve", "http", "protocol"): "the REST API reads inference requests; services are shown by HTTP",
+    ("serve", "machine", "plane"): "the plane serves machines' models, which are planned for by the plane's rules",
+    ("serve", "machine", "protocol"): "a model's configuration names its source; machines serve by the protocol",
+    ("serve", "machine", "workers"): "a machine's fleet checks workers as it checks itself; workers are machines",
+    ("serve", "plane", "protocol"): "the plane's status is a service's; services call the plane",
+    ("serve", "plane", "workers"): "the plane calls workers' devices; workers report to it",
+}
 SOURCE_SUFFIXES = {".cc", ".h", ".py", ".sh", ".cmake"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".yaml", ".yml", ".json", ".html", ".css", ".js", ""}
 # Spelled in parts, so that this file does not find itself.
@@ -109,6 +132,45 @@ def check_rooms(root: Path) -> list[str]:
     ]
 
 
+def room_arrows(folder: Path) -> dict[tuple[str, str], str]:
+    """For each room of the folder that includes another: one such place. A public header is its source's room's."""
+    files = [(p, p.relative_to(folder)) for p in sorted(folder.rglob("*")) if p.suffix in {".cc", ".h"}]
+    room_of_source = {p.stem: rel.parent.as_posix() for p, rel in files if p.suffix == ".cc"}
+    arrows: dict[tuple[str, str], str] = {}
+    for path, rel in files:
+        public = "include" in rel.parts
+        own = room_of_source.get(path.stem) if public else rel.parent.as_posix()
+        for header in re.findall(r'#\s*include "([^"]+)"', read(path)):
+            if header.startswith(f"heddle/{folder.name}/"):
+                other = room_of_source.get(Path(header).stem)
+            elif (path.parent / header).exists() or not (folder / header).exists():
+                continue
+            else:
+                other = Path(header).parent.as_posix()
+            if own and other and own != other:
+                arrows.setdefault((own, other), f"{rel} includes {header}")
+    return arrows
+
+
+def check_arrows(root: Path) -> list[str]:
+    problems = []
+    found = set()
+    for folder in sorted(p for p in (root / "src").iterdir() if p.is_dir()):
+        arrows = room_arrows(folder)
+        for (a, b), place in sorted(arrows.items()):
+            if a > b or (b, a) not in arrows:
+                continue
+            found.add((folder.name, a, b))
+            if (folder.name, a, b) not in BOTH_WAYS:
+                problems.append(f"src/{folder.name}: {a} and {b} include each other ({place}; {arrows[(b, a)]})")
+    problems += [
+        f"BOTH_WAYS has {entry}, which is not needed any more"
+        for entry in sorted(set(BOTH_WAYS) - found)
+        if (root / "src" / entry[0]).exists()
+    ]
+    return problems
+
+
 def check_public(root: Path) -> list[str]:
     includes = re.compile(r'#\s*include "heddle/([a-z_]+/[a-z0-9_]+\.h)"')
     headers = root.glob("src/*/include/heddle/*/*.h")
@@ -161,6 +223,7 @@ CHECKS = {
     "sizes": check_sizes,
     "folder_map": check_folder_map,
     "rooms": check_rooms,
+    "arrows": check_arrows,
     "public": check_public,
     "registry": check_registry,
     "words": check_words,

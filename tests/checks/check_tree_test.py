@@ -28,7 +28,7 @@ class CheckTree(unittest.TestCase):
         return check_tree.CHECKS[check](self.root)
 
     def test_a_sound_tree_passes(self):
-        for check in ["includes", "sizes", "folder_map", "rooms", "public", "words"]:
+        for check in ["includes", "sizes", "folder_map", "rooms", "arrows", "public", "words"]:
             self.assertEqual(self.problems(check), [], check)
 
     def test_an_upward_include_is_found(self):
@@ -56,6 +56,20 @@ class CheckTree(unittest.TestCase):
         for number in range(41):
             self.put(f"src/plan/io/part_{number}.cc", "\n")
         self.assertEqual(self.problems("rooms"), ["src/plan/io: 41 files, at most 40; divide it"])
+
+    def test_rooms_that_include_each_other_are_found(self):
+        self.put("src/plan/io/read.cc", '#include "timing/clock.h"\n')
+        self.put("src/plan/timing/clock.h", "\n")
+        self.assertEqual(self.problems("arrows"), [])
+        self.put("src/plan/include/heddle/plan/read.h", "\n")
+        self.put("src/plan/timing/clock.cc", '#include "heddle/plan/read.h"\n')
+        self.assertEqual(
+            self.problems("arrows"),
+            [
+                "src/plan: io and timing include each other (io/read.cc includes timing/clock.h; "
+                "timing/clock.cc includes heddle/plan/read.h)"
+            ],
+        )
 
     def test_a_public_header_that_no_other_folder_includes_is_found(self):
         self.put("src/plan/include/heddle/plan/used.h", '#include "heddle/plan/through.h"\n')

@@ -58,10 +58,10 @@ TEST(Workflow, PlacementWorkloadsBringTheirOwnDevices) {
     "edges": [{"sourceId": 1, "destId": 2, "cost": 1}]})";
   const auto load =
       json_of(run_heddle({"plan", "w.json", "--objective", "throughput", "--time-limit", "2", "--json"}, at));
-  EXPECT_DOUBLE_EQ(load["maxLoad"].get<double>(), 7);
-  EXPECT_LE(load["bound"].get<double>(), 7);
+  EXPECT_DOUBLE_EQ(load["value_per_s"].get<double>(), 1e3 / 7);
+  EXPECT_GE(load["bound"].get<double>(), 1e3 / 7 * (1 - 1e-9));
   const auto latency = json_of(run_heddle({"plan", "w.json", "--time-limit", "2", "--json"}, at));
-  EXPECT_DOUBLE_EQ(latency["totalLatency"].get<double>(), 10);
+  EXPECT_DOUBLE_EQ(latency["value_us"].get<double>(), 10000);
   const auto mistaken = run_heddle({"plan", "w.json", "--cluster", "preset:v100"}, at);
   EXPECT_EQ(mistaken.status, 2);
   EXPECT_THAT(mistaken.err, HasSubstr("brings its own devices"));
@@ -103,15 +103,55 @@ TEST(Workflow, WhatifChangesThePartsOfPlacementWorkloads) {
     "edges": [{"sourceId": 1, "destId": 2, "cost": 1}]})";
   const auto rows = json_of(run_heddle(
       {"whatif", "w.json", "--objective", "throughput", "--time-limit", "1", "--add", "accelerator",
-       "--remove", "accelerator", "--scale", "accelerator=2", "--scale", "link=2", "--json"},
+       "--remove", "accelerator", "--scale", "accelerator=2", "--scale", "transfers=2", "--json"},
       at));
   ASSERT_EQ(rows.size(), 5U);
   const double loads[] = {7, 7, 10, 4, 6.5};
-  for (size_t i = 0; i < 5; ++i) EXPECT_DOUBLE_EQ(rows[i]["value"].get<double>(), loads[i]) << i;
+  for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(rows[i]["value_per_s"].get<double>(), 1e3 / loads[i], 1e-9) << i;
   const auto mistaken = run_heddle({"whatif", "w.json", "--add", "gpu"}, at);
   EXPECT_EQ(mistaken.status, 2);
-  EXPECT_THAT(mistaken.err, HasSubstr("there are 'accelerator' and 'cpu'"));
+  EXPECT_THAT(mistaken.err,
+              HasSubstr("there are 'accelerator0', 'accelerator1', 'cpus', 'accelerator' and 'cpu'"));
   EXPECT_EQ(run_heddle({"whatif", "w.json", "--scale", "memory=0"}, at).status, 2);
+}
+
+// What plan writes is a plan file, whatever the workload: every verb of plan files works on it.
+TEST(Workflow, EveryVerbWorksOnPlansOfWorkloads) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  folder.write("placement.json", R"({"maxFPGAs": 2, "maxCPUs": 1, "maxSizePerFPGA": 100, "nodes": [
+    {"id": 1, "supportedOnFpga": 1, "cpuLatency": 50, "fpgaLatency": 4, "isBackwardNode": 0, "size": 1},
+    {"id": 2, "supportedOnFpga": 1, "cpuLatency": 50, "fpgaLatency": 6, "isBackwardNode": 0, "size": 1}],
+    "edges": [{"sourceId": 1, "destId": 2, "cost": 1}]})");
+  folder.write("flows.json", R"({"name": "flows", "units": {"time": "ms"},
+    "devices": [{"id": 0, "memory": 8}, {"id": 1, "memory": 8}],
+    "ops": [{"id": 0, "time": [1.5, 2], "memory": 3}, {"id": 2, "time": [1, 1], "memory": 3},
+            {"id": 4, "time": [2, 2.25], "memory": 3}],
+    "edges": [{"src": 0, "dst": 2, "flow": 1, "time": [[0, 0.5], [0.75, 0]]},
+              {"src": 2, "dst": 4, "flow": 3, "time": [[0, 1], [1, 0]]}]})");
+  const std::vector<std::vector<std::string>> workloads = {
+      {"flows.json"},
+      {"placement.json"},
+      {"placement.json", "--pieces", "2"},
+      {"placement.json", "--objective", "throughput"},
+      {"placement.json", "--objective", "throughput", "--contiguous"}};
+  for (const auto& workload : workloads) {
+    std::vector<std::string> plan = {"plan", "--time-limit", "1", "-o", "p.json"};
+    plan.insert(plan.end(), workload.begin(), workload.end());
+    const auto planned = run_heddle(plan, at);
+    ASSERT_EQ(planned.status, 0) << planned.err;
+    EXPECT_THAT(run_heddle({"verify", "p.json"}, at).out, HasSubstr("holds"));
+    EXPECT_THAT(run_heddle({"explain", "p.json"}, at).out, HasSubstr("Critical path"));
+    EXPECT_EQ(run_heddle({"report", "p.json", "-o", "p.html"}, at).status, 0);
+    const auto compared = json_of(run_heddle({"compare", "p.json", "--time-limit", "0.5", "--json"}, at));
+    EXPECT_EQ(compared.size(), 2U) << workload[0];
+    for (const auto& row : compared) EXPECT_TRUE(row["verified"].get<bool>()) << row.dump();
+    const auto rows = json_of(run_heddle({"whatif", "p.json", "--time-limit", "0.5", "--scale", "memory=2",
+                                          "--scale", "transfers=2", "--json"},
+                                         at));
+    ASSERT_EQ(rows.size(), 3U) << workload[0];
+    for (const auto& row : rows) EXPECT_GE(row["speedup"].get<double>(), 1 - 1e-9) << row.dump();
+  }
 }
 
 TEST(Workflow, BrokenPlanIsRejectedWithStatusOne) {

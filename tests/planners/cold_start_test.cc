@@ -173,8 +173,7 @@ TEST(ColdStart, NoBoundIsAboveABuiltPlanAndEveryPlanIsVerified) {
     }
     if (round % 20 != 0) continue;
     for (const PlannerEntry& entry : planner_registry()) {
-      const auto& can = entry.info.objectives;
-      if (std::find(can.begin(), can.end(), p.objective) == can.end()) continue;
+      if (!entry.supports(p)) continue;
       PlannerOptions options;
       options.deadline = Deadline::after_seconds(0.05);
       const auto result = run_planner(entry, p, options);

@@ -6,6 +6,7 @@
 
 #include "heddle/plan/checker.h"
 #include "heddle/planners/planner.h"
+#include "plan/workload_support.h"
 #include "planners_support.h"
 
 namespace heddle {
@@ -21,6 +22,8 @@ struct Case {
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
   for (const PlannerEntry& entry : planner_registry()) {
+    const auto& can = entry.info.transfers;
+    if (std::find(can.begin(), can.end(), Transfers::kRoutes) == can.end()) continue;
     for (const Objective o : entry.info.objectives) cases.push_back({&entry, o});
   }
   return cases;
@@ -182,6 +185,126 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Registry, EveryPlanner, ::testing::ValuesIn(all_cases()), case_name);
+
+// The same for the workloads of papers, whose transfers have given times.
+struct WorkloadCase {
+  const PlannerEntry* entry;
+  Transfers transfers;
+  Objective objective;
+};
+
+// `memory` of each device; negative: enough.
+Problem random_workload(const WorkloadCase& c, Random& random, int ops, double memory) {
+  if (c.transfers == Transfers::kWithinRuns) {
+    Json json = random_placement_json({.nodes = ops, .tight = true}, random.below(1000));
+    if (memory >= 0) json["maxSizePerFPGA"] = memory;
+    PlacementOptions options{.objective = c.objective};
+    const bool other = random.chance(0.5);
+    options.pieces = other && c.objective == Objective::kLatency ? 2 : 1;
+    options.contiguous = other && c.objective == Objective::kThroughput;
+    return made(placement_workload_from_json(json, "random", options));
+  }
+  RandomFlows shape{.ops = ops, .devices = 3, .edge_probability = 0.25};
+  if (memory >= 0) shape.memory = memory;
+  Problem problem = random_flow_problem(random, shape);
+  problem.objective = c.objective;
+  return problem;
+}
+
+class EveryPlannerOfWorkloads : public ::testing::TestWithParam<WorkloadCase> {
+ protected:
+  Result<PlanResult> plan(const Problem& problem, const PlannerOptions& o) const {
+    return run_planner(*GetParam().entry, problem, o);
+  }
+  Problem problem(Random& random, int ops, double memory = -1) const {
+    return random_workload(GetParam(), random, ops, memory);
+  }
+  void expect_plan(const Problem& p) const {
+    PlannerOptions o;
+    o.deadline = Deadline::after_seconds(0.05);
+    const auto result = plan(p, o);
+    ASSERT_TRUE(result.ok()) << result.error().to_string();
+    EXPECT_TRUE(result->verified);
+    EXPECT_GE(result->value_us, result->bound.us * (1 - 1e-9));
+    EXPECT_TRUE(check(p, result->plan, result->timeline, result->bound.us).ok());
+  }
+};
+
+TEST_P(EveryPlannerOfWorkloads, PlansWorkloadsOfEverySize) {
+  Random random(11);
+  for (const int ops : {1, 2, 5, 15, 40}) expect_plan(problem(random, ops));
+}
+
+TEST_P(EveryPlannerOfWorkloads, KeepsWithinMemoryOrSaysThatNothingFits) {
+  Random random(12);
+  for (const double memory : {0.0, 2.0, 6.0, 12.0, 40.0}) {
+    const Problem p = problem(random, 8, memory);
+    PlannerOptions o;
+    o.deadline = Deadline::after_seconds(0.05);
+    const auto result = plan(p, o);
+    if (result.ok()) {
+      EXPECT_TRUE(result->verified);
+    } else {
+      EXPECT_EQ(result.error().code(), Code::kInfeasible) << result.error().to_string();
+      EXPECT_NE(result.error().message().find("memory"), std::string::npos);
+      EXPECT_LT(memory, 40);
+    }
+  }
+}
+
+TEST_P(EveryPlannerOfWorkloads, IsCancelledBeforeItBegins) {
+  Random random(13);
+  CancelToken token;
+  token.cancel();
+  PlannerOptions o;
+  o.deadline = Deadline::never(token);
+  EXPECT_EQ(plan(problem(random, 10), o).error().code(), Code::kCancelled);
+}
+
+TEST_P(EveryPlannerOfWorkloads, EndsWithAPlanOrACancellationWhenCancelledOnTheWay) {
+  Random random(14);
+  CancelToken token;
+  CancelOnReport sink(token);
+  PlannerOptions o;
+  o.deadline = Deadline::never(token);
+  o.progress = &sink;
+  const auto result = plan(problem(random, 20), o);
+  if (result.ok())
+    EXPECT_TRUE(result->verified);
+  else
+    EXPECT_EQ(result.error().code(), Code::kCancelled);
+}
+
+TEST_P(EveryPlannerOfWorkloads, StillGivesAPlanWhenTheDeadlineHasPassed) {
+  Random random(15);
+  PlannerOptions o;
+  o.deadline = Deadline::after_seconds(0);
+  const auto result = plan(problem(random, 12), o);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+}
+
+std::vector<WorkloadCase> workload_cases() {
+  std::vector<WorkloadCase> cases;
+  for (const PlannerEntry& entry : planner_registry()) {
+    for (const Transfers t : entry.info.transfers) {
+      if (t == Transfers::kGiven) cases.push_back({&entry, t, Objective::kLatency});
+      if (t != Transfers::kWithinRuns) continue;
+      cases.push_back({&entry, t, Objective::kLatency});
+      cases.push_back({&entry, t, Objective::kThroughput});
+    }
+  }
+  return cases;
+}
+
+std::string workload_case_name(const ::testing::TestParamInfo<WorkloadCase>& info) {
+  std::string name = info.param.entry->info.name + "_" + transfers_name(info.param.transfers) + "_" +
+                     objective_name(info.param.objective);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryPlannerOfWorkloads, ::testing::ValuesIn(workload_cases()),
+                         workload_case_name);
 
 TEST(RunPlanner, RefusesAnObjectiveThatThePlannerDoesNotSupport) {
   Random random(1);

@@ -244,6 +244,15 @@ TEST(DevicePart, AnAcceleratorIsDividedByNameAndMemory) {
   EXPECT_EQ(device_part(device, 1, 2).backend_device, "GPU.0");
 }
 
+TEST(ProfileKey, ConditionsOfAMeasurementAreInItsKey) {
+  Device device;
+  device.target = "torch:cuda:0";
+  EXPECT_EQ(profile_key(7, device, 2).target, device.target);
+  EXPECT_EQ(profile_key(7, device, 2).share, 1);
+  EXPECT_EQ(profile_key(7, device, 2, {.share = 4}).share, .25);
+  EXPECT_EQ(profile_key(7, device, 2, {.host_access = true}).target, host_access_target(device.target));
+}
+
 TEST(OpenVino, SharesAreMeasuredWithAllOfThemBusyAndKeptApartInTheStore) {
   const auto loaded = load("light_squeezenet.onnx");
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";

@@ -13,30 +13,15 @@
 #include <set>
 #include <thread>
 
-#include "graph/onnx_writer.h"
 #include "heddle/plan/checker.h"
 #include "heddle/runtime/run.h"
 #include "heddle/session/replan.h"
+#include "small_model.h"
 
 namespace heddle {
 namespace {
 
 using testing::HasSubstr;
-
-// Two products with a rectifier between them.
-std::string small_model() {
-  using namespace onnx_writer;
-  const auto weights = [](const char* name, int64_t rows, int64_t columns) {
-    std::vector<float> values(static_cast<size_t>(rows * columns));
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 101) / 101 - 0.5F;
-    return float_tensor(name, {rows, columns}, values);
-  };
-  return model({{node("MatMul", {"x", "w"}, {"m"}, "first"), node("Relu", {"m"}, {"r"}, "relu"),
-                 node("MatMul", {"r", "v"}, {"y"}, "second")},
-                {value("x", {1, 64})},
-                {value("y", {1, 32})},
-                {weights("w", 64, 48), weights("v", 48, 32)}});
-}
 
 // Keeps what work was reported.
 class Sink final : public ProgressSink {
@@ -67,14 +52,18 @@ class SessionTest : public testing::Test {
     folder_ = std::filesystem::temp_directory_path() /
               ("heddle-session-" + std::to_string(::getpid()) + "-" + std::to_string(++number));
     std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "model.onnx", std::ios::binary) << small_model();
+    std::ofstream(folder_ / "model.onnx", std::ios::binary) << test::small_model();
     settings_.store = (folder_ / "store.sqlite").string();
     settings_.coarsening = Coarsening::kNone;
     control_.progress = &sink_;
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  ModelSpec model() const { return {.path = (folder_ / "model.onnx").string(), .import = {}}; }
+  ModelSpec model() const {
+    ModelSpec spec{.path = (folder_ / "model.onnx").string(), .import = {}};
+    spec.import.batch = 1;
+    return spec;
+  }
 
   std::filesystem::path folder_;
   ProblemSettings settings_;
@@ -158,8 +147,8 @@ TEST_F(SessionTest, OtherHardwareIsPlannedForFromTheFirstPlansDecisions) {
   settings_.cluster = open_cluster("preset:v100").value();
   auto session = open_session({.path = "zoo:resnet-18", .import = {}}, settings_, control_);
   ASSERT_TRUE(session.ok()) << session.error().to_string();
-  const std::vector<ClusterChange> changes = {{"the same", settings_.cluster},
-                                              {"other devices", open_cluster("preset:a6000").value()}};
+  const std::vector<HardwareChange> changes = {{"the same", {}, settings_.cluster},
+                                               {"other devices", {}, open_cluster("preset:a6000").value()}};
   const auto rows = replan(*session, changes, settings_, "heft", {}, control_);
   ASSERT_TRUE(rows.ok()) << rows.error().to_string();
   ASSERT_EQ(rows->size(), 3u);

@@ -6,7 +6,8 @@
 #include <filesystem>
 
 #include "heddle/base/file.h"
-#include "heddle/planners/flow_planner.h"
+#include "heddle/plan/flow_workload.h"
+#include "heddle/planners/planner.h"
 #include "suites.h"
 
 namespace heddle::bench {
@@ -88,20 +89,30 @@ BenchRow workload_row(const std::string& instance, const std::string& metric, co
 Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Reference* reference,
                                              const BenchOptions& options, const Control& control) {
   HEDDLE_ASSIGN_OR_RETURN(const auto workload, read_flow_workload(path));
+  const Problem& problem = workload.problem;
   double limit = kMoiraiSeconds;
   if (reference != nullptr) limit = kTenth * *reference->seconds;
   if (options.time_limit_s > 0) limit = options.time_limit_s;
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_flows(workload, planner_options(options, limit, control)));
+  const Stopwatch watch;
+  HEDDLE_ASSIGN_OR_RETURN(auto plan, run_planner(*find_planner("flow-search"), problem,
+                                                 planner_options(options, limit, control)));
+  const double planning_s = watch.seconds();
+  const double unit_us = workload.us_per_unit;
+  const auto& name = problem.graph->name();
   const auto unit = workload.time_unit.starts_with("ms") ? "ms" : "";
-  auto makespan = workload_row(workload.name, "makespan", unit, workload.in_units(plan.schedule.makespan));
+  auto makespan = workload_row(name, "makespan", unit, plan.value_us / unit_us);
   makespan.baseline = "first schedule";
-  makespan.baseline_value = plan.counters.at("constructed");
-  makespan.bound = workload.in_units(plan.bound);
-  makespan.seconds = plan.seconds;
+  makespan.baseline_value = plan.counters.at("constructed_us") / unit_us;
+  makespan.bound = plan.bound.us / unit_us;
+  makespan.seconds = planning_s;
+  for (Incumbent& i : plan.trajectory) {
+    i.value_us /= unit_us;
+    i.bound_us /= unit_us;
+  }
   set_trajectory(makespan, plan.trajectory, limit);
-  auto seconds = workload_row(workload.name, "planning and checking", "s", plan.seconds);
-  auto gap = workload_row(workload.name, "gap to the proven bound", "%", 100 * plan.gap);
-  gap.baseline = plan.bound_reason;
+  auto seconds = workload_row(name, "planning and checking", "s", planning_s);
+  auto gap = workload_row(name, "gap to the proven bound", "%", 100 * plan.gap);
+  gap.baseline = plan.bound.reason;
   if (reference != nullptr) {
     makespan.reference = reference->objective;
     seconds.reference = *reference->seconds;

@@ -1,7 +1,7 @@
 // The serve suite: what the server adds to a direct call, its rate beside a plain gRPC echo's in the same
 // run, and its decisions under load.
 #include "bench_files.h"
-#include "heddle/serve/serve_bench.h"
+#include "serve_bench.h"
 #include "suites.h"
 
 namespace heddle::bench {

@@ -12,7 +12,6 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/fleet_view.h"
-#include "heddle/report/text_table.h"
 #include "serve/data_plane_flags.h"
 
 namespace heddle::cli {
@@ -263,69 +262,6 @@ Status read_schedulers(const FleetSimulateOptions& o, Inputs& in) {
   return {};
 }
 
-std::string milliseconds(TimeNs ns) { return format_us(us_from_ns(ns)); }
-
-std::string summary(const std::vector<FleetSimulationSeries>& series, const Deployment& deployment) {
-  using Align = TextTable::Align;
-  std::vector<TextTable::Column> columns = {{"scheduler"}};
-  for (const char* title :
-       {"load", "arrivals", "in time", "late", "dropped", "failed", "p50", "p99", "queueing"})
-    columns.push_back({title, Align::kRight});
-  for (const auto& c : deployment.classes) columns.push_back({c.name, Align::kRight});
-  TextTable table(columns);
-  char text[48];
-  for (const auto& s : series)
-    for (const auto& p : s.points) {
-      const auto& r = p.result;
-      std::snprintf(text, sizeof text, "%.4g", p.load_factor);
-      std::vector<std::string> cells = {s.scheduler, text, std::to_string(r.total.arrivals),
-                                        percent(r.total.attainment())};
-      for (const auto n : {r.total.late, r.total.dropped, r.total.failed}) cells.push_back(std::to_string(n));
-      cells.push_back(milliseconds(r.latency.percentile(.5)));
-      cells.push_back(milliseconds(r.latency.percentile(.99)));
-      cells.push_back(format_us(r.queueing.mean_ns() / 1e3));
-      for (const auto& c : r.classes) cells.push_back(percent(c.busy_share));
-      table.add_row(std::move(cells));
-    }
-  return table.to_string() + "classes: the part of the time that they are busy\n";
-}
-
-// Of the last series at its highest load, or at the only one.
-std::string per_model(const SweepPoint& point) {
-  using Align = TextTable::Align;
-  TextTable table({{"model", Align::kLeft, 36},
-                   {"arrivals", Align::kRight},
-                   {"in time", Align::kRight},
-                   {"p50", Align::kRight},
-                   {"p95", Align::kRight},
-                   {"p99", Align::kRight},
-                   {"mean batch", Align::kRight}});
-  for (const auto& m : point.result.models) {
-    double batches = 0, requests = 0;
-    for (size_t b = 0; b < m.batch_sizes.size(); ++b) {
-      batches += static_cast<double>(m.batch_sizes[b]);
-      requests += static_cast<double>(m.batch_sizes[b] * (b + 1));
-    }
-    char mean[32];
-    std::snprintf(mean, sizeof mean, "%.2f", batches > 0 ? requests / batches : 0);
-    table.add_row({m.model, std::to_string(m.requests.arrivals), percent(m.requests.attainment()),
-                   milliseconds(m.latency.percentile(.5)), milliseconds(m.latency.percentile(.95)),
-                   milliseconds(m.latency.percentile(.99)), mean});
-  }
-  return table.to_string();
-}
-
-// The highest load factor of the sweep up to which the wanted attainment holds at every one; nullopt: at
-// none.
-std::optional<double> load_attained(const FleetSimulationSeries& series, double wanted) {
-  std::optional<double> best;
-  for (const auto& p : series.points) {
-    if (p.result.total.attainment() < wanted) break;
-    best = p.load_factor;
-  }
-  return best;
-}
-
 Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& invocation) {
   Inputs in;
   HEDDLE_RETURN_IF_ERROR(read_schedulers(o, in));
@@ -369,17 +305,8 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
     std::printf("%s\n", rows.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
     return kExitDone;
   }
-  std::printf("%s, %s\n%s", in.traffic.c_str(), ("seed " + std::to_string(o.seed)).c_str(),
-              summary(view.series, in.deployment).c_str());
-  const auto& last = view.series.back();
-  std::printf("\n%s at load factor %.4g:\n%s", last.scheduler.c_str(), last.points.back().load_factor,
-              per_model(last.points.back()).c_str());
-  for (const auto& s : view.series) {
-    if (s.points.size() < 2) continue;
-    const auto best = load_attained(s, o.attainment);
-    std::printf(best ? "%s: %s in time up to load factor %.4g\n" : "%s: %s in time at no load simulated\n",
-                s.scheduler.c_str(), percent(o.attainment).c_str(), best.value_or(0));
-  }
+  std::printf("%s, seed %lld\n%s", in.traffic.c_str(), static_cast<long long>(o.seed),
+              simulation_text(view).c_str());
   return kExitDone;
 }
 

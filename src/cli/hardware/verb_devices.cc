@@ -2,13 +2,13 @@
 #include <cstdio>
 #include <sstream>
 
-#include "copies_report.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/planner.h"
 #include "heddle/planners/planners_table.h"
+#include "heddle/report/copies_table.h"
 #include "heddle/report/text_table.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/session/loaded_model.h"

@@ -11,7 +11,7 @@ namespace heddle::cli {
 void ModelFlags::declare(Command& command) {
   command.positional("MODEL", model,
                      ".onnx (or what OpenVINO reads), graph .json (Heddle's or IOS's, simulation instance of "
-                     "HIOS), or zoo:NAME[,key=value]");
+                     "HIOS), flow or placement workload, plan file, or zoo:NAME[,key=value]");
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--batch", batch, "set the first dimension of inputs that leave it open", 1, 1 << 20);
   command.option(
@@ -149,6 +149,9 @@ void ProblemFlags::declare(Command& command) {
   command.option("--transfer", transfer,
                  "simulation instances: transfers take the time given by their source or by their reader "
                  "(default source)");
+  command.flag("--contiguous", contiguous, "placement workloads, throughput: devices follow one another");
+  command.option("--pieces", pieces, "placement workloads, latency: pieces on an accelerator (default 1)", 1,
+                 1000);
 }
 
 void SearchFlags::declare(Command& command) {
@@ -182,6 +185,8 @@ Result<ProblemSettings> ProblemFlags::settings() const {
   s.store = store;
   s.measure = !no_profile;
   s.contention = !no_contention;
+  s.contiguous = contiguous;
+  s.pieces = static_cast<int>(pieces);
   s.fixed_sharing = fixed_sharing;
   s.host_access = host_access;
   s.drop_parameters = drop_parameters;

@@ -38,6 +38,8 @@ struct ProblemFlags {
   bool fixed_sharing = false;    // fixed factors for shared links in place of waiting
   bool drop_parameters = false;  // cold: parameters may leave after their last use
   std::string resident;          // cold: a fraction of the parameters, or a file; empty: none
+  bool contiguous = false;       // placement workloads, throughput: devices follow one another
+  int64_t pieces = 1;            // placement workloads, latency: most segments on an accelerator
   void declare(Command& command);
   // Checks what can be checked without a model, and opens the cluster.
   Result<ProblemSettings> settings() const;

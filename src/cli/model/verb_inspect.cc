@@ -24,47 +24,6 @@ struct TypeSum {
   int64_t param_bytes = 0;
 };
 
-// An op at which the model can be cut in two so that one tensor set crosses: every path from an input to an
-// output goes through it.
-struct CutPoint {
-  std::string op;
-  int64_t bytes = 0;        // of what crosses after it
-  double flops_before = 0;  // share of all FLOPs in its ancestors and itself
-};
-
-// Ops that dominate a virtual sink: the chain of immediate dominators of the sink.
-std::vector<CutPoint> cut_points(const Graph& graph) {
-  // An op is on every path iff no edge jumps over it and nothing starts or ends beside it, in topological
-  // order: count the paths' open ends by position.
-  const auto topo = graph.topological_order();
-  const auto n = topo.size();
-  const double total = std::max(1.0, graph.total_flops());
-  std::vector<CutPoint> points;
-  size_t reach = 0;  // furthest position that an op so far feeds
-  size_t open_sinks = 0;
-  size_t sources_left = 0;
-  for (const auto op : topo) sources_left += graph.predecessors(op).empty();
-  double flops = 0;
-  for (size_t i = 0; i < n; ++i) {
-    const auto op = topo[i];
-    sources_left -= graph.predecessors(op).empty();
-    flops += graph.op(op).flops;
-    const bool jumped = reach > i;
-    if (!jumped && open_sinks == 0 && sources_left == 0 && !graph.successors(op).empty()) {
-      int64_t bytes = 0;
-      for (const auto t : graph.op(op).outputs) {
-        if (!graph.tensor(t).consumers.empty()) bytes += graph.tensor(t).bytes;
-      }
-      points.push_back({graph.op(op).name, bytes, flops / total});
-    }
-    if (graph.successors(op).empty()) ++open_sinks;
-    for (const auto next : graph.successors(op)) {
-      reach = std::max(reach, static_cast<size_t>(graph.topological_position(next)));
-    }
-  }
-  return points;
-}
-
 Json io_json(const Graph& graph, std::span<const TensorId> tensors) {
   Json list = Json::array();
   for (const auto t : tensors) {
@@ -101,7 +60,7 @@ void print_io(const char* title, const Graph& graph, std::span<const TensorId> t
   }
 }
 
-void print_cut_points(const std::vector<CutPoint>& points, size_t limit) {
+void print_cut_points(const Graph& graph, const std::vector<CutPoint>& points, size_t limit) {
   std::printf("\n%zu cut points (every path goes through them)%s\n", points.size(),
               points.size() > limit ? "; the smallest:" : ":");
   auto shown = points;
@@ -115,7 +74,8 @@ void print_cut_points(const std::vector<CutPoint>& points, size_t limit) {
   if (shown.empty()) return;
   TextTable table(
       {{"after op"}, {"crossing", TextTable::Align::kRight}, {"FLOPs before", TextTable::Align::kRight}});
-  for (const auto& p : shown) table.add_row({p.op, format_bytes(p.bytes), percent(p.flops_before)});
+  for (const auto& p : shown)
+    table.add_row({graph.op(p.op).name, format_bytes(p.bytes), percent(p.flops_before)});
   std::printf("%s", table.to_string().c_str());
 }
 
@@ -132,7 +92,7 @@ Result<int> run_inspect(const InspectOptions& o, const Invocation& invocation) {
   if (invocation.json) {
     Json cuts = Json::array();
     for (const auto& p : points)
-      cuts.push_back({{"op", p.op}, {"bytes", p.bytes}, {"flops_before", p.flops_before}});
+      cuts.push_back({{"op", g.op(p.op).name}, {"bytes", p.bytes}, {"flops_before", p.flops_before}});
     Json type_rows = Json::array();
     for (const auto& [type, sum] : types) {
       type_rows.push_back(
@@ -175,7 +135,7 @@ Result<int> run_inspect(const InspectOptions& o, const Invocation& invocation) {
                    format_bytes(sum.param_bytes)});
   }
   std::printf("%s", table.to_string().c_str());
-  print_cut_points(points, static_cast<size_t>(o.top));
+  print_cut_points(g, points, static_cast<size_t>(o.top));
   return kExitDone;
 }
 

@@ -13,7 +13,6 @@
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
 #include "model_flags.h"
-#include "plan_workload.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -23,7 +22,6 @@ struct PlanOptions {
   ModelFlags model;
   ProblemFlags problem;
   SearchFlags search;
-  WorkloadFlags workload;
   std::string planner = "auto";
   std::string output, schedule;
   bool strict = false, as_scheduled = false;
@@ -189,9 +187,6 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   if (o.as_scheduled && o.planner != "auto")
     return Error(Code::kInvalidInput, "--as-scheduled takes the file's schedule; leave --planner out");
-  HEDDLE_ASSIGN_OR_RETURN(const auto workload, plan_workload(o.model.model, o.workload, o.problem, o.search,
-                                                             o.output, invocation));
-  if (workload) return *workload;
   HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
   if (!o.schedule.empty() &&
       (!session.loaded.ios || session.problem.graph->num_ops() != session.loaded.graph->num_ops()))
@@ -233,12 +228,10 @@ struct ComparePlannersFlags {
   std::string planners;
 };
 
-std::vector<const PlannerEntry*> planners_for(Objective objective) {
+std::vector<const PlannerEntry*> planners_for(const Problem& problem) {
   std::vector<const PlannerEntry*> entries;
   for (const auto& entry : planner_registry()) {
-    for (const auto o : entry.info.objectives) {
-      if (o == objective) entries.push_back(&entry);
-    }
+    if (entry.supports(problem)) entries.push_back(&entry);
   }
   return entries;
 }
@@ -250,7 +243,7 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
     entries.push_back(entry);
   }
   HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
-  if (entries.empty()) entries = planners_for(session.problem.objective);
+  if (entries.empty()) entries = planners_for(session.problem);
   Json rows = Json::array();
   TextTable table({{"planner"},
                    {objective_name(session.problem.objective), TextTable::Align::kRight},
@@ -304,7 +297,6 @@ RunFn setup_plan(Command& command) {
   o->search.declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.option("-o,--output", o->output, "write the plan to this file (JSON)");
-  o->workload.declare(command);
   command.flag("--as-scheduled", o->as_scheduled, "take the schedule that the file brings (IOS's files)");
   command.option("--schedule", o->schedule, "write the model's file with the plan's stages (IOS's files)");
   command.flag("--strict", o->strict, "fail when a device named with --devices gets nothing");

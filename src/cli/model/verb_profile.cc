@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <optional>
 
-#include "hardware/copies_report.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
+#include "heddle/report/copies_table.h"
 #include "heddle/report/text_table.h"
 #include "heddle/session/measured_cluster.h"
 #include "model_flags.h"

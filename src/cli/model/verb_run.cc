@@ -5,9 +5,8 @@
 
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
-#include "heddle/base/units.h"
 #include "heddle/report/run_file.h"
-#include "heddle/report/text_table.h"
+#include "heddle/report/run_tables.h"
 #include "heddle/report/timeline_view.h"
 #include "heddle/runtime/rank_run.h"
 #include "heddle/runtime/recheck.h"
@@ -84,136 +83,6 @@ Result<std::map<std::string, std::string>> input_files(const std::vector<std::st
   return files;
 }
 
-std::string percent(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%+.1f %%", 100 * value);
-  return text;
-}
-
-double relative(double measured, double predicted) {
-  return predicted > 0 ? (measured - predicted) / predicted : 0;
-}
-
-std::string step_name(const Problem& problem, const Plan& plan, const Step& step) {
-  const auto& segment = plan.segments[step.segment.index()];
-  switch (step.kind) {
-    case StepKind::kRun:
-      return "run " + segment.name;
-    case StepKind::kTransfer:
-      return "send " + problem.graph->tensor(step.tensor).name;
-    case StepKind::kLoad:
-      return "load " + segment.name;
-  }
-  return "";
-}
-
-std::string step_place(const Problem& problem, const Step& step, const Segment& segment) {
-  const auto& cluster = *problem.cluster;
-  if (step.kind == StepKind::kRun) return cluster.device(segment.device).name;
-  if (step.kind == StepKind::kLoad) return cluster.device(step.to).name;
-  return cluster.device(step.from).name + " > " + cluster.device(step.to).name;
-}
-
-Json run_json(const PlanFile& file, const Timeline& timeline, const RunRecord& run) {
-  Json steps = Json::array();
-  for (size_t i = 0; i < file.plan.steps.size(); ++i) {
-    const auto& step = file.plan.steps[i];
-    const double predicted = timeline.finish_us[i] - timeline.start_us[i];
-    const double measured = run.steps[i].median_us;
-    steps.push_back({{"step", step_name(file.problem, file.plan, step)},
-                     {"where", step_place(file.problem, step, file.plan.segments[step.segment.index()])},
-                     {"predicted_us", predicted},
-                     {"measured_us", measured},
-                     {"error", relative(measured, predicted)},
-                     {"spread", run.steps[i].rel_spread}});
-  }
-  return {{"planner", file.planner},
-          {"objective", objective_name(file.problem.objective)},
-          {"outputs_compared", run.verified},
-          {"outputs_equal", run.verified ? Json(run.outputs_equal) : Json()},
-          {"max_rel_error", run.max_rel_error},
-          {"max_abs_error", run.max_abs_error},
-          {"rtol", run.rtol},
-          {"atol", run.atol},
-          {"predicted_us", run.predicted_us},
-          {"measured_us", run.measured_us},
-          {"error", relative(run.measured_us, run.predicted_us)},
-          {"bound", file.bound.us},
-          {"repeats", run.repeats},
-          {"warmups", run.warmups},
-          {"in_flight", run.requests_in_flight},
-          {"steps", std::move(steps)}};
-}
-
-void print_run(const PlanFile& file, const Timeline& timeline, const RunRecord& run) {
-  constexpr size_t kMostRows = 40;
-  TextTable table({{"step"},
-                   {"where"},
-                   {"predicted", TextTable::Align::kRight},
-                   {"measured", TextTable::Align::kRight},
-                   {"error", TextTable::Align::kRight},
-                   {"spread", TextTable::Align::kRight}});
-  for (size_t i = 0; i < file.plan.steps.size() && i < kMostRows; ++i) {
-    const auto& step = file.plan.steps[i];
-    const double predicted = timeline.finish_us[i] - timeline.start_us[i];
-    const auto& m = run.steps[i];
-    table.add_row({step_name(file.problem, file.plan, step),
-                   step_place(file.problem, step, file.plan.segments[step.segment.index()]),
-                   format_us(predicted), format_us(m.median_us), percent(relative(m.median_us, predicted)),
-                   percent(m.rel_spread).substr(1)});
-  }
-  table.add_rule();
-  table.add_row({file.problem.objective == Objective::kThroughput ? "time per request" : "whole request", "",
-                 format_us(run.predicted_us), format_us(run.measured_us),
-                 percent(relative(run.measured_us, run.predicted_us))});
-  std::printf("%s", table.to_string().c_str());
-  if (file.plan.steps.size() > kMostRows) {
-    std::printf("(%zu more steps; --json has them all)\n", file.plan.steps.size() - kMostRows);
-  }
-  std::printf("\nmedian of %d runs after %d warm-up runs, %d request(s) in flight\nbound %s (%s)\n",
-              run.repeats, run.warmups, run.requests_in_flight, format_us(file.bound.us).c_str(),
-              file.bound.reason.c_str());
-  if (!run.verified) {
-    std::printf("outputs: not compared (%s)\n", file.problem.model
-                                                    ? "turned off, or emulated devices compute nothing"
-                                                    : "the graph has no real model");
-  } else {
-    std::printf(
-        "outputs: %s to the unsplit model's (%zu tensors, max abs error %.3g, max rel error %.3g;\n"
-        "         rtol %g, atol %g)\n",
-        run.outputs_equal ? "equal" : "NOT EQUAL", run.outputs_compared.size(), run.max_abs_error,
-        run.max_rel_error, run.rtol, run.atol);
-  }
-}
-
-Json recheck_json(const Recheck& r) {
-  return {{"predicted_us", r.predicted_us},
-          {"measured_us", r.measured_us},
-          {"error", r.error},
-          {"error_low", r.error_low},
-          {"error_high", r.error_high},
-          {"drift", r.drift},
-          {"rounds", r.rounds}};
-}
-
-void print_recheck(const Recheck& r) {
-  std::printf(
-      "segments timed again between the requests: predicted %s, measured %s, error %s\n"
-      "         (quartiles %s to %s, %d rounds); since the profile the machine takes %s time\n",
-      format_us(r.predicted_us).c_str(), format_us(r.measured_us).c_str(), percent(r.error).c_str(),
-      percent(r.error_low).c_str(), percent(r.error_high).c_str(), r.rounds, percent(r.drift).c_str());
-}
-
-Json comparison_json(const Comparison& c) {
-  return {{"ours_us", c.ours_us},
-          {"openvino_us", c.openvino_us},
-          {"ratio", c.ratio},
-          {"ratio_low", c.ratio_low},
-          {"ratio_high", c.ratio_high},
-          {"rounds", c.rounds},
-          {"openvino_requests", c.openvino_requests}};
-}
-
 constexpr int64_t kUsualRepeats = 20, kUsualColdStarts = 3;
 
 Result<int> run_cold_plan(const RunVerbOptions& o, const Invocation& invocation) {
@@ -264,16 +133,9 @@ Result<int> give_report(const RunVerbOptions& o, const Report& r, const Invocati
     if (r.comparison) json["versus_openvino"] = comparison_json(*r.comparison);
     std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    print_run(file, timeline, r.run);
-    if (r.recheck) print_recheck(*r.recheck);
-    if (r.comparison) {
-      const bool throughput = file.problem.objective == Objective::kThroughput;
-      std::printf(
-          "OpenVINO alone, all cores%s: %s; this plan takes %.3f of its time\n"
-          "         (quartiles %.3f to %.3f, %d rounds)\n",
-          throughput ? ", its throughput mode" : "", format_us(r.comparison->openvino_us).c_str(),
-          r.comparison->ratio, r.comparison->ratio_low, r.comparison->ratio_high, r.comparison->rounds);
-    }
+    std::printf("%s", run_text(file, timeline, r.run).c_str());
+    if (r.recheck) std::printf("%s", recheck_text(*r.recheck).c_str());
+    if (r.comparison) std::printf("%s", comparison_text(*r.comparison, file.problem.objective).c_str());
     for (const auto* path : {&o.plan_output, &o.output, &o.trace}) {
       if (!path->empty()) std::printf("written to %s\n", path->c_str());
     }

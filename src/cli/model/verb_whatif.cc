@@ -1,68 +1,108 @@
 // heddle whatif: the predicted effect of other hardware, planned anew for each change.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
-#include "heddle/cluster/edit.h"
+#include "heddle/plan/problem_edit.h"
 #include "heddle/report/text_table.h"
 #include "heddle/session/replan.h"
 #include "model_flags.h"
 #include "verbs.h"
-#include "whatif_workload.h"
 
 namespace heddle::cli {
 namespace {
+
+constexpr const char* kMemory = "memory";        // --scale: every device's memory
+constexpr const char* kTransfers = "transfers";  // --scale: transfers with given times
 
 struct WhatifOptions {
   ModelFlags model;
   ProblemFlags problem;
   SearchFlags search;
-  WorkloadFlags workload;
   std::string planner = "auto";
   std::vector<std::string> add, remove, scale;
 };
 
-// Names that can be changed: devices, and links for --scale.
-std::vector<std::string> names_of(const Cluster& cluster, bool links) {
+// Names that can be changed: devices, their classes, and for --scale links and what all devices have.
+std::vector<std::string> names_of(const Problem& problem, bool scale) {
   std::vector<std::string> names;
-  for (const auto& d : cluster.devices()) names.push_back(d.name);
-  if (links) {
-    for (const auto& l : cluster.links()) names.push_back(l.name);
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const auto& d : problem.cluster->devices()) add(d.name);
+  for (const auto& d : problem.cluster->devices()) add(d.device_class);
+  if (!scale) return names;
+  for (const auto& l : problem.cluster->links()) add(l.name);
+  add(kMemory);
+  if (problem.transfers) add(kTransfers);
+  return names;
+}
+
+Status check_name(const std::string& name, const Problem& problem, const char* flag, bool scale) {
+  const auto names = names_of(problem, scale);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  return Error(Code::kInvalidInput, std::string(flag) + " " + name + ": no such device" +
+                                        (scale ? " or link" : "") + did_you_mean(name, names) +
+                                        "; there are " + join_names(names));
+}
+
+// The device of that name, or all devices of that class.
+std::vector<std::string> devices_of(const std::string& name, const Cluster& cluster) {
+  if (cluster.find_device(name).valid()) return {name};
+  std::vector<std::string> names;
+  for (const auto& d : cluster.devices()) {
+    if (d.device_class == name) names.push_back(d.name);
   }
   return names;
 }
 
-Status check_device_name(const std::string& name, const Cluster& cluster, const char* flag, bool links) {
-  const auto names = names_of(cluster, links);
-  for (const auto& n : names) {
-    if (n == name) return {};
+// "gpu0=2": name and factor, above 0 and at most a million.
+Result<std::pair<std::string, double>> parse_scale(const std::string& text) {
+  const auto eq = text.rfind('=');
+  char* end = nullptr;
+  const double factor = eq == std::string::npos ? 0 : std::strtod(text.c_str() + eq + 1, &end);
+  if (!(factor > 0 && factor <= 1e6) || *end != '\0') {
+    return Error(Code::kInvalidInput,
+                 "--scale " + text + ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
   }
-  return Error(Code::kInvalidInput, std::string(flag) + " " + name + ": no such device" +
-                                        (links ? " or link" : "") + did_you_mean(name, names) +
-                                        "; there are " + join_names(names));
+  return std::pair(text.substr(0, eq), factor);
 }
 
-Result<std::vector<ClusterChange>> changes(const WhatifOptions& o, const Cluster& cluster) {
-  std::vector<ClusterChange> list;
+std::vector<ProblemEdit> scale_edits(const std::string& name, double factor, const Cluster& cluster) {
+  const auto devices = devices_of(name, cluster);
+  std::vector<ProblemEdit> edits;
+  for (const auto& device : devices) edits.push_back({.cluster = {.scale = device, .factor = factor}});
+  if (!devices.empty()) return edits;
+  for (const auto& link : cluster.links()) {
+    if (link.name == name) return {{.cluster = {.scale = name, .factor = factor}}};
+  }
+  if (name == kMemory) return {{.cluster = {.memory = factor}}};
+  return {{.transfers = factor}};
+}
+
+Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Problem& problem) {
+  const Cluster& cluster = *problem.cluster;
+  std::vector<HardwareChange> list;
   for (const auto& name : o.add) {
-    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--add", false));
-    HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.add = name}));
-    list.push_back({"one more " + name, c});
+    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--add", false));
+    list.push_back({"one more " + name, {{.cluster = {.add = devices_of(name, cluster).front()}}}, nullptr});
   }
   for (const auto& name : o.remove) {
-    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--remove", false));
+    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--remove", false));
     if (cluster.num_devices() == 1)
       return Error(Code::kInvalidInput, "--remove " + name + ": it is the only device");
-    HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.remove = name}));
-    list.push_back({"without " + name, c});
+    const std::string text = cluster.find_device(name).valid() ? "without " : "one less ";
+    list.push_back({text + name, {{.cluster = {.remove = devices_of(name, cluster).back()}}}, nullptr});
   }
   for (const auto& text : o.scale) {
     HEDDLE_ASSIGN_OR_RETURN(const auto parsed, parse_scale(text));
     const auto& [name, factor] = parsed;
-    HEDDLE_RETURN_IF_ERROR(check_device_name(name, cluster, "--scale", true));
-    HEDDLE_ASSIGN_OR_RETURN(auto c, edit_cluster(cluster, {.scale = name, .factor = factor}));
-    list.push_back({name + " x " + text.substr(name.size() + 1), c});
+    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--scale", true));
+    list.push_back(
+        {name + " x " + text.substr(name.size() + 1), scale_edits(name, factor, cluster), nullptr});
   }
   return list;
 }
@@ -81,14 +121,10 @@ std::string percent_text(double share) {
 
 Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
-  HEDDLE_ASSIGN_OR_RETURN(const auto workload,
-                          whatif_workload(o.model.model, o.workload, {o.add, o.remove, o.scale}, o.problem,
-                                          o.search, invocation));
-  if (workload) return *workload;
   HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, o.problem.settings());
   HEDDLE_ASSIGN_OR_RETURN(const auto session, open_session(source, settings, invocation));
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, *session.cluster));
+  HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, session.problem));
   if (list.empty()) {
     return Error(Code::kInvalidInput,
                  "whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
@@ -125,15 +161,13 @@ RunFn setup_whatif(Command& command) {
   o->model.declare(command);
   o->problem.declare(command);
   o->search.declare(command);
-  o->workload.declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.list("--add", o->add,
-               "one more device like DEVICE, with the same links (repeatable); placement workloads: "
-               "accelerator or cpu");
-  command.list("--remove", o->remove, "without DEVICE (repeatable)");
+               "one more device like DEVICE, a device or a class of them, with the same links (repeatable)");
+  command.list("--remove", o->remove, "without DEVICE, or without one of that class (repeatable)");
   command.list("--scale", o->scale,
-               "NAME=FACTOR: a device or link FACTOR times as fast (repeatable); placement workloads: "
-               "accelerator, cpu, link, or memory, which becomes larger");
+               "NAME=FACTOR: a device, class of devices or link FACTOR times as fast, \"transfers\" whose "
+               "times are given as fast, or all devices' \"memory\" as large (repeatable)");
   return [o](const Invocation& invocation) { return run_whatif(*o, invocation); };
 }
 

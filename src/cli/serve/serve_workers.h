@@ -9,7 +9,7 @@
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/bus.h"
 #include "heddle/serve/worker_pool.h"
-#include "worker_processes.h"
+#include "heddle/serve/worker_processes.h"
 
 namespace heddle::cli {
 

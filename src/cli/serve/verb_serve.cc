@@ -1,11 +1,12 @@
-// heddle serve: models on this machine's core sets, or a fleet's plan on devices that are here or timed, as a
-// service.
+// heddle serve: models on this machine's core sets, a plan of one model, or a fleet's plan on devices that
+// are here or timed, as a service.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <future>
+#include <optional>
 #include <thread>
 
 #include "data_plane_flags.h"
@@ -15,6 +16,7 @@
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/report/text_table.h"
+#include "heddle/runtime/transport.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/local_server.h"
@@ -35,7 +37,8 @@ struct ServeFlags {
   std::string tls_cert, tls_key;
   std::vector<std::string> host_names;
   std::string max_body = "64MiB", max_memory = "1GiB";
-  int64_t port = 8000, grpc_port = 8001, max_batch = 8, max_connections = 1024;
+  int64_t port = 8000, grpc_port = 8001, max_connections = 1024;
+  std::optional<int64_t> max_batch, in_flight;
   double max_rate = 0, drain_s = 10, clock = 1;
   ServeWorkerFlags workers;
   ServeDriftFlags drift;
@@ -43,9 +46,19 @@ struct ServeFlags {
 
 // Threads wake up late, so that what is planned to end at its deadline ends behind it.
 constexpr double kMostGuard_us = 2000, kGuardShare = .05;
+constexpr int64_t kMostInFlight = 1024;
 
-bool is_fleet_file(const std::string& path) {
-  return path.ends_with(".json") || path.ends_with(".yaml") || path.ends_with(".yml");
+enum class What { kModels, kPlan, kFleet };
+
+// By the file's own word; a file of neither format is left to the reader of fleets, which says what is wrong.
+What what_is_served(const std::vector<std::string>& paths) {
+  if (paths.size() != 1) return What::kModels;
+  const auto& path = paths.front();
+  if (path.ends_with(".yaml") || path.ends_with(".yml")) return What::kFleet;
+  if (!path.ends_with(".json")) return What::kModels;
+  const auto json = read_json_file(path);
+  const bool plan = json.ok() && json->is_object() && json->value("format", Json()) == "heddle-plan";
+  return plan ? What::kPlan : What::kFleet;
 }
 
 Error serve_flag_error(const char* flag, const std::string& text, const char* expected) {
@@ -95,8 +108,30 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
   return plane;
 }
 
+Status check_plan_flags(const ServeFlags& o) {
+  if (rank_environment().size > 1)
+    return Error(Code::kUnsupported,
+                 "a server is one process: start heddle serve without mpirun, with a plan for one host");
+  const std::pair<const char*, bool> meaningless[] = {{"--devices", !o.devices.empty()},
+                                                      {"--plan-for", !o.plan_for.empty()},
+                                                      {"--shape", !o.shapes.empty()},
+                                                      {"--max-batch", o.max_batch.has_value()}};
+  for (const auto& [name, given] : meaningless)
+    if (given)
+      return Error(Code::kInvalidInput,
+                   std::string(name) +
+                       ": the plan file says where and how its model runs; plan again with "
+                       "other flags of `heddle plan`");
+  return {};
+}
+
 Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferService& service,
-                                                  const Invocation& invocation) {
+                                                  const Invocation& invocation, What what) {
+  if (what == What::kPlan) {
+    HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
+  } else if (o.in_flight) {
+    return Error(Code::kInvalidInput, "--in-flight belongs to a plan file; models are planned for here");
+  }
   if (o.drift.any())
     return Error(
         Code::kInvalidInput,
@@ -111,7 +146,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   flags.shapes = o.shapes;
   HEDDLE_ASSIGN_OR_RETURN(const auto source, flags.source());
   defaults.shapes = source.import.shapes;
-  defaults.max_batch = static_cast<int>(o.max_batch);
+  defaults.max_batch = static_cast<int>(o.max_batch.value_or(defaults.max_batch));
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);
     if (!slo || !(*slo >= 1) || *slo > 3.6e9) return serve_flag_error("--slo", o.slo, "a time such as 50ms");
@@ -120,6 +155,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   LocalServerOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.plane, plane_options(o, SchedulerKind::kReactive));
   options.devices = split_list(o.devices);
+  options.in_flight = static_cast<int>(o.in_flight.value_or(0));
   if (o.plan_for == "rate") {
     options.choice = LocalChoice::kRate;
   } else if (!o.plan_for.empty() && o.plan_for != "goodput") {
@@ -137,9 +173,10 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                                                   std::unique_ptr<ServedWorkers>& workers,
                                                   std::unique_ptr<MachineFleet>& machine,
                                                   const Invocation& invocation) {
-  if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty() || !o.plan_for.empty())
+  if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty() || !o.plan_for.empty() || o.in_flight)
     return Error(Code::kInvalidInput,
-                 "--devices, --slo, --shape and --plan-for belong to models; a fleet file has its own");
+                 "--devices, --slo, --shape, --plan-for and --in-flight belong to models and plans; a fleet "
+                 "file has its own");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
   options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
@@ -260,6 +297,16 @@ class FileWatch {
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
 };
 
+// A plan file with another content takes the place of the plan at work.
+void follow_plan(const std::string& path, const InferService& service, const std::string& model) {
+  service.repository().load(model, [path](const Status& status) {
+    if (status.ok())
+      std::fprintf(stderr, "%s: the new plan is at work\n", path.c_str());
+    else
+      std::fprintf(stderr, "%s; the old plan goes on\n", status.error().to_string().c_str());
+  });
+}
+
 void follow_file(const std::string& path, FleetControl& control) {
   const auto refused = [](const Error& error) {
     std::fprintf(stderr, "%s; the old plan goes on\n", error.to_string().c_str());
@@ -286,10 +333,11 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
   InferService service;
   std::unique_ptr<LocalServer> local;
   std::unique_ptr<FleetControl> fleet;
-  if (o.what.size() == 1 && is_fleet_file(o.what.front())) {
+  const What what = what_is_served(o.what);
+  if (what == What::kFleet) {
     HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, invocation));
   } else {
-    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what));
   }
   const auto handle = [&service, &fleet](const HttpHead& head, HttpBody body, HttpReply reply) {
     if (!fleet || !fleet->answer(head, body, reply))
@@ -307,10 +355,14 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
   grpc_options.max_streams = http.max_connections;
   HEDDLE_ASSIGN_OR_RETURN(const auto grpc, GrpcServer::start(grpc_options, service));
   announce(service, o, server->port(), grpc->port(), invocation);
-  FileWatch watch(fleet ? o.what.front() : "");
+  FileWatch watch(what == What::kModels ? "" : o.what.front());
   while (!invocation.cancel.cancelled()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    if (fleet && watch.changed()) follow_file(o.what.front(), *fleet);
+    if (what == What::kModels || !watch.changed()) continue;
+    if (fleet)
+      follow_file(o.what.front(), *fleet);
+    else
+      follow_plan(o.what.front(), service, service.index().front().name);
   }
   // What was accepted is answered first. gRPC waits for all of its calls, however long these take, so the
   // service gives up what is left of them.
@@ -339,17 +391,20 @@ RunFn setup_serve(Command& command) {
   command.positionals(
       "WHAT", o->what,
       "models (.onnx or what OpenVINO reads) or folders of MODEL/VERSION/model.onnx, served "
-      "here; or one fleet file (.json, .yaml): models with a file run on the devices that it names, "
-      "others on timed ones");
+      "here; or one plan file (.json, from heddle plan -o); or one fleet file (.json, .yaml): models with a "
+      "file run on the devices that it names, others on timed ones");
   command.option("--host", o->host, "address to listen on (default 127.0.0.1: this machine alone)");
   command.option("--port", o->port, "HTTP port (default 8000; 0: any free one)", 0, 65535);
   command.option("--grpc-port", o->grpc_port, "gRPC port (default 8001; 0: any free one)", 0, 65535);
   command.option(
       "--slo", o->slo,
-      "models: from arrival to answer, such as 50ms (default: 10 times a request's measured time, at "
+      "models, plan: from arrival to answer, such as 50ms (default: 10 times a request's measured time, at "
       "least 1s)");
   command.option("--max-batch", o->max_batch, "models: most rows that run together (default 8)", 1,
                  kMostServedBatch);
+  command.option("--in-flight", o->in_flight,
+                 "plan: requests at once (default 1; for throughput as many as keep its devices busy)", 1,
+                 kMostInFlight);
   command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
   command.option(

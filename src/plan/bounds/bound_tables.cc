@@ -182,7 +182,9 @@ BoundTables::BoundTables(const Problem& p)
   for (size_t i = 0; i < k; ++i) {
     const auto from = fastest_from(arcs, p.cluster->device_node(devices[i]).index());
     for (size_t j = 0; j < k; ++j) {
-      const bool is_free = passage(*p.cluster, devices[i], devices[j]) == Passage::kFree;
+      // Transfers with given times, or within runs, count for nothing: that is a relaxation.
+      const bool is_free = p.execution.transfers != Transfers::kRoutes ||
+                           passage(*p.cluster, devices[i], devices[j]) == Passage::kFree;
       if (!is_free) ways[i * k + j] = from[p.cluster->device_node(devices[j]).index()];
     }
   }

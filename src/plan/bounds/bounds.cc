@@ -152,7 +152,10 @@ Bound bound_of(const BoundTables& tables, std::span<const Block> blocks, const D
   const double per_round = static_cast<double>(area.work_per_round(n));
   const bool is_latency = problem.objective != Objective::kThroughput;
   const double affordable = kAreaWork / (is_latency ? 2 : 1) / per_round;
-  const int rounds = static_cast<int>(std::clamp<double>(affordable, kLeastRounds, kMostRounds));
+  // Where transfers have given times, planners prove bounds that know them; this one is for a first look.
+  const bool is_rough = problem.execution.transfers != Transfers::kRoutes;
+  const int rounds =
+      is_rough ? kLeastRounds : static_cast<int>(std::clamp<double>(affordable, kLeastRounds, kMostRounds));
   std::vector<uint32_t> all(n);
   std::iota(all.begin(), all.end(), 0U);
 
@@ -162,6 +165,8 @@ Bound bound_of(const BoundTables& tables, std::span<const Block> blocks, const D
     if (!std::isfinite(paths.best))
       return {kInfinity, "no plan: devices that must exchange data have no way between them"};
     take(best, paths.best, blocks.empty() ? "critical path" : "critical path over fork-join blocks");
+    // Work on CPUs without a limit fills no area.
+    if (problem.execution.unlimited_cpus) return {round_down(best.us, n), best.reason};
     take(best, host_gate_us(tables, paths), "parameters out of host memory + tail");
     const double whole = area.improve(all, rounds, deadline);
     take(best, whole, area_reason(area, false));
@@ -178,7 +183,9 @@ Bound bound_of(const BoundTables& tables, std::span<const Block> blocks, const D
 Bound lower_bound(const Problem& problem, const Deadline& deadline) {
   const BoundTables tables(problem);
   std::vector<Block> blocks;
-  if (problem.objective != Objective::kThroughput) blocks = find_blocks(tables, kFewBlockSteps, deadline);
+  const bool is_exclusive = !problem.execution.unlimited_cpus;
+  if (problem.objective != Objective::kThroughput && is_exclusive)
+    blocks = find_blocks(tables, kFewBlockSteps, deadline);
   return bound_of(tables, blocks, deadline);
 }
 

@@ -43,6 +43,8 @@ const char* violation_name(Violation violation) {
       return "bound";
     case Violation::kShares:
       return "shares";
+    case Violation::kPlacement:
+      return "placement";
   }
   return "?";
 }
@@ -68,7 +70,8 @@ std::string PlanChecker::step_text(size_t i) const {
 }
 
 bool PlanChecker::free_between(DeviceId a, DeviceId b) const {
-  if (a == b) return true;
+  if (a == b || moves_within_runs()) return true;
+  if (has_given_times()) return false;
   const Route* route = cluster_.route(a, b);
   return cluster_.memory_pool(a) == cluster_.memory_pool(b) && (route == nullptr || route->hops.empty());
 }
@@ -86,6 +89,8 @@ bool PlanChecker::check_shares() {
   if (lanes > 1 && problem_.objective != Objective::kThroughput) {
     report(Violation::kShares, "only throughput plans have several lanes");
   }
+  if (lanes > 1 && moves_within_runs())
+    report(Violation::kShares, "several lanes need transfer steps, but here runs move tensors");
   // Counted first: what follows needs memory for every op in every lane.
   size_t ops = 0;
   for (const Segment& segment : plan_.segments) ops += segment.ops.size();
@@ -328,6 +333,7 @@ CheckReport PlanChecker::run(const double* bound_us) {
   check_stages();
   check_quotient();
   check_devices();
+  check_rules();
   index_transfers();
   index_loads();
   check_steps();

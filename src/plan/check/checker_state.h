@@ -54,6 +54,12 @@ class PlanChecker {
   void check_devices();
   void index_transfers();
   void index_loads();
+  // Rules of placement and transfers within runs (checker_placement.cc).
+  void check_rules();
+  void check_colours();
+  void check_contiguous();
+  void check_segment_counts();
+  double moves_us(size_t i);
   // Times (checker_times.cc).
   double alone_us(const Segment& segment) const;
   double run_us(size_t i) const;
@@ -96,6 +102,8 @@ class PlanChecker {
     return !all.empty() &&
            std::count(all[static_cast<size_t>(pool)].begin(), all[static_cast<size_t>(pool)].end(), p) > 0;
   }
+  bool has_given_times() const { return problem_.execution.transfers == Transfers::kGiven; }
+  bool moves_within_runs() const { return problem_.execution.transfers == Transfers::kWithinRuns; }
   bool is_cold() const { return problem_.objective == Objective::kColdLatency; }
 
   const Problem& problem_;
@@ -116,6 +124,7 @@ class PlanChecker {
   std::map<ResourceKey, std::vector<Interval>> intervals_;
   std::map<std::tuple<int, int, int>, double> load_us_;  // (kind, number, detail): us per request
   std::map<std::pair<int, int>, int> core_users_;        // (host, core) -> devices
+  std::set<std::pair<int, int>> moved_in_;               // throughput, within runs: (tensor, device)
 };
 
 }  // namespace heddle

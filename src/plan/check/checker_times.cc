@@ -67,7 +67,9 @@ void PlanChecker::need_tensor(size_t i, TensorId tensor) {
     report(Violation::kOrder, step_text(i) + " reads tensor '" + graph_.tensor(tensor).name +
                                   "' from a member of its own stage");
   const std::string what = "it reads tensor '" + graph_.tensor(tensor).name + "'";
-  if (free_between(from, segment.device)) return need(i, run_step_[static_cast<size_t>(place)], what);
+  const bool is_order_only = has_given_times() && problem_.transfers->matrix[tensor.index()] < 0;
+  if (is_order_only || free_between(from, segment.device))
+    return need(i, run_step_[static_cast<size_t>(place)], what);
   const auto it = transfer_to_.find({segment.lane, tensor.value, segment.device.value});
   if (it != transfer_to_.end()) return need(i, static_cast<int64_t>(it->second), what);
   report(Violation::kTransferMissing, step_text(i) + " reads tensor '" + graph_.tensor(tensor).name +
@@ -146,7 +148,7 @@ bool PlanChecker::in_one_stage(size_t i, size_t j) const {
 void PlanChecker::check_run(size_t i) {
   const Segment& segment = segment_of(i);
   const double us = run_us(i);
-  if (std::isfinite(us)) check_duration(i, us);
+  if (std::isfinite(us)) check_duration(i, us + (moves_within_runs() ? moves_us(i) : 0));
   std::set<TensorId> read;
   std::set<ParamId> used;
   for (const OpId op : segment.ops) {
@@ -286,11 +288,20 @@ void PlanChecker::check_transfer(size_t i) {
                                   "', but its producer runs on '" + cluster_.device(segment.device).name +
                                   "'");
   }
-  if (free_between(step.from, step.to)) {
+  const bool is_order_only = has_given_times() && problem_.transfers->matrix[step.tensor.index()] < 0;
+  if (is_order_only || free_between(step.from, step.to)) {
     report(Violation::kRoute, step_text(i) + ": between these devices nothing is transferred");
     return;
   }
   need(i, run_step_[step.segment.index()], "its tensor comes");
+  if (has_given_times()) {
+    if (step.route >= 0) report(Violation::kRoute, step_text(i) + ": its time is given, so it has no route");
+    const size_t devices = cluster_.num_devices();
+    const auto matrix = static_cast<size_t>(problem_.transfers->matrix[step.tensor.index()]);
+    const size_t row = matrix * devices + step.from.index();
+    check_duration(i, problem_.transfers->us[row * devices + step.to.index()]);
+    return occupy_way(i, {});
+  }
   const Way way = way_of(i, cluster_.route(step.from, step.to), cluster_.device_node(step.from),
                          cluster_.device_node(step.to));
   if (!way.ok) return;
@@ -310,6 +321,10 @@ void PlanChecker::check_load(size_t i) {
 
 void PlanChecker::check_overlaps() {
   for (auto& [key, list] : intervals_) {
+    const bool is_device = std::get<1>(key) == kDeviceResource;
+    const bool unlimited = is_device && problem_.execution.unlimited_cpus &&
+                           cluster_.device(DeviceId(std::get<2>(key))).kind == DeviceKind::kCpu;
+    if (unlimited) continue;
     std::sort(list.begin(), list.end(), [](const Interval& a, const Interval& b) {
       return std::tie(a.start, a.finish, a.step) < std::tie(b.start, b.finish, b.step);
     });

@@ -236,6 +236,10 @@ void complete_timeline(PlanFile& file) {
 
 }  // namespace
 
+bool is_plan_json(const Json& json) {
+  return json.is_object() && json.contains("format") && json["format"] == kFormat;
+}
+
 Json plan_to_json(const PlanFile& file) {
   Json json;
   json["format"] = kFormat;

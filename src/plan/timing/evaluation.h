@@ -8,6 +8,7 @@
 #include "flat_graph.h"
 #include "heddle/plan/evaluator.h"
 #include "resource_map.h"
+#include "run_moves.h"
 
 namespace heddle {
 
@@ -59,11 +60,20 @@ struct Evaluator::Impl {
   void hold_host_access(size_t i, const Brief& segment, double finish);
   void end_run(size_t i, const Brief& segment, const Ready& ready, double finish);
   bool fail_time(size_t i, const Brief& segment);
+  double run_us(size_t i, const Brief& segment);
+  bool is_unlimited(DeviceId device) const {
+    return problem_.execution.unlimited_cpus && cluster_.device(device).kind == DeviceKind::kCpu;
+  }
   bool transfer_step(size_t i);
   bool load_step(size_t i);
   void place_residents();
   bool wait_for_inputs(size_t i, const Brief& segment, Ready& ready);
   bool wait_for_params(size_t i, const Brief& segment, Ready& ready);
+  // Does the tensor come from the one device to the other without a step?
+  bool comes_free(uint32_t tensor, DeviceId from, DeviceId to) const {
+    if (has_given_times_ && problem_.is_order_only(TensorId(size_t{tensor}))) return true;
+    return map_.way(from, to).passage == Passage::kFree;
+  }
   int32_t find_transfer(const Made& made, DeviceId to) const;
   // The step's own way if it brings one, else the cluster's; nullopt after fail().
   std::optional<Way> way_of(size_t i, const Way& cluster_way, NodeId from, DeviceId from_device);
@@ -89,6 +99,8 @@ struct Evaluator::Impl {
   const std::vector<CoreGroup> cores_;
   const std::vector<uint8_t> closed_nodes_;  // Problem::closed_nodes()
   const bool cold_;
+  const bool has_given_times_;  // Transfers::kGiven
+  RunMoves moves_;
 
   const Plan* plan_ = nullptr;
   Timeline* out_ = nullptr;

@@ -25,7 +25,9 @@ Evaluator::Impl::Impl(const Problem& problem)
       map_(*problem.cluster, problem.execution),
       cores_(core_groups(*problem.cluster)),
       closed_nodes_(problem.closed_nodes()),
-      cold_(problem.objective == Objective::kColdLatency) {}
+      cold_(problem.objective == Objective::kColdLatency),
+      has_given_times_(problem.execution.transfers == Transfers::kGiven),
+      moves_(problem_, flat_) {}
 
 bool Evaluator::Impl::fail(size_t step, std::string why) {
   status_ = Error(Code::kInvalidInput, "plan step " + std::to_string(step) + ": " + std::move(why));
@@ -76,6 +78,7 @@ Status Evaluator::Impl::start(const Plan& plan) {
     return bad("the lanes' shares sum to " + std::to_string(sum) + ", expected 1");
   if (lanes > 1 && problem_.objective != Objective::kThroughput)
     return bad("only throughput plans have several lanes");
+  if (lanes > 1 && moves_.is_used()) return bad("several lanes need transfer steps, here runs move tensors");
   if (lanes > kMostLanes) return bad("more than " + std::to_string(kMostLanes) + " lanes");
   // Each lane holds every op; that is counted before anything is allocated for the lanes.
   size_t ops = 0;
@@ -101,6 +104,7 @@ Status Evaluator::Impl::start(const Plan& plan) {
   briefs_.resize(plan.segments.size());
   ops_.clear();
   if (cold_) place_residents();
+  if (moves_.is_used()) moves_.restart();
   busy_.assign(map_.size(), 0);
   load_busy_.assign(map_.size(), 0);
   own_ways_.clear();
@@ -197,7 +201,7 @@ bool Evaluator::Impl::wait_for_inputs(size_t i, const Brief& segment, Ready& rea
         if (op_segment(lane, static_cast<size_t>(flat_.producer(t))) == self) continue;
         return fail_input(i, t, self);
       }
-      if (m.device == device || map_.way(DeviceId(m.device), segment.device).passage == Passage::kFree) {
+      if (m.device == device || comes_free(t, DeviceId(m.device), segment.device)) {
         ready.wait_for(m.finish, m.step);
         continue;
       }
@@ -244,6 +248,7 @@ bool Evaluator::Impl::wait_for_run(size_t i, const Brief& segment, Ready& ready)
 }
 
 void Evaluator::Impl::wait_for_device(const Brief& segment, Ready& ready) {
+  if (is_unlimited(segment.device)) return;
   const Clock& own = clock(segment.lane, segment.device.index());
   ready.wait_for(own.free_at, own.step);
   for (const DeviceId other : cluster_.overlaps(segment.device)) {
@@ -281,14 +286,23 @@ bool Evaluator::Impl::fail_time(size_t i, const Brief& segment) {
                      (segment.host_access ? " with direct host access" : ""));
 }
 
+double Evaluator::Impl::run_us(size_t i, const Brief& segment) {
+  if (segment.host_access) return times_.host_access_us(ops_of(segment), segment.device);
+  const double us = times_.us(ops_of(segment), segment.device);
+  if (!moves_.is_used()) return us;
+  return us + moves_.us(
+                  ops_of(segment), plan_->steps[i].segment.value, segment.device,
+                  [&](size_t op) { return op_segment_[op]; },
+                  [&](int32_t s) { return briefs_[static_cast<size_t>(s)].device; });
+}
+
 bool Evaluator::Impl::run_step(size_t i) {
   if (!begin_run(i)) return false;
   const Brief segment = briefs_[plan_->steps[i].segment.index()];
   Ready ready;
   if (!wait_for_run(i, segment, ready)) return false;
   wait_for_device(segment, ready);
-  const double us = segment.host_access ? times_.host_access_us(ops_of(segment), segment.device)
-                                        : times_.us(ops_of(segment), segment.device);
+  const double us = run_us(i, segment);
   if (!std::isfinite(us)) return fail_time(i, segment);
   const double finish = ready.at + us;
   clock(segment.lane, segment.device.index()) = {finish, static_cast<int32_t>(i)};

@@ -70,19 +70,24 @@ bool Evaluator::Impl::transfer_step(size_t i) {
   }
   if (step.from != segment.device) return fail(i, "it does not start at its producer's device");
   const Way& cluster_way = map_.way(step.from, step.to);
-  if (cluster_way.passage == Passage::kFree) return fail(i, "between these devices tensors need no transfer");
+  const auto tensor = static_cast<uint32_t>(step.tensor.value);
+  if (comes_free(tensor, step.from, step.to))
+    return fail(i, "between these devices tensors need no transfer");
   if (find_transfer(m, step.to) >= 0) {
     return fail(i, "tensor '" + problem_.graph->tensor(step.tensor).name + "' goes to this device twice");
   }
   const double made_at = m.finish;
   const Way* way = &cluster_way;
   std::optional<Way> own;
+  if (has_given_times_ && step.route != -1) return fail(i, "a transfer with a given time has no route");
   if (step.route != -1 || cluster_way.passage == Passage::kNone) {
     own = way_of(i, cluster_way, cluster_.device_node(step.from), step.from);
     if (!own) return false;
     way = &*own;
   }
-  occupy(i, lane, *way, way->time_us(flat_.bytes(step.tensor.index())), {made_at, m.step});
+  const double us = has_given_times_ ? problem_.given_transfer_us(step.tensor, step.from, step.to)
+                                     : way->time_us(flat_.bytes(tensor));
+  occupy(i, lane, *way, us, {made_at, m.step});
   next_transfer_[i] = m.transfers;
   m.transfers = static_cast<int32_t>(i);
   return true;

@@ -5,8 +5,9 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "run_moves.h"
+
 namespace heddle {
-namespace {}  // namespace
 
 Status LaneTiming::time(const Assignment& assignment) {
   assignment_ = &assignment;
@@ -214,6 +215,7 @@ Status LaneTiming::fill_runs(const Assignment& a) {
                             t_.problem.cluster->device(runs_[r].device).name + "'");
     }
   }
+  add_moves();
   for (size_t i = a.order.size(); i-- > 0;) runs_[run_of(a.order[i].index())].first_place = i;
   HEDDLE_RETURN_IF_ERROR(set_cold_choices(a));
   time_stages();
@@ -222,6 +224,18 @@ Status LaneTiming::fill_runs(const Assignment& a) {
       return bad_assignment("a segment with direct host access cannot be part of a stage");
   }
   return {};
+}
+
+// Runs that move tensors themselves take longer for it.
+void LaneTiming::add_moves() {
+  RunMoves moves(t_.problem, t_.flat);
+  if (!moves.is_used()) return;
+  moves.restart();
+  for (size_t r = 0; r < runs_.size(); ++r) {
+    runs_[r].us += moves.us(
+        ops_of(r), static_cast<int32_t>(r), runs_[r].device, [&](size_t op) { return run_of_[op]; },
+        [&](int32_t other) { return runs_[static_cast<size_t>(other)].device; });
+  }
 }
 
 void LaneTiming::time_stages() {
@@ -267,7 +281,9 @@ Status LaneTiming::link_inputs(size_t r) {
         add_wait(free_readers_[from], r);
         continue;
       }
-      const Passage passage = t_.map.way(runs_[from].device, device).passage;
+      const bool is_order_only =
+          t_.has_given_times && t_.problem.is_order_only(TensorId(static_cast<int32_t>(t)));
+      const Passage passage = is_order_only ? Passage::kFree : t_.map.way(runs_[from].device, device).passage;
       if (passage == Passage::kFree) {
         add_wait(free_readers_[from], r);
       } else if (passage == Passage::kRoute) {
@@ -298,6 +314,8 @@ void LaneTiming::link_devices() {
   for (size_t r = 0; r < runs_.size(); ++r) {
     if (runs_[r].stage_first != r) continue;
     const DeviceId d = runs_[r].device;
+    const bool is_cpu = t_.problem.cluster->device(d).kind == DeviceKind::kCpu;
+    if (is_cpu && t_.problem.execution.unlimited_cpus) continue;
     if (last[d.index()] >= 0) add_wait(after_run_[static_cast<size_t>(last[d.index()])], r);
     for (const DeviceId other : t_.problem.cluster->overlaps(d)) {
       if (last[other.index()] >= 0) add_wait(after_run_[static_cast<size_t>(last[other.index()])], r);
@@ -372,9 +390,10 @@ void LaneTiming::serve(const Request& request) {
   const size_t run = run_of(request.rank);
   const DeviceId from = runs_[run].device, to(request.to);
   const Way& way = t_.map.way(from, to);
-  const double us = way.time_us(t_.flat.bytes(request.tensor));
-  const double start = hold(way.resources, request.ready, us);
   const TensorId tensor(static_cast<int32_t>(request.tensor));
+  const double us = t_.has_given_times ? t_.problem.given_transfer_us(tensor, from, to)
+                                       : way.time_us(t_.flat.bytes(request.tensor));
+  const double start = hold(way.resources, request.ready, us);
   steps_.push_back({{StepKind::kTransfer, SegmentId(run), tensor, from, to, -1}, start});
   int32_t i = first_arrival_[request.tensor];
   while (arrivals_[static_cast<size_t>(i)].to != request.to) i = arrivals_[static_cast<size_t>(i)].next;

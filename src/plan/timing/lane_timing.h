@@ -20,12 +20,14 @@ struct TimingTables {
         flat(*p.graph),
         times(problem),
         map(*p.cluster, p.execution),
-        is_cold(p.objective == Objective::kColdLatency) {}
+        is_cold(p.objective == Objective::kColdLatency),
+        has_given_times(p.execution.transfers == Transfers::kGiven) {}
   const Problem problem;
   const FlatGraph flat;
   const RunTimes times;
   const ResourceMap map;
   const bool is_cold;
+  const bool has_given_times;  // Transfers::kGiven
 };
 
 class LaneTiming {
@@ -94,6 +96,7 @@ class LaneTiming {
                   std::vector<int32_t>& place);
   void time_stages();
   Status fill_runs(const Assignment& a);
+  void add_moves();
   Status link_runs();
   Status link_inputs(size_t r);
   void link_devices();

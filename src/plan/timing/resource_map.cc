@@ -13,8 +13,8 @@ ResourceMap::ResourceMap(const Cluster& cluster, const ExecutionModel& execution
   load_ways_.resize(num_devices_);
   host_access_.resize(num_devices_);
   std::vector<std::pair<Way*, std::pair<size_t, size_t>>> places;
-  const auto place = [&](Way& way, DeviceId from, DeviceId to) {
-    const auto ids = resources_of(way.route->hops, from, to);
+  const auto place = [&](Way& way, std::span<const Hop> hops, DeviceId from, DeviceId to) {
+    const auto ids = resources_of(hops, from, to);
     places.push_back({&way, {pool_.size(), ids.size()}});
     pool_.insert(pool_.end(), ids.begin(), ids.end());
   };
@@ -23,10 +23,16 @@ ResourceMap::ResourceMap(const Cluster& cluster, const ExecutionModel& execution
     for (size_t from = 0; from < num_devices_; ++from) {
       const DeviceId f(from);
       Way& w = ways_[from * num_devices_ + to];
+      if (execution.transfers != Transfers::kRoutes) {
+        const bool step = execution.transfers == Transfers::kGiven && from != to;
+        w.passage = step ? Passage::kRoute : Passage::kFree;
+        if (step) place(w, {}, f, t);
+        continue;
+      }
       w.passage = passage(cluster, f, t);
       if (w.passage != Passage::kRoute) continue;
       w.route = cluster.route(f, t);
-      place(w, f, t);
+      place(w, w.route->hops, f, t);
       w.take_rates(sharing(w.route->hops, f));
     }
     Way& w = load_ways_[to];
@@ -35,7 +41,7 @@ ResourceMap::ResourceMap(const Cluster& cluster, const ExecutionModel& execution
       w.passage = Passage::kFree;
     } else if (w.route != nullptr) {
       w.passage = Passage::kRoute;
-      place(w, DeviceId(), t);
+      place(w, w.route->hops, DeviceId(), t);
       w.take_rates();
       if (!execution_.fixed_sharing) add_links(w.route->hops, host_access_[to]);
     }

@@ -14,7 +14,7 @@ namespace heddle {
 // One way for data: its route and the resources that it holds for its whole duration.
 struct Way {
   Passage passage = Passage::kNone;
-  const Route* route = nullptr;
+  const Route* route = nullptr;  // null: free, none, or a time that is given
   std::span<const uint32_t> resources;
   double latency_us = 0, bytes_per_s = 1;  // the route's
   // Route::time_us, to the last bit, without a look at the route.

@@ -82,9 +82,8 @@ std::vector<Plan> run_planners(const Problem& problem, const PlannerOptions& opt
       candidates.offer(out->plan, entry->info.name);
       plans.push_back(std::move(out->plan));
     };
-    steps.push_back({.name = std::string(name),
-                     .when = [&, entry] { return entry->info.supports(problem); },
-                     .run = plan});
+    steps.push_back(
+        {.name = std::string(name), .when = [&, entry] { return entry->supports(problem); }, .run = plan});
   }
   const auto report = [&](const std::string& step, size_t done) {
     report_progress(options, "planner " + step, static_cast<double>(done), static_cast<double>(names.size()),

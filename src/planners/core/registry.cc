@@ -35,8 +35,11 @@ std::vector<PlannerEntry> make_registry() {
 
 }  // namespace
 
-bool PlannerInfo::supports(const Problem& problem) const {
-  return std::find(objectives.begin(), objectives.end(), problem.objective) != objectives.end();
+bool PlannerEntry::supports(const Problem& problem) const {
+  const auto has = [](const auto& list, auto value) {
+    return std::find(list.begin(), list.end(), value) != list.end();
+  };
+  return has(info.objectives, problem.objective) && has(info.transfers, problem.execution.transfers);
 }
 
 Result<PlannerOutput> PlannerEntry::plan(const Problem& problem, PlannerOptions options) const {

@@ -28,6 +28,26 @@ void drop_bounds_that_do_not_hold(const std::string& planner, const Problem& pro
   for (Incumbent& seen : output.trajectory) seen.bound_us = 0;
 }
 
+Status check_supported(const PlannerEntry& entry, const Problem& problem) {
+  const PlannerInfo& info = entry.info;
+  if (entry.supports(problem)) return {};
+  const bool other_objective =
+      std::find(info.objectives.begin(), info.objectives.end(), problem.objective) == info.objectives.end();
+  std::string names;
+  for (const Objective o : info.objectives)
+    names += (names.empty() ? "" : ", ") + std::string(objective_name(o));
+  if (other_objective)
+    return Error(Code::kUnsupported, "planner " + info.name + " does not plan for the objective " +
+                                         objective_name(problem.objective) + ", only for " + names +
+                                         "; choose another planner, e.g. auto");
+  names.clear();
+  for (const Transfers t : info.transfers)
+    names += (names.empty() ? "" : ", ") + std::string(transfers_name(t));
+  return Error(Code::kUnsupported, "planner " + info.name + " does not plan problems whose transfers are \"" +
+                                       transfers_name(problem.execution.transfers) + "\", only \"" + names +
+                                       "\"; choose another planner, e.g. auto");
+}
+
 Status check_settings(const PlannerInfo& info, const PlannerOptions& options) {
   for (const auto& [name, value] : options.settings) {
     std::string known;
@@ -102,14 +122,7 @@ Result<PlanResult> verified_result(const std::string& planner, const Problem& pr
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options) {
   HEDDLE_RETURN_IF_ERROR(validate(problem));
-  if (!entry.info.supports(problem)) {
-    std::string names;
-    for (const Objective o : entry.info.objectives)
-      names += (names.empty() ? "" : ", ") + std::string(objective_name(o));
-    return Error(Code::kUnsupported, "planner " + entry.info.name + " does not plan for the objective " +
-                                         objective_name(problem.objective) + ", only for " + names +
-                                         "; choose another planner, e.g. auto");
-  }
+  HEDDLE_RETURN_IF_ERROR(check_supported(entry, problem));
   HEDDLE_RETURN_IF_ERROR(check_settings(entry.info, options));
   if (options.deadline.cancelled()) return Error(Code::kCancelled, "planning was cancelled before it began");
   const auto begin = std::chrono::steady_clock::now();

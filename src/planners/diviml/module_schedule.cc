@@ -25,17 +25,19 @@ ModuleSchedule::ModuleSchedule(const ModuleProblem& m, const std::vector<Batch>&
       after_(n_ + 1, 0.0) {
   std::vector<uint32_t> place(model_.num_tasks(), kOutside);
   for (uint32_t p = 0; p < n_; ++p) place[m.tasks[p]] = p;
-  in_.resize(n_);
+  in_begin_.assign(n_ + 1, 0);
   out_.resize(n_);
   sources_.resize(n_);
   for (uint32_t p = 0; p < n_; ++p) {
     for (const TaskModel::Edge& e : model_.in(m.tasks[p])) {
       if (place[e.src] == kOutside) continue;
-      in_[p].push_back({place[e.src], e.bytes});
+      in_.push_back({place[e.src], e.bytes});
       out_[place[e.src]].push_back(p);
     }
+    in_begin_[p + 1] = static_cast<uint32_t>(in_.size());
   }
   for (const auto& s : m.sources) sources_[s.place].push_back(&s);
+  has_tails_ = !m.tail_us.empty() || !m.device_tail_us.empty();
   load(batches);
   value(kImpossible);
   keep();
@@ -58,7 +60,7 @@ void ModuleSchedule::load(const std::vector<Batch>& batches) {
   std::vector<uint32_t> missing(n_, 0);
   std::vector<std::pair<uint32_t, uint32_t>> ready;
   for (uint32_t p = 0; p < n_; ++p) {
-    missing[p] = static_cast<uint32_t>(in_[p].size());
+    missing[p] = static_cast<uint32_t>(inputs(p).size());
     if (missing[p] == 0) ready.push_back({first[p], p});
   }
   order_.clear();
@@ -97,7 +99,7 @@ void ModuleSchedule::begin_move() {
 
 std::pair<uint32_t, uint32_t> ModuleSchedule::free_places(uint32_t p) const {
   uint32_t first = 0, last = static_cast<uint32_t>(n_ - 1);
-  for (const In& e : in_[p]) first = std::max(first, at_[e.from] + 1);
+  for (const In& e : inputs(p)) first = std::max(first, at_[e.from] + 1);
   for (const uint32_t q : out_[p]) last = std::min(last, at_[q] - 1);
   return {first, last};
 }
@@ -158,9 +160,9 @@ bool ModuleSchedule::time_place(size_t i, double limit) {
       if (genes_[row + r] != d) continue;
       ++count;
       members |= uint32_t{1} << r;
-      tail = std::max(tail, m_.tail(p, r, d));
+      if (has_tails_) tail = std::max(tail, m_.tail(p, r, d));
     }
-    for (const In& e : in_[p]) {
+    for (const In& e : inputs(p)) {
       const Times& times = at_[e.from] < from_ ? kept_ : trial_;
       for (uint32_t left = members; left != 0; left &= left - 1) {
         const size_t u = e.from * requests_ + static_cast<size_t>(std::countr_zero(left));
@@ -181,8 +183,9 @@ bool ModuleSchedule::time_place(size_t i, double limit) {
   }
   trial_.own[i] = own;
   trial_.worst[i + 1] = std::max(trial_.worst[i], own);
-  if (timed_ && !std::equal(trial_.finish.data() + row, trial_.finish.data() + row + requests_,
-                            kept_.finish.data() + row))
+  if (timed_ && settled_ < n_ &&
+      !std::equal(trial_.finish.data() + row, trial_.finish.data() + row + requests_,
+                  kept_.finish.data() + row))
     unsettle_readers(p);
   return true;
 }
@@ -246,7 +249,7 @@ std::vector<uint32_t> ModuleSchedule::critical() const {
     for (size_t l = 0; l < requests_; ++l) {
       if (q != kOutside && genes_[q * requests_ + l] == d) wait(q, l, kept_.finish[q * requests_ + l]);
       if (genes_[p * requests_ + l] != d) continue;
-      for (const In& e : in_[p]) {
+      for (const In& e : inputs(p)) {
         const size_t u = e.from * requests_ + l;
         wait(e.from, l, kept_.finish[u] + model_.transfer_us(genes_[u], d, e.bytes));
       }

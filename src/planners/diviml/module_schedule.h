@@ -2,6 +2,7 @@
 // Timed as module_value() does it, but only from the first change on and only as far as anything differs.
 #pragma once
 
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -61,6 +62,9 @@ class ModuleSchedule {
         : free((n + 1) * k), worst(n + 1, 0.0), own(n, 0.0), finish(n * requests) {}
     std::vector<double> free, worst, own, finish;
   };
+  std::span<const In> inputs(uint32_t p) const {
+    return std::span<const In>(in_).subspan(in_begin_[p], in_begin_[p + 1] - in_begin_[p]);
+  }
   void load(const std::vector<Batch>& batches);
   void unsettle_readers(uint32_t p);
   void rotate(uint32_t from, uint32_t to);
@@ -71,9 +75,11 @@ class ModuleSchedule {
   const ModuleProblem& m_;
   const TaskModel& model_;
   const size_t n_, k_, requests_;
-  std::vector<std::vector<In>> in_;
+  std::vector<uint32_t> in_begin_;
+  std::vector<In> in_;
   std::vector<std::vector<uint32_t>> out_;
   std::vector<std::vector<const ModuleProblem::Source*>> sources_;
+  bool has_tails_ = false;
   std::vector<uint32_t> genes_, order_, at_;  // (place, request) -> device; places in order; its inverse
   const std::vector<double> rest_;            // place x device: least time from its start to the end
   Times kept_, trial_;

@@ -38,21 +38,37 @@ Result<PlannerOutput> plan_by_construction(const Problem& problem, const Planner
   return candidates.output(StopReason::kFinished, options.deadline);
 }
 
+Result<PlannerOutput> plan_by_list(const Problem& problem, const PlannerOptions& options,
+                                   const std::string& name, const ListRule& rule) {
+  if (rule.batched) {
+    if (auto batched = plan_batched(problem, options, name, *rule.batched)) return std::move(*batched);
+  }
+  const bool loads = rule.throughput && problem.objective == Objective::kThroughput;
+  return plan_by_construction(problem, options, name, [&](const FlatProblem& flat, const Reserve& reserve) {
+    return loads ? rule.throughput(flat, reserve, options.deadline)
+                 : list_plan(flat, rule.list, reserve, options.deadline, rule.decide(flat));
+  });
+}
+
+std::vector<uint32_t> topological_list(const FlatProblem& flat) {
+  return {flat.topological().begin(), flat.topological().end()};
+}
+
 std::optional<FlatPlan> list_plan(const FlatProblem& flat, const ListOptions& list, const Reserve& reserve,
-                                  const std::vector<uint32_t>& order, const Deadline& deadline,
-                                  const Choose& choose) {
+                                  const Deadline& deadline, const ListDecisions& decisions) {
+  const auto& order = decisions.order;
   ListSchedule schedule(flat, list, reserve);
   for (size_t i = 0; i < order.size(); ++i) {
     if (i % 1024 == 0 && deadline.cancelled()) return std::nullopt;
     const auto& slots = schedule.earliest(order[i]);
-    const int32_t device = choose(order[i], slots);
+    const int32_t device = decisions.choose(order[i], slots);
     if (device < 0) return std::nullopt;
     schedule.place(order[i], static_cast<uint32_t>(device));
   }
   return schedule.decisions();
 }
 
-int32_t earliest_finish(const std::vector<ListSchedule::Slot>& slots) {
+int32_t earliest_finish(uint32_t /*op*/, const std::vector<ListSchedule::Slot>& slots) {
   int32_t best = -1;
   for (size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].possible() && (best < 0 || slots[i].finish < slots[static_cast<size_t>(best)].finish)) {

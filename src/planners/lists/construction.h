@@ -9,6 +9,7 @@
 #include "core/configurations.h"
 #include "core/flat_problem.h"
 #include "core/plan_store.h"
+#include "diviml/batched_list.h"
 #include "list_schedule.h"
 
 namespace heddle {
@@ -26,14 +27,29 @@ void offer_constructions(const Problem& problem, const PlannerOptions& options, 
 Result<PlannerOutput> plan_by_construction(const Problem& problem, const PlannerOptions& options,
                                            const std::string& name, const Construct& construct);
 
-// Places the ops in the given order, each on the device that `choose` picks among the slots (or -1: none will
-// do).
-using Choose = std::function<int32_t(uint32_t op, const std::vector<ListSchedule::Slot>& slots)>;
+// What a list planner decides on some devices: the order in which ops are placed, and the device that takes
+// each, given its slots (or -1: none will do).
+struct ListDecisions {
+  std::vector<uint32_t> order;
+  std::function<int32_t(uint32_t op, const std::vector<ListSchedule::Slot>& slots)> choose;
+};
 std::optional<FlatPlan> list_plan(const FlatProblem& flat, const ListOptions& list, const Reserve& reserve,
-                                  const std::vector<uint32_t>& order, const Deadline& deadline,
-                                  const Choose& choose);
+                                  const Deadline& deadline, const ListDecisions& decisions);
 // The slot that ends first; ties: the first device.
-int32_t earliest_finish(const std::vector<ListSchedule::Slot>& slots);
+int32_t earliest_finish(uint32_t op, const std::vector<ListSchedule::Slot>& slots);
+std::vector<uint32_t> topological_list(const FlatProblem& flat);
+
+// A whole list planner.
+struct ListRule {
+  ListOptions list;
+  std::function<ListDecisions(const FlatProblem& flat)> decide;
+  // The rule for problems of batches; none: their ops are placed one by one.
+  std::optional<BatchRule> batched;
+  // The construction for throughput; empty: the same list.
+  std::function<std::optional<FlatPlan>(const FlatProblem&, const Reserve&, const Deadline&)> throughput;
+};
+Result<PlannerOutput> plan_by_list(const Problem& problem, const PlannerOptions& options,
+                                   const std::string& name, const ListRule& rule);
 
 void report_progress(const PlannerOptions& options, const std::string& what, double done, double total,
                      std::optional<double> best_us = {}, std::optional<double> bound_us = {});

@@ -89,17 +89,18 @@ double cold_path_us(const FlatProblem& flat) {
 }
 
 Result<PlannerOutput> plan_critical_path(const Problem& problem, const PlannerOptions& options) {
-  auto out = plan_by_construction(
-      problem, options, "critical-path", [&](const FlatProblem& flat, const Reserve& reserve) {
-        const Path path = critical_path_of(flat);
-        const int32_t home = device_of_path(flat, path);
-        return list_plan(flat, {.insertion = true, .contention = false}, reserve,
-                         order_by_priority(flat, path.rank), options.deadline,
-                         [&](uint32_t v, const auto& slots) {
-                           if (path.on_it[v] && slots[static_cast<size_t>(home)].possible()) return home;
-                           return earliest_finish(slots);
-                         });
-      });
+  auto out = plan_by_construction(problem, options, "critical-path",
+                                  [&](const FlatProblem& flat, const Reserve& reserve) {
+                                    const Path path = critical_path_of(flat);
+                                    const int32_t home = device_of_path(flat, path);
+                                    const auto choose = [&](uint32_t v, const auto& slots) {
+                                      if (path.on_it[v] && slots[static_cast<size_t>(home)].possible())
+                                        return home;
+                                      return earliest_finish(v, slots);
+                                    };
+                                    return list_plan(flat, {.insertion = true}, reserve, options.deadline,
+                                                     {order_by_priority(flat, path.rank), choose});
+                                  });
   if (!out.ok()) return out;
   const FlatProblem all(problem, problem.usable_devices());
   const auto remaining = all.least_remaining_us();

@@ -8,20 +8,20 @@
 // ignores that transfers wait for links; "heft-links" lets each transfer wait for its links, buses and
 // engines when it weighs a device.
 #include "construction.h"
-#include "diviml/batched_list.h"
 
 namespace heddle {
 namespace {
 
+ListDecisions by_upward_rank(const FlatProblem& flat) {
+  return {order_by_priority(flat, upward_ranks(flat)), earliest_finish};
+}
+
 Result<PlannerOutput> plan_heft(const Problem& problem, const PlannerOptions& options) {
   const bool links = options.is_set("contention", "links");
-  const std::string name = links ? "heft-links" : "heft";
-  if (auto batched = plan_batched(problem, options, name, BatchRule::kHeft)) return std::move(*batched);
-  const ListOptions list{.insertion = true, .contention = links};
-  return plan_by_construction(problem, options, name, [&](const FlatProblem& flat, const Reserve& reserve) {
-    return list_plan(flat, list, reserve, order_by_priority(flat, upward_ranks(flat)), options.deadline,
-                     [](uint32_t, const auto& slots) { return earliest_finish(slots); });
-  });
+  return plan_by_list(problem, options, links ? "heft-links" : "heft",
+                      {.list = {.insertion = true, .contention = links},
+                       .decide = by_upward_rank,
+                       .batched = BatchRule::kHeft});
 }
 
 }  // namespace

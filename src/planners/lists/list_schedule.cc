@@ -13,14 +13,47 @@ constexpr size_t kMostGaps = 256;
 
 }  // namespace
 
+DeviceTimeline::Slot DeviceTimeline::find(double ready, double us, bool insertion) const {
+  if (insertion && !gaps_.empty()) {
+    auto it = std::partition_point(gaps_.begin(), gaps_.end(), [&](const Gap& g) { return g.end <= ready; });
+    for (size_t tried = 0; it != gaps_.end() && tried < kMostGaps; ++it, ++tried) {
+      const double start = std::max(ready, it->start);
+      if (start + us <= it->end) return {start, start + us};
+    }
+  }
+  const double start = std::max(ready, end_);
+  return {start, start + us};
+}
+
+void DeviceTimeline::take(const Slot& slot) {
+  if (slot.start >= end_) {
+    if (slot.start > end_) gaps_.push_back({end_, slot.start});
+    end_ = slot.finish;
+    return;
+  }
+  // An op without duration may lie on a gap's border, where it takes nothing.
+  if (slot.finish <= slot.start) return;
+  const auto it =
+      std::partition_point(gaps_.begin(), gaps_.end(), [&](const Gap& g) { return g.end <= slot.start; });
+  if (it == gaps_.end() || it->start > slot.start) return;
+  const Gap rest{slot.finish, it->end};
+  it->end = slot.start;
+  const bool before = it->end > it->start, after = rest.end > rest.start;
+  if (before && after)
+    gaps_.insert(it + 1, rest);
+  else if (after)
+    *it = rest;
+  else if (!before)
+    gaps_.erase(it);
+}
+
 ListSchedule::ListSchedule(const FlatProblem& flat, const ListOptions& options, const Reserve& reserve)
     : flat_(flat), options_(options) {
   const size_t n = flat.num_ops(), k = flat.num_devices();
   start_.assign(n, 0);
   finish_.assign(n, 0);
   device_.assign(n, 0);
-  device_end_.assign(k, 0);
-  gaps_.resize(k);
+  timelines_.resize(k);
   ready_.resize(k);
   slots_.resize(k);
   for (size_t p = 0; p < flat.num_pools(); ++p) {
@@ -123,19 +156,6 @@ double ListSchedule::load_params(uint32_t op, size_t device, bool commit) {
   return std::max(ready, end);
 }
 
-ListSchedule::Slot ListSchedule::find_slot(size_t device, double ready, double us) const {
-  const auto& gaps = gaps_[device];
-  if (options_.insertion && !gaps.empty()) {
-    auto it = std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& g) { return g.end <= ready; });
-    for (size_t tried = 0; it != gaps.end() && tried < kMostGaps; ++it, ++tried) {
-      const double start = std::max(ready, it->start);
-      if (start + us <= it->end) return {start, start + us};
-    }
-  }
-  const double start = std::max(ready, device_end_[device]);
-  return {start, start + us};
-}
-
 const std::vector<ListSchedule::Slot>& ListSchedule::earliest(uint32_t op) {
   if (!options_.contention) ready_without_contention(op);
   for (size_t i = 0; i < flat_.num_devices(); ++i) {
@@ -144,33 +164,9 @@ const std::vector<ListSchedule::Slot>& ListSchedule::earliest(uint32_t op) {
     if (!(us < kImpossible) || !fits(op, i)) continue;
     double ready = options_.contention ? ready_with_contention(op, i, /*commit=*/false) : ready_[i];
     if (flat_.is_cold()) ready = std::max(ready, load_params(op, i, /*commit=*/false));
-    if (ready < kImpossible) slots_[i] = find_slot(i, ready, us);
+    if (ready < kImpossible) slots_[i] = timelines_[i].find(ready, us, options_.insertion);
   }
   return slots_;
-}
-
-void ListSchedule::take(size_t device, const Slot& slot) {
-  auto& gaps = gaps_[device];
-  double& end = device_end_[device];
-  if (slot.start >= end) {
-    if (slot.start > end) gaps.push_back({end, slot.start});
-    end = slot.finish;
-    return;
-  }
-  // An op without duration may lie on a gap's border, where it takes nothing.
-  if (slot.finish <= slot.start) return;
-  const auto it =
-      std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& g) { return g.end <= slot.start; });
-  if (it == gaps.end() || it->start > slot.start) return;
-  const Gap rest{slot.finish, it->end};
-  it->end = slot.start;
-  const bool before = it->end > it->start, after = rest.end > rest.start;
-  if (before && after)
-    gaps.insert(it + 1, rest);
-  else if (after)
-    *it = rest;
-  else if (!before)
-    gaps.erase(it);
 }
 
 void ListSchedule::place(uint32_t op, uint32_t device) {
@@ -189,7 +185,7 @@ void ListSchedule::place(uint32_t op, uint32_t device) {
   start_[op] = slot.start;
   finish_[op] = slot.finish;
   makespan_ = std::max(makespan_, slot.finish);
-  take(device, slot);
+  timelines_[device].take(slot);
 }
 
 FlatPlan ListSchedule::decisions() const {
@@ -199,9 +195,6 @@ FlatPlan ListSchedule::decisions() const {
   return plan;
 }
 
-namespace {
-
-// Mean over the devices that can run it.
 double mean_us(const FlatProblem& flat, uint32_t op) {
   double sum = 0;
   int count = 0;
@@ -211,23 +204,23 @@ double mean_us(const FlatProblem& flat, uint32_t op) {
   return count > 0 ? sum / count : 0;
 }
 
-}  // namespace
-
-std::vector<double> upward_ranks(const FlatProblem& flat) {
+MeanTransfer mean_transfer(const FlatProblem& flat) {
   const size_t k = flat.num_devices();
-  // The mean time of a transfer is linear in its bytes.
-  double latency = 0, us_per_byte = 0;
+  MeanTransfer mean;
   for (size_t from = 0; from < k; ++from) {
     for (size_t to = 0; to < k; ++to) {
       const auto& way = flat.way(from, to);
       if (from == to || way.passage != Passage::kRoute) continue;
-      latency += way.latency_us;
-      us_per_byte += 1e6 / way.bytes_per_s;
+      mean.latency_us += way.latency_us;
+      mean.us_per_byte += 1e6 / way.bytes_per_s;
     }
   }
   const double pairs = k > 1 ? static_cast<double>(k * (k - 1)) : 1;
-  latency /= pairs;
-  us_per_byte /= pairs;
+  return {mean.latency_us / pairs, mean.us_per_byte / pairs};
+}
+
+std::vector<double> upward_ranks(const FlatProblem& flat) {
+  const MeanTransfer mean = mean_transfer(flat);
   std::vector<double> rank(flat.num_ops());
   const auto order = flat.topological();
   for (size_t p = order.size(); p-- > 0;) {
@@ -235,7 +228,7 @@ std::vector<double> upward_ranks(const FlatProblem& flat) {
     double after = 0;
     for (const uint32_t t : flat.outputs(v)) {
       if (flat.readers(t).empty()) continue;
-      const double transfer = latency + us_per_byte * static_cast<double>(flat.bytes(t));
+      const double transfer = mean.us(flat.bytes(t));
       for (const uint32_t w : flat.readers(t)) after = std::max(after, transfer + rank[w]);
     }
     rank[v] = mean_us(flat, v) + after;

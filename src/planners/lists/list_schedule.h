@@ -16,14 +16,32 @@ struct ListOptions {
 // Memory that a list planner must leave free in each pool for tensors; parameters are counted exactly.
 using Reserve = std::vector<int64_t>;
 
-// The devices must not overlap. Ops are placed in a topological order. Cold objective: parameters are loaded
-// in the order of placing, as early as their route allows.
-class ListSchedule {
+// When a device is busy: ops go behind the last one, or into gaps between ops.
+class DeviceTimeline {
  public:
   struct Slot {
     double start = 0, finish = kImpossible;
     bool possible() const { return finish < kImpossible; }
   };
+
+  // The earliest slot for so much time from `ready` on.
+  Slot find(double ready, double us, bool insertion) const;
+  // Takes a slot that find() gave last.
+  void take(const Slot& slot);
+
+ private:
+  struct Gap {
+    double start, end;
+  };
+  double end_ = 0;
+  std::vector<Gap> gaps_;  // before end_
+};
+
+// The devices must not overlap. Ops are placed in a topological order. Cold objective: parameters are loaded
+// in the order of placing, as early as their route allows.
+class ListSchedule {
+ public:
+  using Slot = DeviceTimeline::Slot;
 
   ListSchedule(const FlatProblem& flat, const ListOptions& options, const Reserve& reserve);
 
@@ -39,15 +57,10 @@ class ListSchedule {
   FlatPlan decisions() const;
 
  private:
-  struct Gap {
-    double start, end;
-  };
   bool fits(uint32_t op, size_t device) const;
   void ready_without_contention(uint32_t op);
   double ready_with_contention(uint32_t op, size_t device, bool commit);
   double load_params(uint32_t op, size_t device, bool commit);
-  Slot find_slot(size_t device, double ready, double us) const;
-  void take(size_t device, const Slot& slot);
 
   const FlatProblem& flat_;
   const ListOptions options_;
@@ -56,9 +69,8 @@ class ListSchedule {
   std::vector<double> param_at_;              // pool x param (cold)
   std::vector<double> start_, finish_;        // per op
   std::vector<uint32_t> device_;
-  std::vector<double> device_end_;
-  std::vector<std::vector<Gap>> gaps_;  // per device, before device_end_
-  std::vector<double> ready_;           // per device, of the op asked for
+  std::vector<DeviceTimeline> timelines_;  // per device
+  std::vector<double> ready_;              // per device, of the op asked for
   std::vector<Slot> slots_;
   std::vector<double> resource_free_, load_free_;
   std::vector<std::pair<uint32_t, double>> undo_;
@@ -66,6 +78,14 @@ class ListSchedule {
   double makespan_ = 0;
 };
 
+// Over the devices that can run the op; 0 where none can.
+double mean_us(const FlatProblem& flat, uint32_t op);
+// Of a transfer between two devices, linear in its bytes.
+struct MeanTransfer {
+  double latency_us = 0, us_per_byte = 0;
+  double us(int64_t bytes) const { return latency_us + us_per_byte * static_cast<double>(bytes); }
+};
+MeanTransfer mean_transfer(const FlatProblem& flat);
 // Upward ranks (Topcuoglu 2002, equation 8): the longest path from the op to an exit with mean times and mean
 // transfers.
 std::vector<double> upward_ranks(const FlatProblem& flat);

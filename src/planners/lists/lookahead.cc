@@ -15,25 +15,6 @@
 namespace heddle {
 namespace {
 
-struct MeanTransfer {
-  double latency_us = 0, us_per_byte = 0;
-};
-
-MeanTransfer mean_transfer(const FlatProblem& flat) {
-  MeanTransfer mean;
-  const size_t k = flat.num_devices();
-  for (size_t a = 0; a < k; ++a) {
-    for (size_t b = 0; b < k; ++b) {
-      const auto& way = flat.way(a, b);
-      if (a == b || way.passage != Passage::kRoute) continue;
-      mean.latency_us += way.latency_us;
-      mean.us_per_byte += 1e6 / way.bytes_per_s;
-    }
-  }
-  const double pairs = k > 1 ? static_cast<double>(k * (k - 1)) : 1;
-  return {mean.latency_us / pairs, mean.us_per_byte / pairs};
-}
-
 // Row-major ops x devices.
 std::vector<double> optimistic_costs(const FlatProblem& flat) {
   const size_t k = flat.num_devices();
@@ -43,7 +24,7 @@ std::vector<double> optimistic_costs(const FlatProblem& flat) {
   for (size_t p = order.size(); p-- > 0;) {
     const uint32_t v = order[p];
     for (const uint32_t t : flat.outputs(v)) {
-      const double transfer = mean.latency_us + mean.us_per_byte * static_cast<double>(flat.bytes(t));
+      const double transfer = mean.us(flat.bytes(t));
       for (const uint32_t w : flat.readers(t)) {
         double best = kImpossible;
         for (size_t i = 0; i < k; ++i) best = std::min(best, oct[w * k + i] + flat.us(w, i));
@@ -57,26 +38,26 @@ std::vector<double> optimistic_costs(const FlatProblem& flat) {
   return oct;
 }
 
+ListDecisions by_optimistic_costs(const FlatProblem& flat) {
+  const size_t k = flat.num_devices();
+  std::vector<double> oct = optimistic_costs(flat), rank(flat.num_ops(), 0);
+  for (size_t v = 0; v < rank.size(); ++v) {
+    for (size_t i = 0; i < k; ++i) rank[v] += oct[v * k + i] / static_cast<double>(k);
+  }
+  return {order_by_priority(flat, rank), [k, oct = std::move(oct)](uint32_t v, const auto& slots) {
+            int32_t best = -1;
+            double least = kImpossible;
+            for (size_t i = 0; i < k; ++i) {
+              const double us = slots[i].finish + oct[v * k + i];
+              if (us < least) least = us, best = static_cast<int32_t>(i);
+            }
+            return best;
+          }};
+}
+
 Result<PlannerOutput> plan_lookahead(const Problem& problem, const PlannerOptions& options) {
-  return plan_by_construction(
-      problem, options, "lookahead", [&](const FlatProblem& flat, const Reserve& reserve) {
-        const size_t k = flat.num_devices();
-        const std::vector<double> oct = optimistic_costs(flat);
-        std::vector<double> rank(flat.num_ops(), 0);
-        for (size_t v = 0; v < rank.size(); ++v) {
-          for (size_t i = 0; i < k; ++i) rank[v] += oct[v * k + i] / static_cast<double>(k);
-        }
-        return list_plan(flat, {.insertion = true, .contention = false}, reserve,
-                         order_by_priority(flat, rank), options.deadline, [&](uint32_t v, const auto& slots) {
-                           int32_t best = -1;
-                           double least = kImpossible;
-                           for (size_t i = 0; i < k; ++i) {
-                             const double us = slots[i].finish + oct[v * k + i];
-                             if (us < least) least = us, best = static_cast<int32_t>(i);
-                           }
-                           return best;
-                         });
-      });
+  return plan_by_list(problem, options, "lookahead",
+                      {.list = {.insertion = true}, .decide = by_optimistic_costs});
 }
 
 }  // namespace

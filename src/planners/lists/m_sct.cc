@@ -34,15 +34,6 @@ struct FlatEdge {
   double us;  // mean transfer
 };
 
-double mean_work_us(const FlatProblem& flat, uint32_t v) {
-  double sum = 0;
-  int count = 0;
-  for (const double us : flat.row(v)) {
-    if (us < kImpossible) sum += us, ++count;
-  }
-  return count > 0 ? sum / count : 0;
-}
-
 std::vector<FlatEdge> edges_of(const FlatProblem& flat) {
   const size_t k = flat.num_devices();
   std::vector<FlatEdge> edges;
@@ -81,17 +72,16 @@ std::optional<std::vector<double>> relaxed(const FlatProblem& flat, const std::v
   std::vector<std::vector<Term>> children(flat.num_ops()), parents(flat.num_ops());
   // In units of the mean op, so that the program's numbers are near one.
   double scale = 0;
-  for (uint32_t v = 0; v < flat.num_ops(); ++v) scale += mean_work_us(flat, v);
+  for (uint32_t v = 0; v < flat.num_ops(); ++v) scale += mean_us(flat, v);
   scale = std::max(scale / static_cast<double>(flat.num_ops()), 1e-9);
   for (uint32_t v = 0; v < flat.num_ops(); ++v) {
     start.push_back(lp.add_continuous(0, kNoBound));
-    lp.at_most({{start[v], 1}, {makespan, -1}}, -mean_work_us(flat, v) / scale);
+    lp.at_most({{start[v], 1}, {makespan, -1}}, -mean_us(flat, v) / scale);
   }
   for (const FlatEdge& e : edges) {
     const Var var = lp.add_continuous(0, 1);
     x.push_back(var);
-    lp.at_most({{start[e.from], 1}, {var, e.us / scale}, {start[e.to], -1}},
-               -mean_work_us(flat, e.from) / scale);
+    lp.at_most({{start[e.from], 1}, {var, e.us / scale}, {start[e.to], -1}}, -mean_us(flat, e.from) / scale);
     children[e.from].push_back({var, 1});
     parents[e.to].push_back({var, 1});
   }

@@ -4,26 +4,26 @@
 // Minimises nothing but each op's own time. O(V k + E). Exploits unequal devices and memory limits; ignores
 // transfers, loads, contention and how busy a device is. Ties go to the first device.
 #include "construction.h"
-#include "diviml/batched_list.h"
 
 namespace heddle {
 namespace {
 
+ListDecisions on_fastest_device(const FlatProblem& flat) {
+  return {topological_list(flat), [&flat](uint32_t v, const auto& slots) {
+            int32_t best = -1;
+            for (size_t i = 0; i < slots.size(); ++i) {
+              if (!slots[i].possible()) continue;
+              if (best < 0 || flat.us(v, i) < flat.us(v, static_cast<size_t>(best)))
+                best = static_cast<int32_t>(i);
+            }
+            return best;
+          }};
+}
+
 Result<PlannerOutput> plan_met(const Problem& problem, const PlannerOptions& options) {
-  if (auto batched = plan_batched(problem, options, "met", BatchRule::kMet)) return std::move(*batched);
-  return plan_by_construction(problem, options, "met", [&](const FlatProblem& flat, const Reserve& reserve) {
-    return list_plan(flat, {.insertion = false, .contention = false}, reserve,
-                     {flat.topological().begin(), flat.topological().end()}, options.deadline,
-                     [&](uint32_t v, const auto& slots) {
-                       int32_t best = -1;
-                       for (size_t i = 0; i < slots.size(); ++i) {
-                         if (!slots[i].possible()) continue;
-                         if (best < 0 || flat.us(v, i) < flat.us(v, static_cast<size_t>(best)))
-                           best = static_cast<int32_t>(i);
-                       }
-                       return best;
-                     });
-  });
+  return plan_by_list(
+      problem, options, "met",
+      {.list = {.insertion = false}, .decide = on_fastest_device, .batched = BatchRule::kMet});
 }
 
 }  // namespace

@@ -7,22 +7,20 @@
 namespace heddle {
 namespace {
 
+ListDecisions in_turn(const FlatProblem& flat) {
+  return {topological_list(flat), [turn = size_t{0}](uint32_t, const auto& slots) mutable -> int32_t {
+            for (size_t tried = 0; tried < slots.size(); ++tried) {
+              const size_t i = (turn + tried) % slots.size();
+              if (!slots[i].possible()) continue;
+              turn = i + 1;
+              return static_cast<int32_t>(i);
+            }
+            return -1;
+          }};
+}
+
 Result<PlannerOutput> plan_round_robin(const Problem& problem, const PlannerOptions& options) {
-  return plan_by_construction(
-      problem, options, "round-robin", [&](const FlatProblem& flat, const Reserve& reserve) {
-        size_t turn = 0;
-        return list_plan(flat, {.insertion = false, .contention = false}, reserve,
-                         {flat.topological().begin(), flat.topological().end()}, options.deadline,
-                         [&](uint32_t, const auto& slots) -> int32_t {
-                           for (size_t tried = 0; tried < slots.size(); ++tried) {
-                             const size_t i = (turn + tried) % slots.size();
-                             if (!slots[i].possible()) continue;
-                             turn = i + 1;
-                             return static_cast<int32_t>(i);
-                           }
-                           return -1;
-                         });
-      });
+  return plan_by_list(problem, options, "round-robin", {.list = {.insertion = false}, .decide = in_turn});
 }
 
 }  // namespace

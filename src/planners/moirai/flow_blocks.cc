@@ -23,7 +23,7 @@ constexpr double kSliceShare = 0.3;  // of the time left, where that is more
 FlowWorkload cut_out(const FlowWorkload& w, uint32_t first, uint32_t last, bool entry) {
   FlowWorkload part;
   part.name = w.name;
-  part.ticks_per_unit = w.ticks_per_unit;
+  part.ticks_per_us = w.ticks_per_us;
   part.memory = w.memory;
   part.ops.assign(w.ops.begin() + first, w.ops.begin() + last + 1);
   for (auto& op : part.ops) op.memory = 0;
@@ -158,10 +158,9 @@ class Blocks {
       s.op_start.push_back(b.entry && v == b.first ? 0 : start_.op_start[v] - from);
     }
     for (const uint32_t q : b.flows) s.flow_start.push_back(start_.flow_start[q] - from);
-    auto timed = evaluate_flows(b.part, decisions_of(b.part, s));
-    if (!timed.ok()) return;
+    auto timed = time_flows(b.part, decisions_of(b.part, s));
     const size_t length = (b.entry ? s.device.front() * exits(b) : 0) + (b.exit ? s.device.back() : 0);
-    take(b.lengths[length], std::move(*timed));
+    take(b.lengths[length], std::move(timed));
   }
 
   void take(Length& length, FlowSchedule schedule) {
@@ -190,15 +189,15 @@ class Blocks {
         d.device[v] = static_cast<uint32_t>(device[v]);
         anneal.fixed[v] = 1;
       }
-      auto timed = evaluate_flows(b.part, d);
-      if (!timed.ok() || (best && timed->makespan >= best->makespan)) continue;
-      best = std::move(*timed);
+      auto timed = time_flows(b.part, d);
+      if (best && timed.makespan >= best->makespan) continue;
+      best = std::move(timed);
       decisions = std::move(d);
     }
     if (!best) return;
     if (b.part.num_ops() > 2) {
       const auto annealed = anneal_flows(b.part, std::move(decisions), anneal);
-      if (auto timed = evaluate_flows(b.part, annealed.best); timed.ok()) best = std::move(*timed);
+      best = time_flows(b.part, annealed.best);
     } else {
       b.lengths[i].bound = best->makespan;
     }
@@ -307,9 +306,7 @@ class Blocks {
         s.flow_start[block.flows[q]] = from + length.schedule->flow_start[q];
       from += length.best;
     }
-    auto timed = evaluate_flows(w_, decisions_of(w_, s));
-    if (!timed.ok()) return std::nullopt;
-    return std::move(*timed);
+    return time_flows(w_, decisions_of(w_, s));
   }
 
   const FlowWorkload& w_;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "flow_instance.h"
 #include "heddle/base/cancel.h"
-#include "heddle/plan/flow_workload.h"
 
 namespace heddle {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "heddle/plan/flow_workload.h"
+#include "flow_instance.h"
 
 namespace heddle {
 

@@ -43,7 +43,7 @@ class FlowCp {
     if (std::isfinite(solution.bound))
       result.bound = std::max(result.bound, static_cast<int64_t>(std::ceil(solution.bound - 1e-6)));
     if (solution.has_values()) {
-      HEDDLE_ASSIGN_OR_RETURN(auto schedule, read(solution.values));
+      FlowSchedule schedule = read(solution.values);
       result.bound = std::min(result.bound, schedule.makespan);
       if (o_.hint == nullptr || schedule.makespan < o_.hint->makespan) result.schedule = std::move(schedule);
     }
@@ -178,7 +178,7 @@ class FlowCp {
       m_.hint(p.enters, to == p.device && from != p.device);
     }
   }
-  Result<FlowSchedule> read(const std::vector<double>& values) const {
+  FlowSchedule read(const std::vector<double>& values) const {
     const auto at = [&](CpVar v) { return ScheduleModel::value(v, values); };
     FlowSchedule s;
     s.makespan = at(makespan_);
@@ -191,7 +191,7 @@ class FlowCp {
       s.flow_start.push_back(f.precedence ? s.op_start[f.from] + w_.ops[f.from].ticks[s.device[f.from]]
                                           : at(flow_start_[q]));
     }
-    return evaluate_flows(w_, decisions_of(w_, s));
+    return time_flows(w_, decisions_of(w_, s));
   }
 
   struct Port {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "flow_instance.h"
 #include "heddle/base/cancel.h"
-#include "heddle/plan/flow_workload.h"
 
 namespace heddle {
 

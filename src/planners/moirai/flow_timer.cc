@@ -227,4 +227,17 @@ void FlowTimer::drop() {
   }
 }
 
+FlowSchedule time_flows(const FlowWorkload& w, const FlowDecisions& d) {
+  std::vector<uint32_t> place(w.num_tasks());
+  for (uint32_t i = 0; i < d.order.size(); ++i) place[d.order[i]] = i;
+  FlowTimer timer(w);
+  FlowSchedule s;
+  s.device = d.device;
+  s.makespan = timer.restart(d, place);
+  const auto n = static_cast<uint32_t>(w.num_ops());
+  for (uint32_t v = 0; v < n; ++v) s.op_start.push_back(timer.start(v));
+  for (uint32_t q = 0; q < w.num_flows(); ++q) s.flow_start.push_back(timer.start(n + q));
+  return s;
+}
+
 }  // namespace heddle

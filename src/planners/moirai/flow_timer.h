@@ -1,5 +1,5 @@
 // The makespan of a flow workload's decisions while a search changes them: the evaluator's number, many times
-// a second.
+// a second. Against evaluating each plan anew it times from the first change on, in whole ticks.
 //
 // Kept decisions have heads (start times) and tails (the longest way from a task's end to the end of the
 // schedule, along flows and along the order on devices and ports). Behind the last change the order is as it
@@ -10,7 +10,7 @@
 #include <limits>
 #include <vector>
 
-#include "heddle/plan/flow_workload.h"
+#include "flow_instance.h"
 
 namespace heddle {
 
@@ -67,5 +67,8 @@ class FlowTimer {
   int64_t makespan_ = 0, makespan_now_ = 0;
   std::vector<Old> old_;
 };
+
+// All start times of the decisions. O(flows * devices^2).
+FlowSchedule time_flows(const FlowWorkload& workload, const FlowDecisions& decisions);
 
 }  // namespace heddle

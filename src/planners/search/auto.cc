@@ -197,6 +197,11 @@ class Auto {
 };
 
 Result<PlannerOutput> plan_auto(const Problem& problem, const PlannerOptions& options) {
+  // One planner each knows the workloads of papers.
+  if (problem.execution.transfers == Transfers::kGiven)
+    return find_planner("flow-search")->plan(problem, options);
+  if (problem.execution.transfers == Transfers::kWithinRuns)
+    return find_planner("placement-search")->plan(problem, options);
   const CancelToken closed;
   PlanStore store(problem, closed);
   if (options.start != nullptr) store.offer(*options.start, "the plan to improve");
@@ -226,7 +231,8 @@ PlannerEntry auto_planner() {
            .exploits = "everything that the others do; sets of devices that share cores",
            .ignores = "explicit routes",
            .stages = true,
-           .cold_start = true},
+           .cold_start = true,
+           .transfers = {Transfers::kRoutes, Transfers::kGiven, Transfers::kWithinRuns}},
           plan_auto};
 }
 

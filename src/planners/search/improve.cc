@@ -134,9 +134,8 @@ class Improver {
     const Reserve none(flat_.num_pools(), INT64_MIN / 4);
     for (const auto& devices : configurations(problem_)) {
       const FlatProblem part(problem_, devices);
-      const auto plan =
-          list_plan(part, {}, none, order_by_priority(part, upward_ranks(part)), options_.deadline,
-                    [](uint32_t, const auto& slots) { return earliest_finish(slots); });
+      const auto plan = list_plan(part, {}, none, options_.deadline,
+                                  {order_by_priority(part, upward_ranks(part)), earliest_finish});
       if (plan) return to_flat_plan(flat_, to_assignment(part, *plan));
     }
     return std::nullopt;

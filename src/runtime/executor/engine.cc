@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "guarded.h"
+#include "threads/guarded.h"
 
 namespace heddle {
 namespace {
@@ -15,7 +15,7 @@ void Engine::enqueue(Slot& slot, int32_t task, Local& local) {
   const int32_t id = slot.index * stride_ + task;
   const Action action = slot.program->tasks[static_cast<size_t>(task)].action;
   // Another rank waits for what is sent, whatever became of it.
-  const bool instant = action == Action::kInstant || (stopped() && action != Action::kSend);
+  const bool instant = action == Action::kInstant || (stopped(slot) && action != Action::kSend);
   (instant ? local.instant : local.ready).push_back(id);
 }
 
@@ -48,13 +48,13 @@ void Engine::run_segment(Slot& slot, const Task& task) {
   });
   if (status.ok()) return;
   const Segment& s = setup_.plan->segments[segment];
-  fail(std::move(status).error().with_context("segment '" + s.name + "' on device '" +
-                                              setup_.cluster->device(s.device).name + "'"));
+  fail(slot, std::move(status).error().with_context("segment '" + s.name + "' on device '" +
+                                                    setup_.cluster->device(s.device).name + "'"));
 }
 
 void Engine::enqueue_copies(Slot& slot, int32_t task) {
   Status status = run_guarded([&] { return setup_.hooks->enqueue(slot.index, task); });
-  if (!status.ok()) fail(std::move(status).error());
+  if (!status.ok()) fail(slot, std::move(status).error());
 }
 
 void Engine::open_gate(int32_t segment) {
@@ -76,9 +76,10 @@ void Engine::run_instant(int32_t id, Local& local) {
   const auto index = static_cast<size_t>(id % stride_);
   const Task& task = slot.program->tasks[index];
   slot.start_ns[index] = local.now;
-  if (!stopped() && take_memory(slot, static_cast<int32_t>(index)) && task.segment >= 0)
+  // Memory is counted even after a failure: what follows gives it back.
+  if (take_memory(slot, static_cast<int32_t>(index)) && task.segment >= 0 && !stopped(slot))
     run_segment(slot, task);
-  if (!stopped() && task.segment < 0 && task.enqueue != Enqueue::kNothing)
+  if (!stopped(slot) && task.segment < 0 && task.enqueue != Enqueue::kNothing)
     enqueue_copies(slot, static_cast<int32_t>(index));
   if (task.segment >= 0 || task.enqueue != Enqueue::kNothing) local.now = now_ns();
   slot.finish_ns[index] = local.now;
@@ -96,10 +97,10 @@ void Engine::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) 
     const auto t = static_cast<size_t>(transfer);
     if (slot.start_ns[t] >= previous_finish_ns) slot.finish_ns[t] = start;
   }
-  if (!stopped() && task.segment < 0)
-    enqueue_copies(slot, static_cast<int32_t>(index));  // the end of a request with others in flight
-  else if (!stopped() && take_memory(slot, static_cast<int32_t>(index)))
+  if (task.segment >= 0 && take_memory(slot, static_cast<int32_t>(index)) && !stopped(slot))
     run_segment(slot, task);
+  else if (task.segment < 0 && !stopped(slot))
+    enqueue_copies(slot, static_cast<int32_t>(index));  // the end of a request with others in flight
   local.now = now_ns();
   slot.finish_ns[index] = local.now;
   if (!setup_.ordered) local.finished.push_back(id);
@@ -201,11 +202,11 @@ bool Engine::take_memory(Slot& slot, int32_t task) {
     const Step& step =
         setup_.plan->steps[static_cast<size_t>(slot.program->tasks[static_cast<size_t>(task)].plan_step)];
     const Segment& segment = setup_.plan->segments[step.segment.index()];
-    fail(Error(Code::kInfeasible, "out of memory: segment '" + segment.name + "' needs " +
-                                      std::to_string(stay.bytes) + " more bytes on device '" +
-                                      setup_.cluster->device(step.to).name +
-                                      "', where tensors would then take " + std::to_string(used) + " of " +
-                                      std::to_string(limit)));
+    fail(slot, Error(Code::kInfeasible, "out of memory: segment '" + segment.name + "' needs " +
+                                            std::to_string(stay.bytes) + " more bytes on device '" +
+                                            setup_.cluster->device(step.to).name +
+                                            "', where tensors would then take " + std::to_string(used) +
+                                            " of " + std::to_string(limit)));
     return false;
   }
   return true;
@@ -215,6 +216,13 @@ void Engine::release_stay(Slot& slot, int32_t stay) {
   if (slot.readers[static_cast<size_t>(stay)].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const Stay& s = slot.program->stays[static_cast<size_t>(stay)];
   pool_used_[static_cast<size_t>(s.pool)].fetch_sub(s.bytes, std::memory_order_relaxed);
+}
+
+void Engine::fail(Slot& slot, Error error) {
+  if (!intake_) return fail(std::move(error));
+  const std::lock_guard lock(stream_mutex_);
+  if (!slot.error) slot.error.emplace(std::move(error));
+  slot.failed.store(true, std::memory_order_release);
 }
 
 void Engine::fail(Error error) {

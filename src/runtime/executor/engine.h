@@ -12,9 +12,9 @@
 
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/transport.h"
-#include "mailbox.h"
 #include "program.h"
 #include "task_hooks.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 
@@ -49,12 +49,19 @@ class Engine {
   Engine& operator=(const Engine&) = delete;
 
   Result<StreamResult> run(const StreamOptions& options);
+  // Requests that come one by one (engine_intake.cc). Between begin_intake() and end_intake() one thread is
+  // in serve_intake(), and any other may call run_request(), one call for each slot at a time.
+  void begin_intake();
+  void serve_intake();
+  Status run_request(int slot);
+  void end_intake();  // no request is under way; serve_intake() returns
   // From any thread, once for each closed gate of the running request: the segment is ready. What follows
   // runs or is handed on from this thread.
   void open_gate(int32_t segment);
   // Ends the running request with this error; the gates must still be opened.
   void fail(Error error);
   bool stopped() const { return stop_.load(std::memory_order_acquire); }
+  int slots() const { return static_cast<int>(slots_.size()); }
 
   const RequestTiming& last_timing(int slot) const { return slots_[static_cast<size_t>(slot)]->timing; }
   int64_t peak_bytes(int pool) const {
@@ -62,6 +69,15 @@ class Engine {
   }
 
  private:
+  // What one thread has at hand; nothing here is shared.
+  struct Local {
+    std::vector<int32_t> instant;   // to be run by this thread, now
+    std::vector<int32_t> ready;     // to be handed to the clock or a worker
+    std::vector<int32_t> finished;  // whose resources are to be given back (pipelined)
+    std::vector<int32_t> ended;     // slots whose request is done
+    int64_t now = 0;
+    int32_t polled = 0;
+  };
   struct Slot {
     const Program* program = nullptr;
     int index = 0, instance = 0;
@@ -77,6 +93,11 @@ class Engine {
     int ends = 0;                              // words that are here
     std::vector<std::byte> end_words;          // per rank
     RequestTiming timing;
+    // Intake.
+    std::atomic<bool> failed{false};
+    std::optional<Error> error;           // of this request alone; guarded by stream_mutex_
+    std::atomic<int32_t> pending_end{0};  // 1 from the request's start to its end
+    Local entry;                          // of the thread that brings the request
   };
   // A task of a slot: slot * stride_ + task.
   struct Due {
@@ -93,15 +114,6 @@ class Engine {
       return request != o.request ? request < o.request : task < o.task;
     }
   };
-  // What one thread has at hand; nothing here is shared.
-  struct Local {
-    std::vector<int32_t> instant;   // to be run by this thread, now
-    std::vector<int32_t> ready;     // to be handed to the clock or a worker
-    std::vector<int32_t> finished;  // whose resources are to be given back (pipelined)
-    std::vector<int32_t> ended;     // slots whose request is done
-    int64_t now = 0;
-    int32_t polled = 0;
-  };
   struct Worker {
     Mailbox box;
     std::vector<int> cores;
@@ -116,6 +128,11 @@ class Engine {
     int32_t task;               // of the slot: what is told, or sent
   };
   static constexpr int32_t kEnded = -1;
+
+  // The stream ends, or this request does: tasks pass through without work.
+  bool stopped(const Slot& slot) const { return stopped() || slot.failed.load(std::memory_order_acquire); }
+  // Ends the slot's request with this error and, in a stream, all others with it.
+  void fail(Slot& slot, Error error);
 
   Slot& slot_of(int32_t id) { return *slots_[static_cast<size_t>(id / stride_)]; }
   void prepare_slots();
@@ -151,8 +168,10 @@ class Engine {
 
   void start_request(Slot& slot, Local& local, int64_t request);
   void end_request(Slot& slot, Local& local);
+  void end_intake_request(Slot& slot);
   void end_stream();
   void begin_stream(Local& local);
+  void reset_stream(const StreamOptions& options);
   void nudge_spinners();
 
   void run_instant(int32_t id, Local& local);
@@ -174,9 +193,12 @@ class Engine {
   EngineSetup setup_;
   int32_t stride_ = 1;
   bool timed_ = false, tracks_memory_ = false;
-  std::vector<bool> closed_;        // gates, per segment
-  std::vector<int32_t> gate_task_;  // per segment: its task in slot 0
-  int home_ = -1;                   // the worker that the caller plays; -1: none
+  bool intake_ = false;  // changes only while no request is under way
+  StreamOptions intake_stream_;
+  std::atomic<int64_t> taken_in_{0};  // requests
+  std::vector<bool> closed_;          // gates, per segment
+  std::vector<int32_t> gate_task_;    // per segment: its task in slot 0
+  int home_ = -1;                     // the worker that the caller plays; -1: none
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::unique_ptr<Worker>> workers_;  // per seat
   Mailbox caller_box_;

@@ -219,7 +219,7 @@ int64_t Engine::serve_due(Local& local) {
     Slot& slot = slot_of(due.id);
     const auto index = static_cast<size_t>(due.id % stride_);
     const Task& task = slot.program->tasks[index];
-    if (!stopped() && task.segment >= 0) run_segment(slot, task);
+    if (!stopped(slot) && task.segment >= 0) run_segment(slot, task);
     local.now = now_ns();
     slot.finish_ns[index] = local.now;
     if (!setup_.ordered) local.finished.push_back(due.id);
@@ -278,7 +278,7 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
   slot.begin_ns = local.now = start > 0 ? start : now_ns();
   if (setup_.hooks != nullptr) {
     Status begun = setup_.hooks->begin_request(slot.index, slot.begin_ns);
-    if (!begun.ok()) fail(std::move(begun).error());
+    if (!begun.ok()) fail(slot, std::move(begun).error());
   }
   // Last first: the stack then serves them in the plan's order.
   for (size_t i = program.roots.size(); i-- > 0;) {
@@ -294,8 +294,8 @@ void Engine::end_request(Slot& slot, Local& local) {
   const Program& program = *slot.program;
   for (int32_t stay : program.held) release_stay(slot, stay);
   if (setup_.hooks != nullptr) {
-    Status ended = setup_.hooks->end_request(slot.index, stopped(), slot.start_ns, slot.finish_ns);
-    if (!ended.ok()) fail(std::move(ended).error());
+    Status ended = setup_.hooks->end_request(slot.index, stopped(slot), slot.start_ns, slot.finish_ns);
+    if (!ended.ok()) fail(slot, std::move(ended).error());
   }
   const auto us = [&](int64_t ns) { return static_cast<double>(ns - slot.begin_ns) / 1000; };
   int64_t last = slot.begin_ns;
@@ -313,6 +313,7 @@ void Engine::end_request(Slot& slot, Local& local) {
                  .start_us = static_cast<double>(slot.begin_ns - stream_begin_ns_) / 1000,
                  .latency_us = us(last),
                  .steps = slot.steps};
+  if (intake_) return end_intake_request(slot);
   if (!stopped() && stream_->done) stream_->done(slot.timing);
   int64_t next = -1;
   bool over = false;
@@ -359,13 +360,9 @@ void Engine::nudge_spinners() {
   }
 }
 
-Result<StreamResult> Engine::run(const StreamOptions& options) {
-  if (options.requests < 1)
-    return Error(Code::kInvalidInput,
-                 "a stream needs at least one request, not " + std::to_string(options.requests));
+void Engine::reset_stream(const StreamOptions& options) {
   stream_ = &options;
   error_.reset();
-  latencies_us_.assign(static_cast<size_t>(options.requests), 0);
   for (auto& used : pool_used_) used.store(0, std::memory_order_relaxed);
   std::fill(busy_.begin(), busy_.end(), 0);
   stop_.store(false, std::memory_order_release);
@@ -373,6 +370,14 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   sends_under_way_.clear();
   held_.clear();
   awaited_.clear();
+}
+
+Result<StreamResult> Engine::run(const StreamOptions& options) {
+  if (options.requests < 1)
+    return Error(Code::kInvalidInput,
+                 "a stream needs at least one request, not " + std::to_string(options.requests));
+  reset_stream(options);
+  latencies_us_.assign(static_cast<size_t>(options.requests), 0);
   // The other ranks of a request must learn why this one does not take part: it starts, and stops at once.
   if (setup_.transport == nullptr) poll(options.deadline);
   if (error_) {

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "accelerators.h"
-#include "coldstart/segment_loader.h"
 #include "device_issuer.h"
 #include "engine.h"
+#include "executor_ranks.h"
 #include "fit_check.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/evaluator.h"
@@ -18,8 +19,8 @@
 #include "parameter_layout.h"
 #include "plan_buffers.h"
 #include "program.h"
-#include "ranks/executor_ranks.h"
-#include "ranks/rank_program.h"
+#include "rank_program.h"
+#include "segment_loader.h"
 #include "slot_lanes.h"
 
 namespace heddle {
@@ -60,7 +61,10 @@ class PlanExecutor final : public Executor {
     return agree(std::move(ready));
   }
 
+  ~PlanExecutor() override { close(); }
+
   int slots() const override { return static_cast<int>(slot_lane_.size()); }
+  int lane(int slot) const override { return slot_lane_[static_cast<size_t>(slot)]; }
   bool moves_data() const override { return all_move_; }
   std::span<const TensorView> inputs(int slot) const override {
     return slot_ports_[static_cast<size_t>(slot)].inputs;
@@ -80,6 +84,26 @@ class PlanExecutor final : public Executor {
     if (!result.ok() && loader_) loader_->release_all();
     return result;
   }
+  // With one slot the thread that brings a request plays a worker, as in run(), and no other is needed.
+  Status open() override {
+    if (options_.cold || options_.ranks)
+      return Error(Code::kUnsupported, "cold starts and plans over several ranks cannot be served");
+    if (slots() == 1 || intake_.joinable()) return {};
+    engine_->begin_intake();
+    intake_ = std::thread([this] { engine_->serve_intake(); });
+    return {};
+  }
+  Status run_slot(int slot) override {
+    if (intake_.joinable()) return engine_->run_request(slot);
+    const auto ran = run(Deadline());
+    return ran.ok() ? Status() : Status(ran.error());
+  }
+  void close() override {
+    if (!intake_.joinable()) return;
+    engine_->end_intake();
+    intake_.join();
+  }
+
   std::vector<SegmentLoading> loadings() const override {
     return loader_ ? loader_->loadings() : std::vector<SegmentLoading>{};
   }
@@ -235,17 +259,6 @@ class PlanExecutor final : public Executor {
     return "segment '" + segment.name + "' on device '" + problem_.cluster->device(segment.device).name + "'";
   }
 
-  int64_t parameter_bytes(const Segment& segment) const {
-    std::set<ParamId> params;
-    for (const OpId op : segment.ops) {
-      const auto& own = problem_.graph->op(op).params;
-      params.insert(own.begin(), own.end());
-    }
-    int64_t bytes = 0;
-    for (const ParamId p : params) bytes += problem_.graph->param(p).bytes;
-    return bytes;
-  }
-
   const Accelerator* accelerator_of(const Segment& segment) const {
     const int32_t memory = accelerators_.memory(segment.device);
     return memory == 0 ? nullptr : &accelerators_.of_memory(memory);
@@ -262,7 +275,7 @@ class PlanExecutor final : public Executor {
       items[s] = {.place = place_of(segment),
                   .device = devices_[static_cast<size_t>(seats_.of_segment[s])].get(),
                   .spec = spec_of(s),
-                  .bytes = parameter_bytes(segment),
+                  .bytes = parameter_bytes(*problem_.graph, segment),
                   .accelerator = accelerator_of(segment)};
       order.push_back(static_cast<int32_t>(s));
       if (items[s].accelerator == nullptr) continue;
@@ -307,7 +320,7 @@ class PlanExecutor final : public Executor {
     if (!any_move_) return {};
     for (const Program& program : programs_)
       memory_plans_.push_back(plan_memory(problem_, plan_, program, ports_, accelerators_.memory_of()));
-    const std::vector<int> instances = lane_instances();
+    const std::vector<int> instances = instances_by_lane(slot_lane_);
     for (size_t slot = 0; slot < slot_lane_.size(); ++slot) {
       const MemoryPlan& plan = plan_of(slot);
       HEDDLE_RETURN_IF_ERROR(buffers_.add_slot(plan, accelerators_));
@@ -391,18 +404,7 @@ class PlanExecutor final : public Executor {
       for (PoolUse& use : pools_) use.param_bytes = std::min(use.param_bytes, options_.cold->budget_bytes);
     }
     for (const Segment& segment : plan_.segments) {
-      if (!here(segment)) continue;
-      const int pool = problem_.cluster->memory_pool(segment.device);
-      const PoolUse& use = pools_[static_cast<size_t>(pool)];
-      const int64_t limit = problem_.cluster->memory_pool_bytes(pool);
-      if (limit > 0 && use.param_bytes + use.tensor_bytes > limit) {
-        return Error(Code::kInfeasible,
-                     "device '" + problem_.cluster->device(segment.device).name + "' has " +
-                         std::to_string(limit) + " bytes of memory, but parameters (" +
-                         std::to_string(use.param_bytes) + ") and tensors (" +
-                         std::to_string(use.tensor_bytes) +
-                         " for the requests in flight) need more; reduce --in-flight or use another plan");
-      }
+      if (here(segment)) HEDDLE_RETURN_IF_ERROR(check_use(*problem_.cluster, segment.device, pools_));
     }
     return {};
   }
@@ -436,7 +438,7 @@ class PlanExecutor final : public Executor {
       // With a limit that parameters fill, one byte is left: any tensor is one too many.
       setup.pool_limit.push_back(limit > 0 ? std::max<int64_t>(limit - pools_[p].param_bytes, 1) : 0);
     }
-    setup.slot_instance = lane_instances();
+    setup.slot_instance = instances_by_lane(slot_lane_);
     if (loader_) {
       setup.close_gates = [this](std::vector<bool>& closed) { loader_->close_gates(closed); };
       setup.gates_closed = [this](int64_t begin_ns) { loader_->begin(begin_ns); };
@@ -445,13 +447,6 @@ class PlanExecutor final : public Executor {
     engine_ = std::make_unique<Engine>(std::move(setup));
     if (loader_) loader_->start(*engine_);
     return {};
-  }
-
-  // A segment has one instance per slot of its lane.
-  std::vector<int> lane_instances() const {
-    std::vector<int> next(plan_.lane_shares.size(), 0), instances;
-    for (int lane : slot_lane_) instances.push_back(next[static_cast<size_t>(lane)]++);
-    return instances;
   }
 
   const Problem problem_;
@@ -481,6 +476,7 @@ class PlanExecutor final : public Executor {
   std::vector<std::unique_ptr<CompiledSegment>> compiled_;
   std::unique_ptr<DeviceIssuer> issuer_;
   std::unique_ptr<Engine> engine_;
+  std::thread intake_;  // between open() and close(), with several slots
 };
 
 }  // namespace

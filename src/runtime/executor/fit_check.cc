@@ -1,5 +1,8 @@
 #include "fit_check.h"
 
+#include <set>
+#include <string>
+
 #include "heddle/base/units.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/backend.h"
@@ -22,6 +25,26 @@ Status check_fit(const Problem& problem, const Plan& plan) {
                      "; plan again for this cluster, which splits the model where it must");
   }
   return {};
+}
+
+Status check_use(const Cluster& cluster, DeviceId device, std::span<const PoolUse> pools) {
+  const int pool = cluster.memory_pool(device);
+  const PoolUse& use = pools[static_cast<size_t>(pool)];
+  const int64_t limit = cluster.memory_pool_bytes(pool);
+  if (limit == 0 || use.param_bytes + use.tensor_bytes <= limit) return {};
+  return Error(Code::kInfeasible,
+               "device '" + cluster.device(device).name + "' has " + std::to_string(limit) +
+                   " bytes of memory, but parameters (" + std::to_string(use.param_bytes) +
+                   ") and tensors (" + std::to_string(use.tensor_bytes) +
+                   " for the requests in flight) need more; reduce --in-flight or use another plan");
+}
+
+int64_t parameter_bytes(const Graph& graph, const Segment& segment) {
+  std::set<ParamId> params;
+  for (const OpId op : segment.ops) params.insert(graph.op(op).params.begin(), graph.op(op).params.end());
+  int64_t bytes = 0;
+  for (const ParamId p : params) bytes += graph.param(p).bytes;
+  return bytes;
 }
 
 }  // namespace heddle

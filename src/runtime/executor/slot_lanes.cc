@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 
 namespace heddle {
 
@@ -22,6 +23,13 @@ std::vector<int> slots_by_share(const std::vector<double>& shares, int in_flight
     }
   }
   return slot_lane;
+}
+
+std::vector<int> instances_by_lane(const std::vector<int>& slot_lane) {
+  std::map<int, int> next;
+  std::vector<int> instances;
+  for (const int lane : slot_lane) instances.push_back(next[lane]++);
+  return instances;
 }
 
 }  // namespace heddle

@@ -1,15 +1,12 @@
-// What a model is fed: random tensor contents, and inputs for every request in flight.
+// Inputs for every request in flight.
 #pragma once
 
-#include <cstdint>
 #include <span>
 
+#include "heddle/runtime/run.h"
 #include "heddle/runtime/tensor.h"
 
 namespace heddle {
-
-// Floats uniform in [-1, 1), integers in 0..3 (they may be indices), bools either; packed formats stay zero.
-void fill_random(const TensorView& tensor, uint64_t seed);
 
 class Executor;
 // Copies the graph's inputs, in its order, to each of the executor's slots.

@@ -49,6 +49,22 @@ Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t 
   return Model::load(source.path, options);
 }
 
+Result<ServedModel> describe(const ModelSource& source, const Graph& graph) {
+  ServedModel served;
+  served.name = source.name;
+  served.version = source.version;
+  served.platform = source.path.ends_with(".onnx") ? "onnx" : "openvino";
+  served.priority_levels = source.settings.priority_levels;
+  served.default_priority = source.settings.default_priority;
+  HEDDLE_ASSIGN_OR_RETURN(served.inputs, tensor_infos(graph, graph.inputs(), "the input"));
+  HEDDLE_ASSIGN_OR_RETURN(served.outputs, tensor_infos(graph, graph.outputs(), "the output"));
+  for (const auto id : graph.outputs())
+    if (!graph.tensor(id).producer.valid())
+      return Error(Code::kUnsupported, source.path + ": the output '" + graph.tensor(id).name +
+                                           "' is an input or a constant; nothing computes it");
+  return served;
+}
+
 }  // namespace
 
 bool has_rows(const Tensor& one, const Tensor& many, int64_t rows) {
@@ -64,19 +80,9 @@ Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, 
   local->source = source;
   HEDDLE_ASSIGN_OR_RETURN(const auto one, load_at(source, 1));
   local->sizes[1] = one;
-  auto& served = local->served;
-  served.name = source.name;
-  served.version = source.version;
-  served.platform = source.path.ends_with(".onnx") ? "onnx" : "openvino";
-  served.priority_levels = source.settings.priority_levels;
-  served.default_priority = source.settings.default_priority;
   const auto& graph = *one->graph();
-  HEDDLE_ASSIGN_OR_RETURN(served.inputs, tensor_infos(graph, graph.inputs(), "the input"));
-  HEDDLE_ASSIGN_OR_RETURN(served.outputs, tensor_infos(graph, graph.outputs(), "the output"));
-  for (const auto id : graph.outputs())
-    if (!graph.tensor(id).producer.valid())
-      return Error(Code::kUnsupported, source.path + ": the output '" + graph.tensor(id).name +
-                                           "' is an input or a constant; nothing computes it");
+  auto& served = local->served;
+  HEDDLE_ASSIGN_OR_RETURN(served, describe(source, graph));
   if (sizes.empty())
     for (int size = 1; size <= source.settings.max_batch; size *= 2) sizes.push_back(size);
   for (const int size : sizes) {
@@ -96,6 +102,37 @@ Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, 
   if (served.batched)
     for (auto* infos : {&served.inputs, &served.outputs})
       for (auto& t : *infos) t.row.erase(t.row.begin());
+  return local;
+}
+
+Result<std::shared_ptr<LocalModel>> planned_local_model(const ModelSource& source,
+                                                        std::shared_ptr<const Model> model) {
+  if (fault_at(FaultPoint::kLoad)) return fault_error();
+  auto local = std::make_shared<LocalModel>();
+  local->source = source;
+  const auto& graph = *model->graph();
+  auto& served = local->served;
+  HEDDLE_ASSIGN_OR_RETURN(served, describe(source, graph));
+  const auto& shape = graph.inputs().empty() ? Shape() : graph.tensor(graph.inputs().front()).shape;
+  const int64_t rows = shape.empty() ? 1 : shape.front();
+  if (rows > 1 && rows <= kMostServedBatch) {
+    ImportOptions options = model->options();
+    options.batch = 1;
+    for (auto& [name, given] : options.shapes)
+      if (!given.empty() && given.front() == rows) given.front() = 1;
+    const auto one = Model::load(source.path, options);
+    if (one.ok() && all_have_rows(*(*one)->graph(), graph, (*one)->graph()->inputs(), graph.inputs(), rows) &&
+        all_have_rows(*(*one)->graph(), graph, (*one)->graph()->outputs(), graph.outputs(), rows)) {
+      served.batched = true;
+      served.max_rows = static_cast<int>(rows);
+      for (auto* infos : {&served.inputs, &served.outputs})
+        for (auto& t : *infos) {
+          t.row.erase(t.row.begin());
+          t.row_bytes /= rows;
+        }
+    }
+  }
+  local->sizes[served.max_rows] = std::move(model);
   return local;
 }
 

@@ -28,4 +28,9 @@ bool has_rows(const Tensor& one, const Tensor& many, int64_t rows);
 // not have.
 Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, std::vector<int> sizes = {});
 
+// The model of a plan, whose batch is fixed: `model` is imported as the plan says. Its rows can be those of
+// several requests where the model at batch 1 has the same tensors of one row.
+Result<std::shared_ptr<LocalModel>> planned_local_model(const ModelSource& source,
+                                                        std::shared_ptr<const Model> model);
+
 }  // namespace heddle

@@ -12,7 +12,7 @@
 #include "heddle/fleet/fleet_plan.h"
 #include "heddle/fleet/simulator.h"
 #include "heddle/serve/local_server.h"
-#include "local_runner.h"
+#include "plan_runner.h"
 
 namespace heddle {
 

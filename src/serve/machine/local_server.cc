@@ -12,7 +12,8 @@
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/openvino_devices.h"
 #include "local_plan.h"
-#include "local_runner.h"
+#include "plan_runner.h"
+#include "served_plan.h"
 #include "shared_runner.h"
 
 namespace heddle {
@@ -26,8 +27,9 @@ struct Entry {
   ModelSource source;
   std::shared_ptr<LocalModel> model;  // null: not loaded
   std::vector<LocalTimes> times;
-  std::map<std::string, std::shared_ptr<LocalRunner>> runners;  // by device and turn, kept between plans
-  std::string reason;                                           // why it is not loaded
+  std::map<std::string, std::shared_ptr<PlanRunner>> runners;  // by device and turn, kept between plans
+  std::shared_ptr<const ServedPlan> plan;                      // where the source is a plan file
+  std::string reason;                                          // why it is not loaded
 };
 
 class Server final : public LocalServer {
@@ -47,8 +49,11 @@ class Server final : public LocalServer {
   }
 
   Status start(std::vector<ModelSource> sources) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_local(openvino_other_devices(), local_gpus()));
-    HEDDLE_RETURN_IF_ERROR(choose_devices(*cluster));
+    const bool planned = sources.size() == 1 && !sources.front().plan.empty();
+    if (!planned) {
+      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_local(openvino_other_devices(), local_gpus()));
+      HEDDLE_RETURN_IF_ERROR(choose_devices(*cluster));
+    }
     for (auto& s : sources) {
       auto& entry = entries_[s.name];
       entry.source = std::move(s);
@@ -145,8 +150,23 @@ class Server final : public LocalServer {
     if (options_.progress) options_.progress->report({.what = what});
   }
 
+  // A plan says where its model runs.
+  Status prepare_plan(Entry& entry) {
+    ServedPlanOptions options;
+    options.in_flight = options_.in_flight;
+    options.measure_s = options_.measure_s;
+    options.deadline = options_.deadline;
+    options.progress = options_.progress;
+    HEDDLE_ASSIGN_OR_RETURN(auto plan, open_served_plan(entry.source, options));
+    entry.model = plan.model;
+    entry.plan = std::make_shared<const ServedPlan>(std::move(plan));
+    entry.reason.clear();
+    return {};
+  }
+
   // Loads a model, finds out how it is batched and measures it on one device of each target.
   Status prepare(Entry& entry) {
+    if (!entry.source.plan.empty()) return prepare_plan(entry);
     report("loading " + entry.source.name);
     HEDDLE_ASSIGN_OR_RETURN(entry.model, load_local_model(entry.source));
     std::vector<std::string> measured;
@@ -155,7 +175,7 @@ class Server final : public LocalServer {
         if (std::find(measured.begin(), measured.end(), d.target) != measured.end()) continue;
         measured.push_back(d.target);
         report("measuring " + entry.source.name + " on " + d.name);
-        HEDDLE_ASSIGN_OR_RETURN(auto runner, LocalRunner::create(entry.model, d));
+        HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(entry.model, d));
         if (measured.size() == 1 && entry.model->served.batched) {
           if (const auto rows = runner->check_rows(); !rows.ok()) {
             if (rows.error().code() != Code::kVerificationFailed) return rows;
@@ -163,7 +183,7 @@ class Server final : public LocalServer {
             entry.source.settings.max_batch = 1;
             HEDDLE_ASSIGN_OR_RETURN(entry.model, load_local_model(entry.source));
             entry.model->served.note = rows.error().message() + ": requests run one by one";
-            HEDDLE_ASSIGN_OR_RETURN(runner, LocalRunner::create(entry.model, d));
+            HEDDLE_ASSIGN_OR_RETURN(runner, PlanRunner::create(entry.model, d));
           }
         }
         HEDDLE_ASSIGN_OR_RETURN(auto us, runner->measure(options_.measure_s, options_.deadline));
@@ -200,6 +220,7 @@ class Server final : public LocalServer {
     planning.scheduler = options_.plane.scheduler;
     planning.dispatch = options_.plane.dispatch;
     planning.deadline = options_.deadline;
+    if (const auto& only = entries_.begin()->second; only.plan) return cut_over_to(*only.plan);
     report("planning");
     HEDDLE_ASSIGN_OR_RETURN(auto local, plan_locally(models, times, ways_, planning));
     // Models may take turns on a device.
@@ -215,7 +236,7 @@ class Server final : public LocalServer {
         auto& runner = entry.runners[device.name + "#" + std::to_string(turns[{p.model, device.name}]++)];
         if (!runner) {
           report("compiling " + entry.source.name + " for " + device.name);
-          HEDDLE_ASSIGN_OR_RETURN(runner, LocalRunner::create(entry.model, device));
+          HEDDLE_ASSIGN_OR_RETURN(runner, PlanRunner::create(entry.model, device));
         }
         by_model[v][p.model] = runner;
       }
@@ -231,6 +252,17 @@ class Server final : public LocalServer {
     next->plan = std::move(local.plan);
     HEDDLE_ASSIGN_OR_RETURN(
         next->plane, LivePlane::create(std::move(local.deployment), options_.plane, std::move(runners)));
+    service_.serve(std::move(next));
+    return {};
+  }
+
+  Status cut_over_to(const ServedPlan& plan) {
+    auto next = std::make_unique<Generation>();
+    next->fleet.name = plan.cluster;
+    next->plan.planner = plan.planner;
+    next->models.emplace_back(plan.model, &plan.model->served);
+    HEDDLE_ASSIGN_OR_RETURN(next->plane,
+                            LivePlane::create(plan.deployment, options_.plane, plan_runners(plan)));
     service_.serve(std::move(next));
     return {};
   }

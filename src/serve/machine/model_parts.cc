@@ -46,14 +46,14 @@ Result<std::shared_ptr<const LocalModel>> ModelParts::load(const std::string& na
   return model;
 }
 
-Result<std::shared_ptr<LocalRunner>> ModelParts::part(const std::shared_ptr<const LocalModel>& model,
-                                                      const FleetModelFile& file, int block_from,
-                                                      int block_to, const Device& device, double slowdown) {
+Result<std::shared_ptr<PlanRunner>> ModelParts::part(const std::shared_ptr<const LocalModel>& model,
+                                                     const FleetModelFile& file, int block_from, int block_to,
+                                                     const Device& device, double slowdown) {
   auto ops = ops_of_blocks(file, block_from, block_to);
   auto& known = parts_[Key(model.get(), ops, device.name, device.cores, file.fp16_cuts, slowdown)];
   if (auto part = known.lock()) return part;
   HEDDLE_ASSIGN_OR_RETURN(auto part,
-                          LocalRunner::create(model, std::move(ops), device, {file.fp16_cuts, slowdown}));
+                          PlanRunner::create(model, std::move(ops), device, {file.fp16_cuts, slowdown}));
   known = part;
   return part;
 }

@@ -10,7 +10,7 @@
 #include "heddle/base/status.h"
 #include "heddle/cluster/cluster.h"
 #include "heddle/fleet/fleet.h"
-#include "local_runner.h"
+#include "plan_runner.h"
 
 namespace heddle {
 
@@ -25,9 +25,9 @@ class ModelParts {
   Result<std::shared_ptr<const LocalModel>> load(const std::string& name, const FleetModelFile& file,
                                                  int max_batch);
   // Blocks of a model that load() gave.
-  Result<std::shared_ptr<LocalRunner>> part(const std::shared_ptr<const LocalModel>& model,
-                                            const FleetModelFile& file, int block_from, int block_to,
-                                            const Device& device, double slowdown);
+  Result<std::shared_ptr<PlanRunner>> part(const std::shared_ptr<const LocalModel>& model,
+                                           const FleetModelFile& file, int block_from, int block_to,
+                                           const Device& device, double slowdown);
 
  private:
   struct Loaded {
@@ -41,7 +41,7 @@ class ModelParts {
   void forget_unused();
 
   std::vector<Loaded> models_;
-  std::map<Key, std::weak_ptr<LocalRunner>> parts_;
+  std::map<Key, std::weak_ptr<PlanRunner>> parts_;
 };
 
 }  // namespace heddle

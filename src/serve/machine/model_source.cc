@@ -7,6 +7,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/plan/plan_file.h"
 #include "heddle/serve/served_model.h"
 #include "protocol/model_config.h"
 
@@ -93,7 +94,22 @@ Result<ModelSource> find_in_folder(const fs::path& folder, const ModelSettings& 
   return source;
 }
 
+Result<ModelSource> find_plan(const std::string& path, const ModelSettings& defaults) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto file, read_plan_file(path));
+  ModelSource source{served_name(file.problem), "1", "", defaults, path};
+  if (file.problem.model) source.path = file.problem.model->path;
+  return source;
+}
+
 }  // namespace
+
+std::string served_name(const Problem& problem) {
+  std::string name = problem.model ? fs::path(problem.model->path).stem().string() : problem.graph->name();
+  for (auto& c : name)
+    if (!is_name(std::string("n") + c)) c = '_';
+  while (!name.empty() && name.front() == '.') name.erase(0, 1);
+  return name.empty() ? "plan" : name.substr(0, 128);
+}
 
 Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
                                              const ModelSettings& defaults) {
@@ -104,8 +120,15 @@ Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
       return Error(Code::kNotFound, path +
                                         ": no such file or folder; expected a model (.onnx) or a folder "
                                         "with MODEL/VERSION/model.onnx");
+    if (!fs::is_directory(path, error) && path.ends_with(".json")) {
+      if (paths.size() > 1)
+        return Error(Code::kInvalidInput, path + ": a plan has the machine for itself; serve it alone");
+      HEDDLE_ASSIGN_OR_RETURN(auto source, find_plan(path, defaults));
+      sources.push_back(std::move(source));
+      continue;
+    }
     if (!fs::is_directory(path, error)) {
-      sources.push_back({fs::path(path).stem().string(), "1", path, defaults});
+      sources.push_back({fs::path(path).stem().string(), "1", path, defaults, ""});
       continue;
     }
     std::vector<fs::path> folders;

@@ -37,7 +37,7 @@ Result<FleetModelFile> file_of(const worker::ModelFile& from, const worker::Role
 
 }  // namespace
 
-PartDevice::PartDevice(std::shared_ptr<LocalRunner> runner)
+PartDevice::PartDevice(std::shared_ptr<PlanRunner> runner)
     : runner_(std::move(runner)),
       watched_(std::make_shared<WatchedRunner>(runner_)),
       thread_(watched_, [this](const DeviceTask&, const Status& status) { ended(status); }) {}

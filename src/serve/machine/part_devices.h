@@ -28,8 +28,8 @@ class PartDevice {
   using Ended = std::function<void(std::vector<PartRow>& rows, const Status& status, TimeNs measured)>;
 
   // Throws std::system_error when no thread can be started.
-  explicit PartDevice(std::shared_ptr<LocalRunner> runner);
-  const LocalRunner& runner() const { return *runner_; }
+  explicit PartDevice(std::shared_ptr<PlanRunner> runner);
+  const PlanRunner& runner() const { return *runner_; }
   // In order, one after the other; `ended` on the device's thread.
   void run(uint64_t attempt, std::vector<PartRow> rows, Ended ended);
   // What is under way, if anything is.
@@ -48,7 +48,7 @@ class PartDevice {
   };
   void ended(const Status& status);
 
-  const std::shared_ptr<LocalRunner> runner_;
+  const std::shared_ptr<PlanRunner> runner_;
   const std::shared_ptr<WatchedRunner> watched_;
   mutable std::mutex mutex_;  // guards what follows
   std::deque<Job> jobs_;
@@ -118,7 +118,7 @@ class PartDevices {
   std::shared_ptr<const Cluster> cluster_;
   ModelParts parts_;
   std::map<std::pair<uint64_t, uint64_t>, Plan> plans_;  // by session and generation
-  std::map<const LocalRunner*, std::shared_ptr<PartDevice>> devices_;
+  std::map<const PlanRunner*, std::shared_ptr<PartDevice>> devices_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

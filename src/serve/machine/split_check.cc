@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "heddle/runtime/run.h"
+
 namespace heddle {
 namespace {
 
@@ -47,35 +49,18 @@ double relative_difference(const TensorView& actual, const TensorView& expected)
   return difference > 0 ? difference / largest : 0;
 }
 
-void fill_with_random(TensorValue& tensor, Random& random) {
-  const auto bytes = static_cast<size_t>(dtype_bits(tensor.dtype) / 8);
-  if (bytes == 0 || tensor.dtype == DType::kF16 || tensor.dtype == DType::kBF16) return;
-  for (size_t at = 0; at + bytes <= static_cast<size_t>(tensor.bytes); at += bytes) {
-    auto* to = tensor.data.get() + at;
-    if (tensor.dtype == DType::kF32) {
-      const auto v = static_cast<float>(2 * random.unit() - 1);
-      std::memcpy(to, &v, sizeof v);
-    } else if (tensor.dtype == DType::kF64) {
-      const double v = 2 * random.unit() - 1;
-      std::memcpy(to, &v, sizeof v);
-    } else {
-      *to = static_cast<std::byte>(random.below(tensor.dtype == DType::kBool ? 2 : 4));
-    }
-  }
-}
-
-Status run_whole(LocalRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
+Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
                  std::vector<TensorValue>& outputs) {
   HEDDLE_ASSIGN_OR_RETURN(inputs, tensors_of(model.served.inputs));
   HEDDLE_ASSIGN_OR_RETURN(outputs, tensors_of(model.served.outputs));
-  Random random = random_stream(1, 0x5f);
-  for (auto& t : inputs) fill_with_random(t, random);
+  uint64_t seed = 0x5f;
+  for (const auto& t : inputs) fill_random(t.view(), seed++);
   auto row = row_of(inputs, outputs);
   LiveRequest* const batch[] = {&row};
   return whole.run(batch);
 }
 
-Result<SplitDifference> run_split(std::span<LocalRunner* const> parts, const LocalModel& model,
+Result<SplitDifference> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
                                   const std::vector<TensorValue>& inputs,
                                   const std::vector<TensorValue>& outputs) {
   HEDDLE_ASSIGN_OR_RETURN(const auto own, tensors_of(model.served.outputs));

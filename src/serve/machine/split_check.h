@@ -5,9 +5,8 @@
 #include <vector>
 
 #include "heddle/base/status.h"
-#include "heddle/fleet/random.h"
 #include "heddle/runtime/tensor.h"
-#include "local_runner.h"
+#include "plan_runner.h"
 
 namespace heddle {
 
@@ -23,14 +22,11 @@ struct SplitDifference {
 };
 double relative_difference(const TensorView& actual, const TensorView& expected);
 
-// Floats in [-1, 1), of other types small non-negative numbers; f16 and bf16 stay as they are.
-void fill_with_random(TensorValue& tensor, Random& random);
-
 // Makes a random row and runs the whole model on it.
-Status run_whole(LocalRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
+Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
                  std::vector<TensorValue>& outputs);
 // The same row through the parts, one after the other.
-Result<SplitDifference> run_split(std::span<LocalRunner* const> parts, const LocalModel& model,
+Result<SplitDifference> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
                                   const std::vector<TensorValue>& inputs,
                                   const std::vector<TensorValue>& outputs);
 

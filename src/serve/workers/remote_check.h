@@ -5,7 +5,7 @@
 #include "heddle/base/cancel.h"
 #include "heddle/fleet/deployment.h"
 #include "heddle/serve/remote_devices.h"
-#include "plane/fleet_files.h"
+#include "machine/fleet_files.h"
 
 namespace heddle {
 

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "heddle/fleet/fleet.h"
+#include "machine/fleet_files.h"
 #include "machine/machine_devices.h"
-#include "plane/fleet_files.h"
 
 namespace heddle {
 namespace {

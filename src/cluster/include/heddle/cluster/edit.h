@@ -14,6 +14,7 @@ struct ClusterEdit {
   std::string remove;  // without this device and its links
   std::string scale;   // this device or link...
   double factor = 1;   // ...this many times as fast (a device's `speed`, a link's bandwidth)
+  double memory = 1;   // every limited memory is this many times as large
 };
 
 // Names that do not occur change nothing. Ids stay the same unless a device is added or removed. A scaled

@@ -68,4 +68,13 @@ bool is_convex(const Graph& graph, std::span<const OpId> ops);
 // convex sets can feed each other. O(n + m).
 bool quotient_is_acyclic(const Graph& graph, std::span<const int> group);
 
+// An op at which the graph can be cut in two: every path from an input to an output goes through it.
+struct CutPoint {
+  OpId op;
+  int64_t bytes = 0;        // of what crosses after it
+  double flops_before = 0;  // share of all FLOPs up to it and its own
+};
+// In topological order. O(n + m).
+std::vector<CutPoint> cut_points(const Graph& graph);
+
 }  // namespace heddle

@@ -26,6 +26,7 @@ enum class Violation {
   kTime,   // a duration or the total differs from what the problem says
   kBound,  // a lower bound above the plan's value
   kShares,
+  kPlacement,  // a rule of placement: ops that share a device, contiguity, the number of segments
 };
 const char* violation_name(Violation violation);
 

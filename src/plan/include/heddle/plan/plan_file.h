@@ -23,6 +23,7 @@ struct PlanFile {
   double planning_s = 0;
 };
 
+bool is_plan_json(const Json& json);  // by its format
 Json plan_to_json(const PlanFile& file);
 Result<PlanFile> plan_from_json(const JsonCursor& cursor);
 Result<PlanFile> read_plan_file(const std::string& path);

@@ -24,6 +24,14 @@ enum class Objective {
 const char* objective_name(Objective objective);  // "latency", "cold-latency", "throughput"
 std::optional<Objective> objective_from_name(std::string_view name);
 
+// How a tensor comes from the device that makes it to those that read it.
+enum class Transfers : uint8_t {
+  kRoutes,      // by a transfer step over links and buses, timed by the tensor's bytes
+  kGiven,       // by a transfer step that takes the time in Problem::transfers and holds copy engines only
+  kWithinRuns,  // through host memory, by the devices themselves: a run moves its inputs in and its outputs out
+};
+const char* transfers_name(Transfers transfers);  // "routes", "given", "within-runs"
+
 // What a transfer occupies for its whole duration, beside time, and how many segments a device runs at once.
 // Devices that share cores never run at the same time.
 struct ExecutionModel {
@@ -35,6 +43,35 @@ struct ExecutionModel {
   // them.
   bool fixed_sharing = false;
   bool parameter_drops = false;  // cold: may plans drop parameters after their last use?
+  Transfers transfers = Transfers::kRoutes;
+  // CPU devices run any number of segments at once. Latency only.
+  bool unlimited_cpus = false;
+};
+
+// Times of transfers that come with the problem instead of from bytes and routes.
+//
+// Transfers::kGiven: a time for each tensor and ordered pair of devices, 0 from a device to itself. A tensor
+// has at most one reader, so that every edge of the graph is a transfer of its own (Moirai's flows).
+//
+// Transfers::kWithinRuns: a time for each tensor, between a device with memory of its own and host memory, in
+// either direction (Tarnawski et al., NeurIPS 2020). Such a device moves in every tensor that it reads and has
+// not made, computes, and moves out every tensor that others read; all of it is the run. CPU devices compute
+// in host memory and move nothing. Latency: each segment moves its own tensors, once each. Throughput: each
+// device moves a tensor once, with the first of its segments that reads it.
+struct TransferTimes {
+  std::vector<double> us;  // kWithinRuns: per tensor; kGiven: matrices [from * devices + to] in a row
+  // kGiven, per tensor: its matrix; -1: an order without data, which takes no step and no time. Else empty.
+  std::vector<int32_t> matrix;
+};
+
+// What a placement must respect beside the devices' memory.
+struct PlacementRules {
+  std::vector<int32_t> colour;    // per op: ops of one colour >= 0 share a device; empty: all are free
+  std::vector<uint8_t> backward;  // per op: 1: it belongs to the backward pass of training; empty: none does
+  // The devices can be ordered so that every edge between forward ops leads to the same or a later device. An
+  // edge between backward ops counts, turned round, where an end has no forward op of its colour.
+  bool contiguous = false;
+  int most_segments = 0;  // on each device with memory of its own; 0: any number
 };
 
 struct ImportOptions;
@@ -64,6 +101,8 @@ struct Problem {
   // Cold: per memory pool outside host memory the parameters that are there from the start, ascending; empty:
   // none anywhere. Those that a plan does not use there make room.
   std::vector<std::vector<ParamId>> resident;
+  std::shared_ptr<const TransferTimes> transfers;  // null exactly where execution.transfers is kRoutes
+  std::shared_ptr<const PlacementRules> rules;     // null: none
 
   bool may_use(DeviceId device) const;
   std::vector<DeviceId> usable_devices() const;
@@ -73,6 +112,15 @@ struct Problem {
   bool is_resident(int pool, ParamId param) const;
   // Cold, and some op has a time with direct host access.
   bool has_host_access() const;
+  // Transfers::kGiven: the time of a transfer step, and whether the tensor needs none between any devices.
+  double given_transfer_us(TensorId tensor, DeviceId from, DeviceId to) const {
+    const size_t k = cluster->num_devices();
+    const auto matrix = static_cast<size_t>(transfers->matrix[tensor.index()]);
+    return transfers->us[(matrix * k + from.index()) * k + to.index()];
+  }
+  bool is_order_only(TensorId tensor) const { return transfers->matrix[tensor.index()] < 0; }
+  // Transfers::kWithinRuns: does the device move what it reads and makes?
+  bool moves_tensors(DeviceId device) const { return cluster->device(device).kind != DeviceKind::kCpu; }
 };
 
 // How a tensor comes from one device to another.

@@ -74,10 +74,9 @@ struct PlannerInfo {
   bool ready = true;              // false: experimental
   bool stages = false;            // its bound holds where devices may run stages; else it is not used there
   bool cold_start = false;        // the same for direct host access, resident and dropped parameters
+  std::vector<Transfers> transfers = {Transfers::kRoutes};  // the problems that it plans, by their transfers
   std::vector<PlannerSetting> settings;
   std::vector<PlannerAlias> aliases;
-
-  bool supports(const Problem& problem) const;
 };
 
 // Plans a validated problem. Deterministic for a seed and thread count (deadlines apart).
@@ -91,6 +90,7 @@ struct PlannerEntry {
   std::string alias_of;
   std::map<std::string, std::string> chosen;
 
+  bool supports(const Problem& problem) const;
   // The planner alone, for planners that begin with other planners' plans. An alias's settings come before
   // those in `options`.
   Result<PlannerOutput> plan(const Problem& problem, PlannerOptions options) const;
@@ -114,9 +114,9 @@ struct PlanResult {
   std::vector<Incumbent> trajectory;  // at least the final plan and bound
 };
 
-// The single entry point: validates the problem, refuses objectives and settings that the planner does not
-// support, runs it, evaluates and checks what it returns (a plan that fails the check, or a bound above it,
-// is an internal error) and adds the bound.
+// The single entry point: validates the problem, refuses objectives, transfers and settings that the planner
+// does not support, runs it, evaluates and checks what it returns (a plan that fails the check, or a bound
+// above it, is an internal error) and adds the bound.
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options);
 

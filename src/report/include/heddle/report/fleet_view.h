@@ -30,6 +30,10 @@ Json simulation_json(const SimulationResult& result);
 // A line per scheduler, load factor and model, and one for all models together (model "*"); times in us.
 std::string simulation_csv(const std::vector<FleetSimulationSeries>& series);
 
+// Tables for people: a line per scheduler and load factor, then the models of the last series at its highest
+// load, then the load factors up to which the wanted attainment holds.
+std::string simulation_text(const FleetSimulationView& view);
+
 // A self-contained HTML page (no network, no script): attainment, use per class and latency percentiles over
 // the load factor, the course of the highest load, and the window of the last series' last point as a
 // timeline.

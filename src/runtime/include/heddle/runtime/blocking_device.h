@@ -1,5 +1,5 @@
-// Accelerators for callers who hand over host memory and wait for the result: servers, and measurements of
-// one segment. The executor does without.
+// An accelerator's segment for callers who hand over host memory and wait for the result: measurements of one
+// segment. The executor does without.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,5 @@ class BlockingSegment final : public CompiledSegment {
   std::vector<Slot> slots_;
   double compute_us_ = 0;
 };
-
-// As open_device(), with segments that block.
-Result<std::unique_ptr<RuntimeDevice>> open_blocking_device(const Device& device);
 
 }  // namespace heddle

@@ -113,6 +113,7 @@ struct PoolUse {
 };
 
 // One run at a time: run() and run_stream() must not be called concurrently. No allocation once created.
+// open() is for concurrent requests.
 class Executor {
  public:
   // Opens the devices that the plan uses, compiles and binds every segment for every slot and plans memory.
@@ -124,6 +125,7 @@ class Executor {
   virtual ~Executor() = default;
 
   virtual int slots() const = 0;
+  virtual int lane(int slot) const = 0;
   // Does every used device move data? Otherwise outputs mean nothing.
   virtual bool moves_data() const = 0;
   // In the order of the graph's inputs and outputs. Write inputs before a run (or in `fill`); outputs stay
@@ -137,6 +139,15 @@ class Executor {
   Result<std::vector<TensorValue>> run(std::span<const TensorValue> values, const Deadline& deadline = {});
   // Many requests, slots() in flight. Lanes get requests by their shares. Stops at the first error.
   virtual Result<StreamResult> run_stream(const StreamOptions& options) = 0;
+
+  // For servers, whose requests come one by one: between open() and close() any thread may call run_slot(),
+  // one call for each slot at a time, and nobody calls run() or run_stream(). The requests share devices and
+  // links as those of a stream do. An error ends its own request alone. Neither for cold starts nor for
+  // several ranks (kUnsupported). close() comes after the last run_slot() has returned; the destructor
+  // closes, too.
+  virtual Status open() = 0;
+  virtual Status run_slot(int slot) = 0;
+  virtual void close() = 0;
 
   virtual std::vector<PoolUse> memory() const = 0;  // per memory pool
   // Cold starts: per segment, of the latest request; empty otherwise.

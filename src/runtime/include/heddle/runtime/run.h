@@ -30,6 +30,9 @@ struct InputOptions {
   ImageOptions image;
   uint64_t seed = 1;
 };
+// Floats uniform in [-1, 1), integers in 0..3 (they may be indices), bools either; packed formats stay zero.
+void fill_random(const TensorView& tensor, uint64_t seed);
+
 // In the order of graph.inputs(). Random: floats uniform in [-1, 1), integers in 0..3 (they may be indices),
 // bools either. A file of another dtype or shape is an error that names both.
 Result<std::vector<TensorValue>> make_inputs(const Graph& graph, const InputOptions& options = {});

@@ -1,5 +1,6 @@
 // Whole models served on this machine: loaded, measured quickly, planned on its core sets, and cut over when
-// one is loaded or unloaded.
+// one is loaded or unloaded. Or one plan file, served as it says; loading it again takes the file's new
+// content.
 #pragma once
 
 #include <memory>
@@ -26,6 +27,7 @@ struct LocalServerOptions {
   double measure_s = .1;  // of each model, target and batch size
   size_t max_ways = 16;   // to divide the cores that are planned for
   LocalChoice choice = LocalChoice::kGoodput;
+  int in_flight = 0;  // of a plan file: requests at once; 0: as many as keep its devices busy
   Deadline deadline;  // of create()
   ProgressSink* progress = nullptr;
 };

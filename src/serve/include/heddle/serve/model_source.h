@@ -8,6 +8,7 @@
 
 #include "heddle/base/status.h"
 #include "heddle/graph/types.h"
+#include "heddle/plan/problem.h"
 
 namespace heddle {
 
@@ -24,16 +25,22 @@ struct ModelSource {
   std::string name, version;
   std::string path;  // of the model's file
   ModelSettings settings;
+  std::string plan;  // a plan file, which says where the model runs; empty: it is planned for here
 };
+
+// What a plan's model is served as: the name of its file without suffix, else its graph's, in characters that
+// a URL may have.
+std::string served_name(const Problem& problem);
 
 // Each path is a model file (its name without suffix is the model's, version "1") or the folder of a
 // repository: each sub-folder is a model, its sub-folders with whole numbers as names its versions, of which
 // the newest is taken; the model is model.onnx there (or model.xml). Beside the versions, Triton's
 // config.pbtxt may set the largest batch, the inputs' dims and the levels of priority, and a file
 // config.json, which has the last word,
-// {"shapes": {"x": [1, 3, 48, 320]}, "slo": "50ms", "max_batch": 4, "weight": 2}. Errors: nothing there, two
-// models of one name, names with other characters than letters, digits and "._-", settings out of range. In
-// the order of the paths, then by name.
+// {"shapes": {"x": [1, 3, 48, 320]}, "slo": "50ms", "max_batch": 4, "weight": 2}. A file that ends
+// in .json is a plan file, whose model is served as the plan says; it has the machine for itself. Errors:
+// nothing there, two models of one name, names with other characters than letters, digits and "._-", settings
+// out of range, a plan among others. In the order of the paths, then by name.
 Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
                                              const ModelSettings& defaults);
 

@@ -16,7 +16,7 @@ namespace heddle {
 
 struct ModelSpec {
   // .onnx and what else OpenVINO reads; a graph (.json: Heddle's, IOS's, or a simulation instance of HIOS);
-  // or zoo:NAME[,key=value...].
+  // a file that holds a whole problem (heddle/plan/problem_file.h); or zoo:NAME[,key=value...].
   std::string path;
   // Of models only: a graph has its shapes.
   ImportOptions import;
@@ -32,6 +32,7 @@ struct LoadedModel {
   bool ios = false;              // the file has the form of heddle/graph/ios_graph.h...
   std::vector<IosStage> stages;  // ...and may bring a schedule
   bool simulation = false;       // it is a simulation instance (heddle/plan/hios_workload.h)
+  bool given = false;            // the file holds a whole problem (heddle/plan/problem_file.h)
 };
 
 // Untrusted input: errors name the file, the place and what was expected. Invalid input where `import` says

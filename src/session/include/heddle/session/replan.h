@@ -10,10 +10,11 @@
 
 namespace heddle {
 
-// Another cluster than the session's, and what to call it.
-struct ClusterChange {
+// Other hardware than the session's, and what to call it.
+struct HardwareChange {
   std::string what;
-  std::shared_ptr<const Cluster> cluster;
+  std::vector<ProblemEdit> edits;          // one after the other
+  std::shared_ptr<const Cluster> cluster;  // instead of the session's, before the edits; null: the session's
 };
 
 struct Replanned {
@@ -22,11 +23,11 @@ struct Replanned {
   PlanResult result;
 };
 
-// Plans for the session's problem and then for each changed cluster, from the first plan's decisions on where
+// Plans for the session's problem and then for each change of the hardware, from the first plan's decisions on where
 // they are possible there. Each problem is offered the others' plans, too, for a planner that stops early may
 // find less on better hardware: what is left is the hardware's effect on the best plans known. The first row,
 // "as it is", is the session's own. Nothing is measured. Errors name the change.
-Result<std::vector<Replanned>> replan(const Session& session, const std::vector<ClusterChange>& changes,
+Result<std::vector<Replanned>> replan(const Session& session, const std::vector<HardwareChange>& changes,
                                       const ProblemSettings& settings, const std::string& planner,
                                       const SearchSettings& search, const Control& control);
 

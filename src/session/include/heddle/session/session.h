@@ -20,6 +20,7 @@
 #include "heddle/plan/hios_workload.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/plan/problem.h"
+#include "heddle/plan/problem_edit.h"
 #include "heddle/planners/planner.h"
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/stage_fit.h"
@@ -65,6 +66,9 @@ struct ProblemSettings {
   std::optional<ResidentParameters> resident;
   // Of simulation instances, which bring their own cluster: these may have it, others must not.
   std::optional<HiosWorkloadOptions> simulation;
+  // Of placement workloads (heddle/plan/placement_workload.h), which bring all but these and the objective.
+  bool contiguous = false;
+  int pieces = 1;
 };
 
 // A model on a cluster: its problem, and where the problem's numbers come from. Not thread-safe.
@@ -88,6 +92,11 @@ Result<Session> open_session(const ModelSpec& source, const ProblemSettings& set
 // The same units on another cluster, with its costs. Nothing is measured.
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
                              const ProblemSettings& settings);
+
+// The session's problem after changes of its hardware, one after the other: with_cluster(), or edit_problem()
+// where the file holds a whole problem. Nothing is measured.
+Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit>& edits,
+                           const ProblemSettings& settings);
 
 // Measures (for at least `min_s` seconds each) those segments of units that the profile store does not have,
 // and puts all that are known into the problem's costs. Nothing where session.may_measure is false. `what` is

@@ -1,0 +1,157 @@
+// Placement workloads of the EfficientMIP paper: our value and bound beside the best feasible figure of
+// peers.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "bench_placement_reference.h"
+#include "heddle/base/json.h"
+#include "heddle/plan/placement_workload.h"
+#include "heddle/planners/planner.h"
+#include "suites.h"
+
+namespace heddle::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kUsualSeconds = 60;
+constexpr int kPlacementThreads = 2;
+
+struct Task {
+  std::string path, setting, graph, workload, mode;
+  PlacementOptions placement;
+  std::string key() const { return setting + "/" + graph + "/" + workload + "/" + mode; }
+};
+
+bool wanted(const Task& task, const std::vector<std::string>& only) {
+  const auto key = task.key();
+  return only.empty() || std::any_of(only.begin(), only.end(), [&](const std::string& part) {
+           return key.find(part) != std::string::npos;
+         });
+}
+
+// The objective is told by a folder on the way that begins with "latency" or "throughput"; without one the
+// workload is planned for both.
+std::vector<Task> tasks_of(const fs::path& path) {
+  std::set<std::string> settings;
+  for (const auto& part : path) {
+    if (part.string().starts_with("latency")) settings = {"latency"};
+    if (part.string().starts_with("throughput")) settings = {"throughput"};
+  }
+  if (settings.empty()) settings = {"latency", "throughput"};
+  std::vector<Task> tasks;
+  for (const auto& setting : settings) {
+    Task task{path.string(), setting, path.parent_path().filename().string(), path.stem().string(), "", {}};
+    const bool latency = setting == "latency";
+    task.placement.objective = latency ? Objective::kLatency : Objective::kThroughput;
+    task.mode = "contiguous";
+    task.placement.contiguous = !latency;
+    tasks.push_back(task);
+    task.mode = latency ? "non-contiguous q=2" : "non-contiguous";
+    task.placement.contiguous = false;
+    task.placement.pieces = latency ? 2 : 1;
+    tasks.push_back(task);
+  }
+  return tasks;
+}
+
+Result<std::vector<Task>> find_tasks(const BenchOptions& options) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  if (options.input.empty())
+    return Error(Code::kInvalidInput,
+                 "this suite needs --input DIR, a folder of placement workloads (.json)");
+  if (fs::is_directory(options.input, error)) {
+    for (const auto& entry : fs::recursive_directory_iterator(options.input, error))
+      if (entry.path().extension() == ".json") files.push_back(entry.path());
+  } else {
+    files.push_back(options.input);
+  }
+  if (error) return Error(Code::kIo, error.message()).with_context(options.input);
+  std::sort(files.begin(), files.end());
+  std::vector<Task> tasks;
+  for (const auto& file : files) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(file.string()));
+    // Other JSON files, such as splits, may lie beside them.
+    if (!is_placement_workload(json)) continue;
+    for (auto& task : tasks_of(file))
+      if (wanted(task, options.only)) tasks.push_back(std::move(task));
+  }
+  if (tasks.empty())
+    return Error(Code::kNotFound,
+                 "no placement workload below it (objects with maxFPGAs, maxCPUs, nodes and "
+                 "edges) that --only lets through")
+        .with_context(options.input);
+  return tasks;
+}
+
+// One line as soon as it is known: a sweep takes long.
+void show(const BenchRow& r, const Control& control) {
+  if (control.progress == nullptr) return;
+  control.progress->finish();
+  const auto reference = r.baseline_value ? std::to_string(*r.baseline_value) + " " + r.baseline : "none";
+  std::fprintf(stderr, "%s %s: %.6f, bound %.6f, reference %s, %.1f s\n", r.instance.c_str(),
+               r.metric.c_str(), r.value, r.bound.value_or(0), reference.c_str(), r.seconds.value_or(0));
+}
+
+}  // namespace
+
+Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options, const Control& control) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto tasks, find_tasks(options));
+  PlacementReferences references;
+  if (!options.reference.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(references, read_placement_references(options.reference));
+  }
+  std::vector<BenchRow> rows;
+  const double seconds = options.time_limit_s > 0 ? options.time_limit_s : kUsualSeconds;
+  double compared = 0, reached = 0;
+  for (const auto& task : tasks) {
+    if (control.cancel.cancelled()) break;
+    HEDDLE_ASSIGN_OR_RETURN(const auto problem, read_placement_workload(task.path, task.placement));
+    PlannerOptions plan_options = planner_options(options, seconds, control);
+    plan_options.threads = kPlacementThreads;
+    auto planned = run_planner(*find_planner("placement-search"), problem, plan_options);
+    if (!planned.ok()) return std::move(planned).error().with_context(task.path);
+    auto& plan = *planned;
+    const double value = plan.value_us / kPlacementUnitUs;
+    BenchRow row;
+    row.suite = "dnn-partitioning";
+    row.instance = task.setting + "/" + task.graph + "/" + task.workload;
+    row.planner = plan.detail;
+    row.metric = task.mode;
+    row.value = value;
+    row.bound = plan.bound.us / kPlacementUnitUs;
+    row.seconds = plan.planning_s;
+    for (Incumbent& i : plan.trajectory) {
+      i.value_us /= kPlacementUnitUs;
+      i.bound_us /= kPlacementUnitUs;
+    }
+    set_trajectory(row, plan.trajectory, seconds);
+    if (const auto found = references.find(task.key()); found != references.end()) {
+      row.baseline = found->second.peer;
+      row.baseline_value = found->second.value;
+      ++compared;
+      if (value <= found->second.value + found->second.tolerance) ++reached;
+    }
+    show(row, control);
+    rows.push_back(std::move(row));
+    share_best_known(rows, rows.size() - 1, rows.back().baseline_value.value_or(0));
+  }
+  if (compared > 0) {
+    BenchRow row;
+    row.suite = "dnn-partitioning";
+    row.instance = "all";
+    row.planner = "auto";
+    row.metric = "at least as good as every feasible reference";
+    row.unit = "rows";
+    row.value = reached;
+    row.reference = compared;
+    row.reference_source = "rows with a reference";
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace heddle::bench

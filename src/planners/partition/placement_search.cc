@@ -1,0 +1,125 @@
+// Placement of Tarnawski et al.'s workloads (NeurIPS 2020): the portfolio over all methods for their two
+// objectives.
+//
+// Minimises the largest load of a device, or the latency of one sample. Anytime: the best split when the deadline
+// ends it, within 60 s where there is none. Each method is deterministic for its seed; they share incumbents as
+// time allows, so two runs that are cut short may differ.
+// Max-load, contiguous: linearised orders, then the exact programme over ideals.
+// Max-load: these as a start, annealing in all threads, CP-SAT in one.
+// Latency: greedy and linearised orders as a start, annealing in all threads, CP-SAT in one.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "core/portfolio.h"
+#include "lists/construction.h"
+#include "placement_store.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kGap = 1e-6;         // of two values that count as equal
+constexpr double kUsualSeconds = 60;  // where the caller sets no end
+
+Result<PlannerOutput> plan_placement(const Problem& problem, const PlannerOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto instance, PlacementInstance::make(problem));
+  const auto began = Deadline::Clock::now();
+  const double left = options.deadline.seconds_left();
+  const double seconds = std::isfinite(left) ? left : kUsualSeconds;
+  const CancelToken done;
+  PlacementStore store(instance, done);
+  const auto report = [&] {
+    const double elapsed = std::chrono::duration<double>(Deadline::Clock::now() - began).count();
+    const double value = store.value(), bound = store.bound();
+    report_progress(options, instance.workload().name, std::min(elapsed, seconds), seconds,
+                    std::isfinite(value) ? std::optional<double>(value) : std::nullopt,
+                    bound > 0 ? std::optional<double>(bound) : std::nullopt);
+  };
+  run_watched(options.deadline.sooner(seconds), done, report, [&](const Deadline& deadline) {
+    if (instance.is_latency()) {
+      run_latency_portfolio(instance, options, deadline, store);
+    } else {
+      run_load_portfolio(instance, options, deadline, store);
+    }
+  });
+  HEDDLE_ASSIGN_OR_RETURN(auto output, store.result());
+  if (output.stop != StopReason::kOptimal && options.deadline.should_stop())
+    output.stop = options.deadline.cancelled() ? StopReason::kCancelled : StopReason::kTimeLimit;
+  return output;
+}
+
+}  // namespace
+
+PlacementStore::PlacementStore(const PlacementInstance& instance, CancelToken done)
+    : instance_(instance), done_(std::move(done)), splits_(kGap, done_) {}
+
+double PlacementStore::offer(const PlacementSplit& split, const std::string& method) {
+  const auto value = instance_.value_us(split);
+  if (!value) return std::numeric_limits<double>::infinity();
+  splits_.offer(*value, split, method);
+  return *value;
+}
+
+void PlacementStore::fail(Error error) {
+  const std::lock_guard lock(mutex_);
+  if (!error_) error_ = std::move(error);
+  done_.cancel();
+}
+
+PlacementSplit PlacementStore::split() const {
+  const auto best = splits_.best();
+  return best ? *best : PlacementSplit{};
+}
+
+Result<PlannerOutput> PlacementStore::result() const {
+  const std::lock_guard lock(mutex_);
+  if (error_) return *error_;
+  const auto best = splits_.best();
+  const std::string& name = instance_.workload().name;
+  if (!best)
+    return Error(Code::kInfeasible, name +
+                                        ": found no split that memory and supported devices allow; give "
+                                        "accelerators more memory, or the workload a CPU");
+  const double value = splits_.value(), bound = splits_.bound();
+  if (bound > value * (1 + 1e-9))
+    return Error(Code::kInternal, name + ": " + splits_.proof() + " claims the bound " +
+                                      std::to_string(bound) + ", but " + splits_.winner() +
+                                      " found the checked value " + std::to_string(value));
+  PlannerOutput output;
+  HEDDLE_ASSIGN_OR_RETURN(output.plan, instance_.plan_of(*best));
+  // They may differ by the rounding of sums.
+  if (bound > 0) output.bound = Bound{std::min(bound, value), splits_.proof()};
+  output.stop = splits_.is_open() ? StopReason::kFinished : StopReason::kOptimal;
+  output.detail = splits_.winner();
+  output.trajectory = splits_.trajectory();
+  return output;
+}
+
+void run_search(const DnnSearch& search, const Deadline& deadline) {
+  bool found = false;
+  const auto annealing = [&](int thread, TimeShare time) -> PortfolioStep {
+    return {"annealing", time, {}, [&, thread](const Deadline& d) { search.anneal(thread, d); }};
+  };
+  std::vector<PortfolioSteps> tables{
+      {annealing(0, of_all(search.before)),
+       {"CP-SAT", of_all(search.model), {}, [&](const Deadline& d) { found = search.solve(d); }},
+       {"CP-SAT again", of_left(1), [&] { return found; }, [&](const Deadline& d) { search.solve(d); }},
+       annealing(0, of_left(1))}};
+  for (int t = 1; t < search.threads; ++t) tables.push_back({annealing(t, of_left(1))});
+  run_side_by_side(tables, {.deadline = deadline});
+}
+
+PlannerEntry placement_search_planner() {
+  return {{.name = "placement-search",
+           .description =
+               "exact ideals, annealing and CP-SAT where devices move tensors themselves; proves a bound",
+           .source = "Tarnawski et al., NeurIPS 2020",
+           .objectives = {Objective::kLatency, Objective::kThroughput},
+           .exploits = "transfers within runs, colours, contiguity, segments per device, memory limits",
+           .ignores = "devices of a kind that differ",
+           .transfers = {Transfers::kWithinRuns}},
+          plan_placement};
+}
+
+}  // namespace heddle

@@ -1,0 +1,24 @@
+// What a run took beside what was predicted: tables for people and JSON for machines.
+#pragma once
+
+#include <string>
+
+#include "heddle/base/json_fwd.h"
+#include "heddle/plan/plan_file.h"
+#include "heddle/runtime/recheck.h"
+#include "heddle/runtime/run.h"
+#include "heddle/runtime/run_record.h"
+
+namespace heddle {
+
+// `timeline` is the plan's prediction.
+std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRecord& run);
+Json run_json(const PlanFile& file, const Timeline& timeline, const RunRecord& run);
+
+std::string recheck_text(const Recheck& recheck);
+Json recheck_json(const Recheck& recheck);
+
+std::string comparison_text(const Comparison& comparison, Objective objective);
+Json comparison_json(const Comparison& comparison);
+
+}  // namespace heddle

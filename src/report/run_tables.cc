@@ -1,0 +1,147 @@
+#include "heddle/report/run_tables.h"
+
+#include <fmt/format.h>
+
+#include "heddle/base/json.h"
+#include "heddle/base/units.h"
+#include "heddle/report/text_table.h"
+
+namespace heddle {
+namespace {
+
+std::string signed_percent(double value) { return fmt::format("{:+.1f} %", 100 * value); }
+
+double relative(double measured, double predicted) {
+  return predicted > 0 ? (measured - predicted) / predicted : 0;
+}
+
+std::string step_name(const Problem& problem, const Plan& plan, const Step& step) {
+  const auto& segment = plan.segments[step.segment.index()];
+  switch (step.kind) {
+    case StepKind::kRun:
+      return "run " + segment.name;
+    case StepKind::kTransfer:
+      return "send " + problem.graph->tensor(step.tensor).name;
+    case StepKind::kLoad:
+      return "load " + segment.name;
+  }
+  return "";
+}
+
+std::string step_place(const Problem& problem, const Step& step, const Segment& segment) {
+  const auto& cluster = *problem.cluster;
+  if (step.kind == StepKind::kRun) return cluster.device(segment.device).name;
+  if (step.kind == StepKind::kLoad) return cluster.device(step.to).name;
+  return cluster.device(step.from).name + " > " + cluster.device(step.to).name;
+}
+
+}  // namespace
+
+Json run_json(const PlanFile& file, const Timeline& timeline, const RunRecord& run) {
+  Json steps = Json::array();
+  for (size_t i = 0; i < file.plan.steps.size(); ++i) {
+    const auto& step = file.plan.steps[i];
+    const double predicted = timeline.finish_us[i] - timeline.start_us[i];
+    const double measured = run.steps[i].median_us;
+    steps.push_back({{"step", step_name(file.problem, file.plan, step)},
+                     {"where", step_place(file.problem, step, file.plan.segments[step.segment.index()])},
+                     {"predicted_us", predicted},
+                     {"measured_us", measured},
+                     {"error", relative(measured, predicted)},
+                     {"spread", run.steps[i].rel_spread}});
+  }
+  return {{"planner", file.planner},
+          {"objective", objective_name(file.problem.objective)},
+          {"outputs_compared", run.verified},
+          {"outputs_equal", run.verified ? Json(run.outputs_equal) : Json()},
+          {"max_rel_error", run.max_rel_error},
+          {"max_abs_error", run.max_abs_error},
+          {"rtol", run.rtol},
+          {"atol", run.atol},
+          {"predicted_us", run.predicted_us},
+          {"measured_us", run.measured_us},
+          {"error", relative(run.measured_us, run.predicted_us)},
+          {"bound", file.bound.us},
+          {"repeats", run.repeats},
+          {"warmups", run.warmups},
+          {"in_flight", run.requests_in_flight},
+          {"steps", std::move(steps)}};
+}
+
+std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRecord& run) {
+  constexpr size_t kMostRows = 40;
+  TextTable table({{"step"},
+                   {"where"},
+                   {"predicted", TextTable::Align::kRight},
+                   {"measured", TextTable::Align::kRight},
+                   {"error", TextTable::Align::kRight},
+                   {"spread", TextTable::Align::kRight}});
+  for (size_t i = 0; i < file.plan.steps.size() && i < kMostRows; ++i) {
+    const auto& step = file.plan.steps[i];
+    const double predicted = timeline.finish_us[i] - timeline.start_us[i];
+    const auto& m = run.steps[i];
+    table.add_row({step_name(file.problem, file.plan, step),
+                   step_place(file.problem, step, file.plan.segments[step.segment.index()]),
+                   format_us(predicted), format_us(m.median_us),
+                   signed_percent(relative(m.median_us, predicted)), percent(m.rel_spread)});
+  }
+  table.add_rule();
+  table.add_row({file.problem.objective == Objective::kThroughput ? "time per request" : "whole request", "",
+                 format_us(run.predicted_us), format_us(run.measured_us),
+                 signed_percent(relative(run.measured_us, run.predicted_us))});
+  std::string text = table.to_string();
+  if (file.plan.steps.size() > kMostRows)
+    text += fmt::format("({} more steps; --json has them all)\n", file.plan.steps.size() - kMostRows);
+  text += fmt::format("\nmedian of {} runs after {} warm-up runs, {} request(s) in flight\nbound {} ({})\n",
+                      run.repeats, run.warmups, run.requests_in_flight, format_us(file.bound.us),
+                      file.bound.reason);
+  if (!run.verified) {
+    return text + "outputs: not compared (" +
+           (file.problem.model ? "turned off, or emulated devices compute nothing"
+                               : "the graph has no real model") +
+           ")\n";
+  }
+  return text + fmt::format(
+                    "outputs: {} to the unsplit model's ({} tensors, max abs error {:.3g}, max rel error "
+                    "{:.3g};\n         rtol {:g}, atol {:g})\n",
+                    run.outputs_equal ? "equal" : "NOT EQUAL", run.outputs_compared.size(), run.max_abs_error,
+                    run.max_rel_error, run.rtol, run.atol);
+}
+
+Json recheck_json(const Recheck& r) {
+  return {{"predicted_us", r.predicted_us},
+          {"measured_us", r.measured_us},
+          {"error", r.error},
+          {"error_low", r.error_low},
+          {"error_high", r.error_high},
+          {"drift", r.drift},
+          {"rounds", r.rounds}};
+}
+
+std::string recheck_text(const Recheck& r) {
+  return fmt::format(
+      "segments timed again between the requests: predicted {}, measured {}, error {}\n"
+      "         (quartiles {} to {}, {} rounds); since the profile the machine takes {} time\n",
+      format_us(r.predicted_us), format_us(r.measured_us), signed_percent(r.error),
+      signed_percent(r.error_low), signed_percent(r.error_high), r.rounds, signed_percent(r.drift));
+}
+
+std::string comparison_text(const Comparison& c, Objective objective) {
+  return fmt::format(
+      "OpenVINO alone, all cores{}: {}; this plan takes {:.3f} of its time\n"
+      "         (quartiles {:.3f} to {:.3f}, {} rounds)\n",
+      objective == Objective::kThroughput ? ", its throughput mode" : "", format_us(c.openvino_us), c.ratio,
+      c.ratio_low, c.ratio_high, c.rounds);
+}
+
+Json comparison_json(const Comparison& c) {
+  return {{"ours_us", c.ours_us},
+          {"openvino_us", c.openvino_us},
+          {"ratio", c.ratio},
+          {"ratio_low", c.ratio_low},
+          {"ratio_high", c.ratio_high},
+          {"rounds", c.rounds},
+          {"openvino_requests", c.openvino_requests}};
+}
+
+}  // namespace heddle

@@ -1,0 +1,262 @@
+#include "fleet_state.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <utility>
+
+#include "heddle/fleet/fleet_check.h"
+#include "heddle/fleet/fleet_replan.h"
+#include "plane/fault.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kCutOverWait_s = 5;  // for workers to load a later plan
+constexpr double kMostLook_s = .25, kLeastLook_s = .005;
+
+double now_s() { return seconds_from_ns(live_now()); }
+
+// Often enough to see the times that decide.
+double look_interval_s(const FleetControlOptions& options) {
+  double s = kMostLook_s;
+  if (options.drift.share > 0) s = std::min(s, options.drift.hold_s / 4);
+  if (options.trial.window_s > 0) s = std::min(s, options.trial.window_s / 8);
+  return std::max(s, kLeastLook_s);
+}
+
+}  // namespace
+
+bool same_names(const Fleet& a, const Fleet& b) {
+  const auto same = [](const auto& x, const auto& y) {
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                      [](const auto& p, const auto& q) { return p.name == q.name; });
+  };
+  return same(a.classes, b.classes) && same(a.models, b.models);
+}
+
+Json drained_json(const Served& served) {
+  Json out = Json::object();
+  for (size_t c = 0; c < served.drained.size(); ++c)
+    if (served.drained[c] > 0) out[served.fleet.classes[c].name] = served.drained[c];
+  return out;
+}
+
+FleetState::FleetState(InferService& service, const FleetControlOptions& options)
+    : service_(service),
+      options_(options),
+      look_s_(look_interval_s(options)),
+      drift_(options.drift),
+      trial_(options.trial),
+      log_(options.tell) {}
+
+Status FleetState::begin(Served first) {
+  HEDDLE_RETURN_IF_ERROR(put_to_work(std::move(first)));
+  begin_trial({}, {});
+  return {};
+}
+
+Json FleetState::description() const {
+  const std::lock_guard lock(mutex_);
+  return {{"fleet", to_json(served_.corrected())},
+          {"plan", to_json(served_.plan, served_.fleet)},
+          {"drained", drained_json(served_)},
+          {"corrections", served_.corrections.to_json()}};
+}
+
+Json FleetState::status() const {
+  Json out;
+  {
+    const std::lock_guard lock(mutex_);
+    out["drained"] = drained_json(served_);
+    out["corrections"] = served_.corrections.to_json();
+    if (options_.drift.share > 0)
+      out["drift"] = {{"share", options_.drift.share}, {"pools", to_json(std::span(ratios_))}};
+  }
+  out["changes"] = log_.entries();
+  return out;
+}
+
+std::string FleetState::metrics() const {
+  std::vector<PoolRatio> ratios;
+  {
+    const std::lock_guard lock(mutex_);
+    ratios = ratios_;
+  }
+  return log_.metrics(ratios);
+}
+
+// Workers load the new plan's partitions while the old plan runs. Timed devices go on as they are whatever
+// is measured of them.
+Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) const {
+  const bool first = !begun_;
+  const auto wait = [this, first, &next] {
+    // Compiling takes longer than being told of a timed device, and the old plan runs meanwhile.
+    const bool long_wait = first || has_model_files(next.fleet);
+    return WorkerWait{*options_.workers, long_wait ? options_.wait_s : kCutOverWait_s, first,
+                      options_.cancel};
+  };
+  if (has_model_files(next.fleet)) {
+    if (options_.machine == nullptr)
+      return Error(
+          Code::kInvalidInput,
+          "models with a file run in real time, and this server has a --clock or --device-times; take "
+          "\"file\" away to serve them by timed devices");
+    if (options_.workers == nullptr) return options_.machine->generation(next.corrected(), next.plan);
+    return options_.machine->generation(next.corrected(), next.plan, wait());
+  }
+  Fleet devices = next.fleet;
+  if (options_.device_times) {
+    HEDDLE_ASSIGN_OR_RETURN(devices, with_times_of(next.fleet, *options_.device_times));
+  }
+  const Fleet fleet = next.corrected();
+  if (options_.workers == nullptr)
+    return timed_generation(fleet, next.plan, options_.plane, options_.clock, &devices);
+  return worker_generation(fleet, next.plan, options_.plane, options_.clock, wait(), &devices);
+}
+
+Status FleetState::put_to_work(Served next) {
+  HEDDLE_ASSIGN_OR_RETURN(auto generation, this->generation(next));
+  if (fault_at(FaultPoint::kCutOver)) return fault_error();
+  service_.serve(std::move(generation));
+  drift_.plan_began();
+  const std::lock_guard lock(mutex_);
+  begun_ = true;
+  served_ = std::move(next);
+  ratios_.clear();
+  return {};
+}
+
+Status FleetState::change_to(Served next, const char* what) {
+  const Served before = served_;
+  HEDDLE_RETURN_IF_ERROR(put_to_work(std::move(next)));
+  Served back = served_;
+  back.plan = before.plan;
+  back.corrections = before.corrections;
+  const auto available = back.available();
+  const bool can_go_back = options_.try_changes && same_names(before.fleet, back.fleet) && available.ok() &&
+                           check_fleet_plan(*available, back.plan).ok();
+  begin_trial(can_go_back ? std::optional(std::move(back)) : std::nullopt, {});
+  log_.add(PlanEvent::kAsked, what, {{"value", served_.plan.value}});
+  return {};
+}
+
+FleetPlanOptions FleetState::plan_options() const {
+  FleetPlanOptions options;
+  options.objective = served_.plan.objective;
+  options.load_per_s = served_.plan.load_per_s;
+  options.deadline = Deadline::after_seconds(options_.replan_s);
+  return options;
+}
+
+Result<double> FleetState::replan(Served& next) const {
+  HEDDLE_ASSIGN_OR_RETURN(const auto available, next.available());
+  if (fault_at(FaultPoint::kPlan)) return fault_error();
+  HEDDLE_ASSIGN_OR_RETURN(auto replan, replan_fleet(available, served_.plan, plan_options()));
+  next.plan = std::move(replan.plan);
+  return replan.moved_devices;
+}
+
+// Requests that the plan before decided on are settled by then.
+double FleetState::settle_s() const {
+  double us = 0;
+  for (const auto& m : served_.fleet.models) us = std::max(us, m.slo_us);
+  return us * 1e-6 * options_.clock;
+}
+
+void FleetState::begin_trial(std::optional<Served> back, std::vector<Drift> causes) {
+  back_ = std::move(back);
+  causes_ = std::move(causes);
+  trial_.plan_began(now_s(), back_.has_value(), settle_s());
+}
+
+void FleetState::look() {
+  if (!service_.live()) return;
+  std::vector<GoodputReading> goodput;
+  for (const auto& [name, s] : service_.all_statistics()) {
+    GoodputReading reading{name, 0, s.requests[static_cast<size_t>(Fate::kInTime)]};
+    for (size_t f = 1; f < kFates; ++f) reading.arrived += s.requests[f];
+    goodput.push_back(std::move(reading));
+  }
+  const auto judgement = trial_.look(now_s(), goodput);
+  if (judgement.verdict != Judgement::Verdict::kOpen) conclude(judgement);
+  if (!(options_.drift.share > 0)) return;
+  std::map<PoolRole, PoolReading> readings;
+  for (const auto& use : service_.pools()) {
+    auto& reading = readings[use.role];
+    reading.role = use.role;
+    reading.runs += use.counters.runs;
+    reading.busy_s += use.counters.busy_s;
+    reading.predicted_s += use.counters.predicted_s;
+  }
+  std::vector<PoolReading> pools;
+  pools.reserve(readings.size());
+  for (auto& [role, reading] : readings) pools.push_back(std::move(reading));
+  auto drifts = drift_.look(now_s(), served_.fleet, pools);
+  {
+    const std::lock_guard lock(mutex_);
+    ratios_ = drift_.ratios();
+  }
+  if (!drifts.empty() && !trial_.open()) follow(std::move(drifts));
+}
+
+// Plans with the times that were measured.
+void FleetState::follow(std::vector<Drift> drifts) {
+  const auto text = drift_text(drifts);
+  const Json what = to_json(std::span(std::as_const(drifts)));
+  Served before = served_, next = served_;
+  for (const auto& d : drifts) next.corrections.multiply(d.times, d.factors);
+  auto moved = replan(next);
+  Status status = moved.ok() ? put_to_work(std::move(next)) : Status(moved.error());
+  if (!status.ok()) {
+    drift_.refused(drifts, now_s());
+    return log_.add(
+        PlanEvent::kRefused,
+        text + "; the old plan goes on, no other can take its place: " + status.error().to_string(),
+        {{"drift", what}});
+  }
+  char change[120];
+  std::snprintf(change, sizeof change,
+                "; a new plan is at work, value %.4g after %.4g, %.4g devices have loaded ",
+                served_.plan.value, before.plan.value, *moved);
+  log_.add(PlanEvent::kDrift, text + change + "other weights",
+           {{"drift", what},
+            {"value", served_.plan.value},
+            {"value_before", before.plan.value},
+            {"moved_devices", *moved}});
+  if (!(options_.trial.window_s > 0)) {
+    drift_.kept(drifts);
+    return begin_trial({}, {});
+  }
+  begin_trial(std::move(before), std::move(drifts));
+}
+
+// A trial has its verdict.
+void FleetState::conclude(const Judgement& judgement) {
+  char parts[120];
+  std::snprintf(parts, sizeof parts, "%.2f %% of %llu requests in time, after %.2f %% with the plan before",
+                100 * judgement.after, static_cast<unsigned long long>(judgement.requests),
+                100 * judgement.before);
+  const Json figures = {{"in_time_before", judgement.before},
+                        {"in_time_after", judgement.after},
+                        {"requests", judgement.requests}};
+  const auto causes = std::exchange(causes_, {});
+  if (judgement.verdict == Judgement::Verdict::kKept) {
+    drift_.kept(causes);
+    const bool compared = judgement.before > 0 || judgement.after > 0;
+    return log_.add(
+        PlanEvent::kKept,
+        "the new plan stays, " + judgement.why + (compared ? std::string(": ") + parts : std::string()),
+        figures);
+  }
+  const auto status = put_to_work(std::move(*back_));
+  drift_.refused(causes, now_s());
+  begin_trial({}, {});
+  if (!status.ok())
+    return log_.add(PlanEvent::kRefused,
+                    std::string(parts) + "; the way back to that is closed: " + status.error().to_string(),
+                    figures);
+  log_.add(PlanEvent::kRolledBack, std::string(parts) + ", which is at work again", figures);
+}
+
+}  // namespace heddle

@@ -1,0 +1,79 @@
+#include "fleet_files.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace heddle {
+namespace {
+
+std::string number(double v) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", v);
+  return text;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const WholeModel>> FleetFiles::whole(const FleetModel& model, int max_batch,
+                                                            const Device& device) {
+  const auto& file = model.file;
+  if (const auto it = last_.find(model.name); it != last_.end()) {
+    const auto& had = *it->second;
+    if (had.file.path == file.path && had.file.hash == file.hash && had.file.shapes == file.shapes &&
+        had.file.block_of.size() == file.block_of.size() && had.max_batch >= max_batch)
+      return next_[model.name] = it->second;
+  }
+  auto whole = std::make_shared<WholeModel>();
+  whole->file = file;
+  whole->max_batch = max_batch;
+  HEDDLE_ASSIGN_OR_RETURN(whole->local, parts_.load(model.name, file, max_batch));
+  HEDDLE_ASSIGN_OR_RETURN(const auto runner, PlanRunner::create(whole->local, device));
+  if (max_batch > 1) {
+    if (const auto rows = runner->check_rows(); !rows.ok())
+      return Error(rows.error().code(), rows.error().message() +
+                                            ": requests must not share a batch; plan for batch 1 "
+                                            "(profile with --batches 1)");
+  }
+  HEDDLE_RETURN_IF_ERROR(run_whole(*runner, *whole->local, whole->inputs, whole->outputs));
+  next_[model.name] = whole;
+  return std::shared_ptr<const WholeModel>(std::move(whole));
+}
+
+void FleetFiles::plan_made() {
+  last_ = std::move(next_);
+  next_.clear();
+}
+
+Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const WholeModel& whole,
+                                                     double slo_us, const SplitOutcome& outcome) {
+  const bool half = model.file.fp16_cuts;
+  const double worst = outcome.worst.relative;
+  if (half && std::isinf(worst))
+    return Error(Code::kVerificationFailed,
+                 "cut into parts its outputs are infinite, or no numbers, where the whole model's are not: "
+                 "values above 65504 are infinite in fp16; take \"feature_maps\" away");
+  if (worst > (half ? kMostHalfDifference : kMostSplitDifference))
+    return Error(Code::kVerificationFailed,
+                 "cut into parts its outputs differ from the whole model's by " + number(worst) +
+                     " of the largest output" +
+                     (half ? "; its feature maps do not bear fp16, take \"feature_maps\" away" : ""));
+  auto served = std::make_shared<ServedModel>(whole.local->served);
+  served->slo_us = slo_us;
+  if (outcome.split)
+    served->note = std::string(half ? "feature maps in fp16: " : "in parts: ") +
+                   "outputs differ from the whole model's by at most " + number(worst) +
+                   " of the largest, on a random request";
+  if (!outcome.unverified.empty())
+    served->note += (served->note.empty() ? "" : "; ") + std::string("not compared: ") + outcome.unverified;
+  return served;
+}
+
+int largest_batch(const Deployment& deployment, uint32_t model) {
+  uint32_t largest = 1;
+  for (const auto& p : deployment.pipelines)
+    if (p.model == model) largest = std::max(largest, p.batch);
+  return static_cast<int>(largest);
+}
+
+}  // namespace heddle

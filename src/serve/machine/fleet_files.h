@@ -1,0 +1,56 @@
+// The whole models of a fleet with files, as a server knows them: what clients see, and what the parts that
+// other devices run are held against.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "heddle/base/status.h"
+#include "heddle/fleet/deployment.h"
+#include "heddle/fleet/fleet.h"
+#include "model_parts.h"
+#include "plan_runner.h"
+#include "split_check.h"
+
+namespace heddle {
+
+// A model as a plan runs it.
+struct WholeModel {
+  FleetModelFile file;
+  std::shared_ptr<const LocalModel> local;
+  int max_batch = 0;
+  std::vector<TensorValue> inputs, outputs;  // of one random row, by the whole model
+};
+
+// One thread at a time.
+class FleetFiles {
+ public:
+  // Loads the model for the batches that the plan runs of it, checks on `device` that rows of a batch do not
+  // depend on each other, and runs the random row; what the last plan had of it is kept.
+  Result<std::shared_ptr<const WholeModel>> whole(const FleetModel& model, int max_batch,
+                                                  const Device& device);
+  // What whole() did not give since the last call is forgotten.
+  void plan_made();
+  ModelParts& parts() { return parts_; }
+
+ private:
+  ModelParts parts_;
+  std::map<std::string, std::shared_ptr<const WholeModel>> last_, next_;  // by model
+};
+
+// What became of a model that was cut into parts, over all of its pipelines.
+struct SplitOutcome {
+  SplitDifference worst;
+  bool split = false;      // a pipeline has more than one part
+  std::string unverified;  // why some pipeline was not compared; empty: all were
+};
+// The model as clients see it, with a note that tells what its outputs differ by. Errors: outputs that differ
+// by more than rounding.
+Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const WholeModel& whole,
+                                                     double slo_us, const SplitOutcome& outcome);
+// The largest batch that the plan's pipelines run of the model.
+int largest_batch(const Deployment& deployment, uint32_t model);
+
+}  // namespace heddle

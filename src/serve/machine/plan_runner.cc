@@ -1,0 +1,309 @@
+#include "plan_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "heddle/runtime/affinity.h"
+#include "heddle/runtime/run.h"
+#include "heddle/runtime/sampling.h"
+#include "plane/fault.h"
+#include "protocol/half_rows.h"
+#include "split_check.h"
+
+namespace heddle {
+namespace {
+
+// A row among others may be summed in another order than alone.
+constexpr double kRowRtol = 1e-3, kRowAtol = 1e-4;
+// One segment has nobody to wait for, and a server's other threads need the cores.
+constexpr double kNoSpin_us = 0;
+
+std::vector<size_t> places_among(std::span<const TensorInfo> infos, const std::string& name) {
+  std::vector<size_t> places;
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (infos[i].name == name) places.push_back(i);
+  return places;
+}
+
+template <class Row>
+auto* feature_of(Row& row, TensorId tensor) {
+  for (auto& [id, bytes] : row.features)
+    if (id == tensor.index()) return &bytes;
+  return static_cast<decltype(&row.features.front().second)>(nullptr);
+}
+
+// A plan of one device has its thread there; with several each has a thread of the executor's.
+std::vector<int> only_cores(const SizedPlan& sized) {
+  const auto& segments = sized.plan.segments;
+  for (const auto& s : segments)
+    if (s.device != segments.front().device || s.stage >= 0) return {};
+  return segments.empty() ? std::vector<int>() : sized.problem.cluster->device(segments.front().device).cores;
+}
+
+class SlotRunner final : public DeviceRunner {
+ public:
+  SlotRunner(std::shared_ptr<PlanRunner> runner, int slot) : runner_(std::move(runner)), slot_(slot) {}
+  Status run(std::span<LiveRequest* const> batch) override { return runner_->run(slot_, batch); }
+  std::vector<int> cores() const override { return runner_->cores(); }
+
+ private:
+  const std::shared_ptr<PlanRunner> runner_;
+  const int slot_;
+};
+
+}  // namespace
+
+std::shared_ptr<DeviceRunner> slot_runner(std::shared_ptr<PlanRunner> runner, int slot) {
+  return std::make_shared<SlotRunner>(std::move(runner), slot);
+}
+
+Status PlanRunner::add_part_ports(const SegmentModel& cut, std::span<const OpId> ops) {
+  const auto& served = model_->served;
+  const auto& graph = *model_->sizes.at(1)->graph();
+  const auto port = [&](TensorId id) {
+    const auto& t = graph.tensor(id);
+    Port p;
+    p.tensor = id;
+    p.name = t.name;
+    p.row_bytes = static_cast<size_t>(t.bytes);
+    p.half = options_.fp16_cuts && t.dtype == DType::kF32;
+    return p;
+  };
+  for (const auto id : cut.inputs) {
+    Port p = port(id);
+    p.crosses = graph.tensor(id).producer.valid();
+    if (!p.crosses) p.places = places_among(served.inputs, p.name);
+    if (!p.crosses && p.places.empty())
+      return Error(Code::kInternal, "the input '" + p.name + "' is not one of the model's");
+    inputs_.push_back(std::move(p));
+  }
+  const std::set<OpId> own(ops.begin(), ops.end());
+  for (const auto id : cut.outputs) {
+    Port p = port(id);
+    p.places = places_among(served.outputs, p.name);
+    for (const auto reader : graph.tensor(id).consumers) p.crosses |= !own.contains(reader);
+    outputs_.push_back(std::move(p));
+  }
+  return {};
+}
+
+Status PlanRunner::add_part_size(int size, std::span<const OpId> ops, const Device& device) {
+  const auto& model = model_->sizes.at(size);
+  HEDDLE_ASSIGN_OR_RETURN(const auto cut, model->cut(ops));
+  const auto& base = *model_->sizes.at(1)->graph();
+  if (sizes_.empty()) HEDDLE_RETURN_IF_ERROR(add_part_ports(cut, ops));  // the first is batch 1
+  const auto check = [&](std::span<const TensorId> ids, std::span<const Port> ports) -> Status {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids.size() != ports.size() || ids[i] != ports[i].tensor)
+        return Error(Code::kUnsupported,
+                     "at batch " + std::to_string(size) +
+                         " the model has other tensors than at batch 1; plan for batch 1");
+      if (size > 1 && !has_rows(base.tensor(ids[i]), model->graph()->tensor(ids[i]), size))
+        return Error(Code::kUnsupported, "the tensor '" + ports[i].name +
+                                             "' crosses a cut and its first dimension is not that of the "
+                                             "batch; cut elsewhere, or plan for batch 1");
+    }
+    return {};
+  };
+  HEDDLE_RETURN_IF_ERROR(check(cut.inputs, inputs_));
+  HEDDLE_RETURN_IF_ERROR(check(cut.outputs, outputs_));
+  const auto name = (ops.size() < base.num_ops() ? "a part of " : "") + model_->served.name + " at batch " +
+                    std::to_string(size);
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, one_device_plan(name, model, ops, cut, device));
+  ExecutorOptions options;
+  options.spin_us = kNoSpin_us;
+  return add_size(size, plan, options);
+}
+
+void PlanRunner::add_plan_ports(const Graph& graph) {
+  const auto& served = model_->served;
+  const auto add = [&](std::span<const TensorId> ids, std::span<const TensorInfo> infos,
+                       std::vector<Port>& ports) {
+    for (const auto id : ids) {
+      Port p;
+      p.tensor = id;
+      p.name = graph.tensor(id).name;
+      p.row_bytes = static_cast<size_t>(graph.tensor(id).bytes / served.max_rows);
+      p.places = places_among(infos, p.name);
+      ports.push_back(std::move(p));
+    }
+  };
+  add(graph.inputs(), served.inputs, inputs_);
+  add(graph.outputs(), served.outputs, outputs_);
+}
+
+Status PlanRunner::add_size(int size, const SizedPlan& plan, const ExecutorOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(auto executor, Executor::create(plan.problem, plan.plan, plan.model, options));
+  HEDDLE_RETURN_IF_ERROR(executor->open());
+  sizes_.emplace(size, std::move(executor));
+  return {};
+}
+
+Result<std::shared_ptr<PlanRunner>> PlanRunner::create(std::shared_ptr<const LocalModel> model,
+                                                       const Device& device) {
+  std::vector<OpId> all;
+  for (size_t op = 0; op < model->sizes.at(1)->graph()->num_ops(); ++op) all.emplace_back(op);
+  return create(std::move(model), std::move(all), device, {});
+}
+
+Result<std::shared_ptr<PlanRunner>> PlanRunner::create(std::shared_ptr<const LocalModel> model,
+                                                       std::vector<OpId> ops, const Device& device,
+                                                       const PartOptions& options) {
+  if (fault_at(FaultPoint::kCompile)) return fault_error();
+  std::shared_ptr<PlanRunner> runner(new PlanRunner(std::move(model), device.cores, options));
+  for (const auto& [size, at] : runner->model_->sizes)
+    HEDDLE_RETURN_IF_ERROR(runner->add_part_size(size, ops, device));
+  return runner;
+}
+
+Result<std::shared_ptr<PlanRunner>> PlanRunner::create(std::shared_ptr<const LocalModel> model,
+                                                       SizedPlan plan, const ExecutorOptions& options) {
+  if (fault_at(FaultPoint::kCompile)) return fault_error();
+  std::shared_ptr<PlanRunner> runner(new PlanRunner(std::move(model), only_cores(plan), {}));
+  HEDDLE_RETURN_IF_ERROR(runner->add_size(runner->model_->served.max_rows, plan, options));
+  if (runner->moves_data()) runner->add_plan_ports(*plan.problem.graph);
+  return runner;
+}
+
+Status PlanRunner::run(int slot, std::span<LiveRequest* const> batch) {
+  const auto began = std::chrono::steady_clock::now();
+  HEDDLE_RETURN_IF_ERROR(compute(slot, batch));
+  if (options_.slowdown > 1)
+    std::this_thread::sleep_for((std::chrono::steady_clock::now() - began) * (options_.slowdown - 1));
+  return {};
+}
+
+Status PlanRunner::compute(int slot, std::span<LiveRequest* const> batch) {
+  const auto it = sizes_.lower_bound(static_cast<int>(batch.size()));
+  if (it == sizes_.end())
+    return Error(Code::kInternal, "a batch of " + std::to_string(batch.size()) + " is larger than planned");
+  auto& executor = *it->second;
+  gather(executor, slot, batch);
+  HEDDLE_RETURN_IF_ERROR(executor.run_slot(slot));
+  scatter(executor, slot, batch);
+  return {};
+}
+
+void PlanRunner::gather(const Executor& executor, int slot, std::span<LiveRequest* const> batch) const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const Port& port = inputs_[i];
+    for (size_t r = 0; r < batch.size(); ++r) {
+      auto& row = *static_cast<TensorRow*>(batch[r]);
+      std::byte* const to = executor.inputs(slot)[i].data + r * port.row_bytes;
+      if (!port.crosses) {
+        std::memcpy(to, row.inputs[port.places.front()], port.row_bytes);
+        continue;
+      }
+      const auto* from = feature_of(row, port.tensor);
+      if (from == nullptr)  // an earlier part has failed for this row, and its outcome is settled
+        std::memset(to, 0, port.row_bytes);
+      else if (port.half)
+        halves_to_floats(from->data(), port.row_bytes / sizeof(float), to);
+      else
+        std::memcpy(to, from->data(), port.row_bytes);
+    }
+  }
+}
+
+void PlanRunner::scatter(const Executor& executor, int slot, std::span<LiveRequest* const> batch) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Port& port = outputs_[i];
+    for (size_t r = 0; r < batch.size(); ++r) {
+      auto& row = *static_cast<TensorRow*>(batch[r]);
+      const std::byte* const from = executor.outputs(slot)[i].data + r * port.row_bytes;
+      for (const size_t place : port.places)
+        if (auto* to = row.outputs[place]) std::memcpy(to, from, port.row_bytes);  // null: not asked for
+      if (!port.crosses) continue;
+      auto* to = feature_of(row, port.tensor);
+      if (to == nullptr)
+        to = &row.features.emplace_back(static_cast<uint32_t>(port.tensor.index()), std::vector<std::byte>())
+                  .second;
+      to->resize(port.kept_bytes());
+      if (port.half)
+        floats_to_halves(from, port.row_bytes / sizeof(float), to->data());
+      else
+        std::memcpy(to->data(), from, port.row_bytes);
+    }
+  }
+}
+
+Status PlanRunner::check_row(const TensorRow& row) const {
+  for (const auto& port : inputs_) {
+    const auto* feature = port.crosses ? feature_of(row, port.tensor) : nullptr;
+    const bool there = port.crosses ? feature != nullptr && feature->size() == port.kept_bytes()
+                                    : row.inputs[port.places.front()] != nullptr;
+    if (!there)
+      return Error(Code::kInternal, "the tensor '" + port.name +
+                                        "' did not come with the row, or not in its size of " +
+                                        std::to_string(port.kept_bytes()) + " bytes");
+  }
+  return {};
+}
+
+Result<std::vector<double>> PlanRunner::measure(double seconds, const Deadline& deadline) {
+  const AffinityGuard bound(cores_);
+  std::vector<double> us;
+  for (auto& [size, executor] : sizes_) {
+    HEDDLE_RETURN_IF_ERROR(executor->run_slot(0));  // the first run allocates
+    std::vector<double> times;
+    const int64_t begin = live_now();
+    do {
+      if (deadline.should_stop()) return Error(Code::kCancelled, "stopped while measuring");
+      const int64_t start = live_now();
+      HEDDLE_RETURN_IF_ERROR(executor->run_slot(0));
+      times.push_back(static_cast<double>(live_now() - start) / 1e3);
+    } while (times.size() < 3 || static_cast<double>(live_now() - begin) < seconds * 1e9);
+    // A batch between two sizes runs at the larger one.
+    us.resize(static_cast<size_t>(size), std::max(median_us(times), 1e-3));
+  }
+  return us;
+}
+
+// The rows of `whole` at this size, which has run, one by one through the smallest size.
+Status PlanRunner::compare_alone(Executor& whole, int size) {
+  auto& one = *sizes_.begin()->second;
+  // The smallest size may be the same executor, so its results are kept.
+  const auto copies = [](std::span<const TensorView> views) {
+    std::vector<std::vector<std::byte>> bytes;
+    for (const auto& v : views) bytes.emplace_back(v.data, v.data + v.bytes);
+    return bytes;
+  };
+  const auto inputs = copies(whole.inputs(0));
+  auto outputs = copies(whole.outputs(0));
+  for (size_t r = 0; r < static_cast<size_t>(size); ++r) {
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      const auto bytes = inputs_[i].row_bytes;
+      std::memcpy(one.inputs(0)[i].data, inputs[i].data() + r * bytes, bytes);
+    }
+    HEDDLE_RETURN_IF_ERROR(one.run_slot(0));
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      auto alone = one.outputs(0)[i];
+      alone.bytes = static_cast<int64_t>(outputs_[i].row_bytes);
+      alone.shape.front() = 1;
+      auto row = alone;
+      row.data = outputs[i].data() + r * outputs_[i].row_bytes;
+      if (!compare_tensors(row, alone, kRowRtol, kRowAtol).equal)
+        return Error(Code::kVerificationFailed, "at batch " + std::to_string(size) + " row " +
+                                                    std::to_string(r) + " of '" + outputs_[i].name +
+                                                    "' differs from what it is alone");
+    }
+  }
+  return {};
+}
+
+Status PlanRunner::check_rows() {
+  uint64_t seed = 0x5e;
+  for (auto& [size, executor] : sizes_) {
+    if (size == 1) continue;
+    for (const auto& view : executor->inputs(0)) fill_random(view, seed++);
+    HEDDLE_RETURN_IF_ERROR(executor->run_slot(0));
+    HEDDLE_RETURN_IF_ERROR(compare_alone(*executor, size));
+  }
+  return {};
+}
+
+}  // namespace heddle

@@ -1,0 +1,319 @@
+#include "served_plan.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+#include <thread>
+
+#include "heddle/base/hash.h"
+#include "heddle/plan/evaluator.h"
+#include "heddle/plan/plan_file.h"
+#include "heddle/runtime/backend.h"
+#include "heddle/runtime/run.h"
+#include "heddle/runtime/sampling.h"
+#include "heddle/serve/fleet_server.h"
+#include "split_check.h"
+
+namespace heddle {
+namespace {
+
+constexpr double kLeastPlanSlo_us = 1e6, kPlanSloFactor = 10;
+constexpr size_t kMostNamedDevices = 4;
+
+Result<std::shared_ptr<const Model>> model_of(const PlanFile& file, const std::string& path) {
+  const auto& reference = file.problem.model;
+  if (!reference) return std::shared_ptr<const Model>();
+  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
+                          Model::load(reference->path, import_options(*reference)));
+  if (model->file_hash() == reference->file_hash) return model;
+  return Error(Code::kInvalidInput, path + ": was made for " + reference->path + " with content " +
+                                        hex64(reference->file_hash) + ", but that file now has " +
+                                        hex64(model->file_hash()) + "; plan it again");
+}
+
+// Real devices of one plan must be on this host. Which host that is nobody says, so it may be any one.
+Status check_one_host(const PlanFile& file) {
+  const auto& cluster = *file.problem.cluster;
+  std::set<HostId> hosts;
+  for (const auto& segment : file.plan.segments) {
+    const auto& device = cluster.device(segment.device);
+    const auto* backend = find_backend(device.backend);
+    if (backend != nullptr && backend->computes()) hosts.insert(device.host);
+  }
+  if (hosts.size() <= 1) return {};
+  return Error(Code::kUnsupported, "the plan computes on " + std::to_string(hosts.size()) +
+                                       " hosts, and a server runs on one; plan for the devices of one host "
+                                       "(--devices)");
+}
+
+std::vector<std::set<DeviceId>> devices_of_lanes(const Plan& plan) {
+  std::vector<std::set<DeviceId>> devices(plan.lane_shares.size());
+  for (const auto& s : plan.segments) devices[static_cast<size_t>(s.lane)].insert(s.device);
+  return devices;
+}
+
+// A lane of several devices is a pipeline: one request more than it has devices keeps all of them busy.
+int requests_at_once(const PlanFile& file) {
+  if (file.problem.objective != Objective::kThroughput) return 1;
+  int all = 0;
+  for (const auto& lane : devices_of_lanes(file.plan))
+    all += lane.size() > 1 ? static_cast<int>(lane.size()) + 1 : 1;
+  return all;
+}
+
+std::string device_names(const Cluster& cluster, const std::set<DeviceId>& devices) {
+  if (devices.size() > kMostNamedDevices) return std::to_string(devices.size()) + " devices";
+  std::string text;
+  for (const auto d : devices) text += (text.empty() ? "" : "+") + cluster.device(d).name;
+  return text;
+}
+
+// A row with room for the outputs that clients are given.
+struct OwnRow final : TensorRow {
+  void settled() override {}
+  std::vector<TensorValue> values;
+};
+
+Result<std::vector<std::unique_ptr<OwnRow>>> rows_of(const ServedModel& served,
+                                                     const std::vector<TensorValue>& inputs) {
+  std::vector<std::unique_ptr<OwnRow>> rows;
+  for (int r = 0; r < served.max_rows; ++r) {
+    auto row = std::make_unique<OwnRow>();
+    for (size_t i = 0; i < served.inputs.size(); ++i)
+      row->inputs.push_back(inputs[i].data.get() + r * served.inputs[i].row_bytes);
+    for (const auto& info : served.outputs) {
+      HEDDLE_ASSIGN_OR_RETURN(auto value, make_tensor(info.dtype, info.row));
+      row->outputs.push_back(value.data.get());
+      row->values.push_back(std::move(value));
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+// The largest difference of any slot's outputs from the unsplit model's, on one random batch.
+Result<SplitDifference> difference_from_unsplit(PlanRunner& runner, const LocalModel& local) {
+  const auto& model = *local.sizes.begin()->second;
+  const auto& graph = *model.graph();
+  HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(graph));
+  HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(model, inputs));
+  HEDDLE_ASSIGN_OR_RETURN(const auto rows, rows_of(local.served, inputs));
+  std::vector<LiveRequest*> batch;
+  for (const auto& row : rows) batch.push_back(row.get());
+  SplitDifference worst;
+  for (int slot = 0; slot < runner.slots(); ++slot) {
+    HEDDLE_RETURN_IF_ERROR(runner.run(slot, batch));
+    for (size_t i = 0; i < graph.outputs().size(); ++i)
+      for (size_t k = 0; k < local.served.outputs.size(); ++k) {
+        if (local.served.outputs[k].name != graph.tensor(graph.outputs()[i]).name) continue;
+        for (size_t r = 0; r < rows.size(); ++r) {
+          auto whole = rows[r]->values[k].view();
+          whole.data = expected[i].data.get() + r * static_cast<size_t>(whole.bytes);
+          worst.relative = std::max(worst.relative, relative_difference(rows[r]->values[k].view(), whole));
+        }
+      }
+  }
+  return worst;
+}
+
+struct SlotTimes {
+  std::vector<double> us;  // [slot] of one request with all slots at work
+  double rate_per_s = 0;   // of all slots together
+};
+
+SlotTimes planned_times(const PlanFile& file, const Timeline& timeline, const PlanRunner& runner) {
+  SlotTimes times;
+  times.rate_per_s = kUsPerSecond / std::max(timeline.period_us, 1e-3);
+  if (runner.slots() == 1) times.rate_per_s = kUsPerSecond / std::max(timeline.makespan_us, 1e-3);
+  std::vector<int> slots(file.plan.lane_shares.size(), 0);
+  for (int s = 0; s < runner.slots(); ++s) ++slots[static_cast<size_t>(runner.lane(s))];
+  for (int s = 0; s < runner.slots(); ++s) {
+    const auto lane = static_cast<size_t>(runner.lane(s));
+    const double rate = times.rate_per_s * file.plan.lane_shares[lane];
+    times.us.push_back(std::max(timeline.makespan_us, slots[lane] / rate * kUsPerSecond));
+  }
+  return times;
+}
+
+// One thread for each slot, as the data plane has.
+Result<SlotTimes> measure_slots(PlanRunner& runner, const LocalModel& local,
+                                const ServedPlanOptions& options) {
+  const auto n = static_cast<size_t>(runner.slots());
+  HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*local.sizes.begin()->second->graph()));
+  std::vector<std::vector<double>> taken(n);
+  std::vector<Status> ended(n);
+  std::vector<std::vector<std::unique_ptr<OwnRow>>> rows(n);
+  for (auto& of_slot : rows) {
+    HEDDLE_ASSIGN_OR_RETURN(of_slot, rows_of(local.served, inputs));
+  }
+  const TimeNs begin = live_now(), until = begin + ns_from_us(options.measure_s * 1e6);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t s = 0; s < n; ++s)
+      threads.emplace_back([&, s] {
+        std::vector<LiveRequest*> batch;
+        for (const auto& row : rows[s]) batch.push_back(row.get());
+        while (ended[s].ok() && !options.deadline.should_stop() &&
+               (taken[s].size() < 3 || live_now() < until)) {
+          const TimeNs start = live_now();
+          ended[s] = runner.run(static_cast<int>(s), batch);
+          taken[s].push_back(us_from_ns(live_now() - start));
+        }
+      });
+  }
+  if (options.deadline.should_stop()) return Error(Code::kCancelled, "stopped while measuring");
+  SlotTimes times;
+  size_t all = 0;
+  for (size_t s = 0; s < n; ++s) {
+    HEDDLE_RETURN_IF_ERROR(ended[s]);
+    times.us.push_back(std::max(median_us(taken[s]), 1e-3));
+    all += taken[s].size();
+  }
+  times.rate_per_s = static_cast<double>(all) / seconds_from_ns(live_now() - begin);
+  return times;
+}
+
+Deployment deployment_of(const PlanFile& file, const ServedModel& served, const PlanRunner& runner,
+                         const SlotTimes& times, std::vector<int>& slot_of) {
+  Deployment d;
+  d.models.push_back({served.name, ns_from_us(served.slo_us), times.rate_per_s * served.max_rows, {}});
+  const auto devices = devices_of_lanes(file.plan);
+  double rate = 0;
+  for (const double us : times.us) rate += 1 / us;
+  for (uint32_t lane = 0; lane < devices.size(); ++lane) {
+    DevicePool pool;
+    pool.first_device = static_cast<uint32_t>(d.devices.size());
+    const auto name = device_names(*file.problem.cluster, devices[lane]);
+    pool.role = {served.name, 0, 1, name, 1};
+    double us = 0, share = 0;
+    for (int s = 0; s < runner.slots(); ++s) {
+      if (runner.lane(s) != static_cast<int>(lane)) continue;
+      const auto v = static_cast<uint32_t>(d.devices.size());
+      d.devices.push_back({.device_class = lane, .device = v, .server = v});
+      slot_of.push_back(s);
+      us = std::max(us, times.us[static_cast<size_t>(s)]);
+      share += 1 / times.us[static_cast<size_t>(s)] / rate;
+      ++pool.num_devices;
+    }
+    pool.run_ns.assign(static_cast<size_t>(served.max_rows), std::max<TimeNs>(1, ns_from_us(us)));
+    d.classes.push_back({name, pool.num_devices, pool.first_device, pool.num_devices});
+    DeployedPipeline pipeline;
+    pipeline.batch = static_cast<uint32_t>(served.max_rows);
+    pipeline.rate_per_s = d.models.front().rate_per_s * share;
+    pipeline.partitions.push_back(std::move(pool));
+    d.models.front().pipelines.push_back(lane);
+    d.pipelines.push_back(std::move(pipeline));
+  }
+  d.num_servers = static_cast<uint32_t>(d.devices.size());
+  return d;
+}
+
+// A client's batches may hold several requests only where rows do not depend on each other.
+Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& local, const SizedPlan& sized,
+                                                   const ExecutorOptions& options) {
+  HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(local, sized, options));
+  if (!local->served.batched || !runner->moves_data()) return runner;
+  const auto rows = runner->check_rows();
+  if (rows.ok()) return runner;
+  if (rows.error().code() != Code::kVerificationFailed) return rows.error();
+  auto& served = local->served;
+  for (auto* infos : {&served.inputs, &served.outputs})
+    for (auto& t : *infos) {
+      t.row.insert(t.row.begin(), served.max_rows);
+      t.row_bytes *= served.max_rows;
+    }
+  served.note = rows.error().message() + ": a request has all " + std::to_string(served.max_rows) + " rows";
+  auto model = local->sizes.begin()->second;
+  local->sizes = {{1, std::move(model)}};
+  served.max_rows = 1;
+  served.batched = false;
+  return PlanRunner::create(local, sized, options);
+}
+
+Status verify_outputs(PlanRunner& runner, LocalModel& local, const std::string& planner) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto difference, difference_from_unsplit(runner, local));
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", difference.relative);
+  if (difference.relative > kMostSplitDifference)
+    return Error(Code::kVerificationFailed, "the plan's outputs differ from the unsplit model's by " +
+                                                std::string(text) + " of the largest output");
+  auto& note = local.served.note;
+  note = "by a plan of " + planner + ": outputs differ from the unsplit model's by at most " + text +
+         " of the largest, on a random request" + (note.empty() ? "" : "; " + note);
+  return {};
+}
+
+// What nothing computes has no tensors, only the time that it takes.
+std::shared_ptr<LocalModel> emulated_model(const ModelSource& source) {
+  auto local = std::make_shared<LocalModel>();
+  local->source = source;
+  local->served = *timed_model({.name = source.name, .slo_ns = 0, .rate_per_s = 0, .pipelines = {}}, false);
+  local->served.priority_levels = source.settings.priority_levels;
+  local->served.default_priority = source.settings.default_priority;
+  return local;
+}
+
+bool computes(const PlanFile& file) {
+  return std::all_of(file.plan.segments.begin(), file.plan.segments.end(), [&file](const Segment& s) {
+    const auto* backend = find_backend(file.problem.cluster->device(s.device).backend);
+    return backend == nullptr || backend->computes();
+  });
+}
+
+}  // namespace
+
+Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanOptions& options) {
+  const auto report = [&options](const std::string& what) {
+    if (options.progress) options.progress->report({.what = what});
+  };
+  report("loading " + source.name);
+  HEDDLE_ASSIGN_OR_RETURN(const auto file, read_plan_file(source.plan));
+  if (const auto name = served_name(file.problem); name != source.name)
+    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
+                                          source.name + "' is served; start another server for it");
+  HEDDLE_RETURN_IF_ERROR(check_one_host(file));
+  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
+  HEDDLE_ASSIGN_OR_RETURN(const auto model, model_of(file, source.plan));
+  std::shared_ptr<LocalModel> local;
+  if (model && computes(file)) {
+    HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, model));
+  } else {
+    local = emulated_model(source);
+  }
+  ExecutorOptions executing;
+  executing.in_flight = options.in_flight > 0 ? options.in_flight : requests_at_once(file);
+  executing.spin_us = 0;  // a server's other threads need the cores
+  executing.deadline = options.deadline;
+  executing.progress = options.progress;
+  ServedPlan out;
+  out.cluster = file.problem.cluster->name();
+  out.planner = file.planner;
+  auto runner = checked_runner(local, {file.problem, file.plan, model}, executing);
+  if (!runner.ok()) return std::move(runner).error().with_context(source.plan);
+  out.runner = *runner;
+  SlotTimes times = planned_times(file, timeline, *out.runner);
+  if (out.runner->moves_data()) {
+    report("checking " + source.name);
+    auto verified = verify_outputs(*out.runner, *local, file.planner);
+    if (!verified.ok()) return std::move(verified).error().with_context(source.plan);
+    report("measuring " + source.name);
+    HEDDLE_ASSIGN_OR_RETURN(times, measure_slots(*out.runner, *local, options));
+  }
+  auto& served = local->served;
+  served.slo_us = source.settings.slo_us;
+  if (served.slo_us <= 0)
+    served.slo_us =
+        std::max(kLeastPlanSlo_us, kPlanSloFactor * *std::max_element(times.us.begin(), times.us.end()));
+  out.model = std::move(local);
+  out.deployment = deployment_of(file, out.model->served, *out.runner, times, out.slot_of);
+  HEDDLE_RETURN_IF_ERROR(check_deployment(out.deployment));
+  return out;
+}
+
+std::vector<std::shared_ptr<DeviceRunner>> plan_runners(const ServedPlan& plan) {
+  std::vector<std::shared_ptr<DeviceRunner>> runners;
+  for (const int slot : plan.slot_of) runners.push_back(slot_runner(plan.runner, slot));
+  return runners;
+}
+
+}  // namespace heddle

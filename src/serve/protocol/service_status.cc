@@ -1,0 +1,207 @@
+// What a service tells of itself: Prometheus's text, and JSON for pages and programs.
+#include "heddle/base/json.h"
+#include "heddle/serve/infer_service.h"
+#include "protocol/metrics_text.h"
+
+namespace heddle {
+namespace {
+
+void add_requests(Metrics& out, const std::map<std::string, ModelStatisticsRecord>& models) {
+  out.family("heddle_requests_total", "counter", "Requests by what became of them.");
+  for (const auto& [name, s] : models) {
+    for (size_t f = 1; f < kFates; ++f)
+      out.value("heddle_requests_total",
+                model_label(name) + ",outcome=\"" + fate_name(static_cast<Fate>(f)) + "\"",
+                static_cast<double>(s.requests[f]));
+    out.value("heddle_requests_total", model_label(name) + ",outcome=\"invalid\"",
+              static_cast<double>(s.invalid));
+  }
+  out.family("heddle_slo_attainment", "gauge", "Part of the requests that were answered in time.");
+  for (const auto& [name, s] : models) {
+    uint64_t all = 0;
+    for (size_t f = 1; f < kFates; ++f) all += s.requests[f];
+    if (all > 0)
+      out.value(
+          "heddle_slo_attainment", model_label(name),
+          static_cast<double>(s.requests[static_cast<size_t>(Fate::kInTime)]) / static_cast<double>(all));
+  }
+  out.family("heddle_request_seconds", "histogram", "Time from arrival to answer of answered requests.");
+  for (const auto& [name, s] : models) {
+    uint64_t below = 0;
+    constexpr size_t kBuckets = std::size(ModelStatisticsRecord::kBuckets_s);
+    for (size_t b = 0; b <= kBuckets; ++b) {
+      below += s.latency[b];
+      char le[32] = "+Inf";
+      if (b < kBuckets) std::snprintf(le, sizeof le, "%g", ModelStatisticsRecord::kBuckets_s[b]);
+      out.value("heddle_request_seconds_bucket", model_label(name) + ",le=\"" + le + "\"",
+                static_cast<double>(below));
+    }
+    out.value("heddle_request_seconds_sum", model_label(name), s.latency_s);
+    out.value("heddle_request_seconds_count", model_label(name), static_cast<double>(below));
+  }
+}
+
+void add_plane(Metrics& out, const Deployment& d, const LiveCounters& c) {
+  out.family("heddle_queue_rows", "gauge", "Rows that wait for their batch.");
+  for (size_t m = 0; m < d.models.size(); ++m)
+    out.value("heddle_queue_rows", model_label(d.models[m].name), static_cast<double>(c.models[m].queued));
+  out.family("heddle_batches_total", "counter", "First runs by their number of rows, since the plan began.");
+  for (size_t m = 0; m < d.models.size(); ++m)
+    for (size_t b = 0; b < c.models[m].batch_sizes.size(); ++b)
+      out.value("heddle_batches_total",
+                model_label(d.models[m].name) + ",size=\"" + std::to_string(b + 1) + "\"",
+                static_cast<double>(c.models[m].batch_sizes[b]));
+  struct Column {
+    const char *name, *type, *help;
+    double (*get)(const LivePoolCounters&, const DevicePool&);
+  };
+  static constexpr Column kColumns[] = {
+      {"heddle_pool_devices", "gauge", "Virtual devices of a pool.",
+       [](const LivePoolCounters&, const DevicePool& p) { return static_cast<double>(p.num_devices); }},
+      {"heddle_pool_running", "gauge", "Virtual devices of a pool that are at work.",
+       [](const LivePoolCounters& p, const DevicePool&) { return static_cast<double>(p.running); }},
+      {"heddle_pool_runs_total", "counter", "Batches that a pool has run since the plan began.",
+       [](const LivePoolCounters& p, const DevicePool&) { return static_cast<double>(p.runs); }},
+      {"heddle_pool_busy_seconds_total", "counter", "Measured time of a pool's runs.",
+       [](const LivePoolCounters& p, const DevicePool&) { return p.busy_s; }},
+      {"heddle_pool_predicted_seconds_total", "counter", "The plan's time of the same runs.",
+       [](const LivePoolCounters& p, const DevicePool&) { return p.predicted_s; }},
+  };
+  for (const auto& column : kColumns) {
+    out.family(column.name, column.type, column.help);
+    for (size_t p = 0; p < d.pipelines.size(); ++p)
+      for (size_t k = 0; k < d.pipelines[p].partitions.size(); ++k) {
+        const auto& pool = d.pipelines[p].partitions[k];
+        out.value(column.name,
+                  model_label(d.models[d.pipelines[p].model].name) + ",pipeline=\"" + std::to_string(p) +
+                      "\",partition=\"" + std::to_string(k) + "\",class=\"" +
+                      metric_label(pool.role.device_class) + "\"",
+                  column.get(c.pools[p][k], pool));
+      }
+  }
+  struct Fault {
+    const char *name, *help;
+    uint64_t value;
+  };
+  for (const auto& f :
+       {Fault{"heddle_devices_lost_total", "Devices that went with their worker.", c.losses},
+        Fault{"heddle_given_up_total", "Runs and transfers that took too long or failed.", c.given_up},
+        Fault{"heddle_rerun_rows_total", "Rows that lost their device and were to run again.", c.rerun},
+        Fault{"heddle_late_answers_total", "Answers to attempts that had been given up.", c.late_answers}}) {
+    out.family(f.name, "counter", f.help);
+    out.value(f.name, "", static_cast<double>(f.value));
+  }
+  out.family("heddle_decision_seconds", "summary", "Time of the decisions that one arrival causes.");
+  for (const double q : {.5, .99})
+    out.value("heddle_decision_seconds", q == .5 ? "quantile=\"0.5\"" : "quantile=\"0.99\"",
+              seconds_from_ns(c.decision.percentile(q)));
+  out.value("heddle_decision_seconds_sum", "",
+            c.decision.mean_ns() * 1e-9 * static_cast<double>(c.decision.count()));
+  out.value("heddle_decision_seconds_count", "", static_cast<double>(c.decision.count()));
+}
+
+Json latency_json(const DurationHistogram& h) {
+  return {{"count", h.count()},
+          {"mean_us", h.mean_ns() * 1e-3},
+          {"p50_us", us_from_ns(h.percentile(.5))},
+          {"p95_us", us_from_ns(h.percentile(.95))},
+          {"p99_us", us_from_ns(h.percentile(.99))},
+          {"max_us", us_from_ns(h.max())}};
+}
+
+}  // namespace
+
+std::string InferService::metrics() const {
+  Metrics out;
+  add_requests(out, all_statistics());
+  const std::shared_lock lock(gate_);
+  if (current_ && current_->plane) add_plane(out, current_->plane->deployment(), current_->plane->counters());
+  out.family("heddle_plans_total", "counter", "Plans that have been put to work.");
+  out.value("heddle_plans_total", "", static_cast<double>(generations_));
+  return out.take() + (more_metrics_ ? more_metrics_() : "");
+}
+
+double InferService::planned_rate(const std::string& model) const {
+  const std::shared_lock lock(gate_);
+  const auto it = index_.find(model);
+  if (it == index_.end() || !current_->plane) return 0;
+  return current_->plane->deployment().models[it->second].rate_per_s;
+}
+
+std::vector<InferService::PoolUse> InferService::pools() const {
+  std::vector<PoolUse> out;
+  const std::shared_lock lock(gate_);
+  if (!current_ || !current_->plane) return out;
+  const auto& d = current_->plane->deployment();
+  const auto c = current_->plane->counters();
+  for (size_t p = 0; p < d.pipelines.size(); ++p)
+    for (size_t k = 0; k < d.pipelines[p].partitions.size(); ++k)
+      out.push_back({d.pipelines[p].partitions[k].role, c.pools[p][k]});
+  return out;
+}
+
+Json InferService::status() const {
+  const std::shared_lock lock(gate_);
+  Json out = {{"state", stopping_                     ? "stopping"
+                        : current_ && current_->plane ? "serving"
+                                                      : "empty"},
+              {"uptime_s", started_ns_ > 0 ? seconds_from_ns(live_now() - started_ns_) : 0.0},
+              {"plans", generations_.load()},
+              {"models", Json::array()},
+              {"pools", Json::array()},
+              {"classes", Json::array()}};
+  if (more_status_) out.update(more_status_());
+  if (!current_ || !current_->plane) return out;
+  out["fleet"] = current_->fleet.name;
+  out["planner"] = current_->plan.planner;
+  const auto& d = current_->plane->deployment();
+  const auto c = current_->plane->counters();
+  for (size_t m = 0; m < d.models.size(); ++m) {
+    const auto& model = *current_->models[m];
+    const auto record = statistics(model.name);
+    Json requests;
+    for (size_t f = 1; f < kFates; ++f) requests[fate_name(static_cast<Fate>(f))] = record.requests[f];
+    requests["invalid"] = record.invalid;
+    out["models"].push_back({{"name", model.name},
+                             {"version", model.version},
+                             {"slo_us", model.slo_us},
+                             {"rate_per_s", d.models[m].rate_per_s},
+                             {"max_rows", model.max_rows},
+                             {"note", model.note},
+                             {"requests", requests},
+                             {"queued", c.models[m].queued},
+                             {"in_plane", c.models[m].in_plane},
+                             {"latency", latency_json(c.models[m].latency)},
+                             {"queueing", latency_json(c.models[m].queueing)},
+                             {"batch_sizes", c.models[m].batch_sizes}});
+  }
+  for (size_t p = 0; p < d.pipelines.size(); ++p)
+    for (size_t k = 0; k < d.pipelines[p].partitions.size(); ++k) {
+      const auto& pool = d.pipelines[p].partitions[k];
+      const auto& use = c.pools[p][k];
+      out["pools"].push_back({{"model", d.models[d.pipelines[p].model].name},
+                              {"pipeline", p},
+                              {"partition", k},
+                              {"blocks", {pool.role.block_from, pool.role.block_to}},
+                              {"class", pool.role.device_class},
+                              {"share", pool.role.share},
+                              {"batch", d.pipelines[p].batch},
+                              {"devices", pool.num_devices},
+                              {"running", use.running},
+                              {"runs", use.runs},
+                              {"rows", use.rows},
+                              {"busy_s", use.busy_s},
+                              {"predicted_s", use.predicted_s}});
+    }
+  for (const auto& cls : d.classes)
+    out["classes"].push_back({{"name", cls.name}, {"devices", cls.devices}, {"used", cls.used}});
+  out["decision"] = latency_json(c.decision);
+  out["faults"] = {{"devices_lost", c.losses},
+                   {"given_up", c.given_up},
+                   {"rerun_rows", c.rerun},
+                   {"late_answers", c.late_answers},
+                   {"overdue_requests", c.overdue}};
+  return out;
+}
+
+}  // namespace heddle

@@ -1,0 +1,72 @@
+#include "heddle/session/fleet_profile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "small_model.h"
+
+namespace heddle {
+namespace {
+
+class FleetProfile : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("heddle-fleet-profile-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_ / "models");
+    const auto path = folder_ / "models" / "model.onnx";
+    std::ofstream(path, std::ios::binary) << test::small_model();
+    settings_.models = {{.path = path.string(), .import = {}}};
+    settings_.blocks = 2;
+    settings_.batches = 2;
+    settings_.store = (folder_ / "store.sqlite").string();
+    settings_.output = (folder_ / "fleet.json").string();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path folder_;
+  FleetProfileSettings settings_;
+};
+
+TEST_F(FleetProfile, HasATimeForEachClassBatchSizeAndBlock) {
+  const auto fleet = profile_fleet(settings_, {});
+  ASSERT_TRUE(fleet.ok()) << fleet.error().to_string();
+  ASSERT_EQ(fleet->models.size(), 1u);
+  const FleetModel& model = fleet->models[0];
+  EXPECT_EQ(model.file.path, "models/model.onnx");
+  // Light ops are one unit, and a unit is in one block: there may be fewer than asked for.
+  ASSERT_GE(model.blocks, 1);
+  ASSERT_LE(model.blocks, 2);
+  ASSERT_EQ(model.latency_us.size(), fleet->classes.size());
+  for (const auto& of_class : model.latency_us) {
+    ASSERT_EQ(of_class.size(), 1u);     // shares
+    ASSERT_EQ(of_class[0].size(), 2u);  // batch sizes
+    for (const auto& blocks : of_class[0]) {
+      ASSERT_EQ(blocks.size(), static_cast<size_t>(model.blocks));
+      for (const double us : blocks) EXPECT_GT(us, 0);
+    }
+  }
+  EXPECT_GT(model.slo_us, model.margin_us);
+}
+
+TEST_F(FleetProfile, CancelledSaysThatItGoesOn) {
+  Control control;
+  control.cancel.cancel();
+  const auto fleet = profile_fleet(settings_, control);
+  ASSERT_FALSE(fleet.ok());
+  EXPECT_EQ(fleet.error().code(), Code::kCancelled);
+  EXPECT_THAT(fleet.error().to_string(), testing::HasSubstr("goes on from there"));
+}
+
+TEST_F(FleetProfile, NeedsDevicesThatAreHere) {
+  settings_.cluster = open_cluster("preset:v100").value();
+  const auto fleet = profile_fleet(settings_, {});
+  ASSERT_FALSE(fleet.ok());
+  EXPECT_EQ(fleet.error().code(), Code::kInvalidInput);
+}
+
+}  // namespace
+}  // namespace heddle
