@@ -80,7 +80,7 @@ Result<const PlannerEntry*> planner_named(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& entry : planner_registry()) names.push_back(entry.info.name);
   return Error(Code::kInvalidInput, "no planner is named '" + name + "'" + did_you_mean(name, names) +
-                                        "; there are " + join_names(names, 40));
+                                        "; 'heddle planners' lists them");
 }
 
 Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,

@@ -9,8 +9,8 @@
 #include <mutex>
 #include <thread>
 
-#include "executor/mailbox.h"
 #include "heddle/runtime/rank_network.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-// Faults at every place that the server has one, under load: each request gets exactly one fate, none is open
+// Faults at every place that the server has one, under load: each request gets exactly one outcome, none is open
 // past its deadline and a second, and the server serves on. Writes what became of the requests to
 // chaos_report.md.
 #include <gmock/gmock.h>
@@ -250,7 +250,7 @@ void all_places(bool local, std::string& report) {
   }
 }
 
-TEST(ChaosInTheServer, EveryRequestHasOneFate) {
+TEST(ChaosInTheServer, EveryRequestHasOneOutcome) {
   static_assert(std::size(kPlaces) >= 20);
   std::string report =
       "| place | action | rounds | hits | sent | answered | refused or failed | connection broke |\n"

@@ -88,7 +88,7 @@ class DriftTest : public testing::Test {
     return options;
   }
   void serve(const Fleet& fleet, FleetControlOptions options) {
-    options.tell = [this](const std::string& line) {
+    options.log = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
       lines_ += line + "\n";
     };

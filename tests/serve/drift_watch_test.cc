@@ -1,5 +1,5 @@
 // When pools are said to have drifted, by how much, and what becomes of the fleet's times.
-#include "plane/drift_watch.h"
+#include "control/drift_watch.h"
 
 #include <gtest/gtest.h>
 

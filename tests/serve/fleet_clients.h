@@ -1,4 +1,4 @@
-// Clients of a served fleet of front_and_back(): every request has bytes and an id of its own, and one fate.
+// Clients of a served fleet of front_and_back(): every request has bytes and an id of its own, and one outcome.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -77,8 +77,8 @@ class Clients {
 
 inline int64_t requests_of(const Json& status) {
   int64_t all = 0;
-  for (const char* fate : {"in_time", "late", "dropped", "failed", "withdrawn"})
-    all += status["models"][0]["requests"][fate].get<int64_t>();
+  for (const char* outcome : {"in_time", "late", "dropped", "failed", "withdrawn"})
+    all += status["models"][0]["requests"][outcome].get<int64_t>();
   return all;
 }
 

@@ -1,5 +1,5 @@
-// The data plane in real time, with timed devices and with devices of the test: every request has one fate,
-// and the fates are those of the simulator.
+// The data plane in real time, with timed devices and with devices of the test: every request has one outcome,
+// and the outcomes are those of the simulator.
 #include "heddle/serve/live_plane.h"
 
 #include <gmock/gmock.h>
@@ -40,9 +40,9 @@ struct OutcomeTally {
     return r;
   }
   bool all_settled() const { return settled == static_cast<int>(requests.size()); }
-  int count(Fate fate) const {
+  int count(Outcome outcome) const {
     int n = 0;
-    for (const auto& r : requests) n += r.fate == fate;
+    for (const auto& r : requests) n += r.outcome == outcome;
     return n;
   }
 };
@@ -70,7 +70,7 @@ TEST_P(Kinds, OneRequestGoesThroughAllPartitions) {
   OutcomeTally tally;
   const auto& r = tally.add(*plane, 0, 200 * kMs);
   ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
-  EXPECT_EQ(r.fate, Fate::kInTime);
+  EXPECT_EQ(r.outcome, Outcome::kInTime);
   EXPECT_GE(r.finished - r.arrived, 14 * kMs);
   EXPECT_EQ(r.batch, 1U);
   const auto counters = plane->counters();
@@ -85,7 +85,7 @@ TEST_P(Kinds, WhatCannotBeInTimeIsDroppedAtOnce) {
   const auto plane = timed(d, GetParam());
   OutcomeTally tally;
   const auto& r = tally.add(*plane, 0, 10 * kMs);
-  EXPECT_EQ(r.fate, Fate::kDropped);  // within submit()
+  EXPECT_EQ(r.outcome, Outcome::kDropped);  // within submit()
   EXPECT_EQ(r.times, 1);
 }
 
@@ -129,7 +129,7 @@ TEST_P(Kinds, EveryRequestIsSettledOnceWhateverTheLoad) {
     ASSERT_TRUE(tally.all_settled());
     for (const auto& r : tally.requests) {
       EXPECT_EQ(r.times, 1);
-      EXPECT_NE(r.fate, Fate::kOpen);
+      EXPECT_NE(r.outcome, Outcome::kOpen);
     }
   }
 }
@@ -144,11 +144,11 @@ TEST_P(Kinds, DrainingHandsOverWhatHasNotBegun) {
   if (GetParam() == SchedulerKind::kReactive) {
     EXPECT_EQ(pending.size(), 3U);
   }
-  EXPECT_EQ(tally.add(*plane, 0, 500 * kMs).fate, Fate::kWithdrawn);
+  EXPECT_EQ(tally.add(*plane, 0, 500 * kMs).outcome, Outcome::kWithdrawn);
   const auto next = timed(d, GetParam());
   for (auto* r : pending) next->submit(*r);
   ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
-  EXPECT_EQ(tally.count(Fate::kInTime), 4);
+  EXPECT_EQ(tally.count(Outcome::kInTime), 4);
   EXPECT_TRUE(plane->idle());
 }
 
@@ -174,7 +174,7 @@ TEST(LivePlane, AttainsWhatTheSimulatorDoes) {
       tally.add(*plane, 0, 120 * kMs);
     }
     ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
-    const double live = static_cast<double>(tally.count(Fate::kInTime) + tally.count(Fate::kLate)) /
+    const double live = static_cast<double>(tally.count(Outcome::kInTime) + tally.count(Outcome::kLate)) /
                         static_cast<double>(arrivals->size());
     // The machine may be slow, but what the plane accepts is what the simulator accepts.
     EXPECT_NEAR(live, simulated->total.attainment(), .1) << scheduler_name(kind);
@@ -241,12 +241,12 @@ TEST(LivePlane, ARunThatFailsFailsItsRequestsAndNoOthers) {
   OutcomeTally tally;
   const auto& r = tally.add(**plane, 0, 10'000 * kMs);
   ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
-  EXPECT_EQ(r.fate, Fate::kFailed);
+  EXPECT_EQ(r.outcome, Outcome::kFailed);
   EXPECT_THAT(r.error, testing::HasSubstr("out of order"));
   device->fail = false;
   const auto& good = tally.add(**plane, 0, 10'000 * kMs);
   ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
-  EXPECT_EQ(good.fate, Fate::kInTime);
+  EXPECT_EQ(good.outcome, Outcome::kInTime);
 }
 
 TEST(LivePlane, WatchesItsDecisionsWhereItIsAskedTo) {
@@ -277,10 +277,10 @@ TEST(LivePlane, HoldsNoMoreThanItMay) {
   ASSERT_TRUE(plane.ok());
   OutcomeTally tally;
   for (int i = 0; i < 5; ++i) tally.add(**plane, 0, 10'000 * kMs);
-  EXPECT_EQ(tally.count(Fate::kWithdrawn), 2);
+  EXPECT_EQ(tally.count(Outcome::kWithdrawn), 2);
   device->hold(false);
   ASSERT_TRUE(eventually([&] { return tally.all_settled(); }));
-  EXPECT_EQ(tally.count(Fate::kInTime), 3);
+  EXPECT_EQ(tally.count(Outcome::kInTime), 3);
 }
 
 TEST(LivePlane, RefusesWhatItCannotRun) {

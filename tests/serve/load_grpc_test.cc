@@ -208,7 +208,7 @@ TEST(LoadByGrpc, AgreesWithTheServer) {
   EXPECT_EQ(result->mismatched, 0U);
   const auto statistics = service.statistics("m");
   EXPECT_EQ(statistics.success.count, total.in_time + total.late);
-  EXPECT_EQ(statistics.requests[static_cast<size_t>(Fate::kDropped)], total.dropped);
+  EXPECT_EQ(statistics.requests[static_cast<size_t>(Outcome::kDropped)], total.dropped);
   target.tls = nullptr;
   EXPECT_EQ(load_models(target, {}, 0, 1).error().code(), Code::kIo);
   (*server)->stop(1);

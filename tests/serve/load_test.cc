@@ -153,7 +153,7 @@ TEST(Load, AgreesWithTheServer) {
     EXPECT_EQ(result->mismatched, 0U);
     const auto server = service.statistics("m");
     EXPECT_EQ(server.success.count, total.in_time + total.late);
-    EXPECT_EQ(server.requests[static_cast<size_t>(Fate::kDropped)], total.dropped);
+    EXPECT_EQ(server.requests[static_cast<size_t>(Outcome::kDropped)], total.dropped);
     const auto json = to_json(*result);
     EXPECT_EQ(json["mismatched"], 0);
   }

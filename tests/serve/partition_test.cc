@@ -1,5 +1,5 @@
 // Links between hosts that are cut and heal: bytes stop in one direction or both, and nothing is closed.
-// Every request has one fate in time, whoever is cut off is known to be, and comes back.
+// Every request has one outcome in time, whoever is cut off is known to be, and comes back.
 #include <gtest/gtest.h>
 
 #include "fleet_clients.h"

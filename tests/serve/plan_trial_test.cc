@@ -1,5 +1,5 @@
 // Whether a new plan is kept: by the part of the requests in time, before and after.
-#include "plane/plan_trial.h"
+#include "control/plan_trial.h"
 
 #include <gtest/gtest.h>
 

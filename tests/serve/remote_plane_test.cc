@@ -120,7 +120,7 @@ TEST(RemotePlane, ABatchGoesFromDeviceToDeviceUnderOneName) {
   EXPECT_GT(back.attempt, way.attempt);
   s.fake->answer(back);
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
-  EXPECT_EQ(row.fate, Fate::kInTime);
+  EXPECT_EQ(row.outcome, Outcome::kInTime);
 }
 
 TEST(RemotePlane, WhatADeviceLosesRunsOnAnotherAndItsOldAnswerIsDropped) {
@@ -137,7 +137,7 @@ TEST(RemotePlane, WhatADeviceLosesRunsOnAnotherAndItsOldAnswerIsDropped) {
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
   s.fake->answer(second);  // twice
   EXPECT_EQ(row.times, 1);
-  EXPECT_EQ(row.fate, Fate::kInTime);
+  EXPECT_EQ(row.outcome, Outcome::kInTime);
   EXPECT_EQ(row.losses, 1U);
   const auto c = s.plane->counters();
   EXPECT_EQ(c.late_answers, 2U);
@@ -159,14 +159,14 @@ TEST(RemotePlane, ASilentDeviceIsGivenUpAndWorksAgainOnceItHasAnswered) {
   // Until it answers it gets nothing, even if it were the only one that is there.
   s.fake->listener()->remote_lost(second.device);
   auto& refused = s.add(60'000 * kStepMs);
-  EXPECT_EQ(refused.fate, Fate::kDropped);
+  EXPECT_EQ(refused.outcome, Outcome::kDropped);
   s.fake->answer(first);
   auto& served = s.add(60'000 * kStepMs);
   const auto third = s.fake->next();
   EXPECT_EQ(third.device, first.device);
   s.fake->answer(third);
   ASSERT_TRUE(eventually([&] { return served.times == 1; }));
-  EXPECT_EQ(served.fate, Fate::kInTime);
+  EXPECT_EQ(served.outcome, Outcome::kInTime);
 }
 
 // Others have its device's core: it is waited for, for as long as that is so.
@@ -190,7 +190,7 @@ TEST(RemotePlane, ADeviceThatIsOnlySlowKeepsItsStep) {
   worker.join();
   s.fake->answer(task);
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
-  EXPECT_EQ(row.fate, Fate::kInTime);
+  EXPECT_EQ(row.outcome, Outcome::kInTime);
   EXPECT_EQ(row.losses, 0U);
 }
 
@@ -219,7 +219,7 @@ TEST(RemotePlane, ADeviceThatHangsLosesItsStepHoweverMuchItIsHeardOf) {
   s.fake->listener()->still_running(hung.attempt, 1, 1);  // of an attempt that was given up: nothing
   s.fake->answer(second);
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
-  EXPECT_EQ(row.fate, Fate::kInTime);
+  EXPECT_EQ(row.outcome, Outcome::kInTime);
 }
 
 TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
@@ -240,7 +240,7 @@ TEST(RemotePlane, AFailedWayLeadsToAnotherDeviceFromWhereTheMapIs) {
   s.fake->answer(other);
   s.fake->answer(s.fake->next());
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
-  EXPECT_EQ(row.fate, Fate::kInTime);
+  EXPECT_EQ(row.outcome, Outcome::kInTime);
 }
 
 TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
@@ -255,9 +255,9 @@ TEST(RemotePlane, AFailedDeviceIsLeftAloneForAWhile) {
   s.fake->answer(second, Error(Code::kInternal, "it broke, too"));
   // Both are in quarantine: what cannot wait fails, and says why.
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
-  EXPECT_EQ(row.fate, Fate::kFailed);
+  EXPECT_EQ(row.outcome, Outcome::kFailed);
   EXPECT_THAT(row.error, testing::HasSubstr("lost"));
-  EXPECT_TRUE(eventually([&] { return s.add(60'000 * kStepMs).fate != Fate::kDropped; }));
+  EXPECT_TRUE(eventually([&] { return s.add(60'000 * kStepMs).outcome != Outcome::kDropped; }));
 }
 
 TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
@@ -268,7 +268,7 @@ TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
   auto& row = s.add(100 * kStepMs);
   const auto task = s.fake->next();
   ASSERT_TRUE(eventually([&] { return row.times == 1; }));
-  EXPECT_EQ(row.fate, Fate::kFailed);
+  EXPECT_EQ(row.outcome, Outcome::kFailed);
   EXPECT_GE(row.finished, row.deadline + 20 * kStepMs);
   EXPECT_TRUE(s.plane->idle());
   s.fake->answer(task);  // to nobody
@@ -278,7 +278,7 @@ TEST(RemotePlane, NothingIsOpenAfterItsDeadlinesGrace) {
   auto& next = s.add(60'000 * kStepMs);
   s.fake->answer(s.fake->next());
   ASSERT_TRUE(eventually([&] { return next.times == 1; }));
-  EXPECT_EQ(next.fate, Fate::kInTime);
+  EXPECT_EQ(next.outcome, Outcome::kInTime);
 }
 
 // Devices come, go, fail and fall silent by lot: every request is settled exactly once.
@@ -322,8 +322,8 @@ TEST(RemotePlane, EveryRequestIsSettledOnceWhateverTheDevicesDo) {
     quit = true;
     devices.join();
     for (const auto& r : s.rows) {
-      EXPECT_EQ(r.times, 1) << fate_name(r.fate);
-      EXPECT_NE(r.fate, Fate::kOpen);
+      EXPECT_EQ(r.times, 1) << outcome_name(r.outcome);
+      EXPECT_NE(r.outcome, Outcome::kOpen);
     }
     s.plane.reset();
   }

@@ -233,7 +233,8 @@ TEST_F(ServedPlans, EveryFamilysPlanAnswersAsTheUnsplitModel) {
     EXPECT_EQ(json["planner"], wanted.planner);
     EXPECT_THAT(json["models"][0]["note"].get<std::string>(), HasSubstr("differ from the unsplit model's"));
     EXPECT_EQ(json["models"][0]["requests"]["in_time"], in_time + 30) << json["models"][0]["requests"].dump();
-    for (const auto& [name, statistics] : service_.all_statistics()) EXPECT_EQ(statistics.invalid, 0U);
+    for (const auto& [name, statistics] : service_.all_statistics())
+      EXPECT_EQ(statistics.requests[static_cast<size_t>(Outcome::kInvalid)], 0U);
     in_time += 30;
     local_.reset();
   }

@@ -6,7 +6,7 @@
 #include "heddle/serve/http_server.h"
 #include "heddle/serve/load.h"
 #include "heddle/serve/rest_api.h"
-#include "plane/fleet_files.h"
+#include "machine/fleet_files.h"
 #include "serve_bench.h"
 
 namespace heddle::bench {

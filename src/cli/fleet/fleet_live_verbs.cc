@@ -119,8 +119,8 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
     const Json requests = m.is_object() && m.contains("requests") ? m["requests"] : Json();
     const Json latency = m.is_object() && m.contains("latency") ? m["latency"] : Json();
     double all = 0;
-    for (const char* fate : {"in_time", "late", "dropped", "failed", "withdrawn"})
-      all += number(requests, fate);
+    for (const char* outcome : {"in_time", "late", "dropped", "failed", "withdrawn"})
+      all += number(requests, outcome);
     models.add_row(
         {text(m, "name"), format_us(number(m, "slo_us")),
          std::to_string(static_cast<int64_t>(number(requests, "in_time") + number(requests, "late"))),

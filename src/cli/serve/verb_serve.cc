@@ -179,7 +179,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                  "file has its own");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
-  options.tell = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  options.log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
   const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
@@ -374,9 +374,9 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
   if (!invocation.json) {
     uint64_t answered = 0, all = 0;
     for (const auto& [name, s] : service.all_statistics())
-      for (size_t f = 1; f < kFates; ++f) {
+      for (size_t f = 1; f < static_cast<size_t>(Outcome::kInvalid); ++f) {
         all += s.requests[f];
-        if (f <= static_cast<size_t>(Fate::kLate)) answered += s.requests[f];
+        if (f <= static_cast<size_t>(Outcome::kLate)) answered += s.requests[f];
       }
     std::printf("stopped: %llu of %llu requests answered\n", static_cast<unsigned long long>(answered),
                 static_cast<unsigned long long>(all));

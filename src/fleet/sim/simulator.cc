@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "heddle/fleet/event_queue.h"
+#include "heddle/fleet/outcome.h"
 #include "heddle/fleet/random.h"
 #include "heddle/fleet/reactive.h"
 
@@ -24,8 +25,6 @@ struct Payload {
   uint32_t a;       // work, model, fault or device
   uint32_t serial;  // of work: an event of work that was aborted since is void
 };
-
-enum class Fate : uint8_t { kOpen, kInTime, kLate, kDropped, kFailed };
 
 // A deployment with its scheduler: the old and the new one of a migration.
 struct Plane {
@@ -49,7 +48,7 @@ class Simulation {
         noise_(random_stream(options.seed, 0x10)),
         lots_(random_stream(options.seed, 0x20)) {
     result_.horizon = options.horizon > 0 ? options.horizon : arrivals.empty() ? 1 : arrivals.back().at + 1;
-    fate_.assign(arrivals.size(), Fate::kOpen);
+    outcome_.assign(arrivals.size(), Outcome::kOpen);
     run_end_.assign(arrivals.size(), 0);
     for (const auto& m : deployment.models) {
       result_.models.emplace_back();
@@ -194,11 +193,11 @@ class Simulation {
     });
     take(actions_.done, [&](RequestId r) {
       const Arrival& a = arrivals_[r];
-      settle(r, now_ <= a.at + slo_[a.model] ? Fate::kInTime : Fate::kLate);
+      settle(r, now_ <= a.at + slo_[a.model] ? Outcome::kInTime : Outcome::kLate);
       if (counts(r)) result_.models[a.model].latency.add(now_ - a.at);
     });
-    take(actions_.dropped, [&](RequestId r) { settle(r, Fate::kDropped); });
-    take(actions_.failed, [&](RequestId r) { settle(r, Fate::kFailed); });
+    take(actions_.dropped, [&](RequestId r) { settle(r, Outcome::kDropped); });
+    take(actions_.failed, [&](RequestId r) { settle(r, Outcome::kFailed); });
     take(actions_.wakes, [&](const Actions::Wake& w) {
       events_.push(w.at, {EventKind::kWake, static_cast<uint8_t>(p), w.model, 0});
     });
@@ -246,9 +245,9 @@ class Simulation {
 
   bool counts(RequestId r) const { return arrivals_[r].at >= options_.warmup; }
 
-  void settle(RequestId r, Fate fate) {
-    if (fate_[r] != Fate::kOpen) twice_ = true;
-    fate_[r] = fate;
+  void settle(RequestId r, Outcome outcome) {
+    if (outcome_[r] != Outcome::kOpen) twice_ = true;
+    outcome_[r] = outcome;
   }
 
   void lose_devices(uint32_t fault) {
@@ -338,25 +337,25 @@ class Simulation {
     held_.clear();
   }
 
-  static void count(RequestCounts& c, Fate fate) {
+  static void count(RequestCounts& c, Outcome outcome) {
     ++c.arrivals;
-    c.in_time += fate == Fate::kInTime;
-    c.late += fate == Fate::kLate;
-    c.dropped += fate == Fate::kDropped;
-    c.failed += fate == Fate::kFailed;
+    c.in_time += outcome == Outcome::kInTime;
+    c.late += outcome == Outcome::kLate;
+    c.dropped += outcome == Outcome::kDropped;
+    c.failed += outcome == Outcome::kFailed;
   }
 
   Result<SimulationResult> finish() {
     for (RequestId r = 0; r < arrivals_.size(); ++r) {
-      if (fate_[r] == Fate::kOpen || twice_)
+      if (outcome_[r] == Outcome::kOpen || twice_)
         return Error(Code::kInternal, twice_ ? "a request was answered twice"
                                              : "request " + std::to_string(r) + " was never answered");
       if (!counts(r)) continue;
-      count(result_.models[arrivals_[r].model].requests, fate_[r]);
-      count(result_.total, fate_[r]);
+      count(result_.models[arrivals_[r].model].requests, outcome_[r]);
+      count(result_.total, outcome_[r]);
       const double part = static_cast<double>(arrivals_[r].at) / static_cast<double>(result_.horizon);
       const auto step = std::min(kCourseSteps - 1, static_cast<size_t>(part * kCourseSteps));
-      count(result_.course[step], fate_[r]);
+      count(result_.course[step], outcome_[r]);
     }
     for (const auto& m : result_.models) {
       result_.latency.merge(m.latency);
@@ -397,7 +396,7 @@ class Simulation {
   bool migrating_ = false, twice_ = false;
   TimeNs now_ = 0;
   Actions actions_;
-  std::vector<Fate> fate_;
+  std::vector<Outcome> outcome_;
   std::vector<TimeNs> slo_;      // [model], the same in both plans
   std::vector<TimeNs> run_end_;  // of the batch whose first request it is
   struct Use {

@@ -8,15 +8,15 @@
 #include <optional>
 #include <thread>
 
-#include "executor/cpu_time.h"
-#include "executor/guarded.h"
-#include "executor/mailbox.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/own_cores.h"
 #include "heddle/graph/model_content.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/segment_cache.h"
 #include "run/inputs.h"
+#include "threads/cpu_time.h"
+#include "threads/guarded.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

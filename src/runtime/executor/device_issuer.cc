@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "mailbox.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "guarded.h"
+#include "threads/guarded.h"
 
 namespace heddle {
 namespace {

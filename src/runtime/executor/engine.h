@@ -12,9 +12,9 @@
 
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/transport.h"
-#include "mailbox.h"
 #include "program.h"
 #include "task_hooks.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 

@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "accelerators.h"
-#include "coldstart/segment_loader.h"
 #include "device_issuer.h"
 #include "engine.h"
+#include "executor_ranks.h"
 #include "fit_check.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/evaluator.h"
@@ -19,8 +19,8 @@
 #include "parameter_layout.h"
 #include "plan_buffers.h"
 #include "program.h"
-#include "ranks/executor_ranks.h"
-#include "ranks/rank_program.h"
+#include "rank_program.h"
+#include "segment_loader.h"
 #include "slot_lanes.h"
 
 namespace heddle {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "program_memory.h"
-#include "ranks/rank_program.h"
+#include "rank_program.h"
 #include "resource_names.h"
 
 namespace heddle {

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "executor/mailbox.h"
+#include "threads/mailbox.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"

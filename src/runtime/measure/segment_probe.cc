@@ -8,16 +8,16 @@
 #include <string>
 #include <utility>
 
-#include "executor/mailbox.h"
 #include "executor/program.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/blocking_device.h"
+#include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "heddle/runtime/stream_runtime.h"
-#include "run/inputs.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

@@ -8,8 +8,8 @@
 #include <limits>
 #include <span>
 
-#include "executor/mailbox.h"
 #include "heddle/runtime/sampling.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "executor/mailbox.h"
 #include "heddle/graph/model.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/sampling.h"
 #include "run/inputs.h"
 #include "run/output_check.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

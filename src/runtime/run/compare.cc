@@ -3,11 +3,11 @@
 #include <functional>
 
 #include "backends/openvino/openvino_whole.h"
-#include "executor/mailbox.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
 #include "inputs.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

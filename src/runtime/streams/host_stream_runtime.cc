@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "executor/guarded.h"
-#include "executor/mailbox.h"
 #include "heddle/base/units.h"
 #include "heddle/runtime/stream_runtime.h"
 #include "heddle/runtime/tensor.h"
+#include "threads/guarded.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 #include <mutex>
 #include <utility>
 
-#include "executor/mailbox.h"
 #include "heddle/runtime/transport.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

@@ -5,9 +5,9 @@
 #include <deque>
 #include <utility>
 
-#include "executor/mailbox.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/transport.h"
+#include "threads/mailbox.h"
 
 #if HEDDLE_HAVE_MPI
 #include "mpi_peers.h"

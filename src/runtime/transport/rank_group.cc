@@ -7,8 +7,8 @@
 #include <limits>
 #include <thread>
 
-#include "executor/mailbox.h"
 #include "heddle/base/json.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

@@ -143,9 +143,10 @@ class GrpcLoad final : public LoadRun {
     const auto& parameters = answer.parameters();
     const auto batch = parameters.find("batch_size");
     const auto queue = parameters.find("queue_us");
-    told(i, batch == parameters.end() ? 0 : batch->second.int64_param(),
-         queue == parameters.end() || !(queue->second.double_param() <= 1e12) ? -1
-                                                                              : queue->second.double_param());
+    note_answer(i, batch == parameters.end() ? 0 : batch->second.int64_param(),
+                queue == parameters.end() || !(queue->second.double_param() <= 1e12)
+                    ? -1
+                    : queue->second.double_param());
     settle(i, 200, "", call.done);
   }
 

@@ -126,7 +126,7 @@ class HttpLoad final : public LoadRun {
       const JsonCursor parameters((*json)["parameters"]);
       const auto batch = parameters.int_or("batch_size", 0, 0, kMaxFleetBatch);
       const auto queue_us = parameters.number_or("queue_us", -1, 0, 1e12);
-      told(c.request, batch.ok() ? *batch : 0, queue_us.ok() ? *queue_us : -1);
+      note_answer(c.request, batch.ok() ? *batch : 0, queue_us.ok() ? *queue_us : -1);
     }
     settle(c.request, 200, "");
   }

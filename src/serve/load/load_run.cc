@@ -63,7 +63,7 @@ void LoadRun::give_up_waiting(TimeNs oldest) {
   }
 }
 
-void LoadRun::told(size_t i, int64_t batch, double queue_us) {
+void LoadRun::note_answer(size_t i, int64_t batch, double queue_us) {
   auto& model = result_.counted.models[arrivals_[i].model];
   if (batch > 0 && batch <= kMaxFleetBatch) {
     // Every request of a batch tells its size; rows are counted here, not batches.

@@ -42,8 +42,8 @@ class LoadRun {
   void pop() { waiting_.pop_front(); }
   void sent(size_t i) { result_.lateness.add(live_now() - due(i)); }
   // What the server told of an answer: rows that ran together, and how long it waited; negative: nothing.
-  void told(size_t i, int64_t batch, double queue_us);
-  // The request's one fate, by the statuses of HTTP; `at`: when that was known.
+  void note_answer(size_t i, int64_t batch, double queue_us);
+  // The request's one outcome, by the statuses of HTTP; `at`: when that was known.
   void settle(size_t i, int status, const std::string& message, TimeNs at);
   void settle(size_t i, int status, const std::string& message) { settle(i, status, message, live_now()); }
   void settle_malformed(size_t i);

@@ -45,7 +45,7 @@ class Server final : public LocalServer {
     }
     jobs_changed_.notify_all();
     if (worker_.joinable()) worker_.join();
-    for (const auto& job : jobs_) job.told(Error(Code::kCancelled, "the server is stopping"));
+    for (const auto& job : jobs_) job.done(Error(Code::kCancelled, "the server is stopping"));
   }
 
   Status start(std::vector<ModelSource> sources) {
@@ -66,12 +66,12 @@ class Server final : public LocalServer {
     options_.deadline = {};
     worker_ = std::thread([this] { work(); });
     service_.set_repository({.load =
-                                 [this](const auto& m, auto told) {
-                                   put({m, true, std::move(told)});
+                                 [this](const auto& m, auto done) {
+                                   put({m, true, std::move(done)});
                                  },
                              .unload =
-                                 [this](const auto& m, auto told) {
-                                   put({m, false, std::move(told)});
+                                 [this](const auto& m, auto done) {
+                                   put({m, false, std::move(done)});
                                  },
                              .index = [this] { return index(); }});
     return {};
@@ -115,7 +115,7 @@ class Server final : public LocalServer {
   struct Job {
     std::string model;
     bool load = false;
-    InferService::Repository::Told told;
+    InferService::Repository::OnDone done;
   };
 
   Error unknown(const std::string& model) const {
@@ -288,7 +288,7 @@ class Server final : public LocalServer {
       full = jobs_.size() >= kMostJobs;
       if (!full) jobs_.push_back(std::move(job));
     }
-    if (full) return job.told(Error(Code::kCancelled, "too many loads and unloads wait; try again later"));
+    if (full) return job.done(Error(Code::kCancelled, "too many loads and unloads wait; try again later"));
     jobs_changed_.notify_one();
   }
 
@@ -303,7 +303,7 @@ class Server final : public LocalServer {
       const Job job = std::move(jobs_.front());
       jobs_.pop_front();
       lock.unlock();
-      job.told(job.load ? load(job.model) : unload(job.model));
+      job.done(job.load ? load(job.model) : unload(job.model));
       lock.lock();
     }
   }

@@ -82,10 +82,10 @@ PartDevices::~PartDevices() {
   thread_.join();
 }
 
-void PartDevices::load(uint64_t session, const worker::Load& load, Told told) {
+void PartDevices::load(uint64_t session, const worker::Load& load, OnLoaded on_loaded) {
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back({session, load, std::move(told)});
+    jobs_.push_back({session, load, std::move(on_loaded)});
   }
   changed_.notify_all();
 }
@@ -117,7 +117,7 @@ void PartDevices::work() {
         out.refusal = "model '" + role.model() + "': " + part.error().to_string();
       loaded.push_back(std::move(out));
     }
-    job.told(std::move(loaded));
+    job.loaded(std::move(loaded));
     while (plans_.size() > kKeptPlans) plans_.erase(plans_.begin());
     // This thread alone adds parts, so one that nobody else has stays without an owner.
     std::erase_if(devices_, [](const auto& d) { return d.second.use_count() <= 1; });

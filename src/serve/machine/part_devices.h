@@ -86,7 +86,7 @@ struct PartDevicesOptions {
 // Loads on a thread of its own, in order: reading and compiling take seconds, and the session must go on.
 class PartDevices {
  public:
-  using Told = std::function<void(std::vector<LoadedRole>)>;  // on that thread
+  using OnLoaded = std::function<void(std::vector<LoadedRole>)>;  // on that thread
 
   explicit PartDevices(PartDevicesOptions options);
   // Waits for the part that is being compiled, and for what runs. Nobody has a role any more.
@@ -96,13 +96,13 @@ class PartDevices {
 
   // The load's roles that compute. `session` names who asks: what a plan's devices are called holds within
   // it. Parts stay until the next load after nobody has their roles any more.
-  void load(uint64_t session, const worker::Load& load, Told told);
+  void load(uint64_t session, const worker::Load& load, OnLoaded loaded);
 
  private:
   struct Job {
     uint64_t session = 0;
     worker::Load load;
-    Told told;
+    OnLoaded loaded;
   };
   // One plan's whole devices and what they are here.
   struct Plan {

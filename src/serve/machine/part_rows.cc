@@ -49,7 +49,7 @@ Result<std::vector<PartRow>> rows_from_inputs(const LocalModel& model, std::vect
   for (const auto& payload : payloads) {
     if (!payload.empty() && payload.size() != all) return wrong_size("a request's row", payload.size(), all);
     auto& row = rows.emplace_back(empty_row(model));
-    if (payload.empty()) {  // of a request whose fate is settled
+    if (payload.empty()) {  // of a request whose outcome is settled
       for (size_t i = 0; i < row.inputs.size(); ++i) {
         row.own_inputs[i].resize(row_bytes(model.served.inputs[i]));
         row.inputs[i] = row.own_inputs[i].data();

@@ -11,12 +11,6 @@
 #include "plane.h"
 
 namespace heddle {
-namespace {
-
-constexpr const char* kFateNames[kFates] = {"open", "in_time", "late", "dropped", "failed", "withdrawn"};
-
-}  // namespace
-
 Plane::Plane(Deployment deployment, const LivePlaneOptions& options, bool remote)
     : deployment_(std::move(deployment)), options_(options), requests_(counters_.models) {
   auto dispatch = options.dispatch;
@@ -43,9 +37,9 @@ Plane::~Plane() {
   RequestTable::Settled settled;
   for (const RequestId id : requests_.all()) {
     requests_.at(id)->error = "the server stopped before the request was done";
-    requests_.settle(id, Fate::kFailed, live_now(), settled);
+    requests_.settle(id, Outcome::kFailed, live_now(), settled);
   }
-  tell(settled);
+  notify(settled);
 }
 
 Status Plane::start(std::vector<std::shared_ptr<DeviceRunner>> runners) {
@@ -68,51 +62,51 @@ Status Plane::start(std::vector<std::shared_ptr<DeviceRunner>> runners) {
 }
 
 void Plane::submit(LiveRequest& request) {
-  Outcome outcome;
+  Deferred deferred;
   const TimeNs came = options_.watch_decisions ? live_now() : 0;
   {
     const std::lock_guard lock(mutex_);
     if (options_.watch_decisions) counters_.lock_wait.add(live_now() - came);
-    const TimeNs now = tick(outcome);
+    const TimeNs now = tick(deferred);
     if (request.arrived == 0) request.arrived = now;
     const RequestId id = requests_.add(request);
     if (draining_ || request.model >= deployment_.models.size() || requests_.open() > options_.max_queued ||
         fault_at(FaultPoint::kSubmit)) {
       request.error = draining_ ? "the plan is being changed" : "too many requests wait";
-      requests_.settle(id, Fate::kWithdrawn, now, outcome.settled);
+      requests_.settle(id, Outcome::kWithdrawn, now, deferred.settled);
     } else {
       if (remote_)
         put(std::min(request.deadline, kNever) + options_.patience.grace_ns,
-            {EventKind::kGiveUp, id, requests_.serial(id)}, outcome);
+            {EventKind::kGiveUp, id, requests_.serial(id)}, deferred);
       const TimeNs began = live_now();
       fault_at(FaultPoint::kDecide);
       scheduler_->submit(request.model, id, request.deadline, now, actions_, request.priority);
       counters_.decision.add(live_now() - began);
-      apply(now, outcome);
+      apply(now, deferred);
     }
   }
-  carry_out(outcome);
+  carry_out(deferred);
 }
 
 std::vector<LiveRequest*> Plane::drain(bool hand_over) {
   std::vector<LiveRequest*> pending;
-  Outcome outcome;
+  Deferred deferred;
   {
     const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(outcome);
+    const TimeNs now = tick(deferred);
     draining_ = true;
     for (const auto& p : scheduler_->drain()) {
       if (!hand_over) {
-        requests_.settle(p.request, Fate::kWithdrawn, now, outcome.settled);
+        requests_.settle(p.request, Outcome::kWithdrawn, now, deferred.settled);
       } else if (LiveRequest* r = requests_.release(p.request)) {
         r->begun = 0;  // of a batch that was recalled
         pending.push_back(r);
       }
     }
     // A scheduler may begin batches that it had already bound to a device.
-    apply(now, outcome);
+    apply(now, deferred);
   }
-  carry_out(outcome);
+  carry_out(deferred);
   return pending;
 }
 
@@ -128,47 +122,47 @@ LiveCounters Plane::counters() const {
   return copy;
 }
 
-TimeNs Plane::tick(Outcome& outcome) {
+TimeNs Plane::tick(Deferred& deferred) {
   const TimeNs now = live_now();
-  while (!events_.empty() && events_.next_at() <= now) handle(events_.pop(), outcome);
+  while (!events_.empty() && events_.next_at() <= now) handle(events_.pop(), deferred);
   return last_ = std::max(last_, now);
 }
 
-void Plane::apply(TimeNs now, Outcome& outcome) {
+void Plane::apply(TimeNs now, Deferred& deferred) {
   for (const WorkId id : actions_.abort) {
     count_loss(running_[id]);
     end_work(running_[id], now - running_[id].start);
   }
   for (const RequestId id : actions_.begun) requests_.begin(id, now);
-  for (const auto& work : actions_.start) begin_work(work, now, outcome);
+  for (const auto& work : actions_.start) begin_work(work, now, deferred);
   for (const RequestId id : actions_.done) {
     const LiveRequest* r = requests_.at(id);
-    const Fate fate = r == nullptr || !r->error.empty() ? Fate::kFailed
-                      : now <= r->deadline              ? Fate::kInTime
-                                                        : Fate::kLate;
-    requests_.settle(id, fate, now, outcome.settled);
+    const Outcome outcome = r == nullptr || !r->error.empty() ? Outcome::kFailed
+                            : now <= r->deadline              ? Outcome::kInTime
+                                                              : Outcome::kLate;
+    requests_.settle(id, outcome, now, deferred.settled);
   }
   for (const RequestId id : actions_.dropped) {
     LiveRequest* r = requests_.at(id);
     const bool lost = r != nullptr && r->losses > 0;
     if (lost) r->error = "the device that served the request was lost, and no other can serve it in time";
-    requests_.settle(id, lost ? Fate::kFailed : Fate::kDropped, now, outcome.settled);
+    requests_.settle(id, lost ? Outcome::kFailed : Outcome::kDropped, now, deferred.settled);
   }
   for (const RequestId id : actions_.failed) {
     if (LiveRequest* r = requests_.at(id)) r->error = "the device that served the request was lost";
-    requests_.settle(id, Fate::kFailed, now, outcome.settled);
+    requests_.settle(id, Outcome::kFailed, now, deferred.settled);
   }
   for (const auto& w : actions_.wakes)
-    put(std::max<TimeNs>(0, w.at - options_.wake_early_ns), {EventKind::kWake, w.model, 0}, outcome);
+    put(std::max<TimeNs>(0, w.at - options_.wake_early_ns), {EventKind::kWake, w.model, 0}, deferred);
   actions_.clear();
 }
 
-void Plane::put(TimeNs at, const Event& event, Outcome& outcome) {
-  outcome.earlier |= events_.empty() || at < events_.next_at();
+void Plane::put(TimeNs at, const Event& event, Deferred& deferred) {
+  deferred.earlier |= events_.empty() || at < events_.next_at();
   events_.push(at, event);
 }
 
-void Plane::begin_work(const Work& work, TimeNs now, Outcome& outcome) {
+void Plane::begin_work(const Work& work, TimeNs now, Deferred& deferred) {
   if (work.id >= running_.size()) running_.resize(work.id + 1);
   auto& r = running_[work.id];
   r.work = work;
@@ -187,18 +181,18 @@ void Plane::begin_work(const Work& work, TimeNs now, Outcome& outcome) {
       });
     }
   }
-  if (remote_) return begin_remote(r, now, outcome);
+  if (remote_) return begin_remote(r, now, deferred);
   const bool timed = work.transfer || !devices_[work.device];
   const TimeNs tolerated = work.expected_ns + lateness_tolerance(work.expected_ns);
-  if (timed) put(now + device_ns(work), {EventKind::kEnd, work.id, r.serial}, outcome);
+  if (timed) put(now + device_ns(work), {EventKind::kEnd, work.id, r.serial}, deferred);
   if (!timed || device_ns(work) > tolerated)
-    put(now + tolerated, {EventKind::kOverdue, work.id, r.serial}, outcome);
+    put(now + tolerated, {EventKind::kOverdue, work.id, r.serial}, deferred);
   if (timed) return;
   DeviceTask task;
   task.work = work.id;
   requests_.each_of(work.first_request, work.batch_size,
                     [&task](LiveRequest* request) { task.batch.push_back(request); });
-  outcome.tasks.emplace_back(work.device, std::move(task));
+  deferred.tasks.emplace_back(work.device, std::move(task));
 }
 
 TimeNs Plane::device_ns(const Work& work) const {
@@ -228,35 +222,35 @@ void Plane::end_work(Running& r, TimeNs took) {
   pool.predicted_s += seconds_from_ns(r.work.expected_ns);
 }
 
-void Plane::carry_out(Outcome& outcome) {
-  for (auto& [device, task] : outcome.tasks) devices_[device]->give(std::move(task));
-  for (const auto& [batch, device] : outcome.released) remote_->release(batch, device);
-  for (auto& task : outcome.remote) remote_->begin(std::move(task));
-  if (outcome.earlier) changed_.notify_one();
-  tell(outcome.settled);
+void Plane::carry_out(Deferred& deferred) {
+  for (auto& [device, task] : deferred.tasks) devices_[device]->give(std::move(task));
+  for (const auto& [batch, device] : deferred.released) remote_->release(batch, device);
+  for (auto& task : deferred.remote) remote_->begin(std::move(task));
+  if (deferred.earlier) changed_.notify_one();
+  notify(deferred.settled);
 }
 
-void Plane::tell(const RequestTable::Settled& settled) {
+void Plane::notify(const RequestTable::Settled& settled) {
   for (auto* r : settled) r->settled();
 }
 
 void Plane::ended(const DeviceTask& task, const Status& status) {
-  Outcome outcome;
+  Deferred deferred;
   {
     const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(outcome);
+    const TimeNs now = tick(deferred);
     if (!status.ok())
       for (auto* r : task.batch) r->error = status.error().to_string();
-    finish(running_[task.work], now, now - running_[task.work].start, outcome);
+    finish(running_[task.work], now, now - running_[task.work].start, deferred);
   }
-  carry_out(outcome);
+  carry_out(deferred);
 }
 
-void Plane::finish(Running& r, TimeNs now, TimeNs took, Outcome& outcome) {
+void Plane::finish(Running& r, TimeNs now, TimeNs took, Deferred& deferred) {
   const WorkId work = r.work.id;
   end_work(r, took);
   scheduler_->finished(work, now, actions_);
-  apply(now, outcome);
+  apply(now, deferred);
 }
 
 void Plane::keep_time() {
@@ -273,16 +267,16 @@ void Plane::keep_time() {
       changed_.wait_until(lock, until);
       continue;
     }
-    Outcome outcome;
-    tick(outcome);
+    Deferred deferred;
+    tick(deferred);
     lock.unlock();
-    carry_out(outcome);
+    carry_out(deferred);
     fault_at(FaultPoint::kClock);
     lock.lock();
   }
 }
 
-void Plane::handle(const EventQueue<Event>::Event& event, Outcome& outcome) {
+void Plane::handle(const EventQueue<Event>::Event& event, Deferred& deferred) {
   const Event e = event.payload;
   TimeNs now = last_ = std::max(last_, event.at);
   if (e.kind == EventKind::kWake) {
@@ -291,48 +285,48 @@ void Plane::handle(const EventQueue<Event>::Event& event, Outcome& outcome) {
     if (!draining_) scheduler_->wake(e.a, now, actions_);
   } else if (e.kind == EventKind::kReturn) {
     if (static_cast<uint32_t>(remote_state_[e.a].behind) == e.serial && e.serial != 0)
-      forgive(e.a, now, outcome);
+      forgive(e.a, now, deferred);
   } else if (e.kind == EventKind::kGiveUp) {
     LiveRequest* r = requests_.at(e.a);
     if (r == nullptr || requests_.serial(e.a) != e.serial) return;
     r->error = "no device answered by the deadline";
     ++counters_.overdue;
-    requests_.settle_early(e.a, Fate::kFailed, now, outcome.settled);
+    requests_.settle_early(e.a, Outcome::kFailed, now, deferred.settled);
   } else {
     auto& r = running_[e.a];
     if (!r.live || r.serial != e.serial) return;
-    if (e.kind == EventKind::kAbandon) return abandon(r, e, now, outcome);
+    if (e.kind == EventKind::kAbandon) return abandon(r, e, now, deferred);
     if (e.kind == EventKind::kEnd) {
       if (remote_ && !r.received) {
         r.due = true;
         return;
       }
-      return finish(r, now, now - r.start, outcome);
+      return finish(r, now, now - r.start, deferred);
     }
     scheduler_->overdue(e.a, now, actions_);
-    if (!r.live) return apply(now, outcome);
+    if (!r.live) return apply(now, deferred);
     // The scheduler now expects that it takes as long again.
-    put(now + std::max<TimeNs>(now - r.start, kLeastTolerance), e, outcome);
+    put(now + std::max<TimeNs>(now - r.start, kLeastTolerance), e, deferred);
   }
-  apply(now, outcome);
+  apply(now, deferred);
 }
 
 void Plane::change(uint32_t device, bool back) {
   // A run that is on a device of this machine cannot be taken back: such a device stays.
   // One in another process goes and returns with that.
   if (device >= devices_.size() || devices_[device] || remote_) return;
-  Outcome outcome;
+  Deferred deferred;
   {
     const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(outcome);
+    const TimeNs now = tick(deferred);
     if (back) {
       scheduler_->device_back(device, now, actions_);
     } else {
       scheduler_->device_lost(device, now, actions_);
     }
-    apply(now, outcome);
+    apply(now, deferred);
   }
-  carry_out(outcome);
+  carry_out(deferred);
 }
 
 TimeNs live_now() {
@@ -340,8 +334,6 @@ TimeNs live_now() {
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
-
-const char* fate_name(Fate fate) { return kFateNames[static_cast<size_t>(fate)]; }
 
 Result<std::unique_ptr<LivePlane>> LivePlane::create(Deployment deployment, const LivePlaneOptions& options,
                                                      std::vector<std::shared_ptr<DeviceRunner>> runners) {

@@ -8,23 +8,23 @@ Status Plane::start_remote(std::shared_ptr<RemoteDevices> devices) {
   remote_ = std::move(devices);
   remote_state_.resize(deployment_.devices.size());
   HEDDLE_RETURN_IF_ERROR(start(std::vector<std::shared_ptr<DeviceRunner>>(deployment_.devices.size())));
-  Outcome outcome;
+  Deferred deferred;
   {
     // What is told from here on waits for the lock.
     const std::lock_guard lock(mutex_);
     const auto there = remote_->listen(this);
-    const TimeNs now = tick(outcome);
+    const TimeNs now = tick(deferred);
     for (uint32_t v = 0; v < remote_state_.size(); ++v) {
       remote_state_[v].there = v < there.size() && there[v];
       if (!remote_state_[v].there) scheduler_->device_lost(v, now, actions_);
     }
-    apply(now, outcome);
+    apply(now, deferred);
   }
-  carry_out(outcome);
+  carry_out(deferred);
   return {};
 }
 
-void Plane::begin_remote(Running& r, TimeNs now, Outcome& outcome) {
+void Plane::begin_remote(Running& r, TimeNs now, Deferred& deferred) {
   const Work& work = r.work;
   RemoteTask task;
   task.attempt = r.attempt = remote_->next_attempt();
@@ -50,25 +50,25 @@ void Plane::begin_remote(Running& r, TimeNs now, Outcome& outcome) {
       std::max(options_.patience.least_ns,
                static_cast<TimeNs>((options_.patience.factor - 1) * static_cast<double>(work.expected_ns)));
   r.waiting = 0;
-  r.told = 0;
-  put(abandoned_at(r), {EventKind::kAbandon, work.id, r.serial}, outcome);
+  r.reported = 0;
+  put(abandoned_at(r), {EventKind::kAbandon, work.id, r.serial}, deferred);
   put(now + work.expected_ns + (work.transfer ? 0 : lateness_tolerance(work.expected_ns)),
-      {work.transfer ? EventKind::kEnd : EventKind::kOverdue, work.id, r.serial}, outcome);
-  outcome.remote.push_back(std::move(task));
+      {work.transfer ? EventKind::kEnd : EventKind::kOverdue, work.id, r.serial}, deferred);
+  deferred.remote.push_back(std::move(task));
 }
 
 void Plane::answered(const RemoteAnswer& answer) {
-  Outcome outcome;
+  Deferred deferred;
   {
     const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(outcome);
+    const TimeNs now = tick(deferred);
     const auto it = attempts_.find(answer.attempt);
     if (it == attempts_.end()) {
-      late_answer(answer.attempt, now, outcome);
+      late_answer(answer.attempt, now, deferred);
     } else {
       Running& r = running_[it->second];
       if (!answer.status.ok()) {
-        give_up(r, now, outcome, true);
+        give_up(r, now, deferred, true);
       } else if (r.work.transfer && !r.due) {
         r.received = true;
       } else {
@@ -79,13 +79,13 @@ void Plane::answered(const RemoteAnswer& answer) {
           ++row;
         });
         if (!r.work.transfer && r.work.partition > 0)
-          outcome.released.emplace_back(requests_.batch(r.work.first_request),
-                                        requests_.source(r.work.first_request));
-        finish(r, now, r.work.transfer ? 0 : answer.measured_ns, outcome);
+          deferred.released.emplace_back(requests_.batch(r.work.first_request),
+                                         requests_.source(r.work.first_request));
+        finish(r, now, r.work.transfer ? 0 : answer.measured_ns, deferred);
       }
     }
   }
-  carry_out(outcome);
+  carry_out(deferred);
 }
 
 TimeNs Plane::abandoned_at(const Running& r) {
@@ -97,61 +97,62 @@ void Plane::still_running(uint64_t attempt, TimeNs elapsed_ns, TimeNs waited_ns)
   // A device that nearly never has a core is as good as none.
   constexpr double kMostWaiting = .95;
   if (elapsed_ns <= 0) return;
-  Outcome outcome;
+  Deferred deferred;
   {
     const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(outcome);
+    const TimeNs now = tick(deferred);
     if (const auto it = attempts_.find(attempt); it != attempts_.end()) {
       Running& r = running_[it->second];
       r.waiting =
           std::clamp(static_cast<double>(waited_ns) / static_cast<double>(elapsed_ns), 0., kMostWaiting);
-      r.told = now;
-      remote_state_[r.work.device].tells = true;
-      if (abandoned_at(r) <= now) give_up(r, now, outcome, false);
+      r.reported = now;
+      remote_state_[r.work.device].reports = true;
+      if (abandoned_at(r) <= now) give_up(r, now, deferred, false);
     }
   }
-  carry_out(outcome);
+  carry_out(deferred);
 }
 
-void Plane::abandon(Running& r, const Event& event, TimeNs now, Outcome& outcome) {
+void Plane::abandon(Running& r, const Event& event, TimeNs now, Deferred& deferred) {
   const TimeNs then = abandoned_at(r);
-  if (then > now) return put(then, event, outcome);
+  if (then > now) return put(then, event, deferred);
   // On a busy machine news come late, too. Those of before say nothing of the time since.
   const TimeNs news = then + options_.patience.least_ns;
-  if (remote_state_[r.work.device].tells && r.told < then && now < news) return put(news, event, outcome);
-  give_up(r, now, outcome, false);
+  if (remote_state_[r.work.device].reports && r.reported < then && now < news)
+    return put(news, event, deferred);
+  give_up(r, now, deferred, false);
 }
 
-void Plane::late_answer(uint64_t attempt, TimeNs now, Outcome& outcome) {
+void Plane::late_answer(uint64_t attempt, TimeNs now, Deferred& deferred) {
   ++counters_.late_answers;
   for (uint32_t v = 0; v < remote_state_.size(); ++v)
-    if (remote_state_[v].behind == attempt) forgive(v, now, outcome);
+    if (remote_state_[v].behind == attempt) forgive(v, now, deferred);
 }
 
-void Plane::forgive(uint32_t device, TimeNs now, Outcome& outcome) {
+void Plane::forgive(uint32_t device, TimeNs now, Deferred& deferred) {
   remote_state_[device].behind = 0;
   if (!remote_state_[device].there) return;
   scheduler_->device_back(device, now, actions_);
-  apply(now, outcome);
+  apply(now, deferred);
 }
 
-void Plane::give_up(Running& r, TimeNs now, Outcome& outcome, bool for_a_time) {
+void Plane::give_up(Running& r, TimeNs now, Deferred& deferred, bool for_a_time) {
   ++counters_.given_up;
   const uint32_t device = r.work.device;
   remote_state_[device].behind = r.attempt;
   if (for_a_time || r.work.transfer)
     put(now + options_.patience.quarantine_ns, {EventKind::kReturn, device, static_cast<uint32_t>(r.attempt)},
-        outcome);
+        deferred);
   scheduler_->device_lost(device, now, actions_);
-  apply(now, outcome);
+  apply(now, deferred);
 }
 
 void Plane::set_there(uint32_t device, bool there) {
   if (device >= remote_state_.size()) return;
-  Outcome outcome;
+  Deferred deferred;
   {
     const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(outcome);
+    const TimeNs now = tick(deferred);
     auto& state = remote_state_[device];
     // What it was behind with went with the process.
     const bool open = state.there && state.behind == 0;
@@ -159,9 +160,9 @@ void Plane::set_there(uint32_t device, bool there) {
     state = {there, 0};
     if (open && !there) scheduler_->device_lost(device, now, actions_);
     if (!open && there) scheduler_->device_back(device, now, actions_);
-    apply(now, outcome);
+    apply(now, deferred);
   }
-  carry_out(outcome);
+  carry_out(deferred);
 }
 
 }  // namespace heddle

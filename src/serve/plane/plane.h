@@ -60,18 +60,18 @@ class Plane final : public LivePlane, public RemoteListener {
     bool due = false, received = false;  // of a transfer there: both its time and its arrival count
     TimeNs patience = 0;                 // after which it is given up, if it has a core all the time
     double waiting = 0;                  // the part of its time in which it had none, as last told
-    TimeNs told = 0;                     // when that was; 0: never
+    TimeNs reported = 0;                 // when that was; 0: never
   };
 
   // A device in another process: it gets work while it is there and is not behind with what was given up.
   struct RemoteState {
     bool there = false;
-    uint64_t behind = 0;  // the attempt that was given up; 0: none
-    bool tells = false;   // it has told before how a run goes
+    uint64_t behind = 0;   // the attempt that was given up; 0: none
+    bool reports = false;  // it has told before how a run goes
   };
 
   // What is to be done once the lock is given back.
-  struct Outcome {
+  struct Deferred {
     std::vector<std::pair<uint32_t, DeviceTask>> tasks;  // device
     std::vector<RemoteTask> remote;
     std::vector<std::pair<uint64_t, uint32_t>> released;  // feature maps: batch, device
@@ -82,34 +82,34 @@ class Plane final : public LivePlane, public RemoteListener {
   // The time, once everything that was due before is done as of when it was due: a thread that comes late
   // does not make timed devices slower. Times never go back for the scheduler, whatever order threads come
   // in.
-  TimeNs tick(Outcome& outcome);
+  TimeNs tick(Deferred& deferred);
 
   // Carries out what the scheduler wants, as far as the lock must be held for it.
-  void apply(TimeNs now, Outcome& outcome);
-  void put(TimeNs at, const Event& event, Outcome& outcome);
-  void begin_work(const Work& work, TimeNs now, Outcome& outcome);
+  void apply(TimeNs now, Deferred& deferred);
+  void put(TimeNs at, const Event& event, Deferred& deferred);
+  void begin_work(const Work& work, TimeNs now, Deferred& deferred);
   // What a timed device takes for it.
   TimeNs device_ns(const Work& work) const;
   void count_loss(const Running& r);
-  void begin_remote(Running& r, TimeNs now, Outcome& outcome);
+  void begin_remote(Running& r, TimeNs now, Deferred& deferred);
   // An answer to an attempt that was given up: the device has done it at last and is free again.
-  void late_answer(uint64_t attempt, TimeNs now, Outcome& outcome);
-  void forgive(uint32_t device, TimeNs now, Outcome& outcome);
+  void late_answer(uint64_t attempt, TimeNs now, Deferred& deferred);
+  void forgive(uint32_t device, TimeNs now, Deferred& deferred);
   // When a step that is under way is given up, by what is known of it.
   static TimeNs abandoned_at(const Running& r);
-  void abandon(Running& r, const Event& event, TimeNs now, Outcome& outcome);
+  void abandon(Running& r, const Event& event, TimeNs now, Deferred& deferred);
   // The step took too long, or failed. `for_a_time`: nothing more will come of it, so time must do.
-  void give_up(Running& r, TimeNs now, Outcome& outcome, bool for_a_time);
+  void give_up(Running& r, TimeNs now, Deferred& deferred, bool for_a_time);
   void set_there(uint32_t device, bool there);
   void end_work(Running& r, TimeNs took);
 
   // Without the lock.
-  void carry_out(Outcome& outcome);
-  static void tell(const RequestTable::Settled& settled);
+  void carry_out(Deferred& deferred);
+  static void notify(const RequestTable::Settled& settled);
   void ended(const DeviceTask& task, const Status& status);
-  void finish(Running& r, TimeNs now, TimeNs took, Outcome& outcome);
+  void finish(Running& r, TimeNs now, TimeNs took, Deferred& deferred);
   void keep_time();
-  void handle(const EventQueue<Event>::Event& event, Outcome& outcome);
+  void handle(const EventQueue<Event>::Event& event, Deferred& deferred);
   void change(uint32_t device, bool back);
   const Deployment deployment_;
   const LivePlaneOptions options_;

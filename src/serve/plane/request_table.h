@@ -86,16 +86,16 @@ class RequestTable {
     return r;
   }
 
-  void settle(RequestId id, Fate fate, TimeNs now, Settled& settled) {
-    if (LiveRequest* r = release(id)) set_fate(*r, fate, now, settled);
+  void settle(RequestId id, Outcome outcome, TimeNs now, Settled& settled) {
+    if (LiveRequest* r = release(id)) set_outcome(*r, outcome, now, settled);
   }
 
   // The scheduler keeps the number.
-  void settle_early(RequestId id, Fate fate, TimeNs now, Settled& settled) {
+  void settle_early(RequestId id, Outcome outcome, TimeNs now, Settled& settled) {
     LiveRequest* const r = slots_[id].request;
     leave(*r);
     slots_[id].request = nullptr;
-    set_fate(*r, fate, now, settled);
+    set_outcome(*r, outcome, now, settled);
   }
 
   // Those that are not settled.
@@ -127,12 +127,12 @@ class RequestTable {
     --open_;
   }
 
-  void set_fate(LiveRequest& r, Fate fate, TimeNs now, Settled& settled) {
+  void set_outcome(LiveRequest& r, Outcome outcome, TimeNs now, Settled& settled) {
     r.finished = now;
-    r.fate = fate;
+    r.outcome = outcome;
     if (auto* m = counters_of(r)) {
-      ++m->fates[static_cast<size_t>(fate)];
-      if (fate == Fate::kInTime || fate == Fate::kLate) m->latency.add(now - r.arrived);
+      ++m->outcomes[static_cast<size_t>(outcome)];
+      if (outcome == Outcome::kInTime || outcome == Outcome::kLate) m->latency.add(now - r.arrived);
     }
     settled.push_back(&r);
   }

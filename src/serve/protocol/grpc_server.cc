@@ -218,7 +218,7 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
   }
 
   Reactor* change(CallbackServerContext* context,
-                  const std::function<void(const std::string&, InferService::Repository::Told)>& how,
+                  const std::function<void(const std::string&, InferService::Repository::OnDone)>& how,
                   const std::string& model) {
     if (!permitted(*context)) return refuse(context);
     if (!how)

@@ -91,11 +91,11 @@ bool InferService::Call::take_results() {
 }
 
 void InferService::Call::finish() {
-  // The worst of its rows is the request's fate; Fate is in the order of badness.
+  // The worst of its rows is the request's outcome; Outcome is in the order of badness.
   Row* worst = rows.data();
   TimeNs begun = 0, finished = 0;
   for (auto& r : rows) {
-    if (r.fate > worst->fate) worst = &r;
+    if (r.outcome > worst->outcome) worst = &r;
     begun = std::max(begun, r.begun);
     finished = std::max(finished, r.finished);
   }
@@ -104,12 +104,12 @@ void InferService::Call::finish() {
   timing.total = us_from_ns(finished - arrived);
   timing.queue = us_from_ns(std::max<TimeNs>(0, begun - arrived));
   timing.compute = begun > 0 ? us_from_ns(finished - begun) : 0;
-  const Fate fate = worst->fate;
-  const bool answered = fate == Fate::kInTime || fate == Fate::kLate;
+  const Outcome outcome = worst->outcome;
+  const bool answered = outcome == Outcome::kInTime || outcome == Outcome::kLate;
   {
     const std::lock_guard lock(record->mutex);
     auto& s = record->record;
-    ++s.requests[static_cast<size_t>(fate)];
+    ++s.requests[static_cast<size_t>(outcome)];
     s.last_ms = now_ms();
     if (answered) {
       s.success.add(timing.total);
@@ -129,11 +129,11 @@ void InferService::Call::finish() {
     }
   }
   if (!answered) {
-    if (fate == Fate::kDropped)
+    if (outcome == Outcome::kDropped)
       return done(Error(Code::kInfeasible, "model '" + model->name + "': the deadline of " +
                                                std::to_string(static_cast<int64_t>(us_from_ns(slo))) +
                                                " us after arrival cannot be met; the request was dropped"));
-    return done(Error(fate == Fate::kWithdrawn ? Code::kCancelled : Code::kInternal,
+    return done(Error(outcome == Outcome::kWithdrawn ? Code::kCancelled : Code::kInternal,
                       "model '" + model->name + "': " + worst->error));
   }
   if (model->remote && !take_results())
@@ -224,7 +224,7 @@ void InferService::infer(InferRequest request, Done done) {
   const auto refuse = [&record, &done](Error error) {
     {
       const std::lock_guard guard(record->mutex);
-      ++record->record.invalid;
+      ++record->record.requests[static_cast<size_t>(Outcome::kInvalid)];
     }
     done(std::move(error));
   };
@@ -298,7 +298,7 @@ void InferService::serve(std::unique_ptr<Generation> next) {
       const ServedModel& was = *old->models[r->model];
       const auto it = index_.find(was.name);
       if (it == index_.end() || !same_rows(was, *current_->models[it->second])) {
-        r->fate = Fate::kWithdrawn;
+        r->outcome = Outcome::kWithdrawn;
         r->error = it == index_.end() ? "the model was unloaded" : "the model has other tensors now";
         r->finished = live_now();
         r->settled();

@@ -223,7 +223,7 @@ struct FeatureSender::Peer {
       under_way = nullptr;
       if (quit) return;
       lock.unlock();
-      parcel.told(status);
+      parcel.sent(status);
       lock.lock();
     }
   }

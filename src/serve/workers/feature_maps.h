@@ -102,7 +102,7 @@ class FeatureMaps {
 // Sends maps to other workers: to each of them one after the other, to different ones at once.
 class FeatureSender {
  public:
-  using Told = std::function<void(const Status&)>;  // once the receiver has it all
+  using OnSent = std::function<void(const Status&)>;  // once the receiver has it all
 
   explicit FeatureSender(const WorkerSecurity& security = {}) : security_(security) {}
   ~FeatureSender();  // what is under way is cancelled
@@ -115,7 +115,7 @@ class FeatureSender {
     FeatureMap map;
     double patience_s = 1;  // until it must have arrived, waiting for those before it included
     std::chrono::steady_clock::time_point until;  // so: set when it is given
-    Told told;
+    OnSent sent;
   };
   void send(const std::string& address, Parcel parcel);
   void forget_all();  // what waits is not sent

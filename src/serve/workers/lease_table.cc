@@ -31,7 +31,7 @@ Status LeaseTable::put(const std::string& key, const std::string& value) {
       return Error(Code::kInfeasible,
                    "the bus is full: it has " + std::to_string(leases_.size()) + " entries");
     leases_[key] = {value, live_now() + lease_ns_};
-    tell(key, value, false);
+    notify(key, value, false);
   }
   changed_.notify_all();
   return {};
@@ -42,13 +42,13 @@ void LeaseTable::remove(const std::string& key) {
     const std::lock_guard lock(mutex_);
     const auto it = leases_.find(key);
     if (it == leases_.end()) return;
-    tell(key, it->second.value, true);
+    notify(key, it->second.value, true);
     leases_.erase(it);
   }
   changed_.notify_all();
 }
 
-void LeaseTable::tell(const std::string& key, const std::string& value, bool gone) {
+void LeaseTable::notify(const std::string& key, const std::string& value, bool gone) {
   if (watcher_) events_.push_back({key, value, gone});
 }
 
@@ -58,7 +58,7 @@ void LeaseTable::watch(WorkerBus::Watcher watcher) {
   changed_.wait(lock, [this] { return !calling_; });
   events_.clear();
   watcher_ = std::move(watcher);
-  for (const auto& [key, lease] : leases_) tell(key, lease.value, false);
+  for (const auto& [key, lease] : leases_) notify(key, lease.value, false);
   changed_.notify_all();
 }
 
@@ -80,7 +80,7 @@ void LeaseTable::run() {
         ++it;
         continue;
       }
-      tell(it->first, it->second.value, true);
+      notify(it->first, it->second.value, true);
       it = leases_.erase(it);
     }
     if (!events_.empty() && watcher_) {

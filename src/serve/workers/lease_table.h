@@ -30,7 +30,7 @@ class LeaseTable {
     TimeNs until = 0;
   };
   void run();
-  void tell(const std::string& key, const std::string& value, bool gone);
+  void notify(const std::string& key, const std::string& value, bool gone);
 
   const BusOptions options_;
   const TimeNs lease_ns_;

@@ -121,29 +121,29 @@ Result<SplitDifference> run_chain(Prober& prober, RemoteDevices& devices, const 
 
 }  // namespace
 
-Result<SplitOutcome> check_remote(RemoteDevices& devices, const Deployment& deployment, uint32_t model,
-                                  const WholeModel& whole, const CancelToken& cancel) {
+Result<SplitCheck> check_remote(RemoteDevices& devices, const Deployment& deployment, uint32_t model,
+                                const WholeModel& whole, const CancelToken& cancel) {
   Prober prober(devices, cancel);
-  SplitOutcome outcome;
+  SplitCheck check;
   for (const auto& p : deployment.pipelines) {
     if (p.model != model) continue;
     uint32_t chains = 1;
     for (const auto& pool : p.partitions) chains = std::max(chains, pool.num_devices);
-    outcome.split = outcome.split || p.partitions.size() > 1;
+    check.split = check.split || p.partitions.size() > 1;
     for (uint32_t i = 0; i < chains; ++i) {
       std::vector<uint32_t> chain;
       for (const auto& pool : p.partitions) chain.push_back(pool.first_device + i % pool.num_devices);
       const bool all_there =
           std::all_of(chain.begin(), chain.end(), [&prober](uint32_t v) { return prober.there(v); });
       if (!all_there) {
-        outcome.unverified = "devices that have no worker yet";
+        check.unverified = "devices that have no worker yet";
         continue;
       }
       HEDDLE_ASSIGN_OR_RETURN(const auto difference, run_chain(prober, devices, p, chain, whole));
-      outcome.worst = std::max(outcome.worst, difference);
+      check.worst = std::max(check.worst, difference);
     }
   }
-  return outcome;
+  return check;
 }
 
 }  // namespace heddle

@@ -5,7 +5,7 @@
 #include "heddle/base/cancel.h"
 #include "heddle/fleet/deployment.h"
 #include "heddle/serve/remote_devices.h"
-#include "plane/fleet_files.h"
+#include "machine/fleet_files.h"
 
 namespace heddle {
 
@@ -13,7 +13,7 @@ namespace heddle {
 // so that each device is in one. Devices that are not there make their chains be left out, which the outcome
 // tells. Nobody else may listen to `devices` meanwhile. Errors: a step that fails, a device that is lost
 // under it or takes longer than a minute more than three times its planned time.
-Result<SplitOutcome> check_remote(RemoteDevices& devices, const Deployment& deployment, uint32_t model,
-                                  const WholeModel& whole, const CancelToken& cancel);
+Result<SplitCheck> check_remote(RemoteDevices& devices, const Deployment& deployment, uint32_t model,
+                                const WholeModel& whole, const CancelToken& cancel);
 
 }  // namespace heddle

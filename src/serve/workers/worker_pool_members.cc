@@ -136,7 +136,7 @@ void BusWorkerPool::heard(const std::string& name, ServerSession& session,
       m.busy_s += seconds_from_ns(answer.measured_ns);
     }
   }
-  if (view) view->tell(answer);
+  if (view) view->forward(answer);
   if (message.has_pong()) running(message.pong());
   if (message.has_loaded()) {
     post([this, which = session.id(), what = message.loaded()] { loaded(which, what); });
@@ -214,11 +214,11 @@ void BusWorkerPool::loaded(uint64_t session, const worker::Loaded& what) {
       if (asked(r.device())) view->refused[r.device()] = r.reason().empty() ? "no reason" : r.reason();
   }
   changed_.notify_all();
-  view->tell(back, true);
+  view->forward(back, true);
 }
 
 void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::string& reason) {
-  std::vector<std::pair<std::shared_ptr<WorkerView>, std::vector<uint32_t>>> told;
+  std::vector<std::pair<std::shared_ptr<WorkerView>, std::vector<uint32_t>>> lost;
   std::shared_ptr<ServerSession> gone;
   {
     const std::lock_guard lock(mutex_);
@@ -248,10 +248,10 @@ void BusWorkerPool::lost(const std::string& name, uint64_t session, const std::s
         view->asked[v] = 0;
         view->refused[v].clear();
       }
-      told.emplace_back(view, std::move(devices));
+      lost.emplace_back(view, std::move(devices));
     }
   }
-  for (const auto& [view, devices] : told) view->tell(devices, false);
+  for (const auto& [view, devices] : lost) view->forward(devices, false);
   assign();
 }
 

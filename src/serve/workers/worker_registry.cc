@@ -15,7 +15,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kMostTold = 1000;
+constexpr size_t kMostNamed = 1000;
 
 // What a proof is of.
 std::vector<std::string_view> announced(const worker::Announcement& a) {
@@ -73,7 +73,7 @@ class RegistryCalls final : public worker::Registry::CallbackService {
     bool first = false;
     {
       const std::lock_guard lock(mutex_);
-      first = told_.size() < kMostTold && told_.insert(name + peer).second;
+      first = named_.size() < kMostNamed && named_.insert(name + peer).second;
     }
     if (first && tell_)
       tell_(name + " at " + peer + " is refused: it does not prove that it knows the fleet's token");
@@ -96,7 +96,7 @@ class RegistryCalls final : public worker::Registry::CallbackService {
   const WorkerRegistry::Tell tell_;
   const TimedChallenges challenges_;
   std::mutex mutex_;  // guards what follows
-  std::set<std::string> told_;
+  std::set<std::string> named_;
 };
 
 class GrpcRegistry final : public WorkerRegistry {

@@ -197,8 +197,8 @@ void WorkerSession::load(const worker::Load& load) {
 void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>& roles,
                            const std::vector<LoadedRole>& computing) {
   worker::FromWorker message;
-  auto& told = *message.mutable_loaded();
-  told.set_generation(generation);
+  auto& answer = *message.mutable_loaded();
+  answer.set_generation(generation);
   {
     const std::lock_guard lock(mutex_);
     if (!open_) return;
@@ -207,15 +207,15 @@ void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>&
       const auto part = std::find_if(computing.begin(), computing.end(),
                                      [&r](const LoadedRole& l) { return l.device == r.device(); });
       if (part != computing.end() && !part->refusal.empty()) {
-        auto& refused = *told.add_refused();
+        auto& refused = *answer.add_refused();
         refused.set_device(r.device());
         refused.set_reason(part->refusal);
         continue;
       }
       here[r.device()] = {r, part == computing.end() ? PartRole{} : part->part};
-      told.add_devices(r.device());
+      answer.add_devices(r.device());
       if (part == computing.end()) continue;
-      auto& place = *told.add_places();
+      auto& place = *answer.add_places();
       place.set_device(r.device());
       place.set_host(running_kernel());
       for (const int core : part->part.device->runner().cores()) place.add_cores(static_cast<uint32_t>(core));
@@ -236,10 +236,10 @@ void WorkerSession::add_running(worker::Pong& pong) {
       if (part == nullptr || !seen.insert(part).second) continue;
       const auto now = part->running();
       if (!now) continue;
-      auto& told = *pong.add_running();
-      told.set_attempt(now->attempt);
-      told.set_elapsed_ns(now->elapsed);
-      told.set_waited_ns(now->waited);
+      auto& under_way = *pong.add_running();
+      under_way.set_attempt(now->attempt);
+      under_way.set_elapsed_ns(now->elapsed);
+      under_way.set_waited_ns(now->waited);
     }
 }
 
@@ -368,7 +368,7 @@ void WorkerSession::transfer(const worker::Transfer& transfer) {
   parcel.device = transfer.device();
   parcel.map = *map;
   parcel.patience_s = transfer.patience_s();
-  parcel.told = [self = weak_from_this(), attempt, generation](const Status& status) {
+  parcel.sent = [self = weak_from_this(), attempt, generation](const Status& status) {
     const auto session = self.lock();
     if (!session || !session->open()) return;
     if (status.ok()) ++session->parts_.maps_sent;

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "heddle/fleet/fleet.h"
+#include "machine/fleet_files.h"
 #include "machine/machine_devices.h"
-#include "plane/fleet_files.h"
 
 namespace heddle {
 namespace {
@@ -121,7 +121,7 @@ void WorkerView::listen(RemoteListener* listener) {
   listener_ = listener;
 }
 
-void WorkerView::tell(const RemoteAnswer& answer) {
+void WorkerView::forward(const RemoteAnswer& answer) {
   const std::shared_lock lock(listener_mutex_);
   if (listener_ != nullptr) listener_->answered(answer);
 }
@@ -131,7 +131,7 @@ void WorkerView::tell_running(uint64_t attempt, TimeNs elapsed, TimeNs waited) {
   if (listener_ != nullptr) listener_->still_running(attempt, elapsed, waited);
 }
 
-void WorkerView::tell(const std::vector<uint32_t>& devices, bool back) {
+void WorkerView::forward(const std::vector<uint32_t>& devices, bool back) {
   const std::shared_lock lock(listener_mutex_);
   if (listener_ == nullptr) return;
   for (const uint32_t v : devices) {

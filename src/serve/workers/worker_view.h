@@ -21,9 +21,9 @@ class WorkerView {
   // Null: once this returns, nobody is told any more.
   void listen(RemoteListener* listener);
   // Without the pool's lock.
-  void tell(const RemoteAnswer& answer);
+  void forward(const RemoteAnswer& answer);
   void tell_running(uint64_t attempt, TimeNs elapsed, TimeNs waited);
-  void tell(const std::vector<uint32_t>& devices, bool back);
+  void forward(const std::vector<uint32_t>& devices, bool back);
 
   // What a worker is sent that gets these devices.
   worker::ToWorker load_of(const std::vector<uint32_t>& devices) const;

@@ -11,12 +11,12 @@
 #include <openvino/core/version.hpp>
 #include <sstream>
 
-#include "executor/mailbox.h"
 #include "heddle/base/hash.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/segment_cache.h"
 #include "openvino_session.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

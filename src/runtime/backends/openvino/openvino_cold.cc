@@ -2,10 +2,10 @@
 #include <cstring>
 #include <map>
 
-#include "executor/cpu_time.h"
-#include "executor/mailbox.h"
 #include "heddle/runtime/cold.h"
 #include "openvino_session.h"
+#include "threads/cpu_time.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {

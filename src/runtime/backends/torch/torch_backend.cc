@@ -11,12 +11,12 @@
 #include <memory>
 #include <thread>
 
-#include "executor/mailbox.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/stream_runtime.h"
 #include "streams/accelerator_name.h"
 #include "streams/repeated_run.h"
+#include "threads/mailbox.h"
 #include "torch_cuda.h"
 #include "torch_program.h"
 

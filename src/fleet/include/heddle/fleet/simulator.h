@@ -2,7 +2,7 @@
 // devices and links, times that differ from the plan's, devices that go and return, and a change of plan in
 // the middle.
 //
-// Each request has exactly one fate: answered in time, answered late, dropped by the scheduler, or failed
+// Each request has exactly one outcome: answered in time, answered late, dropped by the scheduler, or failed
 // (lost with a device). After the last arrival the simulation goes on until everything is answered. The
 // result depends on the deployment, the arrivals, the options and the seed alone.
 #pragma once

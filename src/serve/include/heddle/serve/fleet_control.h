@@ -48,8 +48,8 @@ struct FleetControlOptions {
   bool try_changes =
       false;  // and of those that were asked for, where the old plan could go on in the new fleet
   std::optional<Fleet> device_times;  // which timed devices take, by names; else the served fleet's own
-  // Told each decision on drift and trials as a line without its end, from the control's own thread.
-  std::function<void(const std::string&)> tell;
+  // Gets each decision on drift and trials as a line without its end, from the control's own thread.
+  std::function<void(const std::string&)> log;
 };
 
 class FleetControl {
@@ -69,10 +69,10 @@ class FleetControl {
   virtual bool answer(const HttpHead& head, const HttpBody& body, const HttpReply& reply) = 0;
 
   // Another description of the fleet: counts, classes, models, times, SLOs or weights. Returns at once;
-  // `told` is called once, from another thread, when its plan is at work, or with the reason why the old one
+  // `done` is called once, from another thread, when its plan is at work, or with the reason why the old one
   // goes on. Devices that are drained stay so, by their class's name.
-  using Told = std::function<void(const Status&)>;
-  virtual void replace(Fleet fleet, Told told) = 0;
+  using OnDone = std::function<void(const Status&)>;
+  virtual void replace(Fleet fleet, OnDone done) = 0;
 };
 
 }  // namespace heddle

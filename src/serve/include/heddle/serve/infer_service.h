@@ -40,8 +40,7 @@ struct ModelStatisticsRecord {
   };
   Part success, fail, queue, compute;  // requests
   uint64_t rows = 0;                   // of successful requests
-  uint64_t requests[kFates] = {};      // by the worst fate of their rows
-  uint64_t invalid = 0;                // refused before they came to the plane
+  uint64_t requests[kOutcomes] = {};   // by the worst outcome of their rows
   int64_t last_ms = 0;                 // since 1970, of the last inference
   std::map<uint32_t, Part> batches;    // by rows that ran together
   static constexpr double kBuckets_s[] = {.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10};
@@ -60,8 +59,8 @@ class InferService {
   // Loads or unloads one model of the repository, and tells when it is done, from any thread; given by
   // whoever knows where models come from. Returns at once.
   struct Repository {
-    using Told = std::function<void(const Status&)>;
-    std::function<void(const std::string&model, Told)> load, unload;
+    using OnDone = std::function<void(const Status&)>;
+    std::function<void(const std::string&model, OnDone)> load, unload;
     // name, version, state (READY or UNAVAILABLE), reason
     struct Entry {
       std::string name, version, state, reason;
@@ -106,7 +105,7 @@ class InferService {
   void device_lost(uint32_t device);
   void device_back(uint32_t device);
 
-  // Prometheus's text format 0.0.4: requests by fate, latencies, queues, batch sizes, use per pool, predicted
+  // Prometheus's text format 0.0.4: requests by outcome, latencies, queues, batch sizes, use per pool, predicted
   // against measured times.
   std::string metrics() const;
   // The pools of the plan at work, and what they have run since it began.

@@ -15,16 +15,13 @@
 
 #include "heddle/base/status.h"
 #include "heddle/fleet/deployment.h"
+#include "heddle/fleet/outcome.h"
 #include "heddle/fleet/simulator.h"
 #include "heddle/serve/remote_devices.h"
 
 namespace heddle {
 
 TimeNs live_now();  // steady, ns
-
-enum class Fate { kOpen, kInTime, kLate, kDropped, kFailed, kWithdrawn };
-inline constexpr size_t kFates = 6;
-const char* fate_name(Fate fate);  // "open", "in_time", "late", "dropped", "failed", "withdrawn"
 
 // One row of a request on its way through a plane. The plane owns no requests: they live until settled().
 struct LiveRequest {
@@ -42,7 +39,7 @@ struct LiveRequest {
   uint32_t losses = 0;   // how often the device that had it was lost
   uint64_t digest = 0;   // of the payload, by the device in another process that had it last
   RemotePayload result;  // of a model that is computed there: its outputs one after the other
-  Fate fate = Fate::kOpen;
+  Outcome outcome = Outcome::kOpen;
   std::string error;  // of kFailed
 };
 
@@ -85,7 +82,7 @@ struct LivePoolCounters {
   uint32_t running = 0;    // devices at work now
 };
 struct LiveModelCounters {
-  uint64_t fates[kFates] = {};        // by Fate
+  uint64_t outcomes[kOutcomes] = {};  // by Outcome
   uint64_t in_plane = 0, queued = 0;  // now: accepted and not settled; of these, not begun
   DurationHistogram latency, queueing;
   std::vector<uint64_t> batch_sizes;  // [size - 1] first runs

@@ -66,7 +66,7 @@ struct LoadResult {
   double seconds = 0;  // from the first request due to the last answer
 };
 
-// Sends `arrivals` (sorted, by index into `models`). Every arrival has exactly one fate. Errors: arrivals
+// Sends `arrivals` (sorted, by index into `models`). Every arrival has exactly one outcome. Errors: arrivals
 // that are not sorted or name no model, no connection at all.
 Result<LoadResult> run_load(const LoadTarget& target, std::span<const ModelUnderLoad> models,
                             std::span<const Arrival> arrivals, const LoadOptions& options);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
-#include "executor/accelerators.h"
-#include "executor/engine.h"
-#include "executor/guarded.h"
+#include "accelerators.h"
+#include "engine.h"
 #include "heddle/base/own_cores.h"
 #include "heddle/base/units.h"
 #include "heddle/runtime/affinity.h"
+#include "threads/guarded.h"
 
 namespace heddle {
 namespace {

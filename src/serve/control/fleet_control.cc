@@ -8,12 +8,12 @@
 #include <mutex>
 #include <thread>
 
-#include "fault.h"
 #include "fleet_state.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/fleet_check.h"
 #include "http/json_response.h"
+#include "plane/fault.h"
 
 namespace heddle {
 namespace {
@@ -69,7 +69,7 @@ class Control final : public FleetControl {
     }
     changed_.notify_all();
     if (worker_.joinable()) worker_.join();
-    for (const auto& job : jobs_) job.told(Error(Code::kCancelled, "the server is stopping"));
+    for (const auto& job : jobs_) job.done(Error(Code::kCancelled, "the server is stopping"));
     service_.set_more_status(nullptr);
     service_.set_more_metrics(nullptr);
   }
@@ -114,17 +114,17 @@ class Control final : public FleetControl {
     return true;
   }
 
-  void replace(Fleet fleet, Told told) override {
+  void replace(Fleet fleet, OnDone done) override {
     put({[this, fleet = std::move(fleet)] { return change_fleet(fleet); },
-         [told = std::move(told)](const Result<Json>& done) {
-           told(done.ok() ? Status() : Status(done.error()));
+         [done = std::move(done)](const Result<Json>& changed) {
+           done(changed.ok() ? Status() : Status(changed.error()));
          }});
   }
 
  private:
   struct Job {
     std::function<Result<Json>()> change;
-    std::function<void(const Result<Json>&)> told;
+    std::function<void(const Result<Json>&)> done;
   };
 
   void put(Job job) {
@@ -264,7 +264,7 @@ class Control final : public FleetControl {
       const Job job = std::move(jobs_.front());
       jobs_.pop_front();
       lock.unlock();
-      job.told(job.change());
+      job.done(job.change());
       lock.lock();
     }
   }

@@ -1,7 +1,7 @@
 // What a service tells of itself: Prometheus's text, and JSON for pages and programs.
 #include "heddle/base/json.h"
 #include "heddle/serve/infer_service.h"
-#include "http/metrics_text.h"
+#include "protocol/metrics_text.h"
 
 namespace heddle {
 namespace {
@@ -9,21 +9,19 @@ namespace {
 void add_requests(Metrics& out, const std::map<std::string, ModelStatisticsRecord>& models) {
   out.family("heddle_requests_total", "counter", "Requests by what became of them.");
   for (const auto& [name, s] : models) {
-    for (size_t f = 1; f < kFates; ++f)
+    for (size_t f = 1; f < kOutcomes; ++f)
       out.value("heddle_requests_total",
-                model_label(name) + ",outcome=\"" + fate_name(static_cast<Fate>(f)) + "\"",
+                model_label(name) + ",outcome=\"" + outcome_name(static_cast<Outcome>(f)) + "\"",
                 static_cast<double>(s.requests[f]));
-    out.value("heddle_requests_total", model_label(name) + ",outcome=\"invalid\"",
-              static_cast<double>(s.invalid));
   }
   out.family("heddle_slo_attainment", "gauge", "Part of the requests that were answered in time.");
   for (const auto& [name, s] : models) {
     uint64_t all = 0;
-    for (size_t f = 1; f < kFates; ++f) all += s.requests[f];
+    for (size_t f = 1; f < static_cast<size_t>(Outcome::kInvalid); ++f) all += s.requests[f];
     if (all > 0)
       out.value(
           "heddle_slo_attainment", model_label(name),
-          static_cast<double>(s.requests[static_cast<size_t>(Fate::kInTime)]) / static_cast<double>(all));
+          static_cast<double>(s.requests[static_cast<size_t>(Outcome::kInTime)]) / static_cast<double>(all));
   }
   out.family("heddle_request_seconds", "histogram", "Time from arrival to answer of answered requests.");
   for (const auto& [name, s] : models) {
@@ -160,8 +158,8 @@ Json InferService::status() const {
     const auto& model = *current_->models[m];
     const auto record = statistics(model.name);
     Json requests;
-    for (size_t f = 1; f < kFates; ++f) requests[fate_name(static_cast<Fate>(f))] = record.requests[f];
-    requests["invalid"] = record.invalid;
+    for (size_t f = 1; f < kOutcomes; ++f)
+      requests[outcome_name(static_cast<Outcome>(f))] = record.requests[f];
     out["models"].push_back({{"name", model.name},
                              {"version", model.version},
                              {"slo_us", model.slo_us},

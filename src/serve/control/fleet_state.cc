@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "fault.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/fleet/fleet_replan.h"
+#include "plane/fault.h"
 
 namespace heddle {
 namespace {
@@ -48,7 +48,7 @@ FleetState::FleetState(InferService& service, const FleetControlOptions& options
       look_s_(look_interval_s(options)),
       drift_(options.drift),
       trial_(options.trial),
-      log_(options.tell) {}
+      log_(options.log) {}
 
 Status FleetState::begin(Served first) {
   HEDDLE_RETURN_IF_ERROR(put_to_work(std::move(first)));
@@ -174,8 +174,8 @@ void FleetState::look() {
   if (!service_.live()) return;
   std::vector<GoodputReading> goodput;
   for (const auto& [name, s] : service_.all_statistics()) {
-    GoodputReading reading{name, 0, s.requests[static_cast<size_t>(Fate::kInTime)]};
-    for (size_t f = 1; f < kFates; ++f) reading.arrived += s.requests[f];
+    GoodputReading reading{name, 0, s.requests[static_cast<size_t>(Outcome::kInTime)]};
+    for (size_t f = 1; f < static_cast<size_t>(Outcome::kInvalid); ++f) reading.arrived += s.requests[f];
     goodput.push_back(std::move(reading));
   }
   const auto judgement = trial_.look(now_s(), goodput);

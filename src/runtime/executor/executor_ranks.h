@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "executor/accelerators.h"
-#include "executor/engine.h"
-#include "executor/memory_plan.h"
-#include "executor/plan_buffers.h"
-#include "executor/program.h"
+#include "accelerators.h"
+#include "engine.h"
 #include "heddle/runtime/executor.h"
+#include "memory_plan.h"
+#include "plan_buffers.h"
+#include "program.h"
 
 namespace heddle {
 

@@ -10,9 +10,9 @@
 #include "heddle/base/status.h"
 #include "heddle/fleet/deployment.h"
 #include "heddle/fleet/fleet.h"
-#include "machine/model_parts.h"
-#include "machine/plan_runner.h"
-#include "machine/split_check.h"
+#include "model_parts.h"
+#include "plan_runner.h"
+#include "split_check.h"
 
 namespace heddle {
 
@@ -41,7 +41,7 @@ class FleetFiles {
 };
 
 // What became of a model that was cut into parts, over all of its pipelines.
-struct SplitOutcome {
+struct SplitCheck {
   SplitDifference worst;
   bool split = false;      // a pipeline has more than one part
   std::string unverified;  // why some pipeline was not compared; empty: all were
@@ -49,7 +49,7 @@ struct SplitOutcome {
 // The model as clients see it, with a note that tells what its outputs differ by. Errors: outputs that differ
 // by more than rounding.
 Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const WholeModel& whole,
-                                                     double slo_us, const SplitOutcome& outcome);
+                                                     double slo_us, const SplitCheck& check);
 // The largest batch that the plan's pipelines run of the model.
 int largest_batch(const Deployment& deployment, uint32_t model);
 

@@ -46,9 +46,9 @@ void FleetFiles::plan_made() {
 }
 
 Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const WholeModel& whole,
-                                                     double slo_us, const SplitOutcome& outcome) {
+                                                     double slo_us, const SplitCheck& check) {
   const bool half = model.file.fp16_cuts;
-  const double worst = outcome.worst.relative;
+  const double worst = check.worst.relative;
   if (half && std::isinf(worst))
     return Error(Code::kVerificationFailed,
                  "cut into parts its outputs are infinite, or no numbers, where the whole model's are not: "
@@ -60,12 +60,12 @@ Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, co
                      (half ? "; its feature maps do not bear fp16, take \"feature_maps\" away" : ""));
   auto served = std::make_shared<ServedModel>(whole.local->served);
   served->slo_us = slo_us;
-  if (outcome.split)
+  if (check.split)
     served->note = std::string(half ? "feature maps in fp16: " : "in parts: ") +
                    "outputs differ from the whole model's by at most " + number(worst) +
                    " of the largest, on a random request";
-  if (!outcome.unverified.empty())
-    served->note += (served->note.empty() ? "" : "; ") + std::string("not compared: ") + outcome.unverified;
+  if (!check.unverified.empty())
+    served->note += (served->note.empty() ? "" : "; ") + std::string("not compared: ") + check.unverified;
   return served;
 }
 

@@ -6,9 +6,9 @@
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/openvino_devices.h"
-#include "machine_devices.h"
-#include "plane/fleet_files.h"
-#include "split_check.h"
+#include "machine/fleet_files.h"
+#include "machine/machine_devices.h"
+#include "machine/split_check.h"
 #include "workers/remote_check.h"
 
 namespace heddle {
@@ -71,10 +71,10 @@ class Machine final : public MachineFleet {
         continue;
       }
       report("checking " + fleet.models[m].name);
-      auto outcome = check_remote(*devices, deployment, m, *wholes[m], wait.cancel);
-      auto served = outcome.ok() ? served_in_parts(fleet.models[m], *wholes[m],
-                                                   us_from_ns(deployment.models[m].slo_ns), *outcome)
-                                 : Result<std::shared_ptr<ServedModel>>(outcome.error());
+      auto check = check_remote(*devices, deployment, m, *wholes[m], wait.cancel);
+      auto served = check.ok() ? served_in_parts(fleet.models[m], *wholes[m],
+                                                 us_from_ns(deployment.models[m].slo_ns), *check)
+                               : Result<std::shared_ptr<ServedModel>>(check.error());
       if (!served.ok()) return std::move(served).error().with_context("model '" + fleet.models[m].name + "'");
       (*served)->remote = true;
       next->models.push_back(std::move(*served));
@@ -150,7 +150,7 @@ class Machine final : public MachineFleet {
       if (p.model == m && first == nullptr) first = &layout.devices[p.partitions.front().first_device];
     if (first == nullptr) return Error(Code::kInfeasible, "the plan has no pipeline for it");
     HEDDLE_ASSIGN_OR_RETURN(const auto whole, whole_of(model, largest_batch(layout.deployment, m), *first));
-    SplitOutcome outcome;
+    SplitCheck check;
     for (const auto& p : layout.deployment.pipelines) {
       if (p.model != m) continue;
       std::vector<PlanRunner*> chain;
@@ -165,13 +165,13 @@ class Machine final : public MachineFleet {
           if (v == pool.first_device) chain.push_back(part.get());
           layout.runners[v] = std::move(part);
         }
-      outcome.split = outcome.split || chain.size() > 1;
+      check.split = check.split || chain.size() > 1;
       HEDDLE_ASSIGN_OR_RETURN(const auto difference,
                               run_split(chain, *whole->local, whole->inputs, whole->outputs));
-      outcome.worst = std::max(outcome.worst, difference);
+      check.worst = std::max(check.worst, difference);
     }
     HEDDLE_ASSIGN_OR_RETURN(
-        auto served, served_in_parts(model, *whole, us_from_ns(layout.deployment.models[m].slo_ns), outcome));
+        auto served, served_in_parts(model, *whole, us_from_ns(layout.deployment.models[m].slo_ns), check));
     return std::shared_ptr<const ServedModel>(std::move(served));
   }
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "http/metrics_text.h"
+#include "protocol/metrics_text.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/program.h"
+#include "program.h"
 
 namespace heddle {
 
