@@ -270,7 +270,7 @@ TEST_F(Impostors, NeitherSendNorTakeFeatureMaps) {
     FeatureSender sender(security);
     std::promise<Status> told;
     auto copy = parcel;
-    copy.told = [&told](const Status& status) { told.set_value(status); };
+    copy.sent = [&told](const Status& status) { told.set_value(status); };
     sender.send(address, copy);
     return told.get_future().get();
   };

@@ -6,13 +6,13 @@
 #include <thread>
 #include <vector>
 
-#include "threads/mailbox.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/stream_runtime.h"
+#include "threads/mailbox.h"
 
 namespace heddle {
 namespace {
