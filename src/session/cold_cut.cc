@@ -10,7 +10,7 @@
 #include "heddle/base/stopwatch.h"
 #include "heddle/base/temporary_file.h"
 #include "heddle/plan/plan_file.h"
-#include "heddle/planners/judge.h"
+#include "heddle/planners/verified_result.h"
 #include "heddle/runtime/cold_plan.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/session/cold_start.h"
@@ -35,7 +35,7 @@ constexpr int64_t kLeastSplitBytes = 4 << 20;
 Status write(const Problem& problem, Plan plan, const std::string& path) {
   PlannerOutput output;
   output.plan = std::move(plan);
-  HEDDLE_ASSIGN_OR_RETURN(const auto result, judge_plan("cold", problem, std::move(output), 0));
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, verified_result("cold", problem, std::move(output), 0));
   return write_plan_file(path, plan_file(problem, result, 1));
 }
 

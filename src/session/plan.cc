@@ -10,7 +10,7 @@
 
 #include "heddle/base/spelling.h"
 #include "heddle/plan/builder.h"
-#include "heddle/planners/judge.h"
+#include "heddle/planners/verified_result.h"
 #include "heddle/session/session.h"
 
 namespace heddle {
@@ -41,7 +41,7 @@ std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan&
   return wanted;
 }
 
-// The best plan so far is judged anew whenever the costs change. `proven` holds for the problem as it is now.
+// The best plan so far is verified anew whenever the costs change. `proven` holds for the problem as it is now.
 Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates,
                            const std::optional<Bound>& proven) {
   std::optional<PlanResult> best;
@@ -53,11 +53,11 @@ Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candi
     output.detail = c.detail;
     output.counters = c.counters;
     output.trajectory = c.trajectory;
-    auto judged = judge_plan(c.planner, problem, std::move(output), c.planning_s);
+    auto verified = verified_result(c.planner, problem, std::move(output), c.planning_s);
     // United segments hold their tensors longer: where memory is short, only the plan as it came fits.
-    if (!judged.ok() && best) continue;
-    if (!judged.ok()) return judged;
-    if (!best || judged->value_us < best->value_us) best = std::move(*judged);
+    if (!verified.ok() && best) continue;
+    if (!verified.ok()) return verified;
+    if (!best || verified->value_us < best->value_us) best = std::move(*verified);
   }
   return std::move(*best);
 }
@@ -80,7 +80,7 @@ Result<const PlannerEntry*> planner_named(const std::string& name) {
   std::vector<std::string> names;
   for (const auto& entry : planner_registry()) names.push_back(entry.info.name);
   return Error(Code::kInvalidInput, "no planner is named '" + name + "'" + did_you_mean(name, names) +
-                                        "; there are " + join_names(names, 40));
+                                        "; 'heddle planners' lists them");
 }
 
 Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,

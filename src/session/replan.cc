@@ -3,7 +3,7 @@
 #include <map>
 
 #include "heddle/plan/builder.h"
-#include "heddle/planners/judge.h"
+#include "heddle/planners/verified_result.h"
 
 namespace heddle {
 namespace {
@@ -19,10 +19,10 @@ bool take_better(const Replanned& from, Replanned& row) {
   output.plan = std::move(*plan);
   output.bound = row.result.bound;
   output.detail = "the plan of \"" + from.what + "\"";
-  auto judged = judge_plan(row.result.planner, row.problem, std::move(output), row.result.planning_s);
+  auto verified = verified_result(row.result.planner, row.problem, std::move(output), row.result.planning_s);
   // It may not fit into memory here.
-  if (!judged.ok()) return false;
-  row.result = std::move(*judged);
+  if (!verified.ok()) return false;
+  row.result = std::move(*verified);
   return true;
 }
 

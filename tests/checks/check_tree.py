@@ -28,19 +28,11 @@ BOTH_WAYS = {
     ("planners", "hios", "search"): "auto lets HIOS's search of stages work, which builds schedules as the search does",
     ("planners", "lists", "search"): "greedy for throughput shares the search's loads; searches start from lists",
     ("runtime", "backends/openvino", "run"): "runs are compared with OpenVINO alone; inputs are made by run",
-    ("runtime", "coldstart", "executor"): "the executor loads segments while it runs, by coldstart's loader",
     ("runtime", "executor", "measure"): "the executor maps units to ops as the profiler does; probes use programs",
-    ("runtime", "executor", "ranks"): "one executor for one and for several ranks; each needs the other's types",
-    ("runtime", "executor", "run"): "tensors are a value type of both",
-    ("runtime", "executor", "transport"): "the executor waits for messages as transports deliver them",
-    ("runtime", "measure", "run"): "runs and measurements share statistics and inputs",
-    ("serve", "http", "plane"): "REST calls change the plane; both poll until a state is there",
+    ("serve", "control", "machine"): "control loads machines' fleets; a served plan is a fleet's server",
+    ("serve", "control", "protocol"): "control's log is in the protocol's metrics; services call servers of fleets",
     ("serve", "http", "protocol"): "the REST API reads inference requests; services are shown by HTTP",
-    ("serve", "machine", "plane"): "the plane serves machines' models, which are planned for by the plane's rules",
     ("serve", "machine", "protocol"): "a model's configuration names its source; machines serve by the protocol",
-    ("serve", "machine", "workers"): "a machine's fleet checks workers as it checks itself; workers are machines",
-    ("serve", "plane", "protocol"): "the plane's status is a service's; services call the plane",
-    ("serve", "plane", "workers"): "the plane calls workers' devices; workers report to it",
 }
 SOURCE_SUFFIXES = {".cc", ".h", ".py", ".sh", ".cmake"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".yaml", ".yml", ".json", ".html", ".css", ".js", ""}

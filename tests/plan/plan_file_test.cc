@@ -4,11 +4,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "heddle/base/json.h"
 #include "heddle/plan/builder.h"
 #include "heddle/plan/checker.h"
 #include "plan_support.h"
+#include "workload_support.h"
 
 namespace heddle::test {
 namespace {
@@ -40,6 +42,65 @@ Result<PlanFile> again(const PlanFile& file) {
   auto json = parse_json(text);
   if (!json.ok()) return std::move(json).error();
   return plan_from_json(JsonCursor(*json));
+}
+
+// The workloads of papers bring times of transfers and rules of placement.
+PlanFile workload_file(Random& random, uint64_t seed) {
+  PlanFile file;
+  Assignment decisions;
+  if (seed % 3 == 0) {
+    file.problem = random_flow_problem(random, {.ops = 10, .devices = 3, .edge_probability = 0.3});
+  } else {
+    const bool latency = seed % 3 == 1;
+    const PlacementOptions options{.objective = latency ? Objective::kLatency : Objective::kThroughput,
+                                   .contiguous = !latency,
+                                   .pieces = latency ? 20 : 1};
+    file.problem =
+        random_placement_problem({.nodes = 8, .training = seed % 2 == 0, .anywhere = true}, seed, options);
+  }
+  for (size_t v = 0; v < file.problem.graph->num_ops(); ++v)
+    decisions.device.emplace_back(random.below(file.problem.cluster->num_devices()));
+  decisions.order.assign(file.problem.graph->topological_order().begin(),
+                         file.problem.graph->topological_order().end());
+  file.plan = made(build_plan(file.problem, decisions));
+  file.predicted = made(evaluate(file.problem, file.plan));
+  file.bound = lower_bound(file.problem);
+  file.planner = "test";
+  return file;
+}
+
+TEST(PlanFile, KeepsTransferTimesAndRulesOfWorkloads) {
+  Random random(43);
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    const PlanFile file = workload_file(random, seed);
+    const auto back = again(file);
+    ASSERT_TRUE(back.ok()) << back.error().to_string();
+    EXPECT_EQ(plan_to_json(*back), plan_to_json(file));
+    EXPECT_EQ(back->problem.transfers->us, file.problem.transfers->us);
+    EXPECT_EQ(back->problem.execution.unlimited_cpus, file.problem.execution.unlimited_cpus);
+    EXPECT_EQ(back->predicted.finish_us, file.predicted.finish_us);
+    for (const Finding& f : check(back->problem, back->plan, back->predicted, back->bound.us).findings)
+      EXPECT_TRUE(f.kind == Violation::kMemory || f.kind == Violation::kPlacement) << f.message;
+  }
+}
+
+TEST(PlanFile, RefusesTransferTimesThatDoNotFit) {
+  Random random(44);
+  const Json good = plan_to_json(workload_file(random, 0));
+  const auto refused = [&](const std::function<void(Json&)>& change) {
+    Json json = good;
+    change(json["problem"]);
+    return !plan_from_json(JsonCursor(json)).ok();
+  };
+  EXPECT_TRUE(refused([](Json& p) { p.erase("transfer_us"); }));
+  EXPECT_TRUE(refused([](Json& p) { p["execution"].erase("transfers"); }));
+  EXPECT_TRUE(refused([](Json& p) { p["execution"]["transfers"] = "by hand"; }));
+  EXPECT_TRUE(refused([](Json& p) { p["execution"]["transfers"] = "within-runs"; }));
+  EXPECT_TRUE(refused([](Json& p) { p["transfer_us"].erase(0); }));
+  EXPECT_TRUE(refused([](Json& p) { p["transfer_us"][0] = {{0, 1}, {1, 0}}; }));
+  EXPECT_TRUE(refused([](Json& p) { p["objective"] = "cold-latency"; }));
+  EXPECT_TRUE(refused([](Json& p) { p["rules"] = {{"colour", {1, 2}}}; }));
+  EXPECT_TRUE(refused([](Json& p) { p["rules"] = {{"colours", {}}}; }));
 }
 
 TEST(PlanFile, KeepsEveryNumberToTheLastBitAndVerifiesAfterReading) {

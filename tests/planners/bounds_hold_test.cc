@@ -31,7 +31,7 @@ struct Tally {
 class BoundsHold : public testing::TestWithParam<std::tuple<Objective, int>> {
  protected:
   // The bound is no more than the best plan, whose checked existence refutes a larger one.
-  void judge(const std::string& name, const Problem& problem, double bound_us, double best_us) {
+  void expect_holds(const std::string& name, const Problem& problem, double bound_us, double best_us) {
     ASSERT_FALSE(std::isnan(bound_us)) << name << " at problem " << problem_;
     ASSERT_GE(bound_us, 0) << name << " at problem " << problem_;
     ASSERT_LE(bound_us, best_us * (1 + 1e-9) + 1e-9)
@@ -44,12 +44,12 @@ class BoundsHold : public testing::TestWithParam<std::tuple<Objective, int>> {
     tally.closeness += best_us > 0 ? bound_us / best_us : 1;
   }
 
-  void judge_programs(const Problem& p, double best) {
+  void expect_programs_hold(const Problem& p, double best) {
     const FlatProblem flat(p, p.usable_devices());
     const Relaxation relaxation = relax(p);
     const Bound simple = lower_bound(p);
-    judge("linear program", p, lp_bound(flat, relaxation, {}).us, best);
-    judge("linear program on known", p, lp_bound(flat, relaxation, {}, simple).us, best);
+    expect_holds("linear program", p, lp_bound(flat, relaxation, {}).us, best);
+    expect_holds("linear program on known", p, lp_bound(flat, relaxation, {}, simple).us, best);
     if (p.objective == Objective::kThroughput || std::isinf(best)) return;
     FlatPlan hint;
     for (const uint32_t v : flat.topological()) hint.order.push_back(v);
@@ -60,23 +60,23 @@ class BoundsHold : public testing::TestWithParam<std::tuple<Objective, int>> {
       hint.device.push_back(at);
     }
     const auto cp = solve_cp_schedule(flat, relaxation, hint, {});
-    if (cp.ok()) judge("CP-SAT", p, std::min(cp->bound_us, best), best);
+    if (cp.ok()) expect_holds("CP-SAT", p, std::min(cp->bound_us, best), best);
   }
 
-  void judge_planners(const Problem& p, double best) {
+  void expect_planners_hold(const Problem& p, double best) {
     for (const PlannerEntry& entry : planner_registry()) {
       if (!entry.supports(p)) continue;
       PlannerOptions options;
       options.deadline = Deadline::after_seconds(entry.info.name == "auto" ? 0.2 : 0.05);
       const auto result = run_planner(entry, p, options);
-      // A planner may find nothing; what it finds must be right, or the door calls it an internal error.
+      // A planner may find nothing; what it finds must be right, or run_planner() calls it an internal error.
       if (!result.ok()) {
         ASSERT_NE(result.error().code(), Code::kInternal) << result.error().to_string();
         continue;
       }
       ASSERT_TRUE(result->verified);
       ++plans_checked_;
-      judge("beside " + entry.info.name, p, result->bound.us, std::min(best, result->value_us));
+      expect_holds("beside " + entry.info.name, p, result->bound.us, std::min(best, result->value_us));
     }
   }
 
@@ -99,14 +99,14 @@ TEST_P(BoundsHold, ForTheBestOfAllPlans) {
       ++without_plan;
       continue;
     }
-    judge("lower_bound", p, lower_bound(p).us, best);
+    expect_holds("lower_bound", p, lower_bound(p).us, best);
     if (objective != Objective::kThroughput)
-      judge("destructive", p, destructive_bound(p, {}, kImpossible).us, best);
+      expect_holds("destructive", p, destructive_bound(p, {}, kImpossible).us, best);
     const FlatProblem flat(p, p.usable_devices());
-    judge("minimum cut", p, cut_bound(flat, relax(p), 0, {}).us, best);
+    expect_holds("minimum cut", p, cut_bound(flat, relax(p), 0, {}).us, best);
     const Relaxation relaxed = relax(p);
-    if (asked != nullptr || problem_ % kProgramEvery == 0) judge_programs(p, best);
-    if (problem_ % kPlannerEvery == 0) judge_planners(p, best);
+    if (asked != nullptr || problem_ % kProgramEvery == 0) expect_programs_hold(p, best);
+    if (problem_ % kPlannerEvery == 0) expect_planners_hold(p, best);
   }
   std::printf("%s: %d problems (%d without a plan), %lld plans tried, %lld planners' plans checked\n",
               objective_name(objective), problem_, without_plan, static_cast<long long>(plans),

@@ -153,7 +153,7 @@ double least_built_us(const Problem& p) {
 
 TEST(ColdStart, NoBoundIsAboveABuiltPlanAndEveryPlanIsVerified) {
   Random random(81);
-  int judged = 0, plans = 0;
+  int problems_tried = 0, plans = 0;
   for (int round = 0; round < 400; ++round) {
     Problem p = random_small_problem(random, Objective::kColdLatency);
     if (p.graph->num_ops() > 4 || p.cluster->num_devices() > 3) continue;
@@ -162,7 +162,7 @@ TEST(ColdStart, NoBoundIsAboveABuiltPlanAndEveryPlanIsVerified) {
     const double best = least_built_us(p);
     if (!(best < kImpossible)) continue;
     const auto holds = [&](double bound_us) { return bound_us <= best * (1 + 1e-9) + 1e-9; };
-    ++judged;
+    ++problems_tried;
     const FlatProblem flat(p, p.usable_devices());
     const Relaxation relaxation = relax(p);
     ASSERT_TRUE(holds(lower_bound(p).us)) << round;
@@ -186,7 +186,7 @@ TEST(ColdStart, NoBoundIsAboveABuiltPlanAndEveryPlanIsVerified) {
       ++plans;
     }
   }
-  EXPECT_GT(judged, 60);
+  EXPECT_GT(problems_tried, 60);
   EXPECT_GT(plans, 40);
 }
 

@@ -306,7 +306,7 @@ std::string workload_case_name(const ::testing::TestParamInfo<WorkloadCase>& inf
 INSTANTIATE_TEST_SUITE_P(Registry, EveryPlannerOfWorkloads, ::testing::ValuesIn(workload_cases()),
                          workload_case_name);
 
-TEST(Door, RefusesAnObjectiveThatThePlannerDoesNotSupport) {
+TEST(RunPlanner, RefusesAnObjectiveThatThePlannerDoesNotSupport) {
   Random random(1);
   const auto problem =
       make_problem(make_graph(2, {}), make_mesh(1), random_times(random, 2, 1), Objective::kLatency);
@@ -315,7 +315,7 @@ TEST(Door, RefusesAnObjectiveThatThePlannerDoesNotSupport) {
   EXPECT_EQ(result.error().code(), Code::kUnsupported);
 }
 
-TEST(Door, FindsNoPlannerOutsideTheRegistry) {
+TEST(RunPlanner, FindsNoPlannerOutsideTheRegistry) {
   EXPECT_EQ(find_planner("no-such-planner"), nullptr);
   EXPECT_EQ(find_planner(""), nullptr);
 }

@@ -124,7 +124,7 @@ TEST(Split, SolvesFewerModulesThanThereArePairsOfDevices) {
   EXPECT_LT(split.counters.at("modules_solved"), split.counters.at("subproblems"));
 }
 
-// Modules of three ops with two channels between neighbours; brute force over the whole is the judge.
+// Modules of three ops with two channels between neighbours; brute force over the whole says what is right.
 TEST(Split, BoundsNetworksWithSeveralChannels) {
   Random random(56);
   for (int i = 0; i < 10; ++i) {

@@ -14,7 +14,7 @@
 #include "heddle/graph/generators.h"
 #include "heddle/planners/batch_problem.h"
 #include "heddle/planners/diviml_throughput.h"
-#include "heddle/planners/judge.h"
+#include "heddle/planners/verified_result.h"
 #include "planners_support.h"
 
 namespace heddle {
@@ -177,14 +177,14 @@ TEST(Auto, IsNoWorseThanTheStartOfThePrograms) {
     options.seed = seed;
     const auto start = plan_start(*batch, options);
     ASSERT_TRUE(start.ok());
-    PlanStore judged(*batch);
-    ASSERT_TRUE(judged.offer(start->plan, "start"));
+    PlanStore started(*batch);
+    ASSERT_TRUE(started.offer(start->plan, "start"));
     for (const int threads : {1, 2}) {
       options.threads = threads;
       options.deadline = Deadline::after_seconds(3);
       const auto result = run_planner(*find_planner("auto"), *batch, options);
       ASSERT_TRUE(result.ok()) << result.error().to_string();
-      EXPECT_LE(result->value_us, judged.value_us() * (1 + 1e-9)) << "seed " << seed;
+      EXPECT_LE(result->value_us, started.value_us() * (1 + 1e-9)) << "seed " << seed;
     }
   }
 }
@@ -237,7 +237,7 @@ TEST(DivimlThroughput, FindsTheLeastPeriodUnderEverySymmetry) {
       for (const int parts : {1, 4}) {
         auto output = plan_diviml_throughput(problem, {}, {.parts = parts, .symmetry = s});
         ASSERT_TRUE(output.ok()) << output.error().to_string();
-        const auto result = judge_plan("diviml-throughput", problem, std::move(*output), 0);
+        const auto result = verified_result("diviml-throughput", problem, std::move(*output), 0);
         ASSERT_TRUE(result.ok()) << result.error().to_string();
         if (parts == 1)
           EXPECT_NEAR(result->value_us, least, 1e-3 * least) << symmetry_name(s);
@@ -255,7 +255,7 @@ TEST(DivimlThroughput, KeepsParametersWithinMemory) {
       make_problem(make_graph(4, {}, {50, 50, 50, 50}), make_mesh(2, 110), times, Objective::kThroughput);
   const auto output = plan_diviml_throughput(problem, {}, {.parts = 1, .symmetry = Symmetry::kTime});
   ASSERT_TRUE(output.ok()) << output.error().to_string();
-  const auto result = judge_plan("diviml-throughput", problem, *output, 0);
+  const auto result = verified_result("diviml-throughput", problem, *output, 0);
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_DOUBLE_EQ(result->value_us, 20);
 }

@@ -44,7 +44,7 @@ class BruteForce {
  private:
   void extend() {
     const Graph& graph = *problem_.graph;
-    if (assignment_.order.size() == graph.num_ops()) return judge();
+    if (assignment_.order.size() == graph.num_ops()) return try_it();
     for (size_t v = 0; v < graph.num_ops(); ++v) {
       const OpId op(v);
       const auto placed = [&](OpId o) {
@@ -61,7 +61,7 @@ class BruteForce {
       assignment_.order.pop_back();
     }
   }
-  void judge() {
+  void try_it() {
     const auto plan = build_plan(problem_, assignment_);
     if (!plan.ok()) return;
     const auto timeline = evaluator_.evaluate(*plan);

@@ -171,7 +171,7 @@ class AllPlans {
     }
   }
   void extend() {
-    if (a_.order.size() == placed_.size()) return judge();
+    if (a_.order.size() == placed_.size()) return try_it();
     for (size_t v = 0; v < placed_.size(); ++v) {
       const auto before = p_.graph->predecessors(OpId(v));
       const bool ready =
@@ -186,7 +186,7 @@ class AllPlans {
       if (p_.objective == Objective::kThroughput) return;
     }
   }
-  void judge() {
+  void try_it() {
     ++plans_;
     const auto plan = build_plan(p_, a_);
     if (!plan.ok() || !evaluator_.evaluate(*plan, {.critical = false, .resources = false}, timeline_).ok())

@@ -150,7 +150,7 @@ TEST(StageSearch, BeatsHiosOnItsSimulation) {
   }
 }
 
-// Through the door: plans with stages, verified by the checker and not below the bound.
+// Through run_planner(): plans with stages, verified by the checker and not below the bound.
 TEST(StageSearch, PlansProblemsWithStages) {
   Random random(36);
   for (int round = 0; round < 12; ++round) {

@@ -268,11 +268,11 @@ TEST_F(Impostors, NeitherSendNorTakeFeatureMaps) {
   parcel.patience_s = 20;
   const auto send = [&parcel](const WorkerSecurity& security, const std::string& address) {
     FeatureSender sender(security);
-    std::promise<Status> told;
+    std::promise<Status> result;
     auto copy = parcel;
-    copy.sent = [&told](const Status& status) { told.set_value(status); };
+    copy.sent = [&result](const Status& status) { result.set_value(status); };
     sender.send(address, copy);
-    return told.get_future().get();
+    return result.get_future().get();
   };
   const auto address = "127.0.0.1:" + std::to_string(worker->port());
   EXPECT_FALSE(send({}, address).ok());

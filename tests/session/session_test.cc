@@ -160,6 +160,34 @@ TEST_F(SessionTest, OtherHardwareIsPlannedForFromTheFirstPlansDecisions) {
   EXPECT_EQ(carried->segments.size(), (*rows)[0].result.plan.segments.size());
 }
 
+// A flow workload and the plan of it bring their whole problem; both are planned, and planned for other hardware.
+TEST_F(SessionTest, FilesWithAWholeProblemArePlannedAsTheyAre) {
+  const std::string path = folder_ / "flows.json";
+  std::ofstream(path) << R"({"name": "flows", "devices": [{"id": 0, "memory": 8}, {"id": 1, "memory": 8}],
+    "ops": [{"id": 0, "time": [15, 20], "memory": 3}, {"id": 1, "time": [10, 10], "memory": 3},
+            {"id": 2, "time": [20, 22], "memory": 3}],
+    "edges": [{"src": 0, "dst": 1, "flow": 3, "time": [[0, 5], [7, 0]]},
+              {"src": 0, "dst": 2, "flow": 4, "time": [[0, 1], [1, 0]]}]})";
+  ProblemSettings settings;
+  auto session = open_session({.path = path, .import = {}}, settings, control_);
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  EXPECT_FALSE(session->may_measure);
+  const auto result = make_plan(*session, "auto", {.time_limit_s = 1}, control_);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  const std::string plan = folder_ / "flows-plan.json";
+  ASSERT_TRUE(write_plan_file(plan, plan_file(session->problem, *result, 1)).ok());
+  const auto again = open_session({.path = plan, .import = {}}, settings, control_);
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  const auto rows =
+      replan(*again, {{"device1 x 2", {{.cluster = {.scale = "device1", .factor = 2}}}, nullptr}}, settings,
+             "flow-search", {.time_limit_s = 1}, control_);
+  ASSERT_TRUE(rows.ok()) << rows.error().to_string();
+  EXPECT_DOUBLE_EQ((*rows)[0].result.value_us, result->value_us);
+  EXPECT_LT((*rows)[1].result.value_us, result->value_us);
+  settings.units = 2;
+  EXPECT_FALSE(open_session({.path = plan, .import = {}}, settings, control_).ok());
+}
+
 TEST_F(SessionTest, SettingsThatCannotBeAreErrorsThatNameThem) {
   const auto refused = [&](const ModelSpec& spec) {
     const auto session = open_session(spec, settings_, control_);

@@ -8,7 +8,7 @@
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/planners/diviml_throughput.h"
-#include "heddle/planners/judge.h"
+#include "heddle/planners/verified_result.h"
 
 namespace heddle::bench {
 namespace {
@@ -74,7 +74,7 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
     const PlannerOptions p = planner_options(options, seconds, control);
     const Stopwatch watch;
     HEDDLE_ASSIGN_OR_RETURN(auto output, plan_diviml_throughput(problem, p, o));
-    return judge_plan("diviml-throughput", problem, std::move(output), watch.seconds());
+    return verified_result("diviml-throughput", problem, std::move(output), watch.seconds());
   };
   // One sixth of the layers on one node; six such nodes in a row have that node's period. Embedding and
   // classifier are counted on it, as they must be on some node.

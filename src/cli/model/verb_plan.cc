@@ -8,8 +8,8 @@
 #include "heddle/base/units.h"
 #include "heddle/plan/gap.h"
 #include "heddle/plan/stage_list.h"
-#include "heddle/planners/judge.h"
 #include "heddle/planners/milestones.h"
+#include "heddle/planners/verified_result.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
 #include "model_flags.h"
@@ -171,7 +171,7 @@ Result<PlanResult> scheduled_plan(Session& session, const std::string& path) {
   if (!plan.ok()) return std::move(plan).error().with_context(path);
   output.plan = std::move(*plan);
   output.detail = "as scheduled in the file";
-  return judge_plan("file", session.problem, std::move(output), 0);
+  return verified_result("file", session.problem, std::move(output), 0);
 }
 
 // The model's file with the plan's stages.

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "heddle/plan/bounds.h"
+#include "heddle/plan/flat_graph.h"
 #include "heddle/plan/problem.h"
-#include "timing/flat_graph.h"
 
 namespace heddle {
 

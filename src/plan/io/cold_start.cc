@@ -7,9 +7,9 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/plan/flat_graph.h"
 #include "heddle/plan/plan_file.h"
 #include "problem_json.h"
-#include "timing/flat_graph.h"
 
 namespace heddle {
 namespace {
@@ -106,7 +106,7 @@ std::shared_ptr<const CostTable> with_host_access(const Problem& problem) {
       if (problem.costs->host_access_us(op, device) < kImpossible) continue;
       int64_t bytes = 0;
       for (const ParamId p : problem.graph->op(op).params)
-        bytes = add_bytes(bytes, problem.graph->param(p).bytes);
+        bytes = plus_bytes(bytes, problem.graph->param(p).bytes);
       if (bytes > 0)
         costs->set_host_access(op, device, std::max(costs->us(op, device), route->time_us(bytes)));
     }

@@ -5,10 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "flat_graph.h"
 #include "heddle/plan/evaluator.h"
+#include "heddle/plan/flat_graph.h"
 #include "resource_map.h"
 #include "run_moves.h"
+#include "run_times.h"
 
 namespace heddle {
 

@@ -109,7 +109,7 @@ bool Evaluator::Impl::load_step(size_t i) {
       int32_t& by = param_load_[pool * problem_.graph->num_params() + p];
       if (by != kAbsent) continue;
       by = static_cast<int32_t>(i);
-      bytes = add_bytes(bytes, problem_.graph->params()[p].bytes);
+      bytes = plus_bytes(bytes, problem_.graph->params()[p].bytes);
     }
   }
   if (bytes == 0) return fail(i, "every parameter of '" + name_of(i) + "' is there already");

@@ -95,7 +95,7 @@ Status LaneTiming::plan_loads() {
         if (by == kResident) continue;
         if (by == kNobody) {
           by = static_cast<int32_t>(r);
-          load_bytes_[r] = add_bytes(load_bytes_[r], t_.problem.graph->params()[p].bytes);
+          load_bytes_[r] = plus_bytes(load_bytes_[r], t_.problem.graph->params()[p].bytes);
         }
         add_wait(load_waiting_[static_cast<size_t>(by)], r);
       }

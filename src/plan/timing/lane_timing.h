@@ -5,9 +5,10 @@
 #include <queue>
 #include <vector>
 
-#include "flat_graph.h"
 #include "heddle/plan/builder.h"
+#include "heddle/plan/flat_graph.h"
 #include "resource_map.h"
+#include "run_times.h"
 
 namespace heddle {
 

@@ -59,7 +59,7 @@ class PeakMemory {
     std::vector<int64_t> peaks(pools, 0);
     for (size_t lane = 0; lane < lanes_; ++lane) {
       for (size_t pool = 0; pool < pools; ++pool)
-        peaks[pool] = add_bytes(peaks[pool], peak_of(changes_[lane * pools + pool]));
+        peaks[pool] = plus_bytes(peaks[pool], peak_of(changes_[lane * pools + pool]));
     }
     if (!cold_) add_all_params(peaks);
     return peaks;
@@ -154,12 +154,12 @@ class PeakMemory {
         if (!internal(segment, t)) continue;
         size_t last = place(op);
         for (const OpId reader : graph_.tensor(t).consumers) last = std::max(last, place(reader));
-        delta[place(op)] = add_bytes(delta[place(op)], graph_.tensor(t).bytes);
-        delta[last + 1] = add_bytes(delta[last + 1], -graph_.tensor(t).bytes);
+        delta[place(op)] = plus_bytes(delta[place(op)], graph_.tensor(t).bytes);
+        delta[last + 1] = plus_bytes(delta[last + 1], -graph_.tensor(t).bytes);
       }
     }
     int64_t now = 0, most = 0;
-    for (const int64_t d : delta) most = std::max(most, now = add_bytes(now, d));
+    for (const int64_t d : delta) most = std::max(most, now = plus_bytes(now, d));
     return most;
   }
 
@@ -199,7 +199,7 @@ class PeakMemory {
       for (const OpId op : segment.ops) {
         for (const ParamId p : graph_.op(op).params) {
           auto& seen = there[pool * graph_.num_params() + p.index()];
-          if (!seen) peaks[pool] = add_bytes(peaks[pool], graph_.param(p).bytes);
+          if (!seen) peaks[pool] = plus_bytes(peaks[pool], graph_.param(p).bytes);
           seen = 1;
         }
       }
@@ -212,7 +212,7 @@ class PeakMemory {
       return a.time != b.time ? a.time < b.time : a.bytes < b.bytes;
     });
     int64_t now = 0, most = 0;
-    for (const Change& c : changes) most = std::max(most, now = add_bytes(now, c.bytes));
+    for (const Change& c : changes) most = std::max(most, now = plus_bytes(now, c.bytes));
     return most;
   }
 

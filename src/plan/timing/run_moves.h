@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "flat_graph.h"
+#include "heddle/plan/flat_graph.h"
 #include "heddle/plan/problem.h"
 
 namespace heddle {

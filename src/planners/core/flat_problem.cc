@@ -7,7 +7,7 @@
 namespace heddle {
 
 FlatProblem::FlatProblem(const Problem& problem, std::vector<DeviceId> devices)
-    : problem_(problem), n_(problem.graph->num_ops()), devices_(std::move(devices)) {
+    : problem_(problem), graph_(*problem.graph), n_(problem.graph->num_ops()), devices_(std::move(devices)) {
   std::sort(devices_.begin(), devices_.end());
   local_.assign(problem.cluster->num_devices(), -1);
   for (size_t i = 0; i < devices_.size(); ++i) local_[devices_[i].index()] = static_cast<int32_t>(i);
@@ -30,32 +30,12 @@ FlatProblem::FlatProblem(const Problem& problem, std::vector<DeviceId> devices)
 void FlatProblem::copy_graph() {
   const Graph& graph = *problem_.graph;
   for (const Tensor& t : graph.tensors()) {
-    producer_.push_back(static_cast<uint32_t>(t.producer.value));
-    bytes_.push_back(t.bytes);
     reader_begin_.push_back(static_cast<uint32_t>(readers_.size()));
     for (const OpId c : t.consumers) readers_.push_back(static_cast<uint32_t>(c.value));
   }
   reader_begin_.push_back(static_cast<uint32_t>(readers_.size()));
   for (const Param& p : graph.params()) param_bytes_.push_back(p.bytes);
-  std::vector<uint32_t> last_reader(graph.num_tensors(), UINT32_MAX);
-  for (size_t v = 0; v < n_; ++v) {
-    const Op& op = graph.ops()[v];
-    input_begin_.push_back(static_cast<uint32_t>(inputs_.size()));
-    output_begin_.push_back(static_cast<uint32_t>(outputs_.size()));
-    param_begin_.push_back(static_cast<uint32_t>(params_.size()));
-    for (const TensorId t : op.inputs) {
-      if (!graph.tensor(t).producer.valid() || last_reader[t.index()] == v) continue;
-      last_reader[t.index()] = static_cast<uint32_t>(v);
-      inputs_.push_back(static_cast<uint32_t>(t.value));
-    }
-    for (const TensorId t : op.outputs) outputs_.push_back(static_cast<uint32_t>(t.value));
-    for (const ParamId p : op.params) {
-      if (graph.param(p).bytes > 0) params_.push_back(static_cast<uint32_t>(p.value));
-    }
-  }
-  input_begin_.push_back(static_cast<uint32_t>(inputs_.size()));
-  output_begin_.push_back(static_cast<uint32_t>(outputs_.size()));
-  param_begin_.push_back(static_cast<uint32_t>(params_.size()));
+  for (size_t v = 0; v < n_; ++v) num_reads_ += inputs(v).size();
   topological_position_.resize(n_);
   for (const OpId v : graph.topological_order()) {
     topological_position_[v.index()] = static_cast<uint32_t>(topological_.size());

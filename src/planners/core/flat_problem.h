@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/plan/builder.h"
+#include "heddle/plan/flat_graph.h"
 #include "heddle/plan/problem.h"
 
 namespace heddle {
@@ -29,11 +30,11 @@ class FlatProblem {
   const Problem& problem() const { return problem_; }
   size_t num_ops() const { return n_; }
   size_t num_devices() const { return devices_.size(); }
-  size_t num_tensors() const { return producer_.size(); }
+  size_t num_tensors() const { return graph_.num_tensors(); }
   size_t num_params() const { return param_bytes_.size(); }
   size_t num_pools() const { return pool_limit_.size(); }
   size_t num_resources() const { return num_resources_; }
-  size_t num_reads() const { return inputs_.size(); }
+  size_t num_reads() const { return num_reads_; }
   DeviceId device(size_t i) const { return devices_[i]; }
   std::span<const DeviceId> devices() const { return devices_; }
   // The number of a device here, or -1.
@@ -44,12 +45,12 @@ class FlatProblem {
     return {us_.data() + op * devices_.size(), devices_.size()};
   }
   // Distinct tensors read that ops make; tensors made; parameters with bytes; distinct readers of a tensor.
-  std::span<const uint32_t> inputs(size_t op) const { return slice(inputs_, input_begin_, op); }
-  std::span<const uint32_t> outputs(size_t op) const { return slice(outputs_, output_begin_, op); }
-  std::span<const uint32_t> params(size_t op) const { return slice(params_, param_begin_, op); }
+  std::span<const uint32_t> inputs(size_t op) const { return graph_.inputs(op); }
+  std::span<const uint32_t> outputs(size_t op) const { return graph_.outputs(op); }
+  std::span<const uint32_t> params(size_t op) const { return graph_.params(op); }
   std::span<const uint32_t> readers(size_t tensor) const { return slice(readers_, reader_begin_, tensor); }
-  uint32_t producer(size_t tensor) const { return producer_[tensor]; }
-  int64_t bytes(size_t tensor) const { return bytes_[tensor]; }
+  uint32_t producer(size_t tensor) const { return static_cast<uint32_t>(graph_.producer(tensor)); }
+  int64_t bytes(size_t tensor) const { return graph_.bytes(tensor); }
   int64_t param_bytes(size_t param) const { return param_bytes_[param]; }
   std::span<const uint32_t> topological() const { return topological_; }
   uint32_t topological_position(size_t op) const { return topological_position_[op]; }
@@ -101,14 +102,13 @@ class FlatProblem {
   void find_core_groups();
 
   const Problem& problem_;
-  size_t n_;
+  const FlatGraph graph_;
+  size_t n_, num_reads_ = 0;
   std::vector<DeviceId> devices_;
   std::vector<int32_t> local_;
   std::vector<double> us_;
-  std::vector<uint32_t> input_begin_, inputs_, output_begin_, outputs_, param_begin_, params_, reader_begin_,
-      readers_;
-  std::vector<uint32_t> producer_, topological_, topological_position_;
-  std::vector<int64_t> bytes_, param_bytes_, pool_limit_;
+  std::vector<uint32_t> reader_begin_, readers_, topological_, topological_position_;
+  std::vector<int64_t> param_bytes_, pool_limit_;
   std::vector<Way> ways_, load_ways_;
   std::vector<uint32_t> resource_pool_;
   std::vector<uint8_t> needs_load_, resident_;  // per device; pool x param
@@ -117,12 +117,6 @@ class FlatProblem {
   size_t num_resources_ = 0;
   bool has_limits_ = false, has_contention_ = false;
 };
-
-// Sums of sizes that come from files stay within int64.
-inline int64_t plus_bytes(int64_t a, int64_t b) {
-  int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? INT64_MAX : INT64_MIN) : sum;
-}
 
 // One lane's decisions with the planners' device numbers.
 struct FlatPlan {

@@ -29,10 +29,6 @@ class ParamUse {
     }
     return sum;
   }
-  void reserve_more(const Reserve& more) {
-    for (size_t p = 0; p < reserve_.size() && p < more.size(); ++p)
-      reserve_[p] = plus_bytes(reserve_[p], more[p]);
-  }
 
  private:
   void change(uint32_t op, uint32_t device, int32_t by) {

@@ -7,7 +7,7 @@
 // - (5) says that b counts x; a row with at most one size per task and device says the same without a big M.
 // - (7) is about one device u, and its second branch takes j's time.
 // Equation 6 counts all tensors of a task as if they stayed in memory: where it could bind, it may refuse
-// what the evaluator accepts, so it is left to the evaluator, which judges each plan's memory.
+// what the evaluator accepts, so it is left to the evaluator, which measures each plan's memory.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,4 @@
-// What the planners that solve modules share: devices, start, judging, bounds.
+// What the planners that solve modules share: devices, starts, bounds.
 #pragma once
 
 #include <functional>

@@ -164,7 +164,7 @@ class Chain {
   }
   bool limited() const { return limits_.deadline.seconds_left() < kImpossible; }
 
-  // What is known of an equal module, told of this one's tasks.
+  // The answer of an equal module, for this one's tasks.
   ModuleAnswer answer_for(const Cell& cell) const {
     ModuleAnswer answer = cell.known->answer;
     const auto& own = modules_.tasks[cell.module];

@@ -49,7 +49,7 @@ class StringSearch {
   bool has_start_ = false;
 };
 
-// Runs `search` on each set of devices and judges the string it ends with, as plan_by_models() does, but
+// Runs `search` on each set of devices and times the string that it ends with, as plan_by_models() does, but
 // without any constructive plan beside it. A plan to improve, where it is given and fits the set, is where
 // the search starts.
 using RunStrings = std::function<void(StringSearch& search, const Deadline& deadline)>;

@@ -17,7 +17,7 @@
 namespace heddle {
 namespace {
 
-// Whether the devices cannot be told apart: then only as many matter as there are ops.
+// Whether all devices are equal: then only as many matter as there are ops.
 bool equal_devices(const StageInstance& instance) {
   for (size_t v = 0; v < instance.num_ops(); ++v) {
     for (size_t d = 1; d < instance.num_devices(); ++d) {

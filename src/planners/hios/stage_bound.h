@@ -15,7 +15,7 @@ struct StageBound {
 };
 
 // Heads and tails that pay for transfers, windows of work over all devices, and limits that are refuted: for
-// a makespan T, ops that must or must not share a device are told apart until something contradicts T.
+// a makespan T, ops that must or must not share a device are distinguished until something contradicts T.
 // `upper_us` is the makespan of a known schedule (kNoTime: none): no T above it is tried. Uses each op's
 // least time and work over the devices and each edge's cheapest way, so it is strongest where devices are
 // alike. Of graphs above StageNet::kMostOps only the work counts. The bound so far when the deadline stops

@@ -51,11 +51,6 @@ class StageState {
     return now_.start[now_.stage_of[op]] + now_.from_start[now_.stage_of[op]];
   }
   uint32_t stage_size(uint32_t op) const { return now_.count[now_.stage_of[op]]; }
-  // The op's neighbours in its stage, itself among them.
-  std::span<const uint32_t> stage_ops(uint32_t op) const {
-    const uint32_t s = now_.stage_of[op];
-    return {now_.ops.data() + s * width_, now_.count[s]};
-  }
   // Stages of a device and their ops, in order.
   size_t num_stages(size_t device) const { return now_.sequence[device].size(); }
   std::span<const uint32_t> stage_at(size_t device, size_t index) const {

@@ -77,19 +77,13 @@ class LatencyPortfolio {
     search(pieces_, deadline);
   }
 
-  // Annealing on all threads; on the first one CP-SAT between, for as long as it gets anywhere.
   void search(const LatencyProblem& problem, const Deadline& deadline) {
-    bool found = false;
-    const auto annealing = [&](int t, TimeShare time) -> PortfolioStep {
-      return {"annealing", time, {}, [this, t, &problem](const Deadline& d) { anneal(problem, t, d); }};
-    };
-    std::vector<PortfolioSteps> tables{
-        {annealing(0, of_all(0.3)),
-         {"CP-SAT", of_all(0.35), {}, [&](const Deadline& d) { found = model(problem, d); }},
-         {"CP-SAT", of_left(1), [&] { return found; }, [&](const Deadline& d) { model(problem, d); }},
-         annealing(0, of_left(1))}};
-    for (int t = 1; t < options_.threads; ++t) tables.push_back({annealing(t, of_left(1))});
-    run_side_by_side(tables, {.deadline = deadline});
+    run_search({.before = 0.3,
+                .model = 0.35,
+                .threads = options_.threads,
+                .anneal = [&](int thread, const Deadline& d) { anneal(problem, thread, d); },
+                .solve = [&](const Deadline& d) { return model(problem, d); }},
+               deadline);
   }
 
   // Whether CP-SAT found anything: a better split, or a better bound.

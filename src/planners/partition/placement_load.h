@@ -66,7 +66,7 @@ std::vector<int32_t> random_order(const PlacementUnits& units, bool depth_first,
 double load_bound(const PlacementUnits& units);
 
 // No split has a smaller max-load: minimum cuts around each unit, of which CPUs can take only so many. Values
-// above `enough` are not told apart. O(V) maximum flows; at the deadline fewer, and a weaker bound.
+// above `enough` are not distinguished. O(V) maximum flows; at the deadline fewer, and a weaker bound.
 double cut_bound(const PlacementUnits& units, double enough, const Deadline& deadline);
 
 struct IdealResult {

@@ -57,20 +57,13 @@ class LoadPortfolio {
     offer(units_, greedy_load(units_), "greedy");
   }
 
-  // Annealing on all threads; on the first one CP-SAT between, for as long as it gets anywhere: with one
-  // thread it still has its turn, for nothing else proves anything.
   void search(const Deadline& deadline) {
-    bool found = false;
-    const auto annealing = [&](int t, TimeShare time) -> PortfolioStep {
-      return {"annealing", time, {}, [this, t](const Deadline& d) { anneal(t, d); }};
-    };
-    std::vector<PortfolioSteps> tables{
-        {annealing(0, of_all(0.1)),
-         {"CP-SAT", of_all(0.25), {}, [&](const Deadline& d) { found = model(d); }},
-         {"CP-SAT", of_left(1), [&] { return found; }, [&](const Deadline& d) { model(d); }},
-         annealing(0, of_left(1))}};
-    for (int t = 1; t < options_.threads; ++t) tables.push_back({annealing(t, of_left(1))});
-    run_side_by_side(tables, {.deadline = deadline});
+    run_search({.before = 0.1,
+                .model = 0.25,
+                .threads = options_.threads,
+                .anneal = [this](int thread, const Deadline& d) { anneal(thread, d); },
+                .solve = [this](const Deadline& d) { return model(d); }},
+               deadline);
   }
 
   void contiguous(const Deadline& deadline) {

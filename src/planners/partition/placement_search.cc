@@ -96,6 +96,20 @@ Result<PlannerOutput> PlacementStore::result() const {
   return output;
 }
 
+void run_search(const DnnSearch& search, const Deadline& deadline) {
+  bool found = false;
+  const auto annealing = [&](int thread, TimeShare time) -> PortfolioStep {
+    return {"annealing", time, {}, [&, thread](const Deadline& d) { search.anneal(thread, d); }};
+  };
+  std::vector<PortfolioSteps> tables{
+      {annealing(0, of_all(search.before)),
+       {"CP-SAT", of_all(search.model), {}, [&](const Deadline& d) { found = search.solve(d); }},
+       {"CP-SAT again", of_left(1), [&] { return found; }, [&](const Deadline& d) { search.solve(d); }},
+       annealing(0, of_left(1))}};
+  for (int t = 1; t < search.threads; ++t) tables.push_back({annealing(t, of_left(1))});
+  run_side_by_side(tables, {.deadline = deadline});
+}
+
 PlannerEntry placement_search_planner() {
   return {{.name = "placement-search",
            .description =

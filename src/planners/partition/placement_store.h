@@ -45,6 +45,17 @@ inline std::function<bool()> until_there_is_a_split(const PlacementStore& store,
   return [&store, deadline] { return !deadline.should_stop() || !std::isfinite(store.value()); };
 }
 
+// Annealing on all threads; on the first one a solver's model between, once more for as long as it finds
+// anything, then annealing again: with one thread the model still has its turn, for nothing else proves
+// anything.
+struct DnnSearch {
+  double before, model;  // of the time, for the first annealing and for the model
+  int threads;
+  std::function<void(int thread, const Deadline&)> anneal;
+  std::function<bool(const Deadline&)> solve;  // true: a better split, or a better bound
+};
+void run_search(const DnnSearch& search, const Deadline& deadline);
+
 // One of the two portfolios; each returns when `deadline` stops it or nothing is left to do.
 void run_load_portfolio(const PlacementInstance& instance, const PlannerOptions& options,
                         const Deadline& deadline, PlacementStore& store);

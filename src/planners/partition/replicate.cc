@@ -22,6 +22,8 @@ constexpr size_t kMostExact = 5;
 constexpr size_t kMostMerged = 24;
 // Moves of the annealing of one lane, per op and in all.
 constexpr uint64_t kMovesPerOp = 60, kMostMoves = 60000;
+// Temperatures, as shares of the value.
+constexpr double kLaneHot = 0.05, kLaneCold = 5e-4;
 
 struct LaneChoice {
   Assignment assignment;
@@ -70,7 +72,7 @@ class Replicator {
     auto start = least_load_devices(flat, {}, options_.deadline);
     if (!start) return {};
     LoadSearch search(flat, std::move(*start), {}, options_.seed);
-    search.run({.moves = std::min(kMostMoves, kMovesPerOp * flat.num_ops())}, options_.deadline);
+    search.run({std::min(kMostMoves, kMovesPerOp * flat.num_ops()), kLaneHot, kLaneCold}, options_.deadline);
     if (search.best_excess() > 0) return {};
     const FlatPlan plan{search.best(), order_by_priority(flat, upward_ranks(flat))};
     return {to_assignment(flat, plan), search.best_us()};

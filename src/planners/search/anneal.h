@@ -28,6 +28,13 @@ struct Annealed {
   bool cut_off = false;  // by the deadline
 };
 
+// One round of a search that has a unit of its own for temperatures.
+struct SearchRound {
+  uint64_t moves = 0;
+  double hot = 0, cold = 0;
+  double stop_at_us = 0;  // a value that cannot be beaten
+};
+
 // How much of the limits is used up.
 class AnnealClock {
  public:

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <thread>
+#include <type_traits>
 
 #include "lists/construction.h"
 #include "load_search.h"
@@ -25,6 +26,8 @@ constexpr int kRoundsWithoutGain = 12;
 // Begin temperatures of successive rounds, relative to the usual one: cold rounds polish, hot ones start
 // afresh.
 constexpr std::array<double, 5> kHeat{1.0, 0.3, 2.0, 0.5, 4.0};
+// Temperatures of a round of heat 1: of an order in mean times of an op, of loads as shares of the value.
+constexpr SearchRound kOrderRound{.hot = 0.5, .cold = 0.01}, kLoadRound{.hot = 0.02, .cold = 1e-4};
 // A bound counts as reached within rounding.
 constexpr double kMeetsBound = 1 + 1e-9;
 constexpr uint64_t kRoundSeedStep = 0x9e3779b97f4a7c15ULL;
@@ -40,42 +43,28 @@ class Chain {
   virtual uint64_t moves_tried() const = 0;
 };
 
-class LatencyChain final : public Chain {
+template <class Search>
+class SearchChain final : public Chain {
  public:
-  LatencyChain(const FlatProblem& flat, FlatPlan start, const Reserve& reserve, uint64_t seed)
-      : search_(flat, std::move(start), reserve, seed) {
-    for (const double us : flat.least_us()) mean_us_ += us / static_cast<double>(flat.num_ops());
-  }
+  SearchChain(Search search, std::vector<uint32_t> order, SearchRound round)
+      : search_(std::move(search)), order_(std::move(order)), round_(round) {}
   bool round(uint64_t moves, double heat, double stop_at_us, const Deadline& deadline) override {
-    const double best = search_.best_us() < kImpossible ? search_.best_us() : 0;
-    const double unit = std::max({mean_us_, 1e-3 * best, 1e-9});
-    return search_.run({moves, 0.5 * heat * unit, 0.01 * unit, stop_at_us}, deadline);
+    return search_.run({moves, round_.hot * heat, round_.cold, stop_at_us}, deadline);
   }
-  FlatPlan best() const override { return search_.best(); }
+  FlatPlan best() const override {
+    if constexpr (std::is_same_v<Search, LoadSearch>)
+      return {search_.best(), order_};
+    else
+      return search_.best();
+  }
   double best_us() const override { return search_.best_us(); }
   int64_t excess() const override { return search_.best_excess(); }
   uint64_t moves_tried() const override { return search_.moves_tried(); }
 
  private:
-  OrderSearch search_;
-  double mean_us_ = 0;
-};
-
-class ThroughputChain final : public Chain {
- public:
-  ThroughputChain(const FlatProblem& flat, FlatPlan start, const Reserve& reserve, uint64_t seed)
-      : order_(std::move(start.order)), search_(flat, std::move(start.device), reserve, seed) {}
-  bool round(uint64_t moves, double heat, double stop_at_us, const Deadline& deadline) override {
-    return search_.run({moves, 0.02 * heat, 1e-4, stop_at_us}, deadline);
-  }
-  FlatPlan best() const override { return {search_.best(), order_}; }
-  double best_us() const override { return search_.best_us(); }
-  int64_t excess() const override { return search_.best_excess(); }
-  uint64_t moves_tried() const override { return search_.moves_tried(); }
-
- private:
-  std::vector<uint32_t> order_;  // does not matter for the loads
-  LoadSearch search_;
+  Search search_;
+  std::vector<uint32_t> order_;  // does not matter for loads
+  const SearchRound round_;
 };
 
 class Improver {
@@ -112,9 +101,11 @@ class Improver {
     const uint64_t seed =
         options_.seed + kRoundSeedStep * (number + 1 + 1000 * static_cast<uint64_t>(round_));
     if (problem_.objective == Objective::kThroughput) {
-      return std::make_unique<ThroughputChain>(flat_, std::move(start), reserve_, seed);
+      return std::make_unique<SearchChain<LoadSearch>>(
+          LoadSearch(flat_, std::move(start.device), reserve_, seed), std::move(start.order), kLoadRound);
     }
-    return std::make_unique<LatencyChain>(flat_, std::move(start), reserve_, seed);
+    return std::make_unique<SearchChain<OrderSearch>>(OrderSearch(flat_, std::move(start), reserve_, seed),
+                                                      std::vector<uint32_t>(), kOrderRound);
   }
 
   // Ops one by one; the best of them by the chain's own measure, which is the evaluator's. When no start is

@@ -1,5 +1,5 @@
 // Large-neighbourhood search: parts of a plan are decided anew by CP-SAT while the rest stays (lns_window.h,
-// lns_load.h), the exact evaluator judges, and local search polishes in between. P. Shaw, CP 1998; the choice
+// lns_load.h), the exact evaluator times them, and local search polishes in between. P. Shaw, CP 1998; the choice
 // of neighbourhoods adapts after S. Ropke and D. Pisinger, Transportation Science 40(4), 2006.
 //
 // Minimises the objective, from options.start or the best constructive plan and a first local search. A step

@@ -31,7 +31,6 @@ class OrderLns final : public LnsSearch {
         seed_(seed),
         choice_(kMostPlacements / std::max<size_t>(1, flat.num_devices())),
         place_(flat.num_ops()) {
-    for (const double us : flat.least_us()) mean_us_ += us / static_cast<double>(flat.num_ops());
     restart(std::move(start));
   }
 
@@ -84,10 +83,8 @@ class OrderLns final : public LnsSearch {
 
   void polish(const Deadline& deadline, const Accept& accept) {
     const double size = static_cast<double>(flat_.num_ops() + flat_.num_reads());
-    const double unit = std::max({mean_us_, 1e-3 * value_us_, 1e-9});
     OrderSearch local(flat_, plan_, Reserve(flat_.num_pools(), 0), seed_ + counts_.steps);
-    local.run({static_cast<uint64_t>(std::clamp(kPolishSteps / size, 50.0, kPolishMoves)), 0.1 * unit,
-               0.005 * unit, 0},
+    local.run({static_cast<uint64_t>(std::clamp(kPolishSteps / size, 50.0, kPolishMoves)), 0.1, 0.005, 0},
               deadline);
     if (local.best_us() < value_us_) consider(local.best(), accept);
   }
@@ -113,7 +110,6 @@ class OrderLns final : public LnsSearch {
   Random random_;
   const uint64_t seed_;
   AreaChoice choice_;
-  double mean_us_ = 0;
   FlatPlan plan_;
   double value_us_ = kImpossible;
   int64_t excess_ = 0;

@@ -54,7 +54,7 @@ struct WindowAnswer {
 // With contention each tensor's transfer to each device is an interval on the engines, links and buses of its
 // route; transfers outside of the window are not seen. Cold: loads of the window's parameters occupy their
 // route likewise. Parameters respect the memories' limits; tensors' memory is not seen. Times are rounded to
-// some ten-thousandths of the window: this is a heuristic whose plans the evaluator judges, no bound comes of
+// some ten-thousandths of the window: this is a heuristic whose plans the evaluator times, no bound comes of
 // it. kUnsupported when CP-SAT cannot be loaded.
 Result<WindowAnswer> solve_window(const FlatProblem& flat, const TimedPlan& timed, const Neighbourhood& area,
                                   const WindowLimits& limits);

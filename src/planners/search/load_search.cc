@@ -151,7 +151,7 @@ void LoadSearch::keep() {
   take_if_best(next_excess_);
 }
 
-bool LoadSearch::run(const Round& round, const Deadline& deadline) {
+bool LoadSearch::run(const SearchRound& round, const Deadline& deadline) {
   load(best_);
   stop_at_us_ = round.stop_at_us;
   unit_us_ = std::max(best_us_, 1e-30);

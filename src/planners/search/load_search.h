@@ -10,16 +10,10 @@ namespace heddle {
 
 class LoadSearch : public AnnealSearch {
  public:
-  struct Round {
-    uint64_t moves = 0;
-    double hot = 0.05, cold = 0.0005;  // temperatures as shares of the best value so far
-    double stop_at_us = 0;
-  };
-
   LoadSearch(const FlatProblem& flat, std::vector<uint32_t> devices, const Reserve& reserve, uint64_t seed);
 
-  // One round from the best so far; false when the deadline stopped it.
-  bool run(const Round& round, const Deadline& deadline);
+  // One round from the best so far, temperatures as shares of its value; false when the deadline stopped it.
+  bool run(const SearchRound& round, const Deadline& deadline);
 
   const std::vector<uint32_t>& best() const { return best_; }
   double best_us() const { return best_us_; }

@@ -26,6 +26,7 @@ OrderSearch::OrderSearch(const FlatProblem& flat, FlatPlan start, const Reserve&
       best_(std::move(start)),
       mark_(flat.num_ops(), 0) {
   place_.resize(flat.num_ops());
+  for (const double us : flat.least_us()) mean_us_ += us / static_cast<double>(flat.num_ops());
   load(best_);
   best_us_ = now_us_;
   best_excess_ = now_excess_;
@@ -279,13 +280,15 @@ void OrderSearch::undo() {
   restore();
 }
 
-bool OrderSearch::run(const Round& round, const Deadline& deadline) {
+bool OrderSearch::run(const SearchRound& round, const Deadline& deadline) {
   load(best_);
   stop_at_us_ = round.stop_at_us;
+  // Very long schedules of short ops would not change otherwise.
+  const double unit = std::max({mean_us_, best_us_ < kImpossible ? 1e-3 * best_us_ : 0, 1e-9});
   const Annealed annealed =
       anneal(*this,
-             {.hot = round.hot_us,
-              .cold = std::max(round.cold_us, 1e-12),
+             {.hot = round.hot * unit,
+              .cold = round.cold * unit,
               .moves = round.moves,
               .moves_per_look = std::clamp<uint64_t>(kStepsPerLook / (flat_.num_ops() + flat_.num_reads()), 1,
                                                      kMostMovesPerLook)},

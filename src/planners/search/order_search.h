@@ -13,16 +13,11 @@ namespace heddle {
 
 class OrderSearch : public AnnealSearch {
  public:
-  struct Round {
-    uint64_t moves = 0;
-    double hot_us = 0, cold_us = 0;  // temperatures at its begin and end
-    double stop_at_us = 0;           // a value that cannot be beaten
-  };
-
   OrderSearch(const FlatProblem& flat, FlatPlan start, const Reserve& reserve, uint64_t seed);
 
-  // One round from the best decisions so far. False when the deadline stopped it.
-  bool run(const Round& round, const Deadline& deadline);
+  // One round from the best decisions so far, temperatures in mean times of an op. False when the deadline
+  // stopped it.
+  bool run(const SearchRound& round, const Deadline& deadline);
 
   const FlatPlan& best() const { return best_; }
   double best_us() const { return best_us_; }
@@ -62,7 +57,7 @@ class OrderSearch : public AnnealSearch {
   FlatPlan now_, best_;
   double now_us_ = kImpossible, best_us_ = kImpossible;
   int64_t now_excess_ = 0, best_excess_ = 0;
-  double stop_at_us_ = 0;
+  double stop_at_us_ = 0, mean_us_ = 0;
   std::vector<uint32_t> place_;  // per op: its place in now_.order
   OrderTimer::Critical critical_;
   int stale_ = 0;  // moves taken since critical_ was found

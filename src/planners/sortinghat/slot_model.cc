@@ -62,7 +62,6 @@ void SlotModel::rescale(const Slots& start) {
   scaled.time(start);
   horizon_ = scaled.total_us();
   for (const double at : scaled.load_finish()) horizon_ = std::max(horizon_, at);
-  start_ticks_ = std::round(scaled.total_us() * kTicksPerUnit);
 }
 
 void SlotModel::add_variables() {

@@ -20,7 +20,6 @@ class SlotModel {
   CpModel cp() const;
   // Times are in kTicks-ths of the horizon, counted from the first moment that matters, rounded up.
   double us_of(double milp_time) const { return base_ + milp_time * kTicksPerUnit * tick_; }
-  double ticks_of_start() const { return start_ticks_; }
 
   Slots slots(std::span<const double> values) const;
 
@@ -44,7 +43,7 @@ class SlotModel {
 
   SlotProblem p_;  // in units
   std::vector<std::vector<uint32_t>> readers_;
-  double base_ = 0, tick_ = 1, horizon_ = 0, start_ticks_ = 0;
+  double base_ = 0, tick_ = 1, horizon_ = 0;
   Milp milp_;
   // Node x slot; copy: (node x device) x slot. A variable with index -1 is 0.
   std::vector<Var> x_, z_, edge_in_, copy_in_;

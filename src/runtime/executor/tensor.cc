@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kTensorAlignment = 64;
 
 float half_to_float(uint16_t h) {
   const int exponent = (h >> 10) & 31;
@@ -30,9 +30,9 @@ T load(const std::byte* data, int64_t index) {
 }  // namespace
 
 std::shared_ptr<std::byte[]> allocate_aligned(int64_t bytes) {
-  const size_t size =
-      (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
-  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size));
+  const size_t size = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kTensorAlignment - 1) /
+                      kTensorAlignment * kTensorAlignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(kTensorAlignment, size));
   if (memory == nullptr) return nullptr;
   std::memset(memory, 0, size);
   return {memory, [](std::byte* p) { std::free(p); }};

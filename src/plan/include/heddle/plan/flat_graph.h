@@ -1,17 +1,17 @@
-// The graph in flat arrays, as timing needs it: distinct non-input tensors read, tensors made, parameters
-// with bytes.
+// The graph in flat arrays, as the evaluator and the planners need it: distinct non-input tensors read,
+// tensors made, parameters with bytes.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "heddle/plan/problem.h"
+#include "heddle/graph/graph.h"
 
 namespace heddle {
 
 // Sizes come from files: a sum that leaves int64 stays at its end instead.
-inline int64_t add_bytes(int64_t a, int64_t b) {
+inline int64_t plus_bytes(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? INT64_MAX : INT64_MIN) : sum;
 }
@@ -23,6 +23,7 @@ class FlatGraph {
   std::span<const uint32_t> inputs(size_t op) const { return slice(inputs_, input_begin_, op); }
   std::span<const uint32_t> outputs(size_t op) const { return slice(outputs_, output_begin_, op); }
   std::span<const uint32_t> params(size_t op) const { return slice(params_, param_begin_, op); }
+  size_t num_tensors() const { return producer_.size(); }
   int32_t producer(size_t tensor) const { return producer_[tensor]; }
   int64_t bytes(size_t tensor) const { return bytes_[tensor]; }
 
@@ -34,30 +35,6 @@ class FlatGraph {
   std::vector<uint32_t> input_begin_, inputs_, output_begin_, outputs_, param_begin_, params_;
   std::vector<int32_t> producer_;
   std::vector<int64_t> bytes_;
-};
-
-// Segment times with the common case, ops without any known segment, kept free of look-ups.
-class RunTimes {
- public:
-  explicit RunTimes(const Problem& problem);  // which must outlive this
-  double us(std::span<const OpId> ops, DeviceId device) const {
-    if (ops.size() == 1 && !known_[ops[0].index()]) return costs_.us(ops[0], device);
-    return slow_us(ops, device);
-  }
-  // With direct host access; kImpossible where that cannot be.
-  double host_access_us(std::span<const OpId> ops, DeviceId device) const;
-  StageItem item(std::span<const OpId> ops, DeviceId device) const {
-    return costs_.stage_item(ops, device, us(ops, device));
-  }
-  double stage_us(std::span<const StageItem> items, DeviceId device) const {
-    return costs_.stage_model(device).us(items);
-  }
-
- private:
-  double slow_us(std::span<const OpId> ops, DeviceId device) const;
-  const Problem& problem_;
-  const CostTable& costs_;
-  std::vector<uint8_t> known_;  // per op: is it in a segment whose time is known?
 };
 
 }  // namespace heddle

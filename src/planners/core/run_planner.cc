@@ -3,7 +3,7 @@
 
 #include "heddle/plan/checker.h"
 #include "heddle/plan/gap.h"
-#include "heddle/planners/judge.h"
+#include "heddle/planners/verified_result.h"
 
 namespace heddle {
 namespace {
@@ -90,8 +90,8 @@ const char* stop_reason_name(StopReason reason) {
   return "?";
 }
 
-Result<PlanResult> judge_plan(const std::string& planner, const Problem& problem, PlannerOutput output,
-                              double planning_s) {
+Result<PlanResult> verified_result(const std::string& planner, const Problem& problem, PlannerOutput output,
+                                   double planning_s) {
   auto timeline = evaluate(problem, output.plan);
   if (!timeline.ok()) {
     return Error(Code::kInternal, "planner " + planner + " returned a plan that cannot be timed: " +
@@ -129,7 +129,7 @@ Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem
   auto output = entry.plan(problem, options);
   const double planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!output.ok()) return std::move(output).error().with_context("planner " + entry.info.name);
-  return judge_plan(entry.info.name, problem, std::move(*output), planning_s);
+  return verified_result(entry.info.name, problem, std::move(*output), planning_s);
 }
 
 }  // namespace heddle
