@@ -105,7 +105,7 @@ TEST_P(SharedPools, ADeviceHelpsWhereItsOwnModelHasNothingToDo) {
   EXPECT_EQ(shared.latency.max(), 20 * kMs);
 }
 
-TEST_P(SharedPools, EveryRequestHasOneFateWhenTheDevicesGoAndReturn) {
+TEST_P(SharedPools, EveryRequestHasOneOutcomeWhenTheDevicesGoAndReturn) {
   const auto d = two_models(40 * kMs, 25 * kMs, 2, true);
   auto arrivals = make_arrivals({}, std::vector<double>{80, 80}, 2, 3);
   ASSERT_TRUE(arrivals.ok());

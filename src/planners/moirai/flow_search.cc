@@ -4,9 +4,10 @@
 // Minimises the latency. Without a deadline: a fixed amount of annealing. Deterministic for a seed and thread
 // count, deadlines apart.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "core/incumbents.h"
+#include "core/portfolio.h"
 #include "flow_anneal.h"
 #include "flow_blocks.h"
 #include "flow_construct.h"
@@ -32,134 +33,134 @@ class FlowMethods {
       : problem_(problem), instance_(instance), w_(instance.workload), options_(options) {}
 
   Result<PlannerOutput> run() {
-    HEDDLE_RETURN_IF_ERROR(construct());
-    bound_ = std::min(flow_bound(w_), best_.makespan);
-    bound_reason_ = "heaviest path with transfers, or area";
-    note();
-    anneal(kFirstShare);
-    // Without the solver there is still the search, and the bound that needs none.
-    auto proved = prove();
-    if (!proved.ok() && proved.error().code() != Code::kUnsupported) return std::move(proved).error();
-    if (!is_optimal() && !options_.deadline.should_stop()) anneal(1);
-    note();
-    out_.plan = instance_.plan_of(problem_, decisions_of(w_, best_));
-    out_.bound = Bound{w_.in_us(bound_), bound_reason_};
-    out_.stop = is_optimal()                      ? StopReason::kOptimal
-                : options_.deadline.cancelled()   ? StopReason::kCancelled
-                : options_.deadline.should_stop() ? StopReason::kTimeLimit
-                                                  : StopReason::kFinished;
-    out_.detail = "best by " + winner_;
-    return std::move(out_);
+    run_steps(steps(), {.deadline = options_.deadline, .open = [this] { return is_open(); }});
+    HEDDLE_RETURN_IF_ERROR(status_);
+    PlannerOutput out;
+    out.plan = instance_.plan_of(problem_, decisions_of(w_, best()));
+    out.bound = Bound{w_.in_us(bound()), store_.proof()};
+    out.stop = !store_.is_open()                 ? StopReason::kOptimal
+               : options_.deadline.cancelled()   ? StopReason::kCancelled
+               : options_.deadline.should_stop() ? StopReason::kTimeLimit
+                                                 : StopReason::kFinished;
+    out.detail = "best by " + store_.winner();
+    out.counters = std::move(counters_);
+    out.trajectory = store_.trajectory();
+    for (Incumbent& seen : out.trajectory) {
+      seen.value_us = us(seen.value_us);
+      seen.bound_us = us(seen.bound_us);
+    }
+    return out;
   }
 
  private:
-  bool is_optimal() const { return best_.makespan == bound_; }
-  void offer(FlowSchedule schedule, const std::string& who) {
-    if (!winner_.empty() && schedule.makespan >= best_.makespan) return;
-    best_ = std::move(schedule);
-    winner_ = who;
-    note();
+  PortfolioSteps steps() {
+    const bool timed = std::isfinite(options_.deadline.seconds_left());
+    TimeShare proof = of_left(kProofShare);
+    if (!timed) proof.most_s = kNoDeadlineProof_s;
+    return {
+        {"constructions", {}, {}, [this](const Deadline&) { construct(); }},
+        {"annealing", {}, {}, [this](const Deadline& d) { anneal(kFirstShare, d); }},
+        // Without the solver there is still the search, and the bound that needs none.
+        {"proof", proof, {}, [this](const Deadline& d) { fail_unless_unsupported(prove(d)); }},
+        {"annealing", {}, {}, [this](const Deadline& d) { anneal(1, d); }},
+    };
   }
-  // Plan and bound of now, on the trajectory.
-  void note() {
-    out_.trajectory.push_back(
-        {std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count(),
-         w_.in_us(best_.makespan), w_.in_us(bound_)});
+  // On until there is a schedule, then until the deadline or the bound.
+  bool is_open() const {
+    if (!status_.ok()) return false;
+    return store_.best() == nullptr || (store_.is_open() && !options_.deadline.should_stop());
+  }
+  void fail_unless_unsupported(const Status& status) {
+    if (!status.ok() && status.error().code() != Code::kUnsupported) status_ = status;
+  }
+
+  FlowSchedule best() const { return *store_.best(); }
+  int64_t bound() const { return static_cast<int64_t>(store_.bound()); }
+  void offer(FlowSchedule schedule, const std::string& who) {
+    const auto ticks = static_cast<double>(schedule.makespan);
+    store_.offer(ticks, std::move(schedule), who);
+  }
+  void raise(int64_t bound, const std::string& reason) {
+    store_.prove(std::min(static_cast<double>(bound), store_.value()), reason);
+  }
+  double us(double ticks) const {
+    return std::isfinite(ticks) ? w_.in_us(static_cast<int64_t>(ticks)) : ticks;
   }
   void report(double done) {
-    report_progress(options_, "workload " + w_.name, done, 1, w_.in_us(best_.makespan), w_.in_us(bound_));
+    report_progress(options_, "workload " + w_.name, done, 1, us(store_.value()), us(store_.bound()));
   }
 
-  Status construct() {
+  void construct() {
     for (const auto& d : construct_flows(w_)) offer(time_flows(w_, d), "construction");
-    if (winner_.empty())
-      return Error(Code::kInfeasible,
-                   "workload '" + w_.name +
-                       "': no placement was found that fits the devices' memory; use devices "
-                       "with more memory or fewer ops");
-    out_.counters["constructed_us"] = w_.in_us(best_.makespan);
-    return {};
+    if (store_.best() == nullptr) {
+      status_ = Error(Code::kInfeasible, "workload '" + w_.name +
+                                             "': no placement was found that fits the devices' memory; use "
+                                             "devices with more memory or fewer ops");
+      return;
+    }
+    counters_["constructed_us"] = us(store_.value());
+    raise(flow_bound(w_), "heaviest path with transfers, or area");
   }
 
-  void anneal(double share) {
+  void anneal(double share, const Deadline& deadline) {
     FlowAnnealOptions o;
-    const double left = options_.deadline.seconds_left();
+    const double left = deadline.seconds_left();
     if (std::isfinite(left))
-      o.deadline =
-          options_.deadline.sooner(std::max(share * left, std::min(kFirstSeconds, kProofShare * left)));
+      o.deadline = deadline.sooner(std::max(share * left, std::min(kFirstSeconds, kProofShare * left)));
     else
       o.moves = static_cast<int64_t>(share * static_cast<double>(kMovesPerTask) *
                                      static_cast<double>(w_.num_tasks()));
-    if (!std::isfinite(left)) o.deadline = options_.deadline;
-    o.seed = options_.seed + static_cast<uint64_t>(out_.counters["annealings"]++);
-    o.target = bound_;
+    if (!std::isfinite(left)) o.deadline = deadline;
+    o.seed = options_.seed + static_cast<uint64_t>(counters_["annealings"]++);
+    o.target = bound();
     o.on_round = [&](int64_t, double) { report(0.5); };
-    auto result = anneal_flows(w_, decisions_of(w_, best_), o);
-    out_.counters["moves"] += static_cast<double>(result.moves);
+    auto result = anneal_flows(w_, decisions_of(w_, best()), o);
+    counters_["moves"] += static_cast<double>(result.moves);
     offer(time_flows(w_, result.best), "annealing");
-    out_.counters["annealed_us"] = w_.in_us(best_.makespan);
+    counters_["annealed_us"] = us(store_.value());
     report(0.2);
   }
 
-  Deadline proof_deadline() const {
-    const double left = options_.deadline.seconds_left();
-    return options_.deadline.sooner(std::isfinite(left) ? kProofShare * left : kNoDeadlineProof_s);
-  }
-
-  Status prove() {
-    if (is_optimal() || options_.deadline.should_stop()) return {};
+  Status prove(const Deadline& deadline) {
+    constexpr const char* kByBlocks = "shortest path over blocks solved exactly";
     FlowBlockOptions blocks;
-    blocks.deadline = proof_deadline();
+    blocks.deadline = deadline;
     blocks.seed = options_.seed;
     blocks.threads = options_.threads;
     blocks.on_progress = [&](int64_t, int64_t bound) {
-      const int64_t better = std::min(bound, best_.makespan);
-      if (better > bound_) {
-        bound_ = better;
-        note();
-      }
+      raise(bound, kByBlocks);
       report(0.5);
     };
-    HEDDLE_ASSIGN_OR_RETURN(auto found, solve_by_blocks(w_, best_, blocks));
+    HEDDLE_ASSIGN_OR_RETURN(auto found, solve_by_blocks(w_, best(), blocks));
     if (found) {
-      out_.counters["blocks"] = static_cast<double>(found->blocks);
-      out_.counters["block_solves"] = static_cast<double>(found->solves);
-      out_.counters["block_proofs"] = static_cast<double>(found->proven);
+      counters_["blocks"] = static_cast<double>(found->blocks);
+      counters_["block_solves"] = static_cast<double>(found->solves);
+      counters_["block_proofs"] = static_cast<double>(found->proven);
       if (found->schedule) offer(std::move(*found->schedule), "blocks");
-      raise(found->bound, "shortest path over blocks solved exactly");
+      raise(found->bound, kByBlocks);
       return {};
     }
     if (w_.num_tasks() > kMostCpTasks) return {};
     FlowCpOptions cp;
-    cp.deadline = blocks.deadline;
+    cp.deadline = deadline;
     cp.seed = options_.seed;
     cp.threads = options_.threads;
-    cp.at_least = bound_;
-    const FlowSchedule hint = best_;
+    cp.at_least = bound();
+    const FlowSchedule hint = best();
     cp.hint = &hint;
     HEDDLE_ASSIGN_OR_RETURN(auto solved, solve_flows(w_, cp));
     if (solved.schedule) offer(std::move(*solved.schedule), "the constraint program");
     raise(solved.bound, "constraint program");
     return {};
   }
-  void raise(int64_t bound, const std::string& reason) {
-    bound = std::min(bound, best_.makespan);
-    if (bound < bound_) return;
-    const bool higher = bound > bound_;
-    bound_ = bound;
-    bound_reason_ = reason;
-    if (higher) note();
-  }
 
   const Problem& problem_;
   const FlowInstance& instance_;
   const FlowWorkload& w_;
   const PlannerOptions& options_;
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  FlowSchedule best_;
-  int64_t bound_ = 0;
-  std::string bound_reason_, winner_;
-  PlannerOutput out_;
+  Incumbents<FlowSchedule> store_{0};  // in ticks
+  std::map<std::string, double> counters_;
+  Status status_;
 };
 
 Result<PlannerOutput> plan_flows(const Problem& problem, const PlannerOptions& options) {

@@ -34,7 +34,8 @@ class MaxLoadSearch : public AnnealSearch {
     return best_;
   }
 
-  // For anneal(). One to three changes that are accepted or refused together: what one device gains, another may pass on.
+  // For anneal(). One to three changes that are accepted or refused together: what one device gains, another
+  // may pass on.
   bool propose() {
     undo_.clear();
     const double several = random_.unit();

@@ -5,13 +5,13 @@
 #include <set>
 #include <thread>
 
-#include "heddle/base/hash.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/serve/fleet_server.h"
+#include "heddle/session/loaded_model.h"
 #include "split_check.h"
 
 namespace heddle {
@@ -19,17 +19,6 @@ namespace {
 
 constexpr double kLeastPlanSlo_us = 1e6, kPlanSloFactor = 10;
 constexpr size_t kMostNamedDevices = 4;
-
-Result<std::shared_ptr<const Model>> model_of(const PlanFile& file, const std::string& path) {
-  const auto& reference = file.problem.model;
-  if (!reference) return std::shared_ptr<const Model>();
-  HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
-                          Model::load(reference->path, import_options(*reference)));
-  if (model->file_hash() == reference->file_hash) return model;
-  return Error(Code::kInvalidInput, path + ": was made for " + reference->path + " with content " +
-                                        hex64(reference->file_hash) + ", but that file now has " +
-                                        hex64(model->file_hash()) + "; plan it again");
-}
 
 // Real devices of one plan must be on this host. Which host that is nobody says, so it may be any one.
 Status check_one_host(const PlanFile& file) {
@@ -273,7 +262,7 @@ Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanO
                                           source.name + "' is served; start another server for it");
   HEDDLE_RETURN_IF_ERROR(check_one_host(file));
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
-  HEDDLE_ASSIGN_OR_RETURN(const auto model, model_of(file, source.plan));
+  HEDDLE_ASSIGN_OR_RETURN(const auto model, load_model_of(file.problem, source.plan));
   std::shared_ptr<LocalModel> local;
   if (model && computes(file)) {
     HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, model));
