@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(Directions, Partition,
                                          Cut{"ToTheHost", true, false, Relay::Old::kGoOn},
                                          Cut{"FromTheHost", false, true, Relay::Old::kGoOn},
                                          Cut{"BothForgotten", true, true, Relay::Old::kForgotten}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& cut) { return std::string(cut.param.name); });
 
 }  // namespace
 }  // namespace heddle

@@ -354,7 +354,8 @@ TEST_F(ServedPlans, PlansForEmulatedDevicesTakeThePlansTime) {
     service_.infer(std::move(request), [&](Result<InferResponse> a) { promise.set_value(std::move(a)); });
     const auto answer = future.get();
     ASSERT_TRUE(answer.ok()) << answer.error().to_string();
-    EXPECT_GE(answer->timing.compute, file->predicted.makespan_us * .999);
+    // One percent of room: the devices and the request read their clocks at different moments.
+    EXPECT_GE(answer->timing.compute, file->predicted.makespan_us * .99);
   }
 }
 
