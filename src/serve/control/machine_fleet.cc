@@ -55,7 +55,7 @@ class Machine final : public MachineFleet {
     HEDDLE_ASSIGN_OR_RETURN(auto deployment, deploy(fleet, plan));
     HEDDLE_RETURN_IF_ERROR(discover());
     // Known before workers are asked: a file that is wrong here needs no waiting for them.
-    std::vector<std::shared_ptr<const WholeModel>> wholes(deployment.models.size());
+    std::vector<std::shared_ptr<const UnsplitModel>> wholes(deployment.models.size());
     for (uint32_t m = 0; m < deployment.models.size(); ++m) {
       if (fleet.models[m].file.path.empty()) continue;
       auto whole = whole_of(fleet.models[m], largest_batch(deployment, m), cluster_->devices().front());
@@ -137,8 +137,8 @@ class Machine final : public MachineFleet {
     return devices;
   }
 
-  Result<std::shared_ptr<const WholeModel>> whole_of(const FleetModel& model, int max_batch,
-                                                     const Device& device) {
+  Result<std::shared_ptr<const UnsplitModel>> whole_of(const FleetModel& model, int max_batch,
+                                                       const Device& device) {
     report("loading and checking " + model.name);
     return files_.whole(model, max_batch, device);
   }

@@ -15,8 +15,8 @@ std::string number(double v) {
 
 }  // namespace
 
-Result<std::shared_ptr<const WholeModel>> FleetFiles::whole(const FleetModel& model, int max_batch,
-                                                            const Device& device) {
+Result<std::shared_ptr<const UnsplitModel>> FleetFiles::whole(const FleetModel& model, int max_batch,
+                                                              const Device& device) {
   const auto& file = model.file;
   if (const auto it = last_.find(model.name); it != last_.end()) {
     const auto& had = *it->second;
@@ -24,7 +24,7 @@ Result<std::shared_ptr<const WholeModel>> FleetFiles::whole(const FleetModel& mo
         had.file.block_of.size() == file.block_of.size() && had.max_batch >= max_batch)
       return next_[model.name] = it->second;
   }
-  auto whole = std::make_shared<WholeModel>();
+  auto whole = std::make_shared<UnsplitModel>();
   whole->file = file;
   whole->max_batch = max_batch;
   HEDDLE_ASSIGN_OR_RETURN(whole->local, parts_.load(model.name, file, max_batch));
@@ -37,7 +37,7 @@ Result<std::shared_ptr<const WholeModel>> FleetFiles::whole(const FleetModel& mo
   }
   HEDDLE_RETURN_IF_ERROR(run_whole(*runner, *whole->local, whole->inputs, whole->outputs));
   next_[model.name] = whole;
-  return std::shared_ptr<const WholeModel>(std::move(whole));
+  return std::shared_ptr<const UnsplitModel>(std::move(whole));
 }
 
 void FleetFiles::plan_made() {
@@ -45,7 +45,7 @@ void FleetFiles::plan_made() {
   next_.clear();
 }
 
-Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const WholeModel& whole,
+Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const UnsplitModel& whole,
                                                      double slo_us, const SplitCheck& check) {
   const bool half = model.file.fp16_cuts;
   const double worst = check.worst.relative;

@@ -17,7 +17,7 @@
 namespace heddle {
 
 // A model as a plan runs it.
-struct WholeModel {
+struct UnsplitModel {
   FleetModelFile file;
   std::shared_ptr<const LocalModel> local;
   int max_batch = 0;
@@ -29,15 +29,15 @@ class FleetFiles {
  public:
   // Loads the model for the batches that the plan runs of it, checks on `device` that rows of a batch do not
   // depend on each other, and runs the random row; what the last plan had of it is kept.
-  Result<std::shared_ptr<const WholeModel>> whole(const FleetModel& model, int max_batch,
-                                                  const Device& device);
+  Result<std::shared_ptr<const UnsplitModel>> whole(const FleetModel& model, int max_batch,
+                                                    const Device& device);
   // What whole() did not give since the last call is forgotten.
   void plan_made();
   ModelParts& parts() { return parts_; }
 
  private:
   ModelParts parts_;
-  std::map<std::string, std::shared_ptr<const WholeModel>> last_, next_;  // by model
+  std::map<std::string, std::shared_ptr<const UnsplitModel>> last_, next_;  // by model
 };
 
 // What became of a model that was cut into parts, over all of its pipelines.
@@ -48,7 +48,7 @@ struct SplitCheck {
 };
 // The model as clients see it, with a note that tells what its outputs differ by. Errors: outputs that differ
 // by more than rounding.
-Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const WholeModel& whole,
+Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const UnsplitModel& whole,
                                                      double slo_us, const SplitCheck& check);
 // The largest batch that the plan's pipelines run of the model.
 int largest_batch(const Deployment& deployment, uint32_t model);

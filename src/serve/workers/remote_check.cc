@@ -80,7 +80,7 @@ class Prober final : public RemoteListener {
 };
 
 Result<SplitDifference> run_chain(Prober& prober, RemoteDevices& devices, const DeployedPipeline& pipeline,
-                                  const std::vector<uint32_t>& chain, const WholeModel& whole) {
+                                  const std::vector<uint32_t>& chain, const UnsplitModel& whole) {
   uint64_t batch = 0;
   RemoteAnswer last;
   for (size_t k = 0; k < chain.size(); ++k) {
@@ -122,7 +122,7 @@ Result<SplitDifference> run_chain(Prober& prober, RemoteDevices& devices, const 
 }  // namespace
 
 Result<SplitCheck> check_remote(RemoteDevices& devices, const Deployment& deployment, uint32_t model,
-                                const WholeModel& whole, const CancelToken& cancel) {
+                                const UnsplitModel& whole, const CancelToken& cancel) {
   Prober prober(devices, cancel);
   SplitCheck check;
   for (const auto& p : deployment.pipelines) {

@@ -14,6 +14,6 @@ namespace heddle {
 // tells. Nobody else may listen to `devices` meanwhile. Errors: a step that fails, a device that is lost
 // under it or takes longer than a minute more than three times its planned time.
 Result<SplitCheck> check_remote(RemoteDevices& devices, const Deployment& deployment, uint32_t model,
-                                const WholeModel& whole, const CancelToken& cancel);
+                                const UnsplitModel& whole, const CancelToken& cancel);
 
 }  // namespace heddle
