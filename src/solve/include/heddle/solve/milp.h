@@ -1,5 +1,5 @@
 // Mixed-integer linear programs: minimise c'x + c0 subject to rows lower <= a'x <= upper. Solved by HiGHS, or
-// by the user's Gurobi (docs/solvers.md); written as LP files for Gurobi.
+// by the user's Gurobi (docs/solvers.md); can be written as LP files, for Gurobi and other solvers.
 #pragma once
 
 #include <cstdint>
