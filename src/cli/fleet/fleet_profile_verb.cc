@@ -1,7 +1,6 @@
 // heddle fleet profile: blocks of models measured on this machine's devices at several batch sizes, as a
 // fleet file.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "fleet_verbs.h"
@@ -11,6 +10,7 @@
 #include "heddle/report/text_table.h"
 #include "heddle/session/fleet_profile.h"
 #include "model/model_flags.h"
+#include "print.h"
 
 namespace heddle::cli {
 namespace {
@@ -104,10 +104,10 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
       table.add_row({m.name, std::to_string(m.blocks), fleet.classes[c].name, sum(m.latency_us[c][0].front()),
                      sum(m.latency_us[c][0].back()), shares, format_us(m.slo_us)});
     }
-  std::printf(
-      "%s%s is written: set counts, SLOs, weights, prices and further classes there;\n"
+  print(
+      "{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
       "`heddle serve` runs its models on the devices that it names\n",
-      table.to_string().c_str(), o.output.c_str());
+      table.to_string(), o.output);
   return kExitDone;
 }
 
