@@ -330,14 +330,4 @@ std::map<std::string, ModelStatisticsRecord> InferService::all_statistics() cons
   return all;
 }
 
-void InferService::device_lost(uint32_t device) {
-  const std::shared_lock lock(gate_);
-  if (current_ && current_->plane) current_->plane->device_lost(device);
-}
-
-void InferService::device_back(uint32_t device) {
-  const std::shared_lock lock(gate_);
-  if (current_ && current_->plane) current_->plane->device_back(device);
-}
-
 }  // namespace heddle
