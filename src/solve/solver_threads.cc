@@ -36,7 +36,7 @@ void wait_for_all() {
 
 }  // namespace
 
-void run_on_solver_thread(std::function<void()> work) {
+void start_solver_thread(std::function<void()> work) {
   running().add(1);
   try {
     std::thread([work = std::move(work)]() mutable {
