@@ -14,7 +14,7 @@
 #include "heddle/graph/generators.h"
 #include "heddle/planners/batch_problem.h"
 #include "heddle/planners/diviml_throughput.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 #include "planners_support.h"
 
 namespace heddle {

@@ -1,7 +1,6 @@
 #include "bound_blocks.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <optional>
 
@@ -54,9 +53,9 @@ OpId longest_source(const Graph& graph) {
   return best;
 }
 
-class Finder {
+class BlockFinder {
  public:
-  Finder(const BoundTables& tables, double steps, const Deadline& deadline)
+  BlockFinder(const BoundTables& tables, double steps, const Deadline& deadline)
       : b_(tables),
         graph_(*tables.problem.graph),
         k_(tables.devices.size()),
@@ -152,9 +151,9 @@ class Finder {
   }
 
   // Transfer times of a tensor between all pairs: to_[i * k + j] from j to i, from_[i * k + j] from i to j.
-  void ways_of(double bytes) {
+  void time_transfers(double bytes) {
     for (size_t i = 0; i < k_; ++i) {
-      for (size_t j = 0; j < k_; ++j) to_[j * k_ + i] = from_[i * k_ + j] = b_.way(i, j).us(bytes);
+      for (size_t j = 0; j < k_; ++j) to_[j * k_ + i] = from_[i * k_ + j] = b_.rate(i, j).us(bytes);
     }
   }
 
@@ -187,7 +186,7 @@ class Finder {
       for (const uint32_t t : b_.flat.inputs(w)) {
         const auto u = static_cast<uint32_t>(b_.flat.producer(t));
         if (u != fork && local_[u] < 0) continue;
-        ways_of(static_cast<double>(b_.flat.bytes(t)));
+        time_transfers(static_cast<double>(b_.flat.bytes(t)));
         come(u, to_.data());
       }
       if (at < ops.size() && ends_at_[w] >= 0) {
@@ -219,7 +218,7 @@ class Finder {
         extend(mine, r == join ? nullptr : values_of(tail_, r), add);
       };
       for (const uint32_t t : b_.flat.outputs(w)) {
-        ways_of(static_cast<double>(b_.flat.bytes(t)));
+        time_transfers(static_cast<double>(b_.flat.bytes(t)));
         for (const OpId r : graph_.tensors()[t].consumers) {
           const auto reader = static_cast<uint32_t>(r.value);
           if (reader == join || local_[reader] >= 0) go(reader, from_.data());
@@ -295,7 +294,7 @@ class Finder {
 
 std::vector<Block> find_blocks(const BoundTables& tables, double steps, const Deadline& deadline) {
   if (tables.problem.graph->num_ops() == 0) return {};
-  return Finder(tables, steps, deadline).run();
+  return BlockFinder(tables, steps, deadline).run();
 }
 
 }  // namespace heddle

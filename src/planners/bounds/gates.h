@@ -16,10 +16,10 @@ struct Gate {
   std::vector<uint8_t> inside;             // per device
   std::vector<uint8_t> free_out, free_in;  // per device: inside, or reached from there (reaching it) freely
   bool out = false, in = false;            // which directions the gate serves
-  double latency_us = 0, us_per_byte = 0;  // the least that one tensor occupies it
+  TransferRate least;                      // what one tensor occupies it for, at least
   std::vector<double> load_us_per_byte;    // per device, cold: parameters that are loaded for it
 
-  double us(int64_t bytes) const { return latency_us + static_cast<double>(bytes) * us_per_byte; }
+  double us(int64_t bytes) const { return least.us(static_cast<double>(bytes)); }
 };
 
 // The gates of each node's links and buses, and of each device's copy engine, as far as the problem's

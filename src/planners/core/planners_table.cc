@@ -1,5 +1,3 @@
-#include "heddle/planners/planners_table.h"
-
 #include "heddle/planners/planner.h"
 
 namespace heddle {

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "construction.h"
 #include "etf.h"
 #include "heddle/solve/milp.h"
 
@@ -114,61 +113,45 @@ std::vector<uint32_t> match(const FlatProblem& flat, const std::vector<FlatEdge>
   return favourite;
 }
 
-class MSct {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
-    bool solved = true;
-    double favourites = 0;
-    auto out =
-        plan_by_construction(problem, options, "m-sct", [&](const FlatProblem& flat, const Reserve& reserve) {
-          if (rules_for_ != flat.num_devices() || rules_.priority.size() != flat.num_ops())
-            solved = make_rules(flat, options) && solved;
-          favourites =
-              static_cast<double>(flat.num_ops()) -
-              static_cast<double>(std::count(rules_.favourite.begin(), rules_.favourite.end(), kNoOp));
-          return earliest_time_first(flat, rules_, reserve, options.deadline);
-        });
-    if (!out.ok()) return out;
-    out->detail = solved ? "favourite children by SCT's relaxed program"
-                         : "favourite children by longest paths: the program is too large for the time";
-    out->counters["favourite_children"] = favourites;
-    out->counters["relaxation_solved"] = solved;
-    return out;
-  }
-
- private:
-  // The same rules serve while only the reserve changes.
-  bool make_rules(const FlatProblem& flat, const PlannerOptions& options) {
-    rules_for_ = flat.num_devices();
-    rules_.priority = upward_ranks(flat);
+Result<PlannerOutput> plan_m_sct(const Problem& problem, const PlannerOptions& options) {
+  bool solved = true;
+  double favourites = 0;
+  const auto make_rules = [&](const FlatProblem& flat) {
+    EtfRules rules{.priority = upward_ranks(flat), .favourite = {}, .tier = {}};
     const auto edges = edges_of(flat);
-    if (edges.size() <= kMostEdges) {
-      if (const auto x = relaxed(flat, edges, options)) {
-        rules_.favourite = match(flat, edges, *x, kRounding);
-        return true;
-      }
+    std::optional<std::vector<double>> x;
+    if (edges.size() <= kMostEdges) x = relaxed(flat, edges, options);
+    if (x) {
+      rules.favourite = match(flat, edges, *x, kRounding);
+    } else {
+      solved = false;
+      std::vector<double> behind;
+      for (const FlatEdge& e : edges) behind.push_back(-e.us - rules.priority[e.to]);
+      rules.favourite = match(flat, edges, behind, kImpossible);
     }
-    std::vector<double> behind;
-    for (const FlatEdge& e : edges) behind.push_back(-e.us - rules_.priority[e.to]);
-    rules_.favourite = match(flat, edges, behind, kImpossible);
-    return false;
-  }
-
-  EtfRules rules_;
-  size_t rules_for_ = 0;
-};
+    const auto without = std::count(rules.favourite.begin(), rules.favourite.end(), kNoOp);
+    favourites = static_cast<double>(flat.num_ops()) - static_cast<double>(without);
+    return rules;
+  };
+  auto out = plan_earliest_time_first(problem, options, "m-sct", make_rules);
+  if (!out.ok()) return out;
+  out->detail = solved ? "favourite children by SCT's relaxed program"
+                       : "favourite children by longest paths: the program is too large for the time";
+  out->counters["favourite_children"] = favourites;
+  out->counters["relaxation_solved"] = solved;
+  return out;
+}
 
 }  // namespace
 
 PlannerEntry m_sct_planner() {
-  return {
-      {.name = "m-sct",
-       .description = "earliest time first, devices waiting for favourite children",
-       .source = "Baechi (Jeon et al., SoCC 2020), sections 3.2 and 4; Moirai's baseline",
-       .objectives = {Objective::kLatency, Objective::kColdLatency},
-       .exploits = "transfers, memory limits",
-       .ignores = "contention; how much slower a device is that is free first"},
-      [](const Problem& problem, const PlannerOptions& options) { return MSct().plan(problem, options); }};
+  return {{.name = "m-sct",
+           .description = "earliest time first, devices waiting for favourite children",
+           .source = "Baechi (Jeon et al., SoCC 2020), sections 3.2 and 4; Moirai's baseline",
+           .objectives = {Objective::kLatency, Objective::kColdLatency},
+           .exploits = "transfers, memory limits",
+           .ignores = "contention; how much slower a device is that is free first"},
+          plan_m_sct};
 }
 
 }  // namespace heddle

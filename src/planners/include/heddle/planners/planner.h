@@ -119,5 +119,12 @@ struct PlanResult {
 // above it, is an internal error) and adds the bound.
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options);
+// What run_planner() does with a planner's output, also for plans that come from elsewhere: adds timeline,
+// value, bound and gap and checks them. The error names `planner`.
+Result<PlanResult> verified_result(const std::string& planner, const Problem& problem, PlannerOutput output,
+                                   double planning_s);
+
+// docs/planners.md, made from the registry: a table of all planners and a section for each.
+std::string planners_markdown();
 
 }  // namespace heddle

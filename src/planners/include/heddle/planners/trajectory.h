@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace heddle {
 
@@ -15,6 +16,9 @@ struct Incumbent {
 
 // What was there at that moment; nullopt before the first entry.
 std::optional<Incumbent> at_time(std::span<const Incumbent> trajectory, double seconds);
+
+// What was there after 1, 10 and 60 s, which `seconds` then say, as far as planning took longer than that.
+std::vector<Incumbent> milestones(std::span<const Incumbent> trajectory, double planning_s);
 
 // Integral from 0 to `horizon_s` of the primal gap to `best_us`, in seconds: 1 while there is no plan, then
 // (value - best) / value. Less is better. T. Berthold, "Measuring the impact of primal heuristics",
