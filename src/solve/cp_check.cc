@@ -145,7 +145,7 @@ class CpConstraintChecker {
 
   bool holds(const References& refs) const { return count(refs) == refs.size(); }
 
-  // "", or what is wrong.
+  // "", or a description of the violation.
   std::string check(const ConstraintProto& c) const {
     switch (c.constraint_case()) {
       case ConstraintProto::kLinear:

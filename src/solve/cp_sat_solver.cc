@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
 
 #include "cp_sat_library.h"
 #include "cp_state.h"
@@ -44,7 +43,7 @@ std::string parameters(const SolveOptions& options) {
   return p.SerializeAsString();
 }
 
-// What CP-SAT needs beside the variables and constraints. Two serialised messages in a row are one.
+// The model's parts beside its variables and constraints. Two serialised messages in a row are one.
 cp_sat::CpModelProto rest_of(const CpModel::State& state) {
   cp_sat::CpModelProto rest;
   for (const auto& constraint : state.interval_sums) *rest.add_constraints() = constraint;
@@ -89,31 +88,13 @@ class CpSolve {
   }
 
   Result<Solution> run() {
-    const auto [least, most] = range_of(objective_, model_.state());
-    cp_sat::CpModelProto rest = rest_of(model_.state());
-    if (options_.cutoff <= below(least)) return no_better();
-    if (options_.cutoff <= static_cast<double>(most)) {
-      // An extra constraint: objective <= the largest integer below the cutoff.
-      const double limit = std::ceil(options_.cutoff) - 1;
-      cp_sat::LinearConstraintProto& row = *rest.add_constraints()->mutable_linear();
-      *row.mutable_vars() = objective_.vars();
-      *row.mutable_coeffs() = objective_.coeffs();
-      row.add_domain(std::numeric_limits<int64_t>::min());
-      row.add_domain(static_cast<int64_t>(static_cast<Wide>(limit) - objective_.offset()));
-    }
     take_hint();
-    if (!options_.deadline.should_stop()) HEDDLE_RETURN_IF_ERROR(search(rest));
+    if (!options_.deadline.should_stop()) HEDDLE_RETURN_IF_ERROR(search());
     return solution_;
   }
 
  private:
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }
-
-  Solution no_better() {
-    solution_.status = SolveStatus::kInfeasible;
-    solution_.bound = options_.cutoff;
-    return solution_;
-  }
 
   void take(std::span<const int64_t> values) {
     solution_.values.assign(values.begin(), values.end());
@@ -130,12 +111,12 @@ class CpSolve {
     if (hints.empty() || hints.size() != static_cast<size_t>(model_.state().proto.variables_size())) return;
     std::vector<int64_t> values;
     for (const auto& [var, value] : hints) values.push_back(value);
-    if (!violation(model_, values).empty()) return;
-    if (static_cast<double>(evaluate(objective_, values)) < options_.cutoff) take(values);
+    if (violation(model_, values).empty()) take(values);
   }
 
-  Status search(const cp_sat::CpModelProto& rest) {
-    std::string bytes = model_.state().proto.SerializeAsString() + rest.SerializeAsString();
+  Status search() {
+    const CpModel::State& state = model_.state();
+    std::string bytes = state.proto.SerializeAsString() + rest_of(state).SerializeAsString();
     HEDDLE_ASSIGN_OR_RETURN(const auto answer,
                             cp_sat_solve(std::move(bytes), parameters(options_), options_.deadline));
     if (!answer) return {};  // stopped too slowly: the hint remains
@@ -148,7 +129,7 @@ class CpSolve {
       if (solution_.has_values())
         return Error(Code::kInternal, "it reports that the model is infeasible, but the hint is a solution");
       solution_.status = SolveStatus::kInfeasible;
-      solution_.bound = options_.cutoff;
+      solution_.bound = kInfinity;
       return {};
     }
     solution_.bound = objective_.vars().empty()
@@ -159,7 +140,6 @@ class CpSolve {
     const std::string fault = violation(model_, values);
     if (!fault.empty()) return Error(Code::kInternal, "its solution breaks the model: " + fault);
     const auto value = static_cast<double>(evaluate(objective_, values));
-    if (value >= options_.cutoff) return Error(Code::kInternal, "its solution is not below the cutoff");
     if (!solution_.has_values() || value < solution_.objective) take(values);
     solution_.bound = std::min(solution_.bound, solution_.objective);
     if (response.status() == cp_sat::OPTIMAL) solution_.status = SolveStatus::kOptimal;

@@ -17,7 +17,7 @@ __extension__ using Wide = __int128;
 
 struct CpModel::State {
   cp_sat::CpModelProto proto;  // variables and constraints
-  // What holds start, size and end of intervals together. These constraints follow all others, so that the
+  // start + size == end of the intervals. These constraints follow all others, so that the
   // number of a constraint in an error is the caller's.
   std::vector<cp_sat::ConstraintProto> interval_sums;
   std::optional<cp_sat::LinearExpressionProto> objective;

@@ -90,7 +90,7 @@ class HighsSolve {
     return done_work_ > work_ || options_.deadline.should_stop();
   }
 
-  // Keeps a complete feasible start as an incumbent, whatever the solver does with it.
+  // Keeps a complete feasible start as an incumbent, even if the solver rejects it.
   void take_start() {
     const size_t n = flat_->variables().size();
     start_.assign(n, 0);
@@ -141,11 +141,11 @@ class HighsSolve {
     return primal == kSolutionFeasible;
   }
 
-  // Requires the lock. Keeps the values if they are feasible, below the cutoff and better than the best.
+  // Requires the lock. Keeps the values if they are feasible and better than the best.
   // True: kept.
   bool offer(std::vector<double> values) {
     const double objective = given_->objective(values);
-    if (!(objective < best_objective_) || objective >= options_.cutoff) return false;
+    if (!(objective < best_objective_)) return false;
     if (!violation(*given_, values).empty()) return false;
     best_ = std::move(values);
     best_objective_ = objective;
@@ -205,7 +205,6 @@ class HighsSolve {
     HEDDLE_ASSIGN_OR_RETURN(const HighsPtr highs, make_highs(*flat_, options_, tolerance));
     void* h = highs.get();
     listen(h);
-    if (std::isfinite(options_.cutoff)) Highs_setDoubleOptionValue(h, "objective_bound", options_.cutoff);
     if (!first.empty()) Highs_setSolution(h, first.data(), nullptr, nullptr, nullptr);
     const double left = options_.deadline.seconds_left();
     if (std::isfinite(left)) Highs_setDoubleOptionValue(h, "time_limit", left);
@@ -220,7 +219,8 @@ class HighsSolve {
 
   Solution read(void* h) {
     const HighsInt status = Highs_getModelStatus(h);
-    Highs_getInt64InfoValue(h, "mip_node_count", &nodes_);
+    int64_t nodes = 0;
+    Highs_getInt64InfoValue(h, "mip_node_count", &nodes);
     const bool proven = status == kHighsModelStatusOptimal;
     double bound = -kInfinity;
     if (is_mip()) {
@@ -234,6 +234,7 @@ class HighsSolve {
       take(values, proven);
     }
     const std::lock_guard lock(mutex_);
+    nodes_ = std::max<int64_t>(0, nodes);
     return finish(status, bound);
   }
 
@@ -242,8 +243,7 @@ class HighsSolve {
     std::vector<double> exact = rounded(*flat_, values);
     {
       const std::lock_guard lock(mutex_);
-      const double objective = given_->objective(exact);
-      if (objective >= options_.cutoff || objective > best_objective_) return;
+      if (given_->objective(exact) > best_objective_) return;
     }
     std::string fault = violation(*given_, exact);
     if (!fault.empty()) {
@@ -269,16 +269,14 @@ class HighsSolve {
   Solution finish(HighsInt status, double bound) {
     Solution solution;
     solution.solver = std::string("HiGHS ") + Highs_version();
-    solution.nodes = std::max<int64_t>(0, nodes_);
+    solution.nodes = nodes_;
     // A final bound replaces all bounds reported during the search.
     if (std::isfinite(bound)) best_bound_ = bound;
-    const bool cut = std::isfinite(options_.cutoff);
     const bool infeasible =
-        status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound ||
-        (best_.empty() && cut && (status == kHighsModelStatusOptimal || best_bound_ >= options_.cutoff));
+        status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound;
     if (best_.empty() && fault_.empty() && infeasible) {
       solution.status = SolveStatus::kInfeasible;
-      solution.bound = options_.cutoff;
+      solution.bound = kInfinity;
       return solution;
     }
     if (best_.empty()) {
@@ -293,9 +291,7 @@ class HighsSolve {
       return solution;
     }
     // Infeasible below the incumbent: nothing is better, so the incumbent is optimal.
-    if (status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound) {
-      best_bound_ = best_objective_;
-    }
+    if (infeasible) best_bound_ = best_objective_;
     solution.values = best_;
     solution.objective = best_objective_;
     solution.bound = std::min(best_bound_, best_objective_);
@@ -329,20 +325,20 @@ class HighsSolve {
 };
 
 // HiGHS treats a model without variables as empty and ignores its rows.
-Solution without_variables(const Milp& model, const SolveOptions& options) {
+Solution without_variables(const Milp& model) {
   Solution solution;
   solution.solver = std::string("HiGHS ") + Highs_version();
-  const bool fits = violation(model, {}).empty() && model.constant() < options.cutoff;
+  const bool fits = violation(model, {}).empty();
   solution.status = fits ? SolveStatus::kOptimal : SolveStatus::kInfeasible;
   if (fits) solution.objective = model.constant();
-  solution.bound = fits ? model.constant() : options.cutoff;
+  solution.bound = fits ? model.constant() : kInfinity;
   return solution;
 }
 
 Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std::shared_ptr<const Milp>& flat,
                             const SolveOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_options(options));
-  if (flat->variables().empty()) return without_variables(*given, options);
+  if (flat->variables().empty()) return without_variables(*given);
   const auto solve = std::make_shared<HighsSolve>(given, flat, options);
   auto answer = run_on_solver_thread<Solution>(
       [solve] {

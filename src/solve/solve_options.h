@@ -7,7 +7,7 @@
 namespace heddle {
 
 // kInvalidInput for a number of threads outside 1..1024, work that is not above 0, negative or undefined
-// gaps, an undefined cutoff.
+// gaps.
 Status check_options(const SolveOptions& options);
 
 }  // namespace heddle

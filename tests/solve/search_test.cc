@@ -224,9 +224,6 @@ TEST(Start, IsWhatAStoppedSearchAnswers) {
   EXPECT_EQ(s->status, SolveStatus::kFeasible);
   EXPECT_EQ(s->objective, -3);
   EXPECT_EQ(reports, 1);
-  // A start that is not below the cutoff is ignored.
-  options.cutoff = -3;
-  EXPECT_EQ(solve(m, options)->status, SolveStatus::kUnknown);
 }
 
 TEST(Start, OfEveryKindLeadsToTheSameOptimum) {

@@ -6,6 +6,7 @@
 
 #include "bound_fit.h"
 #include "heddle/base/units.h"
+#include "heddle/graph/analysis.h"
 
 namespace heddle {
 namespace {
@@ -13,33 +14,6 @@ namespace {
 // Search for a block's span: growth factor, number of growths, number of halvings of the open interval.
 constexpr double kGrowth = 1.3;
 constexpr int kMostGrowths = 40, kHalvings = 6;
-
-// Immediate dominators of the ops reachable from `source`, in one pass because the graph is a DAG: K. Cooper,
-// T. Harvey, K. Kennedy, "A Simple, Fast Dominance Algorithm", 2001, figure 3. -1: not reached; source:
-// itself.
-std::vector<int32_t> dominators_from(const BoundTables& b, OpId source) {
-  const Graph& graph = *b.problem.graph;
-  const auto order = graph.topological_order();
-  std::vector<uint32_t> place(graph.num_ops());
-  for (uint32_t i = 0; i < order.size(); ++i) place[order[i].index()] = i;
-  std::vector<int32_t> idom(graph.num_ops(), -1);
-  idom[source.index()] = source.value;
-  for (const OpId op : order) {
-    if (op == source) continue;
-    int32_t common = -1;
-    for (const uint32_t t : b.flat.inputs(op.index())) {
-      int32_t u = b.flat.producer(t);
-      if (idom[static_cast<size_t>(u)] < 0) continue;
-      while (common >= 0 && common != u) {
-        int32_t& later = place[static_cast<size_t>(common)] > place[static_cast<size_t>(u)] ? common : u;
-        later = idom[static_cast<size_t>(later)];
-      }
-      common = u;
-    }
-    idom[op.index()] = common;
-  }
-  return idom;
-}
 
 OpId longest_source(const Graph& graph) {
   const auto order = graph.topological_order();
@@ -95,7 +69,7 @@ class BlockFinder {
       for (const uint32_t t : b_.flat.inputs(v)) {
         const auto u = static_cast<uint32_t>(b_.flat.producer(t));
         // Ops that the source does not reach are not after the fork; all others lead here from the fork.
-        if (u == fork || idom_[u] < 0 || local_[u] >= 0) continue;
+        if (u == fork || !idom_[u].valid() || local_[u] >= 0) continue;
         local_[u] = 0;
         ops.push_back(u);
         stack.push_back(u);
@@ -118,20 +92,20 @@ class BlockFinder {
   void choose() {
     const OpId source = longest_source(graph_);
     if (!source.valid()) return;
-    idom_ = dominators_from(b_, source);
+    idom_ = immediate_dominators(graph_, source);
     const auto k = static_cast<double>(k_);
     const auto most = static_cast<size_t>(std::clamp(steps_ / (20 * k * k * k), 1.0, 1e9));
     double looked = 0;
     for (const OpId v : graph_.topological_order()) {
-      const auto fork = idom_[v.index()];
-      if (fork < 0 || v == source || b_.flat.inputs(v.index()).size() < 2) continue;
+      const OpId fork = idom_[v.index()];
+      if (!fork.valid() || b_.flat.inputs(v.index()).size() < 2) continue;
       // Path bounds cover a single op between fork and join; two or more may compete for a device.
-      const auto ops = inside(static_cast<uint32_t>(fork), static_cast<uint32_t>(v.value), most);
+      const auto ops = inside(static_cast<uint32_t>(fork.value), static_cast<uint32_t>(v.value), most);
       looked += static_cast<double>(ops ? ops->size() : most);
       if (looked > steps_ || deadline_.should_stop()) break;
       if (!ops || ops->size() < 2) continue;
       const double steps = steps_of(*ops, static_cast<uint32_t>(v.value));
-      chosen_.push_back({static_cast<uint32_t>(fork), static_cast<uint32_t>(v.value), steps});
+      chosen_.push_back({static_cast<uint32_t>(fork.value), static_cast<uint32_t>(v.value), steps});
     }
     std::stable_sort(chosen_.begin(), chosen_.end(),
                      [](const Candidate& x, const Candidate& y) { return x.steps < y.steps; });
@@ -281,8 +255,9 @@ class BlockFinder {
   const double steps_;
   const Deadline& deadline_;
   SpanFit fit_;
-  std::vector<int32_t> idom_, local_;  // local_: index within the block's ops, or -1
-  std::vector<int32_t> ends_at_;       // per op: the block that joins there, or -1
+  std::vector<OpId> idom_;        // from the longest path's source
+  std::vector<int32_t> local_;    // index within the block's ops, or -1
+  std::vector<int32_t> ends_at_;  // per op: the block that joins there, or -1
   std::vector<uint32_t> place_;
   std::vector<std::vector<uint32_t>> starts_at_;
   std::vector<Candidate> chosen_;

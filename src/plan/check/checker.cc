@@ -64,7 +64,7 @@ bool PlanChecker::check_shares() {
   }
   if (lanes > 1 && moves_within_runs())
     report(Violation::kShares, "several lanes need transfer steps, but here runs move tensors");
-  // Counted first: what follows needs memory for every op in every lane.
+  // Counted first: the later checks need memory for every op in every lane.
   size_t ops = 0;
   for (const Segment& segment : plan_.segments) ops += segment.ops.size();
   if (lanes > kMostLanes || (lanes > 1 && ops != lanes * graph_.num_ops())) {

@@ -95,7 +95,7 @@ class GateFinder {
         if (leaves || enters) either.add(flat_, hop);
       }
     }
-    // Where nothing can pass both ways at once, one gate says all.
+    // If data cannot pass both ways at once, one gate for both directions is enough.
     const bool one_way_at_a_time = either.sum() <= std::max(leaving.sum(), entering.sum());
     if (!one_way_at_a_time) {
       add_links(node, inside, leaving, true, false);

@@ -10,7 +10,7 @@
 namespace heddle {
 
 // A tensor that is made on a device `inside` and read on one that is not (and to which it does not pass
-// freely) leaves, the other way round it enters; whatever does so occupies the gate, and all that the gate
+// freely) leaves; in the other direction it enters. Such a tensor occupies the gate, and all that the gate
 // serves takes at most one makespan (or period). docs/bounds.md, section 11.
 struct Gate {
   std::vector<uint8_t> inside;             // per device

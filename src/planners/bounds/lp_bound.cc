@@ -14,12 +14,12 @@ namespace {
 constexpr double kMostEntries = 400'000;
 // HiGHS keeps rows and duals within 1e-7, relative to the largest of them.
 constexpr double kSafety = 1e-6;
-// Rounds of gates and windows (sections 11 and 12), the relative gain that is worth another one, and what a
-// gate must be overfull by.
+// Rounds of gates and windows (sections 11 and 12), the relative gain that is worth another one, and by
+// how much a gate must be overfull.
 constexpr int kRowRounds = 12;
 constexpr double kLeastGain = 1e-4, kViolation = 1e-6;
-// Section 12: so many heads are candidates for a, every tail is one for b; what a row must be violated by,
-// relative to T.
+// Section 12: so many heads are candidates for a, every tail is one for b; by how much a row must be
+// violated, relative to T.
 constexpr size_t kMostHeads = 200;
 constexpr double kWindowViolation = 1e-5;
 
@@ -34,7 +34,7 @@ class Program {
         known_us_(known_us),
         params_(shared_param_bytes(flat)),
         gates_(find_gates(flat, relaxation)) {
-    // Times of about one are what solvers are good at.
+    // Solvers are most precise for numbers near one.
     for (size_t v = 0; v < n_; ++v) {
       double least = kImpossible;
       for (size_t i = 0; i < k_; ++i) least = std::min(least, r_.t(v, i));
@@ -102,8 +102,8 @@ class Program {
     }
   }
 
-  // Starts, a path's transfers included: what of u is on i and not of w pays the cheapest way out of i, and
-  // likewise what of w is on i and not of u the cheapest way in.
+  // Starts, with the transfers on a path: the part of u on i that exceeds w's part there pays the cheapest
+  // transfer out of i; the part of w on i that exceeds u's pays the cheapest transfer in.
   void add_times() {
     for (size_t v = 0; v < n_; ++v) {
       start_.push_back(milp_.add_continuous(0, kNoBound));
@@ -190,8 +190,8 @@ class Program {
     for (const WindowOp& op : ops) {
       if (op.head >= best_a && op.tail >= best_b && op.us > 0) row.push_back({x_[op.at], -op.us / unit_});
     }
-    // The rows hold where T >= a + b, which only a bound can promise: where the window's devices stay empty
-    // the row says no more than that.
+    // The row holds only if T >= a + b, so a + b must not exceed a proven bound: while the window's devices
+    // are empty the row is just that.
     milp_.at_least(std::move(row), (best_a + best_b) / unit_);
     return true;
   }
@@ -201,7 +201,7 @@ class Program {
     const auto devices = static_cast<double>(std::count(gate.inside.begin(), gate.inside.end(), 1));
     return (gate.out + gate.in) * (2 * devices + 2) * static_cast<double>(flat_.num_reads());
   }
-  // What passes a gate holds it, one after another: for how long, at these values.
+  // Transfers hold a gate one after another: for how long in total, at these values.
   double gate_load(const Gate& gate, std::span<const double> values) const {
     double sum = 0;
     each_passage(gate, [&](size_t t, bool out, double us) { sum += us * passing(t, gate, out, values); });

@@ -105,7 +105,7 @@ Result<PlanResult> verified_result(const std::string& planner, const Problem& pr
   result.counters = std::move(output.counters);
   result.planning_s = planning_s;
   result.trajectory = std::move(output.trajectory);
-  // What a planner saw on the way may lie below the combinatorial bound, which is added here.
+  // The planner's own bounds may lie below the combinatorial bound, which is added here.
   result.trajectory.push_back({planning_s, result.value_us, result.bound.us});
   return result;
 }

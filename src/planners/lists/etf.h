@@ -1,5 +1,5 @@
 // Earliest time first: of all ready ops and devices, the pair that can start first (Hwang, Chow, Anger and
-// Lee, SIAM J. Computing 18(2), 1989). What m-SCT and GETF share.
+// Lee, SIAM J. Computing 18(2), 1989). m-SCT and GETF share it.
 #pragma once
 
 #include <functional>

@@ -93,7 +93,7 @@ void ListSchedule::ready_without_contention(uint32_t op) {
   }
 }
 
-// Transfers that are not decided yet go in the order of the op's inputs; what is tried only is undone.
+// Transfers that are not decided yet go in the order of the op's inputs; trials are undone.
 double ListSchedule::ready_with_contention(uint32_t op, size_t device, bool commit) {
   double ready = 0;
   undo_.clear();

@@ -1,4 +1,4 @@
-// A schedule under construction: what list planners ask and decide, one op after another.
+// A schedule under construction, to which list planners add one op after another.
 #pragma once
 
 #include <vector>

@@ -9,8 +9,8 @@
 //   sum over children of x_ij >= children - 1,  sum over parents of x_ij >= parents - 1,  0 <= x_ij <= 1;
 // x_ij below 0.1 makes j the favourite of i. Then earliest time first, a device that has run i being kept for
 // its favourite child until that could start elsewhere, unless an urgent op (its data is everywhere) is
-// there. Where the program has more edges than are solved in time, a child with the longest way to the end
-// behind it is the favourite; the detail says so.
+// there. If the program has too many edges to be solved in time, the child with the longest path to the end
+// is the favourite, and the plan's detail mentions it.
 //
 // Minimises the makespan of one request. O(E k + V k log V) beside the program. Exploits transfers and memory
 // limits; ignores contention and, in choosing the earliest start, how unequal devices are.

@@ -128,7 +128,7 @@ class LoadStep {
       }
       return;
     }
-    if (way.first == way.last) return;
+    if (way.resources.empty()) return;
     const int64_t time = length(way.time_us(flat_.bytes(t)));
     if (time == 0) return;
     std::optional<CpLit> moves = stays ? source : std::nullopt;

@@ -214,7 +214,7 @@ class Window {
     }
     const int64_t delay = i == j ? 0 : length(flat_.transfer_us(i, j, flat_.bytes(t)));
     const bool waits = contention_ && !is_there && i != j && way.passage == Passage::kRoute &&
-                       way.first != way.last && delay >= kLeastWait;
+                       !way.resources.empty() && delay >= kLeastWait;
     // Without a delay the rows that hold wherever the producer runs are enough.
     if (delay > 0 || pu == kNone) {
       for (const size_t w : inside) m_.after(start_[w], ready, delay, m_.all({source, on(w, j)}));

@@ -223,7 +223,7 @@ void OrderTimer::serve_load(const FlatPlan& plan, const Request& request) {
   makespan_ = std::max(makespan_, start + us);
   release(load_waiting_[v], start + us);
   const auto chain = static_cast<size_t>(chain_of_device_[plan.device[v]]);
-  issue_next_load(chain, way.first == way.last ? start : start + us);
+  issue_next_load(chain, way.resources.empty() ? start : start + us);
 }
 
 void OrderTimer::serve_transfer(const FlatPlan& plan, const Request& request) {

@@ -35,7 +35,7 @@ class ResourceMap {
   }
   const RoutedTransfer& load(DeviceId to) const { return loads_[to.index()]; }
   // Over explicit hops (`from` invalid: from host memory). Its latency is their sum, its bandwidth their
-  // minimum (buses included). `resources` takes what it holds and must outlive it. Fails when the hops do not
+  // minimum (buses included). `resources` receives the resources held and must outlive it. Fails when the hops do not
   // lead to `to`, use a one-way link backwards, visit a node twice or name unknown links.
   Result<RoutedTransfer> over(std::span<const Hop> hops, DeviceId from, DeviceId to,
                               std::vector<uint32_t>& resources) const;
@@ -45,7 +45,7 @@ class ResourceMap {
   }
   // Links and buses of the hops; ascending and distinct. Empty without link contention.
   std::vector<uint32_t> link_resources(std::span<const Hop> hops) const;
-  // The hop's bus or, without one, its link: what transfers over several links share. Needs link contention.
+  // The hop's bus or, without one, its link: the resource that links may share. Needs link contention.
   uint32_t channel(const Hop& hop) const { return link_resources({&hop, 1}).back(); }
   // "device gpu0", "link pcie0 >", "link pcie0" (half duplex), "bus root0", "engine gpu0 out".
   std::string name(uint32_t resource) const;

@@ -90,7 +90,7 @@ class CpModel {
 //
 // The search is asked to stop within 10 ms of a cancellation and 50 ms before the deadline. CP-SAT does not
 // poll while it presolves a large model: 50 ms after the stop the call returns the hint, or no values, and
-// the search ends on its own thread. It uses one worker whatever `threads` says, since only then is it
+// the search ends on its own thread. It always uses one worker, since only then is it
 // deterministic. on_progress receives only the complete hint and the final answer, since the C interface
 // reports nothing else.
 Result<Solution> solve(const CpModel& model, const SolveOptions& options = {});

@@ -40,9 +40,6 @@ struct SolveOptions {
   // CP-SAT: also use linear relaxations. Off is faster for some schedules, slower for others.
   bool linear_relaxation = true;
   double rel_gap = 1e-6, abs_gap = 1e-9;  // either one suffices for kOptimal
-  // Only solutions better than this are wanted. The solver may stop with kInfeasible, which then proves that
-  // the optimum is at least this.
-  double cutoff = std::numeric_limits<double>::infinity();
   // May be called from other threads, but never concurrently. Must be quick.
   std::function<void(const SolveProgress&)> on_progress;
 };
