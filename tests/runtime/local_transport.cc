@@ -1,13 +1,12 @@
-// A transport between ranks that are threads of one process.
+#include "local_transport.h"
+
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "heddle/runtime/transport.h"
-#include "threads/mailbox.h"
-
-namespace heddle {
+namespace heddle::test {
 namespace {
 
 struct LocalHub {
@@ -118,4 +117,4 @@ std::vector<std::unique_ptr<Transport>> make_local_transports(int ranks, bool de
   return ends;
 }
 
-}  // namespace heddle
+}  // namespace heddle::test
