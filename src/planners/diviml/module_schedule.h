@@ -70,8 +70,8 @@ class ModuleSchedule {
   const size_t n_, k_, requests_;
   const std::vector<std::vector<const ModuleProblem::Source*>> sources_;
   const bool has_tails_;
-  std::vector<size_t> first_transfer_;  // per task
-  std::vector<double> transfers_;       // per task, edge into it, device and device
+  std::vector<size_t> first_transfer_;           // per task
+  std::vector<double> transfers_;                // per task, edge into it, device and device
   std::vector<uint32_t> genes_, order_, place_;  // (task, request) -> device; tasks in order; its inverse
   const std::vector<double> rest_;               // task x device: least time from its start to the end
   // `trial_.finish` is what is kept but for the places that the present move has timed.

@@ -85,8 +85,7 @@ class Window {
       double tail = 0;
       for (const TaskModel::Edge& e : model_.out(task)) {
         const Rest& rest = rests[e.dst * requests + l];
-        if (rest.us >= 0)
-          tail = std::max(tail, model_.transfer_us(device, rest.device, e.bytes) + rest.us);
+        if (rest.us >= 0) tail = std::max(tail, model_.transfer_us(device, rest.device, e.bytes) + rest.us);
       }
       return tail;
     };
@@ -171,7 +170,7 @@ class Window {
   const TaskModel& model_;
   const std::vector<Batch>& batches_;
   std::vector<std::vector<uint32_t>> next_, previous_;
-  std::vector<uint8_t> in_, after_;        // task; batch
+  std::vector<uint8_t> in_, after_;       // task; batch
   std::vector<uint32_t> tasks_, number_;  // of the window; per task: its number there
 };
 
