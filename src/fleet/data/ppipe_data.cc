@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/csv.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
-#include "sim/csv.h"
 
 namespace heddle {
 namespace {
