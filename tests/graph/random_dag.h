@@ -1,9 +1,16 @@
+// Small random DAGs for property tests.
+#pragma once
+
+#include <memory>
+#include <vector>
+
 #include "heddle/base/random.h"
-#include "heddle/graph/generators.h"
+#include "heddle/graph/graph.h"
 
 namespace heddle {
 
-std::shared_ptr<const Graph> generate_random_dag(int ops, double edge_probability, uint64_t seed) {
+// Each earlier op is a predecessor of an op with probability edge_probability.
+inline std::shared_ptr<const Graph> generate_random_dag(int ops, double edge_probability, uint64_t seed) {
   Random random(seed);
   GraphBuilder builder("dag-" + std::to_string(ops) + "-" + std::to_string(seed));
   std::vector<TensorId> made;
