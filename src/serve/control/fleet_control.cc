@@ -12,7 +12,6 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/fleet_check.h"
-#include "http/json_response.h"
 #include "plane/fault.h"
 
 namespace heddle {
@@ -81,19 +80,9 @@ class Control final : public FleetControl {
   }
 
   bool answer(const HttpHead& head, const HttpBody& body, const HttpReply& reply) override {
-    const auto method = [&head, &reply](std::string_view wanted) {
-      if (head.method == wanted || (wanted == "GET" && head.method == "HEAD")) return true;
-      auto response = http_error(405, head.path + " is asked by " + std::string(wanted));
-      response.headers.emplace_back("Allow", wanted);
-      reply.send(std::move(response));
-      return false;
-    };
-    if (head.path == kPath) {
-      if (head.method != "POST") {
-        if (!method("GET")) return true;
-        reply.send(json_response(state_.description()));
-        return true;
-      }
+    if (head.path == kPath && head.method != "POST") {
+      if (asked_by("GET", head, reply)) reply.send(json_response(state_.description()));
+      return true;
     }
     Change change = Change::kCounts;
     if (head.path == kPath) {
@@ -105,7 +94,7 @@ class Control final : public FleetControl {
     } else if (head.path != std::string(kPath) + "/counts") {
       return false;
     }
-    if (!method("POST")) return true;
+    if (!asked_by("POST", head, reply)) return true;
     // Read when it is due: what is parsed takes many times the text, and the server's thread must not wait.
     put({[this, change, body] { return carry_out(change, body.text()); },
          [reply](const Result<Json>& done) {

@@ -10,11 +10,6 @@
 
 namespace heddle {
 
-// The largest input of such a model: its bytes are thrown away, so a client may send any number, or none.
-inline constexpr const char* kPayloadInput = "payload";    // UINT8 [-1]
-inline constexpr const char* kBatchOutput = "batch_size";  // INT64 [1]: rows that ran together
-inline constexpr const char* kDigestOutput = "digest";     // UINT64 [1], with workers: payload_digest()
-
 // `clock` stretches all times (SLOs too): 2 serves the fleet at half its speed, for machines that are too
 // small for its load. `timed_by`: the same fleet with the times that the devices really take; null: those
 // that are planned with. Errors: a plan that check_fleet_plan() refuses, deploy()'s, a clock out of [0.01,

@@ -21,6 +21,12 @@ struct TensorInfo {
   int64_t row_bytes = 0;  // of one row; the whole tensor where the model is not batched
 };
 
+// The tensors of a model that timed devices serve: its input's bytes are thrown away, so a client may send any
+// number, or none.
+inline constexpr const char* kPayloadInput = "payload";    // UINT8 [-1]
+inline constexpr const char* kBatchOutput = "batch_size";  // INT64 [1]: rows that ran together
+inline constexpr const char* kDigestOutput = "digest";     // UINT64 [1], with workers: payload_digest()
+
 inline constexpr int kLastPriority = 65535;
 
 struct ServedModel {

@@ -1,13 +1,10 @@
 #include "heddle/serve/rest_api.h"
 
-#include <charconv>
-
 #include "dashboard.h"
 #include "heddle/base/json.h"
 #include "heddle/base/version.h"
-#include "json_response.h"
+#include "infer_json.h"
 #include "plane/fault.h"
-#include "protocol/infer_json.h"
 
 namespace heddle {
 namespace {
@@ -103,11 +100,9 @@ void infer(InferService& service, const HttpHead& head, HttpBody body, HttpReply
            const std::string& model, const std::string& version) {
   std::optional<size_t> json_bytes;
   if (const auto* header = head.header("inference-header-content-length")) {
-    size_t n = 0;
-    const auto [end, code] = std::from_chars(header->data(), header->data() + header->size(), n);
-    if (header->empty() || code != std::errc() || end != header->data() + header->size())
+    json_bytes = parse_digits(*header);
+    if (!json_bytes)
       return reply.send(http_error(400, "Inference-Header-Content-Length is no number of bytes"));
-    json_bytes = n;
   }
   const std::shared_ptr<const void> owner = body.data;
   auto request = infer_request_from_body(body.text(), json_bytes, owner);
@@ -129,32 +124,10 @@ void infer(InferService& service, const HttpHead& head, HttpBody body, HttpReply
   });
 }
 
-// What a path can be asked by; refused with what it expects.
-class Route {
- public:
-  Route(const HttpHead& head, const HttpReply& reply) : head_(head), reply_(reply) {}
-  bool is(std::string_view method) const {
-    if (head_.method == method || (method == "GET" && head_.method == "HEAD")) return true;
-    auto response = http_error(405, head_.path.substr(0, 256) + " is asked by " + std::string(method));
-    response.headers.emplace_back("Allow", method);
-    reply_.send(std::move(response));
-    return false;
-  }
-
- private:
-  const HttpHead& head_;
-  const HttpReply& reply_;
-};
-
-HttpResponse empty_with(int status) {
-  HttpResponse response;
-  response.status = status;
-  return response;
-}
+HttpResponse empty_with(int status) { return {.status = status}; }
 
 void answer_model(InferService& service, const HttpHead& head, HttpBody body, const HttpReply& reply,
                   std::vector<std::string> parts) {
-  const Route route(head, reply);
   const std::string name = parts[2];
   parts.erase(parts.begin(), parts.begin() + 3);
   std::string version;
@@ -164,14 +137,14 @@ void answer_model(InferService& service, const HttpHead& head, HttpBody body, co
   }
   const std::string action = parts.empty() ? "" : parts[0];
   if (parts.size() == 1 && action == "infer") {
-    if (route.is("POST")) infer(service, head, std::move(body), reply, name, version);
+    if (asked_by("POST", head, reply)) infer(service, head, std::move(body), reply, name, version);
     return;
   }
   const bool known = action.empty() || action == "ready" || action == "config" || action == "stats";
   if (parts.size() > 1 || !known)
     return reply.send(http_error(
         404, "a model has no '" + action.substr(0, 64) + "'; expected infer, ready, config or stats"));
-  if (!route.is("GET")) return;
+  if (!asked_by("GET", head, reply)) return;
   const auto model = service.model(name, version);
   if (!model.ok()) return reply.send(error_response(model.error()));
   if (action == "ready") return reply.send(empty_with(service.ready() ? 200 : 503));
@@ -184,17 +157,16 @@ void answer_model(InferService& service, const HttpHead& head, HttpBody body, co
 
 void answer_repository(InferService& service, const HttpHead& head, const HttpReply& reply,
                        const std::vector<std::string>& parts) {
-  const Route route(head, reply);
   const auto& repository = service.repository();
   if (parts.size() == 3 && parts[2] == "index") {
-    if (!route.is("POST")) return;
+    if (!asked_by("POST", head, reply)) return;
     Json list = Json::array();
     for (const auto& e : service.index())
       list.push_back({{"name", e.name}, {"version", e.version}, {"state", e.state}, {"reason", e.reason}});
     return reply.send(json_response(list));
   }
   if (parts.size() == 5 && parts[2] == "models" && (parts[4] == "load" || parts[4] == "unload")) {
-    if (!route.is("POST")) return;
+    if (!asked_by("POST", head, reply)) return;
     const auto& change = parts[4] == "load" ? repository.load : repository.unload;
     if (!change)
       return reply.send(http_error(501, "the models of a fleet are loaded and unloaded by its plan"));
@@ -213,44 +185,39 @@ bool is_open_path(std::string_view path) {
 
 void answer_rest(InferService& service, const HttpHead& head, HttpBody body, HttpReply reply) {
   const auto parts = split_path(head.path);
-  const Route route(head, reply);
   if (parts.size() == 1 && parts[0] == "metrics") {
-    if (!route.is("GET")) return;
-    HttpResponse response;
-    response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-    response.body = service.metrics();
-    return reply.send(std::move(response));
+    if (!asked_by("GET", head, reply)) return;
+    return reply.send(
+        {.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = service.metrics()});
   }
   if (parts.empty() && head.path == "/") {
-    if (!route.is("GET")) return;
-    HttpResponse response;
-    response.content_type = "text/html; charset=utf-8";
-    response.headers.emplace_back(
-        "Content-Security-Policy",
+    if (!asked_by("GET", head, reply)) return;
+    constexpr const char* kPolicy =
         "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
-        "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'");
-    response.body = dashboard_page();
-    return reply.send(std::move(response));
+        "connect-src 'self'; base-uri 'none'; frame-ancestors 'none'";
+    return reply.send({.content_type = "text/html; charset=utf-8",
+                       .headers = {{"Content-Security-Policy", kPolicy}},
+                       .body = std::string(dashboard_page())});
   }
   if (parts.empty() || parts[0] != "v2")
     return reply.send(http_error(404, "there is no " + head.path.substr(0, 256) +
                                           "; the protocol's paths begin with /v2, see also /metrics"));
   if (parts.size() == 1) {
-    if (route.is("GET")) reply.send(json_response(server_json()));
+    if (asked_by("GET", head, reply)) reply.send(json_response(server_json()));
     return;
   }
   if (parts[1] == "health" && parts.size() == 3 && (parts[2] == "live" || parts[2] == "ready")) {
-    if (route.is("GET"))
+    if (asked_by("GET", head, reply))
       reply.send(empty_with((parts[2] == "live" ? service.live() : service.ready()) ? 200 : 503));
     return;
   }
   if (parts[1] == "status" && parts.size() == 2) {
-    if (route.is("GET")) reply.send(json_response(service.status()));
+    if (asked_by("GET", head, reply)) reply.send(json_response(service.status()));
     return;
   }
   if (parts[1] == "repository") return answer_repository(service, head, reply, parts);
   if (parts[1] == "models" && parts.size() == 3 && parts[2] == "stats") {
-    if (!route.is("GET")) return;
+    if (!asked_by("GET", head, reply)) return;
     Json list = Json::array();
     for (const auto& m : service.models()) list.push_back(statistics_json(*m, service.statistics(m->name)));
     return reply.send(json_response({{"model_stats", std::move(list)}}));
