@@ -68,10 +68,21 @@ class RankProgram : public testing::Test {
       GTEST_SKIP() << "mpirun starts no Heddle with MPI here: " << said;
     std::ofstream(folder_.file("skip.onnx"), std::ios::binary) << skip_model();
   }
-  void plan(const std::string& model, const std::string& backend) {
+  void plan(const std::string& model, const std::string& backend, const std::vector<std::string>& more = {}) {
     std::ofstream(folder_.file("two.yaml")) << two_hosts(backend);
-    Process made({HEDDLE_PROGRAM, "plan", folder_.file(model), "--cluster", folder_.file("two.yaml"),
-                  "--planner", "round-robin", "--no-profile", "--quiet", "-o", folder_.file("plan.json")});
+    std::vector<std::string> command = {HEDDLE_PROGRAM,
+                                        "plan",
+                                        folder_.file(model),
+                                        "--cluster",
+                                        folder_.file("two.yaml"),
+                                        "--planner",
+                                        "round-robin",
+                                        "--no-profile",
+                                        "--quiet",
+                                        "-o",
+                                        folder_.file("plan.json")};
+    command.insert(command.end(), more.begin(), more.end());
+    Process made(command);
     while (!made.line().empty()) continue;
     ASSERT_EQ(made.wait(), 0);
   }
@@ -88,7 +99,7 @@ class RankProgram : public testing::Test {
 };
 
 TEST_F(RankProgram, TwoRanksServeAPlanUntilRankZeroIsStopped) {
-  plan("skip.onnx", "backend: openvino, backend_device: CPU");
+  plan("skip.onnx", "backend: openvino, backend_device: CPU", {"--batch", "1"});
   Process server(serve_command());
   const int port = port_of(server);
   ASSERT_GT(port, 0);
