@@ -79,6 +79,10 @@ class Server final : public LocalServer {
     const std::lock_guard lock(mutex_);
     const auto it = entries_.find(model);
     if (it == entries_.end()) return unknown(model);
+    if (options_.on_ranks != nullptr)
+      return Error(Code::kUnsupported, it->second.source.plan +
+                                           ": a plan on several ranks cannot be loaded while they serve; "
+                                           "start the server again");
     // The old one stays until the new one is ready.
     Entry fresh;
     fresh.source = it->second.source;
@@ -155,6 +159,7 @@ class Server final : public LocalServer {
     options.measure_s = options_.measure_s;
     options.deadline = options_.deadline;
     options.progress = options_.progress;
+    options.on_ranks = options_.on_ranks;
     HEDDLE_ASSIGN_OR_RETURN(auto plan, open_served_plan(entry.source, options));
     entry.model = plan.model;
     entry.plan = std::make_shared<const ServedPlan>(std::move(plan));
