@@ -1,5 +1,6 @@
 #include "model_file_json.h"
 
+#include "heddle/base/fields.h"
 #include "heddle/base/hash.h"
 
 namespace heddle {
@@ -10,38 +11,34 @@ constexpr int64_t kMostOps = 10'000'000;
 }  // namespace
 
 Result<FleetModelFile> model_file_from_json(const JsonCursor& at) {
-  HEDDLE_RETURN_IF_ERROR(at.check_keys({"path", "hash", "shapes", "ops", "feature_maps"}));
   FleetModelFile file;
-  HEDDLE_ASSIGN_OR_RETURN(const auto path, at.at("path"));
-  HEDDLE_ASSIGN_OR_RETURN(file.path, path.as_string());
-  if (file.path.empty()) return path.error("expected the model's file");
-  HEDDLE_ASSIGN_OR_RETURN(const auto hash, at.at("hash"));
-  HEDDLE_ASSIGN_OR_RETURN(const std::string digits, hash.as_string());
-  if (digits.size() != 16 || digits.find_first_not_of("0123456789abcdef") != std::string::npos)
-    return hash.error("expected 16 lower-case hexadecimal digits, as `heddle fleet profile` writes them");
-  file.hash = std::stoull(digits, nullptr, 16);
-  if (at.has("shapes")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto shapes, at.at("shapes"));
-    if (!shapes.value().is_object()) return shapes.error("expected an object from input names to dimensions");
-    for (const auto& [name, shape] : shapes.value().items()) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto dims, shapes.at(name));
-      HEDDLE_ASSIGN_OR_RETURN(file.shapes[name], dims.as_ints(0, INT64_MAX));
-    }
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const auto ops, at.at("ops"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto runs, ops.elements());
-  for (const auto& run : runs) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto pair, run.as_ints(0, kMostOps));
-    if (pair.size() != 2 || pair[0] < 1 || pair[1] >= kMaxBlocks)
-      return run.error("expected [how many ops follow each other, their block]");
-    if (static_cast<int64_t>(file.block_of.size()) + pair[0] > kMostOps)
-      return run.error("more than " + std::to_string(kMostOps) + " ops");
-    file.block_of.insert(file.block_of.end(), static_cast<size_t>(pair[0]), static_cast<int>(pair[1]));
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const auto maps, at.string_or("feature_maps", "as they are"));
-  if (maps != "as they are" && maps != "fp16")
-    return at.error("feature_maps: expected \"fp16\" or \"as they are\"");
-  file.fp16_cuts = maps == "fp16";
+  Fields f(at);
+  f.required("path",
+             [&file](const JsonCursor& path) -> Status {
+               HEDDLE_ASSIGN_OR_RETURN(file.path, path.as_string());
+               return file.path.empty() ? path.error("expected the model's file") : Status();
+             })
+      .required("hash", file.hash, hex64_from_text, kHex64Expected)
+      .optional("shapes", each_member("an object from input names to dimensions",
+                                      [&file](const std::string& name, const JsonCursor& shape) {
+                                        return take(shape, file.shapes[name], 0, INT64_MAX);
+                                      }))
+      .required("ops", each([&file](const JsonCursor& run) -> Status {
+                  HEDDLE_ASSIGN_OR_RETURN(const auto pair, run.as_ints(0, kMostOps));
+                  if (pair.size() != 2 || pair[0] < 1 || pair[1] >= kMaxBlocks)
+                    return run.error("expected [how many ops follow each other, their block]");
+                  if (static_cast<int64_t>(file.block_of.size()) + pair[0] > kMostOps)
+                    return run.error("more than " + std::to_string(kMostOps) + " ops");
+                  file.block_of.insert(file.block_of.end(), static_cast<size_t>(pair[0]),
+                                       static_cast<int>(pair[1]));
+                  return {};
+                }))
+      .optional("feature_maps", [&file](const JsonCursor& maps) -> Status {
+        file.fp16_cuts = maps.value() == "fp16";
+        if (file.fp16_cuts || maps.value() == "as they are") return {};
+        return maps.error("is " + maps.describe() + ", expected 'fp16' or 'as they are'");
+      });
+  HEDDLE_RETURN_IF_ERROR(f.finish());
   return file;
 }
 
