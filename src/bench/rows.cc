@@ -10,7 +10,6 @@
 #include "heddle/plan/gap.h"
 #include "heddle/planners/milestones.h"
 #include "heddle/report/text_table.h"
-#include "heddle/runtime/sampling.h"
 
 namespace heddle::bench {
 namespace {
@@ -148,7 +147,5 @@ PlannerOptions planner_options(const BenchOptions& options, double seconds, cons
   o.progress = control.progress;
   return o;
 }
-
-double median_of(const std::vector<double>& values) { return median_us(values); }
 
 }  // namespace heddle::bench

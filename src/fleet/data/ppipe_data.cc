@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/csv.h"
 #include "heddle/base/fields.h"
 #include "heddle/base/spelling.h"
-#include "sim/csv.h"
+#include "heddle/base/spelling.h"
 
 namespace heddle {
 namespace {

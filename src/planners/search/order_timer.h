@@ -5,11 +5,14 @@
 #include <vector>
 
 #include "core/flat_problem.h"
+#include "timer.h"
 
 namespace heddle {
 
 class OrderTimer {
  public:
+  using Time = double;
+
   explicit OrderTimer(const FlatProblem& flat);
 
   // Infinity when it would exceed `limit_us`, or when the decisions are impossible. Before place `from` of
@@ -84,5 +87,6 @@ class OrderTimer {
   std::vector<std::vector<uint32_t>> chains_;
   std::vector<size_t> chain_at_;
 };
+static_assert(Timer<OrderTimer, FlatPlan>);
 
 }  // namespace heddle
