@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/spelling.h"
 #include "heddle/graph/model.h"
 
 namespace heddle {
 namespace {
+
+// In the enums' order.
+constexpr const char* kObjectiveNames[] = {"latency", "cold-latency", "throughput"};
+constexpr const char* kTransfersNames[] = {"routes", "given", "within-runs"};
 
 bool has_param_bytes(const Graph& graph, OpId op) {
   for (const ParamId p : graph.op(op).params) {
@@ -221,21 +226,16 @@ ImportOptions import_options(const ModelReference& reference) {
   return options;
 }
 
-const char* objective_name(Objective objective) {
-  static constexpr const char* kNames[] = {"latency", "cold-latency", "throughput"};
-  return kNames[static_cast<size_t>(objective)];
-}
-
-const char* transfers_name(Transfers transfers) {
-  static constexpr const char* kNames[] = {"routes", "given", "within-runs"};
-  return kNames[static_cast<size_t>(transfers)];
-}
+const char* objective_name(Objective objective) { return kObjectiveNames[static_cast<size_t>(objective)]; }
 
 std::optional<Objective> objective_from_name(std::string_view name) {
-  for (const Objective o : {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput}) {
-    if (name == objective_name(o)) return o;
-  }
-  return std::nullopt;
+  return enum_named<Objective>(kObjectiveNames, name);
+}
+
+const char* transfers_name(Transfers transfers) { return kTransfersNames[static_cast<size_t>(transfers)]; }
+
+std::optional<Transfers> transfers_from_name(std::string_view name) {
+  return enum_named<Transfers>(kTransfersNames, name);
 }
 
 bool Problem::may_use(DeviceId device) const {

@@ -31,6 +31,7 @@ enum class Transfers : uint8_t {
   kWithinRuns,  // through host memory, by the devices themselves: a run moves its inputs in and its outputs out
 };
 const char* transfers_name(Transfers transfers);  // "routes", "given", "within-runs"
+std::optional<Transfers> transfers_from_name(std::string_view name);
 
 // The resources that a transfer occupies for its whole duration, and how many segments a device runs at once.
 // Devices that share cores never run at the same time.
