@@ -53,6 +53,7 @@ void supervise_rank() {
   }
   // Without another process (child < 0) this one is the rank, and nobody tells of its end.
   if (child == 0) {
+    setpgid(0, 0);  // mpirun signals the whole group; the child must not get a signal twice
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self) _exit(kExitNo);
   }

@@ -11,6 +11,7 @@
 #include "heddle/runtime/rank_run.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
+#include "heddle/session/rank_plan.h"
 #include "model_flags.h"
 #include "run_cold.h"
 #include "verbs.h"
@@ -33,14 +34,10 @@ struct RunVerbOptions {
   ColdFlags cold;
 };
 
-struct Prepared {
-  PlanFile file;
-  std::shared_ptr<const Model> model;  // null when the plan has none
-};
-
-Result<Prepared> from_plan_file(const std::string& path) {
+// Of a plan that was read or made here; its devices have no ranks yet.
+Result<RankPlan> from_plan_file(const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
-  Prepared prepared;
+  RankPlan prepared;
   if (is_run_json(json)) {
     auto run = run_from_json(JsonCursor(json));
     if (!run.ok()) return std::move(run).error().with_context(path);
@@ -61,13 +58,13 @@ bool is_plan_path(const std::string& path) {
   return !json.ok() || !json->is_object() || json->contains("plan");
 }
 
-Result<Prepared> prepare(RunVerbOptions& o, const Invocation& invocation) {
+Result<RankPlan> prepare(RunVerbOptions& o, const Invocation& invocation) {
   if (is_plan_path(o.model.model)) return from_plan_file(o.model.model);
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
   const auto search = o.search.settings();
   HEDDLE_ASSIGN_OR_RETURN(const auto result, make_plan(session, o.planner, search, invocation));
-  return Prepared{plan_file(session.problem, result, search.seed), session.loaded.model};
+  return RankPlan{plan_file(session.problem, result, search.seed), session.loaded.model, {}};
 }
 
 // "NAME=FILE", or "FILE" for the only input.
@@ -163,58 +160,6 @@ int requests_in_flight(const RunVerbOptions& o, const Problem& problem) {
   return problem.objective == Objective::kThroughput ? 4 : 1;
 }
 
-// Whatever it was on the rank where it happened, for the user it is a run that failed.
-Error failed_run(const Error& error) {
-  const bool cancelled = error.code() == Code::kCancelled;
-  return Error(cancelled ? Code::kCancelled : Code::kVerificationFailed, error.to_string());
-}
-
-// Rank 0 reads or makes the plan, and the others get it; each reads the model itself, where its devices need
-// one.
-Result<Prepared> prepare_on_ranks(RankGroup& group, RunVerbOptions& o, const Invocation& invocation,
-                                  RankRunOptions& options) {
-  Prepared prepared;
-  Status own;
-  if (group.rank() == 0) {
-    auto made = prepare(o, invocation);
-    if (made.ok())
-      prepared = std::move(made).value();
-    else
-      own = std::move(made).error();
-  }
-  HEDDLE_RETURN_IF_ERROR(group.agree(own));
-  HEDDLE_ASSIGN_OR_RETURN(const auto text,
-                          group.broadcast(group.rank() == 0 ? plan_to_json(prepared.file).dump() : ""));
-  HEDDLE_ASSIGN_OR_RETURN(const auto names, group.exchange(group.transport().host_name()));
-  if (group.rank() != 0) {
-    const auto json = parse_json(text);
-    auto file = json.ok() ? plan_from_json(JsonCursor(*json)) : Result<PlanFile>(json.error());
-    if (file.ok())
-      prepared.file = std::move(file).value();
-    else
-      own = std::move(file).error();
-  }
-  HEDDLE_RETURN_IF_ERROR(group.agree(own));
-  HEDDLE_ASSIGN_OR_RETURN(options.rank_of_device,
-                          place_on_ranks(*prepared.file.problem.cluster, names, o.rank_devices));
-  const auto& plan = prepared.file.plan;
-  const bool computes = std::any_of(plan.segments.begin(), plan.segments.end(), [&](const Segment& s) {
-    return options.rank_of_device[s.device.index()] == group.rank() &&
-           prepared.file.problem.cluster->device(s.device).backend != "emulated";
-  });
-  Status read;
-  if (group.rank() != 0 && computes) {
-    auto model = load_model_of(prepared.file.problem, o.model.model);
-    if (model.ok())
-      prepared.model = std::move(model).value();
-    else
-      read = std::move(model).error();
-  }
-  const Status all_read = group.agree(read);
-  if (!all_read.ok()) return failed_run(all_read.error());
-  return prepared;
-}
-
 // Every rank comes here; rank 0 reports, the others are silent.
 Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   const std::pair<const char*, bool> meaningless[] = {
@@ -229,12 +174,16 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   options.real_transfers = o.real_transfers;
   HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
   RankGroup group(*transport);
-  HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare_on_ranks(group, o, invocation, options));
-  options.run.in_flight = requests_in_flight(o, prepared.file.problem);
-  auto run = run_plan_on_ranks(group, prepared.file.problem, prepared.file.plan, prepared.model, options);
-  if (!run.ok()) return failed_run(run.error());
+  Result<RankPlan> own = RankPlan();
+  if (group.rank() == 0) own = prepare(o, invocation);
+  HEDDLE_ASSIGN_OR_RETURN(const auto shared,
+                          share_plan(group, std::move(own), o.model.model, o.rank_devices));
+  options.rank_of_device = shared.rank_of_device;
+  options.run.in_flight = requests_in_flight(o, shared.file.problem);
+  auto run = run_plan_on_ranks(group, shared.file.problem, shared.file.plan, shared.model, options);
+  if (!run.ok()) return failed_on_ranks(run.error());
   if (group.rank() != 0) return kExitDone;
-  return give_report(o, {prepared.file, *run, std::nullopt, std::nullopt}, invocation);
+  return give_report(o, {shared.file, *run, std::nullopt, std::nullopt}, invocation);
 }
 
 Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
@@ -255,7 +204,7 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   Report report{file, run, std::nullopt, std::nullopt};
   if (o.recheck) {
-    RecheckOptions again;
+    RoundOptions again;
     again.inputs = options.inputs;
     again.in_flight = options.in_flight;
     again.deadline = options.deadline;
@@ -266,7 +215,7 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   if (o.versus) {
     if (!prepared.model)
       return Error(Code::kInvalidInput, "--versus-openvino needs a real model; this plan has none");
-    CompareOptions compare;
+    RoundOptions compare;
     compare.inputs = options.inputs;
     compare.in_flight = options.in_flight;
     compare.deadline = options.deadline;

@@ -17,13 +17,16 @@
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/report/text_table.h"
+#include "heddle/runtime/rank_group.h"
 #include "heddle/runtime/transport.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/machine_fleet.h"
+#include "heddle/serve/opened_plan.h"
 #include "heddle/serve/rest_api.h"
 #include "heddle/serve/worker_security.h"
+#include "heddle/session/rank_plan.h"
 #include "model/model_flags.h"
 #include "print.h"
 #include "verbs.h"
@@ -34,7 +37,7 @@ namespace {
 struct ServeFlags {
   std::vector<std::string> what, shapes;
   std::string host = "127.0.0.1", slo, devices, plan_for, scheduler, plan, guard, token_file;
-  std::string tls_cert, tls_key;
+  std::string tls_cert, tls_key, rank_devices;
   std::vector<std::string> host_names;
   std::string max_body = "64MiB", max_memory = "1GiB";
   int64_t port = 8000, grpc_port = 8001, max_connections = 1024;
@@ -104,9 +107,6 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
 }
 
 Status check_plan_flags(const ServeFlags& o) {
-  if (rank_environment().size > 1)
-    return Error(Code::kUnsupported,
-                 "a server is one process: start heddle serve without mpirun, with a plan for one host");
   const std::pair<const char*, bool> meaningless[] = {{"--devices", !o.devices.empty()},
                                                       {"--plan-for", !o.plan_for.empty()},
                                                       {"--shape", !o.shapes.empty()},
@@ -121,7 +121,8 @@ Status check_plan_flags(const ServeFlags& o) {
 }
 
 Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferService& service,
-                                                  const Invocation& invocation, What what) {
+                                                  const Invocation& invocation, What what,
+                                                  const OpenedPlan* on_ranks) {
   if (what == What::kPlan) {
     HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
   } else if (o.in_flight) {
@@ -151,6 +152,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   HEDDLE_ASSIGN_OR_RETURN(options.plane, plane_options(o, SchedulerKind::kReactive));
   options.devices = split_list(o.devices);
   options.in_flight = static_cast<int>(o.in_flight.value_or(0));
+  options.on_ranks = on_ranks;
   if (o.plan_for == "rate") {
     options.choice = LocalChoice::kRate;
   } else if (!o.plan_for.empty() && o.plan_for != "goodput") {
@@ -313,8 +315,8 @@ void follow_file(const std::string& path, FleetControl& control) {
   });
 }
 
-Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
-  HEDDLE_RETURN_IF_ERROR(o.workers.check());
+// `on_ranks`: the plan file's plan, opened on several ranks, of which this is rank 0; null: all runs here.
+Result<int> serve(const ServeFlags& o, const Invocation& invocation, const OpenedPlan* on_ranks) {
   HEDDLE_ASSIGN_OR_RETURN(auto http, http_options(o));
   HEDDLE_ASSIGN_OR_RETURN(const auto tls, tls_identity(o));
   if (!tls.key.empty()) {
@@ -331,7 +333,7 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
   if (what == What::kFleet) {
     HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, invocation));
   } else {
-    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what));
+    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what, on_ranks));
   }
   const auto handle = [&service, &fleet](const HttpHead& head, HttpBody body, HttpReply reply) {
     if (!fleet || !fleet->answer(head, body, reply))
@@ -377,6 +379,41 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
   return kExitDone;
 }
 
+// Every rank comes here. The thread that opens the transport moves all messages, so rank 0 listens on another
+// thread. The other ranks serve until rank 0 stops; signals stop rank 0 alone.
+Result<int> serve_on_ranks(const ServeFlags& o, const Invocation& invocation) {
+  if (what_is_served(o.what) != What::kPlan)
+    return Error(Code::kUnsupported,
+                 "only a plan file is served by several ranks; start heddle serve without mpirun");
+  HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
+  HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
+  RankGroup group(*transport);
+  HEDDLE_ASSIGN_OR_RETURN(const auto opened,
+                          open_plan_on_ranks(group, o.what.front(), o.rank_devices,
+                                             static_cast<int>(o.in_flight.value_or(0)), invocation));
+  std::future<Result<int>> server;
+  if (group.rank() == 0) {
+    server = std::async(std::launch::async, [&] {
+      auto ended = serve(o, invocation, &opened);
+      opened.executor->close();
+      return ended;
+    });
+  }
+  const Status served = opened.executor->serve_ranks(invocation.cancel);
+  auto ended = server.valid() ? server.get() : Result<int>(kExitDone);
+  if (!served.ok()) return failed_on_ranks(served.error());
+  return ended;
+}
+
+Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(o.workers.check());
+  if (rank_environment().size > 1) return serve_on_ranks(o, invocation);
+  if (!o.rank_devices.empty())
+    return Error(Code::kInvalidInput,
+                 "--rank-devices is for several ranks: start Heddle as mpirun -n N heddle serve PLAN");
+  return serve(o, invocation, nullptr);
+}
+
 }  // namespace
 
 RunFn setup_serve(Command& command) {
@@ -398,6 +435,8 @@ RunFn setup_serve(Command& command) {
   command.option("--in-flight", o->in_flight,
                  "plan: requests at once (default 1; for throughput as many as keep its devices busy)", 1,
                  kMostInFlight);
+  command.option("--rank-devices", o->rank_devices,
+                 "plan, under mpirun: the devices of each rank, A,B;C (default: by host, docs/hosts.md)");
   command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
   command.option(

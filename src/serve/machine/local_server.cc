@@ -8,9 +8,7 @@
 #include <thread>
 
 #include "heddle/base/spelling.h"
-#include "heddle/cluster/discover.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/runtime/openvino_devices.h"
 #include "local_plan.h"
 #include "plan_runner.h"
 #include "served_plan.h"
@@ -51,7 +49,7 @@ class Server final : public LocalServer {
   Status start(std::vector<ModelSource> sources) {
     const bool planned = sources.size() == 1 && !sources.front().plan.empty();
     if (!planned) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_local(openvino_other_devices(), local_gpus()));
+      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_machine());
       HEDDLE_RETURN_IF_ERROR(choose_devices(*cluster));
     }
     for (auto& s : sources) {
@@ -81,6 +79,10 @@ class Server final : public LocalServer {
     const std::lock_guard lock(mutex_);
     const auto it = entries_.find(model);
     if (it == entries_.end()) return unknown(model);
+    if (options_.on_ranks != nullptr)
+      return Error(Code::kUnsupported, it->second.source.plan +
+                                           ": a plan on several ranks cannot be loaded while they serve; "
+                                           "start the server again");
     // The old one stays until the new one is ready.
     Entry fresh;
     fresh.source = it->second.source;
@@ -157,6 +159,7 @@ class Server final : public LocalServer {
     options.measure_s = options_.measure_s;
     options.deadline = options_.deadline;
     options.progress = options_.progress;
+    options.on_ranks = options_.on_ranks;
     HEDDLE_ASSIGN_OR_RETURN(auto plan, open_served_plan(entry.source, options));
     entry.model = plan.model;
     entry.plan = std::make_shared<const ServedPlan>(std::move(plan));

@@ -12,6 +12,8 @@
 #include "heddle/runtime/sampling.h"
 #include "heddle/serve/fleet_server.h"
 #include "heddle/session/loaded_model.h"
+#include "heddle/session/rank_plan.h"
+#include "plane/fault.h"
 #include "split_check.h"
 
 namespace heddle {
@@ -30,9 +32,10 @@ Status check_one_host(const PlanFile& file) {
     if (backend != nullptr && backend->computes()) hosts.insert(device.host);
   }
   if (hosts.size() <= 1) return {};
-  return Error(Code::kUnsupported, "the plan computes on " + std::to_string(hosts.size()) +
-                                       " hosts, and a server runs on one; plan for the devices of one host "
-                                       "(--devices)");
+  const auto count = std::to_string(hosts.size());
+  return Error(Code::kUnsupported, "the plan computes on " + count +
+                                       " hosts; start a rank on each: mpirun -n " + count +
+                                       " heddle serve, or plan for the devices of one host (--devices)");
 }
 
 std::vector<std::set<DeviceId>> devices_of_lanes(const Plan& plan) {
@@ -197,10 +200,53 @@ Deployment deployment_of(const PlanFile& file, const ServedModel& served, const 
   return d;
 }
 
+// The thread that brings a request to a plan of one device is the device's; with several devices each has a
+// thread of the executor's.
+std::vector<int> only_cores(const PlanFile& file) {
+  const auto& segments = file.plan.segments;
+  for (const auto& s : segments)
+    if (s.device != segments.front().device || s.stage >= 0) return {};
+  return segments.empty() ? std::vector<int>() : file.problem.cluster->device(segments.front().device).cores;
+}
+
+ExecutorOptions executor_options(const PlanFile& file, int in_flight, const Control& control) {
+  ExecutorOptions options;
+  options.in_flight = in_flight > 0 ? in_flight : requests_at_once(file);
+  options.spin_us = 0;  // a server's other threads need the cores
+  options.deadline = Deadline::never(control.cancel);
+  options.progress = control.progress;
+  return options;
+}
+
+Status start_executor(OpenedPlan& opened, const ExecutorOptions& options) {
+  if (fault_at(FaultPoint::kCompile)) return fault_error();
+  HEDDLE_ASSIGN_OR_RETURN(opened.executor,
+                          Executor::create(opened.file.problem, opened.file.plan, opened.model, options));
+  return opened.executor->open();
+}
+
+Result<OpenedPlan> open_plan_here(const ModelSource& source, int in_flight, const Control& control) {
+  OpenedPlan opened;
+  HEDDLE_ASSIGN_OR_RETURN(opened.file, read_plan_file(source.plan));
+  const auto& problem = opened.file.problem;
+  if (const auto name = served_name(problem); name != source.name)
+    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
+                                          source.name + "' is served; start another server for it");
+  HEDDLE_RETURN_IF_ERROR(check_one_host(opened.file));
+  HEDDLE_ASSIGN_OR_RETURN(opened.model, load_model_of(problem, source.plan));
+  opened.cores = only_cores(opened.file);
+  auto started = start_executor(opened, executor_options(opened.file, in_flight, control));
+  if (!started.ok()) return std::move(started).error().with_context(source.plan);
+  return opened;
+}
+
 // A client's batches may hold several requests only where rows do not depend on each other.
-Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& local, const SizedPlan& sized,
-                                                   const ExecutorOptions& options) {
-  HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(local, sized, options));
+Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& local,
+                                                   const OpenedPlan& opened) {
+  const auto make = [&] {
+    return PlanRunner::create(local, *opened.file.problem.graph, opened.executor, opened.cores);
+  };
+  auto runner = make();
   if (!local->served.batched || !runner->moves_data()) return runner;
   const auto rows = runner->check_rows();
   if (rows.ok()) return runner;
@@ -216,7 +262,7 @@ Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& 
   local->sizes = {{1, std::move(model)}};
   served.max_rows = 1;
   served.batched = false;
-  return PlanRunner::create(local, sized, options);
+  return make();
 }
 
 Status verify_outputs(PlanRunner& runner, LocalModel& local, const std::string& planner) {
@@ -251,42 +297,53 @@ bool computes(const PlanFile& file) {
 
 }  // namespace
 
+Result<OpenedPlan> open_plan_on_ranks(RankGroup& group, const std::string& path, const std::string& placement,
+                                      int in_flight, const Control& control) {
+  Result<RankPlan> own = RankPlan();
+  if (group.rank() == 0) {
+    auto file = read_plan_file(path);
+    auto model =
+        file.ok() ? load_model_of(file->problem, path) : Result<std::shared_ptr<const Model>>(file.error());
+    own = model.ok() ? Result<RankPlan>(RankPlan{std::move(*file), std::move(*model), {}}) : model.error();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(auto shared, share_plan(group, std::move(own), path, placement));
+  OpenedPlan opened{.file = std::move(shared.file), .model = std::move(shared.model)};
+  auto options = executor_options(opened.file, in_flight, control);
+  options.ranks = RankOptions{&group, std::move(shared.rank_of_device)};
+  HEDDLE_RETURN_IF_ERROR(start_executor(opened, options));
+  return opened;
+}
+
 Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanOptions& options) {
   const auto report = [&options](const std::string& what) {
     if (options.progress) options.progress->report({.what = what});
   };
   report("loading " + source.name);
-  HEDDLE_ASSIGN_OR_RETURN(const auto file, read_plan_file(source.plan));
-  if (const auto name = served_name(file.problem); name != source.name)
-    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
-                                          source.name + "' is served; start another server for it");
-  HEDDLE_RETURN_IF_ERROR(check_one_host(file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
-  HEDDLE_ASSIGN_OR_RETURN(const auto model, load_model_of(file.problem, source.plan));
+  const Control control{options.deadline.token(), options.progress};
+  HEDDLE_ASSIGN_OR_RETURN(const auto opened, options.on_ranks
+                                                 ? *options.on_ranks
+                                                 : open_plan_here(source, options.in_flight, control));
+  const auto& file = opened.file;
   std::shared_ptr<LocalModel> local;
-  if (model && computes(file)) {
-    HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, model));
+  if (opened.model && computes(file)) {
+    HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, opened.model));
   } else {
     local = emulated_model(source);
   }
-  ExecutorOptions executing;
-  executing.in_flight = options.in_flight > 0 ? options.in_flight : requests_at_once(file);
-  executing.spin_us = 0;  // a server's other threads need the cores
-  executing.deadline = options.deadline;
-  executing.progress = options.progress;
   ServedPlan out;
   out.cluster = file.problem.cluster->name();
   out.planner = file.planner;
-  auto runner = checked_runner(local, {file.problem, file.plan, model}, executing);
-  if (!runner.ok()) return std::move(runner).error().with_context(source.plan);
-  out.runner = *runner;
-  SlotTimes times = planned_times(file, timeline, *out.runner);
+  HEDDLE_ASSIGN_OR_RETURN(out.runner, checked_runner(local, opened));
+  SlotTimes times;
   if (out.runner->moves_data()) {
     report("checking " + source.name);
     auto verified = verify_outputs(*out.runner, *local, file.planner);
     if (!verified.ok()) return std::move(verified).error().with_context(source.plan);
     report("measuring " + source.name);
     HEDDLE_ASSIGN_OR_RETURN(times, measure_slots(*out.runner, *local, options));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
+    times = planned_times(file, timeline, *out.runner);
   }
   auto& served = local->served;
   served.slo_us = source.settings.slo_us;
