@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "heddle/base/spelling.h"
-#include "heddle/serve/fleet_server.h"
 #include "infer_check.h"
 #include "plane/fault.h"
 
@@ -343,16 +342,6 @@ std::map<std::string, ModelStatisticsRecord> InferService::all_statistics() cons
     all[name] = record->record;
   }
   return all;
-}
-
-void InferService::device_lost(uint32_t device) {
-  const std::shared_lock lock(gate_);
-  if (current_ && current_->plane) current_->plane->device_lost(device);
-}
-
-void InferService::device_back(uint32_t device) {
-  const std::shared_lock lock(gate_);
-  if (current_ && current_->plane) current_->plane->device_back(device);
 }
 
 }  // namespace heddle

@@ -37,6 +37,13 @@ struct ServedModel {
   std::string note;  // for people, such as why it is not batched; may be empty
 };
 
+// A model of timed devices, which compute nothing: its input's bytes are thrown away, so a client may send any
+// number, or none.
+inline constexpr const char* kPayloadInput = "payload";    // UINT8 [-1]
+inline constexpr const char* kBatchOutput = "batch_size";  // INT64 [1]: rows that ran together
+inline constexpr const char* kDigestOutput = "digest";     // UINT64 [1], with workers: payload_digest()
+std::shared_ptr<ServedModel> timed_model(const std::string& name, double slo_us, bool workers);
+
 // One row of a request, as the devices see it. What it points to outlives it.
 struct TensorRow : LiveRequest {
   std::vector<const std::byte*> inputs;  // in the model's order
