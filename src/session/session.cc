@@ -11,7 +11,6 @@
 #include "heddle/cluster/discover.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
-#include "heddle/runtime/capability.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "measuring.h"
 #include "stages.h"
@@ -84,9 +83,9 @@ Result<std::vector<DeviceId>> devices_named(const std::vector<std::string>& want
 
 Result<std::vector<int>> unit_groups(const Graph& graph, const ProblemSettings& settings) {
   if (settings.coarsening != Coarsening::kGcof) return group_light_ops(graph);
-  if (settings.fusion_rules.empty()) return fuse_ops(graph, default_fusion_rules()).group;
+  if (settings.fusion_rules.empty()) return fuse_ops(graph, default_fusion_rules());
   HEDDLE_ASSIGN_OR_RETURN(const auto rules, read_fusion_rules(settings.fusion_rules));
-  return fuse_ops(graph, rules).group;
+  return fuse_ops(graph, rules);
 }
 
 // Groups the model's ops into the units that are placed, at most `limit`. With `whole_ops` the usual is to

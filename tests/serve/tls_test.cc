@@ -12,7 +12,7 @@
 
 #include "certificate.h"
 #include "echo_server.h"
-#include "heddle/serve/ask_http.h"
+#include "heddle/serve/load.h"
 #include "http/socket_stream.h"
 #include "serve_support.h"
 

@@ -81,7 +81,7 @@ Result<Problem> problem_of(const Machine& machine, const char* model, const Shap
   HEDDLE_ASSIGN_OR_RETURN(const auto fine, build_zoo_graph(model, params));
   const auto fusion = fuse_ops(*fine, default_fusion_rules());
   Problem problem;
-  HEDDLE_ASSIGN_OR_RETURN(problem.graph, coarsen(*fine, fusion.group));
+  HEDDLE_ASSIGN_OR_RETURN(problem.graph, coarsen(*fine, fusion));
   HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster(machine.preset));
   HEDDLE_ASSIGN_OR_RETURN(auto costs,
                           build_cost_table(*problem.graph, *problem.cluster, *roofline_cost_model(), {}));
@@ -142,8 +142,7 @@ Status bench_instance(const Machine& machine, const char* model, const Shape& sh
     latency.seconds = result->planning_s;
     const auto base = results.find(kBase);
     if (base != results.end() && latency.value > 0) {
-      latency.baseline = "speed-up";
-      latency.baseline_value = base->second.value_us / 1e3 / latency.value;
+      latency.beside("speed-up", base->second.value_us / 1e3 / latency.value);
       Sums& sums = outcome.speedup[planner];
       if (std::string_view(machine.part) == "p4d") {
         sums.most_p4d = std::max(sums.most_p4d, *latency.baseline_value);
@@ -176,8 +175,7 @@ void add_summary(const Outcome& outcome, std::vector<BenchRow>& rows) {
   const auto add = [&](const std::string& metric, double value, std::optional<double> reference,
                        const std::string& source) {
     auto r = cold_row("all instances", "", metric, "x", value);
-    r.reference = reference;
-    r.reference_source = source;
+    r.against(reference, source);
     rows.push_back(std::move(r));
   };
   for (const char* planner : kPlanners) {

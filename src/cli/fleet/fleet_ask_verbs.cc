@@ -12,10 +12,6 @@
 namespace heddle::cli {
 namespace {
 
-void print_answer(const Json& json) {
-  std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
-}
-
 std::string formatted(const char* format, double v) {
   char text[48];
   std::snprintf(text, sizeof text, format, v);
@@ -70,7 +66,7 @@ Result<int> run_fleet_explain(const ExplainFlags& o, const Invocation& invocatio
     row["cost_per_hour"] = why.cost_per_hour;
     row["cost_per_million_requests"] = why.cost_per_million;
     row["watts"] = why.watts;
-    print_answer(row);
+    print_json(row);
     return kExitDone;
   }
   std::printf("%s\n%s\n", pools_text(fleet, plan).c_str(), summary_text(plan).c_str());
@@ -110,8 +106,7 @@ Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation)
   if (invocation.progress) invocation.progress->finish();
   const double ratio = after.value / before.value;
   if (invocation.json) {
-    print_answer(
-        {{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
+    print_json({{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
     return kExitDone;
   }
   TextTable table({{"fleet"},
@@ -158,7 +153,7 @@ Result<int> run_fleet_replan(const ReplanFlags& o, const Invocation& invocation)
     row["moved_devices"] = result.moved_devices;
     row["moved_devices_of_fresh_plan"] = result.moved_devices_fresh;
     row["moves"] = moves;
-    print_answer(row);
+    print_json(row);
     return kExitDone;
   }
   TextTable table({{"model", TextTable::Align::kLeft, 30},

@@ -9,7 +9,6 @@
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
-#include "heddle/serve/ask_http.h"
 #include "serve/server_target.h"
 
 namespace heddle::cli {
@@ -24,17 +23,7 @@ struct LiveFlags {
 Result<Json> ask(const LiveFlags& o, const std::string& method, const std::string& path,
                  const std::string& body) {
   HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask_http(target, method, path, body, kPatience_s));
-  auto json = parse_json(answer.body);
-  if (answer.status != 200) {
-    const bool told =
-        json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
-    return Error(answer.status == 409 ? Code::kInfeasible : Code::kInvalidInput,
-                 o.url + path + ": status " + std::to_string(answer.status) +
-                     (told ? ": " + (*json)["error"].get<std::string>() : ""));
-  }
-  if (!json.ok()) return std::move(json).error().with_context(o.url + path);
-  return json;
+  return ask_json(target, method, path, body, kPatience_s);
 }
 
 // What a server that is not ours might leave out is shown as nothing.
@@ -104,7 +93,7 @@ std::string changes_text(const Json& status) {
 Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto status, ask(o, "GET", "/v2/status", ""));
   if (invocation.json) {
-    std::printf("%s\n", status.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    print_json(status);
     return kExitDone;
   }
   using Align = TextTable::Align;
@@ -154,7 +143,7 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
 
 int print_change(const Json& answer, const Invocation& invocation) {
   if (invocation.json) {
-    std::printf("%s\n", answer.dump(1).c_str());
+    print_json(answer);
   } else {
     std::printf("the new plan is at work, value %.4g", number(answer, "value"));
     if (answer.contains("moved_devices"))

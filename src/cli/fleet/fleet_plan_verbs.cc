@@ -13,10 +13,6 @@
 namespace heddle::cli {
 namespace {
 
-void print_json(const Json& json) {
-  std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
-}
-
 struct PlanFlags {
   std::string fleet, planner = "auto", output, lp;
   FleetGoalFlags goal;

@@ -80,7 +80,7 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
     Json names = Json::array();
     for (const auto& m : fleet.models)
       names.push_back({{"model", m.name}, {"blocks", m.blocks}, {"slo_us", m.slo_us}});
-    std::printf("%s\n", Json{{"output", o.output}, {"models", names}}.dump(1).c_str());
+    print_json({{"output", o.output}, {"models", names}});
     return kExitDone;
   }
   TextTable table({{"model"},

@@ -46,6 +46,7 @@ struct FleetChangeFlags {
   Result<Fleet> apply(Fleet fleet) const;
 };
 
+void print_json(const Json& json);
 // `value_unit` of the objective: "/s", "per hour", "W", "/s".
 const char* value_unit(FleetObjective objective);
 std::string value_text(FleetObjective objective, double value);

@@ -126,6 +126,10 @@ Result<Fleet> FleetChangeFlags::apply(Fleet fleet) const {
   return fleet;
 }
 
+void print_json(const Json& json) {
+  std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
 const char* value_unit(FleetObjective objective) {
   constexpr const char* kUnits[] = {"/s", "per hour", "W", "/s"};
   return kUnits[static_cast<int>(objective)];

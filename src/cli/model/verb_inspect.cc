@@ -6,6 +6,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/analysis.h"
+#include "heddle/graph/submodels.h"
 #include "heddle/report/text_table.h"
 #include "model_flags.h"
 #include "verbs.h"

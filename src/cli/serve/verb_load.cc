@@ -17,23 +17,11 @@ namespace heddle::cli {
 namespace {
 
 struct LoadFlags {
-  std::string url, models, traffic = "poisson", trace, payload = "0", timeout = "30s", token_file, ca_file,
-                           html;
-  double rate = 0, load_factor = 0, duration_s = 10, peak = 2, burst_share = .2, burst_s = .2, swing = .5,
-         period_s = 10, attainment = 0;
+  std::string url, models, trace, payload = "0", timeout = "30s", token_file, ca_file, html;
+  TrafficFlags traffic;
+  double rate = 0, load_factor = 0, duration_s = 10, attainment = 0;
   int64_t seed = 1, connections = 256;
 };
-
-Result<Traffic> traffic_of(const LoadFlags& o) {
-  Traffic traffic;
-  HEDDLE_ASSIGN_OR_RETURN(traffic.kind, traffic_flag(o.traffic, false));
-  traffic.swing = o.swing;
-  traffic.period_s = o.period_s;
-  traffic.peak = o.peak;
-  traffic.burst_share = o.burst_share;
-  traffic.burst_s = o.burst_s;
-  return traffic;
-}
 
 Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<ModelUnderLoad>& models) {
   if (!o.trace.empty()) {
@@ -51,7 +39,7 @@ Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<M
     return Error(Code::kInvalidInput,
                  "load needs one of --rate, --load-factor (of what the server's plan sustains) "
                  "and --trace");
-  HEDDLE_ASSIGN_OR_RETURN(const auto traffic, traffic_of(o));
+  HEDDLE_ASSIGN_OR_RETURN(const auto traffic, o.traffic.traffic(false));
   double planned = 0;
   for (const auto& m : models) planned += m.planned_rate_per_s;
   std::vector<double> rates;
@@ -115,8 +103,9 @@ Status write_page(const LoadFlags& o, const LoadTarget& target, const std::vecto
     shown.models.push_back({m.name, ns_from_us(m.slo_us), m.planned_rate_per_s, {}});
   FleetSimulationView view;
   view.title = "load on " + target.host + ":" + std::to_string(target.port);
-  view.traffic =
-      o.trace.empty() ? o.traffic + " traffic, seed " + std::to_string(o.seed) : "trace " + o.trace;
+  view.traffic = o.trace.empty() ? (o.traffic.kind.empty() ? "poisson" : o.traffic.kind) + " traffic, seed " +
+                                       std::to_string(o.seed)
+                                 : "trace " + o.trace;
   view.deployment = &shown;
   view.series = {{"served", {{o.load_factor > 0 ? o.load_factor : 1, r.counted}}}};
   if (o.attainment > 0) view.wanted_attainment = o.attainment;
@@ -165,13 +154,7 @@ RunFn setup_load(Command& command) {
   command.option("--load-factor", o->load_factor,
                  "requests per second as a multiple of what the server's plan sustains", 0, 1000);
   command.option("--duration", o->duration_s, "seconds of arrivals (default 10)", .01, 1e6);
-  command.option("--traffic", o->traffic, "poisson (default), bursty or diurnal");
-  command.option("--peak", o->peak, "bursty: rate in bursts over the mean (default 2)", 1, 1000);
-  command.option("--burst-share", o->burst_share, "bursty: part of the time that is bursts (default 0.2)",
-                 1e-6, 1);
-  command.option("--burst", o->burst_s, "bursty: seconds of a burst on average (default 0.2)", 1e-3, 1e5);
-  command.option("--swing", o->swing, "diurnal: height of the sine over the mean (default 0.5)", 0, 1);
-  command.option("--period", o->period_s, "diurnal: seconds (default 10)", 1e-3, 1e6);
+  o->traffic.declare(command, "poisson (default), bursty or diurnal");
   command.option("--trace", o->trace, "recorded arrivals, a CSV with the header time_us or time_us,model");
   command.option("--payload", o->payload,
                  "bytes of inputs of any size, which timed devices have (default 0)");

@@ -1,6 +1,7 @@
 // heddle worker: a process with devices that a served fleet uses.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -8,7 +9,6 @@
 #include "heddle/base/json.h"
 #include "heddle/serve/worker.h"
 #include "verbs.h"
-#include "worker_flags.h"
 
 namespace heddle::cli {
 namespace {
@@ -21,6 +21,48 @@ struct WorkerFlags {
   bool share_cores = false;
   double lease_s = 1, slowdown = 1;
 };
+
+struct ClassDevices {
+  std::map<std::string, int64_t> counts;                  // by class
+  std::map<std::string, std::vector<std::string>> names;  // of those that were named
+};
+
+// "cpu0+cpu1"; empty where it is no such list.
+std::vector<std::string> names_in(const std::string& text) {
+  std::vector<std::string> names;
+  size_t at = 0;
+  while (at <= text.size()) {
+    const auto end = std::min(text.find('+', at), text.size());
+    if (end == at) return {};
+    names.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+// CLASS=N or CLASS=NAME+NAME (devices of this host), several of them with commas; a class that is named twice
+// is an error.
+Result<ClassDevices> class_devices(const std::vector<std::string>& texts) {
+  ClassDevices out;
+  for (const auto& list : texts)
+    for (const auto& text : split_list(list)) {
+      const auto eq = text.rfind('=');
+      const auto name = text.substr(0, eq), value = eq == std::string::npos ? "" : text.substr(eq + 1);
+      const bool number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+      const auto names = number ? std::vector<std::string>() : names_in(value);
+      if (name.empty() || (number ? value.size() > 7 || std::stoll(value) < 1 : names.empty()))
+        return Error(Code::kInvalidInput, "--devices " + text +
+                                              ": expected CLASS=N with N from 1, such as L4=2, or the "
+                                              "devices of this host by name, such as fast=cpu0+cpu1");
+      const int64_t count = number ? std::stoll(value) : static_cast<int64_t>(names.size());
+      if (!out.counts.emplace(name, count).second)
+        return Error(Code::kInvalidInput, "--devices " + text + ": that class was given twice");
+      if (!number) out.names[name] = names;
+    }
+  if (out.counts.empty())
+    return Error(Code::kInvalidInput, "a worker needs --devices CLASS=N, its devices of the fleet's classes");
+  return out;
+}
 
 std::string name_by_default() {
   char host[64] = {};

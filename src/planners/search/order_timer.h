@@ -5,11 +5,14 @@
 #include <vector>
 
 #include "core/flat_problem.h"
+#include "timer.h"
 
 namespace heddle {
 
 class OrderTimer {
  public:
+  using Time = double;
+
   explicit OrderTimer(const FlatProblem& flat);
 
   // Infinity when it would exceed `limit_us`, or when the decisions are impossible. Before place `from` of
@@ -56,7 +59,7 @@ class OrderTimer {
   void issue_next_load(size_t chain, double at);
   void serve_load(const FlatPlan& plan, const Request& request);
   void serve_transfer(const FlatPlan& plan, const Request& request);
-  double hold(const FlatProblem::Way& way, double ready, double us);
+  double hold(const RoutedTransfer& way, double ready, double us);
 
   const FlatProblem& flat_;
   const bool by_events_;
@@ -84,5 +87,6 @@ class OrderTimer {
   std::vector<std::vector<uint32_t>> chains_;
   std::vector<size_t> chain_at_;
 };
+static_assert(Timer<OrderTimer, FlatPlan>);
 
 }  // namespace heddle

@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "device_issuer.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/transport.h"
 #include "program.h"
-#include "task_hooks.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -47,7 +47,7 @@ struct EngineSetup {
   // Several ranks whose requests come one by one, per slot: on rank 0 the model's inputs for each rank that
   // reads them and the outputs from the ranks that make them; on the other ranks their side of it.
   std::vector<std::vector<PeerMemory>> input_memory, output_memory;
-  TaskHooks* hooks = nullptr;  // null: no accelerators
+  DeviceIssuer* issuer = nullptr;  // null: no accelerators
 };
 
 class Engine {
@@ -229,7 +229,7 @@ class Engine {
   void add_due(Due due);
 
   bool take_memory(Slot& slot, int32_t task);
-  void release_stay(Slot& slot, int32_t stay);
+  void release_residency(Slot& slot, int32_t residency);
   int64_t spin_ns(const Worker& worker, const Task* last) const;
 
   EngineSetup setup_;
@@ -274,7 +274,7 @@ class Engine {
 
   std::mutex stream_mutex_;
   const StreamOptions* stream_ = nullptr;
-  int64_t stream_begin_ns_ = 0, issued_ = 0, last_finish_ns_ = 0;
+  int64_t stream_begin_ns_ = 0, issued_ = 0;
   int active_ = 0;
   std::vector<double> latencies_us_;
   std::optional<Error> error_;

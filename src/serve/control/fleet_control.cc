@@ -14,7 +14,6 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/fleet_check.h"
-#include "http/json_response.h"
 #include "plane/fault.h"
 
 namespace heddle {
@@ -85,22 +84,15 @@ class Control final : public FleetControl {
   }
 
   bool answer(const HttpHead& head, const HttpBody& body, const HttpReply& reply) override {
-    const auto method = [&head, &reply](std::string_view wanted) {
-      if (head.method == wanted || (wanted == "GET" && head.method == "HEAD")) return true;
-      auto response = http_error(405, head.path + " is asked by " + std::string(wanted));
-      response.headers.emplace_back("Allow", wanted);
-      reply.send(std::move(response));
-      return false;
-    };
     const auto path = std::find_if(std::begin(kPaths), std::end(kPaths),
                                    [&head](const auto& p) { return p.first == head.path; });
     if (path == std::end(kPaths)) return false;
     const Change change = path->second;
     if (change == Change::kFleet && head.method != "POST") {
-      if (method("GET")) reply.send(json_response(state_.description()));
+      if (asked_by("GET", head, reply)) reply.send(json_response(state_.description()));
       return true;
     }
-    if (!method("POST")) return true;
+    if (!asked_by("POST", head, reply)) return true;
     // Read when it is due: what is parsed takes many times the text, and the server's thread must not wait.
     put({[this, change, body] { return carry_out(change, body.text()); },
          [reply](const Result<Json>& done) {

@@ -91,4 +91,12 @@ void HttpReply::send(HttpResponse response) const {
   impl_->send(std::move(response));
 }
 
+bool asked_by(std::string_view method, const HttpHead& head, const HttpReply& reply) {
+  if (head.method == method || (method == "GET" && head.method == "HEAD")) return true;
+  auto response = http_error(405, head.path.substr(0, 256) + " is asked by " + std::string(method));
+  response.headers.emplace_back("Allow", method);
+  reply.send(std::move(response));
+  return false;
+}
+
 }  // namespace heddle

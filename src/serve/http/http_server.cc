@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -49,17 +48,12 @@ bool is_loopback(const sockaddr_storage& address) {
          ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
 }
 
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // Whether a Host header names an address, localhost or one of `names`; all else may be a stranger's name.
 bool is_name_of_this_machine(const std::string& host, const std::vector<std::string>& names) {
   std::string name = host;
   if (name.starts_with('[')) return true;  // an address: no resolver gives it another meaning
   if (const auto colon = name.rfind(':'); colon != std::string::npos) name.erase(colon);
-  name = lower_case(std::move(name));
+  name = lower_case(name);
   in_addr address;
   return name.empty() || name == "localhost" || name.ends_with(".localhost") ||
          ::inet_pton(AF_INET, name.c_str(), &address) == 1 ||
@@ -70,7 +64,7 @@ class Server final : public HttpServer {
  public:
   Server(const HttpServerOptions& options, Handler handler)
       : options_(options), handler_(std::move(handler)), loop_(std::make_shared<HttpLoopState>()) {
-    for (auto& name : options_.host_names) name = lower_case(std::move(name));
+    for (auto& name : options_.host_names) name = lower_case(name);
   }
 
   ~Server() override { stop(0); }

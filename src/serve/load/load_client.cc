@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "heddle/base/json.h"
 #include "heddle/serve/live_plane.h"
 
 namespace heddle {
@@ -98,6 +99,27 @@ std::string request_head(const LoadTarget& target, const std::string& method, co
   std::string head = method + " " + path + " HTTP/1.1\r\nHost: " + target.host + "\r\n";
   if (!target.bearer_token.empty()) head += "Authorization: Bearer " + target.bearer_token + "\r\n";
   return head;
+}
+
+std::string error_text(const Result<Json>& json) {
+  const bool told = json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
+  return told ? (*json)["error"].get<std::string>() : "";
+}
+
+Result<Json> ask_json(const LoadTarget& target, const std::string& method, const std::string& path,
+                      const std::string& body, double seconds) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask_http(target, method, path, body, seconds));
+  auto json = parse_json(answer.body);
+  if (answer.status == 200) {
+    if (!json.ok()) return std::move(json).error().with_context(path);
+    return json;
+  }
+  const Code code = answer.status == 404   ? Code::kNotFound
+                    : answer.status == 409 ? Code::kInfeasible
+                                           : Code::kInvalidInput;
+  const auto reason = error_text(json);
+  return Error(code, "status " + std::to_string(answer.status) + (reason.empty() ? "" : ": " + reason))
+      .with_context(path);
 }
 
 Result<HttpAnswer> ask_http(const LoadTarget& target, const std::string& method, const std::string& path,

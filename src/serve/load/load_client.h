@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
 #include "heddle/fleet/data_plane_time.h"
-#include "heddle/serve/ask_http.h"
 #include "heddle/serve/http_message.h"
 #include "heddle/serve/load.h"
 #include "http/socket_stream.h"
@@ -42,6 +42,9 @@ class LoadConnection {
   bool has_head_ = false;
   HttpAnswerHead head_;
 };
+
+// What an answer of JSON says is wrong; empty: nothing.
+std::string error_text(const Result<Json>& json);
 
 // The head of a request without its empty line's end: method, host, token.
 std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path);

@@ -2,7 +2,6 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "heddle/base/json.h"
@@ -111,13 +110,11 @@ class HttpLoad final : public LoadRun {
     size_t json_bytes = c.io.body().size();
     for (const auto& [name, value] : c.io.headers())
       if (name == "inference-header-content-length")
-        json_bytes = std::min<size_t>(json_bytes, std::strtoull(value.c_str(), nullptr, 10));
+        json_bytes = std::min<size_t>(json_bytes, parse_digits(value).value_or(0));
     const auto json = parse_json(std::string_view(c.io.body()).substr(0, json_bytes));
     if (c.io.status() != 200) {
-      const bool with_reason =
-          json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
-      return settle(c.request, c.io.status(),
-                    with_reason ? (*json)["error"].get<std::string>() : "without a message");
+      const auto reason = error_text(json);
+      return settle(c.request, c.io.status(), reason.empty() ? "without a message" : reason);
     }
     const bool whole =
         json.ok() && json->is_object() && json->value("id", Json()) == std::to_string(c.request);

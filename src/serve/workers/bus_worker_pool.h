@@ -46,7 +46,7 @@ class BusWorkerPool final : public WorkerPool {
   void begin(const WorkerView& view, RemoteTask task);
 
  private:
-  using Capacities = std::map<std::string, std::map<std::string, int64_t>>;
+  using Capacities = DevicePlaces::Capacities;
   void post(std::function<void()> what);
 
   // All that changes who is there happens on this thread, so that losses and returns are told in order.

@@ -8,8 +8,7 @@
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/worker.h"
-#include "protocol/grpc_address.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 #include "worker.grpc.pb.h"
 #include "worker_proof.h"
 
@@ -130,9 +129,8 @@ std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
   const std::lock_guard lock(mutex_);
   const auto it = maps_.find({batch, device});
   if (it == maps_.end()) return std::nullopt;
-  bytes_ -= held_bytes(it->second.map);
-  auto map = std::move(it->second.map);
-  maps_.erase(it);
+  auto map = it->second.map;
+  erase(it);
   return map;
 }
 

@@ -2,7 +2,7 @@
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 
 namespace heddle {
 

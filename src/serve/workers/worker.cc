@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <thread>
 
+#include "heddle/base/json.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
-#include "protocol/grpc_address.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 #include "worker_session.h"
 
 namespace heddle {
@@ -124,31 +123,26 @@ class WorkerProcess final : public Worker {
       // A bus that is not there needs no telling.
       (void)announcer_.withdraw(options_.name).ok();
     }
-    if (server_) {
+    if (listener_.server) {
       if (const auto session = calls_.current())
         session->end({grpc::StatusCode::UNAVAILABLE, "the worker is stopping"});
-      server_->Shutdown(std::chrono::system_clock::now());
-      server_->Wait();
+      listener_.server->Shutdown(std::chrono::system_clock::now());
+      listener_.server->Wait();
     }
     parts_.devices.forget_all();
     parts_.sender.forget_all();
   }
 
   Status open() {
-    const auto address = grpc_address(options_.host, options_.port);
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(16 << 20);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     ask_silent_callers(builder);
-    builder.AddListeningPort(address, listening_credentials(options_.security), &port_);
-    builder.RegisterService(&calls_);
-    server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0)
-      return Error(Code::kIo, "cannot listen on " + address + "; is another worker there?");
+    HEDDLE_ASSIGN_OR_RETURN(listener_, grpc_listen(builder, options_.host, options_.port,
+                                                   options_.security.tls, calls_, "servers"));
     WorkerEntry entry;
     entry.name = options_.name;
     entry.address = parts_.address =
-        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, port_);
+        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, listener_.port);
     entry.pid = ::getpid();
     entry.incarnation = std::to_string(entry.pid) + "-" +
                         std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
@@ -157,7 +151,7 @@ class WorkerProcess final : public Worker {
     return {};
   }
 
-  int port() const override { return port_; }
+  int port() const override { return listener_.port; }
 
   WorkerCounters counters() const override {
     WorkerCounters c;
@@ -193,8 +187,7 @@ class WorkerProcess final : public Worker {
   Announcer& announcer_;
   WorkerParts parts_;
   WorkerCalls calls_;
-  std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  GrpcListener listener_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::string announcement_error_;
@@ -204,11 +197,40 @@ class WorkerProcess final : public Worker {
 
 }  // namespace
 
+std::string worker_entry_text(const WorkerEntry& entry) {
+  Json devices = Json::object();
+  for (const auto& [name, count] : entry.devices) devices[name] = count;
+  return Json{{"address", entry.address},
+              {"incarnation", entry.incarnation},
+              {"pid", entry.pid},
+              {"devices", std::move(devices)}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<WorkerEntry> worker_entry_from_text(const std::string& name, const std::string& text) {
+  const auto context = "worker '" + name + "'";
+  auto json = parse_json(text, {8, 1 << 20});
+  if (!json.ok()) return std::move(json).error().with_context(context);
+  const JsonCursor at(*json, context);
+  HEDDLE_RETURN_IF_ERROR(at.check_keys({"address", "incarnation", "pid", "devices"}));
+  WorkerEntry entry;
+  entry.name = name;
+  HEDDLE_ASSIGN_OR_RETURN(entry.address, at.string_or("address", ""));
+  HEDDLE_RETURN_IF_ERROR(check_grpc_address(entry.address));
+  HEDDLE_ASSIGN_OR_RETURN(entry.incarnation, at.string_or("incarnation", ""));
+  HEDDLE_ASSIGN_OR_RETURN(entry.pid, at.int_or("pid", 0, 0, INT32_MAX));
+  HEDDLE_ASSIGN_OR_RETURN(const auto devices, at.at("devices"));
+  if (!devices.value().is_object() || devices.value().size() > static_cast<size_t>(kMaxFleetClasses))
+    return devices.error("expected an object of numbers of devices by class");
+  for (const auto& [c, number] : devices.value().items()) {
+    HEDDLE_ASSIGN_OR_RETURN(entry.devices[c],
+                            JsonCursor(number, devices.path() + "." + c).as_int(0, kMaxFleetDevices));
+  }
+  return entry;
+}
+
 Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options, Announcer& announcer) {
   HEDDLE_RETURN_IF_ERROR(check_bus_key(options.name));
-  if (options.port < 0 || options.port > 65535)
-    return Error(Code::kInvalidInput,
-                 "port " + std::to_string(options.port) + ": expected 0 (any free one) to 65535");
   if (!(options.slowdown >= .01 && options.slowdown <= 1000))
     return Error(Code::kInvalidInput,
                  "a slowdown of " + std::to_string(options.slowdown) + ": expected 0.01 to 1000");

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "heddle/serve/bus.h"
-#include "protocol/grpc_address.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 #include "worker.grpc.pb.h"
 #include "worker_proof.h"
 
@@ -104,30 +103,23 @@ class GrpcRegistry final : public WorkerRegistry {
   GrpcRegistry(WorkerBus& bus, const WorkerSecurity& security, Tell tell)
       : security_(security), calls_(bus, security, std::move(tell)) {}
   ~GrpcRegistry() override {
-    if (server_) server_->Shutdown(std::chrono::system_clock::now());
+    if (listener_.server) listener_.server->Shutdown(std::chrono::system_clock::now());
   }
 
   Status open(const std::string& host, int port) {
-    const auto address = grpc_address(host, port);
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(1 << 20);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     ask_silent_callers(builder);
-    builder.AddListeningPort(address, listening_credentials(security_), &port_);
-    builder.RegisterService(&calls_);
-    server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0)
-      return Error(Code::kIo, "cannot listen on " + address + " for workers; is another server there?");
+    HEDDLE_ASSIGN_OR_RETURN(listener_, grpc_listen(builder, host, port, security_.tls, calls_, "workers"));
     return {};
   }
 
-  int port() const override { return port_; }
+  int port() const override { return listener_.port; }
 
  private:
   const WorkerSecurity security_;
   RegistryCalls calls_;
-  std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  GrpcListener listener_;
 };
 
 class RegistryAnnouncer final : public Announcer {
@@ -209,9 +201,6 @@ class RegistryAnnouncer final : public Announcer {
 Result<std::unique_ptr<WorkerRegistry>> WorkerRegistry::start(const std::string& host, int port,
                                                               WorkerBus& bus, const WorkerSecurity& security,
                                                               Tell tell) {
-  if (port < 0 || port > 65535)
-    return Error(Code::kInvalidInput,
-                 "port " + std::to_string(port) + ": expected 0 (any free one) to 65535");
   auto registry = std::make_unique<GrpcRegistry>(bus, security, std::move(tell));
   HEDDLE_RETURN_IF_ERROR(registry->open(host, port));
   return std::unique_ptr<WorkerRegistry>(std::move(registry));

@@ -6,23 +6,16 @@
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 
 namespace heddle {
 namespace {
 
-constexpr uint64_t kDigestOfNothing = 0xcbf29ce484222325;
 constexpr size_t kMostOpenInputs = 4096;
 constexpr uint64_t kMostOpenInputBytes = uint64_t{1} << 30;  // of models that are computed
 constexpr size_t kOutputPieceBytes = size_t{1} << 20;
 constexpr size_t kKeptGenerations = 2;
 constexpr TimeNs kLongestRun = 36000 * kNsPerSecond;
-
-// payload_digest() of one piece after another.
-uint64_t digest_more(uint64_t hash, const std::string& piece) {
-  for (const char c : piece) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 // Differs from host to host, and from start to start of one; empty where it cannot be read.
 const std::string& running_kernel() {
@@ -165,7 +158,8 @@ bool WorkerSession::take(const worker::Input& input, grpc::Status& refusal) {
     input_bytes_ += input.data().size();
   } else {
     if (in.digests.size() <= row) in.digests.resize(row + 1, kDigestOfNothing);
-    in.digests[row] = digest_more(in.digests[row], input.data());
+    const auto* piece = reinterpret_cast<const std::byte*>(input.data().data());
+    in.digests[row] = payload_digest(piece, input.data().size(), in.digests[row]);
   }
   // Of batches whose run was never asked for.
   while (inputs_.size() > kMostOpenInputs || (input_bytes_ > kMostOpenInputBytes && inputs_.size() > 1))

@@ -38,6 +38,9 @@ class HttpReply {
   std::shared_ptr<Impl> impl_;
 };
 
+// Is it asked by this method (HEAD stands for GET, too)? If not, it is answered with status 405.
+bool asked_by(std::string_view method, const HttpHead& head, const HttpReply& reply);
+
 struct HttpServerOptions {
   std::string host = "127.0.0.1";
   int port = 0;                               // 0: any free one
