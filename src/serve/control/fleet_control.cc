@@ -6,7 +6,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "fleet_state.h"
 #include "heddle/base/json.h"
@@ -16,8 +18,6 @@
 
 namespace heddle {
 namespace {
-
-constexpr std::string_view kPath = "/v2/fleet";
 
 // A fleet that cannot do what is asked for is no mistake of the request's form.
 HttpResponse error_response(const Error& error) {
@@ -48,6 +48,10 @@ Json workers_json(const WorkerPool& pool) {
 
 // What a change of counts is about.
 enum class Change { kCounts, kDrained, kPlan, kFleet };
+constexpr std::pair<std::string_view, Change> kPaths[] = {{"/v2/fleet", Change::kFleet},
+                                                          {"/v2/fleet/plan", Change::kPlan},
+                                                          {"/v2/fleet/drain", Change::kDrained},
+                                                          {"/v2/fleet/counts", Change::kCounts}};
 
 class Control final : public FleetControl {
  public:
@@ -80,19 +84,13 @@ class Control final : public FleetControl {
   }
 
   bool answer(const HttpHead& head, const HttpBody& body, const HttpReply& reply) override {
-    if (head.path == kPath && head.method != "POST") {
+    const auto path = std::find_if(std::begin(kPaths), std::end(kPaths),
+                                   [&head](const auto& p) { return p.first == head.path; });
+    if (path == std::end(kPaths)) return false;
+    const Change change = path->second;
+    if (change == Change::kFleet && head.method != "POST") {
       if (asked_by("GET", head, reply)) reply.send(json_response(state_.description()));
       return true;
-    }
-    Change change = Change::kCounts;
-    if (head.path == kPath) {
-      change = Change::kFleet;
-    } else if (head.path == std::string(kPath) + "/plan") {
-      change = Change::kPlan;
-    } else if (head.path == std::string(kPath) + "/drain") {
-      change = Change::kDrained;
-    } else if (head.path != std::string(kPath) + "/counts") {
-      return false;
     }
     if (!asked_by("POST", head, reply)) return true;
     // Read when it is due: what is parsed takes many times the text, and the server's thread must not wait.

@@ -10,7 +10,6 @@
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
-#include "heddle/serve/fleet_server.h"
 #include "heddle/session/loaded_model.h"
 #include "heddle/session/rank_plan.h"
 #include "plane/fault.h"
@@ -19,7 +18,6 @@
 namespace heddle {
 namespace {
 
-constexpr double kLeastPlanSlo_us = 1e6, kPlanSloFactor = 10;
 constexpr size_t kMostNamedDevices = 4;
 
 // Real devices of one plan must be on this host. Which host that is nobody says, so it may be any one.
@@ -60,48 +58,46 @@ std::string device_names(const Cluster& cluster, const std::set<DeviceId>& devic
   return text;
 }
 
-// A row with room for the outputs that clients are given.
-struct OwnRow final : TensorRow {
-  void settled() override {}
-  std::vector<TensorValue> values;
+// Rows for one batch, with room for the outputs that clients are given.
+struct ProbeBatch {
+  std::vector<std::unique_ptr<ProbeRow>> rows;
+  std::vector<std::vector<TensorValue>> outputs;  // [row]
+  std::vector<LiveRequest*> batch;
 };
 
-Result<std::vector<std::unique_ptr<OwnRow>>> rows_of(const ServedModel& served,
-                                                     const std::vector<TensorValue>& inputs) {
-  std::vector<std::unique_ptr<OwnRow>> rows;
+Result<ProbeBatch> probe_batch(const ServedModel& served, const std::vector<TensorValue>& inputs) {
+  ProbeBatch probe;
   for (int r = 0; r < served.max_rows; ++r) {
-    auto row = std::make_unique<OwnRow>();
+    auto row = std::make_unique<ProbeRow>();
     for (size_t i = 0; i < served.inputs.size(); ++i)
       row->inputs.push_back(inputs[i].data.get() + r * served.inputs[i].row_bytes);
-    for (const auto& info : served.outputs) {
-      HEDDLE_ASSIGN_OR_RETURN(auto value, make_tensor(info.dtype, info.row));
-      row->outputs.push_back(value.data.get());
-      row->values.push_back(std::move(value));
-    }
-    rows.push_back(std::move(row));
+    HEDDLE_ASSIGN_OR_RETURN(auto outputs, tensors_of(served.outputs));
+    for (const auto& value : outputs) row->outputs.push_back(value.data.get());
+    probe.batch.push_back(row.get());
+    probe.rows.push_back(std::move(row));
+    probe.outputs.push_back(std::move(outputs));
   }
-  return rows;
+  return probe;
 }
 
 // The largest difference of any slot's outputs from the unsplit model's, on one random batch.
-Result<SplitDifference> difference_from_unsplit(PlanRunner& runner, const LocalModel& local) {
+Result<double> difference_from_unsplit(PlanRunner& runner, const LocalModel& local) {
   const auto& model = *local.sizes.begin()->second;
   const auto& graph = *model.graph();
   HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(graph));
   HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(model, inputs));
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, rows_of(local.served, inputs));
-  std::vector<LiveRequest*> batch;
-  for (const auto& row : rows) batch.push_back(row.get());
-  SplitDifference worst;
+  HEDDLE_ASSIGN_OR_RETURN(const auto probe, probe_batch(local.served, inputs));
+  double worst = 0;
   for (int slot = 0; slot < runner.slots(); ++slot) {
-    HEDDLE_RETURN_IF_ERROR(runner.run(slot, batch));
+    HEDDLE_RETURN_IF_ERROR(runner.run(slot, probe.batch));
     for (size_t i = 0; i < graph.outputs().size(); ++i)
       for (size_t k = 0; k < local.served.outputs.size(); ++k) {
         if (local.served.outputs[k].name != graph.tensor(graph.outputs()[i]).name) continue;
-        for (size_t r = 0; r < rows.size(); ++r) {
-          auto whole = rows[r]->values[k].view();
+        for (size_t r = 0; r < probe.outputs.size(); ++r) {
+          const auto actual = probe.outputs[r][k].view();
+          auto whole = actual;
           whole.data = expected[i].data.get() + r * static_cast<size_t>(whole.bytes);
-          worst.relative = std::max(worst.relative, relative_difference(rows[r]->values[k].view(), whole));
+          worst = std::max(worst, relative_difference(actual, whole));
         }
       }
   }
@@ -134,21 +130,19 @@ Result<SlotTimes> measure_slots(PlanRunner& runner, const LocalModel& local,
   HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*local.sizes.begin()->second->graph()));
   std::vector<std::vector<double>> taken(n);
   std::vector<Status> ended(n);
-  std::vector<std::vector<std::unique_ptr<OwnRow>>> rows(n);
-  for (auto& of_slot : rows) {
-    HEDDLE_ASSIGN_OR_RETURN(of_slot, rows_of(local.served, inputs));
+  std::vector<ProbeBatch> probes(n);
+  for (auto& probe : probes) {
+    HEDDLE_ASSIGN_OR_RETURN(probe, probe_batch(local.served, inputs));
   }
   const TimeNs begin = live_now(), until = begin + ns_from_us(options.measure_s * 1e6);
   {
     std::vector<std::jthread> threads;
     for (size_t s = 0; s < n; ++s)
       threads.emplace_back([&, s] {
-        std::vector<LiveRequest*> batch;
-        for (const auto& row : rows[s]) batch.push_back(row.get());
         while (ended[s].ok() && !options.deadline.should_stop() &&
                (taken[s].size() < 3 || live_now() < until)) {
           const TimeNs start = live_now();
-          ended[s] = runner.run(static_cast<int>(s), batch);
+          ended[s] = runner.run(static_cast<int>(s), probes[s].batch);
           taken[s].push_back(us_from_ns(live_now() - start));
         }
       });
@@ -266,10 +260,10 @@ Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& 
 }
 
 Status verify_outputs(PlanRunner& runner, LocalModel& local, const std::string& planner) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto difference, difference_from_unsplit(runner, local));
+  HEDDLE_ASSIGN_OR_RETURN(const double difference, difference_from_unsplit(runner, local));
   char text[32];
-  std::snprintf(text, sizeof text, "%.2g", difference.relative);
-  if (difference.relative > kMostSplitDifference)
+  std::snprintf(text, sizeof text, "%.2g", difference);
+  if (difference > kMostSplitDifference)
     return Error(Code::kVerificationFailed, "the plan's outputs differ from the unsplit model's by " +
                                                 std::string(text) + " of the largest output");
   auto& note = local.served.note;
@@ -282,7 +276,7 @@ Status verify_outputs(PlanRunner& runner, LocalModel& local, const std::string& 
 std::shared_ptr<LocalModel> emulated_model(const ModelSource& source) {
   auto local = std::make_shared<LocalModel>();
   local->source = source;
-  local->served = *timed_model({.name = source.name, .slo_ns = 0, .rate_per_s = 0, .pipelines = {}}, false);
+  local->served = *timed_model(source.name, 0, false);
   local->served.priority_levels = source.settings.priority_levels;
   local->served.default_priority = source.settings.default_priority;
   return local;
@@ -345,11 +339,7 @@ Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanO
     HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
     times = planned_times(file, timeline, *out.runner);
   }
-  auto& served = local->served;
-  served.slo_us = source.settings.slo_us;
-  if (served.slo_us <= 0)
-    served.slo_us =
-        std::max(kLeastPlanSlo_us, kPlanSloFactor * *std::max_element(times.us.begin(), times.us.end()));
+  local->served.slo_us = served_slo_us(source.settings, *std::max_element(times.us.begin(), times.us.end()));
   out.model = std::move(local);
   out.deployment = deployment_of(file, out.model->served, *out.runner, times, out.slot_of);
   HEDDLE_RETURN_IF_ERROR(check_deployment(out.deployment));

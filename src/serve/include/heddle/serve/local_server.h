@@ -26,7 +26,6 @@ struct LocalServerOptions {
   // Devices that may be used; empty: all that discover_local() finds.
   std::vector<std::string> devices;
   double measure_s = .1;  // of each model, target and batch size
-  size_t max_ways = 16;   // to divide the cores that are planned for
   LocalChoice choice = LocalChoice::kGoodput;
   int in_flight = 0;  // of a plan file: requests at once; 0: as many as keep its devices busy
   const OpenedPlan* on_ranks = nullptr;  // the plan file's plan, opened on several ranks; outlives the server

@@ -43,6 +43,9 @@ struct ServedModel {
   std::string note;  // for people, such as why it is not batched; may be empty
 };
 
+// A model without a file: timed devices serve it and compute nothing. With workers it answers with a digest, too.
+std::shared_ptr<ServedModel> timed_model(const std::string& name, double slo_us, bool workers);
+
 // One row of a request, as the devices see it. What it points to outlives it.
 struct TensorRow : LiveRequest {
   std::vector<const std::byte*> inputs;  // in the model's order
