@@ -53,9 +53,9 @@ void add_rows(const std::string& instance, bool cached, const ColdReport& r, dou
   bound.baseline = "of OpenVINO";
   bound.baseline_value = bound_us / r.versus->median.first_output_us;
   rows.push_back(std::move(bound));
-  auto error = row("largest relative error", "", r.max_rel_error);
+  auto error = row("largest relative error", "", r.checked.max_rel_error);
   error.baseline = "outputs equal";
-  error.baseline_value = r.outputs_equal ? 1 : 0;
+  error.baseline_value = r.checked.outputs_equal ? 1 : 0;
   rows.push_back(std::move(error));
 }
 
