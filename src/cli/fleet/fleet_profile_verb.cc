@@ -50,10 +50,8 @@ Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   }
   settings.method = *method;
   for (const auto& path : split_list(o.models)) {
-    ModelFlags flags;
-    flags.model = path;
-    flags.shapes = shapes_for(o, path);
-    HEDDLE_ASSIGN_OR_RETURN(settings.models.emplace_back(), flags.source());
+    settings.models.push_back({.path = path, .import = {}});
+    HEDDLE_ASSIGN_OR_RETURN(settings.models.back().import.shapes, parse_shapes(shapes_for(o, path)));
   }
   if (o.cluster != "preset:local") {
     HEDDLE_ASSIGN_OR_RETURN(settings.cluster, open_cluster(o.cluster));

@@ -138,10 +138,7 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
                  std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
                      " belong to a fleet file; models are planned for here");
   ModelSettings defaults;
-  ModelFlags flags;
-  flags.shapes = o.shapes;
-  HEDDLE_ASSIGN_OR_RETURN(const auto source, flags.source());
-  defaults.shapes = source.import.shapes;
+  HEDDLE_ASSIGN_OR_RETURN(defaults.shapes, parse_shapes(o.shapes));
   defaults.max_batch = static_cast<int>(o.max_batch.value_or(defaults.max_batch));
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);
