@@ -14,9 +14,8 @@ Result<int> run_selftest(const Invocation& invocation) {
   const Json json = {{"highs_version", highs.version},   {"highs_value", highs.value},
                      {"highs_expected", highs.expected}, {"cp_sat_version", cp_sat.version},
                      {"cp_sat_value", cp_sat.value},     {"cp_sat_expected", cp_sat.expected}};
-  const std::string text =
-      fmt::format("HiGHS {}: {:g}, as expected\nCP-SAT {}: {:g}, as expected\n", highs.version, highs.value,
-                  cp_sat.version, cp_sat.value);
+  const std::string text = fmt::format("HiGHS {}: {:g}, as expected\nCP-SAT {}: {:g}, as expected\n",
+                                       highs.version, highs.value, cp_sat.version, cp_sat.value);
   show_result(invocation, json, text);
   return kExitDone;
 }

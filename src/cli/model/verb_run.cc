@@ -189,13 +189,13 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   Report report{file, run, std::nullopt, std::nullopt};
   if (o.recheck) {
-    HEDDLE_ASSIGN_OR_RETURN(report.recheck, recheck_prediction(file.problem, file.plan, prepared.model,
-                                                               beside(options)));
+    HEDDLE_ASSIGN_OR_RETURN(report.recheck,
+                            recheck_prediction(file.problem, file.plan, prepared.model, beside(options)));
   }
   if (o.versus) {
     if (!prepared.model) return invalid_input("--versus-openvino needs a real model; this plan has none");
-    HEDDLE_ASSIGN_OR_RETURN(report.comparison, compare_with_openvino(file.problem, file.plan, prepared.model,
-                                                                     beside(options)));
+    HEDDLE_ASSIGN_OR_RETURN(report.comparison,
+                            compare_with_openvino(file.problem, file.plan, prepared.model, beside(options)));
   }
   return give_report(o, report, invocation);
 }
