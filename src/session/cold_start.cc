@@ -7,7 +7,7 @@
 #include "cold_child.h"
 #include "heddle/base/child_process.h"
 #include "heddle/base/json.h"
-#include "heddle/runtime/cold_schedule.h"
+#include "heddle/runtime/cold_plan.h"
 #include "heddle/runtime/sampling.h"
 #include "start_process.h"
 

@@ -8,12 +8,10 @@
 #include "heddle/base/hash.h"
 #include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
-#include "heddle/cluster/discover.h"
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/plan/hios_workload.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/runtime/openvino_devices.h"
 
 namespace heddle {
 namespace {
@@ -75,7 +73,7 @@ Status check_is_model(const ModelSpec& source) {
 
 Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset) {
   if (file_or_preset != "preset:local") return load_cluster(file_or_preset);
-  return discover_local(openvino_other_devices(), local_gpus());
+  return discover_machine();
 }
 
 SignatureFn signature_of(const LoadedModel& loaded) {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "heddle/plan/builder.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 
 namespace heddle {
 namespace {

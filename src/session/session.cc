@@ -11,7 +11,6 @@
 #include "heddle/cluster/discover.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
-#include "heddle/runtime/capability.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "measuring.h"
 #include "stages.h"

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "local_transport.h"
+
 namespace heddle::test {
 
 void on_ranks(int ranks, const std::function<void(RankGroup&)>& body, bool device_memory) {

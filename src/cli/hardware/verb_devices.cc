@@ -7,7 +7,6 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/planner.h"
-#include "heddle/planners/planners_table.h"
 #include "heddle/report/copies_table.h"
 #include "heddle/report/text_table.h"
 #include "heddle/runtime/backend.h"

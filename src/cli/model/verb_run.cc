@@ -255,7 +255,7 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   Report report{file, run, std::nullopt, std::nullopt};
   if (o.recheck) {
-    RecheckOptions again;
+    RoundOptions again;
     again.inputs = options.inputs;
     again.in_flight = options.in_flight;
     again.deadline = options.deadline;
@@ -266,7 +266,7 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   if (o.versus) {
     if (!prepared.model)
       return Error(Code::kInvalidInput, "--versus-openvino needs a real model; this plan has none");
-    CompareOptions compare;
+    RoundOptions compare;
     compare.inputs = options.inputs;
     compare.in_flight = options.in_flight;
     compare.deadline = options.deadline;

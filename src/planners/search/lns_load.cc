@@ -3,7 +3,6 @@
 #include <set>
 
 #include "core/param_use.h"
-#include "heddle/solve/cp_work.h"
 #include "lns_window.h"
 #include "schedule_model.h"
 
@@ -101,7 +100,7 @@ class LoadWindow {
       return;
     }
     const int64_t time =
-        way.passage == Passage::kFree || way.first == way.last ? 0 : length(way.time_us(flat_.bytes(t)));
+        way.passage == Passage::kFree || way.resources.empty() ? 0 : length(way.time_us(flat_.bytes(t)));
     if (time == 0) return;
     CpLit moves = source;
     if (!stays) {
@@ -109,7 +108,7 @@ class LoadWindow {
       m_.hint(moves, now);
       for (const CpLit reader : readers) m_.implies(m_.all({source, reader}), moves);
     }
-    for (const uint32_t r : flat_.resources(way)) terms_[loads_.of_resource(r)].add(moves, time);
+    for (const uint32_t r : way.resources) terms_[loads_.of_resource(r)].add(moves, time);
   }
 
   void add_loads() {
@@ -156,11 +155,9 @@ class LoadWindow {
 }  // namespace
 
 Result<WindowAnswer> solve_loads(const FlatProblem& flat, LoadModel& loads, const FlatPlan& plan,
-                                 const Neighbourhood& area, const WindowLimits& limits) {
+                                 const Neighbourhood& area, const SolveOptions& options) {
   const LoadWindow window(flat, loads, plan, area);
-  HEDDLE_ASSIGN_OR_RETURN(
-      const Solution solution,
-      solve_for(window.cp(), limits.work, {.deadline = limits.deadline, .seed = limits.seed}));
+  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(window.cp(), options));
   WindowAnswer answer;
   answer.complete = solution.status == SolveStatus::kOptimal;
   if (!solution.has_values()) return answer;

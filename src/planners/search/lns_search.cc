@@ -42,8 +42,8 @@ class OrderLns final : public LnsSearch {
     kind_ = choice_.draw(random_);
     return draw_area(flat_, timed(), critical_, place_, kind_, choice_.size(kind_), random_);
   }
-  Result<WindowAnswer> solve(const Neighbourhood& area, const WindowLimits& limits) override {
-    return solve_window(flat_, timed(), area, limits);
+  Result<WindowAnswer> solve(const Neighbourhood& area, const SolveOptions& options) override {
+    return solve_window(flat_, timed(), area, options);
   }
   void learn(bool better, bool complete) override { choice_.learn(kind_, better, complete); }
   std::unique_ptr<DeviceSearch> local_search(uint64_t seed) const override {
@@ -148,8 +148,8 @@ class LoadLns final : public LnsSearch {
     std::sort(area.free.begin(), area.free.end());
     return area;
   }
-  Result<WindowAnswer> solve(const Neighbourhood& area, const WindowLimits& limits) override {
-    return solve_loads(flat_, model_, plan_, area, limits);
+  Result<WindowAnswer> solve(const Neighbourhood& area, const SolveOptions& options) override {
+    return solve_loads(flat_, model_, plan_, area, options);
   }
   void learn(bool better, bool complete) override {
     if (!complete)
@@ -202,8 +202,9 @@ Status LnsSearch::step(const Deadline& deadline, const Accept& accept) {
     learn(false, true);
     return {};
   }
-  const WindowLimits limits{deadline.sooner(kStepSeconds), kStepWork, random_.next()};
-  HEDDLE_ASSIGN_OR_RETURN(auto answer, solve(area, limits));
+  const SolveOptions options{
+      .deadline = deadline.sooner(kStepSeconds), .work = kStepWork, .seed = random_.next()};
+  HEDDLE_ASSIGN_OR_RETURN(auto answer, solve(area, options));
   const bool better = answer.changed && consider(std::move(answer.plan), accept);
   learn(better, answer.complete);
   counts_.better += better ? 1 : 0;

@@ -33,7 +33,7 @@ class LnsSearch {
 
   // What the next step frees; `free` may be empty.
   virtual Neighbourhood draw() = 0;
-  virtual Result<WindowAnswer> solve(const Neighbourhood& area, const WindowLimits& limits) = 0;
+  virtual Result<WindowAnswer> solve(const Neighbourhood& area, const SolveOptions& options) = 0;
   virtual void learn(bool better, bool complete) = 0;
   // Takes what is no worse; true when it is better.
   virtual bool consider(FlatPlan plan, const Accept& accept) = 0;

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "core/flat_problem.h"
-#include "heddle/base/cancel.h"
-#include "heddle/base/status.h"
+#include "heddle/solve/solution.h"
 #include "load_model.h"
 
 namespace heddle {
@@ -31,12 +30,6 @@ struct TimedPlan {
   double makespan_us = 0;
 };
 
-struct WindowLimits {
-  Deadline deadline;
-  double work = 1;  // of CP-SAT, in its own units
-  uint64_t seed = 1;
-};
-
 struct WindowAnswer {
   FlatPlan plan;  // the whole plan with the window decided anew
   bool changed = false;
@@ -57,7 +50,7 @@ struct WindowAnswer {
 // some ten-thousandths of the window: this is a heuristic whose plans the evaluator times, no bound comes of
 // it. kUnsupported when CP-SAT cannot be loaded.
 Result<WindowAnswer> solve_window(const FlatProblem& flat, const TimedPlan& timed, const Neighbourhood& area,
-                                  const WindowLimits& limits);
+                                  const SolveOptions& options);
 
 // Throughput: the devices of the free ops. x(v, i): free op v on device i, M: the largest load. Minimise M, and
 // with small weight the sum of the loads, with for every device, group of cores and resource of transfers
@@ -66,6 +59,6 @@ Result<WindowAnswer> solve_window(const FlatProblem& flat, const TimedPlan& time
 // w, which goes to each device once. Parameters respect the memories' limits. `loads` are those of the plan,
 // before and after the call. kUnsupported when CP-SAT cannot be loaded.
 Result<WindowAnswer> solve_loads(const FlatProblem& flat, LoadModel& loads, const FlatPlan& plan,
-                                 const Neighbourhood& area, const WindowLimits& limits);
+                                 const Neighbourhood& area, const SolveOptions& options);
 
 }  // namespace heddle

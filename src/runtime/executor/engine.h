@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "device_issuer.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/transport.h"
 #include "program.h"
-#include "task_hooks.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -38,7 +38,7 @@ struct EngineSetup {
   // Only the thread that calls run() uses the transport.
   Transport* transport = nullptr;
   std::vector<std::vector<std::span<std::byte>>> send_memory, receive_memory;
-  TaskHooks* hooks = nullptr;  // null: no accelerators
+  DeviceIssuer* issuer = nullptr;  // null: no accelerators
 };
 
 class Engine {
@@ -187,7 +187,7 @@ class Engine {
   void add_due(Due due);
 
   bool take_memory(Slot& slot, int32_t task);
-  void release_stay(Slot& slot, int32_t stay);
+  void release_residency(Slot& slot, int32_t residency);
   int64_t spin_ns(const Worker& worker, const Task* last) const;
 
   EngineSetup setup_;
@@ -224,7 +224,7 @@ class Engine {
 
   std::mutex stream_mutex_;
   const StreamOptions* stream_ = nullptr;
-  int64_t stream_begin_ns_ = 0, issued_ = 0, last_finish_ns_ = 0;
+  int64_t stream_begin_ns_ = 0, issued_ = 0;
   int active_ = 0;
   std::vector<double> latencies_us_;
   std::optional<Error> error_;

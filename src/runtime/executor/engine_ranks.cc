@@ -128,8 +128,8 @@ Status Engine::send_message(const Outgoing& o) {
 
 // An accelerator's task counts as done when it is enqueued; other ranks are told only when it has finished.
 bool Engine::may_go(const Outgoing& o) {
-  if (setup_.hooks == nullptr || o.message == kEnded || stopped()) return true;
-  auto reached = setup_.hooks->reached(o.slot, o.task);
+  if (setup_.issuer == nullptr || o.message == kEnded || stopped()) return true;
+  auto reached = setup_.issuer->reached(o.slot, o.task);
   if (!reached.ok()) fail(std::move(reached).error());
   return !reached.ok() || *reached;
 }

@@ -9,7 +9,6 @@
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/sampling.h"
 #include "run/inputs.h"
-#include "run/output_check.h"
 #include "threads/mailbox.h"
 
 namespace heddle {

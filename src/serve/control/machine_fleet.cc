@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "heddle/cluster/discover.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/runtime/openvino_devices.h"
 #include "machine/fleet_files.h"
 #include "machine/machine_devices.h"
 #include "machine/split_check.h"
@@ -105,7 +103,7 @@ class Machine final : public MachineFleet {
 
   Status discover() {
     if (cluster_) return {};
-    HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_local(openvino_other_devices(), local_gpus()));
+    HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_machine());
     return {};
   }
 

@@ -8,9 +8,7 @@
 #include <thread>
 
 #include "heddle/base/spelling.h"
-#include "heddle/cluster/discover.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/runtime/openvino_devices.h"
 #include "local_plan.h"
 #include "plan_runner.h"
 #include "served_plan.h"
@@ -51,7 +49,7 @@ class Server final : public LocalServer {
   Status start(std::vector<ModelSource> sources) {
     const bool planned = sources.size() == 1 && !sources.front().plan.empty();
     if (!planned) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_local(openvino_other_devices(), local_gpus()));
+      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_machine());
       HEDDLE_RETURN_IF_ERROR(choose_devices(*cluster));
     }
     for (auto& s : sources) {

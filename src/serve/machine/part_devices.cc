@@ -4,9 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "heddle/cluster/discover.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/runtime/openvino_devices.h"
 
 namespace heddle {
 namespace {
@@ -151,7 +149,7 @@ Result<PartRole> PartDevices::load_role(Plan& plan, const worker::Role& role, co
   HEDDLE_ASSIGN_OR_RETURN(out->file, file_of(*model, role, options_.models));
   out->block_to = static_cast<int>(role.block_to());
   if (!cluster_) {
-    HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_local(openvino_other_devices(), local_gpus()));
+    HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_machine());
   }
   if (!plan.devices) plan.devices = std::make_unique<MachineDevices>(cluster_);
   HEDDLE_ASSIGN_OR_RETURN(const auto name, name_of(plan, role));

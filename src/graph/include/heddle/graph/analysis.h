@@ -29,8 +29,9 @@ class Reachability {
 
 // Immediate dominators. A virtual root, written as the invalid OpId, precedes all sources; it is the answer
 // for sources too. Cooper, Harvey and Kennedy (2001); a DAG needs one pass in topological order: O(m * depth
-// of the dominator tree).
-std::vector<OpId> immediate_dominators(const Graph& graph);
+// of the dominator tree). With a `source`, only paths from there count: the invalid OpId is the answer for the
+// source and for the ops that it does not reach.
+std::vector<OpId> immediate_dominators(const Graph& graph, OpId source = {});
 
 // Both treat edges as undirected. Articulation points ascend; bridges are (src, dst) pairs, sorted. Tarjan,
 // O(n + m).

@@ -101,8 +101,6 @@ struct StreamOptions {
 };
 
 struct StreamResult {
-  double total_us = 0;  // from the first start to the last end
-  double us_per_request = 0;
   std::vector<double> latencies_us;  // by request number
 };
 
@@ -135,8 +133,6 @@ class Executor {
 
   // Runs one request in slot 0 on the contents of inputs(0). An error stops it and names segment and device.
   virtual Result<RequestTiming> run(const Deadline& deadline = {}) = 0;
-  // Copies `values` in, runs, and copies the outputs out.
-  Result<std::vector<TensorValue>> run(std::span<const TensorValue> values, const Deadline& deadline = {});
   // Runs many requests, slots() in flight, divided among lanes by their shares. Stops at the first error.
   virtual Result<StreamResult> run_stream(const StreamOptions& options) = 0;
 

@@ -47,10 +47,6 @@ class Transport {
   virtual Result<double> raw_message_us(int a, int b, int64_t bytes, int repeats) = 0;
 };
 
-// `ranks` endpoints in one process; a message is copied once. Each endpoint belongs to one thread, as above.
-// With `device_memory`, messages may lie in the memory of the host's stream runtimes.
-std::vector<std::unique_ptr<Transport>> make_local_transports(int ranks, bool device_memory = false);
-
 // Number of processes started together and this one's rank, from the environment variables of mpirun and
 // similar tools. {0, 1} without them; values that are not numbers are ignored.
 struct RankEnvironment {
