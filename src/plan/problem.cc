@@ -240,11 +240,7 @@ std::optional<Transfers> transfers_from_name(std::string_view name) {
 
 bool Problem::may_use(DeviceId device) const {
   if (!device.valid() || device.index() >= cluster->num_devices()) return false;
-  if (devices.empty()) return true;
-  for (const DeviceId d : devices) {
-    if (d == device) return true;
-  }
-  return false;
+  return devices.empty() || std::binary_search(devices.begin(), devices.end(), device);
 }
 
 std::vector<DeviceId> Problem::usable_devices() const {
@@ -281,15 +277,9 @@ Passage passage(const Cluster& cluster, DeviceId from, DeviceId to) {
 }
 
 double transfer_us(const Cluster& cluster, DeviceId from, DeviceId to, int64_t bytes) {
-  switch (passage(cluster, from, to)) {
-    case Passage::kFree:
-      return 0;
-    case Passage::kRoute:
-      return cluster.route(from, to)->time_us(bytes);
-    case Passage::kNone:
-      break;
-  }
-  return kImpossible;
+  const Passage how = passage(cluster, from, to);
+  if (how == Passage::kFree) return 0;
+  return how == Passage::kRoute ? cluster.route(from, to)->time_us(bytes) : kImpossible;
 }
 
 bool needs_load(const Cluster& cluster, DeviceId device) {
@@ -332,15 +322,12 @@ double host_access_us(const Problem& problem, OpId op, DeviceId device) {
 }
 
 Status validate(const Problem& problem) {
-  HEDDLE_RETURN_IF_ERROR(validate_sizes(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_devices(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_op_costs(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_segment_costs(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_stage_models(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_host_access(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_cold_start(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_transfers(problem));
-  return validate_rules(problem);
+  for (const auto part :
+       {validate_sizes, validate_devices, validate_op_costs, validate_segment_costs, validate_stage_models,
+        validate_host_access, validate_cold_start, validate_transfers, validate_rules}) {
+    HEDDLE_RETURN_IF_ERROR(part(problem));
+  }
+  return {};
 }
 
 }  // namespace heddle

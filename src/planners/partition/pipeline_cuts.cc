@@ -122,7 +122,7 @@ class Cutter {
     const auto& way = flat_.way(from, to);
     if (way.passage == Passage::kFree || crossing_count_[place] == 0) return 0;
     if (way.passage == Passage::kNone) return kImpossible;
-    if (way.first == way.last) return 0;
+    if (way.resources.empty()) return 0;
     return crossing_count_[place] * way.latency_us + crossing_bytes_[place] / way.bytes_per_s * 1e6;
   }
 

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <map>
 
-#include "heddle/solve/cp_work.h"
+#include "heddle/solve/cp.h"
 #include "lns_area.h"
 #include "load_search.h"
 
@@ -128,7 +128,7 @@ class LoadStep {
       }
       return;
     }
-    if (way.first == way.last) return;
+    if (way.resources.empty()) return;
     const int64_t time = length(way.time_us(flat_.bytes(t)));
     if (time == 0) return;
     std::optional<CpLit> moves = stays ? source : std::nullopt;
@@ -142,7 +142,7 @@ class LoadStep {
         cp_.any_of(one);
       }
     }
-    for (const uint32_t r : flat_.resources(way)) terms_[model_.of_resource(r)].add(*moves, time);
+    for (const uint32_t r : way.resources) terms_[model_.of_resource(r)].add(*moves, time);
   }
 
   void add_loads() {
@@ -232,7 +232,8 @@ class LoadLns final : public LnsSearch {
     SolveOptions options;
     options.deadline = deadline.sooner(kLoadStepSeconds);
     options.seed = random_.next();
-    HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve_for(step.cp(), kLoadStepWork, options));
+    options.work = kLoadStepWork;
+    HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(step.cp(), options));
     const bool complete = solution.status == SolveStatus::kOptimal;
     bool better = false;
     if (solution.has_values()) better = consider(step.decode(solution.values), accept);

@@ -84,7 +84,7 @@ class Survey {
       around_.room[pool] = plus_bytes(around_.room[pool], -bytes);
       if (!cold || bytes == 0 || i >= last_ || !flat_.needs_load(d)) continue;
       const auto& way = flat_.load_way(d);
-      for (const uint32_t r : flat_.resources(way)) around_.loaded_us[r] += way.time_us(bytes);
+      for (const uint32_t r : way.resources) around_.loaded_us[r] += way.time_us(bytes);
     }
   }
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "heddle/solve/cp_work.h"
+#include "heddle/solve/cp.h"
 #include "lns_surroundings.h"
 #include "schedule_model.h"
 
@@ -214,7 +214,7 @@ class Window {
     }
     const int64_t delay = i == j ? 0 : length(flat_.transfer_us(i, j, flat_.bytes(t)));
     const bool waits = contention_ && !is_there && i != j && way.passage == Passage::kRoute &&
-                       way.first != way.last && delay >= kLeastWait;
+                       !way.resources.empty() && delay >= kLeastWait;
     // Without a delay the rows that hold wherever the producer runs are enough.
     if (delay > 0 || pu == kNone) {
       for (const size_t w : inside) m_.after(start_[w], ready, delay, m_.all({source, on(w, j)}));
@@ -246,9 +246,9 @@ class Window {
     if (rest >= 0 && pu != kNone) m_.after(makespan_, *moves, delay + length(rest), m_.all({source}));
   }
 
-  void hold(const FlatProblem::Way& way, CpVar from, int64_t ticks, const std::vector<CpLit>& when) {
+  void hold(const RoutedTransfer& way, CpVar from, int64_t ticks, const std::vector<CpLit>& when) {
     const CpInterval interval = m_.cp.interval(from, CpExpr(ticks), CpExpr(from).add(ticks), when);
-    for (const uint32_t r : flat_.resources(way)) m_.hold(r, interval);
+    for (const uint32_t r : way.resources) m_.hold(r, interval);
   }
 
   int64_t new_bytes(size_t p, size_t i) const {
@@ -276,7 +276,7 @@ class Window {
         if (!loads) loads = m_.cp.add_integer(std::max(ticks(0), -8 * kLatest), latest());
         const int64_t time = length(way.time_us(bytes));
         double from = 0;
-        for (const uint32_t r : flat_.resources(way)) from = std::max(from, around_.loaded_us[r]);
+        for (const uint32_t r : way.resources) from = std::max(from, around_.loaded_us[r]);
         m_.after(*loads, CpExpr(0), std::max(ticks(from), -8 * kLatest), here);
         m_.after(start_[p], *loads, time, here);
         if (time >= kLeastWait) hold(way, *loads, time, here);
@@ -355,7 +355,8 @@ Result<WindowAnswer> solve_window(const FlatProblem& flat, const TimedPlan& time
   SolveOptions options;
   options.deadline = limits.deadline;
   options.seed = limits.seed;
-  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve_for(window.cp(), limits.work, options));
+  options.work = limits.work;
+  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(window.cp(), options));
   // Infeasible: rounding, or transfers in an order that the evaluator serves otherwise, leave the plan itself
   // no place.
   answer.complete = solution.status == SolveStatus::kOptimal || solution.status == SolveStatus::kInfeasible;

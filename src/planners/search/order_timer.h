@@ -59,7 +59,7 @@ class OrderTimer {
   void issue_next_load(size_t chain, double at);
   void serve_load(const FlatPlan& plan, const Request& request);
   void serve_transfer(const FlatPlan& plan, const Request& request);
-  double hold(const FlatProblem::Way& way, double ready, double us);
+  double hold(const RoutedTransfer& way, double ready, double us);
 
   const FlatProblem& flat_;
   const bool by_events_;
