@@ -254,25 +254,20 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   options.in_flight = requests_in_flight(o, file.problem);
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   Report report{file, run, std::nullopt, std::nullopt};
+  RoundOptions rounds;
+  rounds.inputs = options.inputs;
+  rounds.in_flight = options.in_flight;
+  rounds.deadline = options.deadline;
+  rounds.progress = invocation.progress;
   if (o.recheck) {
-    RoundOptions again;
-    again.inputs = options.inputs;
-    again.in_flight = options.in_flight;
-    again.deadline = options.deadline;
-    again.progress = invocation.progress;
     HEDDLE_ASSIGN_OR_RETURN(report.recheck,
-                            recheck_prediction(file.problem, file.plan, prepared.model, again));
+                            recheck_prediction(file.problem, file.plan, prepared.model, rounds));
   }
   if (o.versus) {
     if (!prepared.model)
       return Error(Code::kInvalidInput, "--versus-openvino needs a real model; this plan has none");
-    RoundOptions compare;
-    compare.inputs = options.inputs;
-    compare.in_flight = options.in_flight;
-    compare.deadline = options.deadline;
-    compare.progress = invocation.progress;
     HEDDLE_ASSIGN_OR_RETURN(report.comparison,
-                            compare_with_openvino(file.problem, file.plan, prepared.model, compare));
+                            compare_with_openvino(file.problem, file.plan, prepared.model, rounds));
   }
   return give_report(o, report, invocation);
 }
