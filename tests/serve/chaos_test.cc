@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/serve/ask_http.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/load.h"
 #include "heddle/serve/local_server.h"

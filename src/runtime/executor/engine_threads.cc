@@ -313,7 +313,7 @@ void Engine::end_request(Slot& slot, Local& local) {
                  .start_us = static_cast<double>(slot.begin_ns - stream_begin_ns_) / 1000,
                  .latency_us = us(last),
                  .steps = slot.steps};
-  if (intake_) return end_intake_request(slot);
+  if (intake_) return setup_.transport != nullptr ? post_end(slot) : end_intake_request(slot);
   if (!stopped() && stream_->done) stream_->done(slot.timing);
   int64_t next = -1;
   bool over = false;

@@ -84,19 +84,20 @@ class PlanExecutor final : public Executor {
   }
   // With one slot the thread that brings a request plays a worker, as in run(), and no other is needed.
   Status open() override {
-    if (options_.cold || options_.ranks)
-      return Error(Code::kUnsupported, "cold starts and plans over several ranks cannot be served");
-    if (slots() == 1 || intake_.joinable()) return {};
+    if (options_.cold) return Error(Code::kUnsupported, "cold starts cannot be served");
+    if (intake_.joinable() || (slots() == 1 && !options_.ranks)) return {};
     engine_->begin_intake();
-    intake_ = std::thread([this] { engine_->serve_intake(); });
+    if (!options_.ranks) intake_ = std::thread([this] { engine_->serve_intake(); });
     return {};
   }
   Status run_slot(int slot) override {
-    if (intake_.joinable()) return engine_->run_request(slot);
+    if (intake_.joinable() || options_.ranks) return engine_->run_request(slot);
     const auto ran = run(Deadline());
     return ran.ok() ? Status() : Status(ran.error());
   }
+  Status serve_ranks(const CancelToken& stop) override { return engine_->serve_rank_intake(stop); }
   void close() override {
+    if (options_.ranks && engine_) engine_->end_intake();
     if (!intake_.joinable()) return;
     engine_->end_intake();
     intake_.join();
@@ -115,10 +116,6 @@ class PlanExecutor final : public Executor {
   }
 
  private:
-  struct SlotPorts {
-    std::vector<TensorView> inputs, outputs;
-  };
-
   bool here(const Segment& segment) const {
     return !options_.ranks ||
            options_.ranks->rank_of_device[segment.device.index()] == options_.ranks->group->rank();
@@ -413,6 +410,10 @@ class PlanExecutor final : public Executor {
       HEDDLE_ASSIGN_OR_RETURN(
           scratch_, set_messages(options_.ranks->group->transport(),
                                  {*problem_.graph, programs_, slot_lane_, memory_plans_, buffers_}, setup));
+      set_request_messages(
+          *options_.ranks,
+          {plan_, ports_, problem_.graph->inputs(), problem_.graph->outputs(), slot_lane_, slot_ports_},
+          setup);
     }
     HEDDLE_RETURN_IF_ERROR(make_issuer());
     setup.issuer = issuer_.get();

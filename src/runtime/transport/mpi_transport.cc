@@ -145,7 +145,8 @@ class MpiTransport final : public Transport {
   }
 
   ~MpiTransport() override {
-    if (!open_) return;
+    // A process that ends without MPI_Finalize() makes mpirun end the others.
+    if (!open_ || abandoned_) return;
     // After a failure, messages in flight never arrive, and MPI_Finalize() would wait for them.
     if (broken_) MPI_Abort(MPI_COMM_WORLD, 1);
     if (alarm_request_ != MPI_REQUEST_NULL) {
@@ -214,6 +215,7 @@ class MpiTransport final : public Transport {
     }
   }
   const std::optional<std::string>& alarm() const override { return alarm_; }
+  void abandon() override { abandoned_ = true; }
 
   Result<double> raw_message_us(int a, int b, int64_t bytes, int repeats) override {
     if (rank_ != a && rank_ != b) return 0.0;
@@ -388,7 +390,7 @@ class MpiTransport final : public Transport {
     return {};
   }
 
-  bool open_ = false, broken_ = false;
+  bool open_ = false, broken_ = false, abandoned_ = false;
   int rank_ = 0, size_ = 1, max_tag_ = 32767;  // 32767: the minimum that the standard guarantees
   std::string host_;
   MPI_Comm plan_ = MPI_COMM_NULL, alarms_ = MPI_COMM_NULL, raw_ = MPI_COMM_NULL;

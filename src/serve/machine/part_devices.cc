@@ -50,11 +50,11 @@ void PartDevice::run(uint64_t attempt, std::vector<PartRow> rows, Ended ended) {
   }
 }
 
-std::optional<PartDevice::UnderWay> PartDevice::running() const {
+std::optional<PartDevice::Progress> PartDevice::running() const {
   const std::lock_guard lock(mutex_);
   const auto now = watched_->now();
   if (!now || jobs_.empty()) return std::nullopt;
-  return UnderWay{jobs_.front().attempt, now->elapsed, now->waited};
+  return Progress{jobs_.front().attempt, now->elapsed, now->waited};
 }
 
 void PartDevice::ended(const Status& status) {
