@@ -1,6 +1,5 @@
 #include "fleet_serve_flags.h"
 
-
 namespace heddle::cli {
 
 void ServeWorkerFlags::declare(Command& command) {
