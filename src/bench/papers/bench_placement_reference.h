@@ -16,8 +16,9 @@ struct PlacementReference {
 // The best feasible figure of each "setting/graph/workload/mode".
 using PlacementReferences = std::map<std::string, PlacementReference>;
 
-// Columns setting, graph, workload, mode, peer, objective and feasible are needed, in any order. Rows without an objective or whose feasible is not "yes" are left out; what is neither
-// contiguous nor "non-contiguous ..." (splits as given, splits cut into pieces) counts as non-contiguous.
+// Needs the columns setting, graph, workload, mode, peer, objective and feasible, in any order. A row counts if it has
+// an objective and its feasible is "yes". A mode that is neither contiguous nor "non-contiguous ..." (splits as
+// given, splits cut into pieces) is non-contiguous.
 Result<PlacementReferences> read_placement_references(const std::string& path);
 
 }  // namespace heddle::bench
