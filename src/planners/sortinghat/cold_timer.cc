@@ -53,21 +53,8 @@ void ColdTables::add_ways(size_t device) {
     bool shares = false;
     for (const uint32_t r : gate) shares = shares || std::binary_search(held.begin(), held.end(), r);
     if (shares || !seen.insert(gate).second) continue;
-    LoadWay way;
-    way.hops = hops;
-    way.helper = static_cast<int32_t>(h);
-    way.resources = flat_.resources_of(hops, DeviceId(), to);
-    way.way.passage = Passage::kRoute;
-    way.way.latency_us = 0;
-    way.way.bytes_per_s = std::numeric_limits<double>::infinity();
-    for (const Hop& hop : hops) {
-      const Link& link = cluster.link(hop.link);
-      way.way.latency_us += link.latency_us;
-      way.way.bytes_per_s = std::min(way.way.bytes_per_s, link.bytes_per_s);
-      if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0)
-        way.way.bytes_per_s = std::min(way.way.bytes_per_s, cluster.bus(link.bus).bytes_per_s);
-    }
-    ways_[device].push_back(std::move(way));
+    const auto resources = flat_.resources_of(hops, DeviceId(), to);
+    ways_[device].push_back({way_over(cluster, hops), resources, hops, static_cast<int32_t>(h)});
   }
 }
 
@@ -95,23 +82,11 @@ void ColdTimer::begin() {
   makespan_ = 0;
 }
 
-void ColdTimer::set(double& at, double value) {
-  if (journaling_) journal_.push_back({&at, at});
-  at = value;
-}
-
-void ColdTimer::set_clock(Clock& at, double free_at, int32_t by) {
-  if (journaling_) clock_journal_.push_back({&at, at});
-  at = {free_at, by};
-}
-
 void ColdTimer::rollback() {
-  for (size_t i = journal_.size(); i-- > 0;) *journal_[i].first = journal_[i].second;
-  for (size_t i = clock_journal_.size(); i-- > 0;) *clock_journal_[i].first = clock_journal_[i].second;
-  for (size_t i = byte_journal_.size(); i-- > 0;) *byte_journal_[i].first = byte_journal_[i].second;
-  journal_.clear();
-  clock_journal_.clear();
-  byte_journal_.clear();
+  while (!undo_.empty()) {
+    undo_.back()();
+    undo_.pop_back();
+  }
 }
 
 // What of the op's parameters is not in its memory yet.
@@ -133,14 +108,13 @@ bool ColdTimer::load(uint32_t op, uint8_t device, uint8_t way) {
   held_us_ += us;
   const auto self = static_cast<int32_t>(n_ + op);
   why_[n_ + op] = why;
-  for (const uint32_t r : w.resources) set_clock(clocks_[r], finish, self);
+  for (const uint32_t r : w.resources) set(clocks_[r], {finish, self});
   for (const uint32_t p : flat_.params(op)) {
     if (there[p] >= 0) continue;
     set(there[p], finish);
     param_by_[pool * flat_.num_params() + p] = self;
   }
-  if (journaling_) byte_journal_.push_back({&pool_bytes_[pool], pool_bytes_[pool]});
-  pool_bytes_[pool] = plus_bytes(pool_bytes_[pool], bytes);
+  set(pool_bytes_[pool], plus_bytes(pool_bytes_[pool], bytes));
   makespan_ = std::max(makespan_, finish);
   if (plan_ != nullptr) {
     plan_->steps.push_back({StepKind::kLoad, SegmentId(segment_of_[op]), TensorId(), DeviceId(),
@@ -166,7 +140,7 @@ double ColdTimer::run(uint32_t op, uint8_t device, uint8_t way) {
       if (arrival < 0) {
         for (const uint32_t r : flat_.resources(w)) at = std::max(at, clocks_[r].free_at);
         at += w.time_us(flat_.bytes(t));
-        for (const uint32_t r : flat_.resources(w)) set_clock(clocks_[r], at, static_cast<int32_t>(producer));
+        for (const uint32_t r : flat_.resources(w)) set(clocks_[r], {at, static_cast<int32_t>(producer)});
         set(arrival, at);
         makespan_ = std::max(makespan_, at);
         if (plan_ != nullptr) {
@@ -192,9 +166,9 @@ double ColdTimer::run(uint32_t op, uint8_t device, uint8_t way) {
   }
   const double finish = ready + us;
   const auto self = static_cast<int32_t>(op);
-  set_clock(device_clocks_[device], finish, self);
+  set(device_clocks_[device], {finish, self});
   if (in_place) {
-    for (const uint32_t r : tables_.in_place_resources(device)) set_clock(clocks_[r], finish, self);
+    for (const uint32_t r : tables_.in_place_resources(device)) set(clocks_[r], {finish, self});
     if (!tables_.in_place_resources(device).empty()) held_us_ += us;
   }
   start_[op] = ready;
@@ -210,13 +184,13 @@ double ColdTimer::run(uint32_t op, uint8_t device, uint8_t way) {
 }
 
 double ColdTimer::try_op(uint32_t op, uint8_t device, uint8_t way) {
-  journaling_ = true;
+  trying_ = true;
   held_us_ = 0;
   const double makespan = makespan_;
   const double finish = load(op, device, way) ? run(op, device, way) : kImpossible;
   rollback();
   makespan_ = makespan;
-  journaling_ = false;
+  trying_ = false;
   return finish;
 }
 
@@ -309,10 +283,7 @@ Plan ColdTimer::plan(const ColdDecisions& d) {
 std::optional<ColdDecisions> cold_decisions(const ColdTables& tables, const Plan& plan) {
   const FlatProblem& flat = tables.flat();
   const Graph& graph = *flat.problem().graph;
-  ColdDecisions d;
-  d.device.assign(flat.num_ops(), 0);
-  d.way.assign(flat.num_ops(), 0);
-  d.lead.assign(flat.num_ops(), 0);
+  ColdDecisions d(flat.num_ops());
   std::vector<uint32_t> loaded_after(flat.num_ops(), UINT32_MAX);  // runs before the load
   for (const Step& step : plan.steps) {
     if (step.kind == StepKind::kTransfer) continue;
