@@ -8,7 +8,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/gap.h"
-#include "heddle/planners/milestones.h"
+#include "heddle/planners/trajectory.h"
 #include "heddle/report/text_table.h"
 
 namespace heddle::bench {

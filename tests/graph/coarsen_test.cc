@@ -7,8 +7,8 @@
 
 #include "heddle/base/random.h"
 #include "heddle/graph/analysis.h"
-#include "heddle/graph/generators.h"
 #include "quotient.h"
+#include "random_dag.h"
 
 namespace heddle {
 namespace {

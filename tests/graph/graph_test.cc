@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "heddle/base/random.h"
-#include "heddle/graph/generators.h"
+#include "random_dag.h"
 
 namespace heddle {
 namespace {

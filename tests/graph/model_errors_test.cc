@@ -79,12 +79,12 @@ const std::vector<BadModel>& bad_models() {
        "node 'm' (Magic): OpenVINO does not support the operator 'com.example.Magic'"},
       {"NoOperator", [] { return one_node(node("", {"x"}, {"y"}, "n")); }, "node 'n' (): names no operator"},
       {"TooFewInputs", [] { return one_node(node("Conv", {"x"}, {"y"}, "c")); },
-       "node 'c' (Conv): takes 2 to 3 inputs in opset 17, but has 1"},
+       "node 'c' (Conv): has 1 inputs, but opset 17 expects 2 to 3"},
       {"TooManyInputs",
        [] {
          return one_node(node("Relu", {"x", "x"}, {"y"}, "r"));
        },
-       "node 'r' (Relu): takes 1 inputs in opset 17, but has 2"},
+       "node 'r' (Relu): has 2 inputs, but opset 17 expects 1"},
       {"InputLeftOut",
        [] {
          return one_node(node("Add", {"", "x"}, {"y"}, "a"));
@@ -94,7 +94,7 @@ const std::vector<BadModel>& bad_models() {
        [] {
          return one_node(node("Relu", {"x"}, {"y", "z"}, "r"));
        },
-       "node 'r' (Relu): makes 1 outputs in opset 17, but has 2"},
+       "node 'r' (Relu): has 2 outputs, but opset 17 expects 1"},
       {"AttributeMissing", [] { return one_node(node("Cast", {"x"}, {"y"}, "k")); },
        "node 'k' (Cast): the attribute 'to' is missing"},
       {"AttributeTwice",
@@ -103,9 +103,9 @@ const std::vector<BadModel>& bad_models() {
        },
        "node 'k' (Cast): attribute 'to' is given twice"},
       {"DanglingInput", [] { return one_node(node("Relu", {"q"}, {"y"}, "r")); },
-       "node 'r' (Relu): reads 'q', which nothing makes"},
+       "node 'r' (Relu): reads 'q', but no node, input or initializer provides it"},
       {"DanglingOutput", [] { return one_node(node("Relu", {"x"}, {"z"}, "r")); },
-       "output 'y': nothing makes it"},
+       "output 'y': no node, input or initializer provides it"},
       {"DuplicateOutput",
        [] {
          return model({{node("Relu", {"x"}, {"y"}, "r"), node("Abs", {"x"}, {"y"}, "s")},
@@ -113,7 +113,7 @@ const std::vector<BadModel>& bad_models() {
                        {value("y", {2})},
                        {}});
        },
-       "node 's' (Abs): makes 'y', which something else makes already"},
+       "node 's' (Abs): its output 'y' is defined twice"},
       {"DuplicateInput",
        [] {
          return model(
@@ -263,7 +263,7 @@ const std::vector<BadModel>& bad_models() {
                        {value("y", {2, 5})},
                        {}});
        },
-       "node 'm' (MatMul): OpenVINO refuses it: Incompatible MatMul matrix dimension. First input "
+       "node 'm' (MatMul): OpenVINO rejects it: Incompatible MatMul matrix dimension. First input "
        "dimension=3 at COL_INDEX_DIM=1 "
        "doesn't match the second input dimension=4 at ROW_INDEX_DIM=0"},
       {"StringModel",
@@ -282,8 +282,8 @@ const std::vector<BadModel>& bad_models() {
                        {value("y", {1, -1})},
                        {}});
        },
-       "node 'nz' (NonZero): the shape [1,..4] of what it makes depends on data; plans need shapes that "
-       "follow from those of the inputs"},
+       "node 'nz' (NonZero): its output has the shape [1,..4], which depends on data; plans need shapes "
+       "that follow from those of the inputs"},
       {"DynamicInput",
        [] {
          return model(with_input(value("x", {-1, 3, -1})));

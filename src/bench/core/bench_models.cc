@@ -71,12 +71,12 @@ Status bench_objective(const BenchModel& model, Objective kind, const BenchOptio
                           run_plan(session.problem, plan.plan, session.loaded.model, run_options));
   if (run.verified && !run.outputs_equal)
     return Error(Code::kInternal, model.name + ": outputs differ from the unsplit model's");
-  RecheckOptions again;
+  RoundOptions again;
   again.deadline = run_options.deadline;
   again.progress = control.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto recheck,
                           recheck_prediction(session.problem, plan.plan, session.loaded.model, again));
-  CompareOptions compare;
+  RoundOptions compare;
   compare.deadline = run_options.deadline;
   compare.progress = control.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto versus,

@@ -8,7 +8,7 @@
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/planners/diviml_throughput.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 
 namespace heddle::bench {
 namespace {

@@ -76,7 +76,7 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
   if (coarse) {
     const Stopwatch watch;
     const auto fusion = fuse_ops(*graph, default_fusion_rules());
-    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, fusion.group));
+    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, fusion));
     rows.push_back(zoo_row(name, "", "coarsening", "s", watch.seconds()));
   }
   auto ops = zoo_row(name, "", "ops", "", static_cast<double>(graph->num_ops()));

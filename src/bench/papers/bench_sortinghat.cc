@@ -81,7 +81,7 @@ Result<Problem> problem_of(const Machine& machine, const char* model, const Shap
   HEDDLE_ASSIGN_OR_RETURN(const auto fine, build_zoo_graph(model, params));
   const auto fusion = fuse_ops(*fine, default_fusion_rules());
   Problem problem;
-  HEDDLE_ASSIGN_OR_RETURN(problem.graph, coarsen(*fine, fusion.group));
+  HEDDLE_ASSIGN_OR_RETURN(problem.graph, coarsen(*fine, fusion));
   HEDDLE_ASSIGN_OR_RETURN(problem.cluster, load_cluster(machine.preset));
   HEDDLE_ASSIGN_OR_RETURN(auto costs,
                           build_cost_table(*problem.graph, *problem.cluster, *roofline_cost_model(), {}));

@@ -88,26 +88,20 @@ std::vector<int> connected(const std::vector<std::vector<int>>& adjacent) {
 // searches.
 class DisjointPaths {
  public:
-  explicit DisjointPaths(const std::vector<std::vector<int>>& adjacent)
-      : begin_(adjacent.size() + 1, 0), via_(adjacent.size()) {
-    for (size_t v = 0; v < adjacent.size(); ++v) begin_[v + 1] = begin_[v] + adjacent[v].size();
-    twin_.resize(begin_.back());
-    to_.resize(begin_.back());
-    for (size_t v = 0; v < adjacent.size(); ++v)
-      std::copy(adjacent[v].begin(), adjacent[v].end(), to_.begin() + static_cast<long>(begin_[v]));
+  explicit DisjointPaths(const std::vector<std::vector<int>>& adjacent) : arcs_(adjacent.size()) {
     for (size_t v = 0; v < adjacent.size(); ++v) {
-      for (size_t a = begin_[v]; a < begin_[v + 1]; ++a) {
-        const auto w = static_cast<size_t>(to_[a]);
-        for (size_t b = begin_[w]; b < begin_[w + 1]; ++b) {
-          if (to_[b] == static_cast<int>(v)) twin_[a] = b;
-        }
+      for (const int w : adjacent[v]) {
+        if (static_cast<size_t>(w) < v) continue;  // each edge once
+        arcs_[v].push_back(to_.size());
+        to_.push_back(w);
+        arcs_[static_cast<size_t>(w)].push_back(to_.size());
+        to_.push_back(static_cast<int>(v));
       }
     }
-    flow_.resize(to_.size());
   }
 
   bool at_least(int s, int t, int k) {
-    std::fill(flow_.begin(), flow_.end(), int8_t{0});
+    flow_.assign(to_.size(), 0);
     for (int i = 0; i < k; ++i) {
       if (!augment(s, t)) return false;
     }
@@ -116,35 +110,31 @@ class DisjointPaths {
 
  private:
   bool augment(int s, int t) {
-    std::fill(via_.begin(), via_.end(), kUnseen);
+    via_.assign(arcs_.size(), kUnseen);
     std::vector<int> queue = {s};
     via_[static_cast<size_t>(s)] = kStart;
-    for (size_t i = 0; i < queue.size(); ++i) {
-      const auto v = static_cast<size_t>(queue[i]);
-      for (size_t a = begin_[v]; a < begin_[v + 1]; ++a) {
-        const auto w = static_cast<size_t>(to_[a]);
-        if (flow_[a] >= 1 || via_[w] != kUnseen) continue;
-        via_[w] = a;
-        if (to_[a] == t) return push(s, t);
+    for (size_t i = 0; i < queue.size() && via_[static_cast<size_t>(t)] == kUnseen; ++i) {
+      for (const size_t a : arcs_[static_cast<size_t>(queue[i])]) {
+        auto& via = via_[static_cast<size_t>(to_[a])];
+        if (flow_[a] >= 1 || via != kUnseen) continue;
+        via = a;
         queue.push_back(to_[a]);
       }
     }
-    return false;
-  }
-
-  bool push(int s, int t) {
+    if (via_[static_cast<size_t>(t)] == kUnseen) return false;
     for (int v = t; v != s;) {
-      const auto a = via_[static_cast<size_t>(v)];
+      const size_t a = via_[static_cast<size_t>(v)], back = a ^ 1;
       ++flow_[a];
-      --flow_[twin_[a]];
-      v = to_[twin_[a]];
+      --flow_[back];
+      v = to_[back];
     }
     return true;
   }
 
   static constexpr size_t kUnseen = SIZE_MAX, kStart = SIZE_MAX - 1;
-  std::vector<size_t> begin_, twin_, via_;
-  std::vector<int> to_;
+  std::vector<std::vector<size_t>> arcs_;  // of each op
+  std::vector<int> to_;                    // of each arc; arcs 2e and 2e + 1 are the directions of edge e
+  std::vector<size_t> via_;                // the arc by which an op was reached
   std::vector<int8_t> flow_;
 };
 
@@ -175,19 +165,6 @@ std::vector<OpId> articulation_points(const Graph& graph) {
     if (links.articulation[v]) points.emplace_back(v);
   }
   return points;
-}
-
-std::vector<Edge> bridges(const Graph& graph) {
-  const auto links = low_links(undirected(graph));
-  std::vector<std::pair<int, int>> pairs;
-  for (auto [a, b] : links.bridges) pairs.emplace_back(std::min(a, b), std::max(a, b));
-  std::sort(pairs.begin(), pairs.end());
-  std::vector<Edge> list;
-  for (const auto& e : graph.edges()) {
-    const std::pair<int, int> key(std::min(e.src.value, e.dst.value), std::max(e.src.value, e.dst.value));
-    if (std::binary_search(pairs.begin(), pairs.end(), key)) list.push_back(e);
-  }
-  return list;
 }
 
 std::vector<int> k_edge_connected_components(const Graph& graph, int k) {

@@ -2,24 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
-#include <set>
 
 #include "heddle/graph/analysis.h"
 #include "heddle/graph/gcof.h"
 
 namespace heddle {
 namespace {
-
-// Nearest common ancestor in the dominator tree; the invalid id is its virtual root.
-OpId meet(const Graph& graph, const std::vector<OpId>& dominator, OpId a, OpId b) {
-  while (a != b) {
-    if (!a.valid() || !b.valid()) return {};
-    OpId& later = graph.topological_position(a) > graph.topological_position(b) ? a : b;
-    later = dominator[later.index()];
-  }
-  return a;
-}
 
 // Every path from a source to a sink passes through each partition op. So every op is before or after each of
 // them, and its position in any topological order tells which. `cuts` are partition ops.
@@ -46,23 +36,42 @@ Submodels submodels_between(const Graph& graph, const std::vector<OpId>& cuts, i
 
 }  // namespace
 
-std::vector<OpId> partition_ops(const Graph& graph) {
-  const std::vector<OpId> dominator = immediate_dominators(graph);
-  OpId at;
-  bool first = true;
-  for (size_t v = 0; v < graph.num_ops(); ++v) {
-    if (!graph.successors(OpId(v)).empty()) continue;
-    at = first ? OpId(v) : meet(graph, dominator, at, OpId(v));
-    first = false;
+// An op is on every path if no edge passes over it, no op after it is a source, and no op before it is a
+// sink.
+std::vector<OpId> partition_ops(const Graph& graph, const std::vector<uint8_t>& prologue) {
+  const auto outside = [&](OpId v) { return prologue.empty() || prologue[v.index()] == 0; };
+  std::vector<OpId> rest, ops;
+  std::ranges::copy_if(graph.topological_order(), std::back_inserter(rest), outside);
+  int farthest = -1, last_source = -1, first_sink = INT32_MAX;
+  for (const OpId v : rest) {
+    if (std::ranges::none_of(graph.predecessors(v), outside)) last_source = graph.topological_position(v);
+    if (graph.successors(v).empty()) first_sink = std::min(first_sink, graph.topological_position(v));
   }
-  std::vector<OpId> ops;
-  for (; at.valid(); at = dominator[at.index()]) ops.push_back(at);
-  std::reverse(ops.begin(), ops.end());
+  for (const OpId v : rest) {
+    const int place = graph.topological_position(v);
+    if (farthest <= place && last_source <= place && first_sink >= place) ops.push_back(v);
+    for (const OpId w : graph.successors(v)) farthest = std::max(farthest, graph.topological_position(w));
+  }
   return ops;
 }
 
-Submodels dominator_submodels(const Graph& graph, int dominators) {
-  return submodels_between(graph, partition_ops(graph), dominators);
+std::vector<CutPoint> cut_points(const Graph& graph) {
+  const double total = std::max(1.0, graph.total_flops());
+  const auto ops = partition_ops(graph);
+  std::vector<CutPoint> points;
+  double flops = 0;
+  auto next = ops.begin();
+  for (const OpId v : graph.topological_order()) {
+    flops += graph.op(v).flops;
+    if (next == ops.end() || *next != v) continue;
+    ++next;
+    if (graph.successors(v).empty()) continue;
+    int64_t bytes = 0;
+    for (const auto t : graph.op(v).outputs)
+      if (!graph.tensor(t).consumers.empty()) bytes += graph.tensor(t).bytes;
+    points.push_back({v, bytes, flops / total});
+  }
+  return points;
 }
 
 std::vector<uint8_t> light_prologue(const Graph& graph) {
@@ -89,31 +98,16 @@ std::vector<uint8_t> light_prologue(const Graph& graph) {
   return light;
 }
 
-// Without the prologue, an op is on every path if no edge passes over it, no op after it is a source, and no
-// op before it is a sink.
 Submodels dominator_submodels(const Graph& graph, const std::vector<uint8_t>& prologue, int dominators) {
-  std::vector<OpId> rest, cuts;
-  for (const OpId v : graph.topological_order()) {
-    if (!prologue[v.index()]) rest.push_back(v);
-  }
-  int farthest = -1, last_source = -1, first_sink = INT32_MAX;
-  for (const OpId v : rest) {
-    const auto before = graph.predecessors(v);
-    const bool begins =
-        std::all_of(before.begin(), before.end(), [&](OpId u) { return prologue[u.index()] != 0; });
-    if (begins) last_source = graph.topological_position(v);
-    if (graph.successors(v).empty()) first_sink = std::min(first_sink, graph.topological_position(v));
-  }
-  for (const OpId v : rest) {
-    const int place = graph.topological_position(v);
-    if (farthest <= place && last_source <= place && first_sink >= place) cuts.push_back(v);
-    for (const OpId w : graph.successors(v)) farthest = std::max(farthest, graph.topological_position(w));
-  }
-  Submodels result = submodels_between(graph, cuts, dominators);
+  Submodels result = submodels_between(graph, partition_ops(graph, prologue), dominators);
   for (size_t v = 0; v < prologue.size(); ++v) {
     if (prologue[v]) result.of_op[v] = 0;
   }
   return result;
+}
+
+Submodels dominator_submodels(const Graph& graph, int dominators) {
+  return dominator_submodels(graph, {}, dominators);
 }
 
 Submodels articulation_submodels(const Graph& graph, int points) {
@@ -126,15 +120,15 @@ Submodels articulation_submodels(const Graph& graph, int points) {
 }
 
 Submodels fused_submodels(const Graph& graph, int groups) {
-  const Fusion fusion = fuse_ops(graph, default_fusion_rules());
+  const std::vector<int> group = fuse_ops(graph, default_fusion_rules());
   std::map<int, int> last;  // position of each group's last op
   for (size_t v = 0; v < graph.num_ops(); ++v) {
-    int& place = last.insert({fusion.group[v], -1}).first->second;
+    int& place = last.insert({group[v], -1}).first->second;
     place = std::max(place, graph.topological_position(OpId(v)));
   }
   std::vector<OpId> cuts = partition_ops(graph);
   std::erase_if(cuts, [&](OpId op) {
-    return !graph.successors(op).empty() && last[fusion.group[op.index()]] != graph.topological_position(op);
+    return !graph.successors(op).empty() && last[group[op.index()]] != graph.topological_position(op);
   });
   return submodels_between(graph, cuts, groups);
 }

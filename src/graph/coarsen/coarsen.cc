@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "heddle/base/errors.h"
+
 namespace heddle {
 namespace {
 
@@ -82,11 +84,7 @@ class Coarsener {
     // Inputs are set last because a unit may read a tensor of a unit that is added later.
     for (size_t k = 0; k < groups_.size(); ++k) builder_.set_inputs(OpId(k), mapped(inputs_[k]));
     for (const auto t : fine_.outputs()) builder_.add_output(map_[t.index()]);
-    auto graph = builder_.build();
-    if (!graph.ok())
-      return std::move(graph).error().with_context("coarsening '" + fine_.name() +
-                                                   "': the groups feed each other");
-    return graph;
+    return with_context(builder_.build(), "coarsening '" + fine_.name() + "': the groups feed each other");
   }
 
  private:
@@ -94,16 +92,15 @@ class Coarsener {
     for (size_t v = 0; v < group_.size(); ++v) {
       const int g = group_[v];
       if (g < 0 || static_cast<size_t>(g) >= group_.size()) {
-        return Error(Code::kInvalidInput,
-                     "coarsening '" + fine_.name() + "': group " + std::to_string(g) + " is out of range");
+        return invalid_input("coarsening '" + fine_.name() + "': group " + std::to_string(g) +
+                             " is out of range");
       }
       if (static_cast<size_t>(g) >= groups_.size()) groups_.resize(static_cast<size_t>(g) + 1);
       groups_[static_cast<size_t>(g)].emplace_back(v);
     }
     for (size_t k = 0; k < groups_.size(); ++k) {
       if (groups_[k].empty())
-        return Error(Code::kInvalidInput,
-                     "coarsening '" + fine_.name() + "': group " + std::to_string(k) + " is empty");
+        return invalid_input("coarsening '" + fine_.name() + "': group " + std::to_string(k) + " is empty");
       std::sort(groups_[k].begin(), groups_[k].end(), [&](OpId a, OpId b) {
         return fine_.topological_position(a) < fine_.topological_position(b);
       });
@@ -181,8 +178,8 @@ class Coarsener {
 
 Result<std::shared_ptr<const Graph>> coarsen(const Graph& fine, std::span<const int> group) {
   if (group.size() != fine.num_ops()) {
-    return Error(Code::kInvalidInput, "coarsening '" + fine.name() + "': " + std::to_string(group.size()) +
-                                          " group numbers for " + std::to_string(fine.num_ops()) + " ops");
+    return invalid_input("coarsening '" + fine.name() + "': " + std::to_string(group.size()) +
+                         " group numbers for " + std::to_string(fine.num_ops()) + " ops");
   }
   return Coarsener(fine, group).run();
 }

@@ -1,6 +1,9 @@
 // Parser and defaults of the fusion rule language (docs/fusion-rules.md).
+#include <iterator>
 #include <set>
+#include <sstream>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/graph/gcof.h"
 
@@ -35,50 +38,31 @@ matmul add relu
 mul add
 )";
 
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  std::string word;
-  const auto flush = [&] {
-    if (!word.empty()) words.push_back(std::move(word));
-    word.clear();
-  };
-  for (const char c : line) {
-    if (c == ' ' || c == '\t' || c == '\r') {
-      flush();
-    } else if (c == '=' || c == '|') {
-      flush();
-      words.emplace_back(1, c);
-    } else {
-      word += c;
-    }
-  }
-  flush();
-  return words;
+// The words of a line without its comment; '=' and '|' are words of their own.
+std::vector<std::string> words_of(const std::string& line) {
+  std::string spaced;
+  for (const char c : line.substr(0, line.find('#')))
+    spaced += c == '=' || c == '|' ? std::string{' ', c, ' '} : std::string(1, c);
+  std::istringstream in(spaced);
+  return {std::istream_iterator<std::string>(in), {}};
 }
 
 class RuleParser {
  public:
   Result<FusionRules> run(std::string_view text) {
-    for (size_t at = 0; at < text.size();) {
-      const size_t end = std::min(text.find('\n', at), text.size());
+    std::istringstream lines{std::string(text)};
+    for (std::string line; std::getline(lines, line);) {
       ++line_;
-      auto line = text.substr(at, end - at);
-      line = line.substr(0, line.find('#'));
-      at = end + 1;
       const auto words = words_of(line);
       if (words.empty()) continue;
-      if (words.size() > 1 && words[1] == "=") {
-        HEDDLE_RETURN_IF_ERROR(kind(words));
-      } else {
-        HEDDLE_RETURN_IF_ERROR(rule(words));
-      }
+      HEDDLE_RETURN_IF_ERROR(words.size() > 1 && words[1] == "=" ? kind(words) : rule(words));
     }
     return std::move(out_);
   }
 
  private:
   Error wrong(const std::string& what) const {
-    return Error(Code::kInvalidInput, "line " + std::to_string(line_) + ": " + what);
+    return invalid_input("line " + std::to_string(line_) + ": " + what);
   }
   static bool is_name(const std::string& word) { return word != "=" && word != "|"; }
 
@@ -131,12 +115,9 @@ Result<FusionRules> read_fusion_rules(const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(path));
   auto rules = parse_fusion_rules(text);
   if (!rules.ok()) return std::move(rules).error().with_context(path);
-  if (rules->rules.empty())
-    return Error(Code::kInvalidInput, path + ": no rules; expected lines like 'conv bn relu'");
+  if (rules->rules.empty()) return invalid_input(path + ": no rules; expected lines like 'conv bn relu'");
   return rules;
 }
-
-const char* default_fusion_rules_text() { return kDefaultRules; }
 
 const FusionRules& default_fusion_rules() {
   static const FusionRules rules = parse_fusion_rules(kDefaultRules).value();

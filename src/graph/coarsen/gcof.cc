@@ -13,13 +13,13 @@ using Word = std::u16string;
 
 class Gcof {
  public:
-  Gcof(const Graph& graph, const FusionRules& rules) : graph_(graph), rules_(rules) {
+  Gcof(const Graph& graph, const FusionRules& rules) : graph_(graph) {
     std::unordered_map<std::string, char16_t> number;
-    for (size_t r = 0; r < rules.rules.size(); ++r) {
+    for (const auto& rule : rules.rules) {
       Word word;
-      for (const auto& kind : rules.rules[r].kinds)
+      for (const auto& kind : rule.kinds)
         word += number.try_emplace(kind, static_cast<char16_t>(number.size() + 1)).first->second;
-      rule_.emplace(word, static_cast<int>(r));
+      rule_.insert(word);
       for (size_t i = 0; i < word.size(); ++i) {
         for (size_t n = 1; i + n <= word.size(); ++n) part_.insert(word.substr(i, n));
       }
@@ -38,7 +38,7 @@ class Gcof {
     }
   }
 
-  Fusion run() {
+  std::vector<int> run() {
     std::vector<OpId> stack;
     std::vector<bool> seen(graph_.num_ops(), false);
     for (size_t v = graph_.num_ops(); v-- > 0;) {
@@ -60,10 +60,9 @@ class Gcof {
  private:
   struct Node {
     Word word;
-    int last = 0;  // the op whose output is read outside the node
-    int left = -1, right = -1;
-    bool fused = false, bound = false;
-    int into = -1;  // the node that it was united into
+    int last = 0;       // the op whose output is read outside the node
+    bool part = false;  // of a rule; it was united, but never became a whole one
+    int into = -1;      // the node that it was united into
   };
 
   int find(int op) {
@@ -102,63 +101,32 @@ class Gcof {
   int unite(int node, int reader, const Word& word, bool whole) {
     const int united = static_cast<int>(nodes_.size());
     nodes_[static_cast<size_t>(node)].into = nodes_[static_cast<size_t>(reader)].into = united;
-    nodes_.push_back({word, nodes_[static_cast<size_t>(reader)].last, node, reader, whole, !whole, -1});
+    nodes_.push_back({word, nodes_[static_cast<size_t>(reader)].last, !whole});
     return united;
   }
 
-  // Splits nodes that match only a part of a rule into what they were made of; all other nodes become groups.
-  Fusion release() {
-    Fusion fusion;
-    fusion.rule_uses.assign(rules_.rules.size(), 0);
-    std::vector<int> root(graph_.num_ops(), -1);  // per op, the node that stays
+  // Splits nodes that match only a part of a rule into the nodes that they were united from; all other nodes
+  // become groups, numbered by the topological positions of their last ops.
+  std::vector<int> release() {
+    std::vector<int> root(nodes_.size());  // the node that stays; -1: split
     for (size_t i = nodes_.size(); i-- > 0;) {
       const Node& n = nodes_[i];
-      if (n.into >= 0) continue;
-      std::vector<int> loose{static_cast<int>(i)};
-      while (!loose.empty()) {
-        const int node = loose.back();
-        loose.pop_back();
-        const Node& part = nodes_[static_cast<size_t>(node)];
-        if (part.bound) {
-          loose.push_back(part.left);
-          loose.push_back(part.right);
-          continue;
-        }
-        if (part.fused) ++fusion.rule_uses[static_cast<size_t>(rule_.at(part.word))];
-        std::vector<int> inside{node};
-        while (!inside.empty()) {
-          const int at = inside.back();
-          inside.pop_back();
-          const Node& x = nodes_[static_cast<size_t>(at)];
-          if (x.left < 0) {
-            root[static_cast<size_t>(at)] = node;
-          } else {
-            inside.push_back(x.left);
-            inside.push_back(x.right);
-          }
-        }
-      }
+      const bool stands_alone = n.into < 0 || root[static_cast<size_t>(n.into)] < 0;
+      root[i] = !stands_alone ? root[static_cast<size_t>(n.into)] : n.part ? -1 : static_cast<int>(i);
     }
-    number(root, fusion);
-    return fusion;
-  }
-
-  // Numbers groups by the topological positions of their last ops.
-  void number(const std::vector<int>& root, Fusion& fusion) const {
     std::unordered_map<int, int> number;
     for (const OpId v : graph_.topological_order()) {
       const int node = root[v.index()];
       if (nodes_[static_cast<size_t>(node)].last == v.value)
         number.emplace(node, static_cast<int>(number.size()));
     }
-    fusion.group.resize(graph_.num_ops());
-    for (size_t v = 0; v < root.size(); ++v) fusion.group[v] = number.at(root[v]);
+    std::vector<int> group;
+    for (size_t v = 0; v < graph_.num_ops(); ++v) group.push_back(number.at(root[v]));
+    return group;
   }
 
   const Graph& graph_;
-  const FusionRules& rules_;
-  std::unordered_map<Word, int> rule_;
-  std::unordered_set<Word> part_;
+  std::unordered_set<Word> rule_, part_;
   std::vector<Node> nodes_;  // single ops first
   std::vector<int> node_of_;
   std::vector<bool> is_output_;
@@ -166,6 +134,6 @@ class Gcof {
 
 }  // namespace
 
-Fusion fuse_ops(const Graph& graph, const FusionRules& rules) { return Gcof(graph, rules).run(); }
+std::vector<int> fuse_ops(const Graph& graph, const FusionRules& rules) { return Gcof(graph, rules).run(); }
 
 }  // namespace heddle

@@ -1,11 +1,14 @@
 // HIOS's simulated models (HIOS, section V-A): ops in layers; neighbouring layers matched in both directions,
 // then random dependencies from a layer to any later one. docs/generators.md has the definition.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
 #include "heddle/base/random.h"
 #include "heddle/graph/generators.h"
+#include "option_ranges.h"
 
 namespace heddle {
 namespace {
@@ -18,56 +21,24 @@ constexpr double kUtilizationGrid = 10'000;
 // from.
 constexpr int64_t kTriesPerDep = 20;
 
-std::string number(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-bool in_range(double value, double lo, double hi) {
-  return std::isfinite(value) && value >= lo && value <= hi;
-}
-
-Status check_counts(const LayeredOptions& o) {
-  if (o.layers < 3) return invalid_input("layers is " + std::to_string(o.layers) + ", expected at least 3");
-  if (o.ops > kMaxOps)
-    return invalid_input("ops is " + std::to_string(o.ops) + ", expected at most " + std::to_string(kMaxOps));
+Status check_options(const LayeredOptions& o) {
   if (o.ops < o.layers) {
     return invalid_input("ops is " + std::to_string(o.ops) + ", too few for " + std::to_string(o.layers) +
                          " layers; expected at least one op a layer");
   }
-  if (o.deps < 1 || o.deps > kMaxDeps) {
-    return invalid_input("deps is " + std::to_string(o.deps) + ", expected 1 to " + std::to_string(kMaxDeps));
-  }
-  return {};
-}
-
-Status check_times(const LayeredOptions& o) {
-  if (!in_range(o.min_us, 0, 1e12) || !in_range(o.max_us, o.min_us, 1e12)) {
-    return invalid_input("op times lie between " + number(o.min_us) + " and " + number(o.max_us) +
-                         " us, expected 0 <= min_us <= max_us <= 1e12");
-  }
-  if (!in_range(o.min_utilization, 1 / kUtilizationGrid, 1)) {
-    return invalid_input("min_utilization is " + number(o.min_utilization) + ", expected 0.0001 to 1");
-  }
-  if (!in_range(o.transfer_share, 0, 1e6)) {
-    return invalid_input("transfer_share is " + number(o.transfer_share) + ", expected 0 to 1e6");
-  }
-  if (!in_range(o.min_transfer_us, 0, 1e12)) {
-    return invalid_input("min_transfer_us is " + number(o.min_transfer_us) + ", expected 0 to 1e12");
-  }
-  if (!in_range(o.link_bytes_per_s, 1, 1e15)) {
-    return invalid_input("link_bytes_per_s is " + number(o.link_bytes_per_s) + ", expected 1 to 1e15");
-  }
-  if (!in_range(o.device_spread, 0, 0.999)) {
-    return invalid_input("device_spread is " + number(o.device_spread) + ", expected 0 to 0.999");
-  }
+  HEDDLE_RETURN_IF_ERROR(check_ranges({{"layers", o.layers, 3, kMaxOps},
+                                       {"ops", o.ops, 3, kMaxOps},
+                                       {"deps", o.deps, 1, kMaxDeps},
+                                       {"min_us", o.min_us, 0, 1e12},
+                                       {"max_us", o.max_us, o.min_us, 1e12},
+                                       {"min_utilization", o.min_utilization, 1 / kUtilizationGrid, 1},
+                                       {"transfer_share", o.transfer_share, 0, 1e6},
+                                       {"min_transfer_us", o.min_transfer_us, 0, 1e12},
+                                       {"link_bytes_per_s", o.link_bytes_per_s, 1, 1e15},
+                                       {"device_spread", o.device_spread, 0, 0.999}}));
   for (const auto& [name, factor] : o.device_class_factors) {
-    if (name.empty() || !in_range(factor, 1e-9, 1e9)) {
-      return invalid_input("device class '" + name + "' has factor " + number(factor) +
-                           ", expected a name and a factor of 1e-9 to 1e9");
-    }
+    if (name.empty()) return invalid_input("a device class has no name");
+    HEDDLE_RETURN_IF_ERROR(check_ranges({{"factor of class '" + name + "'", factor, 1e-9, 1e9}}));
   }
   return {};
 }
@@ -192,8 +163,9 @@ Result<std::vector<int64_t>> tensor_sizes(const LayeredOptions& o, const std::ve
     const double size = transfer_us * 1e-6 * o.link_bytes_per_s;
     if (size > most) {
       return invalid_input(
-          "a transfer of " + number(transfer_us) + " us at " + number(o.link_bytes_per_s) +
-          " bytes/s needs tensors that are too large together; lower link_bytes_per_s or the times");
+          fmt::format("a transfer of {} us at {} bytes/s needs tensors that are too large together; lower "
+                      "link_bytes_per_s or the times",
+                      transfer_us, o.link_bytes_per_s));
     }
     bytes[i] = std::llround(size);
   }
@@ -203,8 +175,7 @@ Result<std::vector<int64_t>> tensor_sizes(const LayeredOptions& o, const std::ve
 }  // namespace
 
 Result<std::shared_ptr<const Graph>> generate_layered(const LayeredOptions& o) {
-  HEDDLE_RETURN_IF_ERROR(check_counts(o));
-  HEDDLE_RETURN_IF_ERROR(check_times(o));
+  HEDDLE_RETURN_IF_ERROR(check_options(o));
   Random random(o.seed);
   HEDDLE_ASSIGN_OR_RETURN(const Layers layers, deal_ops(o, random));
   std::vector<double> base_us(static_cast<size_t>(o.ops)), utilization(base_us.size());

@@ -8,6 +8,7 @@
 
 #include "heddle/base/random.h"
 #include "heddle/graph/generators.h"
+#include "option_ranges.h"
 
 namespace heddle {
 namespace {
@@ -23,39 +24,34 @@ constexpr int64_t kHeadFeatures = 1280;  // Xie et al., Table 1
 constexpr int64_t kClasses = 1000;
 constexpr int64_t kF32 = 4;
 
-Status check_range(const char* name, double value, double lo, double hi) {
-  if (std::isfinite(value) && value >= lo && value <= hi) return {};
-  const auto text = [](double v) {
-    return v == std::floor(v) && std::abs(v) < 1e15 ? std::to_string(static_cast<int64_t>(v))
-                                                    : std::to_string(v);
-  };
-  return invalid_input(std::string(name) + " is " + text(value) + ", expected " + text(lo) + " to " +
-                       text(hi));
-}
-
 Status check_options(const RandomWiredOptions& o) {
-  HEDDLE_RETURN_IF_ERROR(check_range("nodes", o.nodes, 2, 2000));
-  HEDDLE_RETURN_IF_ERROR(check_range("modules", o.modules, 1, 1'000'000));
-  HEDDLE_RETURN_IF_ERROR(
-      check_range("modules * nodes^2", static_cast<double>(o.nodes) * o.nodes * o.modules, 1, kMaxWires));
-  HEDDLE_RETURN_IF_ERROR(check_range("channels", o.channels, 1, o.nodes));
-  HEDDLE_RETURN_IF_ERROR(check_range("batch", static_cast<double>(o.batch), 1, 1 << 20));
-  HEDDLE_RETURN_IF_ERROR(check_range("image", static_cast<double>(o.image), 32, 1 << 14));
-  HEDDLE_RETURN_IF_ERROR(check_range("width", static_cast<double>(o.width), 2, 1 << 14));
-  HEDDLE_RETURN_IF_ERROR(check_range("mean_us", o.mean_us, 1e-3, 1e9));
-  HEDDLE_RETURN_IF_ERROR(check_range("device_affinity", o.device_affinity, 0, 0.99));
-  HEDDLE_RETURN_IF_ERROR(check_range("device_crossing", o.device_crossing, 0, 2));
+  const auto elements = static_cast<double>(o.batch) * static_cast<double>(o.width) *
+                        static_cast<double>(o.image) * static_cast<double>(o.image);
+  std::vector<OptionRange> ranges = {
+      {"nodes", o.nodes, 2, 2000},
+      {"modules", o.modules, 1, 1'000'000},
+      {"modules * nodes^2", static_cast<double>(o.nodes) * o.nodes * o.modules, 1, kMaxWires},
+      {"channels", o.channels, 1, o.nodes},
+      {"batch", o.batch, 1, 1 << 20},
+      {"image", o.image, 32, 1 << 14},
+      {"width", o.width, 2, 1 << 14},
+      {"mean_us", o.mean_us, 1e-3, 1e9},
+      {"device_affinity", o.device_affinity, 0, 0.99},
+      {"device_crossing", o.device_crossing, 0, 2},
+      {"batch * width * image^2", elements, 1, kMaxElements}};
   for (const auto& [name, factor] : o.device_class_factors)
-    HEDDLE_RETURN_IF_ERROR(check_range(("factor of class '" + name + "'").c_str(), factor, 1, 1e6));
-  const auto image = static_cast<double>(o.image);
-  HEDDLE_RETURN_IF_ERROR(check_range(
-      "batch * width * image^2", static_cast<double>(o.batch * o.width) * image * image, 1, kMaxElements));
-  if (o.family == Family::kErdosRenyi) return check_range("er_p", o.er_p, 0, 1);
-  if (o.family == Family::kBarabasiAlbert) return check_range("ba_m", o.ba_m, 1, o.nodes - 1);
-  if (o.ws_k % 2 != 0)
-    return invalid_input("ws_k is " + std::to_string(o.ws_k) + ", expected an even number");
-  HEDDLE_RETURN_IF_ERROR(check_range("ws_k", o.ws_k, 2, o.nodes - 1));
-  return check_range("ws_p", o.ws_p, 0, 1);
+    ranges.push_back({"factor of class '" + name + "'", factor, 1, 1e6});
+  if (o.family == Family::kErdosRenyi) {
+    ranges.push_back({"er_p", o.er_p, 0, 1});
+  } else if (o.family == Family::kBarabasiAlbert) {
+    ranges.push_back({"ba_m", o.ba_m, 1, o.nodes - 1});
+  } else {
+    ranges.push_back({"ws_k", o.ws_k, 2, o.nodes - 1});
+    ranges.push_back({"ws_p", o.ws_p, 0, 1});
+    if (o.ws_k % 2 != 0)
+      return invalid_input("ws_k is " + std::to_string(o.ws_k) + ", expected an even number");
+  }
+  return check_ranges(ranges);
 }
 
 void join(Adjacency& graph, int a, int b) {

@@ -1,5 +1,4 @@
-#include "imported_models.h"
-
+// Record of models imported before: these need no trial in a separate process.
 #include <filesystem>
 #include <mutex>
 #include <openvino/core/version.hpp>
@@ -10,6 +9,7 @@
 #include "heddle/base/hash.h"
 #include "heddle/graph/model.h"
 #include "heddle/graph/model_content.h"
+#include "model_impl.h"
 
 namespace heddle {
 namespace {

@@ -8,17 +8,13 @@
 #include <thread>
 
 #include "heddle/base/content_hash.h"
+#include "heddle/base/errors.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/base/spelling.h"
 #include "heddle/graph/model_content.h"
-#include "imported_models.h"
-#include "model_graph.h"
 #include "model_impl.h"
-#include "model_probe.h"
-#include "model_split.h"
 #include "onnx_check.h"
-#include "onnx_skeleton.h"
 #include "openvino_reader.h"
 
 namespace heddle {
@@ -41,58 +37,43 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-struct Source {
+// Results of reading the file, apart from its conversion.
+struct Examined {
   std::optional<internal::OnnxModel> onnx;
-  int64_t bytes = 0;  // with external data
+  int64_t bytes = 0;  // with external data or weights
+  uint64_t hash = 0;
 };
 
-Result<Source> check_source(const std::string& path, std::string_view bytes) {
+// Checks the file's structure. Returns the size of the model's other files.
+Result<int64_t> check_file(const std::string& path, std::string_view bytes,
+                           std::optional<internal::OnnxModel>& onnx) {
   static constexpr std::array<std::string_view, 5> kOthers = {".xml", ".pdmodel", ".pb", ".tflite", ".json"};
-  Source source;
-  source.bytes = static_cast<int64_t>(bytes.size());
   const std::string extension = lower_extension(path);
   if (extension == ".onnx") {
-    HEDDLE_ASSIGN_OR_RETURN(source.onnx, internal::parse_onnx(bytes));
-    int64_t external = 0;
-    HEDDLE_RETURN_IF_ERROR(internal::check_onnx(*source.onnx, folder_of(path), &external));
-    source.bytes += external;
-    return source;
+    HEDDLE_ASSIGN_OR_RETURN(onnx, internal::parse_onnx(bytes));
+    return internal::check_onnx(*onnx, folder_of(path));
   }
   if (std::find(kOthers.begin(), kOthers.end(), extension) == kOthers.end()) {
-    return Error(Code::kUnsupported,
-                 "the extension " + quote_text(extension) +
-                     " is not known; expected .onnx, .xml (OpenVINO), .pdmodel, .pb or .tflite");
+    return unsupported("the extension " + quote_text(extension) +
+                       " is not known; expected .onnx, .xml (OpenVINO), .pdmodel, .pb or .tflite");
   }
-  if (bytes.empty()) return Error(Code::kInvalidInput, "the file is empty");
-  return source;
-}
-
-// Size of the weights file, the only other file of an OpenVINO model.
-int64_t weights_bytes(const std::string& path) {
+  if (bytes.empty()) return invalid_input("the file is empty");
+  // The weights file is the only other file of an OpenVINO model.
   std::error_code error;
   const auto size = std::filesystem::file_size(std::filesystem::path(path).replace_extension(".bin"), error);
   return error ? 0 : static_cast<int64_t>(size);
 }
 
-// Results of reading the file, apart from its conversion.
-struct Examined {
-  Source source;
-  int64_t bytes = 0;  // with external data or weights
-  uint64_t hash = 0;
-};
-
 Result<Examined> examine(const std::string& path, const MappedFile& file) {
   Examined e;
-  HEDDLE_ASSIGN_OR_RETURN(e.source, check_source(path, file.bytes()));
-  e.bytes = e.source.bytes + (e.source.onnx ? 0 : weights_bytes(path));
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t other_bytes, check_file(path, file.bytes(), e.onnx));
+  e.bytes = static_cast<int64_t>(file.bytes().size()) + other_bytes;
   // Faulting in a page takes as long as hashing it, and both are a large part of a big model's import.
   std::thread ahead;
   if (file.bytes().size() >= kWorthAThread) ahead = std::thread([&file] { file.populate(); });
   const uint64_t content = content_hash(file.bytes());
   if (ahead.joinable()) ahead.join();
-  Hasher hasher;
-  hasher.number(content).number(static_cast<uint64_t>(e.bytes));
-  e.hash = hasher.value();
+  e.hash = Hasher().number(content).number(static_cast<uint64_t>(e.bytes)).value();
   return e;
 }
 
@@ -106,29 +87,25 @@ bool is_alone(const Examined& examined, const MappedFile& file) {
 void prepare_import() { internal::load_onnx_frontend(); }
 
 Result<ModelContent> model_content(const std::string& path, int64_t max_file_bytes) {
-  auto file = MappedFile::open(path, max_file_bytes);
-  if (!file.ok()) return std::move(file).error().with_context(path);
-  auto examined = examine(path, *file);
-  if (!examined.ok()) return std::move(examined).error().with_context(path);
-  return ModelContent{examined->hash, is_alone(*examined, *file)};
+  HEDDLE_ASSIGN_OR_RETURN(const auto file, with_context(MappedFile::open(path, max_file_bytes), path));
+  HEDDLE_ASSIGN_OR_RETURN(const auto examined, with_context(examine(path, file), path));
+  return ModelContent{examined.hash, is_alone(examined, file)};
 }
 
 Model::Model() = default;
 
 Result<std::shared_ptr<const Model>> Model::load(const std::string& path, const ImportOptions& options) {
-  auto model = load_unnamed(path, options);
-  if (!model) return std::move(model).error().with_context(path);
-  return model;
+  return with_context(load_unnamed(path, options), path);
 }
 
 Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path,
                                                          const ImportOptions& options) {
   if (options.split_bytes < 0)
-    return Error(Code::kInvalidInput, "parameters are to be split at " + std::to_string(options.split_bytes) +
-                                          " bytes, expected at least 0");
+    return invalid_input("parameters are to be split at " + std::to_string(options.split_bytes) +
+                         " bytes, expected at least 0");
   HEDDLE_ASSIGN_OR_RETURN(auto file, MappedFile::open(path, options.max_file_bytes));
   HEDDLE_ASSIGN_OR_RETURN(const Examined examined, examine(path, file));
-  const auto* onnx = examined.source.onnx ? &*examined.source.onnx : nullptr;
+  const auto* onnx = examined.onnx ? &*examined.onnx : nullptr;
 
   std::optional<std::string> skeleton;
   // The importer maps only weights next to the model, after resolving links; model caches are full of links.
@@ -169,12 +146,11 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     }
     HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(apart, name, onnx, *impl));
   } catch (const std::exception& e) {
-    return Error(Code::kInvalidInput,
-                 "the model cannot be taken apart: " + internal::openvino_reason(e.what()));
+    return invalid_input("the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
   // The importer mapped the file by path, so check that the path still names the same file.
   if (hollow != nullptr && !file.is_still(path))
-    return Error(Code::kInvalidInput, "was changed while it was read; try again");
+    return invalid_input("was changed while it was read; try again");
   internal::note_imported(key);
   model->file_hash_ = examined.hash;
   model->path_ = path;

@@ -4,6 +4,7 @@
 #include <openvino/op/parameter.hpp>
 #include <openvino/op/result.hpp>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "heddle/base/spelling.h"
 #include "heddle/graph/analysis.h"
@@ -21,7 +22,7 @@ class Cutter {
     std::sort(ops_.begin(), ops_.end(), [&](OpId a, OpId b) {
       return graph_.topological_position(a) < graph_.topological_position(b);
     });
-    for (const auto op : ops_) inside_.emplace(impl_.nodes[op.index()].get(), nullptr);
+    inside_.insert(ops_.begin(), ops_.end());
     add_inputs();
     for (const auto op : ops_) add_op(op);
     return finish();
@@ -31,9 +32,7 @@ class Cutter {
   void add_inputs() {
     for (const auto op : ops_) {
       for (const auto tensor : graph_.op(op).inputs) {
-        const OpId producer = graph_.tensor(tensor).producer;
-        if (!producer.valid() || !inside_.contains(impl_.nodes[producer.index()].get()))
-          result_.inputs.push_back(tensor);
+        if (!inside_.contains(graph_.tensor(tensor).producer)) result_.inputs.push_back(tensor);
       }
     }
     sort_distinct(result_.inputs);
@@ -62,23 +61,17 @@ class Cutter {
     std::vector<const ov::Node*> stack = {wanted.get_node()};
     while (!stack.empty()) {
       const auto* node = stack.back();
-      bool ready = !constants_.contains(node);
-      const bool known = !ready;
       ov::OutputVector inputs;
-      for (size_t i = 0; ready && i < node->get_input_size(); ++i) {
-        const auto source = node->input_value(i);
+      for (const auto& source : node->input_values()) {
         const auto it = constants_.find(source.get_node());
         if (it != constants_.end())
           inputs.push_back(it->second->output(source.get_index()));
         else
           stack.push_back(source.get_node());
       }
-      if (known) {
-        stack.pop_back();
-      } else if (stack.back() == node && inputs.size() == node->get_input_size()) {
-        constants_[node] = node->copy_with_new_inputs(inputs);
-        stack.pop_back();
-      }
+      if (inputs.size() < node->get_input_size()) continue;
+      if (!constants_.contains(node)) constants_[node] = node->copy_with_new_inputs(inputs);
+      stack.pop_back();
     }
     return constants_[wanted.get_node()]->output(wanted.get_index());
   }
@@ -102,7 +95,7 @@ class Cutter {
   // True when an op outside reads the tensor or it is a model output.
   bool leaves(TensorId tensor) const {
     for (const auto consumer : graph_.tensor(tensor).consumers)
-      if (!inside_.contains(impl_.nodes[consumer.index()].get())) return true;
+      if (!inside_.contains(consumer)) return true;
     const auto outputs = graph_.outputs();
     return std::find(outputs.begin(), outputs.end(), tensor) != outputs.end();
   }
@@ -124,7 +117,7 @@ class Cutter {
   const Graph& graph_;
   const Model::Impl& impl_;
   std::vector<OpId> ops_;
-  std::unordered_map<const ov::Node*, std::shared_ptr<ov::Node>> inside_;
+  std::unordered_set<OpId> inside_;
   std::unordered_map<const ov::Node*, std::shared_ptr<ov::Node>> constants_;
   std::unordered_map<TensorId, ov::Output<ov::Node>> values_;
   ov::ParameterVector parameters_;
@@ -137,16 +130,15 @@ Result<SegmentModel> Model::cut(std::span<const OpId> ops) const {
   std::vector<OpId> set(ops.begin(), ops.end());
   std::sort(set.begin(), set.end());
   set.erase(std::unique(set.begin(), set.end()), set.end());
-  if (set.empty()) return Error(Code::kInvalidInput, "a segment needs at least one op");
+  if (set.empty()) return invalid_input("a segment needs at least one op");
   if (!set.front().valid() || set.back().index() >= graph_->num_ops())
-    return Error(Code::kInvalidInput, "a segment names an op that the model does not have");
+    return invalid_input("a segment names an op that the model does not have");
   if (!is_convex(*graph_, set)) {
-    return Error(Code::kInvalidInput, "the segment around op " + quote_text(graph_->op(set.front()).name) +
-                                          " is not convex: a path leaves it and comes back");
+    return invalid_input("the segment around op " + quote_text(graph_->op(set.front()).name) +
+                         " is not convex: a path leaves it and comes back");
   }
   try {
-    SegmentModel segment = Cutter(*graph_, *impl_, std::move(set)).run();
-    return segment;
+    return Cutter(*graph_, *impl_, std::move(set)).run();
   } catch (const std::exception& e) {
     return Error(Code::kInternal, std::string("a segment cannot be cut out: ") + e.what());
   }

@@ -35,21 +35,14 @@ double dim(const ov::PartialShape& shape, size_t i) {
 }
 
 // Weights [O, I, k...], grouped [G, O, I, k...]: each output element takes I * prod(k) multiply-adds.
-double convolution(const ov::Node& node, size_t first) {
+// Transposed, [I, O, k...] or [G, I, O, k...]: each input element is multiplied O * prod(k) times. `first`:
+// the first of those factors.
+double convolution(const ov::Node& node, size_t first, bool transposed) {
   const auto weights = node.get_input_partial_shape(1);
   if (weights.rank().is_dynamic()) return 0;
-  double per_output = 1;
-  for (size_t i = first; i < weights.size(); ++i) per_output *= dim(weights, i);
-  return 2 * out_elements(node) * per_output;
-}
-
-// Weights [I, O, k...], grouped [G, I, O, k...]: each input element is multiplied O * prod(k) times.
-double transposed_convolution(const ov::Node& node, size_t first) {
-  const auto weights = node.get_input_partial_shape(1);
-  if (weights.rank().is_dynamic()) return 0;
-  double per_input = 1;
-  for (size_t i = first; i < weights.size(); ++i) per_input *= dim(weights, i);
-  return 2 * in_elements(node) * per_input;
+  double each = 1;
+  for (size_t i = first; i < weights.size(); ++i) each *= dim(weights, i);
+  return 2 * each * (transposed ? in_elements(node) : out_elements(node));
 }
 
 double matmul(const ov::Node& node) {
@@ -60,16 +53,11 @@ double matmul(const ov::Node& node) {
   return 2 * out_elements(node) * dim(a, transposed ? a.size() - 2 : a.size() - 1);
 }
 
-// X [batch, steps, inputs], W [directions, gates * hidden, inputs], R [directions, gates * hidden, hidden].
-double recurrent_sequence(const ov::Node& node, size_t weights) {
+// W [directions, gates * hidden, inputs], R [directions, gates * hidden, hidden] and a bias, from input
+// `weights` on. X is [batch, steps, inputs] of a sequence, [batch, inputs] of a cell.
+double recurrent(const ov::Node& node, size_t weights, bool sequence) {
   const auto x = node.get_input_partial_shape(0);
-  const double runs = dim(x, 0) * dim(x, 1);
-  return runs * (2 * in_elements(node, weights) + 2 * in_elements(node, weights + 1) +
-                 4 * in_elements(node, weights + 2));
-}
-
-double recurrent_cell(const ov::Node& node, size_t weights) {
-  const double runs = dim(node.get_input_partial_shape(0), 0);
+  const double runs = dim(x, 0) * (sequence ? dim(x, 1) : 1);
   return runs * (2 * in_elements(node, weights) + 2 * in_elements(node, weights + 1) +
                  4 * in_elements(node, weights + 2));
 }
@@ -116,100 +104,55 @@ double subgraphs(const ov::op::util::MultiSubGraphOp& op) {
   return most * static_cast<double>(std::max<int64_t>(runs, 1));
 }
 
+using OpsPerElement = std::unordered_map<std::string_view, double>;
+
+OpsPerElement ops_per_element(
+    std::initializer_list<std::pair<double, std::initializer_list<std::string_view>>> types) {
+  OpsPerElement table;
+  for (const auto& [ops, names] : types)
+    for (const auto name : names) table[name] = ops;
+  return table;
+}
+
 // Operations per element of the output.
-const std::unordered_map<std::string_view, double>& per_output() {
-  static const std::unordered_map<std::string_view, double> table = {
-      // One each: arithmetic, comparison, logic.
-      {"Add", 1},
-      {"Subtract", 1},
-      {"Multiply", 1},
-      {"Divide", 1},
-      {"Maximum", 1},
-      {"Minimum", 1},
-      {"Abs", 1},
-      {"Negative", 1},
-      {"Relu", 1},
-      {"Floor", 1},
-      {"Ceiling", 1},
-      {"Round", 1},
-      {"Sign", 1},
-      {"Mod", 1},
-      {"FloorMod", 1},
-      {"Equal", 1},
-      {"NotEqual", 1},
-      {"Greater", 1},
-      {"GreaterEqual", 1},
-      {"Less", 1},
-      {"LessEqual", 1},
-      {"LogicalAnd", 1},
-      {"LogicalOr", 1},
-      {"LogicalXor", 1},
-      {"LogicalNot", 1},
-      {"BitwiseAnd", 1},
-      {"BitwiseOr", 1},
-      {"BitwiseXor", 1},
-      {"BitwiseNot", 1},
-      {"Select", 1},
-      {"IsNaN", 1},
-      {"IsInf", 1},
-      {"IsFinite", 1},
-      {"CumSum", 1},
-      {"Sqrt", 1},
-      // A few: piecewise linear functions, normalisation with known statistics, quantisation.
-      {"Clamp", 2},
-      {"PRelu", 2},
-      {"BatchNormInference", 2},
-      {"SquaredDifference", 2},
-      {"HardSigmoid", 3},
-      {"HSwish", 4},
-      {"HSigmoid", 3},
-      {"FakeQuantize", 4},
-      {"FakeConvert", 2},
+const OpsPerElement& per_output() {
+  static const OpsPerElement table = ops_per_element({
+      // Arithmetic, comparison, logic.
+      {1, {"Add",        "Subtract",  "Multiply",   "Divide",     "Maximum",      "Minimum",   "Abs",
+           "Negative",   "Relu",      "Floor",      "Ceiling",    "Round",        "Sign",      "Mod",
+           "FloorMod",   "Equal",     "NotEqual",   "Greater",    "GreaterEqual", "Less",      "LessEqual",
+           "LogicalAnd", "LogicalOr", "LogicalXor", "LogicalNot", "BitwiseAnd",   "BitwiseOr", "BitwiseXor",
+           "BitwiseNot", "Select",    "IsNaN",      "IsInf",      "IsFinite",     "CumSum",    "Sqrt"}},
+      // Piecewise linear functions, normalisation with known statistics, quantisation.
+      {2, {"Clamp", "PRelu", "BatchNormInference", "SquaredDifference", "FakeConvert"}},
+      {3, {"HardSigmoid", "HSigmoid", "SoftSign"}},
       // Transcendental functions count 4; functions composed of them count more.
-      {"Exp", 4},
-      {"Log", 4},
-      {"Power", 4},
-      {"Sin", 4},
-      {"Cos", 4},
-      {"Tan", 4},
-      {"Asin", 4},
-      {"Acos", 4},
-      {"Atan", 4},
-      {"Sinh", 4},
-      {"Cosh", 4},
-      {"Tanh", 4},
-      {"Asinh", 4},
-      {"Acosh", 4},
-      {"Atanh", 4},
-      {"Erf", 4},
-      {"Sigmoid", 5},
-      {"Elu", 5},
-      {"Selu", 6},
-      {"SoftPlus", 6},
-      {"SoftSign", 3},
-      {"Swish", 6},
-      {"Mish", 8},
-      {"Gelu", 8},
-      // Per row: maximum, difference, exponential, sum, quotient.
-      {"Softmax", 8},
-      {"LogSoftmax", 8},
-  };
+      {4,
+       {"HSwish", "FakeQuantize", "LRN", "Exp", "Log", "Power", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan",
+        "Sinh", "Cosh", "Tanh", "Asinh", "Acosh", "Atanh", "Erf"}},
+      {5, {"Sigmoid", "Elu"}},
+      {6, {"Selu", "SoftPlus", "Swish"}},
+      // Softmax, per row: maximum, difference, exponential, sum, quotient. Interpolation reads 2 (linear)
+      // points per axis at the most common setting.
+      {8, {"Mish", "Gelu", "Softmax", "LogSoftmax", "Interpolate"}},
+  });
   return table;
 }
 
 // Operations per element of the first input.
-const std::unordered_map<std::string_view, double>& per_input() {
-  static const std::unordered_map<std::string_view, double> table = {
-      {"ReduceSum", 1},       {"ReduceMean", 1}, {"ReduceMax", 1},       {"ReduceMin", 1},
-      {"ReduceProd", 1},      {"ReduceL1", 2},   {"ReduceL2", 2},        {"ReduceLogicalAnd", 1},
-      {"ReduceLogicalOr", 1}, {"MVN", 6},        {"NormalizeL2", 4},     {"GroupNormalization", 8},
-      {"RMSNorm", 5},         {"TopK", 1},       {"AdaptiveAvgPool", 1}, {"AdaptiveMaxPool", 1},
-  };
+const OpsPerElement& per_input() {
+  static const OpsPerElement table = ops_per_element({
+      {1,
+       {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceLogicalAnd",
+        "ReduceLogicalOr", "TopK", "AdaptiveAvgPool", "AdaptiveMaxPool"}},
+      {2, {"ReduceL1", "ReduceL2"}},
+      {4, {"NormalizeL2"}},
+      {5, {"RMSNorm"}},
+      {6, {"MVN"}},
+      {8, {"GroupNormalization"}},
+  });
   return table;
 }
-
-// Interpolation reads 2 (linear) points per axis at the most common setting.
-double interpolate(const ov::Node& node) { return 8 * out_elements(node); }
 
 }  // namespace
 
@@ -219,19 +162,17 @@ double node_flops(const ov::Node& node) {
     return it->second * out_elements(node);
   if (const auto it = per_input().find(type); it != per_input().end()) return it->second * in_elements(node);
   if (type == "Convolution" || type == "BinaryConvolution" || type == "DeformableConvolution")
-    return convolution(node, 1);
-  if (type == "GroupConvolution") return convolution(node, 2);
-  if (type == "ConvolutionBackpropData") return transposed_convolution(node, 1);
-  if (type == "GroupConvolutionBackpropData") return transposed_convolution(node, 2);
+    return convolution(node, 1, false);
+  if (type == "GroupConvolution") return convolution(node, 2, false);
+  if (type == "ConvolutionBackpropData") return convolution(node, 1, true);
+  if (type == "GroupConvolutionBackpropData") return convolution(node, 2, true);
   if (type == "MatMul") return matmul(node);
   if (type == "MaxPool" || type == "AvgPool") return pooling(node);
-  if (type == "LSTMSequence") return recurrent_sequence(node, 4);
-  if (type == "GRUSequence" || type == "RNNSequence") return recurrent_sequence(node, 3);
-  if (type == "LSTMCell") return recurrent_cell(node, 3);
-  if (type == "GRUCell" || type == "RNNCell") return recurrent_cell(node, 2);
+  if (type == "LSTMSequence") return recurrent(node, 4, true);
+  if (type == "GRUSequence" || type == "RNNSequence") return recurrent(node, 3, true);
+  if (type == "LSTMCell") return recurrent(node, 3, false);
+  if (type == "GRUCell" || type == "RNNCell") return recurrent(node, 2, false);
   if (type == "ScaledDotProductAttention") return attention(node);
-  if (type == "LRN") return 4 * out_elements(node);
-  if (type == "Interpolate") return interpolate(node);
   if (const auto* multi = dynamic_cast<const ov::op::util::MultiSubGraphOp*>(&node)) return subgraphs(*multi);
   return 0;
 }

@@ -1,11 +1,12 @@
-#include "model_graph.h"
-
+// Converts an ov::Model to a Graph.
 #include <openvino/op/constant.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 #include <openvino/op/util/op_types.hpp>
 #include <unordered_set>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
+#include "model_impl.h"
 
 namespace heddle::internal {
 namespace {
@@ -60,22 +61,18 @@ class GraphMaker {
   Status check_output(const Output& output, const std::string& what) const {
     const DType type = dtype_of(output.get_element_type());
     const auto& shape = output.get_partial_shape();
-    if (type == DType::kString)
-      return Error(Code::kUnsupported, what + " is made of strings, which are not supported");
+    if (type == DType::kString) return unsupported(what + " is made of strings, which are not supported");
     if (type == DType::kUndefined) {
-      return Error(Code::kUnsupported, what + " has type " + output.get_element_type().get_type_name() +
-                                           ", which is not supported");
+      return unsupported(what + " has type " + output.get_element_type().get_type_name() +
+                         ", which is not supported");
     }
     if (shape.is_dynamic() && !output.get_target_inputs().empty())
-      return Error(Code::kUnsupported, what + " has a shape that depends on data");
+      return unsupported(what + " has a shape that depends on data");
     return {};
   }
 
   std::string tensor_name(const std::string& wanted, const std::string& fallback) {
-    std::string name = wanted.empty() ? fallback : wanted;
-    for (int i = 2; !tensor_names_.insert(name).second; ++i)
-      name = (wanted.empty() ? fallback : wanted) + "#" + std::to_string(i);
-    return name;
+    return tensor_names_.make(wanted.empty() ? fallback : wanted);
   }
 
   // `name` is the tensor's name. All other ONNX names of the value lead to the tensor too.
@@ -123,11 +120,7 @@ class GraphMaker {
     const auto* node = output.get_node();
     if (wanted.empty() && onnx_ == nullptr && node->get_friendly_name() != node->get_name())
       wanted = node->get_friendly_name();
-    if (wanted.empty()) wanted = current_op_ + ".constant";
-    std::string name = wanted;
-    for (int& i = param_numbers_[wanted]; !param_names_.insert(name).second;)
-      name = wanted + "#" + std::to_string(++i + 1);
-    return name;
+    return param_names_.make(wanted.empty() ? current_op_ + ".constant" : wanted);
   }
 
   // Weights inside the bodies of If, Loop and similar ops belong to the op.
@@ -202,8 +195,7 @@ class GraphMaker {
   ModelNames names_;
   std::vector<std::shared_ptr<Node>> ops_;
   std::unordered_set<const Node*> constants_;
-  std::unordered_set<std::string> tensor_names_, param_names_;
-  std::unordered_map<std::string, int> param_numbers_;
+  UniqueNames tensor_names_, param_names_;
   std::map<std::pair<const Node*, size_t>, ParamId> params_;
   std::map<std::pair<const void*, std::string>, ParamId> by_memory_;
   std::string current_op_;
@@ -212,50 +204,17 @@ class GraphMaker {
 }  // namespace
 
 DType dtype_of(const ov::element::Type& type) {
-  switch (static_cast<ov::element::Type_t>(type)) {
-    case ov::element::Type_t::boolean:
-      return DType::kBool;
-    case ov::element::Type_t::u1:
-      return DType::kU1;
-    case ov::element::Type_t::i4:
-      return DType::kI4;
-    case ov::element::Type_t::u4:
-      return DType::kU4;
-    case ov::element::Type_t::i8:
-      return DType::kI8;
-    case ov::element::Type_t::u8:
-      return DType::kU8;
-    case ov::element::Type_t::i16:
-      return DType::kI16;
-    case ov::element::Type_t::u16:
-      return DType::kU16;
-    case ov::element::Type_t::i32:
-      return DType::kI32;
-    case ov::element::Type_t::u32:
-      return DType::kU32;
-    case ov::element::Type_t::i64:
-      return DType::kI64;
-    case ov::element::Type_t::u64:
-      return DType::kU64;
-    case ov::element::Type_t::f4e2m1:
-      return DType::kF4;
-    case ov::element::Type_t::f8e4m3:
-    case ov::element::Type_t::f8e5m2:
-    case ov::element::Type_t::f8e8m0:
-      return DType::kF8;
-    case ov::element::Type_t::f16:
-      return DType::kF16;
-    case ov::element::Type_t::bf16:
-      return DType::kBF16;
-    case ov::element::Type_t::f32:
-      return DType::kF32;
-    case ov::element::Type_t::f64:
-      return DType::kF64;
-    case ov::element::Type_t::string:
-      return DType::kString;
-    default:
-      return DType::kUndefined;
-  }
+  using Type = ov::element::Type_t;
+  static const std::unordered_map<Type, DType> known = {
+      {Type::boolean, DType::kBool}, {Type::u1, DType::kU1},     {Type::i4, DType::kI4},
+      {Type::u4, DType::kU4},        {Type::i8, DType::kI8},     {Type::u8, DType::kU8},
+      {Type::i16, DType::kI16},      {Type::u16, DType::kU16},   {Type::i32, DType::kI32},
+      {Type::u32, DType::kU32},      {Type::i64, DType::kI64},   {Type::u64, DType::kU64},
+      {Type::f4e2m1, DType::kF4},    {Type::f8e4m3, DType::kF8}, {Type::f8e5m2, DType::kF8},
+      {Type::f8e8m0, DType::kF8},    {Type::f16, DType::kF16},   {Type::bf16, DType::kBF16},
+      {Type::f32, DType::kF32},      {Type::f64, DType::kF64},   {Type::string, DType::kString}};
+  const auto it = known.find(type);
+  return it == known.end() ? DType::kUndefined : it->second;
 }
 
 Shape shape_of(const ov::Output<ov::Node>& output) {

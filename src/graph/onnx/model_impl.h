@@ -1,12 +1,14 @@
 // The OpenVINO objects that a Model keeps, and the functions that build it.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <openvino/core/model.hpp>
 #include <openvino/core/node.hpp>
-#include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -20,7 +22,7 @@ struct Model::Impl {
   std::vector<std::shared_ptr<ov::Node>> nodes;  // by OpId
   std::vector<ov::Output<ov::Node>> outputs;     // by TensorId
   std::unordered_map<const ov::Node*, OpId> ops;
-  std::unordered_map<const ov::Node*, std::vector<TensorId>> tensors;  // by node and port
+  std::unordered_map<const ov::Node*, std::vector<TensorId>> tensors;  // by node and output index
   std::unordered_map<std::string, TensorId>
       onnx_names;  // every ONNX value name that leads to a tensor of the graph
 
@@ -38,20 +40,63 @@ DType dtype_of(const ov::element::Type& type);
 // Static shapes only.
 Shape shape_of(const ov::Output<ov::Node>& output);
 
+// Makes names unique by a number: "x", "x#2", "x#3". The result depends only on the order of the calls.
+class UniqueNames {
+ public:
+  std::string make(const std::string& wanted) {
+    std::string name = wanted;
+    // Numbering continues from the last one, so that many equal names do not cost quadratic time.
+    while (!taken_.insert(name).second) name = wanted + "#" + std::to_string(++numbers_[wanted] + 1);
+    return name;
+  }
+
+ private:
+  std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, int> numbers_;
+};
+
 // Names of ops and tensors (model_names.cc).
 struct ModelNames {
   std::unordered_map<const ov::Node*, std::string> ops;
   std::unordered_map<const ov::Node*, std::vector<std::string>> onnx_nodes;
-  std::unordered_map<const ov::Node*, std::vector<std::string>> tensors;  // by port; empty: unnamed
+  std::unordered_map<const ov::Node*, std::vector<std::string>> tensors;  // by output; empty: unnamed
   std::unordered_map<const ov::Node*, std::vector<std::vector<std::string>>>
-      aliases;  // by port, all names of the file
+      aliases;  // by output, all names of the file
 };
 // `ops`: the nodes that become ops, in topological order.
 ModelNames name_model(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops,
                       const OnnxModel* onnx);
 
+// One op per node that does work, one parameter per constant value that such a node reads. `model` must be
+// static; its nodes are renamed to the ops' names. Fills `impl`.
+Result<std::shared_ptr<const Graph>> make_graph(const std::shared_ptr<ov::Model>& model,
+                                                const std::string& name, const OnnxModel* onnx,
+                                                Model::Impl& impl);
+
 // Floating-point operations of one execution (model_flops.cc); docs/import.md has the rules.
 double node_flops(const ov::Node& node);
+
+// Replaces every MatMul by a constant matrix of more than `bytes`: the fewest MatMuls by some of its columns,
+// each of at most `bytes` (but at least 64 columns), and a Concat. Transposed constants are split without a
+// copy. All shapes must be static, and stay so.
+void split_weights(ov::Model& model, int64_t bytes);
+
+struct ProbeLimits {
+  double cpu_s = 60;                        // CPU time of the child
+  int64_t memory_bytes = int64_t{4} << 30;  // anonymous memory added; not mapped files
+};
+// Forks, runs `work` in the child with its output silenced, and waits. Succeeds if `work` returned, whatever
+// its result; otherwise the error names the cause (signal, time, memory). The child has only the calling
+// thread: `work` must not wait for other threads. If the child makes no progress, because another thread held
+// a lock at the fork, the probe is repeated. If that fails too, the result is unknown and counts as success.
+Status probe(const std::function<void()>& work, const ProbeLimits& limits);
+
+// Models imported before need no probe. Equal keys mean equal imports: they cover the file's content, the
+// options and the importer's release.
+uint64_t import_key(uint64_t file_hash, const ImportOptions& options);
+// Imported by this process, or by one that shares the folder of imports. Thread-safe.
+bool was_imported(uint64_t key);
+void note_imported(uint64_t key);
 
 }  // namespace internal
 }  // namespace heddle

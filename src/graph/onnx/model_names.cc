@@ -10,7 +10,7 @@
 namespace heddle::internal {
 namespace {
 
-struct Port {
+struct NodeOutput {
   const ov::Node* node = nullptr;
   size_t index = 0;
 };
@@ -22,35 +22,13 @@ std::string display_name(const OnnxNode& node) {
   return std::string(node.op_type);
 }
 
-// Makes names unique: the file's may be any bytes and repeat. Deterministic: depends only on the order of
-// calls.
-class UniqueNames {
- public:
-  std::string make(const std::string& wanted) {
-    std::string name = wanted.empty() ? "op" : wanted;
-    for (int i = 2; !taken_.insert(name).second; ++i)
-      name = (wanted.empty() ? "op" : wanted) + "#" + std::to_string(next(wanted, i));
-    return name;
-  }
-
- private:
-  // Continue from the last number, so that many ops of one name do not cost quadratic time.
-  int next(const std::string& wanted, int least) {
-    int& n = numbers_[wanted];
-    n = std::max(n + 1, least);
-    return n;
-  }
-  std::unordered_set<std::string> taken_;
-  std::unordered_map<std::string, int> numbers_;
-};
-
 class Namer {
  public:
   Namer(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops, const OnnxModel* onnx)
       : model_(model), ops_(ops), onnx_(onnx) {}
 
   ModelNames run() {
-    collect_ports();
+    collect_outputs();
     if (onnx_ != nullptr) {
       index_file();
       complete_aliases();
@@ -62,7 +40,7 @@ class Namer {
   }
 
  private:
-  void collect_ports() {
+  void collect_outputs() {
     const auto add = [&](const std::shared_ptr<ov::Node>& node) {
       auto& lists = names_.aliases[node.get()];
       lists.resize(node->get_output_size());
@@ -70,7 +48,7 @@ class Namer {
         const auto& known = node->output(i).get_names();
         lists[i].assign(known.begin(), known.end());
         std::sort(lists[i].begin(), lists[i].end());
-        for (const auto& name : lists[i]) ports_.emplace(name, Port{node.get(), i});
+        for (const auto& name : lists[i]) outputs_.emplace(name, NodeOutput{node.get(), i});
       }
     };
     for (const auto& p : model_.get_parameters()) add(p);
@@ -85,9 +63,9 @@ class Namer {
     for (size_t i = 0; i < g.outputs.size(); ++i) output_rank_.emplace(g.outputs[i].name, i);
   }
 
-  void alias(std::string_view name, const Port& port) {
-    if (!ports_.emplace(std::string(name), port).second) return;
-    auto& list = names_.aliases[port.node][port.index];
+  void alias(std::string_view name, const NodeOutput& output) {
+    if (!outputs_.emplace(std::string(name), output).second) return;
+    auto& list = names_.aliases[output.node][output.index];
     if (std::find(list.begin(), list.end(), name) == list.end()) list.emplace_back(name);
   }
 
@@ -98,9 +76,9 @@ class Namer {
       if ((n.op_type != "Identity" && n.op_type != "Dropout") || n.inputs.empty() || n.outputs.empty())
         return;
       if (n.inputs[0].empty() || n.outputs[0].empty()) return;
-      const auto in = ports_.find(std::string(n.inputs[0])), out = ports_.find(std::string(n.outputs[0]));
-      if (in == ports_.end() && out != ports_.end()) alias(n.inputs[0], Port(out->second));
-      if (out == ports_.end() && in != ports_.end()) alias(n.outputs[0], Port(in->second));
+      const auto in = outputs_.find(std::string(n.inputs[0])), out = outputs_.find(std::string(n.outputs[0]));
+      if (in == outputs_.end() && out != outputs_.end()) alias(n.inputs[0], NodeOutput(out->second));
+      if (out == outputs_.end() && in != outputs_.end()) alias(n.outputs[0], NodeOutput(in->second));
     };
     for (const auto& n : nodes) visit(n);
     for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) visit(*it);
@@ -187,7 +165,7 @@ class Namer {
   const std::vector<std::shared_ptr<ov::Node>>& ops_;
   const OnnxModel* onnx_;
   ModelNames names_;
-  std::unordered_map<std::string, Port> ports_;
+  std::unordered_map<std::string, NodeOutput> outputs_;
   std::unordered_map<std::string_view, size_t> producer_, output_rank_;
   std::unordered_map<const ov::Node*, std::vector<size_t>> owners_;
   std::unordered_map<const ov::Node*, size_t> place_;

@@ -1,5 +1,4 @@
-#include "model_probe.h"
-
+// Runs work that may crash, hang or exhaust memory in a child process first.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -16,9 +15,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include "heddle/base/units.h"
+#include "model_impl.h"
 
 namespace heddle::internal {
 namespace {
@@ -30,8 +31,6 @@ constexpr int kPollMs = 5;
 // A child that used less than a tenth of this time counts as waiting for a lock that is never released.
 constexpr double kStallS = 10;
 constexpr int kAttempts = 3;
-
-enum class End { kDone, kStalled, kFailed };
 
 [[noreturn]] void run_child(const std::function<void()>& work, double cpu_s) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -73,27 +72,9 @@ double cpu_seconds(pid_t child) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-std::string signal_text(int signal) {
-  switch (signal) {
-    case SIGSEGV:
-      return "invalid memory access";
-    case SIGBUS:
-      return "bus error";
-    case SIGFPE:
-      return "division by zero";
-    case SIGABRT:
-      return "abort";
-    case SIGILL:
-      return "invalid instruction";
-    default:
-      return std::string("signal ") + std::to_string(signal);
-  }
-}
-
-Error crash(const std::string& how) {
-  return Error(Code::kInvalidInput,
-               "OpenVINO crashes on this model (" + how +
-                   "): it is damaged, or an operator is used in a way that OpenVINO does not expect");
+Status crash(const std::string& how) {
+  return invalid_input("OpenVINO crashes on this model (" + how +
+                       "): it is damaged, or an operator is used in a way that OpenVINO does not expect");
 }
 
 class Child {
@@ -135,34 +116,31 @@ class Child {
   int handle_ = -1;
 };
 
-End watch(pid_t pid, const ProbeLimits& limits, Status* result) {
+// The probe's result; nothing when the child waits for a lock that is never released.
+std::optional<Status> watch(pid_t pid, const ProbeLimits& limits) {
   Child child(pid);
   const auto start = Clock::now();
   int64_t baseline = -1;
   for (int ms = 1;; ms = kPollMs) {
     int status = 0;
     if (child.wait(ms, &status)) {
-      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return End::kDone;
-      const bool time = WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
-      if (time)
-        *result = Error(Code::kInvalidInput,
-                        "OpenVINO did not finish this model within its limits of time and memory");
-      else
-        *result = crash(WIFSIGNALED(status) ? signal_text(WTERMSIG(status)) : "it ended the process");
-      return End::kFailed;
+      if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Status();
+      if (!WIFSIGNALED(status)) return crash("it ended the process");
+      const int signal = WTERMSIG(status);
+      if (signal != SIGXCPU && signal != SIGKILL) return crash(::strsignal(signal));
+      return invalid_input("OpenVINO did not finish this model within its limits of time and memory");
     }
     const int64_t used = anonymous_bytes(pid);
     if (baseline < 0) baseline = used;
     if (used - baseline > limits.memory_bytes) {
       child.kill();
-      *result = Error(Code::kInvalidInput, "OpenVINO needs more than " + format_bytes(limits.memory_bytes) +
-                                               " for this model; its constants would grow without measure");
-      return End::kFailed;
+      return invalid_input("OpenVINO needs more than " + format_bytes(limits.memory_bytes) +
+                           " of memory for this model, probably for its constants");
     }
     const double wall = std::chrono::duration<double>(Clock::now() - start).count();
     if (wall > kStallS && cpu_seconds(pid) < wall / 10) {
       child.kill();
-      return End::kStalled;
+      return std::nullopt;
     }
   }
 }
@@ -179,8 +157,7 @@ Status probe(const std::function<void()>& work, const ProbeLimits& limits) {
       return Error(Code::kIo,
                    std::string("cannot start a process to try the model in: ") + std::strerror(errno));
     if (pid == 0) run_child(work, limits.cpu_s);
-    Status result;
-    if (watch(pid, limits, &result) != End::kStalled) return result;
+    if (auto result = watch(pid, limits)) return std::move(*result);
   }
   return {};
 }

@@ -40,7 +40,11 @@ class AttributeHasher final : public ov::AttributeVisitor {
  public:
   explicit AttributeHasher(Hasher& hasher) : h_(hasher) {}
 
-  void on_adapter(const std::string& name, ov::ValueAccessor<void>& adapter) override {
+  using Name = const std::string&;
+  template <class T>
+  using Value = ov::ValueAccessor<T>;
+
+  void on_adapter(Name name, Value<void>& adapter) override {
     h_.text(name);
     // Port maps of subgraph ops: hash their numbers.
     using Multi = ov::op::util::MultiSubGraphOp;
@@ -52,46 +56,32 @@ class AttributeHasher final : public ov::AttributeVisitor {
     else if (auto* shape = ov::as_type<ov::AttributeAdapter<ov::PartialShape>>(&adapter))
       h_.text(shape->get().to_string());
   }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::string>& a) override {
-    h_.text(name).text(a.get());
-  }
-  void on_adapter(const std::string& name, ov::ValueAccessor<bool>& a) override {
-    h_.text(name).number(a.get() ? 1 : 0);
-  }
-  void on_adapter(const std::string& name, ov::ValueAccessor<int64_t>& a) override {
+  void on_adapter(Name name, Value<std::string>& a) override { h_.text(name).text(a.get()); }
+  void on_adapter(Name name, Value<bool>& a) override { h_.text(name).number(a.get() ? 1 : 0); }
+  void on_adapter(Name name, Value<int64_t>& a) override {
     h_.text(name).number(static_cast<uint64_t>(a.get()));
   }
-  void on_adapter(const std::string& name, ov::ValueAccessor<double>& a) override { value(name, a.get()); }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<int64_t>>& a) override {
-    list(name, a.get());
+  void on_adapter(Name name, Value<double>& a) override {
+    const double value = a.get();
+    h_.text(name).bytes(&value, sizeof value);
   }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<uint64_t>>& a) override {
-    list(name, a.get());
-  }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<float>>& a) override {
-    list(name, a.get());
-  }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<double>>& a) override {
-    list(name, a.get());
-  }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::vector<std::string>>& a) override {
+  void on_adapter(Name name, Value<std::vector<int64_t>>& a) override { list(name, a.get()); }
+  void on_adapter(Name name, Value<std::vector<uint64_t>>& a) override { list(name, a.get()); }
+  void on_adapter(Name name, Value<std::vector<float>>& a) override { list(name, a.get()); }
+  void on_adapter(Name name, Value<std::vector<double>>& a) override { list(name, a.get()); }
+  void on_adapter(Name name, Value<std::vector<std::string>>& a) override {
     h_.text(name).number(a.get().size());
     for (const auto& s : a.get()) h_.text(s);
   }
-  void on_adapter(const std::string& name, ov::ValueAccessor<std::shared_ptr<ov::Model>>& a) override {
+  void on_adapter(Name name, Value<std::shared_ptr<ov::Model>>& a) override {
     h_.text(name);
     if (a.get()) hash_model(h_, *a.get());
   }
 
  private:
-  void value(const std::string& name, double v) {
-    h_.text(name);
-    h_.bytes(&v, sizeof v);
-  }
   template <class T>
-  void list(const std::string& name, const std::vector<T>& values) {
-    h_.text(name).number(values.size());
-    h_.bytes(values.data(), values.size() * sizeof(T));
+  void list(Name name, const std::vector<T>& values) {
+    h_.text(name).number(values.size()).bytes(values.data(), values.size() * sizeof(T));
   }
   template <class List>
   void inputs(const List& list) {

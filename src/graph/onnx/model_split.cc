@@ -1,6 +1,4 @@
 // ImportOptions::split_bytes: splits a matrix product with a large constant into several and a concatenation.
-#include "model_split.h"
-
 #include <algorithm>
 #include <openvino/core/model.hpp>
 #include <openvino/op/broadcast.hpp>
@@ -9,6 +7,8 @@
 #include <openvino/op/matmul.hpp>
 #include <openvino/op/slice.hpp>
 #include <openvino/op/util/broadcast_base.hpp>
+
+#include "model_impl.h"
 
 namespace heddle::internal {
 namespace {

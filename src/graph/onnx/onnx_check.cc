@@ -1,10 +1,11 @@
 #include "onnx_check.h"
 
-#include <queue>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 
 namespace heddle::internal {
@@ -23,6 +24,7 @@ class Checker {
   Status opsets();
   // `outer`: the enclosing scopes; names that this graph takes from them are added to `captured`.
   Status graph(const OnnxGraph& g, std::vector<const Names*>& outer, Names& captured);
+  Status tensor(const OnnxTensor& t, const std::string& what);
   Status tensors(const OnnxGraph& g);
   Status values(const OnnxGraph& g);
   Result<Names> define(const OnnxGraph& g, bool inner);
@@ -37,9 +39,8 @@ class Checker {
 
 Status Checker::opsets() {
   if (!model_.functions.empty()) {
-    return Error(Code::kUnsupported,
-                 "function " + quote_text(model_.functions[0]) +
-                     ": model-local functions are not supported; inline them first (onnx.inliner)");
+    return unsupported("function " + quote_text(model_.functions[0]) +
+                       ": model-local functions are not supported; inline them first (onnx.inliner)");
   }
   for (const auto& o : model_.opsets)
     if (is_standard_domain(o.domain) && o.version < 1)
@@ -47,23 +48,23 @@ Status Checker::opsets() {
                            " of the standard operators does not exist");
   const int64_t opset = model_.standard_opset(), newest = newest_standard_opset();
   if (opset > newest) {
-    return Error(Code::kUnsupported,
-                 "opset " + std::to_string(opset) + " of the standard operators is newer than " +
-                     std::to_string(newest) + ", the newest known; export the model for an older one");
+    return unsupported("opset " + std::to_string(opset) + " of the standard operators is newer than " +
+                       std::to_string(newest) + ", the newest known; export the model for an older one");
   }
   return {};
 }
 
+Status Checker::tensor(const OnnxTensor& t, const std::string& what) {
+  HEDDLE_RETURN_IF_ERROR(with_context(check_tensor(t), what));
+  return with_context(files_.check(t), what);
+}
+
 Status Checker::tensors(const OnnxGraph& g) {
   if (g.sparse_initializers > 0) {
-    return Error(Code::kUnsupported,
-                 "graph " + quote_text(g.name) + ": sparse initializers are not supported; store them dense");
+    return unsupported("graph " + quote_text(g.name) +
+                       ": sparse initializers are not supported; store them dense");
   }
-  for (const auto& t : g.initializers) {
-    auto status = check_tensor(t);
-    if (status.ok()) status = files_.check(t);
-    if (!status.ok()) return std::move(status).error().with_context("initializer " + quote_text(t.name));
-  }
+  for (const auto& t : g.initializers) HEDDLE_RETURN_IF_ERROR(tensor(t, "initializer " + quote_text(t.name)));
   return {};
 }
 
@@ -80,33 +81,29 @@ Status check_value(const OnnxValue& v, bool must_be_tensor) {
   }
   if (!must_be_tensor) return {};
   using Kind = OnnxValue::Kind;
-  const char* kind = v.kind == Kind::kSequence   ? "a sequence"
-                     : v.kind == Kind::kOptional ? "an optional value"
-                     : v.kind == Kind::kMap      ? "a map"
-                     : v.kind == Kind::kSparse   ? "a sparse tensor"
-                     : v.kind == Kind::kOpaque   ? "an opaque value"
-                                                 : nullptr;
-  if (kind == nullptr) return invalid_input("it has no type");
-  return Error(Code::kUnsupported, std::string("it is ") + kind + "; only tensors are supported");
+  static const std::map<Kind, std::string> kNames = {{Kind::kSequence, "a sequence"},
+                                                     {Kind::kOptional, "an optional value"},
+                                                     {Kind::kMap, "a map"},
+                                                     {Kind::kSparse, "a sparse tensor"},
+                                                     {Kind::kOpaque, "an opaque value"}};
+  if (v.kind == Kind::kNone) return invalid_input("it has no type");
+  return unsupported("it is " + kNames.at(v.kind) + "; only tensors are supported");
 }
 
 Status Checker::values(const OnnxGraph& g) {
   const bool whole = &g == &model_.graph;
   const auto check = [](const std::vector<OnnxValue>& list, const char* what, bool must) -> Status {
-    for (const auto& v : list) {
-      auto status = check_value(v, must);
-      if (!status.ok())
-        return std::move(status).error().with_context(std::string(what) + " " + quote_text(v.name));
-    }
+    for (const auto& v : list)
+      HEDDLE_RETURN_IF_ERROR(
+          with_context(check_value(v, must), std::string(what) + " " + quote_text(v.name)));
     return {};
   };
   HEDDLE_RETURN_IF_ERROR(check(g.inputs, "input", whole));
   HEDDLE_RETURN_IF_ERROR(check(g.values, "value", false));
   for (const auto& v : g.outputs) {
     // An output's type may be missing; inference then finds it.
-    auto status =
-        check_value(v, whole && v.kind != OnnxValue::Kind::kNone && v.kind != OnnxValue::Kind::kTensor);
-    if (!status.ok()) return std::move(status).error().with_context("output " + quote_text(v.name));
+    const bool typed = v.kind != OnnxValue::Kind::kNone && v.kind != OnnxValue::Kind::kTensor;
+    HEDDLE_RETURN_IF_ERROR(with_context(check_value(v, whole && typed), "output " + quote_text(v.name)));
   }
   return {};
 }
@@ -129,8 +126,7 @@ Result<Names> Checker::define(const OnnxGraph& g, bool inner) {
   for (const auto& n : g.nodes) {
     for (const auto& o : n.outputs) {
       if (!o.empty() && !names.insert(o).second)
-        return invalid_input(node_text(n) + ": makes " + quote_text(o) +
-                             ", which something else makes already");
+        return invalid_input(node_text(n) + ": its output " + quote_text(o) + " is defined twice");
     }
   }
   if (!inner && g.nodes.empty() && g.outputs.empty())
@@ -155,14 +151,10 @@ Status Checker::attributes(const OnnxNode& n) {
     if (!names.insert(a.name).second)
       return invalid_input("attribute " + quote_text(a.name) + " is given twice");
     if (a.sparse)
-      return Error(Code::kUnsupported, "attribute " + quote_text(a.name) +
-                                           ": sparse tensors are not supported; store them dense");
-    for (const auto& t : a.tensors) {
-      auto status = check_tensor(t);
-      if (status.ok()) status = files_.check(t);
-      if (!status.ok())
-        return std::move(status).error().with_context("attribute " + quote_text(a.name) + ": tensor");
-    }
+      return unsupported("attribute " + quote_text(a.name) +
+                         ": sparse tensors are not supported; store them dense");
+    for (const auto& t : a.tensors)
+      HEDDLE_RETURN_IF_ERROR(tensor(t, "attribute " + quote_text(a.name) + ": tensor"));
     // Type 5 is a graph, 4 a tensor: importers trust the type and expect the value to exist.
     if ((a.type == 5 && a.graphs.size() != 1) || (a.type == 4 && a.tensors.size() != 1))
       return invalid_input("attribute " + quote_text(a.name) + " has no value of its type");
@@ -179,55 +171,38 @@ Status Checker::node(const OnnxNode& n) {
   return check_operator(n, model_.standard_opset());
 }
 
-// Kahn's algorithm over the nodes; nodes that remain are on a cycle or behind one. The file's order does not
-// matter, because OpenVINO sorts.
+// A depth-first search against the edges. The file's order does not matter, because OpenVINO sorts.
 Status check_acyclic(const OnnxGraph& g, const std::vector<Names>& captured) {
   std::unordered_map<std::string_view, size_t> producer;
   for (size_t i = 0; i < g.nodes.size(); ++i)
     for (const auto& o : g.nodes[i].outputs)
       if (!o.empty()) producer.emplace(o, i);
-  std::vector<std::vector<size_t>> consumers(g.nodes.size());
-  std::vector<size_t> waiting(g.nodes.size(), 0);
-  const auto add = [&](std::string_view name, size_t reader) {
-    const auto it = producer.find(name);
-    if (it == producer.end()) return;
-    consumers[it->second].push_back(reader);
-    ++waiting[reader];
-  };
-  for (size_t i = 0; i < g.nodes.size(); ++i) {
-    for (const auto& input : g.nodes[i].inputs) add(input, i);
-    for (const auto& name : captured[i]) add(name, i);
-  }
-  std::vector<size_t> ready;
-  for (size_t i = 0; i < waiting.size(); ++i)
-    if (waiting[i] == 0) ready.push_back(i);
-  size_t done = 0;
-  while (!ready.empty()) {
-    const size_t i = ready.back();
-    ready.pop_back();
-    ++done;
-    for (const size_t c : consumers[i])
-      if (--waiting[c] == 0) ready.push_back(c);
-  }
-  if (done == waiting.size()) return {};
-  // Walk backwards from any waiting node through waiting producers until one repeats: that one is on a cycle.
-  size_t at = 0;
-  while (waiting[at] == 0) ++at;
-  std::vector<bool> seen(waiting.size(), false);
-  while (!seen[at]) {
-    seen[at] = true;
-    const auto back = [&](std::string_view name) {
+  enum State : uint8_t { kNew, kOpen, kDone };
+  std::vector<State> state(g.nodes.size(), kNew);
+  std::vector<size_t> stack;
+  for (size_t i = 0; i < g.nodes.size(); ++i) stack.push_back(i);
+  while (!stack.empty()) {
+    const size_t at = stack.back();
+    if (state[at] != kNew) {
+      state[at] = kDone;
+      stack.pop_back();
+      continue;
+    }
+    state[at] = kOpen;
+    bool cycle = false;
+    const auto visit = [&](std::string_view name) {
       const auto it = producer.find(name);
-      return it != producer.end() && waiting[it->second] > 0 ? static_cast<int64_t>(it->second) : -1;
+      if (it == producer.end()) return;
+      cycle |= state[it->second] == kOpen;
+      if (state[it->second] == kNew) stack.push_back(it->second);
     };
-    int64_t next = -1;
-    for (const auto& input : g.nodes[at].inputs) next = next < 0 ? back(input) : next;
-    for (const auto& name : captured[at]) next = next < 0 ? back(name) : next;
-    if (next < 0) break;
-    at = static_cast<size_t>(next);
+    for (const auto& input : g.nodes[at].inputs) visit(input);
+    for (const auto& name : captured[at]) visit(name);
+    if (cycle)
+      return invalid_input(node_text(g.nodes[at]) +
+                           ": its output leads back to its input; the graph has a cycle");
   }
-  return invalid_input(node_text(g.nodes[at]) +
-                       ": its output leads back to its input; the graph has a cycle");
+  return {};
 }
 
 Status Checker::outputs(const OnnxGraph& g, const Names& names, const std::vector<const Names*>& outer,
@@ -235,7 +210,7 @@ Status Checker::outputs(const OnnxGraph& g, const Names& names, const std::vecto
   for (const auto& o : g.outputs) {
     if (o.name.empty()) return invalid_input("an output of graph " + quote_text(g.name) + " has no name");
     if (!known(o.name, names, outer, captured))
-      return invalid_input("output " + quote_text(o.name) + ": nothing makes it");
+      return invalid_input("output " + quote_text(o.name) + ": no node, input or initializer provides it");
   }
   return {};
 }
@@ -247,19 +222,17 @@ Status Checker::graph(const OnnxGraph& g, std::vector<const Names*>& outer, Name
   std::vector<Names> node_captures(g.nodes.size());
   for (size_t i = 0; i < g.nodes.size(); ++i) {
     const auto& n = g.nodes[i];
-    auto status = node(n);
-    if (!status.ok()) return std::move(status).error().with_context(node_text(n));
+    HEDDLE_RETURN_IF_ERROR(with_context(node(n), node_text(n)));
     for (const auto& input : n.inputs) {
       if (!input.empty() && !known(input, names, outer, captured))
-        return invalid_input(node_text(n) + ": reads " + quote_text(input) + ", which nothing makes");
+        return invalid_input(node_text(n) + ": reads " + quote_text(input) +
+                             ", but no node, input or initializer provides it");
     }
     outer.push_back(&names);
     for (const auto& a : n.attributes) {
-      for (const auto& inner : a.graphs) {
-        status = graph(*inner, outer, node_captures[i]);
-        if (!status.ok())
-          return std::move(status).error().with_context(node_text(n) + ": attribute " + quote_text(a.name));
-      }
+      for (const auto& inner : a.graphs)
+        HEDDLE_RETURN_IF_ERROR(with_context(graph(*inner, outer, node_captures[i]),
+                                            node_text(n) + ": attribute " + quote_text(a.name)));
     }
     outer.pop_back();
     // Names that an inner graph takes from further out pass through this one.
@@ -282,11 +255,10 @@ Status Checker::model() {
 
 }  // namespace
 
-Status check_onnx(const OnnxModel& model, const std::string& folder, int64_t* external_bytes) {
+Result<int64_t> check_onnx(const OnnxModel& model, const std::string& folder) {
   Checker checker(model, folder);
   HEDDLE_RETURN_IF_ERROR(checker.model());
-  if (external_bytes != nullptr) *external_bytes = checker.external_bytes();
-  return {};
+  return checker.external_bytes();
 }
 
 }  // namespace heddle::internal

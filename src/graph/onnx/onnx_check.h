@@ -1,6 +1,7 @@
 // Checks of an ONNX file before it reaches OpenVINO's importer, which trusts parts of its input.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "heddle/base/status.h"
@@ -9,9 +10,8 @@
 namespace heddle::internal {
 
 // Checks names, wiring, operators, types, sizes and external data. External data must lie in `folder`, the
-// model's. Sets `external_bytes` to the total size of the external files, each counted once. O(size of the
-// structure).
-Status check_onnx(const OnnxModel& model, const std::string& folder, int64_t* external_bytes);
+// model's. Returns the total size of the external files, each counted once. O(size of the structure).
+Result<int64_t> check_onnx(const OnnxModel& model, const std::string& folder);
 
 // One tensor (initializer or attribute): type, dimensions, amount of data.
 Status check_tensor(const OnnxTensor& tensor);
@@ -31,8 +31,8 @@ class ExternalFiles {
 
  private:
   Result<int64_t> file_size(const std::string& location);
-  std::string folder_, real_folder_;
-  std::vector<std::pair<std::string, int64_t>> sizes_;
+  std::string folder_;
+  std::map<std::string, int64_t> sizes_;
 };
 
 }  // namespace heddle::internal

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,7 +34,8 @@ inline constexpr int64_t kSmallValues = 64;
 
 // ValueInfoProto.
 struct OnnxValue {
-  enum class Kind { kNone, kTensor, kSparse, kSequence, kOptional, kMap, kOpaque };
+  // Numbered as TypeProto's fields.
+  enum class Kind { kNone, kTensor = 1, kSequence = 4, kMap = 5, kOpaque = 7, kSparse = 8, kOptional = 9 };
   std::string_view name;
   Kind kind = Kind::kNone;
   int64_t elem_type = 0;
@@ -88,6 +90,12 @@ struct OnnxModel {
 
 // Parses the structure only: wire format, nesting, counts. O(size of the structure); skips tensor data.
 Result<OnnxModel> parse_onnx(std::string_view file);
+
+// An ONNX file without its weights, for imports that leave the weights in the file (onnx_skeleton.cc): the
+// same model, with the data (raw_data) of every large initializer replaced by a reference: external data in a
+// file called `name` next to the model. The file must be checked and have no external data of its own, whose
+// location would be lost. O(size without weights).
+Result<std::string> onnx_skeleton(std::string_view file, const std::string& name);
 
 // "node 'conv1' (Conv)"; a node without a name is named by its first output.
 std::string node_text(const OnnxNode& node);

@@ -1,60 +1,60 @@
 // Checks of an ONNX file's tensors: types, sizes, external data.
-#include <sys/stat.h>
-
 #include <array>
-#include <cerrno>
 #include <charconv>
-#include <climits>
-#include <cstdlib>
-#include <cstring>
+#include <filesystem>
 #include <optional>
+#include <set>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "onnx_check.h"
 
 namespace heddle::internal {
 namespace {
 
-// The field in which TensorProto keeps a type's elements if they are not raw bytes.
-enum class Store { kNone, kFloat, kInt32, kInt64, kUint64, kDouble, kString };
+// Number of elements in the list in which TensorProto keeps a type's elements if they are not raw bytes.
+using List = int64_t OnnxTensor::*;
+constexpr List kFloats = &OnnxTensor::floats, kInt32s = &OnnxTensor::int32s, kInt64s = &OnnxTensor::int64s,
+               kUint64s = &OnnxTensor::uint64s, kDoubles = &OnnxTensor::doubles,
+               kStrings = &OnnxTensor::strings;
 
 struct ElementType {
   const char* name;
   int bits;  // per element in raw data
-  Store store;
+  List list;
   int per_item;    // elements per item of the typed list (packed small types)
   bool supported;  // by OpenVINO
 };
 
 // In the order of onnx.TensorProto.DataType.
 constexpr std::array<ElementType, 27> kTypes = {{
-    {"undefined", 0, Store::kNone, 1, false},
-    {"float", 32, Store::kFloat, 1, true},
-    {"uint8", 8, Store::kInt32, 1, true},
-    {"int8", 8, Store::kInt32, 1, true},
-    {"uint16", 16, Store::kInt32, 1, true},
-    {"int16", 16, Store::kInt32, 1, true},
-    {"int32", 32, Store::kInt32, 1, true},
-    {"int64", 64, Store::kInt64, 1, true},
-    {"string", 0, Store::kString, 1, true},
-    {"bool", 8, Store::kInt32, 1, true},
-    {"float16", 16, Store::kInt32, 1, true},
-    {"double", 64, Store::kDouble, 1, true},
-    {"uint32", 32, Store::kUint64, 1, true},
-    {"uint64", 64, Store::kUint64, 1, true},
-    {"complex64", 64, Store::kFloat, 1, false},
-    {"complex128", 128, Store::kDouble, 1, false},
-    {"bfloat16", 16, Store::kInt32, 1, true},
-    {"float8e4m3fn", 8, Store::kInt32, 1, true},
-    {"float8e4m3fnuz", 8, Store::kInt32, 1, false},
-    {"float8e5m2", 8, Store::kInt32, 1, true},
-    {"float8e5m2fnuz", 8, Store::kInt32, 1, false},
-    {"uint4", 4, Store::kInt32, 2, true},
-    {"int4", 4, Store::kInt32, 2, true},
-    {"float4e2m1", 4, Store::kInt32, 2, true},
-    {"float8e8m0", 8, Store::kInt32, 1, true},
-    {"uint2", 2, Store::kInt32, 4, false},
-    {"int2", 2, Store::kInt32, 4, false},
+    {"undefined", 0, nullptr, 1, false},
+    {"float", 32, kFloats, 1, true},
+    {"uint8", 8, kInt32s, 1, true},
+    {"int8", 8, kInt32s, 1, true},
+    {"uint16", 16, kInt32s, 1, true},
+    {"int16", 16, kInt32s, 1, true},
+    {"int32", 32, kInt32s, 1, true},
+    {"int64", 64, kInt64s, 1, true},
+    {"string", 0, kStrings, 1, true},
+    {"bool", 8, kInt32s, 1, true},
+    {"float16", 16, kInt32s, 1, true},
+    {"double", 64, kDoubles, 1, true},
+    {"uint32", 32, kUint64s, 1, true},
+    {"uint64", 64, kUint64s, 1, true},
+    {"complex64", 64, kFloats, 1, false},
+    {"complex128", 128, kDoubles, 1, false},
+    {"bfloat16", 16, kInt32s, 1, true},
+    {"float8e4m3fn", 8, kInt32s, 1, true},
+    {"float8e4m3fnuz", 8, kInt32s, 1, false},
+    {"float8e5m2", 8, kInt32s, 1, true},
+    {"float8e5m2fnuz", 8, kInt32s, 1, false},
+    {"uint4", 4, kInt32s, 2, true},
+    {"int4", 4, kInt32s, 2, true},
+    {"float4e2m1", 4, kInt32s, 2, true},
+    {"float8e8m0", 8, kInt32s, 1, true},
+    {"uint2", 2, kInt32s, 4, false},
+    {"int2", 2, kInt32s, 4, false},
 }};
 
 // nullopt on overflow. All dimensions are known to be at least 0.
@@ -67,43 +67,17 @@ std::optional<int64_t> element_count(const std::vector<int64_t>& dims) {
   return count;
 }
 
-std::string dims_text(const std::vector<int64_t>& dims) {
-  std::string text;
-  for (const auto d : dims) text += (text.empty() ? "" : "x") + std::to_string(d);
-  return text.empty() ? "scalar" : text;
-}
-
-int64_t stored_items(const OnnxTensor& t, Store store) {
-  switch (store) {
-    case Store::kFloat:
-      return t.floats;
-    case Store::kInt32:
-      return t.int32s;
-    case Store::kInt64:
-      return t.int64s;
-    case Store::kUint64:
-      return t.uint64s;
-    case Store::kDouble:
-      return t.doubles;
-    case Store::kString:
-      return t.strings;
-    case Store::kNone:
-      break;
-  }
-  return 0;
-}
-
 // The raw size; the caller has excluded overflow.
 int64_t raw_bytes(const ElementType& type, int64_t count) { return (count * type.bits + 7) / 8; }
 
 Status check_data(const OnnxTensor& t, const ElementType& type, int64_t count, const std::string& what) {
   const int64_t all = t.floats + t.int32s + t.strings + t.int64s + t.doubles + t.uint64s;
-  const int64_t items = stored_items(t, type.store);
+  const int64_t items = t.*type.list;
   if (all != items) return invalid_input(what + " keeps its data in a list of another type");
   if (t.has_raw && items > 0) return invalid_input(what + " has its data twice, raw and as a list");
   if (t.has_raw) {
     const int64_t wanted = raw_bytes(type, count);
-    if (type.store == Store::kString) return invalid_input(what + " has raw data, which strings cannot be");
+    if (type.list == kStrings) return invalid_input(what + " has raw data, which strings cannot be");
     if (static_cast<int64_t>(t.raw.size()) == wanted) return {};
     return invalid_input(what + " needs " + std::to_string(wanted) + " bytes, but has " +
                          std::to_string(t.raw.size()));
@@ -132,15 +106,11 @@ struct Location {
 
 Result<Location> parse_location(const OnnxTensor& t) {
   Location result;
-  bool path = false, offset = false, length = false;
+  std::set<std::string_view> seen;
   for (const auto& e : t.external_data) {
-    bool* seen = e.key == "location" ? &path
-                 : e.key == "offset" ? &offset
-                 : e.key == "length" ? &length
-                                     : nullptr;
-    if (seen == nullptr) continue;
-    if (*seen) return invalid_input("its external data gives " + quote_text(e.key) + " twice");
-    *seen = true;
+    if (e.key != "location" && e.key != "offset" && e.key != "length") continue;
+    if (!seen.insert(e.key).second)
+      return invalid_input("its external data gives " + quote_text(e.key) + " twice");
     if (e.key == "location") {
       result.path = e.value;
       continue;
@@ -149,10 +119,7 @@ Result<Location> parse_location(const OnnxTensor& t) {
     if (!number)
       return invalid_input("its external data has " + std::string(e.key) + " " + quote_text(e.value) +
                            ", expected a whole number of bytes, at least 0");
-    if (e.key == "offset")
-      result.offset = *number;
-    else
-      result.length = *number;
+    (e.key == "offset" ? result.offset : result.length.emplace()) = *number;
   }
   if (result.path.empty())
     return invalid_input("its external data names no file (the key 'location' is missing)");
@@ -169,19 +136,9 @@ Status check_location_text(const std::string& location) {
     return invalid_input(what + ", expected a path relative to the model's folder");
   if (location.find("_ORT_MEM_ADDR_") != std::string::npos)
     return invalid_input(what + ", which is not a file but a place in memory");
-  for (size_t start = 0; start <= location.size();) {
-    const size_t end = std::min(location.find('/', start), location.size());
-    if (location.compare(start, end - start, "..") == 0)
-      return invalid_input(what + ", which leads out of the model's folder");
-    start = end + 1;
-  }
+  for (const auto& part : std::filesystem::path(location))
+    if (part == "..") return invalid_input(what + ", which leads out of the model's folder");
   return {};
-}
-
-std::optional<std::string> real_path(const std::string& path) {
-  char buffer[PATH_MAX];
-  if (::realpath(path.c_str(), buffer) == nullptr) return std::nullopt;
-  return std::string(buffer);
 }
 
 }  // namespace
@@ -191,8 +148,7 @@ Status check_element_type(int64_t type) {
     return invalid_input("element type " + std::to_string(type) + " does not exist");
   const auto& facts = kTypes[static_cast<size_t>(type)];
   if (!facts.supported)
-    return Error(Code::kUnsupported,
-                 std::string("element type ") + facts.name + " is not supported by OpenVINO");
+    return unsupported(std::string("element type ") + facts.name + " is not supported by OpenVINO");
   return {};
 }
 
@@ -200,17 +156,16 @@ Status check_tensor(const OnnxTensor& t) {
   HEDDLE_RETURN_IF_ERROR(check_element_type(t.data_type));
   const auto& type = kTypes[static_cast<size_t>(t.data_type)];
   for (const auto d : t.dims)
-    if (d < 0) return invalid_input("has shape " + dims_text(t.dims) + "; dimensions must be at least 0");
+    if (d < 0) return invalid_input("has shape " + shape_text(t.dims) + "; dimensions must be at least 0");
   const auto count = element_count(t.dims);
   int64_t bits = 0;
   if (!count || __builtin_mul_overflow(*count, std::max(type.bits, 64), &bits))
-    return invalid_input("has shape " + dims_text(t.dims) + ", more than fits in memory");
-  const std::string what = "of type " + std::string(type.name) + " and shape " + dims_text(t.dims);
+    return invalid_input("has shape " + shape_text(t.dims) + ", more than fits in memory");
+  const std::string what = "of type " + std::string(type.name) + " and shape " + shape_text(t.dims);
   if (!t.external) return check_data(t, type, *count, what);
-  if (t.has_raw || stored_items(t, type.store) > 0)
+  if (t.has_raw || t.*type.list > 0)
     return invalid_input(what + " has its data twice, in the file and in another");
-  if (type.store == Store::kString)
-    return invalid_input(what + " has external data, which strings cannot have");
+  if (type.list == kStrings) return invalid_input(what + " has external data, which strings cannot have");
   return {};
 }
 
@@ -222,7 +177,7 @@ Status ExternalFiles::check(const OnnxTensor& t) {
   const int64_t wanted =
       raw_bytes(kTypes[static_cast<size_t>(t.data_type)], element_count(t.dims).value_or(0));
   if (at.length && *at.length != wanted) {
-    return invalid_input("of shape " + dims_text(t.dims) + " needs " + std::to_string(wanted) +
+    return invalid_input("of shape " + shape_text(t.dims) + " needs " + std::to_string(wanted) +
                          " bytes, but its external data has length " + std::to_string(*at.length));
   }
   if (at.offset > size || wanted > size - at.offset) {
@@ -233,21 +188,19 @@ Status ExternalFiles::check(const OnnxTensor& t) {
 }
 
 Result<int64_t> ExternalFiles::file_size(const std::string& location) {
-  for (const auto& [path, size] : sizes_)
-    if (path == location) return size;
+  namespace fs = std::filesystem;
+  if (const auto known = sizes_.find(location); known != sizes_.end()) return known->second;
   const std::string what = "its external data " + quote_text(location);
-  const auto inside = real_path(folder_ + "/" + location);
-  if (!inside) return Error(Code::kNotFound, what + " cannot be read: " + std::strerror(errno));
-  if (real_folder_.empty()) real_folder_ = real_path(folder_).value_or("");
-  const std::string prefix = real_folder_ == "/" ? "/" : real_folder_ + "/";
-  if (inside->compare(0, prefix.size(), prefix) != 0)
+  std::error_code error;
+  const fs::path file = fs::canonical(fs::path(folder_) / location, error);
+  if (error) return Error(Code::kNotFound, what + " cannot be read: " + error.message());
+  const fs::path inside = file.lexically_relative(fs::canonical(folder_, error));
+  if (inside.empty() || *inside.begin() == "..")
     return invalid_input(what + " is a link that leads out of the model's folder");
-  struct stat info {};
-  if (::stat(inside->c_str(), &info) != 0)
-    return Error(Code::kIo, what + " cannot be read: " + std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return invalid_input(what + " is not a regular file");
-  sizes_.emplace_back(location, info.st_size);
-  return static_cast<int64_t>(info.st_size);
+  if (!fs::is_regular_file(file, error)) return invalid_input(what + " is not a regular file");
+  const auto size = static_cast<int64_t>(fs::file_size(file, error));
+  if (error) return Error(Code::kIo, what + " cannot be read: " + error.message());
+  return sizes_[location] = size;
 }
 
 int64_t ExternalFiles::total_bytes() const {

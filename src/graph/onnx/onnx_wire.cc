@@ -3,7 +3,7 @@
 namespace heddle::internal {
 
 Error wire_error(int64_t offset, std::string what) {
-  return Error(Code::kInvalidInput, "byte " + std::to_string(offset) + ": " + std::move(what));
+  return invalid_input("byte " + std::to_string(offset) + ": " + std::move(what));
 }
 
 Error WireReader::error(std::string what) const { return wire_error(offset(), std::move(what)); }

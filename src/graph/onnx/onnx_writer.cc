@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <map>
 
 namespace heddle::internal {
 namespace {
@@ -37,38 +38,12 @@ WireMessage attribute_of(std::string_view name, AttributeType type) {
 }  // namespace
 
 int64_t onnx_type_of(DType type) {
-  switch (type) {
-    case DType::kF32:
-      return 1;
-    case DType::kU8:
-      return 2;
-    case DType::kI8:
-      return 3;
-    case DType::kU16:
-      return 4;
-    case DType::kI16:
-      return 5;
-    case DType::kI32:
-      return 6;
-    case DType::kI64:
-      return 7;
-    case DType::kString:
-      return 8;
-    case DType::kBool:
-      return 9;
-    case DType::kF16:
-      return 10;
-    case DType::kF64:
-      return 11;
-    case DType::kU32:
-      return 12;
-    case DType::kU64:
-      return 13;
-    case DType::kBF16:
-      return 16;
-    default:
-      return 0;
-  }
+  static const std::map<DType, int64_t> known = {
+      {DType::kF32, 1},  {DType::kU8, 2},   {DType::kI8, 3},     {DType::kU16, 4},  {DType::kI16, 5},
+      {DType::kI32, 6},  {DType::kI64, 7},  {DType::kString, 8}, {DType::kBool, 9}, {DType::kF16, 10},
+      {DType::kF64, 11}, {DType::kU32, 12}, {DType::kU64, 13},   {DType::kBF16, 16}};
+  const auto it = known.find(type);
+  return it == known.end() ? 0 : it->second;
 }
 
 void WireMessage::varint(uint64_t value) {

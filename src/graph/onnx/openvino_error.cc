@@ -2,8 +2,9 @@
 // counters that differ from run to run.
 #include <algorithm>
 #include <regex>
-#include <vector>
+#include <sstream>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 #include "onnx_check.h"
 #include "openvino_reader.h"
@@ -13,23 +14,13 @@ namespace {
 
 constexpr size_t kMaxReason = 300;
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 // Lines that only give locations in OpenVINO's sources, or boilerplate.
 bool is_noise(std::string_view line) {
   for (const std::string_view start :
        {"Exception from", "Check '", "While validating", "FrontEnd API failed", "Model wasn't fully",
         "Summary:", "Shape inference input shapes", "-- Conversion is failed", "Loading input model",
         "Converting input model", "Please specify OpenVINO Extensions"}) {
-    if (line.substr(0, start.size()) == start) return true;
+    if (line.starts_with(start)) return true;
   }
   return line.empty();
 }
@@ -49,30 +40,17 @@ std::string_view between(std::string_view text, std::string_view from, std::stri
   return text.substr(start + from.size(), end - start - from.size());
 }
 
-// The first node of this operator in the graph or its subgraphs; null if there is none.
-const OnnxNode* find_node(const OnnxGraph& graph, std::string_view type) {
+// The first node in the graph or its subgraphs for which `wanted` holds; null if there is none.
+template <class Predicate>
+const OnnxNode* find_node(const OnnxGraph& graph, const Predicate& wanted) {
   for (const auto& n : graph.nodes) {
-    if (n.op_type == type) return &n;
+    if (wanted(n)) return &n;
     for (const auto& a : n.attributes)
       for (const auto& g : a.graphs)
-        if (const auto* found = find_node(*g, type)) return found;
+        if (const auto* found = find_node(*g, wanted)) return found;
   }
   return nullptr;
 }
-
-}  // namespace
-
-const OnnxNode* find_onnx_node(const OnnxGraph& graph, std::string_view name) {
-  for (const auto& n : graph.nodes) {
-    if (n.name == name || std::find(n.outputs.begin(), n.outputs.end(), name) != n.outputs.end()) return &n;
-    for (const auto& a : n.attributes)
-      for (const auto& g : a.graphs)
-        if (const auto* found = find_onnx_node(*g, name)) return found;
-  }
-  return nullptr;
-}
-
-namespace {
 
 // "ai.onnx.ml.LabelEncoder" or "Bernoulli-22" to the operator's own name.
 std::string_view operator_name(std::string_view text) {
@@ -85,19 +63,29 @@ std::string_view operator_name(std::string_view text) {
 Error unsupported_operator(std::string_view list, const OnnxModel* onnx) {
   const std::string_view first = list.substr(0, list.find(','));
   if (first.find("util::Sequence") != std::string_view::npos)
-    return Error(Code::kUnsupported, "the model needs sequences of tensors (" + std::string(first) +
-                                         "), which OpenVINO does not support here");
-  const auto* node = onnx == nullptr ? nullptr : find_node(onnx->graph, operator_name(first));
+    return unsupported("the model needs sequences of tensors (" + std::string(first) +
+                       "), which OpenVINO does not support here");
+  const auto type = operator_name(first);
+  const auto* node = onnx == nullptr
+                         ? nullptr
+                         : find_node(onnx->graph, [&](const OnnxNode& n) { return n.op_type == type; });
   const std::string where = node == nullptr ? "operator " + quote_text(first) : node_text(*node);
-  return Error(Code::kUnsupported, where + ": OpenVINO does not support the operator " + quote_text(first));
+  return unsupported(where + ": OpenVINO does not support the operator " + quote_text(first));
 }
 
 }  // namespace
 
+const OnnxNode* find_onnx_node(const OnnxModel* onnx, std::string_view name) {
+  if (onnx == nullptr || name.empty()) return nullptr;
+  return find_node(onnx->graph, [&](const OnnxNode& n) {
+    return n.name == name || std::find(n.outputs.begin(), n.outputs.end(), name) != n.outputs.end();
+  });
+}
+
 std::string openvino_reason(const std::string& what) {
   std::string reason;
-  const auto lines = lines_of(what);
-  for (const auto& line : lines) {
+  std::istringstream lines(what);
+  for (std::string line; std::getline(lines, line);) {
     if (is_noise(line)) continue;
     if (!reason.empty()) reason += "; ";
     reason += line;
@@ -123,18 +111,18 @@ Error conversion_error(const std::string& what, const OnnxModel* onnx) {
         start, std::min({what.find("\n\nSummary", start), what.find("\n-- ", start), what.size()}) - start);
     const std::string_view node = between(block, "<Node(", ")");
     const std::string_view name = between(block, "): ", ">'");
-    const OnnxNode* found = onnx == nullptr || name.empty() ? nullptr : find_onnx_node(onnx->graph, name);
+    const OnnxNode* found = find_onnx_node(onnx, name);
     const std::string where = found != nullptr ? node_text(*found)
                               : node.empty()   ? std::string("an operator")
                                                : "node " + quote_text(name) + " (" + std::string(node) + ")";
-    return Error(Code::kUnsupported, where + ": OpenVINO refuses it: " + openvino_reason(block));
+    return unsupported(where + ": OpenVINO rejects it: " + openvino_reason(block));
   }
   const size_t rule = what.find(kNoRule);
   if (rule != std::string::npos) {
     const size_t start = rule + kNoRule.size();
     return unsupported_operator(std::string_view(what).substr(start, what.find('\n', start) - start), onnx);
   }
-  return Error(Code::kInvalidInput, "OpenVINO refuses the model: " + openvino_reason(what));
+  return invalid_input("OpenVINO rejects the model: " + openvino_reason(what));
 }
 
 }  // namespace heddle::internal

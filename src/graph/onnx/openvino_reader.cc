@@ -10,6 +10,7 @@
 #include <sstream>
 #include <unordered_set>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/spelling.h"
 
 namespace heddle::internal {
@@ -59,9 +60,8 @@ Status check_stateless(const ov::Model& model) {
   for (const auto& node : model.get_ops()) {
     if (std::dynamic_pointer_cast<ov::op::util::ReadValueBase>(node) ||
         std::dynamic_pointer_cast<ov::op::util::AssignBase>(node)) {
-      return Error(Code::kUnsupported, "op " + quote_text(node->get_friendly_name()) + " (" +
-                                           node->get_type_name() +
-                                           ") keeps state between runs; models with state are not supported");
+      return unsupported("op " + quote_text(node->get_friendly_name()) + " (" + node->get_type_name() +
+                         ") keeps state between runs; models with state are not supported");
     }
   }
   return {};
@@ -69,44 +69,34 @@ Status check_stateless(const ov::Model& model) {
 
 // Describes a node in the file's terms: the ONNX node found by its own tensor names or the nearest reader's.
 std::string place_of(const ov::Node& node, const OnnxModel* onnx) {
+  const std::string type = std::string(" (") + node.get_type_name() + ")";
   const auto* at = &node;
   for (int step = 0; step < 32; ++step) {
     for (const auto& output : at->outputs()) {
       const auto& names = output.get_names();
       if (names.empty()) continue;
       const std::string name = *std::min_element(names.begin(), names.end());
-      const auto* found = onnx == nullptr ? nullptr : find_onnx_node(onnx->graph, name);
-      return found != nullptr ? node_text(*found)
-                              : "op " + quote_text(name) + " (" + node.get_type_name() + ")";
+      const auto* found = find_onnx_node(onnx, name);
+      return found != nullptr ? node_text(*found) : "op " + quote_text(name) + type;
     }
-    const auto readers =
-        at->get_output_size() > 0 ? at->output(0).get_target_inputs() : std::set<ov::Input<ov::Node>>();
-    if (readers.empty()) break;
-    at = readers.begin()->get_node();
+    if (at->get_output_size() == 0 || at->output(0).get_target_inputs().empty()) break;
+    at = at->output(0).get_target_inputs().begin()->get_node();
   }
-  return "op " + quote_text(onnx == nullptr ? node.get_friendly_name() : node.get_type_name()) + " (" +
-         node.get_type_name() + ")";
+  return "op " + quote_text(onnx == nullptr ? node.get_friendly_name() : node.get_type_name()) + type;
 }
 
 Status check_static(const ov::Model& model, const OnnxModel* onnx) {
   for (const auto& node : model.get_ordered_ops()) {
+    if (ov::is_type<ov::op::v0::Result>(node)) continue;
     for (const auto& output : node->outputs()) {
-      const bool last = ov::as_type_ptr<ov::op::v0::Result>(node) != nullptr;
-      if (last || (output.get_partial_shape().is_static() && output.get_element_type().is_static())) continue;
       // Outputs without readers may stay dynamic, for example the indices of a pooling.
       if (output.get_target_inputs().empty()) continue;
-      const bool shape = output.get_partial_shape().is_dynamic();
-      std::string message = place_of(*node, onnx) + ": ";
-      if (shape) {
-        std::ostringstream text;
-        text << output.get_partial_shape();
-        message +=
-            "the shape " + text.str() +
-            " of what it makes depends on data; plans need shapes that follow from those of the inputs";
-      } else {
-        message += "the type of what it makes is not known";
-      }
-      return Error(Code::kUnsupported, message);
+      const auto& shape = output.get_partial_shape();
+      if (shape.is_dynamic())
+        return unsupported(place_of(*node, onnx) + ": its output has the shape " + shape.to_string() +
+                           ", which depends on data; plans need shapes that follow from those of the inputs");
+      if (output.get_element_type().is_dynamic())
+        return unsupported(place_of(*node, onnx) + ": the type of its output is unknown");
     }
   }
   return {};
@@ -121,7 +111,7 @@ Result<std::shared_ptr<ov::Model>> convert(const std::string& path, const OnnxMo
   } catch (const std::exception& e) {
     return conversion_error(e.what(), onnx);
   } catch (...) {
-    return Error(Code::kInvalidInput, "OpenVINO's importer failed without a reason");
+    return invalid_input("OpenVINO's importer failed without a reason");
   }
   HEDDLE_RETURN_IF_ERROR(check_stateless(*model));
   return model;
@@ -167,7 +157,7 @@ Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const 
     fold_shapes(*model, {});
     HEDDLE_RETURN_IF_ERROR(check_static(*model, onnx));
   } catch (const std::exception& e) {
-    return Error(Code::kInvalidInput, "the shapes do not fit: " + openvino_reason(e.what()));
+    return invalid_input("the shapes do not fit: " + openvino_reason(e.what()));
   }
   return model;
 }

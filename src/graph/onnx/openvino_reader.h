@@ -25,8 +25,9 @@ Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const 
 
 // The useful part of OpenVINO's message, on one line and equal in every run.
 std::string openvino_reason(const std::string& what);
-// The node that produces the value, or has the name, `name`; also searches subgraphs. Null if there is none.
-const OnnxNode* find_onnx_node(const OnnxGraph& graph, std::string_view name);
+// The node that produces the value, or has the name, `name`; also searches subgraphs. Null if there is none,
+// or no ONNX file.
+const OnnxNode* find_onnx_node(const OnnxModel* onnx, std::string_view name);
 // Converts the importer's exception to an error that names nodes.
 Error conversion_error(const std::string& what, const OnnxModel* onnx);
 

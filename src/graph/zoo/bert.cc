@@ -29,8 +29,8 @@ Val bert_layer(Net& net, const std::string& n, Val x, const BertSize& size, Val 
 }
 
 void describe_bert(Net& net, const Values& p, BertSize size) {
-  size.layers = p["layers"];
-  const int64_t batch = p["batch"], seq = p["seq"], h = size.hidden;
+  size.layers = p.at("layers");
+  const int64_t batch = p.at("batch"), seq = p.at("seq"), h = size.hidden;
   const auto embed = [&](const std::string& name, const std::string& input, int64_t rows) {
     const Val table = net.weight(name + "_table", {.shape = {rows, h}, .fan_in = h});
     return net.gather(name, table, net.input(input, DType::kI64, {batch, seq}));

@@ -4,7 +4,8 @@
 
 namespace heddle::zoo {
 
-Val conv_bn_relu(Net& net, const std::string& name, Val x, int64_t features, const Window& w, float epsilon) {
+Val conv_bn_relu(Net& net, const std::string& name, Val x, int64_t features, const KernelWindow& w,
+                 float epsilon) {
   const Val conv = net.conv(name + ".conv", x, features, w);
   return net.relu(name + ".relu", net.batch_norm(name + ".bn", conv, epsilon));
 }
@@ -65,13 +66,31 @@ Val merge_heads(Net& net, const std::string& name, Val x) {
                      {s[0], s[2], s[1] * s[3]});
 }
 
-Val attend(Net& net, const std::string& name, Val q, Val k, Val v, const std::vector<Val>& addends) {
+Val attention_scores(Net& net, const std::string& name, Val q, Val k) {
   const auto d = static_cast<float>(net.shape(q).back());
   const Val products = net.matmul(name + ".products", q, net.transpose(name + ".keys", k, {0, 1, 3, 2}));
-  Val scores = net.mul(name + ".scores", products, net.scalar(1 / std::sqrt(d)));
+  return net.mul(name + ".scores", products, net.scalar(1 / std::sqrt(d)));
+}
+
+Val attend(Net& net, const std::string& name, Val q, Val k, Val v, const std::vector<Val>& addends) {
+  Val scores = attention_scores(net, name, q, k);
   for (size_t i = 0; i < addends.size(); ++i)
     scores = net.add(name + ".added" + std::to_string(i), scores, addends[i]);
   return net.matmul(name + ".mixed", net.softmax(name + ".shares", scores), v);
+}
+
+DecoderInputs decoder_inputs(Net& net, const Values& p) {
+  const int64_t batch = p.at("batch"), seq = p.at("seq");
+  return {net.input("input_ids", DType::kI64, {batch, seq}),
+          net.input("position_ids", DType::kI64, {batch, seq}),
+          net.input("attention_mask", {batch, 1, seq, p.at("past") + seq})};
+}
+
+Val with_cache(Net& net, const std::string& layer, const std::string& part, Val x, int64_t past) {
+  if (past == 0) return x;
+  const Shape s = net.shape(x);
+  const Val cache = net.input(layer + ".past_" + part, {s[0], s[1], past, s[3]});
+  return net.concat(layer + ".all_" + part, {cache, x}, 2);
 }
 
 }  // namespace heddle::zoo

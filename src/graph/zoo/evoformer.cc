@@ -112,9 +112,9 @@ Model evoformer_model(const std::string& name, const std::string& text, const Ev
             {"residues", "length of the protein", 256, 1, 16384},
             layers_param(size.layers)}},
           [size](Net& net, const Values& p) {
-            Val m = net.input("rows", {p["sequences"], p["residues"], size.rows});
-            Val z = net.input("pairs", {p["residues"], p["residues"], size.pairs});
-            for (int64_t i = 0; i < p["layers"]; ++i)
+            Val m = net.input("rows", {p.at("sequences"), p.at("residues"), size.rows});
+            Val z = net.input("pairs", {p.at("residues"), p.at("residues"), size.pairs});
+            for (int64_t i = 0; i < p.at("layers"); ++i)
               Evoformer(net, size).block("block" + std::to_string(i), m, z);
             net.output(m);
             net.output(z);

@@ -131,20 +131,20 @@ class Gnmt {
 }  // namespace
 
 std::vector<Model> gnmt_models() {
-  return {
-      {{"gnmt",
-        "GNMT, 8 + 8 layers of LSTM with attention, unrolled",
-        "Wu et al. 2016",
-        {batch_param(),
-         {"seq", "words of the source sentence", 20, 1, 400},
-         {"target", "words of the translation", 20, 1, 400},
-         {"layers", "layers of the encoder, and of the decoder", 8, 2, 64},
-         {"hidden", "features", 1024, 1, 65536},
-         {"vocabulary", "words known", 32000, 2, 1 << 24}}},
-       [](Net& net, const Values& p) {
-         net.output(
-             Gnmt(net, {p["batch"], p["hidden"], p["vocabulary"], p["layers"], p["seq"], p["target"]}).run());
-       }}};
+  return {{{"gnmt",
+            "GNMT, 8 + 8 layers of LSTM with attention, unrolled",
+            "Wu et al. 2016",
+            {batch_param(),
+             {"seq", "words of the source sentence", 20, 1, 400},
+             {"target", "words of the translation", 20, 1, 400},
+             {"layers", "layers of the encoder, and of the decoder", 8, 2, 64},
+             {"hidden", "features", 1024, 1, 65536},
+             {"vocabulary", "words known", 32000, 2, 1 << 24}}},
+           [](Net& net, const Values& p) {
+             net.output(Gnmt(net, {p.at("batch"), p.at("hidden"), p.at("vocabulary"), p.at("layers"),
+                                   p.at("seq"), p.at("target")})
+                            .run());
+           }}};
 }
 
 }  // namespace heddle::zoo

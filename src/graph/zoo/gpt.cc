@@ -13,16 +13,12 @@ struct GptSize {
 };
 
 Val gpt_layer(Net& net, const std::string& n, Val x, const GptSize& size, int64_t past, Val mask) {
-  const Shape s = net.shape(x);
   const auto qkv = net.split(
       n + ".qkv", net.linear(n + ".attention", layer_norm(net, n + ".norm1", x), 3 * size.hidden), 3, 2);
   const Val q = split_heads(net, n + ".q", qkv[0], size.heads);
   Val k = split_heads(net, n + ".k", qkv[1], size.heads), v = split_heads(net, n + ".v", qkv[2], size.heads);
-  if (past > 0) {
-    const Shape cache = {s[0], size.heads, past, size.hidden / size.heads};
-    k = net.concat(n + ".all_k", {net.input(n + ".past_k", cache), k}, 2);
-    v = net.concat(n + ".all_v", {net.input(n + ".past_v", cache), v}, 2);
-  }
+  k = with_cache(net, n, "k", k, past);
+  v = with_cache(net, n, "v", v, past);
   const Val mixed = merge_heads(net, n + ".mixed", attend(net, n + ".attend", q, k, v, {mask}));
   const Val y = net.add(n + ".sum1", x, net.linear(n + ".project", mixed, size.hidden));
   const Val wide = gelu_tanh(net, n + ".gelu",
@@ -31,17 +27,14 @@ Val gpt_layer(Net& net, const std::string& n, Val x, const GptSize& size, int64_
 }
 
 void describe_gpt(Net& net, const Values& p, GptSize size) {
-  size.layers = p["layers"];
-  const int64_t batch = p["batch"], seq = p["seq"], past = p["past"], h = size.hidden;
-  const Val tokens = net.input("input_ids", DType::kI64, {batch, seq});
-  const Val positions = net.input("position_ids", DType::kI64, {batch, seq});
-  const Val mask = net.input("attention_mask",
-                             {batch, 1, seq, past + seq});  // added: 0 where visible, very negative elsewhere
+  size.layers = p.at("layers");
+  const int64_t batch = p.at("batch"), seq = p.at("seq"), h = size.hidden;
+  const auto [tokens, positions, mask] = decoder_inputs(net, p);
   const Val table = net.weight("token_table", {.shape = {kGptVocabulary, h}, .fan_in = h});
   const Val places = net.weight("position_table", {.shape = {size.context, h}, .fan_in = h});
   Val x = net.add("embedding", net.gather("token", table, tokens), net.gather("position", places, positions));
   for (int64_t i = 0; i < size.layers; ++i)
-    x = gpt_layer(net, "layer" + std::to_string(i), x, size, past, mask);
+    x = gpt_layer(net, "layer" + std::to_string(i), x, size, p.at("past"), mask);
   const double macs = static_cast<double>(batch * seq * h) * kGptVocabulary;
   net.output(net.einsum("logits", "bsh,vh->bsv", layer_norm(net, "norm", x), table,
                         {batch, seq, kGptVocabulary}, macs));
@@ -49,13 +42,7 @@ void describe_gpt(Net& net, const Values& p, GptSize size) {
 
 Model gpt_model(const std::string& name, const std::string& text, const std::string& source,
                 const GptSize& size, int64_t seq) {
-  return {{name,
-           text,
-           source,
-           {batch_param(),
-            {"seq", "tokens of each input", seq, 1, size.context},
-            {"past", "tokens before them, in the key-value cache", 0, 0, 65536},
-            layers_param(size.layers)}},
+  return {{name, text, source, decoder_params(size.layers, seq, size.context)},
           [size](Net& net, const Values& p) { describe_gpt(net, p, size); }};
 }
 

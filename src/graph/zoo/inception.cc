@@ -5,7 +5,7 @@
 namespace heddle::zoo {
 namespace {
 
-Window flat(int64_t h, int64_t w) {
+KernelWindow flat(int64_t h, int64_t w) {
   return {.kernel_h = h,
           .kernel_w = w,
           .stride = 1,
@@ -19,7 +19,7 @@ class Inception {
  public:
   explicit Inception(Net& net) : net_(net) {}
 
-  Val conv(const std::string& name, Val x, int64_t features, const Window& w) {
+  Val conv(const std::string& name, Val x, int64_t features, const KernelWindow& w) {
     return conv_bn_relu(net_, name, x, features, w, 1e-3F);
   }
   Val pooled(const std::string& name, Val x, int64_t features) {
@@ -100,7 +100,7 @@ class Inception {
 
 void describe(Net& net, const Values& p) {
   Inception make(net);
-  Val x = make.stem(net.input("image", {p["batch"], 3, p["image"], p["image"]}));
+  Val x = make.stem(net.input("image", {p.at("batch"), 3, p.at("image"), p.at("image")}));
   x = make.module_a("5b", x, 32);
   x = make.module_a("5c", x, 64);
   x = make.module_a("5d", x, 64);
@@ -113,8 +113,8 @@ void describe(Net& net, const Values& p) {
   x = make.module_d("7a", x);
   x = make.module_e("7b", x);
   x = make.module_e("7c", x);
-  net.output(net.linear("classifier", net.reduce_mean("average", x, {2, 3}, false), p["classes"]));
-  if (p["aux"] != 0) net.output(make.auxiliary(middle, p["classes"]));
+  net.output(net.linear("classifier", net.reduce_mean("average", x, {2, 3}, false), p.at("classes")));
+  if (p.at("aux") != 0) net.output(make.auxiliary(middle, p.at("classes")));
 }
 
 }  // namespace

@@ -48,11 +48,8 @@ Val llama_layer(Net& net, const std::string& n, Val x, const LlamaSize& size, in
   };
   const Val q = rotate(net, n + ".q", part(".q"), r);
   Val k = rotate(net, n + ".k", part(".k"), r), v = part(".v");
-  if (past > 0) {
-    const Shape cache = {net.dim(x, 0), size.heads, past, size.hidden / size.heads};
-    k = net.concat(n + ".all_k", {net.input(n + ".past_k", cache), k}, 2);
-    v = net.concat(n + ".all_v", {net.input(n + ".past_v", cache), v}, 2);
-  }
+  k = with_cache(net, n, "k", k, past);
+  v = with_cache(net, n, "v", v, past);
   const Val mixed = merge_heads(net, n + ".mixed", attend(net, n + ".attend", q, k, v, {mask}));
   const Val z = net.add(n + ".sum1", x, net.linear(n + ".project", mixed, size.hidden, false));
   const Val w = rms_norm(net, n + ".norm2", z, kLlamaEpsilon);
@@ -62,29 +59,19 @@ Val llama_layer(Net& net, const std::string& n, Val x, const LlamaSize& size, in
 }
 
 void describe_llama(Net& net, const Values& p, LlamaSize size) {
-  size.layers = p["layers"];
-  const int64_t batch = p["batch"], seq = p["seq"], past = p["past"];
-  const Val tokens = net.input("input_ids", DType::kI64, {batch, seq});
-  const Val positions = net.input("position_ids", DType::kI64, {batch, seq});
-  const Val mask = net.input("attention_mask",
-                             {batch, 1, seq, past + seq});  // added: 0 where visible, very negative elsewhere
+  size.layers = p.at("layers");
+  const auto [tokens, positions, mask] = decoder_inputs(net, p);
   const Rotation rotation = angles(net, positions, size.hidden / size.heads);
   Val x = net.gather(
       "token", net.weight("token_table", {.shape = {kLlamaVocabulary, size.hidden}, .fan_in = size.hidden}),
       tokens);
   for (int64_t i = 0; i < size.layers; ++i)
-    x = llama_layer(net, "layer" + std::to_string(i), x, size, past, mask, rotation);
+    x = llama_layer(net, "layer" + std::to_string(i), x, size, p.at("past"), mask, rotation);
   net.output(net.linear("logits", rms_norm(net, "norm", x, kLlamaEpsilon), kLlamaVocabulary, false));
 }
 
 Model llama_model(const std::string& name, const std::string& text, const LlamaSize& size) {
-  return {{name,
-           text,
-           "Geng and Liu 2023; SortingHat",
-           {batch_param(),
-            {"seq", "tokens of each input", 1024, 1, kLlamaContext},
-            {"past", "tokens before them, in the key-value cache", 0, 0, 65536},
-            layers_param(size.layers)}},
+  return {{name, text, "Geng and Liu 2023; SortingHat", decoder_params(size.layers, 1024, kLlamaContext)},
           [size](Net& net, const Values& p) { describe_llama(net, p, size); }};
 }
 

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "heddle/graph/zoo.h"
@@ -13,15 +12,7 @@
 namespace heddle::zoo {
 
 // All parameters of a model, each within its range.
-class Values {
- public:
-  explicit Values(std::map<std::string, int64_t, std::less<>> numbers) : numbers_(std::move(numbers)) {}
-  // `name` must be one that the model's entry lists.
-  int64_t operator[](std::string_view name) const { return numbers_.find(name)->second; }
-
- private:
-  std::map<std::string, int64_t, std::less<>> numbers_;
-};
+using Values = std::map<std::string, int64_t, std::less<>>;
 
 struct Model {
   ZooEntry entry;
@@ -44,6 +35,12 @@ inline ZooParam image_param(int64_t size, int64_t least) {
   return {"image", "height and width of the picture", size, least, 16384};
 }
 inline ZooParam layers_param(int64_t layers) { return {"layers", "blocks in a row", layers, 1, 1024}; }
+inline std::vector<ZooParam> decoder_params(int64_t layers, int64_t seq, int64_t context) {
+  return {batch_param(),
+          {"seq", "tokens of each input", seq, 1, context},
+          {"past", "tokens before them, in the key-value cache", 0, 0, 65536},
+          layers_param(layers)};
+}
 inline ZooParam classes_param() { return {"classes", "classes to tell apart", 1000, 1, 1 << 20}; }
 
 }  // namespace heddle::zoo

@@ -8,8 +8,8 @@ namespace {
 constexpr float kNasnetEpsilon = 1e-3F;
 
 // "Same" padding: no more than the kernel needs, with the odd pixel at the end.
-Window same(int64_t size, int64_t kernel, int64_t stride, int64_t groups = 1) {
-  Window w = window(kernel, stride, kernel / 2, groups);
+KernelWindow same(int64_t size, int64_t kernel, int64_t stride, int64_t groups = 1) {
+  KernelWindow w = window(kernel, stride, kernel / 2, groups);
   if (stride == 2 && size % 2 == 0) w.top = w.left = kernel / 2 - 1;
   return w;
 }
@@ -70,7 +70,7 @@ class NasNet {
 
   void normal_cell(const std::string& n, int64_t f) {
     const Val p = adjust(n + ".adjust", previous_, x_, f), h = squeeze(n + ".squeeze", x_, f);
-    const Window three = window(3, 1, 1);
+    const KernelWindow three = window(3, 1, 1);
     const Val a = net_.add(n + ".1", separable(n + ".1l", h, f, 5), separable(n + ".1r", p, f, 3));
     const Val b = net_.add(n + ".2", separable(n + ".2l", p, f, 5), separable(n + ".2r", p, f, 3));
     const Val c = net_.add(n + ".3", net_.avg_pool(n + ".3l", h, three), p);
@@ -82,7 +82,7 @@ class NasNet {
 
   void reduction_cell(const std::string& n, int64_t f) {
     const Val p = adjust(n + ".adjust", previous_, x_, f), h = squeeze(n + ".squeeze", x_, f);
-    const Window three = same(side(h), 3, 2);
+    const KernelWindow three = same(side(h), 3, 2);
     const Val a = net_.add(n + ".1", separable(n + ".1l", h, f, 5, 2), separable(n + ".1r", p, f, 7, 2));
     const Val b = net_.add(n + ".2", net_.max_pool(n + ".2l", h, three), separable(n + ".2r", p, f, 7, 2));
     const Val c = net_.add(n + ".3", net_.avg_pool(n + ".3l", h, three), separable(n + ".3r", p, f, 5, 2));
@@ -107,8 +107,8 @@ Model nasnet_model(const std::string& name, const std::string& text, int64_t ima
             classes_param(),
             {"blocks", "normal cells in each of the three stages", blocks, 1, 100}}},
           [=](Net& net, const Values& p) {
-            const Val x = net.input("image", {p["batch"], 3, p["image"], p["image"]});
-            net.output(NasNet(net, skip).run(x, stem, filters, p["blocks"], p["classes"]));
+            const Val x = net.input("image", {p.at("batch"), 3, p.at("image"), p.at("image")});
+            net.output(NasNet(net, skip).run(x, stem, filters, p.at("blocks"), p.at("classes")));
           }};
 }
 

@@ -3,13 +3,17 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "heddle/base/status.h"
+#include "heddle/graph/graph.h"
 #include "heddle/graph/types.h"
+#include "heddle/graph/zoo.h"
 
 namespace heddle::zoo {
 
@@ -38,14 +42,13 @@ struct Weight {
 };
 
 struct Value {
-  std::string name;
+  std::string name = {};
   DType dtype = DType::kF32;
-  Shape shape;
+  Shape shape = {};
   ValueKind kind = ValueKind::kActivation;
-  int producer = -1;          // node; -1 for inputs, weights and constants
-  Weight weight;              // kWeight
-  std::vector<int64_t> ints;  // kConstant of dtype i64
-  std::vector<float> floats;  // kConstant of the net's float type
+  Weight weight = {};              // kWeight
+  std::vector<int64_t> ints = {};  // kConstant of dtype i64
+  std::vector<float> floats = {};  // kConstant of the net's float type
 };
 
 struct Attribute {
@@ -53,24 +56,32 @@ struct Attribute {
   std::variant<int64_t, float, std::vector<int64_t>, std::string> value;
 };
 
-struct Node {
-  std::string name;  // also its output's name; several outputs: NAME.0, NAME.1, ...
-  const char* onnx_type = "";
-  const char* type = "";  // OpenVINO's name for it, used in the graph
-  std::vector<Val> inputs, outputs;
-  std::vector<Attribute> attributes = {};
-  double flops = 0, macs = 0;
-  // Bytes accessed if not "all inputs, weights and outputs" (a gather reads only some rows); else -1.
-  int64_t bytes = -1;
+// What a node does that does not follow from its type and shapes.
+struct Work {
+  double flops = -1;   // -1: by its type for each element of its output
+  int64_t bytes = -1;  // accessed; -1: all inputs, weights and outputs (a gather reads only some rows)
 };
 
-struct Window {
+struct Node {
+  std::string name;       // also its output's name; several outputs: NAME.0, NAME.1, ...
+  const char* onnx_type;  // of opset 17
+  const char* type;       // OpenVINO's name for it, used in the graph
+  std::vector<Val> inputs, outputs;
+  std::vector<Attribute> attributes;
+  double flops = 0;
+  int64_t bytes = -1;  // as Work has them
+
+  // Convolutions and matrix products: half of their operations are multiplications.
+  bool is_product() const;
+};
+
+struct KernelWindow {
   int64_t kernel_h = 1, kernel_w = 1, stride = 1;
   int64_t top = 0, left = 0, bottom = 0, right = 0;
   int64_t groups = 1;
 };
 // A square kernel with the same padding on all sides.
-Window window(int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t groups = 1);
+KernelWindow window(int64_t kernel, int64_t stride = 1, int64_t pad = 0, int64_t groups = 1);
 
 // Builds the description. The first error is kept in status() and later calls are ignored, so models need not
 // check each step. Node names must be unique; GraphBuilder checks.
@@ -96,17 +107,18 @@ class Net {
   Val scalar(float value);                // a rank-0 constant of the net's float type; equal ones are shared
   Val index(int64_t value);               // a rank-0 constant of type i64
 
-  // A node with one output.
-  Val add(Node node, Shape shape);
-  std::vector<Val> add(Node node, const std::vector<Shape>& shapes);
-
   // Convolutions and pooling work on N x C x H x W. No bias: see bias().
-  Val conv(const std::string& name, Val x, int64_t features, const Window& w);
+  Val conv(const std::string& name, Val x, int64_t features, const KernelWindow& w);
   Val bias(const std::string& name, Val x, size_t axis);
   Val batch_norm(const std::string& name, Val x, float epsilon = 1e-5F);
-  Val max_pool(const std::string& name, Val x, const Window& w);
-  Val avg_pool(const std::string& name, Val x, const Window& w);
-  Val unary(const char* onnx_type, const std::string& name, Val x);
+  Val max_pool(const std::string& name, Val x, const KernelWindow& w) { return pool("MaxPool", name, x, w); }
+  // ONNX excludes padding from the average by default.
+  Val avg_pool(const std::string& name, Val x, const KernelWindow& w) {
+    return pool("AveragePool", name, x, w);
+  }
+  Val unary(const char* onnx_type, const std::string& name, Val x) {
+    return add(onnx_type, name, {x}, shape(x));
+  }
   Val relu(const std::string& name, Val x) { return unary("Relu", name, x); }
   // Converts integers to the net's float type.
   Val cast(const std::string& name, Val x);
@@ -131,18 +143,26 @@ class Net {
   void fail(const std::string& name, const std::string& message);
   Val push(Value value);
   int64_t elements(const Shape& shape) const;  // 0 after an overflow
-  Val pool(const char* onnx_type, const char* type, const std::string& name, Val x, const Window& w,
-           double flops_each);
+  // A node with one output, and one with several.
+  Val add(const char* onnx_type, const std::string& name, std::vector<Val> inputs, Shape shape,
+          std::vector<Attribute> attributes = {}, Work work = {});
+  std::vector<Val> add(const char* onnx_type, const std::string& name, std::vector<Val> inputs,
+                       const std::vector<Shape>& shapes, std::vector<Attribute> attributes, Work work);
+  // Equal constants of a kind are shared.
+  Val constant(const std::string& kind, Value value);
+  Val pool(const char* onnx_type, const std::string& name, Val x, const KernelWindow& w);
 
   std::string name_;
   DType float_type_;
   std::vector<Value> values_;
   std::vector<Node> nodes_;
   std::vector<Val> inputs_, outputs_;
-  std::vector<std::pair<std::vector<int64_t>, Val>> int_constants_;
-  std::vector<std::pair<float, Val>> scalars_;
-  std::vector<std::pair<int64_t, Val>> indices_;
+  std::map<std::string, std::vector<Val>> constants_;  // by kind
   Status status_;
 };
+
+Result<std::shared_ptr<const Graph>> to_graph(const Net& net);
+// The whole file's bytes.
+Result<std::string> to_onnx(const Net& net, const ZooOnnxOptions& options);
 
 }  // namespace heddle::zoo

@@ -1,33 +1,12 @@
 // The nodes of the zoo's networks: output shapes, arithmetic, ONNX attributes. Each is one ONNX node of opset
 // 17 and one OpenVINO op.
 #include <algorithm>
-#include <cmath>
-#include <map>
-#include <string_view>
 
 #include "net.h"
 #include "onnx/onnx_writer.h"
 
 namespace heddle::zoo {
 namespace {
-
-using internal::onnx_type_of;
-
-// Floating-point operations per element, by the same convention as model_flops.cc, so that built and imported
-// networks cost the same: 1 for arithmetic, 4 for transcendental functions, more for compositions.
-constexpr double kSoftmaxFlops = 8, kPowerFlops = 4;
-
-struct UnaryType {
-  const char* type;
-  double flops;
-};
-const std::map<std::string_view, UnaryType> kUnary = {
-    {"Relu", {"Relu", 1}}, {"Sigmoid", {"Sigmoid", 5}}, {"Tanh", {"Tanh", 4}}, {"Erf", {"Erf", 4}},
-    {"Sqrt", {"Sqrt", 1}}, {"Neg", {"Negative", 1}},    {"Cos", {"Cos", 4}},   {"Sin", {"Sin", 4}},
-};
-const std::map<std::string_view, const char*> kBinary = {
-    {"Add", "Add"}, {"Sub", "Subtract"}, {"Mul", "Multiply"}, {"Div", "Divide"}, {"Pow", "Power"},
-};
 
 Shape broadcast(const Shape& a, const Shape& b) {
   Shape out(std::max(a.size(), b.size()), 1);
@@ -44,7 +23,7 @@ int64_t window_size(int64_t in, int64_t before, int64_t after, int64_t kernel, i
   return room < 0 ? 0 : room / stride + 1;
 }
 
-std::vector<Attribute> window_attributes(const Window& w) {
+std::vector<Attribute> window_attributes(const KernelWindow& w) {
   return {{"kernel_shape", std::vector<int64_t>{w.kernel_h, w.kernel_w}},
           {"pads", std::vector<int64_t>{w.top, w.left, w.bottom, w.right}},
           {"strides", std::vector<int64_t>{w.stride, w.stride}}};
@@ -52,7 +31,7 @@ std::vector<Attribute> window_attributes(const Window& w) {
 
 }  // namespace
 
-Window window(int64_t kernel, int64_t stride, int64_t pad, int64_t groups) {
+KernelWindow window(int64_t kernel, int64_t stride, int64_t pad, int64_t groups) {
   return {.kernel_h = kernel,
           .kernel_w = kernel,
           .stride = stride,
@@ -63,7 +42,7 @@ Window window(int64_t kernel, int64_t stride, int64_t pad, int64_t groups) {
           .groups = groups};
 }
 
-Val Net::conv(const std::string& name, Val x, int64_t features, const Window& w) {
+Val Net::conv(const std::string& name, Val x, int64_t features, const KernelWindow& w) {
   const Shape in = shape(x);
   const int64_t h = window_size(in[2], w.top, w.bottom, w.kernel_h, w.stride);
   const int64_t wide = window_size(in[3], w.left, w.right, w.kernel_w, w.stride);
@@ -73,18 +52,12 @@ Val Net::conv(const std::string& name, Val x, int64_t features, const Window& w)
   const int64_t fan_in = in[1] / w.groups * w.kernel_h * w.kernel_w;
   const Val filter = weight(
       name + ".weight", {.shape = {features, in[1] / w.groups, w.kernel_h, w.kernel_w}, .fan_in = fan_in});
-  const double macs = static_cast<double>(elements(out)) * static_cast<double>(fan_in);
   auto attributes = window_attributes(w);
   attributes.push_back({"group", w.groups});
-  return add({.name = name,
-              .onnx_type = "Conv",
-              .type = w.groups > 1 ? "GroupConvolution" : "Convolution",
-              .inputs = {x, filter},
-              .outputs = {},
-              .attributes = std::move(attributes),
-              .flops = 2 * macs,
-              .macs = macs},
-             out);
+  const double flops = 2 * static_cast<double>(elements(out)) * static_cast<double>(fan_in);
+  const Val y = add("Conv", name, {x, filter}, out, std::move(attributes), {.flops = flops});
+  if (w.groups > 1 && status_.ok()) nodes_.back().type = "GroupConvolution";
+  return y;
 }
 
 Val Net::bias(const std::string& name, Val x, size_t axis) {
@@ -99,18 +72,10 @@ Val Net::batch_norm(const std::string& name, Val x, float epsilon) {
   const Val beta = weight(name + ".bias", {.shape = c, .fill = Fill::kAroundZero});
   const Val mean = weight(name + ".running_mean", {.shape = c, .fill = Fill::kAroundZero, .trained = 0});
   const Val variance = weight(name + ".running_var", {.shape = c, .fill = Fill::kAroundOne, .trained = 0});
-  return add({.name = name,
-              .onnx_type = "BatchNormalization",
-              .type = "BatchNormInference",
-              .inputs = {x, gamma, beta, mean, variance},
-              .outputs = {},
-              .attributes = {{"epsilon", epsilon}},
-              .flops = 2 * static_cast<double>(elements(shape(x)))},
-             shape(x));
+  return add("BatchNormalization", name, {x, gamma, beta, mean, variance}, shape(x), {{"epsilon", epsilon}});
 }
 
-Val Net::pool(const char* onnx_type, const char* type, const std::string& name, Val x, const Window& w,
-              double flops_each) {
+Val Net::pool(const char* onnx_type, const std::string& name, Val x, const KernelWindow& w) {
   const Shape in = shape(x);
   const Shape out = {in[0], in[1], window_size(in[2], w.top, w.bottom, w.kernel_h, w.stride),
                      window_size(in[3], w.left, w.right, w.kernel_w, w.stride)};
@@ -118,59 +83,16 @@ Val Net::pool(const char* onnx_type, const char* type, const std::string& name, 
     fail(name, "the picture is too small here (" + shape_text(in) + "); give a larger one");
     return x;
   }
-  const double flops = flops_each * static_cast<double>(elements(out) * w.kernel_h * w.kernel_w);
-  return add({.name = name,
-              .onnx_type = onnx_type,
-              .type = type,
-              .inputs = {x},
-              .outputs = {},
-              .attributes = window_attributes(w),
-              .flops = flops},
-             out);
-}
-
-Val Net::max_pool(const std::string& name, Val x, const Window& w) {
-  return pool("MaxPool", "MaxPool", name, x, w, 1);
-}
-// ONNX excludes padding from the average by default.
-Val Net::avg_pool(const std::string& name, Val x, const Window& w) {
-  return pool("AveragePool", "AvgPool", name, x, w, 1);
-}
-
-Val Net::unary(const char* onnx_type, const std::string& name, Val x) {
-  const UnaryType& kind = kUnary.at(onnx_type);
-  return add({.name = name,
-              .onnx_type = onnx_type,
-              .type = kind.type,
-              .inputs = {x},
-              .outputs = {},
-              .attributes = {},
-              .flops = kind.flops * static_cast<double>(elements(shape(x)))},
-             shape(x));
+  const auto flops = static_cast<double>(elements(out) * w.kernel_h * w.kernel_w);
+  return add(onnx_type, name, {x}, out, window_attributes(w), {.flops = flops});
 }
 
 Val Net::cast(const std::string& name, Val x) {
-  return add({.name = name,
-              .onnx_type = "Cast",
-              .type = "Convert",
-              .inputs = {x},
-              .outputs = {},
-              .attributes = {{"to", onnx_type_of(float_type_)}}},
-             shape(x));
+  return add("Cast", name, {x}, shape(x), {{"to", internal::onnx_type_of(float_type_)}});
 }
 
 Val Net::binary(const char* onnx_type, const std::string& name, Val a, Val b) {
-  const Shape out = broadcast(shape(a), shape(b));
-  const std::string_view type = kBinary.at(onnx_type);
-  const double each = type == "Power" ? kPowerFlops : 1;
-  return add({.name = name,
-              .onnx_type = onnx_type,
-              .type = type.data(),
-              .inputs = {a, b},
-              .outputs = {},
-              .attributes = {},
-              .flops = each * static_cast<double>(elements(out))},
-             out);
+  return add(onnx_type, name, {a, b}, broadcast(shape(a), shape(b)));
 }
 
 Val Net::matmul(const std::string& name, Val a, Val b) {
@@ -178,16 +100,8 @@ Val Net::matmul(const std::string& name, Val a, Val b) {
   Shape out = broadcast(Shape(sa.begin(), sa.end() - 2), Shape(sb.begin(), sb.end() - 2));
   out.push_back(sa[sa.size() - 2]);
   out.push_back(sb.back());
-  const double macs = static_cast<double>(elements(out)) * static_cast<double>(sa.back());
-  return add({.name = name,
-              .onnx_type = "MatMul",
-              .type = "MatMul",
-              .inputs = {a, b},
-              .outputs = {},
-              .attributes = {},
-              .flops = 2 * macs,
-              .macs = macs},
-             out);
+  const double flops = 2 * static_cast<double>(elements(out)) * static_cast<double>(sa.back());
+  return add("MatMul", name, {a, b}, out, {}, {.flops = flops});
 }
 
 Val Net::linear(const std::string& name, Val x, int64_t features, bool with_bias) {
@@ -197,26 +111,11 @@ Val Net::linear(const std::string& name, Val x, int64_t features, bool with_bias
 }
 
 Val Net::einsum(const std::string& name, const std::string& equation, Val a, Val b, Shape out, double macs) {
-  return add({.name = name,
-              .onnx_type = "Einsum",
-              .type = "Einsum",
-              .inputs = {a, b},
-              .outputs = {},
-              .attributes = {{"equation", equation}},
-              .flops = 2 * macs,
-              .macs = macs},
-             std::move(out));
+  return add("Einsum", name, {a, b}, std::move(out), {{"equation", equation}}, {.flops = 2 * macs});
 }
 
 Val Net::softmax(const std::string& name, Val x, int64_t axis) {
-  return add({.name = name,
-              .onnx_type = "Softmax",
-              .type = "Softmax",
-              .inputs = {x},
-              .outputs = {},
-              .attributes = {{"axis", axis}},
-              .flops = kSoftmaxFlops * static_cast<double>(elements(shape(x)))},
-             shape(x));
+  return add("Softmax", name, {x}, shape(x), {{"axis", axis}});
 }
 
 Val Net::reduce_mean(const std::string& name, Val x, std::vector<int64_t> axes, bool keep) {
@@ -228,26 +127,14 @@ Val Net::reduce_mean(const std::string& name, Val x, std::vector<int64_t> axes, 
     else if (keep)
       out.push_back(1);
   }
-  return add({.name = name,
-              .onnx_type = "ReduceMean",
-              .type = "ReduceMean",
-              .inputs = {x},
-              .outputs = {},
-              .attributes = {{"axes", std::move(axes)}, {"keepdims", int64_t{keep}}},
-              .flops = static_cast<double>(elements(shape(x)))},
-             out);
+  return add("ReduceMean", name, {x}, out, {{"axes", std::move(axes)}, {"keepdims", int64_t{keep}}},
+             {.flops = static_cast<double>(elements(shape(x)))});
 }
 
 Val Net::concat(const std::string& name, const std::vector<Val>& parts, size_t axis) {
   Shape out = shape(parts[0]);
   for (size_t i = 1; i < parts.size(); ++i) out[axis] += dim(parts[i], axis);
-  return add({.name = name,
-              .onnx_type = "Concat",
-              .type = "Concat",
-              .inputs = parts,
-              .outputs = {},
-              .attributes = {{"axis", static_cast<int64_t>(axis)}}},
-             out);
+  return add("Concat", name, parts, out, {{"axis", static_cast<int64_t>(axis)}});
 }
 
 std::vector<Val> Net::split(const std::string& name, Val x, int64_t parts, size_t axis) {
@@ -255,48 +142,30 @@ std::vector<Val> Net::split(const std::string& name, Val x, int64_t parts, size_
   if (out[axis] % parts != 0)
     fail(name, std::to_string(out[axis]) + " does not divide into " + std::to_string(parts) + " parts");
   out[axis] /= parts;
-  const Val sizes = ints(std::vector<int64_t>(static_cast<size_t>(parts), out[axis]));
-  return add({.name = name,
-              .onnx_type = "Split",
-              .type = "VariadicSplit",
-              .inputs = {x, sizes},
-              .outputs = {},
-              .attributes = {{"axis", static_cast<int64_t>(axis)}}},
-             std::vector<Shape>(static_cast<size_t>(parts), out));
+  const auto count = static_cast<size_t>(parts);
+  const Val sizes = ints(std::vector<int64_t>(count, out[axis]));
+  return add("Split", name, {x, sizes}, std::vector<Shape>(count, out),
+             {{"axis", static_cast<int64_t>(axis)}}, {});
 }
 
 Val Net::slice(const std::string& name, Val x, size_t axis, int64_t begin, int64_t end) {
   Shape out = shape(x);
   out[axis] = end - begin;
-  const auto bytes = tensor_bytes(float_type_, out);
-  return add({.name = name,
-              .onnx_type = "Slice",
-              .type = "Slice",
-              .inputs = {x, ints({begin}), ints({end}), ints({static_cast<int64_t>(axis)}), ints({1})},
-              .outputs = {},
-              .attributes = {},
-              .flops = 0,
-              .macs = 0,
-              .bytes = 2 * bytes.value_or(0)},
-             out);
+  const int64_t bytes = tensor_bytes(float_type_, out).value_or(0);
+  return add("Slice", name, {x, ints({begin}), ints({end}), ints({static_cast<int64_t>(axis)}), ints({1})},
+             out, {}, {.bytes = 2 * bytes});
 }
 
 Val Net::reshape(const std::string& name, Val x, Shape out) {
   if (elements(out) != elements(shape(x)))
     fail(name, shape_text(shape(x)) + " cannot become " + shape_text(out));
-  return add({.name = name, .onnx_type = "Reshape", .type = "Reshape", .inputs = {x, ints(out)}}, out);
+  return add("Reshape", name, {x, ints(out)}, out);
 }
 
 Val Net::transpose(const std::string& name, Val x, std::vector<int64_t> permutation) {
   Shape out;
   for (const int64_t axis : permutation) out.push_back(dim(x, static_cast<size_t>(axis)));
-  return add({.name = name,
-              .onnx_type = "Transpose",
-              .type = "Transpose",
-              .inputs = {x},
-              .outputs = {},
-              .attributes = {{"perm", std::move(permutation)}}},
-             out);
+  return add("Transpose", name, {x}, out, {{"perm", std::move(permutation)}});
 }
 
 Val Net::gather(const std::string& name, Val table, Val indices, size_t axis) {
@@ -304,16 +173,7 @@ Val Net::gather(const std::string& name, Val table, Val indices, size_t axis) {
   out.insert(out.end(), shape(indices).begin(), shape(indices).end());
   out.insert(out.end(), shape(table).begin() + static_cast<std::ptrdiff_t>(axis) + 1, shape(table).end());
   const int64_t bytes = 2 * tensor_bytes(float_type_, out).value_or(0) + 8 * elements(shape(indices));
-  return add({.name = name,
-              .onnx_type = "Gather",
-              .type = "Gather",
-              .inputs = {table, indices},
-              .outputs = {},
-              .attributes = {{"axis", static_cast<int64_t>(axis)}},
-              .flops = 0,
-              .macs = 0,
-              .bytes = bytes},
-             out);
+  return add("Gather", name, {table, indices}, out, {{"axis", static_cast<int64_t>(axis)}}, {.bytes = bytes});
 }
 
 Val Net::pad(const std::string& name, Val x, std::vector<int64_t> before, std::vector<int64_t> after) {
@@ -321,7 +181,7 @@ Val Net::pad(const std::string& name, Val x, std::vector<int64_t> before, std::v
   for (size_t i = 0; i < out.size(); ++i) out[i] += before[i] + after[i];
   std::vector<int64_t> pads = std::move(before);
   pads.insert(pads.end(), after.begin(), after.end());
-  return add({.name = name, .onnx_type = "Pad", .type = "Pad", .inputs = {x, ints(std::move(pads))}}, out);
+  return add("Pad", name, {x, ints(std::move(pads))}, out);
 }
 
 }  // namespace heddle::zoo

@@ -2,11 +2,12 @@
 #include <algorithm>
 #include <charconv>
 
-#include "build.h"
+#include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/spelling.h"
 #include "heddle/graph/zoo.h"
 #include "models.h"
+#include "net.h"
 
 namespace heddle {
 namespace {
@@ -58,7 +59,7 @@ Result<DType> read_dtype(const std::string& text) {
 Result<Net> describe_model(const Model& model, const ZooParams& params) {
   const ZooEntry& entry = model.entry;
   std::vector<std::string> names = {"dtype"};
-  std::map<std::string, int64_t, std::less<>> numbers;
+  Values numbers;
   for (const ZooParam& param : entry.params) {
     names.push_back(param.name);
     numbers[param.name] = param.default_value;
@@ -77,16 +78,14 @@ Result<Net> describe_model(const Model& model, const ZooParams& params) {
     HEDDLE_ASSIGN_OR_RETURN(dtype, read_dtype(given->second));
   }
   Net net(entry.name, dtype);
-  model.describe(net, Values(std::move(numbers)));
+  model.describe(net, numbers);
   HEDDLE_RETURN_IF_ERROR(net.status());
   return net;
 }
 
 Result<Net> describe(const std::string& name, const ZooParams& params) {
   HEDDLE_ASSIGN_OR_RETURN(const Model* model, find_model(name));
-  auto net = describe_model(*model, params);
-  if (!net.ok()) return std::move(net).error().with_context("zoo model '" + name + "'");
-  return net;
+  return with_context(describe_model(*model, params), "zoo model '" + name + "'");
 }
 
 }  // namespace
@@ -124,7 +123,8 @@ Result<ZooSize> zoo_size(const std::string& name, const ZooParams& params) {
   size.ops = static_cast<int64_t>(net.nodes().size());
   for (const auto& value : net.values())
     if (value.kind == zoo::ValueKind::kWeight) size.parameters += value.weight.trained;
-  for (const auto& node : net.nodes()) size.macs += node.macs;
+  for (const auto& node : net.nodes())
+    if (node.is_product()) size.macs += node.flops / 2;
   return size;
 }
 

@@ -10,7 +10,7 @@ struct Depths {
   bool bottleneck;
 };
 
-Val conv_bn(Net& net, const std::string& name, Val x, int64_t features, const Window& w) {
+Val conv_bn(Net& net, const std::string& name, Val x, int64_t features, const KernelWindow& w) {
   return net.batch_norm(name + ".bn", net.conv(name + ".conv", x, features, w));
 }
 
@@ -31,7 +31,7 @@ Val block(Net& net, const std::string& name, Val x, int64_t width, int64_t strid
 }
 
 void describe(Net& net, const Values& p, const Depths& depths) {
-  Val x = net.input("image", {p["batch"], 3, p["image"], p["image"]});
+  Val x = net.input("image", {p.at("batch"), 3, p.at("image"), p.at("image")});
   x = conv_bn_relu(net, "stem", x, 64, window(7, 2, 3), 1e-5F);
   x = net.max_pool("stem.pool", x, window(3, 2, 1));
   for (size_t stage = 0; stage < depths.blocks.size(); ++stage) {
@@ -40,7 +40,7 @@ void describe(Net& net, const Values& p, const Depths& depths) {
       x = block(net, name, x, int64_t{64} << stage, stage > 0 && b == 0 ? 2 : 1, depths.bottleneck);
     }
   }
-  net.output(net.linear("classifier", net.reduce_mean("average", x, {2, 3}, false), p["classes"]));
+  net.output(net.linear("classifier", net.reduce_mean("average", x, {2, 3}, false), p.at("classes")));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // Swin Transformer (Liu et al., 2021): attention within windows; every other block shifts them by half.
 #include <algorithm>
-#include <cmath>
 
 #include "blocks.h"
 #include "models.h"
@@ -101,11 +100,7 @@ class Swin {
       return net_.linear(n + ".project",
                          merge_heads(net_, n + ".mixed", attend(net_, n + ".attend", q, k, v, {bias})), c);
     }
-    const Val products =
-        net_.matmul(n + ".attend.products", q, net_.transpose(n + ".attend.keys", k, {0, 1, 3, 2}));
-    Val scores =
-        net_.mul(n + ".attend.scores", products, net_.scalar(1 / std::sqrt(static_cast<float>(kHeadSize))));
-    scores = net_.add(n + ".attend.biased", scores, bias);
+    Val scores = net_.add(n + ".attend.biased", attention_scores(net_, n + ".attend", q, k), bias);
     scores = net_.reshape(n + ".attend.tiles", scores, {batch, tiles, heads, tokens, tokens});
     scores = net_.add(n + ".attend.masked", scores, mask(rows, columns, shift));
     scores = net_.reshape(n + ".attend.rows", scores, {batch * tiles, heads, tokens, tokens});
@@ -152,9 +147,9 @@ Model swin_model(const std::string& name, const std::string& text, const std::st
             {"middle", "blocks of the third stage", size.depths[2], 1, 1000}}},
           [size](Net& net, const Values& p) {
             SwinSize s = size;
-            s.depths[2] = p["middle"];
-            const Val x = net.input("image", {p["batch"], 3, p["image"], p["image"]});
-            net.output(Swin(net, p["window"]).run(x, s, p["classes"]));
+            s.depths[2] = p.at("middle");
+            const Val x = net.input("image", {p.at("batch"), 3, p.at("image"), p.at("image")});
+            net.output(Swin(net, p.at("window")).run(x, s, p.at("classes")));
           }};
 }
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "build.h"
+#include "net.h"
 
 namespace heddle::zoo {
 namespace {
@@ -68,9 +68,6 @@ class GraphMaker {
 
 }  // namespace
 
-Result<std::shared_ptr<const Graph>> to_graph(const Net& net) {
-  if (!net.status().ok()) return net.status().error();
-  return GraphMaker(net).make();
-}
+Result<std::shared_ptr<const Graph>> to_graph(const Net& net) { return GraphMaker(net).make(); }
 
 }  // namespace heddle::zoo

@@ -2,10 +2,11 @@
 #include <cmath>
 #include <set>
 
-#include "build.h"
+#include "heddle/base/errors.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/random.h"
 #include "heddle/base/units.h"
+#include "net.h"
 #include "onnx/onnx_writer.h"
 
 namespace heddle::zoo {
@@ -82,17 +83,10 @@ class FileMaker {
     m.text(kNodeName, node.name);
     m.text(kNodeType, node.onnx_type);
     for (const Attribute& a : node.attributes) {
-      m.message(kNodeAttribute, std::visit([&](const auto& x) { return attribute(a.name, x); }, a.value));
+      m.message(kNodeAttribute,
+                std::visit([&](const auto& x) { return onnx_attribute(a.name, x); }, a.value));
     }
     graph_.message(kGraphNode, m);
-  }
-  static WireMessage attribute(const std::string& name, int64_t x) { return onnx_attribute(name, x); }
-  static WireMessage attribute(const std::string& name, float x) { return onnx_attribute(name, x); }
-  static WireMessage attribute(const std::string& name, const std::string& x) {
-    return onnx_attribute(name, std::string_view(x));
-  }
-  static WireMessage attribute(const std::string& name, const std::vector<int64_t>& x) {
-    return onnx_attribute(name, std::span<const int64_t>(x));
   }
 
   // Random weights are written directly into the file's bytes, so that memory holds them only once.
@@ -112,11 +106,10 @@ class FileMaker {
     opset.number(kOpsetVersion, kOpset);
     file.message(kModelOpset, opset);
     if (file.bytes().size() + wire_text_size(graph_size) > kMaxFileBytes) {
-      return Error(Code::kUnsupported,
-                   "with weights, '" + net_.name() + "' would be a file of " +
-                       format_bytes(static_cast<int64_t>(graph_size)) +
-                       ", beyond the 2 GiB that an ONNX file can have; write it without weights, with "
-                       "dtype=f16 or with fewer layers");
+      return unsupported("with weights, '" + net_.name() + "' would be a file of " +
+                         format_bytes(static_cast<int64_t>(graph_size)) +
+                         ", beyond the 2 GiB that an ONNX file can have; write it without weights, with "
+                         "dtype=f16 or with fewer layers");
     }
     file.reserve(file.bytes().size() + wire_text_size(graph_size));
     file.text_header(kModelGraph, graph_size);
@@ -160,7 +153,6 @@ class FileMaker {
 }  // namespace
 
 Result<std::string> to_onnx(const Net& net, const ZooOnnxOptions& options) {
-  if (!net.status().ok()) return net.status().error();
   return FileMaker(net, options).make();
 }
 

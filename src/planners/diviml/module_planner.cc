@@ -37,8 +37,8 @@ bool bounds_every_plan(const TaskModel& model) {
   const Relaxation relaxation = relax(problem, Deadline::after_seconds(0));
   for (size_t u = 0; u < k; ++u) {
     for (size_t v = 0; v < k; ++v) {
-      const FlatProblem::Way& way = flat.way(u, v);
-      const Relaxation::Way& fastest = relaxation.ways[u * k + v];
+      const RoutedTransfer& way = flat.way(u, v);
+      const TransferRate& fastest = relaxation.rates[u * k + v];
       if (way.passage == Passage::kFree) continue;
       if (way.passage == Passage::kNone) return false;
       if (way.latency_us > fastest.latency_us * (1 + kLatencyRounding) ||

@@ -23,18 +23,25 @@ constexpr int kMostPasses = 3;
 constexpr double kLess = 1e-12;
 
 struct Transmission {
-  Transmission(const Cluster& cluster, const std::vector<Hop>& hops, int32_t number)
-      : route(number), way(way_over(cluster, hops)) {
-    for (const Hop& hop : hops) {
-      holds.insert({0, hop.link.value});
-      const BusId bus = cluster.link(hop.link).bus;
-      if (bus.valid()) holds.insert({1, bus.value});
-    }
-  }
-  int32_t route;  // index into the assignment's routes; -1: the cluster's
-  FlatProblem::Way way;
+  int32_t route = -1;  // index into the assignment's routes; -1: the cluster's
+  double latency_us = 0, us_per_byte = 0;
   std::set<std::pair<int, int>> holds;  // links (0) and buses (1)
 };
+
+Transmission way_over(const Cluster& cluster, const std::vector<Hop>& hops, int32_t route) {
+  Transmission way{.route = route, .latency_us = 0, .us_per_byte = 0, .holds = {}};
+  for (const Hop& hop : hops) {
+    const Link& link = cluster.link(hop.link);
+    way.latency_us += link.latency_us;
+    way.us_per_byte = std::max(way.us_per_byte, 1e6 / link.bytes_per_s);
+    way.holds.insert({0, hop.link.value});
+    if (!link.bus.valid()) continue;
+    way.holds.insert({1, link.bus.value});
+    const double rate = cluster.bus(link.bus).bytes_per_s;
+    if (rate > 0) way.us_per_byte = std::max(way.us_per_byte, 1e6 / rate);
+  }
+  return way;
+}
 
 // One device's plan: what each op does, and what that takes.
 class Layers {
@@ -54,12 +61,12 @@ class Layers {
     const Cluster& cluster = *problem_.cluster;
     const Route* own = cluster.load_route(device_);
     if (own == nullptr || own->hops.empty()) return false;
-    ways_ = {Transmission(cluster, own->hops, -1)};
+    ways_ = {way_over(cluster, own->hops, -1)};
     for (const DeviceId helper : problem_.usable_devices()) {
       if (helper == device_ || cluster.device(helper).host != cluster.device(device_).host) continue;
       auto hops = hops_over(cluster, helper, device_);
       if (hops.empty()) continue;
-      ways_.emplace_back(cluster, hops, static_cast<int32_t>(a_.routes.size()));
+      ways_.push_back(way_over(cluster, hops, static_cast<int32_t>(a_.routes.size())));
       a_.routes.push_back(std::move(hops));
     }
     spread_loads();
@@ -94,7 +101,7 @@ class Layers {
     std::map<std::pair<int, int>, double> free_at;
     a_.load_route.assign(problem_.graph->num_ops(), -1);
     for (const OpId op : a_.order) {
-      const int64_t bytes = bytes_of(op);
+      const auto bytes = static_cast<double>(bytes_of(op));
       const bool in_place = !a_.host_access.empty() && a_.host_access[op.index()] != 0;
       if (bytes == 0 || in_place) continue;
       const Transmission* best = nullptr;
@@ -102,7 +109,7 @@ class Layers {
       for (const Transmission& way : ways_) {
         double at = 0;
         for (const auto& held : way.holds) at = std::max(at, free_at[held]);
-        at += way.way.time_us(bytes);
+        at += way.latency_us + bytes * way.us_per_byte;
         if (at < first) {
           first = at;
           best = &way;

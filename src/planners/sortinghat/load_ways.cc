@@ -1,6 +1,5 @@
 #include "load_ways.h"
 
-#include <algorithm>
 #include <set>
 
 namespace heddle {
@@ -17,18 +16,6 @@ std::vector<Hop> hops_over(const Cluster& cluster, DeviceId helper, DeviceId dev
     if (!seen.insert(hop.forward ? link.b : link.a).second) return {};
   }
   return hops;
-}
-
-FlatProblem::Way way_over(const Cluster& cluster, std::span<const Hop> hops) {
-  FlatProblem::Way way{.passage = Passage::kRoute, .bytes_per_s = kImpossible};
-  for (const Hop& hop : hops) {
-    const Link& link = cluster.link(hop.link);
-    way.latency_us += link.latency_us;
-    way.bytes_per_s = std::min(way.bytes_per_s, link.bytes_per_s);
-    if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0)
-      way.bytes_per_s = std::min(way.bytes_per_s, cluster.bus(link.bus).bytes_per_s);
-  }
-  return way;
 }
 
 }  // namespace heddle

@@ -29,13 +29,12 @@ class Reachability {
 
 // Immediate dominators. A virtual root, written as the invalid OpId, precedes all sources; it is the answer
 // for sources too. Cooper, Harvey and Kennedy (2001); a DAG needs one pass in topological order: O(m * depth
-// of the dominator tree).
-std::vector<OpId> immediate_dominators(const Graph& graph);
+// of the dominator tree). With a `source`, only paths from there count: the invalid OpId is the answer for the
+// source and for the ops that it does not reach.
+std::vector<OpId> immediate_dominators(const Graph& graph, OpId source = {});
 
-// Both treat edges as undirected. Articulation points ascend; bridges are (src, dst) pairs, sorted. Tarjan,
-// O(n + m).
+// Articulation points of the undirected graph, ascending. Tarjan, O(n + m).
 std::vector<OpId> articulation_points(const Graph& graph);
-std::vector<Edge> bridges(const Graph& graph);
 
 // k-edge-connected components of the undirected graph (parallel edges count once): two ops share a component
 // when k edge-disjoint paths join them. Returns the component of each op, numbered by smallest member. k = 1:
@@ -60,14 +59,5 @@ std::vector<int> levels(const Graph& graph);
 // A set is convex when no path leaves it and comes back. O(n + m) over the ops between the set's first and
 // last topological position.
 bool is_convex(const Graph& graph, std::span<const OpId> ops);
-
-// An op at which the graph can be cut in two: every path from an input to an output goes through it.
-struct CutPoint {
-  OpId op;
-  int64_t bytes = 0;        // of what crosses after it
-  double flops_before = 0;  // share of all FLOPs up to it and its own
-};
-// In topological order. O(n + m).
-std::vector<CutPoint> cut_points(const Graph& graph);
 
 }  // namespace heddle

@@ -33,15 +33,11 @@ Result<FusionRules> parse_fusion_rules(std::string_view text);
 Result<FusionRules> read_fusion_rules(const std::string& path);
 // The rules of Moirai's table I, plus bias and activation after a matrix product and similar epilogues.
 const FusionRules& default_fusion_rules();
-const char* default_fusion_rules_text();
 
-struct Fusion {
-  std::vector<int> group;  // per op, 0..k-1 in topological order of the groups' last ops; input of coarsen()
-  std::vector<int64_t> rule_uses;  // number of groups that each rule formed
-};
-// Every group is a single op or matches a rule. Only the last op of a group is read outside it: an op joins
-// its reader if it has no other (direct and multi-input connections), and never if several ops read it
+// The group of each op, 0..k-1 in topological order of the groups' last ops: the input of coarsen(). Every
+// group is a single op or matches a rule. Only the last op of a group is read outside it: an op joins its
+// reader if it has no other (direct and multi-input connections), and never if several ops read it
 // (multi-output). So groups are convex and the coarsened graph has no cycle. O((V + E) * longest rule).
-Fusion fuse_ops(const Graph& graph, const FusionRules& rules);
+std::vector<int> fuse_ops(const Graph& graph, const FusionRules& rules);
 
 }  // namespace heddle

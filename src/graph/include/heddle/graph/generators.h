@@ -70,8 +70,4 @@ struct RandomWiredOptions {
 // Fails when an option is out of its range or when no connected random graph came up in 10,000 tries.
 Result<std::shared_ptr<const Graph>> generate_random_wired(const RandomWiredOptions& options);
 
-// Small random DAGs for property tests: each earlier op is a predecessor of an op with probability
-// edge_probability.
-std::shared_ptr<const Graph> generate_random_dag(int ops, double edge_probability, uint64_t seed);
-
 }  // namespace heddle

@@ -2,7 +2,7 @@
 // after another, because every path from inputs to outputs passes through each piece's last op.
 #pragma once
 
-#include <memory>
+#include <cstdint>
 #include <vector>
 
 #include "heddle/base/ids.h"
@@ -12,8 +12,17 @@
 namespace heddle {
 
 // The ops on every path from a source to a sink, in topological order: the dominators of a virtual output
-// node that joins all sinks. O(m * depth of the dominator tree).
-std::vector<OpId> partition_ops(const Graph& graph);
+// node that joins all sinks. Ops of the prologue, if given (by op), count as model inputs. O(n + m).
+std::vector<OpId> partition_ops(const Graph& graph, const std::vector<uint8_t>& prologue = {});
+
+// An op at which the graph can be cut in two: a partition op that is not the last one.
+struct CutPoint {
+  OpId op;
+  int64_t bytes = 0;        // of what crosses after it
+  double flops_before = 0;  // share of all FLOPs up to it and its own
+};
+// In topological order. O(n + m).
+std::vector<CutPoint> cut_points(const Graph& graph);
 
 struct Submodels {
   std::vector<int> of_op;  // 0 .. count - 1, never decreasing along an edge
@@ -29,7 +38,7 @@ struct Submodels {
 std::vector<uint8_t> light_prologue(const Graph& graph);
 
 // Each submodel holds `dominators` (at least 1; SortingHat's nDom) partition ops. The last submodel may have
-// fewer, or none if only ops after the last partition op are left. O(m * depth of the dominator tree).
+// fewer, or none if only ops after the last partition op are left. O(n log n + m).
 Submodels dominator_submodels(const Graph& graph, int dominators);
 // The same on the graph without the prologue. Prologue ops belong to submodel 0; all submodels may read them.
 Submodels dominator_submodels(const Graph& graph, const std::vector<uint8_t>& prologue, int dominators);
