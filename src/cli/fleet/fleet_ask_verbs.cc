@@ -7,7 +7,6 @@
 #include "heddle/fleet/fleet_explain.h"
 #include "heddle/fleet/fleet_replan.h"
 #include "heddle/report/text_table.h"
-#include "print.h"
 
 namespace heddle::cli {
 namespace {

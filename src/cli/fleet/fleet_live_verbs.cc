@@ -7,7 +7,6 @@
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
-#include "print.h"
 #include "serve/server_target.h"
 
 namespace heddle::cli {

@@ -8,7 +8,6 @@
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/fleet/ppipe_data.h"
 #include "heddle/report/text_table.h"
-#include "print.h"
 
 namespace heddle::cli {
 namespace {

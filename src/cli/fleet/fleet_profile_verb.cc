@@ -10,7 +10,6 @@
 #include "heddle/report/text_table.h"
 #include "heddle/session/fleet_profile.h"
 #include "model/model_flags.h"
-#include "print.h"
 
 namespace heddle::cli {
 namespace {

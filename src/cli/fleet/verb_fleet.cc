@@ -8,7 +8,6 @@
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_explain.h"
 #include "heddle/report/text_table.h"
-#include "print.h"
 #include "verbs.h"
 
 namespace heddle::cli {

@@ -11,7 +11,6 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/fleet_view.h"
-#include "print.h"
 #include "serve/data_plane_flags.h"
 
 namespace heddle::cli {

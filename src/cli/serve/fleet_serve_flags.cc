@@ -1,7 +1,5 @@
 #include "fleet_serve_flags.h"
 
-#include "print.h"
-
 namespace heddle::cli {
 
 void ServeWorkerFlags::declare(Command& command) {

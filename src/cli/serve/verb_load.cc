@@ -9,7 +9,6 @@
 #include "heddle/report/fleet_view.h"
 #include "heddle/report/text_table.h"
 #include "heddle/serve/load.h"
-#include "print.h"
 #include "server_target.h"
 #include "verbs.h"
 

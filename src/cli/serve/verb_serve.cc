@@ -28,7 +28,6 @@
 #include "heddle/serve/worker_security.h"
 #include "heddle/session/rank_plan.h"
 #include "model/model_flags.h"
-#include "print.h"
 #include "verbs.h"
 
 namespace heddle::cli {

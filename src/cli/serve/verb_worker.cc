@@ -7,7 +7,6 @@
 
 #include "heddle/base/json.h"
 #include "heddle/serve/worker.h"
-#include "print.h"
 #include "verbs.h"
 
 namespace heddle::cli {
