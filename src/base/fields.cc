@@ -58,7 +58,10 @@ Status take(const JsonCursor& at, double& out, const Unit& unit) {
 
 Status take(const JsonCursor& at, int64_t& out, const Unit& unit) {
   // A double has no room for all digits of a large number.
-  if (at.value().is_number_integer()) return take(at, out, 0);
+  if (const auto whole = at.as_int(0); whole.ok()) {
+    out = *whole;
+    return {};
+  }
   double quantity = 0;
   HEDDLE_RETURN_IF_ERROR(take(at, quantity, unit));
   if (quantity >= 0x1p63 || quantity != std::floor(quantity))

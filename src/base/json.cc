@@ -277,8 +277,8 @@ Status JsonCursor::check_keys(std::span<const std::string_view> allowed) const {
     if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
     const std::vector<std::string> names(allowed.begin(), allowed.end());
     const std::string hint = did_you_mean(key, names);
-    return error("unknown key " + quote_text(key) +
-                 (hint.empty() ? ", expected one of " + join_names(names) : hint));
+    return this->member(key, member)
+        .error("unknown key" + (hint.empty() ? ", expected one of " + join_names(names) : hint));
   }
   return {};
 }

@@ -1,7 +1,13 @@
 #include "command.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 #include <filesystem>
+#include <sstream>
+
+#include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 
 namespace heddle::cli {
 
@@ -23,24 +29,15 @@ Command& Command::option(const std::string& flags, std::string& out, const std::
   return *this;
 }
 
-Command& Command::option(const std::string& flags, int64_t& out, const std::string& help, int64_t min,
-                         int64_t max) {
-  app_.add_option(flags, out, help)->check(CLI::Range(min, max))->type_name("N");
-  return *this;
-}
-
 Command& Command::option(const std::string& flags, double& out, const std::string& help, double min,
                          double max) {
   app_.add_option(flags, out, help)->check(CLI::Range(min, max))->type_name("X");
   return *this;
 }
 
-Command& Command::option(const std::string& flags, std::optional<int64_t>& out, const std::string& help,
-                         int64_t min, int64_t max) {
-  app_.add_option_function<int64_t>(
-          flags, [&out](const int64_t& v) { out = v; }, help)
-      ->check(CLI::Range(min, max))
-      ->type_name("N");
+Command& Command::number(const std::string& flags, const std::function<void(int64_t)>& take,
+                         const std::string& help, int64_t min, int64_t max) {
+  app_.add_option_function<int64_t>(flags, take, help)->check(CLI::Range(min, max))->type_name("N");
   return *this;
 }
 
@@ -55,6 +52,12 @@ Command& Command::list(const std::string& flags, std::vector<std::string>& out, 
 
 Command& Command::flag(const std::string& flags, bool& out, const std::string& help) {
   app_.add_flag(flags, out, help);
+  return *this;
+}
+
+Command& Command::switch_off(const std::string& flags, bool& out, const std::string& help) {
+  app_.add_flag_callback(
+      flags, [&out] { out = false; }, help);
   return *this;
 }
 
@@ -97,24 +100,37 @@ int exit_status(Code code) {
   return kExitInternal;
 }
 
+Error unknown_name(const char* flag, const std::string& name, const std::vector<std::string>& known) {
+  std::string expected;
+  for (size_t i = 0; i < known.size(); ++i)
+    expected += (i == 0 ? "" : i + 1 < known.size() ? ", " : " or ") + known[i];
+  return invalid_input(std::string(flag) + " " + name + ": expected " + expected + did_you_mean(name, known));
+}
+
+void show_json(const Invocation& invocation, const Json& json) {
+  if (invocation.progress) invocation.progress->finish();
+  print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace));
+}
+
+void show_result(const Invocation& invocation, const Json& json, const std::string& text) {
+  if (invocation.json) return show_json(invocation, json);
+  if (invocation.progress) invocation.progress->finish();
+  print("{}", text);
+}
+
 Status check_output(const std::string& path) {
   if (path.empty()) return {};
   const auto folder = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
-  return Error(Code::kInvalidInput, path + ": there is no folder '" + folder.string() + "'; create it first");
+  return invalid_input(path + ": there is no folder '" + folder.string() + "'; create it first");
 }
 
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> parts;
-  std::string part;
-  for (const char c : text + ",") {
-    if (c != ',') {
-      part += c;
-    } else if (!part.empty()) {
-      parts.push_back(std::move(part));
-      part.clear();
-    }
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) {
+    if (!part.empty()) parts.push_back(std::move(part));
   }
   return parts;
 }

@@ -1,16 +1,23 @@
-// How a verb declares its flags and runs, without each verb having to compile the flag parser.
+// Declaration of flags and runs of verbs, without compiling the flag parser for each verb.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/control.h"
+#include "heddle/base/errors.h"
+#include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/report/text_table.h"
 
 namespace CLI {
 class App;
@@ -20,7 +27,7 @@ namespace heddle::cli {
 
 class Command;
 
-// What every verb is given when it runs.
+// The arguments of every verb's run.
 struct Invocation : Control {  // Ctrl-C raises `cancel`; `progress` draws on stderr, and is null with --quiet
   bool json = false;           // print JSON for machines on stdout, nothing else there
 };
@@ -31,16 +38,19 @@ inline constexpr int kExitBadInput = 2;  // bad usage or input
 inline constexpr int kExitInternal = 3;  // a bug in Heddle
 inline constexpr int kExitInterrupted = 130;
 
-// The exit status, or an error that main prints.
+// For columns of numbers.
+inline constexpr auto kRight = TextTable::Align::kRight;
+
+// Returns the exit status, or an error that main prints.
 using RunFn = std::function<Result<int>(const Invocation&)>;
 
 struct Verb {
   const char* name;
   const char* summary;
-  RunFn (*setup)(Command&);  // declares the flags and returns what runs
+  RunFn (*setup)(Command&);  // declares the flags and returns the function that runs
 };
 
-// Declares flags. The variables must outlive parsing: keep them in the verb's options object.
+// Declares flags. The variables must outlive parsing and the run: keep them in the verb's options object.
 class Command {
  public:
   explicit Command(CLI::App& app) : app_(app) {}
@@ -49,19 +59,34 @@ class Command {
   // One or more.
   Command& positionals(const std::string& name, std::vector<std::string>& out, const std::string& help);
   Command& option(const std::string& flags, std::string& out, const std::string& help);
-  Command& option(const std::string& flags, int64_t& out, const std::string& help, int64_t min, int64_t max);
   Command& option(const std::string& flags, double& out, const std::string& help, double min, double max);
-  Command& option(const std::string& flags, std::optional<int64_t>& out, const std::string& help, int64_t min,
-                  int64_t max);
+  // A whole number, also into an optional.
+  template <class Number>
+  Command& option(const std::string& flags, Number& out, const std::string& help, int64_t min, int64_t max) {
+    return number(
+        flags, [&out](int64_t value) { set(out, value); }, help, min, max);
+  }
   // May be given several times.
   Command& list(const std::string& flags, std::vector<std::string>& out, const std::string& help);
   Command& flag(const std::string& flags, bool& out, const std::string& help);
+  // Clears `out`: --no-verify.
+  Command& switch_off(const std::string& flags, bool& out, const std::string& help);
   Command& footer(const std::string& text);
-  // One of these must follow: `heddle fleet plan`. Flags of the verb itself (--json, --quiet) may stand
-  // behind them.
+  // One of these must follow the verb: `heddle fleet plan`. The verb's own flags (--json, --quiet) may follow
+  // them.
   RunFn subverbs(std::span<const Verb> verbs);
 
  private:
+  Command& number(const std::string& flags, const std::function<void(int64_t)>& take, const std::string& help,
+                  int64_t min, int64_t max);
+  template <class Number>
+  static void set(Number& out, int64_t value) {
+    out = static_cast<Number>(value);
+  }
+  template <class Number>
+  static void set(std::optional<Number>& out, int64_t value) {
+    out = static_cast<Number>(value);
+  }
   CLI::App& app_;
 };
 
@@ -69,11 +94,41 @@ std::span<const Verb> verbs();
 
 int exit_status(Code code);
 
-// Can a file be made there? Asked before long work, so that a mistyped folder does not cost it. Empty paths
-// are fine.
+// The value beside the name, or an error that lists the names.
+Error unknown_name(const char* flag, const std::string& name, const std::vector<std::string>& known);
+template <class Value>
+Result<Value> named_value(const char* flag, const std::string& name,
+                          const std::vector<std::pair<std::string, Value>>& values) {
+  std::vector<std::string> names;
+  for (const auto& [known, value] : values) {
+    if (known == name) return value;
+    names.push_back(known);
+  }
+  return unknown_name(flag, name, names);
+}
+
+// To standard output or `to`. Unlike fmt::print() they do not throw if a write fails: main looks at standard output
+// at the end, and nobody reads a standard error that is closed.
+template <class... Args>
+void print(std::FILE* to, fmt::format_string<const Args&...> format, const Args&... args) {
+  const std::string text = fmt::format(format, args...);
+  std::fwrite(text.data(), 1, text.size(), to);
+}
+template <class... Args>
+void print(fmt::format_string<const Args&...> format, const Args&... args) {
+  cli::print(stdout, format, args...);
+}
+
+// Ends the progress line and prints one document.
+void show_json(const Invocation& invocation, const Json& json);
+// The same, or the text for people without --json.
+void show_result(const Invocation& invocation, const Json& json, const std::string& text);
+
+// Fails if the path's folder does not exist. Called before long work, whose result a mistyped path would
+// lose. An empty path is fine.
 Status check_output(const std::string& path);
 
-// "a,b,c" to its parts; empty parts are dropped.
+// Splits "a,b,c" into its parts and drops empty ones.
 std::vector<std::string> split_list(const std::string& text);
 
 }  // namespace heddle::cli

@@ -1,9 +1,13 @@
 // The heddle program: flags to verbs, signals to cancellation, errors to messages and exit statuses.
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 
 #include "command.h"
@@ -13,7 +17,6 @@
 #include "heddle/cost/profile_store.h"
 #include "heddle/graph/model_content.h"
 #include "heddle/runtime/transport.h"
-#include "supervised_rank.h"
 
 namespace heddle::cli {
 namespace {
@@ -40,7 +43,7 @@ void install_signal_handlers(const CancelToken& token) {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-// Of several ranks the first one speaks.
+// Of several ranks only the first prints.
 bool is_silent() { return rank_environment().rank > 0; }
 
 int fail(const Error& error, bool json) {
@@ -53,11 +56,10 @@ int fail(const Error& error, bool json) {
   return exit_status(error.code());
 }
 
-// Names the first argument that nobody expected, with the nearest flag or verb; else the parser's own
-// message.
+// Names the first unexpected argument and the nearest flag or verb; without one, the parser's own message.
 std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError& error) {
   auto extras = where.remaining(true);
-  // What a part of a verb does not know falls through to the verb.
+  // Arguments that a part of a verb does not know fall through to the verb.
   for (const auto* app = where.get_parent(); extras.empty() && app != nullptr; app = app->get_parent())
     extras = app->remaining(true);
   if (extras.empty())
@@ -72,7 +74,7 @@ std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError
   for (const auto* option : where.get_options()) {
     for (const auto& l : option->get_lnames()) names.push_back("--" + l);
   }
-  // A mistyped flag explains the value behind it, which the parser could not place either.
+  // After a mistyped flag its value is unexpected too: report the flag.
   std::string extra = extras.front();
   for (const auto& e : extras) {
     if (e.rfind("--", 0) == 0) extra = e;
@@ -99,6 +101,54 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   std::fprintf(stderr, "%s: %s\nSee `%s --help`.\n", command.c_str(),
                usage_message(*where, top, error).c_str(), command.c_str());
   return kExitBadInput;
+}
+
+volatile std::sig_atomic_t g_rank_process = 0;
+
+void pass_on(int signal) {
+  if (g_rank_process > 0) kill(static_cast<pid_t>(g_rank_process), signal);
+}
+
+[[noreturn]] void wait_for(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) _exit(kExitInternal);
+  }
+  if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  std::fprintf(stderr, "heddle: rank %d: its process %d was ended by signal %d (%s); this ends the run\n",
+               rank_environment().rank, static_cast<int>(child), signal, strsignal(signal));
+  _exit(kExitNo);
+}
+
+// A supervisor reports a rank that a signal kills. Under mpirun and similar launchers: forks, and returns in
+// the child, which becomes the rank. The parent passes signals on, waits, and exits with the child's status;
+// if a signal ended the child, it says so and exits with kExitNo, upon which the launcher ends the other
+// ranks. The child does not outlive its parent. Does nothing for a single rank. Call it before any thread is
+// started.
+void supervise_rank() {
+  if (rank_environment().size < 2) return;
+  // Signals wait until they can be passed to the child.
+  sigset_t passed, before;
+  sigemptyset(&passed);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaddset(&passed, signal);
+  sigprocmask(SIG_BLOCK, &passed, &before);
+  const pid_t self = getpid(), child = fork();
+  if (child > 0) {
+    g_rank_process = static_cast<std::sig_atomic_t>(child);
+    struct sigaction action = {};
+    action.sa_handler = pass_on;
+    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaction(signal, &action, nullptr);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    wait_for(child);
+  }
+  // If the fork failed (child < 0), this process is the rank, without a supervisor.
+  if (child == 0) {
+    setpgid(0, 0);  // mpirun signals the whole group; the child must not get a signal twice
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != self) _exit(kExitNo);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
 int run(int argc, char** argv) {
@@ -151,7 +201,7 @@ int main(int argc, char** argv) {
   try {
     return heddle::cli::run(argc, argv);
   } catch (const std::exception& e) {
-    // Nothing below throws by design: reaching this is a bug, or memory ran out.
+    // Nothing below throws by design, so this is a bug or a lack of memory.
     std::fprintf(stderr, "heddle: internal error: %s\n", e.what());
     return heddle::cli::kExitInternal;
   }

@@ -1,6 +1,4 @@
 // heddle bench: suites, their table and their JSON.
-#include <cstdio>
-
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/bench/bench.h"
@@ -23,21 +21,17 @@ Result<int> run_bench(BenchVerbOptions o, const Invocation& invocation) {
     if (o.suite == s.name) suite = &s;
   }
   if (suite == nullptr) {
-    return Error(Code::kInvalidInput, "no suite is named '" + o.suite + "'" + did_you_mean(o.suite, names) +
-                                          "; there are " + join_names(names));
+    return invalid_input("no suite is named '" + o.suite + "'" + did_you_mean(o.suite, names) +
+                         "; there are " + join_names(names));
   }
   o.options.only = split_list(o.only);
   HEDDLE_ASSIGN_OR_RETURN(const auto rows, suite->run(o.options, invocation));
-  if (invocation.progress) invocation.progress->finish();
   if (rank_environment().rank > 0) return kExitDone;  // of several ranks the first one speaks
   if (rows.empty() && !o.only.empty() && !invocation.cancel.cancelled()) {
-    return Error(Code::kInvalidInput, "--only " + o.only + ": suite " + o.suite +
-                                          " has no such part (`heddle bench --help` names them)");
+    return invalid_input("--only " + o.only + ": suite " + o.suite +
+                         " has no such part (`heddle bench --help` names them)");
   }
-  std::printf(
-      "%s", invocation.json
-                ? (bench::rows_json(rows).dump(1, ' ', false, Json::error_handler_t::replace) + "\n").c_str()
-                : bench::rows_text(rows).c_str());
+  show_result(invocation, bench::rows_json(rows), bench::rows_text(rows));
   return kExitDone;
 }
 

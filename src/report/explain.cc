@@ -58,7 +58,7 @@ std::string why_unused(const Problem& problem, DeviceId device, double value_us,
 
 // What the device's idle time was spent waiting for.
 std::string what_limits(const Plan& plan, const Timeline& timeline, DeviceId device, double busy_share) {
-  if (busy_share > 0.95) return "busy all the time: its own speed";
+  if (busy_share > 0.95) return "bottleneck: the device is saturated";
   double waits_transfer = 0, waits_other = 0;
   double last_finish = 0;
   for (size_t i = 0; i < plan.steps.size(); ++i) {

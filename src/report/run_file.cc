@@ -1,5 +1,6 @@
 #include "heddle/report/run_file.h"
 
+#include "heddle/base/errors.h"
 #include "heddle/base/fields.h"
 #include "heddle/base/file.h"
 
@@ -79,6 +80,16 @@ Result<RunFile> run_from_json(const JsonCursor& cursor) {
   });
   HEDDLE_RETURN_IF_ERROR(f.finish());
   return file;
+}
+
+Result<PlanOrRun> read_plan_or_run(const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
+  if (is_run_json(json)) {
+    HEDDLE_ASSIGN_OR_RETURN(auto file, with_context(run_from_json(JsonCursor(json)), path));
+    return PlanOrRun{std::move(file.plan), std::move(file.run)};
+  }
+  HEDDLE_ASSIGN_OR_RETURN(auto plan, with_context(plan_from_json(JsonCursor(json)), path));
+  return PlanOrRun{std::move(plan), std::nullopt};
 }
 
 Status write_run_file(const std::string& path, const RunFile& file) {

@@ -1,76 +1,86 @@
 #include "cold_child.h"
 
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <thread>
+#include <type_traits>
 
 #include "heddle/base/child_process.h"
 #include "heddle/base/json.h"
 #include "heddle/base/stopwatch.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/runtime/segment_cache.h"
-#include "start_process.h"
 
 namespace heddle {
-namespace {
 
-Json start_json(const ColdRun& run, double plan_us) {
-  Json requests = Json::array();
-  for (const auto& segments : run.requests) {
-    Json rows = Json::array();
-    for (const auto& s : segments) {
-      rows.push_back({s.loading.begin_us, s.loading.load_us, s.loading.compile_us, s.wait_us,
-                      s.finish_us - s.start_us, s.loading.cached});
-    }
-    requests.push_back(std::move(rows));
-  }
-  return {{"first_output_us", run.first_output_us + plan_us},
-          {"cpu_s", run.cpu_s},
-          {"import_us", run.import_us},
-          {"prepare_us", run.prepare_us},
-          {"plan_us", plan_us},
-          {"request_us", run.request_us},
-          {"requests", std::move(requests)},
-          {"peak", run.peak_resident_bytes},
-          {"verified", run.verified},
-          {"equal", run.outputs_equal},
-          {"max_abs", run.max_abs_error},
-          {"max_rel", run.max_rel_error}};
+// Found by the JSON library.
+void to_json(Json& json, const ColdSegment& s) {
+  json = {s.loading.begin_us, s.loading.load_us, s.loading.compile_us, s.loading.cached, s.start_us,
+          s.finish_us,        s.wait_us};
 }
 
-ColdStart start_from(const Json& json) {
-  ColdStart start;
-  start.first_output_us = json["first_output_us"];
-  start.cpu_s = json["cpu_s"];
-  start.import_us = json["import_us"];
-  start.prepare_us = json["prepare_us"];
-  start.plan_us = json["plan_us"];
-  start.request_us = json["request_us"].get<std::vector<double>>();
-  for (const Json& rows : json["requests"]) {
-    std::vector<bool> reloaded;
-    const bool first = start.reloaded.empty();
-    for (const Json& row : rows) {
-      reloaded.push_back(row[0].get<double>() >= 0);
-      if (first) start.segments.push_back({row[1], row[2], row[3], row[4], row[5].get<bool>()});
-    }
-    start.reloaded.push_back(std::move(reloaded));
-  }
-  start.peak_resident_bytes = json["peak"];
-  start.verified = json["verified"];
-  start.outputs_equal = json["equal"];
-  // What is not a number has no place in JSON.
-  start.max_abs_error = json["max_abs"].is_number() ? json["max_abs"].get<double>() : kImpossible;
-  start.max_rel_error = json["max_rel"].is_number() ? json["max_rel"].get<double>() : kImpossible;
-  return start;
+void from_json(const Json& json, ColdSegment& s) {
+  s.loading = {.begin_us = json[0], .load_us = json[1], .compile_us = json[2], .cached = json[3]};
+  s.start_us = json[4];
+  s.finish_us = json[5];
+  s.wait_us = json[6];
+}
+
+namespace {
+
+template <class Run, class Visit>
+void each_member(Run& run, const Visit& visit) {
+  visit("first_output_us", run.first_output_us);
+  visit("cpu_s", run.cpu_s);
+  visit("import_us", run.import_us);
+  visit("prepare_us", run.prepare_us);
+  visit("request_us", run.request_us);
+  visit("requests", run.requests);
+  visit("peak", run.peak_resident_bytes);
+  visit("verified", run.verified);
+  visit("equal", run.outputs_equal);
+  visit("max_abs", run.max_abs_error);
+  visit("max_rel", run.max_rel_error);
 }
 
 }  // namespace
+
+ColdRunOptions start_options(const ColdSettings& settings, const Control& control) {
+  ColdRunOptions options;
+  options.load_workers = settings.load_workers;
+  options.budget_bytes = settings.budget_bytes;
+  options.requests = settings.requests;
+  options.inputs = settings.inputs;
+  options.rtol = settings.rtol;
+  options.atol = settings.atol;
+  options.verify = false;
+  options.deadline = control.deadline();
+  return options;
+}
+
+ColdRunOptions without_overlap(ColdRunOptions options) {
+  options.overlap = false;
+  options.load_workers = 1;
+  options.requests = 1;
+  return options;
+}
+
+ColdMachine machine_of(const ColdSettings& settings) {
+  return {.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency())),
+          .load_workers = settings.load_workers,
+          .budget_bytes = settings.budget_bytes};
+}
 
 Error cold_start_failed(const std::string& what, const Error& why) {
   if (why.code() == Code::kCancelled) return why;
   return Error(Code::kInfeasible, what + " failed: " + why.to_string());
 }
 
-Result<ColdStart> cold_start_in_child(const std::string& plan_path, const ColdRunOptions& options,
-                                      const std::string& cache_folder, int64_t cache_bytes) {
+Result<ColdRun> cold_start_in_child(const std::string& plan_path, const ColdRunOptions& options,
+                                    const std::string& cache_folder, int64_t cache_bytes) {
   const auto json = run_in_child([&]() -> Result<Json> {
     leave_out_hwloc_plugins();
     prepare_memory_for_start(options.load_workers, options.budget_bytes == 0);
@@ -83,11 +93,43 @@ Result<ColdStart> cold_start_in_child(const std::string& plan_path, const ColdRu
       HEDDLE_ASSIGN_OR_RETURN(cache, SegmentCache::open(cache_folder, cache_bytes));
       own.cache = cache.get();
     }
-    HEDDLE_ASSIGN_OR_RETURN(const ColdRun run, run_cold(file.problem, file.plan, own));
-    return start_json(run, plan_us);
+    HEDDLE_ASSIGN_OR_RETURN(ColdRun run, run_cold(file.problem, file.plan, own));
+    run.first_output_us += plan_us;
+    run.prepare_us += plan_us;
+    Json result;
+    each_member(run, [&](const char* name, const auto& member) { result[name] = member; });
+    return result;
   });
   if (!json.ok()) return cold_start_failed("the cold start", json.error());
-  return start_from(*json);
+  ColdRun run;
+  each_member(run, [&]<class T>(const char* name, T& member) {
+    const Json& value = (*json)[name];
+    // JSON has no infinity.
+    if constexpr (std::is_same_v<T, double>)
+      member = value.is_number() ? value.get<double>() : kImpossible;
+    else
+      member = value.get<T>();
+  });
+  return run;
+}
+
+void leave_out_hwloc_plugins() {
+  // Not a folder, so none is found.
+  setenv("HWLOC_PLUGINS_PATH", "/dev/null", 0);
+}
+
+void prepare_memory_for_start([[maybe_unused]] int load_workers, [[maybe_unused]] bool keep) {
+#ifdef __GLIBC__
+  // Only address space: pages come when they are touched.
+  mallopt(M_TOP_PAD, 16 << 20);
+  if (keep) {
+    // Not even large pieces are given back: the next segment needs as much.
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  }
+  // One for each load worker and its compiler's threads, and for the threads that import and execute.
+  mallopt(M_ARENA_MAX, 2 + 2 * load_workers);
+#endif
 }
 
 }  // namespace heddle

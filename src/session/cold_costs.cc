@@ -1,10 +1,9 @@
-#include "cold_costs.h"
-
 #include <algorithm>
 
+#include "heddle/base/errors.h"
 #include "heddle/cost/cost.h"
 #include "heddle/plan/cold_start.h"
-#include "measuring.h"
+#include "session_parts.h"
 
 namespace heddle {
 namespace {
@@ -12,9 +11,7 @@ namespace {
 Result<std::vector<std::vector<ParamId>>> residents(const Problem& problem,
                                                     const ResidentParameters& resident) {
   if (!resident.file.empty()) return resident_from_file(problem, resident.file);
-  auto found = resident_fraction(problem, resident.fraction);
-  if (!found.ok()) return std::move(found).error().with_context("resident parameters");
-  return found;
+  return with_context(resident_fraction(problem, resident.fraction), "resident parameters");
 }
 
 bool has_parameters(const Graph& graph, OpId unit) {
@@ -38,7 +35,7 @@ void put_host_access(const Session& session, const Problem& problem, CostTable& 
       if (!has_parameters(*problem.graph, unit)) continue;
       const auto cost = measured->segment(*problem.graph, {&unit, 1}, in_place, context);
       if (!cost) continue;
-      // Both were measured, at different moments: reading from further away makes nothing faster.
+      // Both were measured, but at different moments. Reading from further away is never faster.
       const Cost usual = costs.at(unit, id);
       const bool comparable = usual.origin == Origin::kMeasured;
       costs.set_host_access(unit, id, comparable ? std::max(cost->us, usual.us) : cost->us);
@@ -70,17 +67,15 @@ Status measure_host_access(Session& session, const ProblemSettings& settings, co
 }
 
 Status allow_cold_start(Problem& problem, const ProblemSettings& settings) {
-  const char* cold_only = settings.host_access       ? "host access"
-                          : settings.drop_parameters ? "dropped parameters"
-                          : settings.resident        ? "resident parameters"
-                                                     : nullptr;
-  if (cold_only != nullptr && problem.objective != Objective::kColdLatency) {
-    return Error(Code::kInvalidInput,
-                 std::string(cold_only) + ": parameters are loaded under the objective cold-latency only");
-  }
+  const char* cold_only = first_given({{"host access", settings.host_access},
+                                       {"dropped parameters", settings.drop_parameters},
+                                       {"resident parameters", settings.resident.has_value()}});
+  if (cold_only != nullptr && problem.objective != Objective::kColdLatency)
+    return invalid_input(std::string(cold_only) +
+                         ": parameters are loaded only under the objective cold-latency");
   if (settings.fixed_sharing && problem.objective == Objective::kThroughput) {
-    return Error(Code::kInvalidInput,
-                 "fixed sharing: its factors are for latencies; leave it out for the objective throughput");
+    return invalid_input(
+        "fixed sharing: its factors are for latencies; leave it out for the objective throughput");
   }
   problem.execution.fixed_sharing = settings.fixed_sharing;
   problem.execution.parameter_drops = settings.drop_parameters;

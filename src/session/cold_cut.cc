@@ -21,10 +21,10 @@ namespace {
 constexpr int kMostUsualWorkers = 4;
 constexpr int kPieces = 4;
 constexpr int kRefinements = 2;
-// Medians of so many starts, or of as many as fit into this time.
+// A sample is the median of this many starts, or of those that fit into the time.
 constexpr size_t kMostStarts = 3;
 constexpr double kSampleSeconds = 2;
-// What is cut well by the prediction is started as it will be: each cut so often, or as often as fits.
+// The best cuts by the prediction are then started for real: each this many times, or as often as fits.
 constexpr size_t kMostTrials = 5;
 constexpr double kTrialSeconds = 6;
 // Ops with a large share of the parameters are split into pieces of this share for each load worker...
@@ -42,17 +42,15 @@ Status write(const Problem& problem, Plan plan, const std::string& path) {
 struct ColdTried {
   double predicted_us = 0;  // of a request
   double least_share = 0;   // ColdCutOutcome's
-  int64_t split_bytes = 0;  // the model should be tried with ImportOptions::split_bytes; 0: no
+  int64_t split_bytes = 0;  // ImportOptions::split_bytes to try next; 0: none
 };
 
 class ColdPlanning {
  public:
-  // `tried`: where plans are written that are tried; the whole model's is there.
+  // `tried`: path of the plans that are tried. The plan of the whole model is there.
   ColdPlanning(const std::string& tried, const ColdSettings& settings, const Control& control)
-      : path_(tried), settings_(settings), control_(control) {
-    machine_.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    machine_.load_workers = settings.load_workers;
-    // A cache of the samples' own: whoever keeps compiled segments wants those of the plan.
+      : path_(tried), settings_(settings), control_(control), machine_(machine_of(settings)) {
+    // Samples have a cache of their own, because the user's cache should keep the plan's segments only.
     if (!settings.cache_folder.empty()) cache_folder_ = tried + ".samples";
   }
   ~ColdPlanning() {
@@ -64,8 +62,7 @@ class ColdPlanning {
   Result<ColdTried> run(const std::string& path) {
     HEDDLE_ASSIGN_OR_RETURN(file_, read_plan_file(path_));
     HEDDLE_ASSIGN_OR_RETURN(const Sample whole, sample(file_.plan));
-    // Nothing is known of segments' own costs yet, so that there are pieces to be had wherever a model has
-    // any.
+    // A segment's own cost is still unknown and counts as 0, so that every model with several ops is cut.
     HEDDLE_ASSIGN_OR_RETURN(const ColdCosts first, fit_cold_costs(file_.problem, whole.seen(), whole.seen()));
     HEDDLE_ASSIGN_OR_RETURN(Plan plan, cut(first, kPieces));
     ColdCosts used = first;
@@ -82,7 +79,7 @@ class ColdPlanning {
       cuts.push_back(plan);
       if (settled) break;
     }
-    // The prediction knows of cores, not of what compiling threads wait for: fewer segments may be better.
+    // The prediction ignores contention between compiling threads, so fewer segments may be better.
     for (int fewer = static_cast<int>(plan.segments.size()); --fewer > 0;) {
       HEDDLE_ASSIGN_OR_RETURN(Plan other, cut(used, fewer));
       cuts.push_back(std::move(other));
@@ -121,8 +118,8 @@ class ColdPlanning {
     return std::max(1, static_cast<int>(cores));
   }
 
-  // From the request's start to its end. By the times that the bound has, too: those of another start would
-  // differ, and not by the cut.
+  // From the request's start to its end, by the same times as the bound. Those of another start would differ
+  // by more than the cut.
   Result<double> predict(const ColdCosts& costs, const Plan& plan) const {
     std::vector<ColdTask> tasks;
     for (const Segment& segment : plan.segments) {
@@ -140,8 +137,8 @@ class ColdPlanning {
     return times.back().finish_us;
   }
 
-  // Where one op takes longer than a load worker's share of all, in pieces of how many bytes its parameters
-  // should be imported; 0: no op does, or there is nothing to divide.
+  // The size at which parameters should be split, if one op takes longer than a load worker's share of all; 0
+  // if no op does, or its parameters are small.
   int64_t wanted_split(const ColdCosts& costs) const {
     const Graph& graph = *file_.problem.graph;
     const double all = std::accumulate(costs.compile_us.begin(), costs.compile_us.end(), 0.0);
@@ -156,14 +153,6 @@ class ColdPlanning {
     return 0;
   }
 
-  ColdRunOptions trial() const {
-    ColdRunOptions options;
-    options.inputs = settings_.inputs;
-    options.verify = false;
-    options.deadline = control_.deadline();
-    return options;
-  }
-
   // The cut whose starts, in turns, have their first output earliest in the median.
   Result<Plan> earliest(std::vector<Plan> cuts) {
     std::vector<Plan> distinct;
@@ -172,14 +161,14 @@ class ColdPlanning {
       if (std::none_of(distinct.begin(), distinct.end(), same)) distinct.push_back(std::move(plan));
     }
     if (distinct.size() == 1) return std::move(distinct.front());
-    ColdRunOptions real = trial();
-    real.load_workers = settings_.load_workers;
+    ColdRunOptions real = start_options(settings_, control_);
+    real.requests = 1;
     std::vector<std::vector<double>> first_output(distinct.size());
     const Stopwatch watch;
     do {
       for (size_t i = 0; i < distinct.size(); ++i) {
         HEDDLE_RETURN_IF_ERROR(write(file_.problem, distinct[i], path_));
-        HEDDLE_ASSIGN_OR_RETURN(const ColdStart one, start(real));
+        HEDDLE_ASSIGN_OR_RETURN(const ColdRun one, start(real));
         first_output[i].push_back(one.first_output_us);
       }
     } while (first_output[0].size() < kMostTrials && watch.seconds() < kTrialSeconds);
@@ -192,20 +181,19 @@ class ColdPlanning {
 
   // Starts of the plan at the path with nothing overlapping.
   Result<Sample> sample(const Plan& plan) {
-    ColdRunOptions alone = trial();
-    alone.overlap = false;
-    alone.load_workers = 1;
+    const ColdRunOptions alone = without_overlap(start_options(settings_, control_));
     if (!cache_folder_.empty()) {
-      HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const ColdStart filled, start(alone));
+      HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const ColdRun filled, start(alone));
     }
     const size_t segments = plan.segments.size();
     std::vector<std::vector<double>> compile(segments), run(segments);
     const Stopwatch watch;
     do {
-      HEDDLE_ASSIGN_OR_RETURN(const ColdStart one, start(alone));
+      HEDDLE_ASSIGN_OR_RETURN(const ColdRun one, start(alone));
       for (size_t s = 0; s < segments; ++s) {
-        compile[s].push_back(one.segments[s].load_us + one.segments[s].compile_us);
-        run[s].push_back(one.segments[s].run_us);
+        const ColdSegment& segment = one.requests.front()[s];
+        compile[s].push_back(segment.loading.load_us + segment.loading.compile_us);
+        run[s].push_back(segment.finish_us - segment.start_us);
       }
     } while (compile[0].size() < kMostStarts && watch.seconds() < kSampleSeconds);
     Sample result;
@@ -217,7 +205,7 @@ class ColdPlanning {
     return result;
   }
 
-  Result<ColdStart> start(const ColdRunOptions& options) {
+  Result<ColdRun> start(const ColdRunOptions& options) {
     auto result = cold_start_in_child(path_, options, cache_folder_, settings_.cache_bytes);
     ++starts_;
     control_.report("trying cuts", starts_, 0);
@@ -251,7 +239,7 @@ Status write_by_weight(const ModelSpec& source, const ProblemSettings& problem, 
                        const std::string& path, const Control& control) {
   const auto planned = run_in_child([&]() -> Result<Json> {
     ProblemSettings settings = problem;
-    // What ops take when all is loaded has no part in it.
+    // Cuts by weight do not use the ops' times.
     settings.measure = false;
     HEDDLE_ASSIGN_OR_RETURN(const auto session, open_session(source, settings, control));
     ColdPlanOptions options;

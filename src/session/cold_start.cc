@@ -1,18 +1,20 @@
 #include "heddle/session/cold_start.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
-#include <thread>
 
 #include "cold_child.h"
 #include "heddle/base/child_process.h"
 #include "heddle/base/json.h"
 #include "heddle/runtime/cold_plan.h"
 #include "heddle/runtime/sampling.h"
-#include "start_process.h"
 
 namespace heddle {
 namespace {
+
+// For this request; a segment that stayed is not loaded again.
+bool is_loaded(const ColdSegment& segment) { return segment.loading.begin_us >= 0; }
 
 class ColdMeasurement {
  public:
@@ -22,55 +24,41 @@ class ColdMeasurement {
   Result<ColdReport> run() {
     HEDDLE_ASSIGN_OR_RETURN(file_, read_plan_file(path_));
     if (!file_.problem.model)
-      return Error(Code::kInvalidInput,
-                   path_ + ": a cold start needs a real model; this plan's graph has none behind it");
+      return invalid_input(path_ + ": a cold start needs a real model; this plan's graph has none behind it");
     if (settings_.budget_bytes > 0 && settings_.requests < 2)
-      return Error(Code::kInvalidInput, "a budget needs at least 2 requests: it is about what stays between");
+      return invalid_input("a budget needs at least 2 requests: it is about what stays between");
     const bool cached = !settings_.cache_folder.empty();
     total_ = settings_.repeats * (settings_.versus ? 2 : 1) + 2 + (cached && settings_.versus ? 1 : 0);
-    ColdRunOptions filling = options();
+    const ColdRunOptions options = start_options(settings_, control_);
+    ColdRunOptions filling = options;
     filling.verify = settings_.verify;
+    ColdReport report;
     // The first start is compared with the unsplit model, and fills the caches.
-    HEDDLE_ASSIGN_OR_RETURN(const ColdStart checked, start(filling));
+    HEDDLE_ASSIGN_OR_RETURN(report.checked, start(filling));
     if (cached && settings_.versus) {
       HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const ColdWhole filled, whole());
     }
-    ColdRunOptions alone = options();
-    alone.overlap = false;
-    alone.load_workers = 1;
-    alone.requests = 1;
-    HEDDLE_ASSIGN_OR_RETURN(const ColdStart apart, start(alone));
-    HEDDLE_RETURN_IF_ERROR(measure_in_turns());
-    return report(checked, apart);
+    HEDDLE_ASSIGN_OR_RETURN(const ColdRun apart, start(without_overlap(options)));
+    HEDDLE_RETURN_IF_ERROR(measure_in_turns(options));
+    summarise(report);
+    HEDDLE_RETURN_IF_ERROR(predict(apart, report));
+    return report;
   }
 
  private:
-  ColdRunOptions options() const {
-    ColdRunOptions o;
-    o.load_workers = settings_.load_workers;
-    o.budget_bytes = settings_.budget_bytes;
-    o.requests = settings_.requests;
-    o.inputs = settings_.inputs;
-    o.rtol = settings_.rtol;
-    o.atol = settings_.atol;
-    o.verify = false;
-    o.deadline = control_.deadline();
-    return o;
-  }
-
   void report_progress() {
     ++done_;
     control_.report("cold starts", done_, total_);
   }
 
-  Result<ColdStart> start(const ColdRunOptions& options) {
+  Result<ColdRun> start(const ColdRunOptions& options) {
     auto result = cold_start_in_child(path_, options, settings_.cache_folder, settings_.cache_bytes);
     report_progress();
     return result;
   }
 
   Result<ColdWhole> whole() {
-    // OpenVINO's own cache lies beside ours, so that it shares its disk.
+    // OpenVINO's own cache is beside ours, on the same disk.
     const std::string folder = settings_.cache_folder.empty() ? "" : settings_.cache_folder + "/openvino";
     auto json = run_in_child([&]() -> Result<Json> {
       leave_out_hwloc_plugins();
@@ -83,13 +71,13 @@ class ColdMeasurement {
     return ColdWhole{(*json)[0], (*json)[1], (*json)[2], (*json)[3], (*json)[4]};
   }
 
-  Status measure_in_turns() {
+  Status measure_in_turns(const ColdRunOptions& options) {
     for (int i = 0; i < settings_.repeats; ++i) {
       for (int turn = 0; turn < 2; ++turn) {
         if (control_.cancel.cancelled()) return Error(Code::kCancelled, "the cold starts were cancelled");
-        // Ours, theirs, theirs, ours: a machine that becomes slower favours nobody.
+        // Ours, theirs, theirs, ours: so a machine that becomes slower favours neither side.
         if ((turn + i) % 2 == 0) {
-          HEDDLE_ASSIGN_OR_RETURN(ColdStart s, start(options()));
+          HEDDLE_ASSIGN_OR_RETURN(ColdRun s, start(options));
           starts_.push_back(std::move(s));
         } else if (settings_.versus) {
           HEDDLE_ASSIGN_OR_RETURN(const ColdWhole w, whole());
@@ -100,7 +88,7 @@ class ColdMeasurement {
     return {};
   }
 
-  Status predict(const ColdStart& apart, ColdReport& report) const;
+  Status predict(const ColdRun& apart, ColdReport& report) const;
   int64_t bytes_of(const Segment& segment) const {
     std::set<ParamId> params;
     int64_t bytes = 0;
@@ -112,33 +100,21 @@ class ColdMeasurement {
     return bytes;
   }
 
-  Result<ColdReport> report(const ColdStart& checked, const ColdStart& apart) {
-    ColdReport r;
+  void summarise(ColdReport& report) {
     std::vector<size_t> order(starts_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(),
-              [&](size_t a, size_t b) { return starts_[a].first_output_us < starts_[b].first_output_us; });
-    const ColdStart& median = starts_[order[order.size() / 2]];
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](size_t i) { return starts_[i].first_output_us; });
     std::vector<double> times;
-    for (const ColdStart& s : starts_) times.push_back(s.first_output_us);
-    r.first_output_us = median_us(times);
-    r.low_us = starts_[order.front()].first_output_us;
-    r.high_us = starts_[order.back()].first_output_us;
-    r.cpu_s = median.cpu_s;
-    r.import_us = median.import_us;
-    r.prepare_us = median.prepare_us + median.plan_us;
-    r.request_us = median.request_us;
-    r.measured = median.segments;
-    r.reloaded = median.reloaded;
-    r.peak_resident_bytes = median.peak_resident_bytes;
-    r.without_overlap_us = apart.first_output_us;
-    r.verified = checked.verified;
-    r.outputs_equal = checked.outputs_equal;
-    r.max_abs_error = checked.max_abs_error;
-    r.max_rel_error = checked.max_rel_error;
-    HEDDLE_RETURN_IF_ERROR(predict(apart, r));
-    if (settings_.versus) r.versus = versus();
-    return r;
+    for (const ColdRun& s : starts_) times.push_back(s.first_output_us);
+    report.first_output_us = median_us(times);
+    report.low_us = starts_[order.front()].first_output_us;
+    report.high_us = starts_[order.back()].first_output_us;
+    report.median = starts_[order[order.size() / 2]];
+    for (const ColdSegment& s : report.median.requests.front()) {
+      report.measured.push_back(
+          {s.loading.load_us, s.loading.compile_us, s.wait_us, s.finish_us - s.start_us, s.loading.cached});
+    }
+    if (settings_.versus) report.versus = versus();
   }
 
   ColdReport::Versus versus() const {
@@ -164,13 +140,13 @@ class ColdMeasurement {
   const ColdSettings& settings_;
   const Control& control_;
   PlanFile file_;
-  std::vector<ColdStart> starts_;
+  std::vector<ColdRun> starts_;
   std::vector<ColdWhole> wholes_;
   int done_ = 0, total_ = 0;
 };
 
-// What the segments took alone, put together by the model of shared cores.
-Status ColdMeasurement::predict(const ColdStart& apart, ColdReport& report) const {
+// Combines the segments' times from the start without overlap by the model of shared cores.
+Status ColdMeasurement::predict(const ColdRun& apart, ColdReport& report) const {
   const Problem& problem = file_.problem;
   const Plan& plan = file_.plan;
   std::vector<ColdTask> tasks;
@@ -182,12 +158,13 @@ Status ColdMeasurement::predict(const ColdStart& apart, ColdReport& report) cons
     const Segment& segment = plan.segments[s];
     const auto& cores = problem.cluster->device(segment.device).cores;
     ColdTask task;
-    task.load_us = apart.segments[s].load_us;
-    task.compile_us = apart.segments[s].compile_us;
-    task.run_us = apart.segments[s].run_us;
+    const ColdSegment& alone = apart.requests.front()[s];
+    task.load_us = alone.loading.load_us;
+    task.compile_us = alone.loading.compile_us;
+    task.run_us = alone.finish_us - alone.start_us;
     task.bytes = bytes_of(segment);
-    // With a budget there is a second request: it shows what did not stay.
-    task.stays = settings_.budget_bytes == 0 || !report.reloaded[1][s];
+    // With a budget there is a second request, which shows the segments that did not stay.
+    task.stays = settings_.budget_bytes == 0 || !is_loaded(report.median.requests[1][s]);
     task.threads = std::max<int>(1, static_cast<int>(cores.size()));
     for (const size_t before : segments) {
       const Segment& other = plan.segments[before];
@@ -207,11 +184,7 @@ Status ColdMeasurement::predict(const ColdStart& apart, ColdReport& report) cons
     tasks.push_back(std::move(task));
     segments.push_back(s);
   }
-  ColdMachine machine;
-  machine.cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  machine.load_workers = settings_.load_workers;
-  machine.budget_bytes = settings_.budget_bytes;
-  HEDDLE_ASSIGN_OR_RETURN(const auto times, predict_cold_start(tasks, machine));
+  HEDDLE_ASSIGN_OR_RETURN(const auto times, predict_cold_start(tasks, machine_of(settings_)));
   report.predicted.resize(plan.segments.size());
   double last = 0;
   for (size_t t = 0; t < tasks.size(); ++t) {
@@ -220,15 +193,20 @@ Status ColdMeasurement::predict(const ColdStart& apart, ColdReport& report) cons
     const double slower = alone > 0 ? (at.ready_us - at.begin_us) / alone : 1;
     report.predicted[segments[t]] = {tasks[t].load_us * slower, tasks[t].compile_us * slower,
                                      at.start_us - at.ready_us, at.finish_us - at.start_us,
-                                     apart.segments[segments[t]].cached};
+                                     apart.requests.front()[segments[t]].loading.cached};
     last = std::max(last, at.finish_us);
   }
-  report.predicted_us = apart.plan_us + apart.import_us + apart.prepare_us + last;
+  report.without_overlap_us = apart.first_output_us;
+  report.predicted_us = apart.import_us + apart.prepare_us + last;
   report.predicted_request_us = last;
   return {};
 }
 
 }  // namespace
+
+int64_t ColdReport::loaded(size_t request) const {
+  return std::ranges::count_if(median.requests[request], is_loaded);
+}
 
 Result<ColdReport> measure_cold(const std::string& plan_path, const ColdSettings& settings,
                                 const Control& control) {

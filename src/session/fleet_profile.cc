@@ -5,20 +5,21 @@
 #include <filesystem>
 #include <map>
 
+#include "heddle/base/errors.h"
 #include "heddle/runtime/device_shares.h"
-#include "measuring.h"
+#include "session_parts.h"
 
 namespace heddle {
 namespace {
 
-// Devices of one target run alike: they are one class. Core sets that overlap cannot be pools at once: a
-// class whose cores another class before it has counts no device until its user says so.
+// Devices of one target are equally fast and form one class. Core sets that overlap cannot be pools at once,
+// so a class counts only devices whose cores no earlier class has; the user may change the count.
 struct ClassList {
   std::vector<DeviceClass> classes;
   std::vector<DeviceId> device;  // one of each
 };
 
-constexpr double kLocalNic_bytes = 1e9;  // where the cluster's file has no link between hosts
+constexpr double kLocalNicBytesPerS = 1e9;  // if the cluster's file has no link between hosts
 
 Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>& devices, int share_levels) {
   ClassList out;
@@ -35,7 +36,7 @@ Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>
     if (!fresh) {
       auto& c = out.classes[entry->second];
       c.count += free;
-      // Those that can be used at once come first.
+      // Devices that can be used at once come first.
       c.devices.insert(free ? c.devices.begin() + (c.count - 1) : c.devices.end(), d.name);
       ++c.devices_per_server;
       continue;
@@ -45,13 +46,13 @@ Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>
     c.count = free;
     c.devices = {d.name};
     c.memory_bytes = d.memory_bytes;
-    c.nic_bytes_per_s = kLocalNic_bytes;
+    c.nic_bytes_per_s = kLocalNicBytesPerS;
     c.share_levels = std::clamp(most_shares(d), 1, share_levels);
     out.classes.push_back(std::move(c));
     out.device.push_back(id);
   }
   if (out.classes.empty())
-    return Error(Code::kInvalidInput, "no device of the cluster is of this machine; nothing can be measured");
+    return invalid_input("no device of the cluster is of this machine; nothing can be measured");
   double nic = 0;
   for (const auto& link : cluster.links()) nic = std::max(nic, link.bytes_per_s);
   if (nic > 0)
@@ -59,7 +60,8 @@ Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>
   return out;
 }
 
-// What crosses the cuts with float32 as float16. The first and the last are a request's own tensors and stay.
+// Halves the bytes of float32 tensors that cross cuts. The first and the last cut are a request's own tensors
+// and keep their type.
 void halve_cuts(const Graph& graph, const std::vector<int>& block_of, std::vector<double>& cut_bytes) {
   for (size_t t = 0; t < graph.num_tensors(); ++t) {
     const auto& tensor = graph.tensor(TensorId(t));
@@ -89,7 +91,7 @@ class ModelProfile {
     }
     HEDDLE_ASSIGN_OR_RETURN(FleetModel model, cut_into_blocks());
     HEDDLE_RETURN_IF_ERROR(measure_shares(model));
-    // As the paper sets it: a multiple of the fastest class's time for one request.
+    // As in the paper: a multiple of the fastest class's time for one request.
     double fastest = INFINITY;
     for (const auto& of_class : model.latency_us) {
       double sum = 0;
@@ -109,9 +111,8 @@ class ModelProfile {
     problem.store = settings_.store;
     HEDDLE_ASSIGN_OR_RETURN(session_, open_session(source_, problem, control_));
     if (!session_.may_measure)
-      return Error(Code::kInvalidInput,
-                   source_.path + " on cluster '" + session_.cluster->name() +
-                       "': nothing can be measured; expected a real model and a device of this machine");
+      return invalid_input(source_.path + " on cluster '" + session_.cluster->name() +
+                           "': nothing can be measured; expected a real model and a device of this machine");
     HEDDLE_ASSIGN_OR_RETURN(
         classes_, classes_of(*session_.cluster, session_.problem.usable_devices(), settings_.share_levels));
     return {};
@@ -125,20 +126,21 @@ class ModelProfile {
       for (size_t op = 0; op < graph.num_ops(); ++op)
         us.back().push_back(session_.problem.costs->us(OpId(op), device));
     }
-    auto parts = prepartition(graph, us, settings_.blocks, settings_.method);
-    if (!parts.ok()) return std::move(parts).error().with_context(source_.path);
+    HEDDLE_ASSIGN_OR_RETURN(
+        const auto parts,
+        with_context(prepartition(graph, us, settings_.blocks, settings_.method), source_.path));
     FleetModel model;
     model.name = session_.loaded.name;
-    model.blocks = static_cast<int>(parts->blocks.size());
-    model.cut_bytes = parts->cut_bytes;
-    for (const double b : parts->parameter_bytes) model.parameter_bytes.push_back(static_cast<int64_t>(b));
-    for (const auto& ops : parts->blocks) blocks_.push_back(finest_ops(graph, ops));
+    model.blocks = static_cast<int>(parts.blocks.size());
+    model.cut_bytes = parts.cut_bytes;
+    for (const double b : parts.parameter_bytes) model.parameter_bytes.push_back(static_cast<int64_t>(b));
+    for (const auto& ops : parts.blocks) blocks_.push_back(finest_ops(graph, ops));
     model.file = file();
     if (settings_.fp16_cuts) halve_cuts(*session_.loaded.graph, model.file.block_of, model.cut_bytes);
     return model;
   }
 
-  // Where the model is and which of its ops each block has, for devices that are to run it.
+  // The model's path and the ops of each block, for devices that run it.
   FleetModelFile file() const {
     namespace fs = std::filesystem;
     const Model& model = *session_.loaded.model;
@@ -161,7 +163,7 @@ class ModelProfile {
     int levels = 1;
     for (const auto& c : classes_.classes) levels = std::max(levels, c.share_levels);
     for (int share = 1; share <= levels; ++share) {
-      // A part of a device takes a part of the requests at once.
+      // A share of a device runs a share of the batch.
       for (int batch = 1; batch <= std::max(1, settings_.batches / share); ++batch) {
         HEDDLE_ASSIGN_OR_RETURN(const auto times, measure_blocks(batch, share));
         for (size_t c = 0; c < times.size(); ++c) {
@@ -181,8 +183,8 @@ class ModelProfile {
     source.import.batch = batch;
     HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(source));
     if (!loaded.model || loaded.graph->num_ops() != session_.loaded.graph->num_ops())
-      return Error(Code::kUnsupported, source_.path + ": has other ops at batch " + std::to_string(batch) +
-                                           " than at batch 1; measure fewer batch sizes");
+      return unsupported(source_.path + ": has other ops at batch " + std::to_string(batch) +
+                         " than at batch 1; measure fewer batch sizes");
     std::vector<ProfileRequest> wanted;
     for (size_t c = 0; c < classes_.device.size(); ++c)
       for (const auto& ops : blocks_)
@@ -214,10 +216,10 @@ class ModelProfile {
                                  session_.cluster->device(classes_.device[c]), batch, {.share = share});
     HEDDLE_ASSIGN_OR_RETURN(const auto found, session_.store->find(key));
     if (found) return found->median_us;
-    return Error(Code::kInvalidInput,
-                 source_.path + ": block " + std::to_string(block) + " could not be measured on " +
-                     classes_.classes[c].name + " at batch " + std::to_string(batch) + ", " +
-                     share_text(share) + (summary.first_failure.empty() ? "" : ": " + summary.first_failure));
+    return invalid_input(source_.path + ": block " + std::to_string(block) + " could not be measured on " +
+                         classes_.classes[c].name + " at batch " + std::to_string(batch) + ", " +
+                         share_text(share) +
+                         (summary.first_failure.empty() ? "" : ": " + summary.first_failure));
   }
 
   const FleetProfileSettings& settings_;
@@ -237,7 +239,7 @@ Result<Fleet> profile_fleet(const FleetProfileSettings& settings, const Control&
     HEDDLE_ASSIGN_OR_RETURN(auto model, ModelProfile(settings, source, control).run(fleet));
     models.push_back(std::move(model));
   }
-  if (!fleet) return Error(Code::kInvalidInput, "a fleet needs a model");
+  if (!fleet) return invalid_input("a fleet needs a model");
   fleet->models = std::move(models);
   HEDDLE_RETURN_IF_ERROR(check_fleet(*fleet));
   return std::move(*fleet);

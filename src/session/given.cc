@@ -1,6 +1,7 @@
-#include "given.h"
-
+// Sessions of files that hold a whole problem.
+#include "heddle/base/errors.h"
 #include "heddle/plan/problem_file.h"
+#include "session_parts.h"
 
 namespace heddle {
 namespace {
@@ -8,18 +9,13 @@ namespace {
 // The first setting that changes what the file holds; null when there is none.
 const char* setting_against_file(const ModelSpec& source, const ProblemSettings& s) {
   const ImportOptions& import = source.import;
-  const std::pair<const char*, bool> set[] = {
-      {"shapes and batch", !import.shapes.empty() || import.batch || import.split_bytes > 0},
-      {"a cluster", s.cluster != nullptr},
-      {"devices", !s.devices.empty() || s.simulation},
-      {"units", s.units > 0 || s.coarsening != Coarsening::kUsual},
-      {"contention", !s.contention || s.fixed_sharing},
-      {"stages", s.stage_width > 1 || s.stage_times != StageTimes::kUsual},
-      {"cold starts", s.host_access || s.drop_parameters || s.resident}};
-  for (const auto& [name, is_set] : set) {
-    if (is_set) return name;
-  }
-  return nullptr;
+  return first_given({{"shapes and batch", !import.shapes.empty() || import.batch || import.split_bytes > 0},
+                      {"a cluster", s.cluster != nullptr},
+                      {"devices", !s.devices.empty() || s.simulation},
+                      {"units", s.units > 0 || s.coarsening != Coarsening::kUsual},
+                      {"contention", !s.contention || s.fixed_sharing},
+                      {"stages", s.stage_width > 1 || s.stage_times != StageTimes::kUsual},
+                      {"cold starts", s.host_access || s.drop_parameters || s.resident}});
 }
 
 }  // namespace
@@ -29,12 +25,12 @@ Result<std::optional<Session>> open_given(const ModelSpec& source, const Problem
       .objective = settings.objective, .contiguous = settings.contiguous, .pieces = settings.pieces};
   HEDDLE_ASSIGN_OR_RETURN(auto file, read_problem_file(source.path, options));
   if (!file && (settings.contiguous || settings.pieces != 1))
-    return Error(Code::kInvalidInput, source.path + ": contiguity and pieces are for placement workloads");
+    return invalid_input(source.path + ": contiguity and pieces are for placement workloads");
   if (!file) return std::optional<Session>();
   if (const char* setting = setting_against_file(source, settings))
-    return Error(Code::kInvalidInput, source.path + ": this " + file->kind +
-                                          " brings its own devices, times and rules; leave what is said of " +
-                                          setting + " out");
+    return invalid_input(source.path + ": this " + file->kind +
+                         " brings its own devices, times and rules; leave what is said of " + setting +
+                         " out");
   Session session;
   session.loaded.given = true;
   session.loaded.name = file->problem.graph->name();

@@ -4,14 +4,13 @@
 #include <sstream>
 #include <utility>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/hash.h"
 #include "heddle/base/json.h"
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/graph/graph_json.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/plan/hios_workload.h"
-#include "heddle/runtime/backend.h"
 
 namespace heddle {
 namespace {
@@ -27,8 +26,7 @@ std::vector<std::string> parts_of(const std::string& text) {
 
 Result<LoadedModel> load_zoo(const std::string& text) {
   const auto parts = parts_of(text);
-  if (parts.empty())
-    return Error(Code::kInvalidInput, "zoo: needs a name: zoo:NAME; `heddle generate --list` names them");
+  if (parts.empty()) return invalid_input("zoo: needs a name: zoo:NAME; `heddle generate --list` names them");
   HEDDLE_ASSIGN_OR_RETURN(auto params, parse_zoo_params({parts.begin() + 1, parts.end()}));
   LoadedModel loaded;
   loaded.name = parts[0];
@@ -57,24 +55,15 @@ Result<LoadedModel> load_graph_file(const std::string& path) {
 
 // Graphs have their shapes.
 Status check_is_model(const ModelSpec& source) {
-  const std::pair<const char*, bool> given[] = {
-      {"a shape", !source.import.shapes.empty()},
-      {"a batch size", source.import.batch.has_value()},
-      {"a size to split weights at", source.import.split_bytes > 0}};
-  for (const auto& [what, is_given] : given) {
-    if (is_given)
-      return Error(Code::kInvalidInput,
-                   std::string(what) + " is about importing a model; " + source.path + " is a graph");
-  }
+  const char* what = first_given({{"a shape", !source.import.shapes.empty()},
+                                  {"a batch size", source.import.batch.has_value()},
+                                  {"a size to split weights at", source.import.split_bytes > 0}});
+  if (what != nullptr)
+    return invalid_input(std::string(what) + " is about importing a model; " + source.path + " is a graph");
   return {};
 }
 
 }  // namespace
-
-Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset) {
-  if (file_or_preset != "preset:local") return load_cluster(file_or_preset);
-  return discover_machine();
-}
 
 SignatureFn signature_of(const LoadedModel& loaded) {
   auto model = loaded.base ? loaded.base : loaded.model;
@@ -109,9 +98,9 @@ Result<std::shared_ptr<const Model>> load_model_of(const Problem& problem, const
   HEDDLE_ASSIGN_OR_RETURN(std::shared_ptr<const Model> model,
                           Model::load(reference->path, import_options(*reference)));
   if (model->file_hash() != reference->file_hash) {
-    return Error(Code::kInvalidInput, plan + ": was made for " + reference->path + " with content " +
-                                          hex64(reference->file_hash) + ", but that file now has " +
-                                          hex64(model->file_hash()) + "; plan it again");
+    return invalid_input(plan + ": was made for " + reference->path + " with content " +
+                         hex64(reference->file_hash) + ", but that file now has " +
+                         hex64(model->file_hash()) + "; plan it again");
   }
   return model;
 }

@@ -2,9 +2,9 @@
 //
 // A planner sees units, and a segment of several units costs by definition the sum of theirs. A real device
 // runs the segment faster than that: fusion and data layouts do not stop at the units' borders. So the plan's
-// segments are measured as they would run, become part of the problem's costs, and the planner plans again.
-// The bound stays proven, because CostTable::bound_times() shares each known segment's time out among its
-// units.
+// segments are measured as they would run and become part of the problem's costs, and the planner plans
+// again. The bound stays proven, because CostTable::bound_times() shares each known segment's time out among
+// its units.
 #include <algorithm>
 #include <set>
 
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kRounds = 4;
 
-// The same decisions with units united into segments where that delays nothing.
+// The same decisions, with units united into segments wherever that delays nothing.
 Result<Plan> merged(const Problem& problem, const Plan& plan) {
   std::vector<Lane> lanes;
   for (size_t l = 0; l < plan.lane_shares.size(); ++l) {
@@ -41,7 +41,7 @@ std::vector<ProfileRequest> unknown_segments(const Problem& problem, const Plan&
   return wanted;
 }
 
-// The best plan so far is verified anew whenever the costs change. `proven` holds for the problem as it is now.
+// Verifies all candidates under the current costs. `proven` is a bound under these costs.
 Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candidates,
                            const std::optional<Bound>& proven) {
   std::optional<PlanResult> best;
@@ -54,7 +54,7 @@ Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candi
     output.counters = c.counters;
     output.trajectory = c.trajectory;
     auto verified = verified_result(c.planner, problem, std::move(output), c.planning_s);
-    // United segments hold their tensors longer: where memory is short, only the plan as it came fits.
+    // United segments hold their tensors longer, so with little memory only the original plan may fit.
     if (!verified.ok() && best) continue;
     if (!verified.ok()) return verified;
     if (!best || verified->value_us < best->value_us) best = std::move(*verified);
@@ -79,8 +79,8 @@ Result<const PlannerEntry*> planner_named(const std::string& name) {
   if (const auto* entry = find_planner(name)) return entry;
   std::vector<std::string> names;
   for (const auto& entry : planner_registry()) names.push_back(entry.info.name);
-  return Error(Code::kInvalidInput, "no planner is named '" + name + "'" + did_you_mean(name, names) +
-                                        "; 'heddle planners' lists them");
+  return invalid_input("no planner is named '" + name + "'" + did_you_mean(name, names) +
+                       "; 'heddle planners' lists them");
 }
 
 Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,
@@ -88,7 +88,7 @@ Result<PlanResult> make_plan(Session& session, const std::string& planner, const
   HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(planner));
   const auto options = planner_options(search, control);
   auto& problem = session.problem;
-  // Segments of such problems are as the planner made them.
+  // In such problems the planner decides the segments.
   if (problem.execution.transfers != Transfers::kRoutes) return run_planner(*entry, problem, options);
   std::vector<PlanResult> candidates;
   double planning_s = 0;
@@ -100,7 +100,7 @@ Result<PlanResult> make_plan(Session& session, const std::string& planner, const
     }
     planning_s += result->planning_s;
     HEDDLE_ASSIGN_OR_RETURN(auto plan, merged(problem, result->plan));
-    // New times may make a plan faster than a bound that was proven without them.
+    // New times may make a plan faster than a bound that was proven before.
     std::optional<Bound> proven = result->bound;
     const auto wanted = session.may_measure ? unknown_segments(problem, plan) : std::vector<ProfileRequest>{};
     if (!wanted.empty()) {

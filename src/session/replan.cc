@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "heddle/base/errors.h"
 #include "heddle/plan/builder.h"
 #include "heddle/planners/planner.h"
 
@@ -71,15 +72,13 @@ Result<std::vector<Replanned>> replan(const Session& session, const std::vector<
   HEDDLE_ASSIGN_OR_RETURN(auto base, run_planner(*entry, session.problem, planner_options(search, control)));
   std::vector<Replanned> rows{{"as it is", session.problem, std::move(base)}};
   for (const auto& change : changes) {
-    auto changed = problem_after(session, change, settings);
-    if (!changed.ok()) return std::move(changed).error().with_context(change.what);
-    const Problem& problem = *changed;
+    HEDDLE_ASSIGN_OR_RETURN(const Problem problem,
+                            with_context(problem_after(session, change, settings), change.what));
     auto options = planner_options(search, control);
     const auto start = carry_over(rows[0].problem, rows[0].result.plan, problem);
     if (start) options.start = &*start;
-    auto result = run_planner(*entry, problem, options);
-    if (!result.ok()) return std::move(result).error().with_context(change.what);
-    rows.push_back({change.what, problem, std::move(*result)});
+    HEDDLE_ASSIGN_OR_RETURN(auto result, with_context(run_planner(*entry, problem, options), change.what));
+    rows.push_back({change.what, problem, std::move(result)});
   }
   exchange(rows);
   return rows;

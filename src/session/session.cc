@@ -4,22 +4,19 @@
 #include <algorithm>
 #include <set>
 
-#include "cold_costs.h"
-#include "given.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/discover.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
 #include "heddle/runtime/segment_measurer.h"
-#include "measuring.h"
-#include "stages.h"
+#include "session_parts.h"
 
 namespace heddle {
 namespace {
 
-// Measuring takes some 0.1 s for each unit and kind of device; so many units are measured within seconds and
-// still leave enough places to cut.
+// Measuring takes about 0.1 s per unit and kind of device. This many units are measured within seconds and
+// leave enough places to cut.
 constexpr size_t kMeasuredUnits = 24;
 constexpr size_t kEstimatedUnits = 2000;
 
@@ -70,9 +67,8 @@ Result<std::vector<DeviceId>> devices_named(const std::vector<std::string>& want
   for (const auto& name : wanted) {
     const auto id = cluster.find_device(name);
     if (!id.valid()) {
-      return Error(Code::kInvalidInput, "device " + name + ": cluster '" + cluster.name() +
-                                            "' has no such device" + did_you_mean(name, names) +
-                                            "; there are " + join_names(names));
+      return invalid_input("device " + name + ": cluster '" + cluster.name() + "' has no such device" +
+                           did_you_mean(name, names) + "; there are " + join_names(names));
     }
     ids.push_back(id);
   }
@@ -88,8 +84,8 @@ Result<std::vector<int>> unit_groups(const Graph& graph, const ProblemSettings& 
   return fuse_ops(graph, rules);
 }
 
-// Groups the model's ops into the units that are placed, at most `limit`. With `whole_ops` the usual is to
-// leave them as they are.
+// Groups the model's ops into the units that are placed, at most `limit`. With `whole_ops` the usual
+// coarsening is none.
 Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops,
                                                 const ProblemSettings& settings) {
   auto graph = loaded.graph;
@@ -139,26 +135,25 @@ Result<Problem> make_problem(const Session& session, const std::shared_ptr<const
   if (settings.host_access) put_host_access(session, problem, costs);
   problem.costs = std::make_shared<const CostTable>(std::move(costs));
   if (settings.simulation)
-    return Error(Code::kInvalidInput,
-                 "a number of devices and a choice of transfer times are for simulation instances only; " +
-                     session.loaded.name + " is none");
+    return invalid_input(
+        "a number of devices and a choice of transfer times are for simulation instances only; " +
+        session.loaded.name + " is none");
   HEDDLE_RETURN_IF_ERROR(validate(problem));
   return problem;
 }
 
-// A simulation instance brings all but the number of devices.
+// A simulation instance decides everything except the number of devices.
 Result<Session> open_simulation(LoadedModel loaded, const std::string& path,
                                 const ProblemSettings& settings) {
   const std::string instance = path + ": a simulation instance ";
   if (settings.cluster != nullptr)
-    return Error(Code::kInvalidInput, instance + "brings its own devices; give their number, and no cluster");
+    return invalid_input(instance + "brings its own devices; give their number, and no cluster");
   if (!settings.devices.empty())
-    return Error(Code::kInvalidInput, instance + "brings equal devices; give their number, 1 to " +
-                                          std::to_string(kMaxHiosDevices) + ", and no names");
+    return invalid_input(instance + "brings equal devices; give their number, 1 to " +
+                         std::to_string(kMaxHiosDevices) + ", and no names");
   if (settings.coarsening != Coarsening::kUsual || settings.units > 0)
-    return Error(Code::kInvalidInput, instance + "is planned as it is, without coarsening or units");
-  if (settings.stage_times != StageTimes::kUsual)
-    return Error(Code::kInvalidInput, instance + "brings its stage model");
+    return invalid_input(instance + "is planned as it is, without coarsening or units");
+  if (settings.stage_times != StageTimes::kUsual) return invalid_input(instance + "brings its stage model");
   Session session;
   session.loaded = std::move(loaded);
   HEDDLE_ASSIGN_OR_RETURN(session.problem,
@@ -171,7 +166,7 @@ Result<Session> open_simulation(LoadedModel loaded, const std::string& path,
   return session;
 }
 
-// Can anything be measured here, and what was measured before?
+// Opens the profile store and finds out whether anything can be measured here.
 Status open_store(Session& session, const ModelSpec& source, const ProblemSettings& settings) {
   const auto measurer = make_segment_measurer(session.loaded.model);
   for (const auto& d : session.cluster->devices()) {
@@ -208,7 +203,7 @@ Status measure_units(Session& session, const Control& control) {
 
 size_t most_units(const Session& session, bool whole_ops, const ProblemSettings& settings) {
   if (settings.units > 0) return settings.units;
-  // What was asked for by name is not merged further, except where each unit would have to be measured.
+  // A coarsening that the caller named is not merged further, unless each unit would have to be measured.
   const bool by_name = settings.coarsening != Coarsening::kUsual && !session.may_measure;
   if (whole_ops || by_name) return session.loaded.graph->num_ops();
   return session.may_measure ? kMeasuredUnits : kEstimatedUnits;
@@ -219,9 +214,9 @@ size_t most_units(const Session& session, bool whole_ops, const ProblemSettings&
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
                              const ProblemSettings& settings) {
   if (session.loaded.given)
-    return Error(Code::kInvalidInput, session.loaded.name +
-                                          ": a file that holds a whole problem has times for its own "
-                                          "devices only; edit those");
+    return invalid_input(session.loaded.name +
+                         ": a file that holds a whole problem has times for its own "
+                         "devices only; edit those");
   if (!session.loaded.simulation) {
     HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(session, session.problem.graph, cluster, settings));
     keep_stages(session.problem, problem);
@@ -252,6 +247,27 @@ Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit
     }
   }
   return problem;
+}
+
+Result<ProfileSummary> profile_segments(const Session& session, const LoadedModel& loaded, const Graph& graph,
+                                        const std::vector<ProfileRequest>& wanted,
+                                        const MeasuringOptions& options, const Control& control) {
+  MeasureOptions measuring;
+  measuring.min_s = options.min_s;
+  measuring.max_s = 3 * options.min_s;
+  const auto measurer = make_segment_measurer(loaded.model, measuring, options.conditions);
+  ProfileOptions profiling;
+  profiling.deadline = control.deadline();
+  profiling.progress = control.progress;
+  profiling.batch = options.batch;
+  profiling.what = options.what;
+  return profile(graph, *session.cluster, wanted, signature_of(session.loaded), *measurer, *session.store,
+                 profiling);
+}
+
+Result<ProfileSummary> profile_segments(const Session& session, const std::vector<ProfileRequest>& wanted,
+                                        const MeasuringOptions& options, const Control& control) {
+  return profile_segments(session, session.loaded, *session.problem.graph, wanted, options, control);
 }
 
 Result<ProfileSummary> measure_segments(Session& session, const std::vector<ProfileRequest>& wanted,

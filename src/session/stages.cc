@@ -1,16 +1,14 @@
-// What a device gains by running segments at once.
+// Times of stages: segments that a device runs at once.
 //
-// A stage's members run on parts of the device's cores. So a unit's utilization is the work that it does on a
-// part, against the whole device for its time alone; and the stage model is fitted to pairs of units that
-// really ran at once.
-#include "stages.h"
-
+// A stage's members run on parts of the device's cores. So a unit's utilization is its work on a part,
+// relative to the whole device for its time alone, and the stage model is fitted to measured pairs of units.
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/segment_measurer.h"
+#include "session_parts.h"
 
 namespace heddle {
 namespace {
@@ -113,7 +111,7 @@ Status use_measured(Session& session, CostTable& costs, const Control& control) 
   std::map<std::string, std::pair<DeviceId, StageModel>> by_target;
   for (const DeviceId d : session.problem.usable_devices()) {
     const Device& device = session.cluster->device(d);
-    // On one core members take turns: the default, one after another, is right.
+    // On one core members take turns, which is the default model.
     if (device.target.empty() || device.cores.size() < 2) continue;
     auto known = by_target.find(device.target);
     if (known == by_target.end()) {
@@ -150,14 +148,13 @@ void keep_stages(const Problem& from, Problem& to) {
 Status allow_stages(Session& session, const ProblemSettings& settings, const Control& control) {
   if (settings.stage_width < 2) {
     if (settings.stage_times == StageTimes::kUsual) return {};
-    return Error(Code::kInvalidInput, "what stages take was given, but not a stage width of at least 2");
+    return invalid_input("what stages take was given, but not a stage width of at least 2");
   }
   StageTimes times = settings.stage_times;
   if (times == StageTimes::kUsual)
     times = session.may_measure ? StageTimes::kMeasured : StageTimes::kSimulated;
   if (times == StageTimes::kMeasured && !session.may_measure) {
-    return Error(
-        Code::kInvalidInput,
+    return invalid_input(
         "measured stages: nothing can be measured here (no model file, no device of this machine, or "
         "measuring is off); use simulated or serial");
   }

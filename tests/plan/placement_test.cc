@@ -1,9 +1,9 @@
 // Placements as plans: their values by hand, what the checker finds, and the figures of the workloads' authors.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "heddle/base/file.h"

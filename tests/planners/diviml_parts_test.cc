@@ -48,8 +48,7 @@ TEST(Modules, PassingTasksAreArticulationPointsAndTheEnds) {
     const FlatProblem flat(problem, problem.usable_devices());
     const TaskModel model(flat);
     std::vector<uint32_t> expected;
-    for (const OpId op : articulation_points(*problem.graph))
-      expected.push_back(model.task_of(op.index()));
+    for (const OpId op : articulation_points(*problem.graph)) expected.push_back(model.task_of(op.index()));
     const auto part = k_edge_connected_components(*problem.graph, 2);
     for (const Edge& e : problem.graph->edges()) {
       if (part[e.src.index()] == part[e.dst.index()]) continue;

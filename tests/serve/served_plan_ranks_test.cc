@@ -1,6 +1,7 @@
 // A plan that several ranks serve together; the ranks are threads of this process.
 #include <gmock/gmock.h>
 
+#include "runtime/local_transport.h"
 #include "served_plans.h"
 
 namespace heddle {
@@ -20,7 +21,7 @@ TEST_F(ServedPlans, SeveralRanksAnswerAsTheUnsplitModel) {
     for (const auto& d : problem.cluster->devices())
       if (d.name != singles_[1]) placement += (placement.empty() ? "" : ",") + d.name;
     placement += ";" + singles_[1];
-    auto ends = make_local_transports(2);
+    auto ends = test::make_local_transports(2);
     const auto open = [&](Transport& transport, const std::string& plan) {
       RankGroup group(transport);
       auto opened = open_plan_on_ranks(group, plan, placement, 0, {});
@@ -29,13 +30,17 @@ TEST_F(ServedPlans, SeveralRanksAnswerAsTheUnsplitModel) {
     };
     std::thread other([&] {
       const auto opened = open(*ends[1], "");
-      if (opened) EXPECT_TRUE(opened->executor->serve_ranks({}).ok());
+      if (opened) {
+        EXPECT_TRUE(opened->executor->serve_ranks({}).ok());
+      }
     });
     std::promise<const OpenedPlan*> ready;
     std::thread first([&] {
       const auto opened = open(*ends[0], path);
       ready.set_value(opened ? &*opened : nullptr);
-      if (opened) EXPECT_TRUE(opened->executor->serve_ranks({}).ok());
+      if (opened) {
+        EXPECT_TRUE(opened->executor->serve_ranks({}).ok());
+      }
     });
     const OpenedPlan* const opened = ready.get_future().get();
     const auto executor = opened != nullptr ? opened->executor : nullptr;

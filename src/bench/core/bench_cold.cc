@@ -48,8 +48,8 @@ void add_rows(const std::string& instance, bool cached, const ColdReport& r, dou
   auto bound = row("predicted for any cut", "ms", bound_us / 1000);
   bound.beside("of OpenVINO", bound_us / r.versus->median.first_output_us);
   rows.push_back(std::move(bound));
-  auto error = row("largest relative error", "", r.max_rel_error);
-  error.beside("outputs equal", r.outputs_equal ? 1 : 0);
+  auto error = row("largest relative error", "", r.checked.max_rel_error);
+  error.beside("outputs equal", r.checked.outputs_equal ? 1 : 0);
   rows.push_back(std::move(error));
 }
 

@@ -71,16 +71,13 @@ Status bench_objective(const BenchModel& model, Objective kind, const BenchOptio
                           run_plan(session.problem, plan.plan, session.loaded.model, run_options));
   if (run.verified && !run.outputs_equal)
     return Error(Code::kInternal, model.name + ": outputs differ from the unsplit model's");
-  RoundOptions again;
-  again.deadline = run_options.deadline;
-  again.progress = control.progress;
+  RoundOptions rounds;
+  rounds.deadline = run_options.deadline;
+  rounds.progress = control.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto recheck,
-                          recheck_prediction(session.problem, plan.plan, session.loaded.model, again));
-  RoundOptions compare;
-  compare.deadline = run_options.deadline;
-  compare.progress = control.progress;
+                          recheck_prediction(session.problem, plan.plan, session.loaded.model, rounds));
   HEDDLE_ASSIGN_OR_RETURN(const auto versus,
-                          compare_with_openvino(session.problem, plan.plan, session.loaded.model, compare));
+                          compare_with_openvino(session.problem, plan.plan, session.loaded.model, rounds));
 
   auto measured = model_row(model.name, objective, "us", run.measured_us);
   measured.beside("by profile", plan.value_us);

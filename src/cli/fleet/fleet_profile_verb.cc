@@ -1,7 +1,6 @@
 // heddle fleet profile: blocks of models measured on this machine's devices at several batch sizes, as a
 // fleet file.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "fleet_verbs.h"
@@ -50,10 +49,8 @@ Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   }
   settings.method = *method;
   for (const auto& path : split_list(o.models)) {
-    ModelFlags flags;
-    flags.model = path;
-    flags.shapes = shapes_for(o, path);
-    HEDDLE_ASSIGN_OR_RETURN(settings.models.emplace_back(), flags.source());
+    settings.models.push_back({.path = path, .import = {}});
+    HEDDLE_ASSIGN_OR_RETURN(settings.models.back().import.shapes, parse_shapes(shapes_for(o, path)));
   }
   if (o.cluster != "preset:local") {
     HEDDLE_ASSIGN_OR_RETURN(settings.cluster, open_cluster(o.cluster));
@@ -104,10 +101,10 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
       table.add_row({m.name, std::to_string(m.blocks), fleet.classes[c].name, sum(m.latency_us[c][0].front()),
                      sum(m.latency_us[c][0].back()), shares, format_us(m.slo_us)});
     }
-  std::printf(
-      "%s%s is written: set counts, SLOs, weights, prices and further classes there;\n"
+  print(
+      "{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
       "`heddle serve` runs its models on the devices that it names\n",
-      table.to_string().c_str(), o.output.c_str());
+      table.to_string(), o.output);
   return kExitDone;
 }
 

@@ -1,7 +1,6 @@
 // heddle fleet simulate: a fleet plan under load, as the data plane would serve it.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -27,10 +26,6 @@ struct FleetSimulateOptions {
   double duration_s = 30, attainment = .99, least_batch = 0, jitter = 0, avoid_stragglers = 0;
   int64_t seed = 1, threads = 0;
 };
-
-Error flag_error(const char* flag, const std::string& text, const std::string& expected) {
-  return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": expected " + expected);
-}
 
 bool read_number(const std::string& text, double min, double max, double& value) {
   char* end = nullptr;
@@ -195,15 +190,10 @@ Status read_traffic(const FleetSimulateOptions& o, const Invocation& invocation,
   double rate = 0;
   for (const auto& m : in.deployment.models)
     rate += m.rate_per_s / static_cast<double>(in.deployment.models.size());
-  char text[160];
-  if (const auto dispersion = index_of_dispersion(traffic, rate); dispersion && *dispersion > 1) {
-    std::snprintf(text, sizeof text,
-                  "%s traffic, variance / mean of counts %.3g at a model's mean rate of %.4g/s",
-                  traffic_name(traffic.kind), *dispersion, rate);
-  } else {
-    std::snprintf(text, sizeof text, "%s traffic", traffic_name(traffic.kind));
-  }
-  in.traffic = text;
+  in.traffic = fmt::format("{} traffic", traffic_name(traffic.kind));
+  if (const auto dispersion = index_of_dispersion(traffic, rate); dispersion && *dispersion > 1)
+    in.traffic += fmt::format(", variance / mean of counts {:.3g} at a model's mean rate of {:.4g}/s",
+                              *dispersion, rate);
   return {};
 }
 
@@ -298,8 +288,7 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
     print_json(rows);
     return kExitDone;
   }
-  std::printf("%s, seed %lld\n%s", in.traffic.c_str(), static_cast<long long>(o.seed),
-              simulation_text(view).c_str());
+  print("{}, seed {}\n{}", in.traffic, o.seed, simulation_text(view));
   return kExitDone;
 }
 

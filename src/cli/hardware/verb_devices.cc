@@ -1,5 +1,6 @@
-// heddle devices and heddle planners: what there is to choose from.
-#include <cstdio>
+// heddle devices and heddle planners: the available hardware and methods.
+#include <fmt/format.h>
+
 #include <sstream>
 
 #include "heddle/base/file.h"
@@ -8,11 +9,9 @@
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/planner.h"
 #include "heddle/report/copies_table.h"
-#include "heddle/report/text_table.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/session/loaded_model.h"
-#include "heddle/session/measured_cluster.h"
-#include "rank_verbs.h"
+#include "heddle/runtime/rank_network.h"
+#include "heddle/session/clusters.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -30,7 +29,7 @@ Result<int> list_backends(const Invocation& invocation) {
     rows.push_back({{"name", backend->name()}, {"description", backend->description()}});
     table.add_row({backend->name(), backend->description()});
   }
-  std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());
+  show_result(invocation, rows, table.to_string());
   return kExitDone;
 }
 
@@ -41,7 +40,7 @@ Result<int> list_presets(const Invocation& invocation) {
     rows.push_back({{"name", p.name}, {"description", p.description}, {"source", p.source}});
     table.add_row({p.name, p.description, p.source});
   }
-  std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());
+  show_result(invocation, rows, table.to_string());
   return kExitDone;
 }
 
@@ -52,12 +51,56 @@ std::string as_comment(const std::string& text) {
   return comment;
 }
 
+std::string percent_of(double part) { return fmt::format("{:.0f} %", 100 * part); }
+
+std::string ports_text(const RankLinks& links, const std::vector<std::string>& labels) {
+  if (links.ports.empty()) return "";
+  TextTable table({{"to or from all others at once"}, {"sends share", kRight}, {"receives share", kRight}});
+  for (size_t r = 0; r < links.ports.size(); ++r)
+    table.add_row({labels[r], percent_of(links.ports[r].out), percent_of(links.ports[r].in)});
+  return table.to_string() +
+         (shares_ports(links) && !describes_ports(links)
+              ? "the bandwidths of single links do not fit one link for each rank: written "
+                "as if messages at once shared nothing\n"
+              : "");
+}
+
+std::string links_text(const RankLinks& links, const std::vector<std::string>& labels) {
+  std::vector<TextTable::Column> columns = {{"between"}, {"and"}};
+  for (const MessageTime& t : links.pairs.front().times) columns.push_back({format_bytes(t.bytes), kRight});
+  columns.push_back({"bandwidth", kRight});
+  columns.push_back({"both ways", kRight});
+  TextTable table(columns);
+  for (const RankLink& link : links.pairs) {
+    std::vector<std::string> row = {labels[static_cast<size_t>(link.a)], labels[static_cast<size_t>(link.b)]};
+    for (const MessageTime& t : link.times) row.push_back(format_us(t.us));
+    row.push_back(fmt::format("{:.4g} MB/s", link.bytes_per_s / 1e6));
+    row.push_back(fmt::format("x {:.2f}", link.both_ways));
+    table.add_row(row);
+  }
+  return "One message, by its size:\n" + table.to_string() + ports_text(links, labels);
+}
+
+// This machine of every rank, one after the other, and the links between them.
+Result<int> run_devices_on_ranks(const std::string& output, const Invocation& invocation) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
+  RankGroup group(*transport);
+  HEDDLE_ASSIGN_OR_RETURN(const auto measured, measure_rank_cluster(group));
+  if (group.rank() != 0) return kExitDone;
+  const auto& cluster = measured.cluster;
+  const auto yaml = cluster_to_yaml(*cluster);
+  if (!output.empty()) HEDDLE_RETURN_IF_ERROR(write_file_atomic(output, yaml));
+  show_result(
+      invocation, cluster_to_json(*cluster),
+      output.empty() ? yaml : links_text(measured.links, measured.labels) + "written to " + output + "\n");
+  return kExitDone;
+}
+
 Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
   if (o.presets) return list_presets(invocation);
   if (rank_environment().size > 1 && o.cluster == "preset:local") {
     if (o.copies)
-      return Error(
-          Code::kInvalidInput,
+      return invalid_input(
           "--copies: measures one machine; run it there without mpirun, on that machine's cluster file");
     HEDDLE_RETURN_IF_ERROR(check_output(o.output));
     return run_devices_on_ranks(o.output, invocation);
@@ -69,25 +112,20 @@ Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
   Json measured_json = Json::object();
   if (o.copies) {
     HEDDLE_ASSIGN_OR_RETURN(auto with_copies, measure_cluster(cluster, invocation));
-    if (invocation.progress) invocation.progress->finish();
     measured = copies_text(*cluster, with_copies.copies);
     measured_json = copies_json(*cluster, with_copies.copies);
     cluster = std::move(with_copies.cluster);
   }
   const auto yaml = cluster_to_yaml(*cluster);
-  if (!invocation.json && !o.output.empty()) std::printf("%s", measured.c_str());
+  Json json = cluster_to_json(*cluster);
+  json.update(measured_json);
   if (!o.output.empty()) {
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, yaml));
-    if (!invocation.json) std::printf("written to %s\n", o.output.c_str());
-  }
-  if (invocation.json) {
-    Json json = cluster_to_json(*cluster);
-    json.update(measured_json);
-    std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
-  } else if (o.output.empty()) {
-    // The file itself, so that `heddle devices > cluster.yaml` is a cluster file; what was measured besides
-    // goes before it as comments.
-    std::printf("%s%s", as_comment(measured).c_str(), yaml.c_str());
+    show_result(invocation, json, measured + "written to " + o.output + "\n");
+  } else {
+    // The file itself, so that `heddle devices > cluster.yaml` is a cluster file; copies' times go before it
+    // as comments.
+    show_result(invocation, json, as_comment(measured) + yaml);
   }
   return kExitDone;
 }
@@ -98,7 +136,7 @@ struct PlannersOptions {
 
 Result<int> run_planners(const PlannersOptions& o, const Invocation& invocation) {
   if (o.markdown) {
-    std::printf("%s", planners_markdown().c_str());
+    print("{}", planners_markdown());
     return kExitDone;
   }
   Json rows = Json::array();
@@ -123,7 +161,7 @@ Result<int> run_planners(const PlannersOptions& o, const Invocation& invocation)
     }
     table.add_row({entry.info.name, objectives, entry.info.description, entry.info.source});
   }
-  std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());
+  show_result(invocation, rows, table.to_string());
   return kExitDone;
 }
 

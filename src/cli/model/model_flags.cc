@@ -9,33 +9,19 @@
 namespace heddle::cli {
 
 void ModelFlags::declare(Command& command) {
-  command.positional("MODEL", model,
+  command.positional("MODEL", spec.path,
                      ".onnx (or what OpenVINO reads), graph .json (Heddle's or IOS's, simulation instance of "
                      "HIOS), flow or placement workload, plan file, or zoo:NAME[,key=value]");
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
-  command.option("--batch", batch, "set the first dimension of inputs that leave it open", 1, 1 << 20);
+  command.option("--batch", spec.import.batch, "set the first dimension of inputs that leave it open", 1,
+                 1 << 20);
   command.option(
-      "--split-weights", split_bytes,
+      "--split-weights", spec.import.split_bytes,
       "import products with a constant matrix of more BYTES as several, each with some of its columns", 1,
       INT64_MAX);
 }
 
 namespace {
-
-Result<Shape> parse_shape(const std::string& text, const std::string& flag) {
-  Shape shape;
-  for (const auto& part : split_list(text)) {
-    int64_t v = 0;
-    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), v);
-    if (code != std::errc() || end != part.data() + part.size() || v < 1) {
-      return Error(Code::kInvalidInput,
-                   "--shape " + flag + ": '" + part +
-                       "' is not a dimension; expected NAME=D1,D2,... with positive whole numbers");
-    }
-    shape.push_back(v);
-  }
-  return shape;
-}
 
 // Nothing where the whole text is no number.
 template <class Number>
@@ -46,20 +32,16 @@ std::optional<Number> whole_number(const std::string& text) {
   return value;
 }
 
-// The value beside the name, or an error that lists them.
-template <class Value>
-Result<Value> named_value(const char* flag, const std::string& name,
-                          const std::vector<std::pair<std::string, Value>>& values) {
-  std::vector<std::string> names;
-  for (const auto& [known, value] : values) {
-    if (known == name) return value;
-    names.push_back(known);
+Result<Shape> parse_shape(const std::string& text, const std::string& flag) {
+  Shape shape;
+  for (const auto& part : split_list(text)) {
+    const auto v = whole_number<int64_t>(part);
+    if (!v || *v < 1)
+      return invalid_input("--shape " + flag + ": '" + part +
+                           "' is not a dimension; expected NAME=D1,D2,... with positive whole numbers");
+    shape.push_back(*v);
   }
-  std::string expected;
-  for (size_t i = 0; i < names.size(); ++i)
-    expected += (i == 0 ? "" : i + 1 < names.size() ? ", " : " or ") + names[i];
-  return Error(Code::kInvalidInput,
-               std::string(flag) + " " + name + ": expected " + expected + did_you_mean(name, names));
+  return shape;
 }
 
 Status set_coarsening(const std::string& text, ProblemSettings& settings) {
@@ -69,17 +51,12 @@ Status set_coarsening(const std::string& text, ProblemSettings& settings) {
     settings.fusion_rules = text.substr(5);
     return {};
   }
-  const std::vector<std::pair<std::string, Coarsening>> known = {
-      {"light", Coarsening::kLight}, {"none", Coarsening::kNone}, {"gcof", Coarsening::kGcof}};
-  for (const auto& [name, value] : known) {
-    if (name != text) continue;
-    settings.coarsening = value;
-    return {};
-  }
-  const std::vector<std::string> names = {"light", "none", "gcof"};
-  return Error(Code::kInvalidInput, "--coarsen " + text +
-                                        ": expected light, none, gcof or gcof:FILE with fusion rules" +
-                                        did_you_mean(text, names));
+  HEDDLE_ASSIGN_OR_RETURN(settings.coarsening, named_value<Coarsening>("--coarsen", text,
+                                                                       {{"light", Coarsening::kLight},
+                                                                        {"none", Coarsening::kNone},
+                                                                        {"gcof", Coarsening::kGcof},
+                                                                        {"gcof:FILE", Coarsening::kGcof}}));
+  return {};
 }
 
 // Names, or for a simulation instance a number.
@@ -98,18 +75,20 @@ Status set_devices(const ProblemFlags& flags, ProblemSettings& settings) {
 
 }  // namespace
 
-Result<ModelSpec> ModelFlags::source() const {
-  ModelSpec source{.path = model, .import = {}};
-  ImportOptions& options = source.import;
-  options.batch = batch;
-  options.split_bytes = split_bytes;
-  for (const auto& flag : shapes) {
-    const auto eq = flag.rfind('=');
-    if (eq == std::string::npos || eq == 0) {
-      return Error(Code::kInvalidInput, "--shape " + flag + ": expected NAME=D1,D2,...");
-    }
-    HEDDLE_ASSIGN_OR_RETURN(options.shapes[flag.substr(0, eq)], parse_shape(flag.substr(eq + 1), flag));
+Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& texts) {
+  std::map<std::string, Shape> shapes;
+  for (const auto& text : texts) {
+    const auto eq = text.rfind('=');
+    if (eq == std::string::npos || eq == 0)
+      return invalid_input("--shape " + text + ": expected NAME=D1,D2,...");
+    HEDDLE_ASSIGN_OR_RETURN(shapes[text.substr(0, eq)], parse_shape(text.substr(eq + 1), text));
   }
+  return shapes;
+}
+
+Result<ModelSpec> ModelFlags::source() const {
+  ModelSpec source = spec;
+  HEDDLE_ASSIGN_OR_RETURN(source.import.shapes, parse_shapes(shapes));
   return source;
 }
 
@@ -118,28 +97,28 @@ void ProblemFlags::declare(Command& command) {
   command.option("--objective", objective, "latency, cold-latency or throughput (default latency)");
   command.option("--devices", devices,
                  "use only these devices (comma-separated names); simulation instances: their number");
-  command.option("--units", units, "place at most N units (default: 24 where they are measured, else 2000)",
-                 1, 1'000'000);
+  command.option("--units", plain.units,
+                 "place at most N units (default: 24 where they are measured, else 2000)", 1, 1'000'000);
   command.option(
       "--coarsen", coarsen,
       "which ops become one unit: light, none, gcof or gcof:FILE with fusion rules (default light; none "
       "for graphs that come with times)");
-  command.option("--store", store, "profile store file (default: the user's cache)");
-  command.flag("--no-profile", no_profile, "do not measure; use stored measurements or estimates");
-  command.flag("--no-contention", no_contention, "transfers never wait for each other");
+  command.option("--store", plain.store, "profile store file (default: the user's cache)");
+  command.switch_off("--no-profile", plain.measure, "do not measure; use stored measurements or estimates");
+  command.switch_off("--no-contention", plain.contention, "transfers never wait for each other");
   command.flag(
-      "--host-access", host_access,
+      "--host-access", plain.host_access,
       "cold-latency: segments may read their parameters in place from host memory (times are estimated "
       "where they are not given)");
   command.option(
       "--resident", resident,
       "cold-latency: parameters that are on the devices from the start: a fraction (0 to 1), a plan "
       "file (what it leaves behind) or a JSON object from devices to parameter names");
-  command.flag("--drop-parameters", drop_parameters,
+  command.flag("--drop-parameters", plain.drop_parameters,
                "cold-latency: plans drop parameters after their last use");
-  command.flag("--fixed-sharing", fixed_sharing,
+  command.flag("--fixed-sharing", plain.fixed_sharing,
                "transfers and host access take longer by fixed factors instead of waiting for links");
-  command.option("--stages", stages,
+  command.option("--stages", plain.stage_width,
                  "most segments that a device runs at once, as a stage (default 1: none; "
                  "simulation instances 2)",
                  1, 1024);
@@ -149,24 +128,31 @@ void ProblemFlags::declare(Command& command) {
   command.option("--transfer", transfer,
                  "simulation instances: transfers take the time given by their source or by their reader "
                  "(default source)");
-  command.flag("--contiguous", contiguous, "placement workloads, throughput: devices follow one another");
-  command.option("--pieces", pieces, "placement workloads, latency: pieces on an accelerator (default 1)", 1,
-                 1000);
+  command.flag("--contiguous", plain.contiguous,
+               "placement workloads, throughput: devices follow one another");
+  command.option("--pieces", plain.pieces,
+                 "placement workloads, latency: pieces on an accelerator (default 1)", 1, 1000);
 }
 
-void SearchFlags::declare(Command& command) {
-  command.option("--time-limit", time_limit_s, "seconds for planning (default 10)", 0, 1e7);
-  command.option("--seed", seed, "random seed (default 1)", 0, INT64_MAX);
-  command.option("--threads", threads, "planning threads (default 1)", 1, 1024);
-  command.option("--q", q, "sortinghat, efficient-mip: subgraphs per device in a submodel, even (default 6)",
-                 2, 64);
-  command.option("--ndom", ndom,
+void PlanningFlags::declare(Command& command) {
+  model.declare(command);
+  problem.declare(command);
+  command.option("--time-limit", search.time_limit_s, "seconds for planning (default 10)", 0, 1e7);
+  command.option("--seed", search.seed, "random seed (default 1)", 0, INT64_MAX);
+  command.option("--threads", search.threads, "planning threads (default 1)", 1, 1024);
+  command.option("--q", search.subgraph_slots,
+                 "sortinghat, efficient-mip: subgraphs per device in a submodel, even (default 6)", 2, 64);
+  command.option("--ndom", search.dominators,
                  "sortinghat, efficient-mip: dominators per submodel; 0: look for the best (default 1)", 0,
                  1'000'000);
 }
 
+Result<Session> PlanningFlags::open(const Invocation& invocation) const {
+  return open_session(model, problem, invocation);
+}
+
 Result<ProblemSettings> ProblemFlags::settings() const {
-  ProblemSettings s;
+  ProblemSettings s = plain;
   HEDDLE_ASSIGN_OR_RETURN(s.objective, named_value<Objective>("--objective", objective,
                                                               {{"latency", Objective::kLatency},
                                                                {"cold-latency", Objective::kColdLatency},
@@ -174,22 +160,12 @@ Result<ProblemSettings> ProblemFlags::settings() const {
   HEDDLE_RETURN_IF_ERROR(set_coarsening(coarsen, s));
   HEDDLE_RETURN_IF_ERROR(set_devices(*this, s));
   if (!stage_model.empty()) {
-    if (stages < 2) return Error(Code::kInvalidInput, "--stage-model belongs to --stages of at least 2");
+    if (plain.stage_width < 2) return invalid_input("--stage-model belongs to --stages of at least 2");
     HEDDLE_ASSIGN_OR_RETURN(s.stage_times, named_value<StageTimes>("--stage-model", stage_model,
                                                                    {{"measured", StageTimes::kMeasured},
                                                                     {"simulated", StageTimes::kSimulated},
                                                                     {"serial", StageTimes::kSerial}}));
   }
-  s.stage_width = static_cast<int>(stages);
-  s.units = static_cast<size_t>(units);
-  s.store = store;
-  s.measure = !no_profile;
-  s.contention = !no_contention;
-  s.contiguous = contiguous;
-  s.pieces = static_cast<int>(pieces);
-  s.fixed_sharing = fixed_sharing;
-  s.host_access = host_access;
-  s.drop_parameters = drop_parameters;
   if (const auto fraction = whole_number<double>(resident))
     s.resident = {.fraction = *fraction, .file = ""};
   else if (!resident.empty())
@@ -198,18 +174,6 @@ Result<ProblemSettings> ProblemFlags::settings() const {
     HEDDLE_ASSIGN_OR_RETURN(s.cluster, open_cluster(cluster));
   }
   return s;
-}
-
-SearchSettings SearchFlags::settings() const {
-  return {.time_limit_s = time_limit_s,
-          .seed = static_cast<uint64_t>(seed),
-          .threads = static_cast<int>(threads),
-          .subgraph_slots = static_cast<int>(q),
-          .dominators = static_cast<int>(ndom)};
-}
-
-PlannerOptions SearchFlags::options(const Invocation& invocation) const {
-  return planner_options(settings(), invocation);
 }
 
 Result<Session> open_session(const ModelFlags& model, const ProblemFlags& problem,

@@ -1,12 +1,12 @@
 #include "run_cold.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 
 #include "heddle/base/json.h"
 #include "heddle/base/temporary_file.h"
 #include "heddle/base/units.h"
-#include "heddle/report/text_table.h"
 #include "heddle/runtime/segment_cache.h"
 
 namespace heddle::cli {
@@ -29,29 +29,28 @@ Json report_json(const PlanFile& file, const ColdReport& r, const ColdSettings& 
                         {"predicted", times_json(r.predicted[i])},
                         {"measured", times_json(r.measured[i])}});
   }
+  const ColdRun& start = r.median;
   Json requests = Json::array();
-  for (size_t q = 0; q < r.request_us.size(); ++q) {
-    requests.push_back({{"latency_us", r.request_us[q]},
-                        {"loaded", std::count(r.reloaded[q].begin(), r.reloaded[q].end(), true)}});
-  }
+  for (size_t q = 0; q < start.request_us.size(); ++q)
+    requests.push_back({{"latency_us", start.request_us[q]}, {"loaded", r.loaded(q)}});
   Json json = {{"cold", true},
                {"planner", file.planner},
                {"first_output_us", r.first_output_us},
                {"first_output_low_us", r.low_us},
                {"first_output_high_us", r.high_us},
-               {"cpu_s", r.cpu_s},
+               {"cpu_s", start.cpu_s},
                {"predicted_us", r.predicted_us},
                {"without_overlap_us", r.without_overlap_us},
-               {"import_us", r.import_us},
-               {"prepare_us", r.prepare_us},
+               {"import_us", start.import_us},
+               {"prepare_us", start.prepare_us},
                {"starts", s.repeats},
                {"load_workers", s.load_workers},
                {"budget_bytes", s.budget_bytes},
-               {"peak_resident_bytes", r.peak_resident_bytes},
-               {"outputs_compared", r.verified},
-               {"outputs_equal", r.verified ? Json(r.outputs_equal) : Json()},
-               {"max_rel_error", r.max_rel_error},
-               {"max_abs_error", r.max_abs_error},
+               {"peak_resident_bytes", start.peak_resident_bytes},
+               {"outputs_compared", r.checked.verified},
+               {"outputs_equal", r.checked.verified ? Json(r.checked.outputs_equal) : Json()},
+               {"max_rel_error", r.checked.max_rel_error},
+               {"max_abs_error", r.checked.max_abs_error},
                {"requests", std::move(requests)},
                {"segments", std::move(segments)}};
   if (bound_us > 0) json["cut_bound_us"] = bound_us;
@@ -71,7 +70,6 @@ Json report_json(const PlanFile& file, const ColdReport& r, const ColdSettings& 
 
 void print_segments(const PlanFile& file, const ColdReport& r) {
   constexpr size_t kMostRows = 40;
-  constexpr auto kRight = TextTable::Align::kRight;
   TextTable table({{"segment", TextTable::Align::kLeft, 24},
                    {"where"},
                    {"load", kRight},
@@ -89,49 +87,46 @@ void print_segments(const PlanFile& file, const ColdReport& r) {
                    format_us(m.load_us), format_us(p.compile_us), format_us(m.compile_us),
                    format_us(p.wait_us), format_us(m.wait_us), format_us(p.run_us), format_us(m.run_us)});
   }
-  std::printf("%s", table.to_string(150).c_str());
+  print("{}", table.to_string(150));
   if (r.measured.size() > kMostRows)
-    std::printf("(%zu more segments; --json has them all)\n", r.measured.size() - kMostRows);
+    print("({} more segments; --json has them all)\n", r.measured.size() - kMostRows);
 }
 
 void print_report(const PlanFile& file, const ColdReport& r, const ColdSettings& s, double bound_us) {
   print_segments(file, r);
-  const auto us = [](double v) { return format_us(v); };
-  std::printf("\nfirst output: %s (median of %d cold starts, %s to %s; CPU %.2f s)\n",
-              us(r.first_output_us).c_str(), s.repeats, us(r.low_us).c_str(), us(r.high_us).c_str(), r.cpu_s);
-  std::printf("  of that: import %s, plan, devices and memory %s, first request %s\n",
-              us(r.import_us).c_str(), us(r.prepare_us).c_str(), us(r.request_us.front()).c_str());
-  std::printf("predicted: %s, from the segments' times alone; nothing overlapping took %s\n",
-              us(r.predicted_us).c_str(), us(r.without_overlap_us).c_str());
-  if (bound_us > 0)
-    std::printf("predicted for any cut at borders of ops: at least %s\n", us(bound_us).c_str());
-  for (size_t q = 1; q < r.request_us.size(); ++q) {
-    std::printf("request %zu: %s, %td of %zu segments loaded again\n", q + 1, us(r.request_us[q]).c_str(),
-                std::count(r.reloaded[q].begin(), r.reloaded[q].end(), true), r.reloaded[q].size());
+  const ColdRun& start = r.median;
+  print("\nfirst output: {} (median of {} cold starts, {} to {}; CPU {:.2f} s)\n",
+        format_us(r.first_output_us), s.repeats, format_us(r.low_us), format_us(r.high_us), start.cpu_s);
+  print("  of that: import {}, plan, devices and memory {}, first request {}\n", format_us(start.import_us),
+        format_us(start.prepare_us), format_us(start.request_us.front()));
+  print("predicted: {}, from the segments' times alone; nothing overlapping took {}\n",
+        format_us(r.predicted_us), format_us(r.without_overlap_us));
+  if (bound_us > 0) print("predicted for any cut at borders of ops: at least {}\n", format_us(bound_us));
+  for (size_t q = 1; q < start.request_us.size(); ++q) {
+    print("request {}: {}, {} of {} segments loaded again\n", q + 1, format_us(start.request_us[q]),
+          r.loaded(q), start.requests[q].size());
   }
   if (s.budget_bytes > 0) {
-    std::printf("budget: %s, at most %s of parameters were compiled at once\n",
-                format_bytes(s.budget_bytes).c_str(), format_bytes(r.peak_resident_bytes).c_str());
+    print("budget: {}, at most {} of parameters were compiled at once\n", format_bytes(s.budget_bytes),
+          format_bytes(start.peak_resident_bytes));
   }
   if (!s.cache_folder.empty()) {
-    const auto cached =
-        std::count_if(r.measured.begin(), r.measured.end(), [](const auto& m) { return m.cached; });
-    std::printf("cache: %td of %zu segments came from %s\n", cached, r.measured.size(),
-                s.cache_folder.c_str());
+    const auto cached = std::ranges::count_if(r.measured, &ColdSegmentTimes::cached);
+    print("cache: {} of {} segments came from {}\n", cached, r.measured.size(), s.cache_folder);
   }
-  if (r.verified) {
-    std::printf("outputs: %s to the unsplit model's (max abs error %.3g, max rel error %.3g)\n",
-                r.outputs_equal ? "equal" : "NOT EQUAL", r.max_abs_error, r.max_rel_error);
+  if (r.checked.verified) {
+    print("outputs: {} to the unsplit model's (max abs error {:.3g}, max rel error {:.3g})\n",
+          r.checked.outputs_equal ? "equal" : "NOT EQUAL", r.checked.max_abs_error, r.checked.max_rel_error);
   } else {
-    std::printf("outputs: not compared\n");
+    print("outputs: not compared\n");
   }
   if (r.versus) {
     const ColdWhole& w = r.versus->median;
-    std::printf("OpenVINO alone%s: %s (read %s, compile %s, run %s; CPU %.2f s)\n",
-                s.cache_folder.empty() ? "" : " with its own cache", us(w.first_output_us).c_str(),
-                us(w.read_us).c_str(), us(w.compile_us).c_str(), us(w.run_us).c_str(), w.cpu_s);
-    std::printf("  this start takes %.3f of its time and %.3f of its CPU time (medians of %d pairs)\n",
-                r.versus->ratio, r.versus->cpu_ratio, s.repeats);
+    print("OpenVINO alone{}: {} (read {}, compile {}, run {}; CPU {:.2f} s)\n",
+          s.cache_folder.empty() ? "" : " with its own cache", format_us(w.first_output_us),
+          format_us(w.read_us), format_us(w.compile_us), format_us(w.run_us), w.cpu_s);
+    print("  this start takes {:.3f} of its time and {:.3f} of its CPU time (medians of {} pairs)\n",
+          r.versus->ratio, r.versus->cpu_ratio, s.repeats);
   }
 }
 
@@ -160,59 +155,57 @@ void ColdFlags::declare(Command& command) {
 
 Status ColdFlags::check() const {
   if (cold) {
-    if (cache_bytes && !cache) return Error(Code::kInvalidInput, "--cache-bytes needs --cache");
+    if (cache_bytes && !cache) return invalid_input("--cache-bytes needs --cache");
     if (budget_bytes && requests && *requests < 2)
-      return Error(Code::kInvalidInput,
-                   "--budget-bytes is about what stays between requests; it needs --requests 2 or more");
+      return invalid_input(
+          "--budget-bytes is about what stays between requests; it needs --requests 2 or more");
     return {};
   }
-  const std::pair<const char*, bool> given[] = {{"--segments", segments.has_value()},
-                                                {"--load-workers", load_workers.has_value()},
-                                                {"--budget-bytes", budget_bytes.has_value()},
-                                                {"--requests", requests.has_value()},
-                                                {"--cache", cache},
-                                                {"--cache-bytes", cache_bytes.has_value()}};
-  for (const auto& [name, is_given] : given) {
-    if (is_given) return Error(Code::kInvalidInput, std::string(name) + " needs --cold");
-  }
+  if (const char* flag = first_given({{"--segments", segments.has_value()},
+                                      {"--load-workers", load_workers.has_value()},
+                                      {"--budget-bytes", budget_bytes.has_value()},
+                                      {"--requests", requests.has_value()},
+                                      {"--cache", cache},
+                                      {"--cache-bytes", cache_bytes.has_value()}}))
+    return invalid_input(std::string(flag) + " needs --cold");
   return {};
 }
 
 Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation& invocation) {
   ColdSettings& s = job.settings;
-  s.load_workers = static_cast<int>(flags.load_workers.value_or(usual_load_workers()));
+  s.load_workers = flags.load_workers.value_or(usual_load_workers());
   s.budget_bytes = flags.budget_bytes.value_or(0);
-  s.requests = static_cast<int>(flags.requests.value_or(s.budget_bytes > 0 ? kRequestsWithBudget : 1));
+  s.requests = flags.requests.value_or(s.budget_bytes > 0 ? kRequestsWithBudget : 1);
   if (flags.cache) s.cache_folder = SegmentCache::default_folder();
   s.cache_bytes = flags.cache_bytes.value_or(kUsualCacheBytes);
   if (job.is_plan && flags.segments)
-    return Error(Code::kInvalidInput, "--segments cuts a MODEL; this plan has its segments");
+    return invalid_input("--segments cuts a MODEL; this plan has its segments");
   const TemporaryFile temporary("cold.json");
-  std::string path = job.is_plan ? job.model.model : temporary.path();
+  std::string path = job.is_plan ? job.model.spec.path : temporary.path();
   ColdCutOutcome outcome;
   if (!job.is_plan) {
     if (!job.plan_output.empty()) path = job.plan_output;
     HEDDLE_ASSIGN_OR_RETURN(const auto source, job.model.source());
     HEDDLE_ASSIGN_OR_RETURN(const auto problem, job.problem.settings());
-    HEDDLE_ASSIGN_OR_RETURN(outcome, plan_cold(source, problem, static_cast<int>(flags.segments.value_or(0)),
-                                               s, path, invocation));
+    HEDDLE_ASSIGN_OR_RETURN(outcome,
+                            plan_cold(source, problem, flags.segments.value_or(0), s, path, invocation));
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto report, measure_cold(path, s, invocation));
-  if (invocation.progress) invocation.progress->finish();
   HEDDLE_ASSIGN_OR_RETURN(const PlanFile file, read_plan_file(path));
   if (invocation.json) {
     Json json = report_json(file, report, s, cold_bound_us(outcome, report));
     if (outcome.split_bytes > 0) json["split_bytes"] = outcome.split_bytes;
-    std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    show_json(invocation, json);
   } else {
+    if (invocation.progress) invocation.progress->finish();
     print_report(file, report, s, cold_bound_us(outcome, report));
     if (outcome.split_bytes > 0) {
-      std::printf("products with constants of more than %s are split (--split-weights %lld)\n",
-                  format_bytes(outcome.split_bytes).c_str(), static_cast<long long>(outcome.split_bytes));
+      print("products with constants of more than {} are split (--split-weights {})\n",
+            format_bytes(outcome.split_bytes), outcome.split_bytes);
     }
-    if (!job.plan_output.empty()) std::printf("written to %s\n", job.plan_output.c_str());
+    if (!job.plan_output.empty()) print("written to {}\n", job.plan_output);
   }
-  return report.verified && !report.outputs_equal ? kExitNo : kExitDone;
+  return report.checked.verified && !report.checked.outputs_equal ? kExitNo : kExitDone;
 }
 
 }  // namespace heddle::cli

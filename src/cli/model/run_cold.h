@@ -1,4 +1,4 @@
-// heddle run --cold: its flags and what it prints.
+// heddle run --cold: its flags and its output.
 #pragma once
 
 #include "command.h"
@@ -9,9 +9,10 @@ namespace heddle::cli {
 
 struct ColdFlags {
   bool cold = false, cache = false;
-  std::optional<int64_t> segments, load_workers, budget_bytes, requests, cache_bytes;
+  std::optional<int> segments, load_workers, requests;
+  std::optional<int64_t> budget_bytes, cache_bytes;
   void declare(Command& command);
-  // Flags that mean nothing without --cold are refused.
+  // Fails if a flag is given that needs --cold.
   Status check() const;
 };
 

@@ -1,13 +1,13 @@
 // heddle inspect: a model's structure, sizes, FLOPs and cut points.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstdio>
 #include <map>
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/graph/submodels.h"
-#include "heddle/report/text_table.h"
 #include "model_flags.h"
 #include "verbs.h"
 
@@ -56,14 +56,14 @@ std::vector<std::pair<std::string, TypeSum>> sums_by_type(const Graph& graph) {
 void print_io(const char* title, const Graph& graph, std::span<const TensorId> tensors) {
   for (const auto t : tensors) {
     const auto& tensor = graph.tensor(t);
-    std::printf("  %-7s %s  %s %s  %s\n", title, tensor.name.c_str(), dtype_name(tensor.dtype),
-                shape_text(tensor.shape).c_str(), format_bytes(tensor.bytes).c_str());
+    print("  {:<7} {}  {} {}  {}\n", title, tensor.name, dtype_name(tensor.dtype), shape_text(tensor.shape),
+          format_bytes(tensor.bytes));
   }
 }
 
 void print_cut_points(const Graph& graph, const std::vector<CutPoint>& points, size_t limit) {
-  std::printf("\n%zu cut points (every path goes through them)%s\n", points.size(),
-              points.size() > limit ? "; the smallest:" : ":");
+  print("\n{} cut points (every path goes through them){}\n", points.size(),
+        points.size() > limit ? "; the smallest:" : ":");
   auto shown = points;
   if (shown.size() > limit) {
     std::stable_sort(shown.begin(), shown.end(),
@@ -73,11 +73,10 @@ void print_cut_points(const Graph& graph, const std::vector<CutPoint>& points, s
                      [](const auto& a, const auto& b) { return a.flops_before < b.flops_before; });
   }
   if (shown.empty()) return;
-  TextTable table(
-      {{"after op"}, {"crossing", TextTable::Align::kRight}, {"FLOPs before", TextTable::Align::kRight}});
+  TextTable table({{"after op"}, {"crossing", kRight}, {"FLOPs before", kRight}});
   for (const auto& p : shown)
     table.add_row({graph.op(p.op).name, format_bytes(p.bytes), percent(p.flops_before)});
-  std::printf("%s", table.to_string().c_str());
+  print("{}", table.to_string());
 }
 
 Result<int> run_inspect(const InspectOptions& o, const Invocation& invocation) {
@@ -111,31 +110,27 @@ Result<int> run_inspect(const InspectOptions& o, const Invocation& invocation) {
                     {"outputs", io_json(g, g.outputs())},
                     {"op_types", type_rows},
                     {"cut_points", cuts}};
-    std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    show_json(invocation, j);
     return kExitDone;
   }
-  std::printf("%s: %zu ops, %zu edges, depth %d, %s, parameters %s\n", loaded.name.c_str(), g.num_ops(),
-              g.num_edges(), depth, format_si(g.total_flops(), "FLOP").c_str(),
-              format_bytes(g.total_param_bytes()).c_str());
+  print("{}: {} ops, {} edges, depth {}, {}, parameters {}\n", loaded.name, g.num_ops(), g.num_edges(), depth,
+        format_si(g.total_flops(), "FLOP"), format_bytes(g.total_param_bytes()));
   if (flop_path.length > 0) {
-    std::printf("  parallelism: FLOPs over those on the heaviest path %.2f\n",
-                g.total_flops() / flop_path.length);
+    print("  parallelism: FLOPs over those on the heaviest path {:.2f}\n",
+          g.total_flops() / flop_path.length);
   }
   print_io("input", g, g.inputs());
   print_io("output", g, g.outputs());
-  std::printf("\n");
-  TextTable table({{"op type"},
-                   {"ops", TextTable::Align::kRight},
-                   {"FLOPs", TextTable::Align::kRight},
-                   {"share", TextTable::Align::kRight},
-                   {"parameters", TextTable::Align::kRight}});
+  print("\n");
+  TextTable table(
+      {{"op type"}, {"ops", kRight}, {"FLOPs", kRight}, {"share", kRight}, {"parameters", kRight}});
   for (size_t i = 0; i < types.size() && i < static_cast<size_t>(o.top); ++i) {
     const auto& [type, sum] = types[i];
     table.add_row({type, std::to_string(sum.count), format_si(sum.flops, "FLOP"),
                    percent(g.total_flops() > 0 ? sum.flops / g.total_flops() : 0),
                    format_bytes(sum.param_bytes)});
   }
-  std::printf("%s", table.to_string().c_str());
+  print("{}", table.to_string());
   print_cut_points(g, points, static_cast<size_t>(o.top));
   return kExitDone;
 }

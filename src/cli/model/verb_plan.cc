@@ -1,8 +1,11 @@
 // heddle plan and heddle compare.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
@@ -11,24 +14,19 @@
 #include "heddle/planners/planner.h"
 #include "heddle/planners/trajectory.h"
 #include "heddle/report/explain.h"
-#include "heddle/report/text_table.h"
 #include "model_flags.h"
 #include "verbs.h"
 
 namespace heddle::cli {
 namespace {
 
-struct PlanOptions {
-  ModelFlags model;
-  ProblemFlags problem;
-  SearchFlags search;
+struct PlanOptions : PlanningFlags {
   std::string planner = "auto";
   std::string output, schedule;
   bool strict = false, as_scheduled = false;
 };
 
-// How many stages of two or more the plan has, and the fits, as lines for people (nothing where no stages are
-// allowed) and for machines.
+// Number of stages with at least two members.
 int count_stages(const Plan& plan) {
   std::map<int32_t, int> members;
   for (const Segment& s : plan.segments) {
@@ -41,11 +39,11 @@ int count_stages(const Plan& plan) {
 void print_stages(const Session& session, const Plan& plan) {
   const int width = session.problem.execution.stage_width;
   if (width < 2) return;
-  std::printf("  stages of up to %d segments at once: %d\n", width, count_stages(plan));
+  print("  stages of up to {} segments at once: {}\n", width, count_stages(plan));
   for (const auto& [target, fit] : session.stage_fits) {
-    std::printf("  t(S) on %s: %.2f sum + %.2f max(busy, longest) + %s; off by %.0f %%, at most %.0f %%\n",
-                target.c_str(), fit.model.serial, fit.model.overlap, format_us(fit.model.launch_us).c_str(),
-                100 * fit.median_error, 100 * fit.largest_error);
+    print("  t(S) on {}: {:.2f} sum + {:.2f} max(busy, longest) + {}; off by {:.0f} %, at most {:.0f} %\n",
+          target, fit.model.serial, fit.model.overlap, format_us(fit.model.launch_us), 100 * fit.median_error,
+          100 * fit.largest_error);
   }
 }
 
@@ -106,41 +104,38 @@ Json devices_json(const Problem& problem, const PlanResult& result) {
 
 void print_plan(const Session& session, const PlanResult& result) {
   const auto& p = session.problem;
-  std::printf("%s on %s: %s %s\n", session.loaded.name.c_str(), p.cluster->name().c_str(),
-              objective_name(p.objective), value_text(p, result.value_us).c_str());
-  std::printf("  bound %s (%s), gap %.1f %%; planner %s, %.2f s, %s; checked\n",
-              value_text(p, result.bound.us).c_str(), result.bound.reason.c_str(), 100 * result.gap,
-              result.planner.c_str(), result.planning_s, stop_reason_name(result.stop));
-  if (!result.detail.empty()) std::printf("  %s\n", result.detail.c_str());
+  print("{} on {}: {} {}\n", session.loaded.name, p.cluster->name(), objective_name(p.objective),
+        value_text(p, result.value_us));
+  print("  bound {} ({}), gap {:.1f} %; planner {}, {:.2f} s, {}; checked\n", value_text(p, result.bound.us),
+        result.bound.reason, 100 * result.gap, result.planner, result.planning_s,
+        stop_reason_name(result.stop));
+  if (!result.detail.empty()) print("  {}\n", result.detail);
   for (const Incumbent& then : milestones(result.trajectory, result.planning_s)) {
-    std::printf("  after %s: %s, bound %s\n", format_us(then.seconds * 1e6).c_str(),
-                std::isfinite(then.value_us) ? value_text(p, then.value_us).c_str() : "no plan yet",
-                then.bound_us > 0 ? value_text(p, then.bound_us).c_str() : "none yet");
+    print("  after {}: {}, bound {}\n", format_us(then.seconds * 1e6),
+          std::isfinite(then.value_us) ? value_text(p, then.value_us) : "no plan yet",
+          then.bound_us > 0 ? value_text(p, then.bound_us) : "none yet");
   }
   std::string origins;
   for (const auto& [name, count] : cost_origins(p))
     origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-  std::printf("  %zu units in %zu segments, %zu lanes; unit times: %s\n", p.graph->num_ops(),
-              result.plan.segments.size(), result.plan.lane_shares.size(), origins.c_str());
+  print("  {} units in {} segments, {} lanes; unit times: {}\n", p.graph->num_ops(),
+        result.plan.segments.size(), result.plan.lane_shares.size(), origins);
   print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
                                       [](const Segment& s) { return s.host_access; });
-  if (p.has_host_access()) std::printf("  %td segments read their parameters in host memory\n", in_place);
-  std::printf("\n");
-  TextTable table({{"device"},
-                   {"segments", TextTable::Align::kRight},
-                   {"busy", TextTable::Align::kRight},
-                   {"share", TextTable::Align::kRight}});
+  if (p.has_host_access()) print("  {} segments read their parameters in host memory\n", in_place);
+  print("\n");
+  TextTable table({{"device"}, {"segments", kRight}, {"busy", kRight}, {"share", kRight}});
   const auto devices = devices_json(p, result);
   for (const auto& d : devices) {
     table.add_row({d["device"].get<std::string>(), std::to_string(d["segments"].get<int>()),
                    format_us(d["busy_us"].get<double>()),
                    std::to_string(static_cast<int>(100 * d["busy_share"].get<double>() + 0.5)) + " %"});
   }
-  std::printf("%s", table.to_string().c_str());
+  print("{}", table.to_string());
 }
 
-// A device that the user named but that gets nothing: a warning, an error with --strict.
+// Warns if a device that the user named gets no segment; with --strict this is an error.
 Status check_requested(const Problem& problem, const PlanResult& result, bool strict) {
   std::vector<std::string> idle;
   for (const auto device : problem.devices) {
@@ -149,34 +144,31 @@ Status check_requested(const Problem& problem, const PlanResult& result, bool st
     if (!used) idle.push_back(problem.cluster->device(device).name);
   }
   if (idle.empty()) return {};
-  std::string names;
-  for (const auto& n : idle) names += (names.empty() ? "" : ", ") + n;
-  const std::string message = "requested but given nothing: " + names + " (`heddle explain` says why)";
+  const std::string message =
+      fmt::format("requested but given nothing: {} (`heddle explain` says why)", fmt::join(idle, ", "));
   if (strict) return Error(Code::kInfeasible, message);
   std::fprintf(stderr, "heddle: warning: %s\n", message.c_str());
   return {};
 }
 
-// The file's own stages, on devices that run as many segments at once as they need.
+// A plan of the file's own stages, on devices that run as many segments at once as the stages need.
 Result<PlanResult> scheduled_plan(Session& session, const std::string& path) {
   if (!session.loaded.ios)
-    return Error(Code::kInvalidInput, path + ": --as-scheduled needs a schedule in the form of IOS's files");
+    return invalid_input(path + ": --as-scheduled needs a schedule in the form of IOS's files");
   if (session.problem.graph->num_ops() != session.loaded.graph->num_ops())
-    return Error(Code::kInvalidInput,
-                 path + ": --as-scheduled is about the file's ops; leave --coarsen and --units out");
+    return invalid_input(path + ": --as-scheduled is about the file's ops; leave --coarsen and --units out");
   const int width = stage_width_of(session.loaded.stages);
   if (width > session.problem.execution.stage_width) simulate_stages(session.problem, width);
   PlannerOutput output;
-  auto plan = plan_of_ios_stages(session.problem, session.loaded.stages);
-  if (!plan.ok()) return std::move(plan).error().with_context(path);
-  output.plan = std::move(*plan);
+  HEDDLE_ASSIGN_OR_RETURN(output.plan,
+                          with_context(plan_of_ios_stages(session.problem, session.loaded.stages), path));
   output.detail = "as scheduled in the file";
   return verified_result("file", session.problem, std::move(output), 0);
 }
 
-// The model's file with the plan's stages.
+// Writes the model's file with the plan's stages.
 Status write_stages(const PlanOptions& o, const Session& session, const PlanResult& result) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto document, read_json_file(o.model.model));
+  HEDDLE_ASSIGN_OR_RETURN(const auto document, read_json_file(o.model.spec.path));
   const auto stages = ios_stages_of(session.problem, result.plan);
   return write_file_atomic(o.schedule, with_stages(document, stages).dump(1) + "\n");
 }
@@ -186,21 +178,19 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_output(o.schedule));
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   if (o.as_scheduled && o.planner != "auto")
-    return Error(Code::kInvalidInput, "--as-scheduled takes the file's schedule; leave --planner out");
-  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
+    return invalid_input("--as-scheduled takes the file's schedule; leave --planner out");
+  HEDDLE_ASSIGN_OR_RETURN(auto session, o.open(invocation));
   if (!o.schedule.empty() &&
       (!session.loaded.ios || session.problem.graph->num_ops() != session.loaded.graph->num_ops()))
-    return Error(Code::kInvalidInput,
-                 o.model.model + ": --schedule needs a graph in the form of IOS's files, planned op by op");
-  HEDDLE_ASSIGN_OR_RETURN(auto result, o.as_scheduled
-                                           ? scheduled_plan(session, o.model.model)
-                                           : make_plan(session, o.planner, o.search.settings(), invocation));
+    return invalid_input(o.model.spec.path +
+                         ": --schedule needs a graph in the form of IOS's files, planned op by op");
+  HEDDLE_ASSIGN_OR_RETURN(auto result, o.as_scheduled ? scheduled_plan(session, o.model.spec.path)
+                                                      : make_plan(session, o.planner, o.search, invocation));
   if (invocation.progress) invocation.progress->finish();
   HEDDLE_RETURN_IF_ERROR(check_requested(session.problem, result, o.strict));
   if (!o.schedule.empty()) HEDDLE_RETURN_IF_ERROR(write_stages(o, session, result));
   if (!o.output.empty()) {
-    HEDDLE_RETURN_IF_ERROR(
-        write_plan_file(o.output, plan_file(session.problem, result, static_cast<uint64_t>(o.search.seed))));
+    HEDDLE_RETURN_IF_ERROR(write_plan_file(o.output, plan_file(session.problem, result, o.search.seed)));
   }
   if (invocation.json) {
     Json row = result_row(session.problem, result);
@@ -213,18 +203,15 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
     row["origins"] = cost_origins(session.problem);
     row["counters"] = result.counters;
     if (!o.output.empty()) row["output"] = o.output;
-    std::printf("%s\n", row.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    show_json(invocation, row);
   } else {
     print_plan(session, result);
-    if (!o.output.empty()) std::printf("\nwritten to %s\n", o.output.c_str());
+    if (!o.output.empty()) print("\nwritten to {}\n", o.output);
   }
   return kExitDone;
 }
 
-struct ComparePlannersFlags {
-  ModelFlags model;
-  ProblemFlags problem;
-  SearchFlags search;
+struct ComparePlannersFlags : PlanningFlags {
   std::string planners;
 };
 
@@ -242,34 +229,34 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
     HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(name));
     entries.push_back(entry);
   }
-  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
+  HEDDLE_ASSIGN_OR_RETURN(auto session, o.open(invocation));
   if (entries.empty()) entries = planners_for(session.problem);
   Json rows = Json::array();
   TextTable table({{"planner"},
-                   {objective_name(session.problem.objective), TextTable::Align::kRight},
-                   {"bound", TextTable::Align::kRight},
-                   {"gap", TextTable::Align::kRight},
-                   {"planning", TextTable::Align::kRight},
+                   {objective_name(session.problem.objective), kRight},
+                   {"bound", kRight},
+                   {"gap", kRight},
+                   {"planning", kRight},
                    {"stopped"},
                    {"detail"}});
   int failures = 0;
   std::vector<std::pair<const PlannerEntry*, Result<PlanResult>>> results;
   Bound best;
   for (const auto* entry : entries) {
-    results.emplace_back(entry, run_planner(*entry, session.problem, o.search.options(invocation)));
+    results.emplace_back(entry, run_planner(*entry, session.problem, planner_options(o.search, invocation)));
     const auto& result = results.back().second;
     if (result.ok() && result->bound.us > best.us) best = result->bound;
   }
   for (auto& [entry, result] : results) {
     if (!result.ok()) {
-      // One planner's "no" does not hide the others' answers.
+      // A planner that fails does not hide the others' results.
       ++failures;
       rows.push_back({{"planner", entry->info.name}, {"error", result.error().to_string()}});
       table.add_row(
           {entry->info.name, "-", "-", "-", "-", code_name(result.error().code()), result.error().message()});
       continue;
     }
-    // All plans are for one problem: what one planner proves holds for all.
+    // All plans are for one problem, so the best bound holds for all.
     result->bound = best;
     result->gap = relative_gap(result->value_us, best.us);
     rows.push_back(result_row(session.problem, *result));
@@ -277,14 +264,10 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
                    value_text(session.problem, result->bound.us), percent(result->gap),
                    format_us(result->planning_s * 1e6), stop_reason_name(result->stop), result->detail});
   }
-  if (invocation.progress) invocation.progress->finish();
-  if (invocation.json) {
-    std::printf("%s\n", rows.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
-  } else {
-    std::printf("%s on %s, %zu units, one evaluator and one checker for all\n\n%s",
-                session.loaded.name.c_str(), session.cluster->name().c_str(),
-                session.problem.graph->num_ops(), table.to_string().c_str());
-  }
+  show_result(
+      invocation, rows,
+      fmt::format("{} on {}, {} units, one evaluator and one checker for all\n\n{}", session.loaded.name,
+                  session.cluster->name(), session.problem.graph->num_ops(), table.to_string()));
   return failures == static_cast<int>(entries.size()) ? kExitNo : kExitDone;
 }
 
@@ -292,9 +275,7 @@ Result<int> run_compare(const ComparePlannersFlags& o, const Invocation& invocat
 
 RunFn setup_plan(Command& command) {
   auto o = std::make_shared<PlanOptions>();
-  o->model.declare(command);
-  o->problem.declare(command);
-  o->search.declare(command);
+  o->declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.option("-o,--output", o->output, "write the plan to this file (JSON)");
   command.flag("--as-scheduled", o->as_scheduled, "take the schedule that the file brings (IOS's files)");
@@ -305,9 +286,7 @@ RunFn setup_plan(Command& command) {
 
 RunFn setup_compare(Command& command) {
   auto o = std::make_shared<ComparePlannersFlags>();
-  o->model.declare(command);
-  o->problem.declare(command);
-  o->search.declare(command);
+  o->declare(command);
   command.option("--planners", o->planners,
                  "comma-separated names (default: all that support the objective)");
   return [o](const Invocation& invocation) { return run_compare(*o, invocation); };

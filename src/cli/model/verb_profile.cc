@@ -1,7 +1,7 @@
-// heddle profile: measure a model's units and whole on this machine's devices into the profile store.
+// heddle profile: measures a model's units and the whole model on this machine's devices into the profile
+// store.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <optional>
 
 #include "heddle/base/file.h"
@@ -9,8 +9,7 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/report/copies_table.h"
-#include "heddle/report/text_table.h"
-#include "heddle/session/measured_cluster.h"
+#include "heddle/session/clusters.h"
 #include "model_flags.h"
 #include "verbs.h"
 
@@ -23,7 +22,7 @@ struct ProfileVerbOptions {
   std::string output;  // a cluster file
 };
 
-// What was measured with parameters in place, beside estimates.
+// Measured times of units with their parameters in place, without estimates.
 CostTable host_access_known(const Session& session) {
   CostTable known(session.problem.costs->num_ops(), session.problem.costs->num_devices());
   put_host_access(session, session.problem, known);
@@ -67,8 +66,7 @@ std::string units_text(const Problem& p) {
   std::vector<OpId> all;
   for (size_t u = 0; u < p.graph->num_ops(); ++u) all.emplace_back(u);
   std::vector<TextTable::Column> columns = {{"unit"}};
-  for (const auto device : p.usable_devices())
-    columns.push_back({p.cluster->device(device).name, TextTable::Align::kRight});
+  for (const auto device : p.usable_devices()) columns.push_back({p.cluster->device(device).name, kRight});
   TextTable table(columns);
   for (size_t u = 0; u < p.graph->num_ops(); ++u) {
     std::vector<std::string> row = {p.graph->op(OpId(u)).name};
@@ -86,15 +84,14 @@ std::string units_text(const Problem& p) {
   return table.to_string();
 }
 
-// Beside the time with parameters on the device: how many times as long.
+// Times with parameters in place, and their ratio to those with parameters on the device.
 std::string host_access_text(const Session& session) {
   const auto& p = session.problem;
   const auto devices = devices_with_host_access(p);
   if (devices.empty()) return "\nno device here reads parameters in host memory\n";
   const CostTable known = host_access_known(session);
   std::vector<TextTable::Column> columns = {{"parameters in place"}};
-  for (const auto device : devices)
-    columns.push_back({p.cluster->device(device).name, TextTable::Align::kRight});
+  for (const auto device : devices) columns.push_back({p.cluster->device(device).name, kRight});
   TextTable table(columns);
   for (size_t u = 0; u < p.graph->num_ops(); ++u) {
     std::vector<std::string> row = {p.graph->op(OpId(u)).name};
@@ -116,9 +113,9 @@ std::string host_access_text(const Session& session) {
 }
 
 Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
-  // Everything is measured here, so that the summary counts it.
-  o.problem.no_profile = false;
-  if (o.problem.host_access) o.problem.objective = objective_name(Objective::kColdLatency);
+  // The session must measure, because the summary counts its measurements.
+  o.problem.plain.measure = true;
+  if (o.problem.plain.host_access) o.problem.objective = objective_name(Objective::kColdLatency);
   HEDDLE_RETURN_IF_ERROR(check_output(o.output));
   std::shared_ptr<const Cluster> before;
   std::optional<MeasuredCluster> measured;
@@ -130,10 +127,9 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto session, open_session(o.model, o.problem, invocation));
   if (!session.may_measure) {
-    return Error(Code::kInvalidInput,
-                 o.model.model + " on " + o.problem.cluster +
-                     ": nothing can be measured; profile needs a real model and a device of this machine "
-                     "(--cluster preset:local)");
+    return invalid_input(o.model.spec.path + " on " + o.problem.cluster +
+                         ": nothing can be measured; profile needs a real model and a device of this machine "
+                         "(--cluster preset:local)");
   }
   const auto& sum = session.profiled;
   if (invocation.progress) invocation.progress->finish();
@@ -145,17 +141,16 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
       j["output"] = o.output;
       j.update(copies_json(*before, measured->copies));
     }
-    std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    show_json(invocation, j);
     return kExitDone;
   }
-  std::printf("%s\n%d measured now, %d were there, %d failed; in %s\n", units_text(session.problem).c_str(),
-              sum.measured, sum.present, sum.failed, session.store->path().c_str());
-  if (!sum.first_failure.empty()) std::printf("first failure: %s\n", sum.first_failure.c_str());
-  if (o.problem.host_access) std::printf("%s", host_access_text(session).c_str());
-  if (!sum.complete || (o.problem.host_access && !session.host_access.complete))
-    std::printf("stopped early; what was measured is kept, the same command goes on from there\n");
-  if (measured)
-    std::printf("\n%swritten to %s\n", copies_text(*before, measured->copies).c_str(), o.output.c_str());
+  print("{}\n{} measured now, {} were there, {} failed; in {}\n", units_text(session.problem), sum.measured,
+        sum.present, sum.failed, session.store->path());
+  if (!sum.first_failure.empty()) print("first failure: {}\n", sum.first_failure);
+  if (o.problem.plain.host_access) print("{}", host_access_text(session));
+  if (!sum.complete || (o.problem.plain.host_access && !session.host_access.complete))
+    print("stopped early; what was measured is kept, the same command goes on from there\n");
+  if (measured) print("\n{}written to {}\n", copies_text(*before, measured->copies), o.output);
   return kExitDone;
 }
 

@@ -1,4 +1,5 @@
-// heddle run: execute, verify against the unsplit model, and set what was measured beside what was predicted.
+// heddle run: executes a plan, compares its outputs with the unsplit model's and its times with the
+// prediction.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,52 +20,39 @@
 namespace heddle::cli {
 namespace {
 
-struct RunVerbOptions {
-  ModelFlags model;  // its positional may be a plan file too
-  ProblemFlags problem;
-  SearchFlags search;
+// The model may be a plan file, too.
+struct RunVerbOptions : PlanningFlags {
   std::string planner = "auto";
   std::vector<std::string> inputs;
-  std::optional<int64_t> repeats;
-  int64_t warmups = 3, in_flight = 0;
-  double rtol = 1e-3, atol = 1e-5;
-  bool no_verify = false, versus = false, recheck = false, real_transfers = false;
+  std::optional<int> repeats;
+  int in_flight = 0;  // 0: by the plan's objective
+  RunOptions run;     // of the flags whose value is the option
+  bool versus = false, recheck = false, real_transfers = false;
   std::string rank_devices;
   std::string trace, output, plan_output;
   ColdFlags cold;
 };
 
-// Of a plan that was read or made here; its devices have no ranks yet.
+// A plan that was read or made here; its devices have no ranks yet.
 Result<RankPlan> from_plan_file(const std::string& path) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
-  RankPlan prepared;
-  if (is_run_json(json)) {
-    auto run = run_from_json(JsonCursor(json));
-    if (!run.ok()) return std::move(run).error().with_context(path);
-    prepared.file = std::move(run->plan);
-  } else {
-    auto plan = plan_from_json(JsonCursor(json));
-    if (!plan.ok()) return std::move(plan).error().with_context(path);
-    prepared.file = std::move(plan).value();
-  }
-  HEDDLE_ASSIGN_OR_RETURN(prepared.model, load_model_of(prepared.file.problem, path));
-  return prepared;
+  HEDDLE_ASSIGN_OR_RETURN(auto file, read_plan_or_run(path));
+  HEDDLE_ASSIGN_OR_RETURN(auto model, load_model_of(file.plan.problem, path));
+  return RankPlan{std::move(file.plan), std::move(model), {}};
 }
 
 bool is_plan_path(const std::string& path) {
   if (!path.ends_with(".json")) return false;
   auto json = read_json_file(path);
-  // Plans and runs hold a problem; a graph file does not. What is no JSON is reported by the plan reader.
+  // Plans and runs hold a problem; a graph file does not. The plan reader reports malformed JSON.
   return !json.ok() || !json->is_object() || json->contains("plan");
 }
 
 Result<RankPlan> prepare(RunVerbOptions& o, const Invocation& invocation) {
-  if (is_plan_path(o.model.model)) return from_plan_file(o.model.model);
+  if (is_plan_path(o.model.spec.path)) return from_plan_file(o.model.spec.path);
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
-  HEDDLE_ASSIGN_OR_RETURN(auto session, open_session(o.model, o.problem, invocation));
-  const auto search = o.search.settings();
-  HEDDLE_ASSIGN_OR_RETURN(const auto result, make_plan(session, o.planner, search, invocation));
-  return RankPlan{plan_file(session.problem, result, search.seed), session.loaded.model, {}};
+  HEDDLE_ASSIGN_OR_RETURN(auto session, o.open(invocation));
+  HEDDLE_ASSIGN_OR_RETURN(const auto result, make_plan(session, o.planner, o.search, invocation));
+  return RankPlan{plan_file(session.problem, result, o.search.seed), session.loaded.model, {}};
 }
 
 // "NAME=FILE", or "FILE" for the only input.
@@ -75,38 +63,36 @@ Result<std::map<std::string, std::string>> input_files(const std::vector<std::st
     const auto name = eq == std::string::npos ? "" : flag.substr(0, eq);
     const auto path = eq == std::string::npos ? flag : flag.substr(eq + 1);
     if (!files.emplace(name, path).second)
-      return Error(Code::kInvalidInput, "--input " + flag + ": that input was given twice");
+      return invalid_input("--input " + flag + ": that input was given twice");
   }
   return files;
 }
 
-constexpr int64_t kUsualRepeats = 20, kUsualColdStarts = 3;
+constexpr int kUsualColdStarts = 3;
 
 Result<int> run_cold_plan(const RunVerbOptions& o, const Invocation& invocation) {
-  const std::pair<const char*, bool> meaningless[] = {{"--in-flight", o.in_flight > 1},
-                                                      {"--recheck", o.recheck},
-                                                      {"--trace", !o.trace.empty()},
-                                                      {"-o", !o.output.empty()}};
-  for (const auto& [name, given] : meaningless) {
-    if (given) return Error(Code::kInvalidInput, std::string("--cold and ") + name + " exclude each other");
-  }
+  if (const char* flag = first_given({{"--in-flight", o.in_flight > 1},
+                                      {"--recheck", o.recheck},
+                                      {"--trace", !o.trace.empty()},
+                                      {"-o", !o.output.empty()}}))
+    return invalid_input(std::string("--cold and ") + flag + " exclude each other");
   HEDDLE_RETURN_IF_ERROR(check_output(o.plan_output));
   ColdJob job;
   job.model = o.model;
   job.problem = o.problem;
-  job.is_plan = is_plan_path(o.model.model);
+  job.is_plan = is_plan_path(o.model.spec.path);
   job.plan_output = o.plan_output;
   HEDDLE_ASSIGN_OR_RETURN(job.settings.inputs.files, input_files(o.inputs));
-  job.settings.inputs.seed = static_cast<uint64_t>(o.search.seed);
-  job.settings.repeats = static_cast<int>(o.repeats.value_or(kUsualColdStarts));
+  job.settings.inputs.seed = o.search.seed;
+  job.settings.repeats = o.repeats.value_or(kUsualColdStarts);
   job.settings.versus = o.versus;
-  job.settings.rtol = o.rtol;
-  job.settings.atol = o.atol;
-  job.settings.verify = !o.no_verify;
+  job.settings.rtol = o.run.rtol;
+  job.settings.atol = o.run.atol;
+  job.settings.verify = o.run.verify;
   return run_cold_verb(o.cold, std::move(job), invocation);
 }
 
-// What `run` measured and what was asked for beside it, to files and to standard output.
+// The measurements of `run`, for files and standard output.
 struct Report {
   const PlanFile& file;
   const RunRecord& run;
@@ -117,58 +103,60 @@ struct Report {
 Result<int> give_report(const RunVerbOptions& o, const Report& r, const Invocation& invocation) {
   const auto& file = r.file;
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
-  if (invocation.progress) invocation.progress->finish();
   if (!o.plan_output.empty()) HEDDLE_RETURN_IF_ERROR(write_plan_file(o.plan_output, file));
   if (!o.output.empty()) HEDDLE_RETURN_IF_ERROR(write_run_file(o.output, {file, r.run}));
   if (!o.trace.empty()) {
     const auto view = make_timeline_view(file.problem, file.plan, timeline, file.bound, file.planner, &r.run);
     HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.trace, timeline_trace_json(view)));
   }
-  if (invocation.json) {
-    auto json = run_json(file, timeline, r.run);
-    if (r.recheck) json["recheck"] = recheck_json(*r.recheck);
-    if (r.comparison) json["versus_openvino"] = comparison_json(*r.comparison);
-    std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
-  } else {
-    std::printf("%s", run_text(file, timeline, r.run).c_str());
-    if (r.recheck) std::printf("%s", recheck_text(*r.recheck).c_str());
-    if (r.comparison) std::printf("%s", comparison_text(*r.comparison, file.problem.objective).c_str());
-    for (const auto* path : {&o.plan_output, &o.output, &o.trace}) {
-      if (!path->empty()) std::printf("written to %s\n", path->c_str());
-    }
+  auto json = run_json(file, timeline, r.run);
+  auto text = run_text(file, timeline, r.run);
+  if (r.recheck) {
+    json["recheck"] = recheck_json(*r.recheck);
+    text += recheck_text(*r.recheck);
   }
+  if (r.comparison) {
+    json["versus_openvino"] = comparison_json(*r.comparison);
+    text += comparison_text(*r.comparison, file.problem.objective);
+  }
+  for (const auto* path : {&o.plan_output, &o.output, &o.trace}) {
+    if (!path->empty()) text += "written to " + *path + "\n";
+  }
+  show_result(invocation, json, text);
   return r.run.verified && !r.run.outputs_equal ? kExitNo : kExitDone;
 }
 
 Result<RunOptions> run_options(const RunVerbOptions& o, const Invocation& invocation) {
-  RunOptions options;
+  RunOptions options = o.run;
   HEDDLE_ASSIGN_OR_RETURN(options.inputs.files, input_files(o.inputs));
-  options.inputs.seed = static_cast<uint64_t>(o.search.seed);
+  options.inputs.seed = o.search.seed;
   for (const auto* path : {&o.plan_output, &o.output, &o.trace}) HEDDLE_RETURN_IF_ERROR(check_output(*path));
-  options.warmups = static_cast<int>(o.warmups);
-  options.repeats = static_cast<int>(o.repeats.value_or(kUsualRepeats));
-  options.rtol = o.rtol;
-  options.atol = o.atol;
-  options.verify = !o.no_verify;
-  options.deadline = Deadline::never(invocation.cancel);
+  options.repeats = o.repeats.value_or(options.repeats);
+  options.deadline = invocation.deadline();
   options.progress = invocation.progress;
   return options;
 }
 
+// Options of what is measured beside the run.
+RoundOptions beside(const RunOptions& run) {
+  RoundOptions options;
+  options.inputs = run.inputs;
+  options.in_flight = run.in_flight;
+  options.deadline = run.deadline;
+  options.progress = run.progress;
+  return options;
+}
+
 int requests_in_flight(const RunVerbOptions& o, const Problem& problem) {
-  if (o.in_flight > 0) return static_cast<int>(o.in_flight);
+  if (o.in_flight > 0) return o.in_flight;
   return problem.objective == Objective::kThroughput ? 4 : 1;
 }
 
-// Every rank comes here; rank 0 reports, the others are silent.
+// Called on every rank; only rank 0 reports.
 Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
-  const std::pair<const char*, bool> meaningless[] = {
-      {"--cold", o.cold.cold}, {"--recheck", o.recheck}, {"--versus-openvino", o.versus}};
-  for (const auto& [name, given] : meaningless) {
-    if (given)
-      return Error(Code::kInvalidInput,
-                   std::string(name) + ": not over several ranks; start Heddle without mpirun");
-  }
+  if (const char* flag =
+          first_given({{"--cold", o.cold.cold}, {"--recheck", o.recheck}, {"--versus-openvino", o.versus}}))
+    return invalid_input(std::string(flag) + ": not over several ranks; start Heddle without mpirun");
   RankRunOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.run, run_options(o, invocation));
   options.real_transfers = o.real_transfers;
@@ -177,7 +165,7 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   Result<RankPlan> own = RankPlan();
   if (group.rank() == 0) own = prepare(o, invocation);
   HEDDLE_ASSIGN_OR_RETURN(const auto shared,
-                          share_plan(group, std::move(own), o.model.model, o.rank_devices));
+                          share_plan(group, std::move(own), o.model.spec.path, o.rank_devices));
   options.rank_of_device = shared.rank_of_device;
   options.run.in_flight = requests_in_flight(o, shared.file.problem);
   auto run = run_plan_on_ranks(group, shared.file.problem, shared.file.plan, shared.model, options);
@@ -189,13 +177,10 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
 Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(o.cold.check());
   if (rank_environment().size > 1) return run_on_ranks(std::move(o), invocation);
-  const std::pair<const char*, bool> for_ranks[] = {{"--rank-devices", !o.rank_devices.empty()},
-                                                    {"--real-transfers", o.real_transfers}};
-  for (const auto& [name, given] : for_ranks) {
-    if (given)
-      return Error(Code::kInvalidInput,
-                   std::string(name) + " is for several ranks: start Heddle as mpirun -n N heddle run ...");
-  }
+  if (const char* flag =
+          first_given({{"--rank-devices", !o.rank_devices.empty()}, {"--real-transfers", o.real_transfers}}))
+    return invalid_input(std::string(flag) +
+                         " is for several ranks: start Heddle as mpirun -n N heddle run ...");
   if (o.cold.cold) return run_cold_plan(o, invocation);
   HEDDLE_ASSIGN_OR_RETURN(auto options, run_options(o, invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare(o, invocation));
@@ -204,24 +189,13 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   Report report{file, run, std::nullopt, std::nullopt};
   if (o.recheck) {
-    RoundOptions again;
-    again.inputs = options.inputs;
-    again.in_flight = options.in_flight;
-    again.deadline = options.deadline;
-    again.progress = invocation.progress;
     HEDDLE_ASSIGN_OR_RETURN(report.recheck,
-                            recheck_prediction(file.problem, file.plan, prepared.model, again));
+                            recheck_prediction(file.problem, file.plan, prepared.model, beside(options)));
   }
   if (o.versus) {
-    if (!prepared.model)
-      return Error(Code::kInvalidInput, "--versus-openvino needs a real model; this plan has none");
-    RoundOptions compare;
-    compare.inputs = options.inputs;
-    compare.in_flight = options.in_flight;
-    compare.deadline = options.deadline;
-    compare.progress = invocation.progress;
+    if (!prepared.model) return invalid_input("--versus-openvino needs a real model; this plan has none");
     HEDDLE_ASSIGN_OR_RETURN(report.comparison,
-                            compare_with_openvino(file.problem, file.plan, prepared.model, compare));
+                            compare_with_openvino(file.problem, file.plan, prepared.model, beside(options)));
   }
   return give_report(o, report, invocation);
 }
@@ -230,18 +204,16 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
 
 RunFn setup_run(Command& command) {
   auto o = std::make_shared<RunVerbOptions>();
-  o->model.declare(command);
-  o->problem.declare(command);
-  o->search.declare(command);
+  o->declare(command);
   command.option("--planner", o->planner, "for a MODEL: one of `heddle planners` (default auto)");
   command.list("--input", o->inputs,
                "NAME=FILE (.npy, or a .ppm picture); FILE alone for the only input; else random");
   command.option("--repeat", o->repeats, "measured runs (default 20; --cold: starts, 3)", 1, 10'000'000);
-  command.option("--warmup", o->warmups, "runs before that (default 3)", 0, 1'000'000);
+  command.option("--warmup", o->run.warmups, "runs before that (default 3)", 0, 1'000'000);
   command.option("--in-flight", o->in_flight, "requests at once (default: 1, throughput plans 4)", 1, 4096);
-  command.option("--rtol", o->rtol, "relative tolerance of the comparison (default 1e-3)", 0, 1);
-  command.option("--atol", o->atol, "absolute tolerance of the comparison (default 1e-5)", 0, 1e6);
-  command.flag("--no-verify", o->no_verify, "do not compare outputs with the unsplit model");
+  command.option("--rtol", o->run.rtol, "relative tolerance of the comparison (default 1e-3)", 0, 1);
+  command.option("--atol", o->run.atol, "absolute tolerance of the comparison (default 1e-5)", 0, 1e6);
+  command.switch_off("--no-verify", o->run.verify, "do not compare outputs with the unsplit model");
   command.flag("--recheck", o->recheck,
                "time the segments alone again, in turns with requests: is the prediction true now?");
   command.flag("--versus-openvino", o->versus, "also time OpenVINO alone, alternating with the plan");

@@ -1,4 +1,7 @@
-// heddle verify, explain and report: what can be said of a plan or run file.
+// heddle verify, explain and report: checks, explanations and drawings of a plan or run file.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdio>
 
 #include "heddle/base/file.h"
@@ -15,31 +18,13 @@
 namespace heddle::cli {
 namespace {
 
-struct Loaded {
-  PlanFile plan;
-  std::optional<RunRecord> run;
-};
-
-Result<Loaded> load_plan_or_run(const std::string& path) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
-  const JsonCursor cursor(json);
-  if (is_run_json(json)) {
-    auto run = run_from_json(cursor);
-    if (!run.ok()) return std::move(run).error().with_context(path);
-    return Loaded{std::move(run->plan), std::move(run->run)};
-  }
-  auto plan = plan_from_json(cursor);
-  if (!plan.ok()) return std::move(plan).error().with_context(path);
-  return Loaded{std::move(plan).value(), std::nullopt};
-}
-
 struct FileOptions {
   std::string file, output;
   bool strict = false;
 };
 
 Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_plan_or_run(o.file));
+  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   const auto& plan = loaded.plan;
   const auto report = check(plan.problem, plan.plan, plan.predicted, plan.bound.us);
   const double value = objective_us(plan.problem, plan.predicted);
@@ -52,38 +37,33 @@ Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
                 {"objective", objective_name(plan.problem.objective)}};
     put_value(row, plan.problem, value, plan.bound.us);
     row["findings"] = findings;
-    std::printf("%s\n", row.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    show_json(invocation, row);
     return report.ok() ? kExitDone : kExitNo;
   }
   if (report.ok()) {
-    std::printf("%s: holds. %zu ops in %zu segments, %zu steps; %s %s, bound %s (%s)\n", o.file.c_str(),
-                plan.problem.graph->num_ops(), plan.plan.segments.size(), plan.plan.steps.size(),
-                objective_name(plan.problem.objective), value_text(plan.problem, value).c_str(),
-                value_text(plan.problem, plan.bound.us).c_str(), plan.bound.reason.c_str());
+    print("{}: holds. {} ops in {} segments, {} steps; {} {}, bound {} ({})\n", o.file,
+          plan.problem.graph->num_ops(), plan.plan.segments.size(), plan.plan.steps.size(),
+          objective_name(plan.problem.objective), value_text(plan.problem, value),
+          value_text(plan.problem, plan.bound.us), plan.bound.reason);
     return kExitDone;
   }
-  std::printf("%s: does NOT hold, %zu finding(s):\n", o.file.c_str(), report.findings.size());
-  for (const auto& f : report.findings) std::printf("  %s: %s\n", violation_name(f.kind), f.message.c_str());
+  print("{}: does NOT hold, {} finding(s):\n", o.file, report.findings.size());
+  for (const auto& f : report.findings) print("  {}: {}\n", violation_name(f.kind), f.message);
   return kExitNo;
 }
 
 Result<int> run_explain(const FileOptions& o, const Invocation& invocation) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_plan_or_run(o.file));
+  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   const auto& plan = loaded.plan;
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
   const auto explanation = explain(plan.problem, plan.plan, timeline, plan.bound);
-  if (invocation.json) {
-    std::printf("%s\n",
-                explanation_json(explanation).dump(1, ' ', false, Json::error_handler_t::replace).c_str());
-  } else {
-    std::printf("%s", explanation_text(explanation).c_str());
-  }
-  bool idle = false;
-  for (const auto& d : explanation.devices) idle |= d.requested && !d.used;
+  show_result(invocation, explanation_json(explanation), explanation_text(explanation));
+  const bool idle =
+      std::ranges::any_of(explanation.devices, [](const auto& d) { return d.requested && !d.used; });
   return o.strict && idle ? kExitNo : kExitDone;
 }
 
-Result<std::string> render(const Loaded& loaded, const std::string& path) {
+Result<std::string> render(const PlanOrRun& loaded, const std::string& path) {
   const auto& plan = loaded.plan;
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
   const auto view = make_timeline_view(plan.problem, plan.plan, timeline, plan.bound, plan.planner,
@@ -92,21 +72,17 @@ Result<std::string> render(const Loaded& loaded, const std::string& path) {
   if (path.ends_with(".json")) return timeline_trace_json(view);
   if (path.ends_with(".html"))
     return timeline_html(view, explanation_text(explain(plan.problem, plan.plan, timeline, plan.bound)));
-  return Error(Code::kInvalidInput,
-               "-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
+  return invalid_input("-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
 }
 
 Result<int> run_report(const FileOptions& o, const Invocation& invocation) {
-  if (o.output.empty()) return Error(Code::kInvalidInput, "report needs -o FILE.html, FILE.svg or FILE.json");
-  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_plan_or_run(o.file));
+  if (o.output.empty()) return invalid_input("report needs -o FILE.html, FILE.svg or FILE.json");
+  HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   HEDDLE_ASSIGN_OR_RETURN(const auto content, render(loaded, o.output));
   HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, content));
-  if (invocation.json) {
-    std::printf("%s\n", Json{{"output", o.output}, {"bytes", content.size()}}.dump(1).c_str());
-  } else {
-    std::printf("written to %s (%s)\n", o.output.c_str(),
-                format_bytes(static_cast<int64_t>(content.size())).c_str());
-  }
+  show_result(
+      invocation, {{"output", o.output}, {"bytes", content.size()}},
+      fmt::format("written to {} ({})\n", o.output, format_bytes(static_cast<int64_t>(content.size()))));
   return kExitDone;
 }
 

@@ -1,4 +1,6 @@
 // heddle whatif: the predicted effect of other hardware, planned anew for each change.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -7,7 +9,6 @@
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/problem_edit.h"
-#include "heddle/report/text_table.h"
 #include "heddle/session/replan.h"
 #include "model_flags.h"
 #include "verbs.h"
@@ -18,15 +19,12 @@ namespace {
 constexpr const char* kMemory = "memory";        // --scale: every device's memory
 constexpr const char* kTransfers = "transfers";  // --scale: transfers with given times
 
-struct WhatifOptions {
-  ModelFlags model;
-  ProblemFlags problem;
-  SearchFlags search;
+struct WhatifOptions : PlanningFlags {
   std::string planner = "auto";
   std::vector<std::string> add, remove, scale;
 };
 
-// Names that can be changed: devices, their classes, and for --scale links and what all devices have.
+// Names that can be changed: devices and their classes; for --scale also links, memory and transfers.
 std::vector<std::string> names_of(const Problem& problem, bool scale) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
@@ -44,9 +42,8 @@ std::vector<std::string> names_of(const Problem& problem, bool scale) {
 Status check_name(const std::string& name, const Problem& problem, const char* flag, bool scale) {
   const auto names = names_of(problem, scale);
   if (std::find(names.begin(), names.end(), name) != names.end()) return {};
-  return Error(Code::kInvalidInput, std::string(flag) + " " + name + ": no such device" +
-                                        (scale ? " or link" : "") + did_you_mean(name, names) +
-                                        "; there are " + join_names(names));
+  return invalid_input(std::string(flag) + " " + name + ": no such device" + (scale ? " or link" : "") +
+                       did_you_mean(name, names) + "; there are " + join_names(names));
 }
 
 // The device of that name, or all devices of that class.
@@ -65,8 +62,8 @@ Result<std::pair<std::string, double>> parse_scale(const std::string& text) {
   char* end = nullptr;
   const double factor = eq == std::string::npos ? 0 : std::strtod(text.c_str() + eq + 1, &end);
   if (!(factor > 0 && factor <= 1e6) || *end != '\0') {
-    return Error(Code::kInvalidInput,
-                 "--scale " + text + ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
+    return invalid_input("--scale " + text +
+                         ": expected NAME=FACTOR with a factor above 0, for example gpu0=2");
   }
   return std::pair(text.substr(0, eq), factor);
 }
@@ -92,8 +89,7 @@ Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Proble
   }
   for (const auto& name : o.remove) {
     HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--remove", false));
-    if (cluster.num_devices() == 1)
-      return Error(Code::kInvalidInput, "--remove " + name + ": it is the only device");
+    if (cluster.num_devices() == 1) return invalid_input("--remove " + name + ": it is the only device");
     const std::string text = cluster.find_device(name).valid() ? "without " : "one less ";
     list.push_back({text + name, {{.cluster = {.remove = devices_of(name, cluster).back()}}}, nullptr});
   }
@@ -107,17 +103,7 @@ Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Proble
   return list;
 }
 
-std::string times_text(double factor) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3fx", factor);
-  return text;
-}
-
-std::string percent_text(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
-  return text;
-}
+std::string times_text(double factor) { return fmt::format("{:.3f}x", factor); }
 
 Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
@@ -126,19 +112,16 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto session, open_session(source, settings, invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, session.problem));
   if (list.empty()) {
-    return Error(Code::kInvalidInput,
-                 "whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
+    return invalid_input("whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");
   }
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows,
-                          replan(session, list, settings, o.planner, o.search.settings(), invocation));
-  if (invocation.progress) invocation.progress->finish();
+  HEDDLE_ASSIGN_OR_RETURN(const auto rows, replan(session, list, settings, o.planner, o.search, invocation));
   Json json = Json::array();
   TextTable table({{"change"},
-                   {objective_name(session.problem.objective), TextTable::Align::kRight},
-                   {"bound", TextTable::Align::kRight},
-                   {"gap", TextTable::Align::kRight},
-                   {"faster by", TextTable::Align::kRight},
-                   {"at most", TextTable::Align::kRight}});
+                   {objective_name(session.problem.objective), kRight},
+                   {"bound", kRight},
+                   {"gap", kRight},
+                   {"faster by", kRight},
+                   {"at most", kRight}});
   const double now = rows[0].result.value_us;
   for (const Replanned& row : rows) {
     const PlanResult& r = row.result;
@@ -148,9 +131,9 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
     put_value(j, row.problem, r.value_us, r.bound.us);
     json.push_back(std::move(j));
     table.add_row({row.what, value_text(row.problem, r.value_us), value_text(row.problem, r.bound.us),
-                   percent_text(r.gap), times_text(now / r.value_us), most > 0 ? times_text(most) : ""});
+                   percent(r.gap), times_text(now / r.value_us), most > 0 ? times_text(most) : ""});
   }
-  std::printf("%s", invocation.json ? (json.dump(1) + "\n").c_str() : table.to_string().c_str());
+  show_result(invocation, json, table.to_string());
   return kExitDone;
 }
 
@@ -158,9 +141,7 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
 
 RunFn setup_whatif(Command& command) {
   auto o = std::make_shared<WhatifOptions>();
-  o->model.declare(command);
-  o->problem.declare(command);
-  o->search.declare(command);
+  o->declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.list("--add", o->add,
                "one more device like DEVICE, a device or a class of them, with the same links (repeatable)");

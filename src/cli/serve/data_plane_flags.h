@@ -14,6 +14,10 @@ namespace heddle::cli {
 
 inline std::vector<std::string> scheduler_names() { return {"reservation", "busy-until", "reactive"}; }
 
+inline Error flag_error(const char* flag, const std::string& text, const std::string& expected) {
+  return invalid_input(std::string(flag) + " " + text + ": expected " + expected);
+}
+
 inline Error no_such(const char* flag, const char* what, const std::string& text,
                      const std::vector<std::string>& names) {
   return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": no such " + what +

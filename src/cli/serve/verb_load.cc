@@ -1,6 +1,5 @@
 // heddle load: an open-loop load on a server, and what became of every request.
 #include <cmath>
-#include <cstdio>
 
 #include "data_plane_flags.h"
 #include "heddle/base/file.h"
@@ -63,12 +62,10 @@ void print_result(const LoadResult& r, double offered_s) {
   TextTable table(columns);
   const auto add = [&table](const std::string& name, const RequestCounts& c, const DurationHistogram& latency,
                             double batch) {
-    char mean[32];
-    std::snprintf(mean, sizeof mean, "%.2f", batch);
     table.add_row({name, std::to_string(c.arrivals), percent(c.attainment()), std::to_string(c.late),
                    std::to_string(c.dropped), std::to_string(c.failed), time_text(latency.percentile(.5)),
                    time_text(latency.percentile(.99)), time_text(latency.percentile(.999)),
-                   time_text(latency.max()), batch > 0 ? mean : ""});
+                   time_text(latency.max()), batch > 0 ? fmt::format("{:.2f}", batch) : ""});
   };
   double all_requests = 0, all_batches = 0;
   for (const auto& m : r.counted.models) {
@@ -86,14 +83,12 @@ void print_result(const LoadResult& r, double offered_s) {
     add("all", r.counted.total, r.counted.latency, all_batches > 0 ? all_requests / all_batches : 0);
   }
   const auto& total = r.counted.total;
-  std::printf(
-      "%s%.1f requests/s offered, %.1f/s answered in time; sent %s (99 %%) after they were due, over %llu "
+  print(
+      "{}{:.1f} requests/s offered, {:.1f}/s answered in time; sent {} (99 %) after they were due, over {} "
       "connections\n",
-      table.to_string(110).c_str(), static_cast<double>(total.arrivals) / offered_s,
-      static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)).c_str(),
-      static_cast<unsigned long long>(r.connections));
-  for (const auto& [message, count] : r.errors)
-    std::printf("failed, %llu x: %s\n", static_cast<unsigned long long>(count), message.c_str());
+      table.to_string(110), static_cast<double>(total.arrivals) / offered_s,
+      static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)), r.connections);
+  for (const auto& [message, count] : r.errors) print("failed, {} x: {}\n", count, message);
 }
 
 Status write_page(const LoadFlags& o, const LoadTarget& target, const std::vector<ModelUnderLoad>& models,
@@ -117,10 +112,10 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file, true));
   const auto payload = parse_bytes(o.payload);
   if (!payload || *payload < 0 || *payload > (int64_t{1} << 28))
-    return Error(Code::kInvalidInput, "--payload " + o.payload + ": expected a size up to 256MiB");
+    return flag_error("--payload", o.payload, "a size up to 256MiB");
   const auto timeout = parse_time_us(o.timeout);
   if (!timeout || !(*timeout > 0) || *timeout > 3.6e9)
-    return Error(Code::kInvalidInput, "--timeout " + o.timeout + ": expected a time such as 30s");
+    return flag_error("--timeout", o.timeout, "a time such as 30s");
   HEDDLE_ASSIGN_OR_RETURN(const auto models,
                           load_models(target, split_list(o.models), static_cast<size_t>(*payload),
                                       static_cast<uint64_t>(o.seed)));
@@ -133,7 +128,7 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto result, run_load(target, models, arrivals, options));
   if (!o.html.empty()) HEDDLE_RETURN_IF_ERROR(write_page(o, target, models, result));
   if (invocation.json) {
-    std::printf("%s\n", to_json(result).dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    print("{}\n", to_json(result).dump(1, ' ', false, Json::error_handler_t::replace));
   } else {
     print_result(result, arrivals.empty() || !o.trace.empty()
                              ? std::max(seconds_from_ns(result.counted.horizon), 1e-3)

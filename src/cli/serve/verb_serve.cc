@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "data_plane_flags.h"
+#include "fleet_serve_flags.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -27,8 +28,6 @@
 #include "heddle/serve/worker_security.h"
 #include "heddle/session/rank_plan.h"
 #include "model/model_flags.h"
-#include "serve_drift.h"
-#include "serve_workers.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -64,10 +63,6 @@ What what_is_served(const std::vector<std::string>& paths) {
   return plan ? What::kPlan : What::kFleet;
 }
 
-Error serve_flag_error(const char* flag, const std::string& text, const char* expected) {
-  return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": expected " + expected);
-}
-
 Result<HttpServerOptions> http_options(const ServeFlags& o) {
   HttpServerOptions http;
   http.host = o.host;
@@ -77,9 +72,9 @@ Result<HttpServerOptions> http_options(const ServeFlags& o) {
   http.is_open = is_open_path;
   http.host_names = o.host_names;
   const auto body = parse_bytes(o.max_body), memory = parse_bytes(o.max_memory);
-  if (!body || *body < 1) return serve_flag_error("--max-body", o.max_body, "a size such as 64MiB");
+  if (!body || *body < 1) return flag_error("--max-body", o.max_body, "a size such as 64MiB");
   if (!memory || *memory < *body)
-    return serve_flag_error("--max-memory", o.max_memory, "a size such as 1GiB, not below --max-body");
+    return flag_error("--max-memory", o.max_memory, "a size such as 1GiB, not below --max-body");
   http.max_body_bytes = static_cast<size_t>(*body);
   http.max_bodies_bytes = static_cast<size_t>(*memory);
   if (!o.token_file.empty()) {
@@ -104,8 +99,7 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
   }
   if (!o.guard.empty()) {
     const auto guard = parse_time_us(o.guard);
-    if (!guard || !(*guard >= 0) || *guard > 1e9)
-      return serve_flag_error("--guard", o.guard, "a time such as 2ms");
+    if (!guard || !(*guard >= 0) || *guard > 1e9) return flag_error("--guard", o.guard, "a time such as 2ms");
     plane.dispatch.guard_ns = ns_from_us(*guard);
   }
   return plane;
@@ -143,14 +137,11 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
                  std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
                      " belong to a fleet file; models are planned for here");
   ModelSettings defaults;
-  ModelFlags flags;
-  flags.shapes = o.shapes;
-  HEDDLE_ASSIGN_OR_RETURN(const auto source, flags.source());
-  defaults.shapes = source.import.shapes;
+  HEDDLE_ASSIGN_OR_RETURN(defaults.shapes, parse_shapes(o.shapes));
   defaults.max_batch = static_cast<int>(o.max_batch.value_or(defaults.max_batch));
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);
-    if (!slo || !(*slo >= 1) || *slo > 3.6e9) return serve_flag_error("--slo", o.slo, "a time such as 50ms");
+    if (!slo || !(*slo >= 1) || *slo > 3.6e9) return flag_error("--slo", o.slo, "a time such as 50ms");
     defaults.slo_us = *slo;
   }
   LocalServerOptions options;
@@ -181,7 +172,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                  "file has its own");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
-  options.log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  options.log = [](const std::string& line) { print(stderr, "{}\n", line); };
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
   const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
@@ -255,15 +246,14 @@ void announce(const InferService& service, const ServeFlags& o, int port, int gr
     status["host"] = o.host;
     status["port"] = port;
     status["grpc_port"] = grpc_port;
-    std::printf("%s\n", status.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    print("{}\n", status.dump(-1, ' ', false, Json::error_handler_t::replace));
   } else {
-    std::printf("%s", pools_table(status).c_str());
+    print("{}", pools_table(status));
     for (const auto& m : status["models"])
       if (!m["note"].get<std::string>().empty())
-        std::printf("%s: %s\n", m["name"].get<std::string>().c_str(), m["note"].get<std::string>().c_str());
-    std::printf("serving on %s://%s:%d and grpc%s://%s:%d, Ctrl-C stops\n",
-                o.tls_key.empty() ? "http" : "https", o.host.c_str(), port, o.tls_key.empty() ? "" : "s",
-                o.host.c_str(), grpc_port);
+        print("{}: {}\n", m["name"].get<std::string>(), m["note"].get<std::string>());
+    print("serving on {}://{}:{} and grpc{}://{}:{}, Ctrl-C stops\n", o.tls_key.empty() ? "http" : "https",
+          o.host, port, o.tls_key.empty() ? "" : "s", o.host, grpc_port);
   }
   std::fflush(stdout);
 }
@@ -303,21 +293,21 @@ class FileWatch {
 void follow_plan(const std::string& path, const InferService& service, const std::string& model) {
   service.repository().load(model, [path](const Status& status) {
     if (status.ok())
-      std::fprintf(stderr, "%s: the new plan is at work\n", path.c_str());
+      print(stderr, "{}: the new plan is at work\n", path);
     else
-      std::fprintf(stderr, "%s; the old plan goes on\n", status.error().to_string().c_str());
+      print(stderr, "{}; the old plan goes on\n", status.error().to_string());
   });
 }
 
 void follow_file(const std::string& path, FleetControl& control) {
   const auto refused = [](const Error& error) {
-    std::fprintf(stderr, "%s; the old plan goes on\n", error.to_string().c_str());
+    print(stderr, "{}; the old plan goes on\n", error.to_string());
   };
   auto fleet = read_fleet(path);
   if (!fleet.ok()) return refused(fleet.error());
   control.replace(std::move(*fleet), [path, refused](const Status& status) {
     if (!status.ok()) return refused(Error(status.error()).with_context(path));
-    std::fprintf(stderr, "%s: the fleet has changed, its new plan is at work\n", path.c_str());
+    print(stderr, "{}: the fleet has changed, its new plan is at work\n", path);
   });
 }
 
@@ -380,8 +370,7 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
         all += s.requests[f];
         if (f <= static_cast<size_t>(Outcome::kLate)) answered += s.requests[f];
       }
-    std::printf("stopped: %llu of %llu requests answered\n", static_cast<unsigned long long>(answered),
-                static_cast<unsigned long long>(all));
+    print("stopped: {} of {} requests answered\n", answered, all);
   }
   return kExitDone;
 }

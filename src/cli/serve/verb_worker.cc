@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include "heddle/base/json.h"
@@ -86,21 +85,17 @@ Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const Work
 
 void print_counters(const WorkerOptions& options, const WorkerCounters& c, bool json) {
   if (json) {
-    std::printf("%s\n", Json{{"name", options.name},
-                             {"runs", c.runs},
-                             {"rows", c.rows},
-                             {"sessions", c.sessions},
-                             {"maps_sent", c.maps_sent},
-                             {"maps_received", c.maps_received},
-                             {"map_bytes_received", c.map_bytes_received}}
-                            .dump()
-                            .c_str());
+    print("{}\n", Json{{"name", options.name},
+                       {"runs", c.runs},
+                       {"rows", c.rows},
+                       {"sessions", c.sessions},
+                       {"maps_sent", c.maps_sent},
+                       {"maps_received", c.maps_received},
+                       {"map_bytes_received", c.map_bytes_received}}
+                      .dump());
   } else {
-    std::printf("worker %s: %llu runs, %llu feature maps sent and %llu received, %llu session(s)\n",
-                options.name.c_str(), static_cast<unsigned long long>(c.runs),
-                static_cast<unsigned long long>(c.maps_sent),
-                static_cast<unsigned long long>(c.maps_received),
-                static_cast<unsigned long long>(c.sessions));
+    print("worker {}: {} runs, {} feature maps sent and {} received, {} session(s)\n", options.name, c.runs,
+          c.maps_sent, c.maps_received, c.sessions);
   }
 }
 
@@ -121,7 +116,7 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o, options.security));
   HEDDLE_ASSIGN_OR_RETURN(const auto worker, Worker::start(options, *announcer));
   if (!invocation.json && invocation.progress != nullptr) {
-    std::printf("worker %s on port %d, Ctrl-C stops\n", options.name.c_str(), worker->port());
+    print("worker {} on port {}, Ctrl-C stops\n", options.name, worker->port());
     std::fflush(stdout);
   }
   std::string told;
@@ -130,8 +125,7 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
     const auto c = worker->counters();
     if (c.announcement_error == told) continue;
     told = c.announcement_error;
-    if (!told.empty())
-      std::fprintf(stderr, "worker %s: %s; trying again\n", options.name.c_str(), told.c_str());
+    if (!told.empty()) print(stderr, "worker {}: {}; trying again\n", options.name, told);
   }
   if (invocation.progress != nullptr || invocation.json)
     print_counters(options, worker->counters(), invocation.json);

@@ -6,7 +6,6 @@
 #include "heddle/base/csv.h"
 #include "heddle/base/fields.h"
 #include "heddle/base/spelling.h"
-#include "heddle/base/spelling.h"
 
 namespace heddle {
 namespace {

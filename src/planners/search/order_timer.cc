@@ -163,7 +163,7 @@ bool OrderTimer::plan_loads(const FlatPlan& plan) {
   return true;
 }
 
-void OrderTimer::push(const Request& request) {
+void OrderTimer::push(const ResourceRequest& request) {
   requests_.push_back(request);
   std::push_heap(requests_.begin(), requests_.end());
 }
@@ -215,7 +215,7 @@ double OrderTimer::hold(const RoutedTransfer& way, double ready, double us) {
   return ready;
 }
 
-void OrderTimer::serve_load(const FlatPlan& plan, const Request& request) {
+void OrderTimer::serve_load(const FlatPlan& plan, const ResourceRequest& request) {
   const auto v = static_cast<uint32_t>(request.rank);
   const RoutedTransfer& way = flat_.load_way(plan.device[v]);
   const double us = way.time_us(load_bytes_[v]);
@@ -226,7 +226,7 @@ void OrderTimer::serve_load(const FlatPlan& plan, const Request& request) {
   issue_next_load(chain, way.resources.empty() ? start : start + us);
 }
 
-void OrderTimer::serve_transfer(const FlatPlan& plan, const Request& request) {
+void OrderTimer::serve_transfer(const FlatPlan& plan, const ResourceRequest& request) {
   const auto t = static_cast<uint32_t>(request.rank);
   const RoutedTransfer& way = flat_.way(plan.device[flat_.producer(t)], request.to);
   const double us = way.time_us(flat_.bytes(t));
@@ -253,7 +253,7 @@ double OrderTimer::time_by_events(const FlatPlan& plan, double limit_us) {
   }
   if (!start_ready(plan, limit_us)) return kImpossible;
   while (!requests_.empty()) {
-    const Request request = requests_.front();
+    const ResourceRequest request = requests_.front();
     std::pop_heap(requests_.begin(), requests_.end());
     requests_.pop_back();
     if (request.rank & kIsLoad)

@@ -103,9 +103,7 @@ class Server final : public HttpServer {
 
   int port() const override { return port_; }
 
-  HttpServerCounters counters() const override {
-    return {loop_->connections, loop_->requests, loop_->refused, loop_->open, loop_->body_bytes};
-  }
+  HttpServerCounters counters() const override { return {loop_->open, loop_->body_bytes}; }
 
   void stop(double seconds) override {
     if (!thread_.joinable()) return;
@@ -183,7 +181,6 @@ class Server final : public HttpServer {
       c->id = next_id_++;
       c->socket.open(fd);
       c->since = HttpClock::now();
-      loop_->connections.fetch_add(1);
       if (options_.tls && !c->socket.accept_tls(*options_.tls).ok()) continue;
       if (!watch(fd, c->id, EPOLLIN | EPOLLONESHOT)) continue;
       const bool full = connections_.size() >= options_.max_connections;
@@ -245,8 +242,7 @@ class Server final : public HttpServer {
     char buffer[kReadBytes];
     for (;;) {
       const auto n = c->socket.receive(buffer, sizeof buffer);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      if (n < 0 && errno == EAGAIN) break;
       if (n <= 0 || (c->lingered += static_cast<size_t>(n)) > kMostLingerBytes) return close(c);
     }
     const std::lock_guard lock(c->mutex);
@@ -262,8 +258,7 @@ class Server final : public HttpServer {
       char* to = in_body ? reinterpret_cast<char*>(c->body.data.get()) + c->body_have : buffer;
       const size_t room = in_body ? c->body.size - c->body_have : sizeof buffer;
       const auto n = c->socket.receive(to, room);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      if (n < 0 && errno == EAGAIN) {
         const std::lock_guard lock(c->mutex);
         return c->arm(*loop_, c->socket.wanted());
       }
@@ -325,8 +320,7 @@ class Server final : public HttpServer {
       loop_->body_bytes.fetch_add(c->body.size);
       if (c->head.expects_continue && c->body_have < c->body.size) {
         constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-        const iovec line = {const_cast<char*>(kContinue.data()), kContinue.size()};
-        [[maybe_unused]] const auto n = c->socket.transmit(&line, 1);
+        [[maybe_unused]] const auto n = c->socket.transmit(kContinue, {}, 0);
       }
       const std::lock_guard lock(c->mutex);
       c->state = State::kBody;
@@ -338,7 +332,6 @@ class Server final : public HttpServer {
 
   // What a request may cost is settled before its body is read.
   std::optional<HttpResponse> gate(const HttpHead& head) {
-    loop_->requests.fetch_add(1);
     if (loop_->stopping) return http_error(503, "the server is stopping");
     if (fault_at(FaultPoint::kHead)) return http_error(503, fault_error().message());
     // A page of another site, open in a browser here, must not reach a server that trusts this machine:
@@ -382,7 +375,6 @@ class Server final : public HttpServer {
 
   // Answers without the handler. Where a body would follow, the connection ends: it is never read.
   void refuse(const std::shared_ptr<HttpConnection>& c, HttpResponse response) {
-    loop_->refused.fetch_add(1);
     c->head.keep_alive &= response.status == 401 || response.status == 429;
     c->head.keep_alive &= c->head.content_length.value_or(0) == 0 && !c->head.chunked;
     auto reply = begin_work(c);

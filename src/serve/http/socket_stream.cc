@@ -5,12 +5,12 @@
 #include <openssl/x509v3.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <string_view>
 
 namespace heddle {
 namespace {
@@ -140,19 +140,22 @@ ssize_t SocketStream::receive(void* to, size_t room) {
   return tls_result(::SSL_read(ssl_, to, static_cast<int>(std::min<size_t>(room, INT_MAX))));
 }
 
-ssize_t SocketStream::transmit(const iovec* parts, size_t count) {
+ssize_t SocketStream::transmit(std::string_view head, std::string_view body, size_t sent) {
   wanted_ = POLLOUT;
+  body.remove_prefix(sent - std::min(sent, head.size()));
+  head.remove_prefix(std::min(sent, head.size()));
   if (ssl_ == nullptr) {
+    iovec parts[] = {{const_cast<char*>(head.data()), head.size()},
+                     {const_cast<char*>(body.data()), body.size()}};
     msghdr message = {};
-    message.msg_iov = const_cast<iovec*>(parts);
-    message.msg_iovlen = count;
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
     return ::sendmsg(fd(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   }
-  const auto* part = std::find_if(parts, parts + count, [](const iovec& p) { return p.iov_len > 0; });
-  if (part == parts + count) return 0;
+  const auto part = head.empty() ? body : head;
   ::ERR_clear_error();
-  const auto bytes = static_cast<int>(std::min<size_t>(part->iov_len, INT_MAX));
-  const auto n = tls_result(::SSL_write(ssl_, part->iov_base, bytes));
+  const auto n =
+      tls_result(::SSL_write(ssl_, part.data(), static_cast<int>(std::min<size_t>(part.size(), INT_MAX))));
   if (n != 0) return n;
   errno = EPIPE;  // the other side wants nothing more
   return -1;

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "heddle/serve/tls.h"
 
@@ -46,7 +46,8 @@ class SocketStream {
 
   // As recv(2) and sendmsg(2): 0 is the end of the stream, -1 an error, EAGAIN means to wait for wanted().
   ssize_t receive(void* to, size_t room);
-  ssize_t transmit(const iovec* parts, size_t count);
+  // Sends what follows the first `sent` bytes of head and body together.
+  ssize_t transmit(std::string_view head, std::string_view body, size_t sent);
   // POLLIN or POLLOUT (EPOLLIN and EPOLLOUT have the same values): what the last call waits for.
   uint32_t wanted() const { return wanted_; }
   // Bytes that were read from the socket and wait for receive(): the socket need not become readable for

@@ -20,8 +20,8 @@ class LoadConnection {
   // Why encryption failed; empty: it did not.
   const std::string& why() const { return socket_.why(); }
 
-  // Both texts must outlive the request's sending.
-  void send(std::string head, const std::string* tensors);
+  // The tensors must outlive the request's sending.
+  void send(std::string head, std::string_view tensors);
   enum class Step { kWantsRead, kWantsWrite, kDone, kBroken };
   // Goes on as far as it can without waiting; kDone: answer() is whole.
   Step advance();
@@ -36,7 +36,7 @@ class LoadConnection {
  private:
   SocketStream socket_;
   std::string out_;
-  const std::string* tensors_ = nullptr;
+  std::string_view tensors_;
   size_t sent_ = 0;
   std::string in_;
   bool has_head_ = false;

@@ -85,6 +85,12 @@ Result<GrpcListener> grpc_listen(grpc::ServerBuilder& builder, const std::string
   return listener;
 }
 
+grpc::ServerUnaryReactor* grpc_finish(grpc::CallbackServerContext& context, const grpc::Status& status) {
+  auto* const reactor = context.DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
 void ask_silent_callers(grpc::ServerBuilder& builder) {
   constexpr int kSilenceMs = 10'000, kAnswerMs = 10'000;
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kSilenceMs);

@@ -24,6 +24,8 @@ struct GrpcListener {
 // error of an address that is taken or malformed.
 Result<GrpcListener> grpc_listen(grpc::ServerBuilder& builder, const std::string& host, int port,
                                  const TlsIdentity& tls, grpc::Service& service, const std::string& whom);
+// Ends a call.
+grpc::ServerUnaryReactor* grpc_finish(grpc::CallbackServerContext& context, const grpc::Status& status);
 // Callers whose host or link is gone say no goodbye: the server asks after a while without a word, so that
 // what they had open does not stay for ever.
 void ask_silent_callers(grpc::ServerBuilder& builder);

@@ -63,20 +63,20 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
   Reactor* ServerLive(CallbackServerContext* context, const inference::ServerLiveRequest*,
                       inference::ServerLiveResponse* response) override {
     response->set_live(service_.live());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ServerReady(CallbackServerContext* context, const inference::ServerReadyRequest*,
                        inference::ServerReadyResponse* response) override {
     response->set_ready(service_.ready());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ModelReady(CallbackServerContext* context, const inference::ModelReadyRequest* request,
                       inference::ModelReadyResponse* response) override {
     if (!permitted(*context)) return refuse(context);
     response->set_ready(service_.ready() && service_.model(request->name(), request->version()).ok());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ServerMetadata(CallbackServerContext* context, const inference::ServerMetadataRequest*,
@@ -86,31 +86,31 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     response->set_version(kVersion);
     for (const char* extension : {"statistics", "model_repository", "schedule_policy"})
       response->add_extensions(extension);
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ModelMetadata(CallbackServerContext* context, const inference::ModelMetadataRequest* request,
                          inference::ModelMetadataResponse* response) override {
     if (!permitted(*context)) return refuse(context);
     const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return finish(context, grpc_status(model.error()));
+    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
     const ServedModel& m = **model;
     response->set_name(m.name);
     response->add_versions(m.version);
     response->set_platform(m.platform);
     fill(m, m.inputs, *response->mutable_inputs());
     fill(m, m.outputs, *response->mutable_outputs());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ModelInfer(CallbackServerContext* context, const inference::ModelInferRequest* message,
                       inference::ModelInferResponse* response) override {
     if (!permitted(*context)) return refuse(context);
     if (rate_ && !rate_->take())
-      return finish(context, {grpc::StatusCode::RESOURCE_EXHAUSTED,
-                              "more than the permitted requests per second; try again later"});
+      return grpc_finish(*context, {grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                    "more than the permitted requests per second; try again later"});
     auto request = infer_request_from_proto(*message);
-    if (!request.ok()) return finish(context, grpc_status(request.error()));
+    if (!request.ok()) return grpc_finish(*context, grpc_status(request.error()));
     // A client's own deadline is one, too.
     const auto deadline = context->deadline();
     if (request->timeout_us == 0 && deadline != std::chrono::system_clock::time_point::max()) {
@@ -134,9 +134,9 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
                        inference::ModelConfigResponse* response) override {
     if (!permitted(*context)) return refuse(context);
     const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return finish(context, grpc_status(model.error()));
+    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
     *response->mutable_config() = triton_config(**model, service_.planned_rate(request->name()));
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ModelStatistics(CallbackServerContext* context, const inference::ModelStatisticsRequest* request,
@@ -145,12 +145,12 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     if (request->name().empty()) {
       for (const auto& m : service_.models())
         fill(*m, service_.statistics(m->name), *response->add_model_stats());
-      return finish(context, grpc::Status::OK);
+      return grpc_finish(*context, grpc::Status::OK);
     }
     const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return finish(context, grpc_status(model.error()));
+    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
     fill(**model, service_.statistics(request->name()), *response->add_model_stats());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* RepositoryIndex(CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
@@ -164,7 +164,7 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
       model.set_state(e.state);
       model.set_reason(e.reason);
     }
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* RepositoryModelLoad(CallbackServerContext* context,
@@ -180,12 +180,6 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
   }
 
  private:
-  static Reactor* finish(CallbackServerContext* context, const grpc::Status& status) {
-    Reactor* const reactor = context->DefaultReactor();
-    reactor->Finish(status);
-    return reactor;
-  }
-
   bool permitted(const CallbackServerContext& context) const {
     if (wanted_.empty()) return true;
     const auto it = context.client_metadata().find("authorization");
@@ -193,8 +187,8 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
            same_secret({it->second.data(), it->second.size()}, wanted_);
   }
   static Reactor* refuse(CallbackServerContext* context) {
-    return finish(context, {grpc::StatusCode::UNAUTHENTICATED,
-                            "this server wants the metadata 'authorization: Bearer TOKEN'"});
+    return grpc_finish(*context, {grpc::StatusCode::UNAUTHENTICATED,
+                                  "this server wants the metadata 'authorization: Bearer TOKEN'"});
   }
 
   Reactor* change(CallbackServerContext* context,
@@ -202,8 +196,8 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
                   const std::string& model) {
     if (!permitted(*context)) return refuse(context);
     if (!how)
-      return finish(context, {grpc::StatusCode::UNIMPLEMENTED,
-                              "the models of a fleet are loaded and unloaded by its plan"});
+      return grpc_finish(*context, {grpc::StatusCode::UNIMPLEMENTED,
+                                    "the models of a fleet are loaded and unloaded by its plan"});
     Reactor* const reactor = context->DefaultReactor();
     how(model, [reactor](const Status& status) {
       reactor->Finish(status.ok() ? grpc::Status::OK : grpc_status(status.error()));

@@ -86,9 +86,9 @@ bool FeatureIntake::append(std::string_view data) {
 bool FeatureIntake::take(const worker::FeatureChunk& chunk) {
   if (!announced_ && !announce(chunk)) return false;
   const auto& data = chunk.data();
-  if (data.size() > map_.bytes - came_) return false;
-  if (computed_ ? !append(data) : !are_feature_bytes(batch_, came_, data)) return false;
-  came_ += data.size();
+  if (data.size() > map_.bytes - received_) return false;
+  if (computed_ ? !append(data) : !are_feature_bytes(batch_, received_, data)) return false;
+  received_ += data.size();
   return true;
 }
 
@@ -240,7 +240,7 @@ struct FeatureSender::Peer {
     if (proof.needed()) {
       *chunk.mutable_hello() = proof.hello();
       may_go = writer->Write(chunk) && writer->Read(&reply);
-      if (may_go && !proof.believes(reply.challenge())) {
+      if (may_go && !proof.accepts(reply.challenge())) {
         context.TryCancel();
         (void)writer->Finish();
         return Error(Code::kIo,

@@ -19,19 +19,19 @@ namespace {
 // A feature map that comes from another worker.
 class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply> {
  public:
-  explicit FeatureReader(WorkerParts& parts)
-      : parts_(parts), proof_({parts.token, kFeatureCall, parts.address}) {
+  explicit FeatureReader(WorkerResources& resources)
+      : resources_(resources), proof_({resources.token, kFeatureCall, resources.address}) {
     StartRead(&chunk_);
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) return complete();
-    if (chunk_.has_hello() && !greeted_) {
-      greeted_ = true;
+    if (chunk_.has_hello() && !challenged_) {
+      challenged_ = true;
       *reply_.mutable_challenge() = proof_.answer(chunk_.hello());
       return StartWrite(&reply_);
     }
-    if (!proven_ && !proof_.believes(chunk_.proof())) return Finish(no_token());
+    if (!proven_ && !proof_.accepts(chunk_.proof())) return Finish(no_token());
     proven_ = true;
     if (!intake_.take(chunk_)) return refuse("the feature map is too large, or not what was announced");
     StartRead(&chunk_);
@@ -46,17 +46,17 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
   void refuse(const char* why) { Finish({grpc::StatusCode::INVALID_ARGUMENT, why}); }
   void complete() {
     if (!intake_.complete()) return refuse("the feature map ends early");
-    ++parts_.maps_received;
-    parts_.map_bytes_received += intake_.bytes();
+    ++resources_.maps_received;
+    resources_.map_bytes_received += intake_.bytes();
     reply_.Clear();
     reply_.set_bytes(intake_.bytes());
-    parts_.maps.put(intake_.batch(), intake_.device(), intake_.map());
+    resources_.maps.put(intake_.batch(), intake_.device(), intake_.map());
     StartWriteAndFinish(&reply_, {}, grpc::Status::OK);
   }
 
-  WorkerParts& parts_;
+  WorkerResources& resources_;
   CalledProof proof_;
-  bool greeted_ = false, proven_ = false;
+  bool challenged_ = false, proven_ = false;
   worker::FeatureReply reply_;
   worker::FeatureChunk chunk_;
   FeatureIntake intake_;
@@ -64,18 +64,18 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
 
 class WorkerCalls final : public worker::Worker::CallbackService {
  public:
-  explicit WorkerCalls(WorkerParts& parts) : parts_(parts) {}
+  explicit WorkerCalls(WorkerResources& resources) : resources_(resources) {}
 
   grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>* Session(
       grpc::CallbackServerContext*) override {
-    const auto session = std::make_shared<WorkerSession>(parts_);
+    const auto session = std::make_shared<WorkerSession>(resources_);
     session->admit = [this](WorkerSession& s) { return admit(s); };
     session->begin();
     return session.get();
   }
   grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply>* Feature(
       grpc::CallbackServerContext*) override {
-    return new FeatureReader(parts_);
+    return new FeatureReader(resources_);
   }
 
   std::shared_ptr<WorkerSession> current() const {
@@ -95,14 +95,14 @@ class WorkerCalls final : public worker::Worker::CallbackService {
       current_ = next.shared_from_this();
     }
     if (old) old->end({grpc::StatusCode::ABORTED, "a newer session has this worker"});
-    parts_.devices.forget_all();
-    parts_.maps.clear();
-    parts_.sender.forget_all();
-    ++parts_.sessions;
+    resources_.devices.forget_all();
+    resources_.maps.clear();
+    resources_.sender.forget_all();
+    ++resources_.sessions;
     return true;
   }
 
-  WorkerParts& parts_;
+  WorkerResources& resources_;
   mutable std::mutex mutex_;
   std::shared_ptr<WorkerSession> current_;
 };
@@ -110,7 +110,7 @@ class WorkerCalls final : public worker::Worker::CallbackService {
 class WorkerProcess final : public Worker {
  public:
   WorkerProcess(const WorkerOptions& options, Announcer& announcer)
-      : options_(options), announcer_(announcer), parts_(options), calls_(parts_) {}
+      : options_(options), announcer_(announcer), resources_(options), calls_(resources_) {}
 
   ~WorkerProcess() override {
     {
@@ -129,8 +129,8 @@ class WorkerProcess final : public Worker {
       listener_.server->Shutdown(std::chrono::system_clock::now());
       listener_.server->Wait();
     }
-    parts_.devices.forget_all();
-    parts_.sender.forget_all();
+    resources_.devices.forget_all();
+    resources_.sender.forget_all();
   }
 
   Status open() {
@@ -141,7 +141,7 @@ class WorkerProcess final : public Worker {
                                                    options_.security.tls, calls_, "servers"));
     WorkerEntry entry;
     entry.name = options_.name;
-    entry.address = parts_.address =
+    entry.address = resources_.address =
         grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, listener_.port);
     entry.pid = ::getpid();
     entry.incarnation = std::to_string(entry.pid) + "-" +
@@ -155,12 +155,12 @@ class WorkerProcess final : public Worker {
 
   WorkerCounters counters() const override {
     WorkerCounters c;
-    c.sessions = parts_.sessions;
-    c.runs = parts_.runs;
-    c.rows = parts_.rows;
-    c.maps_sent = parts_.maps_sent;
-    c.maps_received = parts_.maps_received;
-    c.map_bytes_received = parts_.map_bytes_received;
+    c.sessions = resources_.sessions;
+    c.runs = resources_.runs;
+    c.rows = resources_.rows;
+    c.maps_sent = resources_.maps_sent;
+    c.maps_received = resources_.maps_received;
+    c.map_bytes_received = resources_.map_bytes_received;
     const auto session = calls_.current();
     c.connected = session && session->open();
     const std::lock_guard lock(mutex_);
@@ -185,7 +185,7 @@ class WorkerProcess final : public Worker {
 
   const WorkerOptions options_;
   Announcer& announcer_;
-  WorkerParts parts_;
+  WorkerResources resources_;
   WorkerCalls calls_;
   GrpcListener listener_;
   mutable std::mutex mutex_;  // guards what follows

@@ -1,6 +1,7 @@
 // Run files: a plan and the record of its run, as versioned JSON (docs/plan-format.md).
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "heddle/base/json_fwd.h"
@@ -23,6 +24,13 @@ bool is_run_json(const Json& json);  // by its "format" member; false for a plan
 Json run_to_json(const RunFile& file);
 // Strict; the number of measured steps must equal the plan's.
 Result<RunFile> run_from_json(const JsonCursor& cursor);
+
+struct PlanOrRun {
+  PlanFile plan;
+  std::optional<RunRecord> run;
+};
+// Errors name the file.
+Result<PlanOrRun> read_plan_or_run(const std::string& path);
 Status write_run_file(const std::string& path, const RunFile& file);
 
 }  // namespace heddle

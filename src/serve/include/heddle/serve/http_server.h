@@ -61,8 +61,7 @@ struct HttpServerOptions {
 };
 
 struct HttpServerCounters {
-  uint64_t connections = 0, requests = 0, refused = 0;  // since the start
-  size_t open = 0, body_bytes = 0;                      // now
+  size_t open = 0, body_bytes = 0;  // connections, and the memory of all bodies, now
 };
 
 class HttpServer {

@@ -19,19 +19,19 @@ struct FleetProfileSettings {
   std::shared_ptr<const Cluster> cluster;  // null: this machine, with every device that is found
   int blocks = 10;                         // of each model
   PrepartitionMethod method = PrepartitionMethod::kBalanced;
-  int batches = 4;         // batch sizes 1 to so many are measured
+  int batches = 4;         // largest batch size that is measured
   int share_levels = 1;    // also shares 1/2 to 1/N of devices, at batch sizes up to the N-th part
   bool fp16_cuts = false;  // feature maps of float32 cross cuts as float16
   double slo_factor = 5;   // SLO as a multiple of the fastest class's time
   double margin = 0.4;     // the part of the SLO that planning keeps free
   std::string store;       // the profile store's file; empty: ProfileStore::default_path()
-  std::string output;      // where the fleet file is to be: paths of models are relative to its folder
+  std::string output;      // the fleet file's path: paths of models are relative to its folder
 };
 
 // Measures blocks of the models at several batch sizes on one device of each class; devices of one target are
-// one class. What is measured is in the profile store at once, so the same call goes on where it was stopped.
-// Invalid input where nothing can be measured; unsupported where a model has other ops at another batch size;
-// cancelled.
+// one class. Each measurement is stored at once, so that the same call continues after a cancellation, which
+// is an error. Invalid input if nothing can be measured; unsupported if a model has other ops at another
+// batch size.
 Result<Fleet> profile_fleet(const FleetProfileSettings& settings, const Control& control);
 
 }  // namespace heddle

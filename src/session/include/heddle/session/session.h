@@ -4,7 +4,7 @@
 //   HEDDLE_ASSIGN_OR_RETURN(const PlanResult result, make_plan(session, "auto", {}, control));
 //   write_plan_file("plan.json", plan_file(session.problem, result, 1));
 //
-// Nothing here prints, and nothing is kept between calls but the profile store's file.
+// These functions print nothing and keep nothing between calls except the profile store's file.
 #pragma once
 
 #include <memory>
@@ -24,24 +24,25 @@
 #include "heddle/planners/planner.h"
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/segment_measurer.h"
+#include "heddle/session/clusters.h"
 #include "heddle/session/loaded_model.h"
 
 namespace heddle {
 
-// Seconds of measuring: for one unit, enough to rank placements; for a segment that a plan may really use.
+// Seconds of measuring: of a unit, enough to rank placements; of a segment that a plan may use.
 inline constexpr double kUnitSeconds = 0.06;
 inline constexpr double kSegmentSeconds = 0.4;
 
-// Which ops become one unit. kUsual: light ops join their neighbours, and graphs that come with times stay as
-// they are. kGcof: Moirai's fusion rules, the built-in ones or those of a file.
+// Which ops become one unit. kUsual: light ops join their neighbours, but graphs that come with times are not
+// coarsened. kGcof: Moirai's fusion rules, the built-in ones or those of a file.
 enum class Coarsening { kUsual, kLight, kNone, kGcof };
 
-// What a stage takes: measured here on pairs of units and fitted, by HIOS's simulation, or its members one
-// after the other. kUsual: measured where that is possible, else simulated.
+// How the time of a stage is found: measured here on pairs of units and fitted, by HIOS's simulation, or as
+// the sum of its members. kUsual: measured if possible, else simulated.
 enum class StageTimes { kUsual, kMeasured, kSimulated, kSerial };
 
-// Parameters that are on the devices before a cold start: a part of them (0 to 1), or what a file says
-// (resident_from_file()); the file has precedence.
+// Parameters that are on the devices before a cold start: a fraction of all (0 to 1), or those that a file
+// lists (resident_from_file()). The file has precedence.
 struct ResidentParameters {
   double fraction = 0;
   std::string file;
@@ -51,56 +52,57 @@ struct ProblemSettings {
   std::shared_ptr<const Cluster> cluster;  // null: this machine, with every device that is found
   Objective objective = Objective::kLatency;
   std::vector<std::string> devices;  // by name; empty: all
-  size_t units = 0;                  // at most so many; 0: 24 where they are measured, else 2000
+  size_t units = 0;                  // at most this many; 0: 24 if they are measured, else 2000
   Coarsening coarsening = Coarsening::kUsual;
   std::string fusion_rules;    // kGcof: their file; empty: the built-in ones
   std::string store;           // the profile store's file; empty: ProfileStore::default_path()
-  bool measure = true;         // false: times are those of the store, or estimates
+  bool measure = true;         // false: times are those in the store, or estimates
   bool contention = true;      // false: transfers never wait for each other
   bool fixed_sharing = false;  // of latencies: fixed factors for shared links instead of waiting
   int stage_width = 1;         // most segments at once on one device
   StageTimes stage_times = StageTimes::kUsual;  // of a width above 1
-  // Of the objective cold latency.
+  // For the objective cold latency.
   bool host_access = false;      // segments may read their parameters in host memory
   bool drop_parameters = false;  // parameters may leave a device after their last use
   std::optional<ResidentParameters> resident;
-  // Of simulation instances, which bring their own cluster: these may have it, others must not.
+  // For simulation instances, which bring their own cluster; an error for other inputs.
   std::optional<HiosWorkloadOptions> simulation;
-  // Of placement workloads (heddle/plan/placement_workload.h), which bring all but these and the objective.
+  // For placement workloads (heddle/plan/placement_workload.h), which decide everything except these two and
+  // the objective.
   bool contiguous = false;
   int pieces = 1;
 };
 
-// A model on a cluster: its problem, and where the problem's numbers come from. Not thread-safe.
+// A model on a cluster: its problem, and the sources of the problem's numbers. Not thread-safe.
 struct Session {
   LoadedModel loaded;
   std::shared_ptr<const Cluster> cluster;
   Problem problem;                      // over the units
-  std::shared_ptr<ProfileStore> store;  // null when nothing here can be measured
+  std::shared_ptr<ProfileStore> store;  // null if nothing here can be measured
   bool may_measure = false;
   ProfileSummary profiled;                                   // of the units
   ProfileSummary host_access;                                // of the units that read parameters in place
-  std::vector<std::pair<std::string, StageFit>> stage_fits;  // by target, where stages were measured
+  std::vector<std::pair<std::string, StageFit>> stage_fits;  // by target, if stages were measured
 };
 
-// Loads, groups ops into units, measures what is missing (where a device is here and the model is real) and
-// builds the cost table. Cancelled while measuring: goes on with what it has, and estimates. Errors of the
-// settings are invalid input and name the field.
+// Loads, groups ops into units, measures missing times (if the device is here and the model is real) and
+// builds the cost table. A cancellation while measuring leaves the remaining times estimated. Invalid
+// settings are invalid input, and the error names the field.
 Result<Session> open_session(const ModelSpec& source, const ProblemSettings& settings,
                              const Control& control);
 
-// The same units on another cluster, with its costs. Nothing is measured.
+// The same units on another cluster, with the costs there. Nothing is measured.
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
                              const ProblemSettings& settings);
 
 // The session's problem after changes of its hardware, one after the other: with_cluster(), or edit_problem()
-// where the file holds a whole problem. Nothing is measured.
+// if the file holds a whole problem. Nothing is measured.
 Result<Problem> with_edits(const Session& session, const std::vector<ProblemEdit>& edits,
                            const ProblemSettings& settings);
 
-// Measures (for at least `min_s` seconds each) those segments of units that the profile store does not have,
-// and puts all that are known into the problem's costs. Nothing where session.may_measure is false. `what` is
-// for the progress.
+// Measures (for at least `min_s` seconds each) the segments of units that the profile store does not have,
+// and puts all known times into the problem's costs. Does nothing if session.may_measure is false. `what`
+// names the work in the progress.
 Result<ProfileSummary> measure_segments(Session& session, const std::vector<ProfileRequest>& wanted,
                                         double min_s, const std::string& what, const Control& control);
 
@@ -110,29 +112,29 @@ struct SearchSettings {
   int threads = 1;
   int subgraph_slots = 6, dominators = 1;  // as PlannerOptions has them
 };
-// For a planner that begins now.
+// The time limit begins now.
 PlannerOptions planner_options(const SearchSettings& search, const Control& control);
 
-// The planner of that name, or invalid input that lists them.
+// The planner of that name; invalid input if there is none.
 Result<const PlannerEntry*> planner_named(const std::string& name);
 
-// Runs one planner. Where the devices are here, also measures each multi-unit segment of the plan as it would
-// run, puts it into the problem's costs and plans again, until the plan's segments are all measured;
-// session.problem is updated, and the result is the best plan under the final costs. Cancelled: the best plan
-// so far, with its StopReason.
+// Runs one planner. If the devices are here, it also measures each segment of several units as it would run,
+// puts the time into the problem's costs and plans again, until all segments of the plan are measured.
+// session.problem is updated, and the result is the best plan under the final costs. After a cancellation:
+// the best plan so far, with its StopReason.
 Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,
                              const Control& control);
 
-// A result as a file: what `heddle verify`, `explain` and `run` read.
+// A result as the file that `heddle verify`, `explain` and `run` read.
 PlanFile plan_file(const Problem& problem, const PlanResult& result, uint64_t seed);
 
-// HIOS's simulation on every usable device, for stages of up to `width` segments: t(S) with
-// serial = overlap = 1/2, and the utilizations that the graph gives; where it gives none, the part of an op's
-// time that is not the device's launch overhead.
+// HIOS's simulation on every usable device, for stages of up to `width` segments: t(S) with serial = overlap
+// = 1/2, and the utilizations that the graph gives. For ops without one: the part of the op's time that is
+// not the device's launch overhead.
 void simulate_stages(Problem& problem, int width);
 
-// Puts the measured times of units that read their parameters in place into a table of the problem's costs,
-// where the session's store knows them. O(units x devices x log store).
+// Puts the times of units that read their parameters in place into a table of the problem's costs, if the
+// session's store has them. O(units x devices x log store).
 void put_host_access(const Session& session, const Problem& problem, CostTable& costs);
 
 }  // namespace heddle

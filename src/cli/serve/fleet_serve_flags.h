@@ -1,4 +1,4 @@
-// The workers of `heddle serve FLEET`: flags, bus, processes, and how they are shown.
+// The flags of `heddle serve FLEET`: workers, and plans that follow what is measured.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 #include "command.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/bus.h"
+#include "heddle/serve/fleet_control.h"
 #include "heddle/serve/worker_pool.h"
 #include "heddle/serve/worker_processes.h"
 
@@ -40,5 +41,18 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
                                                      const std::string& certificate_file,
                                                      const std::string& key_file,
                                                      const Invocation& invocation);
+
+struct ServeDriftFlags {
+  // Below 0: not given.
+  double share = -1, drift_time_s = -1, trial_s = -1, margin = -1;
+  std::optional<int64_t> drift_runs;
+  bool try_changes = false;
+  std::string device_times;  // a fleet file
+
+  void declare(Command& command);
+  bool any() const;
+  // Into the options. Errors: flags that do nothing without others, the fleet file's.
+  Status set(FleetControlOptions& options) const;
+};
 
 }  // namespace heddle::cli

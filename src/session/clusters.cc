@@ -1,16 +1,16 @@
-#include "heddle/session/rank_cluster.h"
+#include "heddle/session/clusters.h"
 
 #include <algorithm>
 
 #include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/runtime/rank_network.h"
-#include "heddle/session/loaded_model.h"
 
 namespace heddle {
 namespace {
 
-// One machine of several: what its rank found there.
+// The machine of one rank.
 struct FoundHost {
   std::string host_name;
   Json cluster;  // cluster_to_json of that machine alone
@@ -20,7 +20,7 @@ Json list_in(const Json& cluster, const char* key) {
   return cluster.contains(key) ? cluster[key] : Json::array();
 }
 
-// Hosts on which several ranks run get the rank's number.
+// A host on which several ranks run has one label per rank, with the rank's number.
 std::vector<std::string> host_labels(const std::vector<FoundHost>& found) {
   std::vector<std::string> labels;
   for (size_t r = 0; r < found.size(); ++r) {
@@ -32,8 +32,8 @@ std::vector<std::string> host_labels(const std::vector<FoundHost>& found) {
   return labels;
 }
 
-// One cluster file of all: every name gets its host's before it, hosts of one name their rank's number behind
-// it, and measured links lead from host to host, or from each to a switch.
+// One cluster file for all machines. Each name gets its host's label as a prefix. Measured links lead from
+// host to host, or from each host to a switch.
 Json join_hosts(const std::vector<FoundHost>& found, const RankLinks& links) {
   const auto labels = host_labels(found);
   Json joined = {{"name", "ranks"}};
@@ -43,7 +43,7 @@ Json join_hosts(const std::vector<FoundHost>& found, const RankLinks& links) {
     const Json& cluster = found[r].cluster;
     const Json hosts = list_in(cluster, "hosts");
     const auto renamed = [&](const Json& name) {
-      // The only host is the machine itself.
+      // The only host of a cluster is the machine itself.
       const bool sole = hosts.size() == 1 && hosts[0]["name"] == name;
       return sole ? labels[r] : labels[r] + "-" + name.get<std::string>();
     };
@@ -56,7 +56,7 @@ Json join_hosts(const std::vector<FoundHost>& found, const RankLinks& links) {
         for (const char* name : {"name", "host", "from", "to", "bus"}) {
           if (entry.contains(name)) entry[name] = renamed(entry[name]);
         }
-        // Devices of two machines need not cost the same.
+        // Devices of two machines may have different costs, so their classes differ.
         if (entry.contains("class"))
           entry["class"] = found[r].host_name + "-" + entry["class"].get<std::string>();
         joined[key].push_back(std::move(entry));
@@ -71,8 +71,22 @@ Json join_hosts(const std::vector<FoundHost>& found, const RankLinks& links) {
 
 }  // namespace
 
+Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset) {
+  if (file_or_preset != "preset:local") return load_cluster(file_or_preset);
+  return discover_machine();
+}
+
+Result<MeasuredCluster> measure_cluster(std::shared_ptr<const Cluster> cluster, const Control& control) {
+  CopyOptions options;
+  options.deadline = control.deadline();
+  options.progress = control.progress;
+  HEDDLE_ASSIGN_OR_RETURN(auto copies, measure_copies(*cluster, options));
+  HEDDLE_ASSIGN_OR_RETURN(auto measured, with_measured_links(*cluster, copies.links));
+  return MeasuredCluster{std::move(copies), std::move(measured)};
+}
+
 Result<RankCluster> measure_rank_cluster(RankGroup& group) {
-  // One after the other: ranks on one machine would else measure each other's work.
+  // One after the other, because ranks on one machine would otherwise measure each other's work.
   Json own;
   Status status;
   for (int turn = 0; turn < group.size(); ++turn) {

@@ -1,0 +1,49 @@
+// Parts of a session that its other sources share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heddle/base/control.h"
+#include "heddle/cost/measurer.h"
+#include "heddle/cost/profile_store.h"
+#include "heddle/runtime/profiler.h"
+#include "heddle/session/session.h"
+
+namespace heddle {
+
+struct MeasuringOptions {
+  double min_s = 0;  // of each segment; at most three times as long
+  int batch = 1;
+  MeasureConditions conditions;
+  std::string what;  // for the progress
+};
+
+// The only function that measures segments of a model, those that the session's store does not have. `loaded`
+// is the session's model, possibly at another batch size, and `wanted` are ops of `graph`, which is made from
+// it. After a cancellation the summary is incomplete.
+Result<ProfileSummary> profile_segments(const Session& session, const LoadedModel& loaded, const Graph& graph,
+                                        const std::vector<ProfileRequest>& wanted,
+                                        const MeasuringOptions& options, const Control& control);
+// The same for units of the session's problem.
+Result<ProfileSummary> profile_segments(const Session& session, const std::vector<ProfileRequest>& wanted,
+                                        const MeasuringOptions& options, const Control& control);
+
+// A session of a file that holds a whole problem (heddle/plan/problem_file.h): nothing is grouped or
+// measured. nullopt for other files. Settings that the file decides are errors.
+Result<std::optional<Session>> open_given(const ModelSpec& source, const ProblemSettings& settings);
+
+// Measures units with their parameters read in place, if the settings ask for host access, the accelerator is
+// here and the store lacks the times.
+Status measure_host_access(Session& session, const ProblemSettings& settings, const Control& control);
+// Applies the settings of cold starts to the problem, whose costs are known by now: host access, resident and
+// dropped parameters. Errors name the setting.
+Status allow_cold_start(Problem& problem, const ProblemSettings& settings);
+
+// Lets devices run up to settings.stage_width segments at once, with times by settings.stage_times.
+Status allow_stages(Session& session, const ProblemSettings& settings, const Control& control);
+// The same stages on another cluster: devices of the same name keep their stage model and utilizations.
+void keep_stages(const Problem& from, Problem& to);
+
+}  // namespace heddle
