@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "heddle/session/clusters.h"
 #include "small_model.h"
 
 namespace heddle {
