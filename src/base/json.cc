@@ -179,24 +179,6 @@ class Builder {
   std::optional<Error> error_;
 };
 
-// Describes a value for messages: "the string 'abc'", "an array of 3".
-std::string describe(const Json& value) {
-  switch (value.type()) {
-    case Json::value_t::null:
-      return "null";
-    case Json::value_t::boolean:
-      return value.get<bool>() ? "true" : "false";
-    case Json::value_t::string:
-      return "the string " + quote_text(value.get_ref<const std::string&>());
-    case Json::value_t::array:
-      return "an array of " + std::to_string(value.size());
-    case Json::value_t::object:
-      return "an object";
-    default:
-      return "the number " + value.dump();
-  }
-}
-
 // ".name", or "['odd name']" if the name needs quotes.
 std::string member_step(std::string_view key) {
   const bool plain = !key.empty() && key.size() <= 60 && std::all_of(key.begin(), key.end(), [](char c) {
@@ -205,7 +187,26 @@ std::string member_step(std::string_view key) {
   return plain ? "." + std::string(key) : "[" + quote_text(key) + "]";
 }
 
-std::string format_bound(double value) { return Json(value).dump(); }
+// "an integer from 0 to 5".
+std::string range_text(const char* what, const Json& min, const Json& max) {
+  return std::string(what) + " from " + min.dump() + " to " + max.dump();
+}
+
+// Reads each element of an array; `what` names the elements in messages.
+template <class T, class Read>
+Result<std::vector<T>> read_elements(const JsonCursor& at, const char* what, Read read) {
+  if (!at.value().is_array())
+    return at.error("is " + at.describe() + ", expected an array of " + std::string(what));
+  std::vector<T> list;
+  list.reserve(at.value().size());
+  for (const Json& element : at.value()) {
+    auto value = read(JsonCursor(element, ""));
+    // Build the path only on failure: such arrays are long.
+    if (!value.ok()) return read(at.element(list.size())).error();
+    list.push_back(std::move(*value));
+  }
+  return list;
+}
 
 }  // namespace
 
@@ -233,25 +234,51 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   return std::move(builder.document());
 }
 
-Result<Json> read_json_file(const std::string& path, const JsonLimits& limits) {
-  HEDDLE_ASSIGN_OR_RETURN(const std::string text, read_file(path, limits.max_bytes));
-  auto document = parse_json(text, limits);
+Result<Json> read_json_file(const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const std::string text, read_file(path, JsonLimits().max_bytes));
+  auto document = parse_json(text);
   if (!document.ok()) return std::move(document).error().with_context(path);
   return document;
+}
+
+std::string json_text(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 Error JsonCursor::error(std::string message) const {
   return Error(Code::kInvalidInput, std::move(message)).with_context(path_);
 }
 
-Status JsonCursor::check_keys(std::initializer_list<std::string_view> allowed) const {
-  if (!value_->is_object()) return error("is " + describe(*value_) + ", expected an object");
+std::string JsonCursor::describe() const {
+  switch (value_->type()) {
+    case Json::value_t::null:
+      return "null";
+    case Json::value_t::boolean:
+      return value_->get<bool>() ? "true" : "false";
+    case Json::value_t::string:
+      return "the string " + quote_text(value_->get_ref<const std::string&>());
+    case Json::value_t::array:
+      return "an array of " + std::to_string(value_->size());
+    case Json::value_t::object:
+      return "an object";
+    default:
+      return "the number " + value_->dump();
+  }
+}
+
+Status JsonCursor::check_object() const {
+  if (value_->is_object()) return {};
+  return error("is " + describe() + ", expected an object");
+}
+
+Status JsonCursor::check_keys(std::span<const std::string_view> allowed) const {
+  HEDDLE_RETURN_IF_ERROR(check_object());
   for (const auto& [key, member] : value_->get_ref<const Json::object_t&>()) {
     if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
     const std::vector<std::string> names(allowed.begin(), allowed.end());
     const std::string hint = did_you_mean(key, names);
-    return error("unknown key " + quote_text(key) +
-                 (hint.empty() ? ", expected one of " + join_names(names) : hint));
+    return this->member(key, member)
+        .error("unknown key" + (hint.empty() ? ", expected one of " + join_names(names) : hint));
   }
   return {};
 }
@@ -260,97 +287,75 @@ bool JsonCursor::has(std::string_view key) const { return value_->is_object() &&
 
 Result<JsonCursor> JsonCursor::at(std::string_view key) const {
   if (!value_->is_object()) {
-    return error("is " + describe(*value_) + ", expected an object with the key " + quote_text(key));
+    return error("is " + describe() + ", expected an object with the key " + quote_text(key));
   }
   const auto found = value_->find(key);
   if (found == value_->end()) return error("the key " + quote_text(key) + " is missing");
-  return JsonCursor(*found, path_ + member_step(key));
+  return member(key, *found);
+}
+
+JsonCursor JsonCursor::member(std::string_view key, const Json& value) const {
+  return JsonCursor(value, path_ + member_step(key));
+}
+
+Result<size_t> JsonCursor::array_size(size_t max_size) const {
+  if (!value_->is_array()) return error("is " + describe() + ", expected an array");
+  if (value_->size() <= max_size) return value_->size();
+  return error("has " + std::to_string(value_->size()) + " elements, at most " + std::to_string(max_size) +
+               " are accepted");
+}
+
+JsonCursor JsonCursor::element(size_t index) const {
+  return JsonCursor((*value_)[index], path_ + "[" + std::to_string(index) + "]");
 }
 
 Result<std::vector<JsonCursor>> JsonCursor::elements(size_t max_size) const {
-  if (!value_->is_array()) return error("is " + describe(*value_) + ", expected an array");
-  if (value_->size() > max_size) {
-    return error("has " + std::to_string(value_->size()) + " elements, at most " + std::to_string(max_size) +
-                 " are accepted");
-  }
+  HEDDLE_ASSIGN_OR_RETURN(const size_t size, array_size(max_size));
   std::vector<JsonCursor> cursors;
-  cursors.reserve(value_->size());
-  for (size_t i = 0; i < value_->size(); ++i) {
-    cursors.emplace_back((*value_)[i], path_ + "[" + std::to_string(i) + "]");
-  }
+  cursors.reserve(size);
+  for (size_t i = 0; i < size; ++i) cursors.push_back(element(i));
   return cursors;
 }
 
 Result<std::string> JsonCursor::as_string() const {
-  if (!value_->is_string()) return error("is " + describe(*value_) + ", expected a string");
+  if (!value_->is_string()) return error("is " + describe() + ", expected a string");
   return value_->get<std::string>();
 }
 
 Result<bool> JsonCursor::as_bool() const {
-  if (!value_->is_boolean()) return error("is " + describe(*value_) + ", expected true or false");
+  if (!value_->is_boolean()) return error("is " + describe() + ", expected true or false");
   return value_->get<bool>();
 }
 
 Result<int64_t> JsonCursor::as_int(int64_t min, int64_t max) const {
-  if (!value_->is_number_integer()) return error("is " + describe(*value_) + ", expected an integer");
+  if (!value_->is_number_integer()) return error("is " + describe() + ", expected an integer");
   const bool too_large =
       value_->is_number_unsigned() && value_->get<uint64_t>() > static_cast<uint64_t>(INT64_MAX);
   const int64_t number = too_large ? INT64_MAX : value_->get<int64_t>();
-  if (too_large || number < min || number > max) {
-    return error("is " + value_->dump() + ", expected an integer from " + std::to_string(min) + " to " +
-                 std::to_string(max));
-  }
+  if (too_large || number < min || number > max)
+    return error("is " + value_->dump() + ", expected " + range_text("an integer", min, max));
   return number;
 }
 
 Result<double> JsonCursor::as_number(double min, double max) const {
-  if (!value_->is_number()) return error("is " + describe(*value_) + ", expected a number");
+  if (!value_->is_number()) return error("is " + describe() + ", expected a number");
   const double number = value_->get<double>();
-  if (!(number >= min && number <= max)) {
-    return error("is " + value_->dump() + ", expected a number from " + format_bound(min) + " to " +
-                 format_bound(max));
-  }
+  if (!(number >= min && number <= max))
+    return error("is " + value_->dump() + ", expected " + range_text("a number", min, max));
   return number;
 }
 
 Result<std::vector<int64_t>> JsonCursor::as_ints(int64_t min, int64_t max) const {
-  if (!value_->is_array()) return error("is " + describe(*value_) + ", expected an array of integers");
-  std::vector<int64_t> numbers;
-  numbers.reserve(value_->size());
-  for (const Json& element : *value_) {
-    auto number = JsonCursor(element, "").as_int(min, max);
-    // Build the path only on failure: such arrays are long.
-    if (!number.ok())
-      return JsonCursor(element, path_ + "[" + std::to_string(numbers.size()) + "]").as_int(min, max).error();
-    numbers.push_back(*number);
-  }
-  return numbers;
+  return read_elements<int64_t>(*this, "integers", [=](const JsonCursor& at) { return at.as_int(min, max); });
 }
 
 Result<std::vector<double>> JsonCursor::as_numbers(double min, double max) const {
-  if (!value_->is_array()) return error("is " + describe(*value_) + ", expected an array of numbers");
-  std::vector<double> numbers;
-  numbers.reserve(value_->size());
-  for (const Json& element : *value_) {
-    auto number = JsonCursor(element, "").as_number(min, max);
-    if (!number.ok())
-      return JsonCursor(element, path_ + "[" + std::to_string(numbers.size()) + "]")
-          .as_number(min, max)
-          .error();
-    numbers.push_back(*number);
-  }
-  return numbers;
+  return read_elements<double>(*this, "numbers",
+                               [=](const JsonCursor& at) { return at.as_number(min, max); });
 }
 
 Result<std::vector<std::string>> JsonCursor::as_strings() const {
-  HEDDLE_ASSIGN_OR_RETURN(const auto cursors, elements());
-  std::vector<std::string> texts;
-  texts.reserve(cursors.size());
-  for (const JsonCursor& cursor : cursors) {
-    HEDDLE_ASSIGN_OR_RETURN(std::string text, cursor.as_string());
-    texts.push_back(std::move(text));
-  }
-  return texts;
+  return read_elements<std::string>(*this, "strings", [](const JsonCursor& at) { return at.as_string(); });
 }
 
 Result<std::string> JsonCursor::string_or(std::string_view key, std::string fallback) const {

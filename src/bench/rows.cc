@@ -8,9 +8,8 @@
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/gap.h"
-#include "heddle/planners/milestones.h"
+#include "heddle/planners/trajectory.h"
 #include "heddle/report/text_table.h"
-#include "heddle/runtime/sampling.h"
 
 namespace heddle::bench {
 namespace {
@@ -148,7 +147,5 @@ PlannerOptions planner_options(const BenchOptions& options, double seconds, cons
   o.progress = control.progress;
   return o;
 }
-
-double median_of(const std::vector<double>& values) { return median_us(values); }
 
 }  // namespace heddle::bench

@@ -23,7 +23,5 @@ void share_best_known(std::vector<BenchRow>& rows, size_t first, double referenc
 bool wanted(const BenchOptions& options, std::string_view part);
 // For a planner that begins now; infinite `seconds`: no limit.
 PlannerOptions planner_options(const BenchOptions& options, double seconds, const Control& control);
-// 0 where there are none.
-double median_of(const std::vector<double>& values);
 
 }  // namespace heddle::bench

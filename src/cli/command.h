@@ -107,11 +107,16 @@ Result<Value> named_value(const char* flag, const std::string& name,
   return unknown_name(flag, name, names);
 }
 
-// To standard output. Unlike fmt::print() it does not throw if a write fails, which main reports at the end.
+// To standard output or `to`. Unlike fmt::print() they do not throw if a write fails: main looks at standard output
+// at the end, and nobody reads a standard error that is closed.
+template <class... Args>
+void print(std::FILE* to, fmt::format_string<const Args&...> format, const Args&... args) {
+  const std::string text = fmt::format(format, args...);
+  std::fwrite(text.data(), 1, text.size(), to);
+}
 template <class... Args>
 void print(fmt::format_string<const Args&...> format, const Args&... args) {
-  const std::string text = fmt::format(format, args...);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  cli::print(stdout, format, args...);
 }
 
 // Ends the progress line and prints one document.

@@ -144,6 +144,7 @@ void supervise_rank() {
   }
   // If the fork failed (child < 0), this process is the rank, without a supervisor.
   if (child == 0) {
+    setpgid(0, 0);  // mpirun signals the whole group; the child must not get a signal twice
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != self) _exit(kExitNo);
   }

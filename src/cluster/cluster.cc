@@ -7,20 +7,6 @@
 
 namespace heddle {
 
-const char* device_kind_name(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::kCpu:
-      return "cpu";
-    case DeviceKind::kGpu:
-      return "gpu";
-    case DeviceKind::kNpu:
-      return "npu";
-    case DeviceKind::kFpga:
-      return "fpga";
-  }
-  return "unknown";
-}
-
 DeviceId Cluster::find_device(std::string_view name) const {
   for (size_t i = 0; i < devices_.size(); ++i) {
     if (devices_[i].name == name) return DeviceId(i);

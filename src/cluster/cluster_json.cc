@@ -1,186 +1,242 @@
-// The cluster inside plan files: the YAML's content in base units, so that plans need no unit parser.
-#include "heddle/base/json.h"
+// Reads clusters. Cluster files write a quantity as they like ("memory: 16GiB"); the clusters inside plan files
+// have it in a base unit that its key names ("memory_bytes": 17179869184).
+#include <charconv>
+#include <unordered_map>
+
+#include "heddle/base/fields.h"
+#include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
-#include "spec.h"
+#include "heddle/cluster/yaml_json.h"
+#include "names.h"
 #include "validate.h"
 
 namespace heddle {
 namespace {
 
-constexpr double kMaxRate = 1e30;  // finite, with room to multiply
+constexpr double kMaxSpeed = 1e30;  // finite, with room to multiply
 
-Json device_to_json(const Cluster& cluster, const Device& d) {
-  Json j = {{"name", d.name},
-            {"kind", device_kind_name(d.kind)},
-            {"class", d.device_class},
-            {"host", cluster.host(d.host).name}};
-  if (d.memory_bytes > 0) j["memory_bytes"] = d.memory_bytes;
-  if (d.peak_flops > 0) j["flops"] = d.peak_flops;
-  if (d.memory_bytes_per_s > 0) j["memory_bytes_per_s"] = d.memory_bytes_per_s;
-  if (d.op_overhead_us > 0) j["op_overhead_us"] = d.op_overhead_us;
-  if (d.speed != 1) j["speed"] = d.speed;
-  if (!d.cores.empty()) j["cores"] = d.cores;
-  if (d.copy_engines != 2) j["copy_engines"] = d.copy_engines;
-  if (d.backend != "emulated") j["backend"] = d.backend;
-  if (!d.backend_device.empty()) j["backend_device"] = d.backend_device;
-  if (!d.target.empty()) j["target"] = d.target;
-  return j;
-}
-
-Json link_to_json(const Cluster& cluster, const Link& l) {
-  Json j = {{"name", l.name},
-            {"from", cluster.node(l.a).name},
-            {"to", cluster.node(l.b).name},
-            {"bytes_per_s", l.bytes_per_s},
-            {"latency_us", l.latency_us},
-            {"duplex", duplex_name(l.duplex)}};
-  if (l.bus.valid()) j["bus"] = cluster.bus(l.bus).name;
-  return j;
-}
-
-Result<NamedPlace> named(const JsonCursor& c, std::string_view key) {
-  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor at, c.at(key));
+// An unquoted 12 in a YAML file is a name like any other.
+Result<std::string> name_at(const JsonCursor& at) {
+  if (at.value().is_number()) return at.value().dump();
   HEDDLE_ASSIGN_OR_RETURN(std::string name, at.as_string());
-  if (name.empty() || name.size() > kMaxNameBytes) return at.error("a name of 1 to 200 bytes is expected");
-  return NamedPlace{std::move(name), at.path()};
+  if (name.empty() || name.size() > kMaxNameBytes)
+    return at.error("is a name of " + std::to_string(name.size()) + " bytes, expected 1 to " +
+                    std::to_string(kMaxNameBytes));
+  return name;
 }
 
-Result<Duplex> duplex_at(const JsonCursor& c, Duplex fallback) {
-  if (!c.has("duplex")) return fallback;
-  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor at, c.at("duplex"));
-  HEDDLE_ASSIGN_OR_RETURN(const std::string name, at.as_string());
+std::optional<int> core_number(std::string_view text) {
+  int core = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), core);
+  if (code != std::errc() || end != text.data() + text.size() || core < 0 || core > kMaxCore)
+    return std::nullopt;
+  return core;
+}
+
+// [0, 1, 2, 8] or "0-2,8".
+Result<std::vector<int>> cores_at(const JsonCursor& at) {
+  std::vector<int> cores;
+  if (at.value().is_array()) {
+    HEDDLE_RETURN_IF_ERROR(take(at, cores, 0, kMaxCore));
+    return cores;
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const std::string text, name_at(at));
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find(',', begin);
+    const auto range = std::string_view(text).substr(begin, end - begin);
+    const size_t dash = range.find('-');
+    const auto first = core_number(range.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : core_number(range.substr(dash + 1));
+    if (!first || !last || *first > *last)
+      return at.error("is " + at.describe() + ", expected core numbers from 0 to " +
+                      std::to_string(kMaxCore) + " such as '0-3,8' or [0, 1]");
+    for (int core = *first; core <= *last && cores.size() <= kMaxCore; ++core) cores.push_back(core);
+  }
+  return cores;
+}
+
+std::optional<std::string> known_backend(std::string_view name) {
+  if (name != "openvino" && name != "torch" && name != "emulated") return std::nullopt;
+  return std::string(name);
+}
+
+std::optional<Duplex> two_way_from_name(std::string_view name) {
   const auto duplex = duplex_from_name(name);
-  if (!duplex) return at.error("'" + name + "' is no duplex; expected 'full', 'half' or 'one-way'");
-  return *duplex;
+  return duplex == Duplex::kOneWay ? std::nullopt : duplex;
 }
 
-Result<ClusterSpec::HostEntry> host_from(const JsonCursor& c) {
-  HEDDLE_RETURN_IF_ERROR(c.check_keys({"name", "memory_bytes"}));
-  HEDDLE_ASSIGN_OR_RETURN(auto name, named(c, "name"));
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t memory, c.int_or("memory_bytes", 0, 0));
-  return ClusterSpec::HostEntry{{.name = std::move(name.name), .memory_bytes = memory}, c.path()};
+std::string_view key_of(const Fields& f, std::string_view key, std::string_view in_base_unit) {
+  return f.has(in_base_unit) ? in_base_unit : key;
 }
 
-Status read_rates(const JsonCursor& c, Device& d) {
-  HEDDLE_ASSIGN_OR_RETURN(d.memory_bytes, c.int_or("memory_bytes", 0, 0));
-  HEDDLE_ASSIGN_OR_RETURN(d.peak_flops, c.number_or("flops", 0, 0, kMaxRate));
-  HEDDLE_ASSIGN_OR_RETURN(d.memory_bytes_per_s, c.number_or("memory_bytes_per_s", 0, 0, kMaxRate));
-  HEDDLE_ASSIGN_OR_RETURN(d.op_overhead_us, c.number_or("op_overhead_us", 0, 0, kMaxRate));
-  HEDDLE_ASSIGN_OR_RETURN(d.speed, c.number_or("speed", 1, 0, kMaxRate));
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t engines, c.int_or("copy_engines", 2, 0, 2));
-  d.copy_engines = static_cast<int>(engines);
-  if (!c.has("cores")) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor at, c.at("cores"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto cores, at.as_ints(0, kMaxCore));
-  d.cores.assign(cores.begin(), cores.end());
-  return {};
-}
+// Names of one kind of item.
+template <class IdType>
+class NameTable {
+ public:
+  explicit NameTable(std::string what) : what_(std::move(what)) {}
 
-Result<ClusterSpec::DeviceEntry> device_from(const JsonCursor& c) {
-  HEDDLE_RETURN_IF_ERROR(c.check_keys({"name", "kind", "class", "host", "memory_bytes", "flops",
-                                       "memory_bytes_per_s", "op_overhead_us", "speed", "cores",
-                                       "copy_engines", "backend", "backend_device", "target"}));
-  ClusterSpec::DeviceEntry entry{.device = {}, .host = {}, .where = c.path()};
-  HEDDLE_ASSIGN_OR_RETURN(auto name, named(c, "name"));
-  entry.device.name = std::move(name.name);
-  HEDDLE_ASSIGN_OR_RETURN(const auto kind, named(c, "kind"));
-  const auto known = device_kind_from_name(kind.name);
-  if (!known) return c.error("'" + kind.name + "' is no device kind; expected 'cpu', 'gpu', 'npu' or 'fpga'");
-  entry.device.kind = *known;
-  HEDDLE_ASSIGN_OR_RETURN(entry.device.device_class, c.string_or("class", ""));
-  HEDDLE_ASSIGN_OR_RETURN(entry.host, named(c, "host"));
-  HEDDLE_RETURN_IF_ERROR(read_rates(c, entry.device));
-  HEDDLE_ASSIGN_OR_RETURN(entry.device.backend, c.string_or("backend", "emulated"));
-  HEDDLE_ASSIGN_OR_RETURN(entry.device.backend_device, c.string_or("backend_device", ""));
-  HEDDLE_ASSIGN_OR_RETURN(entry.device.target, c.string_or("target", ""));
-  return entry;
-}
-
-Result<ClusterSpec::BusEntry> bus_from(const JsonCursor& c) {
-  HEDDLE_RETURN_IF_ERROR(c.check_keys({"name", "bytes_per_s", "duplex"}));
-  HEDDLE_ASSIGN_OR_RETURN(auto name, named(c, "name"));
-  HEDDLE_ASSIGN_OR_RETURN(const double rate, c.number_or("bytes_per_s", 0, 0, kMaxRate));
-  HEDDLE_ASSIGN_OR_RETURN(const Duplex duplex, duplex_at(c, Duplex::kHalf));
-  if (duplex == Duplex::kOneWay) return c.error("a bus cannot be 'one-way'; expected 'full' or 'half'");
-  return ClusterSpec::BusEntry{{.name = std::move(name.name), .bytes_per_s = rate, .duplex = duplex},
-                               c.path()};
-}
-
-Result<ClusterSpec::LinkEntry> link_from(const JsonCursor& c) {
-  HEDDLE_RETURN_IF_ERROR(c.check_keys({"name", "from", "to", "bytes_per_s", "latency_us", "duplex", "bus"}));
-  ClusterSpec::LinkEntry entry{.link = {}, .a = {}, .b = {}, .bus = {}, .where = c.path()};
-  HEDDLE_ASSIGN_OR_RETURN(entry.link.name, c.string_or("name", ""));
-  HEDDLE_ASSIGN_OR_RETURN(entry.a, named(c, "from"));
-  HEDDLE_ASSIGN_OR_RETURN(entry.b, named(c, "to"));
-  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor rate, c.at("bytes_per_s"));
-  HEDDLE_ASSIGN_OR_RETURN(entry.link.bytes_per_s, rate.as_number(0, kMaxRate));
-  HEDDLE_ASSIGN_OR_RETURN(entry.link.latency_us, c.number_or("latency_us", 0, 0, kMaxRate));
-  HEDDLE_ASSIGN_OR_RETURN(entry.link.duplex, duplex_at(c, Duplex::kFull));
-  if (c.has("bus")) {
-    HEDDLE_ASSIGN_OR_RETURN(entry.bus, named(c, "bus"));
+  Status add(const std::string& name, IdType id, const JsonCursor& at) {
+    names_.push_back(name);
+    if (ids_.emplace(name, id).second) return {};
+    return at.error("a second " + what_ + " is named '" + name + "'; each needs a name of its own");
   }
-  return entry;
-}
-
-template <class Entry, class Read>
-Status read_list(const JsonCursor& c, std::string_view key, size_t max_size, Read read,
-                 std::vector<Entry>& into) {
-  if (!c.has(key)) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const JsonCursor list, c.at(key));
-  HEDDLE_ASSIGN_OR_RETURN(const auto elements, list.elements(max_size));
-  for (const JsonCursor& element : elements) {
-    HEDDLE_ASSIGN_OR_RETURN(auto entry, read(element));
-    into.push_back(std::move(entry));
+  Result<IdType> find(const JsonCursor& at) const {
+    HEDDLE_ASSIGN_OR_RETURN(const std::string name, name_at(at));
+    const auto found = ids_.find(name);
+    if (found != ids_.end()) return found->second;
+    const std::string known = names_.empty() ? "the file has no " + what_ : "expected " + join_names(names_);
+    return at.error("no " + what_ + " is named " + quote_text(name) + did_you_mean(name, names_) + "; " +
+                    known);
   }
-  return {};
-}
 
-Result<NamedPlace> switch_from(const JsonCursor& c) {
-  HEDDLE_ASSIGN_OR_RETURN(std::string name, c.as_string());
-  if (name.empty() || name.size() > kMaxNameBytes) return c.error("a name of 1 to 200 bytes is expected");
-  return NamedPlace{std::move(name), c.path()};
-}
+ private:
+  std::string what_;
+  std::unordered_map<std::string, IdType> ids_;
+  std::vector<std::string> names_;
+};
+
+class ClusterReader {
+ public:
+  explicit ClusterReader(std::string name) : builder_(std::move(name)) {}
+
+  void read(const JsonCursor& at, Fields& f) {
+    const auto list = [&](std::string_view key, size_t max_size, auto read_entry) {
+      // A YAML file may have the key of a list and nothing below it.
+      if (f.has(key) && at.value()[key].is_null()) {
+        f.ignored({key});
+        return;
+      }
+      f.optional(key, each([&](const JsonCursor& entry) { return (this->*read_entry)(entry); }, max_size));
+    };
+    list("hosts", kMaxNodes, &ClusterReader::read_host);
+    list("devices", kMaxNodes, &ClusterReader::read_device);
+    list("switches", kMaxNodes, &ClusterReader::read_switch);
+    list("buses", kMaxLinks, &ClusterReader::read_bus);
+    list("links", kMaxLinks, &ClusterReader::read_link);
+    list("nics", kMaxLinks, &ClusterReader::read_nic);
+  }
+
+  Result<std::shared_ptr<const Cluster>> build(const JsonCursor& at) {
+    if (num_hosts_ == 0) return at.error("the cluster has no host; add one under 'hosts'");
+    auto cluster = builder_.build();
+    if (!cluster.ok()) return std::move(cluster).error().with_context(at.path());
+    return cluster;
+  }
+
+ private:
+  Status read_host(const JsonCursor& at) {
+    Fields f(at);
+    Host host;
+    f.required("name", host.name, name_at);
+    f.optional(key_of(f, "memory", "memory_bytes"), host.memory_bytes, kBytesUnit);
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    const std::string name = host.name;
+    const HostId id = builder_.add_host(std::move(host));
+    ++num_hosts_;
+    HEDDLE_RETURN_IF_ERROR(hosts_.add(name, id, at));
+    return nodes_.add(name, builder_.host_node(id), at);
+  }
+
+  Status read_device(const JsonCursor& at) {
+    Fields f(at);
+    Device d;
+    f.required("name", d.name, name_at)
+        .required("kind", d.kind, device_kind_from_name, "'cpu', 'gpu', 'npu' or 'fpga'")
+        .optional("class", d.device_class, name_at)
+        .optional("host", d.host, [this](const JsonCursor& host) { return hosts_.find(host); })
+        .optional(key_of(f, "memory", "memory_bytes"), d.memory_bytes, kBytesUnit)
+        .optional("flops", d.peak_flops, kFlopsUnit)
+        .optional(key_of(f, "memory_bandwidth", "memory_bytes_per_s"), d.memory_bytes_per_s,
+                  kBytesPerSecondUnit)
+        .optional(key_of(f, "op_overhead", "op_overhead_us"), d.op_overhead_us, kMicrosecondsUnit)
+        .optional("speed", d.speed, 0, kMaxSpeed)
+        .optional("cores", d.cores, cores_at)
+        .optional("copy_engines", d.copy_engines, 0, 2)
+        .optional("backend", d.backend, known_backend, "'openvino', 'torch' or 'emulated'")
+        .optional("backend_device", d.backend_device, name_at)
+        .optional("target", d.target, name_at);
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    if (!d.host.valid()) {
+      if (num_hosts_ != 1)
+        return at.error("the device '" + d.name + "' names no host; with " + std::to_string(num_hosts_) +
+                        " hosts in the file, 'host' is required");
+      d.host = HostId(0);
+    }
+    if (const auto valid = check_device(d, num_hosts_); !valid.ok()) return at.error(valid.error().message());
+    const std::string name = d.name;
+    return nodes_.add(name, builder_.device_node(builder_.add_device(std::move(d))), at);
+  }
+
+  Status read_switch(const JsonCursor& at) {
+    HEDDLE_ASSIGN_OR_RETURN(const std::string name, name_at(at));
+    return nodes_.add(name, builder_.add_switch(name), at);
+  }
+
+  Status read_bus(const JsonCursor& at) {
+    Fields f(at);
+    Bus bus;
+    f.required("name", bus.name, name_at)
+        .optional(key_of(f, "bandwidth", "bytes_per_s"), bus.bytes_per_s, kBytesPerSecondUnit)
+        .optional("duplex", bus.duplex, two_way_from_name, "'full' or 'half'");
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    const std::string name = bus.name;
+    return buses_.add(name, builder_.add_bus(std::move(bus)), at);
+  }
+
+  Status read_link(const JsonCursor& at) {
+    return read_connection(at, "from", "to", duplex_from_name, "'full', 'half' or 'one-way'");
+  }
+
+  // A NIC is a link between a host's memory and the switch that represents its network.
+  Status read_nic(const JsonCursor& at) {
+    return read_connection(at, "host", "network", two_way_from_name, "'full' or 'half'");
+  }
+
+  Status read_connection(const JsonCursor& at, const char* from, const char* to,
+                         std::optional<Duplex> (*duplex)(std::string_view), const char* expected) {
+    const auto node = [this](const JsonCursor& end) { return nodes_.find(end); };
+    Fields f(at);
+    Link link;
+    f.optional("name", link.name, name_at)
+        .required(from, link.a, node)
+        .required(to, link.b, node)
+        .required(key_of(f, "bandwidth", "bytes_per_s"), link.bytes_per_s, kBytesPerSecondUnit)
+        .optional(key_of(f, "latency", "latency_us"), link.latency_us, kMicrosecondsUnit)
+        .optional("duplex", link.duplex, duplex, expected)
+        .optional("bus", link.bus, [this](const JsonCursor& bus) { return buses_.find(bus); });
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    if (link.a == link.b) return at.error("the link joins a node with itself; name two ends");
+    if (link.bytes_per_s == 0) return at.error("the link has the bandwidth 0; expected one above 0");
+    const std::string name = link.name;
+    const LinkId id = builder_.add_link(std::move(link));
+    return name.empty() ? Status() : links_.add(name, id, at);
+  }
+
+  ClusterBuilder builder_;
+  size_t num_hosts_ = 0;
+  NameTable<HostId> hosts_{"host"};
+  NameTable<NodeId> nodes_{"host, device or switch"};
+  NameTable<BusId> buses_{"bus"};
+  NameTable<LinkId> links_{"link"};
+};
 
 }  // namespace
 
-Json cluster_to_json(const Cluster& cluster) {
-  Json j = {{"name", cluster.name()}};
-  Json hosts = Json::array(), devices = Json::array(), switches = Json::array();
-  for (const Host& h : cluster.hosts()) {
-    Json host = {{"name", h.name}};
-    if (h.memory_bytes > 0) host["memory_bytes"] = h.memory_bytes;
-    hosts.push_back(std::move(host));
-  }
-  for (const Device& d : cluster.devices()) devices.push_back(device_to_json(cluster, d));
-  for (const Node& n : cluster.nodes()) {
-    if (n.kind == Node::Kind::kSwitch) switches.push_back(n.name);
-  }
-  Json buses = Json::array(), links = Json::array();
-  for (const Bus& b : cluster.buses()) {
-    Json bus = {{"name", b.name}, {"duplex", duplex_name(b.duplex)}};
-    if (b.bytes_per_s > 0) bus["bytes_per_s"] = b.bytes_per_s;
-    buses.push_back(std::move(bus));
-  }
-  for (const Link& l : cluster.links()) links.push_back(link_to_json(cluster, l));
-  j["hosts"] = std::move(hosts);
-  j["devices"] = std::move(devices);
-  if (!switches.empty()) j["switches"] = std::move(switches);
-  if (!buses.empty()) j["buses"] = std::move(buses);
-  if (!links.empty()) j["links"] = std::move(links);
-  return j;
+Result<std::shared_ptr<const Cluster>> cluster_from_json(const JsonCursor& at) {
+  Fields f(at);
+  std::string name;
+  f.required("name", name, name_at);
+  ClusterReader reader(std::move(name));
+  reader.read(at, f);
+  HEDDLE_RETURN_IF_ERROR(f.finish());
+  return reader.build(at);
 }
 
-Result<std::shared_ptr<const Cluster>> cluster_from_json(const JsonCursor& c) {
-  HEDDLE_RETURN_IF_ERROR(c.check_keys({"name", "hosts", "devices", "switches", "buses", "links"}));
-  ClusterSpec spec;
-  HEDDLE_ASSIGN_OR_RETURN(auto name, named(c, "name"));
-  spec.name = std::move(name.name);
-  HEDDLE_RETURN_IF_ERROR(read_list(c, "hosts", kMaxNodes, host_from, spec.hosts));
-  HEDDLE_RETURN_IF_ERROR(read_list(c, "devices", kMaxNodes, device_from, spec.devices));
-  HEDDLE_RETURN_IF_ERROR(read_list(c, "switches", kMaxNodes, switch_from, spec.switches));
-  HEDDLE_RETURN_IF_ERROR(read_list(c, "buses", kMaxLinks, bus_from, spec.buses));
-  HEDDLE_RETURN_IF_ERROR(read_list(c, "links", kMaxLinks, link_from, spec.links));
-  return assemble(std::move(spec), c.path());
+Result<std::shared_ptr<const Cluster>> parse_cluster_yaml(std::string_view text, const std::string& source) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto document, parse_yaml_as_json(text, source, "cluster"));
+  auto cluster = cluster_from_json(JsonCursor(document.json));
+  if (!cluster.ok()) return with_yaml_place(std::move(cluster).error(), document, source);
+  return cluster;
 }
 
 }  // namespace heddle

@@ -9,6 +9,7 @@
 
 #include "machine_limits.h"
 #include "machine_rates.h"
+#include "names.h"
 #include "rounded.h"
 
 namespace heddle {
@@ -19,21 +20,6 @@ constexpr size_t kMaxCoreSets = 255;
 
 // Measured: one call of a compiled one-op OpenVINO model takes 6 to 7 us.
 constexpr double kOpenVinoCallUs = 6;
-
-// "cpu0-3", "cpu0-1+4".
-std::string core_set_name(std::vector<int> cores) {
-  std::sort(cores.begin(), cores.end());
-  std::string name = "cpu";
-  for (size_t i = 0; i < cores.size();) {
-    size_t j = i;
-    while (j + 1 < cores.size() && cores[j + 1] == cores[j] + 1) ++j;
-    if (i > 0) name += '+';
-    name += std::to_string(cores[i]);
-    if (j > i) name += '-' + std::to_string(cores[j]);
-    i = j + 1;
-  }
-  return name;
-}
 
 // All cores, then the halves of each set in turn: larger sets first.
 std::vector<std::vector<int>> core_sets(std::vector<int> cores) {
@@ -74,7 +60,9 @@ void add_cpu(ClusterBuilder& b, HostId host, const Machine& m, const std::vector
   const double bandwidth =
       rate_of(cores.size(), m.cores.size(), m.rates.read_bytes_per_s_one, m.rates.read_bytes_per_s_all);
   Device d;
-  d.name = core_set_name(cores);
+  std::vector<int> ascending = cores;
+  std::sort(ascending.begin(), ascending.end());
+  d.name = "cpu" + core_ranges(ascending, '+');
   d.kind = DeviceKind::kCpu;
   d.device_class = fmt::format("cpu{}", cores.size());
   d.host = host;

@@ -87,6 +87,22 @@ Status check_cores(const Device& d, const std::string& what) {
   return {};
 }
 
+Status check_link(const Link& l, size_t index, std::span<const Node> nodes, size_t num_buses) {
+  const std::string what = l.name.empty() ? fmt::format("link {}", index) : fmt::format("link '{}'", l.name);
+  for (NodeId end : {l.a, l.b}) {
+    if (!end.valid() || end.index() >= nodes.size())
+      return invalid_input(what + " ends at no host, device or switch of this cluster");
+  }
+  if (l.a == l.b)
+    return invalid_input(fmt::format("{} joins '{}' with itself", what, nodes[l.a.index()].name));
+  if (l.bus.value < -1 || (l.bus.valid() && l.bus.index() >= num_buses))
+    return invalid_input(what + " is on no bus of this cluster");
+  HEDDLE_RETURN_IF_ERROR(check_number(l.bytes_per_s, true, "the bandwidth of " + what));
+  return check_number(l.latency_us, false, "the latency of " + what);
+}
+
+}  // namespace
+
 Status check_device(const Device& d, size_t num_hosts) {
   const std::string what = fmt::format("device '{}'", d.name);
   if (!d.host.valid() || d.host.index() >= num_hosts)
@@ -117,22 +133,6 @@ Status check_device(const Device& d, size_t num_hosts) {
   }
   return check_cores(d, what);
 }
-
-Status check_link(const Link& l, size_t index, std::span<const Node> nodes, size_t num_buses) {
-  const std::string what = l.name.empty() ? fmt::format("link {}", index) : fmt::format("link '{}'", l.name);
-  for (NodeId end : {l.a, l.b}) {
-    if (!end.valid() || end.index() >= nodes.size())
-      return invalid_input(what + " ends at no host, device or switch of this cluster");
-  }
-  if (l.a == l.b)
-    return invalid_input(fmt::format("{} joins '{}' with itself", what, nodes[l.a.index()].name));
-  if (l.bus.value < -1 || (l.bus.valid() && l.bus.index() >= num_buses))
-    return invalid_input(what + " is on no bus of this cluster");
-  HEDDLE_RETURN_IF_ERROR(check_number(l.bytes_per_s, true, "the bandwidth of " + what));
-  return check_number(l.latency_us, false, "the latency of " + what);
-}
-
-}  // namespace
 
 Status validate_cluster(const std::string& name, std::span<const Host> hosts, std::span<const Device> devices,
                         std::span<const Node> nodes, std::span<const Link> links,

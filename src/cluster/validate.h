@@ -20,6 +20,9 @@ inline constexpr size_t kMaxNameBytes = 200;
 Status validate_cluster(const std::string& name, std::span<const Host> hosts, std::span<const Device> devices,
                         std::span<const Node> nodes, std::span<const Link> links, std::span<const Bus> buses);
 
+// The part of validate_cluster() that concerns one device.
+Status check_device(const Device& device, size_t num_hosts);
+
 // Sorts cores. Defaults: a device's name as its class, OpenVINO's "CPU" for CPUs, "a-b" for nameless links.
 void fill_defaults(std::vector<Device>& devices, std::span<const Node> nodes, std::vector<Link>& links);
 

@@ -1,17 +1,102 @@
 #include "heddle/cluster/yaml_json.h"
 
+#include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <sstream>
 
 #include "heddle/base/spelling.h"
-#include "yaml_view.h"
+#include "heddle/base/units.h"
 
 namespace heddle {
 namespace {
 
+// A cluster of 1,024 nodes and 20,000 links, written out in full, stays below both limits.
+constexpr size_t kMaxYamlBytes = size_t{8} << 20;
+constexpr size_t kMaxYamlMarks = 600'000;  // characters that can begin a node: bounds yaml-cpp's nodes
+constexpr int kMaxFlowDepth =
+    32;  // "[" and "{"; the formats need at most 6. yaml-cpp itself refuses 500 of any kind
+
+Error at_line(const std::string& source, int line, std::string message) {
+  return Error(Code::kInvalidInput, std::move(message)).with_context(fmt::format("{}:{}", source, line));
+}
+
+// Ignores quotes and comments, so the count may be too high, but only for artificial files.
+Status prescan(std::string_view text, const std::string& source, const std::string& kind) {
+  if (text.size() > kMaxYamlBytes) {
+    return Error(Code::kInvalidInput, fmt::format("the file has {}; a {} file has at most {}",
+                                                  format_bytes(static_cast<int64_t>(text.size())), kind,
+                                                  format_bytes(static_cast<int64_t>(kMaxYamlBytes))))
+        .with_context(source);
+  }
+  int depth = 0, line = 1;
+  size_t marks = 0;
+  for (const char c : text) {
+    if (c == '\0') return at_line(source, line, "there is a zero byte; expected a text file");
+    if (c == '[' || c == '{') ++depth;
+    if ((c == ']' || c == '}') && depth > 0) --depth;
+    if (std::string_view("[{,:-?&*!\n").find(c) != std::string_view::npos) ++marks;
+    if (depth > kMaxFlowDepth) {
+      return at_line(
+          source, line,
+          fmt::format("brackets are nested deeper than {}; a {} file needs fewer", kMaxFlowDepth, kind));
+    }
+    if (marks > kMaxYamlMarks)
+      return at_line(source, line, "the file has too many entries for a " + kind + " file");
+    if (c == '\n') ++line;
+  }
+  return {};
+}
+
+// Records the line at which the last document began.
+class DocumentMarks final : public YAML::EventHandler {
+ public:
+  int line = 0;
+  void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
+  }
+  void OnMapEnd() override {}
+};
+
+// Rejects input that would make yaml-cpp recurse or allocate without bound, then parses one document.
+Result<YAML::Node> parse_document(std::string_view text, const std::string& source, const std::string& kind) {
+  HEDDLE_RETURN_IF_ERROR(prescan(text, source, kind));
+  try {
+    // Not LoadAll: after a stray "," yaml-cpp finds empty documents without end. This first pass reads at
+    // most two documents, and so detects a second one, which Load would silently ignore.
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    DocumentMarks marks;
+    if (!parser.HandleNextDocument(marks)) return at_line(source, 1, "the file is empty; expected a " + kind);
+    if (parser.HandleNextDocument(marks)) {
+      return at_line(source, std::max(0, marks.line) + 1,
+                     "a second document begins here; expected one " + kind + " per file");
+    }
+    return YAML::Load(std::string(text));
+  } catch (const YAML::Exception& e) {
+    const std::string what = e.msg == "bad file" ? "nested too deeply" : e.msg;
+    return at_line(source, e.mark.line + 1,
+                   fmt::format("not valid YAML at column {}: {}", e.mark.column + 1, what));
+  } catch (const std::exception& e) {
+    return Error(Code::kInvalidInput, fmt::format("not valid YAML: {}", e.what())).with_context(source);
+  }
+}
+
+int line_of(const YAML::Node& node) { return std::max(0, node.Mark().line) + 1; }
+
 Error at_node(const YAML::Node& node, const std::string& source, std::string message) {
-  return Error(Code::kInvalidInput, std::move(message))
-      .with_context(source + ":" + std::to_string(std::max(0, node.Mark().line) + 1));
+  return at_line(source, line_of(node), std::move(message));
 }
 
 // Values spelled as in JSON become JSON values; anything else is text.
@@ -59,7 +144,8 @@ class Converter {
     constexpr int kMaxDepth = 64;
     if (depth_ >= kMaxDepth) return at_node(node, source_, "values are nested deeper than 64");
     const DepthGuard guard(depth_);
-    out_.lines[path] = std::max(0, node.Mark().line) + 1;
+    // yaml-cpp marks a missing value with line -1: it keeps the line of its key.
+    if (!node.IsNull()) out_.lines[path] = line_of(node);
     switch (node.Type()) {
       case YAML::NodeType::Scalar:
         HEDDLE_RETURN_IF_ERROR(check_text(node));
@@ -95,7 +181,9 @@ class Converter {
       const auto& key = entry.first.Scalar();
       if (object.contains(key))
         return at_node(entry.first, source_, "the key " + quote_text(key) + " stands twice");
-      HEDDLE_ASSIGN_OR_RETURN(object[key], convert(entry.second, path + "." + key));
+      const std::string below = path + "." + key;
+      out_.lines[below] = line_of(entry.first);
+      HEDDLE_ASSIGN_OR_RETURN(object[key], convert(entry.second, below));
     }
     return object;
   }
@@ -120,36 +208,35 @@ class Converter {
   int depth_ = 0;
 };
 
-bool flat(const Json& json) {
-  for (const auto& v : json)
-    if (v.is_structured() && !v.empty()) return false;
-  return true;
+// Lists of single values and of short objects without lists stand on a line each.
+bool is_short(const Json& json) {
+  constexpr size_t kMostLineBytes = 110;
+  const auto is_single = [](const Json& value) { return !value.is_structured(); };
+  return std::all_of(json.begin(), json.end(), is_single) &&
+         (json.is_array() || json_text(json).size() <= kMostLineBytes);
 }
 
-void write_block(const Json& json, size_t indent, std::string& out);
-
-// Writes a value after "key:" or "-": short values on the same line, others as a block below.
-void write_value(const Json& json, size_t indent, std::string& out) {
-  if (!json.is_structured() || json.empty() || (json.is_array() && flat(json))) {
-    out += " " + json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    return;
-  }
-  out += "\n";
-  write_block(json, indent, out);
-}
-
-void write_block(const Json& json, size_t indent, std::string& out) {
-  const std::string pad(indent, ' ');
+void emit(YAML::Emitter& out, const Json& json, bool on_one_line) {
   if (json.is_object()) {
+    if (on_one_line || json.empty()) out << YAML::Flow;
+    out << YAML::BeginMap;
     for (const auto& [key, value] : json.items()) {
-      out += pad + Json(key).dump(-1, ' ', false, Json::error_handler_t::replace) + ":";
-      write_value(value, indent + 2, out);
+      out << YAML::Key << key << YAML::Value;
+      emit(out, value, on_one_line);
     }
+    out << YAML::EndMap;
+  } else if (json.is_array()) {
+    if (on_one_line || is_short(json)) out << YAML::Flow;
+    const bool short_entries = std::all_of(json.begin(), json.end(), is_short);
+    out << YAML::BeginSeq;
+    for (const auto& value : json) emit(out, value, on_one_line || short_entries);
+    out << YAML::EndSeq;
+  } else if (json.is_string()) {
+    const auto& text = json.get_ref<const std::string&>();
+    if (!plain_scalar(text).is_string()) out << YAML::DoubleQuoted;
+    out << text;
   } else {
-    for (const auto& value : json) {
-      out += pad + "-";
-      write_value(value, indent + 2, out);
-    }
+    out << json_text(json);
   }
 }
 
@@ -157,7 +244,7 @@ void write_block(const Json& json, size_t indent, std::string& out) {
 
 Result<YamlDocument> parse_yaml_as_json(std::string_view text, const std::string& source,
                                         const std::string& kind) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto root, parse_yaml_document(text, source, kind));
+  HEDDLE_ASSIGN_OR_RETURN(const auto root, parse_document(text, source, kind));
   YamlDocument document;
   try {
     HEDDLE_ASSIGN_OR_RETURN(document.json, Converter(source, document).convert(root, "$"));
@@ -180,11 +267,9 @@ Error with_yaml_place(Error error, const YamlDocument& document, const std::stri
 }
 
 std::string json_to_yaml(const Json& json) {
-  if (!json.is_structured() || json.empty())
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  std::string out;
-  write_block(json, 0, out);
-  return out;
+  YAML::Emitter out;
+  emit(out, json, false);
+  return std::string(out.c_str()) + "\n";
 }
 
 }  // namespace heddle

@@ -3,10 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/spelling.h"
 #include "heddle/graph/model.h"
 
 namespace heddle {
 namespace {
+
+// In the enums' order.
+constexpr const char* kObjectiveNames[] = {"latency", "cold-latency", "throughput"};
+constexpr const char* kTransfersNames[] = {"routes", "given", "within-runs"};
 
 bool has_param_bytes(const Graph& graph, OpId op) {
   for (const ParamId p : graph.op(op).params) {
@@ -221,44 +226,21 @@ ImportOptions import_options(const ModelReference& reference) {
   return options;
 }
 
-const char* objective_name(Objective objective) {
-  switch (objective) {
-    case Objective::kLatency:
-      return "latency";
-    case Objective::kColdLatency:
-      return "cold-latency";
-    case Objective::kThroughput:
-      return "throughput";
-  }
-  return "?";
-}
-
-const char* transfers_name(Transfers transfers) {
-  switch (transfers) {
-    case Transfers::kRoutes:
-      return "routes";
-    case Transfers::kGiven:
-      return "given";
-    case Transfers::kWithinRuns:
-      return "within-runs";
-  }
-  return "?";
-}
+const char* objective_name(Objective objective) { return kObjectiveNames[static_cast<size_t>(objective)]; }
 
 std::optional<Objective> objective_from_name(std::string_view name) {
-  for (const Objective o : {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput}) {
-    if (name == objective_name(o)) return o;
-  }
-  return std::nullopt;
+  return enum_named<Objective>(kObjectiveNames, name);
+}
+
+const char* transfers_name(Transfers transfers) { return kTransfersNames[static_cast<size_t>(transfers)]; }
+
+std::optional<Transfers> transfers_from_name(std::string_view name) {
+  return enum_named<Transfers>(kTransfersNames, name);
 }
 
 bool Problem::may_use(DeviceId device) const {
   if (!device.valid() || device.index() >= cluster->num_devices()) return false;
-  if (devices.empty()) return true;
-  for (const DeviceId d : devices) {
-    if (d == device) return true;
-  }
-  return false;
+  return devices.empty() || std::binary_search(devices.begin(), devices.end(), device);
 }
 
 std::vector<DeviceId> Problem::usable_devices() const {
@@ -295,15 +277,9 @@ Passage passage(const Cluster& cluster, DeviceId from, DeviceId to) {
 }
 
 double transfer_us(const Cluster& cluster, DeviceId from, DeviceId to, int64_t bytes) {
-  switch (passage(cluster, from, to)) {
-    case Passage::kFree:
-      return 0;
-    case Passage::kRoute:
-      return cluster.route(from, to)->time_us(bytes);
-    case Passage::kNone:
-      break;
-  }
-  return kImpossible;
+  const Passage how = passage(cluster, from, to);
+  if (how == Passage::kFree) return 0;
+  return how == Passage::kRoute ? cluster.route(from, to)->time_us(bytes) : kImpossible;
 }
 
 bool needs_load(const Cluster& cluster, DeviceId device) {
@@ -346,15 +322,12 @@ double host_access_us(const Problem& problem, OpId op, DeviceId device) {
 }
 
 Status validate(const Problem& problem) {
-  HEDDLE_RETURN_IF_ERROR(validate_sizes(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_devices(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_op_costs(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_segment_costs(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_stage_models(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_host_access(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_cold_start(problem));
-  HEDDLE_RETURN_IF_ERROR(validate_transfers(problem));
-  return validate_rules(problem);
+  for (const auto part :
+       {validate_sizes, validate_devices, validate_op_costs, validate_segment_costs, validate_stage_models,
+        validate_host_access, validate_cold_start, validate_transfers, validate_rules}) {
+    HEDDLE_RETURN_IF_ERROR(part(problem));
+  }
+  return {};
 }
 
 }  // namespace heddle

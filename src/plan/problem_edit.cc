@@ -90,7 +90,7 @@ class ProblemEditor {
     return most;
   }
 
-  // What is in a memory from the start stays there; the memory of one more device is empty.
+  // Resident parameters stay in their memory; the memory of an added device is empty.
   void carry_residents() {
     to_.resident.assign(static_cast<size_t>(to_.cluster->num_memory_pools()), {});
     for (size_t d = 0; d < source_.size(); ++d) {

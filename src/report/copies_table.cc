@@ -19,11 +19,11 @@ std::string place(const Cluster& cluster, DeviceId id) {
   return id.valid() ? cluster.device(id).name : std::string("host");
 }
 
-// What the cluster says of the way so far; 0 where it has none.
-double declared_rate(const Cluster& cluster, const CopyWay& way) {
-  const Route* route = way.from.valid() && way.to.valid()
-                           ? cluster.route(way.from, way.to)
-                           : cluster.load_route(way.to.valid() ? way.to : way.from);
+// The bandwidth that the cluster states; 0 if it has none.
+double declared_rate(const Cluster& cluster, const CopyRoute& copy) {
+  const Route* route = copy.from.valid() && copy.to.valid()
+                           ? cluster.route(copy.from, copy.to)
+                           : cluster.load_route(copy.to.valid() ? copy.to : copy.from);
   return route == nullptr || route->hops.empty() ? 0 : route->bytes_per_s;
 }
 
@@ -35,8 +35,8 @@ std::string names(const Cluster& cluster, const std::vector<DeviceId>& devices) 
 
 std::vector<int64_t> sizes_of(const CopyProfile& copies) {
   std::vector<int64_t> sizes;
-  for (const CopyWay& way : copies.ways) {
-    for (const CopyTime& time : way.times) sizes.push_back(time.bytes);
+  for (const CopyRoute& copy : copies.routes) {
+    for (const CopyTime& time : copy.times) sizes.push_back(time.bytes);
   }
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
@@ -51,17 +51,17 @@ std::string ways_text(const Cluster& before, const CopyProfile& copies) {
   for (const int64_t bytes : sizes) columns.push_back({format_bytes(bytes), kRight});
   for (const char* title : {"latency", "bandwidth", "file said"}) columns.push_back({title, kRight});
   TextTable table(columns);
-  for (const CopyWay& way : copies.ways) {
-    std::vector<std::string> row = {place(before, way.from),
-                                    place(before, way.to) + (way.direct ? "" : " by host")};
+  for (const CopyRoute& copy : copies.routes) {
+    std::vector<std::string> row = {place(before, copy.from),
+                                    place(before, copy.to) + (copy.direct ? "" : " by host")};
     for (const int64_t bytes : sizes) {
-      const auto time = std::find_if(way.times.begin(), way.times.end(),
+      const auto time = std::find_if(copy.times.begin(), copy.times.end(),
                                      [&](const CopyTime& t) { return t.bytes == bytes; });
-      row.push_back(time == way.times.end() ? "-" : format_us(time->us));
+      row.push_back(time == copy.times.end() ? "-" : format_us(time->us));
     }
-    row.push_back(format_us(way.line.latency_us));
-    row.push_back(rate_text(way.line.bytes_per_s));
-    row.push_back(rate_text(declared_rate(before, way)));
+    row.push_back(format_us(copy.line.latency_us));
+    row.push_back(rate_text(copy.line.bytes_per_s));
+    row.push_back(rate_text(declared_rate(before, copy)));
     table.add_row(row);
   }
   return "One copy, by its size:\n" + table.to_string();
@@ -91,18 +91,18 @@ std::string copies_text(const Cluster& before, const CopyProfile& copies) {
 
 Json copies_json(const Cluster& before, const CopyProfile& copies) {
   const auto or_null = [](double rate) { return rate > 0 ? Json(rate) : Json(nullptr); };
-  Json ways = Json::array(), at_once = Json::array(), left_out = Json::array();
-  for (const CopyWay& way : copies.ways) {
+  Json routes = Json::array(), at_once = Json::array(), left_out = Json::array();
+  for (const CopyRoute& copy : copies.routes) {
     Json times = Json::array();
-    for (const CopyTime& time : way.times) times.push_back({time.bytes, time.us});
-    ways.push_back({{"from", place(before, way.from)},
-                    {"to", place(before, way.to)},
-                    {"direct", way.direct},
-                    {"times", std::move(times)},
-                    {"spread", way.rel_spread},
-                    {"latency_us", way.line.latency_us},
-                    {"bytes_per_s", way.line.bytes_per_s},
-                    {"declared_bytes_per_s", or_null(declared_rate(before, way))}});
+    for (const CopyTime& time : copy.times) times.push_back({time.bytes, time.us});
+    routes.push_back({{"from", place(before, copy.from)},
+                      {"to", place(before, copy.to)},
+                      {"direct", copy.direct},
+                      {"times", std::move(times)},
+                      {"spread", copy.rel_spread},
+                      {"latency_us", copy.line.latency_us},
+                      {"bytes_per_s", copy.line.bytes_per_s},
+                      {"declared_bytes_per_s", or_null(declared_rate(before, copy))}});
   }
   for (const CopiesAtOnce& set : copies.at_once) {
     Json devices = Json::array();
@@ -114,7 +114,7 @@ Json copies_json(const Cluster& before, const CopyProfile& copies) {
   }
   for (const auto& [device, why] : copies.left_out)
     left_out.push_back({{"device", before.device(device).name}, {"reason", why}});
-  return {{"copies", std::move(ways)}, {"at_once", std::move(at_once)}, {"left_out", std::move(left_out)}};
+  return {{"copies", std::move(routes)}, {"at_once", std::move(at_once)}, {"left_out", std::move(left_out)}};
 }
 
 }  // namespace heddle

@@ -4,9 +4,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
-#include "heddle/cluster/discover.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/runtime/openvino_devices.h"
 #include "heddle/runtime/rank_network.h"
 
 namespace heddle {
@@ -75,7 +73,7 @@ Json join_hosts(const std::vector<FoundHost>& found, const RankLinks& links) {
 
 Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset) {
   if (file_or_preset != "preset:local") return load_cluster(file_or_preset);
-  return discover_local(openvino_other_devices(), local_gpus());
+  return discover_machine();
 }
 
 Result<MeasuredCluster> measure_cluster(std::shared_ptr<const Cluster> cluster, const Control& control) {

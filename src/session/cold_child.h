@@ -4,7 +4,7 @@
 #include <string>
 
 #include "heddle/runtime/cold.h"
-#include "heddle/runtime/cold_schedule.h"
+#include "heddle/runtime/cold_plan.h"
 #include "heddle/session/cold_start.h"
 
 namespace heddle {

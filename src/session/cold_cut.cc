@@ -10,7 +10,7 @@
 #include "heddle/base/stopwatch.h"
 #include "heddle/base/temporary_file.h"
 #include "heddle/plan/plan_file.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 #include "heddle/runtime/cold_plan.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/session/cold_start.h"

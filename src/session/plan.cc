@@ -10,7 +10,7 @@
 
 #include "heddle/base/spelling.h"
 #include "heddle/plan/builder.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 #include "heddle/session/session.h"
 
 namespace heddle {

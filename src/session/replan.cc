@@ -4,7 +4,7 @@
 
 #include "heddle/base/errors.h"
 #include "heddle/plan/builder.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 
 namespace heddle {
 namespace {

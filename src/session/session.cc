@@ -9,7 +9,6 @@
 #include "heddle/cluster/discover.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
-#include "heddle/runtime/capability.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "session_parts.h"
 

@@ -8,7 +8,6 @@
 
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/segment_measurer.h"
-#include "heddle/runtime/stage_fit.h"
 #include "session_parts.h"
 
 namespace heddle {
@@ -61,7 +60,7 @@ class StageMeasuring {
 
   Result<std::unique_ptr<SegmentProbe>> probe(OpId unit, const Device& device) const {
     const OpId ops[] = {unit};
-    return make_segment_probe(session_.loaded.model, finest_ops(*session_.problem.graph, ops), device);
+    return SegmentProbe::make(session_.loaded.model, finest_ops(*session_.problem.graph, ops), device);
   }
 
   Status measure_utilizations(DeviceId device) {

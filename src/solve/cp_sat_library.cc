@@ -2,12 +2,11 @@
 
 #include <dlfcn.h>
 
-#include <chrono>
 #include <climits>
 #include <condition_variable>
 #include <cstdlib>
-#include <memory>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -29,38 +28,30 @@ constexpr bool kSanitized = false;
 constexpr bool kSanitized = false;
 #endif
 
-// As declared by the library: lengths in bytes; the response is allocated by malloc and freed by the caller.
-using SolveFunction = void (*)(const void* model, int model_size, const void* parameters, int parameters_size,
-                               void** response, int* response_size);
-
-// The interruptible form: an environment is created, passed to the solve and, from any thread until it is
-// destroyed, to the stop function (which sets an atomic flag under the environment's own lock).
-using NewEnvironment = void* (*)();
-using StopFunction = void (*)(void* environment);
-using InterruptibleFunction = void (*)(void* environment, const void* model, int model_size,
-                                       const void* parameters, int parameters_size, void** response,
-                                       int* response_size);
-
-struct Library {
-  SolveFunction solve = nullptr;
-  NewEnvironment make = nullptr;
-  StopFunction stop = nullptr, destroy = nullptr;
-  InterruptibleFunction solve_in = nullptr;
-  std::string problem;  // why `solve` is null
+// The library's interface: an environment is created, passed to the solve and, from any thread until it is
+// destroyed, to the stop function (which sets an atomic flag under the environment's own lock). Lengths are in
+// bytes; the response is allocated by malloc and freed by the caller.
+struct CpSatLibrary {
+  void* (*make)() = nullptr;
+  void (*stop)(void* environment) = nullptr;
+  void (*destroy)(void* environment) = nullptr;
+  void (*solve_in)(void* environment, const void* model, int model_size, const void* parameters,
+                   int parameters_size, void** response, int* response_size) = nullptr;
+  std::string problem;  // why it cannot be used; empty: it can
 };
 
-Library refused(std::string problem) {
-  Library library;
+CpSatLibrary refused(std::string problem) {
+  CpSatLibrary library;
   library.problem = std::move(problem);
   return library;
 }
 
-Library load() {
+CpSatLibrary load() {
   if (kSanitized) return refused("it cannot be loaded into a program that is built with a sanitizer");
   // LOCAL and DEEPBIND: its protobuf, Abseil and older HiGHS bind to one another, not to our libraries.
   void* handle = ::dlopen(HEDDLE_ORTOOLS_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND | RTLD_NODELETE);
   if (handle == nullptr) return refused(std::string("cannot load it: ") + ::dlerror() + "; run `make setup`");
-  Library library;
+  CpSatLibrary library;
   const auto find = [&](auto& function, const char* name) {
     void* symbol = ::dlsym(handle, name);
     if (symbol == nullptr && library.problem.empty()) {
@@ -69,21 +60,11 @@ Library load() {
     }
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
   };
-  find(library.solve, "SolveCpModelWithParameters");
   find(library.make, "SolveCpNewEnv");
   find(library.stop, "SolveCpStopSearch");
   find(library.destroy, "SolveCpDestroyEnv");
   find(library.solve_in, "SolveCpInterruptible");
   return library;
-}
-
-Result<const Library*> library_for(std::string_view model, std::string_view parameters) {
-  static const Library library = load();
-  if (!library.problem.empty()) return Error(Code::kUnsupported, library.problem);
-  if (model.size() > INT_MAX || parameters.size() > INT_MAX) {
-    return Error(Code::kUnsupported, "the model is over 2 GiB");
-  }
-  return &library;
 }
 
 Result<std::string> taken(void* response, int size) {
@@ -96,121 +77,46 @@ Result<std::string> taken(void* response, int size) {
   return bytes;
 }
 
-std::string place() { return "CP-SAT of OR-Tools " + cp_sat_version(); }
-
-// Stops the environment's search at the deadline, from a thread that lives as long as this object.
-class Watcher {
- public:
-  Watcher(const Library& library, void* environment, const Deadline& deadline)
-      : thread_([this, &library, environment, &deadline] {
-          std::unique_lock lock(mutex_);
-          while (!done_) {
-            // Repeat: a stop before the search has begun could be lost.
-            if (deadline.should_stop()) library.stop(environment);
-            wake_.wait_for(lock, std::chrono::milliseconds(10));
-          }
-        }) {}
-  ~Watcher() {
-    {
-      const std::lock_guard lock(mutex_);
-      done_ = true;
-    }
-    wake_.notify_one();
-    thread_.join();
+// Runs on the solver thread.
+Result<std::string> solve_in_library(const CpSatLibrary& library, const std::string& model,
+                                     const std::string& parameters, const Deadline& deadline) {
+  void* environment = library.make();
+  if (environment == nullptr) return Error(Code::kInternal, "no environment came back");
+  void* response = nullptr;
+  int size = 0;
+  {
+    const std::jthread watcher([&](const std::stop_token& done) {
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      std::condition_variable_any wake;
+      while (!done.stop_requested()) {
+        // Repeat: a stop before the search has begun could be lost.
+        if (deadline.should_stop()) library.stop(environment);
+        wake.wait_for(lock, done, kSolverPoll, [] { return false; });
+      }
+    });
+    library.solve_in(environment, model.data(), static_cast<int>(model.size()), parameters.data(),
+                     static_cast<int>(parameters.size()), &response, &size);
   }
-  Watcher(const Watcher&) = delete;
-  Watcher& operator=(const Watcher&) = delete;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
-  std::thread thread_;
-};
-
-// One interruptible solve. Owns everything that its thread needs, because the thread may outlive the call.
-class Search {
- public:
-  Search(const Library& library, std::string model, std::string parameters, const Deadline& deadline)
-      : library_(library),
-        model_(std::move(model)),
-        parameters_(std::move(parameters)),
-        deadline_(deadline) {}
-
-  // Runs on the solver thread.
-  void work() {
-    auto answer = solve();
-    const std::lock_guard lock(mutex_);
-    answer_ = std::move(answer);
-    done_.notify_one();
-  }
-
-  // Runs on the caller's thread. nullopt: the search did not stop in time and is abandoned.
-  Result<std::optional<std::string>> wait() {
-    std::unique_lock lock(mutex_);
-    std::optional<Clock::time_point> stopped;
-    while (!answer_) {
-      done_.wait_for(lock, std::chrono::milliseconds(10));
-      if (answer_ || !deadline_.should_stop()) continue;
-      if (!stopped) stopped = Clock::now();
-      if (Clock::now() - *stopped < kSolverPatience) continue;
-      await_solver_threads_at_exit();
-      return std::optional<std::string>();
-    }
-    if (!answer_->ok()) return std::move(*answer_).error();
-    return std::optional<std::string>(std::move(**answer_));
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-
-  Result<std::string> solve() {
-    void* environment = library_.make();
-    if (environment == nullptr) return Error(Code::kInternal, "no environment came back");
-    void* response = nullptr;
-    int size = 0;
-    {
-      const Watcher watcher(library_, environment, deadline_);
-      library_.solve_in(environment, model_.data(), static_cast<int>(model_.size()), parameters_.data(),
-                        static_cast<int>(parameters_.size()), &response, &size);
-    }
-    library_.destroy(environment);
-    return taken(response, size);
-  }
-
-  const Library& library_;
-  const std::string model_, parameters_;
-  const Deadline deadline_;
-  std::mutex mutex_;
-  std::condition_variable done_;
-  std::optional<Result<std::string>> answer_;
-};
+  library.destroy(environment);
+  return taken(response, size);
+}
 
 }  // namespace
 
-std::string cp_sat_version() { return HEDDLE_ORTOOLS_VERSION; }
-
-Result<std::string> cp_sat_solve(std::string_view model, std::string_view parameters) {
-  const auto library = library_for(model, parameters);
-  if (!library.ok()) return Error(library.error()).with_context(place());
-  void* response = nullptr;
-  int size = 0;
-  (*library)->solve(model.data(), static_cast<int>(model.size()), parameters.data(),
-                    static_cast<int>(parameters.size()), &response, &size);
-  auto bytes = taken(response, size);
-  if (!bytes.ok()) return std::move(bytes).error().with_context(place());
-  return bytes;
-}
-
 Result<std::optional<std::string>> cp_sat_solve(std::string model, std::string parameters,
                                                 const Deadline& deadline) {
-  const auto library = library_for(model, parameters);
-  if (!library.ok()) return Error(library.error()).with_context(place());
-  const auto search = std::make_shared<Search>(**library, std::move(model), std::move(parameters), deadline);
-  run_on_solver_thread([search] { search->work(); });
-  auto answer = search->wait();
-  if (!answer.ok()) return std::move(answer).error().with_context(place());
-  return answer;
+  static const CpSatLibrary library = load();
+  if (!library.problem.empty()) return Error(Code::kUnsupported, library.problem);
+  if (model.size() > INT_MAX) return Error(Code::kUnsupported, "the model is over 2 GiB");
+  auto answer = run_on_solver_thread<std::string>(
+      [model = std::move(model), parameters = std::move(parameters), deadline] {
+        return solve_in_library(library, model, parameters, deadline);
+      },
+      deadline);
+  if (!answer) return std::optional<std::string>();
+  HEDDLE_ASSIGN_OR_RETURN(std::string bytes, std::move(*answer));
+  return std::optional<std::string>(std::move(bytes));
 }
 
 }  // namespace heddle

@@ -15,17 +15,10 @@ struct HighsDeleter {
 };
 using HighsPtr = std::unique_ptr<void, HighsDeleter>;
 
-struct HighsSetup {
-  bool relax = false;               // every variable continuous
-  std::span<const double> fixed{};  // if given: values of integer variables, by variable index
-  int threads = 1;
-  uint64_t seed = 1;
-  double rel_gap = 1e-6, abs_gap = 1e-9;
-  double feasibility_tolerance = 1e-6;
-};
-
-// `model` must have no indicators and have passed check_model(). kInvalidInput if HiGHS rejects it
-// (coefficients of 1e15 and more).
-Result<HighsPtr> make_highs(const Milp& model, const HighsSetup& setup);
+// `model` must have no indicators and have passed check_model(). Takes threads, seed and gaps from the
+// options; `fixed`, if not empty, has the values of the integer variables, by variable index. kInvalidInput
+// if HiGHS rejects the model (coefficients of 1e15 and more).
+Result<HighsPtr> make_highs(const Milp& model, const SolveOptions& options, double feasibility_tolerance,
+                            std::span<const double> fixed = {});
 
 }  // namespace heddle

@@ -7,17 +7,13 @@
 // seconds late from either. So the caller does not wait: soon after the deadline it takes the solutions that
 // callbacks received and abandons the thread, which owns all it needs and ends at HiGHS's next check.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
-#include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 
-#include "gurobi.h"
 #include "heddle/base/units.h"
-#include "heddle/solve/milp_work.h"
 #include "highs_model.h"
 #include "milp_check.h"
 #include "solve_options.h"
@@ -49,43 +45,35 @@ std::vector<double> rounded(const Milp& model, std::span<const double> values) {
 // One solve. `given` is the caller's model; `flat` has no indicators (and, for a relaxation, no integers).
 class HighsSolve {
  public:
-  HighsSolve(std::shared_ptr<const Milp> given, std::shared_ptr<const Milp> flat, double work,
-             const SolveOptions& options)
+  HighsSolve(std::shared_ptr<const Milp> given, std::shared_ptr<const Milp> flat, const SolveOptions& options)
       : given_(std::move(given)),
         flat_(std::move(flat)),
         options_(options),
-        work_(work * kSizedIterationsPerWork),
+        work_(options.work * kSizedIterationsPerWork),
         size_(size_of(*flat_)) {}
 
   // Runs on the solver thread.
-  void work() {
-    Result<Solution> result = Solution{};
-    try {
-      result = run();
-    } catch (const std::exception& e) {
-      result = Error(Code::kInternal, e.what()).with_context(name());
+  Result<Solution> run() {
+    take_start();
+    HEDDLE_ASSIGN_OR_RETURN(Solution solution, attempt(1e-6));
+    // Rounded integers can violate a row with a large coefficient: retry with a smaller tolerance.
+    if (!fault_.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(solution, attempt(1e-9));
     }
-    const std::lock_guard lock(mutex_);
-    result_ = std::move(result);
-    done_.notify_one();
+    // Only if there is no earlier solution to return.
+    if (!fault_.empty() && !solution.has_values()) {
+      return Error(Code::kInternal, "its solution breaks the model: " + fault_ +
+                                        "; the coefficients may be too far apart: use other units")
+          .with_context(solution.solver);
+    }
+    return solution;
   }
 
-  // Runs on the caller's thread.
-  Result<Solution> wait() {
-    std::unique_lock lock(mutex_);
-    Clock::time_point stop{};
-    while (!result_) {
-      done_.wait_for(lock, std::chrono::milliseconds(10));
-      if (result_ || !options_.deadline.should_stop()) continue;
-      if (stop == Clock::time_point{}) stop = Clock::now();
-      if (Clock::now() - stop < kSolverPatience) continue;
-      left_ = true;
-      await_solver_threads_at_exit();
-      Solution solution;
-      HEDDLE_ASSIGN_OR_RETURN(solution, finish(solution, kHighsModelStatusInterrupt, -kInfinity));
-      return signed_off(solution);
-    }
-    return std::move(*result_);
+  // Runs on the caller's thread, which no longer waits for the solver: the best so far.
+  Solution leave() {
+    const std::lock_guard lock(mutex_);
+    left_ = true;
+    return finish(kHighsModelStatusInterrupt, -kInfinity);
   }
 
  private:
@@ -102,32 +90,7 @@ class HighsSolve {
     return done_work_ > work_ || options_.deadline.should_stop();
   }
 
-  static std::string name() { return std::string("HiGHS ") + Highs_version(); }
-
-  Solution& signed_off(Solution& solution) const {
-    solution.solver = name();
-    solution.seconds = seconds_since(begin_);
-    return solution;
-  }
-
-  Result<Solution> run() {
-    take_start();
-    Solution solution;
-    HEDDLE_ASSIGN_OR_RETURN(solution, attempt(1e-6));
-    // Rounded integers can violate a row with a large coefficient: retry with a smaller tolerance.
-    if (!fault_.empty()) {
-      HEDDLE_ASSIGN_OR_RETURN(solution, attempt(1e-9));
-    }
-    // Only if there is no earlier solution to return.
-    if (!fault_.empty() && !solution.has_values()) {
-      return Error(Code::kInternal, "its solution breaks the model: " + fault_ +
-                                        "; the coefficients may be too far apart: use other units")
-          .with_context(name());
-    }
-    return signed_off(solution);
-  }
-
-  // Keeps a complete feasible start as an incumbent, whatever the solver does with it.
+  // Keeps a complete feasible start as an incumbent, even if the solver rejects it.
   void take_start() {
     const size_t n = flat_->variables().size();
     start_.assign(n, 0);
@@ -154,48 +117,35 @@ class HighsSolve {
       const double value = values[static_cast<size_t>(i)];
       restricted.set_bounds({i}, value, value);
     }
-    const auto highs = make_highs(restricted, setup(1e-6));
+    const auto highs = make_highs(restricted, options_, 1e-6);
     if (!highs.ok()) return false;
     void* h = highs->get();
-    const auto stop = [](int, const char*, const HighsCallbackDataOut*, HighsCallbackDataIn* in, void* self) {
-      auto& solve = *static_cast<HighsSolve*>(self);
-      const std::lock_guard lock(solve.mutex_);
-      if (solve.enough()) in->user_interrupt = 1;
-    };
-    Highs_setCallback(h, stop, this);
-    for (const HighsInt type :
-         {kHighsCallbackSimplexInterrupt, kHighsCallbackIpmInterrupt, kHighsCallbackMipInterrupt}) {
-      Highs_startCallback(h, type);
-    }
+    listen(h);
     // Completing the start may take only a part of the time.
     Highs_setIntOptionValue(h, "mip_max_nodes", 500);
     Highs_setIntOptionValue(h, "mip_max_improving_sols", 3);
     const double left = options_.deadline.seconds_left();
     if (std::isfinite(left)) Highs_setDoubleOptionValue(h, "time_limit", left / 5);
+    completing_ = true;
     Highs_run(h);
-    HighsInt primal = 0;
-    Highs_getIntInfoValue(h, "primal_solution_status", &primal);
-    if (primal != kSolutionFeasible) return false;
+    completing_ = false;
+    if (!is_feasible(h)) return false;
     Highs_getSolution(h, values.data(), nullptr, nullptr, nullptr);
     values = rounded(*flat_, values);
     return true;
   }
 
-  HighsSetup setup(double tolerance) const {
-    HighsSetup result;
-    result.threads = options_.threads;
-    result.seed = options_.seed;
-    result.rel_gap = options_.rel_gap;
-    result.abs_gap = options_.abs_gap;
-    result.feasibility_tolerance = tolerance;
-    return result;
+  static bool is_feasible(void* h) {
+    HighsInt primal = 0;
+    Highs_getIntInfoValue(h, "primal_solution_status", &primal);
+    return primal == kSolutionFeasible;
   }
 
-  // Requires the lock. Keeps the values if they are feasible, below the cutoff and better than the best.
+  // Requires the lock. Keeps the values if they are feasible and better than the best.
   // True: kept.
   bool offer(std::vector<double> values) {
     const double objective = given_->objective(values);
-    if (!(objective < best_objective_) || objective >= options_.cutoff) return false;
+    if (!(objective < best_objective_)) return false;
     if (!violation(*given_, values).empty()) return false;
     best_ = std::move(values);
     best_objective_ = objective;
@@ -213,9 +163,15 @@ class HighsSolve {
     options_.on_progress({last_report_, best_objective_, std::min(best_bound_, best_objective_), values});
   }
 
-  static void callback(int type, const char*, const HighsCallbackDataOut* out, HighsCallbackDataIn* in,
-                       void* self) {
-    static_cast<HighsSolve*>(self)->called(type, out, in);
+  // Has HiGHS call `called` between iterations, nodes and rounds of cuts, and with each solution.
+  void listen(void* h) {
+    const auto callback = [](int type, const char*, const HighsCallbackDataOut* out, HighsCallbackDataIn* in,
+                             void* self) { static_cast<HighsSolve*>(self)->called(type, out, in); };
+    Highs_setCallback(h, callback, this);
+    for (const HighsInt type : {kHighsCallbackSimplexInterrupt, kHighsCallbackIpmInterrupt,
+                                kHighsCallbackMipImprovingSolution, kHighsCallbackMipInterrupt}) {
+      Highs_startCallback(h, type);
+    }
   }
 
   void called(int type, const HighsCallbackDataOut* out, HighsCallbackDataIn* in) {
@@ -224,40 +180,36 @@ class HighsSolve {
       if (in != nullptr) in->user_interrupt = 1;
       return;
     }
-    const auto n = static_cast<HighsInt>(flat_->variables().size());
-    if (type == kHighsCallbackMipImprovingSolution && out != nullptr && out->mip_solution != nullptr &&
-        out->mip_solution_size == n) {
-      const std::span<const double> values(out->mip_solution, static_cast<size_t>(n));
-      if (offer(rounded(*flat_, values))) report(out->mip_dual_bound, best_);
-    } else if (type == kHighsCallbackMipInterrupt && out != nullptr) {
-      report(out->mip_dual_bound, {});
+    const bool has_solution = type == kHighsCallbackMipImprovingSolution;
+    if (out != nullptr && !completing_) {
+      const auto n = static_cast<HighsInt>(flat_->variables().size());
+      if (has_solution && out->mip_solution != nullptr && out->mip_solution_size == n) {
+        const std::span<const double> values(out->mip_solution, static_cast<size_t>(n));
+        if (offer(rounded(*flat_, values))) report(out->mip_dual_bound, best_);
+      } else if (type == kHighsCallbackMipInterrupt) {
+        report(out->mip_dual_bound, {});
+      }
     }
-    if (in != nullptr && type != kHighsCallbackMipImprovingSolution && enough()) in->user_interrupt = 1;
+    if (in != nullptr && !has_solution && enough()) in->user_interrupt = 1;
   }
 
   Result<Solution> attempt(double tolerance) {
-    Solution solution;
     std::vector<double> first;
     {
       const std::lock_guard lock(mutex_);
       fault_.clear();
       if (options_.deadline.should_stop() || done_work_ > work_)
-        return finish(solution, kHighsModelStatusInterrupt, -kInfinity);
+        return finish(kHighsModelStatusInterrupt, -kInfinity);
       first = best_;
     }
-    HEDDLE_ASSIGN_OR_RETURN(const HighsPtr highs, make_highs(*flat_, setup(tolerance)));
+    HEDDLE_ASSIGN_OR_RETURN(const HighsPtr highs, make_highs(*flat_, options_, tolerance));
     void* h = highs.get();
-    Highs_setCallback(h, callback, this);
-    for (const HighsInt type : {kHighsCallbackSimplexInterrupt, kHighsCallbackIpmInterrupt,
-                                kHighsCallbackMipImprovingSolution, kHighsCallbackMipInterrupt}) {
-      Highs_startCallback(h, type);
-    }
-    if (std::isfinite(options_.cutoff)) Highs_setDoubleOptionValue(h, "objective_bound", options_.cutoff);
+    listen(h);
     if (!first.empty()) Highs_setSolution(h, first.data(), nullptr, nullptr, nullptr);
     const double left = options_.deadline.seconds_left();
     if (std::isfinite(left)) Highs_setDoubleOptionValue(h, "time_limit", left);
     Highs_run(h);
-    return read(h, solution);
+    return read(h);
   }
 
   bool is_mip() const {
@@ -265,14 +217,10 @@ class HighsSolve {
                        [](const auto& v) { return v.kind != VarKind::kContinuous; });
   }
 
-  Result<Solution> read(void* h, Solution& solution) {
+  Solution read(void* h) {
     const HighsInt status = Highs_getModelStatus(h);
-    HighsInt primal = 0;
-    Highs_getIntInfoValue(h, "primal_solution_status", &primal);
     int64_t nodes = 0;
-    if (Highs_getInt64InfoValue(h, "mip_node_count", &nodes) == kHighsStatusOk && nodes > 0) {
-      solution.nodes = nodes;
-    }
+    Highs_getInt64InfoValue(h, "mip_node_count", &nodes);
     const bool proven = status == kHighsModelStatusOptimal;
     double bound = -kInfinity;
     if (is_mip()) {
@@ -280,13 +228,14 @@ class HighsSolve {
     } else if (proven) {
       bound = Highs_getObjectiveValue(h);
     }
-    if (primal == kSolutionFeasible && status != kHighsModelStatusInfeasible) {
+    if (is_feasible(h) && status != kHighsModelStatusInfeasible) {
       std::vector<double> values(flat_->variables().size());
       Highs_getSolution(h, values.data(), nullptr, nullptr, nullptr);
       take(values, proven);
     }
     const std::lock_guard lock(mutex_);
-    return finish(solution, status, bound);
+    nodes_ = std::max<int64_t>(0, nodes);
+    return finish(status, bound);
   }
 
   // Takes the solver's final values, rounded; if infeasible, refits the continuous variables to the integers.
@@ -294,15 +243,11 @@ class HighsSolve {
     std::vector<double> exact = rounded(*flat_, values);
     {
       const std::lock_guard lock(mutex_);
-      const double objective = given_->objective(exact);
-      if (objective >= options_.cutoff || objective > best_objective_) return;
+      if (given_->objective(exact) > best_objective_) return;
     }
     std::string fault = violation(*given_, exact);
     if (!fault.empty()) {
-      HighsSetup setup;
-      setup.fixed = exact;
-      setup.feasibility_tolerance = 1e-9;
-      if (const auto lp = make_highs(*flat_, setup); lp.ok()) {
+      if (const auto lp = make_highs(*flat_, {}, 1e-9, /*fixed=*/exact); lp.ok()) {
         Highs_run(lp->get());
         if (Highs_getModelStatus(lp->get()) == kHighsModelStatusOptimal) {
           Highs_getSolution(lp->get(), exact.data(), nullptr, nullptr, nullptr);
@@ -321,16 +266,17 @@ class HighsSolve {
   }
 
   // Requires the lock.
-  Result<Solution> finish(Solution& solution, HighsInt status, double bound) {
+  Solution finish(HighsInt status, double bound) {
+    Solution solution;
+    solution.solver = std::string("HiGHS ") + Highs_version();
+    solution.nodes = nodes_;
     // A final bound replaces all bounds reported during the search.
     if (std::isfinite(bound)) best_bound_ = bound;
-    const bool cut = std::isfinite(options_.cutoff);
     const bool infeasible =
-        status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound ||
-        (best_.empty() && cut && (status == kHighsModelStatusOptimal || best_bound_ >= options_.cutoff));
+        status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound;
     if (best_.empty() && fault_.empty() && infeasible) {
       solution.status = SolveStatus::kInfeasible;
-      solution.bound = options_.cutoff;
+      solution.bound = kInfinity;
       return solution;
     }
     if (best_.empty()) {
@@ -345,9 +291,7 @@ class HighsSolve {
       return solution;
     }
     // Infeasible below the incumbent: nothing is better, so the incumbent is optimal.
-    if (status == kHighsModelStatusInfeasible || status == kHighsModelStatusObjectiveBound) {
-      best_bound_ = best_objective_;
-    }
+    if (infeasible) best_bound_ = best_objective_;
     solution.values = best_;
     solution.objective = best_objective_;
     solution.bound = std::min(best_bound_, best_objective_);
@@ -367,68 +311,60 @@ class HighsSolve {
   std::vector<double> start_;
   std::vector<HighsInt> start_vars_;
   std::string fault_;
+  // While HiGHS completes the start, its solutions and bounds are not the model's.
+  std::atomic<bool> completing_ = false;
   // The members below are shared by the caller, the solver thread and HiGHS's workers.
   std::mutex mutex_;
-  std::condition_variable done_;
+  int64_t nodes_ = 0;
   double done_work_ = 0;
   std::vector<double> best_;
   double best_objective_ = kInfinity;
   double best_bound_ = -kInfinity;
   double last_report_ = -1, reported_bound_ = -kInfinity;
-  std::optional<Result<Solution>> result_;
-  bool left_ = false;  // the caller no longer waits for the result
+  bool left_ = false;  // the caller no longer waits for the answer
 };
 
 // HiGHS treats a model without variables as empty and ignores its rows.
-Solution without_variables(const Milp& model, const SolveOptions& options) {
+Solution without_variables(const Milp& model) {
   Solution solution;
   solution.solver = std::string("HiGHS ") + Highs_version();
-  const bool fits = violation(model, {}).empty() && model.constant() < options.cutoff;
+  const bool fits = violation(model, {}).empty();
   solution.status = fits ? SolveStatus::kOptimal : SolveStatus::kInfeasible;
   if (fits) solution.objective = model.constant();
-  solution.bound = fits ? model.constant() : options.cutoff;
+  solution.bound = fits ? model.constant() : kInfinity;
   return solution;
 }
 
 Result<Solution> solve_flat(const std::shared_ptr<const Milp>& given, const std::shared_ptr<const Milp>& flat,
-                            double work_limit, const SolveOptions& options) {
+                            const SolveOptions& options) {
   HEDDLE_RETURN_IF_ERROR(check_options(options));
-  if (flat->variables().empty()) return without_variables(*given, options);
-  auto work = std::make_shared<HighsSolve>(given, flat, work_limit, options);
-  run_on_solver_thread([work]() mutable {
-    work->work();
-    work.reset();
-    // Waits for this thread's worker pool to end, so that nothing of the solve remains.
-    Highs_resetGlobalScheduler(1);
-  });
-  return work->wait();
+  if (flat->variables().empty()) return without_variables(*given);
+  const auto solve = std::make_shared<HighsSolve>(given, flat, options);
+  auto answer = run_on_solver_thread<Solution>(
+      [solve] {
+        auto result = solve->run();
+        // Waits for this thread's worker pool to end, so that nothing of the solve remains.
+        Highs_resetGlobalScheduler(1);
+        return result;
+      },
+      options.deadline);
+  return answer ? std::move(*answer) : solve->leave();
 }
 
 }  // namespace
 
 Result<Solution> solve(const Milp& model, const SolveOptions& options) {
-  return solve_for(model, kInfinity, options);
-}
-
-Result<Solution> solve_for(const Milp& model, double work, const SolveOptions& options) {
-  if (!(work > 0)) return Error(Code::kInvalidInput, "the limit of work is not above 0");
-  HEDDLE_ASSIGN_OR_RETURN(const auto gurobi, gurobi_to_use());
-  if (gurobi && !model.variables().empty())
-    return solve_by_gurobi(model, /*integers=*/true, work, options, *gurobi);
   HEDDLE_ASSIGN_OR_RETURN(Milp plain, model.without_indicators());
   const auto flat = std::make_shared<const Milp>(std::move(plain));
   const auto given = model.indicators().empty() ? flat : std::make_shared<const Milp>(model);
-  return solve_flat(given, flat, work, options);
+  return solve_flat(given, flat, options);
 }
 
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(Milp plain, model.without_indicators());
   plain.make_continuous();
-  HEDDLE_ASSIGN_OR_RETURN(const auto gurobi, gurobi_to_use());
-  if (gurobi && !plain.variables().empty())
-    return solve_by_gurobi(plain, /*integers=*/false, kInfinity, options, *gurobi);
   const auto flat = std::make_shared<const Milp>(std::move(plain));
-  return solve_flat(flat, flat, kInfinity, options);
+  return solve_flat(flat, flat, options);
 }
 
 }  // namespace heddle

@@ -35,20 +35,20 @@ bool Milp::has(Var var, const char* where) {
   return false;
 }
 
-Var Milp::add_continuous(double lower, double upper, std::string name) {
-  variables_.push_back({lower, upper, 0, VarKind::kContinuous, std::move(name)});
+Var Milp::add(double lower, double upper, VarKind kind, std::string name) {
+  variables_.push_back({lower, upper, 0, kind, std::move(name)});
   return {static_cast<int32_t>(variables_.size() - 1)};
+}
+
+Var Milp::add_continuous(double lower, double upper, std::string name) {
+  return add(lower, upper, VarKind::kContinuous, std::move(name));
 }
 
 Var Milp::add_integer(double lower, double upper, std::string name) {
-  variables_.push_back({lower, upper, 0, VarKind::kInteger, std::move(name)});
-  return {static_cast<int32_t>(variables_.size() - 1)};
+  return add(lower, upper, VarKind::kInteger, std::move(name));
 }
 
-Var Milp::add_binary(std::string name) {
-  variables_.push_back({0, 1, 0, VarKind::kBinary, std::move(name)});
-  return {static_cast<int32_t>(variables_.size() - 1)};
-}
+Var Milp::add_binary(std::string name) { return add(0, 1, VarKind::kBinary, std::move(name)); }
 
 void Milp::set_bounds(Var var, double lower, double upper) {
   if (!has(var, "set_bounds")) return;

@@ -41,15 +41,16 @@ Status check_row(const std::string& place, const Milp::Row& row) {
   return {};
 }
 
+constexpr double kMilpTolerance = 1e-6;
+
 // Collects the largest violation.
-struct Worst {
-  double tolerance;
+struct WorstViolation {
   double by = 0;
   std::string text;
 
   void range(double lower, double value, double upper, double scale, const std::string& place) {
     const double off = std::max(lower - value, value - upper) / std::max(1.0, scale);
-    if (!std::isnan(value) && (off <= tolerance || off <= by)) return;
+    if (!std::isnan(value) && (off <= kMilpTolerance || off <= by)) return;
     by = std::isnan(value) ? kNoBound : off;
     text = place + " is " + number(value) + ", not within [" + number(lower) + ", " + number(upper) + "]";
   }
@@ -61,7 +62,7 @@ struct Worst {
       scale = std::max(scale, std::fabs(product));
     }
     // Build the name only for violated rows: most rows hold.
-    const double slack = tolerance * std::max(1.0, scale);
+    const double slack = kMilpTolerance * std::max(1.0, scale);
     if (sum >= row.lower - slack && sum <= row.upper + slack) return;
     range(row.lower, sum, row.upper, scale, place());
   }
@@ -112,22 +113,22 @@ Status check_model(const Milp& model) {
   return {};
 }
 
-std::string violation(const Milp& model, std::span<const double> values, double tolerance) {
+std::string violation(const Milp& model, std::span<const double> values) {
   const size_t n = model.variables().size();
   if (values.size() != n) {
     return "there are " + std::to_string(values.size()) + " values for " + std::to_string(n) + " variables";
   }
-  Worst worst{.tolerance = tolerance, .by = 0, .text = {}};
+  WorstViolation worst;
   for (size_t i = 0; i < n; ++i) {
     const auto& v = model.variables()[i];
     const double x = values[i];
     if (!std::isfinite(x)) return variable_name(model, i) + " is not a finite number";
-    if (x < v.lower - tolerance || x > v.upper + tolerance) {
+    if (x < v.lower - kMilpTolerance || x > v.upper + kMilpTolerance) {
       worst.range(v.lower, x, v.upper, std::fabs(x), variable_name(model, i));
     }
     if (v.kind == VarKind::kContinuous) continue;
     const double off = std::fabs(x - std::round(x));
-    if (off <= tolerance || off <= worst.by) continue;
+    if (off <= kMilpTolerance || off <= worst.by) continue;
     worst.by = off;
     worst.text = variable_name(model, i) + " is " + number(x) + ", not an integer";
   }

@@ -17,12 +17,12 @@ std::string file_number(double value) {
   return {text, end};
 }
 
-// Names that every reader accepts: letters, digits, _ and ., not starting with a digit, a dot or an e (which
+// LpNames that every reader accepts: letters, digits, _ and ., not starting with a digit, a dot or an e (which
 // could read as an exponent), no keyword of the LP format. Other names, repeated ones, and names that look
 // like LETTER<index> become LETTER<index>.
-class Names {
+class LpNames {
  public:
-  explicit Names(char letter) : letter_(letter) {}
+  explicit LpNames(char letter) : letter_(letter) {}
 
   // `two_sided`: the name will be written with the suffixes _lower and _upper.
   std::string take(const std::string& name, size_t index, bool two_sided = false) {
@@ -64,38 +64,28 @@ bool is_two_sided(const Milp::Row& row) {
   return std::isfinite(row.lower) && std::isfinite(row.upper) && row.lower != row.upper;
 }
 
-struct Named {
-  std::vector<std::string> variables, rows, indicators;
-
-  explicit Named(const Milp& model) {
-    Names x('x'), r('r');
-    for (size_t i = 0; i < model.variables().size(); ++i) {
-      variables.push_back(x.take(model.variables()[i].name, i));
-    }
-    const size_t n = model.rows().size();
-    for (size_t i = 0; i < n; ++i) {
-      rows.push_back(r.take(model.rows()[i].name, i, is_two_sided(model.rows()[i])));
-    }
-    for (size_t i = 0; i < model.indicators().size(); ++i) {
-      const auto& row = model.indicators()[i].row;
-      indicators.push_back(r.take(row.name, n + i, is_two_sided(row)));
-    }
-  }
-};
-
 class LpWriter {
  public:
-  explicit LpWriter(const Milp& model) : model_(model), names_(model) {}
+  explicit LpWriter(const Milp& model) : model_(model) {
+    LpNames x('x'), r('r');
+    for (size_t i = 0; i < model.variables().size(); ++i)
+      variable_names_.push_back(x.take(model.variables()[i].name, i));
+    const auto take = [&](const Milp::Row& row) {
+      row_names_.push_back(r.take(row.name, row_names_.size(), is_two_sided(row)));
+    };
+    for (const Milp::Row& row : model.rows()) take(row);
+    for (const auto& indicator : model.indicators()) take(indicator.row);
+  }
 
   std::string write() {
     objective();
     out_ += "Subject To\n";
-    for (size_t i = 0; i < model_.rows().size(); ++i) row(names_.rows[i], "", model_.rows()[i]);
+    for (size_t i = 0; i < model_.rows().size(); ++i) row(row_names_[i], "", model_.rows()[i]);
     for (size_t i = 0; i < model_.indicators().size(); ++i) {
       const auto& indicator = model_.indicators()[i];
-      const std::string head = names_.variables[static_cast<size_t>(indicator.binary.index)] + " = " +
+      const std::string head = variable_names_[static_cast<size_t>(indicator.binary.index)] + " = " +
                                (indicator.value ? "1" : "0") + " -> ";
-      row(names_.indicators[i], head, indicator.row);
+      row(row_names_[model_.rows().size() + i], head, indicator.row);
     }
     bounds();
     integers();
@@ -110,7 +100,7 @@ class LpWriter {
     for (const Term& term : terms) {
       std::string part = term.coefficient < 0 ? " - " : " + ";
       part += file_number(std::fabs(term.coefficient)) + " " +
-              names_.variables[static_cast<size_t>(term.var.index)];
+              variable_names_[static_cast<size_t>(term.var.index)];
       if (text.size() + part.size() - line > 200) {
         text += "\n  ";
         line = text.size();
@@ -163,9 +153,9 @@ class LpWriter {
       const auto& v = model_.variables()[i];
       if (is_plain_binary(v)) continue;
       if (v.lower == -kNoBound && v.upper == kNoBound) {
-        out_ += " " + names_.variables[i] + " free\n";
+        out_ += " " + variable_names_[i] + " free\n";
       } else {
-        out_ += " " + bound(v.lower) + " <= " + names_.variables[i] + " <= " + bound(v.upper) + "\n";
+        out_ += " " + bound(v.lower) + " <= " + variable_names_[i] + " <= " + bound(v.upper) + "\n";
       }
     }
   }
@@ -176,7 +166,7 @@ class LpWriter {
       for (size_t i = 0; i < model_.variables().size(); ++i) {
         const auto& v = model_.variables()[i];
         if (v.kind != VarKind::kContinuous && is_plain_binary(v) == binary) {
-          section += " " + names_.variables[i] + "\n";
+          section += " " + variable_names_[i] + "\n";
         }
       }
       if (!section.empty()) out_ += (binary ? "Binaries\n" : "Generals\n") + section;
@@ -184,7 +174,8 @@ class LpWriter {
   }
 
   const Milp& model_;
-  const Named names_;
+  std::vector<std::string> variable_names_;
+  std::vector<std::string> row_names_;  // of rows, then of indicators
   std::string out_;
 };
 

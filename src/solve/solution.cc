@@ -7,19 +7,8 @@
 namespace heddle {
 
 const char* solve_status_name(SolveStatus status) {
-  switch (status) {
-    case SolveStatus::kOptimal:
-      return "optimal";
-    case SolveStatus::kFeasible:
-      return "feasible";
-    case SolveStatus::kInfeasible:
-      return "infeasible";
-    case SolveStatus::kUnbounded:
-      return "unbounded";
-    case SolveStatus::kUnknown:
-      break;
-  }
-  return "unknown";
+  static constexpr const char* kNames[] = {"optimal", "feasible", "infeasible", "unbounded", "unknown"};
+  return kNames[static_cast<size_t>(status)];
 }
 
 Status check_options(const SolveOptions& options) {
@@ -27,8 +16,9 @@ Status check_options(const SolveOptions& options) {
     return Error(Code::kInvalidInput,
                  "the number of threads is " + std::to_string(options.threads) + ", expected 1 to 1024");
   }
-  if (std::isnan(options.cutoff) || !(options.rel_gap >= 0) || !(options.abs_gap >= 0)) {
-    return Error(Code::kInvalidInput, "gaps and cutoff are numbers, gaps not below 0");
+  if (!(options.work > 0)) return Error(Code::kInvalidInput, "the limit of work is not above 0");
+  if (!(options.rel_gap >= 0) || !(options.abs_gap >= 0)) {
+    return Error(Code::kInvalidInput, "a gap is below 0 or not a number");
   }
   return {};
 }

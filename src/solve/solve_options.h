@@ -6,7 +6,8 @@
 
 namespace heddle {
 
-// kInvalidInput for a number of threads outside 1..1024, negative or undefined gaps, an undefined cutoff.
+// kInvalidInput for a number of threads outside 1..1024, work that is not above 0, negative or undefined
+// gaps.
 Status check_options(const SolveOptions& options);
 
 }  // namespace heddle

@@ -1,8 +1,7 @@
 #include "solver_threads.h"
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -11,48 +10,31 @@ namespace {
 
 constexpr std::chrono::seconds kWaitAtExit{3};
 
-struct Running {
-  std::mutex mutex;
-  std::condition_variable fewer;
-  int threads = 0;
-  bool awaited_at_exit = false;
-
-  void add(int by) {
-    const std::lock_guard lock(mutex);
-    threads += by;
-    fewer.notify_all();
-  }
-};
-
-Running& running() {
-  static auto* all = new Running;  // never destroyed: threads may outlive main()
-  return *all;
-}
+std::atomic<int> running = 0;  // threads, which may outlive main()
 
 void wait_for_all() {
-  std::unique_lock lock(running().mutex);
-  running().fewer.wait_for(lock, kWaitAtExit, [] { return running().threads == 0; });
+  const auto end = std::chrono::steady_clock::now() + kWaitAtExit;
+  while (running > 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kSolverPoll);
 }
 
 }  // namespace
 
-void run_on_solver_thread(std::function<void()> work) {
-  running().add(1);
+void start_solver_thread(std::function<void()> work) {
+  ++running;
   try {
     std::thread([work = std::move(work)]() mutable {
       work();
       work = nullptr;  // release what it owns before the thread counts as ended
-      running().add(-1);
+      --running;
     }).detach();
   } catch (...) {
-    running().add(-1);
+    --running;
     throw;
   }
 }
 
 void await_solver_threads_at_exit() {
-  const std::lock_guard lock(running().mutex);
-  if (!running().awaited_at_exit) running().awaited_at_exit = std::atexit(wait_for_all) == 0;
+  [[maybe_unused]] static const bool registered = std::atexit(wait_for_all) == 0;
 }
 
 }  // namespace heddle

@@ -27,12 +27,7 @@ BOTH_WAYS = {
     ("planners", "diviml", "search"): "DiviML's annealing shares the cooling; lns polishes DiviML's plans",
     ("planners", "hios", "search"): "auto lets HIOS's search of stages work, which builds schedules as the search does",
     ("planners", "lists", "search"): "greedy for throughput shares the search's loads; searches start from lists",
-    ("runtime", "backends/openvino", "run"): "runs are compared with OpenVINO alone; inputs are made by run",
     ("runtime", "executor", "measure"): "the executor maps units to ops as the profiler does; probes use programs",
-    ("serve", "control", "machine"): "control loads machines' fleets; a served plan is a fleet's server",
-    ("serve", "control", "protocol"): "control's log is in the protocol's metrics; services call servers of fleets",
-    ("serve", "http", "protocol"): "the REST API reads inference requests; services are shown by HTTP",
-    ("serve", "machine", "protocol"): "a model's configuration names its source; machines serve by the protocol",
 }
 SOURCE_SUFFIXES = {".cc", ".h", ".py", ".sh", ".cmake"}
 TEXT_SUFFIXES = SOURCE_SUFFIXES | {".md", ".txt", ".yaml", ".yml", ".json", ".html", ".css", ".js", ""}

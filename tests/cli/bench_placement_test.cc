@@ -79,11 +79,11 @@ TEST_F(BenchPlacement, MalformedFilesAreNamed) {
   folder_.write("broken.csv", "setting,graph\n");
   auto ran = bench({"--input", ".", "--reference", "broken.csv"});
   EXPECT_EQ(ran.status, 2);
-  EXPECT_THAT(ran.err, HasSubstr("broken.csv: line 1: there is no column 'workload'"));
+  EXPECT_THAT(ran.err, HasSubstr("broken.csv:1: there is no column 'workload'"));
   folder_.write("broken.csv", std::string(kReference) + "throughput,Tiny,pair,contiguous,third,4.5x,yes\n");
   ran = bench({"--input", ".", "--reference", "broken.csv"});
   EXPECT_EQ(ran.status, 2);
-  EXPECT_THAT(ran.err, HasSubstr("line 7: the objective '4.5x' is not a number"));
+  EXPECT_THAT(ran.err, HasSubstr("broken.csv:7: the column 'objective' has '4.5x'; expected a number"));
   folder_.write("throughput-inputs/Tiny/pair.json", std::string(kWorkload).substr(0, 100));
   EXPECT_EQ(bench({"--input", "."}).status, 2);
   EXPECT_EQ(bench({"--input", "nowhere"}).status, 2);

@@ -92,80 +92,79 @@ struct Broken {
 
 TEST(ClusterYaml, EveryMistakeIsNamedWithItsPlaceAndTheExpectation) {
   const Broken cases[] = {
-      {"    class: T4", "    clas: T4",
-       "c.yaml:8: unknown key 'clas' in a device (did you mean 'class'?); expected 'name', 'kind', 'class', "
-       "'host', 'memory', "
-       "'flops', 'memory_bandwidth', 'op_overhead', 'speed', 'cores', 'copy_engines', 'backend', "
-       "'backend_device' and 'target'"},
-      {"switches:", "switchs:",
-       "c.yaml:17: unknown key 'switchs' in the cluster (did you mean 'switches'?); expected 'name', "
-       "'hosts', 'devices', "
-       "'switches', 'buses', 'links' and 'nics'"},
-      {"    class: T4", "    kind: gpu", "c.yaml:8: the key 'kind' stands twice in a device"},
-      {"kind: gpu", "kind: gpuu", "c.yaml:7: 'kind' is 'gpuu'; expected 'cpu', 'gpu', 'npu' or 'fpga'"},
-      {"    kind: gpu\n", "", "c.yaml:6: a device has no 'kind', which is required"},
-      {"name: demo", "nam: demo",
-       "c.yaml:1: unknown key 'nam' in the cluster (did you mean 'name'?); expected 'name', 'hosts', "
-       "'devices', 'switches', "
-       "'buses', 'links' and 'nics'"},
-      {"name: demo\n", "", "c.yaml:1: the cluster has no 'name', which is required"},
+      {"    class: T4", "    clas: T4", "c.yaml:8: $.devices[0].clas: unknown key (did you mean 'class'?)"},
+      {"switches:", "switchs:", "c.yaml:17: $.switchs: unknown key (did you mean 'switches'?)"},
+      {"    class: T4", "    kind: gpu", "c.yaml:8: the key 'kind' stands twice"},
+      {"kind: gpu", "kind: gpuu",
+       "c.yaml:7: $.devices[0].kind: is the string 'gpuu', expected 'cpu', 'gpu', 'npu' or 'fpga'"},
+      {"    kind: gpu\n", "", "c.yaml:6: $.devices[0]: the key 'kind' is missing"},
+      {"name: demo", "nam: demo", "c.yaml:1: $.nam: unknown key (did you mean 'name'?)"},
+      {"name: demo\n", "", "c.yaml:1: $: the key 'name' is missing"},
       {"memory: 16GiB", "memory: 16Gbb",
-       "c.yaml:10: 'memory' of a device is '16Gbb'; expected a size such as '16GiB', '512MB' or a number of "
-       "bytes"},
+       "c.yaml:10: $.devices[0].memory: is the string '16Gbb', expected a size such as '16GiB', '512MB' or a "
+       "number of bytes"},
       {"memory: 16GiB", "memory: -1",
-       "c.yaml:10: 'memory' of a device is '-1'; expected a size such as '16GiB', '512MB' or a number of "
+       "c.yaml:10: $.devices[0].memory: is the number -1, expected a size such as '16GiB', '512MB' or a "
+       "number of bytes"},
+      {"memory: 16GiB", "memory: [1]",
+       "c.yaml:10: $.devices[0].memory: is an array of 1, expected a size such as '16GiB', '512MB' or a "
+       "number of bytes"},
+      {"memory: 16GiB", "memory:",
+       "c.yaml:10: $.devices[0].memory: is null, expected a size such as '16GiB', '512MB' or a number of "
        "bytes"},
-      {"memory: 16GiB", "memory: [1]", "c.yaml:10: 'memory' of a device is a list; expected a single value"},
-      {"memory: 16GiB", "memory:", "c.yaml:10: 'memory' of a device is nothing; expected a single value"},
       {"flops: 8.1TFLOPS", "flops: fast",
-       "c.yaml:11: 'flops' of a device is 'fast'; expected a rate such as '15.7TFLOPS' or FLOP per second"},
+       "c.yaml:11: $.devices[0].flops: is the string 'fast', expected a rate such as '15.7TFLOPS' or FLOP "
+       "per second"},
       {"op_overhead: 5us", "op_overhead: -5us",
-       "c.yaml:13: 'op_overhead' of a device is '-5us'; expected a time such as '5us', '1.5ms' or "
+       "c.yaml:13: $.devices[0].op_overhead: is the string '-5us', expected a time such as '5us', '1.5ms' or "
        "microseconds"},
-      {"speed: 0.5", "speed: 0", "c.yaml:14: 'speed' of a device is '0'; expected a number above 0"},
-      {"speed: 0.5", "speed: .inf", "c.yaml:14: 'speed' of a device is '.inf'; expected a number above 0"},
+      {"speed: 0.5", "speed: 0",
+       "c.yaml:6: $.devices[0]: the speed of device 'gpu0' is 0; expected a finite number above 0"},
+      {"speed: 0.5", "speed: .inf", "c.yaml:14: $.devices[0].speed: is the string '.inf', expected a number"},
       {"copy_engines: 1", "copy_engines: 3",
-       "c.yaml:15: 'copy_engines' of a device is '3'; expected a whole number from 0 to 2"},
+       "c.yaml:15: $.devices[0].copy_engines: is 3, expected an integer from 0 to 2"},
       {"host: left\n", "host: lef\n",
-       "c.yaml:9: no host is named 'lef' (did you mean 'left'?); expected 'left' and 'right'"},
+       "c.yaml:9: $.devices[0].host: no host is named 'lef' (did you mean 'left'?); expected 'left' and "
+       "'right'"},
       {"    host: left\n", "",
-       "c.yaml:6: the device 'gpu0' names no host; with 2 hosts in the file, 'host' is required"},
+       "c.yaml:6: $.devices[0]: the device 'gpu0' names no host; with 2 hosts in the file, 'host' is "
+       "required"},
       {"cores: \"0-2,8\"", "cores: \"2-0\"",
-       "c.yaml:16: 'cores' of a device is '2-0'; expected core numbers from 0 to 65535 such as '0-3,8' or "
-       "[0, 1]"},
+       "c.yaml:16: $.devices[1].cores: is the string '2-0', expected core numbers from 0 to 65535 such as "
+       "'0-3,8' or [0, 1]"},
       {"cores: \"0-2,8\"", "cores: [0, x]",
-       "c.yaml:16: 'cores' of a device is 'x'; expected core numbers from 0 to 65535 such as '0-3,8' or [0, "
-       "1]"},
-      {"cores: \"0-2,8\"", "cores: [1, 1]", "c.yaml: device 'cores' names core 1 twice"},
+       "c.yaml:16: $.devices[1].cores[1]: is the string 'x', expected an integer"},
+      {"cores: \"0-2,8\"", "cores: [1, 1]", "c.yaml:16: $.devices[1]: device 'cores' names core 1 twice"},
       {"backend: openvino", "backend: cuda",
-       "c.yaml:16: 'backend' is 'cuda'; expected 'openvino', 'torch' or 'emulated'"},
+       "c.yaml:16: $.devices[1].backend: is the string 'cuda', expected 'openvino', 'torch' or 'emulated'"},
       {"kind: cpu, ", "kind: cpu, memory: 1GB, ",
-       "c.yaml:16: the cpu 'cores' has its own 'memory'; a cpu lives in its host's memory: set that of the "
-       "host"},
-      {"    copy_engines: 1", "    cores: [1]", "c.yaml:6: the gpu 'gpu0' has 'cores'; only a cpu may"},
-      {"switches: [net]", "switches: net",
-       "c.yaml:17: 'switches' of the cluster is a single value; expected a list"},
+       "c.yaml:16: $.devices[1]: device 'cores' is a cpu and has its own memory; a cpu lives in its host's "
+       "memory: set that of the host"},
+      {"    copy_engines: 1", "    cores: [1]",
+       "c.yaml:6: $.devices[0]: device 'gpu0' has cores, but only a cpu may; remove them"},
+      {"switches: [net]", "switches: net", "c.yaml:17: $.switches: is the string 'net', expected an array"},
       {"switches: [net]", "switches: [net, gpu0]",
-       "c.yaml:17: the name 'gpu0' is taken by the host, device or switch at c.yaml:6; each needs its own"},
+       "c.yaml:17: $.switches[1]: a second host, device or switch is named 'gpu0'; each needs a name of its "
+       "own"},
       {"bandwidth: 12GB/s, duplex: full", "bandwidth: 12GB/s, duplex: one-way",
-       "c.yaml:19: 'duplex' is 'one-way'; expected 'full' or 'half'"},
+       "c.yaml:19: $.buses[0].duplex: is the string 'one-way', expected 'full' or 'half'"},
       {"to: gpu0", "to: gpu1",
-       "c.yaml:21: no host, device or switch is named 'gpu1' (did you mean 'gpu0'?); expected 'left', "
-       "'right', 'gpu0', 'cores' and 'net'"},
-      {"to: gpu0", "to: left", "c.yaml:21: the link joins 'left' with itself; name two ends"},
+       "c.yaml:21: $.links[0].to: no host, device or switch is named 'gpu1' (did you mean 'gpu0'?); expected "
+       "'left', 'right', 'gpu0', 'cores' and 'net'"},
+      {"to: gpu0", "to: left", "c.yaml:21: $.links[0]: the link joins a node with itself; name two ends"},
       {"bandwidth: 16GB/s", "bandwidth: 0",
-       "c.yaml:21: 'bandwidth' of a link is '0'; expected a bandwidth above 0 such as '12GB/s', '100Gbit/s' "
-       "or bytes per second"},
-      {"bandwidth: 16GB/s, ", "", "c.yaml:21: a link has no 'bandwidth', which is required"},
-      {"duplex: half", "duplex: both", "c.yaml:21: 'duplex' is 'both'; expected 'full', 'half' or 'one-way'"},
-      {"bus: bus0", "bus: bus1", "c.yaml:21: no bus is named 'bus1' (did you mean 'bus0'?); expected 'bus0'"},
+       "c.yaml:21: $.links[0]: the link has the bandwidth 0; expected one above 0"},
+      {"bandwidth: 16GB/s, ", "", "c.yaml:21: $.links[0]: the key 'bandwidth' is missing"},
+      {"duplex: half", "duplex: both",
+       "c.yaml:21: $.links[0].duplex: is the string 'both', expected 'full', 'half' or 'one-way'"},
+      {"bus: bus0", "bus: bus1",
+       "c.yaml:21: $.links[0].bus: no bus is named 'bus1' (did you mean 'bus0'?); expected 'bus0'"},
       {"network: net", "network: nett",
-       "c.yaml:23: no host, device or switch is named 'nett' (did you mean 'net'?); expected 'left', "
-       "'right', 'gpu0', 'cores' and 'net'"},
+       "c.yaml:23: $.nics[0].network: no host, device or switch is named 'nett' (did you mean 'net'?); "
+       "expected 'left', 'right', 'gpu0', 'cores' and 'net'"},
       {"name: eth-right", "name: eth-left",
-       "c.yaml:24: the name 'eth-left' is taken by the link at c.yaml:23; each needs its own"},
-      {"  - name: right", "  - right",
-       "c.yaml:4: a host is a single value; expected a mapping of keys to values"},
+       "c.yaml:24: $.nics[1]: a second link is named 'eth-left'; each needs a name of its own"},
+      {"  - name: right", "  - right", "c.yaml:4: $.hosts[1]: is the string 'right', expected an object"},
   };
   for (const Broken& broken : cases) {
     EXPECT_EQ(error_of(replaced(kGood, broken.what, broken.by)), broken.message);
@@ -173,12 +172,11 @@ TEST(ClusterYaml, EveryMistakeIsNamedWithItsPlaceAndTheExpectation) {
 }
 
 TEST(ClusterYaml, FilesThatAreNoClusterSaySo) {
-  EXPECT_EQ(error_of("[]"), "c.yaml:1: the cluster is a list; expected a mapping of keys to values");
-  EXPECT_EQ(error_of("just text"),
-            "c.yaml:1: the cluster is a single value; expected a mapping of keys to values");
-  EXPECT_EQ(error_of("name: a\n"), "c.yaml:1: the cluster has no host; add one under 'hosts'");
+  EXPECT_EQ(error_of("[]"), "c.yaml:1: $: is an array of 0, expected an object");
+  EXPECT_EQ(error_of("just text"), "c.yaml:1: $: is the string 'just text', expected an object");
+  EXPECT_EQ(error_of("name: a\n"), "c.yaml:1: $: the cluster has no host; add one under 'hosts'");
   EXPECT_EQ(error_of("name: a\nhosts: [{name: h}]\n"),
-            "c.yaml:1: the cluster has no device; add one under 'devices'");
+            "c.yaml:1: $: the cluster has no device; add at least one");
   EXPECT_EQ(error_of("name: a\n---\nname: b\n"),
             "c.yaml:2: a second document begins here; expected one cluster per file");
   EXPECT_EQ(error_of("name: [a"), "c.yaml:1: not valid YAML at column 1: end of sequence flow not found");
@@ -295,7 +293,8 @@ TEST(ClusterJson, MistakesNameTheirPlace) {
   EXPECT_NE(
       error_with("devices", "host", "nowhere").find("$.cluster.devices[0].host: no host is named 'nowhere'"),
       std::string::npos);
-  EXPECT_NE(error_with("devices", "kind", "tpu").find("'tpu' is no device kind"), std::string::npos);
+  EXPECT_NE(error_with("devices", "kind", "tpu").find("$.cluster.devices[0].kind: is the string 'tpu'"),
+            std::string::npos);
   EXPECT_NE(error_with("devices", "memory", 5).find("memory_bytes"), std::string::npos);
   EXPECT_NE(error_with("links", "to", "nowhere").find("$.cluster.links[0].to"), std::string::npos);
   EXPECT_NE(error_with("links", "bytes_per_s", -1).find("$.cluster.links[0].bytes_per_s"), std::string::npos);

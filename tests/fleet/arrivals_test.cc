@@ -143,20 +143,11 @@ TEST(FunctionTrace, StartsAreEndsLessDurationsFromTheEarliest) {
   EXPECT_EQ(r->functions, 2u);
 }
 
-TEST(FunctionTrace, PiecesOfAnySizeGiveTheSame) {
+TEST(FunctionTrace, AFileGivesWhatItsTextGives) {
   const auto text = synthetic_function_trace({.functions = 7, .duration_s = 5}, 2);
   ASSERT_TRUE(text.ok());
   const auto whole = function_trace_from_csv(*text);
   ASSERT_TRUE(whole.ok());
-  for (const size_t size : {1, 7, 64}) {
-    FunctionTraceReader reader;
-    for (size_t i = 0; i < text->size(); i += size)
-      ASSERT_TRUE(reader.feed(std::string_view(*text).substr(i, size)).ok());
-    const auto pieces = reader.finish();
-    ASSERT_TRUE(pieces.ok());
-    EXPECT_EQ(pieces->start_s, whole->start_s);
-    EXPECT_EQ(pieces->functions, whole->functions);
-  }
   const auto path = std::filesystem::temp_directory_path() / "heddle_function_trace_test.csv";
   std::ofstream(path) << *text;
   const auto file = read_function_trace(path.string());

@@ -165,11 +165,11 @@ TEST_F(FleetFiles, MalformedFleetsAreExplainedWithTheirPlace) {
   EXPECT_THAT(with("1000, 2000", "1000"), HasSubstr("times of 1 blocks; the model has 2"));
   EXPECT_THAT(with("{gpu: [[[1000, 2000]]]}", "{}"), HasSubstr("there is no time on any class"));
   EXPECT_THAT(with("{gpu: [[[1000, 2000]]]}", "{gpo: []}"), HasSubstr("did you mean 'gpu'?"));
-  EXPECT_THAT(with("slo: 20ms", "slo: soon"), HasSubstr("f.yaml:7: $.models[0].slo: is 'soon'"));
+  EXPECT_THAT(with("slo: 20ms", "slo: soon"), HasSubstr("f.yaml:7: $.models[0].slo: is the string 'soon'"));
   EXPECT_THAT(with("slo: 20ms", "slo: 20ms\n    margin: 20ms"), HasSubstr("leaves nothing of slo_us"));
   EXPECT_THAT(with("heddle-fleet", "heddle-flaat"), HasSubstr("expected 'heddle-fleet'"));
   EXPECT_THAT(with("cut_bytes: [1, 2, 1]", "cut_bytes: [1]"), HasSubstr("one more than there are blocks"));
-  EXPECT_THAT(with("version: 1", "version: 2"), HasSubstr("the only version"));
+  EXPECT_THAT(with("version: 1", "version: 2"), HasSubstr("reads up to version 1"));
   EXPECT_THAT(wrong("f.json", "{\"format\": "), HasSubstr("line 1"));
   EXPECT_THAT(wrong("f.json", ""), HasSubstr("empty"));
   EXPECT_THAT(wrong("f.yaml", "[[[["), HasSubstr("f.yaml:1"));

@@ -48,8 +48,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(heddle::is_placement_workload(*document));
     deal(*problem, 0);
     if (objective == heddle::Objective::kLatency) deal(*problem, problem->cluster->num_devices() - 1);
-    // The document may hold a split as well.
-    (void)heddle::placement_from_json(*problem, *document);
   }
   return 0;
 }

@@ -105,7 +105,7 @@ TEST(IosGraph, RefusesWhatIsMalformedAndSaysWhere) {
       {"\"bytes\": 384", "\"bytes\": 383", "$.edges[1].bytes: is 383"},
       {"\"num_nodes\": 4", "\"num_nodes\": 5", "$.num_nodes: is 5, but there are 4"},
       {"\"num_edges\": 5", "\"num_edges\": 4", "$.num_edges"},
-      {"\"float32\"", "\"float16\"", "only \"float32\""},
+      {"\"float32\"", "\"float16\"", "expected \"float32\""},
       {"\"gpu_utilization\": 0.5", "\"gpu_utilization\": 1.5", "$.nodes[3].gpu_utilization"},
       {"\"time_ms\": 0.25", "\"time_ms\": \"fast\"", "$.nodes[3].time_ms"},
       {"[[1], [2]]", "[[1], [1]]", "op 1 is scheduled twice"},

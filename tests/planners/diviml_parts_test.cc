@@ -14,7 +14,7 @@
 #include "heddle/graph/generators.h"
 #include "heddle/planners/batch_problem.h"
 #include "heddle/planners/diviml_throughput.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 #include "planners_support.h"
 
 namespace heddle {
@@ -48,13 +48,12 @@ TEST(Modules, PassingTasksAreArticulationPointsAndTheEnds) {
     const FlatProblem flat(problem, problem.usable_devices());
     const TaskModel model(flat);
     std::vector<uint32_t> expected;
-    for (const OpId op : articulation_points(*problem.graph))
-      expected.push_back(static_cast<uint32_t>(op.index()));
+    for (const OpId op : articulation_points(*problem.graph)) expected.push_back(model.task_of(op.index()));
     const auto part = k_edge_connected_components(*problem.graph, 2);
     for (const Edge& e : problem.graph->edges()) {
       if (part[e.src.index()] == part[e.dst.index()]) continue;
-      expected.push_back(static_cast<uint32_t>(e.src.index()));
-      expected.push_back(static_cast<uint32_t>(e.dst.index()));
+      expected.push_back(model.task_of(e.src.index()));
+      expected.push_back(model.task_of(e.dst.index()));
     }
     std::sort(expected.begin(), expected.end());
     expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
@@ -110,7 +109,7 @@ TEST(Windows, NeverMakeAScheduleWorse) {
   const TaskModel model(flat);
   const Modules modules = find_modules(model, 12);
   ASSERT_GT(modules.tasks.size(), 1u);
-  ModuleLimits limits;
+  SolveOptions limits;
   limits.deadline = Deadline::after_seconds(2);
   auto result = split_in_order(model, modules, solve_module_by_cp, limits);
   ASSERT_TRUE(result.ok());
@@ -138,7 +137,7 @@ TEST(ModuleSchedule, TimesMovesAsTheWholeOrderIsTimed) {
     Random random(seed);
     double kept = schedule.kept_value();
     for (int i = 0; i < 2000; ++i) {
-      const auto p = static_cast<uint32_t>(random.below(whole.tasks.size()));
+      const auto p = static_cast<uint32_t>(random.below(model.num_tasks()));
       schedule.begin_move();
       if (random.chance(0.5)) {
         const auto [first, last] = schedule.free_places(p);
@@ -163,7 +162,7 @@ TEST(ModuleSchedule, TimesMovesAsTheWholeOrderIsTimed) {
     const auto critical = schedule.critical();
     ASSERT_FALSE(critical.empty());
     for (size_t i = 0; i + 1 < critical.size(); ++i)
-      EXPECT_GT(schedule.at(critical[i]), schedule.at(critical[i + 1]));
+      EXPECT_GT(schedule.place(critical[i]), schedule.place(critical[i + 1]));
   }
 }
 
@@ -198,9 +197,7 @@ TEST(ModuleBound, IsAtMostWhatTheSolverProves) {
                                 random_times(random, 7, 3), Objective::kLatency);
     const FlatProblem flat(problem, problem.usable_devices());
     const TaskModel model(flat);
-    ModuleProblem whole;
-    whole.model = &model;
-    whole.tasks.assign(model.order().begin(), model.order().end());
+    const ModuleProblem whole = whole_problem(model);
     const auto answer = solve_module_by_cp(whole, {}, {});
     ASSERT_TRUE(answer.ok());
     EXPECT_TRUE(answer->optimal);

@@ -36,9 +36,7 @@ StageInstance paper_instance(const std::vector<double>& us, const std::vector<St
   for (const StageEdge& e : edges) in.edges.push_back({e.from - 1, e.to - 1, e.bytes});
   in.latency_us.assign(kDevices * kDevices, 0);
   in.us_per_byte.assign(kDevices * kDevices, 1);
-  auto made = StageInstance::make(std::move(in));
-  EXPECT_TRUE(made.ok());
-  return std::move(*made);
+  return StageInstance(std::move(in));
 }
 
 // Figure 4 with weights that give every number of the paper's text.
@@ -132,6 +130,20 @@ TEST(Hios, UnequalDevicesGiveFeasibleSchedulesAboveTheOptimum) {
   }
 }
 
+// What a stage of these groups takes: each group is one item with the sums of its ops' times and of their
+// utilization times time.
+double ios_stage_us(const StageInstance& instance, const IosGroups& groups) {
+  std::vector<StageItem> items;
+  for (const auto& group : groups) {
+    auto& item = items.emplace_back();
+    for (const uint32_t v : group) {
+      item.us += instance.us(v, 0);
+      item.busy_us += instance.busy_us(v, 0);
+    }
+  }
+  return instance.sharing(0).us(items);
+}
+
 // The least sum of stage times over all sequences of stages, forwards from the sources.
 double best_sequence(const StageInstance& instance, const IosPruning& pruning, uint32_t done,
                      std::vector<double>& memo) {
@@ -163,8 +175,8 @@ double best_sequence(const StageInstance& instance, const IosPruning& pruning, u
       if (!group.empty()) groups.push_back(group);
     }
     if (!closed || groups.size() > pruning.groups) continue;
-    best = std::min(best,
-                    ios_stage_us(instance, groups, 0) + best_sequence(instance, pruning, done | set, memo));
+    best =
+        std::min(best, ios_stage_us(instance, groups) + best_sequence(instance, pruning, done | set, memo));
   }
   return memo[done] = best;
 }
@@ -214,7 +226,7 @@ TEST(Ios, CutsWhatIsTooLargeIntoParts) {
   double sequential = 0, least = 0;
   for (size_t v = 0; v < 150; ++v) {
     sequential += instance.us(v, 0);
-    least += instance.least_work_us(v, 0);
+    least += least_work_us(instance, v, 0);
   }
   EXPECT_LT(result.us, sequential);
   EXPECT_GE(result.us, least * (1 - 1e-9));
@@ -237,10 +249,9 @@ TEST(StagePlanners, PlansAreTimedAsTheirInstances) {
     }
     problem.costs = costs;
     const auto instance = stage_instance_of(problem, problem.usable_devices());
-    ASSERT_TRUE(instance.ok()) << instance.error().to_string();
-    const auto lp = hios_lp_inter(*instance, {});
+    const auto lp = hios_lp_inter(instance, {});
     ASSERT_TRUE(lp.ok());
-    const auto expected = time_stages(*instance, hios_parallelize(*instance, *lp, {}));
+    const auto expected = time_stages(instance, hios_parallelize(instance, *lp, {}));
     const auto result = run_planner(*find_planner("hios-lp"), problem, {});
     ASSERT_TRUE(result.ok()) << result.error().to_string();
     EXPECT_TRUE(result->verified);
@@ -300,23 +311,22 @@ TEST(HiosPublicInstances, MakespansAreThoseOfTheReference) {
   if (!file_exists(folder + "reference.jsonl")) GTEST_SKIP() << "no public data; set HEDDLE_SHARED";
   for (const auto& [row, problem] : references(folder)) {
     const auto instance = stage_instance_of(problem, problem.usable_devices());
-    ASSERT_TRUE(instance.ok());
     const auto expect = [&](const char* key, const StageSchedule& schedule) {
-      const double ms = time_stages(*instance, schedule)->makespan_us / 1000;
+      const double ms = time_stages(instance, schedule)->makespan_us / 1000;
       EXPECT_NEAR(ms, row[key].get<double>(), 1e-4 * ms) << row["instance"] << row["transfer"] << key;
     };
-    const auto lp = hios_lp_inter(*instance, {}), mr = hios_mr_inter(*instance, {}),
-               heft = heft_inter(*instance, {});
+    const auto lp = hios_lp_inter(instance, {}), mr = hios_mr_inter(instance, {}),
+               heft = heft_inter(instance, {});
     ASSERT_TRUE(lp.ok() && mr.ok() && heft.ok());
     expect("inter_lp", *lp);
-    expect("hios_lp", hios_parallelize(*instance, *lp, {}));
+    expect("hios_lp", hios_parallelize(instance, *lp, {}));
     expect("inter_mr", *mr);
-    expect("hios_mr", hios_parallelize(*instance, *mr, {}));
+    expect("hios_mr", hios_parallelize(instance, *mr, {}));
     expect("heft", *heft);
-    expect("heft_group2", hios_parallelize(*instance, *heft, {}));
+    expect("heft_group2", hios_parallelize(instance, *heft, {}));
     if (row["gpus"] != 4) continue;  // one device: the same for every number
-    const auto order = hios_priorities(*instance).order;
-    const double ios_ms = ios_schedule(*instance, 0, order, {}, {}).us / 1000;
+    const auto order = hios_priorities(instance).order;
+    const double ios_ms = ios_schedule(instance, 0, order, {}, {}).us / 1000;
     EXPECT_LE(ios_ms, row["ios"].get<double>() + 1e-4);
     EXPECT_GE(ios_ms, row["ios"].get<double>() * 0.995);
   }

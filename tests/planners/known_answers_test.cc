@@ -9,7 +9,6 @@
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/planners/planner.h"
-#include "heddle/planners/planners_table.h"
 #include "planners_support.h"
 
 namespace heddle {

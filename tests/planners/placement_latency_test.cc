@@ -64,8 +64,8 @@ TEST(PlacementLatency, IncrementalTimesAreTheEvaluators) {
     for (int step = 0; step < 200; ++step) {
       state.move(static_cast<int32_t>(random.below(problem.units.size())),
                  static_cast<int32_t>(random.below(static_cast<uint64_t>(problem.cpu()) + 1)));
-      const auto plan = r.instance.plan_of(problem.split(state.piece()));
-      const double latency = state.latency(std::numeric_limits<double>::infinity());
+      const auto plan = r.instance.plan_of(problem.split(state.device()));
+      const double latency = state.time(std::numeric_limits<double>::infinity());
       ASSERT_EQ(plan.ok(), std::isfinite(latency)) << seed << " " << step;
       if (plan.ok()) {
         ASSERT_NEAR(latency, made(evaluate(r.problem, *plan)).makespan_us, 1e-6);
@@ -82,7 +82,7 @@ TEST(PlacementLatency, SearchFindsTheOptimumOfSmallOnes) {
     for (uint64_t seed = 0; seed < 8; ++seed) {
       const RandomInstance r(shape, seed, kOnePiece);
       const LatencyProblem problem(r.graph(), 1);
-      LatencySearchOptions options;
+      PlacementSearchOptions options;
       options.moves = 20000;
       options.heat = 0.3;
       const std::vector<int32_t> start(problem.units.size(), problem.cpu());

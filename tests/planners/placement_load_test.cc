@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "partition/placement_load_search.h"
 #include "placement_support.h"
 
 namespace heddle {
@@ -109,7 +108,7 @@ TEST(PlacementLoad, SearchFindsTheOptimumOfSmallOnes) {
       const auto units = make_placement_units(r.graph(), PlacementOrder::kNone);
       const auto start = greedy_load(units);
       if (start.empty()) continue;
-      LoadSearchOptions options;
+      PlacementSearchOptions options;
       options.moves = 30000;
       options.heat = 0.2;
       const auto found = search_load(units, start, options);

@@ -1,8 +1,7 @@
 // The CP-SAT models of placement workloads against brute force.
 #include <gtest/gtest.h>
 
-#include "partition/placement_latency_model.h"
-#include "partition/placement_load_model.h"
+#include "partition/placement_models.h"
 #include "placement_support.h"
 
 namespace heddle {

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "hios/stage_list.h"
+#include "hios/hios.h"
 #include "stage_support.h"
 
 namespace heddle::test {
@@ -23,7 +23,7 @@ TEST(StageBound, IsNeverAboveTheOptimum) {
     o.density = random.uniform(0.1, 0.9);
     const auto instance = random_stages(random, o);
     const double optimum = brute_force_stages(instance);
-    const StageBound bound = stage_bound(instance, random.chance(0.5) ? kNoTime : optimum, {});
+    const StageBound bound = bound_of(instance, random.chance(0.5) ? kNoTime : optimum);
     ASSERT_LE(bound.us, optimum * (1 + 1e-12)) << bound.reason << " in round " << round;
     ASSERT_GT(bound.us, 0.2 * optimum - 1e-9);
     exact += bound.us >= optimum * (1 - 1e-6);
@@ -44,7 +44,7 @@ TEST(StageBound, IsNeverAboveWhatIsFoundOnLargerGraphs) {
     const auto schedule = construct_stages(instance, {});
     ASSERT_TRUE(schedule.ok());
     const double found = time_stages(instance, *schedule)->makespan_us;
-    EXPECT_LE(stage_bound(instance, found, {}).us, found * (1 + 1e-12)) << round;
+    EXPECT_LE(bound_of(instance, found).us, found * (1 + 1e-12)) << round;
   }
 }
 
@@ -59,8 +59,8 @@ TEST(StageBound, SeesThatInputsTakeTurnsOrAreTransferred) {
   for (uint32_t v = 0; v < 4; ++v) in.edges.push_back({v, 4, 15});
   in.latency_us.assign(16, 0);
   in.us_per_byte.assign(16, 1);
-  const auto instance = StageInstance::make(in).value();
-  EXPECT_NEAR(stage_bound(instance, kNoTime, {}).us, 35, 1e-6);
+  const auto instance = StageInstance(in);
+  EXPECT_NEAR(bound_of(instance, kNoTime).us, 35, 1e-6);
 }
 
 // With one op in front and one behind, other devices begin later and end earlier than the first and the last.
@@ -76,9 +76,9 @@ TEST(StageBound, SeesThatOtherDevicesBeginLateAndEndEarly) {
   }
   in.latency_us.assign(4, 0);
   in.us_per_byte.assign(4, 1);
-  const auto instance = StageInstance::make(in).value();
+  const auto instance = StageInstance(in);
   // 10 + x + 10 with 16 ops: device one does x / 10 of them, the other (x - 40) / 10.
-  EXPECT_NEAR(stage_bound(instance, kNoTime, {}).us, 120, 1e-6);
+  EXPECT_NEAR(bound_of(instance, kNoTime).us, 120, 1e-6);
 }
 
 TEST(StageBound, RefutesLimitsUnderWhichTooMuchMustShareADevice) {
@@ -91,15 +91,15 @@ TEST(StageBound, RefutesLimitsUnderWhichTooMuchMustShareADevice) {
   in.edges = {{0, 2, 100}, {1, 2, 100}, {2, 3, 100}, {2, 4, 100}, {3, 5, 100}, {4, 5, 100}};
   in.latency_us.assign(9, 0);
   in.us_per_byte.assign(9, 1);
-  const auto instance = StageInstance::make(in).value();
-  EXPECT_NEAR(stage_bound(instance, 60, {}).us, 60, 0.01);
+  const auto instance = StageInstance(in);
+  EXPECT_NEAR(bound_of(instance, 60).us, 60, 0.01);
 }
 
 TEST(StageBound, OfNothingIsNothing) {
   StageInput in;
   in.devices = 1;
   in.latency_us = in.us_per_byte = {0};
-  EXPECT_EQ(stage_bound(StageInstance::make(in).value(), kNoTime, {}).us, 0);
+  EXPECT_EQ(bound_of(StageInstance(in), kNoTime).us, 0);
 }
 
 }  // namespace

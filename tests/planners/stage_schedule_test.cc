@@ -25,20 +25,20 @@ StageInput diamond() {
 }
 
 TEST(StageSchedule, AStageTakesSerialAndOverlappedTime) {
-  const auto instance = StageInstance::make(diamond()).value();
+  const auto instance = StageInstance(diamond());
   const std::vector<uint32_t> both = {1, 2}, one = {1};
   // 0.5 * 10 + 0.5 * max(2 + 4.5, 6)
   EXPECT_DOUBLE_EQ(instance.stage_us(both, 0), 8.25);
   EXPECT_DOUBLE_EQ(instance.stage_us(one, 0), 4);
   auto in = diamond();
   in.sharing = {{0.5, 0.5, 0.25}, {0.1, 0.1, 0}};
-  const auto other = StageInstance::make(in).value();
+  const auto other = StageInstance(in);
   EXPECT_DOUBLE_EQ(other.stage_us(both, 0), 8.5);
   EXPECT_DOUBLE_EQ(other.stage_us(both, 1), 6);  // never below the longest
 }
 
 TEST(StageSchedule, StagesWaitForInputsAndForTheStageBefore) {
-  const auto instance = StageInstance::make(diamond()).value();
+  const auto instance = StageInstance(diamond());
   auto timing = time_stages(instance, {{{{0}, {1, 2}, {3}}, {}}});
   ASSERT_TRUE(timing.ok());
   EXPECT_DOUBLE_EQ(timing->makespan_us, 12.25);
@@ -50,7 +50,7 @@ TEST(StageSchedule, StagesWaitForInputsAndForTheStageBefore) {
 }
 
 TEST(StageSchedule, SaysWhatIsWrong) {
-  const auto instance = StageInstance::make(diamond()).value();
+  const auto instance = StageInstance(diamond());
   const auto message = [&](const StageSchedule& s) {
     const auto timing = time_stages(instance, s);
     return timing.ok() ? std::string() : timing.error().message();
@@ -64,31 +64,10 @@ TEST(StageSchedule, SaysWhatIsWrong) {
   EXPECT_EQ(time_stages(instance, {{{{3}, {0}, {1, 2}}, {}}}).error().code(), Code::kInfeasible);
 }
 
-TEST(StageSchedule, RefusesInstancesThatMakeNoSense) {
-  const auto refused = [](auto change) {
-    auto in = diamond();
-    change(in);
-    const auto instance = StageInstance::make(in);
-    return !instance.ok() && instance.error().code() == Code::kInvalidInput;
-  };
-  EXPECT_TRUE(refused([](StageInput& in) { in.us.pop_back(); }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.us[0] = -1; }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.us[0] = std::nan(""); }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.us[0] = in.us[1] = kNoTime; }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.utilization[3] = 1.5; }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.edges[0].to = 4; }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.edges[0].bytes = kNoTime; }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.edges.push_back({3, 0, 1}); }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.us_per_byte[1] = kNoTime; }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.width = 0; }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.devices = 0; }));
-  EXPECT_TRUE(refused([](StageInput& in) { in.sharing = {{0.5, 0.5, -1}}; }));
-}
-
 TEST(StageSchedule, DevicesWithoutAWayAreRefusedOnlyWhenUsed) {
   auto in = diamond();
   in.latency_us[1] = kNoTime;
-  const auto instance = StageInstance::make(in).value();
+  const auto instance = StageInstance(in);
   EXPECT_TRUE(time_stages(instance, {{{{0}, {1, 2}, {3}}, {}}}).ok());
   EXPECT_FALSE(time_stages(instance, {{{{0}, {2}, {3}}, {{1}}}}).ok());
 }
@@ -144,7 +123,7 @@ TEST(StageSchedule, NoSetOfOpsTakesLessThanItsLeastWork) {
       double work = 0;
       for (uint32_t v = 0; v < options.ops; ++v) {
         ops.push_back(v);
-        work += instance.least_work_us(v, d);
+        work += least_work_us(instance, v, d);
       }
       EXPECT_LE(work, instance.stage_us(ops, d) * (1 + 1e-12));
     }

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "hios/hios.h"
-#include "hios/stage_list.h"
 #include "planners_support.h"
 #include "stage_support.h"
 
@@ -104,7 +103,7 @@ TEST(StageSearch, SaysWhenOpsCannotMeet) {
   in.edges = {{0, 1, 1}};
   in.latency_us = {0, kNoTime, kNoTime, 0};
   in.us_per_byte = {0, 0, 0, 0};
-  const auto result = search_stages(StageInstance::make(in).value(), {.steps = 10});
+  const auto result = search_stages(StageInstance(in), {.steps = 10});
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code(), Code::kInfeasible);
 }
@@ -117,7 +116,7 @@ TEST(StageSearch, HandlesOpsWithoutTime) {
   in.edges = {{0, 1, 5}, {0, 2, 5}};
   in.latency_us = {0, 1, 1, 0};
   in.us_per_byte = {0, 1, 1, 0};
-  const auto result = search_stages(StageInstance::make(in).value(), {.steps = 100});
+  const auto result = search_stages(StageInstance(in), {.steps = 100});
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->makespan_us, 0);
 }
@@ -140,7 +139,7 @@ TEST(StageSearch, BeatsHiosOnItsSimulation) {
       ASSERT_TRUE(search.ok());
       listed += makespan(*instance, *list) / hios / kCount;
       searched += search->makespan_us / hios / kCount;
-      const double bound = stage_bound(*instance, search->makespan_us, {}).us;
+      const double bound = bound_of(*instance, search->makespan_us).us;
       EXPECT_LE(bound, search->makespan_us);
       over_bound += search->makespan_us / bound / kCount;
     }

@@ -10,7 +10,7 @@
 namespace heddle::test {
 namespace {
 
-using Slot = StageState::Slot;
+using Slot = StageState::Insertion;
 
 RandomStages any_options(Random& random) {
   RandomStages o;
@@ -144,7 +144,7 @@ TEST(StageState, NoSlotMakesStagesWaitForEachOther) {
   in.us = {1, 1, 1};
   in.edges = {{0, 1, 0}, {1, 2, 0}};
   in.latency_us = in.us_per_byte = {0};
-  const auto instance = StageInstance::make(in).value();
+  const auto instance = StageInstance(in);
   StageState state(instance);
   state.load({{{{0}, {1}, {2}}}});
   for (uint32_t v = 0; v < 3; ++v) {
@@ -170,7 +170,7 @@ TEST(StageState, ExpectedTailsCountUntilOutputsArePlaced) {
   in.edges = {{0, 1, 4}};
   in.latency_us = {0, 0, 0, 0};
   in.us_per_byte = {0, 1, 1, 0};
-  const auto instance = StageInstance::make(in).value();
+  const auto instance = StageInstance(in);
   StageState state(instance);
   state.expect_tails({6, 0});
   std::vector<Slot> slots;

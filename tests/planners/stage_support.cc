@@ -37,7 +37,35 @@ StageInstance random_stages(Random& random, const RandomStages& o) {
     in.latency_us.push_back(o.unequal ? number(0, 5) : 0);
     in.us_per_byte.push_back(o.unequal ? random.uniform(0.2, 2) : 1);
   }
-  return std::move(StageInstance::make(std::move(in)).value());
+  return StageInstance(std::move(in));
+}
+
+double least_work_us(const StageInstance& instance, size_t op, size_t device) {
+  const double us = instance.us(op, device);
+  if (us == kNoTime || instance.width() == 1) return us;
+  return instance.sharing(device).least_us({us, instance.busy_us(op, device)});
+}
+
+StageBound bound_of(const StageInstance& instance, double upper_us) {
+  const size_t k = instance.num_devices();
+  StageNet net(instance.num_ops(), k);
+  for (uint32_t v = 0; v < instance.num_ops(); ++v) {
+    for (size_t d = 0; d < k; ++d) {
+      net.us[v] = std::min(net.us[v], instance.us(v, d));
+      net.work[v] = std::min(net.work[v], least_work_us(instance, v, d));
+    }
+    for (const auto& in : instance.inputs(v)) {
+      double least = kNoTime;
+      for (size_t a = 0; a < k; ++a) {
+        for (size_t b = 0; b < k; ++b) {
+          if (a != b) least = std::min(least, instance.transfer_us(in.bytes, a, b));
+        }
+      }
+      net.add_edge(in.op, v, least);
+    }
+  }
+  net.finish();
+  return stage_bound(net, upper_us, {});
 }
 
 StageSchedule random_schedule(Random& random, const StageInstance& instance) {
@@ -96,7 +124,7 @@ std::optional<StageInstance> hios_sim(int seed, size_t devices, bool by_source) 
   }
   in.latency_us.assign(devices * devices, 0);
   in.us_per_byte.assign(devices * devices, 1);
-  return std::move(StageInstance::make(std::move(in)).value());
+  return StageInstance(std::move(in));
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "heddle/base/random.h"
+#include "hios/stage_bound.h"
 #include "hios/stage_instance.h"
 #include "hios/stage_schedule.h"
 
@@ -17,6 +18,13 @@ struct RandomStages {
   bool whole = false;    // whole numbers of us, so that ties are frequent
 };
 StageInstance random_stages(Random& random, const RandomStages& options);
+
+// The part of t(S) that an op adds at least, in a stage of any size: the sum over a stage's ops is never
+// above t(S).
+double least_work_us(const StageInstance& instance, size_t op, size_t device);
+
+// The bound from each op's least time and work over the devices, and each edge's cheapest way.
+StageBound bound_of(const StageInstance& instance, double upper_us);
 
 // A random valid schedule: ops in a random topological order, appended or joined where they may.
 StageSchedule random_schedule(Random& random, const StageInstance& instance);

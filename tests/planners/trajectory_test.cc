@@ -5,7 +5,6 @@
 #include <cmath>
 #include <limits>
 
-#include "heddle/planners/milestones.h"
 #include "heddle/planners/planner.h"
 #include "planners_support.h"
 

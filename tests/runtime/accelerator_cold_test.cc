@@ -272,7 +272,7 @@ TEST(AcceleratorLoadWorkers, CopiesOfTwoDevicesShareAWayWhereALinkOrBusIsTheSame
   const auto cluster = builder.build();
   ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
   const auto shared = [&](int a, int b) {
-    return share_load_way(**cluster, devices[static_cast<size_t>(a)], devices[static_cast<size_t>(b)]);
+    return share_load_route(**cluster, devices[static_cast<size_t>(a)], devices[static_cast<size_t>(b)]);
   };
   EXPECT_TRUE(shared(0, 1)) << "both cross the bridge's link";
   EXPECT_TRUE(shared(2, 3)) << "both are on the bus";

@@ -81,8 +81,7 @@ TEST(BlockingDevice, ParametersAreReadInPlaceWhereThatIsAskedFor) {
   const auto device = backend.opener()(Device{.name = "gpu"}).value();
   SegmentSpec spec = one_in_one_out();
   spec.host_access = true;
-  const auto segment =
-      BlockingSegment::make(*device, device->compile(spec, 1).value(), 1, ParameterPlace::kHost);
+  const auto segment = BlockingSegment::make(*device, device->compile(spec, 1).value(), 1, true);
   ASSERT_TRUE(segment.ok()) << segment.error().to_string();
   Memory memory;
   const TensorView in = memory.in.view(), out = memory.out.view();
@@ -100,8 +99,7 @@ TEST(BlockingDevice, ADeviceThatCannotReadHostMemorySaysSo) {
   const auto device = backend.opener()(Device{.name = "gpu"}).value();
   SegmentSpec spec = one_in_one_out();
   spec.host_access = true;
-  const auto segment =
-      BlockingSegment::make(*device, device->compile(spec, 1).value(), 1, ParameterPlace::kHost);
+  const auto segment = BlockingSegment::make(*device, device->compile(spec, 1).value(), 1, true);
   ASSERT_FALSE(segment.ok());
   EXPECT_NE(segment.error().to_string().find("cannot read host memory in place"), std::string::npos);
 }

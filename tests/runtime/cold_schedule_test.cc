@@ -1,5 +1,4 @@
 // Predictions of cold starts for cases worked out by hand, and cuts for cold starts.
-#include "heddle/runtime/cold_schedule.h"
 
 #include <gtest/gtest.h>
 

@@ -43,8 +43,8 @@ CopyOptions quick(std::map<std::string, TimedCopies> devices) {
   return options;
 }
 
-const CopyWay& way(const CopyProfile& profile, DeviceId from, DeviceId to) {
-  for (const CopyWay& w : profile.ways) {
+const CopyRoute& route(const CopyProfile& profile, DeviceId from, DeviceId to) {
+  for (const CopyRoute& w : profile.routes) {
     if (w.from == from && w.to == to) return w;
   }
   throw std::logic_error("not measured");
@@ -75,11 +75,11 @@ TEST(CopyProfile, EachDirectionIsMeasuredAsSlowAsItIs) {
       *cluster, quick({{"g0", {.latency_us = 20, .to_device = 2e9, .to_host = 1e9}}, {"g2", {}}}));
   ASSERT_TRUE(profile.ok()) << profile.error().to_string();
   const DeviceId g0 = cluster->find_device("g0"), g2 = cluster->find_device("g2"), host;
-  EXPECT_NEAR(way(*profile, host, g0).line.bytes_per_s, 2e9, 2e6);
-  EXPECT_NEAR(way(*profile, g0, host).line.bytes_per_s, 1e9, 1e6);
-  EXPECT_NEAR(way(*profile, g0, host).line.latency_us, 20, 1e-3);
+  EXPECT_NEAR(route(*profile, host, g0).line.bytes_per_s, 2e9, 2e6);
+  EXPECT_NEAR(route(*profile, g0, host).line.bytes_per_s, 1e9, 1e6);
+  EXPECT_NEAR(route(*profile, g0, host).line.latency_us, 20, 1e-3);
   // Without peer access, the copy goes through the host, as two copies.
-  const CopyWay& through = way(*profile, g0, g2);
+  const CopyRoute& through = route(*profile, g0, g2);
   EXPECT_FALSE(through.direct);
   EXPECT_NEAR(through.line.latency_us, 30, 1e-3);
   EXPECT_NEAR(through.line.bytes_per_s, 0.5e9, 1e6);
@@ -122,8 +122,8 @@ TEST(CopyProfile, LittleMemoryLeavesOutWhatDoesNotFit) {
   const auto cluster = three_gpus(kStar);
   const auto profile = measure_copies(*cluster, quick({{"g0", {.memory_bytes = 300'000}}, {"g1", {}}}));
   ASSERT_TRUE(profile.ok()) << profile.error().to_string();
-  EXPECT_EQ(way(*profile, DeviceId(), cluster->find_device("g0")).times.size(), 2u);
-  EXPECT_EQ(way(*profile, DeviceId(), cluster->find_device("g1")).times.size(), 3u);
+  EXPECT_EQ(route(*profile, DeviceId(), cluster->find_device("g0")).times.size(), 2u);
+  EXPECT_EQ(route(*profile, DeviceId(), cluster->find_device("g1")).times.size(), 3u);
 }
 
 TEST(CopyProfile, WithoutAnAcceleratorTheErrorSaysWhy) {
@@ -181,8 +181,8 @@ TEST(CopyProfile, TheHostsStreamsAreMeasured) {
   };
   const auto profile = measure_copies(*cluster, options);
   ASSERT_TRUE(profile.ok()) << profile.error().to_string();
-  EXPECT_EQ(profile->ways.size(), 12u);
-  for (const CopyWay& w : profile->ways) {
+  EXPECT_EQ(profile->routes.size(), 12u);
+  for (const CopyRoute& w : profile->routes) {
     EXPECT_TRUE(w.direct);
     EXPECT_GT(w.line.bytes_per_s, 0);
   }

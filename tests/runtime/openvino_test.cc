@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "backends/openvino/openvino_session.h"
 #include "heddle/base/own_cores.h"
 #include "heddle/base/random.h"
 #include "heddle/graph/model.h"
@@ -14,7 +15,6 @@
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/device_shares.h"
 #include "heddle/runtime/executor.h"
-#include "heddle/runtime/openvino_devices.h"
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
@@ -313,7 +313,7 @@ TEST(OpenVino, RecheckPredictsFromSegmentsTimedInTheSameRound) {
 }
 
 TEST(OpenVino, OtherDevicesAreNamedAsDiscoveryTakesThem) {
-  for (const auto& name : openvino_other_devices()) EXPECT_FALSE(name.starts_with("CPU")) << name;
+  for (const auto& name : openvino::other_devices()) EXPECT_FALSE(name.starts_with("CPU")) << name;
 }
 
 TEST(OpenVino, ComparisonAlternatesAndGivesARatio) {

@@ -1,12 +1,11 @@
 // Parameters that accelerators load and drop: their layout, and that none is overwritten while in use.
-#include "executor/parameter_layout.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <numeric>
 
+#include "executor/plan_buffers.h"
 #include "heddle/base/random.h"
 #include "support.h"
 
@@ -71,7 +70,7 @@ TEST(ParameterLayout, PlacesAreTakenOnlyAfterTheRunThatUsedThem) {
       if (needs[a].bytes == 0) continue;
       EXPECT_EQ(layout.offset[a] % kDeviceAlignment, 0);
       EXPECT_LE(layout.offset[a] + needs[a].bytes, layout.bytes[memory]);
-      sum[memory] += whole_pieces(needs[a].bytes);
+      sum[memory] += device_aligned(needs[a].bytes);
       for (size_t b = 0; b < n; ++b) {
         if (b == a || needs[b].memory != needs[a].memory || needs[b].bytes == 0) continue;
         if (layout.offset[a] >= layout.offset[b] + needs[b].bytes) continue;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "heddle/runtime/rank_network.h"
+#include "local_transport.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -91,7 +92,7 @@ RankLinks measured(int ranks, Sharing sharing) {
   Network network{.sharing = sharing, .mutex = {}, .free_at_ns = {}};
   std::vector<RankLinks> seen(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
-  auto ends = make_local_transports(ranks);
+  auto ends = test::make_local_transports(ranks);
   for (size_t r = 0; r < ends.size(); ++r) {
     threads.emplace_back([&, r] {
       SlowTransport transport(std::move(ends[r]), network);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "local_transport.h"
+
 namespace heddle::test {
 
 void on_ranks(int ranks, const std::function<void(RankGroup&)>& body, bool device_memory) {
@@ -54,10 +56,8 @@ int rank_of_output(const RankedPlan& plan, size_t output) {
   return 0;
 }
 
-namespace {
-
-std::unique_ptr<Executor> make(RankGroup& group, const RankedPlan& plan, const OpenDevice& open,
-                               int in_flight) {
+std::unique_ptr<Executor> make_executor(RankGroup& group, const RankedPlan& plan, const OpenDevice& open,
+                                        int in_flight) {
   ExecutorOptions create;
   create.in_flight = in_flight;
   create.open = open;
@@ -67,10 +67,36 @@ std::unique_ptr<Executor> make(RankGroup& group, const RankedPlan& plan, const O
   return executor.ok() ? std::move(executor).value() : nullptr;
 }
 
-}  // namespace
+void expect_intake(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int in_flight) {
+  const auto executor = make_executor(group, plan, open, in_flight);
+  ASSERT_NE(executor, nullptr);
+  ASSERT_TRUE(executor->open().ok());
+  const auto bring_requests = [&](int slot) {
+    for (uint64_t i = 1; i <= 5; ++i) {
+      const uint64_t input = 100 * static_cast<uint64_t>(slot + 1) + i;
+      write_input(executor->inputs(slot), input);
+      const Status ran = executor->run_slot(slot);
+      ASSERT_TRUE(ran.ok()) << ran.error().to_string();
+      ASSERT_EQ(read_outputs(executor->outputs(slot)),
+                expected_outputs(plan.problem, plan.plan, executor->lane(slot), input))
+          << plan.what;
+    }
+  };
+  std::thread server;
+  if (group.rank() == 0) {
+    server = std::thread([&] {
+      std::vector<std::thread> clients;
+      for (int slot = 0; slot < executor->slots(); ++slot) clients.emplace_back(bring_requests, slot);
+      for (auto& client : clients) client.join();
+      executor->close();
+    });
+  }
+  EXPECT_TRUE(executor->serve_ranks({}).ok());
+  if (server.joinable()) server.join();
+}
 
 void expect_requests(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int requests) {
-  const auto executor = make(group, plan, open, 1);
+  const auto executor = make_executor(group, plan, open, 1);
   ASSERT_NE(executor, nullptr);
   for (int request = 1; request <= requests; ++request) {
     const uint64_t input = 100 + static_cast<uint64_t>(request);
@@ -90,7 +116,7 @@ void expect_requests(RankGroup& group, const RankedPlan& plan, const OpenDevice&
 
 void expect_streams(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int in_flight) {
   constexpr int kRequests = 11;
-  const auto executor = make(group, plan, open, in_flight);
+  const auto executor = make_executor(group, plan, open, in_flight);
   ASSERT_NE(executor, nullptr);
   for (const int requests : {kRequests, in_flight - 1}) {
     Gathered got;

@@ -38,5 +38,11 @@ int rank_of_output(const RankedPlan& plan, size_t output);
 void expect_requests(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int requests);
 // Runs two streams with this many requests in flight; each rank checks the outputs that it computes.
 void expect_streams(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int in_flight);
+// Rank 0's threads bring requests one by one, one thread a slot, and compare the outputs.
+void expect_intake(RankGroup& group, const RankedPlan& plan, const OpenDevice& open, int in_flight);
+
+// One rank's part of the plan.
+std::unique_ptr<Executor> make_executor(RankGroup& group, const RankedPlan& plan, const OpenDevice& open,
+                                        int in_flight);
 
 }  // namespace heddle::test

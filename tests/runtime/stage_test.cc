@@ -7,7 +7,7 @@
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
-#include "heddle/runtime/stage_fit.h"
+#include "heddle/runtime/segment_measurer.h"
 #include "support.h"
 
 namespace heddle {

@@ -14,13 +14,18 @@ namespace {
 
 struct Source {
   std::shared_ptr<StreamRuntime> runtime = make_host_runtime({.name = "device", .memory_bytes = 64 << 20});
-  Workspace::Source source() const {
-    return [r = runtime](int64_t bytes) { return r->allocate(bytes); };
+  std::vector<int64_t> blocks;  // their sizes
+  Workspace::Source source() {
+    return [this](int64_t bytes) {
+      blocks.push_back(bytes);
+      return runtime->allocate(bytes);
+    };
   }
 };
 
 TEST(Workspace, WhatWasReservedServesTheSameRequestsForEverFromOneBlock) {
-  Workspace workspace(Source().source());
+  Source source;
+  Workspace workspace(source.source());
   ASSERT_TRUE(workspace.reserve(4096).ok());
   for (int round = 0; round < 100; ++round) {
     auto a = workspace.take(1000), b = workspace.take(2048);
@@ -31,14 +36,13 @@ TEST(Workspace, WhatWasReservedServesTheSameRequestsForEverFromOneBlock) {
     EXPECT_TRUE(workspace.give_back(*b));
     EXPECT_TRUE(workspace.give_back(*c));
   }
-  EXPECT_EQ(workspace.blocks(), 1);
-  EXPECT_EQ(workspace.block_bytes(), 4096);
-  EXPECT_EQ(workspace.peak_bytes(), 1024 + 2048);
+  EXPECT_EQ(source.blocks, std::vector<int64_t>{4096});
 }
 
 TEST(Workspace, PartsAreAlignedApartAndWholeAgainOnceAllAreGivenBack) {
   Random random(7);
-  Workspace workspace(Source().source());
+  Source source;
+  Workspace workspace(source.source());
   ASSERT_TRUE(workspace.reserve(1 << 20).ok());
   std::map<std::byte*, int64_t> used;
   for (int i = 0; i < 5000; ++i) {
@@ -62,18 +66,19 @@ TEST(Workspace, PartsAreAlignedApartAndWholeAgainOnceAllAreGivenBack) {
     used[*part] = bytes;
   }
   for (const auto& [part, bytes] : used) ASSERT_TRUE(workspace.give_back(part));
-  const int blocks = workspace.blocks();
+  const size_t blocks = source.blocks.size();
   ASSERT_TRUE(workspace.take(1 << 20).ok());
-  EXPECT_EQ(workspace.blocks(), blocks) << "the first block is in one piece again";
+  EXPECT_EQ(source.blocks.size(), blocks) << "the first block is in one piece again";
 }
 
 TEST(Workspace, WhatWasNotReservedTakesAnotherBlockAndWhatTheDeviceLacksIsAnError) {
-  Workspace workspace(Source().source());
+  Source source;
+  Workspace workspace(source.source());
   ASSERT_TRUE(workspace.reserve(1024).ok());
   ASSERT_TRUE(workspace.reserve(512).ok());
-  EXPECT_EQ(workspace.blocks(), 1);
+  EXPECT_EQ(source.blocks.size(), 1u);
   ASSERT_TRUE(workspace.take(3 << 20).ok());
-  EXPECT_EQ(workspace.blocks(), 2);
+  EXPECT_EQ(source.blocks.size(), 2u);
   const auto too_much = workspace.take(int64_t{100} << 20);
   ASSERT_FALSE(too_much.ok());
   EXPECT_EQ(too_much.error().code(), Code::kInfeasible);
@@ -147,7 +152,6 @@ TEST(RepeatedRun, WhatCannotBeCapturedIsTriedOnceAndGoesOnAsItIs) {
   }
   EXPECT_EQ(stream.captures, 1);
   EXPECT_FALSE(repeated.captured());
-  EXPECT_NE(repeated.refusal().find("not permitted"), std::string::npos) << repeated.refusal();
 }
 
 TEST(AcceleratorName, DevicesAndTheirPartsHaveNames) {

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/serve/ask_http.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/load.h"
 #include "heddle/serve/local_server.h"
@@ -222,10 +221,10 @@ const char* action_name(FaultAction action) {
 // Which scene passes a place, and which actions mean something there.
 bool is_local(FaultPoint p) {
   return p == FaultPoint::kHandOver || p == FaultPoint::kRun || p == FaultPoint::kRan ||
-         p == FaultPoint::kTold || p == FaultPoint::kLoad || p == FaultPoint::kCompile;
+         p == FaultPoint::kReport || p == FaultPoint::kLoad || p == FaultPoint::kCompile;
 }
 std::vector<FaultAction> actions_of(FaultPoint p) {
-  if (p == FaultPoint::kDecide || p == FaultPoint::kTold || p == FaultPoint::kClock ||
+  if (p == FaultPoint::kDecide || p == FaultPoint::kReport || p == FaultPoint::kClock ||
       p == FaultPoint::kDrain)
     return {FaultAction::kDelay};
   if (p == FaultPoint::kRun || p == FaultPoint::kRan)

@@ -116,10 +116,6 @@ TEST_P(Kinds, EveryRequestIsSettledOnceWhateverTheLoad) {
             std::this_thread::sleep_for(std::chrono::microseconds(own.below(800)));
           }
         });
-      for (uint32_t v = 0; v < d.devices.size(); v += 2) {
-        plane->device_lost(v);
-        plane->device_back(v);
-      }
       for (auto& t : clients) t.join();
       if (round == 1) {
         EXPECT_TRUE(eventually([&] { return tally.all_settled(); }));

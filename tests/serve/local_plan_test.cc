@@ -38,9 +38,9 @@ class Arrange : public testing::Test {
   Result<LocalPlan> plan(const std::vector<std::shared_ptr<const LocalModel>>& models,
                          const std::vector<std::vector<LocalTimes>>& times, LocalChoice choice,
                          SchedulerKind scheduler = SchedulerKind::kReactive) const {
-    LocalPlanOptions o;
+    LocalServerOptions o;
     o.choice = choice;
-    o.scheduler = scheduler;
+    o.plane.scheduler = scheduler;
     auto made = plan_locally(models, times, ways_, o);
     if (made.ok()) {
       EXPECT_TRUE(check_deployment(made->deployment).ok());
@@ -87,7 +87,7 @@ TEST_F(Arrange, ModelsStayApartWhereOneWouldHoldTheOtherUp) {
 // One device for two models: turns, and each is sure of half.
 TEST_F(Arrange, MoreModelsThanDevicesTakeTurns) {
   const std::vector<DeviceSet> one = {{devices_[0]}};
-  LocalPlanOptions o;
+  LocalServerOptions o;
   const std::vector<std::shared_ptr<const LocalModel>> models = {model("a", 100e3), model("b", 100e3)};
   const auto made = plan_locally(models, {times(6e3, 10e3), times(6e3, 10e3)}, one, o);
   ASSERT_TRUE(made.ok()) << made.error().to_string();
@@ -103,9 +103,9 @@ TEST_F(Arrange, MoreModelsThanDevicesTakeTurns) {
 
 // A device that has nothing else to do ends in 6 or 10 ms, which is behind the SLO less what is kept free.
 TEST_F(Arrange, TellsWhenNoneServesInTime) {
-  LocalPlanOptions o;
-  o.scheduler = SchedulerKind::kReservation;
-  o.dispatch.guard_ns = 45'000'000;
+  LocalServerOptions o;
+  o.plane.scheduler = SchedulerKind::kReservation;
+  o.plane.dispatch.guard_ns = 45'000'000;
   const std::vector<std::shared_ptr<const LocalModel>> models = {model("a", 50e3), model("b", 50e3)};
   const auto made = plan_locally(models, {times(6e3, 10e3), times(6e3, 10e3)}, ways_, o);
   ASSERT_TRUE(made.ok()) << made.error().to_string();

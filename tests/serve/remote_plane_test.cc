@@ -10,8 +10,8 @@
 #include "data_plane_support.h"
 #include "heddle/serve/live_plane.h"
 #include "serve_support.h"
-#include "workers/device_places.h"
 #include "workers/feature_maps.h"
+#include "workers/worker_view.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "certificate.h"
 #include "echo_server.h"
-#include "heddle/serve/ask_http.h"
+#include "heddle/serve/load.h"
 #include "http/socket_stream.h"
 #include "serve_support.h"
 
@@ -74,8 +74,7 @@ TEST_F(Tls, AnswersPipelinedRequestsInOrder) {
     out += "POST /" + std::string(i % 3 == 1 ? "later" : "x") + std::to_string(i) +
            " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n" + std::to_string(i);
   for (size_t sent = 0; sent < out.size();) {
-    const iovec part = {out.data() + sent, out.size() - sent};
-    const auto n = stream.transmit(&part, 1);
+    const auto n = stream.transmit(out, {}, sent);
     if (n > 0) {
       sent += static_cast<size_t>(n);
     } else {

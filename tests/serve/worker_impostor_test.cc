@@ -294,9 +294,9 @@ TEST_F(Impostors, NeitherSendNorTakeFeatureMaps) {
 
 TEST(TimedChallenges, HoldForAWhileWhereTheyWereGiven) {
   const TimedChallenges ours, theirs;
-  EXPECT_TRUE(ours.holds(ours.now()));
-  EXPECT_FALSE(ours.holds(theirs.now()));
-  EXPECT_FALSE(ours.holds(""));
+  EXPECT_TRUE(ours.is_valid(ours.now()));
+  EXPECT_FALSE(ours.is_valid(theirs.now()));
+  EXPECT_FALSE(ours.is_valid(""));
 }
 
 TEST(WorkerProof, IsOfAllItsFields) {

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "certificate.h"
-#include "heddle/serve/ask_http.h"
 #include "heddle/serve/bus.h"
+#include "heddle/serve/load.h"
 #include "heddle/serve/worker.h"
 #include "heddle/serve/worker_pool.h"
 #include "model_files.h"

@@ -253,7 +253,7 @@ TEST(MilpErrors, NameTheWrongPart) {
   options.threads = 0;
   EXPECT_FALSE(solve(m, options).ok());
   options.threads = 1;
-  options.cutoff = NAN;
+  options.rel_gap = NAN;
   EXPECT_FALSE(solve(m, options).ok());
 }
 

@@ -13,39 +13,35 @@ namespace {
 TEST(HighsSelfTest, GivesNineWhereRelease114GaveFifteen) {
   const auto result = highs_self_test();
   ASSERT_TRUE(result.ok()) << result.error().to_string();
-  EXPECT_DOUBLE_EQ(result->highs_value, 9);
-  EXPECT_EQ(result->highs_version.substr(0, 2), "1.");
-  EXPECT_NE(result->highs_version.substr(0, 4), "1.14");
+  EXPECT_NEAR(result->value, 9, 1e-5);
+  EXPECT_EQ(result->version.substr(0, 2), "1.");
+  EXPECT_NE(result->version.substr(0, 4), "1.14");
 }
 
 TEST(CpSatSelfTest, FindsTheOrderOfSmithsRule) {
   const auto result = cp_sat_self_test();
   if (!result.ok() && result.error().code() == Code::kUnsupported) GTEST_SKIP() << result.error().to_string();
   ASSERT_TRUE(result.ok()) << result.error().to_string();
-  EXPECT_DOUBLE_EQ(result->cp_sat_value, 29);
-  EXPECT_FALSE(result->cp_sat_version.empty());
+  EXPECT_DOUBLE_EQ(result->value, 29);
+  EXPECT_FALSE(result->version.empty());
+}
+
+// Both tests, one after the other; what went wrong, apart from a missing CP-SAT.
+std::string problem_of_both() {
+  const auto highs = highs_self_test();
+  if (!highs.ok()) return highs.error().to_string();
+  const auto cp_sat = cp_sat_self_test();
+  return cp_sat.ok() || cp_sat.error().code() == Code::kUnsupported ? "" : cp_sat.error().to_string();
 }
 
 TEST(SolverSelfTest, BothSolversAnswerInOneProcessAgainAndAgain) {
-  for (int i = 0; i < 3; ++i) {
-    const auto result = solver_self_test();
-    if (!result.ok() && result.error().code() == Code::kUnsupported)
-      GTEST_SKIP() << result.error().to_string();
-    ASSERT_TRUE(result.ok()) << result.error().to_string();
-    EXPECT_DOUBLE_EQ(result->highs_value, result->highs_expected);
-    EXPECT_DOUBLE_EQ(result->cp_sat_value, result->cp_sat_expected);
-  }
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(problem_of_both(), "");
 }
 
 TEST(SolverSelfTest, ThreadsMayRunItAtOnce) {
   std::vector<std::string> problems(4);
   std::vector<std::thread> threads;
-  for (auto& problem : problems) {
-    threads.emplace_back([&problem] {
-      const auto result = solver_self_test();
-      if (!result.ok() && result.error().code() != Code::kUnsupported) problem = result.error().to_string();
-    });
-  }
+  for (auto& problem : problems) threads.emplace_back([&problem] { problem = problem_of_both(); });
   for (auto& thread : threads) thread.join();
   for (const auto& problem : problems) EXPECT_EQ(problem, "");
 }
@@ -65,10 +61,7 @@ float double_on_cpu(ov::Core& core) {
 TEST(SolverSelfTest, InferenceBeforeAndAfterItIsUnharmed) {
   ov::Core core;
   EXPECT_FLOAT_EQ(double_on_cpu(core), 6);
-  const auto result = solver_self_test();
-  if (!result.ok()) {
-    EXPECT_EQ(result.error().code(), Code::kUnsupported) << result.error().to_string();
-  }
+  EXPECT_EQ(problem_of_both(), "");
   EXPECT_FLOAT_EQ(double_on_cpu(core), 6);
 }
 

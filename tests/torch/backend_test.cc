@@ -10,7 +10,7 @@
 #include "heddle/plan/builder.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"
-#include "heddle/runtime/capability.h"
+#include "heddle/runtime/profiler.h"
 #include "heddle/runtime/run.h"
 #include "torch/support.h"
 

@@ -248,6 +248,22 @@ TEST(TorchControl, ALoopsLengthMayBeComputedWhereOnlyTheLastResultIsWanted) {
     expect_as_openvino(model, {numbers({4, 2}), numbers({1, 2}), tensor<int64_t>(i64, {}, {count})});
 }
 
+TEST(TorchControl, AnOutputThatNoIterationMakesIsRefused) {
+  const auto x = input(f32, {1, 2}), row = input(f32, {1, 2}), number = input(i64, {});
+  const auto condition =
+      std::make_shared<ov::op::v0::Result>(Constant::create(ov::element::boolean, {}, {true}));
+  const auto made = std::make_shared<ov::op::v0::Result>(std::make_shared<ov::op::v0::Abs>(row));
+  const auto op = std::make_shared<ov::op::v5::Loop>(Constant::create(i64, {}, {0}),
+                                                     Constant::create(ov::element::boolean, {}, {true}));
+  op->set_function(
+      std::make_shared<ov::Model>(ov::ResultVector{condition, made}, ov::ParameterVector{number, row}));
+  op->set_special_body_ports({0, 0});
+  op->set_invariant_input(row, x);
+  const auto y = op->get_iter_value(made, -1);
+  EXPECT_THAT(refusal_of(std::make_shared<ov::Model>(ov::OutputVector{y}, ov::ParameterVector{x})),
+              HasSubstr("number of iterations"));
+}
+
 TEST(TorchUnique, MoreThanOneElementIsRefused) {
   const auto x = input(f32, {1});
   const auto one = std::make_shared<ov::op::v10::Unique>(x);

@@ -36,26 +36,20 @@ void add_rows(const std::string& instance, bool cached, const ColdReport& r, dou
     return bench_row("cold", instance, "cold", kind + metric, unit, value);
   };
   auto first = row("time to first output", "ms", r.first_output_us / 1000);
-  first.baseline = cached ? "OpenVINO, its cache" : "OpenVINO";
-  first.baseline_value = r.versus->median.first_output_us / 1000;
+  first.beside(cached ? "OpenVINO, its cache" : "OpenVINO", r.versus->median.first_output_us / 1000);
   rows.push_back(std::move(first));
   auto ratio = row("ratio to OpenVINO", "", r.versus->ratio);
-  ratio.baseline = "of CPU time";
-  ratio.baseline_value = r.versus->cpu_ratio;
-  ratio.reference = kTarget;
-  ratio.reference_source = "target";
+  ratio.beside("of CPU time", r.versus->cpu_ratio);
+  ratio.against(kTarget, "target");
   rows.push_back(std::move(ratio));
   auto predicted = row("predicted", "ms", r.predicted_us / 1000);
-  predicted.baseline = "without overlap";
-  predicted.baseline_value = r.without_overlap_us / 1000;
+  predicted.beside("without overlap", r.without_overlap_us / 1000);
   rows.push_back(std::move(predicted));
   auto bound = row("predicted for any cut", "ms", bound_us / 1000);
-  bound.baseline = "of OpenVINO";
-  bound.baseline_value = bound_us / r.versus->median.first_output_us;
+  bound.beside("of OpenVINO", bound_us / r.versus->median.first_output_us);
   rows.push_back(std::move(bound));
   auto error = row("largest relative error", "", r.checked.max_rel_error);
-  error.baseline = "outputs equal";
-  error.baseline_value = r.checked.outputs_equal ? 1 : 0;
+  error.beside("outputs equal", r.checked.outputs_equal ? 1 : 0);
   rows.push_back(std::move(error));
 }
 

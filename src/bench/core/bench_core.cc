@@ -9,6 +9,7 @@
 #include "heddle/plan/checker.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/planners/planner.h"
+#include "heddle/runtime/sampling.h"
 #include "suites.h"
 
 namespace heddle::bench {
@@ -73,10 +74,8 @@ Result<std::vector<BenchRow>> bench_executor_rows(const BenchOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const auto result, bench_executor(bench));
   auto r = row("zero-cost, " + std::to_string(result.tasks) + " tasks", "", "time a task", "us",
                result.executor_us_per_task);
-  r.baseline = "thread pool";
-  r.baseline_value = result.pool_us_per_task;
-  r.reference = 0.5;
-  r.reference_source = "target";
+  r.beside("thread pool", result.pool_us_per_task);
+  r.against(0.5, "target");
   return std::vector<BenchRow>{r};
 }
 
@@ -98,11 +97,9 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
       seconds[which].push_back(watch.seconds());
     }
   }
-  auto plan_row = row(instance, "heft", "planning", "s", median_of(seconds[0]));
-  plan_row.baseline = "round-robin";
-  plan_row.baseline_value = median_of(seconds[1]);
-  plan_row.reference = 1;
-  plan_row.reference_source = "target";
+  auto plan_row = row(instance, "heft", "planning", "s", median_us(seconds[0]));
+  plan_row.beside("round-robin", median_us(seconds[1]));
+  plan_row.against(1, "target");
   rows.push_back(plan_row);
 
   std::vector<double> rate;
@@ -119,11 +116,9 @@ Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, c
   const Stopwatch watch;
   if (!check(problem, last.plan, last.timeline).ok())
     return Error(Code::kInternal, "the checker rejects heft's plan");
-  auto eval_row = row(instance, "heft", "evaluator steps", "1/s", median_of(rate));
-  eval_row.baseline = "checker steps";
-  eval_row.baseline_value = steps / watch.seconds();
-  eval_row.reference = 5e6;
-  eval_row.reference_source = "target";
+  auto eval_row = row(instance, "heft", "evaluator steps", "1/s", median_us(rate));
+  eval_row.beside("checker steps", steps / watch.seconds());
+  eval_row.against(5e6, "target");
   rows.push_back(eval_row);
   auto gap_row = row(instance, "heft", "gap to bound", "%", 100 * last.gap);
   rows.push_back(gap_row);

@@ -7,6 +7,7 @@
 #include "heddle/graph/analysis.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
+#include "heddle/runtime/sampling.h"
 #include "heddle/session/session.h"
 #include "suites.h"
 
@@ -70,24 +71,19 @@ Status bench_objective(const BenchModel& model, Objective kind, const BenchOptio
                           run_plan(session.problem, plan.plan, session.loaded.model, run_options));
   if (run.verified && !run.outputs_equal)
     return Error(Code::kInternal, model.name + ": outputs differ from the unsplit model's");
-  RecheckOptions again;
-  again.deadline = run_options.deadline;
-  again.progress = control.progress;
+  RoundOptions rounds;
+  rounds.deadline = run_options.deadline;
+  rounds.progress = control.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto recheck,
-                          recheck_prediction(session.problem, plan.plan, session.loaded.model, again));
-  CompareOptions compare;
-  compare.deadline = run_options.deadline;
-  compare.progress = control.progress;
+                          recheck_prediction(session.problem, plan.plan, session.loaded.model, rounds));
   HEDDLE_ASSIGN_OR_RETURN(const auto versus,
-                          compare_with_openvino(session.problem, plan.plan, session.loaded.model, compare));
+                          compare_with_openvino(session.problem, plan.plan, session.loaded.model, rounds));
 
   auto measured = model_row(model.name, objective, "us", run.measured_us);
-  measured.baseline = "by profile";
-  measured.baseline_value = plan.value_us;
+  measured.beside("by profile", plan.value_us);
   rows.push_back(measured);
   auto in_turns = model_row(model.name, objective + " in turns", "us", recheck.measured_us);
-  in_turns.baseline = "in turns";
-  in_turns.baseline_value = recheck.predicted_us;
+  in_turns.beside("in turns", recheck.predicted_us);
   rows.push_back(in_turns);
   rows.push_back(model_row(model.name, objective + " error", "%", 100 * recheck.error));
   if (!throughput) {
@@ -95,12 +91,10 @@ Status bench_objective(const BenchModel& model, Objective kind, const BenchOptio
     outcome.profile_errors.push_back(100 * std::fabs(run.measured_us - plan.value_us) / plan.value_us);
   }
   auto against = model_row(model.name, objective + " together", "us", versus.ours_us);
-  against.baseline = throughput ? "OpenVINO streams" : "OpenVINO";
-  against.baseline_value = versus.openvino_us;
+  against.beside(throughput ? "OpenVINO streams" : "OpenVINO", versus.openvino_us);
   rows.push_back(against);
   auto ratio = model_row(model.name, objective + " ratio", "", versus.ratio);
-  ratio.reference = throughput ? 1.0 : 1.03;
-  ratio.reference_source = "target";
+  ratio.against(throughput ? 1.0 : 1.03, "target");
   rows.push_back(ratio);
   if (!throughput) {
     outcome.latency_ratios.push_back(versus.ratio);
@@ -110,17 +104,10 @@ Status bench_objective(const BenchModel& model, Objective kind, const BenchOptio
   return {};
 }
 
-double quantile(std::vector<double> v, double q) {
-  if (v.empty()) return 0;
-  std::sort(v.begin(), v.end());
-  return v[std::min(v.size() - 1, static_cast<size_t>(q * static_cast<double>(v.size())))];
-}
-
 void add_target(std::vector<BenchRow>& rows, const std::string& metric, const std::string& unit, double value,
                 double target) {
   auto r = model_row("all models", metric, unit, value);
-  r.reference = target;
-  r.reference_source = "target";
+  r.against(target, "target");
   rows.push_back(r);
 }
 
@@ -144,13 +131,14 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
     }
     if (control.cancel.cancelled()) break;
   }
-  add_target(rows, "error, median", "%", median_of(outcome.errors), 5);
-  add_target(rows, "error, 90 %", "%", quantile(outcome.errors, 0.9), 15);
-  add_target(rows, "error, largest", "%", quantile(outcome.errors, 1), 15);
-  rows.push_back(model_row("all models", "error by profile, median", "%", median_of(outcome.profile_errors)));
-  rows.push_back(model_row("all models", "error by profile, max", "%", quantile(outcome.profile_errors, 1)));
-  add_target(rows, "latency ratio, largest", "", quantile(outcome.latency_ratios, 1), 1.03);
-  add_target(rows, "branching throughput, max", "", quantile(outcome.branching_ratios, 1), 1.0);
+  add_target(rows, "error, median", "%", median_us(outcome.errors), 5);
+  add_target(rows, "error, 90 %", "%", quantile_us(outcome.errors, 0.9), 15);
+  add_target(rows, "error, largest", "%", quantile_us(outcome.errors, 1), 15);
+  rows.push_back(model_row("all models", "error by profile, median", "%", median_us(outcome.profile_errors)));
+  rows.push_back(
+      model_row("all models", "error by profile, max", "%", quantile_us(outcome.profile_errors, 1)));
+  add_target(rows, "latency ratio, largest", "", quantile_us(outcome.latency_ratios, 1), 1.03);
+  add_target(rows, "branching throughput, max", "", quantile_us(outcome.branching_ratios, 1), 1.0);
   return rows;
 }
 

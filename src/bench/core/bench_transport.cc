@@ -31,11 +31,9 @@ Result<std::vector<BenchRow>> bench_transport(const BenchOptions& options, const
       return rows.back();
     };
     auto& time = add("one message", "us", result.executor_us);
-    time.baseline = "MPI alone";
-    time.baseline_value = result.raw_us;
+    time.beside("MPI alone", result.raw_us);
     auto& added = add("added by the executor", "us", result.executor_us - result.raw_us);
-    added.reference = kTargetAddedUs;
-    added.reference_source = "target";
+    added.against(kTargetAddedUs, "target");
     add("ratio", "", result.raw_us > 0 ? result.executor_us / result.raw_us : 0);
   }
   return rows;

@@ -8,7 +8,7 @@
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/zoo.h"
 #include "heddle/planners/diviml_throughput.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 
 namespace heddle::bench {
 namespace {
@@ -57,10 +57,8 @@ BenchRow rate_row(const std::string& name, const PlanResult& result, double base
   const double rate = 1e6 / result.value_us;
   auto r = diviml_row("GPT-3 175B", result.planner, name + ", inputs per s over single node's", "x",
                       baseline > 0 ? rate / baseline : 1);
-  r.baseline = "inputs per s";
-  r.baseline_value = rate;
-  r.reference = reference / 4.8;
-  r.reference_source = kSource;
+  r.beside("inputs per s", rate);
+  r.against(reference / 4.8, kSource);
   return r;
 }
 
@@ -97,8 +95,7 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
     auto time =
         diviml_row("GPT-3 175B", "diviml-throughput",
                    std::string("planning, symmetry ") + symmetry_name(symmetry), "s", result.planning_s);
-    time.reference = 600;
-    time.reference_source = kSource;
+    time.against(600, kSource);
     rows.push_back(time);
   }
   HEDDLE_ASSIGN_OR_RETURN(const auto automatic,
@@ -107,8 +104,7 @@ Result<std::vector<BenchRow>> bench_diviml_gpt3(const BenchOptions& options, con
   rows.push_back(rate_row(std::to_string(kNodes) + " nodes", automatic, baseline, 6.3));
   auto bound =
       diviml_row("GPT-3 175B", "bound", "upper bound over single node's", "x", 1e6 / bound_us / baseline);
-  bound.reference = 9.9 / 4.8;
-  bound.reference_source = kSource;
+  bound.against(9.9 / 4.8, kSource);
   rows.push_back(bound);
   return rows;
 }

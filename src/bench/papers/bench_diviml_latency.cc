@@ -42,12 +42,10 @@ Status add_latencies(const WiredCase& which, const PaperRow* reference, const Be
     best_bound = std::max(best_bound, result.bound.us);
     auto r = diviml_row(which.name(), planner, name + ", latency over best device's", "%",
                         100 * result.value_us / best_device);
-    r.baseline = "latency (ms)";
-    r.baseline_value = result.value_us / 1000;
+    r.beside("latency (ms)", result.value_us / 1000);
     set_trajectory(r, result.trajectory, seconds);
     if (reference != nullptr) {
-      r.reference = 100 * reference->*column / reference->best;
-      r.reference_source = "DiviML, Table I";
+      r.against(100 * reference->*column / reference->best, "DiviML, Table I");
     }
     rows.push_back(r);
   }
@@ -56,8 +54,7 @@ Status add_latencies(const WiredCase& which, const PaperRow* reference, const Be
                        double in_paper) {
     auto r = diviml_row(which.name(), planner, metric, unit, value);
     if (reference != nullptr) {
-      r.reference = in_paper;
-      r.reference_source = "DiviML, Table I";
+      r.against(in_paper, "DiviML, Table I");
     }
     rows.push_back(r);
   };
@@ -124,11 +121,10 @@ Result<std::vector<BenchRow>> bench_diviml_speed(const BenchOptions& options, co
                             plan_within("diviml-milp", problem, which.name(), seconds, options, control));
     auto r = diviml_row(which.name(), "cp-split", "MILP's time over splitting's", "x",
                         milp.planning_s / split.planning_s);
-    r.baseline = std::string("MILP's latency over cp-split's") +
-                 (milp.stop == StopReason::kTimeLimit ? ", MILP cut off" : "");
-    r.baseline_value = milp.value_us / split.value_us;
-    r.reference = reference.factor;
-    r.reference_source = "DiviML, Table III";
+    r.beside(std::string("MILP's latency over cp-split's") +
+                 (milp.stop == StopReason::kTimeLimit ? ", MILP cut off" : ""),
+             milp.value_us / split.value_us);
+    r.against(reference.factor, "DiviML, Table III");
     rows.push_back(r);
   }
   return rows;

@@ -43,23 +43,19 @@ Status add_network(const PaperRow& reference, const BenchOptions& options, const
     best.add(name, result.value_us);
     bound_us = std::max(bound_us, result.bound.us);
     auto r = diviml_row(instance, planner, name + ", throughput over best device's", "x", rate / best_device);
-    r.baseline = "images per s";
-    r.baseline_value = rate;
+    r.beside("images per s", rate);
     set_trajectory(r, result.trajectory, seconds);
-    r.reference = reference.*column / reference.best;
-    r.reference_source = "DiviML, Table IV";
+    r.against(reference.*column / reference.best, "DiviML, Table IV");
     rows.push_back(r);
   }
   share_best_known(rows, begin);
   auto bound = diviml_row(instance, "bound", "upper bound over best device's throughput", "x",
                           1e6 * kImages / bound_us / best_device);
-  bound.reference = reference.bound / reference.best;
-  bound.reference_source = "DiviML, Table IV";
+  bound.against(reference.bound / reference.best, "DiviML, Table IV");
   rows.push_back(bound);
   auto gain = diviml_row(instance, "best", "splitting's throughput over best heuristic's", "x",
                          best.heuristic / best.split);
-  gain.reference = reference.split / std::max(reference.sa, reference.heft);
-  gain.reference_source = "DiviML, Table IV";
+  gain.against(reference.split / std::max(reference.sa, reference.heft), "DiviML, Table IV");
   rows.push_back(gain);
   rows.push_back(diviml_row(instance, "auto", "auto's throughput over MILP's and MILP-SPLIT's", "x",
                             best.paper / automatic));

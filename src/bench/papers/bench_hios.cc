@@ -95,8 +95,7 @@ void add_means(const Point& point, const std::map<std::string, HiosFigures>& sum
                          : planner == "ios"     ? point.ios
                                                 : 0;
     if (paper > 0) {
-      speedup.reference = paper;
-      speedup.reference_source = "HIOS, section V (another evaluator)";
+      speedup.against(paper, "HIOS, section V (another evaluator)");
     }
     rows.push_back(std::move(speedup));
   }

@@ -129,14 +129,12 @@ Result<std::vector<BenchRow>> bench_hios_input(const BenchOptions& options, cons
     for (const auto& planner : hios_planners(options)) {
       auto row = hios_latency_row(c.name(), planner, planner + ": latency", figures.at(planner));
       if (lower != c.reference.end()) {
-        row.baseline = "lower bound of the reference (ms)";
-        row.baseline_value = lower->second;
+        row.beside("lower bound of the reference (ms)", lower->second);
       }
       const auto key = kNames.find(planner);
       const auto found = key == kNames.end() ? c.reference.end() : c.reference.find(key->second);
       if (found != c.reference.end()) {
-        row.reference = found->second;
-        row.reference_source = "reference.jsonl, " + found->first;
+        row.against(found->second, "reference.jsonl, " + found->first);
         const double ratio = found->second > 0 ? row.value / found->second : 1;
         Agreement& a = agreements[planner];
         a.ratios += ratio;
@@ -155,8 +153,7 @@ Result<std::vector<BenchRow>> bench_hios_input(const BenchOptions& options, cons
     const Agreement& a = found->second;
     auto row = hios_row("all " + std::to_string(a.count) + " with a reference", planner,
                         planner + ": mean latency over reference", "x", a.ratios / a.count);
-    row.baseline = "largest difference (%)";
-    row.baseline_value = 100 * a.worst;
+    row.beside("largest difference (%)", 100 * a.worst);
     rows.push_back(std::move(row));
   }
   return rows;

@@ -1,10 +1,10 @@
 // The Moirai suite: the public workloads against what other solvers found, and the paper's networks on its
 // two clusters.
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 
+#include "heddle/base/csv.h"
 #include "heddle/base/file.h"
 #include "heddle/plan/flow_workload.h"
 #include "heddle/planners/planner.h"
@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr double kTenth = 0.1;         // of the reference's time
 constexpr double kMoiraiSeconds = 10;  // where there is no reference
+constexpr double kMaxFigure = 1e15;
 
 struct Reference {
   std::string peer;
@@ -24,59 +25,23 @@ struct Reference {
   std::optional<double> bound, seconds;
 };
 
-// One line of a CSV file; quoted fields may hold commas.
-std::vector<std::string> csv_fields(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"')
-      quoted = !quoted;
-    else if (c == ',' && !quoted)
-      fields.emplace_back();
-    else if (c != '\r')
-      fields.back() += c;
-  }
-  return fields;
-}
-
-std::optional<double> csv_number(const std::string& text) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-// Per workload what its best peer found; ties: the faster one. Columns are found by name.
+// Per workload what its best peer found; of equal ones the fastest.
 Result<std::map<std::string, Reference>> read_moirai_references(const std::string& path) {
+  static constexpr const char* kNeeded[] = {"workload", "peer", "objective", "lower_bound", "wall_s"};
+  HEDDLE_ASSIGN_OR_RETURN(const auto table, CsvTable::read(path, kNeeded));
   std::map<std::string, Reference> best;
-  HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(path));
-  std::map<std::string, size_t> column;
-  int line_number = 0;
-  for (size_t at = 0; at < text.size(); ++line_number) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const auto fields = csv_fields(text.substr(at, end - at));
-    at = end + 1;
-    if (line_number == 0) {
-      for (size_t i = 0; i < fields.size(); ++i) column[fields[i]] = i;
-      for (const auto* name : {"workload", "peer", "objective", "lower_bound", "wall_s"}) {
-        if (!column.contains(name))
-          return Error(Code::kInvalidInput, path + ": line 1: there is no column '" + name +
-                                                "'; expected workload, peer, objective, lower_bound, wall_s");
-      }
-      continue;
-    }
-    const auto field = [&](const char* name) {
-      const size_t i = column[name];
-      return i < fields.size() ? fields[i] : std::string();
+  for (size_t row = 0; row < table.rows(); ++row) {
+    // A peer that found nothing has no number there.
+    const auto number = [&](const char* column) {
+      const auto value = table.number(row, column, 0, kMaxFigure);
+      return value.ok() ? std::optional(*value) : std::nullopt;
     };
-    const auto objective = csv_number(field("objective"));
-    const auto seconds = csv_number(field("wall_s"));
+    const auto objective = number("objective"), seconds = number("wall_s");
     if (!objective || !seconds) continue;
-    Reference r{field("peer"), *objective, csv_number(field("lower_bound")), seconds};
-    auto [it, fresh] = best.try_emplace(field("workload"), r);
-    const bool better = r.objective < it->second.objective ||
-                        (r.objective == it->second.objective && *r.seconds < *it->second.seconds);
-    if (!fresh && better) it->second = r;
+    const Reference r{*table.text(row, "peer"), *objective, number("lower_bound"), seconds};
+    auto [it, fresh] = best.try_emplace(*table.text(row, "workload"), r);
+    if (!fresh && std::pair(r.objective, r.seconds) < std::pair(it->second.objective, it->second.seconds))
+      it->second = r;
   }
   return best;
 }
@@ -101,8 +66,7 @@ Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Refe
   const auto& name = problem.graph->name();
   const auto unit = workload.time_unit.starts_with("ms") ? "ms" : "";
   auto makespan = workload_row(name, "makespan", unit, plan.value_us / unit_us);
-  makespan.baseline = "first schedule";
-  makespan.baseline_value = plan.counters.at("constructed_us") / unit_us;
+  makespan.beside("first schedule", plan.counters.at("constructed_us") / unit_us);
   makespan.bound = plan.bound.us / unit_us;
   makespan.seconds = planning_s;
   for (Incumbent& i : plan.trajectory) {

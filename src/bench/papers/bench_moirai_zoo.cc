@@ -81,8 +81,7 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
   }
   auto ops = zoo_row(name, "", "ops", "", static_cast<double>(graph->num_ops()));
   if (coarse) {
-    ops.baseline = "single ops";
-    ops.baseline_value = fine;
+    ops.beside("single ops", fine);
   }
   rows.push_back(ops);
   HEDDLE_ASSIGN_OR_RETURN(const auto problem, zoo_problem(graph, cluster));
@@ -100,8 +99,7 @@ Status bench_network(const Network& network, const char* cluster, bool coarse, c
     latency.seconds = result->planning_s;
     set_trajectory(latency, result->trajectory, limit);
     if (first) {
-      latency.baseline = first->first;
-      latency.baseline_value = first->second;
+      latency.beside(first->first, first->second);
     } else {
       first = {planner, latency.value};
     }

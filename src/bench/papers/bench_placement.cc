@@ -130,8 +130,7 @@ Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options
     }
     set_trajectory(row, plan.trajectory, seconds);
     if (const auto found = references.find(task.key()); found != references.end()) {
-      row.baseline = found->second.peer;
-      row.baseline_value = found->second.value;
+      row.beside(found->second.peer, found->second.value);
       ++compared;
       if (value <= found->second.value + found->second.tolerance) ++reached;
     }
@@ -147,8 +146,7 @@ Result<std::vector<BenchRow>> bench_dnn_partitioning(const BenchOptions& options
     row.metric = "at least as good as every feasible reference";
     row.unit = "rows";
     row.value = reached;
-    row.reference = compared;
-    row.reference_source = "rows with a reference";
+    row.against(compared, "rows with a reference");
     rows.push_back(std::move(row));
   }
   return rows;

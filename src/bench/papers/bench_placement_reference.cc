@@ -1,42 +1,14 @@
 #include "bench_placement_reference.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "heddle/base/file.h"
+#include "heddle/base/csv.h"
 
 namespace heddle::bench {
 namespace {
 
-constexpr int64_t kMaxBytes = int64_t{64} << 20;
-
-Error bad_line(const std::string& path, size_t line, const std::string& message) {
-  return Error(Code::kInvalidInput, message).with_context("line " + std::to_string(line)).with_context(path);
-}
-
-// RFC 4180 without line breaks inside fields.
-Result<std::vector<std::string>> fields_of(const std::string& line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '"') {
-      if (quoted && i + 1 < line.size() && line[i + 1] == '"') {
-        fields.back() += '"';
-        ++i;
-      } else {
-        quoted = !quoted;
-      }
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else if (c != '\r') {
-      fields.back() += c;
-    }
-  }
-  if (quoted) return Error(Code::kInvalidInput, "a quoted field does not end on its line");
-  return fields;
-}
+constexpr double kMaxObjective = 1e15;
 
 double half_last_digit(const std::string& number) {
   const auto point = number.find('.');
@@ -53,39 +25,16 @@ std::string mode_of(const std::string& setting, const std::string& mode) {
 }  // namespace
 
 Result<PlacementReferences> read_placement_references(const std::string& path) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(path, kMaxBytes));
   static constexpr const char* kNeeded[] = {"setting", "graph",     "workload", "mode",
                                             "peer",    "objective", "feasible"};
-  std::map<std::string, size_t> column;
+  HEDDLE_ASSIGN_OR_RETURN(const auto table, CsvTable::read(path, kNeeded));
   PlacementReferences references;
-  size_t number = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const auto end = std::min(text.find('\n', begin), text.size());
-    const auto line = text.substr(begin, end - begin);
-    begin = end + 1;
-    ++number;
-    if (line.empty()) continue;
-    const auto parsed = fields_of(line);
-    if (!parsed.ok()) return bad_line(path, number, parsed.error().message());
-    const auto& fields = *parsed;
-    if (column.empty()) {
-      for (size_t i = 0; i < fields.size(); ++i) column[fields[i]] = i;
-      for (const auto* name : kNeeded)
-        if (!column.contains(name))
-          return bad_line(path, number, std::string("there is no column '") + name + "'");
-      continue;
-    }
-    const auto field = [&](const char* name) {
-      return column[name] < fields.size() ? fields[column[name]] : std::string();
-    };
-    const auto value_text = field("objective");
-    if (field("feasible") != "yes" || value_text.empty()) continue;
+  for (size_t row = 0; row < table.rows(); ++row) {
+    const auto field = [&](const char* name) { return *table.text(row, name); };
+    if (field("feasible") != "yes" || field("objective").empty()) continue;
     PlacementReference reference;
-    const auto [rest, error] =
-        std::from_chars(value_text.data(), value_text.data() + value_text.size(), reference.value);
-    if (error != std::errc() || rest != value_text.data() + value_text.size())
-      return bad_line(path, number, "the objective '" + value_text + "' is not a number");
-    reference.tolerance = half_last_digit(value_text) + 1e-9 * reference.value;
+    HEDDLE_ASSIGN_OR_RETURN(reference.value, table.number(row, "objective", 0, kMaxObjective));
+    reference.tolerance = half_last_digit(field("objective")) + 1e-9 * reference.value;
     reference.peer = field("peer");
     const auto key = field("setting") + "/" + field("graph") + "/" + field("workload") + "/" +
                      mode_of(field("setting"), field("mode"));

@@ -16,8 +16,7 @@ struct PlacementReference {
 // The best feasible figure of each "setting/graph/workload/mode".
 using PlacementReferences = std::map<std::string, PlacementReference>;
 
-// Columns setting, graph, workload, mode, peer, objective and feasible are needed, in any order; fields may
-// be quoted. Rows without an objective or whose feasible is not "yes" are left out; what is neither
+// Columns setting, graph, workload, mode, peer, objective and feasible are needed, in any order. Rows without an objective or whose feasible is not "yes" are left out; what is neither
 // contiguous nor "non-contiguous ..." (splits as given, splits cut into pieces) counts as non-contiguous.
 Result<PlacementReferences> read_placement_references(const std::string& path);
 

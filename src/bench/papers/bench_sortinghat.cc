@@ -142,8 +142,7 @@ Status bench_instance(const Machine& machine, const char* model, const Shape& sh
     latency.seconds = result->planning_s;
     const auto base = results.find(kBase);
     if (base != results.end() && latency.value > 0) {
-      latency.baseline = "speed-up";
-      latency.baseline_value = base->second.value_us / 1e3 / latency.value;
+      latency.beside("speed-up", base->second.value_us / 1e3 / latency.value);
       Sums& sums = outcome.speedup[planner];
       if (std::string_view(machine.part) == "p4d") {
         sums.most_p4d = std::max(sums.most_p4d, *latency.baseline_value);
@@ -176,8 +175,7 @@ void add_summary(const Outcome& outcome, std::vector<BenchRow>& rows) {
   const auto add = [&](const std::string& metric, double value, std::optional<double> reference,
                        const std::string& source) {
     auto r = cold_row("all instances", "", metric, "x", value);
-    r.reference = reference;
-    r.reference_source = source;
+    r.against(reference, source);
     rows.push_back(std::move(r));
   };
   for (const char* planner : kPlanners) {

@@ -1,6 +1,8 @@
 // The suite ppipe: PPipe's public measurements (--input) and plans (--reference) beside Heddle's plans.
 #include "bench_ppipe.h"
 
+#include "heddle/runtime/sampling.h"
+
 namespace heddle::bench {
 namespace {
 
@@ -40,9 +42,9 @@ Result<PpipeMeasured> measure_fleet_plan(const PpipeBench& bench, const Fleet& f
   }
   auto rate = ppipe_row(instance, planner, "norm_rps", "/s", plan.value);
   rate.bound = plan.bound;
-  rate.seconds = median_of(seconds);
+  rate.seconds = median_us(seconds);
   return PpipeMeasured{std::move(plan), std::move(rate),
-                       ppipe_row(instance, planner, "planning_s", "s", median_of(seconds))};
+                       ppipe_row(instance, planner, "planning_s", "s", median_us(seconds))};
 }
 
 Result<std::vector<BenchRow>> bench_ppipe(const BenchOptions& options, const Control& control) {

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "bench_ppipe.h"
+#include "heddle/runtime/sampling.h"
 
 namespace heddle::bench {
 namespace {
@@ -38,10 +39,9 @@ Result<std::vector<BenchRow>> bench_ppipe_plans(const PpipeBench& bench) {
   }
   for (const auto& [planner, of_planner] : seconds) {
     auto row = ppipe_row("all", planner, "at least the published norm_rps", "plans", reached[planner]);
-    row.reference = all[planner];
-    row.reference_source = "plans of the reference";
+    row.against(all[planner], "plans of the reference");
     rows.push_back(std::move(row));
-    rows.push_back(ppipe_row("all", planner, "planning_s, median", "s", median_of(of_planner)));
+    rows.push_back(ppipe_row("all", planner, "planning_s, median", "s", median_us(of_planner)));
     rows.push_back(ppipe_row("all", planner, "planning_s, worst", "s",
                              *std::max_element(of_planner.begin(), of_planner.end())));
   }

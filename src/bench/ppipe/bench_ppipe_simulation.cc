@@ -70,8 +70,7 @@ void add_gains(const std::map<std::tuple<std::string, size_t, SchedulerKind>, Pp
                                  planner + " over " + baselines[b] + ", " + kPpipeTraffics[traffic], "%",
                                  100 * gain));
         if (planner != "published ppipe") continue;
-        rows.back().reference = 100 * kGains[traffic][b];
-        rows.back().reference_source = "PPipe, section 7.2";
+        rows.back().against(100 * kGains[traffic][b], "PPipe, section 7.2");
       }
 }
 
@@ -83,8 +82,7 @@ void add_data_planes(const std::map<std::tuple<std::string, SchedulerKind>, Ppip
                              std::string("data plane ") + scheduler_name(scheduler) + ", poisson", "",
                              mean.load / mean.n));
     if (scheduler == SchedulerKind::kBusyUntil) continue;
-    rows.back().reference = scheduler == SchedulerKind::kReactive ? .71 : .92;
-    rows.back().reference_source = "PPipe, figure 10";
+    rows.back().against(scheduler == SchedulerKind::kReactive ? .71 : .92, "PPipe, figure 10");
   }
 }
 

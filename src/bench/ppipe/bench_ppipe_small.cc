@@ -64,8 +64,7 @@ Status add_instance(const PpipeBench& bench, const std::string& cluster, const s
     rows.back().bound = plan.bound;
     rows.back().seconds = plan.planning_s;
     if (planner == "auto" && is_printed(cluster, model)) {
-      rows.back().reference = kPrintedRate;
-      rows.back().reference_source = "PPipe, figure 11";
+      rows.back().against(kPrintedRate, "PPipe, figure 11");
     }
     HEDDLE_ASSIGN_OR_RETURN(auto deployment, deploy(fleet, plan));
     small.deployments.push_back(std::move(deployment));
@@ -123,8 +122,7 @@ void add_gain_rows(const SmallSums& sums, std::vector<BenchRow>& rows) {
           "%", least ? range.first : range.second));
       if (key.second != 0) continue;
       const auto& of_paper = published.at(key.first);
-      rows.back().reference = least ? of_paper.first : of_paper.second;
-      rows.back().reference_source = "PPipe, section 7.3";
+      rows.back().against(least ? of_paper.first : of_paper.second, "PPipe, section 7.3");
     }
 }
 
@@ -161,8 +159,7 @@ Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench) {
     rows.back().seconds = outcomes[i].simulating_s;
     if (c.planner == "auto" && c.traffic == 0 && c.scheduler == SchedulerKind::kReservation &&
         is_printed(c.cluster, c.group)) {
-      rows.back().reference = kPrintedLoad;
-      rows.back().reference_source = "PPipe, section 7.5";
+      rows.back().against(kPrintedLoad, "PPipe, section 7.5");
     }
   }
   add_mean_rows(sums, rows);

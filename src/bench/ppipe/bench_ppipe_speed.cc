@@ -12,6 +12,7 @@
 
 #include "bench_ppipe_cases.h"
 #include "heddle/base/json.h"
+#include "heddle/runtime/sampling.h"
 
 extern char** environ;
 
@@ -63,7 +64,7 @@ Status add_plans(const PpipePlans& plans, const PpipeBench& bench, std::vector<B
   rows.push_back(ppipe_row("simulator speed", "", "events, slowest plan", "/s",
                            *std::min_element(all.begin(), all.end())));
   rows.back().reference = 5e6;
-  rows.push_back(ppipe_row("simulator speed", "", "events, median plan", "/s", median_of(all)));
+  rows.push_back(ppipe_row("simulator speed", "", "events, median plan", "/s", median_us(all)));
   return {};
 }
 
@@ -187,8 +188,7 @@ Status add_simgrid(const PpipeBench& bench, std::vector<BenchRow>& rows) {
   }
   for (size_t back : {1, 2}) {
     BenchRow& row = rows[rows.size() - back];
-    row.baseline = version;
-    row.baseline_value = back == 1 ? requests_per_s : events_per_s;
+    row.beside(version, back == 1 ? requests_per_s : events_per_s);
   }
   return {};
 }

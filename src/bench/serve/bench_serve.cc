@@ -16,8 +16,7 @@ void add_serve_rows(const std::string& instance, const ServeBench& b, bool trivi
   const auto add = [&](const std::string& metric, const char* unit, double value, const char* baseline,
                        double beside, std::optional<double> target) {
     auto row = bench_row("serve", instance, "serve", metric, unit, value);
-    row.baseline = baseline;
-    row.baseline_value = beside;
+    row.beside(baseline, beside);
     row.reference = target;
     if (target) row.reference_source = "target";
     rows.push_back(std::move(row));
@@ -48,8 +47,7 @@ Status add_decisions(SchedulerKind scheduler, double seconds, const std::functio
   };
   add("decision, median", d.median);
   auto& p99 = add("decision, p99", d.p99);
-  p99.reference = kMostDecision_us;
-  p99.reference_source = "target";
+  p99.against(kMostDecision_us, "target");
   add("wait for the plane's lock, p99", d.p99_lock);
   return {};
 }

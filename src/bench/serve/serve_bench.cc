@@ -218,7 +218,7 @@ class HttpLoops {
     }
     std::vector<pollfd> waits(width);
     for (size_t i = 0; i < width; ++i) {
-      connections_[i]->send(head_, &tensors_);
+      connections_[i]->send(head_, tensors_);
       waits[i] = {connections_[i]->fd(), POLLOUT, 0};
     }
     int64_t answered = 0;
@@ -233,7 +233,7 @@ class HttpLoops {
             return Error(Code::kInternal, "an HTTP call failed: " + connections_[i]->body().substr(0, 200));
           ++answered;
           if (enough(answered)) break;
-          connections_[i]->send(head_, &tensors_);
+          connections_[i]->send(head_, tensors_);
           step = connections_[i]->advance();
         }
         if (step == LoadConnection::Step::kBroken) return Error(Code::kIo, "an HTTP connection broke");

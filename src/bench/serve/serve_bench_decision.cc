@@ -54,7 +54,7 @@ Result<DecisionTimes> bench_decisions(SchedulerKind scheduler, double seconds,
   auto next = std::make_unique<Generation>();
   std::vector<double> rates;
   for (const auto& m : deployment.models) {
-    next->models.push_back(timed_model(m, false));
+    next->models.push_back(timed_model(m.name, us_from_ns(m.slo_ns), false));
     rates.push_back(kLoadFactor * m.rate_per_s);
   }
   LivePlaneOptions options;

@@ -1,6 +1,5 @@
 // heddle fleet explain, whatif and replan.
 #include <cmath>
-#include <cstdio>
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
@@ -11,16 +10,6 @@
 
 namespace heddle::cli {
 namespace {
-
-void print_answer(const Json& json) {
-  std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
-}
-
-std::string formatted(const char* format, double v) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, v);
-  return text;
-}
 
 struct ExplainFlags {
   std::string fleet, plan, planner = "auto";
@@ -70,10 +59,10 @@ Result<int> run_fleet_explain(const ExplainFlags& o, const Invocation& invocatio
     row["cost_per_hour"] = why.cost_per_hour;
     row["cost_per_million_requests"] = why.cost_per_million;
     row["watts"] = why.watts;
-    print_answer(row);
+    print_json(row);
     return kExitDone;
   }
-  std::printf("%s\n%s\n", pools_text(fleet, plan).c_str(), summary_text(plan).c_str());
+  print("{}\n{}\n", pools_text(fleet, plan), summary_text(plan));
   TextTable table({{"class"},
                    {"used", TextTable::Align::kRight},
                    {"of", TextTable::Align::kRight},
@@ -83,13 +72,13 @@ Result<int> run_fleet_explain(const ExplainFlags& o, const Invocation& invocatio
     const auto& v = why.classes[c];
     table.add_row({fleet.classes[c].name, std::to_string(v.used), std::to_string(v.count),
                    value_text(plan.objective, v.with_one_more),
-                   formatted("%+.3f %%", plan.value > 0 ? 100 * (v.with_one_more / plan.value - 1) : 0)});
+                   fmt::format("{:+.3f} %", plan.value > 0 ? 100 * (v.with_one_more / plan.value - 1) : 0)});
   }
-  std::printf("%s%.1f requests/s in all", table.to_string().c_str(), why.requests_per_s);
+  print("{}{:.1f} requests/s in all", table.to_string(), why.requests_per_s);
   if (why.cost_per_hour > 0)
-    std::printf(", %.4g per hour, %.4g per million requests", why.cost_per_hour, why.cost_per_million);
-  if (why.watts > 0) std::printf(", %.4g W", why.watts);
-  std::printf("\n");
+    print(", {:.4g} per hour, {:.4g} per million requests", why.cost_per_hour, why.cost_per_million);
+  if (why.watts > 0) print(", {:.4g} W", why.watts);
+  print("\n");
   return kExitDone;
 }
 
@@ -110,8 +99,7 @@ Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation)
   if (invocation.progress) invocation.progress->finish();
   const double ratio = after.value / before.value;
   if (invocation.json) {
-    print_answer(
-        {{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
+    print_json({{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
     return kExitDone;
   }
   TextTable table({{"fleet"},
@@ -121,8 +109,8 @@ Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation)
   table.add_row({"as it is", value_text(before.objective, before.value),
                  value_text(before.objective, before.bound), "1.0000"});
   table.add_row({"changed", value_text(after.objective, after.value),
-                 value_text(after.objective, after.bound), formatted("%.4f", ratio)});
-  std::printf("%s", table.to_string().c_str());
+                 value_text(after.objective, after.bound), fmt::format("{:.4f}", ratio)});
+  print("{}", table.to_string());
   return kExitDone;
 }
 
@@ -158,7 +146,7 @@ Result<int> run_fleet_replan(const ReplanFlags& o, const Invocation& invocation)
     row["moved_devices"] = result.moved_devices;
     row["moved_devices_of_fresh_plan"] = result.moved_devices_fresh;
     row["moves"] = moves;
-    print_answer(row);
+    print_json(row);
     return kExitDone;
   }
   TextTable table({{"model", TextTable::Align::kLeft, 30},
@@ -172,10 +160,9 @@ Result<int> run_fleet_replan(const ReplanFlags& o, const Invocation& invocation)
                    changed.classes[static_cast<size_t>(m.device_class)].name +
                        (m.share > 1 ? "/" + std::to_string(m.share) : ""),
                    std::to_string(m.before), std::to_string(m.after)});
-  std::printf("%s%s", result.moves.empty() ? "nothing moves\n" : table.to_string().c_str(),
-              summary_text(result.plan).c_str());
-  std::printf("%.4g devices load other weights; a plan made anew would move %.4g\n", result.moved_devices,
-              result.moved_devices_fresh);
+  print("{}{}", result.moves.empty() ? "nothing moves\n" : table.to_string(), summary_text(result.plan));
+  print("{:.4g} devices load other weights; a plan made anew would move {:.4g}\n", result.moved_devices,
+        result.moved_devices_fresh);
   return kExitDone;
 }
 

@@ -1,15 +1,12 @@
 // heddle fleet status, add, remove, drain, undrain and switch: a fleet that is being served.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
-#include "heddle/serve/ask_http.h"
 #include "serve/server_target.h"
 
 namespace heddle::cli {
@@ -24,17 +21,7 @@ struct LiveFlags {
 Result<Json> ask(const LiveFlags& o, const std::string& method, const std::string& path,
                  const std::string& body) {
   HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask_http(target, method, path, body, kPatience_s));
-  auto json = parse_json(answer.body);
-  if (answer.status != 200) {
-    const bool told =
-        json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
-    return Error(answer.status == 409 ? Code::kInfeasible : Code::kInvalidInput,
-                 o.url + path + ": status " + std::to_string(answer.status) +
-                     (told ? ": " + (*json)["error"].get<std::string>() : ""));
-  }
-  if (!json.ok()) return std::move(json).error().with_context(o.url + path);
-  return json;
+  return ask_json(target, method, path, body, kPatience_s);
 }
 
 // What a server that is not ours might leave out is shown as nothing.
@@ -89,11 +76,9 @@ std::string changes_text(const Json& status) {
     double sum = 0;
     const Json factors = list(c, "factors");
     for (const auto& f : factors) sum += f.is_number() ? f.get<double>() : 0;
-    char text_of[64];
-    std::snprintf(text_of, sizeof text_of, " x %.3g\n",
-                  factors.empty() ? 1 : sum / static_cast<double>(factors.size()));
+    const double mean = factors.empty() ? 1 : sum / static_cast<double>(factors.size());
     out += "measured times in the plan: " + text(c, "model") + " on " + text(c, "class") +
-           (number(c, "share") > 1 ? "/" + whole(c, "share") : "") + text_of;
+           (number(c, "share") > 1 ? "/" + whole(c, "share") : "") + fmt::format(" x {:.3g}\n", mean);
   }
   const Json changes = list(status, "changes");
   for (size_t i = changes.size() - std::min(changes.size(), kShown); i < changes.size(); ++i)
@@ -104,7 +89,7 @@ std::string changes_text(const Json& status) {
 Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto status, ask(o, "GET", "/v2/status", ""));
   if (invocation.json) {
-    std::printf("%s\n", status.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    print_json(status);
     return kExitDone;
   }
   using Align = TextTable::Align;
@@ -141,39 +126,36 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
                    whole(p, "devices"), whole(p, "running"), whole(p, "runs"),
                    predicted > 0 ? percent(number(p, "busy_s") / predicted - 1) : ""});
   }
-  std::printf("%s: %s, %s plan(s) so far\n%s\n%s", text(status, "fleet").c_str(),
-              text(status, "state").c_str(), whole(status, "plans").c_str(), models.to_string().c_str(),
-              pools.to_string().c_str());
+  print("{}: {}, {} plan(s) so far\n{}\n{}", text(status, "fleet"), text(status, "state"),
+        whole(status, "plans"), models.to_string(), pools.to_string());
   const auto drained =
       status.is_object() && status.contains("drained") ? devices_text(status["drained"]) : "";
-  if (!drained.empty()) std::printf("drained: %s\n", drained.c_str());
-  if (!list(status, "workers").empty()) std::printf("%s", workers_table(status).c_str());
-  std::printf("%s", changes_text(status).c_str());
+  if (!drained.empty()) print("drained: {}\n", drained);
+  if (!list(status, "workers").empty()) print("{}", workers_table(status));
+  print("{}", changes_text(status));
   return kExitDone;
 }
 
 int print_change(const Json& answer, const Invocation& invocation) {
   if (invocation.json) {
-    std::printf("%s\n", answer.dump(1).c_str());
+    print_json(answer);
   } else {
-    std::printf("the new plan is at work, value %.4g", number(answer, "value"));
+    print("the new plan is at work, value {:.4g}", number(answer, "value"));
     if (answer.contains("moved_devices"))
-      std::printf("; %.4g devices have loaded other weights", number(answer, "moved_devices"));
+      print("; {:.4g} devices have loaded other weights", number(answer, "moved_devices"));
     const auto drained = answer.contains("drained") ? devices_text(answer["drained"]) : "";
-    std::printf("%s\n", drained.empty() ? "" : ("; drained: " + drained).c_str());
+    print("{}\n", drained.empty() ? "" : ("; drained: " + drained));
   }
   return kExitDone;
 }
 
 // CLASS=N
 Result<int> run_counts(const LiveFlags& o, const char* path, int sign, const Invocation& invocation) {
-  const auto eq = o.what.rfind('=');
-  char* end = nullptr;
-  const double n = eq == std::string::npos ? 0 : std::strtod(o.what.c_str() + eq + 1, &end);
-  if (eq == std::string::npos || eq == 0 || end == nullptr || *end != '\0' || !(n >= 1 && n <= 1e7) ||
-      n != std::floor(n))
+  const auto change = assignment("CHANGE", o.what);
+  if (!change.ok() || change->first.empty() || !(change->second >= 1 && change->second <= 1e7) ||
+      change->second != std::floor(change->second))
     return Error(Code::kInvalidInput, o.what + ": expected CLASS=N with N from 1, such as L4=2");
-  const Json body = {{"change", {{o.what.substr(0, eq), sign * static_cast<int64_t>(n)}}}};
+  const Json body = {{"change", {{change->first, sign * static_cast<int64_t>(change->second)}}}};
   HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask(o, "POST", path, body.dump()));
   return print_change(answer, invocation);
 }

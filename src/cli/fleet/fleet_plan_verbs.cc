@@ -1,5 +1,4 @@
 // heddle fleet plan, compare, verify and import.
-#include <cstdio>
 
 #include "fleet_verbs.h"
 #include "heddle/base/file.h"
@@ -12,10 +11,6 @@
 
 namespace heddle::cli {
 namespace {
-
-void print_json(const Json& json) {
-  std::printf("%s\n", json.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
-}
 
 struct PlanFlags {
   std::string fleet, planner = "auto", output, lp;
@@ -43,12 +38,12 @@ Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
     print_json(row);
     return kExitDone;
   }
-  std::printf("%s\n%s", pools_text(fleet, plan).c_str(), summary_text(plan).c_str());
+  print("{}\n{}", pools_text(fleet, plan), summary_text(plan));
   const auto used = devices_used(fleet, plan);
   for (size_t c = 0; c < used.size(); ++c)
-    std::printf("%s%s %lld of %lld", c == 0 ? "devices used: " : ", ", fleet.classes[c].name.c_str(),
-                static_cast<long long>(used[c]), static_cast<long long>(fleet.classes[c].count));
-  std::printf("\n");
+    print("{}{} {} of {}", c == 0 ? "devices used: " : ", ", fleet.classes[c].name, used[c],
+          fleet.classes[c].count);
+  print("\n");
   return kExitDone;
 }
 
@@ -99,15 +94,14 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
     const auto used = devices_used(fleet, *plan);
     for (size_t c = 0; c < used.size(); ++c)
       devices += (c > 0 ? " + " : "") + std::to_string(used[c]) + " " + fleet.classes[c].name;
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.3f", plan->planning_s);
     table.add_row({name, value_text(plan->objective, plan->value), value_text(plan->objective, plan->bound),
-                   percent(plan->gap()), std::to_string(pipelines), devices, seconds});
+                   percent(plan->gap()), std::to_string(pipelines), devices,
+                   fmt::format("{:.3f}", plan->planning_s)});
   }
   if (invocation.json) {
     print_json(rows);
   } else {
-    std::printf("%s", table.to_string().c_str());
+    print("{}", table.to_string());
   }
   return any ? kExitDone : kExitNo;
 }
@@ -120,10 +114,9 @@ Result<int> run_fleet_verify(const std::string& fleet_path, const std::string& p
   if (invocation.json) {
     print_json({{"verified", problems.empty()}, {"problems", problems}});
   } else if (problems.empty()) {
-    std::printf("%s holds: rates, deadlines, memory and devices were recomputed from the times\n",
-                plan_path.c_str());
+    print("{} holds: rates, deadlines, memory and devices were recomputed from the times\n", plan_path);
   } else {
-    for (const auto& p : problems) std::printf("%s\n", p.c_str());
+    for (const auto& p : problems) print("{}\n", p);
   }
   return problems.empty() ? kExitDone : kExitNo;
 }
@@ -181,19 +174,18 @@ Result<int> run_fleet_import(const ImportFlags& o, const Invocation& invocation)
                 {"estimated_rates_per_s", source.empty() ? Json() : rates},
                 {"estimated_rates_from", source.empty() ? Json() : Json(source)}});
   } else {
-    std::printf("%s: %lld devices of %zu classes, %zu models\n", o.output.c_str(),
-                static_cast<long long>(fleet.devices()), fleet.classes.size(), fleet.models.size());
+    print("{}: {} devices of {} classes, {} models\n", o.output, fleet.devices(), fleet.classes.size(),
+          fleet.models.size());
     if (source.empty()) {
-      std::printf(
+      print(
           "no estimated rates: a model is served in time by no device alone, so that np has no plan; batches "
           "are taken to fill at once unless estimated_rate_per_s is set\n");
       return kExitDone;
     }
-    std::printf("estimated rates (at which batches fill) from %s:", source.c_str());
+    print("estimated rates (at which batches fill) from {}:", source);
     for (const auto& m : fleet.models)
-      std::printf("%s %s %.1f /s", &m == &fleet.models.front() ? "" : ",", m.name.c_str(),
-                  m.estimated_rate_per_s);
-    std::printf("\n");
+      print("{} {} {:.1f} /s", &m == &fleet.models.front() ? "" : ",", m.name, m.estimated_rate_per_s);
+    print("\n");
   }
   return kExitDone;
 }

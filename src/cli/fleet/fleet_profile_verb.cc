@@ -1,7 +1,6 @@
 // heddle fleet profile: blocks of models measured on this machine's devices at several batch sizes, as a
 // fleet file.
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "fleet_verbs.h"
@@ -78,7 +77,7 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
     Json names = Json::array();
     for (const auto& m : fleet.models)
       names.push_back({{"model", m.name}, {"blocks", m.blocks}, {"slo_us", m.slo_us}});
-    std::printf("%s\n", Json{{"output", o.output}, {"models", names}}.dump(1).c_str());
+    print_json({{"output", o.output}, {"models", names}});
     return kExitDone;
   }
   TextTable table({{"model"},
@@ -102,10 +101,10 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
       table.add_row({m.name, std::to_string(m.blocks), fleet.classes[c].name, sum(m.latency_us[c][0].front()),
                      sum(m.latency_us[c][0].back()), shares, format_us(m.slo_us)});
     }
-  std::printf(
-      "%s%s is written: set counts, SLOs, weights, prices and further classes there;\n"
+  print(
+      "{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
       "`heddle serve` runs its models on the devices that it names\n",
-      table.to_string().c_str(), o.output.c_str());
+      table.to_string(), o.output);
   return kExitDone;
 }
 

@@ -1,6 +1,5 @@
 // heddle fleet: the list of its parts, and what they share.
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 
 #include "fleet_verbs.h"
@@ -43,18 +42,8 @@ Result<int> run_fleet_planners(const Invocation& invocation) {
     rows.push_back({{"name", p.name}, {"summary", p.summary}, {"source", p.source}});
     table.add_row({p.name, p.summary, p.source});
   }
-  std::printf("%s", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string().c_str());
+  print("{}", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string());
   return kExitDone;
-}
-
-// "NAME=NUMBER"; the name may hold "=".
-Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text) {
-  const auto eq = text.rfind('=');
-  char* end = nullptr;
-  const double value = eq == std::string::npos ? NAN : std::strtod(text.c_str() + eq + 1, &end);
-  if (!std::isfinite(value) || end == text.c_str() + eq + 1 || *end != '\0')
-    return Error(Code::kInvalidInput, flag + " " + text + ": expected NAME=NUMBER");
-  return std::pair(text.substr(0, eq), value);
 }
 
 template <class T>
@@ -126,15 +115,24 @@ Result<Fleet> FleetChangeFlags::apply(Fleet fleet) const {
   return fleet;
 }
 
+Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text) {
+  const auto eq = text.rfind('=');
+  char* end = nullptr;
+  const double value = eq == std::string::npos ? NAN : std::strtod(text.c_str() + eq + 1, &end);
+  if (!std::isfinite(value) || end == text.c_str() + eq + 1 || *end != '\0')
+    return Error(Code::kInvalidInput, flag + " " + text + ": expected NAME=NUMBER");
+  return std::pair(text.substr(0, eq), value);
+}
+
+void print_json(const Json& json) { print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace)); }
+
 const char* value_unit(FleetObjective objective) {
   constexpr const char* kUnits[] = {"/s", "per hour", "W", "/s"};
   return kUnits[static_cast<int>(objective)];
 }
 
 std::string value_text(FleetObjective objective, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, "%.6g %s", value, value_unit(objective));
-  return text;
+  return fmt::format("{:.6g} {}", value, value_unit(objective));
 }
 
 Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
@@ -153,11 +151,9 @@ Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
 }
 
 std::string summary_text(const FleetPlan& plan) {
-  char text[160];
-  std::snprintf(text, sizeof text, "%s: %s, bound %s, gap %.3f %%, planned in %.1f ms\n",
-                plan.planner.c_str(), value_text(plan.objective, plan.value).c_str(),
-                value_text(plan.objective, plan.bound).c_str(), 100 * plan.gap(), 1e3 * plan.planning_s);
-  return text + ("bound: " + plan.bound_reason) + "\n";
+  return fmt::format("{}: {}, bound {}, gap {:.3f} %, planned in {:.1f} ms\nbound: {}\n", plan.planner,
+                     value_text(plan.objective, plan.value), value_text(plan.objective, plan.bound),
+                     100 * plan.gap(), 1e3 * plan.planning_s, plan.bound_reason);
 }
 
 std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {
@@ -180,9 +176,6 @@ std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {
       const auto& q = p.partitions[k];
       const auto& pv = explained->pools[pool];
       const auto& dc = fleet.classes[static_cast<size_t>(q.device_class)];
-      char rates[2][32];
-      std::snprintf(rates[0], 32, "%.1f", pv.rate_per_s);
-      std::snprintf(rates[1], 32, "%.1f", p.rate_per_s);
       auto binds = pv.binds;
       if (k == 0 && view.deadline_binds) binds += binds.empty() ? "deadline" : ", deadline";
       table.add_row(
@@ -190,7 +183,7 @@ std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {
            k == 0 ? std::to_string(view.pipeline) : "", k == 0 ? std::to_string(p.batch) : "",
            std::to_string(q.block_from) + ".." + std::to_string(q.block_to - 1),
            std::to_string(q.count) + " x " + dc.name + (q.share > 1 ? "/" + std::to_string(q.share) : ""),
-           rates[0], k == 0 ? rates[1] : "",
+           fmt::format("{:.1f}", pv.rate_per_s), k == 0 ? fmt::format("{:.1f}", p.rate_per_s) : "",
            k == 0 ? format_us(view.latency_us) + ", " + format_us(view.limit_us) : "", binds});
     }
     last_model = view.model;

@@ -1,7 +1,6 @@
 // heddle fleet simulate: a fleet plan under load, as the data plane would serve it.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -18,19 +17,15 @@ namespace heddle::cli {
 namespace {
 
 struct FleetSimulateOptions {
-  std::string fleet, plan, load_factor = "1", traffic, trace, schedulers = "reservation";
+  std::string fleet, plan, load_factor = "1", trace, schedulers = "reservation";
+  TrafficFlags traffic;
   std::string warmup = "0", guard = "0", stragglers, migrate_to, migrate_at = "0", load_time = "0";
   std::string csv, html, window;
   std::vector<std::string> lose;
   bool compressed = false, no_feedback = false, retry = false;
   double duration_s = 30, attainment = .99, least_batch = 0, jitter = 0, avoid_stragglers = 0;
-  double peak = 2, burst_share = .2, burst_s = .2, swing = .5, period_s = 10;
   int64_t seed = 1, threads = 0;
 };
-
-Error flag_error(const char* flag, const std::string& text, const std::string& expected) {
-  return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": expected " + expected);
-}
 
 bool read_number(const std::string& text, double min, double max, double& value) {
   char* end = nullptr;
@@ -155,8 +150,8 @@ Result<bool> is_recorded(const std::string& path) {
 Status read_trace(const FleetSimulateOptions& o, const Invocation& invocation, Inputs& in) {
   HEDDLE_ASSIGN_OR_RETURN(const bool recorded_arrivals, is_recorded(o.trace));
   if (recorded_arrivals) {
-    if (!o.traffic.empty())
-      return Error(Code::kInvalidInput, "--traffic " + o.traffic + ": recorded arrivals (" + o.trace +
+    if (!o.traffic.kind.empty())
+      return Error(Code::kInvalidInput, "--traffic " + o.traffic.kind + ": recorded arrivals (" + o.trace +
                                             ") are played as they are; leave it out");
     std::vector<std::string> names;
     for (const auto& m : in.deployment.models) names.push_back(m.name);
@@ -181,14 +176,7 @@ Status read_trace(const FleetSimulateOptions& o, const Invocation& invocation, I
 
 Status read_traffic(const FleetSimulateOptions& o, const Invocation& invocation, Inputs& in) {
   auto& traffic = in.sweep.traffic;
-  traffic.swing = o.swing;
-  traffic.period_s = o.period_s;
-  traffic.peak = o.peak;
-  traffic.burst_share = o.burst_share;
-  traffic.burst_s = o.burst_s;
-  if (!o.traffic.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(traffic.kind, traffic_flag(o.traffic, true));
-  }
+  HEDDLE_ASSIGN_OR_RETURN(traffic, o.traffic.traffic(true));
   if (!o.trace.empty()) return read_trace(o, invocation, in);
   if (traffic.kind == TrafficKind::kFunctions) {
     HEDDLE_ASSIGN_OR_RETURN(const auto text, synthetic_function_trace({}, static_cast<uint64_t>(o.seed)));
@@ -202,15 +190,10 @@ Status read_traffic(const FleetSimulateOptions& o, const Invocation& invocation,
   double rate = 0;
   for (const auto& m : in.deployment.models)
     rate += m.rate_per_s / static_cast<double>(in.deployment.models.size());
-  char text[160];
-  if (const auto dispersion = index_of_dispersion(traffic, rate); dispersion && *dispersion > 1) {
-    std::snprintf(text, sizeof text,
-                  "%s traffic, variance / mean of counts %.3g at a model's mean rate of %.4g/s",
-                  traffic_name(traffic.kind), *dispersion, rate);
-  } else {
-    std::snprintf(text, sizeof text, "%s traffic", traffic_name(traffic.kind));
-  }
-  in.traffic = text;
+  in.traffic = fmt::format("{} traffic", traffic_name(traffic.kind));
+  if (const auto dispersion = index_of_dispersion(traffic, rate); dispersion && *dispersion > 1)
+    in.traffic += fmt::format(", variance / mean of counts {:.3g} at a model's mean rate of {:.4g}/s",
+                              *dispersion, rate);
   return {};
 }
 
@@ -302,11 +285,10 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
         row["load_factor"] = p.load_factor;
         rows.push_back(std::move(row));
       }
-    std::printf("%s\n", rows.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    print_json(rows);
     return kExitDone;
   }
-  std::printf("%s, seed %lld\n%s", in.traffic.c_str(), static_cast<long long>(o.seed),
-              simulation_text(view).c_str());
+  print("{}, seed {}\n{}", in.traffic, o.seed, simulation_text(view));
   return kExitDone;
 }
 
@@ -315,7 +297,7 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
   command.option("--plan", o.plan, "plan file of this fleet (default: auto plans it)");
   command.option("--load-factor", o.load_factor,
                  "loads relative to the plan's rates: A,B,... or FROM:TO:STEP (default 1)");
-  command.option("--traffic", o.traffic, "poisson (default), diurnal, bursty, functions (a synthetic trace)");
+  o.traffic.declare(command, "poisson (default), diurnal, bursty, functions (a synthetic trace)");
   command.option("--trace", o.trace,
                  "CSV: function invocations (app,func,end_timestamp,duration; s) or recorded arrivals "
                  "(time_us[,model])");
@@ -343,11 +325,6 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
   command.option("--migrate-to", o.migrate_to, "another plan file of this fleet, to change to");
   command.option("--migrate-at", o.migrate_at, "when (default 0s)");
   command.option("--load-time", o.load_time, "of a device that gets another role (default 0s)");
-  command.option("--peak", o.peak, "bursty: rate in bursts over the mean (default 2)", 1, 1e6);
-  command.option("--burst-share", o.burst_share, "bursty: share of the time (default .2)", 1e-6, 1);
-  command.option("--burst", o.burst_s, "bursty: mean seconds of a burst (default .2)", 1e-6, 1e6);
-  command.option("--swing", o.swing, "diurnal: swing of the rate around the mean (default .5)", 0, 1);
-  command.option("--period", o.period_s, "diurnal: seconds (default 10)", 1e-3, 1e7);
   command.option("--csv", o.csv, "write the figures per scheduler, load and model");
   command.option("--html", o.html, "write a page with plots");
   command.option("--window", o.window, "FROM:TO, such as 1s:1.2s: what runs then is drawn in the page");

@@ -8,7 +8,6 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/planner.h"
-#include "heddle/planners/planners_table.h"
 #include "heddle/report/copies_table.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/rank_network.h"

@@ -12,6 +12,7 @@
 #include "heddle/runtime/rank_run.h"
 #include "heddle/runtime/recheck.h"
 #include "heddle/runtime/run.h"
+#include "heddle/session/rank_plan.h"
 #include "model_flags.h"
 #include "run_cold.h"
 #include "verbs.h"
@@ -32,15 +33,11 @@ struct RunVerbOptions : PlanningFlags {
   ColdFlags cold;
 };
 
-struct Prepared {
-  PlanFile file;
-  std::shared_ptr<const Model> model;  // null when the plan has none
-};
-
-Result<Prepared> from_plan_file(const std::string& path) {
+// A plan that was read or made here; its devices have no ranks yet.
+Result<RankPlan> from_plan_file(const std::string& path) {
   HEDDLE_ASSIGN_OR_RETURN(auto file, read_plan_or_run(path));
   HEDDLE_ASSIGN_OR_RETURN(auto model, load_model_of(file.plan.problem, path));
-  return Prepared{std::move(file.plan), std::move(model)};
+  return RankPlan{std::move(file.plan), std::move(model), {}};
 }
 
 bool is_plan_path(const std::string& path) {
@@ -50,12 +47,12 @@ bool is_plan_path(const std::string& path) {
   return !json.ok() || !json->is_object() || json->contains("plan");
 }
 
-Result<Prepared> prepare(RunVerbOptions& o, const Invocation& invocation) {
+Result<RankPlan> prepare(RunVerbOptions& o, const Invocation& invocation) {
   if (is_plan_path(o.model.spec.path)) return from_plan_file(o.model.spec.path);
   HEDDLE_RETURN_IF_ERROR(check_planner(o.planner));
   HEDDLE_ASSIGN_OR_RETURN(auto session, o.open(invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto result, make_plan(session, o.planner, o.search, invocation));
-  return Prepared{plan_file(session.problem, result, o.search.seed), session.loaded.model};
+  return RankPlan{plan_file(session.problem, result, o.search.seed), session.loaded.model, {}};
 }
 
 // "NAME=FILE", or "FILE" for the only input.
@@ -141,9 +138,8 @@ Result<RunOptions> run_options(const RunVerbOptions& o, const Invocation& invoca
 }
 
 // Options of what is measured beside the run.
-template <class Options>
-Options beside(const RunOptions& run) {
-  Options options;
+RoundOptions beside(const RunOptions& run) {
+  RoundOptions options;
   options.inputs = run.inputs;
   options.in_flight = run.in_flight;
   options.deadline = run.deadline;
@@ -156,58 +152,6 @@ int requests_in_flight(const RunVerbOptions& o, const Problem& problem) {
   return problem.objective == Objective::kThroughput ? 4 : 1;
 }
 
-// For the user an error on any rank is a failed run.
-Error failed_run(const Error& error) {
-  const bool cancelled = error.code() == Code::kCancelled;
-  return Error(cancelled ? Code::kCancelled : Code::kVerificationFailed, error.to_string());
-}
-
-// Rank 0 reads or makes the plan and sends it to the others. Each rank reads the model itself, if its devices
-// need one.
-Result<Prepared> prepare_on_ranks(RankGroup& group, RunVerbOptions& o, const Invocation& invocation,
-                                  RankRunOptions& options) {
-  Prepared prepared;
-  Status own;
-  if (group.rank() == 0) {
-    auto made = prepare(o, invocation);
-    if (made.ok())
-      prepared = std::move(made).value();
-    else
-      own = std::move(made).error();
-  }
-  HEDDLE_RETURN_IF_ERROR(group.agree(own));
-  HEDDLE_ASSIGN_OR_RETURN(const auto text,
-                          group.broadcast(group.rank() == 0 ? plan_to_json(prepared.file).dump() : ""));
-  HEDDLE_ASSIGN_OR_RETURN(const auto names, group.exchange(group.transport().host_name()));
-  if (group.rank() != 0) {
-    const auto json = parse_json(text);
-    auto file = json.ok() ? plan_from_json(JsonCursor(*json)) : Result<PlanFile>(json.error());
-    if (file.ok())
-      prepared.file = std::move(file).value();
-    else
-      own = std::move(file).error();
-  }
-  HEDDLE_RETURN_IF_ERROR(group.agree(own));
-  HEDDLE_ASSIGN_OR_RETURN(options.rank_of_device,
-                          place_on_ranks(*prepared.file.problem.cluster, names, o.rank_devices));
-  const auto& plan = prepared.file.plan;
-  const bool computes = std::any_of(plan.segments.begin(), plan.segments.end(), [&](const Segment& s) {
-    return options.rank_of_device[s.device.index()] == group.rank() &&
-           prepared.file.problem.cluster->device(s.device).backend != "emulated";
-  });
-  Status read;
-  if (group.rank() != 0 && computes) {
-    auto model = load_model_of(prepared.file.problem, o.model.spec.path);
-    if (model.ok())
-      prepared.model = std::move(model).value();
-    else
-      read = std::move(model).error();
-  }
-  const Status all_read = group.agree(read);
-  if (!all_read.ok()) return failed_run(all_read.error());
-  return prepared;
-}
-
 // Called on every rank; only rank 0 reports.
 Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   if (const char* flag =
@@ -218,12 +162,16 @@ Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   options.real_transfers = o.real_transfers;
   HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
   RankGroup group(*transport);
-  HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare_on_ranks(group, o, invocation, options));
-  options.run.in_flight = requests_in_flight(o, prepared.file.problem);
-  auto run = run_plan_on_ranks(group, prepared.file.problem, prepared.file.plan, prepared.model, options);
-  if (!run.ok()) return failed_run(run.error());
+  Result<RankPlan> own = RankPlan();
+  if (group.rank() == 0) own = prepare(o, invocation);
+  HEDDLE_ASSIGN_OR_RETURN(const auto shared,
+                          share_plan(group, std::move(own), o.model.spec.path, o.rank_devices));
+  options.rank_of_device = shared.rank_of_device;
+  options.run.in_flight = requests_in_flight(o, shared.file.problem);
+  auto run = run_plan_on_ranks(group, shared.file.problem, shared.file.plan, shared.model, options);
+  if (!run.ok()) return failed_on_ranks(run.error());
   if (group.rank() != 0) return kExitDone;
-  return give_report(o, {prepared.file, *run, std::nullopt, std::nullopt}, invocation);
+  return give_report(o, {shared.file, *run, std::nullopt, std::nullopt}, invocation);
 }
 
 Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
@@ -241,13 +189,13 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto run, run_plan(file.problem, file.plan, prepared.model, options));
   Report report{file, run, std::nullopt, std::nullopt};
   if (o.recheck) {
-    HEDDLE_ASSIGN_OR_RETURN(report.recheck, recheck_prediction(file.problem, file.plan, prepared.model,
-                                                               beside<RecheckOptions>(options)));
+    HEDDLE_ASSIGN_OR_RETURN(report.recheck,
+                            recheck_prediction(file.problem, file.plan, prepared.model, beside(options)));
   }
   if (o.versus) {
     if (!prepared.model) return invalid_input("--versus-openvino needs a real model; this plan has none");
-    HEDDLE_ASSIGN_OR_RETURN(report.comparison, compare_with_openvino(file.problem, file.plan, prepared.model,
-                                                                     beside<CompareOptions>(options)));
+    HEDDLE_ASSIGN_OR_RETURN(report.comparison,
+                            compare_with_openvino(file.problem, file.plan, prepared.model, beside(options)));
   }
   return give_report(o, report, invocation);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "command.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/status.h"
 #include "heddle/fleet/arrivals.h"
@@ -12,6 +13,10 @@
 namespace heddle::cli {
 
 inline std::vector<std::string> scheduler_names() { return {"reservation", "busy-until", "reactive"}; }
+
+inline Error flag_error(const char* flag, const std::string& text, const std::string& expected) {
+  return invalid_input(std::string(flag) + " " + text + ": expected " + expected);
+}
 
 inline Error no_such(const char* flag, const char* what, const std::string& text,
                      const std::vector<std::string>& names) {
@@ -25,13 +30,38 @@ inline Result<SchedulerKind> scheduler_flag(const std::string& text) {
   return no_such("--scheduler", "scheduler", text, scheduler_names());
 }
 
-// --traffic; "functions" only where there may be a trace of them.
-inline Result<TrafficKind> traffic_flag(const std::string& text, bool functions) {
-  const auto kind = traffic_named(text);
-  if (kind && (functions || *kind != TrafficKind::kFunctions)) return *kind;
-  std::vector<std::string> names = {"poisson", "diurnal", "bursty"};
-  if (functions) names.emplace_back("functions");
-  return no_such("--traffic", "traffic", text, names);
-}
+// Generated traffic: its kind and shape.
+struct TrafficFlags {
+  std::string kind;  // empty: not given, which is poisson
+  double peak = 2, burst_share = .2, burst_s = .2, swing = .5, period_s = 10;
+
+  void declare(Command& command, const char* kinds) {
+    command.option("--traffic", kind, kinds);
+    command.option("--peak", peak, "bursty: rate in bursts over the mean (default 2)", 1, 1e6);
+    command.option("--burst-share", burst_share, "bursty: share of the time (default .2)", 1e-6, 1);
+    command.option("--burst", burst_s, "bursty: mean seconds of a burst (default .2)", 1e-6, 1e6);
+    command.option("--swing", swing, "diurnal: swing of the rate around the mean (default .5)", 0, 1);
+    command.option("--period", period_s, "diurnal: seconds (default 10)", 1e-3, 1e7);
+  }
+
+  // `functions`: there may be a trace of function invocations.
+  Result<Traffic> traffic(bool functions) const {
+    Traffic traffic;
+    traffic.swing = swing;
+    traffic.period_s = period_s;
+    traffic.peak = peak;
+    traffic.burst_share = burst_share;
+    traffic.burst_s = burst_s;
+    if (kind.empty()) return traffic;
+    const auto named = traffic_named(kind);
+    if (!named || (*named == TrafficKind::kFunctions && !functions)) {
+      std::vector<std::string> names = {"poisson", "diurnal", "bursty"};
+      if (functions) names.emplace_back("functions");
+      return no_such("--traffic", "traffic", kind, names);
+    }
+    traffic.kind = *named;
+    return traffic;
+  }
+};
 
 }  // namespace heddle::cli

@@ -1,8 +1,8 @@
 #include "server_target.h"
 
-#include <cstdlib>
-
 #include "heddle/base/file.h"
+#include "heddle/serve/http_message.h"
+#include "heddle/serve/worker_security.h"
 
 namespace heddle::cli {
 
@@ -21,9 +21,8 @@ Result<LoadTarget> server_target(const std::string& url, const std::string& toke
     text.erase(0, scheme + 3);
   while (text.ends_with('/')) text.pop_back();
   const auto colon = text.rfind(':');
-  char* end = nullptr;
-  const long port = colon == std::string::npos ? 0 : std::strtol(text.c_str() + colon + 1, &end, 10);
-  if (port < 1 || port > 65535 || end == nullptr || *end != '\0' || colon == 0)
+  const auto port = colon == std::string::npos ? 0 : parse_digits(text.substr(colon + 1)).value_or(0);
+  if (port < 1 || port > 65535 || colon == 0)
     return Error(Code::kInvalidInput, url + ": expected http://HOST:PORT" +
                                           (also_grpc ? " or grpc://HOST:PORT" : "") +
                                           ", as `heddle serve` prints it");
@@ -38,8 +37,7 @@ Result<LoadTarget> server_target(const std::string& url, const std::string& toke
     }
   }
   if (!token_file.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(target.bearer_token, read_file(token_file));
-    while (!target.bearer_token.empty() && target.bearer_token.back() <= ' ') target.bearer_token.pop_back();
+    HEDDLE_ASSIGN_OR_RETURN(target.bearer_token, read_token(token_file));
   }
   return target;
 }

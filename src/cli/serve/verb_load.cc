@@ -1,6 +1,5 @@
 // heddle load: an open-loop load on a server, and what became of every request.
 #include <cmath>
-#include <cstdio>
 
 #include "data_plane_flags.h"
 #include "heddle/base/file.h"
@@ -17,23 +16,11 @@ namespace heddle::cli {
 namespace {
 
 struct LoadFlags {
-  std::string url, models, traffic = "poisson", trace, payload = "0", timeout = "30s", token_file, ca_file,
-                           html;
-  double rate = 0, load_factor = 0, duration_s = 10, peak = 2, burst_share = .2, burst_s = .2, swing = .5,
-         period_s = 10, attainment = 0;
+  std::string url, models, trace, payload = "0", timeout = "30s", token_file, ca_file, html;
+  TrafficFlags traffic;
+  double rate = 0, load_factor = 0, duration_s = 10, attainment = 0;
   int64_t seed = 1, connections = 256;
 };
-
-Result<Traffic> traffic_of(const LoadFlags& o) {
-  Traffic traffic;
-  HEDDLE_ASSIGN_OR_RETURN(traffic.kind, traffic_flag(o.traffic, false));
-  traffic.swing = o.swing;
-  traffic.period_s = o.period_s;
-  traffic.peak = o.peak;
-  traffic.burst_share = o.burst_share;
-  traffic.burst_s = o.burst_s;
-  return traffic;
-}
 
 Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<ModelUnderLoad>& models) {
   if (!o.trace.empty()) {
@@ -51,7 +38,7 @@ Result<std::vector<Arrival>> arrivals_of(const LoadFlags& o, const std::vector<M
     return Error(Code::kInvalidInput,
                  "load needs one of --rate, --load-factor (of what the server's plan sustains) "
                  "and --trace");
-  HEDDLE_ASSIGN_OR_RETURN(const auto traffic, traffic_of(o));
+  HEDDLE_ASSIGN_OR_RETURN(const auto traffic, o.traffic.traffic(false));
   double planned = 0;
   for (const auto& m : models) planned += m.planned_rate_per_s;
   std::vector<double> rates;
@@ -75,12 +62,10 @@ void print_result(const LoadResult& r, double offered_s) {
   TextTable table(columns);
   const auto add = [&table](const std::string& name, const RequestCounts& c, const DurationHistogram& latency,
                             double batch) {
-    char mean[32];
-    std::snprintf(mean, sizeof mean, "%.2f", batch);
     table.add_row({name, std::to_string(c.arrivals), percent(c.attainment()), std::to_string(c.late),
                    std::to_string(c.dropped), std::to_string(c.failed), time_text(latency.percentile(.5)),
                    time_text(latency.percentile(.99)), time_text(latency.percentile(.999)),
-                   time_text(latency.max()), batch > 0 ? mean : ""});
+                   time_text(latency.max()), batch > 0 ? fmt::format("{:.2f}", batch) : ""});
   };
   double all_requests = 0, all_batches = 0;
   for (const auto& m : r.counted.models) {
@@ -98,14 +83,12 @@ void print_result(const LoadResult& r, double offered_s) {
     add("all", r.counted.total, r.counted.latency, all_batches > 0 ? all_requests / all_batches : 0);
   }
   const auto& total = r.counted.total;
-  std::printf(
-      "%s%.1f requests/s offered, %.1f/s answered in time; sent %s (99 %%) after they were due, over %llu "
+  print(
+      "{}{:.1f} requests/s offered, {:.1f}/s answered in time; sent {} (99 %) after they were due, over {} "
       "connections\n",
-      table.to_string(110).c_str(), static_cast<double>(total.arrivals) / offered_s,
-      static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)).c_str(),
-      static_cast<unsigned long long>(r.connections));
-  for (const auto& [message, count] : r.errors)
-    std::printf("failed, %llu x: %s\n", static_cast<unsigned long long>(count), message.c_str());
+      table.to_string(110), static_cast<double>(total.arrivals) / offered_s,
+      static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)), r.connections);
+  for (const auto& [message, count] : r.errors) print("failed, {} x: {}\n", count, message);
 }
 
 Status write_page(const LoadFlags& o, const LoadTarget& target, const std::vector<ModelUnderLoad>& models,
@@ -115,8 +98,9 @@ Status write_page(const LoadFlags& o, const LoadTarget& target, const std::vecto
     shown.models.push_back({m.name, ns_from_us(m.slo_us), m.planned_rate_per_s, {}});
   FleetSimulationView view;
   view.title = "load on " + target.host + ":" + std::to_string(target.port);
-  view.traffic =
-      o.trace.empty() ? o.traffic + " traffic, seed " + std::to_string(o.seed) : "trace " + o.trace;
+  view.traffic = o.trace.empty() ? (o.traffic.kind.empty() ? "poisson" : o.traffic.kind) + " traffic, seed " +
+                                       std::to_string(o.seed)
+                                 : "trace " + o.trace;
   view.deployment = &shown;
   view.series = {{"served", {{o.load_factor > 0 ? o.load_factor : 1, r.counted}}}};
   if (o.attainment > 0) view.wanted_attainment = o.attainment;
@@ -128,10 +112,10 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto target, server_target(o.url, o.token_file, o.ca_file, true));
   const auto payload = parse_bytes(o.payload);
   if (!payload || *payload < 0 || *payload > (int64_t{1} << 28))
-    return Error(Code::kInvalidInput, "--payload " + o.payload + ": expected a size up to 256MiB");
+    return flag_error("--payload", o.payload, "a size up to 256MiB");
   const auto timeout = parse_time_us(o.timeout);
   if (!timeout || !(*timeout > 0) || *timeout > 3.6e9)
-    return Error(Code::kInvalidInput, "--timeout " + o.timeout + ": expected a time such as 30s");
+    return flag_error("--timeout", o.timeout, "a time such as 30s");
   HEDDLE_ASSIGN_OR_RETURN(const auto models,
                           load_models(target, split_list(o.models), static_cast<size_t>(*payload),
                                       static_cast<uint64_t>(o.seed)));
@@ -144,7 +128,7 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto result, run_load(target, models, arrivals, options));
   if (!o.html.empty()) HEDDLE_RETURN_IF_ERROR(write_page(o, target, models, result));
   if (invocation.json) {
-    std::printf("%s\n", to_json(result).dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    print("{}\n", to_json(result).dump(1, ' ', false, Json::error_handler_t::replace));
   } else {
     print_result(result, arrivals.empty() || !o.trace.empty()
                              ? std::max(seconds_from_ns(result.counted.horizon), 1e-3)
@@ -165,13 +149,7 @@ RunFn setup_load(Command& command) {
   command.option("--load-factor", o->load_factor,
                  "requests per second as a multiple of what the server's plan sustains", 0, 1000);
   command.option("--duration", o->duration_s, "seconds of arrivals (default 10)", .01, 1e6);
-  command.option("--traffic", o->traffic, "poisson (default), bursty or diurnal");
-  command.option("--peak", o->peak, "bursty: rate in bursts over the mean (default 2)", 1, 1000);
-  command.option("--burst-share", o->burst_share, "bursty: part of the time that is bursts (default 0.2)",
-                 1e-6, 1);
-  command.option("--burst", o->burst_s, "bursty: seconds of a burst on average (default 0.2)", 1e-3, 1e5);
-  command.option("--swing", o->swing, "diurnal: height of the sine over the mean (default 0.5)", 0, 1);
-  command.option("--period", o->period_s, "diurnal: seconds (default 10)", 1e-3, 1e6);
+  o->traffic.declare(command, "poisson (default), bursty or diurnal");
   command.option("--trace", o->trace, "recorded arrivals, a CSV with the header time_us or time_us,model");
   command.option("--payload", o->payload,
                  "bytes of inputs of any size, which timed devices have (default 0)");

@@ -10,22 +10,24 @@
 #include <thread>
 
 #include "data_plane_flags.h"
+#include "fleet_serve_flags.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_planner.h"
 #include "heddle/report/text_table.h"
+#include "heddle/runtime/rank_group.h"
 #include "heddle/runtime/transport.h"
 #include "heddle/serve/fleet_control.h"
 #include "heddle/serve/grpc_server.h"
 #include "heddle/serve/local_server.h"
 #include "heddle/serve/machine_fleet.h"
+#include "heddle/serve/opened_plan.h"
 #include "heddle/serve/rest_api.h"
 #include "heddle/serve/worker_security.h"
+#include "heddle/session/rank_plan.h"
 #include "model/model_flags.h"
-#include "serve_drift.h"
-#include "serve_workers.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -34,7 +36,7 @@ namespace {
 struct ServeFlags {
   std::vector<std::string> what, shapes;
   std::string host = "127.0.0.1", slo, devices, plan_for, scheduler, plan, guard, token_file;
-  std::string tls_cert, tls_key;
+  std::string tls_cert, tls_key, rank_devices;
   std::vector<std::string> host_names;
   std::string max_body = "64MiB", max_memory = "1GiB";
   int64_t port = 8000, grpc_port = 8001, max_connections = 1024;
@@ -61,10 +63,6 @@ What what_is_served(const std::vector<std::string>& paths) {
   return plan ? What::kPlan : What::kFleet;
 }
 
-Error serve_flag_error(const char* flag, const std::string& text, const char* expected) {
-  return Error(Code::kInvalidInput, std::string(flag) + " " + text + ": expected " + expected);
-}
-
 Result<HttpServerOptions> http_options(const ServeFlags& o) {
   HttpServerOptions http;
   http.host = o.host;
@@ -74,9 +72,9 @@ Result<HttpServerOptions> http_options(const ServeFlags& o) {
   http.is_open = is_open_path;
   http.host_names = o.host_names;
   const auto body = parse_bytes(o.max_body), memory = parse_bytes(o.max_memory);
-  if (!body || *body < 1) return serve_flag_error("--max-body", o.max_body, "a size such as 64MiB");
+  if (!body || *body < 1) return flag_error("--max-body", o.max_body, "a size such as 64MiB");
   if (!memory || *memory < *body)
-    return serve_flag_error("--max-memory", o.max_memory, "a size such as 1GiB, not below --max-body");
+    return flag_error("--max-memory", o.max_memory, "a size such as 1GiB, not below --max-body");
   http.max_body_bytes = static_cast<size_t>(*body);
   http.max_bodies_bytes = static_cast<size_t>(*memory);
   if (!o.token_file.empty()) {
@@ -101,17 +99,13 @@ Result<LivePlaneOptions> plane_options(const ServeFlags& o, SchedulerKind by_def
   }
   if (!o.guard.empty()) {
     const auto guard = parse_time_us(o.guard);
-    if (!guard || !(*guard >= 0) || *guard > 1e9)
-      return serve_flag_error("--guard", o.guard, "a time such as 2ms");
+    if (!guard || !(*guard >= 0) || *guard > 1e9) return flag_error("--guard", o.guard, "a time such as 2ms");
     plane.dispatch.guard_ns = ns_from_us(*guard);
   }
   return plane;
 }
 
 Status check_plan_flags(const ServeFlags& o) {
-  if (rank_environment().size > 1)
-    return Error(Code::kUnsupported,
-                 "a server is one process: start heddle serve without mpirun, with a plan for one host");
   const std::pair<const char*, bool> meaningless[] = {{"--devices", !o.devices.empty()},
                                                       {"--plan-for", !o.plan_for.empty()},
                                                       {"--shape", !o.shapes.empty()},
@@ -126,7 +120,8 @@ Status check_plan_flags(const ServeFlags& o) {
 }
 
 Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferService& service,
-                                                  const Invocation& invocation, What what) {
+                                                  const Invocation& invocation, What what,
+                                                  const OpenedPlan* on_ranks) {
   if (what == What::kPlan) {
     HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
   } else if (o.in_flight) {
@@ -146,13 +141,14 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   defaults.max_batch = static_cast<int>(o.max_batch.value_or(defaults.max_batch));
   if (!o.slo.empty()) {
     const auto slo = parse_time_us(o.slo);
-    if (!slo || !(*slo >= 1) || *slo > 3.6e9) return serve_flag_error("--slo", o.slo, "a time such as 50ms");
+    if (!slo || !(*slo >= 1) || *slo > 3.6e9) return flag_error("--slo", o.slo, "a time such as 50ms");
     defaults.slo_us = *slo;
   }
   LocalServerOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.plane, plane_options(o, SchedulerKind::kReactive));
   options.devices = split_list(o.devices);
   options.in_flight = static_cast<int>(o.in_flight.value_or(0));
+  options.on_ranks = on_ranks;
   if (o.plan_for == "rate") {
     options.choice = LocalChoice::kRate;
   } else if (!o.plan_for.empty() && o.plan_for != "goodput") {
@@ -176,7 +172,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                  "file has its own");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
-  options.log = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  options.log = [](const std::string& line) { print(stderr, "{}\n", line); };
   HEDDLE_ASSIGN_OR_RETURN(auto plane, plane_options(o, SchedulerKind::kReservation));
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
   const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
@@ -250,15 +246,14 @@ void announce(const InferService& service, const ServeFlags& o, int port, int gr
     status["host"] = o.host;
     status["port"] = port;
     status["grpc_port"] = grpc_port;
-    std::printf("%s\n", status.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+    print("{}\n", status.dump(-1, ' ', false, Json::error_handler_t::replace));
   } else {
-    std::printf("%s", pools_table(status).c_str());
+    print("{}", pools_table(status));
     for (const auto& m : status["models"])
       if (!m["note"].get<std::string>().empty())
-        std::printf("%s: %s\n", m["name"].get<std::string>().c_str(), m["note"].get<std::string>().c_str());
-    std::printf("serving on %s://%s:%d and grpc%s://%s:%d, Ctrl-C stops\n",
-                o.tls_key.empty() ? "http" : "https", o.host.c_str(), port, o.tls_key.empty() ? "" : "s",
-                o.host.c_str(), grpc_port);
+        print("{}: {}\n", m["name"].get<std::string>(), m["note"].get<std::string>());
+    print("serving on {}://{}:{} and grpc{}://{}:{}, Ctrl-C stops\n", o.tls_key.empty() ? "http" : "https",
+          o.host, port, o.tls_key.empty() ? "" : "s", o.host, grpc_port);
   }
   std::fflush(stdout);
 }
@@ -298,26 +293,26 @@ class FileWatch {
 void follow_plan(const std::string& path, const InferService& service, const std::string& model) {
   service.repository().load(model, [path](const Status& status) {
     if (status.ok())
-      std::fprintf(stderr, "%s: the new plan is at work\n", path.c_str());
+      print(stderr, "{}: the new plan is at work\n", path);
     else
-      std::fprintf(stderr, "%s; the old plan goes on\n", status.error().to_string().c_str());
+      print(stderr, "{}; the old plan goes on\n", status.error().to_string());
   });
 }
 
 void follow_file(const std::string& path, FleetControl& control) {
   const auto refused = [](const Error& error) {
-    std::fprintf(stderr, "%s; the old plan goes on\n", error.to_string().c_str());
+    print(stderr, "{}; the old plan goes on\n", error.to_string());
   };
   auto fleet = read_fleet(path);
   if (!fleet.ok()) return refused(fleet.error());
   control.replace(std::move(*fleet), [path, refused](const Status& status) {
     if (!status.ok()) return refused(Error(status.error()).with_context(path));
-    std::fprintf(stderr, "%s: the fleet has changed, its new plan is at work\n", path.c_str());
+    print(stderr, "{}: the fleet has changed, its new plan is at work\n", path);
   });
 }
 
-Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
-  HEDDLE_RETURN_IF_ERROR(o.workers.check());
+// `on_ranks`: the plan file's plan, opened on several ranks, of which this is rank 0; null: all runs here.
+Result<int> serve(const ServeFlags& o, const Invocation& invocation, const OpenedPlan* on_ranks) {
   HEDDLE_ASSIGN_OR_RETURN(auto http, http_options(o));
   HEDDLE_ASSIGN_OR_RETURN(const auto tls, tls_identity(o));
   if (!tls.key.empty()) {
@@ -334,7 +329,7 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
   if (what == What::kFleet) {
     HEDDLE_ASSIGN_OR_RETURN(fleet, serve_fleet(o, service, workers, machine, invocation));
   } else {
-    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what));
+    HEDDLE_ASSIGN_OR_RETURN(local, serve_models(o, service, invocation, what, on_ranks));
   }
   const auto handle = [&service, &fleet](const HttpHead& head, HttpBody body, HttpReply reply) {
     if (!fleet || !fleet->answer(head, body, reply))
@@ -375,10 +370,44 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
         all += s.requests[f];
         if (f <= static_cast<size_t>(Outcome::kLate)) answered += s.requests[f];
       }
-    std::printf("stopped: %llu of %llu requests answered\n", static_cast<unsigned long long>(answered),
-                static_cast<unsigned long long>(all));
+    print("stopped: {} of {} requests answered\n", answered, all);
   }
   return kExitDone;
+}
+
+// Every rank comes here. The thread that opens the transport moves all messages, so rank 0 listens on another
+// thread. The other ranks serve until rank 0 stops; signals stop rank 0 alone.
+Result<int> serve_on_ranks(const ServeFlags& o, const Invocation& invocation) {
+  if (what_is_served(o.what) != What::kPlan)
+    return Error(Code::kUnsupported,
+                 "only a plan file is served by several ranks; start heddle serve without mpirun");
+  HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
+  HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
+  RankGroup group(*transport);
+  HEDDLE_ASSIGN_OR_RETURN(const auto opened,
+                          open_plan_on_ranks(group, o.what.front(), o.rank_devices,
+                                             static_cast<int>(o.in_flight.value_or(0)), invocation));
+  std::future<Result<int>> server;
+  if (group.rank() == 0) {
+    server = std::async(std::launch::async, [&] {
+      auto ended = serve(o, invocation, &opened);
+      opened.executor->close();
+      return ended;
+    });
+  }
+  const Status served = opened.executor->serve_ranks(invocation.cancel);
+  auto ended = server.valid() ? server.get() : Result<int>(kExitDone);
+  if (!served.ok()) return failed_on_ranks(served.error());
+  return ended;
+}
+
+Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(o.workers.check());
+  if (rank_environment().size > 1) return serve_on_ranks(o, invocation);
+  if (!o.rank_devices.empty())
+    return Error(Code::kInvalidInput,
+                 "--rank-devices is for several ranks: start Heddle as mpirun -n N heddle serve PLAN");
+  return serve(o, invocation, nullptr);
 }
 
 }  // namespace
@@ -402,6 +431,8 @@ RunFn setup_serve(Command& command) {
   command.option("--in-flight", o->in_flight,
                  "plan: requests at once (default 1; for throughput as many as keep its devices busy)", 1,
                  kMostInFlight);
+  command.option("--rank-devices", o->rank_devices,
+                 "plan, under mpirun: the devices of each rank, A,B;C (default: by host, docs/hosts.md)");
   command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
   command.option(

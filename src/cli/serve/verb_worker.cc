@@ -1,14 +1,13 @@
 // heddle worker: a process with devices that a served fleet uses.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
 #include "heddle/base/json.h"
 #include "heddle/serve/worker.h"
 #include "verbs.h"
-#include "worker_flags.h"
 
 namespace heddle::cli {
 namespace {
@@ -21,6 +20,48 @@ struct WorkerFlags {
   bool share_cores = false;
   double lease_s = 1, slowdown = 1;
 };
+
+struct ClassDevices {
+  std::map<std::string, int64_t> counts;                  // by class
+  std::map<std::string, std::vector<std::string>> names;  // of those that were named
+};
+
+// "cpu0+cpu1"; empty where it is no such list.
+std::vector<std::string> names_in(const std::string& text) {
+  std::vector<std::string> names;
+  size_t at = 0;
+  while (at <= text.size()) {
+    const auto end = std::min(text.find('+', at), text.size());
+    if (end == at) return {};
+    names.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+// CLASS=N or CLASS=NAME+NAME (devices of this host), several of them with commas; a class that is named twice
+// is an error.
+Result<ClassDevices> class_devices(const std::vector<std::string>& texts) {
+  ClassDevices out;
+  for (const auto& list : texts)
+    for (const auto& text : split_list(list)) {
+      const auto eq = text.rfind('=');
+      const auto name = text.substr(0, eq), value = eq == std::string::npos ? "" : text.substr(eq + 1);
+      const bool number = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
+      const auto names = number ? std::vector<std::string>() : names_in(value);
+      if (name.empty() || (number ? value.size() > 7 || std::stoll(value) < 1 : names.empty()))
+        return Error(Code::kInvalidInput, "--devices " + text +
+                                              ": expected CLASS=N with N from 1, such as L4=2, or the "
+                                              "devices of this host by name, such as fast=cpu0+cpu1");
+      const int64_t count = number ? std::stoll(value) : static_cast<int64_t>(names.size());
+      if (!out.counts.emplace(name, count).second)
+        return Error(Code::kInvalidInput, "--devices " + text + ": that class was given twice");
+      if (!number) out.names[name] = names;
+    }
+  if (out.counts.empty())
+    return Error(Code::kInvalidInput, "a worker needs --devices CLASS=N, its devices of the fleet's classes");
+  return out;
+}
 
 std::string name_by_default() {
   char host[64] = {};
@@ -44,21 +85,17 @@ Result<std::unique_ptr<Announcer>> announcer_of(const WorkerFlags& o, const Work
 
 void print_counters(const WorkerOptions& options, const WorkerCounters& c, bool json) {
   if (json) {
-    std::printf("%s\n", Json{{"name", options.name},
-                             {"runs", c.runs},
-                             {"rows", c.rows},
-                             {"sessions", c.sessions},
-                             {"maps_sent", c.maps_sent},
-                             {"maps_received", c.maps_received},
-                             {"map_bytes_received", c.map_bytes_received}}
-                            .dump()
-                            .c_str());
+    print("{}\n", Json{{"name", options.name},
+                       {"runs", c.runs},
+                       {"rows", c.rows},
+                       {"sessions", c.sessions},
+                       {"maps_sent", c.maps_sent},
+                       {"maps_received", c.maps_received},
+                       {"map_bytes_received", c.map_bytes_received}}
+                      .dump());
   } else {
-    std::printf("worker %s: %llu runs, %llu feature maps sent and %llu received, %llu session(s)\n",
-                options.name.c_str(), static_cast<unsigned long long>(c.runs),
-                static_cast<unsigned long long>(c.maps_sent),
-                static_cast<unsigned long long>(c.maps_received),
-                static_cast<unsigned long long>(c.sessions));
+    print("worker {}: {} runs, {} feature maps sent and {} received, {} session(s)\n", options.name, c.runs,
+          c.maps_sent, c.maps_received, c.sessions);
   }
 }
 
@@ -79,7 +116,7 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto announcer, announcer_of(o, options.security));
   HEDDLE_ASSIGN_OR_RETURN(const auto worker, Worker::start(options, *announcer));
   if (!invocation.json && invocation.progress != nullptr) {
-    std::printf("worker %s on port %d, Ctrl-C stops\n", options.name.c_str(), worker->port());
+    print("worker {} on port {}, Ctrl-C stops\n", options.name, worker->port());
     std::fflush(stdout);
   }
   std::string told;
@@ -88,8 +125,7 @@ Result<int> run_worker(const WorkerFlags& o, const Invocation& invocation) {
     const auto c = worker->counters();
     if (c.announcement_error == told) continue;
     told = c.announcement_error;
-    if (!told.empty())
-      std::fprintf(stderr, "worker %s: %s; trying again\n", options.name.c_str(), told.c_str());
+    if (!told.empty()) print(stderr, "worker {}: {}; trying again\n", options.name, told);
   }
   if (invocation.progress != nullptr || invocation.json)
     print_counters(options, worker->counters(), invocation.json);

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/json.h"
+#include "heddle/base/csv.h"
+#include "heddle/base/fields.h"
 #include "heddle/base/spelling.h"
-#include "sim/csv.h"
 
 namespace heddle {
 namespace {
@@ -26,85 +26,65 @@ FleetModel* model_named(PpipeData& data, const std::string& name) {
   return nullptr;
 }
 
-Status read_clusters(const std::string& folder, PpipeData& data) {
-  const auto path = folder + "/clusters.json";
-  HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
-  const auto read = [&]() -> Status {
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, JsonCursor(json).at("clusters"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto clusters, list.elements(1000));
-    for (const auto& at : clusters) {
-      Fleet fleet;
-      HEDDLE_ASSIGN_OR_RETURN(const auto name, at.at("name"));
-      HEDDLE_ASSIGN_OR_RETURN(fleet.name, name.as_string());
-      HEDDLE_ASSIGN_OR_RETURN(const auto gbit, at.number_or("bandwidth_gbps", -1, 1e-6, 1e6));
-      if (gbit < 0) return at.error("there is no bandwidth_gbps");
-      HEDDLE_ASSIGN_OR_RETURN(const auto partitions, at.int_or("max_partitions", 2, 1, kMaxPartitions));
-      fleet.max_partitions = static_cast<int>(partitions);
-      HEDDLE_ASSIGN_OR_RETURN(const auto gpus_at, at.at("gpus"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto gpus, gpus_at.elements(kMaxFleetClasses));
-      for (const auto& gpu : gpus) {
-        DeviceClass c;
-        HEDDLE_ASSIGN_OR_RETURN(const auto type, gpu.at("type"));
-        HEDDLE_ASSIGN_OR_RETURN(c.name, type.as_string());
-        HEDDLE_ASSIGN_OR_RETURN(c.count, gpu.int_or("count", 0, 0, kMaxFleetDevices));
-        HEDDLE_ASSIGN_OR_RETURN(const auto levels, gpu.int_or("vgpu_levels", 1, 1, kMaxShare));
-        HEDDLE_ASSIGN_OR_RETURN(const auto per_server, gpu.int_or("gpus_per_server", 1, 1, 1024));
-        c.share_levels = static_cast<int>(levels);
-        c.devices_per_server = static_cast<int>(per_server);
-        c.nic_bytes_per_s = gbit * kGbit_bytes;
-        fleet.classes.push_back(std::move(c));
-      }
-      data.clusters.push_back(std::move(fleet));
-    }
-    return {};
-  };
-  auto status = read();
-  return status.ok() ? status : Status(std::move(status).error().with_context(path));
+Status read_gpu(const JsonCursor& at, Fleet& fleet) {
+  DeviceClass& c = fleet.classes.emplace_back();
+  Fields f(at);
+  f.required("type", c.name)
+      .optional("count", c.count, 0, kMaxFleetDevices)
+      .optional("vgpu_levels", c.share_levels, 1, kMaxShare)
+      .optional("gpus_per_server", c.devices_per_server, 1, 1024);
+  return f.others_ignored().finish();
 }
 
-Status read_models(const std::string& folder, PpipeData& data) {
-  const auto path = folder + "/models.json";
-  HEDDLE_ASSIGN_OR_RETURN(const auto json, read_json_file(path));
-  const auto read = [&]() -> Status {
-    const JsonCursor root(json);
-    HEDDLE_ASSIGN_OR_RETURN(const auto margin_at, root.at("margin"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto margin, margin_at.number_or("main", 0.4, 0, 0.999));
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, root.at("models"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto models, list.elements(10'000));
-    for (const auto& at : models) {
-      FleetModel m;
-      HEDDLE_ASSIGN_OR_RETURN(const auto name, at.at("dnn"));
-      HEDDLE_ASSIGN_OR_RETURN(m.name, name.as_string());
-      HEDDLE_ASSIGN_OR_RETURN(const auto blocks, at.at("n_blocks"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto n, blocks.as_int(1, kMaxBlocks));
-      m.blocks = static_cast<int>(n);
-      HEDDLE_ASSIGN_OR_RETURN(const auto slo, at.at("slo_us"));
-      HEDDLE_ASSIGN_OR_RETURN(m.slo_us, slo.as_number(1e-9, kMax));
-      m.margin_us = std::nearbyint(margin * m.slo_us);
-      m.cut_bytes.assign(static_cast<size_t>(m.blocks) + 1, NAN);
-      data.models.push_back(std::move(m));
-    }
-    if (root.has("groups")) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto groups, root.at("groups"));
-      for (const auto& [name, unused] : groups.value().items()) {
-        PpipeGroup group{name, {}};
-        HEDDLE_ASSIGN_OR_RETURN(const auto at, groups.at(name));
-        HEDDLE_ASSIGN_OR_RETURN(group.models, at.as_strings());
-        data.groups.push_back(std::move(group));
-      }
-    }
-    if (root.has("workloads")) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto workloads, root.at("workloads"));
-      if (workloads.value().is_object() && !workloads.value().empty()) {
-        HEDDLE_ASSIGN_OR_RETURN(const auto first, workloads.at(workloads.value().begin().key()));
-        HEDDLE_ASSIGN_OR_RETURN(const auto weights, first.at("weights"));
-        HEDDLE_ASSIGN_OR_RETURN(data.weights, weights.as_numbers(1e-9, kMax));
-      }
-    }
-    return {};
-  };
-  auto status = read();
-  return status.ok() ? status : Status(std::move(status).error().with_context(path));
+Result<Fleet> read_cluster(const JsonCursor& at) {
+  Fleet fleet;
+  double gbit = 0;
+  Fields f(at);
+  f.required("name", fleet.name)
+      .required("bandwidth_gbps", gbit, 1e-6, 1e6)
+      .optional("max_partitions", fleet.max_partitions, 1, kMaxPartitions)
+      .required("gpus", each([&](const JsonCursor& gpu) { return read_gpu(gpu, fleet); }, kMaxFleetClasses));
+  HEDDLE_RETURN_IF_ERROR(f.others_ignored().finish());
+  for (auto& c : fleet.classes) c.nic_bytes_per_s = gbit * kGbit_bytes;
+  return fleet;
+}
+
+Result<FleetModel> read_model(const JsonCursor& at, double margin) {
+  FleetModel m;
+  Fields f(at);
+  f.required("dnn", m.name)
+      .required("n_blocks", m.blocks, 1, kMaxBlocks)
+      .required("slo_us", m.slo_us, 1e-9, kMax);
+  HEDDLE_RETURN_IF_ERROR(f.others_ignored().finish());
+  m.margin_us = std::nearbyint(margin * m.slo_us);
+  m.cut_bytes.assign(static_cast<size_t>(m.blocks) + 1, NAN);
+  return m;
+}
+
+Status read_models(const Json& json, PpipeData& data) {
+  double margin = 0.4;
+  Fields f{JsonCursor(json)};
+  f.required("margin",
+             [&](const JsonCursor& at) {
+               Fields margins(at);
+               return margins.optional("main", margin, 0, 0.999).others_ignored().finish();
+             })
+      .required("models",
+                each_into(
+                    data.models, [&](const JsonCursor& at) { return read_model(at, margin); }, 10'000))
+      .optional("groups",
+                each_member("an object of lists of models",
+                            [&](const std::string& name, const JsonCursor& at) {
+                              return take(at, data.groups.emplace_back(PpipeGroup{name, {}}).models);
+                            }))
+      // The first workload's.
+      .optional("workloads",
+                each_member("an object of workloads", [&](const std::string&, const JsonCursor& at) {
+                  Fields workload(at);
+                  if (!data.weights.empty()) return Status();
+                  return workload.required("weights", data.weights, 1e-9, kMax).others_ignored().finish();
+                }));
+  return f.others_ignored().finish();
 }
 
 Status read_cuts(const std::string& folder, PpipeData& data) {
@@ -190,8 +170,12 @@ Status add_models(const PpipeData& data, const std::vector<std::string>& models,
 
 Result<PpipeData> read_ppipe_data(const std::string& folder) {
   PpipeData data;
-  HEDDLE_RETURN_IF_ERROR(read_clusters(folder, data));
-  HEDDLE_RETURN_IF_ERROR(read_models(folder, data));
+  HEDDLE_RETURN_IF_ERROR(read_json_file(folder + "/clusters.json", [&](const Json& json) {
+    Fields f{JsonCursor(json)};
+    return f.required("clusters", each_into(data.clusters, read_cluster, 1000)).others_ignored().finish();
+  }));
+  HEDDLE_RETURN_IF_ERROR(
+      read_json_file(folder + "/models.json", [&](const Json& json) { return read_models(json, data); }));
   HEDDLE_RETURN_IF_ERROR(read_cuts(folder, data));
   HEDDLE_RETURN_IF_ERROR(read_timings(folder, data));
   return data;

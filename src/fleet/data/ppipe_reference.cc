@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/csv.h"
 #include "heddle/base/file.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/ppipe_data.h"
-#include "sim/csv.h"
 
 namespace heddle {
 namespace {

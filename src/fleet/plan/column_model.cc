@@ -78,19 +78,9 @@ ColumnModel::ColumnModel(const FleetTask& task, const std::vector<std::vector<Co
       milp.at_most(std::move(terms), 0);
       of_class.push_back({devices, 1});
     }
-    const double load = task.goal.load[m] / unit;
-    if (objective == FleetObjective::kMaxMin) {
-      // z is measured in multiples of the bound.
-      served.push_back({level, -task.goal.load[m] * task.bound.value / unit});
-      milp.at_least(std::move(served), 0);
-    } else if (objective == FleetObjective::kGoodput) {
-      const auto good = milp.add_continuous(0, load);
-      milp.add_cost(good, -1);
-      served.push_back({good, -1});
-      milp.at_least(std::move(served), 0);
-    } else {
-      milp.at_least(std::move(served), load);
-    }
+    // The level is measured in multiples of the bound.
+    add_demand(milp, objective, std::move(served), task.goal.load[m] / unit,
+               {level, -task.goal.load[m] * task.bound.value / unit});
   }
   for (size_t k = 0; k < supply.size(); ++k) {
     const double cost = device_cost(fleet.classes[k], objective);
@@ -98,6 +88,27 @@ ColumnModel::ColumnModel(const FleetTask& task, const std::vector<std::vector<Co
       for (const auto& t : supply[k]) milp.add_cost(t.var, cost * t.coefficient);
     if (!supply[k].empty()) milp.at_most(supply[k], static_cast<double>(fleet.classes[k].count));
   }
+}
+
+void add_demand(Milp& milp, FleetObjective objective, std::vector<Term> rates, double load, const Term& level,
+                const std::string& row_name, const std::string& good_name) {
+  if (objective == FleetObjective::kMaxMin) {
+    rates.push_back(level);
+  } else if (objective == FleetObjective::kGoodput) {
+    const auto good = milp.add_continuous(0, load, good_name);
+    milp.add_cost(good, -1);
+    rates.push_back({good, -1});
+  }
+  milp.at_least(std::move(rates), more_is_better(objective) ? 0 : load, row_name);
+}
+
+SolveOptions solve_options(const FleetPlanOptions& options, double rel_gap) {
+  SolveOptions solve;
+  solve.deadline = options.deadline;
+  solve.threads = options.threads;
+  solve.seed = options.seed;
+  solve.rel_gap = rel_gap;
+  return solve;
 }
 
 std::vector<std::vector<double>> fractional_mix(const FleetTask& task,
@@ -130,17 +141,7 @@ std::vector<std::vector<double>> fractional_mix(const FleetTask& task,
       if (cost > 0) lp.add_cost(x, cost);
     }
     const double load = task.goal.load[m] / unit;
-    if (objective == FleetObjective::kMaxMin) {
-      served.push_back({level, -load * task.bound.value});
-      lp.at_least(std::move(served), 0);
-    } else if (objective == FleetObjective::kGoodput) {
-      const auto good = lp.add_continuous(0, load);
-      lp.add_cost(good, -1);
-      served.push_back({good, -1});
-      lp.at_least(std::move(served), 0);
-    } else {
-      lp.at_least(std::move(served), load);
-    }
+    add_demand(lp, objective, std::move(served), load, {level, -load * task.bound.value});
   }
   for (size_t k = 0; k < supply.size(); ++k)
     if (!supply[k].empty()) lp.at_most(supply[k], fleet.classes[k].count > 0 ? 1 : 0);

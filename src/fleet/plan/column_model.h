@@ -31,6 +31,13 @@ struct ColumnModel {
   std::vector<std::vector<Counts>> counts(const std::vector<double>& values) const;
 };
 
+// Adds the row by which the sum of these rates serves the load: for kMaxMin the level's share of it (`level`, with
+// a negative coefficient), for kGoodput as much of it as counts, otherwise all.
+void add_demand(Milp& milp, FleetObjective objective, std::vector<Term> rates, double load, const Term& level,
+                const std::string& row_name = {}, const std::string& good_name = {});
+
+SolveOptions solve_options(const FleetPlanOptions& options, double rel_gap);
+
 // Solves the LP relaxation with fractional virtual devices; returns the columns' rates, 1/s, [model][column].
 // It has one variable per column and one row per model and class, so its work depends on neither the pools
 // nor the devices. Empty: the solver has no answer.

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "heddle/base/spelling.h"
-#include "heddle/base/units.h"
 
 namespace heddle {
 namespace {
@@ -58,8 +57,7 @@ class Enumeration {
       const auto& dc = fleet_.classes[c];
       for (int v = 1; v <= kMaxShare; ++v) {
         if (!usable(c, v) || model_.max_batch(c, v) < batch) continue;
-        Option o{static_cast<int>(c), v, std::vector<double>(n + 1, 0),
-                 dc.nic_bytes_per_s / (v * dc.devices_per_server),
+        Option o{static_cast<int>(c), v, std::vector<double>(n + 1, 0), nic_share(dc, v),
                  dc.memory_bytes > 0 ? static_cast<double>(dc.memory_bytes) / v : kInfinity};
         for (size_t k = 0; k < n; ++k)
           o.until[k + 1] = o.until[k] + model_.block_us(c, v, batch, static_cast<int>(k));
@@ -83,29 +81,14 @@ class Enumeration {
     return bytes <= o.memory;
   }
 
-  // Time in us to move a whole batch's bytes at this cut between servers of the two classes.
-  double transfer_us(int cut, int a, int b) const {
-    const double nic = std::min(fleet_.classes[static_cast<size_t>(a)].nic_bytes_per_s,
-                                fleet_.classes[static_cast<size_t>(b)].nic_bytes_per_s);
-    return column_.batch * model_.cut_bytes[static_cast<size_t>(cut)] / nic * kUsPerSecond;
-  }
-
-  double stage_rate(const Option& o, int from, int to, double infer_us) const {
-    double rate = kUsPerSecond * column_.batch / infer_us;
-    const double in = model_.cut_bytes[static_cast<size_t>(from)],
-                 out = model_.cut_bytes[static_cast<size_t>(to)];
-    if (from > 0 && in > 0) rate = std::min(rate, o.nic_share / in);
-    if (to < model_.blocks && out > 0) rate = std::min(rate, o.nic_share / out);
-    return rate;
-  }
-
   Status extend(int from, double before_us) {
     const bool last = column_.stages + 1 == rules_.max_partitions;
     for (const auto& o : options_) {
       double start_us = before_us;
       if (from > 0)
-        start_us += transfer_us(from, column_.stage[static_cast<size_t>(column_.stages - 1)].device_class,
-                                o.device_class);
+        start_us +=
+            transfer_us(fleet_, model_, column_.batch, from,
+                        column_.stage[static_cast<size_t>(column_.stages - 1)].device_class, o.device_class);
       for (int to = last ? model_.blocks : from + 1; to <= model_.blocks; ++to) {
         if (++visits_ > kMaxVisits)
           return Error(Code::kUnsupported,
@@ -120,7 +103,8 @@ class Enumeration {
         if (start_us + infer_us > limit_us_) break;
         if (latency_us + fastest_after_[static_cast<size_t>(to)] > limit_us_ || !fits(o, from, to)) continue;
         auto& stage = column_.stage[static_cast<size_t>(column_.stages)];
-        stage = {from, to, o.device_class, o.share, stage_rate(o, from, to, infer_us)};
+        stage = {from, to, o.device_class, o.share,
+                 virtual_device_rate(model_, o.nic_share, column_.batch, from, to, infer_us)};
         ++column_.stages;
         if (to == model_.blocks) {
           keep();
@@ -172,8 +156,7 @@ class Enumeration {
     for (size_t c = 0; c < fleet_.classes.size(); ++c) {
       if (!usable(c, 1) || model_.max_batch(c, 1) < 1) continue;
       times = true;
-      double sum = 0;
-      for (int k = 0; k < model_.blocks; ++k) sum += model_.block_us(c, 1, 1, k);
+      const double sum = blocks_us(model_, static_cast<int>(c), 1, 1, 0, model_.blocks);
       if (sum < fastest_us) fastest_us = sum, fastest = c;
     }
     if (!times)
@@ -257,41 +240,31 @@ std::optional<Column> column_of(const Fleet& fleet, size_t model, const FleetPip
     const auto& p = pipeline.partitions[k];
     const auto& dc = fleet.classes[static_cast<size_t>(p.device_class)];
     if (dc.count == 0 || p.share > dc.share_levels) return std::nullopt;
-    double infer_us = 0, bytes = 0;
-    for (int b = p.block_from; b < p.block_to; ++b) {
-      infer_us += m.block_us(static_cast<size_t>(p.device_class), p.share, pipeline.batch, b);
-      if (!m.parameter_bytes.empty()) bytes += static_cast<double>(m.parameter_bytes[static_cast<size_t>(b)]);
-    }
+    const double infer_us = blocks_us(m, p.device_class, p.share, pipeline.batch, p.block_from, p.block_to);
+    double bytes = 0;
+    for (int b = p.block_from; b < p.block_to && !m.parameter_bytes.empty(); ++b)
+      bytes += static_cast<double>(m.parameter_bytes[static_cast<size_t>(b)]);
     if (std::isnan(infer_us) ||
         (dc.memory_bytes > 0 && bytes * p.share > static_cast<double>(dc.memory_bytes)))
       return std::nullopt;
-    const double nic = dc.nic_bytes_per_s / (p.share * dc.devices_per_server);
-    double rate = kUsPerSecond * pipeline.batch / infer_us;
-    for (const int cut : {p.block_from, p.block_to})
-      if (cut > 0 && cut < m.blocks && m.cut_bytes[static_cast<size_t>(cut)] > 0)
-        rate = std::min(rate, nic / m.cut_bytes[static_cast<size_t>(cut)]);
     latency_us += infer_us;
-    if (k > 0) {
-      const auto& before = fleet.classes[static_cast<size_t>(pipeline.partitions[k - 1].device_class)];
-      latency_us += pipeline.batch * m.cut_bytes[static_cast<size_t>(p.block_from)] /
-                    std::min(before.nic_bytes_per_s, dc.nic_bytes_per_s) * kUsPerSecond;
-    }
-    column.stage[static_cast<size_t>(column.stages++)] = {p.block_from, p.block_to, p.device_class, p.share,
-                                                          rate};
+    if (k > 0)
+      latency_us += transfer_us(fleet, m, pipeline.batch, p.block_from,
+                                pipeline.partitions[k - 1].device_class, p.device_class);
+    column.stage[static_cast<size_t>(column.stages++)] = {
+        p.block_from, p.block_to, p.device_class, p.share,
+        virtual_device_rate(m, nic_share(dc, p.share), pipeline.batch, p.block_from, p.block_to, infer_us)};
   }
   if (latency_us > m.slo_us + kDeadlineSlack_us) return std::nullopt;
   return column;
 }
 
-bool same_column(const Column& a, const Column& b) {
-  if (a.batch != b.batch || a.stages != b.stages) return false;
-  for (size_t k = 0; k < static_cast<size_t>(a.stages); ++k) {
-    const auto &s = a.stage[k], &t = b.stage[k];
-    if (s.block_from != t.block_from || s.block_to != t.block_to || s.device_class != t.device_class ||
-        s.share != t.share)
-      return false;
-  }
-  return true;
+bool same_pipeline(const FleetPipeline& a, const FleetPipeline& b) {
+  return a.batch == b.batch &&
+         std::ranges::equal(a.partitions, b.partitions, [](const FleetPartition& p, const FleetPartition& q) {
+           return p.block_from == q.block_from && p.block_to == q.block_to &&
+                  p.device_class == q.device_class && p.share == q.share;
+         });
 }
 
 FleetPipeline make_pipeline(const Column& column, const std::array<int64_t, kMaxPartitions>& counts) {
@@ -307,19 +280,10 @@ FleetPipeline make_pipeline(const Column& column, const std::array<int64_t, kMax
 }
 
 void merge_pipelines(std::vector<FleetPipeline>& pipelines) {
-  const auto same = [](const FleetPipeline& a, const FleetPipeline& b) {
-    if (a.batch != b.batch || a.partitions.size() != b.partitions.size()) return false;
-    for (size_t k = 0; k < a.partitions.size(); ++k) {
-      const auto &p = a.partitions[k], &q = b.partitions[k];
-      if (p.block_from != q.block_from || p.block_to != q.block_to || p.device_class != q.device_class ||
-          p.share != q.share)
-        return false;
-    }
-    return true;
-  };
   std::vector<FleetPipeline> merged;
   for (auto& p : pipelines) {
-    const auto twin = std::find_if(merged.begin(), merged.end(), [&](const auto& q) { return same(p, q); });
+    const auto twin =
+        std::find_if(merged.begin(), merged.end(), [&](const auto& q) { return same_pipeline(p, q); });
     if (twin == merged.end()) {
       merged.push_back(std::move(p));
     } else {

@@ -6,13 +6,11 @@
 #include <optional>
 #include <vector>
 
+#include "fleet_formulas.h"
 #include "heddle/base/cancel.h"
 #include "heddle/base/status.h"
-#include "heddle/fleet/fleet_plan.h"
 
 namespace heddle {
-
-inline constexpr int kTwelfths = 12;  // of a device; every share 1/1..1/kMaxShare is a whole number of them
 
 struct ColumnStage {
   int block_from = 0, block_to = 0, device_class = 0, share = 1;
@@ -52,7 +50,8 @@ double batch_delay_us(const Fleet& fleet, size_t model, int batch);
 // The column of a pipeline; none if the pipeline cannot run in time in this fleet: a class without devices, a
 // missing share or time, too little memory, or the deadline.
 std::optional<Column> column_of(const Fleet& fleet, size_t model, const FleetPipeline& pipeline);
-bool same_column(const Column& a, const Column& b);
+// Do both have the same batch size and the same partitions, whatever their pools?
+bool same_pipeline(const FleetPipeline& a, const FleetPipeline& b);
 
 FleetPipeline make_pipeline(const Column& column, const std::array<int64_t, kMaxPartitions>& counts);
 // Merges pipelines of the same column by adding up their pools: never slower, never more devices.

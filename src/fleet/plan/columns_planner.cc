@@ -44,6 +44,8 @@ class Pools {
   }
 
   double rate(size_t m) const { return rates_[m]; }
+  const std::vector<double>& rates() const { return rates_; }
+  const std::vector<int64_t>& used() const { return used_; }
   const Counts& counts(size_t m, size_t c) const { return counts_[m][c]; }
   const std::vector<std::vector<Counts>>& all_counts() const { return counts_; }
   int64_t free(size_t k) const { return fleet_->classes[k].count - used_[k]; }
@@ -57,7 +59,7 @@ class Pools {
       const auto now = twelfths_[m][bin(k, s.device_class)];
       const auto then =
           now + (to[static_cast<size_t>(k)] - counts_[m][c][static_cast<size_t>(k)]) * (kTwelfths / s.share);
-      more[static_cast<size_t>(s.device_class)] += whole(then) - whole(now);
+      more[static_cast<size_t>(s.device_class)] += whole_devices(then) - whole_devices(now);
     }
     for (size_t k = 0; k < more.size(); ++k)
       if (more[k] > free(k)) return false;
@@ -70,10 +72,10 @@ class Pools {
     for (int k = 0; k < column.stages; ++k) {
       const auto& s = column.stage[static_cast<size_t>(k)];
       auto& twelfths = twelfths_[m][bin(k, s.device_class)];
-      used_[static_cast<size_t>(s.device_class)] -= whole(twelfths);
+      used_[static_cast<size_t>(s.device_class)] -= whole_devices(twelfths);
       twelfths +=
           (to[static_cast<size_t>(k)] - counts_[m][c][static_cast<size_t>(k)]) * (kTwelfths / s.share);
-      used_[static_cast<size_t>(s.device_class)] += whole(twelfths);
+      used_[static_cast<size_t>(s.device_class)] += whole_devices(twelfths);
     }
     counts_[m][c] = to;
   }
@@ -88,7 +90,6 @@ class Pools {
   }
 
  private:
-  static int64_t whole(int64_t twelfths) { return (twelfths + kTwelfths - 1) / kTwelfths; }
   size_t bin(int position, int device_class) const {
     return static_cast<size_t>(position) * fleet_->classes.size() + static_cast<size_t>(device_class);
   }
@@ -189,16 +190,7 @@ bool serves(const FleetTask& task, const Pools& pools) {
 }
 
 double value_of(const FleetTask& task, const Pools& pools) {
-  double value = task.goal.objective == FleetObjective::kMaxMin ? INFINITY : 0;
-  for (size_t m = 0; m < task.goal.load.size(); ++m) {
-    if (task.goal.objective == FleetObjective::kMaxMin)
-      value = std::min(value, pools.rate(m) / task.goal.load[m]);
-    if (task.goal.objective == FleetObjective::kGoodput) value += std::min(pools.rate(m), task.goal.load[m]);
-  }
-  for (size_t k = 0; k < task.fleet.classes.size(); ++k)
-    value += static_cast<double>(task.fleet.classes[k].count - pools.free(k)) *
-             device_cost(task.fleet.classes[k], task.goal.objective);
-  return value;
+  return fleet_value(task.fleet, task.goal.objective, pools.rates(), task.goal.load, pools.used());
 }
 
 // Local search: shrinks a few columns' pools towards the base, fills anew with perturbed prices, keeps
@@ -251,10 +243,6 @@ void improve(const FleetTask& task, const std::vector<std::vector<Column>>& colu
   }
 }
 
-}  // namespace
-
-namespace {
-
 // Plans a small remainder of one or two classes exactly.
 std::optional<FleetAnswer> complete_exactly(const FleetTask& task,
                                             const std::vector<std::vector<Column>>& columns,
@@ -299,20 +287,14 @@ Result<FleetAnswer> plan_columns(const FleetTask& task) {
   fill_greedily(task, near, prices, best);
   improve(task, near, prices, base, best);
   const bool found = serves(task, best);
-  const auto better = [&](const Pools& a, const Pools& b) {
-    return more ? value_of(task, a) > value_of(task, b) : value_of(task, a) < value_of(task, b);
-  };
   FleetAnswer answer;
   if (!found || task.options.prove) {
     // The bound of a MILP over all columns without a base holds for all plans; that of the remainder does
     // not.
     const bool whole = task.options.prove;
     ColumnModel model(task, whole ? task.columns : near, whole ? nullptr : &base.all_counts());
-    SolveOptions options;
-    options.deadline = whole ? task.options.deadline : task.options.deadline.sooner(kMilp_s);
-    options.threads = task.options.threads;
-    options.seed = task.options.seed;
-    options.rel_gap = 1e-4;
+    auto options = solve_options(task.options, 1e-4);
+    if (!whole) options.deadline = task.options.deadline.sooner(kMilp_s);
     HEDDLE_ASSIGN_OR_RETURN(const auto solved, solve(model.milp, options));
     if (whole && std::isfinite(solved.bound)) {
       // Widened by the solver's tolerances.
@@ -325,7 +307,8 @@ Result<FleetAnswer> plan_columns(const FleetTask& task) {
       for (size_t m = 0; m < counts.size(); ++m)
         for (size_t c = 0; c < counts[m].size(); ++c)
           if (counts[m][c][0] > 0) improved.set(m, c, counts[m][c]);
-      if (serves(task, improved) && (!found || better(improved, best))) {
+      if (serves(task, improved) &&
+          (!found || is_better(task.goal.objective, value_of(task, improved), value_of(task, best)))) {
         answer.models = improved.plan();
         return answer;
       }

@@ -1,5 +1,7 @@
 #include "heddle/fleet/fleet.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 #include <set>
@@ -13,12 +15,7 @@ constexpr double kMaxNumber = 1e15;  // limit of times, sizes, rates: their sums
 
 Error bad(std::string message) { return {Code::kInvalidInput, std::move(message)}; }
 
-std::string shown(double v) {
-  if (std::isnan(v)) return "NaN";
-  char text[40];
-  std::snprintf(text, sizeof text, "%.6g", v);
-  return text;
-}
+std::string shown(double v) { return std::isnan(v) ? "NaN" : fmt::format("{:.6g}", v); }
 
 // `zero`: true if v may be 0.
 Status check_number(double v, bool zero, const std::string& where, const char* what) {

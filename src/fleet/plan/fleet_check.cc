@@ -1,9 +1,10 @@
 #include "heddle/fleet/fleet_check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <tuple>
 
@@ -14,11 +15,7 @@ constexpr double kTolerance = 1e-9;  // relative, between claimed and recomputed
 constexpr double kSlack_us = 1e-5;   // of deadlines, for rounding of sums
 constexpr double kSecond_us = 1e6;
 
-std::string number(double v) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.12g", v);
-  return text;
-}
+std::string number(double v) { return fmt::format("{:.12g}", v); }
 
 bool agree(double a, double b) {
   return std::abs(a - b) <= kTolerance * std::max({1.0, std::abs(a), std::abs(b)});

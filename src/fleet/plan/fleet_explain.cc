@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "columns.h"
-#include "heddle/base/units.h"
 
 namespace heddle {
 namespace {
@@ -14,14 +13,10 @@ double latency_us(const Fleet& fleet, size_t model, const FleetPipeline& pipelin
   double sum = batch_delay_us(fleet, model, batch);
   for (size_t k = 0; k < pipeline.partitions.size(); ++k) {
     const auto& p = pipeline.partitions[k];
-    for (int b = p.block_from; b < p.block_to; ++b)
-      sum += m.block_us(static_cast<size_t>(p.device_class), p.share, batch, b);
-    if (k + 1 < pipeline.partitions.size()) {
-      const auto next = static_cast<size_t>(pipeline.partitions[k + 1].device_class);
-      const double nic = std::min(fleet.classes[static_cast<size_t>(p.device_class)].nic_bytes_per_s,
-                                  fleet.classes[next].nic_bytes_per_s);
-      sum += batch * m.cut_bytes[static_cast<size_t>(p.block_to)] / nic * kUsPerSecond;
-    }
+    sum += blocks_us(m, p.device_class, p.share, batch, p.block_from, p.block_to);
+    if (k + 1 < pipeline.partitions.size())
+      sum +=
+          transfer_us(fleet, m, batch, p.block_to, p.device_class, pipeline.partitions[k + 1].device_class);
   }
   return sum;
 }
@@ -36,15 +31,10 @@ void view_pipeline(const Fleet& fleet, const FleetPlan& plan, size_t m, size_t i
   for (size_t k = 0; k < pipeline.partitions.size(); ++k) {
     const auto& p = pipeline.partitions[k];
     const auto& dc = fleet.classes[static_cast<size_t>(p.device_class)];
-    double infer_us = 0;
-    for (int b = p.block_from; b < p.block_to; ++b)
-      infer_us += model.block_us(static_cast<size_t>(p.device_class), p.share, pipeline.batch, b);
-    const double compute = kUsPerSecond * pipeline.batch / infer_us;
-    double nic = INFINITY;
-    for (const int cut : {p.block_from, p.block_to})
-      if (cut > 0 && cut < model.blocks && model.cut_bytes[static_cast<size_t>(cut)] > 0)
-        nic = std::min(nic, dc.nic_bytes_per_s / (p.share * dc.devices_per_server) /
-                                model.cut_bytes[static_cast<size_t>(cut)]);
+    const double compute =
+        kUsPerSecond * pipeline.batch /
+        blocks_us(model, p.device_class, p.share, pipeline.batch, p.block_from, p.block_to);
+    const double nic = nic_rate(model, nic_share(dc, p.share), p.block_from, p.block_to);
     PoolView pool{m,
                   i,
                   k,

@@ -6,14 +6,6 @@
 
 namespace heddle {
 
-Status check_format(const JsonCursor& root, const std::string& format) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto format_at, root.at("format"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto text, format_at.as_string());
-  if (text != format) return format_at.error("is '" + text.substr(0, 60) + "'; expected '" + format + "'");
-  HEDDLE_ASSIGN_OR_RETURN(const auto version, root.at("version"));
-  return version.as_int(1, 1).ok() ? Status() : version.error("expected 1, the only version that there is");
-}
-
 bool is_yaml_path(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
 
 std::string stem_of(const std::string& path) { return std::filesystem::path(path).stem().string(); }
@@ -29,9 +21,7 @@ Result<YamlDocument> load_document(const std::string& path, const std::string& k
 }
 
 Status write_document(const std::string& path, const Json& json) {
-  return write_file_atomic(path, is_yaml_path(path)
-                                     ? json_to_yaml(json)
-                                     : json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+  return write_file_atomic(path, is_yaml_path(path) ? json_to_yaml(json) : json_text(json, 1) + "\n");
 }
 
 }  // namespace heddle

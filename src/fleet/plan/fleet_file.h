@@ -9,8 +9,6 @@
 
 namespace heddle {
 
-// Checks that "format" is this one and "version" is 1.
-Status check_format(const JsonCursor& root, const std::string& format);
 // True for .yaml and .yml.
 bool is_yaml_path(const std::string& path);
 // The file's name without folder and suffix: "fleet" for "a/fleet.yaml".

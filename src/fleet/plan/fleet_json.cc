@@ -1,68 +1,86 @@
 // Reads and writes fleet files; the format is in docs/fleet.md.
 #include <filesystem>
-#include <functional>
 
 #include "fleet_file.h"
-#include "heddle/base/file.h"
+#include "heddle/base/fields.h"
+#include "heddle/base/hash.h"
 #include "heddle/base/spelling.h"
-#include "heddle/base/units.h"
 #include "heddle/fleet/fleet.h"
-#include "model_file_json.h"
 
 namespace heddle {
 namespace {
 
 constexpr double kMax = 1e15;
-
-// Reads a number, or text with a unit.
-Result<double> quantity(const JsonCursor& node, std::string_view key, std::optional<double> fallback,
-                        const std::function<std::optional<double>(std::string_view)>& parse,
-                        const char* expected) {
-  if (!node.has(key) && fallback) return *fallback;
-  HEDDLE_ASSIGN_OR_RETURN(const auto at, node.at(key));
-  if (!at.value().is_string()) return at.as_number(0, kMax);
-  HEDDLE_ASSIGN_OR_RETURN(const auto text, at.as_string());
-  const auto value = parse(text);
-  if (!value) return at.error("is " + quote_text(text) + "; expected " + expected);
-  return *value;
-}
-
-std::optional<double> bytes_of(std::string_view text) {
-  const auto bytes = parse_bytes(text);
-  return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
-}
+constexpr int64_t kMostOps = 10'000'000;
 
 Result<DeviceClass> read_class(const JsonCursor& at) {
-  HEDDLE_RETURN_IF_ERROR(at.check_keys({"name", "count", "share_levels", "devices_per_server", "nic",
-                                        "cost_per_hour", "watts", "memory", "devices", "slowdown"}));
   DeviceClass c;
-  HEDDLE_ASSIGN_OR_RETURN(const auto name, at.at("name"));
-  HEDDLE_ASSIGN_OR_RETURN(c.name, name.as_string());
-  HEDDLE_ASSIGN_OR_RETURN(const auto count, at.at("count"));
-  HEDDLE_ASSIGN_OR_RETURN(c.count, count.as_int(0, kMaxFleetDevices));
-  HEDDLE_ASSIGN_OR_RETURN(const auto levels, at.int_or("share_levels", 1, 1, kMaxShare));
-  c.share_levels = static_cast<int>(levels);
-  HEDDLE_ASSIGN_OR_RETURN(const auto per_server, at.int_or("devices_per_server", 1, 1, 1024));
-  c.devices_per_server = static_cast<int>(per_server);
-  HEDDLE_ASSIGN_OR_RETURN(c.nic_bytes_per_s, quantity(at, "nic", std::nullopt, parse_bandwidth,
-                                                      "bytes per second, or a text such as \"10Gbit/s\""));
-  HEDDLE_ASSIGN_OR_RETURN(c.cost_per_hour, at.number_or("cost_per_hour", 0, 0, kMax));
-  HEDDLE_ASSIGN_OR_RETURN(c.watts, at.number_or("watts", 0, 0, kMax));
-  HEDDLE_ASSIGN_OR_RETURN(const auto memory,
-                          quantity(at, "memory", 0, bytes_of, "bytes, or a text such as \"24GiB\""));
-  c.memory_bytes = static_cast<int64_t>(memory);
-  if (at.has("devices")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto devices, at.at("devices"));
-    HEDDLE_ASSIGN_OR_RETURN(c.devices, devices.as_strings());
-  }
-  HEDDLE_ASSIGN_OR_RETURN(c.slowdown, at.number_or("slowdown", 1, 1, 1000));
+  Fields f(at);
+  f.required("name", c.name)
+      .required("count", c.count, 0, kMaxFleetDevices)
+      .optional("share_levels", c.share_levels, 1, kMaxShare)
+      .optional("devices_per_server", c.devices_per_server, 1, 1024)
+      .required("nic", c.nic_bytes_per_s, kBytesPerSecondUnit)
+      .optional("cost_per_hour", c.cost_per_hour, 0, kMax)
+      .optional("watts", c.watts, 0, kMax)
+      .optional("memory", c.memory_bytes, kBytesUnit)
+      .optional("devices", c.devices)
+      .optional("slowdown", c.slowdown, 1, 1000);
+  HEDDLE_RETURN_IF_ERROR(f.finish());
   return c;
 }
 
+// The member "file" of a model.
+Result<FleetModelFile> read_model_file(const JsonCursor& at) {
+  FleetModelFile file;
+  Fields f(at);
+  f.required("path",
+             [&file](const JsonCursor& path) -> Status {
+               HEDDLE_ASSIGN_OR_RETURN(file.path, path.as_string());
+               return file.path.empty() ? path.error("expected the model's file") : Status();
+             })
+      .required("hash", file.hash, hex64_from_text, kHex64Expected)
+      .optional("shapes", each_member("an object from input names to dimensions",
+                                      [&file](const std::string& name, const JsonCursor& shape) {
+                                        return take(shape, file.shapes[name], 0, INT64_MAX);
+                                      }))
+      .required("ops", each([&file](const JsonCursor& run) -> Status {
+                  HEDDLE_ASSIGN_OR_RETURN(const auto pair, run.as_ints(0, kMostOps));
+                  if (pair.size() != 2 || pair[0] < 1 || pair[1] >= kMaxBlocks)
+                    return run.error("expected [how many ops follow each other, their block]");
+                  if (static_cast<int64_t>(file.block_of.size()) + pair[0] > kMostOps)
+                    return run.error("more than " + std::to_string(kMostOps) + " ops");
+                  file.block_of.insert(file.block_of.end(), static_cast<size_t>(pair[0]),
+                                       static_cast<int>(pair[1]));
+                  return {};
+                }))
+      .optional("feature_maps", [&file](const JsonCursor& maps) -> Status {
+        file.fp16_cuts = maps.value() == "fp16";
+        if (file.fp16_cuts || maps.value() == "as they are") return {};
+        return maps.error("is " + maps.describe() + ", expected 'fp16' or 'as they are'");
+      });
+  HEDDLE_RETURN_IF_ERROR(f.finish());
+  return file;
+}
+
+Json to_json(const FleetModelFile& file) {
+  Json shapes = Json::object(), ops = Json::array();
+  for (const auto& [name, shape] : file.shapes) shapes[name] = shape;
+  for (size_t i = 0; i < file.block_of.size();) {
+    size_t end = i;
+    while (end < file.block_of.size() && file.block_of[end] == file.block_of[i]) ++end;
+    ops.push_back({end - i, file.block_of[i]});
+    i = end;
+  }
+  Json json = {{"path", file.path}, {"hash", hex64(file.hash)}, {"ops", std::move(ops)}};
+  if (!shapes.empty()) json["shapes"] = std::move(shapes);
+  if (file.fp16_cuts) json["feature_maps"] = "fp16";
+  return json;
+}
+
 Status read_times(const JsonCursor& at, const Fleet& fleet, FleetModel& m) {
-  if (!at.value().is_object()) return at.error("expected an object of class names");
   m.latency_us.resize(fleet.classes.size());
-  for (const auto& [name, unused] : at.value().items()) {
+  const auto read_class_times = [&](const std::string& name, const JsonCursor& shares) -> Status {
     const int c = fleet.class_named(name);
     if (c < 0) {
       std::vector<std::string> names;
@@ -70,77 +88,68 @@ Status read_times(const JsonCursor& at, const Fleet& fleet, FleetModel& m) {
       return at.error("no class is named " + quote_text(name) + did_you_mean(name, names) + "; there are " +
                       join_names(names));
     }
-    HEDDLE_ASSIGN_OR_RETURN(const auto shares_at, at.at(name));
-    HEDDLE_ASSIGN_OR_RETURN(const auto shares, shares_at.elements(kMaxShare));
-    for (const auto& share : shares) {
-      auto& of_share = m.latency_us[static_cast<size_t>(c)].emplace_back();
-      HEDDLE_ASSIGN_OR_RETURN(const auto batches, share.elements(kMaxFleetBatch));
-      for (const auto& batch : batches) {
-        HEDDLE_ASSIGN_OR_RETURN(auto blocks, batch.as_numbers(0, kMax));
-        of_share.push_back(std::move(blocks));
-      }
-    }
-  }
-  return {};
+    auto& times = m.latency_us[static_cast<size_t>(c)];
+    const auto read_batch = [&times](const JsonCursor& blocks) {
+      return take(blocks, times.back().emplace_back(), 0, kMax);
+    };
+    const auto read_share = [&](const JsonCursor& batches) {
+      times.emplace_back();
+      return each(read_batch, kMaxFleetBatch)(batches);
+    };
+    return each(read_share, kMaxShare)(shares);
+  };
+  return each_member("an object of class names", read_class_times)(at);
 }
 
 Result<FleetModel> read_model(const JsonCursor& at, const Fleet& fleet) {
-  HEDDLE_RETURN_IF_ERROR(at.check_keys({"name", "slo", "margin", "weight", "estimated_rate_per_s",
-                                        "cut_bytes", "parameter_bytes", "latency_us", "file"}));
-  const auto* kTime = "us, or a text such as \"80ms\"";
   FleetModel m;
-  HEDDLE_ASSIGN_OR_RETURN(const auto name, at.at("name"));
-  HEDDLE_ASSIGN_OR_RETURN(m.name, name.as_string());
-  HEDDLE_ASSIGN_OR_RETURN(m.slo_us, quantity(at, "slo", std::nullopt, parse_time_us, kTime));
-  HEDDLE_ASSIGN_OR_RETURN(m.margin_us, quantity(at, "margin", 0, parse_time_us, kTime));
-  HEDDLE_ASSIGN_OR_RETURN(m.weight, at.number_or("weight", 1, 0, kMax));
-  HEDDLE_ASSIGN_OR_RETURN(m.estimated_rate_per_s, at.number_or("estimated_rate_per_s", 0, 0, kMax));
-  HEDDLE_ASSIGN_OR_RETURN(const auto cuts, at.at("cut_bytes"));
-  HEDDLE_ASSIGN_OR_RETURN(m.cut_bytes, cuts.as_numbers(0, kMax));
-  if (m.cut_bytes.size() < 2 || m.cut_bytes.size() > static_cast<size_t>(kMaxBlocks) + 1)
-    return cuts.error("has " + std::to_string(m.cut_bytes.size()) +
-                      " entries; expected one more than there are blocks, 2 to " +
-                      std::to_string(kMaxBlocks + 1));
-  m.blocks = static_cast<int>(m.cut_bytes.size()) - 1;
-  if (at.has("parameter_bytes")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto parameters, at.at("parameter_bytes"));
-    HEDDLE_ASSIGN_OR_RETURN(m.parameter_bytes, parameters.as_ints(0, int64_t{1} << 50));
-  }
-  if (at.has("file")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto file, at.at("file"));
-    HEDDLE_ASSIGN_OR_RETURN(m.file, model_file_from_json(file));
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const auto times, at.at("latency_us"));
-  if (auto status = read_times(times, fleet, m); !status.ok())
-    return std::move(status).error().with_context("model " + quote_text(m.name));
+  Fields f(at);
+  f.required("name", m.name)
+      .required("slo", m.slo_us, kMicrosecondsUnit)
+      .optional("margin", m.margin_us, kMicrosecondsUnit)
+      .optional("weight", m.weight, 0, kMax)
+      .optional("estimated_rate_per_s", m.estimated_rate_per_s, 0, kMax)
+      .required("cut_bytes",
+                [&m](const JsonCursor& cuts) -> Status {
+                  HEDDLE_RETURN_IF_ERROR(take(cuts, m.cut_bytes, 0, kMax));
+                  m.blocks = static_cast<int>(m.cut_bytes.size()) - 1;
+                  if (m.blocks >= 1 && m.blocks <= kMaxBlocks) return {};
+                  return cuts.error("has " + std::to_string(m.cut_bytes.size()) +
+                                    " entries; expected one more than there are blocks, 2 to " +
+                                    std::to_string(kMaxBlocks + 1));
+                })
+      .optional("parameter_bytes", m.parameter_bytes, 0, int64_t{1} << 50)
+      .optional("file", m.file, read_model_file)
+      .required("latency_us", [&](const JsonCursor& times) -> Status {
+        auto status = read_times(times, fleet, m);
+        if (status.ok()) return {};
+        return std::move(status).error().with_context("model " + quote_text(m.name));
+      });
+  HEDDLE_RETURN_IF_ERROR(f.finish());
   return m;
 }
 
 }  // namespace
 
 Result<Fleet> fleet_from_json(const Json& json) {
-  const JsonCursor root(json);
-  HEDDLE_RETURN_IF_ERROR(root.check_keys(
-      {"format", "version", "name", "max_partitions", "batch_delay_factor", "classes", "models"}));
-  HEDDLE_RETURN_IF_ERROR(check_format(root, "heddle-fleet"));
   Fleet fleet;
-  HEDDLE_ASSIGN_OR_RETURN(fleet.name, root.string_or("name", ""));
-  HEDDLE_ASSIGN_OR_RETURN(const auto partitions, root.int_or("max_partitions", 2, 1, kMaxPartitions));
-  fleet.max_partitions = static_cast<int>(partitions);
-  HEDDLE_ASSIGN_OR_RETURN(fleet.batch_delay_factor, root.number_or("batch_delay_factor", 1.3, 0, 1e6));
-  HEDDLE_ASSIGN_OR_RETURN(const auto classes_at, root.at("classes"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto classes, classes_at.elements(kMaxFleetClasses));
-  for (const auto& at : classes) {
-    HEDDLE_ASSIGN_OR_RETURN(auto c, read_class(at));
-    if (fleet.class_named(c.name) >= 0) return at.error("a second class is named " + quote_text(c.name));
-    fleet.classes.push_back(std::move(c));
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const auto models_at, root.at("models"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto models, models_at.elements(kMaxFleetModels));
-  for (const auto& at : models) {
-    HEDDLE_ASSIGN_OR_RETURN(auto m, read_model(at, fleet));
-    fleet.models.push_back(std::move(m));
-  }
+  Fields f(JsonCursor(json), "heddle-fleet", 1);
+  f.optional("name", fleet.name)
+      .optional("max_partitions", fleet.max_partitions, 1, kMaxPartitions)
+      .optional("batch_delay_factor", fleet.batch_delay_factor, 0, 1e6)
+      .required("classes", each(
+                               [&](const JsonCursor& at) -> Status {
+                                 HEDDLE_ASSIGN_OR_RETURN(auto c, read_class(at));
+                                 if (fleet.class_named(c.name) >= 0)
+                                   return at.error("a second class is named " + quote_text(c.name));
+                                 fleet.classes.push_back(std::move(c));
+                                 return {};
+                               },
+                               kMaxFleetClasses))
+      .required("models", each_into(
+                              fleet.models, [&](const JsonCursor& at) { return read_model(at, fleet); },
+                              kMaxFleetModels));
+  HEDDLE_RETURN_IF_ERROR(f.finish());
   HEDDLE_RETURN_IF_ERROR(check_fleet(fleet));
   return fleet;
 }

@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/units.h"
+#include "fleet_formulas.h"
 
 namespace heddle {
 namespace {
-
-constexpr int kTwelfth = 12;  // every share 1/1..1/kMaxShare is a whole number of them
-static_assert(kTwelfth % 3 == 0 && kTwelfth % 4 == 0 && kMaxShare == 4);
 
 constexpr const char* kObjectiveNames[] = {"max-min", "cost", "power", "goodput"};
 
@@ -49,8 +46,8 @@ std::vector<int64_t> devices_used(const Fleet& fleet, const FleetPlan& plan) {
       for (const auto& p : m.pipelines)
         if (k < p.partitions.size())
           twelfths[static_cast<size_t>(p.partitions[k].device_class)] +=
-              p.partitions[k].count * (kTwelfth / p.partitions[k].share);
-      for (size_t c = 0; c < used.size(); ++c) used[c] += (twelfths[c] + kTwelfth - 1) / kTwelfth;
+              p.partitions[k].count * (kTwelfths / p.partitions[k].share);
+      for (size_t c = 0; c < used.size(); ++c) used[c] += whole_devices(twelfths[c]);
     }
   }
   return used;
@@ -63,35 +60,40 @@ void evaluate_fleet_plan(const Fleet& fleet, FleetPlan& plan) {
     for (auto& pipeline : plan.models[m].pipelines) {
       pipeline.rate_per_s = INFINITY;
       for (const auto& p : pipeline.partitions) {
-        const auto& dc = fleet.classes[static_cast<size_t>(p.device_class)];
-        double infer_us = 0;
-        for (int k = p.block_from; k < p.block_to; ++k)
-          infer_us += model.block_us(static_cast<size_t>(p.device_class), p.share, pipeline.batch, k);
-        double rate = kUsPerSecond * pipeline.batch / infer_us;
-        const double nic = dc.nic_bytes_per_s / (p.share * dc.devices_per_server);
-        for (const int cut : {p.block_from, p.block_to}) {
-          const double bytes = model.cut_bytes[static_cast<size_t>(cut)];
-          if (cut > 0 && cut < model.blocks && bytes > 0) rate = std::min(rate, nic / bytes);
-        }
+        const double infer_us =
+            blocks_us(model, p.device_class, p.share, pipeline.batch, p.block_from, p.block_to);
+        const double nic = nic_share(fleet.classes[static_cast<size_t>(p.device_class)], p.share);
+        const double rate =
+            virtual_device_rate(model, nic, pipeline.batch, p.block_from, p.block_to, infer_us);
         pipeline.rate_per_s = std::min(pipeline.rate_per_s, static_cast<double>(p.count) * rate);
       }
       plan.models[m].rate_per_s += pipeline.rate_per_s;
     }
   }
-  const auto used = devices_used(fleet, plan);
-  plan.value = plan.objective == FleetObjective::kMaxMin ? INFINITY : 0;
+  std::vector<double> rates, loads;
   for (size_t m = 0; m < plan.models.size(); ++m) {
-    if (plan.objective == FleetObjective::kMaxMin)
-      plan.value = std::min(plan.value, plan.models[m].rate_per_s / fleet.models[m].weight);
-    if (plan.objective == FleetObjective::kGoodput)
-      plan.value += std::min(plan.models[m].rate_per_s, model_load(fleet, plan, m));
+    rates.push_back(plan.models[m].rate_per_s);
+    loads.push_back(plan.objective == FleetObjective::kMaxMin ? fleet.models[m].weight
+                                                              : model_load(fleet, plan, m));
   }
-  for (size_t c = 0; c < used.size(); ++c) {
-    if (plan.objective == FleetObjective::kCost)
-      plan.value += static_cast<double>(used[c]) * fleet.classes[c].cost_per_hour;
-    if (plan.objective == FleetObjective::kPower)
-      plan.value += static_cast<double>(used[c]) * fleet.classes[c].watts;
+  plan.value = fleet_value(fleet, plan.objective, rates, loads, devices_used(fleet, plan));
+}
+
+double device_cost(const DeviceClass& device_class, FleetObjective objective) {
+  if (objective == FleetObjective::kCost) return device_class.cost_per_hour;
+  return objective == FleetObjective::kPower ? device_class.watts : 0;
+}
+
+double fleet_value(const Fleet& fleet, FleetObjective objective, std::span<const double> rates,
+                   std::span<const double> loads, std::span<const int64_t> used) {
+  double value = objective == FleetObjective::kMaxMin ? INFINITY : 0;
+  for (size_t m = 0; m < rates.size(); ++m) {
+    if (objective == FleetObjective::kMaxMin) value = std::min(value, rates[m] / loads[m]);
+    if (objective == FleetObjective::kGoodput) value += std::min(rates[m], loads[m]);
   }
+  for (size_t c = 0; c < used.size(); ++c)
+    value += static_cast<double>(used[c]) * device_cost(fleet.classes[c], objective);
+  return value;
 }
 
 }  // namespace heddle

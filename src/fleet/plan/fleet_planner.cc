@@ -85,8 +85,8 @@ FleetPlan evaluated(const FleetTask& task, const std::string& planner, FleetAnsw
   plan.bound = task.bound.value;
   plan.bound_reason = task.bound.reason;
   if (answer.optimal) answer.bound = plan.value;
-  if (answer.bound &&
-      (more_is_better(plan.objective) ? *answer.bound < plan.bound : *answer.bound > plan.bound)) {
+  // The bound that leaves less room is the worse value.
+  if (answer.bound && is_better(plan.objective, plan.bound, *answer.bound)) {
     plan.bound = *answer.bound;
     plan.bound_reason = answer.bound_reason;
   }
@@ -106,15 +106,16 @@ Result<FleetAnswer> plan_by_columns(const FleetTask& task) {
                                  [](const DeviceClass& c) { return c.count > 0 && c.share_levels > 1; });
   if (!task.options.prove || !split || !answer.ok()) return answer;
   HEDDLE_ASSIGN_OR_RETURN(auto proven, plan_columns(task));
-  FleetPlan ours, theirs;
-  ours.models = answer->models;
-  theirs.models = proven.models;
-  ours.objective = theirs.objective = task.goal.objective;
-  ours.load_per_s = theirs.load_per_s = task.options.load_per_s;
-  evaluate_fleet_plan(task.fleet, ours);
-  evaluate_fleet_plan(task.fleet, theirs);
-  const bool keep = more_is_better(ours.objective) ? ours.value >= theirs.value : ours.value <= theirs.value;
-  if (keep) proven.models = std::move(answer->models);
+  const auto value = [&task](const std::vector<ModelPlan>& models) {
+    FleetPlan plan;
+    plan.models = models;
+    plan.objective = task.goal.objective;
+    plan.load_per_s = task.options.load_per_s;
+    evaluate_fleet_plan(task.fleet, plan);
+    return plan.value;
+  };
+  if (!is_better(task.goal.objective, value(proven.models), value(answer->models)))
+    proven.models = std::move(answer->models);
   return proven;
 }
 

@@ -39,10 +39,10 @@ double moved(const std::map<Weights, int64_t>& before, const std::map<Weights, i
   return sum;
 }
 
-// Index of the column in the model's list; appends it if it is missing.
-size_t place_of(std::vector<Column>& columns, const Column& column) {
+// Index of the pipeline's column in the model's list; appends it if it is missing.
+size_t place_of(std::vector<Column>& columns, const FleetPipeline& pipeline, const Column& column) {
   for (size_t c = 0; c < columns.size(); ++c)
-    if (same_column(columns[c], column)) return c;
+    if (same_pipeline(make_pipeline(columns[c], {}), pipeline)) return c;
   columns.push_back(column);
   return columns.size() - 1;
 }
@@ -106,7 +106,7 @@ Result<FleetPlan> least_moves(const Fleet& fleet, const FleetPlan& fresh, const 
       for (const auto& p : plan->models[m].pipelines) {
         const auto column = column_of(fleet, m, p);
         if (!column) continue;
-        const auto c = place_of(task.columns[m], *column);
+        const auto c = place_of(task.columns[m], p, *column);
         if (plan != &fresh) continue;
         Counts counts{};
         for (size_t k = 0; k < p.partitions.size(); ++k) counts[k] = p.partitions[k].count;
@@ -120,12 +120,7 @@ Result<FleetPlan> least_moves(const Fleet& fleet, const FleetPlan& fresh, const 
       for (size_t k = 0; k < program.model.pools[m][c].size(); ++k)
         program.model.milp.set_start(program.model.pools[m][c][k], static_cast<double>(counts[k]));
   }
-  SolveOptions solve_options;
-  solve_options.deadline = options.deadline;
-  solve_options.threads = options.threads;
-  solve_options.seed = options.seed;
-  solve_options.rel_gap = 1e-3;
-  HEDDLE_ASSIGN_OR_RETURN(const auto solved, solve(program.model.milp, solve_options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto solved, solve(program.model.milp, solve_options(options, 1e-3)));
   FleetPlan plan = fresh;
   if (!solved.has_values()) return plan;
   const auto counts = program.model.counts(solved.values);

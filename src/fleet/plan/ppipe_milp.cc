@@ -9,25 +9,13 @@
 // this limit.
 #include "ppipe_milp.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "heddle/base/units.h"
+#include "column_model.h"
 
 namespace heddle {
 namespace {
-
-// X = min of the compute rate and the NIC's rate at both ends, 1/s.
-double virtual_device_rate(const FleetModel& model, const DeviceClass& dc, int v, int b, int i, int j,
-                           double C_us) {
-  double X = kUsPerSecond * b / C_us;
-  const double nic = dc.nic_bytes_per_s / (v * dc.devices_per_server);
-  for (const int cut : {i, j})
-    if (cut > 0 && cut < model.blocks && model.cut_bytes[static_cast<size_t>(cut)] > 0)
-      X = std::min(X, nic / model.cut_bytes[static_cast<size_t>(cut)]);
-  return X;
-}
 
 // "A2_eq21_", to be followed by pipeline, partition and so on. It does not begin with "e", which readers of
 // LP files reject.
@@ -52,29 +40,29 @@ PpipeMilp::PpipeMilp(const FleetTask& task) : task_(task) {
         }
       begin = end;
     }
-    for (size_t s = 1; s < sequences.size(); ++s) add_slot(m, sequences[s]);
+    for (size_t s = 1; s < sequences.size(); ++s) add_pipeline(m, sequences[s]);
   }
   add_counts();
   add_objective();
 }
 
-void PpipeMilp::add_slot(size_t model, const std::vector<int>& classes) {
-  Slot slot;
-  slot.model = model;
-  slot.classes = classes;
-  slot.d.resize(classes.size());
-  slot.x = milp_.add_continuous(0, kNoBound, "x_" + std::to_string(slots_.size()));
-  for (size_t d = 0; d < classes.size(); ++d) add_choices(slot, d);
-  add_rows(slot);
-  slots_.push_back(std::move(slot));
+void PpipeMilp::add_pipeline(size_t model, const std::vector<int>& classes) {
+  Pipeline pipeline;
+  pipeline.model = model;
+  pipeline.classes = classes;
+  pipeline.d.resize(classes.size());
+  pipeline.x = milp_.add_continuous(0, kNoBound, "x_" + std::to_string(pipelines_.size()));
+  for (size_t d = 0; d < classes.size(); ++d) add_choices(pipeline, d);
+  add_rows(pipeline);
+  pipelines_.push_back(std::move(pipeline));
 }
 
-void PpipeMilp::add_choices(Slot& slot, size_t d) {
-  const auto& model = task_.fleet.models[slot.model];
-  const auto k = static_cast<size_t>(slot.classes[d]);
+void PpipeMilp::add_choices(Pipeline& pipeline, size_t d) {
+  const auto& model = task_.fleet.models[pipeline.model];
+  const auto k = static_cast<size_t>(pipeline.classes[d]);
   const auto& dc = task_.fleet.classes[k];
   const int M = model.blocks;
-  const bool first = d == 0, last = d + 1 == slot.classes.size();
+  const bool first = d == 0, last = d + 1 == pipeline.classes.size();
   for (int v = 1; v <= dc.share_levels; ++v)
     for (int b = 1; b <= model.max_batch(k, v); ++b)
       // (17) i < j; (19) the first partition begins with block 0; (20) the last one ends with block M - 1.
@@ -86,8 +74,8 @@ void PpipeMilp::add_choices(Slot& slot, size_t d) {
             bytes += static_cast<double>(model.parameter_bytes[static_cast<size_t>(j - 1)]);
           if (last != (j == M)) continue;
           if (dc.memory_bytes > 0 && bytes * v > static_cast<double>(dc.memory_bytes)) break;
-          Choice c{{}, {}, v, b, i, j, C_us, virtual_device_rate(model, dc, v, b, i, j, C_us)};
-          const auto name = std::to_string(slots_.size()) + "_" + std::to_string(d) + "_" +
+          Choice c{{}, {}, v, b, i, j, C_us, virtual_device_rate(model, nic_share(dc, v), b, i, j, C_us)};
+          const auto name = std::to_string(pipelines_.size()) + "_" + std::to_string(d) + "_" +
                             std::to_string(v) + "_" + std::to_string(b) + "_" + std::to_string(i) + "_" +
                             std::to_string(j);
           c.p = milp_.add_binary("p_" + name);
@@ -95,37 +83,35 @@ void PpipeMilp::add_choices(Slot& slot, size_t d) {
           c.g = milp_.add_integer(0, most, "g_" + name);
           milp_.at_most({{c.g, 1}, {c.p, -most}}, 0, row_name(21) + name);  // (21) p = 0 -> g = 0
           milp_.at_least({{c.g, 1}, {c.p, -1}}, 0, row_name(22) + name);    // (22) p = 1 -> g >= 1
-          slot.d[d].push_back(c);
+          pipeline.d[d].push_back(c);
         }
       }
 }
 
-void PpipeMilp::add_rows(const Slot& slot) {
+void PpipeMilp::add_rows(const Pipeline& pipeline) {
   const auto& fleet = task_.fleet;
-  const auto& model = fleet.models[slot.model];
-  const auto l = std::to_string(slots_.size());
+  const auto& model = fleet.models[pipeline.model];
+  const auto l = std::to_string(pipelines_.size());
   const auto used = milp_.add_binary("used_" + l);
   std::vector<Term> latency;
-  for (size_t d = 0; d < slot.d.size(); ++d) {
+  for (size_t d = 0; d < pipeline.d.size(); ++d) {
     const auto at = l + "_" + std::to_string(d);
-    std::vector<Term> chosen = {{used, -1}}, throughput = {{slot.x, 1}};
+    std::vector<Term> chosen = {{used, -1}}, throughput = {{pipeline.x, 1}};
     std::map<std::pair<int, int>, std::vector<Term>> joins;  // [(b, cut)]: ends there minus begins there
-    for (const auto& c : slot.d[d]) {
+    for (const auto& c : pipeline.d[d]) {
       chosen.push_back({c.p, 1});
       throughput.push_back({c.g, -c.X});
       // (24), (26), and the time in which the batch fills
       double us = c.C_us;
-      if (d == 0) us += batch_delay_us(fleet, slot.model, c.b);
+      if (d == 0) us += batch_delay_us(fleet, pipeline.model, c.b);
       if (c.j < model.blocks) {
-        const double nic = std::min(fleet.classes[static_cast<size_t>(slot.classes[d])].nic_bytes_per_s,
-                                    fleet.classes[static_cast<size_t>(slot.classes[d + 1])].nic_bytes_per_s);
-        us += c.b * model.cut_bytes[static_cast<size_t>(c.j)] / nic * kUsPerSecond;
+        us += transfer_us(fleet, model, c.b, c.j, pipeline.classes[d], pipeline.classes[d + 1]);
         joins[{c.b, c.j}].push_back({c.p, 1});
       }
       latency.push_back({c.p, us});
     }
-    if (d + 1 < slot.d.size())
-      for (const auto& c : slot.d[d + 1]) joins[{c.b, c.i}].push_back({c.p, -1});
+    if (d + 1 < pipeline.d.size())
+      for (const auto& c : pipeline.d[d + 1]) joins[{c.b, c.i}].push_back({c.p, -1});
     milp_.equal(std::move(chosen), 0, row_name(16) + at);        // (16)
     milp_.at_most(std::move(throughput), 0, row_name(28) + at);  // (25) and (28)
     for (auto& [key, terms] : joins)                             // (18): same batch size, adjacent blocks
@@ -138,9 +124,10 @@ void PpipeMilp::add_rows(const Slot& slot) {
 void PpipeMilp::add_counts() {
   const auto& fleet = task_.fleet;
   std::map<std::tuple<size_t, size_t, int>, std::vector<Term>> bins;
-  for (const auto& slot : slots_)
-    for (size_t d = 0; d < slot.d.size(); ++d)
-      for (const auto& c : slot.d[d]) bins[{slot.model, d, slot.classes[d]}].push_back({c.g, 1.0 / c.v});
+  for (const auto& pipeline : pipelines_)
+    for (size_t d = 0; d < pipeline.d.size(); ++d)
+      for (const auto& c : pipeline.d[d])
+        bins[{pipeline.model, d, pipeline.classes[d]}].push_back({c.g, 1.0 / c.v});
   std::vector<std::vector<Term>> supply(fleet.classes.size());
   for (auto& [key, terms] : bins) {
     const auto k = static_cast<size_t>(std::get<2>(key));
@@ -173,35 +160,26 @@ void PpipeMilp::add_objective() {
   for (size_t m = 0; m < task_.fleet.models.size(); ++m) {
     // (15) for one model; section 3 for several: maximise the lowest normalised throughput.
     std::vector<Term> rate;
-    for (const auto& slot : slots_)
-      if (slot.model == m) rate.push_back({slot.x, 1});
+    for (const auto& pipeline : pipelines_)
+      if (pipeline.model == m) rate.push_back({pipeline.x, 1});
     const double load = task_.goal.load[m];
-    if (objective == FleetObjective::kMaxMin) {
-      rate.push_back({z, -load});
-      milp_.at_least(std::move(rate), 0, row_name(15) + std::to_string(m));
-    } else if (objective == FleetObjective::kGoodput) {
-      const auto good = milp_.add_continuous(0, load, "good_" + std::to_string(m));
-      milp_.add_cost(good, -1);
-      rate.push_back({good, -1});
-      milp_.at_least(std::move(rate), 0, row_name(15) + std::to_string(m));
-    } else {
-      milp_.at_least(std::move(rate), load, row_name(15) + std::to_string(m));
-    }
+    add_demand(milp_, objective, std::move(rate), load, {z, -load}, row_name(15) + std::to_string(m),
+               "good_" + std::to_string(m));
   }
 }
 
 std::vector<ModelPlan> PpipeMilp::plan(const std::vector<double>& values) const {
   std::vector<ModelPlan> models(task_.fleet.models.size());
-  for (const auto& slot : slots_) {
+  for (const auto& from : pipelines_) {
     FleetPipeline pipeline;
-    for (size_t d = 0; d < slot.d.size(); ++d)
-      for (const auto& c : slot.d[d]) {
+    for (size_t d = 0; d < from.d.size(); ++d)
+      for (const auto& c : from.d[d]) {
         const auto count = std::llround(values[static_cast<size_t>(c.g.index)]);
         if (count < 1) continue;
         pipeline.batch = c.b;
-        pipeline.partitions.push_back({c.i, c.j, slot.classes[d], c.v, count});
+        pipeline.partitions.push_back({c.i, c.j, from.classes[d], c.v, count});
       }
-    if (!pipeline.partitions.empty()) models[slot.model].pipelines.push_back(std::move(pipeline));
+    if (!pipeline.partitions.empty()) models[from.model].pipelines.push_back(std::move(pipeline));
   }
   for (auto& m : models) merge_pipelines(m.pipelines);
   return models;
@@ -209,11 +187,7 @@ std::vector<ModelPlan> PpipeMilp::plan(const std::vector<double>& values) const 
 
 Result<FleetAnswer> plan_milp(const FleetTask& task) {
   const PpipeMilp model(task);
-  SolveOptions options;
-  options.deadline = task.options.deadline;
-  options.threads = task.options.threads;
-  options.seed = task.options.seed;
-  options.rel_gap = 1e-4;  // as in the published planner's solver settings
+  auto options = solve_options(task.options, 1e-4);  // the gap of the published planner's solver settings
   if (task.options.progress)
     options.on_progress = [&](const SolveProgress& p) {
       task.options.progress->report(

@@ -21,21 +21,21 @@ class PpipeMilp {
     int v = 1, b = 1, i = 0, j = 0;
     double C_us = 0, X = 0;
   };
-  struct Slot {  // pipeline l of a model: its classes, and the choices of each partition d
+  struct Pipeline {  // pipeline l of a model: its classes, and the choices of each partition d
     size_t model = 0;
     std::vector<int> classes;
     std::vector<std::vector<Choice>> d;
     Var x;
   };
-  void add_slot(size_t model, const std::vector<int>& classes);
-  void add_choices(Slot& slot, size_t d);
-  void add_rows(const Slot& slot);
+  void add_pipeline(size_t model, const std::vector<int>& classes);
+  void add_choices(Pipeline& pipeline, size_t d);
+  void add_rows(const Pipeline& pipeline);
   void add_counts();
   void add_objective();
 
   const FleetTask& task_;
   Milp milp_;
-  std::vector<Slot> slots_;
+  std::vector<Pipeline> pipelines_;
 };
 
 }  // namespace heddle

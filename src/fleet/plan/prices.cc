@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "heddle/base/units.h"
 #include "heddle/solve/milp.h"
 
 namespace heddle {
@@ -113,11 +112,6 @@ std::vector<double> dual_prices(const Fleet& fleet, const DeviceNeeds& needs, co
 }
 
 }  // namespace
-
-double device_cost(const DeviceClass& device_class, FleetObjective objective) {
-  if (objective == FleetObjective::kCost) return device_class.cost_per_hour;
-  return objective == FleetObjective::kPower ? device_class.watts : 0;
-}
 
 DeviceNeeds device_needs(const Fleet& fleet, const std::vector<std::vector<Column>>& columns) {
   DeviceNeeds needs;

@@ -38,7 +38,4 @@ struct PriceBound {
 PriceBound best_price_bound(const Fleet& fleet, const DeviceNeeds& needs, const FleetGoal& goal,
                             const Deadline& deadline);
 
-// Cost per hour or watts of one device, depending on the objective; otherwise 0.
-double device_cost(const DeviceClass& device_class, FleetObjective objective);
-
 }  // namespace heddle

@@ -53,7 +53,7 @@ void ModelTable::walk_staircase(int index, Sharing& sharing) {
     int free[kMaxPartitions] = {};
     for (size_t k = 0; k < stages; ++k) {
       const auto twelfths = piece.counts[k] * (kTwelfths / column.stage[k].share);
-      const auto devices = (twelfths + kTwelfths - 1) / kTwelfths;
+      const auto devices = whole_devices(twelfths);
       const int side = column.stage[k].device_class == axes_.class_a ? 0 : 1;
       if (devices > axes_.count_a + axes_.count_b) return;
       whole[side] += static_cast<int>(devices);

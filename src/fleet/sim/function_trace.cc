@@ -1,14 +1,12 @@
 #include "heddle/fleet/function_trace.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <memory>
 #include <unordered_set>
 
+#include "heddle/base/mapped_file.h"
 #include "heddle/fleet/random.h"
 
 namespace heddle {
@@ -16,6 +14,7 @@ namespace {
 
 constexpr std::string_view kHeader = "app,func,end_timestamp,duration";
 constexpr size_t kLongestLine = 4096;
+constexpr int64_t kMaxTraceBytes = int64_t{1} << 36;
 constexpr size_t kMostInvocations = 200'000'000;
 constexpr double kLatest = 1e9;  // seconds: thirty years
 
@@ -28,115 +27,71 @@ Error line_error(uint64_t line, const std::string& message) {
   return Error(Code::kInvalidInput, "line " + std::to_string(line) + ": " + message);
 }
 
+// The start of the invocation that a line tells, in seconds; its function goes into `functions`.
+Result<double> read_invocation(std::string_view text, uint64_t line,
+                               std::unordered_set<std::string>& functions) {
+  std::string_view field[4];
+  size_t fields = 0, begin = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i < text.size() && text[i] != ',') continue;
+    if (fields == 4) return line_error(line, "more than four fields; expected " + std::string(kHeader));
+    field[fields++] = text.substr(begin, i - begin);
+    begin = i + 1;
+  }
+  if (fields != 4)
+    return line_error(line, std::to_string(fields) + " field(s); expected " + std::string(kHeader));
+  if (field[0].empty() || field[1].empty()) return line_error(line, "app and func must not be empty");
+  double end = 0, duration = 0;
+  if (!to_number(field[2], end) || std::fabs(end) > kLatest)
+    return line_error(
+        line, "end_timestamp '" + std::string(field[2].substr(0, 40)) + "' is not a number of seconds");
+  if (!to_number(field[3], duration) || duration < 0 || duration > kLatest)
+    return line_error(
+        line, "duration '" + std::string(field[3].substr(0, 40)) + "' is not a number of seconds from 0");
+  functions.insert(std::string(text.substr(0, field[0].size() + 1 + field[1].size())));
+  return end - duration;
+}
+
 }  // namespace
 
-struct FunctionTraceReader::State {
+Result<FunctionTrace> function_trace_from_csv(std::string_view text, ProgressSink* progress) {
   FunctionTrace trace;
   std::unordered_set<std::string> functions;
-  std::string rest;  // beginning of a line whose end has not been read yet
   uint64_t line = 0;
-
-  Status take(std::string_view text) {
+  for (size_t begin = 0; begin < text.size() || line == 0;) {
+    auto part = text.substr(begin, text.find('\n', begin) - begin);
+    begin += part.size() + 1;
     ++line;
-    if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
-    if (line == 1) {
-      if (text == kHeader) return {};
+    if (part.size() > kLongestLine)
+      return line_error(line, "longer than " + std::to_string(kLongestLine) + " characters");
+    if (part.ends_with('\r')) part.remove_suffix(1);
+    if (line == 1 && part != kHeader)
       return line_error(
-          1, "'" + std::string(text.substr(0, 80)) + "', expected the header '" + std::string(kHeader) + "'");
-    }
-    if (text.empty()) return {};
-    std::string_view field[4];
-    size_t fields = 0, begin = 0;
-    for (size_t i = 0; i <= text.size(); ++i) {
-      if (i < text.size() && text[i] != ',') continue;
-      if (fields == 4) return line_error(line, "more than four fields; expected " + std::string(kHeader));
-      field[fields++] = text.substr(begin, i - begin);
-      begin = i + 1;
-    }
-    if (fields != 4)
-      return line_error(line, std::to_string(fields) + " field(s); expected " + std::string(kHeader));
-    if (field[0].empty() || field[1].empty()) return line_error(line, "app and func must not be empty");
-    double end = 0, duration = 0;
-    if (!to_number(field[2], end) || std::fabs(end) > kLatest)
-      return line_error(
-          line, "end_timestamp '" + std::string(field[2].substr(0, 40)) + "' is not a number of seconds");
-    if (!to_number(field[3], duration) || duration < 0 || duration > kLatest)
-      return line_error(
-          line, "duration '" + std::string(field[3].substr(0, 40)) + "' is not a number of seconds from 0");
+          1, "'" + std::string(part.substr(0, 80)) + "', expected the header '" + std::string(kHeader) + "'");
+    if (line == 1 || part.empty()) continue;
     if (trace.start_s.size() == kMostInvocations)
       return line_error(line,
                         "more than " + std::to_string(kMostInvocations) + " invocations; cut the trace");
-    functions.insert(std::string(text.substr(0, field[0].size() + 1 + field[1].size())));
-    trace.start_s.push_back(end - duration);
-    return {};
+    HEDDLE_ASSIGN_OR_RETURN(const double start_s, read_invocation(part, line, functions));
+    trace.start_s.push_back(start_s);
+    if (progress && trace.start_s.size() % 10'000 == 0)
+      progress->report({.what = "reading the trace",
+                        .done = static_cast<double>(begin),
+                        .total = static_cast<double>(text.size())});
   }
-};
-
-FunctionTraceReader::FunctionTraceReader() : state_(new State) {}
-FunctionTraceReader::~FunctionTraceReader() { delete state_; }
-
-Status FunctionTraceReader::feed(std::string_view piece) {
-  while (!piece.empty()) {
-    const size_t end = piece.find('\n');
-    const auto part = piece.substr(0, end);
-    if (state_->rest.size() + part.size() > kLongestLine)
-      return line_error(state_->line + 1, "longer than " + std::to_string(kLongestLine) + " characters");
-    if (end == std::string_view::npos) {
-      state_->rest += part;
-      return {};
-    }
-    if (state_->rest.empty()) {
-      HEDDLE_RETURN_IF_ERROR(state_->take(part));
-    } else {
-      state_->rest += part;
-      HEDDLE_RETURN_IF_ERROR(state_->take(state_->rest));
-      state_->rest.clear();
-    }
-    piece.remove_prefix(end + 1);
-  }
-  return {};
-}
-
-Result<FunctionTrace> FunctionTraceReader::finish() {
-  if (!state_->rest.empty() || state_->line == 0) HEDDLE_RETURN_IF_ERROR(state_->take(state_->rest));
-  state_->rest.clear();
-  auto& starts = state_->trace.start_s;
-  if (starts.empty()) return line_error(state_->line, "the trace has no invocation");
+  auto& starts = trace.start_s;
+  if (starts.empty()) return line_error(line, "the trace has no invocation");
   std::sort(starts.begin(), starts.end());
   const double first = starts.front();
   for (double& s : starts) s -= first;
-  state_->trace.functions = static_cast<uint32_t>(state_->functions.size());
-  return std::move(state_->trace);
-}
-
-Result<FunctionTrace> function_trace_from_csv(std::string_view text) {
-  FunctionTraceReader reader;
-  HEDDLE_RETURN_IF_ERROR(reader.feed(text));
-  return reader.finish();
+  trace.functions = static_cast<uint32_t>(functions.size());
+  return trace;
 }
 
 Result<FunctionTrace> read_function_trace(const std::string& path, ProgressSink* progress) {
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (!file)
-    return Error(errno == ENOENT ? Code::kNotFound : Code::kIo,
-                 std::string("cannot open: ") + std::strerror(errno))
-        .with_context(path);
-  double size = 0;
-  if (std::fseek(file.get(), 0, SEEK_END) == 0)
-    size = static_cast<double>(std::max(0L, std::ftell(file.get())));
-  std::rewind(file.get());
-  FunctionTraceReader reader;
-  std::vector<char> piece(1 << 20);
-  for (double done = 0;;) {
-    const size_t n = std::fread(piece.data(), 1, piece.size(), file.get());
-    if (n == 0) break;
-    if (auto status = reader.feed({piece.data(), n}); !status.ok())
-      return std::move(status).error().with_context(path);
-    done += static_cast<double>(n);
-    if (progress) progress->report({.what = "reading " + path, .done = done, .total = size});
-  }
-  if (std::ferror(file.get())) return Error(Code::kIo, "cannot read").with_context(path);
-  auto trace = reader.finish();
+  const auto file = MappedFile::open(path, kMaxTraceBytes);
+  if (!file.ok()) return Error(file.error()).with_context(path);
+  auto trace = function_trace_from_csv(file->bytes(), progress);
   if (!trace.ok()) return std::move(trace).error().with_context(path);
   return trace;
 }

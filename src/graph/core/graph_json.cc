@@ -3,7 +3,7 @@
 #include <map>
 #include <string_view>
 
-#include "heddle/base/json.h"
+#include "heddle/base/fields.h"
 #include "heddle/base/spelling.h"
 
 namespace heddle {
@@ -66,198 +66,171 @@ std::vector<int64_t> ops_before_inputs(const Graph& graph) {
 
 // ---------------------------------------------------------------------------------------------- reading
 
-Result<std::string> read_name(const JsonCursor& cursor, std::string_view key) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto member, cursor.at(key));
-  HEDDLE_ASSIGN_OR_RETURN(auto name, member.as_string());
-  if (name.size() > kMaxNameBytes)
-    return member.error("a name has at most " + std::to_string(kMaxNameBytes) + " bytes, this one " +
-                        std::to_string(name.size()));
-  return name;
+Result<std::string> name_at(const JsonCursor& at) {
+  HEDDLE_ASSIGN_OR_RETURN(std::string name, at.as_string());
+  if (name.size() <= kMaxNameBytes) return name;
+  return at.error("a name has at most " + std::to_string(kMaxNameBytes) + " bytes, this one " +
+                  std::to_string(name.size()));
 }
 
-// The elements of an optional array.
-Result<std::vector<JsonCursor>> read_list(const JsonCursor& cursor, std::string_view key, size_t max_size) {
-  if (!cursor.has(key)) return std::vector<JsonCursor>();
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at(key));
-  return list.elements(max_size);
-}
-
-// The caller checks the keys of `cursor`.
-Result<Tensor> read_tensor(const JsonCursor& cursor) {
-  Tensor tensor;
-  HEDDLE_ASSIGN_OR_RETURN(tensor.name, read_name(cursor, "name"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto dtype_at, cursor.at("dtype"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto dtype_text, dtype_at.as_string());
-  const auto dtype = dtype_from_name(dtype_text);
-  if (!dtype)
-    return dtype_at.error("unknown element type '" + dtype_text +
-                          "'; expected one such as \"f32\" or \"i64\"");
-  tensor.dtype = *dtype;
-  HEDDLE_ASSIGN_OR_RETURN(const auto shape_at, cursor.at("shape"));
-  HEDDLE_ASSIGN_OR_RETURN(tensor.shape, shape_at.as_ints(0, INT64_MAX));
-  const auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
-  if (!bytes || *bytes > kMaxGraphBytes)
-    return shape_at.error("a tensor of this shape has more than 2^60 bytes");
+void read_tensor(Fields& f, Tensor& tensor) {
+  f.required("name", tensor.name, name_at)
+      .required("dtype", tensor.dtype, dtype_from_name, "an element type such as \"f32\" or \"i64\"")
+      .required("shape", [&](const JsonCursor& at) -> Status {
+        HEDDLE_ASSIGN_OR_RETURN(tensor.shape, at.as_ints(0, INT64_MAX));
+        const auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
+        if (!bytes || *bytes > kMaxGraphBytes)
+          return at.error("a tensor of this shape has more than 2^60 bytes");
+        tensor.bytes = *bytes;
+        return {};
+      });
   // A shape with bytes must not be given 0 bytes, because 0 means "compute it".
-  HEDDLE_ASSIGN_OR_RETURN(tensor.bytes, cursor.int_or("bytes", *bytes, *bytes > 0 ? 1 : 0, kMaxGraphBytes));
-  return tensor;
+  f.optional("bytes", tensor.bytes, tensor.bytes > 0 ? 1 : 0, kMaxGraphBytes);
 }
 
 class GraphReader {
  public:
-  explicit GraphReader(const JsonCursor& cursor, std::string name)
-      : cursor_(cursor), builder_(std::move(name)) {}
+  explicit GraphReader(std::string name) : builder_(std::move(name)) {}
 
-  Result<std::shared_ptr<const Graph>> run() {
-    HEDDLE_RETURN_IF_ERROR(read_params());
-    HEDDLE_RETURN_IF_ERROR(read_tensors_and_ops());
-    HEDDLE_RETURN_IF_ERROR(wire());
-    HEDDLE_ASSIGN_OR_RETURN(const auto outputs, read_list(cursor_, "outputs", kMaxItems));
-    for (const JsonCursor& at : outputs) {
-      HEDDLE_ASSIGN_OR_RETURN(const TensorId tensor, tensor_named(at));
-      builder_.add_output(tensor);
-    }
+  Result<std::shared_ptr<const Graph>> run(const JsonCursor& at, Fields& f) {
+    f.optional("params", each([this](const JsonCursor& param) { return read_param(param); }, kMaxItems))
+        .required("ops", each(
+                             [this](const JsonCursor& op) -> Status {
+                               ops_.push_back(op);
+                               return {};
+                             },
+                             kMaxItems))
+        .optional("inputs", each([this](const JsonCursor& input) { return read_input(input); }, kMaxItems))
+        .then([this] { return read_ops_before(ops_.size()); })
+        .then([this] { return wire(); })
+        .optional("outputs", each(
+                                 [this](const JsonCursor& output) -> Status {
+                                   HEDDLE_ASSIGN_OR_RETURN(const TensorId tensor,
+                                                           find("tensor", output, tensors_));
+                                   builder_.add_output(tensor);
+                                   return {};
+                                 },
+                                 kMaxItems));
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     auto graph = builder_.build();
-    if (!graph.ok()) return std::move(graph).error().with_context(cursor_.path());
+    if (!graph.ok()) return std::move(graph).error().with_context(at.path());
     return graph;
   }
 
  private:
-  Status read_params() {
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, read_list(cursor_, "params", kMaxItems));
-    for (const JsonCursor& at : list) {
-      HEDDLE_RETURN_IF_ERROR(at.check_keys({"name", "bytes"}));
-      Param param;
-      HEDDLE_ASSIGN_OR_RETURN(param.name, read_name(at, "name"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto bytes, at.at("bytes"));
-      HEDDLE_ASSIGN_OR_RETURN(param.bytes, bytes.as_int(0, kMaxGraphBytes));
-      const std::string name = param.name;
-      if (!params_.emplace(name, builder_.add_param(std::move(param))).second)
-        return at.error("a second parameter is named '" + name + "'; names must be unique");
-    }
+  Status read_param(const JsonCursor& at) {
+    Fields f(at);
+    Param param;
+    f.required("name", param.name, name_at).required("bytes", param.bytes, 0, kMaxGraphBytes);
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    HEDDLE_ASSIGN_OR_RETURN(ParamId * id, new_name("parameter", at, param.name, params_));
+    *id = builder_.add_param(std::move(param));
     return {};
   }
 
   // Tensor ids follow the order of addition: an input comes after the outputs of the first `after_ops` ops.
-  Status read_tensors_and_ops() {
-    HEDDLE_ASSIGN_OR_RETURN(const auto inputs, read_list(cursor_, "inputs", kMaxItems));
-    HEDDLE_ASSIGN_OR_RETURN(const auto ops_at, cursor_.at("ops"));
-    HEDDLE_ASSIGN_OR_RETURN(op_cursors_, ops_at.elements(kMaxItems));
-    size_t next_op = 0;
-    for (const JsonCursor& at : inputs) {
-      HEDDLE_RETURN_IF_ERROR(at.check_keys({"name", "dtype", "shape", "bytes", "after_ops"}));
-      HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, read_tensor(at));
-      HEDDLE_ASSIGN_OR_RETURN(const int64_t after, at.int_or("after_ops", static_cast<int64_t>(next_op),
-                                                             static_cast<int64_t>(next_op),
-                                                             static_cast<int64_t>(op_cursors_.size())));
-      for (; next_op < static_cast<size_t>(after); ++next_op)
-        HEDDLE_RETURN_IF_ERROR(read_op(op_cursors_[next_op]));
-      const std::string name = tensor.name;
-      HEDDLE_RETURN_IF_ERROR(remember_tensor(at, name, builder_.add_input(std::move(tensor))));
-    }
-    for (; next_op < op_cursors_.size(); ++next_op) HEDDLE_RETURN_IF_ERROR(read_op(op_cursors_[next_op]));
+  Status read_input(const JsonCursor& at) {
+    Fields f(at);
+    Tensor tensor;
+    size_t after_ops = next_op_;
+    read_tensor(f, tensor);
+    f.optional("after_ops", after_ops, static_cast<int64_t>(next_op_), static_cast<int64_t>(ops_.size()));
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    HEDDLE_RETURN_IF_ERROR(read_ops_before(after_ops));
+    HEDDLE_ASSIGN_OR_RETURN(TensorId * id, new_name("tensor", at, tensor.name, tensors_));
+    *id = builder_.add_input(std::move(tensor));
+    return {};
+  }
+
+  Status read_ops_before(size_t end) {
+    for (; next_op_ < end; ++next_op_) HEDDLE_RETURN_IF_ERROR(read_op(ops_[next_op_]));
     return {};
   }
 
   Status read_op(const JsonCursor& at) {
-    HEDDLE_RETURN_IF_ERROR(
-        at.check_keys({"name", "type", "inputs", "outputs", "params", "flops", "bytes_accessed",
-                       "utilization", "given_times", "onnx_names", "members"}));
+    Fields f(at);
     Op op;
-    HEDDLE_ASSIGN_OR_RETURN(op.name, read_name(at, "name"));
-    HEDDLE_ASSIGN_OR_RETURN(op.type, read_name(at, "type"));
-    HEDDLE_ASSIGN_OR_RETURN(op.flops, at.number_or("flops", 0, 0, kMaxGraphFlops));
-    HEDDLE_ASSIGN_OR_RETURN(op.bytes_accessed, at.int_or("bytes_accessed", 0, 0, kMaxGraphBytes));
-    HEDDLE_ASSIGN_OR_RETURN(op.utilization, at.number_or("utilization", 1, 0, 1));
-    HEDDLE_RETURN_IF_ERROR(read_details(at, op));
-    HEDDLE_ASSIGN_OR_RETURN(const auto outputs_at, read_list(at, "outputs", kMaxPerOp));
     std::vector<Tensor> outputs;
-    std::vector<std::string> names;
-    for (const JsonCursor& output : outputs_at) {
-      HEDDLE_RETURN_IF_ERROR(output.check_keys({"name", "dtype", "shape", "bytes"}));
-      HEDDLE_ASSIGN_OR_RETURN(Tensor tensor, read_tensor(output));
-      names.push_back(tensor.name);
-      outputs.push_back(std::move(tensor));
-    }
+    std::vector<TensorId*> ids;
+    f.required("name", op.name, name_at)
+        .required("type", op.type, name_at)
+        .optional("flops", op.flops, 0, kMaxGraphFlops)
+        .optional("bytes_accessed", op.bytes_accessed, 0, kMaxGraphBytes)
+        .optional("utilization", op.utilization, 0, 1)
+        .optional("params",
+                  each_into(
+                      op.params, [this](const JsonCursor& name) { return find("parameter", name, params_); },
+                      kMaxPerOp))
+        .optional("given_times",
+                  each_member("an object of device class to microseconds",
+                              [&op](const std::string& device_class, const JsonCursor& time) -> Status {
+                                HEDDLE_ASSIGN_OR_RETURN(const double us, time.as_number(0, kMaxGivenUs));
+                                op.given_times.push_back({device_class, us});
+                                return {};
+                              }))
+        .optional("onnx_names", op.onnx_names)
+        .optional("members", op.members, size_t{1} << 31)
+        .optional("outputs", each(
+                                 [&](const JsonCursor& output) -> Status {
+                                   Fields of_output(output);
+                                   read_tensor(of_output, outputs.emplace_back());
+                                   HEDDLE_RETURN_IF_ERROR(of_output.finish());
+                                   HEDDLE_ASSIGN_OR_RETURN(
+                                       ids.emplace_back(),
+                                       new_name("tensor", output, outputs.back().name, tensors_));
+                                   return {};
+                                 },
+                                 kMaxPerOp))
+        .optional("inputs", [this](const JsonCursor& names) -> Status {
+          inputs_.emplace_back(OpId(next_op_), names);
+          return {};
+        });
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     const OpId id = builder_.add_op(std::move(op), std::move(outputs));
-    const auto ids = builder_.outputs_of(id);
-    for (size_t i = 0; i < names.size(); ++i)
-      HEDDLE_RETURN_IF_ERROR(remember_tensor(outputs_at[i], names[i], ids[i]));
-    return {};
-  }
-
-  Status read_details(const JsonCursor& at, Op& op) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto params, read_list(at, "params", kMaxPerOp));
-    for (const JsonCursor& param : params) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto name, param.as_string());
-      const auto found = params_.find(name);
-      if (found == params_.end()) return param.error(unknown("parameter", name, params_));
-      op.params.push_back(found->second);
-    }
-    if (at.has("given_times")) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto times, at.at("given_times"));
-      if (!times.value().is_object())
-        return times.error("expected an object of device class to microseconds");
-      for (const auto& item : times.value().items()) {
-        HEDDLE_ASSIGN_OR_RETURN(const auto time, times.at(item.key()));
-        HEDDLE_ASSIGN_OR_RETURN(const double us, time.as_number(0, kMaxGivenUs));
-        op.given_times.push_back({item.key(), us});
-      }
-    }
-    HEDDLE_ASSIGN_OR_RETURN(const auto onnx_names, read_list(at, "onnx_names", kMaxItems));
-    for (const JsonCursor& name : onnx_names) {
-      HEDDLE_ASSIGN_OR_RETURN(op.onnx_names.emplace_back(), name.as_string());
-    }
-    if (!at.has("members")) return {};
-    HEDDLE_ASSIGN_OR_RETURN(const auto members_at, at.at("members"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto members, members_at.as_ints(0, INT32_MAX));
-    for (const int64_t member : members) op.members.push_back(OpId(static_cast<int32_t>(member)));
+    for (size_t i = 0; i < ids.size(); ++i) *ids[i] = builder_.outputs_of(id)[i];
     return {};
   }
 
   // Ops may read tensors of later ops, so inputs are set once all names are known.
   Status wire() {
-    for (size_t i = 0; i < op_cursors_.size(); ++i) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto list, read_list(op_cursors_[i], "inputs", kMaxPerOp));
+    for (const auto& [op, names] : inputs_) {
       std::vector<TensorId> inputs;
-      inputs.reserve(list.size());
-      for (const JsonCursor& at : list) {
-        HEDDLE_ASSIGN_OR_RETURN(inputs.emplace_back(), tensor_named(at));
-      }
-      builder_.set_inputs(OpId(i), std::move(inputs));
+      const auto read = each_into(
+          inputs, [this](const JsonCursor& name) { return find("tensor", name, tensors_); }, kMaxPerOp);
+      HEDDLE_RETURN_IF_ERROR(read(names));
+      builder_.set_inputs(op, std::move(inputs));
     }
     return {};
   }
 
-  Status remember_tensor(const JsonCursor& at, const std::string& name, TensorId id) {
-    if (tensors_.emplace(name, id).second) return {};
-    return at.error("a second tensor is named '" + name + "'; names must be unique");
-  }
-
-  Result<TensorId> tensor_named(const JsonCursor& at) const {
-    HEDDLE_ASSIGN_OR_RETURN(const auto name, at.as_string());
-    const auto found = tensors_.find(name);
-    if (found == tensors_.end()) return at.error(unknown("tensor", name, tensors_));
-    return found->second;
+  // The place for the id of a new name.
+  template <class IdType>
+  static Result<IdType*> new_name(const std::string& what, const JsonCursor& at, const std::string& name,
+                                  std::map<std::string, IdType>& known) {
+    const auto [entry, is_new] = known.emplace(name, IdType());
+    if (is_new) return &entry->second;
+    return at.error("a second " + what + " is named '" + name + "'; names must be unique");
   }
 
   template <class IdType>
-  static std::string unknown(const char* what, const std::string& name,
+  static Result<IdType> find(const std::string& what, const JsonCursor& at,
                              const std::map<std::string, IdType>& known) {
+    HEDDLE_ASSIGN_OR_RETURN(const std::string name, at.as_string());
+    const auto found = known.find(name);
+    if (found != known.end()) return found->second;
     constexpr size_t kMostCandidates = 10'000;  // each costs one edit distance
     std::vector<std::string> names;
     for (const auto& [candidate, id] : known) {
       if (names.size() == kMostCandidates) break;
       names.push_back(candidate);
     }
-    const bool short_enough = name.size() <= 256;  // the distance takes quadratic time
-    return "no " + std::string(what) + " is named '" + name + "'" +
-           (short_enough ? did_you_mean(name, names) : "");
+    return at.error("no " + what + " is named " + quote_text(name) + did_you_mean(name, names));
   }
 
-  const JsonCursor& cursor_;
   GraphBuilder builder_;
-  std::vector<JsonCursor> op_cursors_;
+  std::vector<JsonCursor> ops_;
+  size_t next_op_ = 0;
+  std::vector<std::pair<OpId, JsonCursor>> inputs_;  // lists of names
   // Ordered maps: a hostile file cannot slow down look-ups by hash collisions.
   std::map<std::string, TensorId> tensors_;
   std::map<std::string, ParamId> params_;
@@ -287,29 +260,15 @@ Json graph_to_json(const Graph& graph) {
   return json;
 }
 
-Result<std::shared_ptr<const Graph>> graph_from_json(const JsonCursor& cursor) {
-  HEDDLE_RETURN_IF_ERROR(
-      cursor.check_keys({"format", "version", "name", "inputs", "params", "ops", "outputs"}));
-  HEDDLE_ASSIGN_OR_RETURN(const auto format_at, cursor.at("format"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto format, format_at.as_string());
-  if (format != kFormat)
-    return format_at.error("this is a '" + format + "' file, expected '" + kFormat + "'");
-  HEDDLE_ASSIGN_OR_RETURN(const auto version_at, cursor.at("version"));
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t version, version_at.as_int());
-  if (version != kGraphJsonVersion)
-    return version_at.error("version " + std::to_string(version) +
-                            " is not supported; this program reads version " +
-                            std::to_string(kGraphJsonVersion));
-  HEDDLE_ASSIGN_OR_RETURN(auto name, read_name(cursor, "name"));
-  return GraphReader(cursor, std::move(name)).run();
+Result<std::shared_ptr<const Graph>> graph_from_json(const JsonCursor& at) {
+  Fields f(at, kFormat, kGraphJsonVersion);
+  std::string name;
+  f.required("name", name, name_at);
+  return GraphReader(std::move(name)).run(at, f);
 }
 
 Result<std::shared_ptr<const Graph>> read_graph_file(const std::string& path) {
-  auto json = read_json_file(path);
-  if (!json.ok()) return std::move(json).error();
-  auto graph = graph_from_json(JsonCursor(*json));
-  if (!graph.ok()) return std::move(graph).error().with_context(path);
-  return graph;
+  return read_json_file(path, graph_from_json);
 }
 
 }  // namespace heddle

@@ -5,12 +5,12 @@
 #include <set>
 #include <tuple>
 
-#include "heddle/base/json.h"
+#include "heddle/base/fields.h"
 
 namespace heddle {
 namespace {
 
-constexpr size_t kMaxNodes = 1'000'000, kMaxEdges = 10'000'000;
+constexpr size_t kMaxNodes = 1'000'000, kMaxEdges = 10'000'000, kMaxParts = 1000;
 constexpr int64_t kMaxSide = int64_t{1} << 24;  // of a shape
 constexpr int64_t kMaxBytes = int64_t{1} << 50;
 constexpr double kMaxMs = kMaxGivenUs / 1000;
@@ -37,155 +37,167 @@ Result<Shape3> read_shape(const JsonCursor& at) {
   return Shape3{sides[0], sides[1], sides[2]};
 }
 
-Result<int64_t> read_int(const JsonCursor& at, std::string_view key, int64_t most) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto member, at.at(key));
-  return member.as_int(0, most);
+std::optional<std::string> float32_from_name(std::string_view name) {
+  return name == "float32" ? std::optional<std::string>(name) : std::nullopt;
 }
 
-// Maps the format's op names to those of the cost models; unknown names stay as they are.
-Result<std::string> type_of(const JsonCursor& node) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto op_at, node.at("op"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto op, op_at.as_string());
-  if (node.has("sub")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto sub_at, node.at("sub"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto parts, sub_at.elements(1000));
-    if (parts.empty()) return sub_at.error("is empty; expected the parts of a fused op");
-    std::string type;
-    for (const auto& part : parts) {
-      HEDDLE_RETURN_IF_ERROR(part.check_keys({"op", "attrs", "macs", "weight_bytes", "out_shape"}));
-      HEDDLE_ASSIGN_OR_RETURN(const auto name, type_of(part));
-      type += (type.empty() ? "" : "+") + name;
-    }
-    return type;
-  }
+// Calls `read` unless the value is null, which stands for a missing one.
+template <class Read>
+auto unless_null(Read read) {
+  return [read](const JsonCursor& at) -> Status { return at.value().is_null() ? Status() : read(at); };
+}
+
+// Members "op", "sub" and "attrs", with the format's op names mapped to those of the cost models; unknown names
+// stay as they are.
+void read_type(Fields& f, std::string& type) {
+  std::string parts;
   int64_t groups = 1;
   std::string pool = "max";
-  if (node.has("attrs")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto attributes, node.at("attrs"));
-    HEDDLE_ASSIGN_OR_RETURN(groups, attributes.int_or("groups", groups, 1));
-    HEDDLE_ASSIGN_OR_RETURN(pool, attributes.string_or("pool_type", pool));
-  }
-  if (op == "conv") return std::string(groups > 1 ? "GroupConvolution" : "Convolution");
-  if (op == "pool") return std::string(pool == "max" ? "MaxPool" : "AvgPool");
-  if (op == "relu") return std::string("Relu");
-  if (op == "identity") return std::string("Identity");
-  return op;
+  f.required("op", type)
+      .optional("sub", each(
+                           [&parts](const JsonCursor& at) -> Status {
+                             Fields part(at);
+                             std::string name;
+                             read_type(part, name);
+                             parts += (parts.empty() ? "" : "+") + name;
+                             return part.ignored({"macs", "weight_bytes", "out_shape"}).finish();
+                           },
+                           kMaxParts))
+      .optional("attrs", [&](const JsonCursor& at) -> Status {
+        HEDDLE_ASSIGN_OR_RETURN(groups, at.int_or("groups", groups, 1));
+        HEDDLE_ASSIGN_OR_RETURN(pool, at.string_or("pool_type", pool));
+        return {};
+      });
+  if (!parts.empty())
+    type = parts;
+  else if (type == "conv")
+    type = groups > 1 ? "GroupConvolution" : "Convolution";
+  else if (type == "pool")
+    type = pool == "max" ? "MaxPool" : "AvgPool";
+  else if (type == "relu")
+    type = "Relu";
+  else if (type == "identity")
+    type = "Identity";
 }
 
 class Reader {
  public:
-  explicit Reader(const Json& json) : root_(json) {}
-
-  Result<IosFile> run() {
-    HEDDLE_RETURN_IF_ERROR(
-        root_.check_keys({"name", "source", "optimised_for", "optimiser", "batch", "dtype", "input_shape",
-                          "num_nodes", "num_edges", "num_distinct_edges", "num_blocks", "total_macs",
-                          "total_weight_bytes", "nodes", "edges", "graph_inputs", "stages", "comment"}));
-    HEDDLE_RETURN_IF_ERROR(read_head());
-    HEDDLE_ASSIGN_OR_RETURN(const auto nodes_at, root_.at("nodes"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto nodes, nodes_at.elements(kMaxNodes));
-    if (nodes.empty()) return nodes_at.error("there is no node; expected at least one");
-    for (const auto& node : nodes) HEDDLE_RETURN_IF_ERROR(read_node(node));
-    HEDDLE_RETURN_IF_ERROR(read_uses("graph_inputs", false));
-    HEDDLE_RETURN_IF_ERROR(read_uses("edges", true));
-    HEDDLE_RETURN_IF_ERROR(check_count("num_nodes", ops_.size()));
-    HEDDLE_RETURN_IF_ERROR(check_count("num_edges", edges_));
+  Result<IosFile> run(const JsonCursor& root) {
+    Fields f(root);
+    std::string dtype = "float32";
     IosFile file;
-    HEDDLE_ASSIGN_OR_RETURN(file.graph, build());
-    if (root_.has("stages")) HEDDLE_RETURN_IF_ERROR(read_stages(file));
+    f.required("name", name_)
+        .optional("dtype", dtype, float32_from_name, "\"float32\", the only supported type")
+        .required("input_shape", input_shape_, read_shape)
+        .required("nodes",
+                  [this](const JsonCursor& at) -> Status {
+                    HEDDLE_RETURN_IF_ERROR(
+                        each([this](const JsonCursor& node) { return read_node(node); }, kMaxNodes)(at));
+                    return ops_.empty() ? at.error("there is no node; expected at least one") : Status();
+                  })
+        .required("graph_inputs",
+                  each([this](const JsonCursor& at) { return read_use(at, false); }, kMaxEdges))
+        .then([this] {
+          inputs_ = uses_.size();
+          return Status();
+        })
+        .required("edges", each([this](const JsonCursor& at) { return read_use(at, true); }, kMaxEdges))
+        .optional("num_nodes", [this](const JsonCursor& at) { return check_count(at, ops_.size()); })
+        .optional("num_edges",
+                  [this](const JsonCursor& at) { return check_count(at, uses_.size() - inputs_); })
+        .then([&]() -> Status {
+          HEDDLE_ASSIGN_OR_RETURN(file.graph, build());
+          return {};
+        })
+        .optional("stages", [&](const JsonCursor& at) { return read_stages(at, file); })
+        .ignored({"source", "optimised_for", "optimiser", "batch", "num_distinct_edges", "num_blocks",
+                  "total_macs", "total_weight_bytes", "comment"});
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     return file;
   }
 
  private:
-  Status read_head() {
-    HEDDLE_ASSIGN_OR_RETURN(const auto name_at, root_.at("name"));
-    HEDDLE_ASSIGN_OR_RETURN(name_, name_at.as_string());
-    HEDDLE_ASSIGN_OR_RETURN(const auto dtype, root_.string_or("dtype", "float32"));
-    if (dtype != "float32") {
-      return root_.at("dtype")->error("is \"" + dtype + "\"; only \"float32\" is supported");
-    }
-    HEDDLE_ASSIGN_OR_RETURN(const auto shape_at, root_.at("input_shape"));
-    HEDDLE_ASSIGN_OR_RETURN(input_shape_, read_shape(shape_at));
-    return {};
-  }
-
-  Status check_count(std::string_view key, size_t found) const {
-    if (!root_.has(key)) return {};
-    HEDDLE_ASSIGN_OR_RETURN(const auto at, root_.at(key));
+  static Status check_count(const JsonCursor& at, size_t found) {
     HEDDLE_ASSIGN_OR_RETURN(const auto count, at.as_int());
-    if (count != static_cast<int64_t>(found)) {
-      return at.error("is " + std::to_string(count) + ", but there are " + std::to_string(found));
-    }
-    return {};
+    if (count == static_cast<int64_t>(found)) return {};
+    return at.error("is " + std::to_string(count) + ", but there are " + std::to_string(found));
   }
 
   Status read_node(const JsonCursor& at) {
-    HEDDLE_RETURN_IF_ERROR(at.check_keys({"id", "name", "block", "op", "sub", "attrs", "macs", "weight_bytes",
-                                          "in_shape", "out_shape", "in_bytes", "out_bytes", "summed_inputs",
-                                          "time_ms", "gpu_utilization", "merged_from"}));
-    HEDDLE_ASSIGN_OR_RETURN(const auto id_at, at.at("id"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto id, id_at.as_int());
-    if (id != static_cast<int64_t>(ops_.size())) {
-      return id_at.error("is " + std::to_string(id) + ", expected " + std::to_string(ops_.size()) +
-                         ": nodes are numbered from 0 in their order");
-    }
+    Fields f(at);
     Op op;
-    HEDDLE_ASSIGN_OR_RETURN(const auto name_at, at.at("name"));
-    HEDDLE_ASSIGN_OR_RETURN(op.name, name_at.as_string());
-    if (!names_.insert(op.name).second) return name_at.error("a second node is named '" + op.name + "'");
-    HEDDLE_ASSIGN_OR_RETURN(op.type, type_of(at));
-    HEDDLE_ASSIGN_OR_RETURN(const auto macs, read_int(at, "macs", int64_t{1} << 60));
+    Shape3 shape;
+    int64_t macs = 0, weights = 0, in_bytes = 0, out_bytes = 0;
+    f.required("id", [this](const JsonCursor& id) {
+       return check_next(id);
+     }).required("name", [&](const JsonCursor& name) -> Status {
+      HEDDLE_ASSIGN_OR_RETURN(op.name, name.as_string());
+      if (names_.insert(op.name).second) return {};
+      return name.error("a second node is named '" + op.name + "'");
+    });
+    read_type(f, op.type);
+    f.required("macs", macs, 0, int64_t{1} << 60)
+        .required("weight_bytes", weights, 0, kMaxBytes)
+        .required("in_bytes", in_bytes, 0, kMaxBytes)
+        .required("out_shape", shape, read_shape)
+        .required("out_bytes",
+                  [&](const JsonCursor& bytes) -> Status {
+                    HEDDLE_ASSIGN_OR_RETURN(out_bytes, bytes.as_int(0, kMaxBytes));
+                    if (out_bytes == shape.bytes_of(shape.channels)) return {};
+                    return bytes.error("is " + std::to_string(out_bytes) + ", but out_shape in float32 has " +
+                                       std::to_string(shape.bytes_of(shape.channels)));
+                  })
+        .optional("time_ms", unless_null([&op](const JsonCursor& time) -> Status {
+                    HEDDLE_ASSIGN_OR_RETURN(const double ms, time.as_number(0, kMaxMs));
+                    op.given_times.push_back({"*", ms * 1000});
+                    return {};
+                  }))
+        .optional("gpu_utilization", unless_null([&op](const JsonCursor& share) {
+                    return take(share, op.utilization, 1e-9, 1);
+                  }))
+        .ignored({"block", "in_shape", "summed_inputs", "merged_from"});
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     op.flops = 2 * static_cast<double>(macs);
-    HEDDLE_ASSIGN_OR_RETURN(const auto weights, read_int(at, "weight_bytes", kMaxBytes));
-    HEDDLE_ASSIGN_OR_RETURN(const auto in_bytes, read_int(at, "in_bytes", kMaxBytes));
-    HEDDLE_ASSIGN_OR_RETURN(const auto out_at, at.at("out_shape"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto shape, read_shape(out_at));
-    HEDDLE_ASSIGN_OR_RETURN(const auto bytes_at, at.at("out_bytes"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto out_bytes, bytes_at.as_int(0, kMaxBytes));
-    if (out_bytes != shape.bytes_of(shape.channels)) {
-      return bytes_at.error("is " + std::to_string(out_bytes) + ", but out_shape in float32 has " +
-                            std::to_string(shape.bytes_of(shape.channels)));
-    }
     op.bytes_accessed = in_bytes + weights + out_bytes;
-    HEDDLE_RETURN_IF_ERROR(read_measurements(at, op));
     shapes_.push_back(shape);
     weights_.push_back(weights);
     ops_.push_back(std::move(op));
     return {};
   }
 
-  static Status read_measurements(const JsonCursor& at, Op& op) {
-    if (at.has("time_ms") && !at.at("time_ms")->value().is_null()) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto ms, at.at("time_ms")->as_number(0, kMaxMs));
-      op.given_times.push_back({"*", ms * 1000});
-    }
-    if (at.has("gpu_utilization") && !at.at("gpu_utilization")->value().is_null()) {
-      HEDDLE_ASSIGN_OR_RETURN(op.utilization, at.at("gpu_utilization")->as_number(1e-9, 1));
-    }
-    return {};
+  Status check_next(const JsonCursor& at) const {
+    HEDDLE_ASSIGN_OR_RETURN(const auto id, at.as_int());
+    if (id == static_cast<int64_t>(ops_.size())) return {};
+    return at.error("is " + std::to_string(id) + ", expected " + std::to_string(ops_.size()) +
+                    ": nodes are numbered from 0 in their order");
   }
 
-  Status read_uses(std::string_view key, bool edges) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto list_at, root_.at(key));
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, list_at.elements(kMaxEdges));
+  Status read_use(const JsonCursor& at, bool is_edge) {
     const auto last = static_cast<int64_t>(ops_.size()) - 1;
-    for (const auto& at : list) {
-      HEDDLE_RETURN_IF_ERROR(at.check_keys({"src", "dst", "term", "pos", "channels", "bytes"}));
-      Use use;
-      HEDDLE_ASSIGN_OR_RETURN(use.target, read_int(at, "dst", last));
-      if (edges) {
-        HEDDLE_ASSIGN_OR_RETURN(use.source, read_int(at, "src", last));
-        if (use.source >= use.target)
-          return at.error("leads from node " + std::to_string(use.source) + " to node " +
-                          std::to_string(use.target) +
-                          "; expected a later one: ids are in topological order");
-      }
-      HEDDLE_ASSIGN_OR_RETURN(use.term, at.int_or("term", 0, 0));
-      HEDDLE_ASSIGN_OR_RETURN(use.position, at.int_or("pos", 0, 0));
-      HEDDLE_RETURN_IF_ERROR(read_channels(at, use));
-      uses_.push_back(use);
-    }
-    if (edges) edges_ = list.size();
+    Fields f(at);
+    Use use;
+    f.required("dst", use.target, 0, last);
+    if (is_edge)
+      f.required("src", use.source, 0, last);
+    else
+      f.ignored({"src"});
+    f.then([&]() -> Status {
+       if (use.source < use.target) return {};
+       return at.error("leads from node " + std::to_string(use.source) + " to node " +
+                       std::to_string(use.target) + "; expected a later one: ids are in topological order");
+     })
+        .optional("term", use.term, 0)
+        .optional("pos", use.position, 0)
+        .required("channels", [&](const JsonCursor& channels) { return read_channels(channels, use); })
+        .required("bytes", [&](const JsonCursor& bytes_at) -> Status {
+          HEDDLE_ASSIGN_OR_RETURN(const auto bytes, bytes_at.as_int(0, kMaxBytes));
+          const int64_t expected = shape_of(use.source).bytes_of(use.end - use.begin);
+          if (bytes == expected) return {};
+          return bytes_at.error("is " + std::to_string(bytes) + ", but these channels of the source have " +
+                                std::to_string(expected));
+        });
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    uses_.push_back(use);
     return {};
   }
 
@@ -194,19 +206,10 @@ class Reader {
   }
 
   Status read_channels(const JsonCursor& at, Use& use) const {
-    const Shape3& shape = shape_of(use.source);
-    HEDDLE_ASSIGN_OR_RETURN(const auto channels_at, at.at("channels"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto range, channels_at.as_ints(0, shape.channels));
-    if (range.size() != 2 || range[0] >= range[1])
-      return channels_at.error("expected [begin, end) with begin < end");
+    HEDDLE_ASSIGN_OR_RETURN(const auto range, at.as_ints(0, shape_of(use.source).channels));
+    if (range.size() != 2 || range[0] >= range[1]) return at.error("expected [begin, end) with begin < end");
     use.begin = range[0];
     use.end = range[1];
-    HEDDLE_ASSIGN_OR_RETURN(const auto bytes_at, at.at("bytes"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto bytes, bytes_at.as_int(0, kMaxBytes));
-    if (bytes != shape.bytes_of(use.end - use.begin)) {
-      return bytes_at.error("is " + std::to_string(bytes) + ", but these channels of the source have " +
-                            std::to_string(shape.bytes_of(use.end - use.begin)));
-    }
     return {};
   }
 
@@ -273,51 +276,52 @@ class Reader {
     return tensor;
   }
 
-  Status read_stages(IosFile& file) const {
+  static Status read_stages(const JsonCursor& stages_at, IosFile& file) {
     const Graph& graph = *file.graph;
-    HEDDLE_ASSIGN_OR_RETURN(const auto stages_at, root_.at("stages"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto stages, stages_at.elements(kMaxNodes));
     constexpr int64_t kNever = INT64_MAX;
     // When each op runs: stage, group within the stage, place within the group.
     std::vector<std::array<int64_t, 3>> when(graph.num_ops(), {kNever, 0, 0});
-    for (size_t s = 0; s < stages.size(); ++s) {
-      HEDDLE_RETURN_IF_ERROR(stages[s].check_keys({"block", "groups", "device"}));
-      IosStage stage;
-      HEDDLE_ASSIGN_OR_RETURN(stage.block, stages[s].int_or("block", 0, 0));
-      HEDDLE_ASSIGN_OR_RETURN(stage.device, stages[s].string_or("device", ""));
-      HEDDLE_ASSIGN_OR_RETURN(const auto groups_at, stages[s].at("groups"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto groups, groups_at.elements(kMaxNodes));
-      if (groups.empty()) return groups_at.error("a stage needs at least one group");
-      for (size_t g = 0; g < groups.size(); ++g) {
-        HEDDLE_ASSIGN_OR_RETURN(const auto members, groups[g].elements(kMaxNodes));
-        if (members.empty()) return groups[g].error("a group needs at least one op");
-        auto& group = stage.groups.emplace_back();
-        for (const auto& member : members) {
-          HEDDLE_ASSIGN_OR_RETURN(const auto id, member.as_int(0, static_cast<int64_t>(graph.num_ops()) - 1));
-          auto& place = when[static_cast<size_t>(id)];
-          if (place[0] != kNever) return member.error("op " + std::to_string(id) + " is scheduled twice");
-          place = {static_cast<int64_t>(s), static_cast<int64_t>(g), static_cast<int64_t>(group.size())};
-          for (const OpId before : graph.predecessors(OpId(static_cast<int32_t>(id)))) {
-            const auto& b = when[before.index()];
-            const bool done = b[0] < place[0] || (b[0] == place[0] && b[1] == place[1] && b[2] < place[2]);
-            if (!done) {
-              return member.error("op " + std::to_string(id) + " reads from op " +
-                                  std::to_string(before.value) +
-                                  ", which is neither in an earlier stage nor before it in its group");
-            }
-          }
-          group.push_back(OpId(static_cast<int32_t>(id)));
-        }
+    const auto read_member = [&](const JsonCursor& member) -> Status {
+      auto& groups = file.stages.back().groups;
+      OpId op;
+      HEDDLE_RETURN_IF_ERROR(take(member, op, graph.num_ops()));
+      auto& place = when[op.index()];
+      if (place[0] != kNever) return member.error("op " + std::to_string(op.value) + " is scheduled twice");
+      place = {static_cast<int64_t>(file.stages.size()), static_cast<int64_t>(groups.size()),
+               static_cast<int64_t>(groups.back().size())};
+      for (const OpId before : graph.predecessors(op)) {
+        const auto& b = when[before.index()];
+        const bool done = b[0] < place[0] || (b[0] == place[0] && b[1] == place[1] && b[2] < place[2]);
+        if (done) continue;
+        return member.error("op " + std::to_string(op.value) + " reads from op " +
+                            std::to_string(before.value) +
+                            ", which is neither in an earlier stage nor before it in its group");
       }
-      file.stages.push_back(std::move(stage));
-    }
+      groups.back().push_back(op);
+      return {};
+    };
+    const auto read_group = [&](const JsonCursor& group) -> Status {
+      auto& ops = file.stages.back().groups.emplace_back();
+      HEDDLE_RETURN_IF_ERROR(each(read_member, kMaxNodes)(group));
+      return ops.empty() ? group.error("a group needs at least one op") : Status();
+    };
+    const auto read_stage = [&](const JsonCursor& at) -> Status {
+      Fields f(at);
+      IosStage& stage = file.stages.emplace_back();
+      f.optional("block", stage.block, 0).optional("device", stage.device);
+      f.required("groups", [&](const JsonCursor& groups) -> Status {
+        HEDDLE_RETURN_IF_ERROR(each(read_group, kMaxNodes)(groups));
+        return stage.groups.empty() ? groups.error("a stage needs at least one group") : Status();
+      });
+      return f.finish();
+    };
+    HEDDLE_RETURN_IF_ERROR(each(read_stage, kMaxNodes)(stages_at));
     for (size_t v = 0; v < when.size(); ++v) {
       if (when[v][0] == kNever) return stages_at.error("op " + std::to_string(v) + " is in no stage");
     }
     return {};
   }
 
-  JsonCursor root_;
   std::string name_;
   Shape3 input_shape_;
   std::vector<Op> ops_;
@@ -325,31 +329,19 @@ class Reader {
   std::vector<Shape3> shapes_;  // of each node's output
   std::vector<int64_t> weights_;
   std::vector<Use> uses_;
-  size_t edges_ = 0;
+  size_t inputs_ = 0;  // how many uses read the model's input
 };
-
-bool has_element_with(const Json& json, const char* list, const char* key) {
-  const auto found = json.find(list);
-  return found != json.end() && found->is_array() && !found->empty() && found->front().is_object() &&
-         found->front().contains(key);
-}
 
 }  // namespace
 
 bool is_ios_graph(const Json& json) {
-  if (!json.is_object() || !has_element_with(json, "nodes", "macs") || !json.contains("edges")) return false;
-  return json["edges"].empty() || has_element_with(json, "edges", "channels");
+  return first_has(json, "nodes", "macs") && json.contains("edges") &&
+         (json["edges"].empty() || first_has(json, "edges", "channels"));
 }
 
-Result<IosFile> ios_graph_from_json(const Json& json) { return Reader(json).run(); }
+Result<IosFile> ios_graph_from_json(const Json& json) { return Reader().run(JsonCursor(json)); }
 
-Result<IosFile> read_ios_graph(const std::string& path) {
-  auto json = read_json_file(path);
-  if (!json.ok()) return std::move(json).error();
-  auto file = ios_graph_from_json(*json);
-  if (!file.ok()) return std::move(file).error().with_context(path);
-  return file;
-}
+Result<IosFile> read_ios_graph(const std::string& path) { return read_json_file(path, ios_graph_from_json); }
 
 Json with_stages(Json document, const std::vector<IosStage>& stages) {
   Json list = Json::array();

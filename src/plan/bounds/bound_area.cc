@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 
 #include "heddle/base/units.h"
-#include "timing/resource_map.h"
 
 namespace heddle {
-namespace {}  // namespace
 
 AreaBound::AreaBound(const BoundTables& tables) : b_(tables), k_(tables.devices.size()) {
   find_compute_resources();
@@ -30,15 +27,9 @@ AreaBound::AreaBound(const BoundTables& tables) : b_(tables), k_(tables.devices.
 // each shared core, because these loads define the period.
 void AreaBound::find_compute_resources() {
   const Cluster& cluster = *b_.problem.cluster;
-  std::vector<int> number(cluster.num_devices(), -1);
-  for (size_t i = 0; i < k_; ++i) number[b_.devices[i].index()] = static_cast<int>(i);
   std::set<std::vector<uint32_t>> sets;
   std::vector<uint8_t> covered(k_, 0);
-  for (const CoreGroup& group : core_groups(cluster)) {
-    std::vector<uint32_t> set;
-    for (const DeviceId d : group.devices) {
-      if (number[d.index()] >= 0) set.push_back(static_cast<uint32_t>(number[d.index()]));
-    }
+  for (std::vector<uint32_t> set : core_groups_among(cluster, b_.devices)) {
     if (b_.problem.objective != Objective::kThroughput) {
       for (uint32_t i = 0; i < k_; ++i) {
         const auto others = cluster.overlaps(b_.devices[i]);
@@ -49,7 +40,6 @@ void AreaBound::find_compute_resources() {
       }
       std::sort(set.begin(), set.end());
     }
-    if (set.empty()) continue;
     for (const uint32_t i : set) covered[i] = 1;
     sets.insert(set);
   }

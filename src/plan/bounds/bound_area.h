@@ -23,11 +23,10 @@ class AreaBound {
   double compute_weight() const;
   double memory_discount() const;
   bool has_loads() const { return num_load_ > 0; }
-  bool has_memory() const { return !pools_.empty(); }
   size_t work_per_round(size_t ops) const { return ops * k_; }
 
  private:
-  struct Pool {
+  struct MemoryPool {
     double bytes;
     std::vector<uint32_t> devices;
   };
@@ -50,9 +49,9 @@ class AreaBound {
       compute_;  // sets of devices of which one runs at a time: a clique, or the devices of a core
   std::vector<std::vector<uint32_t>> load_users_;  // per load resource: devices
   size_t num_load_ = 0;
-  std::vector<Pool> pools_;  // only pools smaller than the sum of all parameters
-  std::vector<double> y_;    // compute, then load resources (sum 1), then pools
-  double scale_ = 0;         // T^ of docs/bounds.md, section 5: scales bytes to time
+  std::vector<MemoryPool> pools_;  // only pools smaller than the sum of all parameters
+  std::vector<double> y_;          // compute, then load resources (sum 1), then pools
+  double scale_ = 0;               // T^ of docs/bounds.md, section 5: scales bytes to time
   // Per device, the weight of its time, of a byte loaded, of a byte kept, and of time with direct host access
   // (which holds links too).
   std::vector<double> per_us_, per_load_byte_, per_byte_, per_host_us_;

@@ -1,12 +1,12 @@
 #include "bound_blocks.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <optional>
 
 #include "bound_fit.h"
 #include "heddle/base/units.h"
+#include "heddle/graph/analysis.h"
 
 namespace heddle {
 namespace {
@@ -14,33 +14,6 @@ namespace {
 // Search for a block's span: growth factor, number of growths, number of halvings of the open interval.
 constexpr double kGrowth = 1.3;
 constexpr int kMostGrowths = 40, kHalvings = 6;
-
-// Immediate dominators of the ops reachable from `source`, in one pass because the graph is a DAG: K. Cooper,
-// T. Harvey, K. Kennedy, "A Simple, Fast Dominance Algorithm", 2001, figure 3. -1: not reached; source:
-// itself.
-std::vector<int32_t> dominators_from(const BoundTables& b, OpId source) {
-  const Graph& graph = *b.problem.graph;
-  const auto order = graph.topological_order();
-  std::vector<uint32_t> place(graph.num_ops());
-  for (uint32_t i = 0; i < order.size(); ++i) place[order[i].index()] = i;
-  std::vector<int32_t> idom(graph.num_ops(), -1);
-  idom[source.index()] = source.value;
-  for (const OpId op : order) {
-    if (op == source) continue;
-    int32_t common = -1;
-    for (const uint32_t t : b.flat.inputs(op.index())) {
-      int32_t u = b.flat.producer(t);
-      if (idom[static_cast<size_t>(u)] < 0) continue;
-      while (common >= 0 && common != u) {
-        int32_t& later = place[static_cast<size_t>(common)] > place[static_cast<size_t>(u)] ? common : u;
-        later = idom[static_cast<size_t>(later)];
-      }
-      common = u;
-    }
-    idom[op.index()] = common;
-  }
-  return idom;
-}
 
 OpId longest_source(const Graph& graph) {
   const auto order = graph.topological_order();
@@ -54,9 +27,9 @@ OpId longest_source(const Graph& graph) {
   return best;
 }
 
-class Finder {
+class BlockFinder {
  public:
-  Finder(const BoundTables& tables, double steps, const Deadline& deadline)
+  BlockFinder(const BoundTables& tables, double steps, const Deadline& deadline)
       : b_(tables),
         graph_(*tables.problem.graph),
         k_(tables.devices.size()),
@@ -96,7 +69,7 @@ class Finder {
       for (const uint32_t t : b_.flat.inputs(v)) {
         const auto u = static_cast<uint32_t>(b_.flat.producer(t));
         // Ops that the source does not reach are not after the fork; all others lead here from the fork.
-        if (u == fork || idom_[u] < 0 || local_[u] >= 0) continue;
+        if (u == fork || !idom_[u].valid() || local_[u] >= 0) continue;
         local_[u] = 0;
         ops.push_back(u);
         stack.push_back(u);
@@ -119,20 +92,20 @@ class Finder {
   void choose() {
     const OpId source = longest_source(graph_);
     if (!source.valid()) return;
-    idom_ = dominators_from(b_, source);
+    idom_ = immediate_dominators(graph_, source);
     const auto k = static_cast<double>(k_);
     const auto most = static_cast<size_t>(std::clamp(steps_ / (20 * k * k * k), 1.0, 1e9));
     double looked = 0;
     for (const OpId v : graph_.topological_order()) {
-      const auto fork = idom_[v.index()];
-      if (fork < 0 || v == source || b_.flat.inputs(v.index()).size() < 2) continue;
+      const OpId fork = idom_[v.index()];
+      if (!fork.valid() || b_.flat.inputs(v.index()).size() < 2) continue;
       // Path bounds cover a single op between fork and join; two or more may compete for a device.
-      const auto ops = inside(static_cast<uint32_t>(fork), static_cast<uint32_t>(v.value), most);
+      const auto ops = inside(static_cast<uint32_t>(fork.value), static_cast<uint32_t>(v.value), most);
       looked += static_cast<double>(ops ? ops->size() : most);
       if (looked > steps_ || deadline_.should_stop()) break;
       if (!ops || ops->size() < 2) continue;
       const double steps = steps_of(*ops, static_cast<uint32_t>(v.value));
-      chosen_.push_back({static_cast<uint32_t>(fork), static_cast<uint32_t>(v.value), steps});
+      chosen_.push_back({static_cast<uint32_t>(fork.value), static_cast<uint32_t>(v.value), steps});
     }
     std::stable_sort(chosen_.begin(), chosen_.end(),
                      [](const Candidate& x, const Candidate& y) { return x.steps < y.steps; });
@@ -152,9 +125,9 @@ class Finder {
   }
 
   // Transfer times of a tensor between all pairs: to_[i * k + j] from j to i, from_[i * k + j] from i to j.
-  void ways_of(double bytes) {
+  void time_transfers(double bytes) {
     for (size_t i = 0; i < k_; ++i) {
-      for (size_t j = 0; j < k_; ++j) to_[j * k_ + i] = from_[i * k_ + j] = b_.way(i, j).us(bytes);
+      for (size_t j = 0; j < k_; ++j) to_[j * k_ + i] = from_[i * k_ + j] = b_.rate(i, j).us(bytes);
     }
   }
 
@@ -187,7 +160,7 @@ class Finder {
       for (const uint32_t t : b_.flat.inputs(w)) {
         const auto u = static_cast<uint32_t>(b_.flat.producer(t));
         if (u != fork && local_[u] < 0) continue;
-        ways_of(static_cast<double>(b_.flat.bytes(t)));
+        time_transfers(static_cast<double>(b_.flat.bytes(t)));
         come(u, to_.data());
       }
       if (at < ops.size() && ends_at_[w] >= 0) {
@@ -219,7 +192,7 @@ class Finder {
         extend(mine, r == join ? nullptr : values_of(tail_, r), add);
       };
       for (const uint32_t t : b_.flat.outputs(w)) {
-        ways_of(static_cast<double>(b_.flat.bytes(t)));
+        time_transfers(static_cast<double>(b_.flat.bytes(t)));
         for (const OpId r : graph_.tensors()[t].consumers) {
           const auto reader = static_cast<uint32_t>(r.value);
           if (reader == join || local_[reader] >= 0) go(reader, from_.data());
@@ -282,8 +255,9 @@ class Finder {
   const double steps_;
   const Deadline& deadline_;
   SpanFit fit_;
-  std::vector<int32_t> idom_, local_;  // local_: index within the block's ops, or -1
-  std::vector<int32_t> ends_at_;       // per op: the block that joins there, or -1
+  std::vector<OpId> idom_;        // from the longest path's source
+  std::vector<int32_t> local_;    // index within the block's ops, or -1
+  std::vector<int32_t> ends_at_;  // per op: the block that joins there, or -1
   std::vector<uint32_t> place_;
   std::vector<std::vector<uint32_t>> starts_at_;
   std::vector<Candidate> chosen_;
@@ -295,7 +269,7 @@ class Finder {
 
 std::vector<Block> find_blocks(const BoundTables& tables, double steps, const Deadline& deadline) {
   if (tables.problem.graph->num_ops() == 0) return {};
-  return Finder(tables, steps, deadline).run();
+  return BlockFinder(tables, steps, deadline).run();
 }
 
 }  // namespace heddle

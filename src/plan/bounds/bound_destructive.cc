@@ -1,7 +1,6 @@
 // Destructive bounds: docs/bounds.md, section 10.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "bound_blocks.h"
 #include "bound_tables.h"

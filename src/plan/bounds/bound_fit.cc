@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "heddle/base/units.h"
-#include "timing/resource_map.h"
 
 namespace heddle {
 namespace {
@@ -21,14 +19,7 @@ SpanFit::SpanFit(const BoundTables& tables) : b_(tables), k_(tables.devices.size
     sets_.push_back(std::move(set));
   };
   for (uint32_t i = 0; i < k_; ++i) add_set({i});
-  for (const CoreGroup& group : core_groups(*b_.problem.cluster)) {
-    std::vector<uint32_t> set;
-    for (const DeviceId d : group.devices) {
-      const auto it = std::find(b_.devices.begin(), b_.devices.end(), d);
-      if (it != b_.devices.end()) set.push_back(static_cast<uint32_t>(it - b_.devices.begin()));
-    }
-    if (set.size() > 1) add_set(std::move(set));
-  }
+  for (auto& set : core_groups_among(*b_.problem.cluster, b_.devices)) add_set(std::move(set));
 }
 
 void SpanFit::clear() { entries_.clear(); }

@@ -1,25 +1,17 @@
-#include "bound_gate.h"
-
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "bound_tables.h"
 #include "heddle/base/units.h"
 
 namespace heddle {
 namespace {
 
 // Bytes per us of a link that leaves host memory, limited by its bus.
-double rate_of(const Cluster& cluster, const Link& link) {
-  double rate = link.bytes_per_s;
-  if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0)
-    rate = std::min(rate, cluster.bus(link.bus).bytes_per_s);
-  return rate * 1e-6;
-}
+double rate_of(const Cluster& cluster, const Link& link) { return link_bytes_per_s(cluster, link) * 1e-6; }
 
 // Marks nodes from which a load can reach one of the host's devices without passing the host's node again.
 std::vector<uint8_t> nodes_before_devices(const BoundTables& tables, NodeId host,
@@ -60,20 +52,17 @@ double gate_rate(const BoundTables& tables) {
     const Route* route = cluster.load_route(d);
     if (route != nullptr && !route->hops.empty()) own.insert({route->hops[0].link, route->hops[0].forward});
   }
-  // Keys are exclusive resources as in ResourceMap::add_links(): on a bus?, number of bus or link, direction.
-  // A hop from a link's b to its a uses the other direction of a full-duplex bus.
-  std::map<std::tuple<bool, int32_t, bool>, double> rates;
-  for (const Link& link : cluster.links()) {
+  std::map<uint32_t, double> rates;  // by ResourceMap::channel()
+  for (size_t l = 0; l < cluster.links().size(); ++l) {
+    const Link& link = cluster.links()[l];
     for (const bool forward : {true, false}) {
+      if (!forward && link.duplex == Duplex::kOneWay) continue;
       const auto host = hosts.find(forward ? link.a : link.b);
       if (host == hosts.end()) continue;
-      const auto id = LinkId(static_cast<size_t>(&link - cluster.links().data()));
-      if (!host->second[(forward ? link.b : link.a).index()] && own.count({id, forward}) == 0) continue;
-      if (!forward && link.duplex == Duplex::kOneWay) continue;
-      const bool on_bus = link.bus.valid();
-      const Duplex duplex = on_bus ? cluster.bus(link.bus).duplex : link.duplex;
-      const auto number = on_bus ? link.bus.value : static_cast<int32_t>(&link - cluster.links().data());
-      double& rate = rates[{on_bus, number, duplex == Duplex::kFull && !forward}];
+      const Hop hop{LinkId(l), forward};
+      const bool leads = host->second[(forward ? link.b : link.a).index()] != 0;
+      if (!leads && own.count({hop.link, forward}) == 0) continue;
+      double& rate = rates[tables.map->channel(hop)];
       rate = std::max(rate, rate_of(cluster, link));
     }
   }

@@ -1,6 +1,5 @@
 // Communication-aware longest paths: L and R of docs/bounds.md, section 2.
 #include <algorithm>
-#include <limits>
 
 #include "bound_blocks.h"
 #include "bound_tables.h"
@@ -28,7 +27,7 @@ class Paths {
     size_t reads = 0;
     for (size_t v = 0; v < b_.problem.graph->num_ops(); ++v) reads += b_.flat.inputs(v).size();
     all_pairs_ = static_cast<double>(reads) * static_cast<double>(k_ * k_) <= kMostPairs;
-    if (!all_pairs_) find_best_ways();
+    if (!all_pairs_) find_best_rates();
   }
 
   PathBounds compute() {
@@ -60,19 +59,19 @@ class Paths {
   }
 
  private:
-  void find_best_ways() {
+  void find_best_rates() {
     in_.assign(k_, {kInfinity, kInfinity});
     out_ = in_;
     for (size_t i = 0; i < k_; ++i) {
       for (size_t j = 0; j < k_; ++j) {
         if (i == j) continue;
-        const FastestWay& w = b_.way(i, j);
+        const TransferRate& w = b_.rate(i, j);
         improve(in_[j], w);
         improve(out_[i], w);
       }
     }
   }
-  static void improve(FastestWay& best, const FastestWay& w) {
+  static void improve(TransferRate& best, const TransferRate& w) {
     best.latency_us = std::min(best.latency_us, w.latency_us);
     if (w.latency_us < kInfinity) best.us_per_byte = std::min(best.us_per_byte, w.us_per_byte);
   }
@@ -83,7 +82,7 @@ class Paths {
       for (size_t i = 0; i < k_; ++i) {
         double least = kInfinity;
         for (size_t j = 0; j < k_; ++j) {
-          const FastestWay& w = is_forward ? b_.way(j, i) : b_.way(i, j);
+          const TransferRate& w = is_forward ? b_.rate(j, i) : b_.rate(i, j);
           least = std::min(least, values[j] + w.us(bytes));
         }
         floor_[i] = std::max(floor_[i], least);
@@ -92,7 +91,7 @@ class Paths {
     }
     const double any = *std::min_element(values, values + k_);
     for (size_t i = 0; i < k_; ++i) {
-      const FastestWay& w = is_forward ? in_[i] : out_[i];
+      const TransferRate& w = is_forward ? in_[i] : out_[i];
       const double moved = w.latency_us < kInfinity ? any + w.us(bytes) : kInfinity;
       floor_[i] = std::max(floor_[i], std::min(values[i], moved));
     }
@@ -149,7 +148,7 @@ class Paths {
   const std::span<const Block> blocks_;
   std::vector<std::vector<uint32_t>> ends_at_, starts_at_;  // blocks by join, and by fork
   bool all_pairs_ = true;
-  std::vector<FastestWay> in_, out_;  // per device: the best route from, or to, any other
+  std::vector<TransferRate> in_, out_;  // per device: the best route from, or to, any other
   std::vector<double> floor_;
 };
 

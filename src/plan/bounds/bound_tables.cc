@@ -1,38 +1,29 @@
 #include "bound_tables.h"
 
 #include <algorithm>
-#include <limits>
 #include <queue>
 #include <unordered_map>
 
 #include "heddle/base/units.h"
-#include "timing/resource_map.h"
 
 namespace heddle {
 namespace {
 
-struct Arc {
+struct LinkArc {
   size_t to;
   double latency_us, bytes_per_s;
   std::vector<uint32_t> resources;
 };
-using Arcs = std::vector<std::vector<Arc>>;
+using Arcs = std::vector<std::vector<LinkArc>>;
 
-Arcs arcs_of(const Problem& problem) {
-  const Cluster& cluster = *problem.cluster;
-  const ResourceMap map(cluster,
-                        {.link_contention = problem.execution.link_contention, .engine_contention = false});
+Arcs arcs_of(const Cluster& cluster, const ResourceMap& map) {
   Arcs arcs(cluster.nodes().size());
   for (size_t l = 0; l < cluster.links().size(); ++l) {
     const Link& link = cluster.links()[l];
-    double bandwidth = link.bytes_per_s;
-    if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0) {
-      bandwidth = std::min(bandwidth, cluster.bus(link.bus).bytes_per_s);
-    }
     const auto add = [&](NodeId from, NodeId to, bool forward) {
       const Hop hop{LinkId(l), forward};
       arcs[from.index()].push_back(
-          {to.index(), link.latency_us, bandwidth, map.resources_of({&hop, 1}, {}, DeviceId(0))});
+          {to.index(), link.latency_us, link_bytes_per_s(cluster, link), map.link_resources({&hop, 1})});
     };
     add(link.a, link.b, true);
     if (link.duplex != Duplex::kOneWay) add(link.b, link.a, false);
@@ -51,7 +42,7 @@ std::vector<double> spread(const Arcs& arcs, size_t from, Extend extend) {
     const auto [value, node] = queue.top();
     queue.pop();
     if (value > best[node]) continue;
-    for (const Arc& arc : arcs[node]) {
+    for (const LinkArc& arc : arcs[node]) {
       const double next = extend(value, arc);
       if (next < best[arc.to]) queue.push({best[arc.to] = next, arc.to});
     }
@@ -59,15 +50,15 @@ std::vector<double> spread(const Arcs& arcs, size_t from, Extend extend) {
   return best;
 }
 
-std::vector<FastestWay> fastest_from(const Arcs& arcs, size_t from) {
-  const auto latency = spread(arcs, from, [](double v, const Arc& a) { return v + a.latency_us; });
+std::vector<TransferRate> fastest_from(const Arcs& arcs, size_t from) {
+  const auto latency = spread(arcs, from, [](double v, const LinkArc& a) { return v + a.latency_us; });
   const auto slowness =
-      spread(arcs, from, [](double v, const Arc& a) { return std::max(v, 1e6 / a.bytes_per_s); });
-  std::vector<FastestWay> ways(arcs.size());
-  for (size_t n = 0; n < ways.size(); ++n) {
-    ways[n] = latency[n] < kInfinity ? FastestWay{latency[n], slowness[n]} : FastestWay{kInfinity, 0};
+      spread(arcs, from, [](double v, const LinkArc& a) { return std::max(v, 1e6 / a.bytes_per_s); });
+  std::vector<TransferRate> rates(arcs.size());
+  for (size_t n = 0; n < rates.size(); ++n) {
+    rates[n] = latency[n] < kInfinity ? TransferRate{latency[n], slowness[n]} : TransferRate{kInfinity, 0};
   }
-  return ways;
+  return rates;
 }
 
 bool reaches_without(const Arcs& arcs, size_t from, size_t to, uint32_t resource) {
@@ -78,7 +69,7 @@ bool reaches_without(const Arcs& arcs, size_t from, size_t to, uint32_t resource
     const size_t node = stack.back();
     stack.pop_back();
     if (node == to) return true;
-    for (const Arc& arc : arcs[node]) {
+    for (const LinkArc& arc : arcs[node]) {
       const bool holds =
           std::find(arc.resources.begin(), arc.resources.end(), resource) != arc.resources.end();
       if (holds || seen[arc.to]) continue;
@@ -133,8 +124,6 @@ void fill_host_access(BoundTables& b) {
 
 void fill_loads(BoundTables& b, const Arcs& arcs) {
   const Cluster& cluster = *b.problem.cluster;
-  const ResourceMap map(cluster,
-                        {.link_contention = b.problem.execution.link_contention, .engine_contention = false});
   std::unordered_map<uint32_t, uint32_t> number;
   for (size_t i = 0; i < b.devices.size(); ++i) {
     const DeviceId d = b.devices[i];
@@ -152,7 +141,7 @@ void fill_loads(BoundTables& b, const Arcs& arcs) {
       use(UINT32_MAX - static_cast<uint32_t>(i));
     const Route* route = cluster.load_route(d);
     if (route == nullptr) continue;
-    for (const uint32_t r : map.resources_of(route->hops, {}, d)) {
+    for (const uint32_t r : b.map->link_resources(route->hops)) {
       if (reaches_without(arcs, host, node, r)) continue;
       use(r);
       if (!b.problem.execution.fixed_sharing) b.host_resources[i].push_back(b.load_resources[i].back());
@@ -164,7 +153,11 @@ void fill_loads(BoundTables& b, const Arcs& arcs) {
 }  // namespace
 
 BoundTables::BoundTables(const Problem& p)
-    : problem(p), flat(*p.graph), cold(p.objective == Objective::kColdLatency), devices(p.usable_devices()) {
+    : problem(p),
+      flat(*p.graph),
+      map(std::make_shared<ResourceMap>(*p.cluster, p.execution)),
+      cold(p.objective == Objective::kColdLatency),
+      devices(p.usable_devices()) {
   const size_t n = p.graph->num_ops(), k = devices.size(), all = p.cluster->num_devices();
   const std::vector<double> least = p.costs->bound_times();
   const std::vector<double> work = p.costs->bound_work(p.execution.stage_width);
@@ -176,15 +169,15 @@ BoundTables::BoundTables(const Problem& p)
       path_time[v * k + i] = least[v * all + devices[i].index()];
     }
   }
-  const Arcs arcs = arcs_of(p);
-  ways.resize(k * k);
+  const Arcs arcs = arcs_of(*p.cluster, *map);
+  rates.resize(k * k);
   for (size_t i = 0; i < k; ++i) {
     const auto from = fastest_from(arcs, p.cluster->device_node(devices[i]).index());
     for (size_t j = 0; j < k; ++j) {
       // Transfers with given times, or within runs, count for nothing: that is a relaxation.
       const bool is_free = p.execution.transfers != Transfers::kRoutes ||
                            passage(*p.cluster, devices[i], devices[j]) == Passage::kFree;
-      if (!is_free) ways[i * k + j] = from[p.cluster->device_node(devices[j]).index()];
+      if (!is_free) rates[i * k + j] = from[p.cluster->device_node(devices[j]).index()];
     }
   }
   loads.resize(k);

@@ -3,21 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "heddle/plan/bounds.h"
 #include "heddle/plan/flat_graph.h"
 #include "heddle/plan/problem.h"
+#include "heddle/plan/relaxation.h"
+#include "heddle/plan/resource_map.h"
 
 namespace heddle {
-
-// Least latency and highest bandwidth of any route (the cluster's or a plan's own), each taken by itself.
-struct FastestWay {
-  double latency_us = 0;
-  double us_per_byte = 0;
-  double us(double bytes) const { return latency_us + bytes * us_per_byte; }
-};
 
 struct BoundTables {
   explicit BoundTables(const Problem& problem);
@@ -25,10 +21,11 @@ struct BoundTables {
   double t(size_t op, size_t i) const { return time[op * devices.size() + i]; }
   double path_t(size_t op, size_t i) const { return path_time[op * devices.size() + i]; }
   bool has_host_access() const { return !host_time.empty(); }
-  const FastestWay& way(size_t from, size_t to) const { return ways[from * devices.size() + to]; }
+  const TransferRate& rate(size_t from, size_t to) const { return rates[from * devices.size() + to]; }
 
   const Problem& problem;
   const FlatGraph flat;
+  const std::shared_ptr<const ResourceMap> map;  // shared: tables are copied
   const bool cold;
   std::vector<DeviceId> devices;  // usable devices; `device` below indexes this list
   // Op x device, infinite when impossible. time: work that the op adds to the device
@@ -38,8 +35,9 @@ struct BoundTables {
   // Op x device: the time with direct host access (infinite: none), and the two tables above without it.
   // Empty unless some op has a time with direct host access.
   std::vector<double> host_time, loaded_time, loaded_path_time;
-  std::vector<FastestWay> ways;   // device x device; infinite latency: no route
-  std::vector<FastestWay> loads;  // cold: from host memory; all zero if no load is needed
+  // Least latency and highest bandwidth of any route (the cluster's or a plan's own), each taken by itself:
+  // device x device, and from host memory (cold; all zero if no load is needed).
+  std::vector<TransferRate> rates, loads;
   // Cold: exclusive resources that every load of a device must hold, numbered by first use.
   std::vector<std::vector<uint32_t>> load_resources;
   // The subset that every run with direct host access holds too.
@@ -61,6 +59,11 @@ struct PathBounds {
 struct Block;
 // Paths may jump over blocks (bound_blocks.h), which must be in topological order of their joins.
 PathBounds path_bounds(const BoundTables& tables, std::span<const Block> blocks);
+
+// Cold starts: a lower bound on the request's end. The links and buses out of host memory must carry every
+// op's parameters, or be held while they are read in place, early enough for the ops that follow. 0 when
+// nothing must leave host memory or links are not exclusive. docs/bounds.md, section 15. O(V D + V log V).
+double host_gate_us(const BoundTables& tables, const PathBounds& paths);
 
 // The largest of the path, area and window bounds on these tables, rounded down; infinite if no plan exists.
 Bound bound_of(const BoundTables& tables, std::span<const Block> blocks, const Deadline& deadline);

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "bound_area.h"
 #include "bound_blocks.h"
-#include "bound_gate.h"
 #include "bound_tables.h"
 #include "heddle/base/units.h"
 
@@ -78,13 +76,13 @@ class WindowTree {
   std::vector<double> most_, add_;
 };
 
-struct Ends {
+struct HeadsAndTails {
   std::vector<double> head, tail;  // per op: least time before its start, and after its end
 };
 
-Ends ends_of(const BoundTables& b, const PathBounds& paths) {
+HeadsAndTails ends_of(const BoundTables& b, const PathBounds& paths) {
   const size_t n = b.problem.graph->num_ops(), k = b.devices.size();
-  Ends e{std::vector<double>(n, kInfinity), std::vector<double>(n, kInfinity)};
+  HeadsAndTails e{std::vector<double>(n, kInfinity), std::vector<double>(n, kInfinity)};
   for (size_t v = 0; v < n; ++v) {
     for (size_t i = 0; i < k; ++i) {
       const double t = b.t(v, i);
@@ -96,11 +94,11 @@ Ends ends_of(const BoundTables& b, const PathBounds& paths) {
   return e;
 }
 
-struct Window {
+struct BoundWindow {
   double us = 0, a = 0, b = 0;
 };
 
-Window best_window(const Ends& ends, const AreaBound& area) {
+BoundWindow best_window(const HeadsAndTails& ends, const AreaBound& area) {
   const size_t n = ends.head.size();
   std::vector<uint32_t> by_head(n);
   std::iota(by_head.begin(), by_head.end(), 0U);
@@ -109,7 +107,7 @@ Window best_window(const Ends& ends, const AreaBound& area) {
   });
   WindowTree tree(ends.tail);
   const double weight = area.compute_weight(), discount = area.memory_discount();
-  Window best;
+  BoundWindow best;
   for (size_t i = 0; i < n; ++i) {
     const uint32_t v = by_head[i];
     tree.add(ends.tail[v], area.score(v));
@@ -127,9 +125,10 @@ const char* area_reason(const AreaBound& area, bool windowed) {
   return windowed ? "head + area + tail" : "area";
 }
 
-void windowed_area(const Ends& ends, AreaBound& area, int rounds, const Deadline& deadline, Bound& best) {
+void windowed_area(const HeadsAndTails& ends, AreaBound& area, int rounds, const Deadline& deadline,
+                   Bound& best) {
   for (int i = 0; i < kWindows && !deadline.should_stop(); ++i) {
-    const Window window = best_window(ends, area);
+    const BoundWindow window = best_window(ends, area);
     take(best, window.us, area_reason(area, window.a > 0 || window.b > 0));
     // Improve the multipliers for this window's ops, then look for the best window under them.
     std::vector<uint32_t> inside;
@@ -139,7 +138,7 @@ void windowed_area(const Ends& ends, AreaBound& area, int rounds, const Deadline
     const double alone = area.improve(inside, rounds, deadline);
     take(best, alone + window.a * area.compute_weight() + window.b, area_reason(area, true));
   }
-  const Window window = best_window(ends, area);
+  const BoundWindow window = best_window(ends, area);
   take(best, window.us, area_reason(area, true));
 }
 
@@ -163,7 +162,7 @@ Bound bound_of(const BoundTables& tables, std::span<const Block> blocks, const D
   if (is_latency) {
     const PathBounds paths = path_bounds(tables, blocks);
     if (!std::isfinite(paths.best))
-      return {kInfinity, "no plan: devices that must exchange data have no way between them"};
+      return {kInfinity, "no plan: devices that must exchange data have no route between them"};
     take(best, paths.best, blocks.empty() ? "critical path" : "critical path over fork-join blocks");
     // Work on CPUs without a limit fills no area.
     if (problem.execution.unlimited_cpus) return {round_down(best.us, n), best.reason};
@@ -187,6 +186,22 @@ Bound lower_bound(const Problem& problem, const Deadline& deadline) {
   if (problem.objective != Objective::kThroughput && is_exclusive)
     blocks = find_blocks(tables, kFewBlockSteps, deadline);
   return bound_of(tables, blocks, deadline);
+}
+
+Relaxation relax(const Problem& problem, const Deadline& deadline) {
+  BoundTables tables(problem);
+  std::vector<Block> blocks;
+  if (problem.objective != Objective::kThroughput) blocks = find_blocks(tables, kManyBlockSteps, deadline);
+  PathBounds paths = path_bounds(tables, blocks);
+  Relaxation r;
+  r.devices = std::move(tables.devices);
+  r.time = std::move(tables.time);
+  r.earliest_finish = std::move(paths.finish);
+  r.remaining = std::move(paths.rest);
+  r.rates = std::move(tables.rates);
+  for (uint32_t i = 0; i < r.devices.size(); ++i) r.exclusive.push_back({i});
+  for (auto& set : core_groups_among(*problem.cluster, r.devices)) r.exclusive.push_back(std::move(set));
+  return r;
 }
 
 }  // namespace heddle

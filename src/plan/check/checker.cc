@@ -14,39 +14,12 @@ constexpr size_t kMostLanes = 1024;
 }  // namespace
 
 const char* violation_name(Violation violation) {
-  switch (violation) {
-    case Violation::kMalformed:
-      return "malformed";
-    case Violation::kOpMissing:
-      return "op missing";
-    case Violation::kOpTwice:
-      return "op twice";
-    case Violation::kNotConvex:
-      return "not convex";
-    case Violation::kDeviceForbidden:
-      return "device forbidden";
-    case Violation::kOrder:
-      return "order";
-    case Violation::kOverlap:
-      return "overlap";
-    case Violation::kMemory:
-      return "memory";
-    case Violation::kRoute:
-      return "route";
-    case Violation::kTransferMissing:
-      return "transfer missing";
-    case Violation::kLoadMissing:
-      return "load missing";
-    case Violation::kTime:
-      return "time";
-    case Violation::kBound:
-      return "bound";
-    case Violation::kShares:
-      return "shares";
-    case Violation::kPlacement:
-      return "placement";
-  }
-  return "?";
+  // In the order of the enum.
+  static constexpr const char* kNames[] = {
+      "malformed",    "op missing", "op twice", "not convex", "device forbidden",
+      "order",        "overlap",    "memory",   "route",      "transfer missing",
+      "load missing", "time",       "bound",    "shares",     "placement"};
+  return kNames[static_cast<size_t>(violation)];
 }
 
 void PlanChecker::report(Violation kind, std::string message) {
@@ -91,7 +64,7 @@ bool PlanChecker::check_shares() {
   }
   if (lanes > 1 && moves_within_runs())
     report(Violation::kShares, "several lanes need transfer steps, but here runs move tensors");
-  // Counted first: what follows needs memory for every op in every lane.
+  // Counted first: the later checks need memory for every op in every lane.
   size_t ops = 0;
   for (const Segment& segment : plan_.segments) ops += segment.ops.size();
   if (lanes > kMostLanes || (lanes > 1 && ops != lanes * graph_.num_ops())) {
@@ -323,7 +296,7 @@ void PlanChecker::index_loads() {
   }
 }
 
-CheckReport PlanChecker::run(const double* bound_us) {
+CheckReport PlanChecker::run(std::optional<double> bound_us) {
   if (!check_shares() || !check_ids()) return report_;
   for (const double f : timeline_.finish_us) makespan_ = std::max(makespan_, f);
   is_output_.assign(graph_.num_tensors(), false);
@@ -340,7 +313,7 @@ CheckReport PlanChecker::run(const double* bound_us) {
   check_overlaps();
   check_totals();
   check_memory();
-  if (bound_us != nullptr) {
+  if (bound_us) {
     const double value =
         problem_.objective == Objective::kThroughput ? timeline_.period_us : timeline_.makespan_us;
     if (!(*bound_us <= value + tolerance(value))) {
@@ -351,12 +324,9 @@ CheckReport PlanChecker::run(const double* bound_us) {
   return report_;
 }
 
-CheckReport check(const Problem& problem, const Plan& plan, const Timeline& timeline) {
-  return PlanChecker(problem, plan, timeline).run(nullptr);
-}
-
-CheckReport check(const Problem& problem, const Plan& plan, const Timeline& timeline, double bound_us) {
-  return PlanChecker(problem, plan, timeline).run(&bound_us);
+CheckReport check(const Problem& problem, const Plan& plan, const Timeline& timeline,
+                  std::optional<double> bound_us) {
+  return PlanChecker(problem, plan, timeline).run(bound_us);
 }
 
 }  // namespace heddle

@@ -36,7 +36,7 @@ bool PlanChecker::leaves(const Segment& segment, TensorId tensor) const {
   return is_output_[tensor.index()];
 }
 
-void PlanChecker::stays_of_run(size_t i, std::vector<Stay>& stays) {
+void PlanChecker::live_in_run(size_t i, std::vector<LiveInterval>& live) {
   const Segment& segment = segment_of(i);
   const int pool = cluster_.memory_pool(segment.device);
   const double start = timeline_.start_us[i], finish = timeline_.finish_us[i];
@@ -44,14 +44,14 @@ void PlanChecker::stays_of_run(size_t i, std::vector<Stay>& stays) {
     for (const TensorId t : graph_.op(op).inputs) {
       const OpId maker = graph_.tensor(t).producer;
       if (!maker.valid()) {
-        stays.push_back({segment.lane, t.value, pool, 0, finish});
+        live.push_back({segment.lane, t.value, pool, 0, finish});
       } else if (!std::binary_search(segment.ops.begin(), segment.ops.end(), maker)) {
-        stays.push_back({segment.lane, t.value, pool, start, finish});
+        live.push_back({segment.lane, t.value, pool, start, finish});
       }
     }
     for (const TensorId t : graph_.op(op).outputs) {
       if (segment.ops.size() > 1 && !leaves(segment, t)) continue;
-      stays.push_back({segment.lane, t.value, pool, start, is_output_[t.index()] ? makespan_ : finish});
+      live.push_back({segment.lane, t.value, pool, start, is_output_[t.index()] ? makespan_ : finish});
     }
   }
 }
@@ -84,7 +84,7 @@ int64_t PlanChecker::inner_peak(const Segment& segment) const {
 
 // Per pool, the sum of the lanes' peaks, because lanes are not synchronised.
 std::vector<int64_t> PlanChecker::activation_peaks() {
-  std::vector<Stay> stays;
+  std::vector<LiveInterval> live;
   std::map<std::pair<int, int>, std::vector<std::pair<double, int64_t>>> changes;  // (lane, pool)
   const auto add = [&](int lane, int pool, double start, double finish, int64_t bytes) {
     if (start >= finish) return;
@@ -96,27 +96,27 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
     const Segment& segment = segment_of(i);
     const double start = timeline_.start_us[i], finish = timeline_.finish_us[i];
     if (step.kind == StepKind::kTransfer) {
-      stays.push_back({segment.lane, step.tensor.value, cluster_.memory_pool(step.from), start, finish});
-      stays.push_back({segment.lane, step.tensor.value, cluster_.memory_pool(step.to), start, finish});
+      live.push_back({segment.lane, step.tensor.value, cluster_.memory_pool(step.from), start, finish});
+      live.push_back({segment.lane, step.tensor.value, cluster_.memory_pool(step.to), start, finish});
     } else if (step.kind == StepKind::kRun) {
-      stays_of_run(i, stays);
+      live_in_run(i, live);
       if (segment.ops.size() > 1)
         add(segment.lane, cluster_.memory_pool(step.to), start, finish, inner_peak(segment));
     }
   }
   std::vector<std::tuple<int, double, double, int64_t>> params;
-  stays_of_params(params);
+  live_params(params);
   for (const auto& [pool, start, finish, bytes] : params) add(0, pool, start, finish, bytes);
-  std::sort(stays.begin(), stays.end(), [](const Stay& a, const Stay& b) {
+  std::sort(live.begin(), live.end(), [](const LiveInterval& a, const LiveInterval& b) {
     return std::tie(a.lane, a.tensor, a.pool) < std::tie(b.lane, b.tensor, b.pool);
   });
-  for (size_t i = 0; i < stays.size();) {
-    Stay whole = stays[i];
-    for (; i < stays.size() && std::tie(stays[i].lane, stays[i].tensor, stays[i].pool) ==
-                                   std::tie(whole.lane, whole.tensor, whole.pool);
+  for (size_t i = 0; i < live.size();) {
+    LiveInterval whole = live[i];
+    for (; i < live.size() && std::tie(live[i].lane, live[i].tensor, live[i].pool) ==
+                                  std::tie(whole.lane, whole.tensor, whole.pool);
          ++i) {
-      whole.start = std::min(whole.start, stays[i].start);
-      whole.finish = std::max(whole.finish, stays[i].finish);
+      whole.start = std::min(whole.start, live[i].start);
+      whole.finish = std::max(whole.finish, live[i].finish);
     }
     add(whole.lane, whole.pool, whole.start, whole.finish, graph_.tensor(TensorId(whole.tensor)).bytes);
   }
@@ -129,8 +129,8 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
 }
 
 // Cold, outside host memory: a parameter is present from time 0 if it is resident and used, else from its
-// load. It stays until the end, or until its last user there is done if all users there drop it.
-void PlanChecker::stays_of_params(std::vector<std::tuple<int, double, double, int64_t>>& stays) const {
+// load. It live until the end, or until its last user there is done if all users there drop it.
+void PlanChecker::live_params(std::vector<std::tuple<int, double, double, int64_t>>& live) const {
   struct Use {
     double last = 0;
     bool kept = false;
@@ -154,7 +154,7 @@ void PlanChecker::stays_of_params(std::vector<std::tuple<int, double, double, in
     if (!resident && load == load_of_.end()) continue;  // empty, or missing (reported elsewhere)
     const double start = resident ? 0 : timeline_.start_us[load->second];
     const double finish = use.kept ? std::numeric_limits<double>::infinity() : use.last;
-    stays.push_back({key.first, start, finish, graph_.param(p).bytes});
+    live.push_back({key.first, start, finish, graph_.param(p).bytes});
   }
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 using DeviceGraph = std::map<int, std::set<int>>;  // the devices behind each device
 
-// Removes devices with nothing before them until none is left; what stays is on or behind a cycle.
+// Removes devices with nothing before them until none is left; the devices that stay are on or behind a cycle.
 bool is_acyclic(const DeviceGraph& behind) {
   std::map<int, int> entering;
   for (const auto& [device, next] : behind) {
@@ -99,7 +99,7 @@ void PlanChecker::check_segment_counts() {
   }
 }
 
-// What run i moves in and out: each tensor once, over the border of its segment, or of its device where a
+// The time in which run i moves tensors in and out: each once, over the border of its segment, or of its device where a
 // stream of requests is planned. Runs are asked for in the plan's order.
 double PlanChecker::moves_us(size_t i) {
   const Segment& segment = segment_of(i);

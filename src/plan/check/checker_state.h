@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -23,7 +24,7 @@ class PlanChecker {
         cluster_(*problem.cluster),
         plan_(plan),
         timeline_(timeline) {}
-  CheckReport run(const double* bound_us);
+  CheckReport run(std::optional<double> bound_us);
 
  private:
   using ResourceKey = std::tuple<int, int, int, int>;  // lane, kind of resource, number, direction or core
@@ -31,12 +32,12 @@ class PlanChecker {
     double start, finish;
     size_t step;
   };
-  struct Way {
+  struct CheckedRoute {
     bool ok = false;
     double bytes_per_s = 0, latency_us = 0;
     std::vector<Hop> hops;
   };
-  struct Stay {
+  struct LiveInterval {
     int lane, tensor, pool;
     double start, finish;
   };
@@ -63,7 +64,7 @@ class PlanChecker {
   // Times (checker_times.cc).
   double alone_us(const Segment& segment) const;
   double run_us(size_t i) const;
-  double transfer_sharing(const Way& way) const;
+  double transfer_sharing(const CheckedRoute& route) const;
   bool in_one_stage(size_t i, size_t j) const;
   void check_steps();
   void check_run(size_t i);
@@ -73,8 +74,8 @@ class PlanChecker {
   void need(size_t i, int64_t before, const std::string& what);
   void need_tensor(size_t i, TensorId tensor);
   bool may_pass(NodeId node) const;
-  Way way_of(size_t i, const Route* by_default, NodeId from, NodeId to);
-  void occupy_way(size_t i, const Way& way);
+  CheckedRoute route_of(size_t i, const Route* by_default, NodeId from, NodeId to);
+  void occupy_route(size_t i, const CheckedRoute& route);
   void occupy_host_access(size_t i);
   using Places = std::set<std::tuple<int, int, int>>;  // kind, number, direction
   void add_links(const std::vector<Hop>& hops, Places& used) const;
@@ -83,12 +84,12 @@ class PlanChecker {
   void check_totals();
   // Memory (checker_memory.cc).
   void check_memory();
-  void stays_of_run(size_t i, std::vector<Stay>& stays);
+  void live_in_run(size_t i, std::vector<LiveInterval>& live);
   void check_peak(size_t pool, int64_t peak);
   std::vector<int64_t> activation_peaks();
   int64_t inner_peak(const Segment& segment) const;
   bool leaves(const Segment& segment, TensorId tensor) const;
-  void stays_of_params(std::vector<std::tuple<int, double, double, int64_t>>& stays) const;
+  void live_params(std::vector<std::tuple<int, double, double, int64_t>>& live) const;
   int64_t param_bytes(int pool) const;
 
   void report(Violation kind, std::string message);

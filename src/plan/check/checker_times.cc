@@ -117,9 +117,9 @@ double PlanChecker::alone_us(const Segment& segment) const {
 }
 
 // The factor on the time per byte under fixed sharing.
-double PlanChecker::transfer_sharing(const Way& way) const {
+double PlanChecker::transfer_sharing(const CheckedRoute& route) const {
   if (!problem_.execution.fixed_sharing) return 1;
-  if (way.hops.size() == 1 && !cluster_.link(way.hops[0].link).bus.valid()) return 1.5;
+  if (route.hops.size() == 1 && !cluster_.link(route.hops[0].link).bus.valid()) return 1.5;
   int devices = 0;
   for (const Device& device : cluster_.devices()) devices += device.kind != DeviceKind::kCpu;
   return std::max(1, devices);
@@ -190,22 +190,22 @@ bool PlanChecker::may_pass(NodeId node) const {
   return !is_device;
 }
 
-PlanChecker::Way PlanChecker::way_of(size_t i, const Route* by_default, NodeId from, NodeId to) {
+PlanChecker::CheckedRoute PlanChecker::route_of(size_t i, const Route* by_default, NodeId from, NodeId to) {
   const Step& step = plan_.steps[i];
-  Way way;
+  CheckedRoute route;
   if (step.route >= 0) {
-    way.hops = plan_.routes[static_cast<size_t>(step.route)];
+    route.hops = plan_.routes[static_cast<size_t>(step.route)];
   } else if (by_default != nullptr) {
-    way.hops = by_default->hops;
+    route.hops = by_default->hops;
   } else {
     report(Violation::kRoute, step_text(i) + ": the cluster has no route from '" + cluster_.node(from).name +
                                   "' to '" + cluster_.node(to).name + "'");
-    return way;
+    return route;
   }
-  way.bytes_per_s = std::numeric_limits<double>::infinity();
+  route.bytes_per_s = std::numeric_limits<double>::infinity();
   std::set<NodeId> seen{from};
   NodeId at = from;
-  for (const Hop& hop : way.hops) {
+  for (const Hop& hop : route.hops) {
     const bool exists = hop.link.valid() && hop.link.index() < cluster_.links().size();
     const Link* link = exists ? &cluster_.link(hop.link) : nullptr;
     const bool leads_on = exists && (hop.forward ? link->a : link->b) == at &&
@@ -219,20 +219,20 @@ PlanChecker::Way PlanChecker::way_of(size_t i, const Route* by_default, NodeId f
     if (!leads_on) {
       report(Violation::kRoute, step_text(i) + ": its route breaks at '" + cluster_.node(at).name +
                                     "' (no such link there, against a one-way link, or in a circle)");
-      return way;
+      return route;
     }
     at = hop.forward ? link->b : link->a;
-    way.latency_us += link->latency_us;
-    way.bytes_per_s = std::min(way.bytes_per_s, link->bytes_per_s);
+    route.latency_us += link->latency_us;
+    route.bytes_per_s = std::min(route.bytes_per_s, link->bytes_per_s);
     const double bus = link->bus.valid() ? cluster_.bus(link->bus).bytes_per_s : 0;
-    if (bus > 0) way.bytes_per_s = std::min(way.bytes_per_s, bus);
+    if (bus > 0) route.bytes_per_s = std::min(route.bytes_per_s, bus);
   }
-  way.ok = at == to;
-  if (!way.ok) {
+  route.ok = at == to;
+  if (!route.ok) {
     report(Violation::kRoute, step_text(i) + ": its route ends at '" + cluster_.node(at).name +
                                   "' instead of '" + cluster_.node(to).name + "'");
   }
-  return way;
+  return route;
 }
 
 void PlanChecker::occupy(size_t i, int kind, int number, int detail) {
@@ -266,9 +266,10 @@ void PlanChecker::occupy_host_access(size_t i) {
   for (const auto& [kind, number, detail] : used) occupy(i, kind, number, detail);
 }
 
-void PlanChecker::occupy_way(size_t i, const Way& way) {
+void PlanChecker::occupy_route(size_t i, const CheckedRoute& route) {
   Places used;
-  if (!problem_.execution.fixed_sharing || plan_.steps[i].kind == StepKind::kLoad) add_links(way.hops, used);
+  if (!problem_.execution.fixed_sharing || plan_.steps[i].kind == StepKind::kLoad)
+    add_links(route.hops, used);
   if (problem_.execution.engine_contention) {
     const auto engine = [&](DeviceId d, int in) {
       const int engines = cluster_.device(d).copy_engines;
@@ -300,23 +301,23 @@ void PlanChecker::check_transfer(size_t i) {
     const auto matrix = static_cast<size_t>(problem_.transfers->matrix[step.tensor.index()]);
     const size_t row = matrix * devices + step.from.index();
     check_duration(i, problem_.transfers->us[row * devices + step.to.index()]);
-    return occupy_way(i, {});
+    return occupy_route(i, {});
   }
-  const Way way = way_of(i, cluster_.route(step.from, step.to), cluster_.device_node(step.from),
-                         cluster_.device_node(step.to));
-  if (!way.ok) return;
-  check_duration(i, way.latency_us + static_cast<double>(graph_.tensor(step.tensor).bytes) / way.bytes_per_s *
-                                         1e6 * transfer_sharing(way));
-  occupy_way(i, way);
+  const CheckedRoute route = route_of(i, cluster_.route(step.from, step.to), cluster_.device_node(step.from),
+                                      cluster_.device_node(step.to));
+  if (!route.ok) return;
+  check_duration(i, route.latency_us + static_cast<double>(graph_.tensor(step.tensor).bytes) /
+                                           route.bytes_per_s * 1e6 * transfer_sharing(route));
+  occupy_route(i, route);
 }
 
 void PlanChecker::check_load(size_t i) {
   const DeviceId to = plan_.steps[i].to;
-  const Way way = way_of(i, cluster_.load_route(to), cluster_.host_node(cluster_.device(to).host),
-                         cluster_.device_node(to));
-  if (!way.ok) return;
-  check_duration(i, way.latency_us + static_cast<double>(load_bytes_[i]) / way.bytes_per_s * 1e6);
-  occupy_way(i, way);
+  const CheckedRoute route = route_of(i, cluster_.load_route(to),
+                                      cluster_.host_node(cluster_.device(to).host), cluster_.device_node(to));
+  if (!route.ok) return;
+  check_duration(i, route.latency_us + static_cast<double>(load_bytes_[i]) / route.bytes_per_s * 1e6);
+  occupy_route(i, route);
 }
 
 void PlanChecker::check_overlaps() {

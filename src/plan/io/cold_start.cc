@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/plan/flat_graph.h"
 #include "heddle/plan/plan_file.h"
@@ -42,23 +41,22 @@ Result<ParamId> param_named(const std::map<std::string, ParamId>& params, const 
 }
 
 Result<Sets> sets_of_names(const Problem& problem, const JsonCursor& cursor) {
-  if (!cursor.value().is_object())
-    return cursor.error("expected a plan file, or an object from devices to lists of parameter names");
   const auto params = params_by_name(*problem.graph);
   Sets sets = empty_sets(problem);
-  for (const auto& [name, value] : cursor.value().items()) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at(name));
+  const auto read = [&](const std::string& name, const JsonCursor& list) -> Status {
     const DeviceId device = problem.cluster->find_device(name);
     if (!device.valid()) return list.error("the cluster has no device '" + name + "'");
     if (!needs_load(*problem.cluster, device))
       return list.error("device '" + name + "' computes in host memory, where all parameters are");
-    HEDDLE_ASSIGN_OR_RETURN(const auto names, list.elements());
-    for (const JsonCursor& item : names) {
+    return each([&](const JsonCursor& item) -> Status {
       HEDDLE_ASSIGN_OR_RETURN(const std::string param, item.as_string());
       HEDDLE_ASSIGN_OR_RETURN(const ParamId id, param_named(params, param, item));
       sets[static_cast<size_t>(problem.cluster->memory_pool(device))].insert(id);
-    }
-  }
+      return {};
+    })(list);
+  };
+  const auto* expected = "a plan file, or an object from devices to lists of parameter names";
+  HEDDLE_RETURN_IF_ERROR(each_member(expected, read)(cursor));
   return sets;
 }
 
@@ -138,13 +136,12 @@ Result<std::vector<std::vector<ParamId>>> resident_fraction(const Problem& probl
 
 Result<std::vector<std::vector<ParamId>>> resident_from_file(const Problem& problem,
                                                              const std::string& path) {
-  auto json = read_json_file(path);
-  if (!json.ok()) return std::move(json).error();
-  const JsonCursor cursor(*json);
-  auto sets = json->is_object() && json->contains("format") ? sets_of_plan(problem, cursor)
-                                                            : sets_of_names(problem, cursor);
-  if (!sets.ok()) return std::move(sets).error().with_context(path);
-  return lists_of(*sets);
+  HEDDLE_ASSIGN_OR_RETURN(const Sets sets, read_json_file(path, [&](const Json& json) {
+                            const JsonCursor cursor(json);
+                            return cursor.has("format") ? sets_of_plan(problem, cursor)
+                                                        : sets_of_names(problem, cursor);
+                          }));
+  return lists_of(sets);
 }
 
 }  // namespace heddle

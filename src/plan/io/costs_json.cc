@@ -1,14 +1,15 @@
 // Cost tables inside problems.
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string_view>
 
-#include "heddle/base/json.h"
 #include "problem_json.h"
 
 namespace heddle {
 namespace {
 
-constexpr double kMostFactor = 1e6;
+constexpr double kMostFactor = 1e6, kMostSpread = 1e30;
 // One letter per origin, in the enum's order.
 constexpr std::string_view kOriginLetters = "mgise";
 
@@ -31,25 +32,24 @@ Result<Origin> origin_from_letter(char letter, const JsonCursor& cursor) {
   return static_cast<Origin>(i);
 }
 
-Json utilizations_to_json(const CostTable& costs) {
+// A row per op with what `value` gives for each device.
+template <class Value>
+Json table_to_json(const CostTable& costs, Value value) {
   Json rows = Json::array();
   for (size_t v = 0; v < costs.num_ops(); ++v) {
-    Json row = Json::array();
-    for (size_t d = 0; d < costs.num_devices(); ++d) row.push_back(costs.utilization(OpId(v), DeviceId(d)));
-    rows.push_back(std::move(row));
+    Json& row = rows.emplace_back(Json::array());
+    for (size_t d = 0; d < costs.num_devices(); ++d) row.push_back(value(OpId(v), DeviceId(d)));
   }
   return rows;
 }
 
-Json host_access_to_json(const CostTable& costs) {
-  Json rows = Json::array();
-  for (size_t v = 0; v < costs.num_ops(); ++v) {
-    Json row = Json::array();
-    for (size_t d = 0; d < costs.num_devices(); ++d)
-      row.push_back(time_to_json(costs.host_access_us(OpId(v), DeviceId(d))));
-    rows.push_back(std::move(row));
-  }
-  return rows;
+// A reader of such rows.
+template <class Read>
+auto each_entry(size_t ops, size_t devices, Read read) {
+  return each_of(ops, "op", [=](size_t v, const JsonCursor& row) {
+    const auto read_entry = [&](size_t d, const JsonCursor& at) { return read(OpId(v), DeviceId(d), at); };
+    return each_of(devices, "device", read_entry)(row);
+  });
 }
 
 Json stage_models_to_json(const CostTable& costs) {
@@ -65,120 +65,65 @@ Json stage_models_to_json(const CostTable& costs) {
   return rows;
 }
 
-// The letters of each op; one letter stands for all.
-Result<std::vector<std::string>> origins_from_json(const JsonCursor& cursor, size_t ops, size_t devices) {
-  if (cursor.value().is_string()) {
-    HEDDLE_ASSIGN_OR_RETURN(const std::string letter, cursor.as_string());
-    if (letter.size() != 1)
-      return cursor.error("expected one letter for all times, or a list with a word per op");
-    return std::vector<std::string>(1, letter);
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(cursor, ops, "op"));
-  std::vector<std::string> words;
-  for (const JsonCursor& row : rows) {
-    HEDDLE_ASSIGN_OR_RETURN(words.emplace_back(), row.as_string());
-    if (words.back().size() != devices)
-      return row.error("expected one letter per device: " + std::to_string(devices));
-  }
-  return words;
-}
-
-Status table_from_json(const JsonCursor& cursor, CostTable& costs) {
+// One letter for all times, or a word of letters per op.
+Status origins_from_json(const JsonCursor& cursor, CostTable& costs) {
+  const auto set = [&costs](size_t v, size_t d, char letter, const JsonCursor& at) -> Status {
+    Cost cost = costs.at(OpId(v), DeviceId(d));
+    HEDDLE_ASSIGN_OR_RETURN(cost.origin, origin_from_letter(letter, at));
+    costs.set(OpId(v), DeviceId(d), cost);
+    return {};
+  };
   const size_t devices = costs.num_devices();
-  HEDDLE_ASSIGN_OR_RETURN(const auto us, cursor.at("us"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(us, costs.num_ops(), "op"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto origin, cursor.at("origin"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto letters, origins_from_json(origin, costs.num_ops(), devices));
-  std::vector<JsonCursor> spread_rows;
-  if (cursor.has("rel_spread")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto spread, cursor.at("rel_spread"));
-    HEDDLE_ASSIGN_OR_RETURN(spread_rows, elements_of_size(spread, costs.num_ops(), "op"));
+  if (!cursor.value().is_string()) {
+    return each_of(costs.num_ops(), "op", [&](size_t v, const JsonCursor& at) -> Status {
+      HEDDLE_ASSIGN_OR_RETURN(const std::string word, at.as_string());
+      if (word.size() != devices)
+        return at.error("expected one letter per device: " + std::to_string(devices));
+      for (size_t d = 0; d < devices; ++d) HEDDLE_RETURN_IF_ERROR(set(v, d, word[d], at));
+      return {};
+    })(cursor);
   }
-  for (size_t v = 0; v < rows.size(); ++v) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto row, elements_of_size(rows[v], devices, "device"));
-    std::vector<JsonCursor> spreads;
-    if (!spread_rows.empty()) {
-      HEDDLE_ASSIGN_OR_RETURN(spreads, elements_of_size(spread_rows[v], devices, "device"));
-    }
-    for (size_t d = 0; d < devices; ++d) {
-      Cost cost;
-      HEDDLE_ASSIGN_OR_RETURN(cost.us, time_from_json(row[d]));
-      const char letter =
-          letters.size() == costs.num_ops() && letters[v].size() == devices ? letters[v][d] : letters[0][0];
-      HEDDLE_ASSIGN_OR_RETURN(cost.origin, origin_from_letter(letter, origin));
-      if (!spreads.empty()) {
-        HEDDLE_ASSIGN_OR_RETURN(cost.rel_spread, spreads[d].as_number(0, 1e30));
-      }
-      costs.set(OpId(v), DeviceId(d), cost);
-    }
+  HEDDLE_ASSIGN_OR_RETURN(const std::string letter, cursor.as_string());
+  if (letter.size() != 1)
+    return cursor.error("expected one letter for all times, or a list with a word per op");
+  for (size_t v = 0; v < costs.num_ops(); ++v) {
+    for (size_t d = 0; d < devices; ++d) HEDDLE_RETURN_IF_ERROR(set(v, d, letter[0], cursor));
   }
   return {};
 }
 
 Result<SegmentCost> segment_cost_from_json(const JsonCursor& cursor, const Cluster& cluster, size_t ops) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"ops", "device", "us", "origin", "rel_spread"}));
   SegmentCost segment;
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("ops"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto ids, list.as_ints(0, static_cast<int64_t>(ops) - 1));
-  for (const int64_t id : ids) {
-    if (!segment.ops.empty() && segment.ops.back().value >= id)
-      return list.error("expected ascending op numbers");
-    segment.ops.emplace_back(static_cast<int32_t>(id));
-  }
-  if (segment.ops.empty()) return list.error("expected at least one op");
-  HEDDLE_ASSIGN_OR_RETURN(const auto device, cursor.at("device"));
-  HEDDLE_ASSIGN_OR_RETURN(segment.device, device_from_json(cluster, device));
-  HEDDLE_ASSIGN_OR_RETURN(const auto us, cursor.at("us"));
-  HEDDLE_ASSIGN_OR_RETURN(segment.cost.us, time_from_json(us));
-  HEDDLE_ASSIGN_OR_RETURN(const auto origin, cursor.at("origin"));
-  HEDDLE_ASSIGN_OR_RETURN(const std::string letter, origin.as_string());
-  if (letter.size() != 1) return origin.error("expected one letter");
-  HEDDLE_ASSIGN_OR_RETURN(segment.cost.origin, origin_from_letter(letter[0], origin));
-  HEDDLE_ASSIGN_OR_RETURN(segment.cost.rel_spread, cursor.number_or("rel_spread", 0, 0, 1e30));
+  Fields f(cursor);
+  f.required("ops",
+             [&](const JsonCursor& list) -> Status {
+               HEDDLE_RETURN_IF_ERROR(take(list, segment.ops, ops));
+               if (segment.ops.empty()) return list.error("expected at least one op");
+               if (std::is_sorted(segment.ops.begin(), segment.ops.end(), std::less_equal())) return {};
+               return list.error("expected ascending op numbers");
+             })
+      .required("device", segment.device, device_from_json, cluster)
+      .required("us", segment.cost.us, time_from_json)
+      .required("origin",
+                [&](const JsonCursor& at) -> Status {
+                  HEDDLE_ASSIGN_OR_RETURN(const std::string letter, at.as_string());
+                  if (letter.size() != 1) return at.error("expected one letter");
+                  return take(at, segment.cost.origin,
+                              [&](const JsonCursor&) { return origin_from_letter(letter[0], at); });
+                })
+      .optional("rel_spread", segment.cost.rel_spread, 0, kMostSpread);
+  HEDDLE_RETURN_IF_ERROR(f.finish());
   return segment;
 }
 
-Status utilizations_from_json(const JsonCursor& cursor, CostTable& costs) {
-  if (!cursor.has("utilization")) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("utilization"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(list, costs.num_ops(), "op"));
-  for (size_t v = 0; v < rows.size(); ++v) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto row, elements_of_size(rows[v], costs.num_devices(), "device"));
-    for (size_t d = 0; d < row.size(); ++d) {
-      HEDDLE_ASSIGN_OR_RETURN(const double u, row[d].as_number(0, 1));
-      costs.set_utilization(OpId(v), DeviceId(d), u);
-    }
-  }
-  return {};
-}
-
-Status host_access_from_json(const JsonCursor& cursor, CostTable& costs) {
-  if (!cursor.has("host_access_us")) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("host_access_us"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(list, costs.num_ops(), "op"));
-  for (size_t v = 0; v < rows.size(); ++v) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto row, elements_of_size(rows[v], costs.num_devices(), "device"));
-    for (size_t d = 0; d < row.size(); ++d) {
-      HEDDLE_ASSIGN_OR_RETURN(const double us, time_from_json(row[d]));
-      costs.set_host_access(OpId(v), DeviceId(d), us);
-    }
-  }
-  return {};
-}
-
-Status stage_models_from_json(const JsonCursor& cursor, CostTable& costs) {
-  if (!cursor.has("stage_models")) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("stage_models"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(list, costs.num_devices(), "device"));
-  for (size_t d = 0; d < rows.size(); ++d) {
-    HEDDLE_RETURN_IF_ERROR(rows[d].check_keys({"serial", "overlap", "launch_us"}));
-    StageModel model;
-    HEDDLE_ASSIGN_OR_RETURN(model.serial, rows[d].number_or("serial", 1, 0, kMostFactor));
-    HEDDLE_ASSIGN_OR_RETURN(model.overlap, rows[d].number_or("overlap", 0, 0, kMostFactor));
-    HEDDLE_ASSIGN_OR_RETURN(model.launch_us, rows[d].number_or("launch_us", 0, 0, kMostProblemUs));
-    costs.set_stage_model(DeviceId(d), model);
-  }
-  return {};
+Result<StageModel> stage_model_from_json(const JsonCursor& cursor) {
+  StageModel model;
+  Fields f(cursor);
+  f.optional("serial", model.serial, 0, kMostFactor)
+      .optional("overlap", model.overlap, 0, kMostFactor)
+      .optional("launch_us", model.launch_us, 0, kMostProblemUs);
+  HEDDLE_RETURN_IF_ERROR(f.finish());
+  return model;
 }
 
 }  // namespace
@@ -186,33 +131,30 @@ Status stage_models_from_json(const JsonCursor& cursor, CostTable& costs) {
 // Rows per op. Origins: one letter when all agree, else a word of letters per op. Spreads: left out when all
 // are 0.
 Json costs_to_json(const CostTable& costs, const Cluster& cluster) {
-  Json us = Json::array(), origins = Json::array(), spreads = Json::array();
-  bool one_origin = true, any_spread = false;
+  Json origins = Json::array();
+  bool one_origin = costs.num_ops() > 0, any_spread = false;
   for (size_t v = 0; v < costs.num_ops(); ++v) {
-    Json row = Json::array(), spread_row = Json::array();
     std::string letters;
     for (size_t d = 0; d < costs.num_devices(); ++d) {
       const Cost cost = costs.at(OpId(v), DeviceId(d));
-      row.push_back(time_to_json(cost.us));
-      spread_row.push_back(cost.rel_spread);
       letters += letter_of(cost.origin);
       any_spread = any_spread || cost.rel_spread != 0;
       one_origin = one_origin && cost.origin == costs.at(OpId(0), DeviceId(0)).origin;
     }
-    us.push_back(std::move(row));
-    spreads.push_back(std::move(spread_row));
     origins.push_back(std::move(letters));
   }
   Json json;
-  json["us"] = std::move(us);
-  if (one_origin && costs.num_ops() > 0) {
-    json["origin"] = std::string(1, letter_of(costs.at(OpId(0), DeviceId(0)).origin));
-  } else {
-    json["origin"] = std::move(origins);
-  }
-  if (any_spread) json["rel_spread"] = std::move(spreads);
-  if (costs.has_utilizations()) json["utilization"] = utilizations_to_json(costs);
-  if (costs.has_host_access()) json["host_access_us"] = host_access_to_json(costs);
+  json["us"] = table_to_json(costs, [&](OpId op, DeviceId d) { return time_to_json(costs.us(op, d)); });
+  json["origin"] = one_origin ? Json(std::string(1, letter_of(costs.at(OpId(0), DeviceId(0)).origin)))
+                              : std::move(origins);
+  if (any_spread)
+    json["rel_spread"] =
+        table_to_json(costs, [&](OpId op, DeviceId d) { return costs.at(op, d).rel_spread; });
+  if (costs.has_utilizations())
+    json["utilization"] = table_to_json(costs, [&](OpId op, DeviceId d) { return costs.utilization(op, d); });
+  if (costs.has_host_access())
+    json["host_access_us"] =
+        table_to_json(costs, [&](OpId op, DeviceId d) { return time_to_json(costs.host_access_us(op, d)); });
   if (costs.has_stage_models()) json["stage_models"] = stage_models_to_json(costs);
   Json segments = Json::array();
   for (const SegmentCost& s : costs.segments()) {
@@ -232,26 +174,54 @@ Json costs_to_json(const CostTable& costs, const Cluster& cluster) {
 
 Result<std::shared_ptr<const CostTable>> costs_from_json(const JsonCursor& cursor, const Graph& graph,
                                                          const Cluster& cluster) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
-      {"us", "origin", "rel_spread", "segments", "utilization", "stage_models", "host_access_us"}));
+  const size_t ops = graph.num_ops(), devices = cluster.num_devices();
+  std::shared_ptr<CostTable> costs;
+  Fields f(cursor);
   // The rows are counted before the table is allocated: its size follows the text, not a number in it.
-  HEDDLE_ASSIGN_OR_RETURN(const auto us, cursor.at("us"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(us, graph.num_ops(), "op"));
-  for (const JsonCursor& row : rows)
-    HEDDLE_RETURN_IF_ERROR(elements_of_size(row, cluster.num_devices(), "device"));
-  auto costs = std::make_shared<CostTable>(graph.num_ops(), cluster.num_devices());
-  HEDDLE_RETURN_IF_ERROR(table_from_json(cursor, *costs));
-  if (cursor.has("segments")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("segments"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto segments, list.elements());
-    for (const JsonCursor& s : segments) {
-      HEDDLE_ASSIGN_OR_RETURN(auto segment, segment_cost_from_json(s, cluster, graph.num_ops()));
-      costs->set_segment(std::move(segment));
-    }
-  }
-  HEDDLE_RETURN_IF_ERROR(utilizations_from_json(cursor, *costs));
-  HEDDLE_RETURN_IF_ERROR(stage_models_from_json(cursor, *costs));
-  HEDDLE_RETURN_IF_ERROR(host_access_from_json(cursor, *costs));
+  f.required("us", each_of(ops, "op",
+                           [=](size_t, const JsonCursor& row) { return check_size(row, devices, "device"); }))
+      .then([&] {
+        costs = std::make_shared<CostTable>(ops, devices);
+        return Status();
+      })
+      .required("us", each_entry(ops, devices,
+                                 [&](OpId op, DeviceId device, const JsonCursor& at) -> Status {
+                                   Cost cost;
+                                   HEDDLE_ASSIGN_OR_RETURN(cost.us, time_from_json(at));
+                                   costs->set(op, device, cost);
+                                   return {};
+                                 }))
+      .required("origin", [&](const JsonCursor& at) { return origins_from_json(at, *costs); })
+      .optional("rel_spread", each_entry(ops, devices,
+                                         [&](OpId op, DeviceId device, const JsonCursor& at) -> Status {
+                                           Cost cost = costs->at(op, device);
+                                           HEDDLE_RETURN_IF_ERROR(take(at, cost.rel_spread, 0, kMostSpread));
+                                           costs->set(op, device, cost);
+                                           return {};
+                                         }))
+      .optional("segments", each([&](const JsonCursor& at) -> Status {
+                  HEDDLE_ASSIGN_OR_RETURN(auto segment, segment_cost_from_json(at, cluster, ops));
+                  costs->set_segment(std::move(segment));
+                  return {};
+                }))
+      .optional("utilization", each_entry(ops, devices,
+                                          [&](OpId op, DeviceId device, const JsonCursor& at) -> Status {
+                                            HEDDLE_ASSIGN_OR_RETURN(const double share, at.as_number(0, 1));
+                                            costs->set_utilization(op, device, share);
+                                            return {};
+                                          }))
+      .optional("host_access_us", each_entry(ops, devices,
+                                             [&](OpId op, DeviceId device, const JsonCursor& at) -> Status {
+                                               HEDDLE_ASSIGN_OR_RETURN(const double us, time_from_json(at));
+                                               costs->set_host_access(op, device, us);
+                                               return {};
+                                             }))
+      .optional("stage_models", each_of(devices, "device", [&](size_t d, const JsonCursor& at) -> Status {
+                  HEDDLE_ASSIGN_OR_RETURN(const StageModel model, stage_model_from_json(at));
+                  costs->set_stage_model(DeviceId(d), model);
+                  return {};
+                }));
+  HEDDLE_RETURN_IF_ERROR(f.finish());
   return std::shared_ptr<const CostTable>(std::move(costs));
 }
 

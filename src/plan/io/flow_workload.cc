@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "heddle/base/decimals.h"
-#include "heddle/base/json.h"
+#include "problem_json.h"
 #include "whole_bytes.h"
 
 namespace heddle {
@@ -23,26 +23,34 @@ double us_per_unit(const std::string& unit) {
 
 class FlowReader {
  public:
-  explicit FlowReader(const Json& json) : root_(json) {}
-
-  Result<FlowWorkloadFile> run() {
-    HEDDLE_RETURN_IF_ERROR(root_.check_keys({"name", "source", "units", "devices", "ops", "edges"}));
-    HEDDLE_ASSIGN_OR_RETURN(const auto name_at, root_.at("name"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto name, name_at.as_string());
-    if (root_.has("units")) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto units, root_.at("units"));
-      HEDDLE_ASSIGN_OR_RETURN(file_.time_unit, units.string_or("time", ""));
-    }
+  Result<FlowWorkloadFile> run(const JsonCursor& root) {
+    Fields f(root);
+    std::string name;
+    f.required("name", name)
+        .optional("units",
+                  [this](const JsonCursor& at) -> Status {
+                    HEDDLE_ASSIGN_OR_RETURN(file_.time_unit, at.string_or("time", ""));
+                    return {};
+                  })
+        .required("devices",
+                  [this](const JsonCursor& at) -> Status {
+                    HEDDLE_RETURN_IF_ERROR(
+                        each([this](const JsonCursor& d) { return read_device(d); }, kMostFlowDevices)(at));
+                    return num_devices() == 0 ? at.error("no devices; expected at least one") : Status();
+                  })
+        .required("ops", each([this](const JsonCursor& at) { return read_op(at); }, kMostFlowOps))
+        .required("edges", each([this](const JsonCursor& at) { return read_edge(at); }))
+        .ignored({"source"});
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     file_.us_per_unit = us_per_unit(file_.time_unit);
-    HEDDLE_RETURN_IF_ERROR(read_devices());
-    HEDDLE_RETURN_IF_ERROR(read_ops());
-    HEDDLE_RETURN_IF_ERROR(read_edges());
     if (!decimal_scale(all_times_, kMostDecimals))
-      return root_.error("a time has more than nine decimals; round it");
+      return root.error("a time has more than nine decimals; round it");
     auto bytes = WholeBytes::make(op_memory_, device_memory_);
-    if (!bytes.ok()) return root_.error("memory: " + bytes.error().message());
+    if (!bytes.ok()) return root.error("memory: " + bytes.error().message());
     Problem& problem = file_.problem;
-    HEDDLE_ASSIGN_OR_RETURN(problem.graph, build_graph(name, *bytes));
+    auto graph = build_graph(name, *bytes);
+    if (!graph.ok()) return root.error(graph.error().message());
+    problem.graph = *graph;
     HEDDLE_ASSIGN_OR_RETURN(problem.cluster, build_cluster(name, *bytes));
     set_costs();
     set_transfers();
@@ -59,84 +67,76 @@ class FlowReader {
 
   size_t num_devices() const { return device_memory_.size(); }
 
-  Status read_devices() {
-    HEDDLE_ASSIGN_OR_RETURN(const auto at, root_.at("devices"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, at.elements(kMostFlowDevices));
-    if (list.empty()) return at.error("no devices; expected at least one");
-    for (const auto& d : list) {
-      HEDDLE_RETURN_IF_ERROR(d.check_keys({"id", "memory"}));
-      HEDDLE_ASSIGN_OR_RETURN(const auto id, d.at("id"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto number, id.as_int(0, INT32_MAX));
-      if (static_cast<size_t>(number) != num_devices())
-        return id.error("device ids must be 0, 1, 2, ... in this order; expected " +
-                        std::to_string(num_devices()));
-      HEDDLE_ASSIGN_OR_RETURN(const auto memory, d.at("memory"));
-      HEDDLE_ASSIGN_OR_RETURN(device_memory_.emplace_back(), memory.as_number(0, kMostFlowMemory));
-    }
-    return {};
+  Status read_device(const JsonCursor& at) {
+    Fields f(at);
+    f.required("id", [this](const JsonCursor& id) -> Status {
+       HEDDLE_ASSIGN_OR_RETURN(const auto number, id.as_int(0, INT32_MAX));
+       if (static_cast<size_t>(number) == num_devices()) return {};
+       return id.error("device ids must be 0, 1, 2, ... in this order; expected " +
+                       std::to_string(num_devices()));
+     }).required("memory", [this](const JsonCursor& memory) {
+      return take(memory, device_memory_.emplace_back(), 0, kMostFlowMemory);
+    });
+    return f.finish();
   }
 
-  Status read_ops() {
-    HEDDLE_ASSIGN_OR_RETURN(const auto at, root_.at("ops"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, at.elements(kMostFlowOps));
-    for (const auto& o : list) {
-      HEDDLE_RETURN_IF_ERROR(o.check_keys({"id", "time", "memory"}));
-      HEDDLE_ASSIGN_OR_RETURN(const auto id, o.at("id"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto number, id.as_int(0, INT64_MAX));
-      if (!index_.emplace(number, static_cast<uint32_t>(op_names_.size())).second)
-        return id.error("op " + std::to_string(number) + " is there twice");
-      op_names_.push_back(std::to_string(number));
-      HEDDLE_ASSIGN_OR_RETURN(const auto memory, o.at("memory"));
-      HEDDLE_ASSIGN_OR_RETURN(op_memory_.emplace_back(), memory.as_number(0, kMostFlowMemory));
-      HEDDLE_ASSIGN_OR_RETURN(const auto times, o.at("time"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto row, times.as_numbers(0, kMostFlowTime));
-      if (row.size() != num_devices())
-        return times.error(std::to_string(row.size()) + " times; expected one for each of the " +
-                           std::to_string(num_devices()) + " devices");
-      op_times_.insert(op_times_.end(), row.begin(), row.end());
-    }
-    all_times_ = op_times_;
-    return {};
+  Status read_op(const JsonCursor& at) {
+    Fields f(at);
+    f.required("id",
+               [this](const JsonCursor& id) -> Status {
+                 HEDDLE_ASSIGN_OR_RETURN(const auto number, id.as_int(0, INT64_MAX));
+                 if (!index_.emplace(number, static_cast<uint32_t>(op_names_.size())).second)
+                   return id.error("op " + std::to_string(number) + " is there twice");
+                 op_names_.push_back(std::to_string(number));
+                 return {};
+               })
+        .required("memory", op_memory_.emplace_back(), 0, kMostFlowMemory)
+        .required("time", [this](const JsonCursor& times) -> Status {
+          HEDDLE_ASSIGN_OR_RETURN(const auto row, times.as_numbers(0, kMostFlowTime));
+          if (row.size() != num_devices())
+            return times.error(std::to_string(row.size()) + " times; expected one for each of the " +
+                               std::to_string(num_devices()) + " devices");
+          op_times_.insert(op_times_.end(), row.begin(), row.end());
+          all_times_.insert(all_times_.end(), row.begin(), row.end());
+          return {};
+        });
+    out_.emplace_back();
+    return f.finish();
   }
 
-  Result<uint32_t> op_at(const JsonCursor& edge, std::string_view key) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto at, edge.at(key));
+  Result<uint32_t> op_at(const JsonCursor& at) {
     HEDDLE_ASSIGN_OR_RETURN(const auto number, at.as_int(0, INT64_MAX));
     const auto found = index_.find(number);
     if (found == index_.end()) return at.error("there is no op " + std::to_string(number));
     return found->second;
   }
 
-  Status read_edges() {
-    HEDDLE_ASSIGN_OR_RETURN(const auto at, root_.at("edges"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, at.elements());
-    out_.resize(op_names_.size());
-    for (const auto& e : list) {
-      HEDDLE_RETURN_IF_ERROR(e.check_keys({"src", "dst", "flow", "time"}));
-      FlowEdge edge;
-      HEDDLE_ASSIGN_OR_RETURN(edge.from, op_at(e, "src"));
-      HEDDLE_ASSIGN_OR_RETURN(edge.to, op_at(e, "dst"));
-      edge.is_order_only = !e.has("flow") || e.value()["flow"].is_null();
-      if (!edge.is_order_only) HEDDLE_RETURN_IF_ERROR(read_matrix(e, edge));
-      out_[edge.from].push_back(static_cast<uint32_t>(edges_.size()));
-      edges_.push_back(std::move(edge));
-    }
+  Status read_edge(const JsonCursor& at) {
+    FlowEdge edge;
+    edge.is_order_only = !at.has("flow") || at.value()["flow"].is_null();
+    const auto op = [this](const JsonCursor& id) { return op_at(id); };
+    Fields f(at);
+    f.required("src", edge.from, op).required("dst", edge.to, op).ignored({"flow"});
+    if (edge.is_order_only)
+      f.ignored({"time"});
+    else
+      f.required("time", [&](const JsonCursor& matrix) { return read_matrix(matrix, edge); });
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    out_[edge.from].push_back(static_cast<uint32_t>(edges_.size()));
+    edges_.push_back(std::move(edge));
     return {};
   }
 
-  Status read_matrix(const JsonCursor& at, FlowEdge& edge) {
+  Status read_matrix(const JsonCursor& matrix, FlowEdge& edge) {
     const size_t k = num_devices();
-    HEDDLE_ASSIGN_OR_RETURN(const auto matrix, at.at("time"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto rows, matrix.elements(kMostFlowDevices));
-    if (rows.size() != k)
-      return matrix.error(std::to_string(rows.size()) + " rows; expected one for each device");
-    for (size_t i = 0; i < k; ++i) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto values, rows[i].as_numbers(0, kMostFlowTime));
-      if (values.size() != k)
-        return rows[i].error(std::to_string(values.size()) + " times; expected one for each device");
-      if (values[i] != 0) return rows[i].error("the time from a device to itself must be 0");
+    const auto read_row = [&](size_t i, const JsonCursor& row) -> Status {
+      HEDDLE_RETURN_IF_ERROR(check_size(row, k, "device"));
+      HEDDLE_ASSIGN_OR_RETURN(const auto values, row.as_numbers(0, kMostFlowTime));
+      if (values[i] != 0) return row.error("the time from a device to itself must be 0");
       edge.times.insert(edge.times.end(), values.begin(), values.end());
-    }
+      return {};
+    };
+    HEDDLE_RETURN_IF_ERROR(each_of(k, "device", read_row)(matrix));
     all_times_.insert(all_times_.end(), edge.times.begin(), edge.times.end());
     return {};
   }
@@ -174,9 +174,7 @@ class FlowReader {
       for (size_t i = 0; i < out_[v].size(); ++i) inputs[edges_[out_[v][i]].to].push_back(made[i]);
     }
     for (size_t v = 0; v < inputs.size(); ++v) builder.set_inputs(OpId(v), std::move(inputs[v]));
-    auto graph = builder.build();
-    if (!graph.ok()) return root_.error(graph.error().message());
-    return graph;
+    return builder.build();
   }
 
   Result<std::shared_ptr<const Cluster>> build_cluster(const std::string& name, const WholeBytes& bytes) {
@@ -216,7 +214,6 @@ class FlowReader {
     file_.problem.execution.transfers = Transfers::kGiven;
   }
 
-  JsonCursor root_;
   FlowWorkloadFile file_;
   std::unordered_map<int64_t, uint32_t> index_;
   std::vector<std::string> op_names_;
@@ -233,13 +230,12 @@ bool is_flow_workload(const Json& json) {
   return json.is_object() && json.contains("devices") && json.contains("edges") && json.contains("ops");
 }
 
-Result<FlowWorkloadFile> flow_workload_from_json(const Json& json) { return FlowReader(json).run(); }
+Result<FlowWorkloadFile> flow_workload_from_json(const Json& json) {
+  return FlowReader().run(JsonCursor(json));
+}
 
 Result<FlowWorkloadFile> read_flow_workload(const std::string& path) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto document, read_json_file(path));
-  auto workload = flow_workload_from_json(document);
-  if (!workload.ok()) return std::move(workload).error().with_context(path);
-  return workload;
+  return read_json_file(path, flow_workload_from_json);
 }
 
 }  // namespace heddle

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heddle/base/json.h"
+#include "heddle/base/fields.h"
 #include "heddle/cluster/cluster_yaml.h"
 
 namespace heddle {
@@ -24,29 +24,19 @@ struct Arc {
 
 class Reader {
  public:
-  Reader(const Json& json, const HiosWorkloadOptions& options) : root_(json), options_(options) {}
+  explicit Reader(const HiosWorkloadOptions& options) : options_(options) {}
 
-  Result<Problem> run() {
-    HEDDLE_RETURN_IF_ERROR(
-        root_.check_keys({"name", "ops", "layers", "deps", "p", "nodes", "edges", "comment"}));
-    HEDDLE_ASSIGN_OR_RETURN(const auto name, root_.string_or("name", "hios"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto nodes_at, root_.at("nodes"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto nodes, nodes_at.elements(kMaxNodes));
-    if (nodes.empty()) return nodes_at.error("there is no node; expected at least one");
-    for (const auto& node : nodes) HEDDLE_RETURN_IF_ERROR(read_node(node));
-    HEDDLE_ASSIGN_OR_RETURN(const auto edges_at, root_.at("edges"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto edges, edges_at.elements(kMaxEdges));
-    for (const auto& edge : edges) HEDDLE_RETURN_IF_ERROR(read_edge(edge));
-    HEDDLE_RETURN_IF_ERROR(check_count("ops", ops_.size()));
-    HEDDLE_RETURN_IF_ERROR(check_count("deps", arcs_.size()));
-    std::stable_sort(arcs_.begin(), arcs_.end(), [](const Arc& a, const Arc& b) {
-      return a.src != b.src ? a.src < b.src : a.dst < b.dst;
-    });
-    for (size_t i = 1; i < arcs_.size(); ++i) {
-      if (arcs_[i].src == arcs_[i - 1].src && arcs_[i].dst == arcs_[i - 1].dst)
-        return edges_at.error("the edge from node " + std::to_string(arcs_[i].src) + " to node " +
-                              std::to_string(arcs_[i].dst) + " is given twice; expected each pair once");
-    }
+  Result<Problem> run(const JsonCursor& root) {
+    Fields f(root);
+    std::string name = "hios";
+    f.optional("name", name)
+        .required("nodes", each([this](const JsonCursor& at) { return read_node(at); }, kMaxNodes))
+        .required("edges", each([this](const JsonCursor& at) { return read_edge(at); }, kMaxEdges))
+        .optional("ops", [this](const JsonCursor& at) { return check_count(at, ops_.size()); })
+        .optional("deps", [this](const JsonCursor& at) { return check_count(at, arcs_.size()); })
+        .then([&] { return sort_arcs(root); })
+        .ignored({"layers", "p", "comment"});
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     Problem problem;
     HEDDLE_ASSIGN_OR_RETURN(problem.graph, build(name));
     HEDDLE_ASSIGN_OR_RETURN(problem.cluster,
@@ -64,46 +54,62 @@ class Reader {
   }
 
  private:
-  Status check_count(std::string_view key, size_t found) const {
-    if (!root_.has(key)) return {};
-    HEDDLE_ASSIGN_OR_RETURN(const auto at, root_.at(key));
+  static Status check_count(const JsonCursor& at, size_t found) {
     HEDDLE_ASSIGN_OR_RETURN(const auto count, at.as_int());
     if (count == static_cast<int64_t>(found)) return {};
     return at.error("is " + std::to_string(count) + ", but there are " + std::to_string(found));
   }
 
   Status read_node(const JsonCursor& at) {
-    HEDDLE_RETURN_IF_ERROR(at.check_keys({"id", "layer", "time_ms", "gpu_utilization", "name"}));
-    HEDDLE_ASSIGN_OR_RETURN(const auto id_at, at.at("id"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto id, id_at.as_int());
-    if (id != static_cast<int64_t>(ops_.size()))
-      return id_at.error("is " + std::to_string(id) + ", expected " + std::to_string(ops_.size()) +
-                         ": nodes are numbered from 0 in their order");
+    const auto number = std::to_string(ops_.size());
     Op op;
-    HEDDLE_ASSIGN_OR_RETURN(op.name, at.string_or("name", "op" + std::to_string(id)));
+    op.name = "op" + number;
     op.type = "Layered";
-    HEDDLE_ASSIGN_OR_RETURN(const auto time_at, at.at("time_ms"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto ms, time_at.as_number(0, kMaxMs));
+    double ms = 0;
+    Fields f(at);
+    f.required("id",
+               [&](const JsonCursor& id_at) -> Status {
+                 HEDDLE_ASSIGN_OR_RETURN(const auto id, id_at.as_int());
+                 if (id == static_cast<int64_t>(ops_.size())) return {};
+                 return id_at.error("is " + std::to_string(id) + ", expected " + number +
+                                    ": nodes are numbered from 0 in their order");
+               })
+        .optional("name", op.name)
+        .required("time_ms", ms, 0, kMaxMs)
+        .optional("gpu_utilization", op.utilization, 1e-9, 1)
+        .ignored({"layer"});
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     us_.push_back(ms * kUsPerMs);
     op.given_times.push_back({"*", us_.back()});
-    HEDDLE_ASSIGN_OR_RETURN(op.utilization, at.number_or("gpu_utilization", 1, 1e-9, 1));
     ops_.push_back(std::move(op));
     return {};
   }
 
   Status read_edge(const JsonCursor& at) {
-    HEDDLE_RETURN_IF_ERROR(at.check_keys({"src", "dst", "transfer_ms", "transfer_ms_code"}));
     const auto last = static_cast<int64_t>(ops_.size()) - 1;
-    HEDDLE_ASSIGN_OR_RETURN(const auto src_at, at.at("src"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto src, src_at.as_int(0, last));
-    HEDDLE_ASSIGN_OR_RETURN(const auto dst_at, at.at("dst"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto dst, dst_at.as_int(0, last));
-    if (src == dst) return at.error("the edge leads from node " + std::to_string(src) + " to itself");
-    HEDDLE_ASSIGN_OR_RETURN(const auto ms_at,
-                            at.at(options_.transfer_by_reader ? "transfer_ms_code" : "transfer_ms"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto ms, ms_at.as_number(0, kMaxMs));
-    arcs_.push_back({static_cast<int32_t>(src), static_cast<int32_t>(dst), std::llround(ms * kBytesPerMs)});
+    Arc arc;
+    double ms = 0;
+    Fields f(at);
+    f.required("src", arc.src, 0, last)
+        .required("dst", arc.dst, 0, last)
+        .required(options_.transfer_by_reader ? "transfer_ms_code" : "transfer_ms", ms, 0, kMaxMs)
+        .ignored({"transfer_ms", "transfer_ms_code"});
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    if (arc.src == arc.dst)
+      return at.error("the edge leads from node " + std::to_string(arc.src) + " to itself");
+    arc.bytes = std::llround(ms * kBytesPerMs);
+    arcs_.push_back(arc);
     return {};
+  }
+
+  Status sort_arcs(const JsonCursor& root) {
+    if (ops_.empty()) return root.error("there is no node; expected at least one");
+    const auto ends = [](const Arc& arc) { return std::pair(arc.src, arc.dst); };
+    std::ranges::stable_sort(arcs_, {}, ends);
+    const auto twice = std::ranges::adjacent_find(arcs_, {}, ends);
+    if (twice == arcs_.end()) return {};
+    return root.error("the edge from node " + std::to_string(twice->src) + " to node " +
+                      std::to_string(twice->dst) + " is given twice; expected each pair once");
   }
 
   Result<std::shared_ptr<const Graph>> build(const std::string& name) const {
@@ -147,24 +153,16 @@ class Reader {
     return graph;
   }
 
-  JsonCursor root_;
   const HiosWorkloadOptions options_;
   std::vector<Op> ops_;
   std::vector<double> us_;
   std::vector<Arc> arcs_;
 };
 
-bool first_has(const Json& json, const char* list, const char* key) {
-  const auto found = json.find(list);
-  return found != json.end() && found->is_array() && !found->empty() && found->front().is_object() &&
-         found->front().contains(key);
-}
-
 }  // namespace
 
 bool is_hios_workload(const Json& json) {
-  if (!json.is_object() || !json.contains("edges") || !first_has(json, "nodes", "time_ms")) return false;
-  return !first_has(json, "nodes", "macs") &&
+  return first_has(json, "nodes", "time_ms") && !first_has(json, "nodes", "macs") && json.contains("edges") &&
          (json["edges"].empty() || first_has(json, "edges", "transfer_ms"));
 }
 
@@ -173,15 +171,11 @@ Result<Problem> hios_workload_from_json(const Json& json, const HiosWorkloadOpti
     return Error(Code::kInvalidInput, "there are " + std::to_string(options.devices) +
                                           " devices, expected 1 to " + std::to_string(kMaxHiosDevices));
   }
-  return Reader(json, options).run();
+  return Reader(options).run(JsonCursor(json));
 }
 
 Result<Problem> read_hios_workload(const std::string& path, const HiosWorkloadOptions& options) {
-  auto json = read_json_file(path);
-  if (!json.ok()) return std::move(json).error();
-  auto problem = hios_workload_from_json(*json, options);
-  if (!problem.ok()) return std::move(problem).error().with_context(path);
-  return problem;
+  return read_json_file(path, [&](const Json& json) { return hios_workload_from_json(json, options); });
 }
 
 void set_hios_stages(Problem& problem) {

@@ -1,16 +1,12 @@
-// From where ops of placement workloads run to plans, and from the form of the workloads' authors.
+// From where ops of placement workloads run to plans.
 #include <algorithm>
 #include <map>
 #include <tuple>
 
-#include "heddle/base/json.h"
 #include "heddle/plan/placement_workload.h"
 
 namespace heddle {
 namespace {
-
-constexpr size_t kMostSplitDevices = 8192;
-constexpr size_t kMostSplitNodes = 1'000'000;
 
 bool is_cpu(const Problem& problem, DeviceId d) {
   return problem.cluster->device(d).kind == DeviceKind::kCpu;
@@ -122,52 +118,6 @@ Result<Plan> plan_of_placement(const Problem& problem, const Placement& placemen
     plan.segments.push_back({segment_name(problem, ops), ops, d});
   }
   return plan;
-}
-
-Result<Placement> placement_from_json(const Problem& problem, const Json& json) {
-  const JsonCursor root(json);
-  const size_t n = problem.graph->num_ops();
-  std::vector<DeviceId> accelerators, cpus;
-  for (const DeviceId d : problem.usable_devices()) (is_cpu(problem, d) ? cpus : accelerators).push_back(d);
-  Placement placement;
-  placement.device.resize(n);
-  const auto read = [&](std::string_view key, const std::vector<DeviceId>& of_kind) -> Status {
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, root.at(key));
-    HEDDLE_ASSIGN_OR_RETURN(const auto devices, list.elements(kMostSplitDevices));
-    if (devices.size() > of_kind.size())
-      return list.error("there are " + std::to_string(devices.size()) + ", but the workload has " +
-                        std::to_string(of_kind.size()));
-    for (size_t d = 0; d < devices.size(); ++d) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto nodes_at, devices[d].at("nodes"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto nodes, nodes_at.elements(kMostSplitNodes));
-      for (const auto& node : nodes) {
-        HEDDLE_ASSIGN_OR_RETURN(const auto id, node.as_int());
-        const OpId op = problem.graph->find_op(std::to_string(id));
-        if (!op.valid()) return node.error("the workload has no node with the id " + std::to_string(id));
-        DeviceId& device = placement.device[op.index()];
-        if (device.valid()) return node.error("node " + std::to_string(id) + " is named a second time");
-        device = of_kind[d];
-      }
-    }
-    return {};
-  };
-  HEDDLE_RETURN_IF_ERROR(read("fpgas", accelerators));
-  HEDDLE_RETURN_IF_ERROR(read("cpus", cpus));
-  const auto colour = [&](size_t v) {
-    return problem.rules && !problem.rules->colour.empty() ? problem.rules->colour[v] : -1;
-  };
-  std::map<int32_t, DeviceId> of_colour;
-  for (size_t v = 0; v < n; ++v) {
-    if (placement.device[v].valid() && colour(v) >= 0) of_colour[colour(v)] = placement.device[v];
-  }
-  for (size_t v = 0; v < n; ++v) {
-    if (placement.device[v].valid()) continue;
-    const auto found = of_colour.find(colour(v));
-    if (colour(v) < 0 || found == of_colour.end())
-      return root.error("node " + problem.graph->op(OpId(v)).name + " is on no device");
-    placement.device[v] = found->second;
-  }
-  return placement;
 }
 
 }  // namespace heddle

@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "heddle/base/json.h"
+#include "heddle/base/fields.h"
 #include "whole_bytes.h"
 
 namespace heddle {
@@ -18,17 +18,10 @@ constexpr int kMostPieces = 1000;
 constexpr double kMostAmount = 1e15;  // sums of a million of them are still exact enough to compare
 
 // The files write flags as true, false, 0 or 1.
-Result<bool> read_flag(const JsonCursor& node, std::string_view key, bool fallback) {
-  if (!node.has(key)) return fallback;
-  HEDDLE_ASSIGN_OR_RETURN(const auto at, node.at(key));
+Result<bool> flag_at(const JsonCursor& at) {
   if (at.value().is_boolean()) return at.value().get<bool>();
   HEDDLE_ASSIGN_OR_RETURN(const auto number, at.as_int(0, 1));
   return number == 1;
-}
-
-Result<double> read_amount(const JsonCursor& node, std::string_view key) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto at, node.at(key));
-  return at.as_number(0, kMostAmount);
 }
 
 Status check_options(const PlacementOptions& o) {
@@ -52,18 +45,24 @@ class PlacementReader {
 
   Result<Problem> run() {
     HEDDLE_RETURN_IF_ERROR(check_options(options_));
-    HEDDLE_RETURN_IF_ERROR(
-        root_.check_keys({"maxFPGAs", "maxCPUs", "maxSizePerFPGA", "nodes", "edges", "name", "comment"}));
-    HEDDLE_ASSIGN_OR_RETURN(accelerators_, read_count("maxFPGAs"));
-    HEDDLE_ASSIGN_OR_RETURN(cpus_, read_count("maxCPUs"));
-    HEDDLE_ASSIGN_OR_RETURN(memory_, read_amount(root_, "maxSizePerFPGA"));
-    if (accelerators_ + cpus_ == 0)
-      return root_.error("maxFPGAs and maxCPUs are both 0; a workload needs at least one device");
-    HEDDLE_ASSIGN_OR_RETURN(const auto nodes_at, root_.at("nodes"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto nodes, nodes_at.elements(kMostPlacementNodes));
-    if (nodes.empty()) return nodes_at.error("there is no node; expected at least one");
-    for (const auto& node : nodes) HEDDLE_RETURN_IF_ERROR(read_node(node));
-    HEDDLE_RETURN_IF_ERROR(read_edges());
+    Fields f(root_);
+    f.required("maxFPGAs", accelerators_, 0, kMostPlacementDevices)
+        .required("maxCPUs", cpus_, 0, kMostPlacementDevices)
+        .required("maxSizePerFPGA", memory_, 0, kMostAmount)
+        .then([this] {
+          return accelerators_ + cpus_ > 0
+                     ? Status()
+                     : root_.error("maxFPGAs and maxCPUs are both 0; a workload needs at least one device");
+        })
+        .required("nodes",
+                  [this](const JsonCursor& at) -> Status {
+                    HEDDLE_RETURN_IF_ERROR(each([this](const JsonCursor& node) { return read_node(node); },
+                                                kMostPlacementNodes)(at));
+                    return nodes_.empty() ? at.error("there is no node; expected at least one") : Status();
+                  })
+        .required("edges", [this](const JsonCursor& at) { return read_edges(at); })
+        .ignored({"name", "comment"});
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     return make_problem();
   }
 
@@ -80,40 +79,40 @@ class PlacementReader {
 
   std::string id_text(int32_t v) const { return std::to_string(nodes_[static_cast<size_t>(v)].id); }
 
-  Result<int> read_count(std::string_view key) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto at, root_.at(key));
-    HEDDLE_ASSIGN_OR_RETURN(const auto count, at.as_int(0, kMostPlacementDevices));
-    return static_cast<int>(count);
-  }
-
   Status read_node(const JsonCursor& at) {
-    HEDDLE_RETURN_IF_ERROR(at.check_keys({"id", "supportedOnFpga", "cpuLatency", "fpgaLatency",
-                                          "isBackwardNode", "colorClass", "size", "name", "layerId"}));
     Node node;
-    HEDDLE_ASSIGN_OR_RETURN(const auto id, at.at("id"));
-    HEDDLE_ASSIGN_OR_RETURN(node.id, id.as_int());
-    HEDDLE_ASSIGN_OR_RETURN(node.cpu, read_amount(at, "cpuLatency"));
-    HEDDLE_ASSIGN_OR_RETURN(node.accelerator, read_amount(at, "fpgaLatency"));
-    HEDDLE_ASSIGN_OR_RETURN(node.size, read_amount(at, "size"));
-    HEDDLE_ASSIGN_OR_RETURN(node.on_accelerator, read_flag(at, "supportedOnFpga", true));
-    HEDDLE_ASSIGN_OR_RETURN(const bool backward, read_flag(at, "isBackwardNode", false));
-    HEDDLE_ASSIGN_OR_RETURN(node.type, at.string_or("name", "Node"));
+    node.type = "Node";
+    bool backward = false;
     int32_t colour = -1;
-    if (at.has("colorClass")) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto colour_at, at.at("colorClass"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto number, colour_at.as_int());
-      colour = colours_.emplace(number, static_cast<int32_t>(colours_.size())).first->second;
-    }
-    if (!index_.emplace(node.id, static_cast<int32_t>(nodes_.size())).second)
-      return id.error("a second node has the id " + std::to_string(node.id) + "; ids must be unique");
+    Fields f(at);
+    f.required(
+         "id",
+         [&](const JsonCursor& id) -> Status {
+           HEDDLE_ASSIGN_OR_RETURN(node.id, id.as_int());
+           if (index_.emplace(node.id, static_cast<int32_t>(nodes_.size())).second) return {};
+           return id.error("a second node has the id " + std::to_string(node.id) + "; ids must be unique");
+         })
+        .required("cpuLatency", node.cpu, 0, kMostAmount)
+        .required("fpgaLatency", node.accelerator, 0, kMostAmount)
+        .required("size", node.size, 0, kMostAmount)
+        .optional("supportedOnFpga", node.on_accelerator, flag_at)
+        .optional("isBackwardNode", backward, flag_at)
+        .optional("name", node.type)
+        .optional("colorClass",
+                  [&](const JsonCursor& number_at) -> Status {
+                    HEDDLE_ASSIGN_OR_RETURN(const auto number, number_at.as_int());
+                    colour = colours_.emplace(number, static_cast<int32_t>(colours_.size())).first->second;
+                    return {};
+                  })
+        .ignored({"layerId"});
+    HEDDLE_RETURN_IF_ERROR(f.finish());
     rules_.colour.push_back(colour);
     rules_.backward.push_back(backward ? 1 : 0);
     nodes_.push_back(std::move(node));
     return {};
   }
 
-  Result<int32_t> read_end(const JsonCursor& edge, std::string_view key) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto at, edge.at(key));
+  Result<int32_t> node_at(const JsonCursor& at) {
     HEDDLE_ASSIGN_OR_RETURN(const auto id, at.as_int());
     const auto found = index_.find(id);
     if (found == index_.end())
@@ -121,24 +120,28 @@ class PlacementReader {
     return found->second;
   }
 
-  Status read_edges() {
-    HEDDLE_ASSIGN_OR_RETURN(const auto edges_at, root_.at("edges"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, edges_at.elements(kMostPlacementEdges));
+  Status read_edges(const JsonCursor& edges_at) {
     std::vector<std::pair<int32_t, int32_t>> edges;
-    for (const auto& at : list) {
-      HEDDLE_RETURN_IF_ERROR(at.check_keys({"sourceId", "destId", "cost", "size"}));
-      HEDDLE_ASSIGN_OR_RETURN(const auto source, read_end(at, "sourceId"));
-      HEDDLE_ASSIGN_OR_RETURN(const auto target, read_end(at, "destId"));
+    const auto end = [this](const JsonCursor& at) { return node_at(at); };
+    const auto read_edge = [&](const JsonCursor& at) -> Status {
+      auto& [source, target] = edges.emplace_back();
+      double cost = 0;
+      Fields f(at);
+      f.required("sourceId", source, end)
+          .required("destId", target, end)
+          .required("cost", cost, 0, kMostAmount)
+          .ignored({"size"});
+      HEDDLE_RETURN_IF_ERROR(f.finish());
       if (source == target) return at.error("the edge leads from node " + id_text(source) + " to itself");
-      HEDDLE_ASSIGN_OR_RETURN(const auto cost, read_amount(at, "cost"));
       auto& known = nodes_[static_cast<size_t>(source)].cost;
       if (known && *known != cost)
         return at.error("costs " + std::to_string(cost) + ", but another edge out of node " +
                         id_text(source) + " costs " + std::to_string(*known) +
                         "; a node's output is moved once, so all its out-edges must give the same cost");
       known = cost;
-      edges.emplace_back(source, target);
-    }
+      return {};
+    };
+    HEDDLE_RETURN_IF_ERROR(each(read_edge, kMostPlacementEdges)(edges_at));
     std::sort(edges.begin(), edges.end());
     const auto twice = std::adjacent_find(edges.begin(), edges.end());
     if (twice != edges.end())
@@ -252,11 +255,9 @@ Result<Problem> placement_workload_from_json(const Json& json, const std::string
 }
 
 Result<Problem> read_placement_workload(const std::string& path, const PlacementOptions& options) {
-  auto json = read_json_file(path);
-  if (!json.ok()) return std::move(json).error();
-  auto problem = placement_workload_from_json(*json, std::filesystem::path(path).stem().string(), options);
-  if (!problem.ok()) return std::move(problem).error().with_context(path);
-  return problem;
+  return read_json_file(path, [&](const Json& json) {
+    return placement_workload_from_json(json, std::filesystem::path(path).stem().string(), options);
+  });
 }
 
 }  // namespace heddle

@@ -1,9 +1,8 @@
 #include "heddle/plan/plan_file.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "heddle/base/file.h"
-#include "heddle/base/json.h"
 #include "problem_json.h"
 
 namespace heddle {
@@ -72,154 +71,97 @@ Json routes_to_json(const PlanFile& file) {
   return list;
 }
 
-Result<int32_t> index_from_json(const JsonCursor& cursor, const char* key, size_t count) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto member, cursor.at(key));
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t value, member.as_int(0, static_cast<int64_t>(count) - 1));
-  return static_cast<int32_t>(value);
-}
-
-Result<double> time_from_json(const JsonCursor& cursor, const char* key) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto member, cursor.at(key));
-  return member.as_number(0, kMostUs);
-}
-
-Status lanes_from_json(const JsonCursor& cursor, Plan& plan) {
-  if (!cursor.has("lane_shares")) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const auto shares, cursor.at("lane_shares"));
-  HEDDLE_ASSIGN_OR_RETURN(plan.lane_shares, shares.as_numbers(0, 1));
-  if (plan.lane_shares.empty()) return shares.error("expected at least one lane");
-  return {};
-}
-
-Result<Segment> segment_from_json(const JsonCursor& cursor, const Problem& problem, size_t lanes) {
-  HEDDLE_RETURN_IF_ERROR(
-      cursor.check_keys({"name", "device", "lane", "stage", "ops", "host_access", "drops_params"}));
+Result<Segment> segment_from_json(const JsonCursor& cursor, const PlanFile& file) {
+  const auto lanes = static_cast<int64_t>(file.plan.lane_shares.size());
   Segment segment;
-  HEDDLE_ASSIGN_OR_RETURN(const auto name, cursor.at("name"));
-  HEDDLE_ASSIGN_OR_RETURN(segment.name, name.as_string());
-  HEDDLE_ASSIGN_OR_RETURN(const auto device, cursor.at("device"));
-  HEDDLE_ASSIGN_OR_RETURN(segment.device, device_from_json(*problem.cluster, device));
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t lane, cursor.int_or("lane", 0, 0, static_cast<int64_t>(lanes) - 1));
-  segment.lane = static_cast<int>(lane);
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t stage, cursor.int_or("stage", -1, -1, INT32_MAX));
-  segment.stage = static_cast<int32_t>(stage);
-  HEDDLE_ASSIGN_OR_RETURN(segment.host_access, cursor.bool_or("host_access", false));
-  HEDDLE_ASSIGN_OR_RETURN(segment.drops_params, cursor.bool_or("drops_params", false));
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("ops"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto ids,
-                          list.as_ints(0, static_cast<int64_t>(problem.graph->num_ops()) - 1));
-  for (const int64_t id : ids) segment.ops.emplace_back(static_cast<int32_t>(id));
+  Fields f(cursor);
+  f.required("name", segment.name)
+      .required("device", segment.device, device_from_json, *file.problem.cluster)
+      .optional("lane", segment.lane, 0, lanes - 1)
+      .optional("stage", segment.stage, -1)
+      .optional("host_access", segment.host_access)
+      .optional("drops_params", segment.drops_params)
+      .required("ops", segment.ops, file.problem.graph->num_ops());
+  HEDDLE_RETURN_IF_ERROR(f.finish());
   return segment;
 }
 
-Result<Step> step_from_json(const JsonCursor& cursor, const Problem& problem, const Plan& plan) {
-  HEDDLE_RETURN_IF_ERROR(
-      cursor.check_keys({"run", "load", "transfer", "segment", "to", "route", "start_us", "finish_us"}));
-  Step step;
+Status step_from_json(const JsonCursor& cursor, PlanFile& file) {
   const int kinds = cursor.has("run") + cursor.has("load") + cursor.has("transfer");
   if (kinds != 1) return cursor.error("expected exactly one of 'run', 'load' and 'transfer'");
-  const bool is_transfer = cursor.has("transfer");
-  if (!is_transfer && (cursor.has("segment") || cursor.has("to"))) {
+  const bool is_transfer = cursor.has("transfer"), is_run = cursor.has("run");
+  if (!is_transfer && (cursor.has("segment") || cursor.has("to")))
     return cursor.error("'segment' and 'to' belong to transfers only");
-  }
-  const char* segment_key = is_transfer ? "segment" : cursor.has("run") ? "run" : "load";
-  HEDDLE_ASSIGN_OR_RETURN(step.segment.value, index_from_json(cursor, segment_key, plan.segments.size()));
-  const Segment& segment = plan.segments[step.segment.index()];
-  step.from = step.to = segment.device;
-  if (is_transfer) {
-    step.kind = StepKind::kTransfer;
-    HEDDLE_ASSIGN_OR_RETURN(step.tensor.value,
-                            index_from_json(cursor, "transfer", problem.graph->num_tensors()));
-    HEDDLE_ASSIGN_OR_RETURN(const auto to, cursor.at("to"));
-    HEDDLE_ASSIGN_OR_RETURN(step.to, device_from_json(*problem.cluster, to));
-  } else if (cursor.has("load")) {
-    step.kind = StepKind::kLoad;
-    step.from = DeviceId();
-  }
-  if (cursor.has("route")) {
-    if (step.kind == StepKind::kRun) return cursor.error("a run has no route");
-    HEDDLE_ASSIGN_OR_RETURN(step.route, index_from_json(cursor, "route", plan.routes.size()));
-  }
-  return step;
+  if (is_run && cursor.has("route")) return cursor.error("a run has no route");
+  Step& step = file.plan.steps.emplace_back();
+  Fields f(cursor);
+  f.required(is_transfer ? "segment"
+             : is_run    ? "run"
+                         : "load",
+             step.segment, file.plan.segments.size())
+      .then([&] {
+        step.kind = is_transfer ? StepKind::kTransfer : is_run ? StepKind::kRun : StepKind::kLoad;
+        step.from = step.to = file.plan.segments[step.segment.index()].device;
+        if (step.kind == StepKind::kLoad) step.from = DeviceId();
+        return Status();
+      });
+  if (is_transfer)
+    f.required("transfer", step.tensor, file.problem.graph->num_tensors())
+        .required("to", step.to, device_from_json, *file.problem.cluster);
+  f.optional("route", step.route, 0, static_cast<int64_t>(file.plan.routes.size()) - 1)
+      .required("start_us", file.predicted.start_us.emplace_back(), 0, kMostUs)
+      .required("finish_us", file.predicted.finish_us.emplace_back(), 0, kMostUs);
+  return f.finish();
 }
 
-Status routes_from_json(const JsonCursor& cursor, const Problem& problem, Plan& plan) {
-  if (!cursor.has("routes")) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, cursor.at("routes"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto routes, list.elements(kMostRoutes));
-  const auto links = problem.cluster->links();
-  for (const JsonCursor& route : routes) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto hops, route.elements());
-    plan.routes.emplace_back();
-    for (const JsonCursor& json : hops) {
-      HEDDLE_RETURN_IF_ERROR(json.check_keys({"link", "forward"}));
-      HEDDLE_ASSIGN_OR_RETURN(const auto link, json.at("link"));
-      HEDDLE_ASSIGN_OR_RETURN(const std::string name, link.as_string());
-      Hop hop;
-      for (size_t l = 0; l < links.size() && !hop.link.valid(); ++l) {
-        if (links[l].name == name) hop.link = LinkId(l);
-      }
-      if (!hop.link.valid()) return link.error("the cluster has no link '" + name + "'");
-      HEDDLE_ASSIGN_OR_RETURN(hop.forward, json.bool_or("forward", true));
-      plan.routes.back().push_back(hop);
-    }
-  }
-  return {};
+Result<LinkId> link_from_json(const JsonCursor& cursor, const Cluster& cluster) {
+  HEDDLE_ASSIGN_OR_RETURN(const std::string name, cursor.as_string());
+  const auto links = cluster.links();
+  const auto found = std::find_if(links.begin(), links.end(), [&](const Link& l) { return l.name == name; });
+  if (found == links.end()) return cursor.error("the cluster has no link '" + name + "'");
+  return LinkId(static_cast<size_t>(found - links.begin()));
 }
 
-Status plan_from_cursor(const JsonCursor& cursor, PlanFile& file) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"lane_shares", "segments", "routes", "steps"}));
-  HEDDLE_RETURN_IF_ERROR(lanes_from_json(cursor, file.plan));
-  HEDDLE_RETURN_IF_ERROR(routes_from_json(cursor, file.problem, file.plan));
-  HEDDLE_ASSIGN_OR_RETURN(const auto segments, cursor.at("segments"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto segment_list, segments.elements());
-  for (const JsonCursor& s : segment_list) {
-    HEDDLE_ASSIGN_OR_RETURN(file.plan.segments.emplace_back(),
-                            segment_from_json(s, file.problem, file.plan.lane_shares.size()));
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const auto steps, cursor.at("steps"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto step_list, steps.elements());
-  for (const JsonCursor& s : step_list) {
-    HEDDLE_ASSIGN_OR_RETURN(file.plan.steps.emplace_back(), step_from_json(s, file.problem, file.plan));
-    HEDDLE_ASSIGN_OR_RETURN(file.predicted.start_us.emplace_back(), time_from_json(s, "start_us"));
-    HEDDLE_ASSIGN_OR_RETURN(file.predicted.finish_us.emplace_back(), time_from_json(s, "finish_us"));
-  }
-  return {};
+Result<Hop> hop_from_json(const JsonCursor& cursor, const Cluster& cluster) {
+  Hop hop;
+  Fields f(cursor);
+  f.required("link", hop.link, link_from_json, cluster).optional("forward", hop.forward);
+  HEDDLE_RETURN_IF_ERROR(f.finish());
+  return hop;
 }
 
-Status predicted_from_json(const JsonCursor& cursor, PlanFile& file) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"makespan_us", "period_us"}));
-  HEDDLE_ASSIGN_OR_RETURN(file.predicted.makespan_us, time_from_json(cursor, "makespan_us"));
-  HEDDLE_ASSIGN_OR_RETURN(file.predicted.period_us, time_from_json(cursor, "period_us"));
-  return {};
+Status steps_from_json(const JsonCursor& cursor, PlanFile& file) {
+  Plan& plan = file.plan;
+  const auto read_hop = [&](const JsonCursor& at) { return hop_from_json(at, *file.problem.cluster); };
+  Fields f(cursor);
+  f.optional("lane_shares",
+             [&](const JsonCursor& at) -> Status {
+               HEDDLE_RETURN_IF_ERROR(take(at, plan.lane_shares, 0, 1));
+               return plan.lane_shares.empty() ? at.error("expected at least one lane") : Status();
+             })
+      .optional(
+          "routes",
+          each([&](const JsonCursor& at) { return each_into(plan.routes.emplace_back(), read_hop)(at); },
+               kMostRoutes))
+      .required("segments",
+                each_into(plan.segments, [&](const JsonCursor& at) { return segment_from_json(at, file); }))
+      .required("steps", each([&](const JsonCursor& at) { return step_from_json(at, file); }));
+  return f.finish();
 }
 
-Status bound_from_json(const JsonCursor& cursor, Bound& bound) {
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys({"us", "reason"}));
-  HEDDLE_ASSIGN_OR_RETURN(bound.us, time_from_json(cursor, "us"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto reason, cursor.at("reason"));
-  HEDDLE_ASSIGN_OR_RETURN(bound.reason, reason.as_string());
-  return {};
+Status predicted_from_json(const JsonCursor& cursor, Timeline& predicted) {
+  Fields f(cursor);
+  f.required("makespan_us", predicted.makespan_us, 0, kMostUs)
+      .required("period_us", predicted.period_us, 0, kMostUs);
+  return f.finish();
 }
 
-Status header_from_json(const JsonCursor& cursor, PlanFile& file) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto format, cursor.at("format"));
-  HEDDLE_ASSIGN_OR_RETURN(const std::string name, format.as_string());
-  if (name != kFormat)
-    return format.error("is '" + name + "', expected '" + kFormat + "': this is no plan file");
-  HEDDLE_ASSIGN_OR_RETURN(const auto version, cursor.at("version"));
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t number, version.as_int(1));
-  if (number > kPlanJsonVersion) {
-    return version.error("is " + std::to_string(number) + ", this Heddle reads up to " +
-                         std::to_string(kPlanJsonVersion) + ": use a newer Heddle or plan again");
-  }
-  HEDDLE_ASSIGN_OR_RETURN(const auto planner, cursor.at("planner"));
-  HEDDLE_ASSIGN_OR_RETURN(file.planner, planner.as_string());
-  HEDDLE_ASSIGN_OR_RETURN(const auto seed, cursor.at("seed"));
-  if (!seed.value().is_number_unsigned()) return seed.error("expected a whole number of at least 0");
-  file.seed = seed.value().get<uint64_t>();
-  HEDDLE_ASSIGN_OR_RETURN(file.planning_s, cursor.number_or("planning_s", 0, 0, 1e18));
-  return {};
+Result<Bound> bound_from_json(const JsonCursor& cursor) {
+  Bound bound;
+  Fields f(cursor);
+  f.required("us", bound.us, 0, kMostUs).required("reason", bound.reason);
+  HEDDLE_RETURN_IF_ERROR(f.finish());
+  return bound;
 }
 
 // Recomputes what the file does not store (busy times, memory peaks, waited_for) if the plan is well-formed.
@@ -235,9 +177,7 @@ void complete_timeline(PlanFile& file) {
 
 }  // namespace
 
-bool is_plan_json(const Json& json) {
-  return json.is_object() && json.contains("format") && json["format"] == kFormat;
-}
+bool is_plan_json(const Json& json) { return has_format(json, kFormat); }
 
 Json plan_to_json(const PlanFile& file) {
   Json json;
@@ -263,33 +203,23 @@ Json plan_to_json(const PlanFile& file) {
 
 Result<PlanFile> plan_from_json(const JsonCursor& cursor) {
   PlanFile file;
-  HEDDLE_RETURN_IF_ERROR(cursor.check_keys(
-      {"format", "version", "planner", "seed", "planning_s", "predicted", "bound", "plan", "problem"}));
-  HEDDLE_RETURN_IF_ERROR(header_from_json(cursor, file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto problem, cursor.at("problem"));
-  HEDDLE_ASSIGN_OR_RETURN(file.problem, problem_from_json(problem));
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, cursor.at("plan"));
-  HEDDLE_RETURN_IF_ERROR(plan_from_cursor(plan, file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto predicted, cursor.at("predicted"));
-  HEDDLE_RETURN_IF_ERROR(predicted_from_json(predicted, file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto bound, cursor.at("bound"));
-  HEDDLE_RETURN_IF_ERROR(bound_from_json(bound, file.bound));
+  Fields f(cursor, kFormat, kPlanJsonVersion);
+  f.required("planner", file.planner)
+      .required("seed", file.seed)
+      .optional("planning_s", file.planning_s, 0, 1e18)
+      .required("problem", file.problem, problem_from_json)
+      .required("plan", [&](const JsonCursor& at) { return steps_from_json(at, file); })
+      .required("predicted", [&](const JsonCursor& at) { return predicted_from_json(at, file.predicted); })
+      .required("bound", file.bound, bound_from_json);
+  HEDDLE_RETURN_IF_ERROR(f.finish());
   complete_timeline(file);
   return file;
 }
 
-Result<PlanFile> read_plan_file(const std::string& path) {
-  auto json = read_json_file(path);
-  if (!json.ok()) return std::move(json).error();
-  auto file = plan_from_json(JsonCursor(*json));
-  if (!file.ok()) return std::move(file).error().with_context(path);
-  return file;
-}
+Result<PlanFile> read_plan_file(const std::string& path) { return read_json_file(path, plan_from_json); }
 
 Status write_plan_file(const std::string& path, const PlanFile& file) {
-  // Names come from models and may hold any bytes; invalid UTF-8 is replaced.
-  const std::string text = plan_to_json(file).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return write_file_atomic(path, text + "\n");
+  return write_file_atomic(path, json_text(plan_to_json(file)) + "\n");
 }
 
 }  // namespace heddle

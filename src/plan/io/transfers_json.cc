@@ -1,25 +1,25 @@
 // Given times of transfers and rules of placement inside problems.
 #include <memory>
 
-#include "heddle/base/json.h"
+#include "heddle/base/fields.h"
 #include "problem_json.h"
 
 namespace heddle {
 namespace {
 
-Status matrix_from_json(const JsonCursor& cursor, size_t devices, int32_t& count, TransferTimes& times) {
+Status matrix_from_json(const JsonCursor& cursor, size_t devices, TransferTimes& times) {
   if (cursor.value().is_null()) {
     times.matrix.push_back(-1);
     return {};
   }
-  times.matrix.push_back(count++);
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, elements_of_size(cursor, devices, "device"));
-  for (const JsonCursor& row : rows) {
-    HEDDLE_RETURN_IF_ERROR(elements_of_size(row, devices, "device"));
+  const size_t numbers_of_matrix = devices * devices;
+  times.matrix.push_back(static_cast<int32_t>(times.us.size() / numbers_of_matrix));
+  return each_of(devices, "device", [&](size_t, const JsonCursor& row) -> Status {
+    HEDDLE_RETURN_IF_ERROR(check_size(row, devices, "device"));
     HEDDLE_ASSIGN_OR_RETURN(const auto values, row.as_numbers(0, kMostProblemUs));
     times.us.insert(times.us.end(), values.begin(), values.end());
-  }
-  return {};
+    return {};
+  })(cursor);
 }
 
 }  // namespace
@@ -45,15 +45,13 @@ Json transfer_times_to_json(const Problem& p) {
   return list;
 }
 
-Status transfer_times_from_json(const JsonCursor& problem, Problem& p) {
-  if (!problem.has("transfer_us")) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const auto at, problem.at("transfer_us"));
-  HEDDLE_ASSIGN_OR_RETURN(const auto list, elements_of_size(at, p.graph->num_tensors(), "tensor"));
+Status transfer_times_from_json(const JsonCursor& at, Problem& p) {
   auto times = std::make_shared<TransferTimes>();
+  HEDDLE_RETURN_IF_ERROR(check_size(at, p.graph->num_tensors(), "tensor"));
   if (p.execution.transfers == Transfers::kGiven) {
-    int32_t count = 0;
-    for (const JsonCursor& tensor : list)
-      HEDDLE_RETURN_IF_ERROR(matrix_from_json(tensor, p.cluster->num_devices(), count, *times));
+    const auto read = each(
+        [&](const JsonCursor& tensor) { return matrix_from_json(tensor, p.cluster->num_devices(), *times); });
+    HEDDLE_RETURN_IF_ERROR(read(at));
   } else {
     HEDDLE_ASSIGN_OR_RETURN(times->us, at.as_numbers(0, kMostProblemUs));
   }
@@ -71,26 +69,15 @@ Json rules_to_json(const PlacementRules& rules) {
   return json;
 }
 
-Status rules_from_json(const JsonCursor& problem, Problem& p) {
-  if (!problem.has("rules")) return {};
-  HEDDLE_ASSIGN_OR_RETURN(const auto at, problem.at("rules"));
-  HEDDLE_RETURN_IF_ERROR(at.check_keys({"colour", "backward", "contiguous", "most_segments"}));
+Result<std::shared_ptr<const PlacementRules>> rules_from_json(const JsonCursor& at) {
   auto rules = std::make_shared<PlacementRules>();
-  if (at.has("colour")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto colours, at.at("colour"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, colours.as_ints(-1, INT32_MAX));
-    rules->colour.assign(list.begin(), list.end());
-  }
-  if (at.has("backward")) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto backward, at.at("backward"));
-    HEDDLE_ASSIGN_OR_RETURN(const auto list, backward.as_ints(0, 1));
-    rules->backward.assign(list.begin(), list.end());
-  }
-  HEDDLE_ASSIGN_OR_RETURN(rules->contiguous, at.bool_or("contiguous", false));
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t most, at.int_or("most_segments", 0, 0, INT32_MAX - 1));
-  rules->most_segments = static_cast<int>(most);
-  p.rules = std::move(rules);
-  return {};
+  Fields f(at);
+  f.optional("colour", rules->colour, -1, INT32_MAX)
+      .optional("backward", rules->backward, 0, 1)
+      .optional("contiguous", rules->contiguous)
+      .optional("most_segments", rules->most_segments, 0, INT32_MAX - 1);
+  HEDDLE_RETURN_IF_ERROR(f.finish());
+  return std::shared_ptr<const PlacementRules>(std::move(rules));
 }
 
 }  // namespace heddle

@@ -15,20 +15,6 @@ std::string segment_name(const Graph& graph, std::span<const OpId> ops) {
          " ops)";
 }
 
-Status check_devices(const Problem& problem, const Assignment& assignment) {
-  std::vector<uint8_t> usable(problem.cluster->num_devices(), problem.devices.empty() ? 1 : 0);
-  for (const DeviceId d : problem.devices) usable[d.index()] = 1;
-  for (size_t v = 0; v < assignment.device.size(); ++v) {
-    const DeviceId d = assignment.device[v];
-    if (d.valid() && d.index() < usable.size() && !usable[d.index()]) {
-      return Error(Code::kInvalidInput, "assignment: op " + std::to_string(v) + " is on device '" +
-                                            problem.cluster->device(d).name +
-                                            "', which the problem does not allow");
-    }
-  }
-  return {};
-}
-
 bool drops_params(const Problem& problem, const LaneTiming::Run& run, std::span<const OpId> ops) {
   const bool may = problem.objective == Objective::kColdLatency && problem.execution.parameter_drops;
   if (!may || run.host_access || !needs_load(*problem.cluster, run.device)) return false;
@@ -72,7 +58,6 @@ Result<Plan> build_plan(const Problem& problem, const std::vector<Lane>& lanes) 
     return Error(Code::kInvalidInput, "several lanes make sense for the throughput objective only");
   }
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
-    HEDDLE_RETURN_IF_ERROR(check_devices(problem, lanes[lane].assignment));
     LaneTiming timing(tables);
     HEDDLE_RETURN_IF_ERROR(timing.time(lanes[lane].assignment));
     append_lane(problem, timing, static_cast<int>(lane), plan, steps);

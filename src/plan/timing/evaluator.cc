@@ -97,17 +97,17 @@ Status Evaluator::Impl::start(const Plan& plan) {
   out_->device_busy_us.assign(num_devices_, 0);
   out_->peak_memory_bytes.clear();
   clocks_.assign(lanes * map_.size(), {});
-  made_.assign(lanes * num_tensors_, {});
+  produced_.assign(lanes * num_tensors_, {});
   op_segment_.assign(lanes * num_ops_, -1);
   next_transfer_.resize(n);
   run_step_.assign(plan.segments.size(), -1);
-  briefs_.resize(plan.segments.size());
+  segments_.resize(plan.segments.size());
   ops_.clear();
   if (cold_) place_residents();
   if (moves_.is_used()) moves_.restart();
   busy_.assign(map_.size(), 0);
   load_busy_.assign(map_.size(), 0);
-  own_ways_.clear();
+  own_resources_.clear();
   stage_ran_.clear();
   for (size_t s = 0; s < plan.segments.size(); ++s) {
     if (!start_segment(s)) return status_;
@@ -164,18 +164,18 @@ bool Evaluator::Impl::start_segment(size_t s) {
   if (segment.host_access && segment.stage >= 0) return bad("a segment with direct host access runs alone");
   if (segment.drops_params && !(cold_ && problem_.execution.parameter_drops))
     return bad("it drops its parameters, which the problem does not allow");
-  briefs_[s] = {static_cast<uint32_t>(ops_.size()),
-                static_cast<uint32_t>(segment.ops.size()),
-                static_cast<uint32_t>(segment.lane),
-                segment.device,
-                segment.stage,
-                segment.host_access};
+  segments_[s] = {static_cast<uint32_t>(ops_.size()),
+                  static_cast<uint32_t>(segment.ops.size()),
+                  static_cast<uint32_t>(segment.lane),
+                  segment.device,
+                  segment.stage,
+                  segment.host_access};
   ops_.insert(ops_.end(), segment.ops.begin(), segment.ops.end());
   return true;
 }
 
-int32_t Evaluator::Impl::find_transfer(const Made& made, DeviceId to) const {
-  int32_t j = made.transfers;
+int32_t Evaluator::Impl::find_transfer(const ProducedTensor& tensor, DeviceId to) const {
+  int32_t j = tensor.transfers;
   while (j >= 0 && plan_->steps[static_cast<size_t>(j)].to != to) j = next_transfer_[static_cast<size_t>(j)];
   return j;
 }
@@ -184,18 +184,18 @@ bool Evaluator::Impl::fail_input(size_t step, size_t tensor, int32_t segment) {
   const std::string what = "'" + plan_->segments[static_cast<size_t>(segment)].name + "' reads tensor '" +
                            problem_.graph->tensors()[tensor].name + "', which ";
   const auto lane = static_cast<size_t>(plan_->segments[static_cast<size_t>(segment)].lane);
-  if (made(lane, tensor).step < 0)
+  if (produced(lane, tensor).step < 0)
     return fail(step, what + "no earlier step makes: the order is not topological");
   return fail(step, what + "no earlier transfer brings to its device");
 }
 
-bool Evaluator::Impl::wait_for_inputs(size_t i, const Brief& segment, Ready& ready) {
+bool Evaluator::Impl::wait_for_inputs(size_t i, const SegmentData& segment, Ready& ready) {
   const auto lane = size_t{segment.lane};
   const auto device = segment.device.value;
   const int32_t self = plan_->steps[i].segment.value;
   for (const OpId op : ops_of(segment)) {
     for (const uint32_t t : flat_.inputs(op.index())) {
-      const Made& m = made(lane, t);
+      const ProducedTensor& m = produced(lane, t);
       if (m.step < 0) {
         // Produced within this segment, or not yet produced.
         if (op_segment(lane, static_cast<size_t>(flat_.producer(t))) == self) continue;
@@ -213,7 +213,7 @@ bool Evaluator::Impl::wait_for_inputs(size_t i, const Brief& segment, Ready& rea
   return true;
 }
 
-bool Evaluator::Impl::wait_for_params(size_t i, const Brief& segment, Ready& ready) {
+bool Evaluator::Impl::wait_for_params(size_t i, const SegmentData& segment, Ready& ready) {
   const auto pool = static_cast<size_t>(cluster_.memory_pool(segment.device));
   for (const OpId op : ops_of(segment)) {
     for (const uint32_t p : flat_.params(op.index())) {
@@ -233,7 +233,7 @@ bool Evaluator::Impl::begin_run(size_t i) {
   const Step& step = plan_->steps[i];
   if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
     return fail(i, "there is no such segment");
-  const Brief& segment = briefs_[step.segment.index()];
+  const SegmentData& segment = segments_[step.segment.index()];
   if (run_step_[step.segment.index()] >= 0) return fail(i, "'" + name_of(i) + "' runs twice");
   if (step.from != segment.device || step.to != segment.device)
     return fail(i, "a run is from and to its segment's device");
@@ -241,64 +241,64 @@ bool Evaluator::Impl::begin_run(size_t i) {
   return true;
 }
 
-bool Evaluator::Impl::wait_for_run(size_t i, const Brief& segment, Ready& ready) {
+bool Evaluator::Impl::wait_for_run(size_t i, const SegmentData& segment, Ready& ready) {
   if (!wait_for_inputs(i, segment, ready)) return false;
   if (!cold_ || segment.host_access || !needs_load(cluster_, segment.device)) return true;
   return wait_for_params(i, segment, ready);
 }
 
-void Evaluator::Impl::wait_for_device(const Brief& segment, Ready& ready) {
+void Evaluator::Impl::wait_for_device(const SegmentData& segment, Ready& ready) {
   if (is_unlimited(segment.device)) return;
-  const Clock& own = clock(segment.lane, segment.device.index());
+  const ResourceClock& own = clock(segment.lane, segment.device.index());
   ready.wait_for(own.free_at, own.step);
   for (const DeviceId other : cluster_.overlaps(segment.device)) {
-    const Clock& c = clock(segment.lane, other.index());
+    const ResourceClock& c = clock(segment.lane, other.index());
     ready.wait_for(c.free_at, c.step);
   }
   if (!segment.host_access) return;
   for (const uint32_t r : map_.host_access_resources(segment.device)) {
-    const Clock& c = clock(segment.lane, r);
+    const ResourceClock& c = clock(segment.lane, r);
     ready.wait_for(c.free_at, c.step);
   }
 }
 
-void Evaluator::Impl::hold_host_access(size_t i, const Brief& segment, double finish) {
+void Evaluator::Impl::hold_host_access(size_t i, const SegmentData& segment, double finish) {
   for (const uint32_t r : map_.host_access_resources(segment.device)) {
     clock(segment.lane, r) = {finish, static_cast<int32_t>(i)};
     busy_[r] += finish - out_->start_us[i];
   }
 }
 
-void Evaluator::Impl::end_run(size_t i, const Brief& segment, const Ready& ready, double finish) {
+void Evaluator::Impl::end_run(size_t i, const SegmentData& segment, const Ready& ready, double finish) {
   out_->start_us[i] = ready.at;
   out_->finish_us[i] = finish;
   if (waited_) out_->waited_for[i] = StepId(ready.step);
   for (const OpId op : ops_of(segment)) {
     for (const uint32_t t : flat_.outputs(op.index())) {
-      made(segment.lane, t) = {finish, static_cast<int32_t>(i), segment.device.value,
-                               plan_->steps[i].segment.value, -1};
+      produced(segment.lane, t) = {finish, static_cast<int32_t>(i), segment.device.value,
+                                   plan_->steps[i].segment.value, -1};
     }
   }
 }
 
-bool Evaluator::Impl::fail_time(size_t i, const Brief& segment) {
+bool Evaluator::Impl::fail_time(size_t i, const SegmentData& segment) {
   return fail(i, "'" + name_of(i) + "' cannot run on device '" + cluster_.device(segment.device).name + "'" +
                      (segment.host_access ? " with direct host access" : ""));
 }
 
-double Evaluator::Impl::run_us(size_t i, const Brief& segment) {
+double Evaluator::Impl::run_us(size_t i, const SegmentData& segment) {
   if (segment.host_access) return times_.host_access_us(ops_of(segment), segment.device);
   const double us = times_.us(ops_of(segment), segment.device);
   if (!moves_.is_used()) return us;
   return us + moves_.us(
                   ops_of(segment), plan_->steps[i].segment.value, segment.device,
                   [&](size_t op) { return op_segment_[op]; },
-                  [&](int32_t s) { return briefs_[static_cast<size_t>(s)].device; });
+                  [&](int32_t s) { return segments_[static_cast<size_t>(s)].device; });
 }
 
 bool Evaluator::Impl::run_step(size_t i) {
   if (!begin_run(i)) return false;
-  const Brief segment = briefs_[plan_->steps[i].segment.index()];
+  const SegmentData segment = segments_[plan_->steps[i].segment.index()];
   Ready ready;
   if (!wait_for_run(i, segment, ready)) return false;
   wait_for_device(segment, ready);
@@ -317,7 +317,7 @@ int32_t Evaluator::Impl::stage_of_step(size_t i) const {
   const Step& step = plan_->steps[i];
   const bool is_run =
       step.kind == StepKind::kRun && step.segment.valid() && step.segment.index() < plan_->segments.size();
-  return is_run ? briefs_[step.segment.index()].stage : -1;
+  return is_run ? segments_[step.segment.index()].stage : -1;
 }
 
 // One past the last run step that follows i and belongs to i's stage.
@@ -346,12 +346,12 @@ bool Evaluator::Impl::run_stage(size_t i, size_t end) {
     return fail(i, "its stage runs " + std::to_string(end - i) + " segments at once, the problem allows " +
                        std::to_string(width));
   }
-  const Brief first = briefs_[plan_->steps[i].segment.index()];
+  const SegmentData first = segments_[plan_->steps[i].segment.index()];
   Ready ready;
   items_.clear();
   for (size_t j = i; j < end; ++j) {
     if (!begin_run(j)) return false;
-    const Brief segment = briefs_[plan_->steps[j].segment.index()];
+    const SegmentData segment = segments_[plan_->steps[j].segment.index()];
     if (segment.device != first.device || segment.lane != first.lane)
       return fail(j, "'" + name_of(j) + "' is on another device or lane than the rest of its stage");
     // No member's outputs are marked as made yet, so a member that reads another member's tensor fails here.
@@ -365,19 +365,21 @@ bool Evaluator::Impl::run_stage(size_t i, size_t end) {
   clock(first.lane, first.device.index()) = {finish, static_cast<int32_t>(i)};
   busy_[first.device.index()] += plan_->lane_shares[first.lane] * us;
   out_->makespan_us = std::max(out_->makespan_us, finish);
-  for (size_t j = i; j < end; ++j) end_run(j, briefs_[plan_->steps[j].segment.index()], ready, finish);
+  for (size_t j = i; j < end; ++j) end_run(j, segments_[plan_->steps[j].segment.index()], ready, finish);
   return true;
+}
+
+double Evaluator::Impl::load_of(const CoreGroup& group) const {
+  double load = 0;
+  for (const DeviceId d : group.devices) load += busy_[d.index()];
+  return load;
 }
 
 void Evaluator::Impl::finish(const EvaluateOptions& options) {
   for (size_t d = 0; d < num_devices_; ++d) out_->device_busy_us[d] = busy_[d];
   // Loads happen once, not once per request, so they do not count in the steady state.
   for (size_t r = 0; r < busy_.size(); ++r) note_period(busy_[r] - load_busy_[r]);
-  for (const CoreGroup& group : cores_) {
-    double load = 0;
-    for (const DeviceId d : group.devices) load += busy_[d.index()];
-    note_period(load);
-  }
+  for (const CoreGroup& group : cores_) note_period(load_of(group));
   if (!options.resources) return;
   report_resources();
   out_->peak_memory_bytes = peak_memory(problem_, *plan_, *out_);
@@ -387,11 +389,7 @@ void Evaluator::Impl::report_resources() {
   for (size_t d = 0; d < num_devices_; ++d) {
     out_->resources.push_back({map_.name(static_cast<uint32_t>(d)), busy_[d]});
   }
-  for (const CoreGroup& group : cores_) {
-    double load = 0;
-    for (const DeviceId d : group.devices) load += busy_[d.index()];
-    out_->resources.push_back({group.name, load});
-  }
+  for (const CoreGroup& group : cores_) out_->resources.push_back({group.name, load_of(group)});
   for (size_t r = num_devices_; r < busy_.size(); ++r) {
     if (busy_[r] > 0) out_->resources.push_back({map_.name(static_cast<uint32_t>(r)), busy_[r]});
   }

@@ -6,11 +6,11 @@
 
 namespace heddle {
 
-std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, NodeId from,
-                                           DeviceId from_device) {
+std::optional<RoutedTransfer> Evaluator::Impl::route_of(size_t i, const RoutedTransfer& cluster_route,
+                                                        DeviceId from) {
   const Step& step = plan_->steps[i];
   if (step.route < 0) {
-    if (step.route == -1 && cluster_way.passage == Passage::kRoute) return cluster_way;
+    if (step.route == -1 && cluster_route.passage == Passage::kRoute) return cluster_route;
     fail(i, step.route == -1 ? "there is no route to device '" + cluster_.device(step.to).name + "'"
                              : "there is no such route");
     return std::nullopt;
@@ -28,24 +28,18 @@ std::optional<Way> Evaluator::Impl::way_of(size_t i, const Way& cluster_way, Nod
     fail(i, "its route passes '" + cluster_.node(node).name + "', which is not among the devices to use");
     return std::nullopt;
   }
-  auto route = make_route(cluster_, hops, from, cluster_.device_node(step.to));
-  if (!route.ok()) {
-    fail(i, route.error().message());
-    return std::nullopt;
-  }
-  auto own =
-      std::make_unique<OwnWay>(OwnWay{std::move(*route), map_.resources_of(hops, from_device, step.to)});
-  Way way{Passage::kRoute, &own->route, own->resources};
-  way.take_rates(map_.sharing(hops, from_device));
-  own_ways_.push_back(std::move(own));
-  return way;
+  const auto own = map_.over(hops, from, step.to, own_resources_.emplace_back());
+  if (own.ok()) return *own;
+  fail(i, own.error().message());
+  return std::nullopt;
 }
 
-void Evaluator::Impl::occupy(size_t i, size_t lane, const Way& way, double us, Ready ready) {
+void Evaluator::Impl::occupy(size_t i, size_t lane, const RoutedTransfer& transfer, double us, Ready ready) {
   const size_t base = lane * map_.size();
-  for (const uint32_t r : way.resources) ready.wait_for(clocks_[base + r].free_at, clocks_[base + r].step);
+  for (const uint32_t r : transfer.resources)
+    ready.wait_for(clocks_[base + r].free_at, clocks_[base + r].step);
   const double finish = ready.at + us;
-  for (const uint32_t r : way.resources) {
+  for (const uint32_t r : transfer.resources) {
     clocks_[base + r] = {finish, static_cast<int32_t>(i)};
     busy_[r] += plan_->lane_shares[lane] * us;
   }
@@ -61,33 +55,32 @@ bool Evaluator::Impl::transfer_step(size_t i) {
     return fail(i, "there is no such segment");
   if (!step.tensor.valid() || step.tensor.index() >= num_tensors_) return fail(i, "there is no such tensor");
   if (!step.to.valid() || step.to.index() >= num_devices_) return fail(i, "there is no such device");
-  const Brief segment = briefs_[step.segment.index()];
+  const SegmentData segment = segments_[step.segment.index()];
   const auto lane = size_t{segment.lane};
-  Made& m = made(lane, step.tensor.index());
+  ProducedTensor& m = produced(lane, step.tensor.index());
   if (m.step < 0 || m.segment != step.segment.value) {
     return fail(
         i, "'" + name_of(i) + "' has not made tensor '" + problem_.graph->tensor(step.tensor).name + "' yet");
   }
   if (step.from != segment.device) return fail(i, "it does not start at its producer's device");
-  const Way& cluster_way = map_.way(step.from, step.to);
+  const RoutedTransfer& cluster_route = map_.transfer(step.from, step.to);
   const auto tensor = static_cast<uint32_t>(step.tensor.value);
   if (comes_free(tensor, step.from, step.to))
     return fail(i, "between these devices tensors need no transfer");
   if (find_transfer(m, step.to) >= 0) {
     return fail(i, "tensor '" + problem_.graph->tensor(step.tensor).name + "' goes to this device twice");
   }
-  const double made_at = m.finish;
-  const Way* way = &cluster_way;
-  std::optional<Way> own;
+  const RoutedTransfer* transfer = &cluster_route;
+  std::optional<RoutedTransfer> own;
   if (has_given_times_ && step.route != -1) return fail(i, "a transfer with a given time has no route");
-  if (step.route != -1 || cluster_way.passage == Passage::kNone) {
-    own = way_of(i, cluster_way, cluster_.device_node(step.from), step.from);
+  if (step.route != -1 || cluster_route.passage == Passage::kNone) {
+    own = route_of(i, cluster_route, step.from);
     if (!own) return false;
-    way = &*own;
+    transfer = &*own;
   }
   const double us = has_given_times_ ? problem_.given_transfer_us(step.tensor, step.from, step.to)
-                                     : way->time_us(flat_.bytes(tensor));
-  occupy(i, lane, *way, us, {made_at, m.step});
+                                     : transfer->time_us(flat_.bytes(tensor));
+  occupy(i, lane, *transfer, us, {m.finish, m.step});
   next_transfer_[i] = m.transfers;
   m.transfers = static_cast<int32_t>(i);
   return true;
@@ -98,7 +91,7 @@ bool Evaluator::Impl::load_step(size_t i) {
   if (!cold_) return fail(i, "loads belong to the cold-latency objective only");
   if (!step.segment.valid() || step.segment.index() >= plan_->segments.size())
     return fail(i, "there is no such segment");
-  const Brief segment = briefs_[step.segment.index()];
+  const SegmentData segment = segments_[step.segment.index()];
   if (step.to != segment.device) return fail(i, "a load goes to its segment's device");
   if (!needs_load(cluster_, step.to)) return fail(i, "this device lives in host memory and needs no loads");
   if (segment.host_access) return fail(i, "'" + name_of(i) + "' reads its parameters from host memory");
@@ -113,12 +106,11 @@ bool Evaluator::Impl::load_step(size_t i) {
     }
   }
   if (bytes == 0) return fail(i, "every parameter of '" + name_of(i) + "' is there already");
-  const auto way =
-      way_of(i, map_.load_way(step.to), cluster_.host_node(cluster_.device(step.to).host), DeviceId());
-  if (!way) return false;
-  const double us = way->time_us(bytes);
-  occupy(i, segment.lane, *way, us, {});
-  for (const uint32_t r : way->resources) load_busy_[r] += us;
+  const auto load = route_of(i, map_.load(step.to), DeviceId());
+  if (!load) return false;
+  const double us = load->time_us(bytes);
+  occupy(i, segment.lane, *load, us, {});
+  for (const uint32_t r : load->resources) load_busy_[r] += us;
   return true;
 }
 

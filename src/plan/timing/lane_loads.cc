@@ -49,27 +49,20 @@ Status LaneTiming::set_cold_choices(const Assignment& a) {
   return {};
 }
 
-Status LaneTiming::make_load_ways() {
-  const Cluster& cluster = *t_.problem.cluster;
-  own_load_ways_.clear();
-  own_load_ways_.resize(runs_.size());
+Status LaneTiming::find_own_loads() {
+  own_loads_.assign(runs_.size(), std::nullopt);
+  own_resources_.assign(runs_.size(), {});
   for (size_t r = 0; r < runs_.size(); ++r) {
     const DeviceId to = runs_[r].device;
-    if (runs_[r].load_route < 0 || !needs_load(cluster, to)) continue;
+    if (runs_[r].load_route < 0 || !needs_load(*t_.problem.cluster, to)) continue;
     const auto& hops = assignment_->routes[static_cast<size_t>(runs_[r].load_route)];
-    auto own = std::make_unique<OwnWay>();
-    HEDDLE_ASSIGN_OR_RETURN(own->route, make_route(cluster, hops, cluster.host_node(cluster.device(to).host),
-                                                   cluster.device_node(to)));
-    own->resources = t_.map.resources_of(hops, DeviceId(), to);
-    own->way = {Passage::kRoute, &own->route, own->resources};
-    own->way.take_rates();
-    own_load_ways_[r] = std::move(own);
+    HEDDLE_ASSIGN_OR_RETURN(own_loads_[r], t_.map.over(hops, DeviceId(), to, own_resources_[r]));
   }
   return {};
 }
 
 Status LaneTiming::plan_loads() {
-  HEDDLE_RETURN_IF_ERROR(make_load_ways());
+  HEDDLE_RETURN_IF_ERROR(find_own_loads());
   const Cluster& cluster = *t_.problem.cluster;
   const size_t devices = cluster.num_devices(), params = t_.problem.graph->num_params();
   load_waiting_.assign(runs_.size(), -1);
@@ -109,24 +102,24 @@ Status LaneTiming::plan_loads() {
 // Appends the load of run r to a chain: its device's, else one that shares a resource, else a new one.
 Status LaneTiming::plan_load(uint32_t r, std::vector<int32_t>& chain_of_resource) {
   const DeviceId d = runs_[r].device;
-  const Way& way = load_way(r);
-  if (way.passage == Passage::kNone) {
+  const RoutedTransfer& load = load_of(r);
+  if (load.passage == Passage::kNone) {
     return bad_assignment("device '" + t_.problem.cluster->device(d).name +
                           "' has no route from its host's memory for parameters");
   }
   runs_[r].brings_params = true;
-  int32_t chain = own_load_ways_[r] ? -1 : chain_of_device_[d.index()];
-  for (const uint32_t k : way.resources) {
+  int32_t chain = own_loads_[r] ? -1 : chain_of_device_[d.index()];
+  for (const uint32_t k : load.resources) {
     if (chain < 0) chain = chain_of_resource[k];
   }
   if (chain < 0) {
     chain = static_cast<int32_t>(chains_.size());
     chains_.emplace_back();
   }
-  for (const uint32_t k : way.resources) {
+  for (const uint32_t k : load.resources) {
     if (chain_of_resource[k] < 0) chain_of_resource[k] = chain;
   }
-  if (!own_load_ways_[r]) chain_of_device_[d.index()] = chain;
+  if (!own_loads_[r]) chain_of_device_[d.index()] = chain;
   chain_of_run_[r] = chain;
   chains_[static_cast<size_t>(chain)].push_back(r);
   return {};
@@ -140,14 +133,14 @@ void LaneTiming::issue_next_load(size_t chain, double at) {
 
 void LaneTiming::serve_load(const Request& request) {
   const size_t r = request.tensor;
-  const Way& way = load_way(r);
-  const double us = way.time_us(load_bytes_[r]);
-  const double start = hold(way.resources, request.ready, us);
+  const RoutedTransfer& load = load_of(r);
+  const double us = load.time_us(load_bytes_[r]);
+  const double start = hold(load.resources, request.ready, us);
   steps_.push_back(
       {{StepKind::kLoad, SegmentId(r), TensorId(), DeviceId(), runs_[r].device, runs_[r].load_route}, start});
   release(load_waiting_[r], start + us, /*elsewhere=*/true);
   // Loads that hold no resources need not wait for each other.
-  issue_next_load(static_cast<size_t>(chain_of_run_[r]), way.resources.empty() ? start : start + us);
+  issue_next_load(static_cast<size_t>(chain_of_run_[r]), load.resources.empty() ? start : start + us);
 }
 
 void LaneTiming::serve_host_run(size_t r) {

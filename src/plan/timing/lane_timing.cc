@@ -55,6 +55,10 @@ Status LaneTiming::check_ops(const Assignment& a) {
     const DeviceId d = a.device[v];
     if (!d.valid() || d.index() >= t_.problem.cluster->num_devices())
       return bad_assignment("op '" + graph.ops()[v].name + "' has no device");
+    if (!t_.problem.may_use(d)) {
+      return bad_assignment("op '" + graph.ops()[v].name + "' is on device '" +
+                            t_.problem.cluster->device(d).name + "', which the problem does not allow");
+    }
   }
   run_of_.assign(n, -1);
   for (size_t i = 0; i < n; ++i) {
@@ -284,7 +288,8 @@ Status LaneTiming::link_inputs(size_t r) {
       }
       const bool is_order_only =
           t_.has_given_times && t_.problem.is_order_only(TensorId(static_cast<int32_t>(t)));
-      const Passage passage = is_order_only ? Passage::kFree : t_.map.way(runs_[from].device, device).passage;
+      const Passage passage =
+          is_order_only ? Passage::kFree : t_.map.transfer(runs_[from].device, device).passage;
       if (passage == Passage::kFree) {
         add_wait(free_readers_[from], r);
       } else if (passage == Passage::kRoute) {
@@ -390,11 +395,11 @@ double LaneTiming::hold(std::span<const uint32_t> resources, double ready, doubl
 void LaneTiming::serve(const Request& request) {
   const size_t run = run_of(request.rank);
   const DeviceId from = runs_[run].device, to(request.to);
-  const Way& way = t_.map.way(from, to);
+  const RoutedTransfer& transfer = t_.map.transfer(from, to);
   const TensorId tensor(static_cast<int32_t>(request.tensor));
   const double us = t_.has_given_times ? t_.problem.given_transfer_us(tensor, from, to)
-                                       : way.time_us(t_.flat.bytes(request.tensor));
-  const double start = hold(way.resources, request.ready, us);
+                                       : transfer.time_us(t_.flat.bytes(request.tensor));
+  const double start = hold(transfer.resources, request.ready, us);
   steps_.push_back({{StepKind::kTransfer, SegmentId(run), tensor, from, to, -1}, start});
   int32_t i = first_arrival_[request.tensor];
   while (arrivals_[static_cast<size_t>(i)].to != request.to) i = arrivals_[static_cast<size_t>(i)].next;

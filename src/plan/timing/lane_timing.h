@@ -1,13 +1,13 @@
 // Times one lane's decisions by event simulation. Private to the builder.
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <queue>
 #include <vector>
 
 #include "heddle/plan/builder.h"
 #include "heddle/plan/flat_graph.h"
-#include "resource_map.h"
+#include "heddle/plan/resource_map.h"
 #include "run_times.h"
 
 namespace heddle {
@@ -103,9 +103,9 @@ class LaneTiming {
   void link_devices();
   Status plan_loads();
   Status plan_load(uint32_t r, std::vector<int32_t>& chain_of_resource);
-  Status make_load_ways();
-  const Way& load_way(size_t r) const {
-    return own_load_ways_[r] ? own_load_ways_[r]->way : t_.map.load_way(runs_[r].device);
+  Status find_own_loads();
+  const RoutedTransfer& load_of(size_t r) const {
+    return own_loads_[r] ? *own_loads_[r] : t_.map.load(runs_[r].device);
   }
   void add_wait(int32_t& head, size_t member) {
     const uint32_t run = runs_[member].stage_first;
@@ -158,14 +158,10 @@ class LaneTiming {
   std::vector<int32_t> load_waiting_;  // per run
   std::vector<int64_t> load_bytes_;
   std::vector<int32_t> chain_of_device_, chain_of_run_;
-  struct OwnWay {
-    Route route;
-    std::vector<uint32_t> resources;
-    Way way;
-  };
-  std::vector<std::unique_ptr<OwnWay>> own_load_ways_;  // per run; null: the cluster's own route
-  std::vector<double> free_at_;                         // per resource
-  std::vector<uint32_t> ready_;                         // runs that can start
+  std::vector<std::optional<RoutedTransfer>> own_loads_;  // per run; none: over the cluster's own route
+  std::vector<std::vector<uint32_t>> own_resources_;      // of these
+  std::vector<double> free_at_;                           // per resource
+  std::vector<uint32_t> ready_;                           // runs that can start
   std::priority_queue<Request, std::vector<Request>, std::greater<>> requests_;
   std::vector<TimedStep> steps_;
 };

@@ -39,11 +39,7 @@ class Merger {
       }
       parts[d].push_back(static_cast<uint32_t>(r));
       last[d] = static_cast<int32_t>(r);
-      // Groups of devices that share cores must not span this run.
-      for (const DeviceId other : t_.problem.cluster->overlaps(DeviceId(d))) {
-        close(parts[other.index()]);
-        open[other.index()] = -1;
-      }
+      end_groups_beside(DeviceId(d), open, parts);
     }
     for (auto& p : parts) close(p);
   }
@@ -91,6 +87,12 @@ class Merger {
     last_of_group_[r] = 1;
     close(parts[device.index()]);
     open[device.index()] = -1;
+    end_groups_beside(device, open, parts);
+  }
+
+  // Groups of devices that share cores with this one must not span its run.
+  void end_groups_beside(DeviceId device, std::vector<int32_t>& open,
+                         std::vector<std::vector<uint32_t>>& parts) {
     for (const DeviceId other : t_.problem.cluster->overlaps(device)) {
       close(parts[other.index()]);
       open[other.index()] = -1;

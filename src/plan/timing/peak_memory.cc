@@ -9,7 +9,7 @@ namespace heddle {
 namespace {
 
 // The interval during which a tensor of one lane is in one pool.
-struct Stay {
+struct Residency {
   int32_t next = -1;  // the same tensor in another pool
   int32_t pool = 0;
   int64_t bytes = 0;
@@ -18,7 +18,7 @@ struct Stay {
 };
 
 // The interval during which a parameter is in one pool (cold).
-struct ParamStay {
+struct ParamResidency {
   bool there = false, used = false, kept = false;
   double start = 0, last_use = 0;
 };
@@ -46,12 +46,12 @@ class PeakMemory {
 
   std::vector<int64_t> compute() {
     for (size_t i = 0; i < plan_.steps.size(); ++i) visit(i);
-    for (const Stay& s : stays_) {
+    for (const Residency& s : residencies_) {
       add(static_cast<size_t>(s.lane), static_cast<size_t>(s.pool), s.start, s.finish, s.bytes);
     }
     const auto pools = static_cast<size_t>(cluster_.num_memory_pools());
     for (size_t i = 0; i < params_.size(); ++i) {
-      const ParamStay& s = params_[i];
+      const ParamResidency& s = params_[i];
       if (!s.there) continue;
       const double end = s.used && !s.kept ? s.last_use : std::numeric_limits<double>::infinity();
       add(0, i / graph_.num_params(), s.start, end, graph_.params()[i % graph_.num_params()].bytes);
@@ -73,15 +73,15 @@ class PeakMemory {
     changes.push_back({finish, -bytes});
   }
 
-  // The stay of `t` in `pool`, created on first use.
-  Stay& stay(size_t lane, TensorId t, int pool, double start) {
+  // The residency of `t` in `pool`, created on first use.
+  Residency& residency(size_t lane, TensorId t, int pool, double start) {
     int32_t& head = first_[lane * graph_.num_tensors() + t.index()];
-    for (int32_t i = head; i >= 0; i = stays_[static_cast<size_t>(i)].next) {
-      if (stays_[static_cast<size_t>(i)].pool == pool) return stays_[static_cast<size_t>(i)];
+    for (int32_t i = head; i >= 0; i = residencies_[static_cast<size_t>(i)].next) {
+      if (residencies_[static_cast<size_t>(i)].pool == pool) return residencies_[static_cast<size_t>(i)];
     }
-    stays_.push_back({head, pool, graph_.tensor(t).bytes, start, start, static_cast<int>(lane)});
-    head = static_cast<int32_t>(stays_.size()) - 1;
-    return stays_.back();
+    residencies_.push_back({head, pool, graph_.tensor(t).bytes, start, start, static_cast<int>(lane)});
+    head = static_cast<int32_t>(residencies_.size()) - 1;
+    return residencies_.back();
   }
 
   void visit(size_t i) {
@@ -91,10 +91,10 @@ class PeakMemory {
     const double start = timeline_.start_us[i], finish = timeline_.finish_us[i];
     const int pool = cluster_.memory_pool(step.to);
     if (step.kind == StepKind::kTransfer) {
-      Stay& to = stay(lane, step.tensor, pool, start);
+      Residency& to = residency(lane, step.tensor, pool, start);
       to.start = std::min(to.start, start);
       to.finish = std::max(to.finish, finish);
-      Stay& from = stay(lane, step.tensor, cluster_.memory_pool(step.from), start);
+      Residency& from = residency(lane, step.tensor, cluster_.memory_pool(step.from), start);
       from.finish = std::max(from.finish, finish);
     } else if (step.kind == StepKind::kRun) {
       run(segment, lane, pool, start, finish);
@@ -111,7 +111,7 @@ class PeakMemory {
       for (const TensorId t : op.inputs) {
         // Produced inside, or a model input (present from the start).
         if (graph_.tensor(t).producer.valid() && inside(segment, graph_.tensor(t).producer)) continue;
-        Stay& s = stay(lane, t, pool, 0);
+        Residency& s = residency(lane, t, pool, 0);
         s.finish = std::max(s.finish, finish);
       }
       if (preloaded) note_params(op, pool, 0);
@@ -120,7 +120,7 @@ class PeakMemory {
     for (const OpId id : segment.ops) {
       for (const TensorId t : graph_.op(id).outputs) {
         if (segment.ops.size() > 1 && internal(segment, t)) continue;
-        Stay& s = stay(lane, t, pool, start);
+        Residency& s = residency(lane, t, pool, start);
         s.finish = std::max(s.finish, is_output_[t.index()] ? timeline_.makespan_us : finish);
       }
     }
@@ -163,7 +163,7 @@ class PeakMemory {
     return most;
   }
 
-  ParamStay& param(int pool, ParamId p) {
+  ParamResidency& param(int pool, ParamId p) {
     if (params_.empty())
       params_.resize(graph_.num_params() * static_cast<size_t>(cluster_.num_memory_pools()));
     return params_[static_cast<size_t>(pool) * graph_.num_params() + p.index()];
@@ -172,23 +172,23 @@ class PeakMemory {
   // Cold: a parameter counts from the start of the first load that brings it.
   void note_params(const Op& op, int pool, double start) {
     for (const ParamId p : op.params) {
-      ParamStay& stay = param(pool, p);
-      if (!stay.there) stay.start = start;
-      stay.there = true;
+      ParamResidency& residency = param(pool, p);
+      if (!residency.there) residency.start = start;
+      residency.there = true;
     }
   }
 
   // Parameters stay until the end unless every user there drops them. Resident ones are there from time 0.
   void use_params(const Op& op, int pool, double finish, bool drops) {
     for (const ParamId p : op.params) {
-      ParamStay& stay = param(pool, p);
-      if (!stay.used && problem_.is_resident(pool, p)) {
-        stay.there = true;
-        stay.start = 0;
+      ParamResidency& residency = param(pool, p);
+      if (!residency.used && problem_.is_resident(pool, p)) {
+        residency.there = true;
+        residency.start = 0;
       }
-      stay.used = true;
-      stay.kept = stay.kept || !drops;
-      stay.last_use = std::max(stay.last_use, finish);
+      residency.used = true;
+      residency.kept = residency.kept || !drops;
+      residency.last_use = std::max(residency.last_use, finish);
     }
   }
 
@@ -223,11 +223,11 @@ class PeakMemory {
   const Timeline& timeline_;
   const bool cold_;
   const size_t lanes_;
-  std::vector<int32_t> first_;  // lane x tensor: head of its list of stays
+  std::vector<int32_t> first_;  // lane x tensor: head of its list of residencies
   std::vector<uint8_t> is_output_;
   std::vector<std::vector<Change>> changes_;  // lane x pool
-  std::vector<Stay> stays_;
-  std::vector<ParamStay> params_;  // pool x param
+  std::vector<Residency> residencies_;
+  std::vector<ParamResidency> params_;  // pool x param
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a segment takes, for timing.
+// The times of segments.
 #pragma once
 
 #include <cstdint>

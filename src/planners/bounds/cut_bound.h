@@ -1,4 +1,4 @@
-// A lower bound from minimum cuts: what two sides of the cluster must compute, and exchange.
+// A lower bound from minimum cuts: the work of two sides of the cluster, and the data between them.
 #pragma once
 
 #include "core/flat_problem.h"

@@ -7,27 +7,19 @@
 namespace heddle {
 namespace {
 
-// What leaves (or enters) a node over links that hold one resource in common can use only one of them at a
-// time: the fastest counts for all.
-struct Channels {
-  std::map<std::pair<int, size_t>, double> rate;  // (link 0, bus 1 or, against its direction, 2; index)
+// The rates of what leaves (or enters) a node. Links that hold one resource in common can use only one of
+// them at a time: the fastest counts for all.
+struct ChannelRates {
+  std::map<uint32_t, double> bytes_per_us;  // by ResourceMap::channel()
 
-  void add(const Cluster& cluster, const Link& link, size_t index, bool forward) {
-    double bytes_per_us = link.bytes_per_s * 1e-6;
-    std::pair<int, size_t> key{0, index};
-    if (link.bus.valid()) {
-      const Bus& bus = cluster.bus(link.bus);
-      if (bus.bytes_per_s > 0) bytes_per_us = std::min(bytes_per_us, bus.bytes_per_s * 1e-6);
-      key = {bus.duplex == Duplex::kFull && !forward ? 2 : 1, link.bus.index()};
-    } else if (link.duplex == Duplex::kFull && !forward) {
-      key.first = 3;
-    }
-    double& most = rate[key];
-    most = std::max(most, bytes_per_us);
+  void add(const FlatProblem& flat, const Hop& hop) {
+    const Cluster& cluster = *flat.problem().cluster;
+    double& most = bytes_per_us[flat.resources().channel(hop)];
+    most = std::max(most, link_bytes_per_s(cluster, cluster.link(hop.link)) * 1e-6);
   }
   double sum() const {
     double all = 0;
-    for (const auto& [key, bytes_per_us] : rate) all += bytes_per_us;
+    for (const auto& [channel, rate] : bytes_per_us) all += rate;
     return all;
   }
 };
@@ -72,12 +64,12 @@ class GateFinder {
 
   // The least latency, and the least time of a byte, of all that passes.
   void set_fastest(Gate& g) const {
-    g.latency_us = g.us_per_byte = kImpossible;
+    g.least = {kImpossible, kImpossible};
     const auto pass = [&](size_t i, size_t j) {
-      const Relaxation::Way& way = r_.ways[i * k_ + j];
-      if (!std::isfinite(way.latency_us)) return;
-      g.latency_us = std::min(g.latency_us, way.latency_us);
-      g.us_per_byte = std::min(g.us_per_byte, way.us_per_byte);
+      const TransferRate& rate = r_.rates[i * k_ + j];
+      if (!std::isfinite(rate.latency_us)) return;
+      g.least = {std::min(g.least.latency_us, rate.latency_us),
+                 std::min(g.least.us_per_byte, rate.us_per_byte)};
     };
     for (size_t i = 0; i < k_; ++i) {
       for (size_t j = 0; g.inside[i] && j < k_; ++j) {
@@ -85,34 +77,25 @@ class GateFinder {
         if (g.in && !g.free_in[j]) pass(j, i);
       }
     }
-    if (!std::isfinite(g.latency_us)) g.latency_us = g.us_per_byte = 0;
+    if (!std::isfinite(g.least.latency_us)) g.least = {};
   }
 
   void add_node(NodeId node) {
     std::vector<uint8_t> inside(k_, 0);
     for (size_t i = 0; i < k_; ++i) inside[i] = cluster_.device_node(flat_.device(i)) == node ? 1 : 0;
-    Channels leaving, entering, either;
+    ChannelRates leaving, entering, either;
     for (size_t l = 0; l < cluster_.links().size(); ++l) {
       const Link& link = cluster_.links()[l];
-      const bool two_way = link.duplex != Duplex::kOneWay;
-      const auto out = [&](bool forward) {
-        leaving.add(cluster_, link, l, forward);
-        either.add(cluster_, link, l, forward);
-      };
-      const auto in = [&](bool forward) {
-        entering.add(cluster_, link, l, forward);
-        either.add(cluster_, link, l, forward);
-      };
-      if (link.a == node) {
-        out(true);
-        if (two_way) in(false);
-      }
-      if (link.b == node) {
-        in(true);
-        if (two_way) out(false);
+      for (const bool forward : {true, false}) {
+        if (!forward && link.duplex == Duplex::kOneWay) continue;
+        const Hop hop{LinkId(l), forward};
+        const bool leaves = (forward ? link.a : link.b) == node, enters = (forward ? link.b : link.a) == node;
+        if (leaves) leaving.add(flat_, hop);
+        if (enters) entering.add(flat_, hop);
+        if (leaves || enters) either.add(flat_, hop);
       }
     }
-    // Where nothing can pass both ways at once, one gate says all.
+    // If data cannot pass both ways at once, one gate for both directions is enough.
     const bool one_way_at_a_time = either.sum() <= std::max(leaving.sum(), entering.sum());
     if (!one_way_at_a_time) {
       add_links(node, inside, leaving, true, false);
@@ -121,14 +104,14 @@ class GateFinder {
     if (either.sum() < leaving.sum() + entering.sum()) add_links(node, inside, either, true, true);
   }
 
-  void add_links(NodeId node, const std::vector<uint8_t>& inside, const Channels& channels, bool out,
+  void add_links(NodeId node, const std::vector<uint8_t>& inside, const ChannelRates& channels, bool out,
                  bool in) {
     const double rate = channels.sum();
     if (!(rate > 0) || !std::isfinite(rate)) return;
     Gate g = gate(inside, out, in);
     // One channel is held for the whole transfer; of several a transfer holds one at least.
-    if (channels.rate.size() == 1) set_fastest(g);
-    if (!(g.us_per_byte > 0)) g.us_per_byte = 1 / rate;
+    if (channels.bytes_per_us.size() == 1) set_fastest(g);
+    if (!(g.least.us_per_byte > 0)) g.least.us_per_byte = 1 / rate;
     bool serves = false;
     for (size_t i = 0; i < k_; ++i) {
       serves = serves || inside[i];
@@ -154,10 +137,10 @@ class GateFinder {
       set_fastest(g);
       const auto says_as_much = [&](const Gate& other) {
         return other.inside == g.inside && other.out >= out && other.in >= in &&
-               other.latency_us >= g.latency_us && other.us_per_byte >= g.us_per_byte;
+               other.least.latency_us >= g.least.latency_us && other.least.us_per_byte >= g.least.us_per_byte;
       };
       const bool new_gate = std::none_of(gates_.begin(), gates_.end(), says_as_much);
-      if (new_gate && (g.latency_us > 0 || g.us_per_byte > 0)) gates_.push_back(std::move(g));
+      if (new_gate && (g.least.latency_us > 0 || g.least.us_per_byte > 0)) gates_.push_back(std::move(g));
     };
     if (engines == 1) return add(true, true);
     add(true, false);

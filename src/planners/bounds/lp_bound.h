@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// Proven for the problem as it is, for every objective; joins what lower_bound() looks at one by one: paths,
-// areas, transfers on the way and over each device's links. us 0 when the program is too large, or not
+// Proven for the problem as it is, for every objective. Combines paths, areas, transfers on paths and
+// transfers over each device's links, which lower_bound() treats one by one. us 0 when the program is too large, or not
 // solved before the deadline. `flat` covers the relaxation's devices. Proof: docs/bounds.md, section 7.
 // `known`: a bound that holds already; the program builds on it.
 Bound lp_bound(const FlatProblem& flat, const Relaxation& relaxation, const Deadline& deadline,

@@ -37,7 +37,7 @@ bool MaxFlow::find_levels(size_t source, size_t sink, double smallest) {
 }
 
 // One augmenting path along rising levels; 0 when there is none left. Paths may be as long as the network, so
-// the way back is kept in a list.
+// the path is kept in a list, not on the stack.
 double MaxFlow::push(size_t source, size_t sink, double smallest) {
   path_.clear();
   size_t v = source;

@@ -1,19 +1,21 @@
 #include "flat_problem.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 namespace heddle {
 
 FlatProblem::FlatProblem(const Problem& problem, std::vector<DeviceId> devices)
-    : problem_(problem), graph_(*problem.graph), n_(problem.graph->num_ops()), devices_(std::move(devices)) {
+    : problem_(problem),
+      graph_(*problem.graph),
+      resources_(*problem.cluster, problem.execution),
+      n_(problem.graph->num_ops()),
+      devices_(std::move(devices)) {
   std::sort(devices_.begin(), devices_.end());
   local_.assign(problem.cluster->num_devices(), -1);
   for (size_t i = 0; i < devices_.size(); ++i) local_[devices_[i].index()] = static_cast<int32_t>(i);
   copy_graph();
   copy_cluster();
-  find_core_groups();
+  core_groups_ = core_groups_among(*problem.cluster, devices_);
   const size_t k = devices_.size();
   us_.resize(n_ * k);
   for (size_t v = 0; v < n_; ++v) {
@@ -43,83 +45,22 @@ void FlatProblem::copy_graph() {
   }
 }
 
-// The numbering of docs/execution-model.md's resources: two engines a device, two directions a link and a
-// bus.
-std::vector<uint32_t> FlatProblem::link_resources(std::span<const Hop> hops) const {
-  const Cluster& cluster = *problem_.cluster;
-  const auto links = 2 * static_cast<uint32_t>(cluster.num_devices());
-  const auto buses = links + 2 * static_cast<uint32_t>(cluster.links().size());
-  std::set<uint32_t> ids;
-  for (const Hop& hop : hops) {
-    if (!problem_.execution.link_contention) break;
-    const Link& link = cluster.link(hop.link);
-    const auto id = static_cast<uint32_t>(hop.link.value);
-    ids.insert(links + 2 * id + (link.duplex == Duplex::kFull && !hop.forward ? 1 : 0));
-    if (!link.bus.valid()) continue;
-    const bool both_ways = cluster.bus(link.bus).duplex == Duplex::kFull;
-    ids.insert(buses + 2 * static_cast<uint32_t>(link.bus.value) + (both_ways && !hop.forward ? 1 : 0));
-  }
-  return {ids.begin(), ids.end()};
-}
-
-std::vector<uint32_t> FlatProblem::resources_of(std::span<const Hop> hops, DeviceId from, DeviceId to) const {
-  std::vector<uint32_t> ids;
-  const auto add_engine = [&](DeviceId d, uint32_t direction) {
-    const int engines = problem_.cluster->device(d).copy_engines;
-    if (!problem_.execution.engine_contention || engines <= 0) return;
-    ids.push_back(2 * static_cast<uint32_t>(d.value) + (engines == 1 ? 0 : direction));
-  };
-  if (from.valid()) add_engine(from, 0);
-  add_engine(to, 1);
-  std::sort(ids.begin(), ids.end());
-  if (from.valid() && problem_.execution.fixed_sharing) return ids;
-  const auto links = link_resources(hops);
-  ids.insert(ids.end(), links.begin(), links.end());
-  return ids;
-}
-
-void FlatProblem::add_resources(Way& way, std::span<const Hop> hops, DeviceId from, DeviceId to) {
-  const auto ids = resources_of(hops, from, to);
-  way.first = static_cast<uint32_t>(resource_pool_.size());
-  resource_pool_.insert(resource_pool_.end(), ids.begin(), ids.end());
-  way.last = static_cast<uint32_t>(resource_pool_.size());
-  has_contention_ = has_contention_ || !ids.empty();
-}
-
 void FlatProblem::copy_cluster() {
   const Cluster& cluster = *problem_.cluster;
-  const size_t k = devices_.size();
-  num_resources_ = 2 * (cluster.num_devices() + cluster.links().size() + cluster.buses().size());
-  ways_.resize(k * k);
-  load_ways_.resize(k);
-  const auto fill = [&](Way& w, const Route& route, DeviceId from, DeviceId to) {
-    w.passage = Passage::kRoute;
-    if (!route.hops.empty()) {
-      w.latency_us = route.latency_us;
-      w.bytes_per_s = route.bytes_per_s;
-      if (from.valid() && problem_.execution.fixed_sharing)
-        w.bytes_per_s /= sharing_factor(cluster, route.hops);
+  for (const DeviceId from : devices_) {
+    for (const DeviceId to : devices_) {
+      ways_.push_back(resources_.transfer(from, to));
+      has_contention_ = has_contention_ || !ways_.back().resources.empty();
     }
-    add_resources(w, route.hops, from, to);
-  };
-  for (size_t to = 0; to < k; ++to) {
-    const DeviceId t = devices_[to];
-    for (size_t from = 0; from < k; ++from) {
-      Way& w = ways_[from * k + to];
-      w.passage = passage(cluster, devices_[from], t);
-      if (w.passage == Passage::kRoute) fill(w, *cluster.route(devices_[from], t), devices_[from], t);
-    }
-    needs_load_.push_back(heddle::needs_load(cluster, t) ? 1 : 0);
-    if (!needs_load_[to]) {
-      load_ways_[to].passage = Passage::kFree;
-    } else if (is_cold() && cluster.load_route(t) != nullptr) {
-      fill(load_ways_[to], *cluster.load_route(t), DeviceId(), t);
-    }
+  }
+  for (const DeviceId d : devices_) {
+    has_contention_ = has_contention_ || (is_cold() && !resources_.load(d).resources.empty());
+    needs_load_.push_back(heddle::needs_load(cluster, d) ? 1 : 0);
     overlap_begin_.push_back(static_cast<uint32_t>(overlaps_.size()));
-    for (const DeviceId other : cluster.overlaps(t)) {
+    for (const DeviceId other : cluster.overlaps(d)) {
       if (local(other) >= 0) overlaps_.push_back(static_cast<uint32_t>(local(other)));
     }
-    pool_.push_back(static_cast<uint32_t>(cluster.memory_pool(t)));
+    pool_.push_back(static_cast<uint32_t>(cluster.memory_pool(d)));
   }
   overlap_begin_.push_back(static_cast<uint32_t>(overlaps_.size()));
   if (is_cold() && !problem_.resident.empty()) {
@@ -132,22 +73,6 @@ void FlatProblem::copy_cluster() {
     pool_limit_.push_back(cluster.memory_pool_bytes(p));
     has_limits_ = has_limits_ || pool_limit_.back() > 0;
   }
-}
-
-void FlatProblem::find_core_groups() {
-  std::map<std::pair<int32_t, int>, std::vector<uint32_t>> users;
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    const Device& device = problem_.cluster->device(devices_[i]);
-    for (const int core : device.cores) {
-      auto& list = users[{device.host.value, core}];
-      if (list.empty() || list.back() != i) list.push_back(static_cast<uint32_t>(i));
-    }
-  }
-  std::set<std::vector<uint32_t>> distinct;
-  for (const auto& [core, list] : users) {
-    if (list.size() > 1) distinct.insert(list);
-  }
-  core_groups_.assign(distinct.begin(), distinct.end());
 }
 
 std::vector<double> FlatProblem::least_us() const {

@@ -8,6 +8,7 @@
 #include "heddle/plan/builder.h"
 #include "heddle/plan/flat_graph.h"
 #include "heddle/plan/problem.h"
+#include "heddle/plan/resource_map.h"
 
 namespace heddle {
 
@@ -15,16 +16,6 @@ namespace heddle {
 // problem must outlive this object.
 class FlatProblem {
  public:
-  struct Way {
-    Passage passage = Passage::kNone;
-    double latency_us = 0, bytes_per_s = 1;
-    uint32_t first = 0, last = 0;  // its resources
-    // What the evaluator computes, to the last bit.
-    double time_us(int64_t bytes) const {
-      return latency_us + static_cast<double>(bytes) / bytes_per_s * 1e6;
-    }
-  };
-
   FlatProblem(const Problem& problem, std::vector<DeviceId> devices);
 
   const Problem& problem() const { return problem_; }
@@ -33,7 +24,7 @@ class FlatProblem {
   size_t num_tensors() const { return graph_.num_tensors(); }
   size_t num_params() const { return param_bytes_.size(); }
   size_t num_pools() const { return pool_limit_.size(); }
-  size_t num_resources() const { return num_resources_; }
+  size_t num_resources() const { return resources_.size(); }
   size_t num_reads() const { return num_reads_; }
   DeviceId device(size_t i) const { return devices_[i]; }
   std::span<const DeviceId> devices() const { return devices_; }
@@ -55,21 +46,15 @@ class FlatProblem {
   std::span<const uint32_t> topological() const { return topological_; }
   uint32_t topological_position(size_t op) const { return topological_position_[op]; }
 
-  const Way& way(size_t from, size_t to) const { return ways_[from * devices_.size() + to]; }
-  const Way& load_way(size_t to) const { return load_ways_[to]; }
-  std::span<const uint32_t> resources(const Way& way) const {
-    return std::span<const uint32_t>(resource_pool_).subspan(way.first, way.last - way.first);
-  }
+  const RoutedTransfer& way(size_t from, size_t to) const { return ways_[from * devices_.size() + to]; }
+  const RoutedTransfer& load_way(size_t to) const { return resources_.load(devices_[to]); }
   // Time from device to device; infinity when there is no way.
   double transfer_us(size_t from, size_t to, int64_t bytes) const {
-    const Way& w = way(from, to);
+    const RoutedTransfer& w = way(from, to);
     if (w.passage == Passage::kFree) return 0;
     return w.passage == Passage::kRoute ? w.time_us(bytes) : kImpossible;
   }
-  // The resources of any hops, ascending; `from` invalid: from host memory, which no engine serves.
-  std::vector<uint32_t> resources_of(std::span<const Hop> hops, DeviceId from, DeviceId to) const;
-  // Of these only links and buses: what a run with direct host access over the hops holds.
-  std::vector<uint32_t> link_resources(std::span<const Hop> hops) const;
+  const ResourceMap& resources() const { return resources_; }
   bool needs_load(size_t i) const { return needs_load_[i]; }
   // Devices among these that share cores with it.
   std::span<const uint32_t> overlaps(size_t i) const { return slice(overlaps_, overlap_begin_, i); }
@@ -98,23 +83,20 @@ class FlatProblem {
   }
   void copy_graph();
   void copy_cluster();
-  void add_resources(Way& way, std::span<const Hop> hops, DeviceId from, DeviceId to);
-  void find_core_groups();
 
   const Problem& problem_;
   const FlatGraph graph_;
+  const ResourceMap resources_;
   size_t n_, num_reads_ = 0;
   std::vector<DeviceId> devices_;
   std::vector<int32_t> local_;
   std::vector<double> us_;
   std::vector<uint32_t> reader_begin_, readers_, topological_, topological_position_;
   std::vector<int64_t> param_bytes_, pool_limit_;
-  std::vector<Way> ways_, load_ways_;
-  std::vector<uint32_t> resource_pool_;
+  std::vector<RoutedTransfer> ways_;
   std::vector<uint8_t> needs_load_, resident_;  // per device; pool x param
   std::vector<uint32_t> overlap_begin_, overlaps_, pool_;
   std::vector<std::vector<uint32_t>> core_groups_;
-  size_t num_resources_ = 0;
   bool has_limits_ = false, has_contention_ = false;
 };
 

@@ -34,7 +34,7 @@ class Incumbents {
     changed();
     return true;
   }
-  // No solution has a value below `bound`. True when it is higher than all before. `how` says what proves it.
+  // No solution has a value below `bound`. True when it is higher than all before. `how` names the proof.
   bool prove(double bound, const std::string& how) {
     const std::lock_guard lock(mutex_);
     if (!(bound > bound_)) return false;

@@ -1,4 +1,4 @@
-// Which parameters lie in which memory, while ops move between devices.
+// Which parameters lie in which memory: while ops move between devices, and while ops are placed one by one.
 #pragma once
 
 #include <algorithm>
@@ -45,6 +45,40 @@ class ParamUse {
   Reserve reserve_;
   std::vector<int64_t> used_;
   std::vector<int32_t> users_;  // pool x param
+};
+
+// What ops that are placed leave of the pools for others.
+class ParamRoom {
+ public:
+  explicit ParamRoom(const FlatProblem& flat, const Reserve& reserve = {})
+      : flat_(flat), there_(flat.num_pools() * flat.num_params(), 0) {
+    for (size_t p = 0; p < flat.num_pools(); ++p)
+      room_.push_back(flat.pool_limit(p) - (reserve.empty() ? 0 : reserve[p]));
+  }
+  // Of the op's parameters, what its device does not have yet.
+  int64_t new_bytes(uint32_t op, size_t device) const {
+    const uint32_t pool = flat_.pool(device);
+    int64_t bytes = 0;
+    for (const uint32_t p : flat_.params(op)) {
+      if (!there_[pool * flat_.num_params() + p]) bytes = plus_bytes(bytes, flat_.param_bytes(p));
+    }
+    return bytes;
+  }
+  // Places the op; the bytes that are new there.
+  int64_t add(uint32_t op, size_t device) {
+    const uint32_t pool = flat_.pool(device);
+    const int64_t bytes = new_bytes(op, device);
+    for (const uint32_t p : flat_.params(op)) there_[pool * flat_.num_params() + p] = 1;
+    room_[pool] = plus_bytes(room_[pool], -bytes);
+    return bytes;
+  }
+  // Bytes left; without meaning where the pool has no limit.
+  int64_t room(size_t pool) const { return room_[pool]; }
+
+ private:
+  const FlatProblem& flat_;
+  std::vector<int64_t> room_;   // per pool
+  std::vector<uint8_t> there_;  // pool x param
 };
 
 }  // namespace heddle

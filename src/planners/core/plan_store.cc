@@ -15,7 +15,7 @@ bool has_limits(const Cluster& cluster) {
   return false;
 }
 
-// Solvers stop within a tolerance. What is further above the plan is a mistake, which run_planner() reports.
+// Solvers stop within a tolerance. A bound further above the plan is a mistake, which run_planner() reports.
 constexpr double kSolverTolerance = 1e-5;
 
 }  // namespace

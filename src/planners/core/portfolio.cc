@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "lists/construction.h"
@@ -49,21 +49,16 @@ void run_side_by_side(const std::vector<PortfolioSteps>& tables, const Portfolio
 void run_watched(const Deadline& deadline, const CancelToken& closed, const std::function<void()>& report,
                  const std::function<void(const Deadline&)>& work) {
   const Deadline inner = Deadline::after_seconds(deadline.seconds_left(), closed);
-  std::atomic<bool> running = true;
-  std::thread worker([&] {
-    work(inner);
-    running = false;
-  });
+  std::future<void> done = std::async(std::launch::async, work, inner);
   auto last = std::chrono::steady_clock::now();
-  while (running) {
-    std::this_thread::sleep_for(kPoll);
+  while (done.wait_for(kPoll) != std::future_status::ready) {
     if (deadline.cancelled()) closed.cancel();
     const auto now = std::chrono::steady_clock::now();
     if (now - last < kReport) continue;
     last = now;
     report();
   }
-  worker.join();
+  done.get();
 }
 
 std::vector<Plan> run_planners(const Problem& problem, const PlannerOptions& options,

@@ -1,4 +1,4 @@
-// A portfolio is a table: what is done, with which share of the time, and when. One loop runs it.
+// A portfolio is a table of steps, each with a share of the time and a condition. One loop runs it.
 #pragma once
 
 #include <functional>
@@ -61,13 +61,13 @@ std::vector<Plan> run_planners(const Problem& problem, const PlannerOptions& opt
 // The constructive planners for the objective, cheapest first.
 std::span<const std::string_view> constructive_planners(Objective objective);
 
-// Where an improving planner begins: options.start, or else what the constructive planners give. All are
+// The starts of an improving planner: options.start, or else the plans of the constructive planners. All are
 // offered.
 std::vector<Plan> starting_plans(const Problem& problem, const PlannerOptions& options,
                                  PlanStore& candidates);
 
-// A planner that improves: what `improve` makes of the starting plans, all of which the candidates have; a
-// cancellation before there is any is answered here.
+// An improving planner: calls `improve` with the starting plans, which the candidates already hold. Handles a
+// cancellation before there is any plan.
 Result<PlannerOutput> plan_from_starts(
     const Problem& problem, const PlannerOptions& options,
     const std::function<Result<PlannerOutput>(std::vector<Plan> starts, PlanStore& candidates)>& improve);

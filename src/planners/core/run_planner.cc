@@ -3,7 +3,7 @@
 
 #include "heddle/plan/checker.h"
 #include "heddle/plan/gap.h"
-#include "heddle/planners/verified_result.h"
+#include "heddle/planners/planner.h"
 
 namespace heddle {
 namespace {
@@ -77,17 +77,8 @@ Error rejected(const std::string& planner, const CheckReport& report) {
 }  // namespace
 
 const char* stop_reason_name(StopReason reason) {
-  switch (reason) {
-    case StopReason::kOptimal:
-      return "optimal";
-    case StopReason::kFinished:
-      return "finished";
-    case StopReason::kTimeLimit:
-      return "time limit";
-    case StopReason::kCancelled:
-      return "cancelled";
-  }
-  return "?";
+  static constexpr const char* kNames[] = {"optimal", "finished", "time limit", "cancelled"};
+  return kNames[static_cast<size_t>(reason)];
 }
 
 Result<PlanResult> verified_result(const std::string& planner, const Problem& problem, PlannerOutput output,
@@ -114,7 +105,7 @@ Result<PlanResult> verified_result(const std::string& planner, const Problem& pr
   result.counters = std::move(output.counters);
   result.planning_s = planning_s;
   result.trajectory = std::move(output.trajectory);
-  // What a planner saw on the way may lie below the combinatorial bound, which is added here.
+  // The planner's own bounds may lie below the combinatorial bound, which is added here.
   result.trajectory.push_back({planning_s, result.value_us, result.bound.us});
   return result;
 }

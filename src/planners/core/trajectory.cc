@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace heddle {
 
@@ -11,6 +12,17 @@ std::optional<Incumbent> at_time(std::span<const Incumbent> trajectory, double s
     if (entry.seconds <= seconds) last = entry;
   }
   return last;
+}
+
+std::vector<Incumbent> milestones(std::span<const Incumbent> trajectory, double planning_s) {
+  std::vector<Incumbent> all;
+  for (const double seconds : {1.0, 10.0, 60.0}) {
+    if (seconds >= planning_s) break;
+    const Incumbent nothing{0, std::numeric_limits<double>::infinity(), 0};
+    all.push_back(at_time(trajectory, seconds).value_or(nothing));
+    all.back().seconds = seconds;
+  }
+  return all;
 }
 
 double primal_integral(std::span<const Incumbent> trajectory, double best_us, double horizon_s) {

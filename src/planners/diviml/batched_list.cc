@@ -1,6 +1,7 @@
 #include "batched_list.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/configurations.h"
 #include "core/plan_store.h"
@@ -22,7 +23,7 @@ class BatchList {
   }
 
   std::vector<Batch> on_one(uint32_t device) {
-    for (const uint32_t t : model_.order()) {
+    for (uint32_t t = 0; t < model_.num_tasks(); ++t) {
       if (!(model_.us(t, device, requests_) < kImpossible)) return {};
       append({t, device, model_.all_requests()});
     }
@@ -30,7 +31,7 @@ class BatchList {
   }
 
   std::vector<Batch> fastest() {
-    for (const uint32_t t : model_.order()) {
+    for (uint32_t t = 0; t < model_.num_tasks(); ++t) {
       uint32_t device = 0;
       size_t size = 0;
       double least = kImpossible;
@@ -107,12 +108,16 @@ class BatchList {
   std::vector<Batch> batches_;
 };
 
+std::vector<uint32_t> in_order(const TaskModel& model) {
+  std::vector<uint32_t> order(model.num_tasks());
+  std::iota(order.begin(), order.end(), 0U);
+  return order;
+}
+
 std::vector<uint32_t> by_rank(const TaskModel& model) {
   const size_t k = model.num_devices();
   std::vector<double> rank(model.num_tasks(), 0);
-  const auto order = model.order();
-  for (size_t i = order.size(); i-- > 0;) {
-    const uint32_t t = order[i];
+  for (size_t t = model.num_tasks(); t-- > 0;) {
     double after = 0, own = 0;
     size_t possible = 0;
     for (const TaskModel::Edge& e : model.out(t)) {
@@ -131,9 +136,9 @@ std::vector<uint32_t> by_rank(const TaskModel& model) {
     }
     rank[t] = after + (possible > 0 ? own / static_cast<double>(possible) : 0);
   }
-  std::vector<uint32_t> by(order.begin(), order.end());
-  std::stable_sort(by.begin(), by.end(), [&](uint32_t a, uint32_t b) { return rank[a] > rank[b]; });
-  return by;
+  std::vector<uint32_t> order = in_order(model);
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rank[a] > rank[b]; });
+  return order;
 }
 
 }  // namespace
@@ -154,7 +159,7 @@ std::optional<Result<PlannerOutput>> plan_batched(const Problem& problem, const 
     } else if (rule == BatchRule::kMet) {
       offer(BatchList(model).fastest());
     } else if (rule == BatchRule::kGreedy) {
-      offer(BatchList(model).earliest({model.order().begin(), model.order().end()}));
+      offer(BatchList(model).earliest(in_order(model)));
     } else {
       offer(BatchList(model).earliest(by_rank(model)));
     }

@@ -9,6 +9,8 @@
 // where a batch couples all modules, and decided anew in windows of two modules. Exploits unequal devices,
 // transfer times and batches; ignores that transfers wait for each other (the evaluator does not) and memory
 // limits, for which it falls back to the best constructive plan.
+#include <numeric>
+
 #include "module_planner.h"
 #include "modules.h"
 #include "split_bound.h"
@@ -41,16 +43,16 @@ class Split {
   Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
     return plan_by_models(problem, options, name_,
                           [&](const TaskModel& model, const std::vector<Batch>& start,
-                              const ModuleLimits& limits) { return split(model, start, limits); });
+                              const SolveOptions& limits) { return split(model, start, limits); });
   }
 
  private:
   Result<SplitResult> split(const TaskModel& model, const std::vector<Batch>& start,
-                            const ModuleLimits& limits) const {
+                            const SolveOptions& limits) const {
     Modules modules = find_modules(model, model.num_requests() > 1 ? kMostBatchedTasks : kMostTasks);
     if (2 * modules.largest() > model.num_tasks() && modules.largest() <= kMostTasks) join(model, modules);
     const bool one_request = model.num_requests() == 1;
-    ModuleLimits part = limits;
+    SolveOptions part = limits;
     if (one_request && modules.single_channel()) {
       if (improve_) part.deadline = limits.deadline.sooner(kChainShare * limits.deadline.seconds_left());
       HEDDLE_ASSIGN_OR_RETURN(SplitResult result, split_chain(model, modules, solver_, part));
@@ -74,7 +76,7 @@ class Split {
   }
 
   // The whole network, from the better of the modules' schedule and the start.
-  static void anneal(const TaskModel& model, const std::vector<Batch>& start, const ModuleLimits& limits,
+  static void anneal(const TaskModel& model, const std::vector<Batch>& start, const SolveOptions& limits,
                      SplitResult& result) {
     const ModuleProblem whole = whole_problem(model);
     ModuleAnswer first;
@@ -86,7 +88,7 @@ class Split {
     if (first.value_us < result.value_us) result.batches = first.batches, result.value_us = first.value_us;
   }
 
-  Status windows(const TaskModel& model, const Modules& modules, const ModuleLimits& limits,
+  Status windows(const TaskModel& model, const Modules& modules, const SolveOptions& limits,
                  SplitResult& result) const {
     HEDDLE_ASSIGN_OR_RETURN(const size_t solved, improve_windows(model, modules, solver_, limits, result));
     result.solved += solved;
@@ -95,7 +97,8 @@ class Split {
 
   // Where one module is most of the network, solving it for each pair of devices costs more than it saves.
   static void join(const TaskModel& model, Modules& modules) {
-    modules.tasks.assign(1, {model.order().begin(), model.order().end()});
+    modules.tasks.assign(1, std::vector<uint32_t>(model.num_tasks()));
+    std::iota(modules.tasks[0].begin(), modules.tasks[0].end(), 0U);
     modules.last.assign(1, -1);
   }
 

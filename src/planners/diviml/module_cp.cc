@@ -19,16 +19,14 @@ class CpModule {
  public:
   CpModule(const ModuleProblem& module, double value_us)
       : m_(module),
-        model_(*module.model),
-        n_(module.tasks.size()),
+        model_(module.model),
+        n_(model_.num_tasks()),
         k_(model_.num_devices()),
         requests_(model_.num_requests()),
         unit_(std::max(value_us, 1e-6) / kParts),
         // Rounding down makes every schedule shorter, never longer.
         horizon_(static_cast<int64_t>(kParts) + 2),
-        place_(model_.num_tasks(), -1),
         schedule_(n_ * requests_, k_, kFar) {
-    for (size_t p = 0; p < n_; ++p) place_[m_.tasks[p]] = static_cast<int>(p);
     add_places();
     add_precedence();
     add_devices();
@@ -36,20 +34,19 @@ class CpModule {
     if (requests_ > 1) break_symmetry();
   }
 
-  const CpModel& cp() const { return schedule_.cp; }
-  double unit() const { return unit_; }
+  const CpModel& model() const { return schedule_.cp; }
+  double bound_us(double bound) const { return bound * unit_; }
 
-  void hint(const std::vector<Batch>& batches, const std::vector<double>& starts) {
-    for (size_t i = 0; i < batches.size(); ++i) {
-      const Batch& b = batches[i];
-      const auto p = static_cast<size_t>(place_[b.task]);
+  void start_from(const ModuleAnswer& known, const std::vector<double>& starts) {
+    for (size_t i = 0; i < known.batches.size(); ++i) {
+      const Batch& b = known.batches[i];
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(b.task, d)) continue;
         for (size_t l = 0; l < requests_; ++l) {
-          if (b.requests >> l & 1) schedule_.hint(on(p, d, l), d == b.device);
+          if (b.requests >> l & 1) schedule_.hint(on(b.task, d, l), d == b.device);
         }
       }
-      schedule_.cp.hint(start(p, b.device), ticks(starts[i]));
+      schedule_.cp.hint(start(b.task, b.device), ticks(starts[i]));
     }
   }
 
@@ -57,17 +54,17 @@ class CpModule {
     std::vector<std::pair<int64_t, Batch>> found;
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
-        Batch b{m_.tasks[p], static_cast<uint32_t>(d), 0};
+        if (!m_.possible(p, d)) continue;
+        Batch b{static_cast<uint32_t>(p), static_cast<uint32_t>(d), 0};
         for (size_t l = 0; l < requests_; ++l) {
           if (ScheduleModel::is_true(on(p, d, l), values)) b.requests |= uint32_t{1} << l;
         }
         if (b.requests != 0) found.push_back({ScheduleModel::value(start(p, d), values), b});
       }
     }
-    // Ops without duration in whole ticks start together with their readers: places break the tie.
+    // Tasks without duration in whole ticks start together with their readers: their numbers break the tie.
     std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first < b.first : place_[a.second.task] < place_[b.second.task];
+      return a.first != b.first ? a.first < b.first : a.second.task < b.second.task;
     });
     std::vector<Batch> batches;
     for (const auto& f : found) batches.push_back(f.second);
@@ -77,9 +74,6 @@ class CpModule {
  private:
   int64_t ticks(double us) const {
     return static_cast<int64_t>(std::clamp(std::floor(us / unit_), 0.0, kParts * 64));
-  }
-  bool possible(size_t p, size_t d) const {
-    return m_.allows(p, d) && model_.us(m_.tasks[p], d, 1) < kImpossible;
   }
   // The builder's ops are the tasks' requests.
   CpLit on(size_t p, size_t d, size_t l) const { return schedule_.on(p * requests_ + l, d); }
@@ -95,12 +89,12 @@ class CpModule {
       if (requests_ == 1) s_[p] = schedule_.cp.add_integer(0, horizon_);
       for (size_t l = 0; l < requests_; ++l) {
         for (size_t d = 0; d < k_; ++d) {
-          if (possible(p, d)) schedule_.may_run(p * requests_ + l, d);
+          if (m_.possible(p, d)) schedule_.may_run(p * requests_ + l, d);
         }
         schedule_.choose_device(p * requests_ + l);
       }
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(p, d)) continue;
         if (requests_ == 1) {
           b_[p * k_ + d] = on(p, d, 0);
           continue;
@@ -124,7 +118,7 @@ class CpModule {
   // start + time of the batch there, as an expression.
   CpExpr end_on(size_t p, size_t d) const {
     CpExpr e(start(p, d));
-    for (size_t c = 1; c <= requests_; ++c) e.add(batch(p, d, c), ticks(model_.us(m_.tasks[p], d, c)));
+    for (size_t c = 1; c <= requests_; ++c) e.add(batch(p, d, c), ticks(model_.us(p, d, c)));
     return e;
   }
 
@@ -138,24 +132,22 @@ class CpModule {
   void add_precedence() {
     for (const auto& s : m_.sources) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(s.place, d)) continue;
+        if (!m_.possible(s.task, d)) continue;
         const double at = s.at_us + model_.transfer_us(s.device, d, s.bytes);
-        const CpLit when[] = {on(s.place, d, s.request)};
+        const CpLit when[] = {on(s.task, d, s.request)};
         if (at > 0)
-          schedule_.after(start(s.place, d), CpExpr(0), at < kImpossible ? ticks(at) : ScheduleModel::kNoWay,
+          schedule_.after(start(s.task, d), CpExpr(0), at < kImpossible ? ticks(at) : ScheduleModel::kNoWay,
                           when);
       }
     }
     for (size_t q = 0; q < n_; ++q) {
-      for (const TaskModel::Edge& e : model_.in(m_.tasks[q])) {
-        if (place_[e.src] >= 0) add_edge(static_cast<size_t>(place_[e.src]), q, e.bytes);
-      }
+      for (const TaskModel::Edge& e : model_.in(q)) add_edge(e.src, q, e.bytes);
     }
   }
 
   void add_edge(size_t p, size_t q, int64_t bytes) {
     if (requests_ == 1) {
-      const auto us = [&](size_t d) { return ticks(model_.us(m_.tasks[p], d, 1)); };
+      const auto us = [&](size_t d) { return ticks(model_.us(p, d, 1)); };
       // Wherever both run, the reader starts after the end.
       schedule_.after(start(q, 0), schedule_.end_of(p, start(p, 0), us), 0);
       schedule_.transfer(p, start(p, 0), q, start(q, 0), [&](size_t u, size_t v) {
@@ -166,7 +158,7 @@ class CpModule {
     }
     for (size_t u = 0; u < k_; ++u) {
       for (size_t v = 0; v < k_; ++v) {
-        if (!possible(p, u) || !possible(q, v)) continue;
+        if (!m_.possible(p, u) || !m_.possible(q, v)) continue;
         for (size_t l = 0; l < requests_; ++l) {
           const CpLit both[] = {on(p, u, l), on(q, v, l)};
           schedule_.after(start(q, v), end_on(p, u), move_ticks(u, v, bytes), both);
@@ -179,9 +171,9 @@ class CpModule {
   void add_devices() {
     for (size_t d = 0; d < k_; ++d) {
       for (size_t p = 0; p < n_; ++p) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(p, d)) continue;
         for (size_t c = 1; c <= requests_; ++c) {
-          const double us = model_.us(m_.tasks[p], d, c);
+          const double us = model_.us(p, d, c);
           const CpLit when[] = {batch(p, d, c)};
           if (!(us < kImpossible)) {
             schedule_.forbid(when);
@@ -201,7 +193,7 @@ class CpModule {
     const ModulePaths paths = module_paths(m_);
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(p, d)) continue;
         for (size_t l = 0; l < requests_; ++l) {
           const CpLit here[] = {on(p, d, l)};
           const int64_t tail = ticks(m_.tail(p, l, d));
@@ -209,7 +201,7 @@ class CpModule {
             // Implied by the other rows, but not seen by the solver before all devices on a path are chosen:
             // what must come before and after on the best devices. Real schedules rounded down keep them.
             const int64_t least =
-                std::max(ticks(model_.us(m_.tasks[p], d, 1)) + tail, ticks(paths.rest[p * k_ + d]) - 1);
+                std::max(ticks(model_.us(p, d, 1)) + tail, ticks(paths.rest[p * k_ + d]) - 1);
             schedule_.after(end_, start(p, d), least, here);
             const int64_t head = ticks(paths.head[p * k_ + d]) - 1;
             if (head > 0) schedule_.after(start(p, d), CpExpr(0), head, here);
@@ -222,9 +214,9 @@ class CpModule {
     for (size_t d = 0; d < k_; ++d) {
       CpExpr work(end_);
       for (size_t p = 0; p < n_; ++p) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(p, d)) continue;
         for (size_t c = 1; c <= requests_; ++c) {
-          const double us = model_.us(m_.tasks[p], d, c);
+          const double us = model_.us(p, d, c);
           if (us < kImpossible) work.add(batch(p, d, c), -ticks(us));
         }
       }
@@ -240,7 +232,7 @@ class CpModule {
     for (size_t l = 0; l + 1 < requests_; ++l) {
       CpExpr gap;
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(0, d)) continue;
+        if (!m_.possible(0, d)) continue;
         gap.add(on(0, d, l + 1), static_cast<int64_t>(d));
         gap.add(on(0, d, l), -static_cast<int64_t>(d));
       }
@@ -253,7 +245,6 @@ class CpModule {
   const size_t n_, k_, requests_;
   const double unit_;
   const int64_t horizon_;
-  std::vector<int> place_;
   ScheduleModel schedule_;
   std::vector<CpLit> b_;
   std::vector<CpVar> s_;
@@ -263,26 +254,11 @@ class CpModule {
 }  // namespace
 
 Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& m, const ModuleAnswer& start,
-                                        const ModuleLimits& limits) {
-  ModuleAnswer answer = module_start(m, start, limits);
-  // Without a start there is no scale of times.
-  if (!(answer.value_us < kImpossible) || answer.optimal || limits.deadline.should_stop()) return answer;
-  CpModule module(m, answer.value_us);
-  std::vector<double> starts;
-  module_value(m, answer.batches, &starts);
-  module.hint(answer.batches, starts);
-  SolveOptions options;
-  options.deadline = limits.deadline;
-  options.seed = limits.seed;
-  options.threads = limits.threads;
-  auto solved = solve(module.cp(), options);
+                                        const SolveOptions& limits) {
+  auto answer = solve_module<CpModule>(m, start, limits);
   // Builds in which the library cannot be loaded have HiGHS still.
-  if (!solved.ok() && solved.error().code() == Code::kUnsupported)
-    return solve_module_by_milp(m, answer, limits);
-  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, std::move(solved));
-  const auto found = solution.has_values() ? module.read(solution.values) : std::vector<Batch>{};
-  adopt(m, found, solution.bound * module.unit(), solution.status == SolveStatus::kOptimal, answer);
-  return answer;
+  const bool loaded = answer.ok() || answer.error().code() != Code::kUnsupported;
+  return loaded ? std::move(answer) : solve_module_by_milp(m, start, limits);
 }
 
 }  // namespace heddle

@@ -26,13 +26,11 @@ class MilpModule {
  public:
   MilpModule(const ModuleProblem& module, double value_us)
       : m_(module),
-        model_(*module.model),
-        n_(module.tasks.size()),
+        model_(module.model),
+        n_(model_.num_tasks()),
         k_(model_.num_devices()),
         requests_(model_.num_requests()),
-        unit_(std::max(value_us, 1e-6) / kHorizon),
-        place_(model_.num_tasks(), -1) {
-    for (size_t p = 0; p < n_; ++p) place_[m_.tasks[p]] = static_cast<int>(p);
+        unit_(std::max(value_us * (1 + kMilpTolerance), 1e-6) / kHorizon) {
     find_paths();
     add_places();
     add_precedence();
@@ -40,23 +38,22 @@ class MilpModule {
     add_end();
   }
 
-  const Milp& milp() const { return milp_; }
-  double unit() const { return unit_; }
+  const Milp& model() const { return milp_; }
+  double bound_us(double bound) const { return bound * unit_ * (1 - kMilpTolerance); }
 
-  void set_start(const std::vector<Batch>& batches, const std::vector<double>& starts, double value_us) {
+  void start_from(const ModuleAnswer& start, const std::vector<double>& starts) {
     std::vector<double> begin(n_ * k_, 0);
     std::vector<uint32_t> requests(n_ * k_, 0);
-    for (size_t i = 0; i < batches.size(); ++i) {
-      const size_t at = static_cast<size_t>(place_[batches[i].task]) * k_ + batches[i].device;
+    for (size_t i = 0; i < start.batches.size(); ++i) {
+      const Batch& b = start.batches[i];
       // Equation 3 has a start for each task and device: unused ones keep up with the used one.
-      if (requests_ == 1)
-        std::fill_n(begin.begin() + static_cast<long>(at - batches[i].device), k_, starts[i]);
-      begin[at] = starts[i];
-      requests[at] |= batches[i].requests;
+      if (requests_ == 1) std::fill_n(&begin[b.task * k_], k_, starts[i]);
+      begin[b.task * k_ + b.device] = starts[i];
+      requests[b.task * k_ + b.device] |= b.requests;
     }
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(p, d)) continue;
         const auto count = static_cast<size_t>(__builtin_popcount(requests[p * k_ + d]));
         for (size_t l = 0; l < requests_; ++l) {
           milp_.set_start(x_[index(p, d, l)], requests[p * k_ + d] >> l & 1);
@@ -67,15 +64,15 @@ class MilpModule {
     }
     for (const Order& o : orders_)
       milp_.set_start(o.first_before, begin[o.p * k_ + o.device] <= begin[o.q * k_ + o.device] ? 1 : 0);
-    milp_.set_start(end_, value_us / unit_);
+    milp_.set_start(end_, start.value_us / unit_);
   }
 
   std::vector<Batch> read(const std::vector<double>& values) const {
     std::vector<std::pair<double, Batch>> found;
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
-        Batch b{m_.tasks[p], static_cast<uint32_t>(d), 0};
+        if (!m_.possible(p, d)) continue;
+        Batch b{static_cast<uint32_t>(p), static_cast<uint32_t>(d), 0};
         for (size_t l = 0; l < requests_; ++l) {
           if (values[static_cast<size_t>(x_[index(p, d, l)].index)] > 0.5) b.requests |= uint32_t{1} << l;
         }
@@ -94,20 +91,14 @@ class MilpModule {
   };
 
   size_t index(size_t p, size_t d, size_t l) const { return (p * k_ + d) * requests_ + l; }
-  double time(size_t p, size_t d, size_t count) const { return model_.us(m_.tasks[p], d, count) / unit_; }
-  bool possible(size_t p, size_t d) const {
-    return m_.allows(p, d) && model_.us(m_.tasks[p], d, 1) < kImpossible;
-  }
 
   // Purdom's closure over the module's tasks, a bit per pair.
   void find_paths() {
     reach_.assign(n_ * n_, 0);
     for (size_t p = n_; p-- > 0;) {
-      for (const TaskModel::Edge& e : model_.out(m_.tasks[p])) {
-        if (place_[e.dst] < 0) continue;
-        const auto q = static_cast<size_t>(place_[e.dst]);
-        reach_[p * n_ + q] = 1;
-        for (size_t r = 0; r < n_; ++r) reach_[p * n_ + r] |= reach_[q * n_ + r];
+      for (const TaskModel::Edge& e : model_.out(p)) {
+        reach_[p * n_ + e.dst] = 1;
+        for (size_t r = 0; r < n_; ++r) reach_[p * n_ + r] |= reach_[e.dst * n_ + r];
       }
     }
   }
@@ -119,15 +110,15 @@ class MilpModule {
     while (batches.size() < found.size()) {
       for (size_t i = 0; i < found.size(); ++i) {
         if (taken[i]) continue;
-        const auto q = static_cast<size_t>(place_[found[i].second.task]);
+        const Batch& b = found[i].second;
         bool waits = false;
         for (size_t j = 0; j < found.size() && !waits; ++j) {
-          waits = !taken[j] && reach_[static_cast<size_t>(place_[found[j].second.task]) * n_ + q] != 0 &&
-                  (found[j].second.requests & found[i].second.requests) != 0;
+          const Batch& other = found[j].second;
+          waits = !taken[j] && reach_[other.task * n_ + b.task] != 0 && (other.requests & b.requests) != 0;
         }
         if (waits) continue;
         taken[i] = 1;
-        batches.push_back(found[i].second);
+        batches.push_back(b);
         break;
       }
     }
@@ -140,7 +131,7 @@ class MilpModule {
     s_.resize(n_ * k_);
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(p, d)) continue;
         s_[p * k_ + d] = milp_.add_continuous(0, kHorizon);
         for (size_t l = 0; l < requests_; ++l) {
           const Var x = x_[index(p, d, l)] = milp_.add_binary();
@@ -151,7 +142,7 @@ class MilpModule {
       for (size_t l = 0; l < requests_; ++l) {
         std::vector<Term> one;
         for (size_t d = 0; d < k_; ++d) {
-          if (possible(p, d)) one.push_back({x_[index(p, d, l)], 1});
+          if (m_.possible(p, d)) one.push_back({x_[index(p, d, l)], 1});
         }
         milp_.equal(std::move(one), 1, "one_device");
       }
@@ -160,11 +151,11 @@ class MilpModule {
     if (requests_ == 1) return;
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(p, d)) continue;
         std::vector<Term> count, sizes;
         for (size_t l = 0; l < requests_; ++l) {
           const Var b = b_[index(p, d, l)] = milp_.add_binary();
-          if (!(model_.us(m_.tasks[p], d, l + 1) < kImpossible)) milp_.set_bounds(b, 0, 0);
+          if (!(model_.us(p, d, l + 1) < kImpossible)) milp_.set_bounds(b, 0, 0);
           count.push_back({x_[index(p, d, l)], 1});
           count.push_back({b, -static_cast<double>(l + 1)});
           sizes.push_back({b, 1});
@@ -182,8 +173,8 @@ class MilpModule {
   }
   void add_time_terms(std::vector<Term>& terms, size_t p, size_t d, double sign) const {
     for (size_t c = 1; c <= requests_; ++c) {
-      const double us = time(p, d, c);
-      if (us < kImpossible) terms.push_back({b_[index(p, d, c - 1)], sign * us});
+      const double us = model_.us(p, d, c);
+      if (us < kImpossible) terms.push_back({b_[index(p, d, c - 1)], sign * us / unit_});
     }
   }
 
@@ -191,24 +182,22 @@ class MilpModule {
   void add_precedence() {
     for (const auto& s : m_.sources) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(s.place, d)) continue;
+        if (!m_.possible(s.task, d)) continue;
         const double at = (s.at_us + model_.transfer_us(s.device, d, s.bytes)) / unit_;
-        const Var x = x_[index(s.place, d, s.request)];
+        const Var x = x_[index(s.task, d, s.request)];
         if (at > kHorizon) {
           milp_.set_bounds(x, 0, 0);
         } else if (at > 0) {
-          milp_.at_most({{x, at}, {s_[s.place * k_ + d], -1}}, 0, "source");
+          milp_.at_most({{x, at}, {s_[s.task * k_ + d], -1}}, 0, "source");
         }
       }
     }
     for (size_t q = 0; q < n_; ++q) {
-      for (const TaskModel::Edge& e : model_.in(m_.tasks[q])) {
-        if (place_[e.src] < 0) continue;
-        const auto p = static_cast<size_t>(place_[e.src]);
+      for (const TaskModel::Edge& e : model_.in(q)) {
         for (size_t u = 0; u < k_; ++u) {
           for (size_t v = 0; v < k_; ++v) {
-            if (!possible(p, u) || !possible(q, v)) continue;
-            for (size_t l = 0; l < requests_; ++l) add_dependency(p, u, q, v, l, e.bytes);
+            if (!m_.possible(e.src, u) || !m_.possible(q, v)) continue;
+            for (size_t l = 0; l < requests_; ++l) add_dependency(e.src, u, q, v, l, e.bytes);
           }
         }
       }
@@ -237,7 +226,7 @@ class MilpModule {
         if (requests_ == 1 && (reach_[p * n_ + q] || reach_[q * n_ + p])) continue;
         Var order;
         for (size_t d = 0; d < k_; ++d) {
-          if (!possible(p, d) || !possible(q, d)) continue;
+          if (!m_.possible(p, d) || !m_.possible(q, d)) continue;
           // Tasks run once when there is one request: one order for all devices.
           if (order.index < 0 || requests_ > 1) {
             order = milp_.add_binary();
@@ -270,7 +259,7 @@ class MilpModule {
     milp_.add_cost(end_, 1);
     for (size_t p = 0; p < n_; ++p) {
       for (size_t d = 0; d < k_; ++d) {
-        if (!possible(p, d)) continue;
+        if (!m_.possible(p, d)) continue;
         for (size_t l = 0; l < requests_; ++l) {
           const double tail = m_.tail(p, l, d) / unit_;
           if (l > 0 && !(tail > 0)) continue;
@@ -289,7 +278,7 @@ class MilpModule {
     for (size_t d = 0; d < k_; ++d) {
       std::vector<Term> terms{{end_, -1}};
       for (size_t p = 0; p < n_; ++p) {
-        if (possible(p, d)) add_time_terms(terms, p, d, 1);
+        if (m_.possible(p, d)) add_time_terms(terms, p, d, 1);
       }
       if (terms.size() > 1) milp_.at_most(std::move(terms), 0, "work");
     }
@@ -299,7 +288,6 @@ class MilpModule {
   const TaskModel& model_;
   const size_t n_, k_, requests_;
   const double unit_;
-  std::vector<int> place_;
   std::vector<uint8_t> reach_;
   Milp milp_;
   std::vector<Var> x_, b_, s_;
@@ -310,23 +298,8 @@ class MilpModule {
 }  // namespace
 
 Result<ModuleAnswer> solve_module_by_milp(const ModuleProblem& m, const ModuleAnswer& start,
-                                          const ModuleLimits& limits) {
-  ModuleAnswer answer = module_start(m, start, limits);
-  // Without a start there is no scale of times.
-  if (!(answer.value_us < kImpossible) || answer.optimal || limits.deadline.should_stop()) return answer;
-  MilpModule module(m, answer.value_us * (1 + kMilpTolerance));
-  std::vector<double> starts;
-  module_value(m, answer.batches, &starts);
-  module.set_start(answer.batches, starts, answer.value_us);
-  SolveOptions options;
-  options.deadline = limits.deadline;
-  options.seed = limits.seed;
-  options.threads = limits.threads;
-  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(module.milp(), options));
-  const auto found = solution.has_values() ? module.read(solution.values) : std::vector<Batch>{};
-  adopt(m, found, solution.bound * module.unit() * (1 - kMilpTolerance),
-        solution.status == SolveStatus::kOptimal, answer);
-  return answer;
+                                          const SolveOptions& limits) {
+  return solve_module<MilpModule>(m, start, limits);
 }
 
 }  // namespace heddle

@@ -28,7 +28,7 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
       const double value = batches.empty() ? kImpossible : time_batches(model, batches).makespan;
       if (value < least) least = value, start = std::move(batches);
     }
-    ModuleLimits limits;
+    SolveOptions limits;
     limits.seed = options.seed;
     limits.threads = options.threads;
     limits.deadline =
@@ -58,7 +58,7 @@ Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& o
                                  const std::string& name, const ModuleSolver& solver) {
   return plan_by_models(problem, options, name,
                         [&](const TaskModel& model, const std::vector<Batch>& start,
-                            const ModuleLimits& limits) -> Result<SplitResult> {
+                            const SolveOptions& limits) -> Result<SplitResult> {
                           const ModuleProblem whole = whole_problem(model);
                           ModuleAnswer first;
                           if (!start.empty())
@@ -73,7 +73,7 @@ Result<PlannerOutput> plan_start(const Problem& problem, const PlannerOptions& o
   return plan_whole(
       problem, options, "start of the programs",
       [](const ModuleProblem& whole, const ModuleAnswer& start,
-         const ModuleLimits& limits) -> Result<ModuleAnswer> { return module_start(whole, start, limits); });
+         const SolveOptions& limits) -> Result<ModuleAnswer> { return module_start(whole, start, limits); });
 }
 
 }  // namespace heddle

@@ -11,7 +11,7 @@ namespace heddle {
 
 // Decisions and bound for one task model; `start` is the best schedule known (may be empty).
 using ModelSolve = std::function<Result<SplitResult>(const TaskModel& model, const std::vector<Batch>& start,
-                                                     const ModuleLimits& limits)>;
+                                                     const SolveOptions& limits)>;
 
 // Offers the constructive planners' plans (or options.start), then what `solve` finds for each set of devices
 // that do not share cores; the bound is kept where it bounds every plan of the problem.

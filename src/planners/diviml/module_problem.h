@@ -4,8 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "heddle/base/cancel.h"
 #include "heddle/base/status.h"
+#include "heddle/solve/solution.h"
 #include "task_model.h"
 
 namespace heddle {
@@ -13,30 +13,34 @@ namespace heddle {
 struct ModuleProblem {
   // Data of one request from a task outside.
   struct Source {
-    uint32_t place = 0;  // of the reader in `tasks`
+    uint32_t task = 0;  // that reads it
     uint32_t request = 0;
     uint32_t device = 0;  // where it is
     double at_us = 0;     // when it is there
     int64_t bytes = 0;
   };
-  const TaskModel* model = nullptr;
-  std::vector<uint32_t> tasks;  // by topological position
+  TaskModel model;  // the module's tasks alone
   std::vector<Source> sources;
   std::vector<double> free_us;  // per device: when it is free; empty: at 0
-  std::vector<int32_t> fixed;   // per place: the device of all its requests, or -1; empty: none
-  // What follows: (place, request, device) from the end of that task to the end of everything; per device,
+  std::vector<int32_t> fixed;   // per task: the device of all its requests, or -1; empty: none
+  // What follows: (task, request, device) from the end of that task to the end of everything; per device,
   // from its last task's end to the end of everything. Empty: nothing follows.
   std::vector<double> tail_us, device_tail_us;
 
-  double tail(size_t place, size_t request, size_t device) const {
-    const size_t k = model->num_devices();
-    const double own = tail_us.empty() ? 0 : tail_us[(place * model->num_requests() + request) * k + device];
+  double tail(size_t task, size_t request, size_t device) const {
+    const size_t k = model.num_devices();
+    const double own = tail_us.empty() ? 0 : tail_us[(task * model.num_requests() + request) * k + device];
     return std::max(own, device_tail_us.empty() ? 0 : device_tail_us[device]);
   }
   double free_at(size_t device) const { return free_us.empty() ? 0 : free_us[device]; }
-  bool allows(size_t place, size_t device) const {
-    return fixed.empty() || fixed[place] < 0 || static_cast<size_t>(fixed[place]) == device;
+  bool allows(size_t task, size_t device) const {
+    return fixed.empty() || fixed[task] < 0 || static_cast<size_t>(fixed[task]) == device;
   }
+  bool possible(size_t task, size_t device) const {
+    return allows(task, device) && model.us(task, device, 1) < kImpossible;
+  }
+  // Per task; they point into this problem.
+  std::vector<std::vector<const Source*>> sources_by_task() const;
 };
 
 // The decisions for a module's tasks and their value: the end of everything, by module_value().
@@ -60,35 +64,51 @@ ModuleAnswer module_by_list(const ModuleProblem& module);
 double module_bound(const ModuleProblem& module);
 
 // Earliest start of any request of each task on each device, and the least time from there to the end of
-// everything, over all devices of what comes before and after: place x device, infinite where impossible.
+// everything, over all devices of what comes before and after: task x device, infinite where impossible.
 struct ModulePaths {
   std::vector<double> head, rest;
 };
 ModulePaths module_paths(const ModuleProblem& module);
+// The least time from the end of a task on the device over a transfer to a reader that has these rests.
+double least_rest(const TaskModel& model, size_t device, int64_t bytes, const double* rests);
 
-struct ModuleLimits {
-  Deadline deadline;
-  uint64_t seed = 1;
-  int threads = 1;
-};
 // The best of `start`, the list schedule and an annealing from it (so many moves per task and request, at
 // most this share of the time), with the cheap bound: what solvers begin with.
-ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const ModuleLimits& limits,
+ModuleAnswer module_start(const ModuleProblem& module, const ModuleAnswer& start, const SolveOptions& limits,
                           double share = 0.3, size_t moves_per_gene = 1000);
-
-// The better of the answer and what a solver found; the bound that it proved (0: none).
-void adopt(const ModuleProblem& module, const std::vector<Batch>& found, double bound_us, bool optimal,
-           ModuleAnswer& answer);
 
 // Solves a module from `start` (may be empty) on. An error only when the solver fails.
 using ModuleSolver =
-    std::function<Result<ModuleAnswer>(const ModuleProblem&, const ModuleAnswer& start, const ModuleLimits&)>;
+    std::function<Result<ModuleAnswer>(const ModuleProblem&, const ModuleAnswer& start, const SolveOptions&)>;
 
 // DiviML's equations 1 to 7, by HiGHS.
 Result<ModuleAnswer> solve_module_by_milp(const ModuleProblem& module, const ModuleAnswer& start,
-                                          const ModuleLimits& limits);
+                                          const SolveOptions& limits);
 // The same decisions as optional intervals, by CP-SAT; by HiGHS where CP-SAT cannot be loaded.
 Result<ModuleAnswer> solve_module_by_cp(const ModuleProblem& module, const ModuleAnswer& start,
-                                        const ModuleLimits& limits);
+                                        const SolveOptions& limits);
+
+// A solver whose program has model(), start_from() and read(), and says in us what a bound of it is.
+template <class Program>
+Result<ModuleAnswer> solve_module(const ModuleProblem& module, const ModuleAnswer& start,
+                                  const SolveOptions& limits) {
+  ModuleAnswer answer = module_start(module, start, limits);
+  // Without a start there is no scale of times.
+  if (!(answer.value_us < kImpossible) || answer.optimal || limits.deadline.should_stop()) return answer;
+  Program program(module, answer.value_us);
+  std::vector<double> starts;
+  module_value(module, answer.batches, &starts);
+  program.start_from(answer, starts);
+  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(program.model(), limits));
+  if (solution.has_values()) {
+    auto found = program.read(solution.values);
+    const double value = module_value(module, found);
+    if (value < answer.value_us) answer.value_us = value, answer.batches = std::move(found);
+  }
+  const double bound_us = program.bound_us(solution.bound);
+  answer.bound_us = std::min(std::max(answer.bound_us, bound_us), answer.value_us);
+  answer.optimal = solution.status == SolveStatus::kOptimal;
+  return answer;
+}
 
 }  // namespace heddle

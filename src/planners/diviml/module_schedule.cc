@@ -7,7 +7,9 @@
 namespace heddle {
 namespace {
 
-constexpr uint32_t kOutside = UINT32_MAX;
+constexpr uint32_t kNoTask = UINT32_MAX;
+// Of the table of transfers: beyond it they are computed anew in every move.
+constexpr size_t kMostTransfers = 1 << 22;
 // Sums of the same times in another order differ by less.
 constexpr double kRounding = 1 + 1e-9;
 
@@ -15,97 +17,95 @@ constexpr double kRounding = 1 + 1e-9;
 
 ModuleSchedule::ModuleSchedule(const ModuleProblem& m, const std::vector<Batch>& batches)
     : m_(m),
-      model_(*m.model),
-      n_(m.tasks.size()),
+      model_(m.model),
+      n_(model_.num_tasks()),
       k_(model_.num_devices()),
       requests_(model_.num_requests()),
+      sources_(m.sources_by_task()),
+      has_tails_(!m.tail_us.empty() || !m.device_tail_us.empty()),
       rest_(module_paths(m).rest),
       kept_(n_, k_, requests_),
       trial_(n_, k_, requests_),
-      after_(n_ + 1, 0.0) {
-  std::vector<uint32_t> place(model_.num_tasks(), kOutside);
-  for (uint32_t p = 0; p < n_; ++p) place[m.tasks[p]] = p;
-  in_begin_.assign(n_ + 1, 0);
-  out_.resize(n_);
-  sources_.resize(n_);
-  for (uint32_t p = 0; p < n_; ++p) {
-    for (const TaskModel::Edge& e : model_.in(m.tasks[p])) {
-      if (place[e.src] == kOutside) continue;
-      in_.push_back({place[e.src], e.bytes});
-      out_[place[e.src]].push_back(p);
-    }
-    in_begin_[p + 1] = static_cast<uint32_t>(in_.size());
-  }
-  for (const auto& s : m.sources) sources_[s.place].push_back(&s);
-  has_tails_ = !m.tail_us.empty() || !m.device_tail_us.empty();
+      after_(n_ + 1, 0.0),
+      readers_end_(n_, 0) {
+  tabulate_transfers();
   load(batches);
+  for (uint32_t t = 0; t < n_; ++t) find_last_reader(t);
   value(kImpossible);
   keep();
 }
 
+void ModuleSchedule::tabulate_transfers() {
+  first_transfer_.assign(n_, 0);
+  size_t edges = 0;
+  for (size_t t = 0; t < n_; ++t) edges += model_.in(t).size();
+  if (edges * k_ * k_ > kMostTransfers) return;
+  for (size_t t = 0; t < n_; ++t) {
+    first_transfer_[t] = transfers_.size();
+    for (const TaskModel::Edge& e : model_.in(t)) {
+      for (size_t from = 0; from < k_; ++from) {
+        for (size_t to = 0; to < k_; ++to) transfers_.push_back(model_.transfer_us(from, to, e.bytes));
+      }
+    }
+  }
+}
+
 void ModuleSchedule::load(const std::vector<Batch>& batches) {
-  std::vector<uint32_t> place(model_.num_tasks(), kOutside);
-  for (uint32_t p = 0; p < n_; ++p) place[m_.tasks[p]] = p;
   genes_.assign(n_ * requests_, 0);
-  at_.assign(n_, 0);
-  std::vector<uint32_t> first(n_, kOutside);
+  place_.assign(n_, 0);
+  std::vector<uint32_t> first(n_, kNoTask);
   for (uint32_t i = 0; i < batches.size(); ++i) {
-    const uint32_t p = place[batches[i].task];
-    first[p] = std::min(first[p], i);
+    const uint32_t t = batches[i].task;
+    first[t] = std::min(first[t], i);
     for (size_t l = 0; l < requests_; ++l) {
-      if (batches[i].requests >> l & 1) genes_[p * requests_ + l] = batches[i].device;
+      if (batches[i].requests >> l & 1) genes_[t * requests_ + l] = batches[i].device;
     }
   }
   // All batches of a task have one place in the order: ready tasks by their first batch.
-  std::vector<uint32_t> missing(n_, 0);
+  std::vector<size_t> missing(n_, 0);
   std::vector<std::pair<uint32_t, uint32_t>> ready;
-  for (uint32_t p = 0; p < n_; ++p) {
-    missing[p] = static_cast<uint32_t>(inputs(p).size());
-    if (missing[p] == 0) ready.push_back({first[p], p});
+  for (uint32_t t = 0; t < n_; ++t) {
+    missing[t] = model_.in(t).size();
+    if (missing[t] == 0) ready.push_back({first[t], t});
   }
   order_.clear();
   while (!ready.empty()) {
     const auto next = std::min_element(ready.begin(), ready.end());
-    const uint32_t p = next->second;
+    const uint32_t t = next->second;
     ready.erase(next);
-    at_[p] = static_cast<uint32_t>(order_.size());
-    order_.push_back(p);
-    for (const uint32_t q : out_[p]) {
-      if (--missing[q] == 0) ready.push_back({first[q], q});
+    place_[t] = static_cast<uint32_t>(order_.size());
+    order_.push_back(t);
+    for (const TaskModel::Edge& e : model_.out(t)) {
+      if (--missing[e.dst] == 0) ready.push_back({first[e.dst], e.dst});
     }
   }
 }
 
-void ModuleSchedule::set_device(uint32_t p, size_t l, uint32_t d) {
-  const size_t gene = p * requests_ + l;
+void ModuleSchedule::set_device(uint32_t t, size_t l, uint32_t d) {
+  const size_t gene = t * requests_ + l;
   if (genes_[gene] == d) return;
   changed_.push_back({gene, genes_[gene]});
   genes_[gene] = d;
-  from_ = std::min<size_t>(from_, at_[p]);
-  settled_ = std::max<size_t>(settled_, at_[p] + 1);
-  unsettle_readers(p);
-}
-
-void ModuleSchedule::unsettle_readers(uint32_t p) {
-  for (const uint32_t q : out_[p]) settled_ = std::max<size_t>(settled_, at_[q] + 1);
+  from_ = std::min<size_t>(from_, place_[t]);
+  settled_ = std::max({settled_, size_t{place_[t]} + 1, readers_end_[t]});
 }
 
 void ModuleSchedule::begin_move() {
   changed_.clear();
   moved_from_ = moved_to_ = 0;
   from_ = n_;
-  settled_ = 0;
+  settled_ = end_ = 0;
 }
 
-std::pair<uint32_t, uint32_t> ModuleSchedule::free_places(uint32_t p) const {
+std::pair<uint32_t, uint32_t> ModuleSchedule::free_places(uint32_t t) const {
   uint32_t first = 0, last = static_cast<uint32_t>(n_ - 1);
-  for (const In& e : inputs(p)) first = std::max(first, at_[e.from] + 1);
-  for (const uint32_t q : out_[p]) last = std::min(last, at_[q] - 1);
+  for (const TaskModel::Edge& e : model_.in(t)) first = std::max(first, place_[e.src] + 1);
+  for (const TaskModel::Edge& e : model_.out(t)) last = std::min(last, place_[e.dst] - 1);
   return {first, last};
 }
 
-void ModuleSchedule::move_place(uint32_t p, uint32_t to) {
-  moved_from_ = at_[p];
+void ModuleSchedule::move_place(uint32_t t, uint32_t to) {
+  moved_from_ = place_[t];
   moved_to_ = to;
   from_ = std::min(moved_from_, moved_to_);
   settled_ = std::max(moved_from_, moved_to_) + 1;
@@ -113,8 +113,23 @@ void ModuleSchedule::move_place(uint32_t p, uint32_t to) {
 }
 
 void ModuleSchedule::undo() {
+  copy_finishes(kept_, trial_);
   for (size_t i = changed_.size(); i-- > 0;) genes_[changed_[i].first] = changed_[i].second;
   if (moved_from_ != moved_to_) rotate(moved_to_, moved_from_);
+}
+
+// Of the places that were timed.
+void ModuleSchedule::copy_finishes(const Times& from, Times& to) const {
+  for (size_t i = from_; i < end_; ++i) {
+    const size_t row = size_t{order_[i]} * requests_;
+    std::copy_n(from.finish.data() + row, requests_, to.finish.data() + row);
+  }
+}
+
+void ModuleSchedule::find_last_reader(uint32_t t) {
+  readers_end_[t] = 0;
+  for (const TaskModel::Edge& e : model_.out(t))
+    readers_end_[t] = std::max<size_t>(readers_end_[t], place_[e.dst] + 1);
 }
 
 void ModuleSchedule::rotate(uint32_t from, uint32_t to) {
@@ -123,7 +138,7 @@ void ModuleSchedule::rotate(uint32_t from, uint32_t to) {
     std::rotate(begin + from, begin + from + 1, begin + to + 1);
   else
     std::rotate(begin + to, begin + from, begin + from + 1);
-  for (uint32_t i = std::min(from, to); i <= std::max(from, to); ++i) at_[order_[i]] = i;
+  for (uint32_t i = std::min(from, to); i <= std::max(from, to); ++i) place_[order_[i]] = i;
 }
 
 void ModuleSchedule::begin_timing() {
@@ -144,8 +159,8 @@ bool ModuleSchedule::same_clocks(size_t i) const {
 
 // False where the value must be above the limit.
 bool ModuleSchedule::time_place(size_t i, double limit) {
-  const uint32_t p = order_[i];
-  const size_t row = size_t{p} * requests_;
+  const uint32_t t = order_[i];
+  const size_t row = size_t{t} * requests_;
   double* free = trial_.free.data() + (i + 1) * k_;
   std::copy_n(trial_.free.data() + i * k_, k_, free);
   double own = 0;
@@ -160,21 +175,24 @@ bool ModuleSchedule::time_place(size_t i, double limit) {
       if (genes_[row + r] != d) continue;
       ++count;
       members |= uint32_t{1} << r;
-      if (has_tails_) tail = std::max(tail, m_.tail(p, r, d));
+      if (has_tails_) tail = std::max(tail, m_.tail(t, r, d));
     }
-    for (const In& e : inputs(p)) {
-      const Times& times = at_[e.from] < from_ ? kept_ : trial_;
+    const double* transfer = transfers_.data() + first_transfer_[t];
+    for (const TaskModel::Edge& e : model_.in(t)) {
       for (uint32_t left = members; left != 0; left &= left - 1) {
-        const size_t u = e.from * requests_ + static_cast<size_t>(std::countr_zero(left));
-        start = std::max(start, times.finish[u] + model_.transfer_us(genes_[u], d, e.bytes));
+        const size_t u = e.src * requests_ + static_cast<size_t>(std::countr_zero(left));
+        const double us =
+            transfers_.empty() ? model_.transfer_us(genes_[u], d, e.bytes) : transfer[genes_[u] * k_ + d];
+        start = std::max(start, trial_.finish[u] + us);
       }
+      transfer += k_ * k_;
     }
-    for (const auto* s : sources_[p]) {
+    for (const auto* s : sources_[t]) {
       if (members >> s->request & 1)
         start = std::max(start, s->at_us + model_.transfer_us(s->device, d, s->bytes));
     }
-    if (start + rest_[p * k_ + d] > limit) return false;
-    const double end = start + model_.us(m_.tasks[p], d, count);
+    if (start + rest_[t * k_ + d] > limit) return false;
+    const double end = start + model_.us(t, d, count);
     free[d] = end;
     own = std::max(own, end + tail);
     for (uint32_t left = members; left != 0; left &= left - 1)
@@ -186,18 +204,18 @@ bool ModuleSchedule::time_place(size_t i, double limit) {
   if (timed_ && settled_ < n_ &&
       !std::equal(trial_.finish.data() + row, trial_.finish.data() + row + requests_,
                   kept_.finish.data() + row))
-    unsettle_readers(p);
+    settled_ = std::max(settled_, readers_end_[t]);
   return true;
 }
 
 double ModuleSchedule::value(double limit) {
+  copy_finishes(kept_, trial_);  // where it is not the first call
   begin_timing();
   limit *= kRounding;
   for (size_t i = from_; i < n_; ++i) {
-    if (timed_ && i >= settled_ && same_clocks(i)) {
-      end_ = i;
-      return std::max(trial_.worst[i], after_[i]);
-    }
+    end_ = i;
+    if (timed_ && i >= settled_ && same_clocks(i)) return std::max(trial_.worst[i], after_[i]);
+    end_ = i + 1;
     if (!time_place(i, limit)) return kImpossible;
   }
   end_ = n_;
@@ -205,9 +223,11 @@ double ModuleSchedule::value(double limit) {
 }
 
 void ModuleSchedule::keep() {
-  for (size_t i = from_; i < end_; ++i) {
-    const size_t row = size_t{order_[i]} * requests_;
-    std::copy_n(trial_.finish.data() + row, requests_, kept_.finish.data() + row);
+  copy_finishes(trial_, kept_);
+  if (moved_from_ != moved_to_) {
+    for (uint32_t i = std::min(moved_from_, moved_to_); i <= std::max(moved_from_, moved_to_); ++i) {
+      for (const TaskModel::Edge& e : model_.in(order_[i])) find_last_reader(e.src);
+    }
   }
   std::copy(trial_.free.data() + from_ * k_, trial_.free.data() + (end_ + 1) * k_,
             kept_.free.data() + from_ * k_);
@@ -227,7 +247,7 @@ void ModuleSchedule::keep() {
 
 std::vector<uint32_t> ModuleSchedule::critical() const {
   std::vector<uint32_t> critical;
-  std::vector<uint32_t> last(k_, kOutside), before(n_ * k_, kOutside);
+  std::vector<uint32_t> last(k_, kNoTask), before(n_ * k_, kNoTask);
   uint32_t p = 0, d = 0;
   double end = -1;
   for (const uint32_t q : order_) {
@@ -238,20 +258,20 @@ std::vector<uint32_t> ModuleSchedule::critical() const {
       if (kept_.finish[u] + m_.tail(q, l, on) > end) end = kept_.finish[u] + m_.tail(q, l, on), p = q, d = on;
     }
   }
-  while (p != kOutside) {
+  while (p != kNoTask) {
     critical.push_back(p);
-    uint32_t next = kOutside, next_device = d;
+    uint32_t next = kNoTask, next_device = d;
     double start = m_.free_at(d);
     const auto wait = [&](uint32_t q, size_t l, double at) {
       if (at >= start) start = at, next = q, next_device = genes_[q * requests_ + l];
     };
     const uint32_t q = before[p * k_ + d];
     for (size_t l = 0; l < requests_; ++l) {
-      if (q != kOutside && genes_[q * requests_ + l] == d) wait(q, l, kept_.finish[q * requests_ + l]);
+      if (q != kNoTask && genes_[q * requests_ + l] == d) wait(q, l, kept_.finish[q * requests_ + l]);
       if (genes_[p * requests_ + l] != d) continue;
-      for (const In& e : inputs(p)) {
-        const size_t u = e.from * requests_ + l;
-        wait(e.from, l, kept_.finish[u] + model_.transfer_us(genes_[u], d, e.bytes));
+      for (const TaskModel::Edge& e : model_.in(p)) {
+        const size_t u = e.src * requests_ + l;
+        wait(e.src, l, kept_.finish[u] + model_.transfer_us(genes_[u], d, e.bytes));
       }
     }
     p = next;
@@ -262,13 +282,13 @@ std::vector<uint32_t> ModuleSchedule::critical() const {
 
 std::vector<Batch> ModuleSchedule::batches() const {
   std::vector<Batch> batches;
-  for (const uint32_t p : order_) {
+  for (const uint32_t t : order_) {
     const size_t first = batches.size();
     for (size_t l = 0; l < requests_; ++l) {
-      const uint32_t d = genes_[p * requests_ + l];
+      const uint32_t d = genes_[t * requests_ + l];
       size_t b = first;
       while (b < batches.size() && batches[b].device != d) ++b;
-      if (b == batches.size()) batches.push_back({m_.tasks[p], d, 0});
+      if (b == batches.size()) batches.push_back({t, d, 0});
       batches[b].requests |= uint32_t{1} << l;
     }
   }

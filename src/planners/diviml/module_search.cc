@@ -22,7 +22,7 @@ class ModuleSearch : public AnnealSearch {
   ModuleSearch(const ModuleProblem& m, const ModuleAnswer& start, uint64_t seed)
       : m_(m),
         start_(start),
-        requests_(m.model->num_requests()),
+        requests_(m.model.num_requests()),
         random_(seed),
         schedule_(m, start.batches),
         now_(schedule_.kept_value()),
@@ -33,7 +33,7 @@ class ModuleSearch : public AnnealSearch {
     anneal(*this,
            {.hot = kHot * now_,
             .cold = kCold * now_,
-            .moves = moves_per_gene * m_.tasks.size() * requests_,
+            .moves = moves_per_gene * m_.model.num_tasks() * requests_,
             .follows_deadline = true},
            deadline, random_);
     schedule_.restore(std::move(best_found_));
@@ -50,7 +50,7 @@ class ModuleSearch : public AnnealSearch {
     schedule_.begin_move();
     const bool critical = !critical_.empty() && random_.chance(kAtCritical);
     const auto p = critical ? critical_[random_.below(critical_.size())]
-                            : static_cast<uint32_t>(random_.below(m_.tasks.size()));
+                            : static_cast<uint32_t>(random_.below(m_.model.num_tasks()));
     const uint64_t kind = random_.below(kKinds);
     return kind < kOrderKinds ? propose_place(p) : propose_devices(p, kind);
   }
@@ -72,28 +72,28 @@ class ModuleSearch : public AnnealSearch {
     const auto [first, last] = schedule_.free_places(p);
     if (first >= last) return false;
     const auto to = static_cast<uint32_t>(random_.between(first, last));
-    if (to == schedule_.at(p)) return false;
+    if (to == schedule_.place(p)) return false;
     schedule_.move_place(p, to);
     return true;
   }
 
-  // A fixed task has all its requests on one device, which possible() sees to.
+  // A fixed task has all its requests on one device, which ModuleProblem::possible() sees to.
   bool propose_devices(uint32_t p, uint64_t kind) {
     const size_t l = random_.below(requests_);
     if (requests_ > 1 && kind == kFollow) {
       follow(p, l);
       return schedule_.changed();
     }
-    const auto d = static_cast<uint32_t>(random_.below(m_.model->num_devices()));
-    if (!schedule_.possible(p, d)) return false;
+    const auto d = static_cast<uint32_t>(random_.below(m_.model.num_devices()));
+    if (!m_.possible(p, d)) return false;
     if (kind == kAll || kind == kRun)
       set_all(p, d);
     else
       schedule_.set_device(p, l, d);
     if (kind == kRun) {
-      for (const uint32_t q : schedule_.readers(p)) {
-        if (!schedule_.possible(q, d)) continue;
-        set_all(q, d);
+      for (const TaskModel::Edge& e : m_.model.out(p)) {
+        if (!m_.possible(e.dst, d)) continue;
+        set_all(e.dst, d);
         break;
       }
     }
@@ -106,9 +106,9 @@ class ModuleSearch : public AnnealSearch {
 
   // Request l goes with another one from task p on, for some tasks.
   void follow(uint32_t p, size_t l) {
-    const size_t leader = random_.below(requests_), n = schedule_.num_places();
-    const size_t end = std::min<size_t>(n, schedule_.at(p) + 1 + random_.below(kLongestRun));
-    for (size_t i = schedule_.at(p); i < end; ++i) {
+    const size_t leader = random_.below(requests_), n = schedule_.order().size();
+    const size_t end = std::min<size_t>(n, schedule_.place(p) + 1 + random_.below(kLongestRun));
+    for (size_t i = schedule_.place(p); i < end; ++i) {
       const uint32_t q = schedule_.order()[i];
       schedule_.set_device(q, l, schedule_.device(q, leader));
     }
@@ -126,27 +126,18 @@ class ModuleSearch : public AnnealSearch {
 
 }  // namespace
 
-ModuleAnswer module_start(const ModuleProblem& m, const ModuleAnswer& start, const ModuleLimits& limits,
+ModuleAnswer module_start(const ModuleProblem& m, const ModuleAnswer& start, const SolveOptions& limits,
                           double share, size_t moves_per_gene) {
   ModuleAnswer answer = module_by_list(m);
   if (start.value_us < answer.value_us) answer = start;
   answer.bound_us = module_bound(m);
   answer.optimal = answer.value_us < kImpossible && answer.value_us <= answer.bound_us * (1 + 1e-12);
-  if (!(answer.value_us < kImpossible) || answer.optimal || m.tasks.empty()) return answer;
+  if (!(answer.value_us < kImpossible) || answer.optimal || m.model.num_tasks() == 0) return answer;
   if (limits.deadline.should_stop()) return answer;
   const Deadline deadline = limits.deadline.sooner(share * limits.deadline.seconds_left());
   ModuleAnswer found = ModuleSearch(m, answer, limits.seed).run(moves_per_gene, deadline);
   found.optimal = found.value_us <= found.bound_us * (1 + 1e-12);
   return found;
-}
-
-void adopt(const ModuleProblem& m, const std::vector<Batch>& found, double bound_us, bool optimal,
-           ModuleAnswer& answer) {
-  const double value = found.empty() ? kImpossible : module_value(m, found);
-  if (value < answer.value_us) answer.value_us = value, answer.batches = found;
-  if (bound_us > 0) answer.bound_us = std::max(answer.bound_us, bound_us);
-  answer.bound_us = std::min(answer.bound_us, answer.value_us);
-  answer.optimal = optimal;
 }
 
 }  // namespace heddle

@@ -13,8 +13,8 @@ constexpr int kMostChannels = 8;
 // Components by flows are for graphs of up to a few thousand ops.
 constexpr size_t kMostForFlows = 2000;
 
-// Unites groups that lie on a cycle of the quotient, and orders groups topologically (ties: least position of
-// a member). Returns each task's rank.
+// Unites groups that lie on a cycle of the quotient, and orders groups topologically (ties: least
+// member). Returns each task's rank.
 class GroupOrder {
  public:
   GroupOrder(const TaskModel& model, std::vector<uint32_t> group) : model_(model), group_(std::move(group)) {
@@ -28,7 +28,7 @@ class GroupOrder {
         if (group_[e.src] != group_[e.dst]) next_[group_[e.src]].push_back(group_[e.dst]);
       }
     }
-    for (const uint32_t t : model.order()) {
+    for (size_t t = 0; t < n; ++t) {
       if (index_[group_[t]] < 0) visit(group_[t]);
     }
     for (uint32_t& g : group_) g = component_[g];
@@ -39,9 +39,9 @@ class GroupOrder {
     const size_t n = group_.size();
     std::vector<uint32_t> missing(n, 0), first(n, UINT32_MAX);
     std::vector<std::vector<uint32_t>> members(n), after(n);
-    for (const uint32_t t : model_.order()) {
+    for (uint32_t t = 0; t < n; ++t) {
       members[group_[t]].push_back(t);
-      first[group_[t]] = std::min(first[group_[t]], model_.position(t));
+      first[group_[t]] = std::min(first[group_[t]], t);
       for (const TaskModel::Edge& e : model_.out(t)) {
         if (group_[e.dst] == group_[t]) continue;
         after[group_[t]].push_back(group_[e.dst]);
@@ -110,7 +110,7 @@ Modules cut_after(const TaskModel& model, const std::vector<uint32_t>& passing) 
   Modules modules;
   modules.tasks.emplace_back();
   size_t next = 0;
-  for (const uint32_t t : model.order()) {
+  for (uint32_t t = 0; t < model.num_tasks(); ++t) {
     modules.tasks.back().push_back(t);
     if (next < passing.size() && passing[next] == t) {
       modules.last.push_back(static_cast<int32_t>(t));
@@ -194,18 +194,16 @@ size_t Modules::largest() const {
 }
 
 std::vector<uint32_t> passing_tasks(const TaskModel& model) {
-  const auto order = model.order();
-  const size_t n = order.size();
+  const size_t n = model.num_tasks();
   size_t last_source = 0, first_sink = n, reach = 0;
   for (size_t i = 0; i < n; ++i) {
-    if (model.in(order[i]).empty()) last_source = i;
-    if (model.out(order[i]).empty()) first_sink = std::min(first_sink, i);
+    if (model.in(i).empty()) last_source = i;
+    if (model.out(i).empty()) first_sink = std::min(first_sink, i);
   }
   std::vector<uint32_t> passing;
-  for (size_t i = 0; i < n; ++i) {
-    if (reach <= i && last_source <= i && first_sink >= i) passing.push_back(order[i]);
-    for (const TaskModel::Edge& e : model.out(order[i]))
-      reach = std::max<size_t>(reach, model.position(e.dst));
+  for (uint32_t t = 0; t < n; ++t) {
+    if (reach <= t && last_source <= t && first_sink >= t) passing.push_back(t);
+    for (const TaskModel::Edge& e : model.out(t)) reach = std::max<size_t>(reach, e.dst);
   }
   return passing;
 }
@@ -220,10 +218,7 @@ Modules find_modules(const TaskModel& model, size_t most_tasks) {
     if (modules.largest() < best.largest()) best = std::move(modules);
     if (best.largest() <= most_tasks) break;
   }
-  for (auto& tasks : best.tasks) {
-    std::sort(tasks.begin(), tasks.end(),
-              [&](uint32_t a, uint32_t b) { return model.position(a) < model.position(b); });
-  }
+  for (auto& tasks : best.tasks) std::sort(tasks.begin(), tasks.end());
   return best;
 }
 

@@ -36,7 +36,7 @@ bool routes_are_fastest(const FlatProblem& flat) {
   }
   for (size_t u = 0; u < flat.num_devices(); ++u) {
     for (size_t v = 0; v < flat.num_devices(); ++v) {
-      const FlatProblem::Way& way = flat.way(u, v);
+      const RoutedTransfer& way = flat.way(u, v);
       if (way.passage == Passage::kFree) continue;
       if (way.passage == Passage::kNone) return false;
       const size_t at =

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMoves = 1'000'000, kUntimedMoves = 3000;
 
 Result<ModuleAnswer> anneal(const ModuleProblem& whole, const ModuleAnswer& start,
-                            const ModuleLimits& limits) {
+                            const SolveOptions& limits) {
   const bool timed = limits.deadline.seconds_left() < kImpossible;
   return module_start(whole, start, limits, 1, timed ? kMoves : kUntimedMoves);
 }

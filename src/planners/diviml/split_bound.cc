@@ -12,7 +12,7 @@ constexpr double kPartSeconds = 10;
 class Recursion {
  public:
   Recursion(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-            const ModuleLimits& limits)
+            const SolveOptions& limits)
       : model_(model),
         modules_(modules),
         solver_(solver),
@@ -99,10 +99,8 @@ class Recursion {
     const auto [it, fresh] = known_.try_emplace(part, 0.0);
     if (left_ > 0) --left_;
     if (!fresh) return it->second;
-    ModuleProblem m;
-    m.model = &model_;
-    m.tasks = part;
-    ModuleLimits limits = limits_;
+    const ModuleProblem m{.model = model_.part(part)};
+    SolveOptions limits = limits_;
     const double share = limits_.deadline.seconds_left() / static_cast<double>(left_ + 1);
     limits.deadline = limits_.deadline.sooner(std::min(share, kPartSeconds));
     HEDDLE_ASSIGN_OR_RETURN(const ModuleAnswer answer, solver_(m, {}, limits));
@@ -113,7 +111,7 @@ class Recursion {
   const TaskModel& model_;
   const Modules& modules_;
   const ModuleSolver& solver_;
-  const ModuleLimits limits_;
+  const SolveOptions limits_;
   std::vector<uint32_t> module_of_;
   std::vector<double> after_, before_;
   std::map<std::vector<uint32_t>, double> known_;
@@ -123,7 +121,7 @@ class Recursion {
 }  // namespace
 
 Result<double> split_bound(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-                           const ModuleLimits& limits) {
+                           const SolveOptions& limits) {
   return Recursion(model, modules, solver, limits).run();
 }
 

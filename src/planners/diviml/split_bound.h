@@ -23,6 +23,6 @@ namespace heddle {
 // OPT(S) is what the solver proves within the time; it may stop anywhere. Solves at most one S per task that
 // has a neighbour in another module and direction, and one per module.
 Result<double> split_bound(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-                           const ModuleLimits& limits);
+                           const SolveOptions& limits);
 
 }  // namespace heddle

@@ -16,25 +16,20 @@ constexpr double kStartsShare = 0.15;
 
 // What a module's solution depends on, exactly: times, edges, transfers, ends.
 std::vector<double> key_of(const ModuleProblem& m) {
-  const TaskModel& model = *m.model;
-  const size_t k = model.num_devices();
-  std::vector<double> key{static_cast<double>(m.tasks.size())};
-  std::map<uint32_t, size_t> place;
-  for (size_t p = 0; p < m.tasks.size(); ++p) {
-    place[m.tasks[p]] = p;
-    key.push_back(m.fixed.empty() ? -1 : m.fixed[p]);
-    for (size_t d = 0; d < k; ++d) key.push_back(model.us(m.tasks[p], d, 1));
-    for (const TaskModel::Edge& e : model.in(m.tasks[p])) {
-      const auto it = place.find(e.src);
-      if (it == place.end()) continue;
-      key.push_back(static_cast<double>(it->second));
+  const TaskModel& model = m.model;
+  std::vector<double> key{static_cast<double>(model.num_tasks())};
+  for (size_t t = 0; t < model.num_tasks(); ++t) {
+    key.push_back(m.fixed.empty() ? -1 : m.fixed[t]);
+    for (size_t d = 0; d < model.num_devices(); ++d) key.push_back(model.us(t, d, 1));
+    for (const TaskModel::Edge& e : model.in(t)) {
+      key.push_back(e.src);
       key.push_back(static_cast<double>(e.bytes));
     }
     key.push_back(-2);
   }
   for (const auto& s : m.sources) {
     for (const double v :
-         {static_cast<double>(s.place), static_cast<double>(s.device), s.at_us, static_cast<double>(s.bytes)})
+         {static_cast<double>(s.task), static_cast<double>(s.device), s.at_us, static_cast<double>(s.bytes)})
       key.push_back(v);
   }
   return key;
@@ -43,7 +38,7 @@ std::vector<double> key_of(const ModuleProblem& m) {
 class Chain {
  public:
   Chain(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-        const ModuleLimits& limits)
+        const SolveOptions& limits)
       : model_(model), modules_(modules), solver_(solver), limits_(limits), k_(model.num_devices()) {}
 
   Result<SplitResult> run() {
@@ -70,8 +65,6 @@ class Chain {
     ModuleAnswer answer;
     double seconds = kFirstSeconds;  // for the next solve
     bool settled = false;            // solved, impossible, or given up
-    const Known* self = nullptr;
-    std::vector<uint32_t> tasks;  // those that `answer` speaks of
   };
   struct Cell {
     size_t module = 0, in = 0, out = 0;
@@ -81,26 +74,25 @@ class Chain {
   };
 
   ModuleProblem problem(size_t module, size_t in, size_t out) const {
-    ModuleProblem m;
-    m.model = &model_;
-    m.tasks = modules_.tasks[module];
+    const auto& tasks = modules_.tasks[module];
+    ModuleProblem m{.model = model_.part(tasks)};
     if (module > 0) {
       const auto before = static_cast<uint32_t>(modules_.last[module - 1]);
-      for (uint32_t p = 0; p < m.tasks.size(); ++p) {
-        for (const TaskModel::Edge& e : model_.in(m.tasks[p])) {
-          if (e.src == before) m.sources.push_back({p, 0, static_cast<uint32_t>(in), 0, e.bytes});
+      for (uint32_t t = 0; t < tasks.size(); ++t) {
+        for (const TaskModel::Edge& e : model_.in(tasks[t])) {
+          if (e.src == before) m.sources.push_back({t, 0, static_cast<uint32_t>(in), 0, e.bytes});
         }
       }
     }
     if (modules_.last[module] >= 0) {
-      m.fixed.assign(m.tasks.size(), -1);
+      m.fixed.assign(tasks.size(), -1);
       m.fixed.back() = static_cast<int32_t>(out);
     }
     return m;
   }
 
   void prepare() {
-    ModuleLimits starts = limits_;
+    SolveOptions starts = limits_;
     starts.deadline = limits_.deadline.sooner(kStartsShare * limits_.deadline.seconds_left());
     for (size_t t = 0; t < modules_.tasks.size(); ++t) {
       const size_t ins = t == 0 ? 1 : k_, outs = modules_.last[t] < 0 ? 1 : k_;
@@ -108,10 +100,9 @@ class Chain {
       for (size_t u = 0; u < ins; ++u) {
         for (size_t v = 0; v < outs; ++v) {
           const ModuleProblem m = problem(t, u, v);
-          Known& known = known_[key_of(m)];
-          if (known.self == nullptr) {
-            known.self = &known;
-            known.tasks = m.tasks;
+          const auto [it, fresh] = known_.try_emplace(key_of(m));
+          Known& known = it->second;
+          if (fresh) {
             known.answer = module_start(m, {}, starts);
             known.settled = known.answer.optimal || !(known.answer.value_us < kImpossible);
             if (!(known.answer.value_us < kImpossible)) known.answer.bound_us = kImpossible;
@@ -148,31 +139,19 @@ class Chain {
   }
 
   Status solve(Cell& cell) {
-    ModuleLimits limits = limits_;
+    SolveOptions limits = limits_;
     Known& known = *cell.known;
     limits.deadline = limits_.deadline.sooner(known.seconds);
     const ModuleProblem m = problem(cell.module, cell.in, cell.out);
-    const ModuleAnswer start = answer_for(cell);
-    HEDDLE_ASSIGN_OR_RETURN(ModuleAnswer answer, solver_(m, start, limits));
+    HEDDLE_ASSIGN_OR_RETURN(ModuleAnswer answer, solver_(m, known.answer, limits));
     ++solved_;
-    answer.bound_us = std::max(answer.bound_us, start.bound_us);
+    answer.bound_us = std::max(answer.bound_us, known.answer.bound_us);
     known.answer = std::move(answer);
-    known.tasks = m.tasks;
     known.settled = known.answer.optimal || (known.seconds >= kLastSeconds && !limited());
     known.seconds *= 2;
     return {};
   }
   bool limited() const { return limits_.deadline.seconds_left() < kImpossible; }
-
-  // The answer of an equal module, for this one's tasks.
-  ModuleAnswer answer_for(const Cell& cell) const {
-    ModuleAnswer answer = cell.known->answer;
-    const auto& own = modules_.tasks[cell.module];
-    std::map<uint32_t, uint32_t> name;
-    for (size_t p = 0; p < own.size(); ++p) name[cell.known->tasks[p]] = own[p];
-    for (Batch& b : answer.batches) b.task = name.at(b.task);
-    return answer;
-  }
 
   Result<SplitResult> collect() {
     SplitResult result;
@@ -182,10 +161,8 @@ class Chain {
     result.bound_us = length_;
     const auto path = best_path(false);
     if (path.empty()) return result;
-    for (const Cell* cell : path) {
-      const auto answer = answer_for(*cell);
-      result.batches.insert(result.batches.end(), answer.batches.begin(), answer.batches.end());
-    }
+    for (const Cell* cell : path)
+      append_batches(cell->known->answer.batches, modules_.tasks[cell->module], result.batches);
     result.value_us = time_batches(model_, result.batches).makespan;
     // The solvers' own tolerances remain between value and bound.
     result.optimal = true;
@@ -196,7 +173,7 @@ class Chain {
   const TaskModel& model_;
   const Modules& modules_;
   const ModuleSolver& solver_;
-  const ModuleLimits limits_;
+  const SolveOptions limits_;
   const size_t k_;
   std::map<std::vector<double>, Known> known_;
   std::vector<std::vector<Cell>> cells_;
@@ -207,7 +184,7 @@ class Chain {
 }  // namespace
 
 Result<SplitResult> split_chain(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-                                const ModuleLimits& limits) {
+                                const SolveOptions& limits) {
   return Chain(model, modules, solver, limits).run();
 }
 

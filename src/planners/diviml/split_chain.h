@@ -6,11 +6,9 @@
 
 namespace heddle {
 
-struct SplitResult {
-  std::vector<Batch> batches;  // in the order of starts; empty: none was found
-  double value_us = kImpossible;
-  double bound_us = 0;     // proven for this model (transfers never wait for each other, memory unlimited)
-  bool optimal = false;    // for this model
+// Decisions for the whole model; bound and optimum are the model's (transfers never wait for each other,
+// memory is unlimited).
+struct SplitResult : ModuleAnswer {
   size_t solved = 0;       // modules given to the solver
   size_t subproblems = 0;  // of so many (module, device in, device out)
 };
@@ -25,6 +23,6 @@ struct SplitResult {
 //
 // O(K^2 Q) per round; as many rounds as problems are solved. Stops at the deadline with what is there.
 Result<SplitResult> split_chain(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-                                const ModuleLimits& limits);
+                                const SolveOptions& limits);
 
 }  // namespace heddle

@@ -14,34 +14,19 @@ constexpr double kWindowShare = 0.2;
 // A window that grows beyond this many times its modules is passed over.
 constexpr size_t kMostGrowth = 2;
 
-// Starts and places of all requests of all tasks.
-struct Placed {
-  explicit Placed(const TaskModel& model)
-      : finish(model.num_tasks() * model.num_requests(), kImpossible), where(finish.size(), 0) {}
-  std::vector<double> finish;
-  std::vector<uint32_t> where;
-};
-
-void place(const TaskModel& model, const Batch& b, double end, Placed& placed) {
-  for (size_t l = 0; l < model.num_requests(); ++l) {
-    if ((b.requests >> l & 1) == 0) continue;
-    placed.finish[b.task * model.num_requests() + l] = end;
-    placed.where[b.task * model.num_requests() + l] = b.device;
-  }
-}
-
-// What is placed before reaches the module's tasks.
-void add_sources(ModuleProblem& m, const Placed& placed, const std::vector<uint8_t>& is_before) {
-  const size_t requests = m.model->num_requests();
-  for (uint32_t p = 0; p < m.tasks.size(); ++p) {
-    for (const TaskModel::Edge& e : m.model->in(m.tasks[p])) {
-      if (!is_before[e.src]) continue;
-      for (uint32_t l = 0; l < requests; ++l) {
-        const size_t u = e.src * requests + l;
-        m.sources.push_back({p, l, placed.where[u], placed.finish[u], e.bytes});
+// The tasks as a module after what the clock of the whole model has timed.
+ModuleProblem module_after(const TaskModel& model, const ModuleClock& clock,
+                           const std::vector<uint32_t>& tasks) {
+  ModuleProblem m{.model = model.part(tasks), .free_us = clock.free_us()};
+  for (uint32_t t = 0; t < tasks.size(); ++t) {
+    for (const TaskModel::Edge& e : model.in(tasks[t])) {
+      for (uint32_t l = 0; l < model.num_requests(); ++l) {
+        const auto& end = clock.end(e.src, l);
+        if (end.at_us < kImpossible) m.sources.push_back({t, l, end.device, end.at_us, e.bytes});
       }
     }
   }
+  return m;
 }
 
 void sort_by_start(const TaskModel& model, SplitResult& result) {
@@ -71,88 +56,78 @@ class Window {
         if (!in_[batches_[i].task] && after_[i] && before[i]) in_[batches_[i].task] = 1, grown = true;
       }
     }
-    return static_cast<size_t>(std::count(in_.begin(), in_.end(), 1)) <= most;
+    tasks_.clear();
+    number_.assign(in_.size(), 0);
+    for (uint32_t t = 0; t < in_.size(); ++t) {
+      number_[t] = static_cast<uint32_t>(tasks_.size());
+      if (in_[t]) tasks_.push_back(t);
+    }
+    return tasks_.size() <= most;
   }
 
   ModuleProblem problem() const {
-    ModuleProblem m;
-    m.model = &model_;
     const size_t k = model_.num_devices(), requests = model_.num_requests();
-    for (const uint32_t t : model_.order()) {
-      if (in_[t]) m.tasks.push_back(t);
-    }
     // Before: their times do not depend on the window.
-    std::vector<Batch> before;
-    std::vector<uint8_t> is_before(model_.num_tasks(), 0);
+    const ModuleProblem whole = whole_problem(model_);
+    ModuleClock clock(whole);
     for (size_t i = 0; i < batches_.size(); ++i) {
-      if (in_[batches_[i].task] || after_[i]) continue;
-      before.push_back(batches_[i]);
-      is_before[batches_[i].task] = 1;
+      if (!in_[batches_[i].task] && !after_[i]) clock.append(batches_[i]);
     }
-    const auto times = time_batches(model_, before);
-    Placed placed(model_);
-    m.free_us.assign(k, 0);
-    for (size_t i = 0; i < before.size(); ++i) {
-      const double end = times.start[i] + model_.us(before[i]);
-      place(model_, before[i], end, placed);
-      m.free_us[before[i].device] = end;
-    }
-    add_sources(m, placed, is_before);
+    ModuleProblem m = module_after(model_, clock, tasks_);
     // After: longest paths to the end in the fixed order.
     m.device_tail_us.assign(k, 0);
-    std::vector<double> rest(model_.num_tasks() * requests, 0);  // from the start of that request's batch
-    std::vector<uint32_t> where(rest.size(), 0);
-    std::vector<uint8_t> is_after(rest.size(), 0);
+    struct Rest {
+      double us = -1;  // from the start of that request's batch; negative: not after the window
+      uint32_t device = 0;
+    };
+    std::vector<Rest> rests(model_.num_tasks() * requests);
     const auto tail_of = [&](uint32_t task, size_t l, size_t device) {
       double tail = 0;
       for (const TaskModel::Edge& e : model_.out(task)) {
-        const size_t r = e.dst * requests + l;
-        if (is_after[r]) tail = std::max(tail, model_.transfer_us(device, where[r], e.bytes) + rest[r]);
+        const Rest& rest = rests[e.dst * requests + l];
+        if (rest.us >= 0) tail = std::max(tail, model_.transfer_us(device, rest.device, e.bytes) + rest.us);
       }
       return tail;
     };
     for (size_t i = batches_.size(); i-- > 0;) {
       const Batch& b = batches_[i];
       if (in_[b.task] || !after_[i]) continue;
-      double tail = m.device_tail_us[b.device];
+      double& tail = m.device_tail_us[b.device];
       for (size_t l = 0; l < requests; ++l) {
         if (b.requests >> l & 1) tail = std::max(tail, tail_of(b.task, l, b.device));
       }
-      m.device_tail_us[b.device] = tail + model_.us(b);
+      tail += model_.us(b);
       for (size_t l = 0; l < requests; ++l) {
-        if ((b.requests >> l & 1) == 0) continue;
-        const size_t r = b.task * requests + l;
-        rest[r] = tail + model_.us(b);
-        where[r] = b.device;
-        is_after[r] = 1;
+        if (b.requests >> l & 1) rests[b.task * requests + l] = {tail, b.device};
       }
     }
-    m.tail_us.assign(m.tasks.size() * requests * k, 0);
-    for (size_t p = 0; p < m.tasks.size(); ++p) {
+    for (const uint32_t t : tasks_) {
       for (size_t l = 0; l < requests; ++l) {
-        for (size_t d = 0; d < k; ++d) m.tail_us[(p * requests + l) * k + d] = tail_of(m.tasks[p], l, d);
+        for (size_t d = 0; d < k; ++d) m.tail_us.push_back(tail_of(t, l, d));
       }
     }
     return m;
   }
 
+  // The window's decisions, with the module's numbers.
   std::vector<Batch> own() const {
     std::vector<Batch> own;
     for (const Batch& b : batches_) {
-      if (in_[b.task]) own.push_back(b);
+      if (in_[b.task]) own.push_back({number_[b.task], b.device, b.requests});
     }
     return own;
   }
 
   std::vector<Batch> replaced(const std::vector<Batch>& decided) const {
     std::vector<Batch> all;
-    for (size_t i = 0; i < batches_.size(); ++i) {
-      if (!in_[batches_[i].task] && !after_[i]) all.push_back(batches_[i]);
-    }
-    all.insert(all.end(), decided.begin(), decided.end());
-    for (size_t i = 0; i < batches_.size(); ++i) {
-      if (!in_[batches_[i].task] && after_[i]) all.push_back(batches_[i]);
-    }
+    const auto append = [&](uint8_t after) {
+      for (size_t i = 0; i < batches_.size(); ++i) {
+        if (!in_[batches_[i].task] && after_[i] == after) all.push_back(batches_[i]);
+      }
+    };
+    append(0);
+    append_batches(decided, tasks_, all);
+    append(1);
     return all;
   }
 
@@ -195,65 +170,51 @@ class Window {
   const TaskModel& model_;
   const std::vector<Batch>& batches_;
   std::vector<std::vector<uint32_t>> next_, previous_;
-  std::vector<uint8_t> in_, after_;
+  std::vector<uint8_t> in_, after_;       // task; batch
+  std::vector<uint32_t> tasks_, number_;  // of the window; per task: its number there
 };
 
 }  // namespace
 
 Result<SplitResult> split_in_order(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-                                   const ModuleLimits& limits) {
+                                   const SolveOptions& limits) {
   const size_t k = model.num_devices(), requests = model.num_requests();
-  const auto rest = module_paths(whole_problem(model)).rest;
+  const ModuleProblem whole = whole_problem(model);
+  const auto rest = module_paths(whole).rest;
   SplitResult result;
   result.subproblems = modules.tasks.size();
-  Placed placed(model);
-  std::vector<uint8_t> done(model.num_tasks(), 0);
-  std::vector<double> free(k, 0);
-  for (size_t t = 0; t < modules.tasks.size(); ++t) {
-    ModuleProblem m;
-    m.model = &model;
-    m.tasks = modules.tasks[t];
-    m.free_us = free;
-    add_sources(m, placed, done);
-    std::vector<uint8_t> own(model.num_tasks(), 0);
-    for (const uint32_t task : m.tasks) own[task] = 1;
-    m.tail_us.assign(m.tasks.size() * requests * k, 0);
-    for (size_t p = 0; p < m.tasks.size(); ++p) {
-      for (size_t d = 0; d < k; ++d) {
-        double tail = 0;
-        for (const TaskModel::Edge& e : model.out(m.tasks[p])) {
-          if (own[e.dst]) continue;
-          double least = kImpossible;
-          for (size_t to = 0; to < k; ++to)
-            least = std::min(least, model.transfer_us(d, to, e.bytes) + rest[model.position(e.dst) * k + to]);
-          tail = std::max(tail, least);
-        }
-        for (size_t l = 0; l < requests; ++l) m.tail_us[(p * requests + l) * k + d] = tail;
+  ModuleClock clock(whole);
+  std::vector<int> module_of(model.num_tasks());
+  for (size_t s = 0; s < modules.tasks.size(); ++s) {
+    for (const uint32_t t : modules.tasks[s]) module_of[t] = static_cast<int>(s);
+  }
+  for (size_t s = 0; s < modules.tasks.size(); ++s) {
+    ModuleProblem m = module_after(model, clock, modules.tasks[s]);
+    for (const uint32_t t : modules.tasks[s]) {
+      std::vector<double> tails(k, 0);
+      for (const TaskModel::Edge& e : model.out(t)) {
+        if (module_of[e.dst] == module_of[t]) continue;
+        for (size_t d = 0; d < k; ++d)
+          tails[d] = std::max(tails[d], least_rest(model, d, e.bytes, &rest[e.dst * k]));
       }
+      for (size_t l = 0; l < requests; ++l) m.tail_us.insert(m.tail_us.end(), tails.begin(), tails.end());
     }
-    ModuleLimits part = limits;
-    const double left = limits.deadline.seconds_left() / static_cast<double>(modules.tasks.size() - t);
+    SolveOptions part = limits;
+    const double left = limits.deadline.seconds_left() / static_cast<double>(modules.tasks.size() - s);
     part.deadline = limits.deadline.sooner(std::min(left, kWindowSeconds));
     HEDDLE_ASSIGN_OR_RETURN(const ModuleAnswer answer, solver(m, {}, part));
     if (answer.batches.empty()) return SplitResult{};
     ++result.solved;
-    std::vector<double> starts;
-    module_value(m, answer.batches, &starts);
-    for (size_t i = 0; i < answer.batches.size(); ++i) {
-      const Batch& b = answer.batches[i];
-      const double end = starts[i] + model.us(b);
-      place(model, b, end, placed);
-      free[b.device] = std::max(free[b.device], end);
-      done[b.task] = 1;
-      result.batches.push_back(b);
-    }
+    const size_t before = result.batches.size();
+    append_batches(answer.batches, modules.tasks[s], result.batches);
+    for (size_t i = before; i < result.batches.size(); ++i) clock.append(result.batches[i]);
   }
   sort_by_start(model, result);
   return result;
 }
 
 Result<size_t> improve_windows(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-                               const ModuleLimits& limits, SplitResult& result) {
+                               const SolveOptions& limits, SplitResult& result) {
   const auto& parts = modules.tasks;
   size_t solved = 0;
   bool improved = parts.size() > 1;
@@ -268,7 +229,7 @@ Result<size_t> improve_windows(const TaskModel& model, const Modules& modules, c
       ModuleAnswer start;
       start.batches = window.own();
       start.value_us = module_value(m, start.batches);
-      ModuleLimits part = limits;
+      SolveOptions part = limits;
       part.deadline = limits.deadline.sooner(most_s);
       HEDDLE_ASSIGN_OR_RETURN(const ModuleAnswer answer, solver(m, start, part));
       ++solved;

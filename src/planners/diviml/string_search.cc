@@ -10,10 +10,11 @@ namespace heddle {
 StringSearch::StringSearch(const TaskModel& model, uint64_t seed)
     : model_(model), whole_(whole_problem(model)), random_(seed) {
   std::vector<int> level(model.num_tasks(), 0);
-  for (const uint32_t t : model.order()) {
+  std::vector<uint32_t> order;
+  for (uint32_t t = 0; t < model.num_tasks(); ++t) {
+    order.push_back(t);
     for (const TaskModel::Edge& e : model.out(t)) level[e.dst] = std::max(level[e.dst], level[t] + 1);
   }
-  std::vector<uint32_t> order(model.order().begin(), model.order().end());
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return level[a] < level[b]; });
   std::vector<Batch> fastest;
   for (const uint32_t t : order) {
@@ -35,19 +36,19 @@ void StringSearch::start_from(const std::vector<Batch>& batches) {
 
 std::vector<uint32_t> StringSearch::genes() const {
   std::vector<uint32_t> genes(size());
-  for (size_t g = 0; g < genes.size(); ++g) genes[g] = schedule_->device(place(g), request(g));
+  for (size_t g = 0; g < genes.size(); ++g) genes[g] = schedule_->device(task(g), request(g));
   return genes;
 }
 
 void StringSearch::set_genes(const std::vector<uint32_t>& genes) {
   undo();
-  for (size_t g = 0; g < genes.size(); ++g) schedule_->set_device(place(g), request(g), genes[g]);
+  for (size_t g = 0; g < genes.size(); ++g) schedule_->set_device(task(g), request(g), genes[g]);
   fitness();
   keep();
 }
 
 bool StringSearch::mutate(size_t gene) {
-  const uint32_t p = place(gene), task = whole_.tasks[p], now = schedule_->device(p, request(gene));
+  const uint32_t task = this->task(gene), now = schedule_->device(task, request(gene));
   const auto other = [&](uint32_t d) { return d != now && model_.us(task, d, 1) < kImpossible; };
   const auto devices = static_cast<uint32_t>(model_.num_devices());
   uint64_t others = 0;
@@ -56,7 +57,7 @@ bool StringSearch::mutate(size_t gene) {
   uint64_t skip = random_.below(others);
   uint32_t choice = 0;
   while (!other(choice) || skip-- > 0) ++choice;
-  schedule_->set_device(p, request(gene), choice);
+  schedule_->set_device(task, request(gene), choice);
   return true;
 }
 

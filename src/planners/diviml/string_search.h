@@ -39,7 +39,7 @@ class StringSearch {
 
  private:
   // Gene i is that of a request of the task at a place of the order.
-  uint32_t place(size_t gene) const { return schedule_->order()[gene / model_.num_requests()]; }
+  uint32_t task(size_t gene) const { return schedule_->order()[gene / model_.num_requests()]; }
   size_t request(size_t gene) const { return gene % model_.num_requests(); }
 
   const TaskModel& model_;

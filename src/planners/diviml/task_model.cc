@@ -22,12 +22,36 @@ TaskModel::TaskModel(const FlatProblem& flat) : flat_(flat) {
   fill_times();
 }
 
+TaskModel::TaskModel(const FlatProblem& flat, size_t tasks, size_t requests)
+    : flat_(flat), tasks_(tasks), requests_(requests) {}
+
+TaskModel TaskModel::part(std::span<const uint32_t> tasks) const {
+  constexpr uint32_t kOutside = UINT32_MAX;
+  TaskModel part(flat_, tasks.size(), requests_);
+  const size_t row = num_devices() * requests_;
+  std::vector<uint32_t> number(tasks_, kOutside);
+  std::vector<Edge> edges;
+  for (uint32_t i = 0; i < tasks.size(); ++i) {
+    const uint32_t t = tasks[i];
+    number[t] = i;
+    part.ops_.insert(part.ops_.end(), &ops_[t * requests_], &ops_[t * requests_] + requests_);
+    part.us_.insert(part.us_.end(), &us_[t * row], &us_[t * row] + row);
+  }
+  for (const uint32_t t : tasks) {
+    for (const Edge& e : out(t)) {
+      if (number[e.dst] != kOutside) edges.push_back({number[t], number[e.dst], e.bytes});
+    }
+  }
+  part.set_edges(std::move(edges));
+  return part;
+}
+
 void TaskModel::take_ops_as_tasks() {
   tasks_ = flat_.num_ops();
   requests_ = 1;
-  ops_.resize(tasks_);
-  std::iota(ops_.begin(), ops_.end(), 0u);
-  task_of_ = ops_;
+  ops_.assign(flat_.topological().begin(), flat_.topological().end());
+  task_of_.resize(tasks_);
+  for (uint32_t t = 0; t < tasks_; ++t) task_of_[ops_[t]] = t;
   request_of_.assign(tasks_, 0);
 }
 
@@ -49,6 +73,10 @@ bool TaskModel::find_requests() {
   std::erase_if(members, [](const auto& m) { return m.empty(); });
   requests_ = members.empty() ? 0 : members[0].size();
   if (requests_ < 2 || requests_ > kMostRequests) return false;
+  // The graph's own order of the first copies is topological.
+  std::sort(members.begin(), members.end(), [&](const auto& a, const auto& b) {
+    return flat_.topological_position(a[0]) < flat_.topological_position(b[0]);
+  });
   task_of_.assign(n, 0);
   request_of_.assign(n, 0);
   ops_.clear();
@@ -78,12 +106,19 @@ void TaskModel::fill_edges() {
       most = std::max(most, flat_.bytes(tensor));
     }
   }
+  std::vector<Edge> edges;
+  for (const auto& [ends, b] : bytes) edges.push_back({ends.first, ends.second, b});
+  set_edges(std::move(edges));
+}
+
+// Sorted by src, then by dst.
+void TaskModel::set_edges(std::vector<Edge> edges) {
   in_begin_.assign(tasks_ + 1, 0);
   out_begin_.assign(tasks_ + 1, 0);
-  for (const auto& [ends, b] : bytes) {
-    ++out_begin_[ends.first + 1];
-    ++in_begin_[ends.second + 1];
-    out_.push_back({ends.first, ends.second, b});
+  out_ = std::move(edges);
+  for (const Edge& e : out_) {
+    ++out_begin_[e.src + 1];
+    ++in_begin_[e.dst + 1];
   }
   for (size_t t = 0; t < tasks_; ++t) {
     in_begin_[t + 1] += in_begin_[t];
@@ -91,12 +126,6 @@ void TaskModel::fill_edges() {
   }
   in_ = out_;
   std::stable_sort(in_.begin(), in_.end(), [](const Edge& a, const Edge& b) { return a.dst < b.dst; });
-  // The graph's own order restricted to the first copy of each task is topological.
-  for (const uint32_t v : flat_.topological()) {
-    if (request_of_[v] == 0) order_.push_back(task_of_[v]);
-  }
-  position_.resize(tasks_);
-  for (uint32_t i = 0; i < tasks_; ++i) position_[order_[i]] = i;
 }
 
 void TaskModel::fill_times() {
@@ -121,6 +150,11 @@ void TaskModel::fill_times() {
     us = std::max(us, s.cost.us);
   }
   for (const auto& [key, us] : slowest) us_[key.first * requests_ + key.second - 1] = us;
+}
+
+void append_batches(const std::vector<Batch>& own, const std::vector<uint32_t>& tasks,
+                    std::vector<Batch>& all) {
+  for (const Batch& b : own) all.push_back({tasks[b.task], b.device, b.requests});
 }
 
 Assignment to_assignment(const TaskModel& model, const std::vector<Batch>& batches) {

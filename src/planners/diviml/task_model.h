@@ -29,8 +29,11 @@ class TaskModel {
     int64_t bytes = 0;
   };
 
-  // The flat problem must outlive this object. O(V log V + E + known segments).
+  // The flat problem must outlive this object. Tasks are numbered in a topological order.
+  // O(V log V + E + known segments).
   explicit TaskModel(const FlatProblem& flat);
+  // These tasks alone, numbered in their order, which must be ascending, with the edges between them.
+  TaskModel part(std::span<const uint32_t> tasks) const;
 
   const FlatProblem& flat() const { return flat_; }
   size_t num_tasks() const { return tasks_; }
@@ -39,6 +42,7 @@ class TaskModel {
   uint32_t all_requests() const { return (uint32_t{1} << requests_) - 1; }
 
   uint32_t op(size_t task, size_t request) const { return ops_[task * requests_ + request]; }
+  // Of the whole model only.
   uint32_t task_of(size_t op) const { return task_of_[op]; }
   uint32_t request_of(size_t op) const { return request_of_[op]; }
   // Time of a batch of `count` requests; infinite where the device cannot run it.
@@ -54,27 +58,30 @@ class TaskModel {
 
   std::span<const Edge> in(size_t task) const { return slice(in_, in_begin_, task); }
   std::span<const Edge> out(size_t task) const { return slice(out_, out_begin_, task); }
-  // Topological, smallest id first, and its inverse.
-  std::span<const uint32_t> order() const { return order_; }
-  uint32_t position(size_t task) const { return position_[task]; }
 
  private:
   static std::span<const Edge> slice(const std::vector<Edge>& v, const std::vector<uint32_t>& begin,
                                      size_t i) {
     return std::span<const Edge>(v).subspan(begin[i], begin[i + 1] - begin[i]);
   }
+  TaskModel(const FlatProblem& flat, size_t tasks, size_t requests);
   bool find_requests();
   void take_ops_as_tasks();
   void fill_times();
   void fill_edges();
+  void set_edges(std::vector<Edge> edges);
 
   const FlatProblem& flat_;
   size_t tasks_ = 0, requests_ = 1;
-  std::vector<uint32_t> ops_, task_of_, request_of_, order_, position_;
+  std::vector<uint32_t> ops_, task_of_, request_of_;
   std::vector<double> us_;
   std::vector<Edge> in_, out_;
   std::vector<uint32_t> in_begin_, out_begin_;
 };
+
+// Appends a part's batches, with the numbers that its tasks have in the whole model.
+void append_batches(const std::vector<Batch>& own, const std::vector<uint32_t>& tasks,
+                    std::vector<Batch>& all);
 
 // Decisions as an assignment: each batch of several requests is a segment.
 Assignment to_assignment(const TaskModel& model, const std::vector<Batch>& batches);

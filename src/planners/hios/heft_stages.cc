@@ -17,8 +17,7 @@ Result<StageSchedule> heft_inter(const StageInstance& instance, const Deadline& 
   std::vector<double> start(instance.num_ops(), 0), finish(instance.num_ops(), 0);
   std::vector<uint32_t> device(instance.num_ops(), kUnmapped);
   for (const uint32_t v : priorities.order) {
-    if (deadline.cancelled())
-      return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+    if (deadline.cancelled()) return stage_plan_cancelled();
     DeviceTimeline::Slot first;
     for (uint32_t d = 0; d < instance.num_devices(); ++d) {
       if (instance.us(v, d) == kNoTime) continue;

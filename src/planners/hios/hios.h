@@ -57,6 +57,9 @@ Result<StageSchedule> hios_mr_inter(const StageInstance& instance, const Deadlin
 // HEFT with insertion (Topcuoglu et al., TPDS 2002, section 4.1) on the instance; the same errors.
 Result<StageSchedule> heft_inter(const StageInstance& instance, const Deadline& deadline);
 
+// The best of a few list schedules that form stages, each improved by sweeps (stage_list.cc); the same errors.
+Result<StageSchedule> construct_stages(const StageInstance& instance, const Deadline& deadline);
+
 // Algorithm 2 with window w = the instance's width: joins each op with the stages that follow it on its
 // device where that lowers the latency. Never worse than `schedule`, which must be feasible; stops early at
 // the deadline. O(ops * width * (ops + edges)).

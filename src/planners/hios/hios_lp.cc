@@ -90,7 +90,7 @@ Result<StageSchedule> hios_lp_inter(const StageInstance& instance, const Deadlin
     for (const uint32_t v : path) device[v] = best;
     mapped += path.size();
   }
-  if (deadline.cancelled()) return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+  if (deadline.cancelled()) return stage_plan_cancelled();
   if (!append_where_first_done(instance, priorities.order, device)) return no_stage_plan();
   return stages_in_order(instance, priorities.order, device);
 }

@@ -116,7 +116,7 @@ Result<StageSchedule> hios_mr_inter(const StageInstance& instance, const Deadlin
   Table table(instance, priorities.order);
   size_t row = 0;
   for (; row < n && !deadline.should_stop(); ++row) table.fill(row);
-  if (deadline.cancelled()) return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+  if (deadline.cancelled()) return stage_plan_cancelled();
   std::vector<uint32_t> device(n, kUnmapped);
   double least = kNoTime;
   for (uint32_t j = 0; row == n && j < instance.num_devices(); ++j) {

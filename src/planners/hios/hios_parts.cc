@@ -36,7 +36,7 @@ HiosPriorities hios_priorities(const StageInstance& instance) {
       p.us[v] += instance.us(v, d);
       ++runs;
     }
-    p.us[v] /= static_cast<double>(runs);
+    p.us[v] /= static_cast<double>(std::max<size_t>(runs, 1));
     double after = 0;
     for (const auto& next : instance.outputs(v))
       after = std::max(after, p.transfer_us(next.bytes) + p.indicator[next.op]);

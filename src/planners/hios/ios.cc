@@ -43,7 +43,7 @@ Result<std::vector<ListedStage>> best_device(const StageInstance& instance,
     best = std::move(result);
     where = d;
   }
-  if (deadline.cancelled()) return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+  if (deadline.cancelled()) return stage_plan_cancelled();
   if (best.us == kNoTime) {
     return Error(Code::kInfeasible,
                  "no device can run every op; IOS plans for one device: choose another planner");

@@ -27,10 +27,6 @@ struct IosResult {
   bool exact = true;              // the least under the pruning; false: it was cut into parts
 };
 
-// What a stage of these groups takes: each group is one item with the sums of its ops' times and of their
-// utilization times time.
-double ios_stage_us(const StageInstance& instance, const IosGroups& groups, size_t device);
-
 // The least time for these ops on the device one stage after another, inputs from elsewhere being there.
 // `ops` in a topological order. The program is exact between ops that every other op comes before or after;
 // where such a piece has more than 64 ops or too many states, it is cut into parts of 10 consecutive ops.

@@ -4,7 +4,6 @@
 // under predecessors.
 #include <algorithm>
 #include <bit>
-#include <optional>
 #include <unordered_map>
 
 #include "heddle/cost/stage_model.h"
@@ -42,8 +41,8 @@ class Piece {
     }
   }
 
-  // nullopt when the budget is spent or the deadline passed.
-  std::optional<std::vector<IosGroups>> solve(const Deadline& deadline) {
+  // Appends the stages and their time; false when the budget is spent or the deadline passed.
+  bool solve(const Deadline& deadline, IosResult& result) {
     const Mask all = ops_.size() == kMaxPiece ? ~Mask{0} : bit(ops_.size()) - 1;
     best_.emplace(0, Choice{0, 0});
     // Depth first with a stack of our own: a set waits until all it leads to are known.
@@ -54,7 +53,7 @@ class Piece {
         stack.pop_back();
         continue;
       }
-      if (deadline.should_stop()) return std::nullopt;
+      if (deadline.should_stop()) return false;
       Choice choice{kNoTime, 0};
       const size_t waiting = stack.size();
       endings(set, [&](Mask ending, double us) {
@@ -65,7 +64,7 @@ class Piece {
           choice = {us + rest->second.us, ending};
         }
       });
-      if (tried_ > budget_) return std::nullopt;
+      if (tried_ > budget_) return false;
       if (stack.size() > waiting) continue;
       best_.emplace(set, choice);
       stack.pop_back();
@@ -73,8 +72,9 @@ class Piece {
     std::vector<IosGroups> stages;
     for (Mask set = all; set != 0; set &= ~best_.at(set).ending)
       stages.push_back(groups_of(best_.at(set).ending));
-    std::reverse(stages.begin(), stages.end());
-    return stages;
+    result.stages.insert(result.stages.end(), stages.rbegin(), stages.rend());
+    result.us += best_.at(all).us;
+    return true;
   }
 
  private:
@@ -196,18 +196,6 @@ std::vector<size_t> piece_ends(const StageInstance& instance, std::span<const ui
 
 }  // namespace
 
-double ios_stage_us(const StageInstance& instance, const IosGroups& groups, size_t device) {
-  std::vector<StageItem> items;
-  for (const auto& group : groups) {
-    auto& item = items.emplace_back();
-    for (const uint32_t v : group) {
-      item.us += instance.us(v, device);
-      item.busy_us += instance.busy_us(v, device);
-    }
-  }
-  return instance.sharing(device).us(items);
-}
-
 IosResult ios_schedule(const StageInstance& instance, size_t device, std::span<const uint32_t> ops,
                        const IosPruning& pruning, const Deadline& deadline) {
   std::vector<uint32_t> place(instance.num_ops(), UINT32_MAX);
@@ -215,11 +203,8 @@ IosResult ios_schedule(const StageInstance& instance, size_t device, std::span<c
   IosResult result;
   const auto add = [&](size_t begin, size_t end, uint64_t budget) {
     const auto part = ops.subspan(begin, end - begin);
-    Piece piece(instance, device, part, pruning, place, static_cast<uint32_t>(begin), budget);
-    auto stages = piece.solve(deadline);
-    if (!stages) return false;
-    for (auto& groups : *stages) result.stages.push_back(std::move(groups));
-    return true;
+    return Piece(instance, device, part, pruning, place, static_cast<uint32_t>(begin), budget)
+        .solve(deadline, result);
   };
   size_t begin = 0;
   for (const size_t end : piece_ends(instance, ops, place)) {
@@ -232,12 +217,14 @@ IosResult ios_schedule(const StageInstance& instance, size_t device, std::span<c
     while (begin < end) {
       const size_t part_end = std::min(end, (begin / kPartOps + 1) * kPartOps);
       if (!add(begin, part_end, UINT64_MAX)) {
-        for (size_t i = begin; i < part_end; ++i) result.stages.push_back({{ops[i]}});
+        for (size_t i = begin; i < part_end; ++i) {
+          result.stages.push_back({{ops[i]}});
+          result.us += instance.us(ops[i], device);
+        }
       }
       begin = part_end;
     }
   }
-  for (const auto& groups : result.stages) result.us += ios_stage_us(instance, groups, device);
   return result;
 }
 

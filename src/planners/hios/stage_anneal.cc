@@ -5,12 +5,11 @@
 //
 // What is annealed is the makespan and a small part of the longest path through the op that moves: without
 // it most slots would be equal, since most ops are on no longest path.
-#include "stage_anneal.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "search/anneal.h"
+#include "stage_search.h"
 #include "stage_state.h"
 
 namespace heddle {
@@ -30,7 +29,7 @@ constexpr uint64_t kStepsPerLook = 64;  // between two looks at the clocks
 
 class StageSearcher : public AnnealSearch {
  public:
-  StageSearcher(const StageInstance& instance, const StageSchedule& start, const StageAnnealOptions& options)
+  StageSearcher(const StageInstance& instance, const StageSchedule& start, const StageSearchOptions& options)
       : instance_(instance), options_(options), state_(instance), random_(options.seed) {
     state_.load(start);
     result_.best = start;
@@ -41,21 +40,20 @@ class StageSearcher : public AnnealSearch {
     mean_us_ = instance.num_ops() > 0 ? sum / static_cast<double>(instance.num_ops()) : 0;
   }
 
-  StageAnnealResult run() {
+  StageSearchResult run() {
     // Without times every schedule takes what its transfers take; there is nothing to scale temperatures by.
     if (instance_.num_ops() < 2 || !(mean_us_ > 0)) return std::move(result_);
     AnnealSchedule schedule{.hot = mean_us_ * kHot,
                             .cold = mean_us_ * kCold,
                             .moves_per_look = kStepsPerLook,
-                            .follows_deadline = true,
-                            .cpu_seconds = options_.cpu_seconds};
+                            .follows_deadline = true};
     if (options_.steps > 0) schedule.moves = options_.steps;
     result_.steps = anneal(*this, schedule, options_.deadline, random_).moves;
     return std::move(result_);
   }
 
   // For anneal().
-  bool done() const { return result_.makespan_us <= options_.target_us; }
+  bool done() const { return result_.makespan_us <= options_.bound_us; }
   void look(double share, double temperature) {
     temperature_ = temperature;
     if (!options_.on_progress || share < reported_) return;
@@ -82,7 +80,7 @@ class StageSearcher : public AnnealSearch {
       slots_.clear();
       result_.timed += state_.slots(v, only_, before + kMostTemperatures * temperature_, slots_);
       if (slots_.empty()) return kNoTime;
-      const StageState::Slot slot = draw();
+      const StageState::Insertion slot = draw();
       paths += slot.length_us;
       if (!state_.insert(v, slot)) return kNoTime;
     }
@@ -119,7 +117,7 @@ class StageSearcher : public AnnealSearch {
     });
   }
 
-  const StageState::Slot& draw() {
+  const StageState::Insertion& draw() {
     const double rest = state_.makespan_us();
     double least = kNoTime;
     weights_.clear();
@@ -145,22 +143,22 @@ class StageSearcher : public AnnealSearch {
   }
 
   const StageInstance& instance_;
-  const StageAnnealOptions options_;
+  const StageSearchOptions options_;
   StageState state_;
   Random random_;
-  StageAnnealResult result_;
+  StageSearchResult result_;
   double mean_us_ = 0, temperature_ = 0, reported_ = 0;
   uint32_t only_ = StageState::kAny;
   std::vector<uint32_t> set_;
   std::vector<uint8_t> in_set_;
-  std::vector<StageState::Slot> slots_;
+  std::vector<StageState::Insertion> slots_;
   std::vector<double> weights_;
 };
 
 }  // namespace
 
-StageAnnealResult anneal_stages(const StageInstance& instance, const StageSchedule& start,
-                                const StageAnnealOptions& options) {
+StageSearchResult anneal_stages(const StageInstance& instance, const StageSchedule& start,
+                                const StageSearchOptions& options) {
   return StageSearcher(instance, start, options).run();
 }
 

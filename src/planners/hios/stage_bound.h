@@ -4,7 +4,6 @@
 #include <string>
 
 #include "heddle/base/cancel.h"
-#include "stage_instance.h"
 #include "stage_net.h"
 
 namespace heddle {
@@ -21,8 +20,5 @@ struct StageBound {
 // alike. Of graphs above StageNet::kMostOps only the work counts. The bound so far when the deadline stops
 // it. O(ops^2 log ops) a round, and some tens of rounds.
 StageBound stage_bound(const StageNet& net, double upper_us, const Deadline& deadline);
-inline StageBound stage_bound(const StageInstance& instance, double upper_us, const Deadline& deadline) {
-  return stage_bound(StageNet(instance), upper_us, deadline);
-}
 
 }  // namespace heddle

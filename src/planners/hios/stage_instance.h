@@ -14,7 +14,6 @@
 #include <span>
 #include <vector>
 
-#include "heddle/base/status.h"
 #include "heddle/cost/stage_model.h"
 
 namespace heddle {
@@ -28,7 +27,7 @@ struct StageEdge {
   double bytes = 0;
 };
 
-// Raw vectors, as tests and converters fill them.
+// Times are at least 0, utilizations at most 1.
 struct StageInput {
   size_t ops = 0, devices = 0;
   size_t width = 2;                 // most ops of a stage; 1: no stages
@@ -48,13 +47,11 @@ class StageInstance {
     double bytes;
   };
 
-  // kInvalidInput when sizes disagree, a number is negative or not a number, an op runs nowhere, an edge
-  // names an op that is not there, or the edges form a cycle. O(ops * devices + edges).
-  static Result<StageInstance> make(StageInput input);
+  // The edges must form no cycle. O(ops * devices + edges).
+  explicit StageInstance(StageInput input);
 
   size_t num_ops() const { return n_; }
   size_t num_devices() const { return k_; }
-  size_t num_edges() const { return in_.size(); }
   size_t width() const { return width_; }
   double us(size_t op, size_t device) const { return us_[op * k_ + device]; }
   // us * utilization; kNoTime where the op cannot run.
@@ -75,14 +72,9 @@ class StageInstance {
   // t(S); 0 for no op, kNoTime when one of them cannot run there. The order of the ops does not matter beyond
   // the last bits.
   double stage_us(std::span<const uint32_t> ops, size_t device) const;
-  // The part of t(S) that an op adds at least, in a stage of any size: the sum over a stage's ops is never
-  // above t(S). serial * t + overlap * t * u, or t where stages gain nothing by it.
-  double least_work_us(size_t op, size_t device) const;
 
  private:
-  StageInstance() = default;
-
-  size_t n_ = 0, k_ = 0, width_ = 1;
+  size_t n_, k_, width_;
   std::vector<double> us_, busy_, latency_us_, us_per_byte_;
   std::vector<StageModel> sharing_;
   std::vector<uint32_t> in_begin_, out_begin_, topological_;

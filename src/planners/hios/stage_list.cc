@@ -7,7 +7,6 @@
 // others back is charged for it. The best list is then swept: op by op, forwards and backwards, each goes
 // where the path through it is shortest. O(rules * ops * (slots + changed stages)). Exploits stages, unequal
 // devices and transfer times; ignores contention and memory limits.
-#include "stage_list.h"
 
 #include <algorithm>
 #include <array>
@@ -19,8 +18,6 @@
 
 namespace heddle {
 namespace {
-
-using ListSlot = StageState::Slot;
 
 constexpr std::array<double, 4> kTransferWeights{1, 0.5, 0, 1.5};
 constexpr int kSweeps = 6;
@@ -51,22 +48,23 @@ Ranks ranks_of(const StageInstance& instance, const HiosPriorities& means, doubl
 }
 
 // The least longest path, then the earliest end; null when there is no slot.
-const ListSlot* shortest(const std::vector<ListSlot>& slots) {
-  const auto it = std::min_element(slots.begin(), slots.end(), [](const ListSlot& a, const ListSlot& b) {
-    return a.length_us != b.length_us ? a.length_us < b.length_us : a.end_us < b.end_us;
-  });
+const StageState::Insertion* shortest(const std::vector<StageState::Insertion>& slots) {
+  const auto it = std::min_element(
+      slots.begin(), slots.end(), [](const StageState::Insertion& a, const StageState::Insertion& b) {
+        return a.length_us != b.length_us ? a.length_us < b.length_us : a.end_us < b.end_us;
+      });
   return it == slots.end() ? nullptr : &*it;
 }
 
 bool construct(const StageInstance& instance, const Ranks& ranks, const Deadline& deadline,
                StageState& state) {
-  std::vector<ListSlot> slots;
+  std::vector<StageState::Insertion> slots;
   state.expect_tails(ranks.after);
   for (const uint32_t v : ranks.order) {
     if (deadline.cancelled()) return false;
     slots.clear();
     state.slots(v, StageState::kAny, std::numeric_limits<double>::max(), slots);
-    const ListSlot* slot = shortest(slots);
+    const StageState::Insertion* slot = shortest(slots);
     if (slot == nullptr || !state.insert(v, *slot)) return false;
   }
   return instance.num_ops() > 0;
@@ -74,7 +72,7 @@ bool construct(const StageInstance& instance, const Ranks& ranks, const Deadline
 
 // One op after the other to where the path through it is shortest, while no schedule gets longer.
 bool sweep(const std::vector<uint32_t>& order, const Deadline& deadline, StageState& state) {
-  std::vector<ListSlot> slots;
+  std::vector<StageState::Insertion> slots;
   bool changed = false;
   for (const uint32_t v : order) {
     if (deadline.should_stop()) return false;
@@ -82,7 +80,7 @@ bool sweep(const std::vector<uint32_t>& order, const Deadline& deadline, StageSt
     state.remove(v);
     slots.clear();
     state.slots(v, StageState::kAny, before, slots);
-    const ListSlot* slot = shortest(slots);
+    const StageState::Insertion* slot = shortest(slots);
     if (slot != nullptr && slot->length_us < length && state.insert(v, *slot) &&
         state.makespan_us() <= before) {
       state.keep();
@@ -114,7 +112,7 @@ Result<StageSchedule> construct_stages(const StageInstance& instance, const Dead
     best = state.schedule();
     order = ranks.order;
   }
-  if (deadline.cancelled()) return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+  if (deadline.cancelled()) return stage_plan_cancelled();
   if (best_us == kNoTime) return no_stage_plan();
   StageState state(instance);
   state.load(best);

@@ -7,25 +7,6 @@ namespace heddle {
 StageNet::StageNet(size_t ops, size_t all)
     : n(ops), devices(all), before(ops), behind(ops), us(ops, kNoTime), work(ops, kNoTime) {}
 
-StageNet::StageNet(const StageInstance& instance) : StageNet(instance.num_ops(), instance.num_devices()) {
-  for (uint32_t v = 0; v < n; ++v) {
-    for (size_t d = 0; d < devices; ++d) {
-      us[v] = std::min(us[v], instance.us(v, d));
-      work[v] = std::min(work[v], instance.least_work_us(v, d));
-    }
-    for (const auto& in : instance.inputs(v)) {
-      double least = kNoTime;
-      for (size_t a = 0; a < devices; ++a) {
-        for (size_t b = 0; b < devices; ++b) {
-          if (a != b) least = std::min(least, instance.transfer_us(in.bytes, a, b));
-        }
-      }
-      add_edge(in.op, v, least);
-    }
-  }
-  finish();
-}
-
 void StageNet::add_edge(uint32_t from, uint32_t to, double least_us) {
   before[to].push_back({from, 0, least_us});
 }

@@ -23,8 +23,7 @@ struct StageNet {
 
   static constexpr size_t kMostOps = 2'000;  // larger graphs have no `above`: it grows with the square
 
-  explicit StageNet(const StageInstance& instance);
-  // Step by step: times, edges, and finish().
+  // To be given times, edges, and finish().
   StageNet(size_t ops, size_t devices);
   void add_edge(uint32_t from, uint32_t to, double least_us);
   void finish();  // the edges must form no cycle

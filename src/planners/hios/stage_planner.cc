@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-Result<StageInstance> stage_instance_of(const Problem& problem, const std::vector<DeviceId>& devices) {
+StageInstance stage_instance_of(const Problem& problem, const std::vector<DeviceId>& devices) {
   const Graph& graph = *problem.graph;
   const CostTable& costs = *problem.costs;
   StageInput in;
@@ -39,7 +39,7 @@ Result<StageInstance> stage_instance_of(const Problem& problem, const std::vecto
       in.us_per_byte.push_back(route != nullptr ? kUsPerSecond / route->bytes_per_s : 0);
     }
   }
-  return StageInstance::make(std::move(in));
+  return StageInstance(std::move(in));
 }
 
 std::vector<ListedStage> list_stages(const StageInstance& instance, const StageSchedule& schedule,
@@ -97,12 +97,16 @@ Error no_stage_plan() {
                "cluster links between them");
 }
 
+Error stage_plan_cancelled() {
+  return Error(Code::kCancelled, "planning was cancelled before there was a plan");
+}
+
 Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
                                   const std::string& name, const StageConstruct& construct) {
   PlanStore candidates(problem);
   std::optional<Error> failure;
   for (const auto& devices : configurations(problem)) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto instance, stage_instance_of(problem, devices));
+    const auto instance = stage_instance_of(problem, devices);
     const auto stages = construct(instance, devices, options.deadline);
     if (!stages.ok()) {
       failure = stages.error();
@@ -115,30 +119,27 @@ Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& 
 }
 
 Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
-                                  const std::string& name, StageAlgorithm schedule) {
-  return plan_stages(problem, options, name,
-                     [schedule](const StageInstance& instance, const std::vector<DeviceId>& devices,
-                                const Deadline& deadline) -> Result<std::vector<ListedStage>> {
-                       HEDDLE_ASSIGN_OR_RETURN(const auto made, schedule(instance, deadline));
-                       return list_stages(instance, made, devices);
-                     });
+                                  const std::string& name, const StageAlgorithm& schedule) {
+  const StageConstruct construct = [&](const StageInstance& instance, const std::vector<DeviceId>& devices,
+                                       const Deadline& deadline) -> Result<std::vector<ListedStage>> {
+    HEDDLE_ASSIGN_OR_RETURN(const auto made, schedule(instance, deadline));
+    return list_stages(instance, made, devices);
+  };
+  return plan_stages(problem, options, name, construct);
 }
 
 Result<PlannerOutput> plan_mapping(const Problem& problem, const PlannerOptions& options, std::string name,
-                                   StageAlgorithm mapping) {
+                                   const StageAlgorithm& mapping) {
   const bool none = options.is_set("stages", "none"), ios = options.is_set("stages", "ios");
   name += none ? "-inter" : ios ? "-ios" : "";
-  return plan_stages(problem, options, name,
-                     [=](const StageInstance& instance, const std::vector<DeviceId>& devices,
-                         const Deadline& deadline) -> Result<std::vector<ListedStage>> {
-                       HEDDLE_ASSIGN_OR_RETURN(auto made, mapping(instance, deadline));
-                       if (ios) {
-                         HEDDLE_ASSIGN_OR_RETURN(made, hios_ios(instance, std::move(made), deadline));
-                       } else if (!none) {
-                         made = hios_parallelize(instance, std::move(made), deadline);
-                       }
-                       return list_stages(instance, made, devices);
-                     });
+  const StageAlgorithm staged = [&](const StageInstance& instance,
+                                    const Deadline& deadline) -> Result<StageSchedule> {
+    HEDDLE_ASSIGN_OR_RETURN(auto made, mapping(instance, deadline));
+    if (none) return made;
+    return ios ? hios_ios(instance, std::move(made), deadline)
+               : hios_parallelize(instance, std::move(made), deadline);
+  };
+  return plan_stages(problem, options, name, staged);
 }
 
 PlannerSetting stages_setting() {

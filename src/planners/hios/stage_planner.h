@@ -12,16 +12,17 @@
 namespace heddle {
 
 // The problem on these devices, numbered in the order given. Contention, memory limits and known segments of
-// several ops are left out. Fails where StageInstance::make() does. O(V + E).
-Result<StageInstance> stage_instance_of(const Problem& problem, const std::vector<DeviceId>& devices);
+// several ops are left out. O(V + E).
+StageInstance stage_instance_of(const Problem& problem, const std::vector<DeviceId>& devices);
 
 // The schedule's stages in an order that is topological and keeps every device's. The schedule must be
 // feasible.
 std::vector<ListedStage> list_stages(const StageInstance& instance, const StageSchedule& schedule,
                                      const std::vector<DeviceId>& devices);
 
-// kInfeasible: some op can run nowhere beside the others.
+// kInfeasible: some op can run nowhere beside the others. kCancelled: while there was no plan.
 Error no_stage_plan();
+Error stage_plan_cancelled();
 
 // Stages for an instance on these devices, in order; kCancelled when the deadline was cancelled before there
 // are any.
@@ -33,14 +34,14 @@ using StageConstruct = std::function<Result<std::vector<ListedStage>>(
 Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
                                   const std::string& name, const StageConstruct& construct);
 
-using StageAlgorithm = Result<StageSchedule> (*)(const StageInstance&, const Deadline&);
+using StageAlgorithm = std::function<Result<StageSchedule>(const StageInstance&, const Deadline&)>;
 // The same for algorithms whose groups hold single ops.
 Result<PlannerOutput> plan_stages(const Problem& problem, const PlannerOptions& options,
-                                  const std::string& name, StageAlgorithm schedule);
+                                  const std::string& name, const StageAlgorithm& schedule);
 // The same for algorithms that only map ops to devices: stages_setting() says how stages are formed then, by
 // Algorithm 2 (hios_parallelize), not at all or by hios_ios().
 Result<PlannerOutput> plan_mapping(const Problem& problem, const PlannerOptions& options, std::string name,
-                                   StageAlgorithm mapping);
+                                   const StageAlgorithm& mapping);
 PlannerSetting stages_setting();
 
 }  // namespace heddle

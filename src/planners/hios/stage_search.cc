@@ -1,4 +1,4 @@
-// Stage search: simulated annealing over mapping, order and stages at once (stage_anneal.h), begun with the
+// Stage search: simulated annealing over mapping, order and stages at once (stage_anneal.cc), begun with the
 // best of stage-list, HIOS-LP, HIOS-MR and HEFT with HIOS's grouping, and never worse than any of them.
 //
 // Minimises the makespan of one request on the flat instance, then under the evaluator, which also times
@@ -17,8 +17,6 @@
 #include "heddle/plan/relaxation.h"
 #include "hios.h"
 #include "lists/construction.h"
-#include "stage_anneal.h"
-#include "stage_list.h"
 #include "stage_planner.h"
 
 namespace heddle {
@@ -63,19 +61,15 @@ Result<StageSearchResult> search_stages(const StageInstance& instance, const Sta
   if (result.makespan_us == kNoTime) return failure ? *failure : no_stage_plan();
   result.start_us = result.makespan_us;
 
-  StageAnnealOptions anneal;
-  anneal.deadline = options.deadline;
-  anneal.cpu_seconds = options.cpu_seconds;
-  anneal.steps = options.steps;
-  if (anneal.steps == 0 && !(anneal.cpu_seconds > 0) && options.deadline.seconds_left() == kNoTime)
+  StageSearchOptions anneal = options;
+  if (anneal.steps == 0 && options.deadline.seconds_left() == kNoTime)
     anneal.steps =
         std::max<uint64_t>(1, std::min<uint64_t>(kStepsPerOp * instance.num_ops(),
                                                  kMostStepOps / std::max<size_t>(1, instance.num_ops())));
-  anneal.target_us = options.bound_us;
-  std::vector<StageAnnealResult> found(static_cast<size_t>(std::clamp(options.threads, 1, kMostThreads)));
+  std::vector<StageSearchResult> found(static_cast<size_t>(std::clamp(options.threads, 1, kMostThreads)));
   const auto work = [&](size_t i) {
-    StageAnnealOptions own = anneal;
-    if (i == 0) own.on_progress = options.on_progress;
+    StageSearchOptions own = anneal;
+    if (i > 0) own.on_progress = {};
     own.seed = options.seed + i * 0x9e3779b97f4a7c15ULL;
     found[i] = anneal_stages(instance, result.best, own);
   };
@@ -83,7 +77,7 @@ Result<StageSearchResult> search_stages(const StageInstance& instance, const Sta
   for (size_t i = 1; i < found.size(); ++i) threads.emplace_back(work, i);
   work(0);
   for (std::thread& t : threads) t.join();
-  for (StageAnnealResult& f : found) {
+  for (StageSearchResult& f : found) {
     result.steps += f.steps;
     result.timed += f.timed;
     if (f.makespan_us >= result.makespan_us) continue;
@@ -175,10 +169,6 @@ class StageSearch {
 
   void search(size_t set, const Deadline& deadline) {
     const auto instance = stage_instance_of(problem_, sets_[set]);
-    if (!instance.ok()) {
-      failure_ = instance.error();
-      return;
-    }
     StageSearchOptions o;
     o.deadline = deadline;
     o.seed = options_.seed;
@@ -188,14 +178,14 @@ class StageSearch {
       report_progress(options_, "stage-search", static_cast<double>(set) + share,
                       static_cast<double>(sets_.size()), best_us, store_.bound().us);
     };
-    const auto found = search_stages(*instance, o);
+    const auto found = search_stages(instance, o);
     if (!found.ok()) {
       failure_ = found.error();
       return;
     }
     steps_ += found->steps;
     timed_ += found->timed;
-    store_.offer(assignment_of_stages(instance->num_ops(), list_stages(*instance, found->best, sets_[set])),
+    store_.offer(assignment_of_stages(instance.num_ops(), list_stages(instance, found->best, sets_[set])),
                  found->start + ", improved by stage-search");
   }
 

@@ -239,7 +239,7 @@ void StageState::remove(uint32_t v) {
   propagate();
 }
 
-size_t StageState::slots(uint32_t v, uint32_t only, double most, std::vector<Slot>& slots) {
+size_t StageState::slots(uint32_t v, uint32_t only, double most, std::vector<Insertion>& slots) {
   const Block& b = now_;
   const uint32_t begin = only == kAny ? 0 : only;
   const uint32_t end = only == kAny ? static_cast<uint32_t>(k_) : only + 1;
@@ -305,7 +305,7 @@ size_t StageState::slots(uint32_t v, uint32_t only, double most, std::vector<Slo
   return timed;
 }
 
-bool StageState::insert(uint32_t v, const Slot& slot) {
+bool StageState::insert(uint32_t v, const Insertion& slot) {
   Block& b = now_;
   const uint32_t d = slot.device;
   auto& sequence = b.sequence[d];

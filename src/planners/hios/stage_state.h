@@ -24,7 +24,7 @@ namespace heddle {
 class StageState {
  public:
   // Where an op may be put: before the stage at `index` of the device (or last), or into that stage.
-  struct Slot {
+  struct Insertion {
     uint32_t device = 0, index = 0;
     bool join = false;
     double length_us = kNoTime;  // the longest path through the op there
@@ -64,11 +64,11 @@ class StageState {
   // where heads and tails show that no placed output leads to the stage before and no placed input is led to
   // from the stage behind. Slots whose length is above `most` are left out. Appends to `slots`; returns how
   // many slots were timed.
-  size_t slots(uint32_t op, uint32_t only, double most, std::vector<Slot>& slots);
+  size_t slots(uint32_t op, uint32_t only, double most, std::vector<Insertion>& slots);
   static constexpr uint32_t kAny = UINT32_MAX;
   // Puts an op that is out there. False when stages would wait for each other (only possible while other ops
   // are out, or for slots of the caller's own making): then undo() or load() must follow.
-  bool insert(uint32_t op, const Slot& slot);
+  bool insert(uint32_t op, const Insertion& slot);
 
   // Back to the state at the last keep() or load(); the present one becomes that state. All ops must be
   // placed at keep().

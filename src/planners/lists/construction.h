@@ -1,4 +1,4 @@
-// What constructive planners share: every configuration of devices, and room for tensors where memory is
+// The frame of constructive planners: every configuration of devices, and room for tensors if memory is
 // tight.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace heddle {
 // nullopt when an op fits nowhere or the deadline was cancelled.
 using Construct = std::function<std::optional<FlatPlan>(const FlatProblem& flat, const Reserve& reserve)>;
 
-// Offers what `construct` gives on each configuration; where tensors do not fit, again with more room left
+// Offers the plan of `construct` on each configuration; if tensors do not fit, again with more room left
 // free. A deadline that has passed does not stop it (it is short), only a cancellation does.
 void offer_constructions(const Problem& problem, const PlannerOptions& options, const std::string& name,
                          const Construct& construct, PlanStore& candidates);
@@ -27,7 +27,7 @@ void offer_constructions(const Problem& problem, const PlannerOptions& options, 
 Result<PlannerOutput> plan_by_construction(const Problem& problem, const PlannerOptions& options,
                                            const std::string& name, const Construct& construct);
 
-// What a list planner decides on some devices: the order in which ops are placed, and the device that takes
+// A list planner's decisions on some devices: the order in which ops are placed, and the device that takes
 // each, given its slots (or -1: none will do).
 struct ListDecisions {
   std::vector<uint32_t> order;

@@ -15,13 +15,13 @@
 namespace heddle {
 namespace {
 
-struct Path {
+struct CriticalPath {
   std::vector<uint8_t> on_it;  // per op
   std::vector<double> rank;    // longest path from the op to an exit, mean times
 };
 
-Path critical_path_of(const FlatProblem& flat) {
-  Path path{std::vector<uint8_t>(flat.num_ops(), 0), upward_ranks(flat)};
+CriticalPath critical_path_of(const FlatProblem& flat) {
+  CriticalPath path{std::vector<uint8_t>(flat.num_ops(), 0), upward_ranks(flat)};
   const auto& rank = path.rank;
   int64_t v = -1;
   for (const uint32_t u : flat.topological()) {
@@ -41,7 +41,7 @@ Path critical_path_of(const FlatProblem& flat) {
 }
 
 // The device that runs the most of the path's ops, and those in the least time.
-int32_t device_of_path(const FlatProblem& flat, const Path& path) {
+int32_t device_of_path(const FlatProblem& flat, const CriticalPath& path) {
   int32_t best = -1;
   size_t least_missing = SIZE_MAX;
   double least_us = kImpossible;
@@ -77,7 +77,7 @@ double cold_path_us(const FlatProblem& flat) {
         if (flat.needs_load(i) && !flat.is_resident(flat.pool(i), p))
           bytes = plus_bytes(bytes, flat.param_bytes(p));
       }
-      const FlatProblem::Way& way = flat.load_way(i);
+      const RoutedTransfer& way = flat.load_way(i);
       if (bytes > 0 && way.passage == Passage::kNone) continue;
       least = std::min(least, flat.us(v, i) + (bytes > 0 ? way.time_us(bytes) : 0));
     }
@@ -88,19 +88,18 @@ double cold_path_us(const FlatProblem& flat) {
   return longest;
 }
 
+ListDecisions around_critical_path(const FlatProblem& flat) {
+  CriticalPath path = critical_path_of(flat);
+  const int32_t home = device_of_path(flat, path);
+  auto order = order_by_priority(flat, path.rank);
+  return {std::move(order), [home, on_it = std::move(path.on_it)](uint32_t v, const auto& slots) {
+            return on_it[v] && slots[static_cast<size_t>(home)].possible() ? home : earliest_finish(v, slots);
+          }};
+}
+
 Result<PlannerOutput> plan_critical_path(const Problem& problem, const PlannerOptions& options) {
-  auto out = plan_by_construction(problem, options, "critical-path",
-                                  [&](const FlatProblem& flat, const Reserve& reserve) {
-                                    const Path path = critical_path_of(flat);
-                                    const int32_t home = device_of_path(flat, path);
-                                    const auto choose = [&](uint32_t v, const auto& slots) {
-                                      if (path.on_it[v] && slots[static_cast<size_t>(home)].possible())
-                                        return home;
-                                      return earliest_finish(v, slots);
-                                    };
-                                    return list_plan(flat, {.insertion = true}, reserve, options.deadline,
-                                                     {order_by_priority(flat, path.rank), choose});
-                                  });
+  auto out = plan_by_list(problem, options, "critical-path",
+                          {.list = {.insertion = true}, .decide = around_critical_path});
   if (!out.ok()) return out;
   const FlatProblem all(problem, problem.usable_devices());
   const auto remaining = all.least_remaining_us();

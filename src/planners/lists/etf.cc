@@ -22,6 +22,7 @@ class Etf {
         missing_(flat.num_ops()),
         start_on_(flat.num_ops() * k_, kImpossible) {}
 
+  // nullopt when an op fits nowhere or the deadline was cancelled.
   std::optional<FlatPlan> run(const Deadline& deadline) {
     for (uint32_t v = 0; v < flat_.num_ops(); ++v) {
       missing_[v] = static_cast<uint32_t>(flat_.inputs(v).size());
@@ -197,9 +198,16 @@ class Etf {
 
 }  // namespace
 
-std::optional<FlatPlan> earliest_time_first(const FlatProblem& flat, const EtfRules& rules,
-                                            const Reserve& reserve, const Deadline& deadline) {
-  return Etf(flat, rules, reserve).run(deadline);
+Result<PlannerOutput> plan_earliest_time_first(
+    const Problem& problem, const PlannerOptions& options, const std::string& name,
+    const std::function<EtfRules(const FlatProblem& flat)>& make_rules) {
+  EtfRules rules;
+  size_t made_for = 0;  // number of devices
+  return plan_by_construction(problem, options, name, [&](const FlatProblem& flat, const Reserve& reserve) {
+    if (made_for != flat.num_devices()) rules = make_rules(flat);
+    made_for = flat.num_devices();
+    return Etf(flat, rules, reserve).run(options.deadline);
+  });
 }
 
 }  // namespace heddle

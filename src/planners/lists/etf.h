@@ -1,13 +1,12 @@
 // Earliest time first: of all ready ops and devices, the pair that can start first (Hwang, Chow, Anger and
-// Lee, SIAM J. Computing 18(2), 1989). What m-SCT and GETF share.
+// Lee, SIAM J. Computing 18(2), 1989). m-SCT and GETF share it.
 #pragma once
 
 #include <functional>
-#include <optional>
+#include <string>
 #include <vector>
 
-#include "heddle/base/cancel.h"
-#include "list_schedule.h"
+#include "construction.h"
 
 namespace heddle {
 
@@ -20,9 +19,11 @@ struct EtfRules {
       tier;  // [op][device]: only devices of the least tier with room; empty: all
 };
 
-// nullopt when an op fits nowhere or the deadline was cancelled. Ignores contention.
-// O((V k + E k) log V) for k devices.
-std::optional<FlatPlan> earliest_time_first(const FlatProblem& flat, const EtfRules& rules,
-                                            const Reserve& reserve, const Deadline& deadline);
+// A whole planner: earliest time first by the rules that `make_rules` gives for some devices. As many other
+// devices after them have the same rules, since the programs behind them may take seconds. Ignores contention.
+// O((V k + E k) log V) for k devices beside the rules.
+Result<PlannerOutput> plan_earliest_time_first(
+    const Problem& problem, const PlannerOptions& options, const std::string& name,
+    const std::function<EtfRules(const FlatProblem& flat)>& make_rules);
 
 }  // namespace heddle

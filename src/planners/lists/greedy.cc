@@ -12,18 +12,12 @@ namespace {
 
 ListDecisions by_finish(const FlatProblem& flat) { return {topological_list(flat), earliest_finish}; }
 
-std::optional<FlatPlan> by_load(const FlatProblem& flat, const Reserve& reserve, const Deadline& deadline) {
-  auto devices = least_load_devices(flat, reserve, deadline);
-  if (!devices) return std::nullopt;
-  return FlatPlan{std::move(*devices), topological_list(flat)};
-}
-
 Result<PlannerOutput> plan_greedy(const Problem& problem, const PlannerOptions& options) {
   return plan_by_list(problem, options, "greedy",
                       {.list = {.insertion = false, .contention = true},
                        .decide = by_finish,
                        .batched = BatchRule::kGreedy,
-                       .throughput = by_load});
+                       .throughput = least_load_plan});
 }
 
 }  // namespace

@@ -93,13 +93,13 @@ void ListSchedule::ready_without_contention(uint32_t op) {
   }
 }
 
-// Transfers that are not decided yet go in the order of the op's inputs; what is tried only is undone.
+// Transfers that are not decided yet go in the order of the op's inputs; trials are undone.
 double ListSchedule::ready_with_contention(uint32_t op, size_t device, bool commit) {
   double ready = 0;
   undo_.clear();
   for (const uint32_t t : flat_.inputs(op)) {
     const uint32_t from = flat_.producer(t);
-    const FlatProblem::Way& way = flat_.way(device_[from], device);
+    const RoutedTransfer& way = flat_.way(device_[from], device);
     if (way.passage == Passage::kFree) {
       ready = std::max(ready, finish_[from]);
       continue;
@@ -114,9 +114,9 @@ double ListSchedule::ready_with_contention(uint32_t op, size_t device, bool comm
       continue;
     }
     double start = finish_[from];
-    for (const uint32_t r : flat_.resources(way)) start = std::max(start, resource_free_[r]);
+    for (const uint32_t r : way.resources) start = std::max(start, resource_free_[r]);
     const double end = start + way.time_us(flat_.bytes(t));
-    for (const uint32_t r : flat_.resources(way)) {
+    for (const uint32_t r : way.resources) {
       if (!commit) undo_.push_back({r, resource_free_[r]});
       resource_free_[r] = end;
     }
@@ -131,7 +131,7 @@ double ListSchedule::ready_with_contention(uint32_t op, size_t device, bool comm
 // When the op's parameters are there.
 double ListSchedule::load_params(uint32_t op, size_t device, bool commit) {
   if (flat_.params(op).empty() || !flat_.needs_load(device)) return 0;
-  const FlatProblem::Way& way = flat_.load_way(device);
+  const RoutedTransfer& way = flat_.load_way(device);
   if (way.passage == Passage::kNone) return kImpossible;
   const size_t base = flat_.pool(device) * flat_.num_params();
   double ready = 0;
@@ -145,10 +145,10 @@ double ListSchedule::load_params(uint32_t op, size_t device, bool commit) {
   }
   if (bytes == 0) return ready;
   double start = 0;
-  for (const uint32_t r : flat_.resources(way)) start = std::max(start, load_free_[r]);
+  for (const uint32_t r : way.resources) start = std::max(start, load_free_[r]);
   const double end = start + way.time_us(bytes);
   if (commit) {
-    for (const uint32_t r : flat_.resources(way)) load_free_[r] = end;
+    for (const uint32_t r : way.resources) load_free_[r] = end;
     for (const uint32_t p : flat_.params(op)) {
       if (!has_param_[base + p]) param_at_[base + p] = end;
     }
@@ -204,9 +204,9 @@ double mean_us(const FlatProblem& flat, uint32_t op) {
   return count > 0 ? sum / count : 0;
 }
 
-MeanTransfer mean_transfer(const FlatProblem& flat) {
+TransferRate mean_transfer(const FlatProblem& flat) {
   const size_t k = flat.num_devices();
-  MeanTransfer mean;
+  TransferRate mean;
   for (size_t from = 0; from < k; ++from) {
     for (size_t to = 0; to < k; ++to) {
       const auto& way = flat.way(from, to);
@@ -220,7 +220,7 @@ MeanTransfer mean_transfer(const FlatProblem& flat) {
 }
 
 std::vector<double> upward_ranks(const FlatProblem& flat) {
-  const MeanTransfer mean = mean_transfer(flat);
+  const TransferRate mean = mean_transfer(flat);
   std::vector<double> rank(flat.num_ops());
   const auto order = flat.topological();
   for (size_t p = order.size(); p-- > 0;) {
@@ -228,7 +228,7 @@ std::vector<double> upward_ranks(const FlatProblem& flat) {
     double after = 0;
     for (const uint32_t t : flat.outputs(v)) {
       if (flat.readers(t).empty()) continue;
-      const double transfer = mean.us(flat.bytes(t));
+      const double transfer = mean.us(static_cast<double>(flat.bytes(t)));
       for (const uint32_t w : flat.readers(t)) after = std::max(after, transfer + rank[w]);
     }
     rank[v] = mean_us(flat, v) + after;

@@ -1,9 +1,10 @@
-// A schedule under construction: what list planners ask and decide, one op after another.
+// A schedule under construction, to which list planners add one op after another.
 #pragma once
 
 #include <vector>
 
 #include "core/flat_problem.h"
+#include "heddle/plan/relaxation.h"
 
 namespace heddle {
 
@@ -80,12 +81,8 @@ class ListSchedule {
 
 // Over the devices that can run the op; 0 where none can.
 double mean_us(const FlatProblem& flat, uint32_t op);
-// Of a transfer between two devices, linear in its bytes.
-struct MeanTransfer {
-  double latency_us = 0, us_per_byte = 0;
-  double us(int64_t bytes) const { return latency_us + us_per_byte * static_cast<double>(bytes); }
-};
-MeanTransfer mean_transfer(const FlatProblem& flat);
+// Of a transfer between two devices.
+TransferRate mean_transfer(const FlatProblem& flat);
 // Upward ranks (Topcuoglu 2002, equation 8): the longest path from the op to an exit with mean times and mean
 // transfers.
 std::vector<double> upward_ranks(const FlatProblem& flat);

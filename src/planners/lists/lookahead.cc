@@ -18,13 +18,13 @@ namespace {
 // Row-major ops x devices.
 std::vector<double> optimistic_costs(const FlatProblem& flat) {
   const size_t k = flat.num_devices();
-  const MeanTransfer mean = mean_transfer(flat);
+  const TransferRate mean = mean_transfer(flat);
   std::vector<double> oct(flat.num_ops() * k, 0);
   const auto order = flat.topological();
   for (size_t p = order.size(); p-- > 0;) {
     const uint32_t v = order[p];
     for (const uint32_t t : flat.outputs(v)) {
-      const double transfer = mean.us(flat.bytes(t));
+      const double transfer = mean.us(static_cast<double>(flat.bytes(t)));
       for (const uint32_t w : flat.readers(t)) {
         double best = kImpossible;
         for (size_t i = 0; i < k; ++i) best = std::min(best, oct[w * k + i] + flat.us(w, i));

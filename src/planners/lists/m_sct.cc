@@ -9,15 +9,14 @@
 //   sum over children of x_ij >= children - 1,  sum over parents of x_ij >= parents - 1,  0 <= x_ij <= 1;
 // x_ij below 0.1 makes j the favourite of i. Then earliest time first, a device that has run i being kept for
 // its favourite child until that could start elsewhere, unless an urgent op (its data is everywhere) is
-// there. Where the program has more edges than are solved in time, a child with the longest way to the end
-// behind it is the favourite; the detail says so.
+// there. If the program has too many edges to be solved in time, the child with the longest path to the end
+// is the favourite, and the plan's detail mentions it.
 //
 // Minimises the makespan of one request. O(E k + V k log V) beside the program. Exploits transfers and memory
 // limits; ignores contention and, in choosing the earliest start, how unequal devices are.
 #include <algorithm>
 #include <numeric>
 
-#include "construction.h"
 #include "etf.h"
 #include "heddle/solve/milp.h"
 
@@ -114,61 +113,45 @@ std::vector<uint32_t> match(const FlatProblem& flat, const std::vector<FlatEdge>
   return favourite;
 }
 
-class MSct {
- public:
-  Result<PlannerOutput> plan(const Problem& problem, const PlannerOptions& options) {
-    bool solved = true;
-    double favourites = 0;
-    auto out =
-        plan_by_construction(problem, options, "m-sct", [&](const FlatProblem& flat, const Reserve& reserve) {
-          if (rules_for_ != flat.num_devices() || rules_.priority.size() != flat.num_ops())
-            solved = make_rules(flat, options) && solved;
-          favourites =
-              static_cast<double>(flat.num_ops()) -
-              static_cast<double>(std::count(rules_.favourite.begin(), rules_.favourite.end(), kNoOp));
-          return earliest_time_first(flat, rules_, reserve, options.deadline);
-        });
-    if (!out.ok()) return out;
-    out->detail = solved ? "favourite children by SCT's relaxed program"
-                         : "favourite children by longest paths: the program is too large for the time";
-    out->counters["favourite_children"] = favourites;
-    out->counters["relaxation_solved"] = solved;
-    return out;
-  }
-
- private:
-  // The same rules serve while only the reserve changes.
-  bool make_rules(const FlatProblem& flat, const PlannerOptions& options) {
-    rules_for_ = flat.num_devices();
-    rules_.priority = upward_ranks(flat);
+Result<PlannerOutput> plan_m_sct(const Problem& problem, const PlannerOptions& options) {
+  bool solved = true;
+  double favourites = 0;
+  const auto make_rules = [&](const FlatProblem& flat) {
+    EtfRules rules{.priority = upward_ranks(flat), .favourite = {}, .tier = {}};
     const auto edges = edges_of(flat);
-    if (edges.size() <= kMostEdges) {
-      if (const auto x = relaxed(flat, edges, options)) {
-        rules_.favourite = match(flat, edges, *x, kRounding);
-        return true;
-      }
+    std::optional<std::vector<double>> x;
+    if (edges.size() <= kMostEdges) x = relaxed(flat, edges, options);
+    if (x) {
+      rules.favourite = match(flat, edges, *x, kRounding);
+    } else {
+      solved = false;
+      std::vector<double> behind;
+      for (const FlatEdge& e : edges) behind.push_back(-e.us - rules.priority[e.to]);
+      rules.favourite = match(flat, edges, behind, kImpossible);
     }
-    std::vector<double> behind;
-    for (const FlatEdge& e : edges) behind.push_back(-e.us - rules_.priority[e.to]);
-    rules_.favourite = match(flat, edges, behind, kImpossible);
-    return false;
-  }
-
-  EtfRules rules_;
-  size_t rules_for_ = 0;
-};
+    const auto without = std::count(rules.favourite.begin(), rules.favourite.end(), kNoOp);
+    favourites = static_cast<double>(flat.num_ops()) - static_cast<double>(without);
+    return rules;
+  };
+  auto out = plan_earliest_time_first(problem, options, "m-sct", make_rules);
+  if (!out.ok()) return out;
+  out->detail = solved ? "favourite children by SCT's relaxed program"
+                       : "favourite children by longest paths: the program is too large for the time";
+  out->counters["favourite_children"] = favourites;
+  out->counters["relaxation_solved"] = solved;
+  return out;
+}
 
 }  // namespace
 
 PlannerEntry m_sct_planner() {
-  return {
-      {.name = "m-sct",
-       .description = "earliest time first, devices waiting for favourite children",
-       .source = "Baechi (Jeon et al., SoCC 2020), sections 3.2 and 4; Moirai's baseline",
-       .objectives = {Objective::kLatency, Objective::kColdLatency},
-       .exploits = "transfers, memory limits",
-       .ignores = "contention; how much slower a device is that is free first"},
-      [](const Problem& problem, const PlannerOptions& options) { return MSct().plan(problem, options); }};
+  return {{.name = "m-sct",
+           .description = "earliest time first, devices waiting for favourite children",
+           .source = "Baechi (Jeon et al., SoCC 2020), sections 3.2 and 4; Moirai's baseline",
+           .objectives = {Objective::kLatency, Objective::kColdLatency},
+           .exploits = "transfers, memory limits",
+           .ignores = "contention; how much slower a device is that is free first"},
+          plan_m_sct};
 }
 
 }  // namespace heddle

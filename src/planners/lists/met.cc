@@ -1,5 +1,5 @@
 // Minimum Execution Time: DiviML's baseline "MET" (section V-B): each op on the device that runs it fastest,
-// whatever waits there.
+// however many ops wait there.
 //
 // Minimises nothing but each op's own time. O(V k + E). Exploits unequal devices and memory limits; ignores
 // transfers, loads, contention and how busy a device is. Ties go to the first device.

@@ -1,4 +1,4 @@
-// Round robin: ops are dealt to the devices in turn, in topological order. The baseline that knows nothing.
+// Round robin: ops are dealt to the devices in turn, in topological order. The weakest baseline.
 //
 // Minimises nothing. O(V + E). Skips devices that cannot run an op or are full; ignores times, transfers and
 // loads.

@@ -1,11 +1,12 @@
 // Moves: an op, or a connected set of ops of one device, goes to another device; an op with its incoming
 // flows, or a flow alone, goes to another place in the order, between what it needs and what needs it. Half
 // of the moves begin on the critical path.
-#include "flow_anneal.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "flow_methods.h"
+#include "flow_timer.h"
 #include "search/anneal.h"
 
 namespace heddle {
@@ -28,15 +29,11 @@ class FlowSearch : public AnnealSearch {
         around_(w),
         timer_(w),
         random_(options.seed),
-        now_(std::move(start)),
-        place_(w.num_tasks()),
         used_(w.num_devices(), 0),
         in_set_(w.num_ops(), 0) {
-    index_places(0, now_.order.size());
-    for (size_t v = 0; v < w.num_ops(); ++v) used_[now_.device[v]] += w.ops[v].memory;
-    value_ = timer_.restart(now_, place_);
-    result_.best = now_;
-    result_.makespan = value_;
+    result_.best = std::move(start);
+    restore_best();
+    best_ = value_;
     double least = 0;
     for (const auto& op : w.ops)
       least += static_cast<double>(*std::min_element(op.ticks.begin(), op.ticks.end()));
@@ -49,25 +46,23 @@ class FlowSearch : public AnnealSearch {
     const bool nothing_to_move = w_.num_ops() < 2 || w_.num_devices() < 1;
     double hot = kMild;
     if (!nothing_to_move) sweep();
-    while (!done() && !nothing_to_move) {
+    for (int rounds = 1; !done() && !nothing_to_move; ++rounds) {
       round(length, hot);
-      ++result_.rounds;
-      if (result_.rounds % 2 == 0) {
+      if (rounds % 2 == 0) {
         length *= 2;
         hot = kMild;
       } else {
-        hot = std::max(kHot, mean_op_ / static_cast<double>(std::max<int64_t>(1, result_.makespan)));
+        hot = std::max(kHot, mean_op_ / static_cast<double>(std::max<int64_t>(1, best_)));
       }
       restore_best();
-      if (options_.on_round) options_.on_round(result_.makespan, share_done());
+      if (options_.on_round) options_.on_round();
     }
     return std::move(result_);
   }
 
   // For anneal().
   bool done() const {
-    return stopped_ || result_.makespan <= options_.target ||
-           (options_.moves > 0 && result_.moves >= options_.moves);
+    return stopped_ || best_ <= options_.target || (options_.moves > 0 && result_.moves >= options_.moves);
   }
   bool propose() {
     ++result_.moves;
@@ -86,13 +81,12 @@ class FlowSearch : public AnnealSearch {
   }
   double rise(Metropolis& rule) { return time(value_ + static_cast<int64_t>(std::min(rule.most(), 1e15))); }
   void keep() {
-    index_places(first_, last_ + 1);
-    timer_.keep(now_, place_);
+    timer_.keep();
     used_[old_] -= memory_;
     used_[device_] += memory_;
     value_ = next_;
-    if (value_ >= result_.makespan) return;
-    result_.makespan = value_;
+    if (value_ >= best_) return;
+    best_ = value_;
     result_.best = now_;
   }
   void undo() {
@@ -103,12 +97,8 @@ class FlowSearch : public AnnealSearch {
   }
 
  private:
-  double share_done() const {
-    return options_.moves > 0 ? static_cast<double>(result_.moves) / static_cast<double>(options_.moves) : 0;
-  }
-
   void round(int64_t length, double hot) {
-    const double scale = static_cast<double>(std::max<int64_t>(1, result_.makespan));
+    const double scale = static_cast<double>(std::max<int64_t>(1, best_));
     const AnnealSchedule schedule{.hot = scale * hot,
                                   .cold = scale * kColdest,
                                   .moves = static_cast<uint64_t>(length),
@@ -118,7 +108,7 @@ class FlowSearch : public AnnealSearch {
 
   // What is proposed makes the schedule so much longer; infinite where it is longer than `most`.
   double time(int64_t most) {
-    next_ = timer_.time(now_, place_, most, first_, last_);
+    next_ = timer_.time(now_, most, first_, last_);
     return next_ == kNever ? std::numeric_limits<double>::infinity() : static_cast<double>(next_ - value_);
   }
 
@@ -211,7 +201,7 @@ class FlowSearch : public AnnealSearch {
     }
   }
   void collect_neighbours(uint32_t op, uint32_t device, size_t size) {
-    for (size_t i = place_[op] + 1; i < now_.order.size() && set_.size() < size; ++i) {
+    for (size_t i = timer_.place(op) + 1; i < now_.order.size() && set_.size() < size; ++i) {
       const uint32_t next = now_.order[i];
       if (next < w_.num_ops() && may_join(next, device)) join(next);
     }
@@ -247,10 +237,11 @@ class FlowSearch : public AnnealSearch {
     for (size_t i = 0; i < set_.size(); ++i) {
       const uint32_t v = set_[i];
       now_.device[v] = i < there_ ? device : old_;
-      first_ = std::min<size_t>(first_, place_[v]);
-      last_ = std::max<size_t>(last_, place_[v]);
-      for (const uint32_t q : around_.in(v)) first_ = std::min<size_t>(first_, place_[w_.num_ops() + q]);
-      for (const uint32_t q : around_.out(v)) last_ = std::max<size_t>(last_, place_[w_.num_ops() + q]);
+      first_ = std::min<size_t>(first_, timer_.place(v));
+      last_ = std::max<size_t>(last_, timer_.place(v));
+      for (const uint32_t q : around_.in(v))
+        first_ = std::min<size_t>(first_, timer_.place(w_.num_ops() + q));
+      for (const uint32_t q : around_.out(v)) last_ = std::max<size_t>(last_, timer_.place(w_.num_ops() + q));
     }
     return true;
   }
@@ -272,8 +263,8 @@ class FlowSearch : public AnnealSearch {
 
   bool move_flow(uint32_t task) {
     const Flow& f = w_.flows[task - w_.num_ops()];
-    const uint32_t after = place_[f.from], before = place_[f.to];
-    const uint32_t at = place_[task];
+    const uint32_t after = timer_.place(f.from), before = timer_.place(f.to);
+    const uint32_t at = timer_.place(task);
     const uint32_t to = after + 1 + static_cast<uint32_t>(random_.below(before - after - 1));
     if (to == at) return false;
     const uint32_t low = std::min(at, to), high = std::max(at, to) + 1;
@@ -290,12 +281,12 @@ class FlowSearch : public AnnealSearch {
   // lie later than that place, or close before the op, come along.
   bool move_op(uint32_t op) {
     uint32_t low = 0, high = static_cast<uint32_t>(now_.order.size());
-    for (const uint32_t q : around_.in(op)) low = std::max(low, place_[w_.flows[q].from] + 1);
+    for (const uint32_t q : around_.in(op)) low = std::max(low, timer_.place(w_.flows[q].from) + 1);
     for (const uint32_t q : around_.out(op))
-      high = std::min(high, place_[static_cast<uint32_t>(w_.num_ops()) + q]);
+      high = std::min(high, timer_.place(static_cast<uint32_t>(w_.num_ops()) + q));
     if (high - low < 2) return false;
     // Near places more often than far ones.
-    const uint32_t at = place_[op];
+    const uint32_t at = timer_.place(op);
     uint32_t to = low + static_cast<uint32_t>(random_.below(high - low));
     if (random_.chance(0.6)) {
       const uint32_t reach = 24;
@@ -322,7 +313,7 @@ class FlowSearch : public AnnealSearch {
     return true;
   }
   uint32_t first_of_unit(uint32_t op) const {
-    uint32_t first = place_[op];
+    uint32_t first = timer_.place(op);
     while (first > 0) {
       const uint32_t task = now_.order[first - 1];
       if (task < w_.num_ops() || w_.flows[task - w_.num_ops()].to != op) break;
@@ -338,16 +329,11 @@ class FlowSearch : public AnnealSearch {
     memory_ = 0;
     first_ = low, last_ = high - 1;
   }
-  void index_places(size_t low, size_t high) {
-    for (size_t i = low; i < high; ++i) place_[now_.order[i]] = static_cast<uint32_t>(i);
-  }
-
   void restore_best() {
     now_ = result_.best;
-    index_places(0, now_.order.size());
     std::fill(used_.begin(), used_.end(), 0.0);
     for (size_t v = 0; v < w_.num_ops(); ++v) used_[now_.device[v]] += w_.ops[v].memory;
-    value_ = timer_.restart(now_, place_);
+    value_ = timer_.restart(now_);
   }
 
   const FlowWorkload& w_;
@@ -356,7 +342,6 @@ class FlowSearch : public AnnealSearch {
   FlowTimer timer_;
   Random random_;
   FlowDecisions now_;
-  std::vector<uint32_t> place_;
   std::vector<double> used_;
   std::vector<uint8_t> in_set_;
   int64_t value_ = 0;
@@ -369,6 +354,7 @@ class FlowSearch : public AnnealSearch {
   uint32_t old_ = 0, device_ = 0;
   double memory_ = 0;
   int64_t next_ = 0;
+  int64_t best_ = 0;
   FlowAnnealResult result_;
 };
 

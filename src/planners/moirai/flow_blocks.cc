@@ -1,20 +1,17 @@
 // The decomposition is exact: between two serial ops a and b, everything of the block starts after a has
 // ended and ends before b starts, so that a block's best length depends on the devices of a and b alone.
-#include "flow_blocks.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "flow_anneal.h"
-#include "flow_construct.h"
-#include "flow_cp.h"
+#include "flow_methods.h"
 #include "flow_timer.h"
 
 namespace heddle {
 namespace {
 
-constexpr int64_t kBlockMovesPerTask =
-    600;                             // of annealing before a block's first solve; doubled with each further
+// Of annealing before a block's first solve; doubled with each further one.
+constexpr int64_t kBlockMovesPerTask = 600;
 constexpr double kFirstSlice = 1.0;  // seconds of a block's first solve; each further one has more
 constexpr double kSliceGrowth = 3;
 constexpr double kSliceShare = 0.3;  // of the time left, where that is more
@@ -38,24 +35,51 @@ FlowWorkload cut_out(const FlowWorkload& w, uint32_t first, uint32_t last, bool 
 }
 
 // One block with both ends' devices given.
-struct Length {
+struct BlockLength {
   int64_t bound = 0, best = kNever;
   std::optional<FlowSchedule> schedule;
   int solves = 0;
   bool open() const { return bound < best; }
 };
 
-struct Block {
+struct FlowBlock {
   uint32_t first = 0, last = 0;      // ops of the whole workload; first is the block before's last (if any)
   bool entry = false, exit = false;  // serial ops at its ends
   FlowWorkload part;
-  std::vector<uint32_t> flows;  // of the whole workload, by number in the part
-  std::vector<Length> lengths;  // [device of entry or 0][device of exit or 0]
+  std::vector<uint32_t> flows;       // of the whole workload, by number in the part
+  std::vector<BlockLength> lengths;  // [device of entry or 0][device of exit or 0]
 };
 
-class Blocks {
+// Ops that every other op either feeds or follows, with no flow past them: nothing runs beside such an op,
+// and no port is busy across it. Ascending. O(ops + flows).
+std::vector<uint32_t> serial_ops(const FlowWorkload& w) {
+  const size_t n = w.num_ops();
+  // Ops are in a topological order: op c is serial when no flow leads from before it to behind it, no op
+  // before it is without readers and none behind it without feeders.
+  std::vector<int64_t> past(n + 1, 0);
+  std::vector<uint8_t> has_reader(n, 0), has_feeder(n, 0);
+  for (const auto& f : w.flows) {
+    has_reader[f.from] = has_feeder[f.to] = 1;
+    ++past[f.from + 1];
+    --past[f.to];
+  }
+  std::vector<uint32_t> serial;
+  size_t last_source = 0, first_sink = n;
+  for (size_t v = 0; v < n; ++v) {
+    if (!has_feeder[v]) last_source = v;
+    if (!has_reader[v]) first_sink = std::min(first_sink, v);
+  }
+  int64_t now = 0;
+  for (uint32_t c = 0; c < n; ++c) {
+    now += past[c];
+    if (now == 0 && c >= last_source && c <= first_sink) serial.push_back(c);
+  }
+  return serial;
+}
+
+class BlockProgram {
  public:
-  Blocks(const FlowWorkload& w, const FlowSchedule& start, const FlowBlockOptions& options)
+  BlockProgram(const FlowWorkload& w, const FlowSchedule& start, const FlowBlockOptions& options)
       : w_(w), start_(start), options_(options), k_(w.num_devices()) {}
 
   Result<std::optional<FlowBlockResult>> run() {
@@ -91,7 +115,7 @@ class Blocks {
   }
 
  private:
-  struct Path {
+  struct BlockPath {
     std::vector<std::vector<int64_t>> before, after;  // [block border][device]
     std::vector<size_t> lengths;                      // the path's length in each block
     int64_t total = 0;
@@ -103,7 +127,7 @@ class Blocks {
     uint32_t first = 0;
     bool entry = false;
     const auto add = [&](uint32_t end, bool exit) {
-      Block b;
+      FlowBlock b;
       b.first = first;
       b.last = end;
       b.entry = entry;
@@ -121,35 +145,27 @@ class Blocks {
     if (cuts.empty() || cuts.back() != last) add(last, false);
   }
 
-  size_t entries(const Block& b) const { return b.entry ? k_ : 1; }
-  size_t exits(const Block& b) const { return b.exit ? k_ : 1; }
-  std::vector<int32_t> fixed(const Block& b, size_t length) const {
+  size_t entries(const FlowBlock& b) const { return b.entry ? k_ : 1; }
+  size_t exits(const FlowBlock& b) const { return b.exit ? k_ : 1; }
+  std::vector<int32_t> fixed(const FlowBlock& b, size_t length) const {
     std::vector<int32_t> device(b.part.num_ops(), kAnyDevice);
     if (b.entry) device.front() = static_cast<int32_t>(length / exits(b));
     if (b.exit) device.back() = static_cast<int32_t>(length % exits(b));
     return device;
   }
 
-  void first_bounds(Block& b) {
+  void first_bounds(FlowBlock& b) {
     b.lengths.resize(entries(b) * exits(b));
     const auto remaining = least_remaining(b.part);
     for (size_t i = 0; i < b.lengths.size(); ++i) {
-      const auto heads = least_heads(b.part, fixed(b, i));
-      for (size_t v = 0; v < b.part.num_ops(); ++v) {
-        int64_t least = kNever;
-        for (size_t k = 0; k < k_; ++k) {
-          const int64_t head = heads[v * k_ + k];
-          if (head < kNever) least = std::min(least, head + remaining[v * k_ + k]);
-        }
-        b.lengths[i].bound = std::max(b.lengths[i].bound, least);
-      }
+      b.lengths[i].bound = heaviest_path(b.part, least_heads(b.part, fixed(b, i)), remaining);
       // One op after another: there is one schedule only.
       if (b.part.num_ops() <= 2) search(b, i);
     }
   }
 
   // The whole schedule's part is a first one for the block. Everything in it lies between the block's ends.
-  void adopt_start(Block& b) {
+  void adopt_start(FlowBlock& b) {
     FlowSchedule s;
     const int64_t from =
         b.entry ? start_.op_start[b.first] + w_.ops[b.first].ticks[start_.device[b.first]] : 0;
@@ -163,14 +179,14 @@ class Blocks {
     take(b.lengths[length], std::move(timed));
   }
 
-  void take(Length& length, FlowSchedule schedule) {
+  void take(BlockLength& length, FlowSchedule schedule) {
     if (schedule.makespan >= length.best) return;
     length.best = schedule.makespan;
     length.schedule = std::move(schedule);
   }
 
   // Annealing with the ends' devices fixed, from what is known.
-  void search(Block& b, size_t i) {
+  void search(FlowBlock& b, size_t i) {
     const auto device = fixed(b, i);
     FlowAnnealOptions anneal;
     const int solves = std::min(b.lengths[i].solves, 10);
@@ -204,11 +220,11 @@ class Blocks {
     take(b.lengths[i], std::move(*best));
   }
 
-  int64_t value(const Length& l, bool low) const { return low ? l.bound : l.best; }
+  int64_t value(const BlockLength& l, bool low) const { return low ? l.bound : l.best; }
 
   // Shortest ways to and from every border and device.
-  Path distances(bool low) const {
-    Path p;
+  BlockPath distances(bool low) const {
+    BlockPath p;
     const size_t n = blocks_.size();
     p.before.resize(n + 1);
     p.after.resize(n + 1);
@@ -248,11 +264,11 @@ class Blocks {
   }
 
   // Of the open lengths on the path, one that was solved least often; among these the least sure one.
-  std::optional<std::pair<size_t, size_t>> open_on_path(const Path& path) const {
+  std::optional<std::pair<size_t, size_t>> open_on_path(const BlockPath& path) const {
     std::optional<std::pair<size_t, size_t>> best;
-    const Length* chosen = nullptr;
+    const BlockLength* chosen = nullptr;
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      const Length& l = blocks_[b].lengths[path.lengths[b]];
+      const BlockLength& l = blocks_[b].lengths[path.lengths[b]];
       if (!l.open()) continue;
       if (chosen == nullptr || l.solves < chosen->solves ||
           (l.solves == chosen->solves && l.best - l.bound > chosen->best - chosen->bound)) {
@@ -263,9 +279,9 @@ class Blocks {
     return best;
   }
 
-  Status improve(size_t b, size_t i, const Path& low, int64_t best_total) {
-    Block& block = blocks_[b];
-    Length& length = block.lengths[i];
+  Status improve(size_t b, size_t i, const BlockPath& low, int64_t best_total) {
+    FlowBlock& block = blocks_[b];
+    BlockLength& length = block.lengths[i];
     search(block, i);
     FlowCpOptions cp;
     double slice = kFirstSlice;
@@ -288,15 +304,15 @@ class Blocks {
     return {};
   }
 
-  std::optional<FlowSchedule> compose(const Path& path) const {
+  std::optional<FlowSchedule> compose(const BlockPath& path) const {
     FlowSchedule s;
     s.device.assign(w_.num_ops(), 0);
     s.op_start.assign(w_.num_ops(), 0);
     s.flow_start.assign(w_.num_flows(), 0);
     int64_t from = 0;
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      const Block& block = blocks_[b];
-      const Length& length = block.lengths[path.lengths[b]];
+      const FlowBlock& block = blocks_[b];
+      const BlockLength& length = block.lengths[path.lengths[b]];
       if (!length.schedule) return std::nullopt;
       for (uint32_t v = block.first + (block.entry ? 1 : 0); v <= block.last; ++v) {
         s.device[v] = length.schedule->device[v - block.first];
@@ -313,40 +329,15 @@ class Blocks {
   const FlowSchedule& start_;
   const FlowBlockOptions& options_;
   const size_t k_;
-  std::vector<Block> blocks_;
+  std::vector<FlowBlock> blocks_;
 };
 
 }  // namespace
 
-std::vector<uint32_t> serial_ops(const FlowWorkload& w) {
-  const size_t n = w.num_ops();
-  // Ops are in a topological order: op c is serial when no flow leads from before it to behind it, no op
-  // before it is without readers and none behind it without feeders.
-  std::vector<int64_t> past(n + 1, 0);
-  std::vector<uint8_t> has_reader(n, 0), has_feeder(n, 0);
-  for (const auto& f : w.flows) {
-    has_reader[f.from] = has_feeder[f.to] = 1;
-    ++past[f.from + 1];
-    --past[f.to];
-  }
-  std::vector<uint32_t> serial;
-  size_t last_source = 0, first_sink = n;
-  for (size_t v = 0; v < n; ++v) {
-    if (!has_feeder[v]) last_source = v;
-    if (!has_reader[v]) first_sink = std::min(first_sink, v);
-  }
-  int64_t now = 0;
-  for (uint32_t c = 0; c < n; ++c) {
-    now += past[c];
-    if (now == 0 && c >= last_source && c <= first_sink) serial.push_back(c);
-  }
-  return serial;
-}
-
 Result<std::optional<FlowBlockResult>> solve_by_blocks(const FlowWorkload& workload,
                                                        const FlowSchedule& start,
                                                        const FlowBlockOptions& options) {
-  return Blocks(workload, start, options).run();
+  return BlockProgram(workload, start, options).run();
 }
 
 }  // namespace heddle

@@ -1,9 +1,9 @@
-#include "flow_construct.h"
 
 #include <algorithm>
 #include <numeric>
 #include <queue>
 
+#include "flow_methods.h"
 #include "flow_timer.h"
 
 namespace heddle {
@@ -115,8 +115,7 @@ bool pack(const FlowWorkload& w, std::vector<uint32_t>& device) {
   return true;
 }
 
-}  // namespace
-
+// The order that gives each device's ops in this order, every op directly after its flows.
 std::vector<uint32_t> order_of_ops(const FlowWorkload& w, const FlowAdjacency& around,
                                    const std::vector<uint32_t>& ops) {
   std::vector<uint32_t> order;
@@ -127,6 +126,8 @@ std::vector<uint32_t> order_of_ops(const FlowWorkload& w, const FlowAdjacency& a
   }
   return order;
 }
+
+}  // namespace
 
 std::vector<FlowDecisions> construct_flows(const FlowWorkload& w) {
   const FlowAdjacency around(w);

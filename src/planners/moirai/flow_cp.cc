@@ -1,11 +1,12 @@
 // Moirai's model (equations 4 to 8) with optional intervals in place of big constants: an op has one on each
 // device (6), a flow one on the egress port of each device that it may leave and one on the ingress port of
 // each that it may enter (8). Starts and ends are bounded by the heaviest paths, device by device.
-#include "flow_cp.h"
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
+#include "flow_methods.h"
 #include "flow_timer.h"
 #include "search/schedule_model.h"
 
@@ -22,20 +23,19 @@ class FlowCp {
         heads_(least_heads(w, device_)),
         remaining_(least_remaining(w)),
         horizon_(most()),
+        hint_(options.hint != nullptr && options.hint->makespan <= horizon_ ? options.hint : nullptr),
         m_(w.num_ops(), k_, horizon_) {}
 
   Result<FlowCpResult> run() {
     FlowCpResult result;
-    result.bound = std::max(o_.at_least, least_end());
+    result.bound = std::max(o_.at_least, heaviest_path(w_, heads_, remaining_));
     if (result.bound > horizon_) return result;
     build(result.bound);
-    SolveOptions solve_options;
-    solve_options.deadline = o_.deadline;
-    solve_options.seed = o_.seed;
-    solve_options.threads = o_.threads;
-    solve_options.rel_gap = 0;
-    solve_options.abs_gap = 0.5;
-    HEDDLE_ASSIGN_OR_RETURN(const auto solution, solve(m_.cp, solve_options));
+    HEDDLE_ASSIGN_OR_RETURN(
+        const auto solution,
+        solve(
+            m_.cp,
+            {.deadline = o_.deadline, .threads = o_.threads, .seed = o_.seed, .rel_gap = 0, .abs_gap = 0.5}));
     if (solution.status == SolveStatus::kInfeasible) {
       result.bound = std::max(result.bound, horizon_ + 1);
       return result;
@@ -61,30 +61,16 @@ class FlowCp {
     if (o_.hint != nullptr) most = std::min(most, o_.hint->makespan);
     return o_.wanted ? std::min(most, *o_.wanted - 1) : most;
   }
-  bool hint_fits() const { return o_.hint != nullptr && o_.hint->makespan <= horizon_; }
-
   void build(int64_t bound) {
     makespan_ = m_.cp.add_integer(bound, horizon_);
+    if (hint_ != nullptr) m_.cp.hint(makespan_, hint_->makespan);
     for (size_t v = 0; v < w_.num_ops(); ++v) add_op(v);
     add_flows();
     m_.add_resources();
     add_memory();
     m_.cp.minimise(makespan_);
-    if (hint_fits()) add_hint();
   }
   bool allowed(size_t v, size_t i) const { return heads_[v * k_ + i] < kNever; }
-  int64_t least_end() const {
-    int64_t most = 0;
-    for (size_t v = 0; v < w_.num_ops(); ++v) {
-      int64_t least = kNever;
-      for (size_t i = 0; i < k_; ++i) {
-        if (allowed(v, i)) least = std::min(least, heads_[v * k_ + i] + remaining_[v * k_ + i]);
-      }
-      most = std::max(most, least);
-    }
-    return most;
-  }
-
   // A device's own resources: itself, its egress and its ingress port.
   size_t egress(size_t i) const { return k_ + i; }
   size_t ingress(size_t i) const { return 2 * k_ + i; }
@@ -92,10 +78,14 @@ class FlowCp {
   void add_op(size_t v) {
     start_.push_back(m_.cp.add_integer(0, horizon_));
     end_.push_back(m_.cp.add_integer(0, horizon_));
+    if (hint_ != nullptr) {
+      m_.cp.hint(start_[v], hint_->op_start[v]);
+      m_.cp.hint(end_[v], hint_->op_start[v] + w_.ops[v].ticks[hint_->device[v]]);
+    }
     for (size_t i = 0; i < k_; ++i) {
       // A device on which the op ends too late, whatever else is decided, is none.
       if (!allowed(v, i) || heads_[v * k_ + i] + remaining_[v * k_ + i] > horizon_) continue;
-      const auto hint = hint_fits() ? std::optional(o_.hint->device[v] == i) : std::nullopt;
+      const auto hint = hint_ != nullptr ? std::optional(hint_->device[v] == i) : std::nullopt;
       const CpLit when[] = {m_.may_run(v, i, hint)};
       m_.hold(i, m_.cp.interval(start_[v], w_.ops[v].ticks[i], end_[v], when));
       m_.after(end_[v], CpExpr(0), heads_[v * k_ + i], when);
@@ -121,6 +111,12 @@ class FlowCp {
       m_.after(flow_start_[q], end_[f.from], 0);
       m_.after(start_[f.to], flow_end_[q], 0);
       m_.after(flow_end_[q], flow_start_[q], 0);
+      if (hint_ != nullptr) {
+        const int64_t ticks = w_.flow_ticks(q, hint_->device[f.from], hint_->device[f.to]);
+        m_.cp.hint(flow_start_[q], hint_->flow_start[q]);
+        m_.cp.hint(flow_end_[q], hint_->flow_start[q] + ticks);
+        m_.cp.hint(size_[q], ticks);
+      }
       for (uint32_t i = 0; i < k_; ++i) add_ports(q, i);
     }
   }
@@ -141,7 +137,10 @@ class FlowCp {
     const CpLit out[] = {leaves}, in[] = {enters};
     m_.hold(egress(i), m_.cp.interval(flow_start_[q], size_[q], flow_end_[q], out));
     m_.hold(ingress(i), m_.cp.interval(flow_start_[q], size_[q], flow_end_[q], in));
-    ports_.push_back({leaves, enters, static_cast<uint32_t>(q), i});
+    if (hint_ == nullptr) return;
+    const uint32_t from = hint_->device[f.from], to = hint_->device[f.to];
+    m_.hint(leaves, from == i && to != i);
+    m_.hint(enters, to == i && from != i);
   }
   // Equation (5), in whole numbers that lose nothing on the safe side.
   void add_memory() {
@@ -157,27 +156,6 @@ class FlowCp {
     }
   }
 
-  void add_hint() {
-    const FlowSchedule& s = *o_.hint;
-    m_.cp.hint(makespan_, s.makespan);
-    for (size_t v = 0; v < w_.num_ops(); ++v) {
-      m_.cp.hint(start_[v], s.op_start[v]);
-      m_.cp.hint(end_[v], s.op_start[v] + w_.ops[v].ticks[s.device[v]]);
-    }
-    for (size_t q = 0; q < w_.num_flows(); ++q) {
-      const Flow& f = w_.flows[q];
-      if (f.precedence) continue;
-      const int64_t ticks = w_.flow_ticks(q, s.device[f.from], s.device[f.to]);
-      m_.cp.hint(flow_start_[q], s.flow_start[q]);
-      m_.cp.hint(flow_end_[q], s.flow_start[q] + ticks);
-      m_.cp.hint(size_[q], ticks);
-    }
-    for (const Port& p : ports_) {
-      const uint32_t from = s.device[w_.flows[p.flow].from], to = s.device[w_.flows[p.flow].to];
-      m_.hint(p.leaves, from == p.device && to != p.device);
-      m_.hint(p.enters, to == p.device && from != p.device);
-    }
-  }
   FlowSchedule read(const std::vector<double>& values) const {
     const auto at = [&](CpVar v) { return ScheduleModel::value(v, values); };
     FlowSchedule s;
@@ -194,69 +172,34 @@ class FlowCp {
     return time_flows(w_, decisions_of(w_, s));
   }
 
-  struct Port {
-    CpLit leaves, enters;
-    uint32_t flow, device;
-  };
   const FlowWorkload& w_;
   const FlowCpOptions& o_;
   const size_t k_;
   const std::vector<int32_t> device_;
   const std::vector<int64_t> heads_, remaining_;
   const int64_t horizon_;
+  const FlowSchedule* hint_;  // where it is short enough
   ScheduleModel m_;
   CpVar makespan_;
   std::vector<CpVar> start_, end_, flow_start_, flow_end_, size_;
-  std::vector<Port> ports_;
 };
 
 }  // namespace
 
-std::vector<int64_t> least_heads(const FlowWorkload& w, const std::vector<int32_t>& device) {
-  const size_t k = w.num_devices();
-  const FlowAdjacency around(w);
-  std::vector<int64_t> heads(w.num_ops() * k, kNever);
-  for (size_t v = 0; v < w.num_ops(); ++v) {
-    for (uint32_t i = 0; i < k; ++i) {
-      if (device[v] != kAnyDevice && device[v] != static_cast<int32_t>(i)) continue;
-      int64_t ready = 0;
-      for (const uint32_t q : around.in(v)) {
-        const uint32_t source = w.flows[q].from;
-        int64_t least = kNever;
-        for (uint32_t j = 0; j < k; ++j) {
-          if (heads[source * k + j] < kNever)
-            least = std::min(least, heads[source * k + j] + w.flow_ticks(q, j, i));
-        }
-        ready = std::max(ready, least);
-      }
-      heads[v * k + i] = ready + w.ops[v].ticks[i];
-    }
-  }
-  return heads;
-}
-
 FlowDecisions decisions_of(const FlowWorkload& w, const FlowSchedule& s) {
-  struct Key {
-    int64_t start, end;
-    uint32_t topological, task;
-  };
+  using Key = std::tuple<int64_t, int64_t, uint32_t, uint32_t>;  // start, end, topological place, task
   std::vector<Key> keys;
   for (uint32_t v = 0; v < w.num_ops(); ++v)
-    keys.push_back({s.op_start[v], s.op_start[v] + w.ops[v].ticks[s.device[v]], 2 * v + 1, v});
+    keys.emplace_back(s.op_start[v], s.op_start[v] + w.ops[v].ticks[s.device[v]], 2 * v + 1, v);
   for (uint32_t q = 0; q < w.num_flows(); ++q) {
     const Flow& f = w.flows[q];
     // What does not cross goes where its data is, so that idle flows never come after their readers.
     const int64_t ticks = w.flow_ticks(q, s.device[f.from], s.device[f.to]);
-    keys.push_back(
-        {s.flow_start[q], s.flow_start[q] + ticks, 2 * f.to, static_cast<uint32_t>(w.num_ops()) + q});
+    keys.emplace_back(s.flow_start[q], s.flow_start[q] + ticks, 2 * f.to, w.num_ops() + q);
   }
-  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
-    if (a.start != b.start) return a.start < b.start;
-    if (a.end != b.end) return a.end < b.end;
-    return a.topological != b.topological ? a.topological < b.topological : a.task < b.task;
-  });
+  std::sort(keys.begin(), keys.end());
   FlowDecisions d{s.device, {}};
-  for (const Key& key : keys) d.order.push_back(key.task);
+  for (const Key& key : keys) d.order.push_back(std::get<3>(key));
   return d;
 }
 

@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "flow_cp.h"
-#include "flow_timer.h"
 #include "heddle/base/decimals.h"
 
 namespace heddle {
@@ -144,19 +141,67 @@ FlowAdjacency::FlowAdjacency(const FlowWorkload& workload)
   }
 }
 
-int64_t flow_bound(const FlowWorkload& w) {
+std::vector<int64_t> least_remaining(const FlowWorkload& w) {
   const size_t k = w.num_devices();
-  const auto heads = least_heads(w, std::vector<int32_t>(w.num_ops(), kAnyDevice));
-  const auto remaining = least_remaining(w);
-  int64_t path = 0, work = 0;
+  const FlowAdjacency around(w);
+  std::vector<int64_t> remaining(w.num_ops() * k, 0);
+  for (size_t v = w.num_ops(); v-- > 0;) {
+    for (const uint32_t q : around.out(v)) {
+      const uint32_t reader = w.flows[q].to;
+      for (uint32_t i = 0; i < k; ++i) {
+        int64_t least = kNever;
+        for (uint32_t j = 0; j < k; ++j)
+          least = std::min(least, w.flow_ticks(q, i, j) + w.ops[reader].ticks[j] + remaining[reader * k + j]);
+        remaining[v * k + i] = std::max(remaining[v * k + i], least);
+      }
+    }
+  }
+  return remaining;
+}
+
+std::vector<int64_t> least_heads(const FlowWorkload& w, const std::vector<int32_t>& device) {
+  const size_t k = w.num_devices();
+  const FlowAdjacency around(w);
+  std::vector<int64_t> heads(w.num_ops() * k, kNever);
+  for (size_t v = 0; v < w.num_ops(); ++v) {
+    for (uint32_t i = 0; i < k; ++i) {
+      if (device[v] != kAnyDevice && device[v] != static_cast<int32_t>(i)) continue;
+      int64_t ready = 0;
+      for (const uint32_t q : around.in(v)) {
+        const uint32_t source = w.flows[q].from;
+        int64_t least = kNever;
+        for (uint32_t j = 0; j < k; ++j) {
+          if (heads[source * k + j] < kNever)
+            least = std::min(least, heads[source * k + j] + w.flow_ticks(q, j, i));
+        }
+        ready = std::max(ready, least);
+      }
+      heads[v * k + i] = ready + w.ops[v].ticks[i];
+    }
+  }
+  return heads;
+}
+
+int64_t heaviest_path(const FlowWorkload& w, const std::vector<int64_t>& heads,
+                      const std::vector<int64_t>& remaining) {
+  const size_t k = w.num_devices();
+  int64_t heaviest = 0;
   for (size_t v = 0; v < w.num_ops(); ++v) {
     int64_t least = kNever;
-    for (size_t i = 0; i < k; ++i) least = std::min(least, heads[v * k + i] + remaining[v * k + i]);
-    path = std::max(path, least);
-    work += *std::min_element(w.ops[v].ticks.begin(), w.ops[v].ticks.end());
+    for (size_t i = v * k; i < (v + 1) * k; ++i) {
+      if (heads[i] < kNever) least = std::min(least, heads[i] + remaining[i]);
+    }
+    heaviest = std::max(heaviest, least);
   }
-  const auto devices = static_cast<int64_t>(k);
-  return std::max(path, (work + devices - 1) / devices);
+  return heaviest;
+}
+
+int64_t flow_bound(const FlowWorkload& w) {
+  const auto heads = least_heads(w, std::vector<int32_t>(w.num_ops(), kAnyDevice));
+  int64_t work = 0;
+  for (const FlowOp& op : w.ops) work += *std::min_element(op.ticks.begin(), op.ticks.end());
+  const auto devices = static_cast<int64_t>(w.num_devices());
+  return std::max(heaviest_path(w, heads, least_remaining(w)), (work + devices - 1) / devices);
 }
 
 }  // namespace heddle

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "heddle/plan/problem.h"
 
 namespace heddle {
+
+inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
 
 struct FlowOp {
   double memory = 0;           // the same on every device, for the whole run
@@ -84,6 +87,21 @@ struct FlowInstance {
   // The plan whose steps have the order of the decisions.
   Plan plan_of(const Problem& problem, const FlowDecisions& decisions) const;
 };
+
+// Of fixed devices: an op may run on any.
+inline constexpr int32_t kAnyDevice = -1;
+
+// remaining[op * devices + k]: the least time from the end of op on k to the end of the schedule, over every
+// path and every choice of devices along it, ports free. O(flows * devices^2).
+std::vector<int64_t> least_remaining(const FlowWorkload& workload);
+
+// heads[op * devices + k]: no schedule with these devices (of each op, or kAnyDevice) has op on k end earlier;
+// kNever where it may not be there. O(flows * devices^2).
+std::vector<int64_t> least_heads(const FlowWorkload& workload, const std::vector<int32_t>& device);
+
+// The heaviest path through any op with these heads and remaining times.
+int64_t heaviest_path(const FlowWorkload& workload, const std::vector<int64_t>& heads,
+                      const std::vector<int64_t>& remaining);
 
 // Combinatorial bounds: the heaviest path, device by device, with its transfers; the work shared out over all
 // devices (each op's least share). Ticks. O(flows * devices^2).

@@ -8,11 +8,7 @@
 
 #include "core/incumbents.h"
 #include "core/portfolio.h"
-#include "flow_anneal.h"
-#include "flow_blocks.h"
-#include "flow_construct.h"
-#include "flow_cp.h"
-#include "flow_instance.h"
+#include "flow_methods.h"
 #include "flow_timer.h"
 #include "heddle/planners/planner.h"
 #include "lists/construction.h"
@@ -113,7 +109,7 @@ class FlowMethods {
     if (!std::isfinite(left)) o.deadline = deadline;
     o.seed = options_.seed + static_cast<uint64_t>(counters_["annealings"]++);
     o.target = bound();
-    o.on_round = [&](int64_t, double) { report(0.5); };
+    o.on_round = [&] { report(0.5); };
     auto result = anneal_flows(w_, decisions_of(w_, best()), o);
     counters_["moves"] += static_cast<double>(result.moves);
     offer(time_flows(w_, result.best), "annealing");

@@ -9,24 +9,6 @@ constexpr size_t kBlock = 16;
 
 }  // namespace
 
-std::vector<int64_t> least_remaining(const FlowWorkload& w) {
-  const size_t k = w.num_devices();
-  const FlowAdjacency around(w);
-  std::vector<int64_t> remaining(w.num_ops() * k, 0);
-  for (size_t v = w.num_ops(); v-- > 0;) {
-    for (const uint32_t q : around.out(v)) {
-      const uint32_t reader = w.flows[q].to;
-      for (uint32_t i = 0; i < k; ++i) {
-        int64_t least = kNever;
-        for (uint32_t j = 0; j < k; ++j)
-          least = std::min(least, w.flow_ticks(q, i, j) + w.ops[reader].ticks[j] + remaining[reader * k + j]);
-        remaining[v * k + i] = std::max(remaining[v * k + i], least);
-      }
-    }
-  }
-  return remaining;
-}
-
 FlowTimer::FlowTimer(const FlowWorkload& w)
     : n_(w.num_ops()),
       k_(w.num_devices()),
@@ -34,23 +16,16 @@ FlowTimer::FlowTimer(const FlowWorkload& w)
       blocks_(w.num_tasks() / kBlock + 1),
       forward_(3 * k_ + 1),
       backward_(3 * k_),
-      remaining_(least_remaining(w)),
-      in_begin_(1, 0),
-      out_begin_(1, 0) {
-  const FlowAdjacency around(w);
-  for (size_t v = 0; v < n_; ++v) {
-    op_ticks_.insert(op_ticks_.end(), w.ops[v].ticks.begin(), w.ops[v].ticks.end());
-    for (const uint32_t q : around.in(v)) in_.push_back(static_cast<uint32_t>(n_) + q);
-    for (const uint32_t q : around.out(v)) out_.push_back(static_cast<uint32_t>(n_) + q);
-    in_begin_.push_back(static_cast<uint32_t>(in_.size()));
-    out_begin_.push_back(static_cast<uint32_t>(out_.size()));
-  }
+      around_(w),
+      remaining_(least_remaining(w)) {
+  for (const FlowOp& op : w.ops) op_ticks_.insert(op_ticks_.end(), op.ticks.begin(), op.ticks.end());
   for (size_t q = 0; q < w.num_flows(); ++q) {
     flows_.push_back({w.flows[q].from, w.flows[q].to, w.flows[q].precedence});
     for (uint32_t i = 0; i < k_; ++i) {
       for (uint32_t j = 0; j < k_; ++j) flow_ticks_.push_back(w.flow_ticks(q, i, j));
     }
   }
+  place_.assign(tasks_, 0);
   start_.assign(tasks_, 0);
   end_.assign(tasks_, 0);
   tail_.assign(tasks_, 0);
@@ -62,24 +37,23 @@ FlowTimer::FlowTimer(const FlowWorkload& w)
   live_.assign(forward_, 0);
 }
 
-int64_t FlowTimer::restart(const FlowDecisions& d, const std::vector<uint32_t>& place) {
-  makespan_ = 0;
-  const int64_t value = time(d, place, kNever - 1, 0, tasks_ - 1);
-  keep(d, place);
+int64_t FlowTimer::restart(const FlowDecisions& d) {
+  const int64_t value = time(d, kNever - 1);
+  keep();
   return value;
 }
 
-uint32_t FlowTimer::furthest_reader(uint32_t task, const std::vector<uint32_t>& place) const {
-  if (task >= n_) return place[flows_[task - n_].to];
+uint32_t FlowTimer::furthest_reader(uint32_t task) const {
+  if (task >= n_) return place_[flows_[task - n_].to];
   uint32_t far = 0;
-  for (uint32_t x = out_begin_[task]; x < out_begin_[task + 1]; ++x) far = std::max(far, place[out_[x]]);
+  for (const uint32_t q : around_.out(task)) far = std::max(far, place_[n_ + q]);
   return far;
 }
 
-uint32_t FlowTimer::nearest_source(uint32_t task, const std::vector<uint32_t>& place) const {
-  if (task >= n_) return place[flows_[task - n_].from];
+uint32_t FlowTimer::nearest_source(uint32_t task) const {
+  if (task >= n_) return place_[flows_[task - n_].from];
   uint32_t first = UINT32_MAX;
-  for (uint32_t x = in_begin_[task]; x < in_begin_[task + 1]; ++x) first = std::min(first, place[in_[x]]);
+  for (const uint32_t q : around_.in(task)) first = std::min(first, place_[n_ + q]);
   return first;
 }
 
@@ -91,8 +65,9 @@ int64_t FlowTimer::finish_converged(size_t block, int64_t so_far, int64_t limit)
   return so_far > limit ? kNever : so_far;
 }
 
-int64_t FlowTimer::time(const FlowDecisions& d, const std::vector<uint32_t>& place, int64_t limit,
-                        size_t first, size_t last) {
+int64_t FlowTimer::time(const FlowDecisions& d, int64_t limit, size_t first, size_t last) {
+  last = std::min(last, tasks_ - 1);
+  timed_ = &d;
   first_ = first;
   last_ = last;
   const size_t first_block = first / kBlock;
@@ -123,14 +98,14 @@ int64_t FlowTimer::time(const FlowDecisions& d, const std::vector<uint32_t>& pla
     if (task < n_) {
       const uint32_t k = d.device[task];
       start = device_free[k];
-      for (uint32_t x = in_begin_[task]; x < in_begin_[task + 1]; ++x) start = std::max(start, end_[in_[x]]);
+      for (const uint32_t q : around_.in(task)) start = std::max(start, end_[n_ + q]);
       end = start + op_ticks_[task * k_ + k];
       device_free[k] = end;
       makespan = std::max(makespan, end);
       block_end_now_[i / kBlock] = std::max(block_end_now_[i / kBlock], end);
       if (end + (i > last ? tail_[task] : remaining_[task * k_ + k]) > limit) return kNever;
     } else {
-      const Flat& f = flows_[task - n_];
+      const Ends& f = flows_[task - n_];
       start = end = end_[f.from];
       const uint32_t a = d.device[f.from], b = d.device[f.to];
       if (a != b && !f.precedence) {
@@ -141,7 +116,7 @@ int64_t FlowTimer::time(const FlowDecisions& d, const std::vector<uint32_t>& pla
       if (i > last && end + tail_[task] > limit) return kNever;
     }
     if (start != start_[task] || end != end_[task]) {
-      if (end != end_[task]) reach = std::max<size_t>(reach, furthest_reader(task, place));
+      if (end != end_[task]) reach = std::max<size_t>(reach, furthest_reader(task));
       old_.push_back({task, start_[task], end_[task]});
       start_[task] = start;
       end_[task] = end;
@@ -154,33 +129,33 @@ int64_t FlowTimer::time(const FlowDecisions& d, const std::vector<uint32_t>& pla
 
 int64_t FlowTimer::weight(uint32_t task, const FlowDecisions& d) const {
   if (task < n_) return op_ticks_[task * k_ + d.device[task]] + tail_[task];
-  const Flat& f = flows_[task - n_];
+  const Ends& f = flows_[task - n_];
   const uint32_t a = d.device[f.from], b = d.device[f.to];
   const bool crosses = a != b && !f.precedence;
   return (crosses ? flow_ticks_[((task - n_) * k_ + a) * k_ + b] : 0) + tail_[task];
 }
 
 // Backward from the block behind the last change; ends where state and tails are as they were.
-void FlowTimer::time_tails(const FlowDecisions& d, const std::vector<uint32_t>& place, size_t first,
-                           size_t last) {
-  size_t b = last / kBlock;
+void FlowTimer::time_tails() {
+  const FlowDecisions& d = *timed_;
+  size_t b = last_ / kBlock;
   std::vector<int64_t>& state = live_;
   std::copy_n(tails_.begin() + static_cast<ptrdiff_t>((b + 1) * backward_), backward_, state.begin());
   int64_t* device = state.data();
   int64_t* egress = device + k_;
   int64_t* ingress = egress + k_;
-  size_t reach = first;  // places down to here may still see a change
+  size_t reach = first_;  // places down to here may still see a change
   for (size_t i = std::min(tasks_, (b + 1) * kBlock); i-- > 0;) {
     const uint32_t task = d.order[i];
     int64_t tail = 0;
     if (task < n_) {
       const uint32_t k = d.device[task];
       tail = device[k];
-      for (uint32_t x = out_begin_[task]; x < out_begin_[task + 1]; ++x)
-        tail = std::max(tail, weight(out_[x], d));
+      for (const uint32_t q : around_.out(task))
+        tail = std::max(tail, weight(static_cast<uint32_t>(n_) + q, d));
       device[k] = op_ticks_[task * k_ + k] + tail;
     } else {
-      const Flat& f = flows_[task - n_];
+      const Ends& f = flows_[task - n_];
       const uint32_t a = d.device[f.from], to = d.device[f.to];
       tail = weight(f.to, d);
       if (a != to && !f.precedence) {
@@ -189,7 +164,7 @@ void FlowTimer::time_tails(const FlowDecisions& d, const std::vector<uint32_t>& 
       }
     }
     if (tail != tail_[task]) {
-      reach = std::min<size_t>(reach, nearest_source(task, place));
+      reach = std::min<size_t>(reach, nearest_source(task));
       tail_[task] = tail;
     }
     if (i % kBlock == 0) {
@@ -201,7 +176,8 @@ void FlowTimer::time_tails(const FlowDecisions& d, const std::vector<uint32_t>& 
   }
 }
 
-void FlowTimer::keep(const FlowDecisions& d, const std::vector<uint32_t>& place) {
+void FlowTimer::keep() {
+  for (size_t i = first_; i <= last_; ++i) place_[timed_->order[i]] = static_cast<uint32_t>(i);
   const size_t begin = first_ / kBlock, end = std::min(timed_to_, blocks_);
   std::copy(heads_now_.begin() + static_cast<ptrdiff_t>(begin * forward_),
             heads_now_.begin() + static_cast<ptrdiff_t>(end * forward_),
@@ -217,7 +193,7 @@ void FlowTimer::keep(const FlowDecisions& d, const std::vector<uint32_t>& place)
     so_far = value;
   }
   makespan_ = makespan_now_;
-  time_tails(d, place, first_, last_);
+  time_tails();
 }
 
 void FlowTimer::drop() {
@@ -228,12 +204,10 @@ void FlowTimer::drop() {
 }
 
 FlowSchedule time_flows(const FlowWorkload& w, const FlowDecisions& d) {
-  std::vector<uint32_t> place(w.num_tasks());
-  for (uint32_t i = 0; i < d.order.size(); ++i) place[d.order[i]] = i;
   FlowTimer timer(w);
   FlowSchedule s;
   s.device = d.device;
-  s.makespan = timer.restart(d, place);
+  s.makespan = timer.restart(d);
   const auto n = static_cast<uint32_t>(w.num_ops());
   for (uint32_t v = 0; v < n; ++v) s.op_start.push_back(timer.start(v));
   for (uint32_t q = 0; q < w.num_flows(); ++q) s.flow_start.push_back(timer.start(n + q));

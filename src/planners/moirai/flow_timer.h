@@ -7,66 +7,64 @@
 // (the makespan estimation of job shops: Adams, Balas and Zawack, Management Science 1988).
 #pragma once
 
-#include <limits>
 #include <vector>
 
 #include "flow_instance.h"
+#include "search/timer.h"
 
 namespace heddle {
 
-inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max() / 4;
-
-// remaining[op * devices + k]: the least time from the end of op on k to the end of the schedule, over every
-// path and every choice of devices along it, ports free. O(flows * devices^2).
-std::vector<int64_t> least_remaining(const FlowWorkload& workload);
-
 class FlowTimer {
  public:
+  using Time = int64_t;
+
   explicit FlowTimer(const FlowWorkload& workload);
 
   // The makespan, or kNever when it is above `limit`. Only places `first` to `last` differ from the decisions
-  // that were kept last, in their task or in the devices that the task touches. `place` is the inverse of the
-  // order, up to permutation within those places. Follow with keep() or drop().
-  int64_t time(const FlowDecisions& decisions, const std::vector<uint32_t>& place, int64_t limit,
-               size_t first, size_t last);
+  // that were kept last, in their task or in the devices that the task touches. Follow with keep(), with the
+  // same decisions still in place, or drop().
+  int64_t time(const FlowDecisions& decisions, int64_t limit, size_t first = 0, size_t last = SIZE_MAX);
   // Whole timing.
-  int64_t restart(const FlowDecisions& decisions, const std::vector<uint32_t>& place);
-  // `place` is exact now.
-  void keep(const FlowDecisions& decisions, const std::vector<uint32_t>& place);
+  int64_t restart(const FlowDecisions& decisions);
+  void keep();
   void drop();
 
   // Of the kept decisions.
   bool critical(uint32_t task) const { return end_[task] + tail_[task] == makespan_; }
   int64_t start(uint32_t task) const { return start_[task]; }
+  uint32_t place(size_t task) const { return place_[task]; }
 
  private:
-  struct Flat {
+  struct Ends {
     uint32_t from, to;
     bool precedence;
   };
-  struct Old {
+  struct OldTimes {
     uint32_t task;
     int64_t start, end;
   };
   // Duration and tail of a task for the one before it.
   int64_t weight(uint32_t task, const FlowDecisions& d) const;
-  uint32_t furthest_reader(uint32_t task, const std::vector<uint32_t>& place) const;
-  uint32_t nearest_source(uint32_t task, const std::vector<uint32_t>& place) const;
+  uint32_t furthest_reader(uint32_t task) const;
+  uint32_t nearest_source(uint32_t task) const;
   int64_t finish_converged(size_t block, int64_t so_far, int64_t limit);
-  void time_tails(const FlowDecisions& d, const std::vector<uint32_t>& place, size_t first, size_t last);
+  void time_tails();
 
   const size_t n_, k_, tasks_, blocks_, forward_, backward_;  // sizes of a state
-  std::vector<Flat> flows_;
+  const FlowAdjacency around_;
+  std::vector<Ends> flows_;
   std::vector<int64_t> op_ticks_, flow_ticks_, remaining_;
-  std::vector<uint32_t> in_, in_begin_, out_, out_begin_;
+  std::vector<uint32_t> place_;  // of each task in the kept order; exact outside of the last changed places
   std::vector<int64_t> start_, end_, tail_;
   // Before every kBlock-th place: when devices and ports are free and the makespan so far; and the longest
   // way from the first task behind on each of them. Last task's end in each block.
   std::vector<int64_t> heads_, heads_now_, tails_, block_end_, block_end_now_, live_;
+  const FlowDecisions* timed_ = nullptr;        // by the last timing
   size_t first_ = 0, last_ = 0, timed_to_ = 0;  // of the last timing; blocks
   int64_t makespan_ = 0, makespan_now_ = 0;
-  std::vector<Old> old_;
+  std::vector<OldTimes> old_;
 };
+static_assert(Timer<FlowTimer, FlowDecisions>);
 
 // All start times of the decisions. O(flows * devices^2).
 FlowSchedule time_flows(const FlowWorkload& workload, const FlowDecisions& decisions);

@@ -90,7 +90,7 @@ class Moirai {
     if (candidates.empty()) return candidates.output(StopReason::kTimeLimit, options.deadline);
     const std::string first = candidates.winner();
     const double first_us = candidates.value_us();
-    HEDDLE_ASSIGN_OR_RETURN(const Run run, improve(problem, options, candidates));
+    HEDDLE_ASSIGN_OR_RETURN(const ProgramRun run, improve(problem, options, candidates));
     const bool better = candidates.winner() != first;
     if (run.bound_us > 0) candidates.prove({run.bound_us, "Moirai's program, equations 4 to 8"});
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(run.stop, options.deadline));
@@ -102,19 +102,19 @@ class Moirai {
   }
 
  private:
-  struct Run {
+  struct ProgramRun {
     StopReason stop = StopReason::kFinished;
     std::string detail;
     double bound_us = 0;
     std::map<std::string, double> counters;
   };
 
-  Result<Run> improve(const Problem& problem, const PlannerOptions& options, PlanStore& candidates) {
+  Result<ProgramRun> improve(const Problem& problem, const PlannerOptions& options, PlanStore& candidates) {
     // Devices that share cores exclude each other only in the evaluator: the program takes the most promising
     // set.
     const auto devices = configurations(problem).front();
     const bool whole = devices.size() == problem.usable_devices().size();
-    if (FlatProblem flat(problem, devices); MoiraiMilp::count_rows(flat, kMostRows) <= kMostRows)
+    if (FlatProblem flat(problem, devices); count_moirai_rows(flat, kMostRows) <= kMostRows)
       return solve(problem, devices, options, candidates, *candidates.best(), {}, whole);
     for (size_t units = std::min(kMostUnits, problem.graph->num_ops()); units >= kLeastUnits;
          units = units * 3 / 4) {
@@ -122,7 +122,7 @@ class Moirai {
       auto coarse = over_units(problem, group);
       if (!coarse.ok()) break;
       const FlatProblem flat(*coarse, devices);
-      if (MoiraiMilp::count_rows(flat, kMostRows) > kMostRows) continue;
+      if (count_moirai_rows(flat, kMostRows) > kMostRows) continue;
       PlanStore starts(*coarse);
       PlannerOptions start_options = options;
       start_options.start = nullptr;
@@ -132,45 +132,39 @@ class Moirai {
       candidates.offer(for_all(assignment_of(*coarse, *starts.best())), "construction on units");
       return solve(*coarse, devices, options, candidates, *starts.best(), for_all, false);
     }
-    Run run;
+    ProgramRun run;
     run.detail = "the graph is too large for the program, even as a few units";
     return run;
   }
 
   using ForOps = std::function<Assignment(const Assignment&)>;
-  Result<Run> solve(const Problem& problem, const std::vector<DeviceId>& devices,
-                    const PlannerOptions& options, PlanStore& candidates, const Plan& from,
-                    const ForOps& for_all, bool may_bound) {
-    Run run;
+  Result<ProgramRun> solve(const Problem& problem, const std::vector<DeviceId>& devices,
+                           const PlannerOptions& options, PlanStore& candidates, const Plan& from,
+                           const ForOps& for_all, bool may_bound) {
+    ProgramRun run;
     const FlatProblem flat(problem, devices);
     const auto start = start_of(problem, flat, from);
     if (!start) {
       run.detail = "the start uses devices that share cores, which the program cannot express";
       return run;
     }
-    const MoiraiMilp milp(flat, *start);
-    run.counters["rows"] = static_cast<double>(milp.model().rows().size());
-    run.counters["columns"] = static_cast<double>(milp.model().variables().size());
-    SolveOptions solve_options;
-    solve_options.deadline = options.deadline;
-    solve_options.seed = options.seed;
-    solve_options.threads = options.threads;
+    SolveOptions solve_options{
+        .deadline = options.deadline, .threads = options.threads, .seed = options.seed};
     solve_options.on_progress = [&](const SolveProgress& p) {
-      report_progress(options, "planner moirai", p.elapsed_s, 0, p.incumbent * milp.us_per_unit(),
-                      p.bound * milp.us_per_unit());
+      report_progress(options, "planner moirai", p.elapsed_s, 0, p.incumbent, p.bound);
     };
-    HEDDLE_ASSIGN_OR_RETURN(const auto solution, heddle::solve(milp.model(), solve_options));
-    run.counters["nodes"] = static_cast<double>(solution.nodes);
+    HEDDLE_ASSIGN_OR_RETURN(const auto answer, solve_moirai(flat, *start, std::move(solve_options)));
+    run.counters["rows"] = static_cast<double>(answer.rows);
+    run.counters["columns"] = static_cast<double>(answer.columns);
+    run.counters["nodes"] = static_cast<double>(answer.nodes);
     run.detail = (for_all ? "program over " + std::to_string(flat.num_ops()) + " units: " : "program: ") +
-                 std::string(solve_status_name(solution.status));
+                 std::string(solve_status_name(answer.status));
     run.stop = options.deadline.should_stop() ? StopReason::kTimeLimit : StopReason::kFinished;
-    // A bound within the solver's tolerances of the truth, so a little less is proven.
-    if (may_bound && problem.costs->segments().empty() && std::isfinite(solution.bound))
-      run.bound_us = std::max(0.0, solution.bound * milp.us_per_unit() * (1 - 2e-6));
-    if (solution.has_values()) {
-      const auto decisions = to_assignment(flat, milp.decisions(solution.values));
+    if (may_bound && problem.costs->segments().empty()) run.bound_us = answer.bound_us;
+    if (answer.plan) {
+      const auto decisions = to_assignment(flat, *answer.plan);
       candidates.offer(for_all ? for_all(decisions) : decisions, "moirai");
-      run.counters["program_us"] = solution.objective * milp.us_per_unit();
+      run.counters["program_us"] = answer.program_us;
     }
     return run;
   }

@@ -15,6 +15,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/param_use.h"
 #include "heddle/base/random.h"
 #include "lists/construction.h"
 #include "search/order_timer.h"
@@ -70,9 +71,9 @@ class Features {
   double most_rank_ = 1;
 };
 
-class Policy {
+class PlacementPolicy {
  public:
-  Policy(const FlatProblem& flat, const Features& features, const Reserve& reserve)
+  PlacementPolicy(const FlatProblem& flat, const Features& features, const Reserve& reserve)
       : flat_(flat),
         features_(features),
         reserve_(reserve),
@@ -86,17 +87,7 @@ class Policy {
     const size_t k = flat_.num_devices();
     FlatPlan plan{std::vector<uint32_t>(flat_.num_ops(), 0), order_};
     std::vector<double> load(k, 0), logit(k), near(k);
-    std::vector<int64_t> room;
-    for (size_t p = 0; p < flat_.num_pools(); ++p)
-      room.push_back(flat_.pool_limit(p) - (reserve_.empty() ? 0 : reserve_[p]));
-    std::vector<uint8_t> there(flat_.has_limits() ? flat_.num_pools() * flat_.num_params() : 0, 0);
-    const auto fresh_bytes = [&](uint32_t v, size_t pool) {
-      int64_t bytes = 0;
-      for (const uint32_t p : flat_.params(v)) {
-        if (!there[pool * flat_.num_params() + p]) bytes = plus_bytes(bytes, flat_.param_bytes(p));
-      }
-      return bytes;
-    };
+    ParamRoom room(flat_, reserve_);
     for (const uint32_t v : order_) {
       std::fill(near.begin(), near.end(), 0.0);
       double bytes = 0, fastest = kImpossible;
@@ -109,9 +100,9 @@ class Policy {
       for (size_t i = 0; i < k; ++i) {
         const size_t pool = flat_.pool(i);
         const bool limited = flat_.pool_limit(pool) > 0;
-        const int64_t fresh = limited ? fresh_bytes(v, pool) : 0;
+        const int64_t fresh = limited ? room.new_bytes(v, i) : 0;
         logit[i] = -kImpossible;
-        if (!(flat_.us(v, i) < kImpossible) || (fresh > 0 && fresh > room[pool])) continue;
+        if (!(flat_.us(v, i) < kImpossible) || (fresh > 0 && fresh > room.room(pool))) continue;
         any = true;
         const double slow = fastest > 0 ? std::log(flat_.us(v, i) / fastest) : 0;
         double transfer = 0;
@@ -129,11 +120,7 @@ class Policy {
       const uint32_t chosen = any ? choose(logit, random) : fallback(v);
       plan.device[v] = chosen;
       load[chosen] += flat_.us(v, chosen);
-      const size_t pool = flat_.pool(chosen);
-      if (!there.empty()) {
-        room[pool] = plus_bytes(room[pool], -fresh_bytes(v, pool));
-        for (const uint32_t p : flat_.params(v)) there[pool * flat_.num_params() + p] = 1;
-      }
+      if (flat_.has_limits()) room.add(v, chosen);
     }
     return plan;
   }
@@ -239,7 +226,7 @@ struct Training {
 // Mirrored sampling with ranks as rewards (Salimans et al., algorithm 2 and section 2.1).
 void train(const FlatProblem& flat, const Reserve& reserve, const PlannerOptions& options, Training& result) {
   const Features features(flat);
-  Policy policy(flat, features, reserve);
+  PlacementPolicy policy(flat, features, reserve);
   OrderTimer timer(flat);
   Random random(options.seed);
   std::vector<double> weights(kWeights);

@@ -7,7 +7,6 @@
 #include "heddle/base/units.h"
 
 namespace heddle {
-namespace {}  // namespace
 
 LatencyProblem::LatencyProblem(const PlacementGraph& w, int q)
     : workload(w),
@@ -101,7 +100,7 @@ bool PlacementLatency::fits() const {
   return true;
 }
 
-double PlacementLatency::latency(double limit) {
+double PlacementLatency::time(double limit) {
   const auto& w = problem_.workload;
   const auto count = at(problem_.units.accelerators);
   const auto q = static_cast<size_t>(problem_.pieces);

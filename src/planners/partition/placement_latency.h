@@ -30,13 +30,14 @@ class PlacementLatency {
  public:
   PlacementLatency(const LatencyProblem& problem, const std::vector<int32_t>& piece_of_unit);
   void move(int32_t unit, int32_t piece);
-  const std::vector<int32_t>& piece() const { return loads_.device(); }
+  // The piece of each unit.
+  const std::vector<int32_t>& device() const { return loads_.device(); }
   double duration(int32_t piece) const { return loads_.load()[static_cast<size_t>(piece)]; }
   bool fits() const;  // memory of all accelerators
   const std::vector<int32_t>& units_in(int32_t piece) const { return members_[static_cast<size_t>(piece)]; }
   // Infinity when pieces wait for each other, or as soon as it is surely above the limit.
-  double latency(double limit);
-  // When the piece began, after latency() was finite.
+  double time(double limit);
+  // When the piece began, after time() was finite.
   double start(int32_t piece) const { return start_[static_cast<size_t>(piece)]; }
 
  private:
@@ -62,16 +63,10 @@ std::vector<int32_t> greedy_latency(const LatencyProblem& problem);
 std::vector<int32_t> line_latency(const LatencyProblem& problem, const std::vector<int32_t>& order,
                                   const Deadline& deadline);
 
-struct LatencySearchOptions {
-  Deadline deadline;
-  uint64_t seed = 1;
-  int64_t moves = 200'000;
-  double heat = 0.02;  // first temperature, relative to the start's latency
-};
 // Simulated annealing from `start`, which must be feasible. Deterministic for the seed when the deadline does
 // not cut it. Returns `start` when nothing is better.
 std::vector<int32_t> search_latency(const LatencyProblem& problem, const std::vector<int32_t>& start,
-                                    const LatencySearchOptions& options);
+                                    const PlacementSearchOptions& options);
 
 // No split with at most so many pieces an accelerator has a smaller latency. O(L^2 (V + k q)) for paths of
 // length L.

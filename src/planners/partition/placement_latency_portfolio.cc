@@ -1,12 +1,11 @@
 // Latency: greedy and linearised orders first, then annealing from the best in all threads, and CP-SAT in one
-// of them for as long as it gets anywhere. With several
-// pieces an accelerator, contiguous splits (one piece each) are the start.
+// of them for as long as it gets anywhere. With several pieces an accelerator, contiguous splits (one piece
+// each) are the start.
 #include <cmath>
 #include <mutex>
 
 #include "core/portfolio.h"
-#include "placement_latency.h"
-#include "placement_latency_model.h"
+#include "placement_models.h"
 #include "placement_store.h"
 
 namespace heddle {
@@ -16,22 +15,19 @@ constexpr int kLatencyOrders = 24;
 
 class LatencyPortfolio {
  public:
-  LatencyPortfolio(const PlacementInstance& instance, const PlannerOptions& options, const Deadline& deadline,
-                   PlacementStore& store)
-      : instance_(instance),
-        workload_(instance.workload()),
-        options_(options),
-        deadline_(deadline),
-        store_(store),
-        contiguous_(workload_, 1),
-        pieces_(workload_, instance.pieces()) {}
+  explicit LatencyPortfolio(const PlacementTask& task)
+      : task_(task),
+        instance_(task.instance),
+        store_(task.store),
+        contiguous_(instance_.workload(), 1),
+        pieces_(instance_.workload(), instance_.pieces()) {}
 
   void run() {
     run_steps({{"bound",
                 {},
                 {},
                 [this](const Deadline&) {
-                  store_.prove(latency_bound(workload_, instance_.pieces()), "divided paths");
+                  store_.prove(latency_bound(instance_.workload(), instance_.pieces()), "divided paths");
                 }},
                {"constructions", {}, {}, [this](const Deadline& d) { constructions(d); }},
                {"linearised orders", {}, {}, [this](const Deadline& d) { linearised_orders(d); }},
@@ -43,17 +39,23 @@ class LatencyPortfolio {
                 {},
                 [this] { return instance_.pieces() > 1; },
                 [this](const Deadline& d) { several_pieces(d); }}},
-              {.deadline = deadline_, .open = until_there_is_a_split(store_, deadline_)});
+              {.deadline = task_.deadline, .open = [this] { return task_.is_open(); }});
   }
 
  private:
   // Of contiguous splits when pieces_ allows more: the rules allow these as well.
   double offer(const LatencyProblem& problem, const std::vector<int32_t>& piece, const std::string& planner) {
-    return store_.offer(problem.split(piece), planner);
+    const double value = store_.offer(problem.split(piece), planner);
+    const std::lock_guard lock(mutex_);
+    if (value < best_value_) {
+      best_ = piece;
+      best_value_ = value;
+    }
+    return value;
   }
 
   void construct(const std::vector<int32_t>& piece, const std::string& planner) {
-    if (!piece.empty()) keep(piece, offer(contiguous_, piece, planner));
+    if (!piece.empty()) offer(contiguous_, piece, planner);
   }
 
   void constructions(const Deadline& deadline) {
@@ -66,7 +68,7 @@ class LatencyPortfolio {
   }
 
   void linearised_orders(const Deadline& deadline) {
-    Random random(options_.seed);
+    Random random(task_.options.seed);
     for (int i = 0; i < kLatencyOrders && !deadline.should_stop(); ++i)
       construct(line_latency(contiguous_, random_order(contiguous_.units, i % 2 == 0, random), deadline),
                 "linearised order");
@@ -78,60 +80,34 @@ class LatencyPortfolio {
   }
 
   void search(const LatencyProblem& problem, const Deadline& deadline) {
-    run_search({.before = 0.3,
-                .model = 0.35,
-                .threads = options_.threads,
-                .anneal = [&](int thread, const Deadline& d) { anneal(problem, thread, d); },
-                .solve = [&](const Deadline& d) { return model(problem, d); }},
-               deadline);
+    run_search(
+        task_,
+        {.before = 0.3,
+         .model = 0.35,
+         .heats = {0.01, 0.003, 0.03, 0.1},
+         .moves_first = 100'000,
+         .moves_more = 100'000,
+         .most_growth = 19,
+         // From the thread's own best or that of all.
+         .start = [this](int round, const auto& own,
+                         double) { return own.empty() || round % 4 == 3 ? shared_best() : own; },
+         .search = [&](const auto& from, const auto& o) { return search_latency(problem, from, o); },
+         .offer = [&](const auto& piece, const std::string& method) { return offer(problem, piece, method); },
+         .solve = [&](const SolveOptions& o) { return model(problem, o); }},
+        deadline);
   }
 
-  // Whether CP-SAT found anything: a better split, or a better bound.
-  bool model(const LatencyProblem& problem, const Deadline& deadline) {
+  Status model(const LatencyProblem& problem, const SolveOptions& options) {
     const auto hint = shared_best();
-    const double hinted = PlacementLatency(problem, hint).latency(std::numeric_limits<double>::infinity());
-    if (!std::isfinite(hinted)) return false;
-    const double value = store_.value(), bound = store_.bound();
-    SolveOptions solve;
-    solve.deadline = deadline;
-    solve.seed = options_.seed;
-    bool improved = false;
-    const auto take = [&](const std::vector<int32_t>& piece) {
-      keep(piece, offer(problem, piece, "CP-SAT"));
-      improved = improved || store_.value() < value;
-    };
+    const double hinted = PlacementLatency(problem, hint).time(std::numeric_limits<double>::infinity());
+    if (!std::isfinite(hinted)) return {};
+    const auto take = [&](const std::vector<int32_t>& piece) { offer(problem, piece, "CP-SAT"); };
     const auto prove = [&](double proven) {
       // Fewer pieces than the rules allow, or joined colours, are a restriction: no bound for all.
       if (problem.pieces == instance_.pieces() && !problem.units.joined_cycles)
         store_.prove(proven, "CP-SAT");
     };
-    const auto status = solve_latency_model(problem, hint, hinted, bound, solve, {take, prove});
-    if (!status.ok() && status.error().code() != Code::kUnsupported) store_.fail(status.error());
-    return status.ok() && (improved || store_.bound() > bound * (1 + 1e-4));
-  }
-
-  // Rounds of annealing, ever longer, each from the thread's own best or that of all.
-  void anneal(const LatencyProblem& problem, int thread, const Deadline& deadline) {
-    static constexpr double kHeats[] = {0.01, 0.003, 0.03, 0.1};
-    auto own = shared_best();
-    for (int round = 0; !deadline.should_stop(); ++round) {
-      if (round % 4 == 3) own = shared_best();
-      LatencySearchOptions search;
-      search.deadline = deadline;
-      search.seed =
-          options_.seed + static_cast<uint64_t>(thread) * 1'000'003 + static_cast<uint64_t>(round) * 7919;
-      search.moves = 100'000 + 100'000 * std::min(round, 19);
-      search.heat = kHeats[(round + 2 * thread) % 4];
-      own = search_latency(problem, own, search);
-      keep(own, offer(problem, own, "annealing"));
-    }
-  }
-
-  void keep(const std::vector<int32_t>& piece, double value) {
-    const std::lock_guard lock(mutex_);
-    if (value >= best_value_) return;
-    best_ = piece;
-    best_value_ = value;
+    return solve_latency_model(problem, hint, hinted, store_.bound(), options, {take, prove});
   }
 
   std::vector<int32_t> shared_best() {
@@ -139,10 +115,8 @@ class LatencyPortfolio {
     return best_;
   }
 
+  const PlacementTask& task_;
   const PlacementInstance& instance_;
-  const PlacementGraph& workload_;
-  const PlannerOptions& options_;
-  const Deadline& deadline_;
   PlacementStore& store_;
   LatencyProblem contiguous_, pieces_;
   std::mutex mutex_;
@@ -152,9 +126,6 @@ class LatencyPortfolio {
 
 }  // namespace
 
-void run_latency_portfolio(const PlacementInstance& instance, const PlannerOptions& options,
-                           const Deadline& deadline, PlacementStore& store) {
-  LatencyPortfolio(instance, options, deadline, store).run();
-}
+void run_latency_portfolio(const PlacementTask& task) { LatencyPortfolio(task).run(); }
 
 }  // namespace heddle

@@ -5,24 +5,21 @@
 #include <cmath>
 
 #include "placement_latency.h"
-#include "search/anneal.h"
+#include "placement_moves.h"
 
 namespace heddle {
 namespace {
 
 constexpr double kColdOfHot = 1e-3;
 
-class LatencySearch : public AnnealSearch {
+class LatencySearch : public UnitMoves<PlacementLatency> {
  public:
   LatencySearch(const LatencyProblem& problem, const std::vector<int32_t>& start,
-                const LatencySearchOptions& options)
-      : problem_(problem),
-        units_(problem.units),
+                const PlacementSearchOptions& options)
+      : UnitMoves(problem.units, PlacementLatency(problem, start), options.seed),
+        problem_(problem),
         options_(options),
-        random_(options.seed),
-        state_(problem, start),
-        best_(start),
-        mark_(units_.size(), 0) {
+        best_(start) {
     for (size_t u = 0; u < units_.size(); ++u) {
       for (const auto w : units_.next[u]) edges_.emplace_back(static_cast<int32_t>(u), w);
     }
@@ -31,7 +28,7 @@ class LatencySearch : public AnnealSearch {
   std::vector<int32_t> run() {
     const double infinity = std::numeric_limits<double>::infinity();
     if (edges_.empty() && units_.size() == 0) return best_;
-    best_latency_ = state_.latency(infinity);
+    best_latency_ = state_.time(infinity);
     energy_ = best_latency_ + side();
     const double hot = options_.heat * best_latency_;
     const AnnealSchedule schedule{.hot = hot,
@@ -44,7 +41,7 @@ class LatencySearch : public AnnealSearch {
 
   // For anneal().
   bool propose() {
-    undo_.clear();
+    begin_move();
     if (!change()) return false;
     if (random_.chance(0.15)) change();
     return true;
@@ -52,17 +49,14 @@ class LatencySearch : public AnnealSearch {
   double rise(Metropolis& rule) {
     const double limit = energy_ + rule.most(), extra = side();
     if (!state_.fits()) return std::numeric_limits<double>::infinity();
-    next_latency_ = state_.latency(limit - extra);
+    next_latency_ = state_.time(limit - extra);
     return next_latency_ + extra - energy_;
   }
   void keep() {
     energy_ = next_latency_ + side();
     if (next_latency_ >= best_latency_ * (1 - 1e-12)) return;
     best_latency_ = next_latency_;
-    best_ = state_.piece();
-  }
-  void undo() {
-    for (; !undo_.empty(); undo_.pop_back()) state_.move(undo_.back().first, undo_.back().second);
+    best_ = state_.device();
   }
 
  private:
@@ -70,24 +64,6 @@ class LatencySearch : public AnnealSearch {
     double sum = 0;
     for (int32_t p = 0; p < units_.accelerators; ++p) sum += state_.duration(p);
     return 0.01 * sum;
-  }
-
-  // Uniform but for a part in 2^32: divisions for an exact one would cost as much as a change.
-  uint64_t pick(uint64_t n) { return ((random_.next() >> 32) * n) >> 32; }
-
-  int32_t piece_of(int32_t unit) const { return state_.piece()[at(unit)]; }
-
-  bool put(int32_t unit, int32_t piece) {
-    const auto from = piece_of(unit);
-    if (from == piece || !units_.allowed(unit, piece)) return false;
-    undo_.emplace_back(unit, from);
-    state_.move(unit, piece);
-    return true;
-  }
-  bool put_group(int32_t piece) {
-    bool moved = false;
-    for (const auto unit : group_) moved |= put(unit, piece);
-    return moved;
   }
 
   int32_t any_piece() { return static_cast<int32_t>(pick(at(units_.accelerators) + 1)); }
@@ -108,20 +84,20 @@ class LatencySearch : public AnnealSearch {
     const auto around = next.size() + previous.size();
     if (around == 0) return any_piece();
     const auto i = pick(around);
-    return piece_of(i < next.size() ? next[i] : previous[i - next.size()]);
+    return device(i < next.size() ? next[i] : previous[i - next.size()]);
   }
 
   bool change() {
     const double kind = random_.unit();
-    const auto unit = static_cast<int32_t>(pick(units_.size()));
+    const auto unit = any_unit();
     if (edges_.empty() || kind < 0.08) return put(unit, target(unit));
     // Most changes begin at an edge between two pieces.
     std::pair<int32_t, int32_t> edge = edges_[pick(edges_.size())];
-    for (int tries = 0; tries < 12 && piece_of(edge.first) == piece_of(edge.second); ++tries)
+    for (int tries = 0; tries < 12 && device(edge.first) == device(edge.second); ++tries)
       edge = edges_[pick(edges_.size())];
     const bool later = random_.chance(0.5);  // the consumer's side moves to the producer's, or the reverse
     const auto mover = later ? edge.second : edge.first;
-    const auto to = piece_of(later ? edge.first : edge.second);
+    const auto to = device(later ? edge.first : edge.second);
     if (kind < 0.3) return put(mover, to);
     if (kind < 0.5) {
       // All before (or after) a unit within its piece: what stays is closed, so no new cycle inside.
@@ -141,7 +117,7 @@ class LatencySearch : public AnnealSearch {
       return put_group(target(unit));
     }
     // A whole piece.
-    const auto from = piece_of(mover);
+    const auto from = device(mover);
     if (from == problem_.cpu()) return put(mover, to);
     group_ = state_.units_in(from);
     return put_group(random_.chance(0.6) ? to : target(mover));
@@ -149,13 +125,13 @@ class LatencySearch : public AnnealSearch {
 
   // Some steps along the edges within the piece, forward or backward.
   int32_t walk(int32_t unit, bool forward) {
-    const auto here = piece_of(unit);
+    const auto here = device(unit);
     auto steps = static_cast<int>(std::exp(random_.uniform(0, std::log(30.0)))) - 1;
     while (steps-- > 0) {
       const auto& around = forward ? units_.next[at(unit)] : units_.previous[at(unit)];
       if (around.empty()) break;
       const auto to = around[pick(around.size())];
-      if (piece_of(to) != here) break;
+      if (device(to) != here) break;
       unit = to;
     }
     return unit;
@@ -163,55 +139,32 @@ class LatencySearch : public AnnealSearch {
 
   // The unit and all its ancestors (or descendants) within its piece; on the CPUs not more than some.
   void closure(int32_t unit, bool ancestors) {
-    const auto here = piece_of(unit);
+    const auto here = device(unit);
     const size_t most = here == problem_.cpu() ? 1 + pick(60) : units_.size();
-    ++stamp_;
-    group_.assign(1, unit);
-    mark_[at(unit)] = stamp_;
+    begin_group(unit);
     for (size_t i = 0; i < group_.size() && group_.size() < most; ++i)
       for (const auto to : ancestors ? units_.previous[at(group_[i])] : units_.next[at(group_[i])])
         gather(to, here);
   }
   // A connected group of units of its piece: a few, or all along nets of at least some cost.
   void connected(int32_t unit, bool few) {
-    const auto here = piece_of(unit);
     const size_t most =
         few ? static_cast<size_t>(std::exp(random_.uniform(std::log(2.0), std::log(80.0)))) : units_.size();
     const double least = few || units_.nets.empty() ? 0 : units_.nets[pick(units_.nets.size())].cost;
-    ++stamp_;
-    group_.assign(1, unit);
-    mark_[at(unit)] = stamp_;
-    for (size_t i = 0; i < group_.size() && group_.size() < most; ++i) {
-      for (const auto net : units_.nets_of[at(group_[i])]) {
-        if (units_.nets[at(net)].cost < least) continue;
-        for (const auto pin : units_.nets[at(net)].pins)
-          if (group_.size() < most) gather(pin, here);
-      }
-    }
-  }
-  void gather(int32_t unit, int32_t here) {
-    if (mark_[at(unit)] == stamp_ || piece_of(unit) != here) return;
-    mark_[at(unit)] = stamp_;
-    group_.push_back(unit);
+    gather_connected(unit, most, least);
   }
 
   const LatencyProblem& problem_;
-  const PlacementUnits& units_;
-  const LatencySearchOptions& options_;
-  Random random_;
-  PlacementLatency state_;
+  const PlacementSearchOptions& options_;
   std::vector<int32_t> best_;
   double energy_ = 0, best_latency_ = 0, next_latency_ = 0;
-  std::vector<std::pair<int32_t, int32_t>> edges_, undo_;
-  std::vector<int32_t> group_;
-  std::vector<int64_t> mark_;
-  int64_t stamp_ = 0;
+  std::vector<std::pair<int32_t, int32_t>> edges_;
 };
 
 }  // namespace
 
 std::vector<int32_t> search_latency(const LatencyProblem& problem, const std::vector<int32_t>& start,
-                                    const LatencySearchOptions& options) {
+                                    const PlacementSearchOptions& options) {
   return LatencySearch(problem, start, options).run();
 }
 

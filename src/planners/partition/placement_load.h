@@ -69,10 +69,21 @@ double load_bound(const PlacementUnits& units);
 // above `enough` are not distinguished. O(V) maximum flows; at the deadline fewer, and a weaker bound.
 double cut_bound(const PlacementUnits& units, double enough, const Deadline& deadline);
 
+struct PlacementSearchOptions {
+  Deadline deadline;
+  uint64_t seed = 1;
+  int64_t moves = 0;  // of this round
+  double heat = 0;    // first temperature, relative to the start's value
+};
+// Simulated annealing, contiguity not asked: the best split found from `start` (which must be allowed), or
+// `start`. One to three changes at a time: a unit or a connected group across a border, two units exchanged, a
+// unit anywhere. Deterministic for the seed when the deadline does not cut it.
+std::vector<int32_t> search_load(const PlacementUnits& units, const std::vector<int32_t>& start,
+                                 const PlacementSearchOptions& options);
+
 struct IdealResult {
   std::vector<int32_t> device;  // empty: nothing is better than `above`
   bool exact = false;           // the search was complete: `device`, or else nothing below `above`, is best
-  int64_t ideals = 0, visited = 0;
 };
 // The paper's dynamic programme over ideals (section 5.1.1), exact for contiguous splits. Finds a best split
 // whose max-load is below `above`. Gives up beyond `max_ideals` ideals or at the deadline.

@@ -4,8 +4,7 @@
 
 #include "core/portfolio.h"
 #include "placement_load.h"
-#include "placement_load_model.h"
-#include "placement_load_search.h"
+#include "placement_models.h"
 #include "placement_store.h"
 
 namespace heddle {
@@ -16,13 +15,8 @@ constexpr int kOrders = 10;
 
 class LoadPortfolio {
  public:
-  LoadPortfolio(const PlacementInstance& instance, const PlannerOptions& options, const Deadline& deadline,
-                PlacementStore& store)
-      : instance_(instance),
-        workload_(instance.workload()),
-        options_(options),
-        deadline_(deadline),
-        store_(store) {}
+  explicit LoadPortfolio(const PlacementTask& task)
+      : task_(task), instance_(task.instance), workload_(instance_.workload()), store_(task.store) {}
 
   void run() {
     const auto apart = [this] { return !instance_.is_contiguous(); };
@@ -36,7 +30,7 @@ class LoadPortfolio {
          {"minimum cuts", of_left(0.1), [this] { return units_.devices() > 1; },
           [this](const Deadline& d) { store_.prove(cut_bound(units_, store_.value(), d), "minimum cuts"); }},
          {"search", {}, [this] { return units_.devices() > 1; }, [this](const Deadline& d) { search(d); }}},
-        {.deadline = deadline_, .open = until_there_is_a_split(store_, deadline_)});
+        {.deadline = task_.deadline, .open = [this] { return task_.is_open(); }});
   }
 
  private:
@@ -58,12 +52,22 @@ class LoadPortfolio {
   }
 
   void search(const Deadline& deadline) {
-    run_search({.before = 0.1,
-                .model = 0.25,
-                .threads = options_.threads,
-                .anneal = [this](int thread, const Deadline& d) { anneal(thread, d); },
-                .solve = [this](const Deadline& d) { return model(d); }},
-               deadline);
+    run_search(
+        task_,
+        {.before = 0.1,
+         .model = 0.25,
+         .heats = {0.03, 0.001, 0.01, 0.002},
+         .moves_first = 2'000'000,
+         .moves_more = 1'000'000,
+         .most_growth = 8,
+         .start = [this](int round, const auto& own, double value) { return start(round, own, value); },
+         .search = [this](const auto& from, const auto& o) { return search_load(units_, from, o); },
+         .offer =
+             [this](const auto& device, const std::string& method) {
+               return store_.offer(split_of_units(workload_, units_, device), method);
+             },
+         .solve = [this](const SolveOptions& o) { return model(o); }},
+        deadline);
   }
 
   void contiguous(const Deadline& deadline) {
@@ -72,7 +76,7 @@ class LoadPortfolio {
     std::vector<int32_t> order(units.size());
     for (size_t u = 0; u < order.size(); ++u) order[u] = static_cast<int32_t>(u);
     offer(units, line_load(units, order, deadline), "linearised order");
-    Random random(options_.seed);
+    Random random(task_.options.seed);
     const auto another = [&](int i) {
       offer(units, line_load(units, random_order(units, i % 2 == 0, random), deadline), "linearised order");
     };
@@ -88,66 +92,35 @@ class LoadPortfolio {
     for (int i = 0; !deadline.should_stop(); ++i) another(i);
   }
 
-  // Rounds of annealing, ever longer, each from the thread's own best or the store's.
-  void anneal(int thread, const Deadline& deadline) {
-    static constexpr double kHeats[] = {0.03, 0.001, 0.01, 0.002};
-    std::vector<int32_t> own;
-    double own_value = 0;
-    for (int round = 0; !deadline.should_stop(); ++round) {
-      if (own.empty() || round % 4 == 0 || own_value > store_.value() * 1.01) {
-        // Greedy where there is no split yet (memory is short), or where it parts a contracted unit.
-        std::vector<int32_t> shared;
-        if (std::isfinite(store_.value())) shared = units_of_split(units_, store_.split());
-        if (shared.empty() && own.empty()) shared = greedy_load(units_);
-        if (shared.empty()) return;
-        own = std::move(shared);
-      }
-      LoadSearchOptions search;
-      search.deadline = deadline;
-      search.seed =
-          options_.seed + static_cast<uint64_t>(thread) * 1'000'003 + static_cast<uint64_t>(round) * 7919;
-      search.moves = 2'000'000 + 1'000'000 * std::min(round, 8);
-      search.heat = kHeats[(round + 2 * thread) % 4];
-      own = search_load(units_, own, search);
-      const auto split = split_of_units(workload_, units_, own);
-      own_value = store_.offer(split, "annealing");
-    }
+  // The best split's units; empty where there is no split yet, or where it parts a contracted unit.
+  std::vector<int32_t> best_units() const {
+    return std::isfinite(store_.value()) ? units_of_split(units_, store_.split()) : std::vector<int32_t>();
   }
 
-  // Whether CP-SAT found anything: a better split, or a better bound.
-  bool model(const Deadline& deadline) {
-    if (!std::isfinite(store_.value())) return false;
-    const auto hint = units_of_split(units_, store_.split());
-    if (hint.empty()) return false;
-    const double value = store_.value(), bound = store_.bound();
-    SolveOptions solve;
-    solve.deadline = deadline;
-    solve.threads = 1;
-    solve.seed = options_.seed;
-    bool improved = false;
-    const auto status = solve_load_model(units_, hint, value, solve,
-                                         {[&](const std::vector<int32_t>& device) {
-                                            offer(units_, device, "CP-SAT");
-                                            improved |= store_.value() < value;
-                                          },
-                                          [&](double proven) { store_.prove(proven, "CP-SAT"); }});
-    if (!status.ok() && status.error().code() != Code::kUnsupported) store_.fail(status.error());
-    return status.ok() && (improved || store_.bound() > bound * (1 + 1e-4));
+  // The thread's own best while it is good, or the best of all; greedy where memory is short.
+  std::vector<int32_t> start(int round, const std::vector<int32_t>& own, double own_value) const {
+    if (!own.empty() && round % 4 != 0 && own_value <= store_.value() * 1.01) return own;
+    auto shared = best_units();
+    return shared.empty() && own.empty() ? greedy_load(units_) : shared;
   }
 
+  Status model(const SolveOptions& options) {
+    const auto hint = best_units();
+    if (hint.empty()) return {};
+    return solve_load_model(units_, hint, store_.value(), options,
+                            {[&](const std::vector<int32_t>& device) { offer(units_, device, "CP-SAT"); },
+                             [&](double proven) { store_.prove(proven, "CP-SAT"); }});
+  }
+
+  const PlacementTask& task_;
   const PlacementInstance& instance_;
   const PlacementGraph& workload_;
-  const PlannerOptions& options_;
-  const Deadline& deadline_;
   PlacementStore& store_;
   PlacementUnits units_;
 };
 
 }  // namespace
 
-void run_load_portfolio(const PlacementInstance& instance, const PlannerOptions& options,
-                        const Deadline& deadline, PlacementStore& store) {
-  LoadPortfolio(instance, options, deadline, store).run();
-}
+void run_load_portfolio(const PlacementTask& task) { LoadPortfolio(task).run(); }
 
 }  // namespace heddle

@@ -1,25 +1,25 @@
-#include "placement_load_search.h"
-
+// Simulated annealing over devices of units for max-load. The energy is what exceeds a target a little below
+// the best max-load so far, plus a light weight on all accelerators' load.
 #include <algorithm>
 #include <cmath>
 
-#include "search/anneal.h"
+#include "placement_load.h"
+#include "placement_moves.h"
 
 namespace heddle {
 namespace {
 
 constexpr double kHopeless = 0.1;  // of the start's max-load
 
-class MaxLoadSearch : public AnnealSearch {
+class MaxLoadSearch : public UnitMoves<PlacementLoads> {
  public:
   MaxLoadSearch(const PlacementUnits& units, const std::vector<int32_t>& start,
-                const LoadSearchOptions& options)
-      : units_(units), options_(options), random_(options.seed), loads_(units, start), best_(start) {
-    best_value_ = loads_.fits() ? loads_.max_load() : std::numeric_limits<double>::infinity();
-    scale_ = std::max(loads_.max_load(), 1e-30);
+                const PlacementSearchOptions& options)
+      : UnitMoves(units, PlacementLoads(units, start), options.seed), options_(options), best_(start) {
+    best_value_ = state_.fits() ? state_.max_load() : std::numeric_limits<double>::infinity();
+    scale_ = std::max(state_.max_load(), 1e-30);
     floor_ = load_bound(units);
     retarget();
-    mark_.assign(units.size(), 0);
   }
 
   std::vector<int32_t> run() {
@@ -37,7 +37,7 @@ class MaxLoadSearch : public AnnealSearch {
   // For anneal(). One to three changes that are accepted or refused together: what one device gains, another
   // may pass on.
   bool propose() {
-    undo_.clear();
+    begin_move();
     const double several = random_.unit();
     const int changes = several < 0.6 ? 1 : several < 0.9 ? 2 : 3;
     bool moved = false;
@@ -50,15 +50,12 @@ class MaxLoadSearch : public AnnealSearch {
   }
   void keep() {
     energy_ = next_energy_;
-    const double value = loads_.max_load();
-    if (value >= best_value_ * (1 - 1e-12) || !loads_.fits()) return;
-    best_ = loads_.device();
+    const double value = state_.max_load();
+    if (value >= best_value_ * (1 - 1e-12) || !state_.fits()) return;
+    best_ = state_.device();
     best_value_ = value;
     retarget();
     energy_ = energy_now();
-  }
-  void undo() {
-    for (; !undo_.empty(); undo_.pop_back()) loads_.move(undo_.back().first, undo_.back().second);
   }
 
  private:
@@ -71,38 +68,25 @@ class MaxLoadSearch : public AnnealSearch {
   // What exceeds the target, and a little of all accelerators' load: transfers are waste, idle CPUs are not.
   double energy_now() const {
     double excess = 0, sum = 0, overflow = 0;
-    const auto& load = loads_.load();
+    const auto& load = state_.load();
     for (size_t d = 0; d < load.size(); ++d) {
       excess += std::max(0.0, load[d] - target_);
       if (d >= at(units_.accelerators)) continue;
       sum += load[d];
-      if (loads_.bytes()[d] > units_.accelerator_bytes)
-        overflow += loads_.bytes()[d] / units_.accelerator_bytes - 1;
+      if (state_.bytes()[d] > units_.accelerator_bytes)
+        overflow += state_.bytes()[d] / units_.accelerator_bytes - 1;
     }
     return excess + 0.05 * sum + 4 * scale_ * overflow;
   }
-
-  // Uniform but for a part in 2^32: divisions for an exact one would cost as much as a change.
-  uint64_t pick(uint64_t n) { return ((random_.next() >> 32) * n) >> 32; }
-
-  int32_t any_unit() { return static_cast<int32_t>(pick(units_.size())); }
 
   // A device of a neighbour more often than any.
   int32_t device_for(int32_t unit) {
     if (!units_.nets_of[at(unit)].empty() && !random_.chance(0.2)) {
       const auto& nets = units_.nets_of[at(unit)];
       const auto& pins = units_.nets[at(nets[pick(nets.size())])].pins;
-      return loads_.device()[at(pins[pick(pins.size())])];
+      return state_.device()[at(pins[pick(pins.size())])];
     }
     return static_cast<int32_t>(pick(static_cast<uint64_t>(units_.devices())));
-  }
-
-  bool put(int32_t unit, int32_t device) {
-    const auto from = loads_.device()[at(unit)];
-    if (from == device || !units_.allowed(unit, device)) return false;
-    undo_.emplace_back(unit, from);
-    loads_.move(unit, device);
-    return true;
   }
 
   bool change() {
@@ -113,18 +97,18 @@ class MaxLoadSearch : public AnnealSearch {
     }
     if (kind < 0.3) {
       const auto unit = any_unit(), other = any_unit();
-      const auto here = loads_.device()[at(unit)], there = loads_.device()[at(other)];
+      const auto here = device(unit), there = device(other);
       if (here == there) return false;
       const bool first = put(unit, there), second = put(other, here);
       return first || second;
     }
     // At a border: inside of a device a change only adds transfers.
     int32_t unit = any_unit(), to = device_for(unit);
-    if (!loads_.cut().empty() && !random_.chance(0.1)) {
-      const auto net = loads_.cut()[pick(loads_.cut().size())];
+    if (!state_.cut().empty() && !random_.chance(0.1)) {
+      const auto net = state_.cut()[pick(state_.cut().size())];
       const auto& pins = units_.nets[at(net)].pins;
       unit = pins[pick(pins.size())];
-      to = loads_.device()[at(pins[pick(pins.size())])];
+      to = state_.device()[at(pins[pick(pins.size())])];
       if (random_.chance(0.1)) to = static_cast<int32_t>(pick(static_cast<uint64_t>(units_.devices())));
     }
     if (kind < 0.6) return put(unit, to);
@@ -134,7 +118,7 @@ class MaxLoadSearch : public AnnealSearch {
   // A connected group of units of one device, grown from `unit`: either a few, or all that hang together by
   // nets of at least the cost of one drawn at random, so that only cheaper ones are cut.
   bool move_group(int32_t unit, int32_t to, bool few) {
-    const auto here = loads_.device()[at(unit)];
+    const auto here = device(unit);
     if (to == here) return false;
     const auto half = units_.size() / 2 + 1;
     size_t size = half;
@@ -145,45 +129,24 @@ class MaxLoadSearch : public AnnealSearch {
     } else if (!units_.nets.empty()) {
       least = units_.nets[pick(units_.nets.size())].cost;
     }
-    ++stamp_;
-    group_.assign(1, unit);
-    mark_[at(unit)] = stamp_;
-    for (size_t i = 0; i < group_.size() && group_.size() < size; ++i) {
-      for (const auto net : units_.nets_of[at(group_[i])]) {
-        if (units_.nets[at(net)].cost < least) continue;
-        for (const auto pin : units_.nets[at(net)].pins) {
-          if (mark_[at(pin)] == stamp_ || loads_.device()[at(pin)] != here || group_.size() >= size) continue;
-          mark_[at(pin)] = stamp_;
-          group_.push_back(pin);
-        }
-      }
-    }
+    gather_connected(unit, size, least);
     // Too heavy for where it goes, whatever transfers it may save there: not worth its moves.
     double work = 0;
     for (const auto member : group_) work += units_.time(member, to);
-    if (loads_.load()[at(to)] + work > loads_.max_load() + kHopeless * scale_) return false;
-    bool moved = false;
-    for (const auto member : group_) moved |= put(member, to);
-    return moved;
+    if (state_.load()[at(to)] + work > state_.max_load() + kHopeless * scale_) return false;
+    return put_group(to);
   }
 
-  const PlacementUnits& units_;
-  const LoadSearchOptions& options_;
-  Random random_;
-  PlacementLoads loads_;
+  const PlacementSearchOptions& options_;
   std::vector<int32_t> best_;
   double best_value_ = 0, scale_ = 0, target_ = 0, floor_ = 0;
   double energy_ = 0, next_energy_ = 0;
-  std::vector<std::pair<int32_t, int32_t>> undo_;
-  std::vector<int32_t> group_;
-  std::vector<int64_t> mark_;
-  int64_t stamp_ = 0;
 };
 
 }  // namespace
 
 std::vector<int32_t> search_load(const PlacementUnits& units, const std::vector<int32_t>& start,
-                                 const LoadSearchOptions& options) {
+                                 const PlacementSearchOptions& options) {
   return MaxLoadSearch(units, start, options).run();
 }
 

@@ -22,6 +22,32 @@ namespace {
 constexpr double kGap = 1e-6;         // of two values that count as equal
 constexpr double kUsualSeconds = 60;  // where the caller sets no end
 
+// Rounds of annealing, ever longer.
+void anneal_rounds(const PlacementMethods& methods, uint64_t seed, int thread, const Deadline& deadline) {
+  PlacementMethods::Units own;
+  double own_value = 0;
+  for (int round = 0; !deadline.should_stop(); ++round) {
+    const auto start = methods.start(round, own, own_value);
+    if (start.empty()) return;
+    own = methods.search(
+        start,
+        {.deadline = deadline,
+         .seed = seed + static_cast<uint64_t>(thread) * 1'000'003 + static_cast<uint64_t>(round) * 7919,
+         .moves = methods.moves_first + methods.moves_more * std::min(round, methods.most_growth),
+         .heat = methods.heats[static_cast<size_t>(round + 2 * thread) % methods.heats.size()]});
+    own_value = methods.offer(own, "annealing");
+  }
+}
+
+// Whether the model found a better split, or a better bound.
+bool solve_once(const PlacementMethods& methods, uint64_t seed, PlacementStore& store,
+                const Deadline& deadline) {
+  const double value = store.value(), bound = store.bound();
+  const auto status = methods.solve({.deadline = deadline, .seed = seed});
+  if (!status.ok() && status.error().code() != Code::kUnsupported) store.fail(status.error());
+  return status.ok() && (store.value() < value || store.bound() > bound * (1 + 1e-4));
+}
+
 Result<PlannerOutput> plan_placement(const Problem& problem, const PlannerOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(const auto instance, PlacementInstance::make(problem));
   const auto began = Deadline::Clock::now();
@@ -37,11 +63,8 @@ Result<PlannerOutput> plan_placement(const Problem& problem, const PlannerOption
                     bound > 0 ? std::optional<double>(bound) : std::nullopt);
   };
   run_watched(options.deadline.sooner(seconds), done, report, [&](const Deadline& deadline) {
-    if (instance.is_latency()) {
-      run_latency_portfolio(instance, options, deadline, store);
-    } else {
-      run_load_portfolio(instance, options, deadline, store);
-    }
+    const PlacementTask task{instance, options, deadline, store};
+    instance.is_latency() ? run_latency_portfolio(task) : run_load_portfolio(task);
   });
   HEDDLE_ASSIGN_OR_RETURN(auto output, store.result());
   if (output.stop != StopReason::kOptimal && options.deadline.should_stop())
@@ -96,17 +119,19 @@ Result<PlannerOutput> PlacementStore::result() const {
   return output;
 }
 
-void run_search(const DnnSearch& search, const Deadline& deadline) {
+void run_search(const PlacementTask& task, const PlacementMethods& methods, const Deadline& deadline) {
+  const uint64_t seed = task.options.seed;
   bool found = false;
   const auto annealing = [&](int thread, TimeShare time) -> PortfolioStep {
-    return {"annealing", time, {}, [&, thread](const Deadline& d) { search.anneal(thread, d); }};
+    return {
+        "annealing", time, {}, [&, thread](const Deadline& d) { anneal_rounds(methods, seed, thread, d); }};
   };
-  std::vector<PortfolioSteps> tables{
-      {annealing(0, of_all(search.before)),
-       {"CP-SAT", of_all(search.model), {}, [&](const Deadline& d) { found = search.solve(d); }},
-       {"CP-SAT again", of_left(1), [&] { return found; }, [&](const Deadline& d) { search.solve(d); }},
-       annealing(0, of_left(1))}};
-  for (int t = 1; t < search.threads; ++t) tables.push_back({annealing(t, of_left(1))});
+  const auto model = [&](const Deadline& d) { found = solve_once(methods, seed, task.store, d); };
+  std::vector<PortfolioSteps> tables{{annealing(0, of_all(methods.before)),
+                                      {"CP-SAT", of_all(methods.model), {}, model},
+                                      {"CP-SAT again", of_left(1), [&] { return found; }, model},
+                                      annealing(0, of_left(1))}};
+  for (int t = 1; t < task.options.threads; ++t) tables.push_back({annealing(t, of_left(1))});
   run_side_by_side(tables, {.deadline = deadline});
 }
 

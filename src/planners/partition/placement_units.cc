@@ -69,9 +69,9 @@ bool join_cycles(const Adjacency& out, const Adjacency& in, UnionFind& joined) {
   return found;
 }
 
-class Contraction {
+class UnitContraction {
  public:
-  Contraction(const PlacementGraph& w, PlacementOrder order)
+  UnitContraction(const PlacementGraph& w, PlacementOrder order)
       : w_(w), ordered_(order != PlacementOrder::kNone), joined_(w.nodes.size()) {
     std::vector<int32_t> first(at(w.colours), -1);
     for (size_t v = 0; v < w.nodes.size(); ++v) {
@@ -261,7 +261,7 @@ class Contraction {
 }  // namespace
 
 PlacementUnits make_placement_units(const PlacementGraph& workload, PlacementOrder order) {
-  return Contraction(workload, order).run();
+  return UnitContraction(workload, order).run();
 }
 
 PlacementSplit split_of_units(const PlacementGraph& workload, const PlacementUnits& units,

@@ -69,12 +69,12 @@ class Replicator {
 
   LaneChoice on_several(const Group& devices) const {
     const FlatProblem flat(problem_, devices);
-    auto start = least_load_devices(flat, {}, options_.deadline);
+    auto start = least_load_plan(flat, {}, options_.deadline);
     if (!start) return {};
     LoadSearch search(flat, std::move(*start), {}, options_.seed);
     search.run({std::min(kMostMoves, kMovesPerOp * flat.num_ops()), kLaneHot, kLaneCold}, options_.deadline);
     if (search.best_excess() > 0) return {};
-    const FlatPlan plan{search.best(), order_by_priority(flat, upward_ranks(flat))};
+    const FlatPlan plan{search.best().device, order_by_priority(flat, upward_ranks(flat))};
     return {to_assignment(flat, plan), search.best_us()};
   }
 

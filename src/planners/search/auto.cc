@@ -43,10 +43,10 @@ void search_cold(const Problem& problem, const PlannerOptions& options, PlanStor
   if (out.ok()) store.offer(std::move(out->plan), "cold-search");
 }
 
-class Auto {
+class AutoPortfolio {
  public:
-  Auto(const Problem& problem, const PlannerOptions& options, std::vector<Plan> starts, PlanStore& store,
-       CancelToken closed)
+  AutoPortfolio(const Problem& problem, const PlannerOptions& options, std::vector<Plan> starts,
+                PlanStore& store, CancelToken closed)
       : problem_(problem),
         options_(options),
         steps_("auto", problem, options, std::move(starts), store),
@@ -211,7 +211,7 @@ Result<PlannerOutput> plan_auto(const Problem& problem, const PlannerOptions& op
   if (options.deadline.cancelled() && store.empty())
     return store.output(StopReason::kCancelled, options.deadline);
   const std::string constructive = store.winner();
-  Auto portfolio(problem, options, std::move(starts), store, closed);
+  AutoPortfolio portfolio(problem, options, std::move(starts), store, closed);
   const StopReason stop = portfolio.run();
   HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(stop, options.deadline));
   out.counters.merge(portfolio.counters());

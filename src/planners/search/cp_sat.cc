@@ -4,7 +4,6 @@
 // finds is timed by the evaluator and improved once more, for contention and known segments are not in the
 // model. Its bound is proven for the problem as it is. Deterministic for a seed and thread count unless the
 // deadline stops it.
-#include "core/portfolio.h"
 #include "plan_steps.h"
 
 namespace heddle {
@@ -36,19 +35,11 @@ PortfolioSteps cp_sat_steps(PlanSteps& steps, const PlannerOptions& options) {
 }
 
 Result<PlannerOutput> plan_cp_sat(const Problem& problem, const PlannerOptions& options) {
-  return plan_from_starts(problem, options,
-                          [&](std::vector<Plan> starts, PlanStore& store) -> Result<PlannerOutput> {
-                            PlanSteps steps("planner cp-sat", problem, options, std::move(starts), store);
-                            const auto open = [&] { return steps.is_open(options.deadline); };
-                            const auto report = [&](const std::string&, size_t) { steps.report(); };
-                            run_steps(cp_sat_steps(steps, options),
-                                      {.deadline = options.deadline, .open = open, .report = report});
-                            HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(steps.stop(), options.deadline));
-                            out.counters.merge(steps.counters());
-                            if (!out.counters.contains("cp_sat_complete"))
-                              out.detail += ", without CP-SAT (not needed, or too large)";
-                            return out;
-                          });
+  HEDDLE_ASSIGN_OR_RETURN(auto out, plan_by_steps("planner cp-sat", problem, options, [&](PlanSteps& steps) {
+                            return cp_sat_steps(steps, options);
+                          }));
+  if (!out.counters.contains("cp_sat_complete")) out.detail += ", without CP-SAT (not needed, or too large)";
+  return out;
 }
 
 }  // namespace

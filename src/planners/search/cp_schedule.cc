@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "heddle/base/decimals.h"
+
 namespace heddle {
 namespace {
 
@@ -19,10 +21,11 @@ constexpr double kMostModelPlacements = 6000;  // ops x devices
 constexpr double kMostPairs = 400'000;         // reads x ordered device pairs
 constexpr double kTicksToHorizon = 4e6;        // when times are not multiples of a decimal unit
 constexpr double kMostExactTicks = 1e9;
+constexpr int kMostTickDecimals = 6;
 
-class Model {
+class RelaxedSchedule {
  public:
-  Model(const FlatProblem& flat, const Relaxation& relaxation, const FlatPlan& hint)
+  RelaxedSchedule(const FlatProblem& flat, const Relaxation& relaxation, const FlatPlan& hint)
       : flat_(flat),
         r_(relaxation),
         k_(relaxation.devices.size()),
@@ -113,25 +116,18 @@ class Model {
                           [&](size_t i, size_t j, uint32_t t) { return r_.way_us(i, j, flat_.bytes(t)); });
     double horizon = 1e-9;
     for (size_t v = 0; v < n_; ++v) horizon = std::max(horizon, start[v] + r_.t(v, hint_.device[v]));
-    for (double unit = 1; unit > 1e-7 && horizon / unit <= kMostExactTicks; unit /= 10) {
-      if (is_unit(unit)) return unit;
-    }
-    return horizon / kTicksToHorizon;
-  }
-  bool is_unit(double unit) const {
-    const auto whole = [&](double us) {
-      const double q = us / unit;
-      return !std::isfinite(us) || std::fabs(q - std::round(q)) <= 1e-9 * std::max(1.0, q);
+    std::vector<double> times;
+    const auto add = [&](double us) {
+      if (std::isfinite(us)) times.push_back(us);
     };
-    if (!std::all_of(r_.time.begin(), r_.time.end(), whole)) return false;
+    for (const double us : r_.time) add(us);
     for (size_t t = 0; t < flat_.num_tensors(); ++t) {
       for (size_t i = 0; i < k_; ++i) {
-        for (size_t j = 0; j < k_; ++j) {
-          if (!whole(r_.way_us(i, j, flat_.bytes(t)))) return false;
-        }
+        for (size_t j = 0; j < k_; ++j) add(r_.way_us(i, j, flat_.bytes(t)));
       }
     }
-    return true;
+    const auto per_us = decimal_scale(times, kMostTickDecimals);
+    return per_us && horizon * *per_us <= kMostExactTicks ? 1 / *per_us : horizon / kTicksToHorizon;
   }
 
   void add_op(size_t v) {
@@ -199,7 +195,7 @@ bool cp_schedule_fits(const FlatProblem& flat) {
 
 Result<CpSchedule> solve_cp_schedule(const FlatProblem& flat, const Relaxation& relaxation,
                                      const FlatPlan& hint, const CpScheduleOptions& options) {
-  const Model model(flat, relaxation, hint);
+  const RelaxedSchedule model(flat, relaxation, hint);
   HEDDLE_ASSIGN_OR_RETURN(const auto answer,
                           solve_relaxed(model.cp(), model.tick_us(), flat.num_ops(), options));
   return CpSchedule{answer.values.empty() ? hint : model.decode(answer.values), answer.bound_us,

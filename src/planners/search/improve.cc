@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <thread>
-#include <type_traits>
 
 #include "lists/construction.h"
 #include "load_search.h"
@@ -32,41 +31,6 @@ constexpr SearchRound kOrderRound{.hot = 0.5, .cold = 0.01}, kLoadRound{.hot = 0
 constexpr double kMeetsBound = 1 + 1e-9;
 constexpr uint64_t kRoundSeedStep = 0x9e3779b97f4a7c15ULL;
 
-// One annealing chain.
-class Chain {
- public:
-  virtual ~Chain() = default;
-  virtual bool round(uint64_t moves, double heat, double stop_at_us, const Deadline& deadline) = 0;
-  virtual FlatPlan best() const = 0;
-  virtual double best_us() const = 0;
-  virtual int64_t excess() const = 0;
-  virtual uint64_t moves_tried() const = 0;
-};
-
-template <class Search>
-class SearchChain final : public Chain {
- public:
-  SearchChain(Search search, std::vector<uint32_t> order, SearchRound round)
-      : search_(std::move(search)), order_(std::move(order)), round_(round) {}
-  bool round(uint64_t moves, double heat, double stop_at_us, const Deadline& deadline) override {
-    return search_.run({moves, round_.hot * heat, round_.cold, stop_at_us}, deadline);
-  }
-  FlatPlan best() const override {
-    if constexpr (std::is_same_v<Search, LoadSearch>)
-      return {search_.best(), order_};
-    else
-      return search_.best();
-  }
-  double best_us() const override { return search_.best_us(); }
-  int64_t excess() const override { return search_.best_excess(); }
-  uint64_t moves_tried() const override { return search_.moves_tried(); }
-
- private:
-  Search search_;
-  std::vector<uint32_t> order_;  // does not matter for loads
-  const SearchRound round_;
-};
-
 class Improver {
  public:
   Improver(const Problem& problem, const PlannerOptions& options, std::string name, PlanStore& candidates)
@@ -77,9 +41,8 @@ class Improver {
         flat_(problem, problem.usable_devices()),
         reserve_(flat_.num_pools(), 0) {
     work_per_move_ =
-        problem.objective == Objective::kThroughput
-            ? 4 + 2 * static_cast<double>(flat_.num_reads()) / static_cast<double>(flat_.num_ops())
-            : static_cast<double>(flat_.num_ops() + flat_.num_reads());
+        has_loads() ? 4 + 2 * static_cast<double>(flat_.num_reads()) / static_cast<double>(flat_.num_ops())
+                    : static_cast<double>(flat_.num_ops() + flat_.num_reads());
   }
 
   ImproveResult run(const std::vector<Plan>& starts, std::optional<double> known_us) {
@@ -97,15 +60,11 @@ class Improver {
   }
 
  private:
-  std::unique_ptr<Chain> make_chain(FlatPlan start, uint64_t number) const {
+  std::unique_ptr<DeviceSearch> make_chain(FlatPlan start, uint64_t number) const {
     const uint64_t seed =
         options_.seed + kRoundSeedStep * (number + 1 + 1000 * static_cast<uint64_t>(round_));
-    if (problem_.objective == Objective::kThroughput) {
-      return std::make_unique<SearchChain<LoadSearch>>(
-          LoadSearch(flat_, std::move(start.device), reserve_, seed), std::move(start.order), kLoadRound);
-    }
-    return std::make_unique<SearchChain<OrderSearch>>(OrderSearch(flat_, std::move(start), reserve_, seed),
-                                                      std::vector<uint32_t>(), kOrderRound);
+    if (has_loads()) return std::make_unique<LoadSearch>(flat_, std::move(start), reserve_, seed);
+    return std::make_unique<OrderSearch>(flat_, std::move(start), reserve_, seed);
   }
 
   // Ops one by one; the best of them by the chain's own measure, which is the evaluator's. When no start is
@@ -133,11 +92,12 @@ class Improver {
   }
 
   bool run_round(uint64_t moves, double stop_at_us) {
-    const double heat = kHeat[static_cast<size_t>(round_) % kHeat.size()];
+    SearchRound round = has_loads() ? kLoadRound : kOrderRound;
+    round.moves = moves;
+    round.hot *= kHeat[static_cast<size_t>(round_) % kHeat.size()];
+    round.stop_at_us = stop_at_us;
     std::vector<uint8_t> finished(chains_.size(), 0);
-    const auto one = [&](size_t c) {
-      finished[c] = chains_[c]->round(moves, heat, stop_at_us, options_.deadline) ? 1 : 0;
-    };
+    const auto one = [&](size_t c) { finished[c] = chains_[c]->run(round, options_.deadline) ? 1 : 0; };
     std::vector<std::thread> threads;
     for (size_t c = 1; c < chains_.size(); ++c) threads.emplace_back(one, c);
     one(0);
@@ -152,9 +112,11 @@ class Improver {
     Reserve more(reserve_.size(), 0);
     size_t leader = 0;
     for (size_t c = 0; c < chains_.size(); ++c) {
-      const auto key = [](const Chain& chain) { return std::pair(chain.excess(), chain.best_us()); };
+      const auto key = [](const DeviceSearch& chain) {
+        return std::pair(chain.best_excess(), chain.best_us());
+      };
       if (key(*chains_[c]) < key(*chains_[leader])) leader = c;
-      if (chains_[c]->excess() > 0 || chains_[c]->best_us() >= candidates_.value_us()) continue;
+      if (chains_[c]->best_excess() > 0 || chains_[c]->best_us() >= candidates_.value_us()) continue;
       better = candidates_.offer(to_assignment(flat_, chains_[c]->best()), name_) || better;
       for (size_t p = 0; p < more.size(); ++p) more[p] = std::max(more[p], candidates_.excess()[p]);
     }
@@ -195,6 +157,9 @@ class Improver {
     return StopReason::kFinished;
   }
 
+  // The objective depends on loads alone, not on the order.
+  bool has_loads() const { return problem_.objective == Objective::kThroughput; }
+
   const Problem& problem_;
   const PlannerOptions& options_;
   const std::string name_;
@@ -202,7 +167,7 @@ class Improver {
   const FlatProblem flat_;
   Reserve reserve_;
   double work_per_move_ = 1;
-  std::vector<std::unique_ptr<Chain>> chains_;
+  std::vector<std::unique_ptr<DeviceSearch>> chains_;
   uint64_t moves_ = 0;
   int round_ = 0;
 };

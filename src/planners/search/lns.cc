@@ -8,7 +8,6 @@
 // devices that share cores, loads and memory for parameters. Ignores known segments of several ops, and in
 // the model of a step contention with transfers outside the window and tensors' memory (the evaluator does
 // not).
-#include "core/portfolio.h"
 #include "plan_steps.h"
 
 namespace heddle {
@@ -18,26 +17,18 @@ namespace {
 constexpr double kPolishShare = 0.2;
 
 Result<PlannerOutput> plan_lns(const Problem& problem, const PlannerOptions& options) {
-  return plan_from_starts(
-      problem, options, [&](std::vector<Plan> starts, PlanStore& store) -> Result<PlannerOutput> {
-        PlanSteps steps("planner lns", problem, options, std::move(starts), store);
-        const auto search = [&](const Deadline& d) { steps.local_search(d, options.seed, options.threads); };
-        const PortfolioSteps table{
-            {"quick bound", of_left(1), {}, [&](const Deadline& d) { steps.quick_bound(d); }},
-            {"local search", of_left(kPolishShare), {}, search},
-            {"large neighbourhoods",
-             of_left(1),
-             {},
-             [&](const Deadline& d) { steps.large_neighbourhoods(d, options.seed); }},
-            {"local search", of_left(1), [&] { return !steps.has_searched(); }, search},
-        };
-        run_steps(table, {.deadline = options.deadline,
-                          .open = [&] { return steps.is_open(options.deadline); },
-                          .report = [&](const std::string&, size_t) { steps.report(); }});
-        HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(steps.stop(), options.deadline));
-        out.counters.merge(steps.counters());
-        return out;
-      });
+  return plan_by_steps("planner lns", problem, options, [&](PlanSteps& steps) -> PortfolioSteps {
+    const auto search = [&](const Deadline& d) { steps.local_search(d, options.seed, options.threads); };
+    return {
+        {"quick bound", of_left(1), {}, [&](const Deadline& d) { steps.quick_bound(d); }},
+        {"local search", of_left(kPolishShare), {}, search},
+        {"large neighbourhoods",
+         of_left(1),
+         {},
+         [&](const Deadline& d) { steps.large_neighbourhoods(d, options.seed); }},
+        {"local search", of_left(1), [&] { return !steps.has_searched(); }, search},
+    };
+  });
 }
 
 }  // namespace

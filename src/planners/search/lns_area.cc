@@ -16,10 +16,10 @@ constexpr size_t kMostWindow = 160;
 constexpr double kFromCritical = 0.8;
 constexpr size_t kMostInModule = 12;
 
-class Area {
+class AreaDraw {
  public:
-  Area(const FlatProblem& flat, const TimedPlan& timed, const std::vector<uint32_t>& critical,
-       const std::vector<uint32_t>& place, size_t size, Random& random)
+  AreaDraw(const FlatProblem& flat, const TimedPlan& timed, const std::vector<uint32_t>& critical,
+           const std::vector<uint32_t>& place, size_t size, Random& random)
       : flat_(flat),
         plan_(*timed.plan),
         timed_(timed),
@@ -156,22 +156,6 @@ class Area {
 
 }  // namespace
 
-const char* area_name(AreaKind kind) {
-  switch (kind) {
-    case AreaKind::kTime:
-      return "time";
-    case AreaKind::kCritical:
-      return "critical path";
-    case AreaKind::kDevices:
-      return "two devices";
-    case AreaKind::kSubgraph:
-      return "subgraph";
-    case AreaKind::kModules:
-      break;
-  }
-  return "modules";
-}
-
 AreaChoice::AreaChoice(size_t most) : most_(std::max(kLeastSize, static_cast<double>(most))) {
   for (Record& r : records_) r.size = std::min(most_, kFirstSize);
 }
@@ -203,7 +187,7 @@ void AreaChoice::learn(AreaKind kind, bool better, bool complete) {
 Neighbourhood draw_area(const FlatProblem& flat, const TimedPlan& timed,
                         const std::vector<uint32_t>& critical, const std::vector<uint32_t>& place,
                         AreaKind kind, size_t size, Random& random) {
-  Area area(flat, timed, critical, place, size, random);
+  AreaDraw area(flat, timed, critical, place, size, random);
   switch (kind) {
     case AreaKind::kTime:
       return area.time();

@@ -18,7 +18,6 @@ enum class AreaKind : uint8_t {
   kModules,   // runs of connected ops of one device, which stay together
 };
 inline constexpr size_t kAreaKinds = 5;
-const char* area_name(AreaKind kind);  // "time", "critical path", ...
 
 // Draws kinds in proportion to what they gained lately, and sizes by what CP-SAT could finish.
 class AreaChoice {

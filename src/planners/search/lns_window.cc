@@ -5,8 +5,7 @@
 #include <map>
 #include <set>
 
-#include "heddle/solve/cp_work.h"
-#include "lns_surroundings.h"
+#include "core/param_use.h"
 #include "schedule_model.h"
 
 namespace heddle {
@@ -23,15 +22,113 @@ constexpr int64_t kReach = int64_t{1} << 50;
 constexpr size_t kMostTransfers = 3000;
 constexpr size_t kNone = SIZE_MAX;
 
-class Window {
- public:
-  Window(const FlatProblem& flat, const TimedPlan& timed, const Neighbourhood& area)
+// What the rest of a plan leaves to a window of it.
+struct Surroundings {
+  std::vector<double> free_us;    // per device: when the last op before ends
+  std::vector<double> tail_us;    // per device: the longest chain that begins with the first op after
+  std::vector<double> rest_us;    // per op after: the longest chain from its start
+  double least_us = 0;            // the makespan that the rest alone needs
+  std::vector<double> loaded_us;  // per resource: loads of ops before (cold)
+  ParamRoom params;               // of ops outside; read where memory has limits, or from a cold start
+};
 
+// Of the places [first, last) of the plan's order. O(V + E).
+class Survey {
+ public:
+  Survey(const FlatProblem& flat, const TimedPlan& timed, size_t first, size_t last)
+      : flat_(flat),
+        plan_(*timed.plan),
+        timed_(timed),
+        first_(first),
+        last_(last),
+        around_{.params = ParamRoom(flat)} {}
+
+  Surroundings run() {
+    before();
+    after();
+    makespan();
+    params();
+    return std::move(around_);
+  }
+
+ private:
+  void before() {
+    around_.free_us.assign(flat_.num_devices(), 0);
+    for (size_t i = 0; i < first_; ++i) {
+      const uint32_t v = plan_.order[i];
+      double& free = around_.free_us[plan_.device[v]];
+      free = std::max(free, (*timed_.finish)[v]);
+    }
+  }
+
+  void after() {
+    around_.rest_us.assign(flat_.num_ops(), 0);
+    around_.tail_us.assign(flat_.num_devices(), 0);
+    for (size_t i = plan_.order.size(); i-- > last_;) {
+      const uint32_t v = plan_.order[i], d = plan_.device[v];
+      double rest = around_.tail_us[d];
+      for (const uint32_t o : flat_.overlaps(d)) rest = std::max(rest, around_.tail_us[o]);
+      for (const uint32_t t : flat_.outputs(v)) {
+        for (const uint32_t w : flat_.readers(t))
+          rest = std::max(rest, flat_.transfer_us(d, plan_.device[w], flat_.bytes(t)) + around_.rest_us[w]);
+      }
+      around_.rest_us[v] = around_.tail_us[d] = rest + flat_.us(v, d);
+    }
+  }
+
+  // Chains that pass by the window.
+  void makespan() {
+    double& least = around_.least_us;
+    for (size_t d = 0; d < flat_.num_devices(); ++d)
+      least = std::max(least, around_.free_us[d] + around_.tail_us[d]);
+    std::vector<uint8_t> is_before(flat_.num_ops(), 0);
+    for (size_t i = 0; i < first_; ++i) {
+      is_before[plan_.order[i]] = 1;
+      least = std::max(least, (*timed_.finish)[plan_.order[i]]);
+    }
+    for (size_t i = last_; i < plan_.order.size(); ++i) {
+      const uint32_t w = plan_.order[i];
+      double head = 0;
+      for (const uint32_t t : flat_.inputs(w)) {
+        const uint32_t u = flat_.producer(t);
+        if (is_before[u])
+          head = std::max(head, (*timed_.finish)[u] +
+                                    flat_.transfer_us(plan_.device[u], plan_.device[w], flat_.bytes(t)));
+      }
+      least = std::max(least, head + around_.rest_us[w]);
+    }
+  }
+
+  void params() {
+    const bool cold = flat_.is_cold();
+    if (!flat_.has_limits() && !cold) return;
+    around_.loaded_us.assign(flat_.num_resources(), 0);
+    for (size_t i = 0; i < plan_.order.size(); ++i) {
+      if (i >= first_ && i < last_) continue;
+      const uint32_t v = plan_.order[i], d = plan_.device[v];
+      const int64_t bytes = around_.params.add(v, d);
+      if (!cold || bytes == 0 || i >= last_ || !flat_.needs_load(d)) continue;
+      const auto& way = flat_.load_way(d);
+      for (const uint32_t r : way.resources) around_.loaded_us[r] += way.time_us(bytes);
+    }
+  }
+
+  const FlatProblem& flat_;
+  const FlatPlan& plan_;
+  const TimedPlan& timed_;
+  const size_t first_, last_;
+  Surroundings around_;
+};
+
+class ScheduleWindow {
+ public:
+  ScheduleWindow(const FlatProblem& flat, const TimedPlan& timed, const Neighbourhood& area)
       : flat_(flat),
         plan_(*timed.plan),
         timed_(timed),
         k_(flat.num_devices()),
         first_(area.first),
+        around_(Survey(flat, timed, area.first, area.last).run()),
         m_(area.last - area.first, k_, kReach) {
     ops_.assign(plan_.order.begin() + static_cast<long>(area.first),
                 plan_.order.begin() + static_cast<long>(area.last));
@@ -42,8 +139,8 @@ class Window {
     double end_us = origin_us_;
     for (const uint32_t v : ops_) end_us = std::max(end_us, (*timed.finish)[v]);
     tick_us_ = std::max(end_us - origin_us_, 1e-9 * timed.makespan_us + 1e-12) / kTicks;
+    // Rounding may lengthen a chain by half a tick per link.
     horizon_ = ticks(timed.makespan_us) + 4 * static_cast<int64_t>(ops_.size()) + 64;
-    around_ = survey(flat, timed, area.first, area.last);
     choose_devices(area);
   }
 
@@ -51,7 +148,7 @@ class Window {
   bool hopeless() const { return around_.least_us >= timed_.makespan_us * (1 - 1e-12); }
 
   void build() {
-    makespan_ = m_.cp.add_integer(ticks(around_.least_us), horizon());
+    makespan_ = m_.cp.add_integer(ticks(around_.least_us), horizon_);
     for (size_t p = 0; p < ops_.size(); ++p) add_op(p);
     choose_contention();
     for (size_t p = 0; p < ops_.size(); ++p) {
@@ -89,8 +186,6 @@ class Window {
     return std::llround(std::clamp((us - origin_us_) / tick_us_, -kMostTicks, kMostTicks));
   }
   int64_t length(double us) const { return std::llround(std::clamp(us / tick_us_, 0.0, kMostTicks)); }
-  // Rounding may lengthen a chain by half a tick per link.
-  int64_t horizon() const { return horizon_; }
   int64_t latest() const { return std::min(horizon_, kLatest); }
   int64_t run(size_t p, size_t i) const { return length(flat_.us(ops_[p], i)); }
   bool possible(size_t p, size_t i) const { return m_.possible(p, i); }
@@ -214,7 +309,7 @@ class Window {
     }
     const int64_t delay = i == j ? 0 : length(flat_.transfer_us(i, j, flat_.bytes(t)));
     const bool waits = contention_ && !is_there && i != j && way.passage == Passage::kRoute &&
-                       way.first != way.last && delay >= kLeastWait;
+                       !way.resources.empty() && delay >= kLeastWait;
     // Without a delay the rows that hold wherever the producer runs are enough.
     if (delay > 0 || pu == kNone) {
       for (const size_t w : inside) m_.after(start_[w], ready, delay, m_.all({source, on(w, j)}));
@@ -233,9 +328,7 @@ class Window {
       bool any = false;
       for (const size_t w : inside) {
         any = any || plan_.device[ops_[w]] == j;
-        std::vector<CpLit> one{needed};
-        for (const CpLit l : m_.all({source, on(w, j)})) one.push_back(!l);
-        m_.cp.any_of(one);
+        m_.implies(m_.all({source, on(w, j)}), needed);
       }
       m_.hint(needed, now && any);
       when = {needed};
@@ -246,19 +339,12 @@ class Window {
     if (rest >= 0 && pu != kNone) m_.after(makespan_, *moves, delay + length(rest), m_.all({source}));
   }
 
-  void hold(const FlatProblem::Way& way, CpVar from, int64_t ticks, const std::vector<CpLit>& when) {
+  void hold(const RoutedTransfer& way, CpVar from, int64_t ticks, const std::vector<CpLit>& when) {
     const CpInterval interval = m_.cp.interval(from, CpExpr(ticks), CpExpr(from).add(ticks), when);
-    for (const uint32_t r : flat_.resources(way)) m_.hold(r, interval);
+    for (const uint32_t r : way.resources) m_.hold(r, interval);
   }
 
-  int64_t new_bytes(size_t p, size_t i) const {
-    int64_t bytes = 0;
-    for (const uint32_t q : flat_.params(ops_[p])) {
-      if (!around_.brought[flat_.pool(i) * flat_.num_params() + q])
-        bytes = plus_bytes(bytes, flat_.param_bytes(q));
-    }
-    return bytes;
-  }
+  int64_t new_bytes(size_t p, size_t i) const { return around_.params.new_bytes(ops_[p], i); }
 
   void add_loads() {
     for (size_t p = 0; p < ops_.size(); ++p) {
@@ -276,7 +362,7 @@ class Window {
         if (!loads) loads = m_.cp.add_integer(std::max(ticks(0), -8 * kLatest), latest());
         const int64_t time = length(way.time_us(bytes));
         double from = 0;
-        for (const uint32_t r : flat_.resources(way)) from = std::max(from, around_.loaded_us[r]);
+        for (const uint32_t r : way.resources) from = std::max(from, around_.loaded_us[r]);
         m_.after(*loads, CpExpr(0), std::max(ticks(from), -8 * kLatest), here);
         m_.after(start_[p], *loads, time, here);
         if (time >= kLeastWait) hold(way, *loads, time, here);
@@ -318,7 +404,7 @@ class Window {
       };
       int64_t now = 0;
       for (size_t p = 0; p < ops_.size(); ++p) now = plus_bytes(now, bytes(p, plan_.device[ops_[p]]));
-      m_.limit_memory(bytes, std::max(now, around_.room[pool] >> kBytesShift));
+      m_.limit_memory(bytes, std::max(now, around_.params.room(pool) >> kBytesShift));
     }
   }
 
@@ -331,7 +417,7 @@ class Window {
   std::vector<size_t> position_;
   double origin_us_ = 0, tick_us_ = 1;
   int64_t horizon_ = 0;
-  Surroundings around_;
+  const Surroundings around_;
   std::vector<uint8_t> is_free_;
   bool contention_ = false;
   ScheduleModel m_;
@@ -343,19 +429,16 @@ class Window {
 }  // namespace
 
 Result<WindowAnswer> solve_window(const FlatProblem& flat, const TimedPlan& timed, const Neighbourhood& area,
-                                  const WindowLimits& limits) {
+                                  const SolveOptions& options) {
   WindowAnswer answer;
   answer.plan = *timed.plan;
-  Window window(flat, timed, area);
+  ScheduleWindow window(flat, timed, area);
   if (window.hopeless()) {
     answer.complete = true;
     return answer;
   }
   window.build();
-  SolveOptions options;
-  options.deadline = limits.deadline;
-  options.seed = limits.seed;
-  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve_for(window.cp(), limits.work, options));
+  HEDDLE_ASSIGN_OR_RETURN(const Solution solution, solve(window.cp(), options));
   // Infeasible: rounding, or transfers in an order that the evaluator serves otherwise, leave the plan itself
   // no place.
   answer.complete = solution.status == SolveStatus::kOptimal || solution.status == SolveStatus::kInfeasible;

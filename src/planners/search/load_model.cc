@@ -37,8 +37,8 @@ void LoadModel::add(size_t resource, double us) {
   powers_ += power8(load / scale_);
 }
 
-void LoadModel::add_way(const FlatProblem::Way& way, double us) {
-  for (const uint32_t r : flat_.resources(way)) add(resources_at_ + r, us);
+void LoadModel::add_way(const RoutedTransfer& way, double us) {
+  for (const uint32_t r : way.resources) add(resources_at_ + r, us);
 }
 
 // One reader more (or fewer) of the tensor on a device: the first one there brings a transfer, the last one

@@ -37,7 +37,7 @@ class LoadModel {
 
  private:
   void add(size_t resource, double us);
-  void add_way(const FlatProblem::Way& way, double us);
+  void add_way(const RoutedTransfer& way, double us);
   void count_reader(uint32_t tensor, uint32_t device, int by);
   void move_outputs(uint32_t op, uint32_t from, double sign);
 

@@ -11,35 +11,25 @@ namespace {
 constexpr double kCriticalShare = 0.7;
 // Moves taken after which the critical path is found again.
 constexpr int kStaleAfter = 6;
-// Ops that change device together at most.
-constexpr size_t kMostInGroup = 12;
 // Elementary steps between two looks at the clock, and moves between two temperatures, at most.
 constexpr uint64_t kStepsPerLook = 20000, kMostMovesPerLook = 32;
 
 }  // namespace
 
 OrderSearch::OrderSearch(const FlatProblem& flat, FlatPlan start, const Reserve& reserve, uint64_t seed)
-    : flat_(flat),
-      timer_(flat),
-      random_(seed),
-      params_(flat, reserve),
-      best_(std::move(start)),
-      mark_(flat.num_ops(), 0) {
+    : DeviceSearch(flat, std::move(start), reserve, seed), timer_(flat) {
   place_.resize(flat.num_ops());
   for (const double us : flat.least_us()) mean_us_ += us / static_cast<double>(flat.num_ops());
-  load(best_);
+  load();
   best_us_ = now_us_;
   best_excess_ = now_excess_;
 }
 
-void OrderSearch::load(const FlatPlan& plan) {
-  for (uint32_t v = 0; v < now_.device.size(); ++v) params_.remove(v, now_.device[v]);
-  now_ = plan;
-  for (uint32_t v = 0; v < now_.device.size(); ++v) params_.add(v, now_.device[v]);
+void OrderSearch::load() {
+  load_best();
   for (uint32_t i = 0; i < now_.order.size(); ++i) place_[now_.order[i]] = i;
   now_us_ = timer_.time(now_, kImpossible);
   timer_.keep();
-  now_excess_ = params_.excess();
   refresh_critical();
 }
 
@@ -75,15 +65,8 @@ uint32_t OrderSearch::pick_device(uint32_t op) {
   return static_cast<uint32_t>(random_.below(flat_.num_devices()));
 }
 
-bool OrderSearch::change_device(uint32_t op, uint32_t device) {
-  const uint32_t old = now_.device[op];
-  if (device == old || !(flat_.us(op, device) < kImpossible)) return false;
-  moved_.push_back({op, old});
-  params_.remove(op, old);
-  params_.add(op, device);
-  now_.device[op] = device;
+void OrderSearch::moved(uint32_t op) {
   first_changed_ = std::min(first_changed_, static_cast<size_t>(place_[op]));
-  return true;
 }
 
 void OrderSearch::save_range(size_t lo, size_t hi) {
@@ -172,32 +155,6 @@ bool OrderSearch::push_after(uint32_t first, uint32_t second) {
   return true;
 }
 
-// The op and ops around it on the same device, connected by data.
-bool OrderSearch::change_group(uint32_t op) {
-  const uint32_t from = now_.device[op], to = pick_device(op);
-  if (from == to) return false;
-  const size_t size = 2 + random_.below(kMostInGroup - 1);
-  front_.assign(1, op);
-  ++stamp_;
-  mark_[op] = stamp_;
-  for (size_t i = 0; i < front_.size() && front_.size() < size; ++i) {
-    const auto visit = [&](uint32_t w) {
-      if (front_.size() < size && mark_[w] != stamp_ && now_.device[w] == from) {
-        mark_[w] = stamp_;
-        front_.push_back(w);
-      }
-    };
-    for (const uint32_t t : flat_.outputs(front_[i])) {
-      const auto readers = flat_.readers(t);
-      for (size_t r = 0; r < readers.size() && r < kMostInGroup; ++r) visit(readers[r]);
-    }
-    for (const uint32_t t : flat_.inputs(front_[i])) visit(flat_.producer(t));
-  }
-  bool any = false;
-  for (const uint32_t v : front_) any = change_device(v, to) || any;
-  return any;
-}
-
 // With an op nearby in the order on another device.
 bool OrderSearch::swap_devices(uint32_t op) {
   const size_t n = flat_.num_ops(), reach = std::min<size_t>(n, 4 * flat_.num_devices() + 2);
@@ -235,31 +192,20 @@ bool OrderSearch::change() {
                                : push_after(critical_.behind[i], critical_.ops[i]);
   }
   if (dice < 0.82) return shift(pick_op());
-  if (dice < 0.92) return change_group(pick_op());
+  if (dice < 0.92) {
+    const uint32_t op = pick_op(), to = pick_device(op);
+    return to != now_.device[op] && change_group(op, to);
+  }
   return swap_devices(pick_op());
 }
 
 void OrderSearch::restore() {
   if (!saved_.empty()) store_range(range_lo_, saved_, {});
-  for (size_t i = moved_.size(); i-- > 0;) {
-    const auto [op, old] = moved_[i];
-    params_.remove(op, now_.device[op]);
-    params_.add(op, old);
-    now_.device[op] = old;
-  }
-}
-
-void OrderSearch::take_if_best(int64_t excess) {
-  now_excess_ = excess;
-  if (excess > best_excess_ || (excess == best_excess_ && now_us_ >= best_us_)) return;
-  best_ = now_;
-  best_us_ = now_us_;
-  best_excess_ = excess;
+  restore_devices();
 }
 
 double OrderSearch::rise(Metropolis& rule) {
   next_excess_ = params_.excess();
-  // Too much memory is worse than any time; less of it is worth any time.
   const bool less = next_excess_ < now_excess_;
   const double limit = less ? kImpossible : now_us_ + rule.most();
   if (next_excess_ > now_excess_) return kImpossible;
@@ -271,7 +217,7 @@ double OrderSearch::rise(Metropolis& rule) {
 void OrderSearch::keep() {
   timer_.keep();
   now_us_ = next_us_;
-  take_if_best(next_excess_);
+  take_if_best(now_us_);
   if (++stale_ >= kStaleAfter) refresh_critical();
 }
 
@@ -281,7 +227,7 @@ void OrderSearch::undo() {
 }
 
 bool OrderSearch::run(const SearchRound& round, const Deadline& deadline) {
-  load(best_);
+  load();
   stop_at_us_ = round.stop_at_us;
   // Very long schedules of short ops would not change otherwise.
   const double unit = std::max({mean_us_, best_us_ < kImpossible ? 1e-3 * best_us_ : 0, 1e-9});
@@ -293,8 +239,7 @@ bool OrderSearch::run(const SearchRound& round, const Deadline& deadline) {
               .moves_per_look = std::clamp<uint64_t>(kStepsPerLook / (flat_.num_ops() + flat_.num_reads()), 1,
                                                      kMostMovesPerLook)},
              deadline, random_);
-  tried_ += annealed.moves;
-  return !annealed.cut_off;
+  return finish_round(annealed);
 }
 
 }  // namespace heddle

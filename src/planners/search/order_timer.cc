@@ -146,7 +146,7 @@ bool OrderTimer::plan_loads(const FlatPlan& plan) {
     if (load_bytes_[v] == 0) continue;
     if (flat_.load_way(d).passage == Passage::kNone) return false;
     int32_t& chain = chain_of_device_[d];
-    const auto resources = flat_.resources(flat_.load_way(d));
+    const auto resources = flat_.load_way(d).resources;
     for (const uint32_t r : resources) {
       if (chain < 0) chain = chain_of_resource_[r];
     }
@@ -163,7 +163,7 @@ bool OrderTimer::plan_loads(const FlatPlan& plan) {
   return true;
 }
 
-void OrderTimer::push(const Request& request) {
+void OrderTimer::push(const ResourceRequest& request) {
   requests_.push_back(request);
   std::push_heap(requests_.begin(), requests_.end());
 }
@@ -209,26 +209,26 @@ bool OrderTimer::start_ready(const FlatPlan& plan, double limit_us) {
   return true;
 }
 
-double OrderTimer::hold(const FlatProblem::Way& way, double ready, double us) {
-  for (const uint32_t r : flat_.resources(way)) ready = std::max(ready, resource_free_[r]);
-  for (const uint32_t r : flat_.resources(way)) resource_free_[r] = ready + us;
+double OrderTimer::hold(const RoutedTransfer& way, double ready, double us) {
+  for (const uint32_t r : way.resources) ready = std::max(ready, resource_free_[r]);
+  for (const uint32_t r : way.resources) resource_free_[r] = ready + us;
   return ready;
 }
 
-void OrderTimer::serve_load(const FlatPlan& plan, const Request& request) {
+void OrderTimer::serve_load(const FlatPlan& plan, const ResourceRequest& request) {
   const auto v = static_cast<uint32_t>(request.rank);
-  const FlatProblem::Way& way = flat_.load_way(plan.device[v]);
+  const RoutedTransfer& way = flat_.load_way(plan.device[v]);
   const double us = way.time_us(load_bytes_[v]);
   const double start = hold(way, request.ready, us);
   makespan_ = std::max(makespan_, start + us);
   release(load_waiting_[v], start + us);
   const auto chain = static_cast<size_t>(chain_of_device_[plan.device[v]]);
-  issue_next_load(chain, way.first == way.last ? start : start + us);
+  issue_next_load(chain, way.resources.empty() ? start : start + us);
 }
 
-void OrderTimer::serve_transfer(const FlatPlan& plan, const Request& request) {
+void OrderTimer::serve_transfer(const FlatPlan& plan, const ResourceRequest& request) {
   const auto t = static_cast<uint32_t>(request.rank);
-  const FlatProblem::Way& way = flat_.way(plan.device[flat_.producer(t)], request.to);
+  const RoutedTransfer& way = flat_.way(plan.device[flat_.producer(t)], request.to);
   const double us = way.time_us(flat_.bytes(t));
   const double there = hold(way, request.ready, us) + us;
   arrival_[t * flat_.num_devices() + request.to] = there;
@@ -253,7 +253,7 @@ double OrderTimer::time_by_events(const FlatPlan& plan, double limit_us) {
   }
   if (!start_ready(plan, limit_us)) return kImpossible;
   while (!requests_.empty()) {
-    const Request request = requests_.front();
+    const ResourceRequest request = requests_.front();
     std::pop_heap(requests_.begin(), requests_.end());
     requests_.pop_back();
     if (request.rank & kIsLoad)

@@ -1,15 +1,19 @@
-// The makespan of one lane's decisions, ops as segments of their own: the very number that builder and
-// evaluator give, many thousand times a second. Decisions that surely exceed a limit are given up early.
+// The general timer: the makespan of one lane's decisions, ops as segments of their own. It gives the very number
+// that builder and evaluator give, many thousand times a second. Decisions that surely exceed a limit are given
+// up early.
 #pragma once
 
 #include <vector>
 
 #include "core/flat_problem.h"
+#include "timer.h"
 
 namespace heddle {
 
 class OrderTimer {
  public:
+  using Time = double;
+
   explicit OrderTimer(const FlatProblem& flat);
 
   // Infinity when it would exceed `limit_us`, or when the decisions are impossible. Before place `from` of
@@ -30,16 +34,16 @@ class OrderTimer {
   Critical critical(const FlatPlan& plan);
 
  private:
-  struct Request {
+  struct ResourceRequest {
     double ready;
     uint64_t rank;  // loads after transfers; then the builder's order
     uint32_t to;
-    bool operator<(const Request& o) const {  // for a max-heap: the least request on top
+    bool operator<(const ResourceRequest& o) const {  // for a max-heap: the least request on top
       if (ready != o.ready) return ready > o.ready;
       return rank != o.rank ? rank > o.rank : to > o.to;
     }
   };
-  struct Wait {
+  struct WaitingOp {
     int32_t next;
     uint32_t op;
   };
@@ -52,11 +56,11 @@ class OrderTimer {
   void release(int32_t head, double at);
   void arrive(uint32_t op, double at);
   bool start_ready(const FlatPlan& plan, double limit_us);
-  void push(const Request& request);
+  void push(const ResourceRequest& request);
   void issue_next_load(size_t chain, double at);
-  void serve_load(const FlatPlan& plan, const Request& request);
-  void serve_transfer(const FlatPlan& plan, const Request& request);
-  double hold(const FlatProblem::Way& way, double ready, double us);
+  void serve_load(const FlatPlan& plan, const ResourceRequest& request);
+  void serve_transfer(const FlatPlan& plan, const ResourceRequest& request);
+  double hold(const RoutedTransfer& way, double ready, double us);
 
   const FlatProblem& flat_;
   const bool by_events_;
@@ -67,22 +71,23 @@ class OrderTimer {
   // timed.
   std::vector<double> kept_state_, state_;
   size_t first_block_ = 0, last_block_ = 0;
-  struct Old {
+  struct OldTimes {
     uint32_t op;
     double start, finish;
   };
-  std::vector<Old> old_;
+  std::vector<OldTimes> old_;
   std::vector<double> free_;
   // By events.
   std::vector<uint32_t> missing_, ready_, place_;
-  std::vector<Wait> waits_;
+  std::vector<WaitingOp> waits_;
   std::vector<int32_t> after_op_, load_waiting_, last_on_;
   std::vector<double> arrival_, resource_free_;
-  std::vector<Request> requests_;
+  std::vector<ResourceRequest> requests_;
   std::vector<int64_t> load_bytes_;
   std::vector<int32_t> brought_, chain_of_device_, chain_of_resource_;
   std::vector<std::vector<uint32_t>> chains_;
   std::vector<size_t> chain_at_;
 };
+static_assert(Timer<OrderTimer, FlatPlan>);
 
 }  // namespace heddle

@@ -10,10 +10,10 @@
 #include "diviml/module_planner.h"
 #include "diviml/task_model.h"
 #include "heddle/graph/analysis.h"
+#include "heddle/planners/batch_problem.h"
 #include "improve.h"
-#include "lane_search.h"
 #include "lists/construction.h"
-#include "lns_rounds.h"
+#include "lns_search.h"
 
 namespace heddle {
 namespace {
@@ -33,9 +33,39 @@ constexpr std::array<int, 3> kLaneTurns{1, 4, 2};
 constexpr int kIdleTurns = 3;
 constexpr uint64_t kSeedStep = 0x9e3779b97f4a7c15ULL;
 constexpr double kReached = 1 + 1e-9;
+// Ops of all copies together.
+constexpr size_t kMostOps = 20'000;
+// Of the time, for local search.
+constexpr double kLocalShareOfLanes = 0.4;
 
 bool endless(const Deadline& deadline) {
   return !deadline.cancelled() && deadline.seconds_left() == std::numeric_limits<double>::infinity();
+}
+
+// Decisions for the copies of side_by_side() as lanes of equal share.
+std::vector<Lane> lanes_of(const Graph& graph, const Assignment& copies, int lanes) {
+  const auto order = graph.topological_order();
+  std::vector<Lane> list;
+  for (int l = 0; l < lanes; ++l) {
+    Lane& lane = list.emplace_back();
+    lane.share = 1.0 / lanes;
+    lane.assignment.device.resize(order.size());
+    lane.assignment.order.assign(order.begin(), order.end());
+    for (size_t i = 0; i < order.size(); ++i)
+      lane.assignment.device[order[i].index()] = copies.device[static_cast<size_t>(l) * order.size() + i];
+  }
+  return list;
+}
+
+// The reverse; the plan's lanes are dealt out in turn.
+Assignment copies_of(const Problem& problem, const Problem& many, const Plan& plan, int lanes) {
+  Assignment copies;
+  for (int l = 0; l < lanes; ++l) {
+    const auto lane = assignment_of(problem, plan, l % static_cast<int>(plan.lane_shares.size()));
+    for (const OpId v : problem.graph->topological_order()) copies.device.push_back(lane.device[v.index()]);
+  }
+  copies.order.assign(many.graph->topological_order().begin(), many.graph->topological_order().end());
+  return copies;
 }
 
 }  // namespace
@@ -211,6 +241,37 @@ void PlanSteps::large_neighbourhoods(const Deadline& deadline, uint64_t seed) {
   count("lns_complete", static_cast<double>(result.counts.complete));
 }
 
+void PlanSteps::search_lanes(const Deadline& deadline, uint64_t seed, int lanes) {
+  if (problem_.graph->num_ops() * static_cast<size_t>(lanes) > kMostOps) return;
+  const auto many = side_by_side(problem_, lanes);
+  if (!many.ok()) return;
+  PlanStore mine(*many);
+  const auto hand_over = [&](const Assignment& copies) {
+    store_.offer(lanes_of(*problem_.graph, copies, lanes), "search over lanes");
+  };
+  std::vector<Plan> starts;
+  if (const auto best = store_.best()) {
+    if (auto plan = build_plan(*many, copies_of(problem_, *many, *best, lanes)); plan.ok())
+      starts.push_back(std::move(*plan));
+  }
+  PlannerOptions o = quiet(deadline, seed);
+  o.progress = nullptr;
+  if (auto greedy = find_planner("greedy")->plan(*many, o); greedy.ok())
+    starts.push_back(std::move(greedy->plan));
+  o.deadline = part(deadline, kLocalShareOfLanes);
+  improve(*many, o, starts, "lanes", mine, 0);
+  if (mine.empty()) return;
+  hand_over(assignment_of(*many, *mine.best()));
+  o.deadline = deadline;
+  const FlatProblem flat(*many, many->usable_devices());
+  const auto start = mine.best();
+  lns_rounds(*many, flat, o, *start, 0, [&](const Assignment& copies) {
+    const bool better = mine.offer(copies, "lanes");
+    if (better) hand_over(copies);
+    return better;
+  });
+}
+
 void PlanSteps::search_turn(const Deadline& deadline, uint64_t seed, size_t turn, int idle) {
   if (batched_) {
     // Modules and annealing in turns, each from the best of both.
@@ -220,8 +281,7 @@ void PlanSteps::search_turn(const Deadline& deadline, uint64_t seed, size_t turn
   // Throughput: lanes in turns with one lane.
   const int lanes = kLaneTurns[turn % kLaneTurns.size()];
   if (problem_.objective == Objective::kThroughput && lanes > 1) {
-    search_lanes(problem_, quiet(part(deadline, 1, kSearchTurn), seed), lanes, store_.best().get(),
-                 [&](Plan plan) { return store_.offer(std::move(plan), "search over lanes"); });
+    search_lanes(part(deadline, 1, kSearchTurn), seed, lanes);
   } else {
     large_neighbourhoods(part(deadline, 1, kSearchTurn), seed);
   }
@@ -240,6 +300,21 @@ void PlanSteps::search(const Deadline& deadline, uint64_t seed) {
     idle = store_.value_us() < before ? 0 : idle + 1;
     if (once) break;
   }
+}
+
+Result<PlannerOutput> plan_by_steps(const std::string& name, const Problem& problem,
+                                    const PlannerOptions& options,
+                                    const std::function<PortfolioSteps(PlanSteps&)>& table) {
+  return plan_from_starts(problem, options,
+                          [&](std::vector<Plan> starts, PlanStore& store) -> Result<PlannerOutput> {
+                            PlanSteps steps(name, problem, options, std::move(starts), store);
+                            run_steps(table(steps), {.deadline = options.deadline,
+                                                     .open = [&] { return steps.is_open(options.deadline); },
+                                                     .report = [&](auto&, size_t) { steps.report(); }});
+                            HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(steps.stop(), options.deadline));
+                            out.counters.merge(steps.counters());
+                            return out;
+                          });
 }
 
 }  // namespace heddle

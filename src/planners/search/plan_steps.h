@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/flat_problem.h"
-#include "core/plan_store.h"
+#include "core/portfolio.h"
 #include "heddle/plan/relaxation.h"
 
 namespace heddle {
@@ -62,12 +62,16 @@ class PlanSteps {
   Deadline part(const Deadline& deadline, double share, double most_s = kImpossible) const;
   PlannerOptions quiet(const Deadline& deadline, uint64_t seed) const;
   const Relaxation& relaxation(const Deadline& deadline);
+  // Lanes of equal share (data parallelism), each with devices of its own choice for every op (model
+  // parallelism): copies of the graph side by side as one lane, improved by local search and large
+  // neighbourhoods from the store's best and a greedy plan. Does nothing on graphs that would become too large.
+  void search_lanes(const Deadline& deadline, uint64_t seed, int lanes);
   void search_turn(const Deadline& deadline, uint64_t seed, size_t turn, int idle);
 
   // What steps report on the way is shown as the portfolio's best.
-  class Relay final : public ProgressSink {
+  class ProgressRelay final : public ProgressSink {
    public:
-    explicit Relay(const PlanSteps& steps) : steps_(steps) {}
+    explicit ProgressRelay(const PlanSteps& steps) : steps_(steps) {}
     void report(const ProgressUpdate&) override { steps_.report(); }
 
    private:
@@ -77,7 +81,7 @@ class PlanSteps {
   const std::string name_;
   const Problem& problem_;
   const PlannerOptions& options_;
-  mutable Relay relay_{*this};
+  mutable ProgressRelay relay_{*this};
   std::vector<Plan> starts_;
   PlanStore& store_;
   const FlatProblem flat_;
@@ -88,5 +92,10 @@ class PlanSteps {
   std::mutex mutex_;  // of counters_ and starts_
   std::map<std::string, double> counters_;
 };
+
+// A whole planner: a table of these steps, from the starting plans.
+Result<PlannerOutput> plan_by_steps(const std::string& name, const Problem& problem,
+                                    const PlannerOptions& options,
+                                    const std::function<PortfolioSteps(PlanSteps&)>& table);
 
 }  // namespace heddle

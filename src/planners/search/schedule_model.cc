@@ -42,6 +42,12 @@ void ScheduleModel::forbid(std::span<const CpLit> literals) {
   cp.any_of(no);
 }
 
+void ScheduleModel::implies(std::span<const CpLit> literals, CpLit then) {
+  std::vector<CpLit> one{then};
+  for (const CpLit literal : literals) one.push_back(!literal);
+  cp.any_of(one);
+}
+
 void ScheduleModel::hint(CpLit literal, bool value) {
   if (literal.var() != always_.var()) cp.hint(literal.var(), value != literal.negated() ? 1 : 0);
 }
@@ -106,11 +112,10 @@ std::vector<uint32_t> ScheduleModel::order(std::initializer_list<const std::vect
 
 Result<CpScheduleAnswer> solve_relaxed(const CpModel& model, double tick_us, size_t num_ops,
                                        const CpScheduleOptions& options) {
-  SolveOptions solve_options;
-  solve_options.deadline = options.deadline;
-  solve_options.threads = options.threads;
-  solve_options.seed = options.seed;
-  solve_options.linear_relaxation = options.linear_relaxation;
+  SolveOptions solve_options{.deadline = options.deadline,
+                             .threads = options.threads,
+                             .seed = options.seed,
+                             .linear_relaxation = options.linear_relaxation};
   if (options.on_progress) {
     solve_options.on_progress = [&](const SolveProgress& p) {
       options.on_progress(std::max(p.bound, 0.0) * tick_us);

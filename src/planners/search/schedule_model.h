@@ -42,6 +42,8 @@ class ScheduleModel {
   std::vector<CpLit> all(std::initializer_list<CpLit> literals) const;
   // Not all of them at once.
   void forbid(std::span<const CpLit> literals);
+  // `then` is true where all of them are.
+  void implies(std::span<const CpLit> literals, CpLit then);
   void hint(CpLit literal, bool value);
   // `both` is true where, and only where, a and b are.
   void both(CpLit both, CpLit a, CpLit b);

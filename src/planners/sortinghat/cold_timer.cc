@@ -38,17 +38,18 @@ void ColdTables::add_ways(size_t device) {
   const Route* own = cluster.load_route(to);
   if (!flat_.needs_load(device) || own == nullptr) return;
   const auto& own_way = flat_.load_way(device);
-  const auto held = flat_.resources(own_way);
+  const auto held = own_way.resources;
   ways_[device].push_back({own_way, {held.begin(), held.end()}, {}, -1});
-  if (!problem.execution.fixed_sharing) in_place_resources_[device] = flat_.link_resources(own->hops);
-  std::set<std::vector<uint32_t>> seen{flat_.link_resources(own->hops)};
+  if (!problem.execution.fixed_sharing)
+    in_place_resources_[device] = flat_.resources().link_resources(own->hops);
+  std::set<std::vector<uint32_t>> seen{flat_.resources().link_resources(own->hops)};
   for (size_t h = 0; h < flat_.num_devices() && ways_[device].size() <= kMostHelpers; ++h) {
     if (h == device || cluster.device(flat_.device(h)).host != cluster.device(to).host) continue;
     const auto hops = hops_over(cluster, flat_.device(h), to);
     if (hops.empty()) continue;
     // What leaves host memory over one bus comes no faster by another device behind it.
     const Link& first = cluster.link(hops[0].link);
-    std::vector<uint32_t> gate = flat_.link_resources(std::span(hops).first(1));
+    std::vector<uint32_t> gate = flat_.resources().link_resources(std::span(hops).first(1));
     if (first.bus.valid() && gate.size() > 1) gate.erase(gate.begin());
     bool shares = false;
     for (const uint32_t r : gate) shares = shares || std::binary_search(held.begin(), held.end(), r);
@@ -56,17 +57,9 @@ void ColdTables::add_ways(size_t device) {
     LoadWay way;
     way.hops = hops;
     way.helper = static_cast<int32_t>(h);
-    way.resources = flat_.resources_of(hops, DeviceId(), to);
-    way.way.passage = Passage::kRoute;
-    way.way.latency_us = 0;
-    way.way.bytes_per_s = std::numeric_limits<double>::infinity();
-    for (const Hop& hop : hops) {
-      const Link& link = cluster.link(hop.link);
-      way.way.latency_us += link.latency_us;
-      way.way.bytes_per_s = std::min(way.way.bytes_per_s, link.bytes_per_s);
-      if (link.bus.valid() && cluster.bus(link.bus).bytes_per_s > 0)
-        way.way.bytes_per_s = std::min(way.way.bytes_per_s, cluster.bus(link.bus).bytes_per_s);
-    }
+    auto transfer = flat_.resources().over(hops, DeviceId(), to, way.resources);
+    if (!transfer.ok()) continue;
+    way.way = *transfer;
     ways_[device].push_back(std::move(way));
   }
 }
@@ -164,9 +157,9 @@ double ColdTimer::run(uint32_t op, uint8_t device, uint8_t way) {
     if (from != device && w.passage == Passage::kRoute) {
       double& arrival = arrival_[t * k_ + device];
       if (arrival < 0) {
-        for (const uint32_t r : flat_.resources(w)) at = std::max(at, clocks_[r].free_at);
+        for (const uint32_t r : w.resources) at = std::max(at, clocks_[r].free_at);
         at += w.time_us(flat_.bytes(t));
-        for (const uint32_t r : flat_.resources(w)) set_clock(clocks_[r], at, static_cast<int32_t>(producer));
+        for (const uint32_t r : w.resources) set_clock(clocks_[r], at, static_cast<int32_t>(producer));
         set(arrival, at);
         makespan_ = std::max(makespan_, at);
         if (plan_ != nullptr) {

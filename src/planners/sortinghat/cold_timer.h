@@ -16,7 +16,7 @@ namespace heddle {
 class ColdTables {
  public:
   struct LoadWay {
-    FlatProblem::Way way;
+    RoutedTransfer way;
     std::vector<uint32_t> resources;
     std::vector<Hop> hops;  // empty: the cluster's own route
     int32_t helper = -1;    // the device whose bus it uses; -1: its own

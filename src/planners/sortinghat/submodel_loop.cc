@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/portfolio.h"
-#include "heddle/solve/cp_work.h"
-#include "heddle/solve/milp_work.h"
+#include "heddle/solve/cp.h"
+#include "heddle/solve/milp.h"
 #include "lists/construction.h"
 #include "slot_model.h"
 #include "slot_search.h"
@@ -87,15 +87,15 @@ class Loop {
     o.deadline = deadline;
     o.seed = options_.seed;
     o.threads = options_.threads;
-    const double work = deadline.seconds_left() < kImpossible ? kImpossible : kSubmodelWork;
+    if (deadline.seconds_left() == kImpossible) o.work = kSubmodelWork;
     HEDDLE_ASSIGN_OR_RETURN(const Solution solution, loop_.solver == SlotSolver::kCpSat
-                                                         ? solve_for(model.cp(), work, o)
-                                                         : solve_for(model.milp(), work, o));
+                                                         ? heddle::solve(model.cp(), o)
+                                                         : heddle::solve(model.milp(), o));
     const bool optimal = solution.status == SolveStatus::kOptimal;
     ++result_.counters["programs"];
     result_.counters["programs_optimal"] += optimal ? 1 : 0;
     // Its time was over, or it saw the end of it coming.
-    result_.cut_short = result_.cut_short || (!optimal && work == kImpossible);
+    result_.cut_short = result_.cut_short || (!optimal && o.work == kImpossible);
     if (!solution.has_values()) return {};
     const Slots found = model.slots(solution.values);
     if (!(slot_cost(timer, found) < before)) return {};

@@ -201,17 +201,7 @@ class ColdRunner {
   Status verify() {
     HEDDLE_ASSIGN_OR_RETURN(const auto model, reader_->get());
     HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(*model, inputs_));
-    const auto outputs = executor_->outputs(0);
-    if (expected.size() != outputs.size())
-      return Error(Code::kInternal, "the plan's graph and the model differ in their outputs");
-    result_.verified = result_.outputs_equal = true;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const auto difference = compare_tensors(outputs[i], expected[i].view(), options_.rtol, options_.atol);
-      result_.outputs_equal &= difference.equal;
-      result_.max_abs_error = std::max(result_.max_abs_error, difference.max_abs);
-      result_.max_rel_error = std::max(result_.max_rel_error, difference.max_rel);
-    }
-    return {};
+    return check_outputs(executor_->outputs(0), expected, options_.rtol, options_.atol, result_);
   }
 
   const Problem& problem_;

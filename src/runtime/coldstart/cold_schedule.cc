@@ -1,9 +1,9 @@
-#include "heddle/runtime/cold_schedule.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
+
+#include "heddle/runtime/cold_plan.h"
 
 namespace heddle {
 namespace {

@@ -5,11 +5,11 @@ namespace heddle {
 Result<Accelerators> Accelerators::find(const Cluster& cluster, const Seats& seats,
                                         const std::vector<std::unique_ptr<RuntimeDevice>>& devices) {
   Accelerators result;
-  std::vector<int32_t> memory_of(cluster.num_devices(), 0);
+  result.memory_of_.assign(cluster.num_devices(), 0);
   for (size_t seat = 0; seat < devices.size(); ++seat) {
     StreamRuntime* runtime = devices[seat] ? devices[seat]->stream_runtime() : nullptr;
     const DeviceId device = seats.seats[seat].device;
-    if (runtime == nullptr || memory_of[device.index()] != 0) continue;
+    if (runtime == nullptr || result.memory_of_[device.index()] != 0) continue;
     Accelerator a;
     a.device = device;
     a.name = cluster.device(device).name;
@@ -20,22 +20,19 @@ Result<Accelerators> Accelerators::find(const Cluster& cluster, const Seats& sea
       *stream = std::move(made).value();
     }
     result.list_.push_back(std::move(a));
-    memory_of[device.index()] = static_cast<int32_t>(result.list_.size());
+    result.memory_of_[device.index()] = static_cast<int32_t>(result.list_.size());
   }
-  if (!result.list_.empty()) result.memory_of_ = std::move(memory_of);
   return result;
 }
 
 void Accelerators::add_elsewhere(const std::vector<bool>& accelerated) {
   int32_t next = memories();
   for (size_t d = 0; d < accelerated.size(); ++d) {
-    if (!accelerated[d]) continue;
-    if (memory_of_.empty()) memory_of_.assign(accelerated.size(), 0);
-    if (memory_of_[d] == 0) memory_of_[d] = next++;
+    if (accelerated[d] && memory_of_[d] == 0) memory_of_[d] = next++;
   }
 }
 
-bool share_load_way(const Cluster& cluster, DeviceId a, DeviceId b) {
+bool share_load_route(const Cluster& cluster, DeviceId a, DeviceId b) {
   const Route *one = cluster.load_route(a), *other = cluster.load_route(b);
   if (one == nullptr || other == nullptr) return false;
   for (const Hop& x : one->hops) {

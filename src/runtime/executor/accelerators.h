@@ -36,14 +36,14 @@ class Accelerators {
   const Accelerator& of_memory(int32_t memory) const { return list_[static_cast<size_t>(memory) - 1]; }
   int32_t memories() const { return static_cast<int32_t>(list_.size()) + 1; }
   // The memory that a device computes in; 0: the host's.
-  int32_t memory(DeviceId device) const { return memory_of_.empty() ? 0 : memory_of_[device.index()]; }
+  int32_t memory(DeviceId device) const { return memory_of_[device.index()]; }
 
  private:
   std::vector<Accelerator> list_;
-  std::vector<int32_t> memory_of_;  // per device; empty: there is no accelerator
+  std::vector<int32_t> memory_of_;  // per device
 };
 
 // True if the parameter loads of both devices use a common link or bus.
-bool share_load_way(const Cluster& cluster, DeviceId a, DeviceId b);
+bool share_load_route(const Cluster& cluster, DeviceId a, DeviceId b);
 
 }  // namespace heddle

@@ -29,7 +29,7 @@ Result<std::unique_ptr<DeviceIssuer>> DeviceIssuer::create(const IssuerSetup& se
 }
 
 Status DeviceIssuer::prepare(const IssuerSetup& setup, size_t slot) {
-  Slot& s = slots_[slot];
+  SlotWork& s = slots_[slot];
   const Program& program = (*setup.programs)[static_cast<size_t>(setup.slot_lane[slot])];
   s.works.resize(program.tasks.size());
   int64_t staging = 0;
@@ -38,15 +38,15 @@ Status DeviceIssuer::prepare(const IssuerSetup& setup, size_t slot) {
   if (staging > 0) {
     HEDDLE_ASSIGN_OR_RETURN(s.staging, accelerators_.of_memory(1).runtime->allocate_pinned(staging));
     std::byte* next = s.staging.get();
-    for (Work& w : s.works) {
+    for (TaskWork& w : s.works) {
       if (w.copies.size() < 2) continue;
       w.copies[0].to = next;
       w.copies[1].from = next;
-      next += (w.copies[0].bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+      next += device_aligned(w.copies[0].bytes);
     }
   }
   for (size_t t = 0; t < s.works.size(); ++t) {
-    Work& w = s.works[t];
+    TaskWork& w = s.works[t];
     const Task& task = program.tasks[t];
     w.sends = task.action == Action::kSend;
     w.segment = task.segment;
@@ -54,7 +54,7 @@ Status DeviceIssuer::prepare(const IssuerSetup& setup, size_t slot) {
     w.passes =
         task.action == Action::kInstant && task.enqueue == Enqueue::kNothing && !program.waits[t].empty();
     for (const int32_t other : program.waits[t]) {
-      const Work& before = s.works[static_cast<size_t>(other)];
+      const TaskWork& before = s.works[static_cast<size_t>(other)];
       // Work on one stream is already in order.
       if (before.enqueues && !(w.enqueues && w.first == before.last)) w.waits.push_back(&before);
     }
@@ -67,7 +67,7 @@ Status DeviceIssuer::prepare(const IssuerSetup& setup, size_t slot) {
   return {};
 }
 
-Status DeviceIssuer::prepare_work(const IssuerSetup& setup, size_t slot, const Task& task, Work& w,
+Status DeviceIssuer::prepare_work(const IssuerSetup& setup, size_t slot, const Task& task, TaskWork& w,
                                   int64_t& staging) {
   if (task.enqueue == Enqueue::kNothing || task.enqueue == Enqueue::kCollect) return {};
   const Graph& graph = *setup.problem->graph;
@@ -120,7 +120,7 @@ Status DeviceIssuer::prepare_work(const IssuerSetup& setup, size_t slot, const T
 }
 
 // Copies directly if the plan's route avoids the host and peer access is possible, else through the host.
-void DeviceIssuer::transfer(const IssuerSetup& setup, size_t slot, const Step& step, Work& w,
+void DeviceIssuer::transfer(const IssuerSetup& setup, size_t slot, const Step& step, TaskWork& w,
                             int64_t& staging) {
   const Cluster& cluster = *setup.problem->cluster;
   const int32_t from = accelerators_.memory(step.from), to = accelerators_.memory(step.to);
@@ -148,16 +148,16 @@ void DeviceIssuer::transfer(const IssuerSetup& setup, size_t slot, const Step& s
       w.copies.push_back({out->to_host.get(), CopyKind::kDeviceToHost, target, source, bytes, nullptr});
     if (in != nullptr)
       w.copies.push_back({in->to_device.get(), CopyKind::kHostToDevice, target, source, bytes, nullptr});
-    if (w.copies.size() > 1) staging += (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+    if (w.copies.size() > 1) staging += device_aligned(bytes);
   }
   w.first = w.copies.front().stream;
   w.last = w.copies.back().stream;
 }
 
 Status DeviceIssuer::begin_request(int slot, int64_t begin_ns) {
-  Slot& s = slots_[static_cast<size_t>(slot)];
+  SlotWork& s = slots_[static_cast<size_t>(slot)];
   s.begin_ns = begin_ns;
-  for (Work& w : s.works) w.done = false;
+  for (TaskWork& w : s.works) w.done = false;
   for (int32_t m = 1; m < accelerators_.memories(); ++m) {
     const auto i = static_cast<size_t>(m);
     s.base_ns[i] = now_ns();
@@ -166,25 +166,25 @@ Status DeviceIssuer::begin_request(int slot, int64_t begin_ns) {
   return {};
 }
 
-Status DeviceIssuer::start(Work& w) {
-  for (const Work* before : w.waits) HEDDLE_RETURN_IF_ERROR(w.first->wait(*before->end));
+Status DeviceIssuer::start(TaskWork& w) {
+  for (const TaskWork* before : w.waits) HEDDLE_RETURN_IF_ERROR(w.first->wait(*before->end));
   const DeviceEvent* loaded = loaded_ && w.segment >= 0 ? loaded_(w.segment) : nullptr;
   if (loaded != nullptr) HEDDLE_RETURN_IF_ERROR(w.first->wait(*loaded));
   return w.first->record(*w.start);
 }
 
-Status DeviceIssuer::wait_on_host(const Work& w) {
-  for (const Work* before : w.waits) HEDDLE_RETURN_IF_ERROR(before->end->synchronize());
+Status DeviceIssuer::wait_on_host(const TaskWork& w) {
+  for (const TaskWork* before : w.waits) HEDDLE_RETURN_IF_ERROR(before->end->synchronize());
   return {};
 }
 
 Status DeviceIssuer::before_run(int slot, int32_t task) {
-  Work& w = work(slot, task);
+  TaskWork& w = work(slot, task);
   return w.enqueues ? start(w) : wait_on_host(w);
 }
 
 Status DeviceIssuer::after_run(int slot, int32_t task) {
-  Work& w = work(slot, task);
+  TaskWork& w = work(slot, task);
   if (!w.enqueues) return {};
   HEDDLE_RETURN_IF_ERROR(w.last->record(*w.end));
   w.done = true;
@@ -192,7 +192,7 @@ Status DeviceIssuer::after_run(int slot, int32_t task) {
 }
 
 Status DeviceIssuer::enqueue(int slot, int32_t task) {
-  Work& w = work(slot, task);
+  TaskWork& w = work(slot, task);
   if (!w.enqueues) return wait_on_host(w);  // kCollect at the request's end
   Status status = issue(w);
   if (!status.ok()) return std::move(status).error().with_context(w.what);
@@ -201,22 +201,22 @@ Status DeviceIssuer::enqueue(int slot, int32_t task) {
 }
 
 Result<bool> DeviceIssuer::reached(int slot, int32_t task) {
-  const Work& w = work(slot, task);
-  const auto over = [](const Work& one) -> Result<bool> {
+  const TaskWork& w = work(slot, task);
+  const auto over = [](const TaskWork& one) -> Result<bool> {
     if (!one.done) return true;
     HEDDLE_ASSIGN_OR_RETURN(const bool done, one.end->done());
     if (done) HEDDLE_RETURN_IF_ERROR(one.end->synchronize());  // at once, for the device's error
     return done;
   };
   if (w.enqueues) return over(w);
-  for (const Work* before : w.waits) {
+  for (const TaskWork* before : w.waits) {
     HEDDLE_ASSIGN_OR_RETURN(const bool done, over(*before));
     if (!done) return false;
   }
   return true;
 }
 
-Status DeviceIssuer::issue(Work& w) {
+Status DeviceIssuer::issue(TaskWork& w) {
   HEDDLE_RETURN_IF_ERROR(start(w));
   for (size_t i = 0; i < w.copies.size(); ++i) {
     const Copy& c = w.copies[i];
@@ -232,7 +232,7 @@ Status DeviceIssuer::issue(Work& w) {
 
 Status DeviceIssuer::end_request(int slot, bool failed, std::span<int64_t> start_ns,
                                  std::span<int64_t> finish_ns) {
-  Slot& s = slots_[static_cast<size_t>(slot)];
+  SlotWork& s = slots_[static_cast<size_t>(slot)];
   if (failed) {
     // Enqueued work may still write to memory of the next request. The engine already has the first error.
     for (int32_t m = 1; m < accelerators_.memories(); ++m)
@@ -247,18 +247,18 @@ Status DeviceIssuer::end_request(int slot, bool failed, std::span<int64_t> start
     return s.base_ns[m] + static_cast<int64_t>(std::llround(us * 1000));
   };
   for (size_t t = 0; t < s.works.size(); ++t) {
-    const Work& w = s.works[t];
+    const TaskWork& w = s.works[t];
     if (!w.enqueues && w.passes) {
       // The task took no time, at the moment when its last predecessor was done.
       int64_t last = s.begin_ns;
-      for (const Work* before : w.waits) {
+      for (const TaskWork* before : w.waits) {
         HEDDLE_ASSIGN_OR_RETURN(const int64_t ns, at(*before->end, before->last_memory));
         last = std::max(last, ns);
       }
       start_ns[t] = finish_ns[t] = last;
     }
     // A message's transfer includes the copy to the host that it needs.
-    for (const Work* before : w.waits) {
+    for (const TaskWork* before : w.waits) {
       if (!w.sends) break;
       const DeviceEvent& from = before->fetches ? *before->start : *before->end;
       HEDDLE_ASSIGN_OR_RETURN(const int64_t ns, at(from, before->last_memory));

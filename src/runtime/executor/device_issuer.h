@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "accelerators.h"
@@ -11,7 +12,6 @@
 #include "heddle/plan/problem.h"
 #include "plan_buffers.h"
 #include "program.h"
-#include "task_hooks.h"
 
 namespace heddle {
 
@@ -29,17 +29,25 @@ struct IssuerSetup {
   std::function<std::byte*(size_t slot, TensorId tensor, int32_t memory)> address;
 };
 
-class DeviceIssuer final : public TaskHooks {
+// The engine calls it from the thread that runs the task, concurrently for different tasks.
+class DeviceIssuer {
  public:
   static Result<std::unique_ptr<DeviceIssuer>> create(const IssuerSetup& setup);
 
-  Status begin_request(int slot, int64_t begin_ns) override;
-  Status before_run(int slot, int32_t task) override;
-  Status after_run(int slot, int32_t task) override;
-  Status enqueue(int slot, int32_t task) override;
-  Result<bool> reached(int slot, int32_t task) override;
-  Status end_request(int slot, bool failed, std::span<int64_t> start_ns,
-                     std::span<int64_t> finish_ns) override;
+  // The request's clock starts.
+  Status begin_request(int slot, int64_t begin_ns);
+  // Around run() of a segment.
+  Status before_run(int slot, int32_t task);
+  Status after_run(int slot, int32_t task);
+  // Runs a task that enqueues work other than a segment.
+  Status enqueue(int slot, int32_t task);
+  // Several ranks: true if the task's enqueued work is done or, if it enqueues nothing, the work that it
+  // follows. Never waits. Also true for work skipped after a failure.
+  Result<bool> reached(int slot, int32_t task);
+  // The request's tasks are done or, if `failed`, skipped. After the call none of its work is in flight.
+  // Replaces the host's times of enqueued work by the times at which it began and ended on the device
+  // (CLOCK_MONOTONIC, ns).
+  Status end_request(int slot, bool failed, std::span<int64_t> start_ns, std::span<int64_t> finish_ns);
 
  private:
   struct Copy {
@@ -51,7 +59,7 @@ class DeviceIssuer final : public TaskHooks {
     const StreamRuntime* peer = nullptr;  // the source's device, for a copy from another device's memory
   };
   // A task of one slot. A tensor that goes through the host is enqueued on two streams: `first` and `last`.
-  struct Work {
+  struct TaskWork {
     bool enqueues = false, done = false;
     bool passes = false;                  // takes no time and enqueues nothing, but follows such tasks
     bool fetches = false, sends = false;  // copies to the host; sends to another rank
@@ -60,12 +68,12 @@ class DeviceIssuer final : public TaskHooks {
     int32_t first_memory = 0, last_memory = 0;
     std::unique_ptr<DeviceEvent> start, end, halfway;
     std::vector<Copy> copies;
-    std::vector<const Work*> waits;
+    std::vector<const TaskWork*> waits;
     std::string what;  // for error messages
   };
-  struct Slot {
+  struct SlotWork {
     int64_t begin_ns = 0;
-    std::vector<Work> works;  // per task
+    std::vector<TaskWork> works;  // per task
     // Per memory: event at the request's start, on that device's clock, and its host time.
     std::vector<std::unique_ptr<DeviceEvent>> base;
     std::vector<int64_t> base_ns;
@@ -75,18 +83,19 @@ class DeviceIssuer final : public TaskHooks {
   explicit DeviceIssuer(const IssuerSetup& setup)
       : accelerators_(*setup.accelerators), loaded_(setup.loaded) {}
   Status prepare(const IssuerSetup& setup, size_t slot);
-  Status prepare_work(const IssuerSetup& setup, size_t slot, const Task& task, Work& work, int64_t& staging);
-  void transfer(const IssuerSetup& setup, size_t slot, const Step& step, Work& work, int64_t& staging);
-  Status start(Work& work);
-  Status issue(Work& work);
-  Status wait_on_host(const Work& work);
-  Work& work(int slot, int32_t task) {
+  Status prepare_work(const IssuerSetup& setup, size_t slot, const Task& task, TaskWork& work,
+                      int64_t& staging);
+  void transfer(const IssuerSetup& setup, size_t slot, const Step& step, TaskWork& work, int64_t& staging);
+  Status start(TaskWork& work);
+  Status issue(TaskWork& work);
+  Status wait_on_host(const TaskWork& work);
+  TaskWork& work(int slot, int32_t task) {
     return slots_[static_cast<size_t>(slot)].works[static_cast<size_t>(task)];
   }
 
   const Accelerators& accelerators_;
   std::function<const DeviceEvent*(int32_t segment)> loaded_;
-  std::vector<Slot> slots_;
+  std::vector<SlotWork> slots_;
 };
 
 }  // namespace heddle

@@ -26,7 +26,7 @@ void Engine::complete(int32_t id, Local& local) {
   const auto task = static_cast<size_t>(id % stride_);
   const Program& program = *slot.program;
   if (tracks_memory_) {
-    for (int32_t stay : program.releases[task]) release_stay(slot, stay);
+    for (int32_t residency : program.releases[task]) release_residency(slot, residency);
   }
   if (setup_.transport != nullptr) send_signals(slot, task);
   const auto successors = program.successors[task];
@@ -42,9 +42,9 @@ void Engine::run_segment(Slot& slot, const Task& task) {
   const auto segment = static_cast<size_t>(task.segment);
   const auto id = static_cast<int32_t>(&task - slot.program->tasks.data());
   Status status = run_guarded([&]() -> Status {
-    if (setup_.hooks != nullptr) HEDDLE_RETURN_IF_ERROR(setup_.hooks->before_run(slot.index, id));
+    if (setup_.issuer != nullptr) HEDDLE_RETURN_IF_ERROR(setup_.issuer->before_run(slot.index, id));
     HEDDLE_RETURN_IF_ERROR(setup_.compiled[segment]->run(slot.instance));
-    return setup_.hooks != nullptr ? setup_.hooks->after_run(slot.index, id) : Status();
+    return setup_.issuer != nullptr ? setup_.issuer->after_run(slot.index, id) : Status();
   });
   if (status.ok()) return;
   const Segment& s = setup_.plan->segments[segment];
@@ -53,7 +53,7 @@ void Engine::run_segment(Slot& slot, const Task& task) {
 }
 
 void Engine::enqueue_copies(Slot& slot, int32_t task) {
-  Status status = run_guarded([&] { return setup_.hooks->enqueue(slot.index, task); });
+  Status status = run_guarded([&] { return setup_.issuer->enqueue(slot.index, task); });
   if (!status.ok()) fail(slot, std::move(status).error());
 }
 
@@ -190,9 +190,10 @@ void Engine::dispatch(int32_t id, int64_t now) {
 bool Engine::take_memory(Slot& slot, int32_t task) {
   if (!tracks_memory_) return true;
   for (int32_t s : slot.program->takes[static_cast<size_t>(task)]) {
-    const Stay& stay = slot.program->stays[static_cast<size_t>(s)];
-    const auto pool = static_cast<size_t>(stay.pool);
-    const int64_t used = pool_used_[pool].fetch_add(stay.bytes, std::memory_order_relaxed) + stay.bytes;
+    const Residency& residency = slot.program->residencies[static_cast<size_t>(s)];
+    const auto pool = static_cast<size_t>(residency.pool);
+    const int64_t used =
+        pool_used_[pool].fetch_add(residency.bytes, std::memory_order_relaxed) + residency.bytes;
     int64_t peak = pool_peak_[pool].load(std::memory_order_relaxed);
     while (used > peak && !pool_peak_[pool].compare_exchange_weak(peak, used, std::memory_order_relaxed)) {
     }
@@ -202,7 +203,7 @@ bool Engine::take_memory(Slot& slot, int32_t task) {
         setup_.plan->steps[static_cast<size_t>(slot.program->tasks[static_cast<size_t>(task)].plan_step)];
     const Segment& segment = setup_.plan->segments[step.segment.index()];
     fail(slot, Error(Code::kInfeasible, "out of memory: segment '" + segment.name + "' needs " +
-                                            std::to_string(stay.bytes) + " more bytes on device '" +
+                                            std::to_string(residency.bytes) + " more bytes on device '" +
                                             setup_.cluster->device(step.to).name +
                                             "', where tensors would then take " + std::to_string(used) +
                                             " of " + std::to_string(limit)));
@@ -211,9 +212,9 @@ bool Engine::take_memory(Slot& slot, int32_t task) {
   return true;
 }
 
-void Engine::release_stay(Slot& slot, int32_t stay) {
-  if (slot.readers[static_cast<size_t>(stay)].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  const Stay& s = slot.program->stays[static_cast<size_t>(stay)];
+void Engine::release_residency(Slot& slot, int32_t residency) {
+  if (slot.readers[static_cast<size_t>(residency)].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  const Residency& s = slot.program->residencies[static_cast<size_t>(residency)];
   pool_used_[static_cast<size_t>(s.pool)].fetch_sub(s.bytes, std::memory_order_relaxed);
 }
 

@@ -2,6 +2,7 @@
 // them ready (docs/runtime.md).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -10,13 +11,18 @@
 #include <thread>
 #include <vector>
 
+#include "device_issuer.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/transport.h"
 #include "program.h"
-#include "task_hooks.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
+
+struct PeerMemory {
+  int peer = 0;  // the other rank
+  std::span<std::byte> memory;
+};
 
 struct EngineSetup {
   const Plan* plan = nullptr;
@@ -38,7 +44,10 @@ struct EngineSetup {
   // Only the thread that calls run() uses the transport.
   Transport* transport = nullptr;
   std::vector<std::vector<std::span<std::byte>>> send_memory, receive_memory;
-  TaskHooks* hooks = nullptr;  // null: no accelerators
+  // Several ranks whose requests come one by one, per slot: on rank 0 the model's inputs for each rank that
+  // reads them and the outputs from the ranks that make them; on the other ranks their side of it.
+  std::vector<std::vector<PeerMemory>> input_memory, output_memory;
+  DeviceIssuer* issuer = nullptr;  // null: no accelerators
 };
 
 class Engine {
@@ -55,6 +64,10 @@ class Engine {
   void serve_intake();
   Status run_request(int slot);
   void end_intake();  // no request is under way; serve_intake() returns
+  // The same over several ranks, for serve_intake(): every rank calls it, on the
+  // thread that owns the transport. Only rank 0 calls run_request() and end_intake(), which ends the intake
+  // of all ranks. If ranks are lost, requests end with that error, which is returned, and `stop` is cancelled.
+  Status serve_rank_intake(const CancelToken& stop);
   // From any thread, once for each closed gate of the running request: the segment is ready. What follows
   // runs or is handed on from this thread.
   void open_gate(int32_t segment);
@@ -69,6 +82,13 @@ class Engine {
   }
 
  private:
+  // Of a slot: no request, a request whose inputs have not arrived yet, a running request.
+  enum class Phase { kWaits, kStarts, kRuns };
+  // What a rank tells rank 0 at the end of a request; an empty text means success.
+  struct EndReport {
+    int32_t code = 0;
+    std::array<char, 508> text{};
+  };
   // What one thread has at hand; nothing here is shared.
   struct Local {
     std::vector<int32_t> instant;   // to be run by this thread, now
@@ -92,6 +112,11 @@ class Engine {
     bool ends_posted = false, ending = false;  // end messages are awaited; this rank has sent its own
     int ends = 0;                              // end messages that have arrived
     std::vector<std::byte> end_words;          // their contents, per rank
+    // Intake of several ranks.
+    Phase phase = Phase::kWaits;
+    int64_t number = 0;              // the start message: the request's number, or that there is none
+    size_t missing = 0;              // messages that end the phase
+    std::vector<EndReport> reports;  // rank 0: by rank; other ranks: their own is the first
     RequestTiming timing;
     // Intake.
     std::atomic<bool> failed{false};
@@ -124,10 +149,10 @@ class Engine {
 
   // A message of the slot's program, or the message that its request has ended on this rank.
   struct Outgoing {
-    int32_t slot, message, id;  // `message` may be kEnded; `id` is the kSend's, or -1
+    int32_t slot, message, id;  // `message` may be kEnded or kStarted; `id` is the kSend's, or -1
     int32_t task;               // task of the slot that is reported or sent
   };
-  static constexpr int32_t kEnded = -1;
+  static constexpr int32_t kEnded = -1, kStarted = -2;
 
   // The stream ends, or this request does: tasks pass through without work.
   bool stopped(const Slot& slot) const { return stopped() || slot.failed.load(std::memory_order_acquire); }
@@ -161,6 +186,23 @@ class Engine {
   void message_arrived(int32_t id);
   void lose_ranks(Error error);
   void give_up_messages();
+  // Intake over several ranks (engine_intake.cc).
+  enum class IntakeTag { kStart, kInput, kOutput, kCall };
+  bool first() const { return setup_.transport->rank() == 0; }
+  int32_t intake_tag(IntakeTag kind, const Slot& slot) const;
+  Status send_number(const Slot& slot, const int64_t& number);
+  Status await_start(Slot& slot);
+  Status start_on_ranks(Slot& slot);
+  void start_here(Slot& slot);
+  Status end_here(Slot& slot);
+  void end_on_ranks(Slot& slot);
+  Status take_intake_message(Slot& slot);
+  void intake_message_arrived(int64_t number);
+  Status call_ranks();
+  Status send_call(int to);
+  Status await_call(int from);
+  Status call_arrived(int from);
+  Status watch_ranks();
   void message_done(int32_t id);
   int64_t serve_due(Local& local);
   void drain_stopped(Local& local);
@@ -187,7 +229,7 @@ class Engine {
   void add_due(Due due);
 
   bool take_memory(Slot& slot, int32_t task);
-  void release_stay(Slot& slot, int32_t stay);
+  void release_residency(Slot& slot, int32_t residency);
   int64_t spin_ns(const Worker& worker, const Task* last) const;
 
   EngineSetup setup_;
@@ -217,6 +259,14 @@ class Engine {
   bool ranks_lost_ = false, alarmed_ = false;
   int32_t end_tag_ = 1;  // slot 0's tag for end messages; the next slots' follow
 
+  // Intake of several ranks; only run()'s thread uses these, except closing_.
+  CancelToken intake_stop_;
+  std::atomic<bool> closing_{false};
+  int running_ = 0;             // slots with a request
+  int slots_closed_ = 0;        // on ranks other than 0: slots that get no more requests
+  int64_t called_ns_ = 0;       // when rank 0 called the others; 0: not yet
+  std::vector<bool> answered_;  // by rank
+
   std::mutex arbiter_mutex_;
   std::vector<Waiting> waiting_;          // sorted
   std::vector<uint8_t> busy_, reserved_;  // per resource
@@ -224,7 +274,7 @@ class Engine {
 
   std::mutex stream_mutex_;
   const StreamOptions* stream_ = nullptr;
-  int64_t stream_begin_ns_ = 0, issued_ = 0, last_finish_ns_ = 0;
+  int64_t stream_begin_ns_ = 0, issued_ = 0;
   int active_ = 0;
   std::vector<double> latencies_us_;
   std::optional<Error> error_;

@@ -17,6 +17,8 @@ constexpr size_t kPostedAhead = 64;
 constexpr int64_t kClockLeadNs =
     20'000;  // a sleep ends this long before a due time; the thread yields for the rest
 
+constexpr int64_t kLongestNapNs = 1'000'000;  // of a server without requests
+
 // Sets the timer slack to 1 ns; naps of microseconds would otherwise end 50 us late.
 class PreciseNaps {
  public:
@@ -88,6 +90,11 @@ void Engine::end_arrived(Slot& slot) {
 // The other ranks are unreachable: stop waiting for them, so that the request ends here.
 void Engine::lose_ranks(Error error) {
   ranks_lost_ = true;
+  if (intake_) {
+    setup_.transport->raise_alarm(error.to_string());
+    setup_.transport->abandon();
+    intake_stop_.cancel();
+  }
   fail(std::move(error));
 }
 
@@ -108,6 +115,8 @@ void Engine::message_done(int32_t id) {
 Status Engine::send_message(const Outgoing& o) {
   Transport& transport = *setup_.transport;
   Slot& slot = *slots_[static_cast<size_t>(o.slot)];
+  if (o.message == kStarted) return start_on_ranks(slot);
+  if (o.message == kEnded && intake_) return end_here(slot);
   if (o.message == kEnded) {
     const std::byte& word = kEndWords[stopped() ? 1 : 0];
     slot.ending = true;
@@ -128,9 +137,9 @@ Status Engine::send_message(const Outgoing& o) {
 
 // An accelerator's task counts as done when it is enqueued; other ranks are told only when it has finished.
 bool Engine::may_go(const Outgoing& o) {
-  if (setup_.hooks == nullptr || o.message == kEnded || stopped()) return true;
-  auto reached = setup_.hooks->reached(o.slot, o.task);
-  if (!reached.ok()) fail(std::move(reached).error());
+  if (setup_.issuer == nullptr || o.message < 0 || stopped()) return true;
+  auto reached = setup_.issuer->reached(o.slot, o.task);
+  if (!reached.ok()) fail(*slots_[static_cast<size_t>(o.slot)], std::move(reached).error());
   return !reached.ok() || *reached;
 }
 
@@ -151,7 +160,7 @@ Status Engine::receive_messages(Slot& slot) {
 }
 
 Status Engine::receive_ends(Slot& slot) {
-  if (slot.ends_posted || slot.end_words.empty() || !goes_on(slot)) return {};
+  if (intake_ || slot.ends_posted || slot.end_words.empty() || !goes_on(slot)) return {};
   slot.ends_posted = true;
   Transport& transport = *setup_.transport;
   for (int from = 0; from < transport.size(); ++from) {
@@ -197,13 +206,23 @@ void Engine::give_up_messages() {
     const std::lock_guard lock(outbox_mutex_);
     for (const Outgoing& o : outbox_) {
       if (o.id >= 0) sends_under_way_.push_back(o.id);
-      if (o.message == kEnded) slots_[static_cast<size_t>(o.slot)]->ending = true;
     }
+    sending_.insert(sending_.end(), outbox_.begin(), outbox_.end());
     outbox_.clear();
     held_.clear();
   }
+  // These include what was to be sent when the ranks were lost.
+  for (const Outgoing& o : sending_) {
+    Slot& slot = *slots_[static_cast<size_t>(o.slot)];
+    if (o.message == kEnded) slot.ending = !intake_ || slot.phase == Phase::kRuns;
+    if (o.message == kStarted && slot.phase == Phase::kWaits) end_intake_request(slot);
+  }
   for (const auto& slot : slots_) {
     if (!slot->ending) continue;
+    if (intake_) {
+      end_on_ranks(*slot);
+      continue;
+    }
     // No other rank's end message will come, and there is no next request.
     slot->ends = setup_.transport->size() - 1;
     slot->end_words.front() = kEndWords[1];
@@ -243,11 +262,14 @@ bool Engine::exchange_messages() {
     if (!moved.ok()) lose_ranks(std::move(moved).error());
   }
   if (ranks_lost_) give_up_messages();
+  const int64_t first_end = end_token(*slots_.front());
   for (const int64_t token : arrived_) {
-    if (token >= end_token(*slots_.front()))
-      end_arrived(*slots_[static_cast<size_t>(token - end_token(*slots_.front()))]);
-    else
+    if (token < first_end)
       message_arrived(static_cast<int32_t>(token));
+    else if (intake_)
+      intake_message_arrived(token - first_end);
+    else
+      end_arrived(*slots_[static_cast<size_t>(token - first_end)]);
   }
   return !arrived_.empty() || !sending_.empty();
 }
@@ -258,6 +280,10 @@ void Engine::serve_ranks(const Deadline& deadline) {
   int64_t idle_since = now_ns();
   while (!done_.load(std::memory_order_acquire)) {
     poll(deadline);
+    if (intake_) {
+      Status there = watch_ranks();
+      if (!there.ok()) lose_ranks(std::move(there).error());
+    }
     if (!stopped() && transport.alarm()) {
       alarmed_ = true;
       fail(Error(Code::kCancelled, *transport.alarm()));
@@ -280,7 +306,11 @@ void Engine::serve_ranks(const Deadline& deadline) {
       continue;
     }
     const bool others_compute = engaged_.load(std::memory_order_acquire) > 0;
-    const int64_t nap = std::min(nap_ns(now - idle_since, others_compute), next - now - kClockLeadNs);
+    const int64_t waited = now - idle_since;
+    const bool serves_nobody = intake_ && running_ == 0;
+    const int64_t most =
+        serves_nobody ? std::min(waited / 16, kLongestNapNs) : nap_ns(waited, others_compute);
+    const int64_t nap = std::min(most, next - now - kClockLeadNs);
     if (nap > 0)
       caller_box_.take(0, nap);
     else

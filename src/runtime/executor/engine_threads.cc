@@ -63,14 +63,14 @@ void Engine::prepare_slots() {
     slot->instance = setup_.slot_instance[i];
     const size_t n = slot->program->tasks.size();
     slot->pending = std::make_unique<std::atomic<int32_t>[]>(n);
-    slot->readers = std::make_unique<std::atomic<int32_t>[]>(slot->program->stays.size());
+    slot->readers = std::make_unique<std::atomic<int32_t>[]>(slot->program->residencies.size());
     slot->start_ns.resize(n);
     slot->finish_ns.resize(n);
     slot->steps.resize(setup_.plan->steps.size());
     slot->receives_posted = slot->program->receives.size();
     slot->first_tag = next_tag;
     next_tag += slot->program->messages;
-    tracks_memory_ |= !slot->program->stays.empty();
+    tracks_memory_ |= !slot->program->residencies.empty();
     slots_.push_back(std::move(slot));
   }
   end_tag_ = next_tag;
@@ -262,8 +262,8 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
   if (stream_->fill) stream_->fill(request, slot.index);
   for (size_t i = 0; i < program.pending.size(); ++i)
     slot.pending[i].store(program.pending[i], std::memory_order_relaxed);
-  for (size_t i = 0; i < program.stays.size(); ++i)
-    slot.readers[i].store(program.stays[i].readers, std::memory_order_relaxed);
+  for (size_t i = 0; i < program.residencies.size(); ++i)
+    slot.readers[i].store(program.residencies[i].readers, std::memory_order_relaxed);
   slot.sinks_left.store(program.sinks, std::memory_order_relaxed);
   if (setup_.close_gates) {
     setup_.close_gates(closed_);
@@ -276,8 +276,8 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
   const int64_t start = request == 0 ? stream_->start_at_ns : 0;
   if (start > 0) sleep_until_ns(start);
   slot.begin_ns = local.now = start > 0 ? start : now_ns();
-  if (setup_.hooks != nullptr) {
-    Status begun = setup_.hooks->begin_request(slot.index, slot.begin_ns);
+  if (setup_.issuer != nullptr) {
+    Status begun = setup_.issuer->begin_request(slot.index, slot.begin_ns);
     if (!begun.ok()) fail(slot, std::move(begun).error());
   }
   // In reverse, so that the stack serves them in the plan's order.
@@ -292,9 +292,9 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
 
 void Engine::end_request(Slot& slot, Local& local) {
   const Program& program = *slot.program;
-  for (int32_t stay : program.held) release_stay(slot, stay);
-  if (setup_.hooks != nullptr) {
-    Status ended = setup_.hooks->end_request(slot.index, stopped(slot), slot.start_ns, slot.finish_ns);
+  for (int32_t residency : program.held) release_residency(slot, residency);
+  if (setup_.issuer != nullptr) {
+    Status ended = setup_.issuer->end_request(slot.index, stopped(slot), slot.start_ns, slot.finish_ns);
     if (!ended.ok()) fail(slot, std::move(ended).error());
   }
   const auto us = [&](int64_t ns) { return static_cast<double>(ns - slot.begin_ns) / 1000; };
@@ -313,7 +313,7 @@ void Engine::end_request(Slot& slot, Local& local) {
                  .start_us = static_cast<double>(slot.begin_ns - stream_begin_ns_) / 1000,
                  .latency_us = us(last),
                  .steps = slot.steps};
-  if (intake_) return end_intake_request(slot);
+  if (intake_) return setup_.transport != nullptr ? post_end(slot) : end_intake_request(slot);
   if (!stopped() && stream_->done) stream_->done(slot.timing);
   int64_t next = -1;
   bool over = false;
@@ -322,7 +322,6 @@ void Engine::end_request(Slot& slot, Local& local) {
   {
     const std::lock_guard lock(stream_mutex_);
     latencies_us_[static_cast<size_t>(slot.request)] = slot.timing.latency_us;
-    last_finish_ns_ = std::max(last_finish_ns_, last);
     if (setup_.transport == nullptr && issued_ < stream_->requests && !error_)
       next = issued_++;
     else if (!together)
@@ -387,7 +386,7 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   {
     const AffinityGuard bound(home_ >= 0 ? std::span<const int>(workers_[static_cast<size_t>(home_)]->cores)
                                          : std::span<const int>());
-    stream_begin_ns_ = last_finish_ns_ = options.start_at_ns > 0 ? options.start_at_ns : now_ns();
+    stream_begin_ns_ = options.start_at_ns > 0 ? options.start_at_ns : now_ns();
     begin_stream(caller_);
     serve(options.deadline);
     // Workers may still be giving resources back; wait, so that the next stream finds them free.
@@ -395,11 +394,7 @@ Result<StreamResult> Engine::run(const StreamOptions& options) {
   }
   const std::lock_guard lock(stream_mutex_);
   if (error_) return *error_;
-  StreamResult result;
-  result.total_us = static_cast<double>(last_finish_ns_ - stream_begin_ns_) / 1000;
-  result.us_per_request = result.total_us / options.requests;
-  result.latencies_us = latencies_us_;
-  return result;
+  return StreamResult{latencies_us_};
 }
 
 }  // namespace heddle

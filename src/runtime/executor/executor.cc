@@ -9,19 +9,16 @@
 #include "device_issuer.h"
 #include "engine.h"
 #include "executor_ranks.h"
-#include "fit_check.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/rank_group.h"
 #include "memory_plan.h"
-#include "parameter_layout.h"
 #include "plan_buffers.h"
 #include "program.h"
 #include "rank_program.h"
 #include "segment_loader.h"
-#include "slot_lanes.h"
 
 namespace heddle {
 namespace {
@@ -33,7 +30,8 @@ class PlanExecutor final : public Executor {
       : problem_(problem), plan_(plan), model_(std::move(model)), options_(options) {}
 
   Status build() {
-    HEDDLE_ASSIGN_OR_RETURN(timeline_, evaluate(problem_, plan_, {.critical = false, .resources = false}));
+    HEDDLE_ASSIGN_OR_RETURN(timeline_,
+                            evaluate(problem_, plan_, {.critical = false, .resources = !options_.cold}));
     slot_lane_ = slots_by_share(plan_.lane_shares, options_.in_flight);
     ordered_ = slot_lane_.size() == 1;
     if (options_.cold && !ordered_) {
@@ -45,7 +43,7 @@ class PlanExecutor final : public Executor {
       return Error(Code::kUnsupported,
                    "over several ranks a plan runs with its parameters resident, not cold");
     seats_ = seat_segments(problem_, plan_);
-    if (!options_.cold) HEDDLE_RETURN_IF_ERROR(agree(check_fit(problem_, plan_)));
+    if (!options_.cold) HEDDLE_RETURN_IF_ERROR(agree(check_fit(problem_, plan_, timeline_)));
     HEDDLE_RETURN_IF_ERROR(agree(open_devices()));
     HEDDLE_RETURN_IF_ERROR(note_data_movers());
     HEDDLE_RETURN_IF_ERROR(agree(find_accelerators()));
@@ -86,19 +84,20 @@ class PlanExecutor final : public Executor {
   }
   // With one slot the thread that brings a request plays a worker, as in run(), and no other is needed.
   Status open() override {
-    if (options_.cold || options_.ranks)
-      return Error(Code::kUnsupported, "cold starts and plans over several ranks cannot be served");
-    if (slots() == 1 || intake_.joinable()) return {};
+    if (options_.cold) return Error(Code::kUnsupported, "cold starts cannot be served");
+    if (intake_.joinable() || (slots() == 1 && !options_.ranks)) return {};
     engine_->begin_intake();
-    intake_ = std::thread([this] { engine_->serve_intake(); });
+    if (!options_.ranks) intake_ = std::thread([this] { engine_->serve_intake(); });
     return {};
   }
   Status run_slot(int slot) override {
-    if (intake_.joinable()) return engine_->run_request(slot);
+    if (intake_.joinable() || options_.ranks) return engine_->run_request(slot);
     const auto ran = run(Deadline());
     return ran.ok() ? Status() : Status(ran.error());
   }
+  Status serve_ranks(const CancelToken& stop) override { return engine_->serve_rank_intake(stop); }
   void close() override {
+    if (options_.ranks && engine_) engine_->end_intake();
     if (!intake_.joinable()) return;
     engine_->end_intake();
     intake_.join();
@@ -117,10 +116,6 @@ class PlanExecutor final : public Executor {
   }
 
  private:
-  struct SlotPorts {
-    std::vector<TensorView> inputs, outputs;
-  };
-
   bool here(const Segment& segment) const {
     return !options_.ranks ||
            options_.ranks->rank_of_device[segment.device.index()] == options_.ranks->group->rank();
@@ -280,7 +275,7 @@ class PlanExecutor final : public Executor {
       order.push_back(static_cast<int32_t>(s));
       if (items[s].accelerator == nullptr) continue;
       for (const auto& [memory, earlier] : last_copy) {
-        if (share_load_way(*problem_.cluster, accelerators_.of_memory(memory).device, segment.device))
+        if (share_load_route(*problem_.cluster, accelerators_.of_memory(memory).device, segment.device))
           items[s].copied_before.push_back(earlier);
       }
       last_copy[accelerators_.memory(segment.device)] = static_cast<int32_t>(s);
@@ -324,10 +319,8 @@ class PlanExecutor final : public Executor {
     for (size_t slot = 0; slot < slot_lane_.size(); ++slot) {
       const MemoryPlan& plan = plan_of(slot);
       HEDDLE_RETURN_IF_ERROR(buffers_.add_slot(plan, accelerators_));
-      for (size_t b = 0; b < plan.buffer_bytes.size(); ++b) {
-        if (plan.buffer_device[b].valid())
-          pools_[static_cast<size_t>(problem_.cluster->memory_pool(plan.buffer_device[b]))].tensor_bytes +=
-              plan.buffer_bytes[b];
+      for (const PlannedBuffer& buffer : plan.buffers) {
+        if (buffer.device.valid()) pool_of(buffer.device).tensor_bytes += buffer.bytes;
       }
       for (size_t s = 0; s < plan_.segments.size(); ++s) {
         if (plan_.segments[s].lane != slot_lane_[slot] || !compiled_[s]) continue;
@@ -345,6 +338,10 @@ class PlanExecutor final : public Executor {
     HEDDLE_ASSIGN_OR_RETURN(parameters_,
                             place_parameters(plan_, accelerators_, compiled_, layout_, buffers_));
     return {};
+  }
+
+  PoolUse& pool_of(DeviceId device) {
+    return pools_[static_cast<size_t>(problem_.cluster->memory_pool(device))];
   }
 
   const MemoryPlan& plan_of(size_t slot) const {
@@ -391,14 +388,12 @@ class PlanExecutor final : public Executor {
       for (OpId op : segment.ops) {
         for (ParamId p : problem_.graph->op(op).params) {
           if (counted.emplace(pool, p.value).second)
-            pools_[static_cast<size_t>(pool)].param_bytes += problem_.graph->param(p).bytes;
+            pool_of(segment.device).param_bytes += problem_.graph->param(p).bytes;
         }
       }
     }
     for (int32_t m = 1; m < accelerators_.memories() && !options_.cold; ++m) {
-      PoolUse& use =
-          pools_[static_cast<size_t>(problem_.cluster->memory_pool(accelerators_.of_memory(m).device))];
-      use.param_bytes = layout_.bytes[static_cast<size_t>(m)];
+      pool_of(accelerators_.of_memory(m).device).param_bytes = layout_.bytes[static_cast<size_t>(m)];
     }
     if (options_.cold && options_.cold->budget_bytes > 0) {
       for (PoolUse& use : pools_) use.param_bytes = std::min(use.param_bytes, options_.cold->budget_bytes);
@@ -415,9 +410,13 @@ class PlanExecutor final : public Executor {
       HEDDLE_ASSIGN_OR_RETURN(
           scratch_, set_messages(options_.ranks->group->transport(),
                                  {*problem_.graph, programs_, slot_lane_, memory_plans_, buffers_}, setup));
+      set_request_messages(
+          *options_.ranks,
+          {plan_, ports_, problem_.graph->inputs(), problem_.graph->outputs(), slot_lane_, slot_ports_},
+          setup);
     }
     HEDDLE_RETURN_IF_ERROR(make_issuer());
-    setup.hooks = issuer_.get();
+    setup.issuer = issuer_.get();
     setup.plan = &plan_;
     setup.cluster = problem_.cluster.get();
     setup.programs = std::move(programs_);

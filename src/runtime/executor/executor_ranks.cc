@@ -1,6 +1,7 @@
 #include "executor_ranks.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "heddle/runtime/rank_group.h"
@@ -42,7 +43,8 @@ Result<std::vector<bool>> share_accelerators(RankGroup& group, const Cluster& cl
 Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const MessageMemory& memory,
                                                   EngineSetup& setup) {
   setup.transport = &transport;
-  auto needed = static_cast<int64_t>(memory.slot_lane.size());  // end messages of the requests
+  // Start, inputs, outputs and end of each slot's request, and a call to the ranks.
+  auto needed = static_cast<int64_t>(memory.slot_lane.size()) * 4 + 1;
   for (const int lane : memory.slot_lane) needed += memory.programs[static_cast<size_t>(lane)].messages;
   if (needed >= transport.max_tag())
     return Error(Code::kUnsupported, "the plan needs " + std::to_string(needed) +
@@ -74,6 +76,44 @@ Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const Me
     setup.receive_memory.push_back(spans(memory.programs[lane].receives));
   }
   return scratch;
+}
+
+namespace {
+
+// The ranks other than 0 whose segments of this lane have the tensor among these ports.
+std::set<int> ranks_of(TensorId tensor, int lane, const RankOptions& ranks, const RequestTensors& tensors,
+                       std::vector<TensorId> SegmentPorts::*list) {
+  std::set<int> found;
+  for (size_t s = 0; s < tensors.ports.size(); ++s) {
+    const Segment& segment = tensors.plan.segments[s];
+    const auto& port = tensors.ports[s].*list;
+    const int rank = ranks.rank_of_device[segment.device.index()];
+    if (segment.lane == lane && rank != 0 && std::binary_search(port.begin(), port.end(), tensor))
+      found.insert(rank);
+  }
+  return found;
+}
+
+}  // namespace
+
+void set_request_messages(const RankOptions& ranks, const RequestTensors& tensors, EngineSetup& setup) {
+  const int self = ranks.group->rank();
+  for (size_t slot = 0; slot < tensors.slot_lane.size(); ++slot) {
+    const auto messages = [&](std::span<const TensorId> ids, const std::vector<TensorView>& views,
+                              std::vector<TensorId> SegmentPorts::*list) {
+      std::vector<PeerMemory> result;
+      for (size_t i = 0; i < views.size(); ++i) {
+        for (const int rank : ranks_of(ids[i], tensors.slot_lane[slot], ranks, tensors, list)) {
+          if (self == 0 || self == rank)
+            result.push_back({self == 0 ? rank : 0, {views[i].data, static_cast<size_t>(views[i].bytes)}});
+        }
+      }
+      return result;
+    };
+    const SlotPorts& views = tensors.views[slot];
+    setup.input_memory.push_back(messages(tensors.inputs, views.inputs, &SegmentPorts::inputs));
+    setup.output_memory.push_back(messages(tensors.outputs, views.outputs, &SegmentPorts::outputs));
+  }
 }
 
 }  // namespace heddle

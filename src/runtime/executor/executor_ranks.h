@@ -14,6 +14,11 @@
 
 namespace heddle {
 
+// The memory of the model's inputs and outputs in one slot.
+struct SlotPorts {
+  std::vector<TensorView> inputs, outputs;
+};
+
 // Combines flags over all ranks: afterwards a flag is true if it was true on any rank. Called by all ranks.
 Status share_flags(RankGroup& group, std::vector<bool>& flags);
 
@@ -33,5 +38,16 @@ struct MessageMemory {
 // contents; they use one block, which is returned. Unsupported if the transport has too few tags.
 Result<std::shared_ptr<std::byte[]>> set_messages(Transport& transport, const MessageMemory& memory,
                                                   EngineSetup& setup);
+
+// For requests that come one by one: sets the messages that bring the model's inputs from rank 0 to each rank
+// which reads them, and its outputs from the ranks that make them. `views` has the tensors' memory per slot.
+struct RequestTensors {
+  const Plan& plan;
+  const std::vector<SegmentPorts>& ports;  // per segment
+  std::span<const TensorId> inputs, outputs;
+  const std::vector<int>& slot_lane;
+  const std::vector<SlotPorts>& views;  // empty lists if no device moves data
+};
+void set_request_messages(const RankOptions& ranks, const RequestTensors& tensors, EngineSetup& setup);
 
 }  // namespace heddle

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string>
+
+#include "heddle/base/units.h"
+#include "heddle/runtime/backend.h"
 
 namespace heddle {
 namespace {
@@ -45,7 +50,7 @@ class Uses {
        const std::vector<SegmentPorts>& ports, const std::vector<int32_t>& memory_of)
       : plan_(plan), program_(program), ports_(ports), memory_of_(memory_of) {
     tensors_ = problem.graph->num_tensors();
-    const int32_t most = memory_of.empty() ? 0 : *std::max_element(memory_of.begin(), memory_of.end());
+    const int32_t most = *std::max_element(memory_of.begin(), memory_of.end());
     uses_.resize(tensors_ * (static_cast<size_t>(most) + 1));
     for (size_t i = 0; i < program.tasks.size(); ++i) add(static_cast<int32_t>(i));
     // A message may arrive as soon as the request starts.
@@ -63,7 +68,7 @@ class Uses {
   std::vector<Use> take() { return std::move(uses_); }
 
  private:
-  int32_t memory(DeviceId device) const { return memory_of_.empty() ? 0 : memory_of_[device.index()]; }
+  int32_t memory(DeviceId device) const { return memory_of_[device.index()]; }
   Use& use(TensorId t, int32_t memory) { return uses_[static_cast<size_t>(memory) * tensors_ + t.index()]; }
   void wrote(Use& use, int32_t task, DeviceId device) {
     use.producer = task;
@@ -109,7 +114,8 @@ class Uses {
 }  // namespace
 
 int64_t MemoryPlan::total_bytes() const {
-  return std::accumulate(buffer_bytes.begin(), buffer_bytes.end(), int64_t{0});
+  return std::accumulate(buffers.begin(), buffers.end(), int64_t{0},
+                         [](int64_t sum, const PlannedBuffer& b) { return sum + b.bytes; });
 }
 
 MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& program,
@@ -141,10 +147,10 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
     const auto memory = static_cast<int32_t>(t / result.tensors);
     int32_t best = -1;
     for (size_t b = 0; share && !use.fixed && b < tenant.size(); ++b) {
-      if (tenant[b] < 0 || result.buffer_memory[b] != memory || !free_for(tenant[b], use)) continue;
+      if (tenant[b] < 0 || result.buffers[b].memory != memory || !free_for(tenant[b], use)) continue;
       // Take the smallest buffer that fits, otherwise the largest one, which grows.
-      const int64_t have = result.buffer_bytes[b];
-      const int64_t best_has = best < 0 ? -1 : result.buffer_bytes[static_cast<size_t>(best)];
+      const int64_t have = result.buffers[b].bytes;
+      const int64_t best_has = best < 0 ? -1 : result.buffers[static_cast<size_t>(best)].bytes;
       const bool better = best < 0 || (have >= bytes ? best_has < bytes || have < best_has
                                                      : best_has < bytes && have > best_has);
       if (better) best = static_cast<int32_t>(b);
@@ -152,16 +158,51 @@ MemoryPlan plan_memory(const Problem& problem, const Plan& plan, const Program& 
     if (best < 0) {
       best = static_cast<int32_t>(tenant.size());
       tenant.push_back(-1);
-      result.buffer_bytes.push_back(0);
-      result.buffer_device.push_back(use.device);
-      result.buffer_memory.push_back(memory);
+      result.buffers.push_back({.bytes = 0, .memory = memory, .device = use.device});
     }
     const auto b = static_cast<size_t>(best);
     tenant[b] = use.fixed ? -1 : static_cast<int32_t>(t);
-    result.buffer_bytes[b] = std::max(result.buffer_bytes[b], bytes);
+    result.buffers[b].bytes = std::max(result.buffers[b].bytes, bytes);
     result.buffer[t] = best;
   }
   return result;
+}
+
+Status check_fit(const Problem& problem, const Plan& plan, const Timeline& timeline) {
+  for (const Segment& segment : plan.segments) {
+    const Device& device = problem.cluster->device(segment.device);
+    const Backend* backend = find_backend(device.backend);
+    if (backend == nullptr || !backend->computes()) continue;
+    const int pool = problem.cluster->memory_pool(segment.device);
+    const int64_t limit = problem.cluster->memory_pool_bytes(pool);
+    const int64_t peak = timeline.peak_memory_bytes[static_cast<size_t>(pool)];
+    if (limit == 0 || peak <= limit) continue;
+    return Error(Code::kInfeasible,
+                 "device '" + device.name + "' has " + format_bytes(limit) +
+                     " of memory, but the plan's parameters and tensors there need " + format_bytes(peak) +
+                     "; plan again for this cluster, which splits the model where it must");
+  }
+  return {};
+}
+
+Status check_use(const Cluster& cluster, DeviceId device, std::span<const PoolUse> pools) {
+  const int pool = cluster.memory_pool(device);
+  const PoolUse& use = pools[static_cast<size_t>(pool)];
+  const int64_t limit = cluster.memory_pool_bytes(pool);
+  if (limit == 0 || use.param_bytes + use.tensor_bytes <= limit) return {};
+  return Error(Code::kInfeasible,
+               "device '" + cluster.device(device).name + "' has " + std::to_string(limit) +
+                   " bytes of memory, but parameters (" + std::to_string(use.param_bytes) +
+                   ") and tensors (" + std::to_string(use.tensor_bytes) +
+                   " for the requests in flight) need more; reduce --in-flight or use another plan");
+}
+
+int64_t parameter_bytes(const Graph& graph, const Segment& segment) {
+  std::set<ParamId> params;
+  for (const OpId op : segment.ops) params.insert(graph.op(op).params.begin(), graph.op(op).params.end());
+  int64_t bytes = 0;
+  for (const ParamId p : params) bytes += graph.param(p).bytes;
+  return bytes;
 }
 
 }  // namespace heddle

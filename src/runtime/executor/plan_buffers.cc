@@ -8,34 +8,102 @@ namespace heddle {
 namespace {
 
 // Rounds up to at least one piece, so that every buffer has its own address.
-int64_t rounded_up(int64_t bytes) { return whole_pieces(std::max<int64_t>(bytes, 1)); }
+int64_t rounded_up(int64_t bytes) { return device_aligned(std::max<int64_t>(bytes, 1)); }
+
+constexpr double kTickUs = 1e-6;
+
+struct ParameterRange {
+  int32_t segment = -1;
+  int64_t begin = 0, end = 0;  // bytes
+  int32_t run_step = -1;
+  bool over = false;  // its place may be reused
+};
+
+// The first gap of `bytes` between the current ranges.
+int64_t first_gap(const std::vector<ParameterRange>& ranges, int64_t bytes) {
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (const ParameterRange& s : ranges) {
+    if (!s.over) taken.emplace_back(s.begin, s.end);
+  }
+  std::sort(taken.begin(), taken.end());
+  int64_t at = 0;
+  for (const auto& [begin, end] : taken) {
+    if (begin - at >= bytes) break;
+    at = std::max(at, end);
+  }
+  return at;
+}
 
 }  // namespace
 
+ParameterLayout lay_out_parameters(const Plan& plan, const Timeline& timeline,
+                                   const std::vector<ParameterNeed>& needs, int32_t memories) {
+  const size_t count = plan.segments.size();
+  std::vector<int32_t> run_step(count, -1), load_step(count, -1);
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const size_t s = plan.steps[i].segment.index();
+    if (plan.steps[i].kind == StepKind::kRun) run_step[s] = static_cast<int32_t>(i);
+    if (plan.steps[i].kind == StepKind::kLoad) load_step[s] = static_cast<int32_t>(i);
+  }
+  ParameterLayout layout;
+  layout.bytes.assign(static_cast<size_t>(memories), 0);
+  layout.offset.assign(count, -1);
+  const auto comes_and_goes = [&](size_t s) { return plan.segments[s].drops_params && load_step[s] >= 0; };
+  for (size_t s = 0; s < count; ++s) {
+    if (needs[s].bytes == 0 || comes_and_goes(s)) continue;
+    int64_t& end = layout.bytes[static_cast<size_t>(needs[s].memory)];
+    layout.offset[s] = end;
+    end += device_aligned(needs[s].bytes);
+  }
+  const std::vector<int64_t> kept = layout.bytes;
+  std::vector<std::vector<ParameterRange>> ranges(static_cast<size_t>(memories));
+  for (size_t i = 0; i < plan.steps.size(); ++i) {
+    const size_t s = plan.steps[i].segment.index();
+    if (plan.steps[i].kind != StepKind::kLoad || needs[s].bytes == 0 || !comes_and_goes(s)) continue;
+    const auto memory = static_cast<size_t>(needs[s].memory);
+    for (ParameterRange& other : ranges[memory]) {
+      const auto run = static_cast<size_t>(other.run_step);
+      other.over = run < i && timeline.finish_us[run] <= timeline.start_us[i] + kTickUs;
+    }
+    const int64_t begin = first_gap(ranges[memory], device_aligned(needs[s].bytes));
+    const int64_t end = begin + device_aligned(needs[s].bytes);
+    for (const ParameterRange& other : ranges[memory]) {
+      if (other.begin < end && begin < other.end)
+        layout.reuses.emplace_back(other.segment, static_cast<int32_t>(s));
+    }
+    // Later loads wait for this range, which has already waited for those that it overwrites entirely.
+    std::erase_if(ranges[memory],
+                  [&](const ParameterRange& other) { return begin <= other.begin && other.end <= end; });
+    ranges[memory].push_back({static_cast<int32_t>(s), begin, end, run_step[s], false});
+    layout.offset[s] = kept[memory] + begin;
+    layout.bytes[memory] = std::max(layout.bytes[memory], kept[memory] + end);
+  }
+  return layout;
+}
+
 Status PlanBuffers::add_slot(const MemoryPlan& plan, const Accelerators& accelerators) {
-  Slot slot;
-  slot.buffers.assign(plan.buffer_bytes.size(), nullptr);
-  for (size_t b = 0; b < plan.buffer_bytes.size(); ++b) {
-    if (plan.buffer_memory[b] != 0) continue;
+  std::vector<std::byte*> buffers(plan.buffers.size(), nullptr);
+  for (size_t b = 0; b < buffers.size(); ++b) {
+    if (plan.buffers[b].memory != 0) continue;
     std::shared_ptr<std::byte[]> memory;
     if (accelerators.empty()) {
-      memory = allocate_aligned(plan.buffer_bytes[b]);
+      memory = allocate_aligned(plan.buffers[b].bytes);
     } else {
       HEDDLE_ASSIGN_OR_RETURN(memory,
-                              accelerators.of_memory(1).runtime->allocate_pinned(plan.buffer_bytes[b]));
+                              accelerators.of_memory(1).runtime->allocate_pinned(plan.buffers[b].bytes));
     }
     if (!memory)
       return Error(Code::kInfeasible,
                    "no host memory for the plan's tensors: " + std::to_string(plan.total_bytes()) +
                        " bytes for each request in flight");
-    slot.buffers[b] = memory.get();
+    buffers[b] = memory.get();
     memory_.push_back(std::move(memory));
   }
   // An accelerator's buffers are parts of one block, so the driver allocates once.
   for (int32_t m = 1; m < accelerators.memories(); ++m) {
     int64_t total = 0;
-    for (size_t b = 0; b < plan.buffer_bytes.size(); ++b) {
-      if (plan.buffer_memory[b] == m) total += rounded_up(plan.buffer_bytes[b]);
+    for (const PlannedBuffer& buffer : plan.buffers) {
+      if (buffer.memory == m) total += rounded_up(buffer.bytes);
     }
     if (total == 0) continue;
     const Accelerator& a = accelerators.of_memory(m);
@@ -43,20 +111,20 @@ Status PlanBuffers::add_slot(const MemoryPlan& plan, const Accelerators& acceler
     if (!block.ok())
       return std::move(block).error().with_context("the plan's tensors on device '" + a.name + "'");
     int64_t offset = 0;
-    for (size_t b = 0; b < plan.buffer_bytes.size(); ++b) {
-      if (plan.buffer_memory[b] != m) continue;
-      slot.buffers[b] = block->get() + offset;
-      offset += rounded_up(plan.buffer_bytes[b]);
+    for (size_t b = 0; b < buffers.size(); ++b) {
+      if (plan.buffers[b].memory != m) continue;
+      buffers[b] = block->get() + offset;
+      offset += rounded_up(plan.buffers[b].bytes);
     }
     memory_.push_back(std::move(block).value());
   }
-  slots_.push_back(std::move(slot));
+  slots_.push_back(std::move(buffers));
   return {};
 }
 
 std::byte* PlanBuffers::address(size_t slot, const MemoryPlan& plan, TensorId tensor, int32_t memory) const {
   const int32_t buffer = plan.at(tensor, memory);
-  return buffer < 0 ? nullptr : slots_[slot].buffers[static_cast<size_t>(buffer)];
+  return buffer < 0 ? nullptr : slots_[slot][static_cast<size_t>(buffer)];
 }
 
 Result<std::byte*> PlanBuffers::add_block(const Accelerator& accelerator, int64_t bytes) {

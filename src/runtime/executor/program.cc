@@ -6,9 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "program_memory.h"
 #include "rank_program.h"
-#include "resource_names.h"
 
 namespace heddle {
 
@@ -104,19 +102,19 @@ class Maker {
           const auto [there, fresh] = arrived_.try_emplace(key(s.tensor.value, place(s.to)), id);
           if (fresh) {
             enqueue(task, Enqueue::kTransfer);
-            used = numbers_.of_way(hops_of(s), s.from, s.to);
+            used = numbers_.of_route(hops_of(s), s.from, s.to);
           } else {
             relays_.emplace(id, there->second);
           }
         }  // otherwise by reference
       } else
-        used = numbers_.of_way(hops_of(s), s.from, s.to);
+        used = numbers_.of_route(hops_of(s), s.from, s.to);
       transfer_task_[key(s.tensor.value, s.to.value)] = id;
     } else {
       if (in_.moves_data[s.to.index()]) timed = 0;  // compiled models on the host contain their parameters
       if (memory(s.to) != 0) enqueue(task, Enqueue::kLoad);
       if (task.enqueue == Enqueue::kLoad || !in_.moves_data[s.to.index()])
-        used = numbers_.of_way(hops_of(s), DeviceId(), s.to);
+        used = numbers_.of_route(hops_of(s), DeviceId(), s.to);
       note_load(s, id);
     }
     // Rounded to the clock's tick; tasks of zero duration do not use the clock.
@@ -129,7 +127,7 @@ class Maker {
     if (task.action == Action::kSend) upload_after_send(s, id);
   }
 
-  int32_t memory(DeviceId device) const { return in_.memory_of.empty() ? 0 : in_.memory_of[device.index()]; }
+  int32_t memory(DeviceId device) const { return in_.memory_of[device.index()]; }
   // The place of a tensor that this device holds: an accelerator's memory, or the memory of the device's
   // host. Hosts of other ranks have other numbers.
   int32_t host_place(DeviceId device) const { return in_.ranks == nullptr ? 0 : -rank_of(device); }
@@ -247,7 +245,7 @@ class Maker {
     enqueue(task, Enqueue::kUpload);
     task.tensor = s.tensor.value;
     task.device = s.to.value;
-    return numbers_.of_way(hops_of(s), s.from, s.to);
+    return numbers_.of_route(hops_of(s), s.from, s.to);
   }
 
   // Makes the next task send the tensor; returns the resources that it occupies.
@@ -260,7 +258,7 @@ class Maker {
     carried_.emplace(id, Carried{tensor.value, own(from), own(to)});
     if (memory(from) != 0 && !direct(from))
       fetched_.emplace(id, arrived_.at(key(tensor.value, host_place(from))));
-    return numbers_.of_way(hops, from, to);
+    return numbers_.of_route(hops, from, to);
   }
 
   // Devices that share one memory need no transfer step, but a tensor must still be sent if they belong to
@@ -330,7 +328,7 @@ class Maker {
   void hold_host_access(const Step& s, std::vector<int32_t>& used) const {
     const Route* route = cluster_.load_route(s.to);
     if (route == nullptr || in_.problem.execution.fixed_sharing) return;
-    for (const int32_t r : numbers_.of_way(route->hops, DeviceId(), DeviceId())) used.push_back(r);
+    for (const int32_t r : numbers_.of_route(route->hops, DeviceId(), DeviceId())) used.push_back(r);
   }
 
   // Later segments in a pool wait for the first load of a parameter into it.

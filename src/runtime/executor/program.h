@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -57,8 +59,8 @@ struct Task {
   int32_t tensor = -1, device = -1;  // kUpload: target device; kFetch: source device
 };
 
-// A tensor's stay in a memory pool that is limited and for which the executor must account.
-struct Stay {
+// A tensor in a memory pool that is limited, for which the executor must account.
+struct Residency {
   int64_t bytes = 0;
   int32_t pool = 0;
   int32_t readers = 0;  // tasks that release it; for model outputs one more, the request's end
@@ -82,9 +84,9 @@ struct Program {
   int32_t sinks = 0;             // tasks without successors
   Rows resources;                // pipelined: what each timed or blocking task occupies
   Rows handovers;                // kBlocking: by-reference transfers into it
-  std::vector<Stay> stays;
-  Rows takes, releases;       // per task: stays
-  std::vector<int32_t> held;  // stays released when the request ends
+  std::vector<Residency> residencies;
+  Rows takes, releases;       // per task: residencies
+  std::vector<int32_t> held;  // residencies that end when the request ends
   // Several ranks: this rank's messages in the plan's order; `messages` is the total of all ranks.
   std::vector<Message> sends, receives;
   Rows signals;  // [task]: sends without a tensor when it is done
@@ -131,12 +133,17 @@ struct ProgramInput {
   // True: edges make every resource serve its tasks in the plan's order. False: the engine arbitrates.
   bool ordered = true;
   const RankView* ranks = nullptr;  // null: one process runs everything
-  // [device] the memory that it computes in: 0 is its host's, others are accelerators'. Empty: all 0. Numbers
-  // of accelerators differ between ranks, but every rank distinguishes the same memories.
-  std::vector<int32_t> memory_of = {};
+  // [device] the memory that it computes in: 0 is its host's, others are accelerators'. Numbers of accelerators
+  // differ between ranks, but every rank distinguishes the same memories.
+  std::vector<int32_t> memory_of;
   // (a, b): the load of segment b follows the run of segment a (ParameterLayout::reuses).
   std::vector<std::pair<int32_t, int32_t>> reuses = {};
 };
 Program make_program(const ProgramInput& input, int lane);
+
+// Accounts for tensors in limited memory that is not really allocated: fills residencies, takes, releases and held
+// of a program with final tasks. `run_task`: this rank's tasks by segment. O(tasks + tensors read).
+void account_memory(const ProgramInput& input, const std::unordered_map<int32_t, int32_t>& run_task,
+                    Program& program);
 
 }  // namespace heddle

@@ -24,9 +24,9 @@ class SegmentLoader::StandIn final : public CompiledSegment {
  public:
   StandIn(SegmentLoader& loader, int32_t item) : loader_(loader), item_(item) {}
   Status bind(int, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override {
-    Slot& slot = loader_.slots_[static_cast<size_t>(item_)];
-    slot.inputs.assign(inputs.begin(), inputs.end());
-    slot.outputs.assign(outputs.begin(), outputs.end());
+    LoadedSegment& segment = loader_.loaded_[static_cast<size_t>(item_)];
+    segment.inputs.assign(inputs.begin(), inputs.end());
+    segment.outputs.assign(outputs.begin(), outputs.end());
     return {};
   }
   Status run(int slot) override {
@@ -63,8 +63,8 @@ SegmentLoader::SegmentLoader(std::vector<LoadItem> items, std::vector<int32_t> o
       load_workers_(options.load_workers),
       budget_(options.budget_bytes),
       overlap_(options.overlap),
-      stays_(items_.size(), true),
-      slots_(items_.size()),
+      stay_resident_(items_.size(), true),
+      loaded_(items_.size()),
       loadings_(items_.size()) {}
 
 SegmentLoader::~SegmentLoader() {
@@ -114,7 +114,7 @@ Status SegmentLoader::choose_residents() {
       break;
     }
   }
-  for (size_t i = keep; i < order_.size(); ++i) stays_[static_cast<size_t>(order_[i])] = false;
+  for (size_t i = keep; i < order_.size(); ++i) stay_resident_[static_cast<size_t>(order_[i])] = false;
   return {};
 }
 
@@ -134,7 +134,7 @@ void SegmentLoader::start(Engine& engine) {
 }
 
 void SegmentLoader::close_gates(std::vector<bool>& closed) const {
-  for (size_t i = 0; i < items_.size(); ++i) closed[i] = items_[i].device != nullptr && !slots_[i].compiled;
+  for (size_t i = 0; i < items_.size(); ++i) closed[i] = items_[i].device != nullptr && !loaded_[i].compiled;
 }
 
 void SegmentLoader::begin(int64_t begin_ns) {
@@ -147,9 +147,9 @@ void SegmentLoader::begin(int64_t begin_ns) {
     next_copy_ = 0;
     for (const int32_t item : order_) {
       loadings_[static_cast<size_t>(item)] = {};
-      if (slots_[static_cast<size_t>(item)].compiled) continue;
+      if (loaded_[static_cast<size_t>(item)].compiled) continue;
       queue_.push_back(item);
-      slots_[static_cast<size_t>(item)].finished = false;
+      loaded_[static_cast<size_t>(item)].finished = false;
       if (items_[static_cast<size_t>(item)].accelerator != nullptr) copies_.push_back(item);
     }
   }
@@ -182,7 +182,7 @@ void SegmentLoader::work() {
     const int32_t item = queue_[next_];
     // Without overlap, the previous segment must have run; on an accelerator its event says so.
     std::shared_ptr<DeviceEvent> before;
-    if (!overlap_ && next_ > 0) before = slots_[static_cast<size_t>(queue_[next_ - 1])].ran;
+    if (!overlap_ && next_ > 0) before = loaded_[static_cast<size_t>(queue_[next_ - 1])].ran;
     ++next_;
     used_ += items_[static_cast<size_t>(item)].bytes;
     if (!engine_->stopped()) peak_ = std::max(peak_, used_);
@@ -216,27 +216,27 @@ void SegmentLoader::destroy(size_t which, std::unique_lock<std::mutex>& lock) {
 
 Status SegmentLoader::make(int32_t item, SegmentLoading& loading) {
   const LoadItem& it = items_[static_cast<size_t>(item)];
-  Slot& slot = slots_[static_cast<size_t>(item)];
+  LoadedSegment& segment = loaded_[static_cast<size_t>(item)];
   HEDDLE_ASSIGN_OR_RETURN(auto compiled, it.device->compile(it.spec, 1));
-  HEDDLE_RETURN_IF_ERROR(compiled->bind(0, slot.inputs, slot.outputs));
+  HEDDLE_RETURN_IF_ERROR(compiled->bind(0, segment.inputs, segment.outputs));
   if (it.accelerator != nullptr) {
-    HEDDLE_ASSIGN_OR_RETURN(slot.parameters, make_room(item, *compiled));
+    HEDDLE_ASSIGN_OR_RETURN(segment.parameters, make_room(item, *compiled));
   }
   loading.load_us = compiled->origin().load_us;
   loading.cached = compiled->origin().cached;
-  slot.compiled = std::move(compiled);
+  segment.compiled = std::move(compiled);
   return {};
 }
 
 Result<std::shared_ptr<std::byte[]>> SegmentLoader::make_room(int32_t item, CompiledSegment& compiled) {
   std::shared_ptr<std::byte[]> room;
   const LoadItem& it = items_[static_cast<size_t>(item)];
-  Slot& slot = slots_[static_cast<size_t>(item)];
+  LoadedSegment& segment = loaded_[static_cast<size_t>(item)];
   StreamRuntime& runtime = *it.accelerator->runtime;
-  if (!slot.loaded) {
-    HEDDLE_ASSIGN_OR_RETURN(slot.loaded, runtime.make_event());
+  if (!segment.loaded) {
+    HEDDLE_ASSIGN_OR_RETURN(segment.loaded, runtime.make_event());
   }
-  HEDDLE_ASSIGN_OR_RETURN(slot.ran, runtime.make_event());
+  HEDDLE_ASSIGN_OR_RETURN(segment.ran, runtime.make_event());
   const auto host = compiled.host_parameters();
   if (host.empty()) return room;
   if (it.spec.host_access) {
@@ -252,27 +252,27 @@ Result<std::shared_ptr<std::byte[]>> SegmentLoader::make_room(int32_t item, Comp
 
 Status SegmentLoader::copy_parameters(int32_t item) {
   const LoadItem& it = items_[static_cast<size_t>(item)];
-  Slot& slot = slots_[static_cast<size_t>(item)];
-  if (!slot.parameters) return {};
-  const auto host = slot.compiled->host_parameters();
+  LoadedSegment& segment = loaded_[static_cast<size_t>(item)];
+  if (!segment.parameters) return {};
+  const auto host = segment.compiled->host_parameters();
   DeviceStream& stream = *it.accelerator->to_device;
   for (const int32_t before : it.copied_before) {
-    const Slot& other = slots_[static_cast<size_t>(before)];
+    const LoadedSegment& other = loaded_[static_cast<size_t>(before)];
     if (other.loaded) HEDDLE_RETURN_IF_ERROR(stream.wait(*other.loaded));
   }
-  HEDDLE_RETURN_IF_ERROR(stream.copy(CopyKind::kHostToDevice, slot.parameters.get(), host.data(),
+  HEDDLE_RETURN_IF_ERROR(stream.copy(CopyKind::kHostToDevice, segment.parameters.get(), host.data(),
                                      static_cast<int64_t>(host.size())));
-  return stream.record(*slot.loaded);
+  return stream.record(*segment.loaded);
 }
 
 // Copies start in the plan's order, in whatever order the segments are made. The worker that makes the next
 // one also starts the copies behind it.
 void SegmentLoader::copy_in_order(int32_t item) {
   std::unique_lock lock(mutex_);
-  slots_[static_cast<size_t>(item)].finished = true;
+  loaded_[static_cast<size_t>(item)].finished = true;
   if (copying_) return;
   copying_ = true;
-  while (next_copy_ < copies_.size() && slots_[static_cast<size_t>(copies_[next_copy_])].finished) {
+  while (next_copy_ < copies_.size() && loaded_[static_cast<size_t>(copies_[next_copy_])].finished) {
     const int32_t next = copies_[next_copy_++];
     lock.unlock();
     if (!engine_->stopped()) {
@@ -293,19 +293,19 @@ void SegmentLoader::copy_in_order(int32_t item) {
 }
 
 Status SegmentLoader::run(int32_t item, int slot) {
-  Slot& s = slots_[static_cast<size_t>(item)];
+  LoadedSegment& segment = loaded_[static_cast<size_t>(item)];
   const LoadItem& it = items_[static_cast<size_t>(item)];
-  Status status = s.compiled->run(slot);
+  Status status = segment.compiled->run(slot);
   if (it.accelerator == nullptr) return status;
   // Record it even after an error, since a part of the run may be in flight.
-  Status recorded = it.device->execution_stream()->record(*s.ran);
+  Status recorded = it.device->execution_stream()->record(*segment.ran);
   return status.ok() ? std::move(recorded) : std::move(status);
 }
 
 SegmentLoader::Retired SegmentLoader::retire(int32_t item) {
-  Slot& slot = slots_[static_cast<size_t>(item)];
+  LoadedSegment& segment = loaded_[static_cast<size_t>(item)];
   // Loading without overlap still needs the event of the run's end.
-  return {std::move(slot.parameters), slot.ran, std::move(slot.compiled),
+  return {std::move(segment.parameters), segment.ran, std::move(segment.compiled),
           items_[static_cast<size_t>(item)].bytes};
 }
 
@@ -340,24 +340,24 @@ void SegmentLoader::ran(int32_t item) {
     const std::lock_guard lock(mutex_);
     // Resident segments are not in the queue.
     if (loadings_[static_cast<size_t>(item)].begin_us >= 0) ++ran_;
-    if (!stays_[static_cast<size_t>(item)]) retired_.push_back(retire(item));
+    if (!stay_resident_[static_cast<size_t>(item)]) retired_.push_back(retire(item));
   }
   changed_.notify_all();
 }
 
 void SegmentLoader::release_all() {
   std::unique_lock lock(mutex_);
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].compiled) retired_.push_back(retire(static_cast<int32_t>(i)));
+  for (size_t i = 0; i < loaded_.size(); ++i) {
+    if (loaded_[i].compiled) retired_.push_back(retire(static_cast<int32_t>(i)));
   }
   while (!retired_.empty()) destroy(0, lock);
   changed_.wait(lock, [&] { return destroying_ == 0 && retired_.empty(); });
 }
 
 Status SegmentLoader::store() {
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (!slots_[i].compiled) continue;
-    Status status = run_guarded([&] { return slots_[i].compiled->store(); });
+  for (size_t i = 0; i < loaded_.size(); ++i) {
+    if (!loaded_[i].compiled) continue;
+    Status status = run_guarded([&] { return loaded_[i].compiled->store(); });
     if (!status.ok()) return std::move(status).error().with_context(items_[i].place);
   }
   return {};

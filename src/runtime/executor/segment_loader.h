@@ -60,14 +60,13 @@ class SegmentLoader {
   int64_t peak_bytes() const;
   // The event that an accelerator awaits before it runs the item; null: none. Valid once its gate is open.
   const DeviceEvent* loaded(int32_t item) const {
-    const Slot& slot = slots_[static_cast<size_t>(item)];
-    return slot.parameters ? slot.loaded.get() : nullptr;
+    const LoadedSegment& segment = loaded_[static_cast<size_t>(item)];
+    return segment.parameters ? segment.loaded.get() : nullptr;
   }
-  bool stays(int32_t item) const { return stays_[static_cast<size_t>(item)]; }
 
  private:
   class StandIn;
-  struct Slot {
+  struct LoadedSegment {
     std::vector<TensorView> inputs, outputs;
     // Accelerators: device memory for the parameters, event of their copy, event of the last run's end.
     std::shared_ptr<std::byte[]> parameters;
@@ -106,8 +105,8 @@ class SegmentLoader {
   int load_workers_;
   int64_t budget_;
   bool overlap_;
-  std::vector<bool> stays_;  // between requests
-  std::vector<Slot> slots_;
+  std::vector<bool> stay_resident_;  // between requests
+  std::vector<LoadedSegment> loaded_;
   Engine* engine_ = nullptr;
   int64_t begin_ns_ = 0;
 

@@ -78,8 +78,8 @@ class CopyMeasurer {
     const size_t n = stations_.size();
     total_ = static_cast<double>(3 * n + n * (n - 1) / 2 * 3);
     for (Station& s : stations_) {
-      HEDDLE_RETURN_IF_ERROR(one_way(load_lane(s), DeviceId(), s.device, s.bytes));
-      HEDDLE_RETURN_IF_ERROR(one_way(store_lane(s), s.device, DeviceId(), s.bytes));
+      HEDDLE_RETURN_IF_ERROR(measure_one(load_lane(s), DeviceId(), s.device, s.bytes));
+      HEDDLE_RETURN_IF_ERROR(measure_one(store_lane(s), s.device, DeviceId(), s.bytes));
     }
     for (Station& a : stations_) {
       for (Station& b : stations_) {
@@ -87,9 +87,9 @@ class CopyMeasurer {
       }
     }
     HEDDLE_RETURN_IF_ERROR(find_shared());
-    for (const CopyWay& way : profile_.ways)
+    for (const CopyRoute& route : profile_.routes)
       profile_.links.ways.push_back(
-          {way.from, way.to, way.direct, way.line.latency_us, way.line.bytes_per_s});
+          {route.from, route.to, route.direct, route.line.latency_us, route.line.bytes_per_s});
     return std::move(profile_);
   }
 
@@ -171,9 +171,9 @@ class CopyMeasurer {
     return elapsed_us(lane);
   }
 
-  Status one_way(const CopyLane& lane, DeviceId from, DeviceId to, std::span<const int64_t> sizes) {
+  Status measure_one(const CopyLane& lane, DeviceId from, DeviceId to, std::span<const int64_t> sizes) {
     HEDDLE_RETURN_IF_ERROR(go_on());
-    CopyWay way{.from = from, .to = to, .direct = true, .times = {}};
+    CopyRoute route{.from = from, .to = to, .direct = true, .times = {}};
     for (const int64_t bytes : sizes) {
       HEDDLE_ASSIGN_OR_RETURN(const double first_us, once(lane, bytes));  // sets up what is needed
       const int count =
@@ -183,31 +183,31 @@ class CopyMeasurer {
         HEDDLE_ASSIGN_OR_RETURN(const double us, once(lane, bytes));
         times.push_back(us);
       }
-      way.times.push_back({bytes, median_us(times)});
-      way.rel_spread = relative_spread(times);
+      route.times.push_back({bytes, median_us(times)});
+      route.rel_spread = relative_spread(times);
     }
-    way.line = fit_copies(way.times);
-    profile_.ways.push_back(std::move(way));
+    route.line = fit_copies(route.times);
+    profile_.routes.push_back(std::move(route));
     return {};
   }
 
-  const CopyWay& way(DeviceId from, DeviceId to) const {
-    return *std::find_if(profile_.ways.begin(), profile_.ways.end(),
-                         [&](const CopyWay& w) { return w.from == from && w.to == to; });
+  const CopyRoute& route(DeviceId from, DeviceId to) const {
+    return *std::find_if(profile_.routes.begin(), profile_.routes.end(),
+                         [&](const CopyRoute& w) { return w.from == from && w.to == to; });
   }
 
   Status between(Station& from, Station& to) {
     if (to.runtime->reaches(*from.runtime)) {
       const auto& sizes = from.bytes.size() < to.bytes.size() ? from.bytes : to.bytes;
-      return one_way(peer_lane(from, to), from.device, to.device, sizes);
+      return measure_one(peer_lane(from, to), from.device, to.device, sizes);
     }
-    const CopyWay &up = way(from.device, DeviceId()), &down = way(DeviceId(), to.device);
-    CopyWay both{.from = from.device, .to = to.device, .direct = false, .times = {}};
+    const CopyRoute &up = route(from.device, DeviceId()), &down = route(DeviceId(), to.device);
+    CopyRoute both{.from = from.device, .to = to.device, .direct = false, .times = {}};
     for (size_t i = 0; i < std::min(up.times.size(), down.times.size()); ++i)
       both.times.push_back({up.times[i].bytes, up.times[i].us + down.times[i].us});
     both.rel_spread = std::max(up.rel_spread, down.rel_spread);
     both.line = fit_copies(both.times);
-    profile_.ways.push_back(std::move(both));
+    profile_.routes.push_back(std::move(both));
     return {};
   }
 
@@ -256,7 +256,7 @@ class CopyMeasurer {
   }
 
   CopyLane timed(CopyLane lane, DeviceId from, DeviceId to) const {
-    lane.alone_us = way(from, to).times.back().us;
+    lane.alone_us = route(from, to).times.back().us;
     return lane;
   }
   Result<CopiesAtOnce> loads_at_once(const std::vector<Station*>& stations) {

@@ -11,18 +11,17 @@
 #include "heddle/runtime/profiler.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/segment_measurer.h"
-#include "run/inputs.h"
+#include "run/rounds.h"
 
 namespace heddle {
 namespace {
 
-constexpr int kWarmups = 3;
 constexpr int kLeastRuns = 3;
 
 class Rechecking {
  public:
   Rechecking(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
-             const RecheckOptions& options)
+             const RoundOptions& options)
       : problem_(problem),
         plan_(plan),
         model_(std::move(model)),
@@ -32,33 +31,20 @@ class Rechecking {
   Result<Recheck> run() {
     HEDDLE_RETURN_IF_ERROR(prepare());
     HEDDLE_ASSIGN_OR_RETURN(const double stored, prediction(problem_));
-    HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const double warm, request(kWarmups * executor_->slots()));
-    HEDDLE_ASSIGN_OR_RETURN(const double once, request(throughput_ ? 4 * executor_->slots() : 1));
     const int least = throughput_ ? 4 * executor_->slots() : kLeastRuns;
-    const int count =
-        std::max(least, static_cast<int>(std::ceil(options_.round_s * 1e6 / std::max(once, 1.0))));
-    std::vector<double> predicted, measured, errors, drifts;
-    for (int round = 0; round < options_.rounds; ++round) {
-      if (options_.deadline.should_stop() && round > 0) break;
-      double alone = 0, whole = 0;
-      for (int turn = 0; turn < 2; ++turn) {
-        if ((turn + round) % 2 == 0) {
-          HEDDLE_ASSIGN_OR_RETURN(alone, prediction_now());
-        } else {
-          HEDDLE_ASSIGN_OR_RETURN(whole, request(count));
-        }
-      }
-      predicted.push_back(alone);
-      measured.push_back(whole);
-      errors.push_back(whole / alone - 1);
-      drifts.push_back(alone / stored - 1);
-      if (options_.progress)
-        options_.progress->report({.what = "timing the segments again",
-                                   .done = static_cast<double>(round + 1),
-                                   .total = static_cast<double>(options_.rounds)});
+    HEDDLE_ASSIGN_OR_RETURN(const int count,
+                            requests_per_round([this](int requests) { return request(requests); },
+                                               executor_->slots(), least, options_));
+    HEDDLE_ASSIGN_OR_RETURN(const RoundTimes times, time_in_turns([this] { return prediction_now(); },
+                                                                  [this, count] { return request(count); },
+                                                                  options_, "timing the segments again"));
+    std::vector<double> errors, drifts;
+    for (size_t i = 0; i < times.first.size(); ++i) {
+      errors.push_back(times.second[i] / times.first[i] - 1);
+      drifts.push_back(times.first[i] / stored - 1);
     }
-    return Recheck{.predicted_us = median_us(predicted),
-                   .measured_us = median_us(measured),
+    return Recheck{.predicted_us = median_us(times.first),
+                   .measured_us = median_us(times.second),
                    .error = median_us(errors),
                    .error_low = quantile_us(errors, 0.25),
                    .error_high = quantile_us(errors, 0.75),
@@ -75,23 +61,14 @@ class Rechecking {
   };
 
   Status prepare() {
-    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_,
-                                                        {.in_flight = throughput_ ? options_.in_flight : 1,
-                                                         .spin_us = 2000,
-                                                         .open = {},
-                                                         .deadline = options_.deadline,
-                                                         .progress = nullptr}));
-    if (!executor_->moves_data())
-      return Error(Code::kInvalidInput,
-                   "only plans whose devices are all real can be checked against this machine");
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*problem_.graph, options_.inputs));
-    give_inputs(*executor_, inputs);
+    HEDDLE_ASSIGN_OR_RETURN(executor_, open_for_rounds(problem_, plan_, model_, options_, inputs));
     for (const ProfileRequest& segment : profile_requests(plan_)) {
       const bool known = std::any_of(controls_.begin(), controls_.end(), [&](const Control& c) {
         return c.device == segment.device && c.ops == segment.ops;
       });
       if (known) continue;
-      HEDDLE_ASSIGN_OR_RETURN(auto probe, make_segment_probe(model_, finest_ops(*problem_.graph, segment.ops),
+      HEDDLE_ASSIGN_OR_RETURN(auto probe, SegmentProbe::make(model_, finest_ops(*problem_.graph, segment.ops),
                                                              problem_.cluster->device(segment.device)));
       controls_.push_back({segment.ops, segment.device, std::move(probe), {}});
     }
@@ -170,7 +147,7 @@ class Rechecking {
   const Problem& problem_;
   const Plan& plan_;
   std::shared_ptr<const Model> model_;
-  const RecheckOptions& options_;
+  const RoundOptions& options_;
   const bool throughput_;
   std::unique_ptr<Executor> executor_;
   std::vector<Control> controls_;
@@ -179,10 +156,7 @@ class Rechecking {
 }  // namespace
 
 Result<Recheck> recheck_prediction(const Problem& problem, const Plan& plan,
-                                   std::shared_ptr<const Model> model, const RecheckOptions& options) {
-  if (!model) return Error(Code::kInvalidInput, "timing the segments again needs a real model");
-  if (options.rounds < 1)
-    return Error(Code::kInvalidInput, "timing the segments again needs at least one round");
+                                   std::shared_ptr<const Model> model, const RoundOptions& options) {
   return Rechecking(problem, plan, std::move(model), options).run();
 }
 

@@ -36,12 +36,12 @@ class ProbeMeasurer final : public SegmentMeasurer {
 
   Result<Measurement> measure(std::span<const OpId> finest_ops, const Device& device,
                               const Deadline& deadline) override {
-    const auto place = conditions_.host_access ? ParameterPlace::kHost : ParameterPlace::kDevice;
     std::vector<std::unique_ptr<SegmentProbe>> probes;
     for (int i = 0; i < conditions_.share; ++i) {
       HEDDLE_ASSIGN_OR_RETURN(
           probes.emplace_back(),
-          make_segment_probe(model_, finest_ops, device_part(device, i, conditions_.share), place));
+          SegmentProbe::make(model_, finest_ops, device_part(device, i, conditions_.share),
+                             conditions_.host_access));
     }
     if (probes.size() == 1) return probes.front()->sample(options_, deadline);
     return time_at_once(probes, options_.min_s, options_.min_runs, deadline);

@@ -1,10 +1,9 @@
-#include "heddle/runtime/stage_fit.h"
-
 #include <array>
 #include <cmath>
 #include <optional>
 
 #include "heddle/runtime/sampling.h"
+#include "heddle/runtime/segment_measurer.h"
 
 namespace heddle {
 namespace {

@@ -127,9 +127,9 @@ Result<double> one_way_us(RankGroup& group, const RankLink& link, int64_t bytes,
 }
 
 // Concurrent messages between one rank and all others.
-class Port {
+class Star {
  public:
-  Port(Transport& transport, int center, int64_t bytes)
+  Star(Transport& transport, int center, int64_t bytes)
       : transport_(transport), center_(center), messages_(transport) {
     const bool is_center = transport.rank() == center;
     memory_.resize(static_cast<size_t>(bytes) * (is_center ? static_cast<size_t>(transport.size()) : 1));
@@ -218,10 +218,10 @@ Status measure_port(RankGroup& group, const LinkOptions& options, int rank, Rank
   for (const RankLink& link : links.pairs) {
     if (link.a == rank || link.b == rank) alone.push_back(link.times.back().us);
   }
-  Port port(group.transport(), rank, options.bytes.back());
+  Star star(group.transport(), rank, options.bytes.back());
   std::array<double, 2> us{};
   for (const bool out : {true, false}) {
-    HEDDLE_ASSIGN_OR_RETURN(us[out ? 0 : 1], least_of(options.at_once, [&] { return port.trip(out); }));
+    HEDDLE_ASSIGN_OR_RETURN(us[out ? 0 : 1], least_of(options.at_once, [&] { return star.trip(out); }));
   }
   HEDDLE_RETURN_IF_ERROR(share(group, rank, us));
   links.ports.push_back({shared_part(us[0], alone), shared_part(us[1], alone)});

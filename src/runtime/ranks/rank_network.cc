@@ -7,24 +7,24 @@ namespace heddle {
 namespace {
 
 // A rank's link to the network.
-struct Way {
+struct Uplink {
   double bytes_per_s = 0;
   double latency_us = std::numeric_limits<double>::max();
   bool half_duplex = true;
 };
 
 // A link's bandwidth is that of the rank's fastest pair, its latency half of the rank's lowest.
-std::vector<Way> ways_of(const RankLinks& links) {
-  std::vector<Way> ways(links.ports.size());
+std::vector<Uplink> uplinks_of(const RankLinks& links) {
+  std::vector<Uplink> uplinks(links.ports.size());
   for (const RankLink& link : links.pairs) {
     for (const int rank : {link.a, link.b}) {
-      Way& way = ways[static_cast<size_t>(rank)];
-      way.bytes_per_s = std::max(way.bytes_per_s, link.bytes_per_s);
-      way.latency_us = std::min(way.latency_us, link.latency_us / 2);
-      way.half_duplex = way.half_duplex && link.half_duplex();
+      Uplink& uplink = uplinks[static_cast<size_t>(rank)];
+      uplink.bytes_per_s = std::max(uplink.bytes_per_s, link.bytes_per_s);
+      uplink.latency_us = std::min(uplink.latency_us, link.latency_us / 2);
+      uplink.half_duplex = uplink.half_duplex && link.half_duplex();
     }
   }
-  return ways;
+  return uplinks;
 }
 
 Json link_json(const std::string& from, const std::string& to, double bytes_per_s, double latency_us,
@@ -45,10 +45,10 @@ bool shares_ports(const RankLinks& links) {
 
 bool describes_ports(const RankLinks& links) {
   if (!shares_ports(links)) return false;
-  const auto ways = ways_of(links);
+  const auto uplinks = uplinks_of(links);
   return std::all_of(links.pairs.begin(), links.pairs.end(), [&](const RankLink& link) {
-    const double least = std::min(ways[static_cast<size_t>(link.a)].bytes_per_s,
-                                  ways[static_cast<size_t>(link.b)].bytes_per_s);
+    const double least = std::min(uplinks[static_cast<size_t>(link.a)].bytes_per_s,
+                                  uplinks[static_cast<size_t>(link.b)].bytes_per_s);
     return link.bytes_per_s > 0.75 * least;
   });
 }
@@ -56,10 +56,10 @@ bool describes_ports(const RankLinks& links) {
 std::vector<Json> rank_links_json(const RankLinks& links, const std::vector<std::string>& memory) {
   std::vector<Json> list;
   if (describes_ports(links)) {
-    const auto ways = ways_of(links);
-    for (size_t r = 0; r < ways.size(); ++r)
-      list.push_back(
-          link_json(memory[r], kNetwork, ways[r].bytes_per_s, ways[r].latency_us, ways[r].half_duplex));
+    const auto uplinks = uplinks_of(links);
+    for (size_t r = 0; r < uplinks.size(); ++r)
+      list.push_back(link_json(memory[r], kNetwork, uplinks[r].bytes_per_s, uplinks[r].latency_us,
+                               uplinks[r].half_duplex));
     return list;
   }
   for (const RankLink& link : links.pairs) {

@@ -9,7 +9,6 @@
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/sampling.h"
 #include "run/inputs.h"
-#include "run/output_check.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -100,15 +99,11 @@ class RankRunner {
     return group_.agree(result.ok() ? Status() : Status(result.error()));
   }
 
+  // Each request starts on all ranks at once.
   Status measure_latency() {
     for (int i = 0; i < options_.run.warmups + options_.run.repeats; ++i) {
-      StreamOptions one;
-      HEDDLE_ASSIGN_OR_RETURN(one.start_at_ns, common_start());
-      if (one.start_at_ns == 0) return {};
-      RequestTiming timing;
-      one.done = [&](const RequestTiming& t) { timing = t; };
-      HEDDLE_RETURN_IF_ERROR(run_together(one));
-      HEDDLE_RETURN_IF_ERROR(collect(timing, i));
+      HEDDLE_ASSIGN_OR_RETURN(const bool on, run_round(1, i >= options_.run.warmups));
+      if (!on) break;
     }
     return {};
   }
@@ -156,7 +151,8 @@ class RankRunner {
             step.finish_us < 0 ? -1 : step.finish_us + start_us};
   }
 
-  // A request starts when the first rank starts it and ends when the last rank ends it.
+  // A request starts when the first rank starts it and ends when the last rank ends it. A transfer between
+  // ranks starts on one rank and ends on another.
   Status note_round(const std::vector<std::string>& all, std::vector<StepTiming> seen) {
     const size_t n = plan_.steps.size(), count = seen.size() / (n + 1);
     for (size_t rank = 1; rank < all.size(); ++rank) {
@@ -178,44 +174,17 @@ class RankRunner {
       record_.latencies_us.push_back(request->finish_us - request->start_us);
       std::vector<StepTiming> steps;
       for (size_t s = 0; s < n; ++s) {
-        const StepTiming& step = request[s + 1];
-        if (step.finish_us >= 0) durations_[s].push_back(std::max(step.finish_us - step.start_us, 0.0));
+        StepTiming step = request[s + 1];
+        if (step.finish_us >= 0) {
+          // Clocks of two machines agree to some microseconds only.
+          step.finish_us = std::max(step.finish_us, step.start_us);
+          durations_[s].push_back(step.finish_us - step.start_us);
+        }
         steps.push_back(on_round(step, -request->start_us));
       }
       timelines_.push_back(std::move(steps));
     }
     periods_.push_back(steady_period_us(finishes, executor_->slots()));
-    report();
-    return {};
-  }
-
-  // Rank 0 merges the steps' times: a transfer between ranks starts on one rank and ends on another.
-  Status collect(const RequestTiming& timing, int number) {
-    const size_t n = plan_.steps.size();
-    std::string own(n * sizeof(StepTiming), '\0');
-    std::memcpy(own.data(), timing.steps.data(), own.size());
-    HEDDLE_ASSIGN_OR_RETURN(const auto all, group_.gather(std::move(own)));
-    if (!first() || number < options_.run.warmups) return {};
-    std::vector<StepTiming> steps(n);
-    double latency = 0;
-    for (const auto& text : all) {
-      if (text.size() != n * sizeof(StepTiming))
-        return Error(Code::kInternal, "a rank reported on another number of steps than the plan has");
-      std::vector<StepTiming> theirs(n);
-      std::memcpy(theirs.data(), text.data(), text.size());
-      for (size_t s = 0; s < n; ++s) {
-        steps[s].start_us = std::max(steps[s].start_us, theirs[s].start_us);
-        steps[s].finish_us = std::max(steps[s].finish_us, theirs[s].finish_us);
-        latency = std::max(latency, theirs[s].finish_us);
-      }
-    }
-    for (size_t s = 0; s < n; ++s) {
-      // Clocks of two machines agree to some microseconds only.
-      steps[s].finish_us = std::max(steps[s].finish_us, steps[s].start_us);
-      durations_[s].push_back(steps[s].finish_us - steps[s].start_us);
-    }
-    record_.latencies_us.push_back(latency);
-    timelines_.push_back(std::move(steps));
     report();
     return {};
   }

@@ -7,7 +7,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/run.h"
-#include "npy.h"
+#include "input_files.h"
 
 namespace heddle {
 namespace {
@@ -37,18 +37,14 @@ uint16_t bfloat_bits(float value) {
   return static_cast<uint16_t>(bits >> 16);
 }
 
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-Result<TensorValue> read_input(const std::string& path, const Tensor& tensor, const ImageOptions& image) {
-  if (ends_with(path, ".ppm")) {
+Result<TensorValue> read_input(const std::string& path, const Tensor& tensor) {
+  if (path.ends_with(".ppm")) {
     if (tensor.dtype != DType::kF32)
       return Error(Code::kInvalidInput, std::string("a picture feeds f32 inputs only, '") + tensor.name +
                                             "' is " + dtype_name(tensor.dtype));
-    return read_image_ppm(path, tensor.shape, image);
+    return read_image_ppm(path, tensor.shape);
   }
-  if (!ends_with(path, ".npy"))
+  if (!path.ends_with(".npy"))
     return Error(Code::kInvalidInput,
                  path + ": inputs come from .npy files or .ppm pictures; the name must end so");
   HEDDLE_ASSIGN_OR_RETURN(TensorValue value, read_npy(path));
@@ -109,7 +105,7 @@ Result<std::vector<TensorValue>> make_inputs(const Graph& graph, const InputOpti
     auto file = options.files.find(tensor.name);
     if (file == options.files.end() && names.size() == 1) file = options.files.find("");
     if (file != options.files.end()) {
-      HEDDLE_ASSIGN_OR_RETURN(TensorValue value, read_input(file->second, tensor, options.image));
+      HEDDLE_ASSIGN_OR_RETURN(TensorValue value, read_input(file->second, tensor));
       values.push_back(std::move(value));
       continue;
     }
@@ -127,6 +123,28 @@ void give_inputs(Executor& executor, std::span<const TensorValue> inputs) {
     for (size_t i = 0; i < targets.size(); ++i)
       std::memcpy(targets[i].data, inputs[i].data.get(), static_cast<size_t>(targets[i].bytes));
   }
+}
+
+Status check_outputs(std::span<const TensorView> outputs, std::span<const TensorValue> expected, double rtol,
+                     double atol, OutputCheck& check) {
+  if (outputs.size() != expected.size())
+    return Error(Code::kInternal, "the plan's graph and the model differ in their outputs");
+  if (!check.verified) check.verified = check.outputs_equal = true;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorDifference difference = compare_tensors(outputs[i], expected[i].view(), rtol, atol);
+    check.outputs_equal &= difference.equal;
+    check.max_abs_error = std::max(check.max_abs_error, difference.max_abs);
+    check.max_rel_error = std::max(check.max_rel_error, difference.max_rel);
+  }
+  return {};
+}
+
+Status note_comparison(const Graph& graph, std::span<const TensorView> outputs,
+                       std::span<const TensorValue> expected, RunRecord& record) {
+  HEDDLE_RETURN_IF_ERROR(check_outputs(outputs, expected, record.rtol, record.atol, record));
+  record.outputs_compared.clear();
+  for (TensorId t : graph.outputs()) record.outputs_compared.push_back(graph.tensor(t).name);
+  return {};
 }
 
 }  // namespace heddle

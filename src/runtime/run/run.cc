@@ -8,7 +8,6 @@
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/sampling.h"
 #include "inputs.h"
-#include "output_check.h"
 
 namespace heddle {
 namespace {

@@ -3,28 +3,21 @@
 #include <utility>
 
 namespace heddle {
-namespace {
-
-int64_t aligned_up(int64_t bytes) {
-  return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
-}
-
-}  // namespace
 
 Result<std::unique_ptr<BlockingSegment>> BlockingSegment::make(RuntimeDevice& device,
                                                                std::unique_ptr<CompiledSegment> segment,
-                                                               int slots, ParameterPlace place) {
+                                                               int slots, bool host_access) {
   std::unique_ptr<BlockingSegment> made(new BlockingSegment(device, std::move(segment), slots));
-  HEDDLE_RETURN_IF_ERROR(made->prepare(place));
+  HEDDLE_RETURN_IF_ERROR(made->prepare(host_access));
   return made;
 }
 
-Status BlockingSegment::prepare(ParameterPlace place) {
+Status BlockingSegment::prepare(bool host_access) {
   HEDDLE_ASSIGN_OR_RETURN(start_, runtime_.make_event());
   HEDDLE_ASSIGN_OR_RETURN(end_, runtime_.make_event());
   const auto host = segment_->host_parameters();
   if (host.empty()) return {};
-  if (place == ParameterPlace::kHost) {
+  if (host_access) {
     HEDDLE_ASSIGN_OR_RETURN(std::byte* const mapped, runtime_.mapped_address(host.data()));
     return segment_->place_parameters(mapped);
   }
@@ -38,22 +31,22 @@ Status BlockingSegment::prepare(ParameterPlace place) {
 
 Status BlockingSegment::bind(int slot, std::span<const TensorView> inputs,
                              std::span<const TensorView> outputs) {
-  Slot& s = slots_[static_cast<size_t>(slot)];
+  SlotMemory& s = slots_[static_cast<size_t>(slot)];
   int64_t total = 0;
   for (const auto& list : {inputs, outputs}) {
-    for (const TensorView& view : list) total += aligned_up(view.bytes);
+    for (const TensorView& view : list) total += device_aligned(view.bytes);
   }
   HEDDLE_RETURN_IF_ERROR(stream_.synchronize());
   s.memory.reset();
   HEDDLE_ASSIGN_OR_RETURN(s.memory, runtime_.allocate(total));
   std::byte* next = s.memory.get();
-  const auto place = [&](std::span<const TensorView> views, std::vector<Port>& ports) {
+  const auto place = [&](std::span<const TensorView> views, std::vector<BoundTensor>& tensors) {
     std::vector<TensorView> there;
-    ports.clear();
+    tensors.clear();
     for (const TensorView& view : views) {
-      ports.push_back({view, next});
+      tensors.push_back({view, next});
       there.push_back({view.dtype, view.shape, next, view.bytes});
-      next += aligned_up(view.bytes);
+      next += device_aligned(view.bytes);
     }
     return there;
   };
@@ -62,9 +55,9 @@ Status BlockingSegment::bind(int slot, std::span<const TensorView> inputs,
 }
 
 Status BlockingSegment::copy_inputs(int slot) {
-  for (const Port& port : slots_[static_cast<size_t>(slot)].inputs) {
+  for (const BoundTensor& tensor : slots_[static_cast<size_t>(slot)].inputs) {
     HEDDLE_RETURN_IF_ERROR(
-        stream_.copy(CopyKind::kHostToDevice, port.device, port.host.data, port.host.bytes));
+        stream_.copy(CopyKind::kHostToDevice, tensor.device, tensor.host.data, tensor.host.bytes));
   }
   return {};
 }
@@ -85,9 +78,9 @@ Status BlockingSegment::compute(int slot) {
 Status BlockingSegment::run(int slot) {
   HEDDLE_RETURN_IF_ERROR(copy_inputs(slot));
   HEDDLE_RETURN_IF_ERROR(compute(slot));
-  for (const Port& port : slots_[static_cast<size_t>(slot)].outputs) {
+  for (const BoundTensor& tensor : slots_[static_cast<size_t>(slot)].outputs) {
     HEDDLE_RETURN_IF_ERROR(
-        stream_.copy(CopyKind::kDeviceToHost, port.host.data, port.device, port.host.bytes));
+        stream_.copy(CopyKind::kDeviceToHost, tensor.host.data, tensor.device, tensor.host.bytes));
   }
   return stream_.synchronize();
 }

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "heddle/runtime/stream_runtime.h"
 
@@ -18,15 +17,11 @@ class RepeatedRun {
   // Call this when addresses have changed.
   void forget();
   bool captured() const { return graph_ != nullptr; }
-  const std::string& refusal() const {
-    return refusal_;
-  }  // why it was not captured; empty: it was, or not yet
 
  private:
   static constexpr int kWarmRuns = 2;  // the first allocates libraries' workspaces, the second reuses them
-  int runs_ = 0;
+  int runs_ = 0;                       // without a graph
   std::unique_ptr<DeviceGraph> graph_;
-  std::string refusal_;
 };
 
 }  // namespace heddle

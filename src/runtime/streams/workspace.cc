@@ -9,9 +9,7 @@ namespace {
 // Small requests beyond the reserved memory share a block.
 constexpr int64_t kLeastBlockBytes = int64_t{2} << 20;
 
-int64_t rounded_up(int64_t bytes) {
-  return (std::max<int64_t>(bytes, 1) + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
-}
+int64_t rounded_up(int64_t bytes) { return device_aligned(std::max<int64_t>(bytes, 1)); }
 
 }  // namespace
 
@@ -19,7 +17,6 @@ Status Workspace::add_block(int64_t bytes) {
   HEDDLE_ASSIGN_OR_RETURN(auto block, source_(bytes));
   free_[block.get()] = {bytes, blocks_.size()};
   blocks_.push_back(std::move(block));
-  block_bytes_ += bytes;
   return {};
 }
 
@@ -53,8 +50,6 @@ Result<std::byte*> Workspace::take(int64_t bytes) {
   free_.erase(found);
   if (size > wanted) free_[part + wanted] = {size - wanted, block};
   used_[part] = {wanted, block};
-  used_bytes_ += wanted;
-  peak_bytes_ = std::max(peak_bytes_, used_bytes_);
   return part;
 }
 
@@ -64,7 +59,6 @@ bool Workspace::give_back(std::byte* part) {
   if (used == used_.end()) return false;
   auto [size, block] = used->second;
   used_.erase(used);
-  used_bytes_ -= size;
   auto next = free_.lower_bound(part);
   if (next != free_.end() && next->first == part + size && next->second.second == block) {
     size += next->second.first;
@@ -79,21 +73,6 @@ bool Workspace::give_back(std::byte* part) {
   }
   free_[part] = {size, block};
   return true;
-}
-
-int64_t Workspace::block_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return block_bytes_;
-}
-
-int64_t Workspace::peak_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return peak_bytes_;
-}
-
-int Workspace::blocks() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<int>(blocks_.size());
 }
 
 }  // namespace heddle

@@ -27,19 +27,14 @@ class Workspace {
   // False if `part` is not from this workspace.
   bool give_back(std::byte* part);
 
-  int64_t block_bytes() const;  // allocated from the source
-  int64_t peak_bytes() const;   // peak of the bytes in use
-  int blocks() const;
-
  private:
   Status add_block(int64_t bytes);
 
   Source source_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::vector<std::shared_ptr<std::byte[]>> blocks_;
   std::map<std::byte*, std::pair<int64_t, size_t>> free_;  // part -> bytes, block
   std::map<std::byte*, std::pair<int64_t, size_t>> used_;
-  int64_t block_bytes_ = 0, used_bytes_ = 0, peak_bytes_ = 0;
 };
 
 }  // namespace heddle

@@ -6,19 +6,18 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "fleet_state.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/fleet_check.h"
-#include "http/json_response.h"
 #include "plane/fault.h"
 
 namespace heddle {
 namespace {
-
-constexpr std::string_view kPath = "/v2/fleet";
 
 // A fleet that cannot do what is asked for is no mistake of the request's form.
 HttpResponse error_response(const Error& error) {
@@ -49,6 +48,10 @@ Json workers_json(const WorkerPool& pool) {
 
 // What a change of counts is about.
 enum class Change { kCounts, kDrained, kPlan, kFleet };
+constexpr std::pair<std::string_view, Change> kPaths[] = {{"/v2/fleet", Change::kFleet},
+                                                          {"/v2/fleet/plan", Change::kPlan},
+                                                          {"/v2/fleet/drain", Change::kDrained},
+                                                          {"/v2/fleet/counts", Change::kCounts}};
 
 class Control final : public FleetControl {
  public:
@@ -81,31 +84,15 @@ class Control final : public FleetControl {
   }
 
   bool answer(const HttpHead& head, const HttpBody& body, const HttpReply& reply) override {
-    const auto method = [&head, &reply](std::string_view wanted) {
-      if (head.method == wanted || (wanted == "GET" && head.method == "HEAD")) return true;
-      auto response = http_error(405, head.path + " is asked by " + std::string(wanted));
-      response.headers.emplace_back("Allow", wanted);
-      reply.send(std::move(response));
-      return false;
-    };
-    if (head.path == kPath) {
-      if (head.method != "POST") {
-        if (!method("GET")) return true;
-        reply.send(json_response(state_.description()));
-        return true;
-      }
+    const auto path = std::find_if(std::begin(kPaths), std::end(kPaths),
+                                   [&head](const auto& p) { return p.first == head.path; });
+    if (path == std::end(kPaths)) return false;
+    const Change change = path->second;
+    if (change == Change::kFleet && head.method != "POST") {
+      if (asked_by("GET", head, reply)) reply.send(json_response(state_.description()));
+      return true;
     }
-    Change change = Change::kCounts;
-    if (head.path == kPath) {
-      change = Change::kFleet;
-    } else if (head.path == std::string(kPath) + "/plan") {
-      change = Change::kPlan;
-    } else if (head.path == std::string(kPath) + "/drain") {
-      change = Change::kDrained;
-    } else if (head.path != std::string(kPath) + "/counts") {
-      return false;
-    }
-    if (!method("POST")) return true;
+    if (!asked_by("POST", head, reply)) return true;
     // Read when it is due: what is parsed takes many times the text, and the server's thread must not wait.
     put({[this, change, body] { return carry_out(change, body.text()); },
          [reply](const Result<Json>& done) {

@@ -5,22 +5,9 @@
 #include "heddle/fleet/fleet_check.h"
 
 namespace heddle {
-
 namespace {
 
-// The deployment with its times stretched, and what is served, without a plane.
-Result<std::unique_ptr<Generation>> lay_out(const Fleet& fleet, const FleetPlan& plan, double clock,
-                                            const Fleet* timed, bool workers, Deployment& deployment) {
-  if (!(clock >= .01 && clock <= 100))
-    return Error(Code::kInvalidInput, "a clock of " + std::to_string(clock) + ": expected 0.01 to 100");
-  HEDDLE_RETURN_IF_ERROR(check_fleet_plan(fleet, plan));
-  HEDDLE_ASSIGN_OR_RETURN(deployment, deploy(fleet, plan));
-  if (timed != nullptr) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto there, deploy(*timed, plan));
-    for (size_t p = 0; p < there.pipelines.size(); ++p)
-      for (size_t k = 0; k < there.pipelines[p].partitions.size(); ++k)
-        deployment.pipelines[p].partitions[k].timed_ns = there.pipelines[p].partitions[k].run_ns;
-  }
+void stretch_times(Deployment& deployment, double clock) {
   const auto stretch = [clock](TimeNs& ns) { ns = std::max<TimeNs>(1, ns_from_us(us_from_ns(ns) * clock)); };
   for (auto& m : deployment.models) {
     stretch(m.slo_ns);
@@ -34,11 +21,6 @@ Result<std::unique_ptr<Generation>> lay_out(const Fleet& fleet, const FleetPlan&
       for (auto& ns : pool.transfer_ns) stretch(ns);
     }
   }
-  auto out = std::make_unique<Generation>();
-  out->fleet = fleet;
-  out->plan = plan;
-  for (const auto& m : deployment.models) out->models.push_back(timed_model(m, workers));
-  return out;
 }
 
 std::string devices_text(const std::map<std::string, int64_t>& devices) {
@@ -49,30 +31,6 @@ std::string devices_text(const std::map<std::string, int64_t>& devices) {
 }
 
 }  // namespace
-
-std::shared_ptr<const ServedModel> timed_model(const DeployedModel& model, bool workers) {
-  auto served = std::make_shared<ServedModel>();
-  served->name = model.name;
-  served->version = "1";
-  served->platform = "heddle_timed";
-  served->inputs = {{kPayloadInput, DType::kU8, {-1}, 0}};
-  served->outputs = {{kBatchOutput, DType::kI64, {1}, sizeof(int64_t)}};
-  if (workers) served->outputs.push_back({kDigestOutput, DType::kU64, {1}, sizeof(uint64_t)});
-  served->any_payload = true;
-  served->slo_us = us_from_ns(model.slo_ns);
-  served->note = "timed devices: nothing is computed";
-  return served;
-}
-
-Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
-                                                     const LivePlaneOptions& options, double clock,
-                                                     const Fleet* timed_by) {
-  Deployment deployment;
-  HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, timed_by, false, deployment));
-  std::vector<std::shared_ptr<DeviceRunner>> timed(deployment.devices.size());
-  HEDDLE_ASSIGN_OR_RETURN(out->plane, LivePlane::create(std::move(deployment), options, std::move(timed)));
-  return out;
-}
 
 Result<std::shared_ptr<RemoteDevices>> open_workers(const Fleet& fleet, const Deployment& deployment,
                                                     const WorkerWait& wait) {
@@ -88,14 +46,33 @@ Result<std::shared_ptr<RemoteDevices>> open_workers(const Fleet& fleet, const De
   return devices;
 }
 
-Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,
-                                                      const LivePlaneOptions& options, double clock,
-                                                      const WorkerWait& wait, const Fleet* timed_by) {
-  Deployment deployment;
-  HEDDLE_ASSIGN_OR_RETURN(auto out, lay_out(fleet, plan, clock, timed_by, true, deployment));
-  HEDDLE_ASSIGN_OR_RETURN(auto devices, open_workers(fleet, deployment, wait));
-  HEDDLE_ASSIGN_OR_RETURN(out->plane,
-                          LivePlane::create_remote(std::move(deployment), options, std::move(devices)));
+Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
+                                                     const LivePlaneOptions& options, double clock,
+                                                     const Fleet* timed_by, const WorkerWait* workers) {
+  if (!(clock >= .01 && clock <= 100))
+    return Error(Code::kInvalidInput, "a clock of " + std::to_string(clock) + ": expected 0.01 to 100");
+  HEDDLE_RETURN_IF_ERROR(check_fleet_plan(fleet, plan));
+  HEDDLE_ASSIGN_OR_RETURN(auto deployment, deploy(fleet, plan));
+  if (timed_by != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto there, deploy(*timed_by, plan));
+    for (size_t p = 0; p < there.pipelines.size(); ++p)
+      for (size_t k = 0; k < there.pipelines[p].partitions.size(); ++k)
+        deployment.pipelines[p].partitions[k].timed_ns = there.pipelines[p].partitions[k].run_ns;
+  }
+  stretch_times(deployment, clock);
+  auto out = std::make_unique<Generation>();
+  out->fleet = fleet;
+  out->plan = plan;
+  for (const auto& m : deployment.models)
+    out->models.push_back(timed_model(m.name, us_from_ns(m.slo_ns), workers != nullptr));
+  if (workers != nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(auto devices, open_workers(fleet, deployment, *workers));
+    HEDDLE_ASSIGN_OR_RETURN(out->plane,
+                            LivePlane::create_remote(std::move(deployment), options, std::move(devices)));
+  } else {
+    std::vector<std::shared_ptr<DeviceRunner>> timed(deployment.devices.size());
+    HEDDLE_ASSIGN_OR_RETURN(out->plane, LivePlane::create(std::move(deployment), options, std::move(timed)));
+  }
   return out;
 }
 

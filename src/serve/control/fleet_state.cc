@@ -89,30 +89,25 @@ std::string FleetState::metrics() const {
 // Workers load the new plan's partitions while the old plan runs. Timed devices go on as they are whatever
 // is measured of them.
 Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) const {
-  const bool first = !begun_;
-  const auto wait = [this, first, &next] {
+  const bool files = has_model_files(next.fleet);
+  if (files && options_.machine == nullptr)
+    return Error(Code::kInvalidInput,
+                 "models with a file run in real time, and this server has a --clock or --device-times; take "
+                 "\"file\" away to serve them by timed devices");
+  std::optional<WorkerWait> wait;
+  if (options_.workers != nullptr) {
     // Compiling takes longer than being told of a timed device, and the old plan runs meanwhile.
-    const bool long_wait = first || has_model_files(next.fleet);
-    return WorkerWait{*options_.workers, long_wait ? options_.wait_s : kCutOverWait_s, first,
-                      options_.cancel};
-  };
-  if (has_model_files(next.fleet)) {
-    if (options_.machine == nullptr)
-      return Error(
-          Code::kInvalidInput,
-          "models with a file run in real time, and this server has a --clock or --device-times; take "
-          "\"file\" away to serve them by timed devices");
-    if (options_.workers == nullptr) return options_.machine->generation(next.corrected(), next.plan);
-    return options_.machine->generation(next.corrected(), next.plan, wait());
+    const double seconds = !begun_ || files ? options_.wait_s : kCutOverWait_s;
+    wait.emplace(WorkerWait{*options_.workers, seconds, !begun_, options_.cancel});
   }
+  const WorkerWait* const workers = wait ? &*wait : nullptr;
+  const Fleet fleet = next.corrected();
+  if (files) return options_.machine->generation(fleet, next.plan, workers);
   Fleet devices = next.fleet;
   if (options_.device_times) {
     HEDDLE_ASSIGN_OR_RETURN(devices, with_times_of(next.fleet, *options_.device_times));
   }
-  const Fleet fleet = next.corrected();
-  if (options_.workers == nullptr)
-    return timed_generation(fleet, next.plan, options_.plane, options_.clock, &devices);
-  return worker_generation(fleet, next.plan, options_.plane, options_.clock, wait(), &devices);
+  return timed_generation(fleet, next.plan, options_.plane, options_.clock, &devices, workers);
 }
 
 Status FleetState::put_to_work(Served next) {

@@ -35,7 +35,7 @@ void PlanLog::add(PlanEvent event, const std::string& text, const Json& details)
     entries_.push_back(std::move(entry));
     if (entries_.size() > kMostEntries) entries_.pop_front();
   }
-  if (tell_ && event != PlanEvent::kAsked) tell_(at + " " + kNames[kind] + ": " + text);
+  if (print_ && event != PlanEvent::kAsked) print_(at + " " + kNames[kind] + ": " + text);
 }
 
 Json PlanLog::entries() const {

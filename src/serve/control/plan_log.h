@@ -25,10 +25,11 @@ inline constexpr size_t kPlanEvents = 5;
 // Thread-safe.
 class PlanLog {
  public:
-  using Tell = std::function<void(const std::string& line)>;
-  explicit PlanLog(Tell tell) : tell_(std::move(tell)) {}
+  using Print = std::function<void(const std::string& line)>;
+  explicit PlanLog(Print print) : print_(std::move(print)) {}
 
-  // `details` are further members of the entry. Tells all but kAsked, whose asker is answered.
+  // `details` are further members of the entry. Prints all but kAsked: the client who asked
+  // gets an answer.
   void add(PlanEvent event, const std::string& text, const Json& details = Json::object());
   // The newest last: [{"at", "what", "text", ..}], "at" in UTC, "what" one of "asked", "drift", "kept",
   // "rolled back", "refused".
@@ -38,7 +39,7 @@ class PlanLog {
   std::string metrics(std::span<const PoolRatio> ratios) const;
 
  private:
-  const Tell tell_;
+  const Print print_;
   mutable std::mutex mutex_;  // guards what follows
   std::deque<Json> entries_;
   uint64_t counts_[kPlanEvents] = {};

@@ -2,14 +2,14 @@
 
 namespace heddle {
 
-uint64_t PlanTrial::Window::arrived() const {
+uint64_t PlanTrial::Interval::arrived() const {
   uint64_t sum = 0;
   for (const auto& [name, c] : models) sum += c.arrived;
   return sum;
 }
 
-PlanTrial::Window PlanTrial::between(const Sample& from, const Sample& to) {
-  Window out;
+PlanTrial::Interval PlanTrial::between(const Sample& from, const Sample& to) {
+  Interval out;
   out.seconds = to.at_s - from.at_s;
   for (const auto& [name, c] : to.models) {
     const auto old = from.models.find(name);
@@ -21,7 +21,7 @@ PlanTrial::Window PlanTrial::between(const Sample& from, const Sample& to) {
 
 void PlanTrial::plan_began(double now_s, bool judge, double settle_s) {
   // Of a plan that had not settled itself there is nothing to hold the new one against.
-  before_ = samples_.size() > 1 ? between(samples_.front(), samples_.back()) : Window();
+  before_ = samples_.size() > 1 ? between(samples_.front(), samples_.back()) : Interval();
   samples_.clear();
   settled_s_ = now_s + settle_s;
   open_ = judge && options_.window_s > 0;
@@ -39,7 +39,7 @@ Judgement PlanTrial::look(double now_s, std::span<const GoodputReading> models) 
   }
   // The whole trial counts, so its first sample stays; those between are not needed.
   if (samples_.size() > 2) samples_.erase(samples_.begin() + 1);
-  const Window now = between(samples_.front(), samples_.back());
+  const Interval now = between(samples_.front(), samples_.back());
   if (now.seconds < options_.window_s) return {};
   Judgement out;
   if (before_.arrived() < options_.least_requests) {
@@ -57,7 +57,7 @@ Judgement PlanTrial::look(double now_s, std::span<const GoodputReading> models) 
   return out;
 }
 
-Judgement PlanTrial::judge(const Window& now) const {
+Judgement PlanTrial::judge(const Interval& now) const {
   uint64_t arrived = 0, arrived_before = 0, in_time = 0;
   double in_time_as_before = 0;
   for (const auto& [name, after] : now.models) {

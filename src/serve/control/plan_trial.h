@@ -50,17 +50,17 @@ class PlanTrial {
     std::map<std::string, Count> models;
   };
   // What came between two samples.
-  struct Window {
+  struct Interval {
     double seconds = 0;
     std::map<std::string, Count> models;
     uint64_t arrived() const;
   };
-  static Window between(const Sample& from, const Sample& to);
-  Judgement judge(const Window& now) const;
+  static Interval between(const Sample& from, const Sample& to);
+  Judgement judge(const Interval& now) const;
 
   const TrialOptions options_;
   std::deque<Sample> samples_;  // of the plan at work, settled; the last window
-  Window before_;               // of the plan before it
+  Interval before_;             // of the plan before it
   double settled_s_ = 0;
   bool open_ = false;
 };

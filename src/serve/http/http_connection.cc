@@ -1,7 +1,6 @@
 #include "http_connection.h"
 
 #include <sys/epoll.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -32,18 +31,11 @@ void HttpConnection::arm(const HttpLoopState& loop, uint32_t events) const {
 
 void HttpConnection::flush(HttpLoopState& loop) {
   while (out_pending()) {
-    iovec parts[2];
-    size_t n = 0;
-    if (out_sent < out_head.size()) parts[n++] = {out_head.data() + out_sent, out_head.size() - out_sent};
-    const size_t of_body = out_sent > out_head.size() ? out_sent - out_head.size() : 0;
-    if (of_body < out_body.size()) parts[n++] = {out_body.data() + of_body, out_body.size() - of_body};
     if (fault_at(FaultPoint::kWrite)) socket.end_output();
-    const auto sent = socket.transmit(parts, n);
+    const auto sent = socket.transmit(out_head, out_body, out_sent);
     if (sent > 0) {
       out_sent += static_cast<size_t>(sent);
-    } else if (sent < 0 && errno == EINTR) {
-      continue;
-    } else if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    } else if (sent < 0 && errno == EAGAIN) {
       return arm(loop, socket.wanted());
     } else {
       close_after = true;  // nobody is there: the loop finds out when it reads
@@ -89,6 +81,14 @@ HttpReply::Impl::~Impl() {
 void HttpReply::send(HttpResponse response) const {
   if (fault_at(FaultPoint::kReply)) return;  // the last copy answers
   impl_->send(std::move(response));
+}
+
+bool asked_by(std::string_view method, const HttpHead& head, const HttpReply& reply) {
+  if (head.method == method || (method == "GET" && head.method == "HEAD")) return true;
+  auto response = http_error(405, head.path.substr(0, 256) + " is asked by " + std::string(method));
+  response.headers.emplace_back("Allow", method);
+  reply.send(std::move(response));
+  return false;
 }
 
 }  // namespace heddle

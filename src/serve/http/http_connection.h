@@ -21,7 +21,6 @@ struct HttpLoopState {
   FileHandle epoll, event;
   std::atomic<bool> stopping{false};
   std::atomic<size_t> in_work{0}, body_bytes{0};
-  std::atomic<uint64_t> connections{0}, requests{0}, refused{0};
   std::atomic<size_t> open{0};
   std::mutex mutex;
   std::vector<uint64_t> ready;  // connections that have input left over from before an answer

@@ -8,16 +8,33 @@
 namespace heddle {
 namespace {
 
+struct Reason {
+  int status;
+  const char* text;
+};
+constexpr Reason kReasons[] = {
+    {200, "OK"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {411, "Length Required"},
+    {413, "Content Too Large"},
+    {415, "Unsupported Media Type"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+};
+
 bool is_token(char c) {
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
   return std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
 }
 
 std::string_view trim(std::string_view text) {
@@ -70,18 +87,16 @@ Status read_headers(std::string_view text, HttpHeaders& headers) {
     for (const char c : line.substr(colon + 1))
       if ((static_cast<unsigned char>(c) < 32 && c != '\t') || c == 127)
         return invalid_input("a header's value has a control character");
-    headers.emplace_back(lower(line.substr(0, colon)), trim(line.substr(colon + 1)));
+    headers.emplace_back(lower_case(line.substr(0, colon)), trim(line.substr(colon + 1)));
   }
 }
 
 Status read_length(const HttpHeaders& headers, std::optional<uint64_t>& length) {
   for (const auto& [name, value] : headers) {
     if (name != "content-length") continue;
-    uint64_t n = 0;
-    const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), n);
-    if (value.empty() || code != std::errc() || end != value.data() + value.size())
-      return invalid_input("Content-Length is no number of bytes");
-    if (length && *length != n) return invalid_input("two Content-Length headers that differ");
+    const auto n = parse_digits(value);
+    if (!n) return invalid_input("Content-Length is no number of bytes");
+    if (length && *length != *n) return invalid_input("two Content-Length headers that differ");
     length = n;
   }
   return {};
@@ -90,7 +105,7 @@ Status read_length(const HttpHeaders& headers, std::optional<uint64_t>& length) 
 bool keeps_alive(const HttpHeaders& headers, bool by_default) {
   for (const auto& [name, value] : headers) {
     if (name != "connection") continue;
-    const auto wanted = lower(value);
+    const auto wanted = lower_case(value);
     if (wanted.find("close") != std::string::npos) return false;
     if (wanted.find("keep-alive") != std::string::npos) return true;
   }
@@ -98,6 +113,19 @@ bool keeps_alive(const HttpHeaders& headers, bool by_default) {
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::optional<uint64_t> parse_digits(std::string_view text) {
+  uint64_t n = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+  return code == std::errc() && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
+}
 
 const std::string* HttpHead::header(std::string_view name) const {
   for (const auto& h : headers)
@@ -140,7 +168,8 @@ Result<HttpHead> read_http_head(std::string_view text) {
   HEDDLE_RETURN_IF_ERROR(read_headers(text, head.headers));
   HEDDLE_RETURN_IF_ERROR(read_length(head.headers, head.content_length));
   head.keep_alive = keeps_alive(head.headers, version == "HTTP/1.1");
-  if (const auto* expect = head.header("expect")) head.expects_continue = lower(*expect) == "100-continue";
+  if (const auto* expect = head.header("expect"))
+    head.expects_continue = lower_case(*expect) == "100-continue";
   head.chunked = head.header("transfer-encoding") != nullptr;
   if (head.chunked && head.content_length)
     return invalid_input("both Content-Length and Transfer-Encoding; expected one of them");
@@ -151,9 +180,8 @@ Result<HttpAnswerHead> read_http_answer_head(std::string_view text) {
   const auto line = take_line(text);
   HttpAnswerHead head;
   if (!line.starts_with("HTTP/1.") || line.size() < 12) return invalid_input("the answer is not HTTP/1");
-  const auto code = line.substr(9, 3);
-  if (std::from_chars(code.data(), code.data() + 3, head.status).ptr != code.data() + 3 || head.status < 100)
-    return invalid_input("the answer has no status");
+  head.status = static_cast<int>(parse_digits(line.substr(9, 3)).value_or(0));
+  if (head.status < 100) return invalid_input("the answer has no status");
   HEDDLE_RETURN_IF_ERROR(read_headers(text, head.headers));
   std::optional<uint64_t> length;
   HEDDLE_RETURN_IF_ERROR(read_length(head.headers, length));
@@ -164,56 +192,23 @@ Result<HttpAnswerHead> read_http_answer_head(std::string_view text) {
   return head;
 }
 
-const char* http_reason(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 411:
-      return "Length Required";
-    case 413:
-      return "Content Too Large";
-    case 415:
-      return "Unsupported Media Type";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 501:
-      return "Not Implemented";
-    case 503:
-      return "Service Unavailable";
-    case 504:
-      return "Gateway Timeout";
-    default:
-      return "Status";
-  }
+HttpResponse json_response(const Json& json, int status) {
+  HttpResponse response;
+  response.status = status;
+  response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return response;
 }
 
 HttpResponse http_error(int status, std::string_view message) {
-  HttpResponse response;
-  response.status = status;
-  response.body = Json{{"error", message}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  auto response = json_response({{"error", message}}, status);
+  response.body += "\n";
   return response;
 }
 
 std::string http_response_head(const HttpResponse& response, bool keep_alive) {
-  std::string head = "HTTP/1.1 " + std::to_string(response.status) + " " + http_reason(response.status) +
+  const auto* reason = std::ranges::find(kReasons, response.status, &Reason::status);
+  std::string head = "HTTP/1.1 " + std::to_string(response.status) + " " +
+                     (reason == std::end(kReasons) ? "Status" : reason->text) +
                      "\r\nContent-Type: " + response.content_type +
                      "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\n";
   for (const auto& [name, value] : response.headers) head += name + ": " + value + "\r\n";

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -49,17 +48,12 @@ bool is_loopback(const sockaddr_storage& address) {
          ntohl(reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr) >> 24 == 127;
 }
 
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // Whether a Host header names an address, localhost or one of `names`; all else may be a stranger's name.
 bool is_name_of_this_machine(const std::string& host, const std::vector<std::string>& names) {
   std::string name = host;
   if (name.starts_with('[')) return true;  // an address: no resolver gives it another meaning
   if (const auto colon = name.rfind(':'); colon != std::string::npos) name.erase(colon);
-  name = lower_case(std::move(name));
+  name = lower_case(name);
   in_addr address;
   return name.empty() || name == "localhost" || name.ends_with(".localhost") ||
          ::inet_pton(AF_INET, name.c_str(), &address) == 1 ||
@@ -70,7 +64,7 @@ class Server final : public HttpServer {
  public:
   Server(const HttpServerOptions& options, Handler handler)
       : options_(options), handler_(std::move(handler)), loop_(std::make_shared<HttpLoopState>()) {
-    for (auto& name : options_.host_names) name = lower_case(std::move(name));
+    for (auto& name : options_.host_names) name = lower_case(name);
   }
 
   ~Server() override { stop(0); }
@@ -109,9 +103,7 @@ class Server final : public HttpServer {
 
   int port() const override { return port_; }
 
-  HttpServerCounters counters() const override {
-    return {loop_->connections, loop_->requests, loop_->refused, loop_->open, loop_->body_bytes};
-  }
+  HttpServerCounters counters() const override { return {loop_->open, loop_->body_bytes}; }
 
   void stop(double seconds) override {
     if (!thread_.joinable()) return;
@@ -189,7 +181,6 @@ class Server final : public HttpServer {
       c->id = next_id_++;
       c->socket.open(fd);
       c->since = HttpClock::now();
-      loop_->connections.fetch_add(1);
       if (options_.tls && !c->socket.accept_tls(*options_.tls).ok()) continue;
       if (!watch(fd, c->id, EPOLLIN | EPOLLONESHOT)) continue;
       const bool full = connections_.size() >= options_.max_connections;
@@ -251,8 +242,7 @@ class Server final : public HttpServer {
     char buffer[kReadBytes];
     for (;;) {
       const auto n = c->socket.receive(buffer, sizeof buffer);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+      if (n < 0 && errno == EAGAIN) break;
       if (n <= 0 || (c->lingered += static_cast<size_t>(n)) > kMostLingerBytes) return close(c);
     }
     const std::lock_guard lock(c->mutex);
@@ -268,8 +258,7 @@ class Server final : public HttpServer {
       char* to = in_body ? reinterpret_cast<char*>(c->body.data.get()) + c->body_have : buffer;
       const size_t room = in_body ? c->body.size - c->body_have : sizeof buffer;
       const auto n = c->socket.receive(to, room);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      if (n < 0 && errno == EAGAIN) {
         const std::lock_guard lock(c->mutex);
         return c->arm(*loop_, c->socket.wanted());
       }
@@ -331,8 +320,7 @@ class Server final : public HttpServer {
       loop_->body_bytes.fetch_add(c->body.size);
       if (c->head.expects_continue && c->body_have < c->body.size) {
         constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-        const iovec line = {const_cast<char*>(kContinue.data()), kContinue.size()};
-        [[maybe_unused]] const auto n = c->socket.transmit(&line, 1);
+        [[maybe_unused]] const auto n = c->socket.transmit(kContinue, {}, 0);
       }
       const std::lock_guard lock(c->mutex);
       c->state = State::kBody;
@@ -344,7 +332,6 @@ class Server final : public HttpServer {
 
   // What a request may cost is settled before its body is read.
   std::optional<HttpResponse> gate(const HttpHead& head) {
-    loop_->requests.fetch_add(1);
     if (loop_->stopping) return http_error(503, "the server is stopping");
     if (fault_at(FaultPoint::kHead)) return http_error(503, fault_error().message());
     // A page of another site, open in a browser here, must not reach a server that trusts this machine:
@@ -388,7 +375,6 @@ class Server final : public HttpServer {
 
   // Answers without the handler. Where a body would follow, the connection ends: it is never read.
   void refuse(const std::shared_ptr<HttpConnection>& c, HttpResponse response) {
-    loop_->refused.fetch_add(1);
     c->head.keep_alive &= response.status == 401 || response.status == 429;
     c->head.keep_alive &= c->head.content_length.value_or(0) == 0 && !c->head.chunked;
     auto reply = begin_work(c);

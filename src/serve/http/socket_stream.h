@@ -2,14 +2,15 @@
 #pragma once
 
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
+#include <string_view>
 
 #include "heddle/serve/tls.h"
+
+struct ssl_st;
 
 namespace heddle {
 
@@ -27,17 +28,17 @@ class FileHandle {
   int fd_;
 };
 
-class TlsSession;
-
 // From one thread at a time.
 class SocketStream {
  public:
-  SocketStream();
-  ~SocketStream();
+  ~SocketStream() { close(); }
+  SocketStream() = default;
+  SocketStream(const SocketStream&) = delete;
+  SocketStream& operator=(const SocketStream&) = delete;
 
   // Takes the socket, which must not block.
   void open(int fd);
-  void close();
+  void close() { open(-1); }
   int fd() const { return socket_.get(); }
   // Before the first byte. The handshake happens in receive() and transmit(); its own errors are why().
   Status accept_tls(const TlsContext& context);
@@ -45,7 +46,8 @@ class SocketStream {
 
   // As recv(2) and sendmsg(2): 0 is the end of the stream, -1 an error, EAGAIN means to wait for wanted().
   ssize_t receive(void* to, size_t room);
-  ssize_t transmit(const iovec* parts, size_t count);
+  // Sends what follows the first `sent` bytes of head and body together.
+  ssize_t transmit(std::string_view head, std::string_view body, size_t sent);
   // POLLIN or POLLOUT (EPOLLIN and EPOLLOUT have the same values): what the last call waits for.
   uint32_t wanted() const { return wanted_; }
   // Bytes that were read from the socket and wait for receive(): the socket need not become readable for
@@ -54,12 +56,20 @@ class SocketStream {
   // Nothing will be sent any more.
   void end_output();
   // Why encryption failed; empty: it did not.
-  const std::string& why() const;
+  const std::string& why() const { return why_; }
 
  private:
+  Status begin_tls(const TlsContext& context);
+  ssize_t tls_result(int n);
+
   FileHandle socket_;
-  std::unique_ptr<TlsSession> tls_;
+  ssl_st* ssl_ = nullptr;  // null: not encrypted
+  bool broken_ = false;    // by an error of encryption
+  std::string why_;
   uint32_t wanted_ = 0;
 };
+
+// The oldest of OpenSSL's errors, which is the cause of the others.
+std::string openssl_reason();
 
 }  // namespace heddle

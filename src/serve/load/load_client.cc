@@ -4,18 +4,23 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <cerrno>
 #include <cstring>
 #include <memory>
 
+#include "heddle/base/json.h"
 #include "heddle/serve/live_plane.h"
 
 namespace heddle {
 namespace {
 
 constexpr size_t kMostAnswerBytes = size_t{1} << 30;
+
+std::string url_of(const LoadTarget& target, const std::string& path) {
+  return std::string(target.tls ? "https://" : "http://") + target.host + ":" + std::to_string(target.port) +
+         path;
+}
 
 }  // namespace
 
@@ -38,7 +43,7 @@ Status LoadConnection::open(const LoadTarget& target) {
   return {};
 }
 
-void LoadConnection::send(std::string head, const std::string* tensors) {
+void LoadConnection::send(std::string head, std::string_view tensors) {
   out_ = std::move(head);
   tensors_ = tensors;
   sent_ = 0;
@@ -48,21 +53,13 @@ void LoadConnection::send(std::string head, const std::string* tensors) {
 }
 
 LoadConnection::Step LoadConnection::advance() {
-  static const std::string kNothing;
-  const std::string& tensors = tensors_ != nullptr ? *tensors_ : kNothing;
-  while (sent_ < out_.size() + tensors.size()) {
-    iovec parts[2];
-    size_t n = 0;
-    if (sent_ < out_.size()) parts[n++] = {out_.data() + sent_, out_.size() - sent_};
-    const size_t of_tensors = sent_ > out_.size() ? sent_ - out_.size() : 0;
-    if (of_tensors < tensors.size())
-      parts[n++] = {const_cast<char*>(tensors.data()) + of_tensors, tensors.size() - of_tensors};
-    const auto sent = socket_.transmit(parts, n);
+  while (sent_ < out_.size() + tensors_.size()) {
+    const auto sent = socket_.transmit(out_, tensors_, sent_);
     if (sent > 0) {
       sent_ += static_cast<size_t>(sent);
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOTCONN) {
+    } else if (errno == EAGAIN || errno == ENOTCONN) {
       return socket_.wanted() == POLLIN ? Step::kWantsRead : Step::kWantsWrite;
-    } else if (errno != EINTR) {
+    } else {
       return Step::kBroken;
     }
   }
@@ -84,9 +81,7 @@ LoadConnection::Step LoadConnection::advance() {
     const auto n = socket_.receive(buffer, sizeof buffer);
     if (n > 0) {
       in_.append(buffer, static_cast<size_t>(n));
-    } else if (n < 0 && errno == EINTR) {
-      continue;
-    } else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    } else if (n < 0 && errno == EAGAIN) {
       return socket_.wanted() == POLLOUT ? Step::kWantsWrite : Step::kWantsRead;
     } else {
       return Step::kBroken;
@@ -100,17 +95,21 @@ std::string request_head(const LoadTarget& target, const std::string& method, co
   return head;
 }
 
-Result<HttpAnswer> ask_http(const LoadTarget& target, const std::string& method, const std::string& path,
-                            const std::string& body, double seconds) {
-  const auto where = std::string(target.tls ? "https://" : "http://") + target.host + ":" +
-                     std::to_string(target.port) + path;
+std::string error_text(const Result<Json>& json) {
+  const bool told = json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
+  return told ? (*json)["error"].get<std::string>() : "";
+}
+
+namespace {
+
+Result<HttpAnswer> try_ask(const LoadTarget& target, const std::string& method, const std::string& path,
+                           const std::string& body, double seconds) {
   LoadConnection connection;
-  if (auto status = connection.open(target); !status.ok())
-    return std::move(status).error().with_context(where);
+  HEDDLE_RETURN_IF_ERROR(connection.open(target));
   connection.send(request_head(target, method, path) +
                       (method == "GET" ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") +
                       "\r\n",
-                  &body);
+                  body);
   const TimeNs until = live_now() + ns_from_us(seconds * 1e6);
   for (;;) {
     const auto step = connection.advance();
@@ -120,15 +119,41 @@ Result<HttpAnswer> ask_http(const LoadTarget& target, const std::string& method,
       return Error(Code::kIo, !connection.why().empty() ? connection.why()
                               : closed ? "the connection was closed without an answer of HTTP; if the server "
                                          "expects https, connect to https://HOST:PORT"
-                                       : "no server answers there; start one with `heddle serve`")
-          .with_context(where);
+                                       : "no server answers there; start one with `heddle serve`");
     }
     const TimeNs left = until - live_now();
-    if (left <= 0) return Error(Code::kIo, "no answer came in time").with_context(where);
+    if (left <= 0) return Error(Code::kIo, "no answer came in time");
     pollfd p = {connection.fd(),
                 static_cast<short>(step == LoadConnection::Step::kWantsRead ? POLLIN : POLLOUT), 0};
     ::poll(&p, 1, static_cast<int>(left / 1'000'000) + 1);
   }
+}
+
+Result<Json> json_of(const HttpAnswer& answer) {
+  auto json = parse_json(answer.body);
+  if (answer.status == 200) return json;
+  const Code code = answer.status == 404   ? Code::kNotFound
+                    : answer.status == 409 ? Code::kInfeasible
+                                           : Code::kInvalidInput;
+  const auto reason = error_text(json);
+  return Error(code, "status " + std::to_string(answer.status) + (reason.empty() ? "" : ": " + reason));
+}
+
+}  // namespace
+
+Result<HttpAnswer> ask_http(const LoadTarget& target, const std::string& method, const std::string& path,
+                            const std::string& body, double seconds) {
+  auto answer = try_ask(target, method, path, body, seconds);
+  if (!answer.ok()) return std::move(answer).error().with_context(url_of(target, path));
+  return answer;
+}
+
+Result<Json> ask_json(const LoadTarget& target, const std::string& method, const std::string& path,
+                      const std::string& body, double seconds) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask_http(target, method, path, body, seconds));
+  auto json = json_of(answer);
+  if (!json.ok()) return std::move(json).error().with_context(url_of(target, path));
+  return json;
 }
 
 }  // namespace heddle

@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
 #include "heddle/fleet/data_plane_time.h"
-#include "heddle/serve/ask_http.h"
 #include "heddle/serve/http_message.h"
 #include "heddle/serve/load.h"
 #include "http/socket_stream.h"
@@ -20,8 +20,8 @@ class LoadConnection {
   // Why encryption failed; empty: it did not.
   const std::string& why() const { return socket_.why(); }
 
-  // Both texts must outlive the request's sending.
-  void send(std::string head, const std::string* tensors);
+  // The tensors must outlive the request's sending.
+  void send(std::string head, std::string_view tensors);
   enum class Step { kWantsRead, kWantsWrite, kDone, kBroken };
   // Goes on as far as it can without waiting; kDone: answer() is whole.
   Step advance();
@@ -36,12 +36,15 @@ class LoadConnection {
  private:
   SocketStream socket_;
   std::string out_;
-  const std::string* tensors_ = nullptr;
+  std::string_view tensors_;
   size_t sent_ = 0;
   std::string in_;
   bool has_head_ = false;
   HttpAnswerHead head_;
 };
+
+// What an answer of JSON says is wrong; empty: nothing.
+std::string error_text(const Result<Json>& json);
 
 // The head of a request without its empty line's end: method, host, token.
 std::string request_head(const LoadTarget& target, const std::string& method, const std::string& path);

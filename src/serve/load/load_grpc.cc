@@ -9,9 +9,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "grpc_load_channel.h"
+#include "load_offer.h"
 #include "load_run.h"
 #include "open_inference.grpc.pb.h"
+#include "protocol/grpc_message.h"
 
 namespace heddle {
 namespace {
@@ -19,30 +20,6 @@ namespace {
 constexpr size_t kMostChannels = 8;
 constexpr char kMethod[] = "/inference.GRPCInferenceService/ModelInfer";
 constexpr char kIdField = 3 << 3 | 2;  // of ModelInferRequest: field 3, by length
-
-// The statuses that HTTP has for the same.
-int http_status_of(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::OK:
-      return 200;
-    case grpc::StatusCode::INVALID_ARGUMENT:
-      return 400;
-    case grpc::StatusCode::UNAUTHENTICATED:
-      return 401;
-    case grpc::StatusCode::NOT_FOUND:
-      return 404;
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return 429;
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return 501;
-    case grpc::StatusCode::UNAVAILABLE:
-      return 503;
-    case grpc::StatusCode::DEADLINE_EXCEEDED:  // the server's word: the calls themselves have no deadline
-      return 504;
-    default:
-      return 500;
-  }
-}
 
 struct InferCall {
   size_t request = 0;
@@ -132,7 +109,8 @@ class GrpcLoad final : public LoadRun {
     const size_t i = call.request;
     if (!call.status.ok()) {
       if (call.given_up) return settle(i, kUnanswered, "no answer came in time");
-      return settle(i, http_status_of(call.status.error_code()),
+      // A deadline is the server's word: the calls themselves have none.
+      return settle(i, http_status(call.status.error_code()),
                     call.status.error_message().empty() ? "without a message" : call.status.error_message(),
                     call.done);
     }

@@ -1,12 +1,11 @@
 // A load by HTTP: one request at a time on each connection, all on one thread.
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "heddle/base/json.h"
-#include "http/poll_until.h"
 #include "load_client.h"
 #include "load_run.h"
 
@@ -65,7 +64,7 @@ class HttpLoad final : public LoadRun {
             "\r\nContent-Length: " + std::to_string(json.size() + model.tensors.size()) + "\r\n\r\n" + json;
     c.request = request;
     c.busy = true;
-    c.io.send(std::move(head), &model.tensors);
+    c.io.send(std::move(head), model.tensors);
     sent(request);
     advance(c);
   }
@@ -111,13 +110,11 @@ class HttpLoad final : public LoadRun {
     size_t json_bytes = c.io.body().size();
     for (const auto& [name, value] : c.io.headers())
       if (name == "inference-header-content-length")
-        json_bytes = std::min<size_t>(json_bytes, std::strtoull(value.c_str(), nullptr, 10));
+        json_bytes = std::min<size_t>(json_bytes, parse_digits(value).value_or(0));
     const auto json = parse_json(std::string_view(c.io.body()).substr(0, json_bytes));
     if (c.io.status() != 200) {
-      const bool with_reason =
-          json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
-      return settle(c.request, c.io.status(),
-                    with_reason ? (*json)["error"].get<std::string>() : "without a message");
+      const auto reason = error_text(json);
+      return settle(c.request, c.io.status(), reason.empty() ? "without a message" : reason);
     }
     const bool whole =
         json.ok() && json->is_object() && json->value("id", Json()) == std::to_string(c.request);
@@ -132,8 +129,13 @@ class HttpLoad final : public LoadRun {
   }
 
   void wait(TimeNs until) override {
+    // ppoll(2) waits to the nanosecond, also on kernels that have no epoll_pwait2(2).
+    const TimeNs left = std::max<TimeNs>(0, until - live_now());
+    const timespec timeout = {left / kNsPerSecond, left % kNsPerSecond};
+    pollfd any = {epoll_.get(), POLLIN, 0};
+    ::ppoll(&any, 1, &timeout, nullptr);
     epoll_event events[128];
-    const int n = poll_until(epoll_.get(), events, 128, until);
+    const int n = ::epoll_wait(epoll_.get(), events, 128, 0);
     for (int i = 0; i < n; ++i) {
       auto& c = *static_cast<Connection*>(events[i].data.ptr);
       const bool gone =

@@ -5,7 +5,6 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/random.h"
-#include "heddle/serve/ask_http.h"
 #include "heddle/serve/infer_message.h"
 #include "load_offer.h"
 
@@ -13,21 +12,6 @@ namespace heddle {
 namespace {
 
 constexpr double kAskSeconds = 30;
-
-Result<Json> ask_json(const LoadTarget& target, const std::string& path) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto answer, ask_http(target, "GET", path, "", kAskSeconds));
-  auto json = parse_json(answer.body);
-  if (answer.status != 200) {
-    const bool with_reason =
-        json.ok() && json->is_object() && json->contains("error") && (*json)["error"].is_string();
-    return Error(answer.status == 404 ? Code::kNotFound : Code::kInvalidInput,
-                 "status " + std::to_string(answer.status) +
-                     (with_reason ? ": " + (*json)["error"].get<std::string>() : ""))
-        .with_context(path);
-  }
-  if (!json.ok()) return std::move(json).error().with_context(path);
-  return json;
-}
 
 // One row of random values behind `tensors`: floats in [0, 1), others 0 to 3. Its open dimensions become 1,
 // and of an input of any size `payload_bytes`. Gives the bytes.
@@ -83,7 +67,7 @@ Result<ModelUnderLoad> made_up(OfferedModel offered, bool by_grpc, size_t payloa
 }  // namespace
 
 Result<Offer> http_offer(const LoadTarget& target, std::span<const std::string> only) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto status, ask_json(target, "/v2/status"));
+  HEDDLE_ASSIGN_OR_RETURN(const auto status, ask_json(target, "GET", "/v2/status", "", kAskSeconds));
   const JsonCursor at(status, "/v2/status");
   HEDDLE_ASSIGN_OR_RETURN(const auto list, at.at("models"));
   HEDDLE_ASSIGN_OR_RETURN(const auto offered, list.elements(100000));
@@ -96,7 +80,7 @@ Result<Offer> http_offer(const LoadTarget& target, std::span<const std::string> 
     HEDDLE_ASSIGN_OR_RETURN(model.slo_us, m.number_or("slo_us", 0, 0, 1e15));
     HEDDLE_ASSIGN_OR_RETURN(model.planned_rate_per_s, m.number_or("rate_per_s", 0, 0, 1e15));
     const auto path = "/v2/models/" + model.name;
-    HEDDLE_ASSIGN_OR_RETURN(const auto metadata, ask_json(target, path));
+    HEDDLE_ASSIGN_OR_RETURN(const auto metadata, ask_json(target, "GET", path, "", kAskSeconds));
     const JsonCursor of_model(metadata, path);
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs_at, of_model.at("inputs"));
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs, inputs_at.elements(1024));

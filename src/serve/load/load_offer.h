@@ -1,11 +1,14 @@
 // What a server offers to a load, by the words of either protocol.
 #pragma once
 
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "heddle/base/ids.h"
 #include "heddle/serve/load.h"
 
 namespace heddle {
@@ -25,15 +28,17 @@ struct Offer {
 };
 
 inline bool is_wanted(std::span<const std::string> only, const std::string& name) {
-  if (only.empty()) return true;
-  for (const auto& n : only)
-    if (n == name) return true;
-  return false;
+  return only.empty() || std::ranges::find(only, name) != only.end();
 }
 
 // Errors: no server there, one that speaks something else.
 Result<Offer> http_offer(const LoadTarget& target, std::span<const std::string> only);
 Result<Offer> grpc_offer(const LoadTarget& target, std::span<const std::string> only);
+
+// Each number is a connection of its own. Nothing is sent twice, and no proxy of the environment is between.
+std::shared_ptr<grpc::Channel> load_channel(const LoadTarget& target, int number);
+// Shows the target's token.
+void authorize(const LoadTarget& target, grpc::ClientContext& context);
 
 // The request for gRPC without its id: `bytes` of `tensors` are of each input.
 std::string grpc_request(const OfferedModel& model, std::span<const int64_t> bytes,

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "grpc_load_channel.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "load_offer.h"
 #include "open_inference.grpc.pb.h"
+#include "protocol/grpc_ends.h"
 #include "protocol/model_config.h"
 
 namespace heddle {
@@ -79,6 +79,21 @@ class Asker {
 };
 
 }  // namespace
+
+std::shared_ptr<grpc::Channel> load_channel(const LoadTarget& target, int number) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt("heddle.channel", number);  // else channels of one address share a connection
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  return grpc_channel(grpc_address(target.host, target.port), target.tls != nullptr, target.grpc_trusted,
+                      arguments);
+}
+
+void authorize(const LoadTarget& target, grpc::ClientContext& context) {
+  if (!target.bearer_token.empty()) context.AddMetadata("authorization", "Bearer " + target.bearer_token);
+}
 
 Result<Offer> grpc_offer(const LoadTarget& target, std::span<const std::string> only) {
   const Asker server(target);

@@ -48,7 +48,7 @@ void FleetFiles::plan_made() {
 Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const UnsplitModel& whole,
                                                      double slo_us, const SplitCheck& check) {
   const bool half = model.file.fp16_cuts;
-  const double worst = check.worst.relative;
+  const double worst = check.worst;
   if (half && std::isinf(worst))
     return Error(Code::kVerificationFailed,
                  "cut into parts its outputs are infinite, or no numbers, where the whole model's are not: "

@@ -42,7 +42,7 @@ class FleetFiles {
 
 // What became of a model that was cut into parts, over all of its pipelines.
 struct SplitCheck {
-  SplitDifference worst;
+  double worst = 0;        // the largest relative_difference() of an output
   bool split = false;      // a pipeline has more than one part
   std::string unverified;  // why some pipeline was not compared; empty: all were
 };

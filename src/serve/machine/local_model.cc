@@ -67,6 +67,11 @@ Result<ServedModel> describe(const ModelSource& source, const Graph& graph) {
 
 }  // namespace
 
+double served_slo_us(const ModelSettings& settings, double request_us) {
+  constexpr double kLeastSlo_us = 1e6, kSloFactor = 10;
+  return settings.slo_us > 0 ? settings.slo_us : std::max(kLeastSlo_us, kSloFactor * request_us);
+}
+
 bool has_rows(const Tensor& one, const Tensor& many, int64_t rows) {
   auto shape = one.shape;
   if (shape.empty() || shape[0] != 1) return false;

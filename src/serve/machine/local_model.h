@@ -22,6 +22,9 @@ struct LocalModel {
 // Has the tensor `rows` rows where the model at batch 1 has one, and is all else the same?
 bool has_rows(const Tensor& one, const Tensor& many, int64_t rows);
 
+// The SLO that was set, or one for a request that takes so long.
+double served_slo_us(const ModelSettings& settings, double request_us);
+
 // At the batch sizes 1 and `sizes` (ascending), or 1, 2, 4, .. up to the source's largest where there are
 // none, up to the first that it does not have. Whether a model can be batched is found out: every input and
 // output must have one more row at batch 2. Errors: those of Model::load(), tensors that the protocol does

@@ -17,6 +17,7 @@ namespace heddle {
 namespace {
 
 constexpr double kNoLink_bytes_per_s = 1e12;  // whole models send nothing
+constexpr double kAttainment = .99;           // that an arrangement's goodput is for
 
 const std::vector<double>* times_on(const std::vector<LocalTimes>& times, const std::string& target) {
   for (const auto& t : times)
@@ -164,12 +165,12 @@ std::string arrangement_text(const Candidate& c) {
   return std::string(c.how) + " on " + text;
 }
 
-Result<LocalPlan> best_by_goodput(std::vector<Candidate> candidates, const LocalPlanOptions& options) {
+Result<LocalPlan> best_by_goodput(std::vector<Candidate> candidates, const LocalServerOptions& options) {
   if (candidates.size() == 1) return std::move(candidates.front().plan);
   GoodputOptions how;
-  how.scheduler = options.scheduler;
-  how.dispatch = options.dispatch;
-  how.attainment = options.attainment;
+  how.scheduler = options.plane.scheduler;
+  how.dispatch = options.plane.dispatch;
+  how.attainment = kAttainment;
   how.requests = 10000;
   how.cancel = options.deadline.token();
   // The same load for all.
@@ -193,7 +194,7 @@ Result<LocalPlan> best_by_goodput(std::vector<Candidate> candidates, const Local
   const auto promise = [](const Candidate& c) {
     return arrangement_text(c) + ": " + format_si(c.plan.goodput_per_s, "/s");
   };
-  const auto in_time = std::to_string(std::lround(options.attainment * 100)) + " % in time when simulated";
+  const auto in_time = std::to_string(std::lround(kAttainment * 100)) + " % in time when simulated";
   if (!(plan.goodput_per_s > 0)) {
     plan.reason = arrangement_text(candidates[best]) + ": none of " + std::to_string(tried) +
                   " arrangements has " + in_time +
@@ -254,7 +255,7 @@ std::vector<DeviceSet> ways_to_divide(std::span<const Device> devices, size_t mo
 }
 
 Result<LocalPlan> plan_locally(Models models, const Times& times, std::span<const DeviceSet> ways,
-                               const LocalPlanOptions& options) {
+                               const LocalServerOptions& options) {
   if (ways.empty())
     return Error(Code::kUnsupported, "this machine has no device that models can be served on");
   std::vector<Candidate> candidates;

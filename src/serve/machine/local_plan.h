@@ -39,14 +39,6 @@ struct LocalPlan {
   double goodput_per_s = 0;       // of all models, by simulation; 0: not simulated
 };
 
-struct LocalPlanOptions {
-  LocalChoice choice = LocalChoice::kGoodput;
-  SchedulerKind scheduler = SchedulerKind::kReactive;  // that will serve it
-  DispatchOptions dispatch;
-  double attainment = .99;
-  Deadline deadline;
-};
-
 // Arranges the models on the devices. Candidates are, for each way to divide the cores:
 //  - apart: each device is one model's, by the fleet planner, which gives the models the greatest least rate
 //    over weight; where there are as many devices as models,
@@ -60,6 +52,6 @@ struct LocalPlanOptions {
 // there. Errors: a model whose SLO no device meets.
 Result<LocalPlan> plan_locally(std::span<const std::shared_ptr<const LocalModel>> models,
                                const std::vector<std::vector<LocalTimes>>& times,
-                               std::span<const DeviceSet> ways, const LocalPlanOptions& options);
+                               std::span<const DeviceSet> ways, const LocalServerOptions& options);
 
 }  // namespace heddle

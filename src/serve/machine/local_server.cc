@@ -8,18 +8,15 @@
 #include <thread>
 
 #include "heddle/base/spelling.h"
-#include "heddle/cluster/discover.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/runtime/openvino_devices.h"
 #include "local_plan.h"
 #include "plan_runner.h"
 #include "served_plan.h"
-#include "shared_runner.h"
 
 namespace heddle {
 namespace {
 
-constexpr double kLeastSlo_us = 1e6, kSloFactor = 10;
+constexpr size_t kMostWays = 16;   // to divide the cores that are planned for
 constexpr size_t kMostJobs = 256;  // loads and unloads that wait; gRPC does not limit its calls
 
 // A model of the repository, loaded or not.
@@ -30,6 +27,26 @@ struct Entry {
   std::map<std::string, std::shared_ptr<PlanRunner>> runners;  // by device and turn, kept between plans
   std::shared_ptr<const ServedPlan> plan;                      // where the source is a plan file
   std::string reason;                                          // why it is not loaded
+};
+
+// One device for whole models that take turns on it.
+class SharedRunner final : public DeviceRunner {
+ public:
+  // [model], null where the model does not run here; at least one is not.
+  explicit SharedRunner(std::vector<std::shared_ptr<DeviceRunner>> runners) : runners_(std::move(runners)) {}
+
+  // The batch is of one model.
+  Status run(std::span<LiveRequest* const> batch) override {
+    return runners_[batch.front()->model]->run(batch);
+  }
+  std::vector<int> cores() const override {
+    for (const auto& r : runners_)
+      if (r) return r->cores();
+    return {};
+  }
+
+ private:
+  std::vector<std::shared_ptr<DeviceRunner>> runners_;
 };
 
 class Server final : public LocalServer {
@@ -51,7 +68,7 @@ class Server final : public LocalServer {
   Status start(std::vector<ModelSource> sources) {
     const bool planned = sources.size() == 1 && !sources.front().plan.empty();
     if (!planned) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_local(openvino_other_devices(), local_gpus()));
+      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_machine());
       HEDDLE_RETURN_IF_ERROR(choose_devices(*cluster));
     }
     for (auto& s : sources) {
@@ -77,39 +94,8 @@ class Server final : public LocalServer {
     return {};
   }
 
-  Status load(const std::string& model) override {
-    const std::lock_guard lock(mutex_);
-    const auto it = entries_.find(model);
-    if (it == entries_.end()) return unknown(model);
-    // The old one stays until the new one is ready.
-    Entry fresh;
-    fresh.source = it->second.source;
-    if (const auto status = prepare(fresh); !status.ok()) {
-      if (!it->second.model) it->second.reason = status.error().to_string();
-      take_down();
-      return status;
-    }
-    std::swap(it->second, fresh);
-    const auto status = cut_over();
-    if (!status.ok()) std::swap(it->second, fresh);
-    take_down();
-    return status;
-  }
-
-  Status unload(const std::string& model) override {
-    const std::lock_guard lock(mutex_);
-    const auto it = entries_.find(model);
-    if (it == entries_.end()) return unknown(model);
-    if (!it->second.model) return {};
-    Entry empty;
-    empty.source = it->second.source;
-    empty.reason = "unloaded";
-    std::swap(it->second, empty);
-    const auto status = cut_over();
-    if (!status.ok()) std::swap(it->second, empty);
-    take_down();
-    return status;
-  }
+  Status load(const std::string& model) override { return change(model, true); }
+  Status unload(const std::string& model) override { return change(model, false); }
 
  private:
   struct Job {
@@ -117,6 +103,34 @@ class Server final : public LocalServer {
     bool load = false;
     InferService::Repository::OnDone done;
   };
+
+  // The old model stays until the new one is ready.
+  Status change(const std::string& model, bool load) {
+    const std::lock_guard lock(mutex_);
+    const auto it = entries_.find(model);
+    if (it == entries_.end()) return unknown(model);
+    if (load && options_.on_ranks != nullptr)
+      return Error(Code::kUnsupported, it->second.source.plan +
+                                           ": a plan on several ranks cannot be loaded while they serve; "
+                                           "start the server again");
+    if (!load && !it->second.model) return {};
+    Entry next;
+    next.source = it->second.source;
+    Status status;
+    if (load)
+      status = prepare(next);
+    else
+      next.reason = "unloaded";
+    if (status.ok()) {
+      std::swap(it->second, next);
+      status = cut_over();
+      if (!status.ok()) std::swap(it->second, next);
+    } else if (!it->second.model) {
+      it->second.reason = status.error().to_string();
+    }
+    take_down();
+    return status;
+  }
 
   Error unknown(const std::string& model) const {
     std::vector<std::string> names;
@@ -138,7 +152,7 @@ class Server final : public LocalServer {
         return Error(Code::kInvalidInput, "no device is named '" + wanted + "'" +
                                               did_you_mean(wanted, names) + "; this machine has " +
                                               join_names(names, 40));
-    ways_ = ways_to_divide(devices_, options_.max_ways);
+    ways_ = ways_to_divide(devices_, kMostWays);
     if (ways_.empty())
       return Error(Code::kInvalidInput,
                    "the devices do not divide the machine: expected core sets that cover all of the cores "
@@ -157,6 +171,7 @@ class Server final : public LocalServer {
     options.measure_s = options_.measure_s;
     options.deadline = options_.deadline;
     options.progress = options_.progress;
+    options.on_ranks = options_.on_ranks;
     HEDDLE_ASSIGN_OR_RETURN(auto plan, open_served_plan(entry.source, options));
     entry.model = plan.model;
     entry.plan = std::make_shared<const ServedPlan>(std::move(plan));
@@ -190,13 +205,9 @@ class Server final : public LocalServer {
         entry.times.push_back({d.target, std::move(us)});
         entry.runners[d.name + "#0"] = std::move(runner);
       }
-    auto& served = entry.model->served;
-    served.slo_us = entry.source.settings.slo_us;
-    if (served.slo_us <= 0) {
-      double fastest = entry.times.front().us.front();
-      for (const auto& t : entry.times) fastest = std::min(fastest, t.us.front());
-      served.slo_us = std::max(kLeastSlo_us, kSloFactor * fastest);
-    }
+    double fastest = entry.times.front().us.front();
+    for (const auto& t : entry.times) fastest = std::min(fastest, t.us.front());
+    entry.model->served.slo_us = served_slo_us(entry.source.settings, fastest);
     entry.reason.clear();
     return {};
   }
@@ -215,14 +226,9 @@ class Server final : public LocalServer {
       service_.serve(std::move(next));
       return {};
     }
-    LocalPlanOptions planning;
-    planning.choice = options_.choice;
-    planning.scheduler = options_.plane.scheduler;
-    planning.dispatch = options_.plane.dispatch;
-    planning.deadline = options_.deadline;
     if (const auto& only = entries_.begin()->second; only.plan) return cut_over_to(*only.plan);
     report("planning");
-    HEDDLE_ASSIGN_OR_RETURN(auto local, plan_locally(models, times, ways_, planning));
+    HEDDLE_ASSIGN_OR_RETURN(auto local, plan_locally(models, times, ways_, options_));
     // Models may take turns on a device.
     std::vector<std::vector<std::shared_ptr<DeviceRunner>>> by_model(
         local.device_of.size(), std::vector<std::shared_ptr<DeviceRunner>>(models.size()));
@@ -303,7 +309,7 @@ class Server final : public LocalServer {
       const Job job = std::move(jobs_.front());
       jobs_.pop_front();
       lock.unlock();
-      job.done(job.load ? load(job.model) : unload(job.model));
+      job.done(change(job.model, job.load));
       lock.lock();
     }
   }

@@ -4,9 +4,7 @@
 #include <filesystem>
 #include <set>
 
-#include "heddle/cluster/discover.h"
 #include "heddle/runtime/backend.h"
-#include "heddle/runtime/openvino_devices.h"
 
 namespace heddle {
 namespace {
@@ -52,11 +50,11 @@ void PartDevice::run(uint64_t attempt, std::vector<PartRow> rows, Ended ended) {
   }
 }
 
-std::optional<PartDevice::UnderWay> PartDevice::running() const {
+std::optional<PartDevice::Progress> PartDevice::running() const {
   const std::lock_guard lock(mutex_);
   const auto now = watched_->now();
   if (!now || jobs_.empty()) return std::nullopt;
-  return UnderWay{jobs_.front().attempt, now->elapsed, now->waited};
+  return Progress{jobs_.front().attempt, now->elapsed, now->waited};
 }
 
 void PartDevice::ended(const Status& status) {
@@ -151,7 +149,7 @@ Result<PartRole> PartDevices::load_role(Plan& plan, const worker::Role& role, co
   HEDDLE_ASSIGN_OR_RETURN(out->file, file_of(*model, role, options_.models));
   out->block_to = static_cast<int>(role.block_to());
   if (!cluster_) {
-    HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_local(openvino_other_devices(), local_gpus()));
+    HEDDLE_ASSIGN_OR_RETURN(cluster_, discover_machine());
   }
   if (!plan.devices) plan.devices = std::make_unique<MachineDevices>(cluster_);
   HEDDLE_ASSIGN_OR_RETURN(const auto name, name_of(plan, role));

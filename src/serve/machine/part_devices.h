@@ -33,11 +33,11 @@ class PartDevice {
   // In order, one after the other; `ended` on the device's thread.
   void run(uint64_t attempt, std::vector<PartRow> rows, Ended ended);
   // What is under way, if anything is.
-  struct UnderWay {
+  struct Progress {
     uint64_t attempt = 0;
     TimeNs elapsed = 0, waited = 0;
   };
-  std::optional<UnderWay> running() const;
+  std::optional<Progress> running() const;
 
  private:
   struct Job {

@@ -22,26 +22,11 @@ constexpr double kRowRtol = 1e-3, kRowAtol = 1e-4;
 // One segment has nobody to wait for, and a server's other threads need the cores.
 constexpr double kNoSpin_us = 0;
 
-std::vector<size_t> places_among(std::span<const TensorInfo> infos, const std::string& name) {
-  std::vector<size_t> places;
-  for (size_t i = 0; i < infos.size(); ++i)
-    if (infos[i].name == name) places.push_back(i);
-  return places;
-}
-
 template <class Row>
 auto* feature_of(Row& row, TensorId tensor) {
   for (auto& [id, bytes] : row.features)
     if (id == tensor.index()) return &bytes;
   return static_cast<decltype(&row.features.front().second)>(nullptr);
-}
-
-// A plan of one device has its thread there; with several each has a thread of the executor's.
-std::vector<int> only_cores(const SizedPlan& sized) {
-  const auto& segments = sized.plan.segments;
-  for (const auto& s : segments)
-    if (s.device != segments.front().device || s.stage >= 0) return {};
-  return segments.empty() ? std::vector<int>() : sized.problem.cluster->device(segments.front().device).cores;
 }
 
 class SlotRunner final : public DeviceRunner {
@@ -61,33 +46,35 @@ std::shared_ptr<DeviceRunner> slot_runner(std::shared_ptr<PlanRunner> runner, in
   return std::make_shared<SlotRunner>(std::move(runner), slot);
 }
 
-Status PlanRunner::add_part_ports(const SegmentModel& cut, std::span<const OpId> ops) {
+// One of `rows` rows of the graph's tensor; its places are those of its name among `infos`.
+PlanRunner::RowTensor PlanRunner::row_tensor(const Graph& graph, TensorId id, int rows,
+                                             std::span<const TensorInfo> infos) {
+  const auto& tensor = graph.tensor(id);
+  RowTensor t{.id = id, .name = tensor.name, .row_bytes = static_cast<size_t>(tensor.bytes / rows)};
+  for (size_t i = 0; i < infos.size(); ++i)
+    if (infos[i].name == t.name) t.places.push_back(i);
+  return t;
+}
+
+Status PlanRunner::add_part_tensors(const SegmentModel& cut, std::span<const OpId> ops) {
   const auto& served = model_->served;
   const auto& graph = *model_->sizes.at(1)->graph();
-  const auto port = [&](TensorId id) {
-    const auto& t = graph.tensor(id);
-    Port p;
-    p.tensor = id;
-    p.name = t.name;
-    p.row_bytes = static_cast<size_t>(t.bytes);
-    p.half = options_.fp16_cuts && t.dtype == DType::kF32;
-    return p;
-  };
   for (const auto id : cut.inputs) {
-    Port p = port(id);
-    p.crosses = graph.tensor(id).producer.valid();
-    if (!p.crosses) p.places = places_among(served.inputs, p.name);
-    if (!p.crosses && p.places.empty())
-      return Error(Code::kInternal, "the input '" + p.name + "' is not one of the model's");
-    inputs_.push_back(std::move(p));
+    auto t = row_tensor(graph, id, 1, served.inputs);
+    t.crosses = graph.tensor(id).producer.valid();
+    if (!t.crosses && t.places.empty())
+      return Error(Code::kInternal, "the input '" + t.name + "' is not one of the model's");
+    inputs_.push_back(std::move(t));
   }
   const std::set<OpId> own(ops.begin(), ops.end());
   for (const auto id : cut.outputs) {
-    Port p = port(id);
-    p.places = places_among(served.outputs, p.name);
-    for (const auto reader : graph.tensor(id).consumers) p.crosses |= !own.contains(reader);
-    outputs_.push_back(std::move(p));
+    auto t = row_tensor(graph, id, 1, served.outputs);
+    for (const auto reader : graph.tensor(id).consumers) t.crosses |= !own.contains(reader);
+    outputs_.push_back(std::move(t));
   }
+  for (auto* tensors : {&inputs_, &outputs_})
+    for (auto& t : *tensors)
+      t.half = t.crosses && options_.fp16_cuts && graph.tensor(t.id).dtype == DType::kF32;
   return {};
 }
 
@@ -95,15 +82,15 @@ Status PlanRunner::add_part_size(int size, std::span<const OpId> ops, const Devi
   const auto& model = model_->sizes.at(size);
   HEDDLE_ASSIGN_OR_RETURN(const auto cut, model->cut(ops));
   const auto& base = *model_->sizes.at(1)->graph();
-  if (sizes_.empty()) HEDDLE_RETURN_IF_ERROR(add_part_ports(cut, ops));  // the first is batch 1
-  const auto check = [&](std::span<const TensorId> ids, std::span<const Port> ports) -> Status {
+  if (sizes_.empty()) HEDDLE_RETURN_IF_ERROR(add_part_tensors(cut, ops));  // the first is batch 1
+  const auto check = [&](std::span<const TensorId> ids, std::span<const RowTensor> tensors) -> Status {
     for (size_t i = 0; i < ids.size(); ++i) {
-      if (ids.size() != ports.size() || ids[i] != ports[i].tensor)
+      if (ids.size() != tensors.size() || ids[i] != tensors[i].id)
         return Error(Code::kUnsupported,
                      "at batch " + std::to_string(size) +
                          " the model has other tensors than at batch 1; plan for batch 1");
       if (size > 1 && !has_rows(base.tensor(ids[i]), model->graph()->tensor(ids[i]), size))
-        return Error(Code::kUnsupported, "the tensor '" + ports[i].name +
+        return Error(Code::kUnsupported, "the tensor '" + tensors[i].name +
                                              "' crosses a cut and its first dimension is not that of the "
                                              "batch; cut elsewhere, or plan for batch 1");
     }
@@ -116,27 +103,6 @@ Status PlanRunner::add_part_size(int size, std::span<const OpId> ops, const Devi
   HEDDLE_ASSIGN_OR_RETURN(const auto plan, one_device_plan(name, model, ops, cut, device));
   ExecutorOptions options;
   options.spin_us = kNoSpin_us;
-  return add_size(size, plan, options);
-}
-
-void PlanRunner::add_plan_ports(const Graph& graph) {
-  const auto& served = model_->served;
-  const auto add = [&](std::span<const TensorId> ids, std::span<const TensorInfo> infos,
-                       std::vector<Port>& ports) {
-    for (const auto id : ids) {
-      Port p;
-      p.tensor = id;
-      p.name = graph.tensor(id).name;
-      p.row_bytes = static_cast<size_t>(graph.tensor(id).bytes / served.max_rows);
-      p.places = places_among(infos, p.name);
-      ports.push_back(std::move(p));
-    }
-  };
-  add(graph.inputs(), served.inputs, inputs_);
-  add(graph.outputs(), served.outputs, outputs_);
-}
-
-Status PlanRunner::add_size(int size, const SizedPlan& plan, const ExecutorOptions& options) {
   HEDDLE_ASSIGN_OR_RETURN(auto executor, Executor::create(plan.problem, plan.plan, plan.model, options));
   HEDDLE_RETURN_IF_ERROR(executor->open());
   sizes_.emplace(size, std::move(executor));
@@ -160,12 +126,16 @@ Result<std::shared_ptr<PlanRunner>> PlanRunner::create(std::shared_ptr<const Loc
   return runner;
 }
 
-Result<std::shared_ptr<PlanRunner>> PlanRunner::create(std::shared_ptr<const LocalModel> model,
-                                                       SizedPlan plan, const ExecutorOptions& options) {
-  if (fault_at(FaultPoint::kCompile)) return fault_error();
-  std::shared_ptr<PlanRunner> runner(new PlanRunner(std::move(model), only_cores(plan), {}));
-  HEDDLE_RETURN_IF_ERROR(runner->add_size(runner->model_->served.max_rows, plan, options));
-  if (runner->moves_data()) runner->add_plan_ports(*plan.problem.graph);
+std::shared_ptr<PlanRunner> PlanRunner::create(std::shared_ptr<const LocalModel> model, const Graph& graph,
+                                               std::shared_ptr<Executor> executor, std::vector<int> cores) {
+  std::shared_ptr<PlanRunner> runner(new PlanRunner(std::move(model), std::move(cores), {}));
+  runner->sizes_.emplace(runner->model_->served.max_rows, std::move(executor));
+  if (!runner->moves_data()) return runner;
+  const auto& served = runner->model_->served;
+  for (const auto id : graph.inputs())
+    runner->inputs_.push_back(row_tensor(graph, id, served.max_rows, served.inputs));
+  for (const auto id : graph.outputs())
+    runner->outputs_.push_back(row_tensor(graph, id, served.max_rows, served.outputs));
   return runner;
 }
 
@@ -190,56 +160,56 @@ Status PlanRunner::compute(int slot, std::span<LiveRequest* const> batch) {
 
 void PlanRunner::gather(const Executor& executor, int slot, std::span<LiveRequest* const> batch) const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const Port& port = inputs_[i];
+    const RowTensor& tensor = inputs_[i];
     for (size_t r = 0; r < batch.size(); ++r) {
       auto& row = *static_cast<TensorRow*>(batch[r]);
-      std::byte* const to = executor.inputs(slot)[i].data + r * port.row_bytes;
-      if (!port.crosses) {
-        std::memcpy(to, row.inputs[port.places.front()], port.row_bytes);
+      std::byte* const to = executor.inputs(slot)[i].data + r * tensor.row_bytes;
+      if (!tensor.crosses) {
+        std::memcpy(to, row.inputs[tensor.places.front()], tensor.row_bytes);
         continue;
       }
-      const auto* from = feature_of(row, port.tensor);
+      const auto* from = feature_of(row, tensor.id);
       if (from == nullptr)  // an earlier part has failed for this row, and its outcome is settled
-        std::memset(to, 0, port.row_bytes);
-      else if (port.half)
-        halves_to_floats(from->data(), port.row_bytes / sizeof(float), to);
+        std::memset(to, 0, tensor.row_bytes);
+      else if (tensor.half)
+        halves_to_floats(from->data(), tensor.row_bytes / sizeof(float), to);
       else
-        std::memcpy(to, from->data(), port.row_bytes);
+        std::memcpy(to, from->data(), tensor.row_bytes);
     }
   }
 }
 
 void PlanRunner::scatter(const Executor& executor, int slot, std::span<LiveRequest* const> batch) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    const Port& port = outputs_[i];
+    const RowTensor& tensor = outputs_[i];
     for (size_t r = 0; r < batch.size(); ++r) {
       auto& row = *static_cast<TensorRow*>(batch[r]);
-      const std::byte* const from = executor.outputs(slot)[i].data + r * port.row_bytes;
-      for (const size_t place : port.places)
-        if (auto* to = row.outputs[place]) std::memcpy(to, from, port.row_bytes);  // null: not asked for
-      if (!port.crosses) continue;
-      auto* to = feature_of(row, port.tensor);
+      const std::byte* const from = executor.outputs(slot)[i].data + r * tensor.row_bytes;
+      for (const size_t place : tensor.places)
+        if (auto* to = row.outputs[place]) std::memcpy(to, from, tensor.row_bytes);  // null: not asked for
+      if (!tensor.crosses) continue;
+      auto* to = feature_of(row, tensor.id);
       if (to == nullptr)
-        to = &row.features.emplace_back(static_cast<uint32_t>(port.tensor.index()), std::vector<std::byte>())
+        to = &row.features.emplace_back(static_cast<uint32_t>(tensor.id.index()), std::vector<std::byte>())
                   .second;
-      to->resize(port.kept_bytes());
-      if (port.half)
-        floats_to_halves(from, port.row_bytes / sizeof(float), to->data());
+      to->resize(tensor.kept_bytes());
+      if (tensor.half)
+        floats_to_halves(from, tensor.row_bytes / sizeof(float), to->data());
       else
-        std::memcpy(to->data(), from, port.row_bytes);
+        std::memcpy(to->data(), from, tensor.row_bytes);
     }
   }
 }
 
 Status PlanRunner::check_row(const TensorRow& row) const {
-  for (const auto& port : inputs_) {
-    const auto* feature = port.crosses ? feature_of(row, port.tensor) : nullptr;
-    const bool there = port.crosses ? feature != nullptr && feature->size() == port.kept_bytes()
-                                    : row.inputs[port.places.front()] != nullptr;
+  for (const auto& tensor : inputs_) {
+    const auto* feature = tensor.crosses ? feature_of(row, tensor.id) : nullptr;
+    const bool there = tensor.crosses ? feature != nullptr && feature->size() == tensor.kept_bytes()
+                                      : row.inputs[tensor.places.front()] != nullptr;
     if (!there)
-      return Error(Code::kInternal, "the tensor '" + port.name +
+      return Error(Code::kInternal, "the tensor '" + tensor.name +
                                         "' did not come with the row, or not in its size of " +
-                                        std::to_string(port.kept_bytes()) + " bytes");
+                                        std::to_string(tensor.kept_bytes()) + " bytes");
   }
   return {};
 }

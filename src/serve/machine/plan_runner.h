@@ -33,9 +33,10 @@ class PlanRunner final : public DeviceRunner {
   static Result<std::shared_ptr<PlanRunner>> create(std::shared_ptr<const LocalModel> model,
                                                     std::vector<OpId> ops, const Device& device,
                                                     const PartOptions& options);
-  // A plan of the whole model for batches of `model->served.max_rows` rows. Errors: Executor::create()'s.
-  static Result<std::shared_ptr<PlanRunner>> create(std::shared_ptr<const LocalModel> model, SizedPlan plan,
-                                                    const ExecutorOptions& options);
+  // A plan of the whole model for batches of `model->served.max_rows` rows. `graph` is the plan's, `executor`
+  // is open, and `cores` are those of cores().
+  static std::shared_ptr<PlanRunner> create(std::shared_ptr<const LocalModel> model, const Graph& graph,
+                                            std::shared_ptr<Executor> executor, std::vector<int> cores);
 
   Status run(std::span<LiveRequest* const> batch) override { return run(0, batch); }  // TensorRows
   Status run(int slot, std::span<LiveRequest* const> batch);
@@ -56,12 +57,12 @@ class PlanRunner final : public DeviceRunner {
 
  private:
   // A tensor that enters or leaves, and where a row has it.
-  struct Port {
-    TensorId tensor;  // of the model's graph at batch 1, where it crosses
+  struct RowTensor {
+    TensorId id;  // of the model's graph at batch 1, where it crosses
     std::string name;
     size_t row_bytes = 0;
-    std::vector<size_t> places;  // among the model's inputs or outputs; of an output none, one or more
-    bool crosses = false;        // from or to another part
+    std::vector<size_t> places = {};  // among the model's inputs or outputs; of an output none, one or more
+    bool crosses = false;             // from or to another part
     bool half = false;
 
     size_t kept_bytes() const { return half ? row_bytes / 2 : row_bytes; }  // where it crosses
@@ -69,10 +70,9 @@ class PlanRunner final : public DeviceRunner {
 
   PlanRunner(std::shared_ptr<const LocalModel> model, std::vector<int> cores, const PartOptions& options)
       : model_(std::move(model)), cores_(std::move(cores)), options_(options) {}
-  Status add_part_ports(const SegmentModel& cut, std::span<const OpId> ops);
+  Status add_part_tensors(const SegmentModel& cut, std::span<const OpId> ops);
   Status add_part_size(int size, std::span<const OpId> ops, const Device& device);
-  void add_plan_ports(const Graph& graph);
-  Status add_size(int size, const SizedPlan& plan, const ExecutorOptions& options);
+  static RowTensor row_tensor(const Graph& graph, TensorId id, int rows, std::span<const TensorInfo> infos);
   Status compute(int slot, std::span<LiveRequest* const> batch);
   void gather(const Executor& executor, int slot, std::span<LiveRequest* const> batch) const;
   void scatter(const Executor& executor, int slot, std::span<LiveRequest* const> batch) const;
@@ -81,8 +81,8 @@ class PlanRunner final : public DeviceRunner {
   const std::shared_ptr<const LocalModel> model_;
   const std::vector<int> cores_;
   const PartOptions options_;
-  std::vector<Port> inputs_, outputs_;  // as the executors have them
-  std::map<int, std::unique_ptr<Executor>> sizes_;
+  std::vector<RowTensor> inputs_, outputs_;  // as the executors have them
+  std::map<int, std::shared_ptr<Executor>> sizes_;
 };
 
 // One slot of the runner for the data plane.

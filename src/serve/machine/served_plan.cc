@@ -10,14 +10,14 @@
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
-#include "heddle/serve/fleet_server.h"
 #include "heddle/session/loaded_model.h"
+#include "heddle/session/rank_plan.h"
+#include "plane/fault.h"
 #include "split_check.h"
 
 namespace heddle {
 namespace {
 
-constexpr double kLeastPlanSlo_us = 1e6, kPlanSloFactor = 10;
 constexpr size_t kMostNamedDevices = 4;
 
 // Real devices of one plan must be on this host. Which host that is nobody says, so it may be any one.
@@ -30,9 +30,10 @@ Status check_one_host(const PlanFile& file) {
     if (backend != nullptr && backend->computes()) hosts.insert(device.host);
   }
   if (hosts.size() <= 1) return {};
-  return Error(Code::kUnsupported, "the plan computes on " + std::to_string(hosts.size()) +
-                                       " hosts, and a server runs on one; plan for the devices of one host "
-                                       "(--devices)");
+  const auto count = std::to_string(hosts.size());
+  return Error(Code::kUnsupported, "the plan computes on " + count +
+                                       " hosts; start a rank on each: mpirun -n " + count +
+                                       " heddle serve, or plan for the devices of one host (--devices)");
 }
 
 std::vector<std::set<DeviceId>> devices_of_lanes(const Plan& plan) {
@@ -57,48 +58,46 @@ std::string device_names(const Cluster& cluster, const std::set<DeviceId>& devic
   return text;
 }
 
-// A row with room for the outputs that clients are given.
-struct OwnRow final : TensorRow {
-  void settled() override {}
-  std::vector<TensorValue> values;
+// Rows for one batch, with room for the outputs that clients are given.
+struct ProbeBatch {
+  std::vector<std::unique_ptr<ProbeRow>> rows;
+  std::vector<std::vector<TensorValue>> outputs;  // [row]
+  std::vector<LiveRequest*> batch;
 };
 
-Result<std::vector<std::unique_ptr<OwnRow>>> rows_of(const ServedModel& served,
-                                                     const std::vector<TensorValue>& inputs) {
-  std::vector<std::unique_ptr<OwnRow>> rows;
+Result<ProbeBatch> probe_batch(const ServedModel& served, const std::vector<TensorValue>& inputs) {
+  ProbeBatch probe;
   for (int r = 0; r < served.max_rows; ++r) {
-    auto row = std::make_unique<OwnRow>();
+    auto row = std::make_unique<ProbeRow>();
     for (size_t i = 0; i < served.inputs.size(); ++i)
       row->inputs.push_back(inputs[i].data.get() + r * served.inputs[i].row_bytes);
-    for (const auto& info : served.outputs) {
-      HEDDLE_ASSIGN_OR_RETURN(auto value, make_tensor(info.dtype, info.row));
-      row->outputs.push_back(value.data.get());
-      row->values.push_back(std::move(value));
-    }
-    rows.push_back(std::move(row));
+    HEDDLE_ASSIGN_OR_RETURN(auto outputs, tensors_of(served.outputs));
+    for (const auto& value : outputs) row->outputs.push_back(value.data.get());
+    probe.batch.push_back(row.get());
+    probe.rows.push_back(std::move(row));
+    probe.outputs.push_back(std::move(outputs));
   }
-  return rows;
+  return probe;
 }
 
 // The largest difference of any slot's outputs from the unsplit model's, on one random batch.
-Result<SplitDifference> difference_from_unsplit(PlanRunner& runner, const LocalModel& local) {
+Result<double> difference_from_unsplit(PlanRunner& runner, const LocalModel& local) {
   const auto& model = *local.sizes.begin()->second;
   const auto& graph = *model.graph();
   HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(graph));
   HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(model, inputs));
-  HEDDLE_ASSIGN_OR_RETURN(const auto rows, rows_of(local.served, inputs));
-  std::vector<LiveRequest*> batch;
-  for (const auto& row : rows) batch.push_back(row.get());
-  SplitDifference worst;
+  HEDDLE_ASSIGN_OR_RETURN(const auto probe, probe_batch(local.served, inputs));
+  double worst = 0;
   for (int slot = 0; slot < runner.slots(); ++slot) {
-    HEDDLE_RETURN_IF_ERROR(runner.run(slot, batch));
+    HEDDLE_RETURN_IF_ERROR(runner.run(slot, probe.batch));
     for (size_t i = 0; i < graph.outputs().size(); ++i)
       for (size_t k = 0; k < local.served.outputs.size(); ++k) {
         if (local.served.outputs[k].name != graph.tensor(graph.outputs()[i]).name) continue;
-        for (size_t r = 0; r < rows.size(); ++r) {
-          auto whole = rows[r]->values[k].view();
+        for (size_t r = 0; r < probe.outputs.size(); ++r) {
+          const auto actual = probe.outputs[r][k].view();
+          auto whole = actual;
           whole.data = expected[i].data.get() + r * static_cast<size_t>(whole.bytes);
-          worst.relative = std::max(worst.relative, relative_difference(rows[r]->values[k].view(), whole));
+          worst = std::max(worst, relative_difference(actual, whole));
         }
       }
   }
@@ -131,21 +130,19 @@ Result<SlotTimes> measure_slots(PlanRunner& runner, const LocalModel& local,
   HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*local.sizes.begin()->second->graph()));
   std::vector<std::vector<double>> taken(n);
   std::vector<Status> ended(n);
-  std::vector<std::vector<std::unique_ptr<OwnRow>>> rows(n);
-  for (auto& of_slot : rows) {
-    HEDDLE_ASSIGN_OR_RETURN(of_slot, rows_of(local.served, inputs));
+  std::vector<ProbeBatch> probes(n);
+  for (auto& probe : probes) {
+    HEDDLE_ASSIGN_OR_RETURN(probe, probe_batch(local.served, inputs));
   }
   const TimeNs begin = live_now(), until = begin + ns_from_us(options.measure_s * 1e6);
   {
     std::vector<std::jthread> threads;
     for (size_t s = 0; s < n; ++s)
       threads.emplace_back([&, s] {
-        std::vector<LiveRequest*> batch;
-        for (const auto& row : rows[s]) batch.push_back(row.get());
         while (ended[s].ok() && !options.deadline.should_stop() &&
                (taken[s].size() < 3 || live_now() < until)) {
           const TimeNs start = live_now();
-          ended[s] = runner.run(static_cast<int>(s), batch);
+          ended[s] = runner.run(static_cast<int>(s), probes[s].batch);
           taken[s].push_back(us_from_ns(live_now() - start));
         }
       });
@@ -197,10 +194,53 @@ Deployment deployment_of(const PlanFile& file, const ServedModel& served, const 
   return d;
 }
 
+// The thread that brings a request to a plan of one device is the device's; with several devices each has a
+// thread of the executor's.
+std::vector<int> only_cores(const PlanFile& file) {
+  const auto& segments = file.plan.segments;
+  for (const auto& s : segments)
+    if (s.device != segments.front().device || s.stage >= 0) return {};
+  return segments.empty() ? std::vector<int>() : file.problem.cluster->device(segments.front().device).cores;
+}
+
+ExecutorOptions executor_options(const PlanFile& file, int in_flight, const Control& control) {
+  ExecutorOptions options;
+  options.in_flight = in_flight > 0 ? in_flight : requests_at_once(file);
+  options.spin_us = 0;  // a server's other threads need the cores
+  options.deadline = Deadline::never(control.cancel);
+  options.progress = control.progress;
+  return options;
+}
+
+Status start_executor(OpenedPlan& opened, const ExecutorOptions& options) {
+  if (fault_at(FaultPoint::kCompile)) return fault_error();
+  HEDDLE_ASSIGN_OR_RETURN(opened.executor,
+                          Executor::create(opened.file.problem, opened.file.plan, opened.model, options));
+  return opened.executor->open();
+}
+
+Result<OpenedPlan> open_plan_here(const ModelSource& source, int in_flight, const Control& control) {
+  OpenedPlan opened;
+  HEDDLE_ASSIGN_OR_RETURN(opened.file, read_plan_file(source.plan));
+  const auto& problem = opened.file.problem;
+  if (const auto name = served_name(problem); name != source.name)
+    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
+                                          source.name + "' is served; start another server for it");
+  HEDDLE_RETURN_IF_ERROR(check_one_host(opened.file));
+  HEDDLE_ASSIGN_OR_RETURN(opened.model, load_model_of(problem, source.plan));
+  opened.cores = only_cores(opened.file);
+  auto started = start_executor(opened, executor_options(opened.file, in_flight, control));
+  if (!started.ok()) return std::move(started).error().with_context(source.plan);
+  return opened;
+}
+
 // A client's batches may hold several requests only where rows do not depend on each other.
-Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& local, const SizedPlan& sized,
-                                                   const ExecutorOptions& options) {
-  HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(local, sized, options));
+Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& local,
+                                                   const OpenedPlan& opened) {
+  const auto make = [&] {
+    return PlanRunner::create(local, *opened.file.problem.graph, opened.executor, opened.cores);
+  };
+  auto runner = make();
   if (!local->served.batched || !runner->moves_data()) return runner;
   const auto rows = runner->check_rows();
   if (rows.ok()) return runner;
@@ -216,14 +256,14 @@ Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& 
   local->sizes = {{1, std::move(model)}};
   served.max_rows = 1;
   served.batched = false;
-  return PlanRunner::create(local, sized, options);
+  return make();
 }
 
 Status verify_outputs(PlanRunner& runner, LocalModel& local, const std::string& planner) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto difference, difference_from_unsplit(runner, local));
+  HEDDLE_ASSIGN_OR_RETURN(const double difference, difference_from_unsplit(runner, local));
   char text[32];
-  std::snprintf(text, sizeof text, "%.2g", difference.relative);
-  if (difference.relative > kMostSplitDifference)
+  std::snprintf(text, sizeof text, "%.2g", difference);
+  if (difference > kMostSplitDifference)
     return Error(Code::kVerificationFailed, "the plan's outputs differ from the unsplit model's by " +
                                                 std::string(text) + " of the largest output");
   auto& note = local.served.note;
@@ -236,7 +276,7 @@ Status verify_outputs(PlanRunner& runner, LocalModel& local, const std::string& 
 std::shared_ptr<LocalModel> emulated_model(const ModelSource& source) {
   auto local = std::make_shared<LocalModel>();
   local->source = source;
-  local->served = *timed_model({.name = source.name, .slo_ns = 0, .rate_per_s = 0, .pipelines = {}}, false);
+  local->served = *timed_model(source.name, 0, false);
   local->served.priority_levels = source.settings.priority_levels;
   local->served.default_priority = source.settings.default_priority;
   return local;
@@ -251,48 +291,55 @@ bool computes(const PlanFile& file) {
 
 }  // namespace
 
+Result<OpenedPlan> open_plan_on_ranks(RankGroup& group, const std::string& path, const std::string& placement,
+                                      int in_flight, const Control& control) {
+  Result<RankPlan> own = RankPlan();
+  if (group.rank() == 0) {
+    auto file = read_plan_file(path);
+    auto model =
+        file.ok() ? load_model_of(file->problem, path) : Result<std::shared_ptr<const Model>>(file.error());
+    own = model.ok() ? Result<RankPlan>(RankPlan{std::move(*file), std::move(*model), {}}) : model.error();
+  }
+  HEDDLE_ASSIGN_OR_RETURN(auto shared, share_plan(group, std::move(own), path, placement));
+  OpenedPlan opened{.file = std::move(shared.file), .model = std::move(shared.model)};
+  auto options = executor_options(opened.file, in_flight, control);
+  options.ranks = RankOptions{&group, std::move(shared.rank_of_device)};
+  HEDDLE_RETURN_IF_ERROR(start_executor(opened, options));
+  return opened;
+}
+
 Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanOptions& options) {
   const auto report = [&options](const std::string& what) {
     if (options.progress) options.progress->report({.what = what});
   };
   report("loading " + source.name);
-  HEDDLE_ASSIGN_OR_RETURN(const auto file, read_plan_file(source.plan));
-  if (const auto name = served_name(file.problem); name != source.name)
-    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
-                                          source.name + "' is served; start another server for it");
-  HEDDLE_RETURN_IF_ERROR(check_one_host(file));
-  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
-  HEDDLE_ASSIGN_OR_RETURN(const auto model, load_model_of(file.problem, source.plan));
+  const Control control{options.deadline.token(), options.progress};
+  HEDDLE_ASSIGN_OR_RETURN(const auto opened, options.on_ranks
+                                                 ? *options.on_ranks
+                                                 : open_plan_here(source, options.in_flight, control));
+  const auto& file = opened.file;
   std::shared_ptr<LocalModel> local;
-  if (model && computes(file)) {
-    HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, model));
+  if (opened.model && computes(file)) {
+    HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, opened.model));
   } else {
     local = emulated_model(source);
   }
-  ExecutorOptions executing;
-  executing.in_flight = options.in_flight > 0 ? options.in_flight : requests_at_once(file);
-  executing.spin_us = 0;  // a server's other threads need the cores
-  executing.deadline = options.deadline;
-  executing.progress = options.progress;
   ServedPlan out;
   out.cluster = file.problem.cluster->name();
   out.planner = file.planner;
-  auto runner = checked_runner(local, {file.problem, file.plan, model}, executing);
-  if (!runner.ok()) return std::move(runner).error().with_context(source.plan);
-  out.runner = *runner;
-  SlotTimes times = planned_times(file, timeline, *out.runner);
+  HEDDLE_ASSIGN_OR_RETURN(out.runner, checked_runner(local, opened));
+  SlotTimes times;
   if (out.runner->moves_data()) {
     report("checking " + source.name);
     auto verified = verify_outputs(*out.runner, *local, file.planner);
     if (!verified.ok()) return std::move(verified).error().with_context(source.plan);
     report("measuring " + source.name);
     HEDDLE_ASSIGN_OR_RETURN(times, measure_slots(*out.runner, *local, options));
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(file.problem, file.plan));
+    times = planned_times(file, timeline, *out.runner);
   }
-  auto& served = local->served;
-  served.slo_us = source.settings.slo_us;
-  if (served.slo_us <= 0)
-    served.slo_us =
-        std::max(kLeastPlanSlo_us, kPlanSloFactor * *std::max_element(times.us.begin(), times.us.end()));
+  local->served.slo_us = served_slo_us(source.settings, *std::max_element(times.us.begin(), times.us.end()));
   out.model = std::move(local);
   out.deployment = deployment_of(file, out.model->served, *out.runner, times, out.slot_of);
   HEDDLE_RETURN_IF_ERROR(check_deployment(out.deployment));

@@ -11,6 +11,7 @@
 #include "heddle/fleet/fleet.h"
 #include "heddle/fleet/fleet_plan.h"
 #include "heddle/serve/model_source.h"
+#include "heddle/serve/opened_plan.h"
 #include "local_model.h"
 #include "plan_runner.h"
 
@@ -29,6 +30,7 @@ struct ServedPlanOptions {
   double measure_s = .1;  // with all slots at work
   Deadline deadline;
   ProgressSink* progress = nullptr;
+  const OpenedPlan* on_ranks = nullptr;  // the plan, opened by open_plan_on_ranks(); null: it runs here
 };
 
 // Reads source.plan, loads its model, compiles the segments, holds the outputs of each slot against the

@@ -10,10 +10,6 @@
 namespace heddle {
 namespace {
 
-struct ProbeRow final : TensorRow {
-  void settled() override {}
-};
-
 ProbeRow row_of(const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs) {
   ProbeRow row;
   for (const auto& t : inputs) row.inputs.push_back(t.data.get());
@@ -21,7 +17,8 @@ ProbeRow row_of(const std::vector<TensorValue>& inputs, const std::vector<Tensor
   return row;
 }
 
-// One row, in the protocol's shapes.
+}  // namespace
+
 Result<std::vector<TensorValue>> tensors_of(std::span<const TensorInfo> infos) {
   std::vector<TensorValue> values;
   for (const auto& info : infos) {
@@ -30,8 +27,6 @@ Result<std::vector<TensorValue>> tensors_of(std::span<const TensorInfo> infos) {
   }
   return values;
 }
-
-}  // namespace
 
 double relative_difference(const TensorView& actual, const TensorView& expected) {
   if (dtype_bits(expected.dtype) < 8) return 0;
@@ -60,16 +55,15 @@ Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorV
   return whole.run(batch);
 }
 
-Result<SplitDifference> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
-                                  const std::vector<TensorValue>& inputs,
-                                  const std::vector<TensorValue>& outputs) {
+Result<double> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
+                         const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs) {
   HEDDLE_ASSIGN_OR_RETURN(const auto own, tensors_of(model.served.outputs));
   auto row = row_of(inputs, own);
   LiveRequest* const batch[] = {&row};
   for (auto* part : parts) HEDDLE_RETURN_IF_ERROR(part->run(batch));
-  SplitDifference worst;
+  double worst = 0;
   for (size_t i = 0; i < own.size(); ++i)
-    worst.relative = std::max(worst.relative, relative_difference(own[i].view(), outputs[i].view()));
+    worst = std::max(worst, relative_difference(own[i].view(), outputs[i].view()));
   return worst;
 }
 

@@ -15,19 +15,22 @@ inline constexpr double kMostSplitDifference = 1e-3;
 // With float16 between the parts, whose values are wrong by 2^-11 of themselves.
 inline constexpr double kMostHalfDifference = .1;
 
-struct SplitDifference {
-  // The largest |difference| over the tensor's largest |value|; infinite where one is not a number.
-  double relative = 0;
-  auto operator<=>(const SplitDifference&) const = default;
-};
+// The largest |difference| over the tensor's largest |value|; infinite where one is not a number.
 double relative_difference(const TensorView& actual, const TensorView& expected);
+
+// One row of each, in the protocol's shapes.
+Result<std::vector<TensorValue>> tensors_of(std::span<const TensorInfo> infos);
+
+// A row that runs outside of a plane.
+struct ProbeRow final : TensorRow {
+  void settled() override {}
+};
 
 // Makes a random row and runs the whole model on it.
 Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
                  std::vector<TensorValue>& outputs);
-// The same row through the parts, one after the other.
-Result<SplitDifference> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
-                                  const std::vector<TensorValue>& inputs,
-                                  const std::vector<TensorValue>& outputs);
+// The same row through the parts, one after the other: the largest difference of an output.
+Result<double> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
+                         const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs);
 
 }  // namespace heddle

@@ -56,7 +56,7 @@ void DeviceThread::serve() {
       inbox_.erase(inbox_.begin());
     }
     const auto status = run_batch(*runner_, task.batch);
-    fault_at(FaultPoint::kTold);
+    fault_at(FaultPoint::kReport);
     ended_(task, status);
   }
 }

@@ -27,7 +27,7 @@ namespace heddle {
   X(kHandOver, "plane.hand_over", "the task does not reach its device's runner: its batch fails") \
   X(kRun, "device.run", "the run ends with an error; kill: the runner throws")                    \
   X(kRan, "device.ran", "an error after the outputs were written; kill: the runner throws")       \
-  X(kTold, "device.told", "only delay: a result is told late")                                    \
+  X(kReport, "device.report", "only delay: a result is reported late")                            \
   X(kClock, "clock.turn", "only delay: the clock's thread comes late")                            \
   X(kPlan, "fleet.plan", "planning anew fails: the old plan goes on")                             \
   X(kCutOver, "fleet.cut_over", "the new plan cannot be started: the old one goes on")            \

@@ -311,24 +311,6 @@ void Plane::handle(const EventQueue<Event>::Event& event, Deferred& deferred) {
   apply(now, deferred);
 }
 
-void Plane::change(uint32_t device, bool back) {
-  // A run that is on a device of this machine cannot be taken back: such a device stays.
-  // One in another process goes and returns with that.
-  if (device >= devices_.size() || devices_[device] || remote_) return;
-  Deferred deferred;
-  {
-    const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(deferred);
-    if (back) {
-      scheduler_->device_back(device, now, actions_);
-    } else {
-      scheduler_->device_lost(device, now, actions_);
-    }
-    apply(now, deferred);
-  }
-  carry_out(deferred);
-}
-
 TimeNs live_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())

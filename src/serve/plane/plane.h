@@ -33,9 +33,6 @@ class Plane final : public LivePlane, public RemoteListener {
   void submit(LiveRequest& request) override;
   std::vector<LiveRequest*> drain(bool hand_over) override;
   bool idle() const override;
-  void device_lost(uint32_t device) override { change(device, false); }
-  void device_back(uint32_t device) override { change(device, true); }
-
   LiveCounters counters() const override;
 
   void answered(const RemoteAnswer& answer) override;
@@ -110,7 +107,6 @@ class Plane final : public LivePlane, public RemoteListener {
   void finish(Running& r, TimeNs now, TimeNs took, Deferred& deferred);
   void keep_time();
   void handle(const EventQueue<Event>::Event& event, Deferred& deferred);
-  void change(uint32_t device, bool back);
   const Deployment deployment_;
   const LivePlaneOptions options_;
   std::vector<std::unique_ptr<DeviceThread>> devices_;  // null: timed, or in another process

@@ -22,17 +22,17 @@ class RequestTable {
   RequestId add(LiveRequest& request) {
     RequestId id;
     if (free_.empty()) {
-      id = static_cast<RequestId>(slots_.size());
-      slots_.emplace_back();
+      id = static_cast<RequestId>(entries_.size());
+      entries_.emplace_back();
     } else {
       id = free_.back();
       free_.pop_back();
     }
-    auto& slot = slots_[id];
-    slot.request = &request;
-    slot.next_begun = kNoId;
-    slot.batch = 0;
-    ++slot.serial;
+    auto& entry = entries_[id];
+    entry.request = &request;
+    entry.next_begun = kNoId;
+    entry.batch = 0;
+    ++entry.serial;
     ++open_;
     if (auto* m = counters_of(request)) {
       ++m->in_plane;
@@ -43,16 +43,16 @@ class RequestTable {
 
   size_t open() const { return open_; }
   // Null: it was settled before.
-  LiveRequest* at(RequestId id) const { return slots_[id].request; }
+  LiveRequest* at(RequestId id) const { return entries_[id].request; }
   // Of this use of the number.
-  uint32_t serial(RequestId id) const { return slots_[id].serial; }
+  uint32_t serial(RequestId id) const { return entries_[id].serial; }
   // The name of the batch that begins with this request.
-  uint64_t& batch(RequestId first) { return slots_[first].batch; }
+  uint64_t& batch(RequestId first) { return entries_[first].batch; }
   // The device that its feature map was last sent from.
-  uint32_t& source(RequestId first) { return slots_[first].source; }
+  uint32_t& source(RequestId first) { return entries_[first].source; }
 
   void begin(RequestId id, TimeNs now) {
-    if (LiveRequest* r = slots_[id].request) {
+    if (LiveRequest* r = entries_[id].request) {
       if (r->begun == 0) {  // else of a batch that was recalled: counted before
         auto& m = models_[r->model];
         --m.queued;
@@ -60,8 +60,8 @@ class RequestTable {
       }
       r->begun = now;
     }
-    if (last_begun_ != kNoId) slots_[last_begun_].next_begun = id;
-    slots_[id].next_begun = kNoId;
+    if (last_begun_ != kNoId) entries_[last_begun_].next_begun = id;
+    entries_[id].next_begun = kNoId;
     last_begun_ = id;
   }
 
@@ -70,18 +70,18 @@ class RequestTable {
   void each_of(RequestId first, uint32_t size, const Each& each) const {
     RequestId id = first;
     for (uint32_t i = 0; i < size && id != kNoId; ++i) {
-      const RequestId next = slots_[id].next_begun;
-      each(slots_[id].request);
+      const RequestId next = entries_[id].next_begun;
+      each(entries_[id].request);
       id = next;
     }
   }
 
   // Takes the request out unsettled; null where it was settled before.
   LiveRequest* release(RequestId id) {
-    LiveRequest* const r = slots_[id].request;
+    LiveRequest* const r = entries_[id].request;
     if (r != nullptr) leave(*r);
     if (last_begun_ == id) last_begun_ = kNoId;
-    slots_[id].request = nullptr;
+    entries_[id].request = nullptr;
     free_.push_back(id);
     return r;
   }
@@ -92,22 +92,22 @@ class RequestTable {
 
   // The scheduler keeps the number.
   void settle_early(RequestId id, Outcome outcome, TimeNs now, Settled& settled) {
-    LiveRequest* const r = slots_[id].request;
+    LiveRequest* const r = entries_[id].request;
     leave(*r);
-    slots_[id].request = nullptr;
+    entries_[id].request = nullptr;
     set_outcome(*r, outcome, now, settled);
   }
 
   // Those that are not settled.
   std::vector<RequestId> all() const {
     std::vector<RequestId> ids;
-    for (RequestId id = 0; id < slots_.size(); ++id)
-      if (slots_[id].request != nullptr) ids.push_back(id);
+    for (RequestId id = 0; id < entries_.size(); ++id)
+      if (entries_[id].request != nullptr) ids.push_back(id);
     return ids;
   }
 
  private:
-  struct Slot {
+  struct Entry {
     LiveRequest* request = nullptr;
     RequestId next_begun = kNoId;  // in the order in which requests began: those of a batch stand together
     uint32_t serial = 0;
@@ -138,7 +138,7 @@ class RequestTable {
   }
 
   std::vector<LiveModelCounters>& models_;
-  std::vector<Slot> slots_;
+  std::vector<Entry> entries_;
   std::vector<RequestId> free_;
   RequestId last_begun_ = kNoId;
   size_t open_ = 0;

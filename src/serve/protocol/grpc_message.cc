@@ -1,11 +1,34 @@
 #include "grpc_message.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "heddle/serve/infer_service.h"
 #include "infer_json.h"
 
 namespace heddle {
 namespace {
+
+// How either protocol says the same.
+struct ProtocolStatus {
+  Code code;
+  int http;
+  grpc::StatusCode grpc;
+};
+constexpr ProtocolStatus kStatuses[] = {
+    {Code::kInvalidInput, 400, grpc::StatusCode::INVALID_ARGUMENT},
+    {Code::kNotFound, 404, grpc::StatusCode::NOT_FOUND},
+    {Code::kUnsupported, 501, grpc::StatusCode::UNIMPLEMENTED},
+    {Code::kCancelled, 503, grpc::StatusCode::UNAVAILABLE},
+    {Code::kInfeasible, 504, grpc::StatusCode::DEADLINE_EXCEEDED},
+    {Code::kInternal, 500, grpc::StatusCode::INTERNAL},  // the last: of all other codes, too
+};
+
+template <class Key>
+const ProtocolStatus& status_by(Key key, Key ProtocolStatus::*member) {
+  const auto* found = std::ranges::find(kStatuses, key, member);
+  return found == std::end(kStatuses) ? *std::prev(found) : *found;
+}
 
 Error bad_tensor(const std::string& tensor, const std::string& message) {
   return Error(Code::kInvalidInput, "input '" + tensor.substr(0, 128) + "': " + message);
@@ -106,6 +129,20 @@ Result<int64_t> read_number(const google::protobuf::Map<std::string, inference::
 }
 
 }  // namespace
+
+int http_status(Code code) { return status_by(code, &ProtocolStatus::code).http; }
+
+int http_status(grpc::StatusCode code) {
+  // Of these there are no errors of our own.
+  if (code == grpc::StatusCode::OK) return 200;
+  if (code == grpc::StatusCode::UNAUTHENTICATED) return 401;
+  if (code == grpc::StatusCode::RESOURCE_EXHAUSTED) return 429;
+  return status_by(code, &ProtocolStatus::grpc).http;
+}
+
+grpc::Status grpc_status(const Error& error) {
+  return {status_by(error.code(), &ProtocolStatus::code).grpc, error.to_string()};
+}
 
 Result<InferRequest> infer_request_from_proto(const inference::ModelInferRequest& message) {
   InferRequest request;

@@ -1,10 +1,10 @@
 #include "heddle/serve/grpc_server.h"
 
-#include <grpcpp/grpcpp.h>
 #include <grpcpp/resource_quota.h>
 
 #include <chrono>
 
+#include "grpc_ends.h"
 #include "grpc_message.h"
 #include "heddle/base/version.h"
 #include "heddle/serve/http_message.h"
@@ -16,26 +16,6 @@ namespace {
 
 using grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
-
-grpc::Status status_of(const Error& error) {
-  const auto code = [&error] {
-    switch (error.code()) {
-      case Code::kInvalidInput:
-        return grpc::StatusCode::INVALID_ARGUMENT;
-      case Code::kNotFound:
-        return grpc::StatusCode::NOT_FOUND;
-      case Code::kInfeasible:
-        return grpc::StatusCode::DEADLINE_EXCEEDED;
-      case Code::kCancelled:
-        return grpc::StatusCode::UNAVAILABLE;
-      case Code::kUnsupported:
-        return grpc::StatusCode::UNIMPLEMENTED;
-      default:
-        return grpc::StatusCode::INTERNAL;
-    }
-  }();
-  return {code, error.to_string()};
-}
 
 void fill(const ServedModel& model, const std::vector<TensorInfo>& from,
           google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>& to) {
@@ -83,20 +63,20 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
   Reactor* ServerLive(CallbackServerContext* context, const inference::ServerLiveRequest*,
                       inference::ServerLiveResponse* response) override {
     response->set_live(service_.live());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ServerReady(CallbackServerContext* context, const inference::ServerReadyRequest*,
                        inference::ServerReadyResponse* response) override {
     response->set_ready(service_.ready());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ModelReady(CallbackServerContext* context, const inference::ModelReadyRequest* request,
                       inference::ModelReadyResponse* response) override {
     if (!permitted(*context)) return refuse(context);
     response->set_ready(service_.ready() && service_.model(request->name(), request->version()).ok());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ServerMetadata(CallbackServerContext* context, const inference::ServerMetadataRequest*,
@@ -106,31 +86,31 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     response->set_version(kVersion);
     for (const char* extension : {"statistics", "model_repository", "schedule_policy"})
       response->add_extensions(extension);
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ModelMetadata(CallbackServerContext* context, const inference::ModelMetadataRequest* request,
                          inference::ModelMetadataResponse* response) override {
     if (!permitted(*context)) return refuse(context);
     const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return finish(context, status_of(model.error()));
+    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
     const ServedModel& m = **model;
     response->set_name(m.name);
     response->add_versions(m.version);
     response->set_platform(m.platform);
     fill(m, m.inputs, *response->mutable_inputs());
     fill(m, m.outputs, *response->mutable_outputs());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ModelInfer(CallbackServerContext* context, const inference::ModelInferRequest* message,
                       inference::ModelInferResponse* response) override {
     if (!permitted(*context)) return refuse(context);
     if (rate_ && !rate_->take())
-      return finish(context, {grpc::StatusCode::RESOURCE_EXHAUSTED,
-                              "more than the permitted requests per second; try again later"});
+      return grpc_finish(*context, {grpc::StatusCode::RESOURCE_EXHAUSTED,
+                                    "more than the permitted requests per second; try again later"});
     auto request = infer_request_from_proto(*message);
-    if (!request.ok()) return finish(context, status_of(request.error()));
+    if (!request.ok()) return grpc_finish(*context, grpc_status(request.error()));
     // A client's own deadline is one, too.
     const auto deadline = context->deadline();
     if (request->timeout_us == 0 && deadline != std::chrono::system_clock::time_point::max()) {
@@ -143,7 +123,7 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     }
     Reactor* const reactor = context->DefaultReactor();
     service_.infer(std::move(*request), [reactor, response](Result<InferResponse> result) {
-      if (!result.ok()) return reactor->Finish(status_of(result.error()));
+      if (!result.ok()) return reactor->Finish(grpc_status(result.error()));
       infer_response_to_proto(*result, *response);
       reactor->Finish(grpc::Status::OK);
     });
@@ -154,9 +134,9 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
                        inference::ModelConfigResponse* response) override {
     if (!permitted(*context)) return refuse(context);
     const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return finish(context, status_of(model.error()));
+    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
     *response->mutable_config() = triton_config(**model, service_.planned_rate(request->name()));
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* ModelStatistics(CallbackServerContext* context, const inference::ModelStatisticsRequest* request,
@@ -165,12 +145,12 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
     if (request->name().empty()) {
       for (const auto& m : service_.models())
         fill(*m, service_.statistics(m->name), *response->add_model_stats());
-      return finish(context, grpc::Status::OK);
+      return grpc_finish(*context, grpc::Status::OK);
     }
     const auto model = service_.model(request->name(), request->version());
-    if (!model.ok()) return finish(context, status_of(model.error()));
+    if (!model.ok()) return grpc_finish(*context, grpc_status(model.error()));
     fill(**model, service_.statistics(request->name()), *response->add_model_stats());
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* RepositoryIndex(CallbackServerContext* context, const inference::RepositoryIndexRequest* request,
@@ -184,7 +164,7 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
       model.set_state(e.state);
       model.set_reason(e.reason);
     }
-    return finish(context, grpc::Status::OK);
+    return grpc_finish(*context, grpc::Status::OK);
   }
 
   Reactor* RepositoryModelLoad(CallbackServerContext* context,
@@ -200,12 +180,6 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
   }
 
  private:
-  static Reactor* finish(CallbackServerContext* context, const grpc::Status& status) {
-    Reactor* const reactor = context->DefaultReactor();
-    reactor->Finish(status);
-    return reactor;
-  }
-
   bool permitted(const CallbackServerContext& context) const {
     if (wanted_.empty()) return true;
     const auto it = context.client_metadata().find("authorization");
@@ -213,8 +187,8 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
            same_secret({it->second.data(), it->second.size()}, wanted_);
   }
   static Reactor* refuse(CallbackServerContext* context) {
-    return finish(context, {grpc::StatusCode::UNAUTHENTICATED,
-                            "this server wants the metadata 'authorization: Bearer TOKEN'"});
+    return grpc_finish(*context, {grpc::StatusCode::UNAUTHENTICATED,
+                                  "this server wants the metadata 'authorization: Bearer TOKEN'"});
   }
 
   Reactor* change(CallbackServerContext* context,
@@ -222,11 +196,11 @@ class Calls final : public inference::GRPCInferenceService::CallbackService {
                   const std::string& model) {
     if (!permitted(*context)) return refuse(context);
     if (!how)
-      return finish(context, {grpc::StatusCode::UNIMPLEMENTED,
-                              "the models of a fleet are loaded and unloaded by its plan"});
+      return grpc_finish(*context, {grpc::StatusCode::UNIMPLEMENTED,
+                                    "the models of a fleet are loaded and unloaded by its plan"});
     Reactor* const reactor = context->DefaultReactor();
     how(model, [reactor](const Status& status) {
-      reactor->Finish(status.ok() ? grpc::Status::OK : status_of(status.error()));
+      reactor->Finish(status.ok() ? grpc::Status::OK : grpc_status(status.error()));
     });
     return reactor;
   }
@@ -242,9 +216,6 @@ class Server final : public GrpcServer {
   ~Server() override { stop(0); }
 
   Status open(const GrpcServerOptions& options) {
-    const bool bare_v6 = options.host.find(':') != std::string::npos && !options.host.starts_with('[');
-    const auto address =
-        (bare_v6 ? "[" + options.host + "]" : options.host) + ":" + std::to_string(options.port);
     grpc::ResourceQuota quota("heddle");
     quota.Resize(options.max_memory_bytes);
     grpc::ServerBuilder builder;
@@ -254,45 +225,30 @@ class Server final : public GrpcServer {
     builder.SetMaxSendMessageSize(-1);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                                static_cast<int>(std::min<size_t>(options.max_streams, INT32_MAX)));
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // a second server on a port is a mistake
-    builder.AddListeningPort(address, credentials(options.tls), &port_);
-    builder.RegisterService(&calls_);
-    server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0)
-      return Error(Code::kIo, "cannot listen on " + address + " for gRPC; is another server there?");
+    HEDDLE_ASSIGN_OR_RETURN(listener_,
+                            grpc_listen(builder, options.host, options.port, options.tls, calls_, "gRPC"));
     return {};
   }
 
-  static std::shared_ptr<grpc::ServerCredentials> credentials(const TlsIdentity& tls) {
-    if (tls.key.empty()) return grpc::InsecureServerCredentials();
-    grpc::SslServerCredentialsOptions ssl;
-    ssl.pem_key_cert_pairs.push_back({tls.key, tls.certificates});
-    return grpc::SslServerCredentials(ssl);
-  }
-
-  int port() const override { return port_; }
+  int port() const override { return listener_.port; }
 
   void stop(double seconds) override {
-    if (!server_) return;
-    server_->Shutdown(std::chrono::system_clock::now() +
-                      std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
-    server_->Wait();
-    server_.reset();
+    if (!listener_.server) return;
+    listener_.server->Shutdown(std::chrono::system_clock::now() +
+                               std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3)));
+    listener_.server->Wait();
+    listener_.server.reset();
   }
 
  private:
   Calls calls_;
-  std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  GrpcListener listener_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<GrpcServer>> GrpcServer::start(const GrpcServerOptions& options,
                                                       InferService& service) {
-  if (options.port < 0 || options.port > 65535)
-    return Error(Code::kInvalidInput,
-                 "port " + std::to_string(options.port) + ": expected 0 (any free one) to 65535");
   auto server = std::make_unique<Server>(options, service);
   HEDDLE_RETURN_IF_ERROR(server->open(options));
   return std::unique_ptr<GrpcServer>(std::move(server));

@@ -1,9 +1,9 @@
 #include "infer_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <set>
 
 #include "heddle/base/json.h"
 
@@ -63,41 +63,15 @@ bool store(const Json& element, std::byte* to) {
   return true;
 }
 
-using StoreFn = bool (*)(const Json&, std::byte*);
-StoreFn store_of(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return store<bool>;
-    case DType::kU8:
-      return store<uint8_t>;
-    case DType::kU16:
-      return store<uint16_t>;
-    case DType::kU32:
-      return store<uint32_t>;
-    case DType::kU64:
-      return store<uint64_t>;
-    case DType::kI8:
-      return store<int8_t>;
-    case DType::kI16:
-      return store<int16_t>;
-    case DType::kI32:
-      return store<int32_t>;
-    case DType::kI64:
-      return store<int64_t>;
-    case DType::kF32:
-      return store<float>;
-    case DType::kF64:
-      return store<double>;
-    default:
-      return nullptr;
-  }
-}
-
 template <class T>
 Json load(const std::byte* from, int64_t count) {
   Json out = Json::array();
   out.get_ref<Json::array_t&>().reserve(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_same_v<T, bool>) {  // any byte but 0 is true
+      out.push_back(from[i] != std::byte{0});
+      continue;
+    }
     T value;
     std::memcpy(&value, from + static_cast<size_t>(i) * sizeof(T), sizeof(T));
     if constexpr (std::is_floating_point_v<T>) {
@@ -109,39 +83,25 @@ Json load(const std::byte* from, int64_t count) {
   return out;
 }
 
-// nullopt where JSON has no form for the type.
-std::optional<Json> data_json(const InferTensor& t) {
-  const int64_t size = dtype_bits(t.dtype) / 8;
-  const int64_t count = size > 0 ? t.bytes / size : 0;
-  switch (t.dtype) {
-    case DType::kBool: {
-      Json out = Json::array();
-      for (int64_t i = 0; i < count; ++i) out.push_back(t.data[i] != std::byte{0});
-      return out;
-    }
-    case DType::kU8:
-      return load<uint8_t>(t.data, count);
-    case DType::kU16:
-      return load<uint16_t>(t.data, count);
-    case DType::kU32:
-      return load<uint32_t>(t.data, count);
-    case DType::kU64:
-      return load<uint64_t>(t.data, count);
-    case DType::kI8:
-      return load<int8_t>(t.data, count);
-    case DType::kI16:
-      return load<int16_t>(t.data, count);
-    case DType::kI32:
-      return load<int32_t>(t.data, count);
-    case DType::kI64:
-      return load<int64_t>(t.data, count);
-    case DType::kF32:
-      return load<float>(t.data, count);
-    case DType::kF64:
-      return load<double>(t.data, count);
-    default:
-      return std::nullopt;
-  }
+// A type that JSON has a form for: how an element is read, and how a tensor's bytes are written.
+struct JsonElements {
+  DType dtype;
+  bool (*store)(const Json& element, std::byte* to);
+  Json (*load)(const std::byte* from, int64_t count);
+};
+constexpr JsonElements kJsonElements[] = {
+    {DType::kBool, store<bool>, load<bool>},        {DType::kU8, store<uint8_t>, load<uint8_t>},
+    {DType::kU16, store<uint16_t>, load<uint16_t>}, {DType::kU32, store<uint32_t>, load<uint32_t>},
+    {DType::kU64, store<uint64_t>, load<uint64_t>}, {DType::kI8, store<int8_t>, load<int8_t>},
+    {DType::kI16, store<int16_t>, load<int16_t>},   {DType::kI32, store<int32_t>, load<int32_t>},
+    {DType::kI64, store<int64_t>, load<int64_t>},   {DType::kF32, store<float>, load<float>},
+    {DType::kF64, store<double>, load<double>},
+};
+
+// Null where JSON has no form for the type.
+const JsonElements* json_elements(DType dtype) {
+  const auto* found = std::ranges::find(kJsonElements, dtype, &JsonElements::dtype);
+  return found == std::end(kJsonElements) ? nullptr : found;
 }
 
 // Parameters are open: those that nobody here knows are left alone, except what would change the answer.
@@ -209,8 +169,8 @@ class Reader {
   }
 
   static Status take_json(const JsonCursor& at, InferTensor& t) {
-    const auto store = store_of(t.dtype);
-    if (!store)
+    const auto* elements_of = json_elements(t.dtype);
+    if (elements_of == nullptr)
       return at.error(std::string(protocol_name(t.dtype)) +
                       " has no form in JSON; send it by the binary tensor extension");
     HEDDLE_ASSIGN_OR_RETURN(const auto data, at.at("data"));
@@ -224,7 +184,7 @@ class Reader {
                         shape_text(t.shape) + " needs " + std::to_string(count));
     auto bytes = std::make_shared<std::vector<std::byte>>(count * size);
     for (size_t i = 0; i < count; ++i)
-      if (!store(*elements[i], bytes->data() + i * size))
+      if (!elements_of->store(*elements[i], bytes->data() + i * size))
         return data.error("element " + std::to_string(i) + " is no " + protocol_name(t.dtype));
     t.data = bytes->data();
     t.owner = std::move(bytes);
@@ -317,9 +277,9 @@ InferBody infer_response_body(const InferResponse& r) {
     const auto& t = r.outputs[i];
     Json output = {{"name", t.name}, {"datatype", protocol_name(t.dtype)}, {"shape", t.shape}};
     const bool binary = r.requested.empty() ? r.binary_default : r.requested[i].binary;
-    auto data = binary ? std::nullopt : data_json(t);
-    if (data) {
-      output["data"] = std::move(*data);
+    const auto* elements = binary ? nullptr : json_elements(t.dtype);
+    if (elements != nullptr) {
+      output["data"] = elements->load(t.data, t.bytes * 8 / dtype_bits(t.dtype));
     } else {
       output["parameters"] = {{"binary_data_size", t.bytes}};
       behind.push_back(&t);

@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "heddle/base/spelling.h"
-#include "heddle/serve/fleet_server.h"
 #include "infer_check.h"
 #include "plane/fault.h"
 
@@ -21,6 +20,13 @@ uint16_t priority_of(const ServedModel& m, int64_t asked) {
   return static_cast<uint16_t>(m.default_priority > 0 ? m.default_priority : kLastPriority);
 }
 
+// An empty version is any.
+Status check_version(const ServedModel& model, const std::string& version) {
+  if (version.empty() || version == model.version) return {};
+  return Error(Code::kNotFound, "model '" + model.name + "' has no version '" + version.substr(0, 64) +
+                                    "'; version " + model.version + " is served");
+}
+
 int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -28,23 +34,6 @@ int64_t now_ms() {
 }
 
 }  // namespace
-
-int http_status(Code code) {
-  switch (code) {
-    case Code::kInvalidInput:
-      return 400;
-    case Code::kNotFound:
-      return 404;
-    case Code::kInfeasible:
-      return 504;
-    case Code::kCancelled:
-      return 503;
-    case Code::kUnsupported:
-      return 501;
-    default:
-      return 500;
-  }
-}
 
 struct InferService::Row final : TensorRow {
   Call* call = nullptr;
@@ -191,9 +180,7 @@ Result<std::shared_ptr<const ServedModel>> InferService::model(const std::string
   const auto it = index_.find(name);
   if (it == index_.end()) return no_model(name);
   const auto& model = current_->models[it->second];
-  if (!version.empty() && version != model->version)
-    return Error(Code::kNotFound, "model '" + name + "' has no version '" + version.substr(0, 64) +
-                                      "'; version " + model->version + " is served");
+  HEDDLE_RETURN_IF_ERROR(check_version(*model, version));
   return model;
 }
 
@@ -228,10 +215,8 @@ void InferService::infer(InferRequest request, Done done) {
     }
     done(std::move(error));
   };
-  if (!request.version.empty() && request.version != model->version)
-    return refuse(Error(Code::kNotFound, "model '" + model->name + "' has no version '" +
-                                             request.version.substr(0, 64) + "'; version " + model->version +
-                                             " is served"));
+  if (auto version = check_version(*model, request.version); !version.ok())
+    return refuse(std::move(version).error());
   auto call = std::make_unique<Call>();
   call->request = std::move(request);
   auto checked = check_request(*model, call->request);
@@ -343,16 +328,6 @@ std::map<std::string, ModelStatisticsRecord> InferService::all_statistics() cons
     all[name] = record->record;
   }
   return all;
-}
-
-void InferService::device_lost(uint32_t device) {
-  const std::shared_lock lock(gate_);
-  if (current_ && current_->plane) current_->plane->device_lost(device);
-}
-
-void InferService::device_back(uint32_t device) {
-  const std::shared_lock lock(gate_);
-  if (current_ && current_->plane) current_->plane->device_back(device);
 }
 
 }  // namespace heddle

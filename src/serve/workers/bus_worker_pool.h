@@ -22,7 +22,7 @@ namespace heddle {
 struct PoolMember {
   WorkerEntry entry;
   std::shared_ptr<ServerSession> session;  // null: none
-  bool connected = false;                  // it has been heard of in this session
+  bool connected = false;                  // a message of this session has arrived
   std::string reason = "not connected yet";
   uint64_t sessions = 0, losses = 0, runs = 0;
   double busy_s = 0;
@@ -46,10 +46,10 @@ class BusWorkerPool final : public WorkerPool {
   void begin(const WorkerView& view, RemoteTask task);
 
  private:
-  using Capacities = std::map<std::string, std::map<std::string, int64_t>>;
+  using Capacities = DevicePlaces::Capacities;
   void post(std::function<void()> what);
 
-  // All that changes who is there happens on this thread, so that losses and returns are told in order.
+  // Runs on the pool's thread. Only this thread changes members, so losses and returns are reported in order.
   void work();
   void watch_sessions();
   void ping(ServerSession& session);
@@ -60,7 +60,7 @@ class BusWorkerPool final : public WorkerPool {
   void running(const worker::Pong& pong);
   Capacities capacities() const;
 
-  // Gives devices without a worker to those that are there, and has these load them.
+  // Assigns devices without a worker to connected workers and sends these their roles.
   void assign();
   void loaded(uint64_t session, const worker::Loaded& what);
   void lost(const std::string& name, uint64_t session, const std::string& reason);

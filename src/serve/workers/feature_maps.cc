@@ -8,8 +8,7 @@
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/worker.h"
-#include "protocol/grpc_address.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 #include "worker.grpc.pb.h"
 #include "worker_proof.h"
 
@@ -87,9 +86,9 @@ bool FeatureIntake::append(std::string_view data) {
 bool FeatureIntake::take(const worker::FeatureChunk& chunk) {
   if (!announced_ && !announce(chunk)) return false;
   const auto& data = chunk.data();
-  if (data.size() > map_.bytes - came_) return false;
-  if (computed_ ? !append(data) : !are_feature_bytes(batch_, came_, data)) return false;
-  came_ += data.size();
+  if (data.size() > map_.bytes - received_) return false;
+  if (computed_ ? !append(data) : !are_feature_bytes(batch_, received_, data)) return false;
+  received_ += data.size();
   return true;
 }
 
@@ -130,9 +129,8 @@ std::optional<FeatureMap> FeatureMaps::take(uint64_t batch, uint32_t device) {
   const std::lock_guard lock(mutex_);
   const auto it = maps_.find({batch, device});
   if (it == maps_.end()) return std::nullopt;
-  bytes_ -= held_bytes(it->second.map);
-  auto map = std::move(it->second.map);
-  maps_.erase(it);
+  auto map = it->second.map;
+  erase(it);
   return map;
 }
 
@@ -242,7 +240,7 @@ struct FeatureSender::Peer {
     if (proof.needed()) {
       *chunk.mutable_hello() = proof.hello();
       may_go = writer->Write(chunk) && writer->Read(&reply);
-      if (may_go && !proof.believes(reply.challenge())) {
+      if (may_go && !proof.accepts(reply.challenge())) {
         context.TryCancel();
         (void)writer->Finish();
         return Error(Code::kIo,

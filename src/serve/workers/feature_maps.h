@@ -1,6 +1,6 @@
-// Feature maps on their way between workers. What a timed device gives has no content of its own, so a map is
-// named by its batch, filled with a pattern of that, and checked where it arrives; only the digests of what
-// its rows were made from are kept. What a part of a model has computed is kept and travels as it is.
+// Feature maps between workers. A timed device computes nothing: its map is a pattern that depends on the batch
+// and is checked on arrival, and only the digests of the rows' inputs are kept. The map of a part that really
+// computes is kept and sent as it is.
 #pragma once
 
 #include <chrono>
@@ -41,17 +41,15 @@ inline constexpr uint64_t kMostKeptMapBytes = uint64_t{2} << 30;
 void fill_feature_bytes(uint64_t batch, uint64_t offset, std::string& out);
 bool are_feature_bytes(uint64_t batch, uint64_t offset, const std::string& bytes);
 
-// What a stream of chunks says that it brings, and what has come of it. Checks every chunk; the first says
-// what all is.
+// Receives a map as a stream of chunks. The first chunk describes the whole map; every chunk is checked.
 class FeatureIntake {
  public:
-  // False: it is not what was announced, or too large; then nothing more may be given.
+  // False: the chunk does not fit the description, or the map is too large. Then no further chunk may follow.
   bool take(const worker::FeatureChunk& chunk);
-  // Has all of it come?
-  bool complete() const { return announced_ && came_ == map_.bytes; }
+  bool complete() const { return announced_ && received_ == map_.bytes; }
   uint64_t batch() const { return batch_; }
   uint32_t device() const { return device_; }
-  uint64_t bytes() const { return came_; }
+  uint64_t bytes() const { return received_; }
   FeatureMap map();  // once complete
 
  private:
@@ -59,7 +57,7 @@ class FeatureIntake {
   bool append(std::string_view data);
 
   bool announced_ = false;
-  uint64_t batch_ = 0, came_ = 0;
+  uint64_t batch_ = 0, received_ = 0;
   uint32_t device_ = 0;
   FeatureMap map_;
   bool computed_ = false;
@@ -68,10 +66,10 @@ class FeatureIntake {
   size_t section_ = 0;  // that is being filled
 };
 
-// The maps that a worker has, by batch and by the device that has them. A map stays after it was sent, in
-// case that the receiver is lost, until the server releases it; those of batches that were given up are never
-// asked for: the oldest go beyond `limit` maps or kMostKeptMapBytes, and when they are older than `keep`,
-// which is longer than anything waits between two parts.
+// The maps that a worker holds, by batch and device. A map is kept after it was sent, in case the receiver is
+// lost, until the server releases it. Nobody asks for maps of abandoned batches: beyond `limit` maps or
+// kMostKeptMapBytes the oldest are dropped, and all that are older than `keep`, which exceeds every wait between
+// two parts.
 class FeatureMaps {
  public:
   using Clock = std::chrono::steady_clock;
@@ -99,7 +97,7 @@ class FeatureMaps {
   uint64_t bytes_ = 0;
 };
 
-// Sends maps to other workers: to each of them one after the other, to different ones at once.
+// Sends maps to other workers: one after the other to the same worker, in parallel to different ones.
 class FeatureSender {
  public:
   using OnSent = std::function<void(const Status&)>;  // once the receiver has it all
@@ -113,12 +111,12 @@ class FeatureSender {
     uint64_t batch = 0, generation = 0;
     uint32_t device = 0;
     FeatureMap map;
-    double patience_s = 1;  // until it must have arrived, waiting for those before it included
-    std::chrono::steady_clock::time_point until;  // so: set when it is given
+    double patience_s = 1;  // until it must have arrived, with the wait for earlier parcels
+    std::chrono::steady_clock::time_point until;  // set by send() from patience_s
     OnSent sent;
   };
   void send(const std::string& address, Parcel parcel);
-  void forget_all();  // what waits is not sent
+  void forget_all();  // waiting parcels are not sent
 
  private:
   struct Peer;

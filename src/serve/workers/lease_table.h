@@ -1,4 +1,5 @@
-// Entries with a lease, and one watcher that is told of them in order on the table's own thread.
+// The bus of one process: entries with a lease, and one watcher that is told of them in order on the table's own
+// thread.
 #pragma once
 
 #include <condition_variable>
@@ -12,17 +13,16 @@
 
 namespace heddle {
 
-class LeaseTable {
+class LeaseTable final : public WorkerBus {
  public:
   explicit LeaseTable(const BusOptions& options);
-  ~LeaseTable();
-  LeaseTable(const LeaseTable&) = delete;
-  LeaseTable& operator=(const LeaseTable&) = delete;
+  ~LeaseTable() override;
 
-  Status put(const std::string& key, const std::string& value);
-  void remove(const std::string& key);
-  void watch(WorkerBus::Watcher watcher);
-  std::vector<BusEntry> entries() const;
+  Status announce(const std::string& key, const std::string& value) override;
+  Status withdraw(const std::string& key) override;
+  double lease_s() const override { return options_.lease_s; }
+  void watch(Watcher watcher) override;
+  std::vector<BusEntry> entries() const override;
 
  private:
   struct Lease {
@@ -38,11 +38,11 @@ class LeaseTable {
   std::condition_variable changed_;
   std::map<std::string, Lease> leases_;
   std::deque<BusEntry> events_;
-  WorkerBus::Watcher watcher_;
+  Watcher watcher_;
   bool calling_ = false, quit_ = false;
   std::thread thread_;
 };
 
-Status check_bus_options(const BusOptions& options);
+Status check_lease(double lease_s);
 
 }  // namespace heddle

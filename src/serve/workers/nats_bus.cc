@@ -138,12 +138,12 @@ class NatsBus final : public WorkerBus {
       if (!entry) continue;  // all that was there has been told
       const std::string key = kvEntry_Key(next);
       if (kvEntry_Operation(next) != kvOp_Put) {
-        table_.remove(key);
+        (void)table_.withdraw(key).ok();
         continue;
       }
       const auto* value = static_cast<const char*>(kvEntry_Value(next));
       // What does not fit is as if it were not there.
-      (void)table_.put(key, {value, static_cast<size_t>(std::max(0, kvEntry_ValueLen(next)))}).ok();
+      (void)table_.announce(key, {value, static_cast<size_t>(std::max(0, kvEntry_ValueLen(next)))}).ok();
     }
   }
 
@@ -163,7 +163,7 @@ bool has_nats() { return true; }
 
 Result<std::unique_ptr<WorkerBus>> nats_bus(const std::string& url, const std::string& bucket,
                                             const BusOptions& options) {
-  HEDDLE_RETURN_IF_ERROR(check_bus_options(options));
+  HEDDLE_RETURN_IF_ERROR(check_lease(options.lease_s));
   HEDDLE_RETURN_IF_ERROR(check_bus_key(bucket));
   auto bus = std::make_unique<NatsBus>(options);
   HEDDLE_RETURN_IF_ERROR(bus->open(url, bucket));

@@ -2,7 +2,7 @@
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 
 namespace heddle {
 
@@ -13,14 +13,14 @@ ServerSession::ServerSession(uint64_t id, const std::string& address, const Work
       events_(std::move(events)),
       stub_(worker::Worker::NewStub(worker_channel(address, security))),
       proof_({security.token, kSessionCall, address}),
-      met_(!proof_.needed()),
-      trusted_(met_) {}
+      proven_(!proof_.needed()),
+      trusted_(proven_) {}
 
 void ServerSession::begin(uint64_t epoch, double lease_s) {
   worker::ToWorker first;
   first.mutable_open()->set_epoch(epoch);
   first.mutable_open()->set_lease_s(lease_s);
-  if (!met_) {
+  if (!proven_) {
     open_ = std::move(first);
     first = {};
     *first.mutable_hello() = proof_.hello();
@@ -46,12 +46,12 @@ void ServerSession::start_writing() {
   if (writing_) StartWrite(&outbox_.front());
 }
 
-// The answer to the hello: only now is the worker told anything.
-void ServerSession::meet(const worker::FromWorker& answer) {
-  if (!answer.has_challenge() || !proof_.believes(answer.challenge()))
+// Checks the answer to the hello. Everything else is sent after it.
+void ServerSession::handshake(const worker::FromWorker& answer) {
+  if (!answer.has_challenge() || !proof_.accepts(answer.challenge()))
     return end(
         "it does not prove that it knows the fleet's token, at the address that it was announced with");
-  met_ = true;
+  proven_ = true;
   open_.mutable_open()->set_proof(proof_.proof());
   const std::lock_guard lock(mutex_);
   trusted_ = true;
@@ -120,10 +120,10 @@ std::vector<RemotePayload> ServerSession::take_outputs(uint64_t attempt) {
 void ServerSession::OnReadDone(bool ok) {
   if (!ok) return end("");
   heard_ns_ = live_now();
-  if (met_) {
+  if (proven_) {
     events_.heard(*this, incoming_);
   } else {
-    meet(incoming_);
+    handshake(incoming_);
   }
   StartRead(&incoming_);
 }

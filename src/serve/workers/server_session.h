@@ -1,5 +1,4 @@
-// The server's end of a session with a worker: a stream that is opened, written to without blocking and
-// watched for silence.
+// The server's end of a session with a worker: a stream with writes that do not block, watched for silence.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -23,9 +22,9 @@ namespace heddle {
 class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, worker::FromWorker>,
                             public std::enable_shared_from_this<ServerSession> {
  public:
-  // Called on gRPC's threads; must not block. `ended` is called exactly once, after the last `heard`, and has
-  // to see to it that the session does not die on such a thread: with the process's last channel gRPC ends
-  // them, and one that ends itself goes on with what is gone.
+  // Called on gRPC's threads; must not block. `ended` is called exactly once, after the last `heard`. It must
+  // hand the session to another thread for destruction: with the process's last channel gRPC ends its threads,
+  // and a thread that ends itself would use freed memory.
   struct Events {
     std::function<void(ServerSession&, const worker::FromWorker&)> heard;
     std::function<void(std::shared_ptr<ServerSession>, const std::string& reason)> ended;
@@ -36,13 +35,13 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
                 size_t max_outbox_bytes, Events events);
   uint64_t id() const { return id_; }
   void begin(uint64_t epoch, double lease_s);
-  // Dropped when the session has ended. More bytes than may wait end it. Nothing is sent before the worker
-  // has proven itself, where there is a token.
+  // Messages to an ended session are dropped. The session ends when more than max_outbox_bytes wait. With a
+  // token, messages wait until the worker has proven itself.
   void send(worker::ToWorker message);
-  // Ends it for this reason, unless it has ended.
+  // Does nothing if the session has ended.
   void end(const std::string& reason);
   int64_t silent_ns() const;
-  // The outputs that have come for an attempt, by row; of the reading side. False: more than may wait.
+  // Outputs of attempts, collected by row on the reading side. False: too many bytes, and the session ends.
   bool keep(const worker::Output& piece);
   std::vector<RemotePayload> take_outputs(uint64_t attempt);
 
@@ -52,7 +51,7 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
 
  private:
   void start_writing();  // with the lock
-  void meet(const worker::FromWorker& answer);
+  void handshake(const worker::FromWorker& answer);
 
   const uint64_t id_;
   const size_t max_outbox_bytes_;
@@ -63,17 +62,17 @@ class ServerSession final : public grpc::ClientBidiReactor<worker::ToWorker, wor
   // Of the reading side.
   CallerProof proof_;
   worker::ToWorker open_;
-  bool met_;  // the worker has proven itself, or need not
+  bool proven_;  // the worker has proven itself, or there is no token
   std::atomic<int64_t> heard_ns_{0};
   std::map<uint64_t, std::vector<std::shared_ptr<std::string>>> outputs_;  // [attempt][row]
   size_t output_bytes_ = 0;
 
   std::mutex mutex_;  // guards what follows
   std::deque<worker::ToWorker> outbox_;
-  std::deque<worker::ToWorker> held_;  // until the worker has proven itself
+  std::deque<worker::ToWorker> held_;  // messages that wait for the worker's proof
   size_t outbox_bytes_ = 0;            // of both
   bool writing_ = false, ended_ = false;
-  bool trusted_;  // as met_
+  bool trusted_;  // proven_, for other threads
   std::string reason_;
   std::shared_ptr<ServerSession> self_;  // until OnDone()
 };

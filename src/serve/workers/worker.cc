@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <thread>
 
+#include "heddle/base/json.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
-#include "protocol/grpc_address.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 #include "worker_session.h"
 
 namespace heddle {
@@ -20,19 +19,19 @@ namespace {
 // A feature map that comes from another worker.
 class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply> {
  public:
-  explicit FeatureReader(WorkerParts& parts)
-      : parts_(parts), proof_({parts.token, kFeatureCall, parts.address}) {
+  explicit FeatureReader(WorkerResources& resources)
+      : resources_(resources), proof_({resources.token, kFeatureCall, resources.address}) {
     StartRead(&chunk_);
   }
 
   void OnReadDone(bool ok) override {
     if (!ok) return complete();
-    if (chunk_.has_hello() && !greeted_) {
-      greeted_ = true;
+    if (chunk_.has_hello() && !challenged_) {
+      challenged_ = true;
       *reply_.mutable_challenge() = proof_.answer(chunk_.hello());
       return StartWrite(&reply_);
     }
-    if (!proven_ && !proof_.believes(chunk_.proof())) return Finish(no_token());
+    if (!proven_ && !proof_.accepts(chunk_.proof())) return Finish(no_token());
     proven_ = true;
     if (!intake_.take(chunk_)) return refuse("the feature map is too large, or not what was announced");
     StartRead(&chunk_);
@@ -47,17 +46,17 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
   void refuse(const char* why) { Finish({grpc::StatusCode::INVALID_ARGUMENT, why}); }
   void complete() {
     if (!intake_.complete()) return refuse("the feature map ends early");
-    ++parts_.maps_received;
-    parts_.map_bytes_received += intake_.bytes();
+    ++resources_.maps_received;
+    resources_.map_bytes_received += intake_.bytes();
     reply_.Clear();
     reply_.set_bytes(intake_.bytes());
-    parts_.maps.put(intake_.batch(), intake_.device(), intake_.map());
+    resources_.maps.put(intake_.batch(), intake_.device(), intake_.map());
     StartWriteAndFinish(&reply_, {}, grpc::Status::OK);
   }
 
-  WorkerParts& parts_;
+  WorkerResources& resources_;
   CalledProof proof_;
-  bool greeted_ = false, proven_ = false;
+  bool challenged_ = false, proven_ = false;
   worker::FeatureReply reply_;
   worker::FeatureChunk chunk_;
   FeatureIntake intake_;
@@ -65,18 +64,18 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
 
 class WorkerCalls final : public worker::Worker::CallbackService {
  public:
-  explicit WorkerCalls(WorkerParts& parts) : parts_(parts) {}
+  explicit WorkerCalls(WorkerResources& resources) : resources_(resources) {}
 
   grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>* Session(
       grpc::CallbackServerContext*) override {
-    const auto session = std::make_shared<WorkerSession>(parts_);
+    const auto session = std::make_shared<WorkerSession>(resources_);
     session->admit = [this](WorkerSession& s) { return admit(s); };
     session->begin();
     return session.get();
   }
   grpc::ServerBidiReactor<worker::FeatureChunk, worker::FeatureReply>* Feature(
       grpc::CallbackServerContext*) override {
-    return new FeatureReader(parts_);
+    return new FeatureReader(resources_);
   }
 
   std::shared_ptr<WorkerSession> current() const {
@@ -96,14 +95,14 @@ class WorkerCalls final : public worker::Worker::CallbackService {
       current_ = next.shared_from_this();
     }
     if (old) old->end({grpc::StatusCode::ABORTED, "a newer session has this worker"});
-    parts_.devices.forget_all();
-    parts_.maps.clear();
-    parts_.sender.forget_all();
-    ++parts_.sessions;
+    resources_.devices.forget_all();
+    resources_.maps.clear();
+    resources_.sender.forget_all();
+    ++resources_.sessions;
     return true;
   }
 
-  WorkerParts& parts_;
+  WorkerResources& resources_;
   mutable std::mutex mutex_;
   std::shared_ptr<WorkerSession> current_;
 };
@@ -111,7 +110,7 @@ class WorkerCalls final : public worker::Worker::CallbackService {
 class WorkerProcess final : public Worker {
  public:
   WorkerProcess(const WorkerOptions& options, Announcer& announcer)
-      : options_(options), announcer_(announcer), parts_(options), calls_(parts_) {}
+      : options_(options), announcer_(announcer), resources_(options), calls_(resources_) {}
 
   ~WorkerProcess() override {
     {
@@ -124,31 +123,26 @@ class WorkerProcess final : public Worker {
       // A bus that is not there needs no telling.
       (void)announcer_.withdraw(options_.name).ok();
     }
-    if (server_) {
+    if (listener_.server) {
       if (const auto session = calls_.current())
         session->end({grpc::StatusCode::UNAVAILABLE, "the worker is stopping"});
-      server_->Shutdown(std::chrono::system_clock::now());
-      server_->Wait();
+      listener_.server->Shutdown(std::chrono::system_clock::now());
+      listener_.server->Wait();
     }
-    parts_.devices.forget_all();
-    parts_.sender.forget_all();
+    resources_.devices.forget_all();
+    resources_.sender.forget_all();
   }
 
   Status open() {
-    const auto address = grpc_address(options_.host, options_.port);
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(16 << 20);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     ask_silent_callers(builder);
-    builder.AddListeningPort(address, listening_credentials(options_.security), &port_);
-    builder.RegisterService(&calls_);
-    server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0)
-      return Error(Code::kIo, "cannot listen on " + address + "; is another worker there?");
+    HEDDLE_ASSIGN_OR_RETURN(listener_, grpc_listen(builder, options_.host, options_.port,
+                                                   options_.security.tls, calls_, "servers"));
     WorkerEntry entry;
     entry.name = options_.name;
-    entry.address = parts_.address =
-        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, port_);
+    entry.address = resources_.address =
+        grpc_address(options_.advertise.empty() ? options_.host : options_.advertise, listener_.port);
     entry.pid = ::getpid();
     entry.incarnation = std::to_string(entry.pid) + "-" +
                         std::to_string(std::chrono::system_clock::now().time_since_epoch().count());
@@ -157,16 +151,16 @@ class WorkerProcess final : public Worker {
     return {};
   }
 
-  int port() const override { return port_; }
+  int port() const override { return listener_.port; }
 
   WorkerCounters counters() const override {
     WorkerCounters c;
-    c.sessions = parts_.sessions;
-    c.runs = parts_.runs;
-    c.rows = parts_.rows;
-    c.maps_sent = parts_.maps_sent;
-    c.maps_received = parts_.maps_received;
-    c.map_bytes_received = parts_.map_bytes_received;
+    c.sessions = resources_.sessions;
+    c.runs = resources_.runs;
+    c.rows = resources_.rows;
+    c.maps_sent = resources_.maps_sent;
+    c.maps_received = resources_.maps_received;
+    c.map_bytes_received = resources_.map_bytes_received;
     const auto session = calls_.current();
     c.connected = session && session->open();
     const std::lock_guard lock(mutex_);
@@ -191,10 +185,9 @@ class WorkerProcess final : public Worker {
 
   const WorkerOptions options_;
   Announcer& announcer_;
-  WorkerParts parts_;
+  WorkerResources resources_;
   WorkerCalls calls_;
-  std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  GrpcListener listener_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::string announcement_error_;
@@ -204,11 +197,40 @@ class WorkerProcess final : public Worker {
 
 }  // namespace
 
+std::string worker_entry_text(const WorkerEntry& entry) {
+  Json devices = Json::object();
+  for (const auto& [name, count] : entry.devices) devices[name] = count;
+  return Json{{"address", entry.address},
+              {"incarnation", entry.incarnation},
+              {"pid", entry.pid},
+              {"devices", std::move(devices)}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<WorkerEntry> worker_entry_from_text(const std::string& name, const std::string& text) {
+  const auto context = "worker '" + name + "'";
+  auto json = parse_json(text, {8, 1 << 20});
+  if (!json.ok()) return std::move(json).error().with_context(context);
+  const JsonCursor at(*json, context);
+  HEDDLE_RETURN_IF_ERROR(at.check_keys({"address", "incarnation", "pid", "devices"}));
+  WorkerEntry entry;
+  entry.name = name;
+  HEDDLE_ASSIGN_OR_RETURN(entry.address, at.string_or("address", ""));
+  HEDDLE_RETURN_IF_ERROR(check_grpc_address(entry.address));
+  HEDDLE_ASSIGN_OR_RETURN(entry.incarnation, at.string_or("incarnation", ""));
+  HEDDLE_ASSIGN_OR_RETURN(entry.pid, at.int_or("pid", 0, 0, INT32_MAX));
+  HEDDLE_ASSIGN_OR_RETURN(const auto devices, at.at("devices"));
+  if (!devices.value().is_object() || devices.value().size() > static_cast<size_t>(kMaxFleetClasses))
+    return devices.error("expected an object of numbers of devices by class");
+  for (const auto& [c, number] : devices.value().items()) {
+    HEDDLE_ASSIGN_OR_RETURN(entry.devices[c],
+                            JsonCursor(number, devices.path() + "." + c).as_int(0, kMaxFleetDevices));
+  }
+  return entry;
+}
+
 Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions& options, Announcer& announcer) {
   HEDDLE_RETURN_IF_ERROR(check_bus_key(options.name));
-  if (options.port < 0 || options.port > 65535)
-    return Error(Code::kInvalidInput,
-                 "port " + std::to_string(options.port) + ": expected 0 (any free one) to 65535");
   if (!(options.slowdown >= .01 && options.slowdown <= 1000))
     return Error(Code::kInvalidInput,
                  "a slowdown of " + std::to_string(options.slowdown) + ": expected 0.01 to 1000");

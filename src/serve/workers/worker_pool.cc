@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "bus_worker_pool.h"
+#include "lease_table.h"
 
 namespace heddle {
 namespace {
@@ -14,12 +15,15 @@ constexpr size_t kInputPieceBytes = size_t{1} << 20;
 class PoolHandle final : public RemoteDevices {
  public:
   PoolHandle(BusWorkerPool& pool, std::shared_ptr<WorkerView> view) : pool_(pool), view_(std::move(view)) {}
-  ~PoolHandle() override;
-  std::vector<char> listen(RemoteListener* listener) override;
-  uint64_t next_attempt() override;
-  void begin(RemoteTask task) override;
-  void release(uint64_t batch, uint32_t device) override;
-  std::string refusal() const override;
+  ~PoolHandle() override { pool_.closed(*view_); }
+  std::vector<char> listen(RemoteListener* listener) override {
+    view_->listen(listener);
+    return pool_.there(*view_);
+  }
+  uint64_t next_attempt() override { return pool_.new_attempt(); }
+  void begin(RemoteTask task) override { pool_.begin(*view_, std::move(task)); }
+  void release(uint64_t batch, uint32_t device) override { pool_.release(*view_, batch, device); }
+  std::string refusal() const override { return pool_.refusal(*view_); }
 
  private:
   BusWorkerPool& pool_;
@@ -189,26 +193,9 @@ void BusWorkerPool::begin(const WorkerView& view, RemoteTask task) {
   session->send(std::move(message));
 }
 
-PoolHandle::~PoolHandle() { pool_.closed(*view_); }
-
-std::vector<char> PoolHandle::listen(RemoteListener* listener) {
-  view_->listen(listener);
-  return pool_.there(*view_);
-}
-
-uint64_t PoolHandle::next_attempt() { return pool_.new_attempt(); }
-
-void PoolHandle::release(uint64_t batch, uint32_t device) { pool_.release(*view_, batch, device); }
-
-std::string PoolHandle::refusal() const { return pool_.refusal(*view_); }
-
-void PoolHandle::begin(RemoteTask task) { pool_.begin(*view_, std::move(task)); }
-
 Result<std::shared_ptr<WorkerPool>> WorkerPool::create(std::shared_ptr<WorkerBus> bus,
                                                        const WorkerPoolOptions& options) {
-  if (!(options.lease_s >= .1 && options.lease_s <= 3600))
-    return Error(Code::kInvalidInput,
-                 "a lease of " + std::to_string(options.lease_s) + " s: expected 0.1 to 3600");
+  HEDDLE_RETURN_IF_ERROR(check_lease(options.lease_s));
   return std::shared_ptr<WorkerPool>(std::make_shared<BusWorkerPool>(std::move(bus), options));
 }
 

@@ -22,8 +22,7 @@ constexpr std::string_view kCaller = "caller", kCalled = "called";
 
 std::string fresh_nonce() {
   std::array<unsigned char, kNonceBytes> bytes;
-  // The system's generator fails only where there is no system to speak of; a guessable number would be
-  // worse.
+  // The system's generator practically never fails, and a guessable nonce would be worse than an abort.
   if (::RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) std::abort();
   return {bytes.begin(), bytes.end()};
 }
@@ -52,7 +51,7 @@ worker::Hello CallerProof::hello() {
   return hello;
 }
 
-bool CallerProof::believes(const worker::Challenge& challenge) {
+bool CallerProof::accepts(const worker::Challenge& challenge) {
   other_ = challenge.nonce();
   return own_.size() == kNonceBytes && other_.size() == kNonceBytes &&
          is_proof(challenge.proof(), call_.token, {call_.what, kCalled, own_, other_, call_.address});
@@ -72,7 +71,7 @@ worker::Challenge CalledProof::answer(const worker::Hello& hello) {
   return challenge;
 }
 
-bool CalledProof::believes(const std::string& proof) const {
+bool CalledProof::accepts(const std::string& proof) const {
   if (call_.token.empty()) return true;
   return !own_.empty() && is_proof(proof, call_.token, {call_.what, kCaller, other_, own_, call_.address});
 }
@@ -81,7 +80,7 @@ std::string TimedChallenges::at(int64_t period) const { return proof_of(secret_,
 
 std::string TimedChallenges::now() const { return at(live_now() / kPeriod); }
 
-bool TimedChallenges::holds(const std::string& challenge) const {
+bool TimedChallenges::is_valid(const std::string& challenge) const {
   const int64_t period = live_now() / kPeriod;
   return same_secret(challenge, at(period)) || same_secret(challenge, at(period - 1));
 }

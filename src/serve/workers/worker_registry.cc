@@ -7,8 +7,7 @@
 #include <set>
 
 #include "heddle/serve/bus.h"
-#include "protocol/grpc_address.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 #include "worker.grpc.pb.h"
 #include "worker_proof.h"
 
@@ -17,7 +16,7 @@ namespace {
 
 constexpr size_t kMostNamed = 1000;
 
-// What a proof is of.
+// The fields that a proof covers.
 std::vector<std::string_view> announced(const worker::Announcement& a) {
   return {"announce", a.challenge(), a.key(), a.value()};
 }
@@ -33,9 +32,7 @@ class RegistryCalls final : public worker::Registry::CallbackService {
   grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context, const worker::Question*,
                                 worker::Challenge* reply) override {
     reply->set_nonce(challenges_.now());
-    auto* const reactor = context->DefaultReactor();
-    reactor->Finish(grpc::Status::OK);
-    return reactor;
+    return grpc_finish(*context, grpc::Status::OK);
   }
   grpc::ServerUnaryReactor* Announce(grpc::CallbackServerContext* context,
                                      const worker::Announcement* request, worker::Lease* reply) override {
@@ -51,22 +48,21 @@ class RegistryCalls final : public worker::Registry::CallbackService {
   }
 
  private:
-  // Does it prove that it knows the token, by a challenge of late?
+  // Refuses requests without a proof of the token that answers a recent challenge.
   template <class Request>
   grpc::Status check(const Request& request, const std::vector<std::string_view>& fields) const {
     if (security_.token.empty()) return grpc::Status::OK;
     if (!is_proof(request.proof(), security_.token, fields)) return no_token();
-    if (challenges_.holds(request.challenge())) return grpc::Status::OK;
+    if (challenges_.is_valid(request.challenge())) return grpc::Status::OK;
     return {grpc::StatusCode::FAILED_PRECONDITION, "the challenge is too old"};
   }
   grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext* context, const std::string& key,
                                    const grpc::Status& why) {
-    if (why.error_code() == grpc::StatusCode::UNAUTHENTICATED) tell_of(*context, key);
-    auto* const reactor = context->DefaultReactor();
-    reactor->Finish(why);
-    return reactor;
+    if (why.error_code() == grpc::StatusCode::UNAUTHENTICATED) log_refusal(*context, key);
+    return grpc_finish(*context, why);
   }
-  void tell_of(const grpc::CallbackServerContext& context, const std::string& key) {
+  // Once for each name and host.
+  void log_refusal(const grpc::CallbackServerContext& context, const std::string& key) {
     const auto name = check_bus_key(key).ok() ? "worker '" + key + "'" : std::string("a worker");
     // Without the port, which changes from try to try.
     const auto peer = context.peer().substr(0, context.peer().rfind(':'));
@@ -82,13 +78,10 @@ class RegistryCalls final : public worker::Registry::CallbackService {
                                    worker::Lease* reply) {
     reply->set_seconds(bus_.lease_s());
     reply->set_challenge(challenges_.now());
-    auto* const reactor = context->DefaultReactor();
-    reactor->Finish(status.ok() ? grpc::Status::OK
-                                : grpc::Status(status.error().code() == Code::kInvalidInput
-                                                   ? grpc::StatusCode::INVALID_ARGUMENT
-                                                   : grpc::StatusCode::RESOURCE_EXHAUSTED,
-                                               status.error().message()));
-    return reactor;
+    if (status.ok()) return grpc_finish(*context, grpc::Status::OK);
+    const auto code = status.error().code() == Code::kInvalidInput ? grpc::StatusCode::INVALID_ARGUMENT
+                                                                   : grpc::StatusCode::RESOURCE_EXHAUSTED;
+    return grpc_finish(*context, {code, status.error().message()});
   }
 
   WorkerBus& bus_;
@@ -104,30 +97,23 @@ class GrpcRegistry final : public WorkerRegistry {
   GrpcRegistry(WorkerBus& bus, const WorkerSecurity& security, Tell tell)
       : security_(security), calls_(bus, security, std::move(tell)) {}
   ~GrpcRegistry() override {
-    if (server_) server_->Shutdown(std::chrono::system_clock::now());
+    if (listener_.server) listener_.server->Shutdown(std::chrono::system_clock::now());
   }
 
   Status open(const std::string& host, int port) {
-    const auto address = grpc_address(host, port);
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(1 << 20);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     ask_silent_callers(builder);
-    builder.AddListeningPort(address, listening_credentials(security_), &port_);
-    builder.RegisterService(&calls_);
-    server_ = builder.BuildAndStart();
-    if (!server_ || port_ == 0)
-      return Error(Code::kIo, "cannot listen on " + address + " for workers; is another server there?");
+    HEDDLE_ASSIGN_OR_RETURN(listener_, grpc_listen(builder, host, port, security_.tls, calls_, "workers"));
     return {};
   }
 
-  int port() const override { return port_; }
+  int port() const override { return listener_.port; }
 
  private:
   const WorkerSecurity security_;
   RegistryCalls calls_;
-  std::unique_ptr<grpc::Server> server_;
-  int port_ = 0;
+  GrpcListener listener_;
 };
 
 class RegistryAnnouncer final : public Announcer {
@@ -209,9 +195,6 @@ class RegistryAnnouncer final : public Announcer {
 Result<std::unique_ptr<WorkerRegistry>> WorkerRegistry::start(const std::string& host, int port,
                                                               WorkerBus& bus, const WorkerSecurity& security,
                                                               Tell tell) {
-  if (port < 0 || port > 65535)
-    return Error(Code::kInvalidInput,
-                 "port " + std::to_string(port) + ": expected 0 (any free one) to 65535");
   auto registry = std::make_unique<GrpcRegistry>(bus, security, std::move(tell));
   HEDDLE_RETURN_IF_ERROR(registry->open(host, port));
   return std::unique_ptr<WorkerRegistry>(std::move(registry));

@@ -6,23 +6,16 @@
 
 #include "heddle/fleet/fleet.h"
 #include "heddle/serve/live_plane.h"
-#include "protocol/grpc_security.h"
+#include "protocol/grpc_ends.h"
 
 namespace heddle {
 namespace {
 
-constexpr uint64_t kDigestOfNothing = 0xcbf29ce484222325;
 constexpr size_t kMostOpenInputs = 4096;
 constexpr uint64_t kMostOpenInputBytes = uint64_t{1} << 30;  // of models that are computed
 constexpr size_t kOutputPieceBytes = size_t{1} << 20;
 constexpr size_t kKeptGenerations = 2;
 constexpr TimeNs kLongestRun = 36000 * kNsPerSecond;
-
-// payload_digest() of one piece after another.
-uint64_t digest_more(uint64_t hash, const std::string& piece) {
-  for (const char c : piece) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
 
 // Differs from host to host, and from start to start of one; empty where it cannot be read.
 const std::string& running_kernel() {
@@ -103,14 +96,14 @@ void WorkerSession::done(uint64_t attempt, uint64_t generation, TimeNs measured,
   send(std::move(message));
 }
 
-// What comes before a server has the worker.
-bool WorkerSession::meet(const worker::ToWorker& message, grpc::Status& refusal) {
+// Handles the messages before the session is open.
+bool WorkerSession::handshake(const worker::ToWorker& message, grpc::Status& refusal) {
   const auto refuse = [&refusal](const char* why) {
     refusal = {grpc::StatusCode::FAILED_PRECONDITION, why};
     return false;
   };
-  if (message.has_hello() && !greeted_) {
-    greeted_ = true;
+  if (message.has_hello() && !challenged_) {
+    challenged_ = true;
     worker::FromWorker answer;
     *answer.mutable_challenge() = proof_.answer(message.hello());
     send(std::move(answer));
@@ -118,7 +111,7 @@ bool WorkerSession::meet(const worker::ToWorker& message, grpc::Status& refusal)
   }
   if (!message.has_open()) return refuse("a session begins with Open");
   const auto& o = message.open();
-  if (!proof_.believes(o.proof())) {
+  if (!proof_.accepts(o.proof())) {
     refusal = no_token();
     return false;
   }
@@ -131,7 +124,7 @@ bool WorkerSession::meet(const worker::ToWorker& message, grpc::Status& refusal)
 }
 
 bool WorkerSession::take(const worker::ToWorker& message, grpc::Status& refusal) {
-  if (!open_) return meet(message, refusal);
+  if (!open_) return handshake(message, refusal);
   if (message.has_load()) {
     load(message.load());
   } else if (message.has_input()) {
@@ -146,7 +139,7 @@ bool WorkerSession::take(const worker::ToWorker& message, grpc::Status& refusal)
     add_running(*pong.mutable_pong());
     send(std::move(pong));
   } else if (message.has_release()) {
-    parts_.maps.release(message.release().batch(), message.release().device());
+    resources_.maps.release(message.release().batch(), message.release().device());
   }
   return true;
 }
@@ -165,9 +158,10 @@ bool WorkerSession::take(const worker::Input& input, grpc::Status& refusal) {
     input_bytes_ += input.data().size();
   } else {
     if (in.digests.size() <= row) in.digests.resize(row + 1, kDigestOfNothing);
-    in.digests[row] = digest_more(in.digests[row], input.data());
+    const auto* piece = reinterpret_cast<const std::byte*>(input.data().data());
+    in.digests[row] = payload_digest(piece, input.data().size(), in.digests[row]);
   }
-  // Of batches whose run was never asked for.
+  // Drops the inputs of batches whose run was never requested.
   while (inputs_.size() > kMostOpenInputs || (input_bytes_ > kMostOpenInputBytes && inputs_.size() > 1))
     take_inputs(inputs_.begin()->first);
   return true;
@@ -187,11 +181,12 @@ void WorkerSession::load(const worker::Load& load) {
   const bool computes =
       std::any_of(roles.begin(), roles.end(), [](const worker::Role& r) { return r.computes(); });
   if (!computes) return loaded(load.generation(), roles, {});
-  parts_.computing.load(epoch_, load,
-                        [self = weak_from_this(), generation = load.generation(),
-                         roles = std::move(roles)](const std::vector<LoadedRole>& computing) {
-                          if (const auto session = self.lock()) session->loaded(generation, roles, computing);
-                        });
+  resources_.computing.load(epoch_, load,
+                            [self = weak_from_this(), generation = load.generation(),
+                             roles = std::move(roles)](const std::vector<LoadedRole>& computing) {
+                              if (const auto session = self.lock())
+                                session->loaded(generation, roles, computing);
+                            });
 }
 
 void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>& roles,
@@ -219,14 +214,14 @@ void WorkerSession::loaded(uint64_t generation, const std::vector<worker::Role>&
       place.set_device(r.device());
       place.set_host(running_kernel());
       for (const int core : part->part.device->runner().cores()) place.add_cores(static_cast<uint32_t>(core));
-      place.set_shared(parts_.share_cores);
+      place.set_shared(resources_.share_cores);
     }
     while (roles_.size() > kKeptGenerations) roles_.erase(roles_.begin());
   }
   send(std::move(message));
 }
 
-// Of every device the run that is under way.
+// Adds each device's present run.
 void WorkerSession::add_running(worker::Pong& pong) {
   std::set<const PartDevice*> seen;  // the same device may have a role in two plans
   const std::lock_guard lock(mutex_);
@@ -271,7 +266,7 @@ void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) 
     if (auto in = take_inputs(attempt)) map.digests = std::move(in->digests);
     map.digests.resize(rows, kDigestOfNothing);
   } else {
-    auto came = parts_.maps.take(batch, device);
+    auto came = resources_.maps.take(batch, device);
     if (!came || came->digests.size() != rows)
       return done(attempt, generation, 0,
                   "the batch's feature map has not come to device " + std::to_string(device));
@@ -280,19 +275,19 @@ void WorkerSession::run_timed(const worker::Run& run, const worker::Role& role) 
   map.bytes =
       std::min(kMostFeatureBytes,
                role.output_bytes() > kMostFeatureBytes ? kMostFeatureBytes : role.output_bytes() * rows);
-  ++parts_.runs;
-  parts_.rows += rows;
+  ++resources_.runs;
+  resources_.rows += rows;
   const bool last = role.last();
   // The generation keeps batches of different plans apart where devices have the same numbers.
-  parts_.devices.run(device, run.expected_ns(),
-                     [self = weak_from_this(), map = std::move(map), attempt, generation, batch, device,
-                      last](TimeNs measured) {
-                       const auto session = self.lock();
-                       if (!session || !session->open()) return;
-                       if (!last) session->parts_.maps.put(batch, device, map);
-                       session->done(attempt, generation, measured, "",
-                                     last ? map.digests : std::vector<uint64_t>());
-                     });
+  resources_.devices.run(device, run.expected_ns(),
+                         [self = weak_from_this(), map = std::move(map), attempt, generation, batch, device,
+                          last](TimeNs measured) {
+                           const auto session = self.lock();
+                           if (!session || !session->open()) return;
+                           if (!last) session->resources_.maps.put(batch, device, map);
+                           session->done(attempt, generation, measured, "",
+                                         last ? map.digests : std::vector<uint64_t>());
+                         });
 }
 
 void WorkerSession::compute(const worker::Run& run, const worker::Role& role, const PartRole& part) {
@@ -305,7 +300,7 @@ void WorkerSession::compute(const worker::Run& run, const worker::Role& role, co
     auto payloads = in ? std::move(in->payloads) : std::vector<std::string>();
     payloads.resize(run.rows());
     rows = rows_from_inputs(*content->model, std::move(payloads));
-  } else if (const auto came = parts_.maps.take(batch, device); came && came->sections) {
+  } else if (const auto came = resources_.maps.take(batch, device); came && came->sections) {
     rows = rows_from_sections(*content->model, came->rows, *came->sections);
   }
   const auto refuse = [&](const std::string& why) { done(attempt, generation, 0, why); };
@@ -317,8 +312,8 @@ void WorkerSession::compute(const worker::Run& run, const worker::Role& role, co
     if (const auto status = part.device->runner().check_row(row); !status.ok())
       return refuse(status.error().to_string());
   prepare_outputs(*content->model, *rows);
-  ++parts_.runs;
-  parts_.rows += run.rows();
+  ++resources_.runs;
+  resources_.rows += run.rows();
   part.device->run(attempt, std::move(*rows),
                    [self = weak_from_this(), content, attempt, generation, batch, device, last = role.last()](
                        std::vector<PartRow>& ran, const Status& status, TimeNs measured) {
@@ -330,7 +325,7 @@ void WorkerSession::compute(const worker::Run& run, const worker::Role& role, co
                        session->send_outputs(attempt, ran);
                      } else {
                        const auto count = static_cast<uint32_t>(ran.size());
-                       session->parts_.maps.put(
+                       session->resources_.maps.put(
                            batch, device,
                            computed_map(sections_of(*content->model, content->cargo, content->file,
                                                     content->block_to, ran),
@@ -356,10 +351,10 @@ void WorkerSession::send_outputs(uint64_t attempt, const std::vector<PartRow>& r
 
 void WorkerSession::transfer(const worker::Transfer& transfer) {
   const uint64_t attempt = transfer.attempt(), generation = transfer.generation();
-  const auto map = parts_.maps.get(transfer.batch(), transfer.source());
+  const auto map = resources_.maps.get(transfer.batch(), transfer.source());
   if (!map) return done(attempt, generation, 0, "the batch's feature map is not here");
-  if (transfer.address() == parts_.address) {
-    parts_.maps.put(transfer.batch(), transfer.device(), *map);
+  if (transfer.address() == resources_.address) {
+    resources_.maps.put(transfer.batch(), transfer.device(), *map);
     return done(attempt, generation, 0, "");
   }
   FeatureSender::Parcel parcel;
@@ -371,10 +366,10 @@ void WorkerSession::transfer(const worker::Transfer& transfer) {
   parcel.sent = [self = weak_from_this(), attempt, generation](const Status& status) {
     const auto session = self.lock();
     if (!session || !session->open()) return;
-    if (status.ok()) ++session->parts_.maps_sent;
+    if (status.ok()) ++session->resources_.maps_sent;
     session->done(attempt, generation, 0, status.ok() ? "" : status.error().to_string());
   };
-  parts_.sender.send(transfer.address(), std::move(parcel));
+  resources_.sender.send(transfer.address(), std::move(parcel));
 }
 
 }  // namespace heddle

@@ -21,9 +21,9 @@
 
 namespace heddle {
 
-// What all sessions of a worker share, one after the other.
-struct WorkerParts {
-  explicit WorkerParts(const WorkerOptions& options)
+// What the sessions of a worker share; they follow one another.
+struct WorkerResources {
+  explicit WorkerResources(const WorkerOptions& options)
       : devices(options.slowdown),
         token(options.security.token),
         share_cores(options.share_cores),
@@ -34,26 +34,26 @@ struct WorkerParts {
   const bool share_cores;
   FeatureMaps maps;
   FeatureSender sender;
-  PartDevices computing;  // ends before the maps that its runs put something into
-  std::string address;    // its own, as others know it
+  PartDevices computing;  // destroyed before the maps that its runs write to
+  std::string address;    // the worker's own, as other processes know it
   std::atomic<uint64_t> sessions{0}, runs{0}, rows{0}, maps_sent{0}, maps_received{0}, map_bytes_received{0};
 };
 
 class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, worker::FromWorker>,
                             public std::enable_shared_from_this<WorkerSession> {
  public:
-  explicit WorkerSession(WorkerParts& parts)
-      : parts_(parts), proof_({parts.token, kSessionCall, parts.address}) {}
+  explicit WorkerSession(WorkerResources& resources)
+      : resources_(resources), proof_({resources.token, kSessionCall, resources.address}) {}
 
-  // Begins to read. It keeps itself alive until gRPC is done with it.
+  // Begins to read. The session keeps itself alive until OnDone().
   void begin();
-  // Ends it; what runs is forgotten by whoever replaces it.
+  // Work in progress goes on; admit() of the next session drops it.
   void end(const grpc::Status& status);
   bool open() const { return open_; }
   uint64_t epoch() const { return epoch_; }
-  // Has the server been silent for so long that it must be taken for gone?
+  // True after two leases without a message of the server, which then counts as lost.
   bool is_silent() const;
-  // Asked once, when the server has said who it is: may it have the worker?
+  // Called once, after the handshake: false refuses the server.
   std::function<bool(WorkerSession&)> admit;
 
   void OnReadDone(bool ok) override;
@@ -62,7 +62,7 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
 
  private:
   bool take(const worker::ToWorker& message, grpc::Status& refusal);
-  bool meet(const worker::ToWorker& message, grpc::Status& refusal);
+  bool handshake(const worker::ToWorker& message, grpc::Status& refusal);
   void load(const worker::Load& load);
   void loaded(uint64_t generation, const std::vector<worker::Role>& roles,
               const std::vector<LoadedRole>& computing);
@@ -82,9 +82,9 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
   void done(uint64_t attempt, uint64_t generation, TimeNs measured, const std::string& error,
             const std::vector<uint64_t>& digests = {});
 
-  WorkerParts& parts_;
+  WorkerResources& resources_;
   worker::ToWorker incoming_;
-  // What was sent of a batch's requests, by row.
+  // The inputs of a batch's requests that have arrived, by row.
   struct Inputs {
     std::vector<uint64_t> digests;      // so far
     std::vector<std::string> payloads;  // of a model that is computed
@@ -94,7 +94,7 @@ class WorkerSession final : public grpc::ServerBidiReactor<worker::ToWorker, wor
 
   // Of the reading side, one message at a time.
   CalledProof proof_;
-  bool greeted_ = false;
+  bool challenged_ = false;
   std::map<uint64_t, Inputs> inputs_;  // [attempt]
   uint64_t input_bytes_ = 0;
   std::atomic<uint64_t> epoch_{0};

@@ -32,7 +32,6 @@ class EmulatedBackend final : public Backend {
  public:
   std::string name() const override { return "emulated"; }
   std::string description() const override { return "takes the plan's times as real time; computes nothing"; }
-  bool supports(const Device&) const override { return true; }
   bool computes() const override { return false; }
   Result<std::unique_ptr<RuntimeDevice>> open(const Device&) override {
     return std::unique_ptr<RuntimeDevice>(std::make_unique<EmulatedDevice>());

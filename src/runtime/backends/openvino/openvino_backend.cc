@@ -6,14 +6,12 @@
 // inherit the affinity of the thread that first needed them. Compilation happens on an unbound thread, so
 // they may use all of the process's cores. The scheduler puts them on the idle ones, which are the cores that
 // the plan gave to this device.
-#include <map>
 #include <memory>
 #include <openvino/core/version.hpp>
 #include <sstream>
 
+#include "backends/segment_cut.h"
 #include "heddle/base/hash.h"
-#include "heddle/graph/model.h"
-#include "heddle/runtime/backend.h"
 #include "heddle/runtime/segment_cache.h"
 #include "openvino_session.h"
 #include "threads/mailbox.h"
@@ -23,30 +21,7 @@ namespace {
 
 using openvino::current_error;
 
-// [port of the compiled model] index of its tensor in the spec; -1: an output that nobody reads.
-Result<std::vector<int>> match_ports(const Graph& graph, std::span<const TensorId> ports,
-                                     std::span<const SegmentTensor> wanted, bool inputs) {
-  std::map<std::string_view, int> by_name;
-  for (size_t i = 0; i < wanted.size(); ++i) by_name[wanted[i].name] = static_cast<int>(i);
-  std::vector<int> match;
-  size_t found = 0;
-  for (TensorId port : ports) {
-    const auto it = by_name.find(graph.tensor(port).name);
-    if (it == by_name.end() && inputs) {
-      return Error(Code::kInternal,
-                   "the cut reads tensor '" + graph.tensor(port).name + "', which the plan does not feed");
-    }
-    match.push_back(it == by_name.end() ? -1 : it->second);
-    found += it == by_name.end() ? 0 : 1;
-  }
-  if (!inputs && found < wanted.size()) {
-    return Error(Code::kInternal, "the cut makes " + std::to_string(found) + " of the " +
-                                      std::to_string(wanted.size()) + " tensors that the plan expects of it");
-  }
-  return match;
-}
-
-// The same by the port names that the compiled model has kept from the cut.
+// SegmentCut's inputs or outputs, by the port names that the compiled model has kept from the cut.
 Result<std::vector<int>> match_names(const std::vector<ov::Output<const ov::Node>>& ports,
                                      std::span<const SegmentTensor> wanted) {
   std::vector<int> match(ports.size(), -1);
@@ -165,27 +140,15 @@ class OpenVinoDevice final : public RuntimeDevice {
       }
       if (auto cached = from_cache(spec, slots, place, begin)) return cached;
     }
-    std::shared_ptr<const Model> model = spec.model;
-    if (!model && spec.read_model) {
-      HEDDLE_ASSIGN_OR_RETURN(model, spec.read_model());
-    }
-    if (!model) {
-      return Error(Code::kInvalidInput, "device '" + device_.name +
-                                            "' runs real models only; this plan's graph has none behind it "
-                                            "(give the model, or a cluster with emulated devices)");
-    }
-    HEDDLE_ASSIGN_OR_RETURN(SegmentModel cut, model->cut(spec.finest_ops));
-    const Graph& graph = *model->graph();
-    HEDDLE_ASSIGN_OR_RETURN(auto inputs, match_ports(graph, cut.inputs, spec.inputs, true));
-    HEDDLE_ASSIGN_OR_RETURN(auto outputs, match_ports(graph, cut.outputs, spec.outputs, false));
+    HEDDLE_ASSIGN_OR_RETURN(SegmentCut cut, cut_segment(spec, device_.name));
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
     try {
-      ov::CompiledModel compiled = openvino::core().compile_model(cut.model, openvino::device_name(device_),
-                                                                  openvino::latency_config(device_));
-      return finished(
-          std::make_unique<OpenVinoSegment>(std::move(compiled), std::move(inputs), std::move(outputs),
-                                            SegmentOrigin{load_us, false}, place, model),
-          slots);
+      ov::CompiledModel compiled = openvino::core().compile_model(
+          cut.part.model, openvino::device_name(device_), openvino::latency_config(device_));
+      return finished(std::make_unique<OpenVinoSegment>(std::move(compiled), std::move(cut.inputs),
+                                                        std::move(cut.outputs), SegmentOrigin{load_us, false},
+                                                        place, cut.model),
+                      slots);
     } catch (...) {
       return current_error("compiling for " + openvino::device_name(device_));
     }
@@ -232,7 +195,6 @@ class OpenVinoBackend final : public Backend {
   std::string description() const override {
     return "OpenVINO's CPU (bound to core sets), GPU and NPU devices";
   }
-  bool supports(const Device& device) const override { return device.backend == "openvino"; }
 
   Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {
     const std::string wanted = openvino::device_name(device);

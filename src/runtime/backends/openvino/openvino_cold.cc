@@ -1,5 +1,4 @@
 // Measures the cold start of a whole model with OpenVINO alone, for comparison.
-#include <cstring>
 #include <map>
 
 #include "heddle/runtime/cold.h"
@@ -19,16 +18,6 @@ void set_shapes(ov::Model& model, const Graph& graph) {
     shapes[model.input(i)] = ov::PartialShape(std::vector<ov::Dimension>(shape.begin(), shape.end()));
   }
   model.reshape(shapes);
-}
-
-Status give(ov::InferRequest& request, const std::vector<TensorValue>& inputs) {
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    ov::Tensor target = request.get_input_tensor(k);
-    if (target.get_byte_size() != static_cast<size_t>(inputs[k].bytes))
-      return Error(Code::kInternal, "an input's size differs from the model's");
-    std::memcpy(target.data(), inputs[k].data.get(), target.get_byte_size());
-  }
-  return {};
 }
 
 }  // namespace
@@ -57,7 +46,7 @@ Result<ColdWhole> openvino_cold_start(const Problem& problem, const InputOptions
     result.compile_us = static_cast<double>(compiled_ns - begin) / 1000 - result.read_us;
     ov::InferRequest request = compiled.create_infer_request();
     HEDDLE_ASSIGN_OR_RETURN(const auto values, make_inputs(*problem.graph, inputs));
-    HEDDLE_RETURN_IF_ERROR(give(request, values));
+    HEDDLE_RETURN_IF_ERROR(openvino::copy_inputs(request, values));
     request.infer();
     const int64_t end = now_ns();
     result.run_us = static_cast<double>(end - compiled_ns) / 1000;

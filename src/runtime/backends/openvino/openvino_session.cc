@@ -1,8 +1,12 @@
 #include "openvino_session.h"
 
 #include <algorithm>
+#include <cstring>
 #include <openvino/runtime/intel_cpu/properties.hpp>
 #include <thread>
+
+#include "heddle/cluster/discover.h"
+#include "heddle/runtime/backend.h"
 
 namespace heddle::openvino {
 
@@ -78,6 +82,26 @@ Result<ov::Tensor> wrap(const TensorView& view) {
                std::string("tensors of ") + dtype_name(view.dtype) + " cannot be handed to OpenVINO");
 }
 
+std::vector<std::string> other_devices() {
+  try {
+    auto devices = core().get_available_devices();
+    std::erase_if(devices, [](const std::string& name) { return name.starts_with("CPU"); });
+    return devices;
+  } catch (...) {
+    return {};  // a device whose driver fails counts as absent
+  }
+}
+
+Status copy_inputs(ov::InferRequest& request, std::span<const TensorValue> values) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    ov::Tensor target = request.get_input_tensor(i);
+    if (target.get_byte_size() != static_cast<size_t>(values[i].bytes))
+      return Error(Code::kInternal, "an input's size differs from the model's");
+    std::memcpy(target.data(), values[i].data.get(), target.get_byte_size());
+  }
+  return {};
+}
+
 Error current_error(const std::string& doing) {
   try {
     throw;
@@ -91,3 +115,11 @@ Error current_error(const std::string& doing) {
 }
 
 }  // namespace heddle::openvino
+
+namespace heddle {
+
+Result<std::shared_ptr<const Cluster>> discover_machine() {
+  return discover_local(openvino::other_devices(), local_gpus());
+}
+
+}  // namespace heddle

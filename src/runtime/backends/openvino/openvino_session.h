@@ -25,6 +25,12 @@ std::string device_name(const Device& device);  // OpenVINO's name of the device
 
 std::optional<DType> dtype_of(const ov::element::Type& type);
 Result<ov::Tensor> wrap(const TensorView& view);
+// Copies the values into the request's own input tensors.
+Status copy_inputs(ov::InferRequest& request, std::span<const TensorValue> values);
+
+// OpenVINO's devices on this machine other than the CPU: "GPU.0", "NPU". Empty if there are none or OpenVINO
+// cannot tell. The first call loads OpenVINO's plugins (some 10 ms).
+std::vector<std::string> other_devices();
 
 // Converts the exception in flight to an Error; call it inside a catch block.
 Error current_error(const std::string& doing);

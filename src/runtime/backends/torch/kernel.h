@@ -9,8 +9,10 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -38,13 +40,20 @@ struct OpSite {
   Result<std::vector<int64_t>> integers(size_t i) const;
   // One constant number of any type.
   Result<double> number(size_t i) const;
+  // 0 <= axis < rank, of one that may count from the end.
+  Result<int64_t> axis_of(int64_t given, int64_t rank) const;
   // One constant axis of a tensor of this rank, 0 <= axis < rank.
   Result<int64_t> axis(size_t i, int64_t rank) const;
   // Constant axes, ascending and distinct.
   Result<std::vector<int64_t>> axes(size_t i, int64_t rank) const;
   // An axis given as an attribute.
   Result<int64_t> axis_attribute(const std::string& name, int64_t otherwise, int64_t rank) const;
+  // A text attribute; an error for any value besides these.
+  Result<std::string> choice(const std::string& name, const std::string& otherwise,
+                             std::initializer_list<std::string_view> supported) const;
   bool floating(size_t i = 0) const;  // input i
+  // Fails unless input i has floating-point numbers and at least this rank.
+  Status expect_floating(int64_t least_rank = 0, size_t i = 0) const;
   Error refuse(const std::string& why) const;
 };
 
@@ -58,21 +67,16 @@ struct KernelEntry {
 };
 
 // One list per family, each in its own file.
-std::span<const KernelEntry> unary_kernels();
-std::span<const KernelEntry> binary_kernels();
+std::span<const KernelEntry> elementwise_kernels();
 std::span<const KernelEntry> reduce_kernels();
 std::span<const KernelEntry> shape_kernels();
 std::span<const KernelEntry> slice_kernels();
 std::span<const KernelEntry> indexing_kernels();
-std::span<const KernelEntry> convolution_kernels();
-std::span<const KernelEntry> pooling_kernels();
-std::span<const KernelEntry> matrix_kernels();
-std::span<const KernelEntry> normalisation_kernels();
-std::span<const KernelEntry> quantise_kernels();
+std::span<const KernelEntry> window_kernels();
+std::span<const KernelEntry> layer_kernels();
 std::span<const KernelEntry> recurrent_kernels();
 std::span<const KernelEntry> image_kernels();
 std::span<const KernelEntry> fourier_kernels();
-std::span<const KernelEntry> region_kernels();
 std::span<const KernelEntry> control_kernels();
 
 // nullptr if no family covers it.
@@ -81,6 +85,7 @@ const KernelEntry* find_kernel(const std::string& type, int opset);
 // Converts an axis that may count from the end to 0 <= axis < rank; -1 if it is out of range.
 int64_t normal_axis(int64_t axis, int64_t rank);
 at::ScalarType scalar_type(DType dtype);  // storage type on a device that has the dtype; Undefined: none
+at::ScalarType stored_type(DType dtype);  // the one with the same bits in memory; Undefined: none
 at::ScalarType carrier(DType dtype);      // type for kernels on a CPU; Undefined: none
 
 // A kernel with one output.

@@ -44,6 +44,20 @@ struct FourierAxes {
   std::vector<int64_t> axes, lengths;
 };
 
+Status check_length(const OpSite& site, int64_t length) {
+  if (length >= 1 && length <= kLongestAxis) return {};
+  return site.refuse("an axis has " + std::to_string(length) + " elements; expected 1 to " +
+                     std::to_string(kLongestAxis));
+}
+
+// The last axis holds real and imaginary parts.
+Status check_complex(const OpSite& site) {
+  HEDDLE_RETURN_IF_ERROR(site.expect_floating(2));
+  if (site.in(0).back() == 2) return {};
+  return site.refuse("its input is " + shape_text(site.in(0)) +
+                     "; expected complex numbers, a last axis of 2");
+}
+
 // Input 1 has the axes, input 2 optionally the lengths (-1: unchanged). `rank` excludes the axis of length
 // two for complex numbers.
 Result<FourierAxes> fourier_axes(const OpSite& site, int64_t rank) {
@@ -54,20 +68,18 @@ Result<FourierAxes> fourier_axes(const OpSite& site, int64_t rank) {
     HEDDLE_ASSIGN_OR_RETURN(result.lengths, site.integers(2));
   }
   if (result.axes.empty() || result.lengths.size() != result.axes.size())
-    return site.refuse("its axes and lengths");
+    return site.refuse("it has " + std::to_string(result.axes.size()) + " axes and " +
+                       std::to_string(result.lengths.size()) + " lengths; expected one length per axis");
   for (size_t i = 0; i < result.axes.size(); ++i) {
-    const int64_t axis = normal_axis(result.axes[i], rank);
-    if (axis < 0) return site.refuse("axis " + std::to_string(result.axes[i]) + " is none of its tensor");
-    result.axes[i] = axis;
-    if (result.lengths[i] == -1) result.lengths[i] = site.in(0)[static_cast<size_t>(axis)];
-    if (result.lengths[i] < 1 || result.lengths[i] > kLongestAxis)
-      return site.refuse("an axis of " + std::to_string(result.lengths[i]) + " elements");
+    HEDDLE_ASSIGN_OR_RETURN(result.axes[i], site.axis_of(result.axes[i], rank));
+    if (result.lengths[i] == -1) result.lengths[i] = site.in(0)[static_cast<size_t>(result.axes[i])];
+    HEDDLE_RETURN_IF_ERROR(check_length(site, result.lengths[i]));
   }
   return result;
 }
 
 Result<Kernel> complex_transform(const OpSite& site, bool inverse) {
-  if (!site.floating() || site.rank() < 2 || site.in(0).back() != 2) return site.refuse("its type or shape");
+  HEDDLE_RETURN_IF_ERROR(check_complex(site));
   HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank() - 1));
   return one([=](Operands in) {
     const at::Tensor x = in[0].to(at::kDouble);
@@ -82,7 +94,7 @@ Result<Kernel> make_idft(const OpSite& site) { return complex_transform(site, tr
 
 // Real input; keeps the first half of the last axis of the result, including the middle.
 Result<Kernel> make_rdft(const OpSite& site) {
-  if (!site.floating() || site.rank() < 1) return site.refuse("its type or rank");
+  HEDDLE_RETURN_IF_ERROR(site.expect_floating(1));
   HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank()));
   return one([=](Operands in) {
     const at::Tensor x = in[0].to(at::kDouble);
@@ -106,12 +118,11 @@ Roots whole_of_half(const Roots& half, int64_t axis, int64_t n) {
 
 // The inverse of RDFT: the last axis of the input holds the first half of a real signal's transform.
 Result<Kernel> make_irdft(const OpSite& site) {
-  if (!site.floating() || site.rank() < 2 || site.in(0).back() != 2) return site.refuse("its type or shape");
+  HEDDLE_RETURN_IF_ERROR(check_complex(site));
   HEDDLE_ASSIGN_OR_RETURN(const FourierAxes plan, fourier_axes(site, site.rank() - 1));
   const auto last = static_cast<size_t>(plan.axes.back());
   const int64_t length = site.out()[last];
-  if (length < 1 || length > kLongestAxis)
-    return site.refuse("an axis of " + std::to_string(length) + " elements");
+  HEDDLE_RETURN_IF_ERROR(check_length(site, length));
   return one([=](Operands in) {
     const at::Tensor x = in[0].to(at::kDouble);
     Roots value{x.select(-1, 0), x.select(-1, 1)};

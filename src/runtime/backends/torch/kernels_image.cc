@@ -1,7 +1,8 @@
-// Resampling. Interpolation handles one axis after the other: each result element is a weighted sum of a few
-// source elements (taps), which are known when the segment is compiled.
+// Resampling, and pooling of images' regions to one size. Interpolation handles one axis after the other: each
+// result element is a weighted sum of a few source elements (taps), which are known when the segment is compiled.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "kernel.h"
 
@@ -29,16 +30,6 @@ struct Resampling {
     if (nearest == "simple") return scale < 1 ? std::ceil(x) : std::trunc(x);
     if (nearest == "round_prefer_ceil") return std::floor(x + 0.5);
     return std::ceil(x - 0.5);
-  }
-
-  bool known() const {
-    const auto among = [](const std::string& name, std::initializer_list<const char*> list) {
-      return std::find(list.begin(), list.end(), name) != list.end();
-    };
-    return among(mode, {"nearest", "linear", "linear_onnx", "cubic"}) &&
-           among(coordinates, {"half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn",
-                               "align_corners"}) &&
-           among(nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"});
   }
 };
 
@@ -96,17 +87,21 @@ at::Tensor resample(const at::Tensor& x, const AxisTaps& t) {
 // Opset 4: sizes and scales in inputs 1 and 2, axes in 3. Opset 11: one of both in input 1, axes in 2.
 Result<Kernel> make_interpolate(const OpSite& site) {
   const OpNode& node = site.node;
-  const Resampling how{
-      .mode = node.attribute<std::string>("mode", "nearest"),
-      .coordinates = node.attribute<std::string>("coordinate_transformation_mode", "half_pixel"),
-      .nearest = node.attribute<std::string>("nearest_mode", "round_prefer_floor"),
-      .cube = node.attribute<double>("cube_coeff", -0.75)};
-  if (!how.known())
-    return site.refuse("mode '" + how.mode + "', '" + how.coordinates + "', '" + how.nearest + "'");
-  if (node.attribute<bool>("antialias", false) && how.mode != "nearest") return site.refuse("antialiasing");
+  Resampling how;
+  HEDDLE_ASSIGN_OR_RETURN(how.mode,
+                          site.choice("mode", "nearest", {"nearest", "linear", "linear_onnx", "cubic"}));
+  HEDDLE_ASSIGN_OR_RETURN(how.coordinates, site.choice("coordinate_transformation_mode", "half_pixel",
+                                                       {"half_pixel", "pytorch_half_pixel", "asymmetric",
+                                                        "tf_half_pixel_for_nn", "align_corners"}));
+  HEDDLE_ASSIGN_OR_RETURN(
+      how.nearest, site.choice("nearest_mode", "round_prefer_floor",
+                               {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"}));
+  how.cube = node.attribute<double>("cube_coeff", -0.75);
+  if (node.attribute<bool>("antialias", false) && how.mode != "nearest")
+    return site.refuse("it asks for antialiasing, which is not supported");
   for (const char* list : {"pads_begin", "pads_end"}) {
     for (const int64_t pad : node.attribute<std::vector<int64_t>>(list, {}))
-      if (pad != 0) return site.refuse("padding");
+      if (pad != 0) return site.refuse("it asks for padding, which is not supported");
   }
   const bool by_scales = node.attribute<std::string>("shape_calculation_mode", "sizes") == "scales";
   const size_t axes_input = node.opset >= 11 ? 2 : 3, scales_input = node.opset >= 11 ? 1 : 2;
@@ -121,20 +116,19 @@ Result<Kernel> make_interpolate(const OpSite& site) {
     const at::Tensor given =
         scales_input < site.constants.size() ? site.constants[scales_input] : at::Tensor();
     if (!given.defined() || given.numel() != static_cast<int64_t>(axes.size()))
-      return site.refuse("its scales are no constant of one per axis");
+      return site.refuse("its scales are computed or not one per axis; expected constants");
     const at::Tensor numbers = given.to(at::kCPU, at::kDouble).contiguous();
     scales.assign(numbers.data_ptr<double>(), numbers.data_ptr<double>() + numbers.numel());
   }
-  if (!site.floating() && how.mode != "nearest") return site.refuse("integers between their places");
+  if (how.mode != "nearest") HEDDLE_RETURN_IF_ERROR(site.expect_floating());
   const at::ScalarType type = site.floating() ? carrier(node.inputs[0].dtype) : at::kDouble;
   std::vector<AxisTaps> taps;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = normal_axis(axes[i], site.rank());
-    if (axis < 0) return site.refuse("axis " + std::to_string(axes[i]) + " is none of its tensor");
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis_of(axes[i], site.rank()));
     const int64_t in = site.in(0)[static_cast<size_t>(axis)], out = site.out()[static_cast<size_t>(axis)];
-    if (in < 1 || out < 1) return site.refuse("an empty tensor");
+    if (in < 1 || out < 1) return site.refuse("it resizes an empty tensor");
     const double scale = by_scales ? scales[i] : static_cast<double>(out) / static_cast<double>(in);
-    if (!(scale > 0)) return site.refuse("a scale that is not positive");
+    if (!(scale > 0)) return site.refuse("its scale " + std::to_string(scale) + " is not positive");
     if (in == out && scale == 1) continue;
     taps.push_back(axis_taps(how, axis, in, out, scale, type));
     for (auto* list : {&taps.back().taps, &taps.back().weights}) {
@@ -157,8 +151,9 @@ Result<Kernel> make_grid_sample(const OpSite& site) {
   const int64_t mode = place("mode", "bilinear", {"bilinear", "nearest", "bicubic"});
   const int64_t border = place("padding_mode", "zeros", {"zeros", "border", "reflection"});
   const bool align = site.node.attribute<bool>("align_corners", false);
-  if (mode < 0 || border < 0 || site.rank() != 4 || !site.floating())
-    return site.refuse("its mode, rank or type");
+  HEDDLE_RETURN_IF_ERROR(site.expect_floating(4));
+  if (mode < 0 || border < 0 || site.rank() > 4)
+    return site.refuse("its mode, padding mode or rank is not supported; expected images of rank 4");
   return one([=](Operands in) {
     return at::grid_sampler_2d(in[0], in[1].to(in[0].scalar_type()), mode, border, align);
   });
@@ -172,16 +167,123 @@ Result<Kernel> make_col2im(const OpSite& site) {
     return site.node.attribute<std::vector<int64_t>>(name, {otherwise, otherwise});
   };
   const auto strides = list("strides", 1), dilations = list("dilations", 1), begin = list("pads_begin", 0);
-  if (begin != list("pads_end", 0)) return site.refuse("unequal pads");
+  if (begin != list("pads_end", 0))
+    return site.refuse("its pads at begin and end differ; expected equal ones");
   for (const auto& values : {size, kernel, strides, dilations, begin})
     if (values.size() != 2) return site.refuse("expected two spatial axes");
   return one([=](Operands in) { return at::col2im(in[0], size, kernel, dilations, begin, strides); });
+}
+
+struct RegionPool {
+  int64_t rows = 0, columns = 0;            // of the result
+  int64_t samples = 0;                      // per bin and axis; 0: as many as the bin has pixels, rounded up
+  double scale = 1, before = 0, after = 0;  // position in the image: (x + before) * scale + after
+  bool maximum = false, at_least_one = false;
+};
+
+// One axis of one sample: two pixels and their weights.
+struct Tap {
+  int64_t low = 0, high = 0;
+  double low_weight = 0, high_weight = 0;
+};
+
+// Nothing if the sample lies outside the image.
+std::optional<Tap> tap_at(double x, int64_t size) {
+  if (x < -1 || x > static_cast<double>(size)) return std::nullopt;
+  x = std::max(x, 0.0);
+  const auto low = std::min(static_cast<int64_t>(x), size - 1);
+  const int64_t high = std::min(low + 1, size - 1);
+  const double f = low == high ? 0 : x - static_cast<double>(low);
+  return Tap{low, high, 1 - f, f};
+}
+
+// The samples of one axis of one region, by bin.
+std::vector<std::vector<std::optional<Tap>>> taps_of(const RegionPool& pool, double first, double last,
+                                                     int64_t bins, int64_t size) {
+  const double begin = (first + pool.before) * pool.scale + pool.after;
+  double length = (last + pool.before) * pool.scale + pool.after - begin;
+  if (pool.at_least_one) length = std::max(length, 1.0);
+  const double bin = length / static_cast<double>(bins);
+  const int64_t samples =
+      pool.samples > 0 ? pool.samples : std::max<int64_t>(1, std::llround(std::ceil(bin)));
+  std::vector<std::vector<std::optional<Tap>>> taps(static_cast<size_t>(bins));
+  for (int64_t b = 0; b < bins; ++b) {
+    for (int64_t s = 0; s < samples; ++s) {
+      const double inside = (static_cast<double>(s) + 0.5) / static_cast<double>(samples);
+      taps[static_cast<size_t>(b)].push_back(tap_at(begin + bin * (static_cast<double>(b) + inside), size));
+    }
+  }
+  return taps;
+}
+
+// One bin of one channel. A sample outside the image counts as 0. The maximum is over the samples and 0, as
+// in OpenVINO; ONNX's reference takes the maximum of the weighted pixels before they are added.
+double pooled(const RegionPool& pool, const float* picture, int64_t width,
+              const std::vector<std::optional<Tap>>& down, const std::vector<std::optional<Tap>>& across) {
+  double sum = 0, most = 0;
+  for (const auto& y : down) {
+    for (const auto& x : across) {
+      if (!y || !x) continue;
+      const float *low = picture + y->low * width, *high = picture + y->high * width;
+      const double sample = y->low_weight * (x->low_weight * low[x->low] + x->high_weight * low[x->high]) +
+                            y->high_weight * (x->low_weight * high[x->low] + x->high_weight * high[x->high]);
+      sum += sample;
+      most = std::max(most, sample);
+    }
+  }
+  return pool.maximum ? most : sum / static_cast<double>(down.size() * across.size());
+}
+
+// Inputs: images [n, channels, height, width], regions [r, 4] as x1, y1, x2, y2, and each region's image.
+// O(result * samples).
+at::Tensor pool_regions(const RegionPool& pool, Operands in) {
+  const at::Tensor pictures = in[0].to(at::kFloat).contiguous();
+  const at::Tensor regions = in[1].to(at::kDouble).contiguous();
+  const at::Tensor numbers = in[2].to(at::kLong).contiguous();
+  const int64_t count = regions.size(0), channels = pictures.size(1);
+  const int64_t height = pictures.size(2), width = pictures.size(3);
+  at::Tensor result = at::empty({count, channels, pool.rows, pool.columns}, at::kFloat);
+  auto* to = result.data_ptr<float>();
+  for (int64_t r = 0; r < count; ++r) {
+    const double* box = regions.data_ptr<double>() + 4 * r;
+    const int64_t number = numbers.data_ptr<int64_t>()[r];
+    TORCH_CHECK(number >= 0 && number < pictures.size(0), "a region names a picture that there is not");
+    const auto down = taps_of(pool, box[1], box[3], pool.rows, height);
+    const auto across = taps_of(pool, box[0], box[2], pool.columns, width);
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* picture = pictures.data_ptr<float>() + (number * channels + c) * height * width;
+      for (const auto& y : down)
+        for (const auto& x : across) *to++ = static_cast<float>(pooled(pool, picture, width, y, x));
+    }
+  }
+  return result;
+}
+
+Result<Kernel> make_roi_align(const OpSite& site) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto mode, site.choice("mode", "avg", {"avg", "max"}));
+  HEDDLE_ASSIGN_OR_RETURN(const auto aligned, site.choice("aligned_mode", "asymmetric",
+                                                          {"asymmetric", "half_pixel", "half_pixel_for_nn"}));
+  RegionPool pool{.rows = site.node.attribute<int64_t>("pooled_h", 1),
+                  .columns = site.node.attribute<int64_t>("pooled_w", 1),
+                  .samples = site.node.attribute<int64_t>("sampling_ratio", 0),
+                  .scale = site.node.attribute<double>("spatial_scale", 1),
+                  .maximum = mode == "max",
+                  .at_least_one = aligned == "asymmetric"};
+  if (!site.device.is_cpu()) return site.refuse("it runs on the host only, not on this device");
+  if (aligned == "half_pixel") pool.before = 0.5;
+  if (aligned != "asymmetric") pool.after = -0.5;
+  if (!site.floating() || site.rank() != 4 || site.in(0)[2] < 1 || site.in(0)[3] < 1 || pool.rows < 1 ||
+      pool.columns < 1 || pool.samples < 0)
+    return site.refuse("its input is " + shape_text(site.in(0)) +
+                       "; expected floating-point images of rank 4 and positive sizes");
+  return one([pool](Operands in) { return pool_regions(pool, in); });
 }
 
 constexpr KernelEntry kImageKernels[] = {
     {"Col2Im", 15, 15, make_col2im},
     {"GridSample", 9, 9, make_grid_sample},
     {"Interpolate", 4, 11, make_interpolate},
+    {"ROIAlign", 3, 9, make_roi_align},
 };
 
 }  // namespace

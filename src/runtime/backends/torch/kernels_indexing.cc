@@ -36,7 +36,7 @@ Result<Kernel> make_gather(const OpSite& site) {
   const int64_t batch = site.node.attribute<int64_t>("batch_dims", 0);
   const int64_t batch_dims = batch < 0 ? batch + site.rank(1) : batch;
   if (batch_dims < 0 || batch_dims > axis || batch_dims > site.rank(1))
-    return site.refuse("batch_dims " + std::to_string(batch));
+    return site.refuse("batch_dims is " + std::to_string(batch) + "; expected at most its axis and rank");
   const Shape &x = site.in(0), &index = site.in(1);
   const auto a = static_cast<size_t>(axis), b = static_cast<size_t>(batch_dims);
   const int64_t size = x[a];
@@ -77,7 +77,7 @@ struct RowShape {
 Result<RowShape> rows_of(const OpSite& site, size_t batch_dims) {
   const Shape &x = site.in(0), &index = site.in(1);
   if (index.empty() || batch_dims >= index.size() || batch_dims > x.size())
-    return site.refuse("the rank of its indices");
+    return site.refuse("its indices are " + shape_text(index) + ", a rank that is not supported");
   const int64_t tuple = index.back();
   if (tuple < 0 || batch_dims + static_cast<size_t>(tuple) > x.size())
     return site.refuse("its indices name more dimensions than its tensor has");
@@ -107,7 +107,7 @@ at::Tensor row_numbers(const at::Tensor& indices, const RowShape& rows) {
 
 Result<Kernel> make_gather_nd(const OpSite& site) {
   const int64_t batch = site.node.attribute<int64_t>("batch_dims", 0);
-  if (batch < 0) return site.refuse("batch_dims " + std::to_string(batch));
+  if (batch < 0) return site.refuse("batch_dims is " + std::to_string(batch) + "; expected 0 or more");
   HEDDLE_ASSIGN_OR_RETURN(const RowShape rows, rows_of(site, static_cast<size_t>(batch)));
   return one([=, shape = site.out()](Operands in) {
     const at::Tensor number = row_numbers(in[1], rows).unsqueeze(2);
@@ -115,16 +115,12 @@ Result<Kernel> make_gather_nd(const OpSite& site) {
   });
 }
 
-// ATen's name of a reduction; empty: plain replacement; nullopt: ATen lacks it.
-std::optional<std::string> reduction_of(const OpSite& site) {
-  const auto name = site.node.attribute<std::string>("reduction", "none");
-  if (name == "none") return "";
-  if (name == "sum" || name == "sub") return "sum";
-  if (name == "prod") return "prod";
-  if (name == "mean") return "mean";
-  if (name == "max") return "amax";
-  if (name == "min") return "amin";
-  return std::nullopt;
+// ATen's names of reductions; empty: plain replacement.
+Result<std::string> reduction_of(const OpSite& site, std::initializer_list<std::string_view> supported) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto name, site.choice("reduction", "none", supported));
+  if (name == "none") return std::string();
+  if (name == "sub") return std::string("sum");
+  return name == "max" || name == "min" ? "a" + name : name;
 }
 
 at::Tensor place(const at::Tensor& x, int64_t axis, const at::Tensor& index, const at::Tensor& updates,
@@ -135,21 +131,19 @@ at::Tensor place(const at::Tensor& x, int64_t axis, const at::Tensor& index, con
 
 Result<Kernel> make_scatter_elements(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis(3, site.rank()));
-  const auto reduction = reduction_of(site);
-  if (!reduction || site.node.attribute<std::string>("reduction", "none") == "sub")
-    return site.refuse("its reduction");
+  HEDDLE_ASSIGN_OR_RETURN(const auto kind, reduction_of(site, {"none", "sum", "prod", "mean", "max", "min"}));
   const bool initial = site.node.attribute<bool>("use_init_val", true);
-  return one([=, kind = *reduction](Operands in) {
+  return one([=](Operands in) {
     return place(in[0], axis, from_the_end(in[1], in[0].size(axis)), in[2], kind, initial);
   });
 }
 
 Result<Kernel> make_scatter_nd(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const RowShape rows, rows_of(site, 0));
-  const auto reduction = reduction_of(site);
-  if (!reduction) return site.refuse("its reduction");
+  HEDDLE_ASSIGN_OR_RETURN(const auto kind,
+                          reduction_of(site, {"none", "sum", "sub", "prod", "mean", "max", "min"}));
   const bool subtract = site.node.attribute<std::string>("reduction", "none") == "sub";
-  return one([=, kind = *reduction, shape = site.out()](Operands in) {
+  return one([=, shape = site.out()](Operands in) {
     const at::Tensor number = row_numbers(in[1], rows).unsqueeze(2).expand({-1, -1, rows.flat[2]});
     const at::Tensor updates = in[2].reshape({1, rows.count, rows.flat[2]});
     return place(in[0].reshape(rows.flat), 1, number, subtract ? at::neg(updates) : updates, kind, true)
@@ -171,8 +165,8 @@ Result<Kernel> make_scatter_update(const OpSite& site) {
 Result<Kernel> make_one_hot(const OpSite& site) {
   const auto rank = static_cast<int64_t>(site.out().size());
   HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis_attribute("axis", -1, rank));
-  const auto mode = site.node.attribute<std::string>("negative_indices_mode", "ignore_negative");
-  if (mode != "ignore_negative" && mode != "normalize") return site.refuse("mode '" + mode + "'");
+  HEDDLE_ASSIGN_OR_RETURN(const auto mode, site.choice("negative_indices_mode", "ignore_negative",
+                                                       {"ignore_negative", "normalize"}));
   const int64_t depth = site.out()[static_cast<size_t>(axis)];
   Shape row(site.out().size(), 1);
   row[static_cast<size_t>(axis)] = depth;
@@ -210,7 +204,9 @@ Result<Kernel> make_unique(const OpSite& site) {
     HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis(1, site.rank()));
     count = site.in(0)[static_cast<size_t>(axis)];
   }
-  if (count != 1) return site.refuse("more than one element");
+  if (count != 1)
+    return site.refuse("it has " + std::to_string(count) +
+                       " elements; expected one, as the number of distinct ones must be known");
   return Kernel([shape = site.out()](Operands in) {
     const at::Tensor zero = at::zeros({1}, in[0].options().dtype(at::kLong));
     return Tensors{in[0].reshape(shape), zero, zero, zero + 1};

@@ -102,18 +102,23 @@ Tensors run_sequence(const Sequence& sequence, Operands in) {
 
 Result<Kernel> make_sequence(const OpSite& site, Step step, bool has_cell_state) {
   Sequence sequence{.step = step, .cell = {}, .has_cell_state = has_cell_state, .backwards = {}};
-  const auto direction = site.node.attribute<std::string>("direction", "forward");
+  HEDDLE_ASSIGN_OR_RETURN(const auto direction,
+                          site.choice("direction", "forward", {"forward", "reverse", "bidirectional"}));
   if (direction == "forward") sequence.backwards = {false};
   if (direction == "reverse") sequence.backwards = {true};
   if (direction == "bidirectional") sequence.backwards = {false, true};
-  if (sequence.backwards.empty()) return site.refuse("direction '" + direction + "'");
-  if (!site.floating() || site.rank() != 3 || site.in(0)[1] < 1) return site.refuse("its type or shape");
+  HEDDLE_RETURN_IF_ERROR(site.expect_floating(3));
+  if (site.rank() > 3 || site.in(0)[1] < 1)
+    return site.refuse("its input is " + shape_text(site.in(0)) + "; expected batch, time and features");
   for (const auto& name : site.node.attribute<std::vector<std::string>>("activations", {})) {
     sequence.cell.activations.push_back(activation_named(name));
-    if (sequence.cell.activations.back() == nullptr) return site.refuse("activation '" + name + "'");
+    if (sequence.cell.activations.back() == nullptr)
+      return site.refuse("its activation is '" + name + "'; expected sigmoid, tanh or relu");
   }
   const size_t wanted = step == rnn_step ? 1 : step == gru_step ? 2 : 3;
-  if (sequence.cell.activations.size() != wanted) return site.refuse("its number of activations");
+  if (sequence.cell.activations.size() != wanted)
+    return site.refuse("it has " + std::to_string(sequence.cell.activations.size()) +
+                       " activations; expected " + std::to_string(wanted));
   sequence.cell.clip = site.node.attribute<double>("clip", 0);
   sequence.cell.linear_before_reset = site.node.attribute<bool>("linear_before_reset", false);
   return Kernel([sequence](Operands in) { return run_sequence(sequence, in); });

@@ -68,7 +68,7 @@ Result<Kernel> reduce(const OpSite& site) {
 
 // The axis need not be constant, since it changes no shape.
 Result<Kernel> make_cumulative_sum(const OpSite& site) {
-  if (site.rank() < 1) return site.refuse("a tensor without axes");
+  if (site.rank() < 1) return site.refuse("its input is one number; expected at least one axis");
   const bool exclusive = site.node.attribute<bool>("exclusive", false);
   const bool reverse = site.node.attribute<bool>("reverse", false);
   return one([=](Operands in) {

@@ -36,15 +36,14 @@ Result<Kernel> make_split(const OpSite& site) {
 }
 
 Result<Kernel> make_broadcast(const OpSite& site) {
-  const auto mode = site.node.attribute<std::string>("mode", "numpy");
+  HEDDLE_ASSIGN_OR_RETURN(const auto mode,
+                          site.choice("mode", "numpy", {"numpy", "bidirectional", "explicit"}));
   if (mode == "numpy" || mode == "bidirectional")
     return one([shape = site.out()](Operands in) { return in[0].expand(shape); });
-  if (mode != "explicit" || !site.has_input(2)) return site.refuse("mode '" + mode + "'");
   HEDDLE_ASSIGN_OR_RETURN(const auto mapping, site.integers(2));
   Shape inner(site.out().size(), 1);
   for (size_t i = 0; i < mapping.size() && i < site.in(0).size(); ++i) {
-    const int64_t axis = normal_axis(mapping[i], static_cast<int64_t>(inner.size()));
-    if (axis < 0) return site.refuse("an axis of its mapping is none of the output");
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis_of(mapping[i], static_cast<int64_t>(inner.size())));
     inner[static_cast<size_t>(axis)] = site.in(0)[i];
   }
   return one([inner, shape = site.out()](Operands in) { return in[0].reshape(inner).expand(shape); });
@@ -72,7 +71,9 @@ Result<Kernel> make_reverse(const OpSite& site) {
 Result<Kernel> make_reverse_sequence(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const int64_t batch, site.axis_attribute("batch_axis", 0, site.rank()));
   HEDDLE_ASSIGN_OR_RETURN(const int64_t sequence, site.axis_attribute("seq_axis", 1, site.rank()));
-  if (batch == sequence) return site.refuse("its batch axis is its sequence axis");
+  if (batch == sequence)
+    return site.refuse("axis " + std::to_string(batch) +
+                       " is its batch axis and its sequence axis; expected two");
   return one([=](Operands in) {
     const at::Tensor x = in[0].movedim({batch, sequence}, {0, 1});
     const at::Tensor places = at::arange(x.size(1), in[0].options().dtype(at::kLong)).unsqueeze(0);
@@ -106,7 +107,9 @@ Result<BlockSite> block_site(const OpSite& site) {
       .size = site.node.attribute<int64_t>("block_size", 1),
       .axes = site.rank() - 2,
       .depth_first = site.node.attribute<std::string>("mode", "blocks_first") == "depth_first"};
-  if (block.size < 1 || block.axes < 1) return site.refuse("its block size or rank");
+  if (block.size < 1 || block.axes < 1)
+    return site.refuse("its block size is " + std::to_string(block.size) + " and its input " +
+                       shape_text(site.in(0)) + "; expected at least 1, and at least one spatial axis");
   return block;
 }
 
@@ -150,7 +153,9 @@ Result<Kernel> make_shuffle_channels(const OpSite& site) {
   const int64_t group = site.node.attribute<int64_t>("group", 1);
   const Shape& x = site.in(0);
   const auto a = static_cast<size_t>(axis);
-  if (group < 1 || x[a] % group != 0) return site.refuse("its groups do not divide the axis");
+  if (group < 1 || x[a] % group != 0)
+    return site.refuse("its " + std::to_string(group) + " groups do not divide the axis of " +
+                       std::to_string(x[a]));
   Shape split = x;
   split[a] = group;
   split.insert(split.begin() + axis + 1, x[a] / group);

@@ -34,7 +34,7 @@ int64_t bound(int64_t given, int64_t size, int64_t low, int64_t high) {
 
 Result<Stride> stride_of(const OpSite& site, int64_t axis, int64_t size, int64_t start, int64_t stop,
                          int64_t step) {
-  if (step == 0) return site.refuse("a step of 0");
+  if (step == 0) return site.refuse("its step is 0; expected any other number");
   // Longer steps select one element, too.
   step = std::clamp(step, -size - 1, size + 1);
   Stride result{.axis = axis, .start = 0, .step = step, .length = 0};
@@ -60,11 +60,10 @@ Result<Kernel> make_slice(const OpSite& site) {
     for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   }
   if (stops.size() != starts.size() || steps.size() != starts.size() || axes.size() != starts.size())
-    return site.refuse("its bounds are not of one length");
+    return site.refuse("its starts, stops, steps and axes differ in number");
   std::vector<Stride> strides;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const int64_t axis = normal_axis(axes[i], site.rank());
-    if (axis < 0) return site.refuse("axis " + std::to_string(axes[i]) + " is none of its tensor");
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t axis, site.axis_of(axes[i], site.rank()));
     const int64_t size = site.in(0)[static_cast<size_t>(axis)];
     HEDDLE_ASSIGN_OR_RETURN(const Stride s, stride_of(site, axis, size, starts[i], stops[i], steps[i]));
     strides.push_back(s);
@@ -84,7 +83,7 @@ class StridedSliceMaker {
       HEDDLE_ASSIGN_OR_RETURN(steps_, site_.integers(3));
     }
     steps_.resize(begin_.size(), 1);
-    if (end_.size() != begin_.size()) return site_.refuse("its bounds are not of one length");
+    if (end_.size() != begin_.size()) return site_.refuse("its begins and ends differ in number");
     int64_t consumed = 0;  // dimensions consumed by entries other than the ellipsis
     for (size_t i = 0; i < begin_.size(); ++i)
       consumed += marked("new_axis_mask", i) || marked("ellipsis_mask", i) ? 0 : 1;
@@ -93,7 +92,7 @@ class StridedSliceMaker {
       if (marked("ellipsis_mask", i)) {
         axis += site_.rank() - consumed;
       } else if (!marked("new_axis_mask", i)) {
-        if (axis >= site_.rank()) return site_.refuse("more bounds than dimensions");
+        if (axis >= site_.rank()) return site_.refuse("it has more bounds than its input has axes");
         HEDDLE_RETURN_IF_ERROR(add(i, axis++));
       }
     }
@@ -110,7 +109,9 @@ class StridedSliceMaker {
     const int64_t size = site_.in(0)[static_cast<size_t>(axis)];
     if (marked("shrink_axis_mask", i)) {
       const int64_t place = normal_axis(begin_[i], size);
-      if (place < 0) return site_.refuse("an index outside its dimension");
+      if (place < 0)
+        return site_.refuse("index " + std::to_string(begin_[i]) + " is outside its axis of " +
+                            std::to_string(size));
       strides_.push_back({.axis = axis, .start = place, .step = 1, .length = 1});
       return {};
     }
@@ -144,7 +145,8 @@ Result<Kernel> make_pad(const OpSite& site) {
   HEDDLE_ASSIGN_OR_RETURN(const auto after, site.integers(2));
   const size_t rank = site.in(0).size();
   if (before.size() != rank || after.size() != rank) return site.refuse("its pads are not one per dimension");
-  const auto mode = site.node.attribute<std::string>("pad_mode", "constant");
+  HEDDLE_ASSIGN_OR_RETURN(const auto mode,
+                          site.choice("pad_mode", "constant", {"constant", "edge", "reflect", "symmetric"}));
   if (mode == "constant") {
     std::vector<int64_t> pads;  // from the last dimension to the first
     for (size_t i = rank; i-- > 0;) pads.insert(pads.end(), {before[i], after[i]});
@@ -155,12 +157,11 @@ Result<Kernel> make_pad(const OpSite& site) {
     }
     return one([=](Operands in) { return at::constant_pad_nd(in[0], pads, in[3].reshape({}).item()); });
   }
-  if (mode != "edge" && mode != "reflect" && mode != "symmetric") return site.refuse("mode '" + mode + "'");
   std::vector<at::Tensor> indices(rank);
   for (size_t d = 0; d < rank; ++d) {
     if (before[d] == 0 && after[d] == 0) continue;
     const int64_t size = site.in(0)[d], length = site.out()[d];
-    if (size == 0 && length > 0) return site.refuse("a border around nothing");
+    if (size == 0 && length > 0) return site.refuse("it repeats the border of an empty axis");
     std::vector<int64_t> index;
     for (int64_t i = 0; i < length; ++i) index.push_back(source_of(i - before[d], size, mode));
     indices[d] = at::tensor(index, at::kLong).to(site.device);

@@ -34,38 +34,16 @@ struct FloatFormat {
   }
 };
 
+// By FloatCode, from kE4M3 on.
+constexpr FloatFormat kFormats[] = {
+    // exponent, mantissa, bias, sign, last finite, nan, infinity
+    {4, 3, 7, true, 0x7E, 0x7F, -1},     // kE4M3
+    {5, 2, 15, true, 0x7B, 0x7F, 0x7C},  // kE5M2
+    {8, 0, 127, false, 0xFE, 0xFF, -1},  // kE8M0
+    {2, 1, 1, true, 7, -1, -1},          // kE2M1
+};
 FloatFormat format_of(FloatCode code) {
-  switch (code) {
-    case FloatCode::kE5M2:
-      return {.exponent_bits = 5,
-              .mantissa_bits = 2,
-              .bias = 15,
-              .last_finite = 0x7B,
-              .nan_code = 0x7F,
-              .infinity_code = 0x7C};
-    case FloatCode::kE8M0:
-      return {.exponent_bits = 8,
-              .mantissa_bits = 0,
-              .bias = 127,
-              .has_sign = false,
-              .last_finite = 0xFE,
-              .nan_code = 0xFF,
-              .infinity_code = -1};
-    case FloatCode::kE2M1:
-      return {.exponent_bits = 2,
-              .mantissa_bits = 1,
-              .bias = 1,
-              .last_finite = 7,
-              .nan_code = -1,
-              .infinity_code = -1};
-    default:
-      return {.exponent_bits = 4,
-              .mantissa_bits = 3,
-              .bias = 7,
-              .last_finite = 0x7E,
-              .nan_code = 0x7F,
-              .infinity_code = -1};
-  }
+  return kFormats[static_cast<size_t>(code) - static_cast<size_t>(FloatCode::kE4M3)];
 }
 
 // Converts between numbers and codes.
@@ -103,11 +81,10 @@ class FloatTable {
 };
 
 const FloatTable& table_of(FloatCode code) {
-  static const FloatTable e4m3(FloatCode::kE4M3), e5m2(FloatCode::kE5M2), e8m0(FloatCode::kE8M0),
-      e2m1(FloatCode::kE2M1);
-  if (code == FloatCode::kE5M2) return e5m2;
-  if (code == FloatCode::kE8M0) return e8m0;
-  return code == FloatCode::kE2M1 ? e2m1 : e4m3;
+  static const std::array<FloatTable, 4> tables = {FloatTable(FloatCode::kE4M3), FloatTable(FloatCode::kE5M2),
+                                                   FloatTable(FloatCode::kE8M0),
+                                                   FloatTable(FloatCode::kE2M1)};
+  return tables[static_cast<size_t>(code) - static_cast<size_t>(FloatCode::kE4M3)];
 }
 
 int8_t of_four_bits(int bits, bool is_signed) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -35,8 +36,8 @@ struct SegmentOps;
 // start + i * stride on (backwards if the stride is negative). Fed back: after the first iteration it gets
 // the previous iteration's result.
 struct BodyInput {
-  int input = 0, parameter = 0;
-  int fed_back = -1;  // a result; -1: the parameter is the same in all iterations
+  size_t input = 0, parameter = 0;
+  std::optional<size_t> fed_back;  // a result; none: the parameter is the same in all iterations
   bool sliced = false;
   int64_t axis = 0, start = 0, stride = 1, part = 1, end = -1;
 };
@@ -44,7 +45,7 @@ struct BodyInput {
 // How a body's result becomes an op's output: the last iteration's value, or all iterations joined along the
 // axis, in reverse order if the stride is negative.
 struct BodyOutput {
-  int result = 0, output = 0;
+  size_t result = 0, output = 0;
   bool joined = false;
   int64_t axis = 0, stride = 1;
 };
@@ -54,8 +55,8 @@ struct OpBody {
   std::shared_ptr<const SegmentOps> ops;
   std::vector<BodyInput> inputs;
   std::vector<BodyOutput> outputs;
-  int number_parameter = -1;  // gets the iteration's number
-  int condition_result = -1;  // true: another iteration follows
+  std::optional<size_t> number_parameter;  // gets the iteration's number
+  std::optional<size_t> condition_result;  // true: another iteration follows
 };
 
 struct OpNode {

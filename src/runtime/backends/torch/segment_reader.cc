@@ -4,21 +4,57 @@
 #include <openvino/core/attribute_visitor.hpp>
 #include <openvino/core/model.hpp>
 #include <openvino/op/constant.hpp>
+#include <openvino/op/loop.hpp>
 #include <openvino/op/parameter.hpp>
 #include <openvino/op/result.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 
 #include "backends/openvino/openvino_session.h"
-#include "body_reader.h"
+#include "op_node.h"
 
 namespace heddle::torch_backend {
 namespace {
+
+using Parent = ov::op::util::MultiSubGraphOp;
+
+BodyInput input_of(const Parent::InputDescription& given) {
+  BodyInput input{.input = given.m_input_index, .parameter = given.m_body_parameter_index};
+  if (const auto* merged = dynamic_cast<const Parent::MergedInputDescription*>(&given))
+    input.fed_back = merged->m_body_value_index;
+  if (const auto* slice = dynamic_cast<const Parent::SliceInputDescription*>(&given)) {
+    input.sliced = true;
+    input.axis = slice->m_axis;
+    input.start = slice->m_start;
+    input.stride = slice->m_stride;
+    input.part = slice->m_part_size;
+    input.end = slice->m_end;
+  }
+  return input;
+}
+
+Result<BodyOutput> output_of(const Parent& op, const Parent::OutputDescription& given) {
+  BodyOutput output{.result = given.m_body_value_index, .output = given.m_output_index};
+  if (const auto* joined = dynamic_cast<const Parent::ConcatOutputDescription*>(&given)) {
+    output.joined = true;
+    output.axis = joined->m_axis;
+    output.stride = joined->m_stride;
+  } else if (const auto* last = dynamic_cast<const Parent::BodyOutputDescription*>(&given);
+             last != nullptr && last->m_iteration != -1) {
+    return Error(Code::kUnsupported, "op '" + op.get_friendly_name() + "' (" + op.get_type_name() +
+                                         ") cannot run on libtorch: it gives the result of iteration " +
+                                         std::to_string(last->m_iteration) + "; expected the last one's");
+  }
+  return output;
+}
+
+// The branches of an If (then, else), or a loop's body.
+Result<std::vector<OpBody>> read_bodies(const Parent& op);
 
 class AttributeReader final : public ov::AttributeVisitor {
  public:
   explicit AttributeReader(std::map<std::string, Attribute>& into) : into_(into) {}
 
-  // body_reader.cc handles bodies of loops and port maps.
+  // read_bodies() handles bodies of loops and port maps.
   void on_adapter(const std::string&, ov::ValueAccessor<void>&) override {}
   void on_adapter(const std::string&, ov::ValueAccessor<std::shared_ptr<ov::Model>>&) override {}
   void on_adapter(const std::string& name, ov::ValueAccessor<std::string>& a) override {
@@ -48,18 +84,15 @@ class AttributeReader final : public ov::AttributeVisitor {
 };
 
 FloatCode float_code(const ov::element::Type& type) {
-  switch (static_cast<ov::element::Type_t>(type)) {
-    case ov::element::Type_t::f8e4m3:
-      return FloatCode::kE4M3;
-    case ov::element::Type_t::f8e5m2:
-      return FloatCode::kE5M2;
-    case ov::element::Type_t::f8e8m0:
-      return FloatCode::kE8M0;
-    case ov::element::Type_t::f4e2m1:
-      return FloatCode::kE2M1;
-    default:
-      return FloatCode::kNone;
+  using Type = ov::element::Type_t;
+  constexpr std::pair<Type, FloatCode> kCodes[] = {{Type::f8e4m3, FloatCode::kE4M3},
+                                                   {Type::f8e5m2, FloatCode::kE5M2},
+                                                   {Type::f8e8m0, FloatCode::kE8M0},
+                                                   {Type::f4e2m1, FloatCode::kE2M1}};
+  for (const auto& [theirs, code] : kCodes) {
+    if (type == ov::element::Type(theirs)) return code;
   }
+  return FloatCode::kNone;
 }
 
 int opset_number(const ov::DiscreteTypeInfo& type) {
@@ -145,7 +178,7 @@ class SegmentReader {
     }
     AttributeReader reader(op.attributes);
     node.visit_attributes(reader);
-    if (const auto* parent = dynamic_cast<const ov::op::util::MultiSubGraphOp*>(&node)) {
+    if (const auto* parent = dynamic_cast<const Parent*>(&node)) {
       HEDDLE_ASSIGN_OR_RETURN(op.bodies, read_bodies(*parent));
     }
     SegmentNode segment_node{.op = std::move(op), .reads = {}, .writes = {}};
@@ -159,13 +192,35 @@ class SegmentReader {
   std::map<std::pair<const ov::Node*, size_t>, int> values_;
 };
 
-}  // namespace
+Result<std::vector<OpBody>> read_bodies(const Parent& op) {
+  std::vector<OpBody> bodies;
+  for (size_t b = 0; b < op.get_internal_subgraphs_size(); ++b) {
+    const auto index = static_cast<int>(b);
+    HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, SegmentReader().run(*op.get_function(b)));
+    ops.memory = op.get_function(b);
+    OpBody body{.ops = std::make_shared<const SegmentOps>(std::move(ops))};
+    for (const auto& given : op.get_input_descriptions(index)) body.inputs.push_back(input_of(*given));
+    for (const auto& given : op.get_output_descriptions(index)) {
+      HEDDLE_ASSIGN_OR_RETURN(const BodyOutput output, output_of(op, *given));
+      body.outputs.push_back(output);
+    }
+    if (const auto* loop = dynamic_cast<const ov::op::v5::Loop*>(&op)) {
+      const auto ports = loop->get_special_body_ports();
+      if (ports.current_iteration_input_idx >= 0)
+        body.number_parameter = static_cast<size_t>(ports.current_iteration_input_idx);
+      if (ports.body_condition_output_idx >= 0)
+        body.condition_result = static_cast<size_t>(ports.body_condition_output_idx);
+    }
+    bodies.push_back(std::move(body));
+  }
+  return bodies;
+}
 
-Result<SegmentOps> read_model(const ov::Model& model) { return SegmentReader().run(model); }
+}  // namespace
 
 Result<SegmentOps> read_segment(const SegmentModel& segment) {
   try {
-    HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, read_model(*segment.model));
+    HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, SegmentReader().run(*segment.model));
     ops.memory = segment.model;
     return ops;
   } catch (...) {

@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
 #include <memory>
 #include <thread>
 
-#include "heddle/graph/model.h"
-#include "heddle/runtime/backend.h"
+#include "backends/segment_cut.h"
 #include "heddle/runtime/stream_runtime.h"
 #include "streams/accelerator_name.h"
 #include "streams/repeated_run.h"
@@ -42,27 +40,6 @@ struct TorchAccelerator {
   }
 };
 
-// [tensor of the cut] index in the wanted tensors; -1: nobody reads it.
-Result<std::vector<int>> match(const Graph& graph, std::span<const TensorId> ports,
-                               std::span<const SegmentTensor> wanted, bool inputs) {
-  std::map<std::string_view, int> by_name;
-  for (size_t i = 0; i < wanted.size(); ++i) by_name[wanted[i].name] = static_cast<int>(i);
-  std::vector<int> found;
-  size_t count = 0;
-  for (const TensorId port : ports) {
-    const auto it = by_name.find(graph.tensor(port).name);
-    if (it == by_name.end() && inputs)
-      return Error(Code::kInternal,
-                   "the cut reads tensor '" + graph.tensor(port).name + "', which the plan does not feed");
-    found.push_back(it == by_name.end() ? -1 : it->second);
-    count += it == by_name.end() ? 0 : 1;
-  }
-  if (!inputs && count < wanted.size())
-    return Error(Code::kInternal, "the cut makes " + std::to_string(count) + " of the " +
-                                      std::to_string(wanted.size()) + " tensors that the plan expects of it");
-  return found;
-}
-
 void use_threads(int count) {
   thread_local int current = 0;
   if (current == count) return;
@@ -72,7 +49,7 @@ void use_threads(int count) {
 
 class TorchSegment final : public CompiledSegment {
  public:
-  struct Slot {
+  struct SlotTensors {
     std::vector<TensorView> inputs, outputs;  // in the program's order
     RepeatedRun repeated;                     // accelerators
   };
@@ -90,7 +67,7 @@ class TorchSegment final : public CompiledSegment {
   SegmentOrigin origin() const override { return origin_; }
 
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override {
-    Slot& s = slots_[static_cast<size_t>(slot)];
+    SlotTensors& s = slots_[static_cast<size_t>(slot)];
     s = {};
     for (const int i : inputs_) s.inputs.push_back(inputs[static_cast<size_t>(i)]);
     for (const int i : outputs_) s.outputs.push_back(i < 0 ? TensorView() : outputs[static_cast<size_t>(i)]);
@@ -98,7 +75,7 @@ class TorchSegment final : public CompiledSegment {
   }
 
   Status run(int slot) override {
-    Slot& s = slots_[static_cast<size_t>(slot)];
+    SlotTensors& s = slots_[static_cast<size_t>(slot)];
     if (!accelerator_) return compute(s);
     DeviceStream& stream = *accelerator_->execution;
     return s.repeated.run(stream, [this, &s, &stream] {
@@ -109,13 +86,13 @@ class TorchSegment final : public CompiledSegment {
   std::span<std::byte> host_parameters() override { return program_->packed(); }
   Status place_parameters(std::byte* address) override {
     program_->place_parameters(address);
-    for (Slot& s : slots_) s.repeated.forget();
+    for (SlotTensors& s : slots_) s.repeated.forget();
     return {};
   }
   void drop_host_parameters() override { program_->drop_packed(); }
 
  private:
-  Status compute(const Slot& s) const {
+  Status compute(const SlotTensors& s) const {
     use_threads(threads_);
     try {
       return program_->run(s.inputs, s.outputs);
@@ -127,7 +104,7 @@ class TorchSegment final : public CompiledSegment {
   std::shared_ptr<TorchAccelerator> accelerator_;  // must outlive the program's tensors
   std::unique_ptr<TorchProgram> program_;
   std::vector<int> inputs_, outputs_;
-  std::vector<Slot> slots_;
+  std::vector<SlotTensors> slots_;
   int threads_;
   SegmentOrigin origin_;
 };
@@ -139,28 +116,16 @@ class TorchDevice final : public RuntimeDevice {
 
   Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int slots) override {
     const int64_t begin = now_ns();
-    std::shared_ptr<const Model> model = spec.model;
-    if (!model && spec.read_model) {
-      HEDDLE_ASSIGN_OR_RETURN(model, spec.read_model());
-    }
-    if (!model) {
-      return Error(Code::kInvalidInput, "device '" + device_.name +
-                                            "' runs real models only; this plan's graph has none behind it "
-                                            "(give the model, or a cluster with emulated devices)");
-    }
-    HEDDLE_ASSIGN_OR_RETURN(const SegmentModel cut, model->cut(spec.finest_ops));
-    const Graph& graph = *model->graph();
-    HEDDLE_ASSIGN_OR_RETURN(auto inputs, match(graph, cut.inputs, spec.inputs, true));
-    HEDDLE_ASSIGN_OR_RETURN(auto outputs, match(graph, cut.outputs, spec.outputs, false));
-    HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, torch_backend::read_segment(cut));
+    HEDDLE_ASSIGN_OR_RETURN(SegmentCut cut, cut_segment(spec, device_.name));
+    HEDDLE_ASSIGN_OR_RETURN(SegmentOps ops, torch_backend::read_segment(cut.part));
     // The constants of a cut are in the model's memory.
     ops.memory = std::make_shared<std::pair<std::shared_ptr<const void>, std::shared_ptr<const Model>>>(
-        std::move(ops.memory), model);
+        std::move(ops.memory), cut.model);
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
     HEDDLE_ASSIGN_OR_RETURN(auto program, make_program(std::move(ops)));
     return std::unique_ptr<CompiledSegment>(
-        std::make_unique<TorchSegment>(std::move(program), std::move(inputs), std::move(outputs), slots,
-                                       threads(), SegmentOrigin{load_us, false}, accelerator_));
+        std::make_unique<TorchSegment>(std::move(program), std::move(cut.inputs), std::move(cut.outputs),
+                                       slots, threads(), SegmentOrigin{load_us, false}, accelerator_));
   }
 
   std::vector<int> worker_cores() const override { return device_.cores; }
@@ -253,7 +218,6 @@ class TorchBackend final : public Backend {
   std::string description() const override {
     return std::string("libtorch's operators ") + torch_backend::where_ops_run() + ", one by one";
   }
-  bool supports(const Device& device) const override { return device.backend == "torch"; }
   // Cuts out each op alone and makes its kernel, as for a segment.
   std::vector<std::optional<Error>> refusals(const Device&, const Model& model) const override {
     std::vector<std::optional<Error>> list(model.graph()->num_ops());

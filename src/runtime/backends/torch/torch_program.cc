@@ -1,5 +1,8 @@
 #include "torch_program.h"
 
+#include <algorithm>
+
+#include "heddle/runtime/stream_runtime.h"
 #include "narrow_types.h"
 #include "unsigned64.h"
 
@@ -25,14 +28,6 @@ at::Tensor settle(const at::Tensor& tensor, const ValueType& type, bool on_cpu) 
   }
 }
 
-// The ATen type with the same bits in memory.
-at::ScalarType stored_as(DType dtype) {
-  if (dtype == DType::kU16) return at::kShort;
-  if (dtype == DType::kU32) return at::kInt;
-  if (dtype == DType::kU64) return at::kLong;
-  return scalar_type(dtype);
-}
-
 std::string text_of(const std::exception& e) {
   std::string what = e.what();
   what = what.substr(0, what.find('\n'));
@@ -51,7 +46,7 @@ at::Tensor over_memory(void* data, const Shape& shape, at::ScalarType type, cons
 at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& from,
                       const at::Device& device) {
   if (is_narrow(view.dtype)) return widen(view, code);
-  at::Tensor tensor = over_memory(view.data, view.shape, stored_as(view.dtype), from);
+  at::Tensor tensor = over_memory(view.data, view.shape, stored_type(view.dtype), from);
   if (!device.is_cpu()) return tensor.to(device, scalar_type(view.dtype));
   if (view.dtype == DType::kU16) return tensor.to(at::kInt).bitwise_and(0xFFFF);
   if (view.dtype == DType::kU32) return tensor.to(at::kLong).bitwise_and(int64_t{0xFFFFFFFF});
@@ -61,7 +56,7 @@ at::Tensor to_carrier(const TensorView& view, FloatCode code, const at::Device& 
 void from_carrier(const at::Tensor& tensor, FloatCode code, const TensorView& view,
                   const at::Device& device) {
   if (is_narrow(view.dtype)) return store_narrow(tensor, code, view);
-  at::Tensor target = over_memory(view.data, view.shape, stored_as(view.dtype), device);
+  at::Tensor target = over_memory(view.data, view.shape, stored_type(view.dtype), device);
   target.copy_(tensor);
 }
 
@@ -108,7 +103,8 @@ Status TorchProgram::check_types(const OpSite& site) const {
     return (device_.is_cpu() ? carrier(dtype) : scalar_type(dtype)) != at::ScalarType::Undefined;
   };
   const auto refuse = [&](DType dtype) {
-    return site.refuse(std::string("libtorch has no kernel of it for ") + dtype_name(dtype));
+    return site.refuse(std::string("it has a tensor of ") + dtype_name(dtype) +
+                       ", for which libtorch has no kernel");
   };
   const bool takes_u64 = takes_unsigned64(site.node);
   for (size_t i = 0; i < site.node.inputs.size(); ++i) {
@@ -205,6 +201,55 @@ Status TorchProgram::run(std::span<const TensorView> inputs, std::span<const Ten
     from_carrier(made[i], output_types_[i].code, outputs[i], device_);
   }
   return {};
+}
+
+Status TorchProgram::pack_parameters(const Allocate& allocate) {
+  const c10::InferenceMode guard;
+  int64_t total = 0;
+  for (size_t v = 0; v < constants_.size(); ++v) {
+    const at::Tensor& constant = constants_[v];
+    if (!constant.defined()) continue;
+    parameters_.push_back({.value = static_cast<int>(v),
+                           .offset = total,
+                           .shape = Shape(constant.sizes().begin(), constant.sizes().end()),
+                           .type = constant.scalar_type()});
+    const auto bytes = static_cast<int64_t>(constant.numel() * constant.element_size());
+    total += device_aligned(bytes);
+  }
+  if (total == 0) return {};
+  HEDDLE_ASSIGN_OR_RETURN(packed_, allocate(total));
+  packed_bytes_ = total;
+  for (const Packed& p : parameters_) {
+    at::Tensor& constant = constants_[static_cast<size_t>(p.value)];
+    over_memory(packed_.get() + p.offset, p.shape, p.type, at::kCPU).copy_(constant);
+    constant = at::Tensor();
+  }
+  memory_.reset();
+  return {};
+}
+
+void TorchProgram::place_parameters(std::byte* address) {
+  const c10::InferenceMode guard;
+  for (const Packed& p : parameters_) {
+    constants_[static_cast<size_t>(p.value)] = over_memory(address + p.offset, p.shape, p.type, device_);
+  }
+}
+
+int64_t TorchProgram::workspace_bytes() const {
+  std::vector<int64_t> bytes(constants_.size(), 0);
+  int64_t alive = 0, most = 0;
+  for (const Step& step : steps_) {
+    for (size_t i = 0; i < step.writes.size(); ++i) {
+      int64_t elements = 1;
+      for (const int64_t d : step.types[i].shape) elements *= d;
+      const int64_t size = elements * static_cast<int64_t>(at::elementSize(scalar_type(step.types[i].dtype)));
+      bytes[static_cast<size_t>(step.writes[i])] = size;
+      alive += size;
+    }
+    most = std::max(most, alive);
+    for (const int v : step.done) alive -= bytes[static_cast<size_t>(v)];
+  }
+  return most;
 }
 
 }  // namespace heddle::torch_backend

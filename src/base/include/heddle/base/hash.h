@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,5 +34,7 @@ class Hasher {
 
 // 16 lower-case hexadecimal digits.
 std::string hex64(uint64_t value);
+std::optional<uint64_t> hex64_from_text(std::string_view text);
+inline constexpr char kHex64Expected[] = "16 lower-case hexadecimal digits";
 
 }  // namespace heddle

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,12 @@ struct JsonLimits {
 // Parses a whole document. Errors carry line and column. Rejected: duplicate keys, trailing text, comments,
 // NaN and infinities.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits = {});
-Result<Json> read_json_file(const std::string& path, const JsonLimits& limits = {});
+Result<Json> read_json_file(const std::string& path);
+
+// One value as text; malformed UTF-8, which names of models may hold, is replaced. `indent` as in Json::dump().
+std::string json_text(const Json& json, int indent = -1);
+
+inline constexpr size_t kMostElements = 50'000'000;  // of an array that has no limit of its own
 
 // A view of one value and its path; the document must outlive the cursor. All getters fail with a message
 // that names the path, the value found and what was expected.
@@ -36,12 +42,23 @@ class JsonCursor {
   // An invalid-input error at this place.
   Error error(std::string message) const;
 
+  // "the string 'abc'", "an array of 3": the value, for messages.
+  std::string describe() const;
+
+  Status check_object() const;
   // Fails unless the value is an object with only `allowed` keys; the message suggests the nearest spelling.
-  Status check_keys(std::initializer_list<std::string_view> allowed) const;
+  Status check_keys(std::span<const std::string_view> allowed) const;
+  Status check_keys(std::initializer_list<std::string_view> allowed) const {
+    return check_keys(std::span(allowed.begin(), allowed.size()));
+  }
   bool has(std::string_view key) const;
   Result<JsonCursor> at(std::string_view key) const;  // a required member
-  // The elements of an array of at most `max_size`.
-  Result<std::vector<JsonCursor>> elements(size_t max_size = 50'000'000) const;
+  JsonCursor member(std::string_view key,
+                    const Json& value) const;  // where `value` is known to be the member
+  // The size of an array of at most `max_size`, and its elements.
+  Result<size_t> array_size(size_t max_size = kMostElements) const;
+  JsonCursor element(size_t index) const;
+  Result<std::vector<JsonCursor>> elements(size_t max_size = kMostElements) const;
 
   Result<std::string> as_string() const;
   Result<bool> as_bool() const;

@@ -1,6 +1,8 @@
-// "did you mean": the nearest known word to a mistyped one.
+// Names: of enum values, the nearest known one to a mistyped one, and names in messages.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +13,13 @@ namespace heddle {
 // The candidate with the smallest edit distance (with transpositions), or "" if that exceeds max(2, a third
 // of the word's length). Ties: the first. O(candidates * |word|^2).
 std::string nearest_spelling(std::string_view word, std::span<const std::string> candidates);
+
+// The enum value whose name this is; `names` has one name for each value from 0 on.
+template <class Enum>
+std::optional<Enum> enum_named(std::span<const char* const> names, std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? std::nullopt : std::optional(static_cast<Enum>(found - names.begin()));
+}
 
 // " (did you mean 'x'?)" or "".
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);

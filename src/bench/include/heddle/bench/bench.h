@@ -26,6 +26,15 @@ struct BenchRow {
   std::vector<Incumbent> trajectory;  // in some unit; empty where none was recorded
   double best_known = 0;              // in the same: what the primal integral is measured from
   double horizon_s = 0;               // until when it is
+
+  void beside(std::string what, double its_value) {
+    baseline = std::move(what);
+    baseline_value = its_value;
+  }
+  void against(std::optional<double> figure, std::string source) {
+    reference = figure;
+    reference_source = std::move(source);
+  }
 };
 
 struct BenchOptions {

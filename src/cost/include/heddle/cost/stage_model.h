@@ -16,7 +16,7 @@ struct StageItem {
 //   max(longest item, serial * sum of times + overlap * max(sum of busy times, longest item) + launch_us).
 // A single item takes its own time. serial = overlap = 1/2: HIOS's simulation (its released code; the paper
 // takes t(S) as given). serial = 1, overlap = 0: items run one after another. A fit to measured sets gives
-// all three (runtime/stage_fit.h). All three are finite and at least 0.
+// all three (runtime/segment_measurer.h). All three are finite and at least 0.
 struct StageModel {
   double serial = 1, overlap = 0;
   double launch_us = 0;  // per stage, us

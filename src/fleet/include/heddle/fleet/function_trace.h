@@ -17,24 +17,9 @@ struct FunctionTrace {
   uint32_t functions = 0;       // number of different (app, func) pairs
 };
 
-// Takes the trace in pieces of any size, so a file need not fit into memory as text. Errors name the line.
-class FunctionTraceReader {
- public:
-  FunctionTraceReader();
-  ~FunctionTraceReader();
-  FunctionTraceReader(const FunctionTraceReader&) = delete;
-  FunctionTraceReader& operator=(const FunctionTraceReader&) = delete;
-  Status feed(std::string_view piece);
-  // The last line may lack its newline. The trace must have at least one invocation.
-  Result<FunctionTrace> finish();
-
- private:
-  struct State;
-  State* state_;
-};
-
-Result<FunctionTrace> function_trace_from_csv(std::string_view text);
-// Streams the file; errors name file and line.
+// The last line may lack its newline. The trace must have at least one invocation. Errors name the line.
+Result<FunctionTrace> function_trace_from_csv(std::string_view text, ProgressSink* progress = nullptr);
+// Reads the file without copying its text into memory. Errors name file and line.
 Result<FunctionTrace> read_function_trace(const std::string& path, ProgressSink* progress = nullptr);
 
 // A synthetic trace, for use without the public one: popularity falls as a power of the function's rank, and

@@ -27,6 +27,12 @@ class Reachability {
   std::vector<uint64_t> bits_;
 };
 
+// Immediate dominators. A virtual root, written as the invalid OpId, precedes all sources; it is the answer
+// for sources too. Cooper, Harvey and Kennedy (2001); a DAG needs one pass in topological order: O(m * depth
+// of the dominator tree). With a `source`, only paths from there count: the invalid OpId is the answer for the
+// source and for the ops that it does not reach.
+std::vector<OpId> immediate_dominators(const Graph& graph, OpId source = {});
+
 // Articulation points of the undirected graph, ascending. Tarjan, O(n + m).
 std::vector<OpId> articulation_points(const Graph& graph);
 

@@ -2,6 +2,7 @@
 // evaluator.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,8 @@ struct CheckReport {
 
 // Checks that `timeline` is a feasible execution of `plan`: every op once per lane, precedence, exclusive
 // resources, memory at every moment, existing routes, durations and totals that add up. Tolerance: relative
-// 1e-9, at least 1e-6 us. O((V + E) log V).
-CheckReport check(const Problem& problem, const Plan& plan, const Timeline& timeline);
-// Also checks value >= bound.
-CheckReport check(const Problem& problem, const Plan& plan, const Timeline& timeline, double bound_us);
+// 1e-9, at least 1e-6 us. With `bound_us`, also that the value is not below the bound. O((V + E) log V).
+CheckReport check(const Problem& problem, const Plan& plan, const Timeline& timeline,
+                  std::optional<double> bound_us = {});
 
 }  // namespace heddle

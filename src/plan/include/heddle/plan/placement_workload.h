@@ -47,9 +47,4 @@ struct Placement {
 // segments as an order of them allows. Fails when pieces wait for each other. O((V + E) log V).
 Result<Plan> plan_of_placement(const Problem& problem, const Placement& placement);
 
-// The authors' result form: {"fpgas":[{"nodes":[ids]}],"cpus":[{"nodes":[ids]}]}. A node that is named nowhere
-// goes where its colour is. Errors: more devices than the problem has, unknown ids, a node that is named twice
-// or, with its colour, nowhere.
-Result<Placement> placement_from_json(const Problem& problem, const Json& json);
-
 }  // namespace heddle

@@ -24,15 +24,16 @@ enum class Objective {
 const char* objective_name(Objective objective);  // "latency", "cold-latency", "throughput"
 std::optional<Objective> objective_from_name(std::string_view name);
 
-// How a tensor comes from the device that makes it to those that read it.
+// How a tensor gets from the device that makes it to those that read it.
 enum class Transfers : uint8_t {
   kRoutes,      // by a transfer step over links and buses, timed by the tensor's bytes
   kGiven,       // by a transfer step that takes the time in Problem::transfers and holds copy engines only
   kWithinRuns,  // through host memory, by the devices themselves: a run moves its inputs in and its outputs out
 };
 const char* transfers_name(Transfers transfers);  // "routes", "given", "within-runs"
+std::optional<Transfers> transfers_from_name(std::string_view name);
 
-// What a transfer occupies for its whole duration, beside time, and how many segments a device runs at once.
+// The resources that a transfer occupies for its whole duration, and how many segments a device runs at once.
 // Devices that share cores never run at the same time.
 struct ExecutionModel {
   bool link_contention = true;    // each link (direction) and bus on the route
@@ -64,7 +65,7 @@ struct TransferTimes {
   std::vector<int32_t> matrix;
 };
 
-// What a placement must respect beside the devices' memory.
+// Rules for placements, beside the devices' memory.
 struct PlacementRules {
   std::vector<int32_t> colour;    // per op: ops of one colour >= 0 share a device; empty: all are free
   std::vector<uint8_t> backward;  // per op: 1: it belongs to the backward pass of training; empty: none does

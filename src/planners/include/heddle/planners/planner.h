@@ -39,7 +39,7 @@ struct PlannerOptions {
   }
 };
 
-// What a planner gives back; run_planner() adds timeline, bound and verification.
+// A planner's answer; run_planner() adds timeline, bound and verification.
 struct PlannerOutput {
   Plan plan;
   std::optional<Bound> bound;  // only if the planner proves one of its own
@@ -119,5 +119,12 @@ struct PlanResult {
 // above it, is an internal error) and adds the bound.
 Result<PlanResult> run_planner(const PlannerEntry& entry, const Problem& problem,
                                const PlannerOptions& options);
+// The second half of run_planner(), also for plans from elsewhere: adds to a planner's output timeline,
+// value, bound and gap and checks them. The error names `planner`.
+Result<PlanResult> verified_result(const std::string& planner, const Problem& problem, PlannerOutput output,
+                                   double planning_s);
+
+// docs/planners.md, made from the registry: a table of all planners and a section for each.
+std::string planners_markdown();
 
 }  // namespace heddle

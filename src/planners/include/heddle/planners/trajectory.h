@@ -1,8 +1,9 @@
-// How plan and bound came closer over time: what "anytime" means in figures.
+// How plan and bound came closer over time, in figures.
 #pragma once
 
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace heddle {
 
@@ -13,8 +14,11 @@ struct Incumbent {
   double bound_us = 0;  // 0 while nothing was proven
 };
 
-// What was there at that moment; nullopt before the first entry.
+// The entry in force at that moment; nullopt before the first entry.
 std::optional<Incumbent> at_time(std::span<const Incumbent> trajectory, double seconds);
+
+// The state after 1, 10 and 60 s (as `seconds` of the entries), as far as planning took longer than that.
+std::vector<Incumbent> milestones(std::span<const Incumbent> trajectory, double planning_s);
 
 // Integral from 0 to `horizon_s` of the primal gap to `best_us`, in seconds: 1 while there is no plan, then
 // (value - best) / value. Less is better. T. Berthold, "Measuring the impact of primal heuristics",

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "heddle/base/status.h"
+#include "heddle/cluster/gpu_topology.h"
 
 namespace heddle::torch_backend {
 
@@ -20,6 +21,10 @@ struct CudaDriver {
   // Ok, or an error that names the operation; kInfeasible if memory is exhausted.
   Status check(CUresult result, const std::string& what) const;
 };
+
+// The machine's GPUs, from the driver, the management library and sysfs. Empty without a driver or device.
+// Unreadable properties are left out.
+GpuTopology read_cuda_topology();
 
 // The initialised driver; unsupported if there is no driver or no device. Thread-safe.
 Result<const CudaDriver*> cuda_driver();

@@ -42,6 +42,12 @@ class CudaContext {
     if (result == CUDA_SUCCESS) return {};
     return driver.check(result, std::string(what) + " (device " + std::to_string(index) + ")");
   }
+  // Calls a function of the driver for this device or share.
+  template <class F, class... Args>
+  Status call(F f, const char* what, Args... args) const {
+    HEDDLE_RETURN_IF_ERROR(use());
+    return check(f(args...), what);
+  }
 
   const CudaDriver& driver;
   int index;
@@ -59,8 +65,7 @@ class CudaEvent final : public DeviceEvent {
     if (context_->use().ok()) context_->driver.cuEventDestroy(event_);
   }
   Status synchronize() const override {
-    HEDDLE_RETURN_IF_ERROR(context_->use());
-    return context_->check(context_->driver.cuEventSynchronize(event_), "waiting for an event");
+    return context_->call(context_->driver.cuEventSynchronize, "waiting for an event", event_);
   }
   Result<bool> done() const override {
     HEDDLE_RETURN_IF_ERROR(context_->use());
@@ -103,24 +108,27 @@ class CudaStream final : public DeviceStream {
     context_->driver.cuStreamDestroy(stream_);
   }
   Status record(DeviceEvent& event) override {
-    return call(cuda().cuEventRecord, "recording an event", event_of(event), stream_);
+    return context_->call(cuda().cuEventRecord, "recording an event", event_of(event), stream_);
   }
   Status wait(const DeviceEvent& event) override {
     if (event.family() != kCudaFamily) return event.synchronize();
-    return call(cuda().cuStreamWaitEvent, "letting a stream wait", stream_, event_of(event), 0U);
+    return context_->call(cuda().cuStreamWaitEvent, "letting a stream wait", stream_, event_of(event), 0U);
   }
   Status copy(CopyKind kind, std::byte* to, const std::byte* from, int64_t bytes) override {
     const auto size = static_cast<size_t>(bytes);
     if (size == 0) return {};
     switch (kind) {
       case CopyKind::kHostToDevice:
-        return call(cuda().cuMemcpyHtoDAsync, "copying to the device", address(to), from, size, stream_);
+        return context_->call(cuda().cuMemcpyHtoDAsync, "copying to the device", address(to), from, size,
+                              stream_);
       case CopyKind::kDeviceToHost:
-        return call(cuda().cuMemcpyDtoHAsync, "copying to the host", to, address(from), size, stream_);
+        return context_->call(cuda().cuMemcpyDtoHAsync, "copying to the host", to, address(from), size,
+                              stream_);
       case CopyKind::kDeviceToDevice:
         break;
     }
-    return call(cuda().cuMemcpyDtoDAsync, "copying on the device", address(to), address(from), size, stream_);
+    return context_->call(cuda().cuMemcpyDtoDAsync, "copying on the device", address(to), address(from), size,
+                          stream_);
   }
   Status copy_peer(std::byte* to, const StreamRuntime& source, const std::byte* from, int64_t bytes) override;
   Status compute(std::function<Status()> work) override {
@@ -129,34 +137,29 @@ class CudaStream final : public DeviceStream {
   }
   Status begin_capture() override {
     // Relaxed mode, because libtorch's kernels may allocate memory during the capture.
-    return call(cuda().cuStreamBeginCapture, "capturing a graph", stream_, CU_STREAM_CAPTURE_MODE_RELAXED);
+    return context_->call(cuda().cuStreamBeginCapture, "capturing a graph", stream_,
+                          CU_STREAM_CAPTURE_MODE_RELAXED);
   }
   Result<std::unique_ptr<DeviceGraph>> end_capture() override {
     CUgraph graph = nullptr;
-    HEDDLE_RETURN_IF_ERROR(call(cuda().cuStreamEndCapture, "ending a capture", stream_, &graph));
+    HEDDLE_RETURN_IF_ERROR(context_->call(cuda().cuStreamEndCapture, "ending a capture", stream_, &graph));
     CUgraphExec exec = nullptr;
-    Status made = call(cuda().cuGraphInstantiateWithFlags, "making a graph", &exec, graph, 0ULL);
+    Status made = context_->call(cuda().cuGraphInstantiateWithFlags, "making a graph", &exec, graph, 0ULL);
     cuda().cuGraphDestroy(graph);
     if (!made.ok()) return std::move(made).error();
     return std::unique_ptr<DeviceGraph>(std::make_unique<CudaGraph>(context_, exec));
   }
   Status launch(DeviceGraph& graph) override {
-    return call(cuda().cuGraphLaunch, "launching a graph", static_cast<CudaGraph&>(graph).exec(), stream_);
+    return context_->call(cuda().cuGraphLaunch, "launching a graph", static_cast<CudaGraph&>(graph).exec(),
+                          stream_);
   }
-  Status synchronize() override { return call(cuda().cuStreamSynchronize, "waiting for a stream", stream_); }
+  Status synchronize() override {
+    return context_->call(cuda().cuStreamSynchronize, "waiting for a stream", stream_);
+  }
   void* native() const override { return stream_; }
 
  private:
   const CudaDriver& cuda() const { return context_->driver; }
-  template <class F, class... Args>
-  Status call_here(F f, const char* what, Args... args) const {
-    return context_->check(f(args...), what);
-  }
-  template <class F, class... Args>
-  Status call(F f, const char* what, Args... args) const {
-    HEDDLE_RETURN_IF_ERROR(context_->use());
-    return call_here(f, what, args...);
-  }
 
   std::shared_ptr<const CudaContext> context_;
   CUstream stream_;
@@ -170,10 +173,9 @@ class CudaRuntime final : public StreamRuntime {
     size_t total = 0;
     int mapped = 0;
     HEDDLE_RETURN_IF_ERROR(
-        context_->check(cuda().cuDeviceTotalMem(&total, context_->device), "reading its memory"));
-    HEDDLE_RETURN_IF_ERROR(context_->check(
-        cuda().cuDeviceGetAttribute(&mapped, CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, context_->device),
-        "reading its attributes"));
+        context_->call(cuda().cuDeviceTotalMem, "reading its memory", &total, context_->device));
+    HEDDLE_RETURN_IF_ERROR(context_->call(cuda().cuDeviceGetAttribute, "reading its attributes", &mapped,
+                                          CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, context_->device));
     properties_ = {.family = std::string(kCudaFamily),
                    .name = context_->name,
                    .index = context_->index,
@@ -194,32 +196,27 @@ class CudaRuntime final : public StreamRuntime {
     return std::unique_ptr<DeviceStream>(std::make_unique<CudaStream>(context_, stream));
   }
   Result<std::unique_ptr<DeviceEvent>> make_event() override {
-    HEDDLE_RETURN_IF_ERROR(context_->use());
     CUevent event = nullptr;
-    HEDDLE_RETURN_IF_ERROR(
-        context_->check(cuda().cuEventCreate(&event, CU_EVENT_DEFAULT), "making an event"));
+    HEDDLE_RETURN_IF_ERROR(context_->call(cuda().cuEventCreate, "making an event", &event, CU_EVENT_DEFAULT));
     return std::unique_ptr<DeviceEvent>(std::make_unique<CudaEvent>(context_, event));
   }
   Result<std::shared_ptr<std::byte[]>> allocate(int64_t bytes) override {
-    HEDDLE_RETURN_IF_ERROR(context_->use());
     CUdeviceptr memory = 0;
     const std::string what = "taking " + format_bytes(bytes) + " of its memory";
-    HEDDLE_RETURN_IF_ERROR(context_->check(
-        cuda().cuMemAlloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1))), what.c_str()));
+    HEDDLE_RETURN_IF_ERROR(context_->call(cuda().cuMemAlloc, what.c_str(), &memory,
+                                          static_cast<size_t>(std::max<int64_t>(bytes, 1))));
     return std::shared_ptr<std::byte[]>(reinterpret_cast<std::byte*>(memory),
                                         [context = context_](std::byte* p) {
                                           if (context->use().ok()) context->driver.cuMemFree(address(p));
                                         });
   }
   Result<std::shared_ptr<std::byte[]>> allocate_pinned(int64_t bytes) override {
-    HEDDLE_RETURN_IF_ERROR(context_->use());
     void* memory = nullptr;
     const unsigned flags =
         CU_MEMHOSTALLOC_PORTABLE | (properties_.mapped_memory ? CU_MEMHOSTALLOC_DEVICEMAP : 0U);
     const std::string what = "pinning " + format_bytes(bytes) + " of host memory";
-    HEDDLE_RETURN_IF_ERROR(context_->check(
-        cuda().cuMemHostAlloc(&memory, static_cast<size_t>(std::max<int64_t>(bytes, 1)), flags),
-        what.c_str()));
+    HEDDLE_RETURN_IF_ERROR(context_->call(cuda().cuMemHostAlloc, what.c_str(), &memory,
+                                          static_cast<size_t>(std::max<int64_t>(bytes, 1)), flags));
     return std::shared_ptr<std::byte[]>(static_cast<std::byte*>(memory), [context = context_](std::byte* p) {
       if (context->use().ok()) context->driver.cuMemFreeHost(p);
     });
@@ -246,17 +243,13 @@ class CudaRuntime final : public StreamRuntime {
     return enabled == CUDA_SUCCESS || enabled == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
   }
   Result<double> elapsed_us(const DeviceEvent& from, const DeviceEvent& to) const override {
-    HEDDLE_RETURN_IF_ERROR(context_->use());
     float ms = 0;
-    HEDDLE_RETURN_IF_ERROR(context_->check(cuda().cuEventElapsedTime(&ms, event_of(from), event_of(to)),
-                                           "reading the time between events"));
+    HEDDLE_RETURN_IF_ERROR(context_->call(cuda().cuEventElapsedTime, "reading the time between events", &ms,
+                                          event_of(from), event_of(to)));
     return static_cast<double>(ms) * 1000;
   }
   Status use_on_this_thread() const override { return context_->use(); }
-  Status drain() override {
-    HEDDLE_RETURN_IF_ERROR(context_->use());
-    return context_->check(cuda().cuCtxSynchronize(), "waiting for the device");
-  }
+  Status drain() override { return context_->call(cuda().cuCtxSynchronize, "waiting for the device"); }
   CUcontext primary() const { return context_->primary; }
 
  private:
@@ -302,8 +295,8 @@ class CudaRuntime final : public StreamRuntime {
 Status CudaStream::copy_peer(std::byte* to, const StreamRuntime& source, const std::byte* from,
                              int64_t bytes) {
   const auto& theirs = static_cast<const CudaRuntime&>(source);
-  return call(cuda().cuMemcpyPeerAsync, "copying between devices", address(to), context_->primary,
-              address(from), theirs.primary(), static_cast<size_t>(bytes), stream_);
+  return context_->call(cuda().cuMemcpyPeerAsync, "copying between devices", address(to), context_->primary,
+                        address(from), theirs.primary(), static_cast<size_t>(bytes), stream_);
 }
 
 }  // namespace

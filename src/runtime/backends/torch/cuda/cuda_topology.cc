@@ -1,5 +1,4 @@
-#include "cuda_topology.h"
-
+// Reads the machine's GPUs from the CUDA driver, the management library and sysfs.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <utility>
 
+#include "cuda_driver.h"
 #include "cuda_stream_runtime.h"
-#include "cuda_topology.h"
 #include "streams/workspace.h"
 
 namespace heddle::torch_backend {

@@ -103,8 +103,6 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;         // Device::backend
   virtual std::string description() const = 0;  // one line
-  // Cheap, no side effects; open() may still fail.
-  virtual bool supports(const Device& device) const = 0;
   // False: the backend takes the plan's times as they are, and neither computes nor measures.
   virtual bool computes() const { return true; }
   // For planning: [op of the model's graph] the reason why the device cannot run the op, or nullopt. Empty:
@@ -119,6 +117,8 @@ class Backend {
 std::span<const std::unique_ptr<Backend>> backend_registry();
 // The GPUs of the first backend that has any.
 GpuTopology local_gpus();
+// This machine as a cluster: its cores, and the devices that the backends find.
+Result<std::shared_ptr<const Cluster>> discover_machine();
 Backend* find_backend(std::string_view name);  // nullptr when there is none
 // Opens a device with the backend that it names. An unknown name is an error that suggests the nearest one.
 Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device);

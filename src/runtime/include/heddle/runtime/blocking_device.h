@@ -11,15 +11,13 @@
 
 namespace heddle {
 
-// Location of a segment's parameters: copied to the device once, or read in place from mapped host memory.
-enum class ParameterPlace : uint8_t { kDevice, kHost };
-
-// An accelerator's segment with device memory for each slot. `device` must outlive it.
+// An accelerator's segment with device memory for each slot. `device` must outlive it. The parameters are copied
+// to the device once or, with `host_access`, read in place from mapped host memory.
 class BlockingSegment final : public CompiledSegment {
  public:
   static Result<std::unique_ptr<BlockingSegment>> make(RuntimeDevice& device,
                                                        std::unique_ptr<CompiledSegment> segment, int slots,
-                                                       ParameterPlace place = ParameterPlace::kDevice);
+                                                       bool host_access = false);
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override;
   // Copies the inputs to the device, computes, and copies the outputs back.
   Status run(int slot) override;
@@ -32,12 +30,12 @@ class BlockingSegment final : public CompiledSegment {
   double compute_us() const { return compute_us_; }
 
  private:
-  struct Port {
+  struct BoundTensor {
     TensorView host;
     std::byte* device = nullptr;
   };
-  struct Slot {
-    std::vector<Port> inputs, outputs;
+  struct SlotMemory {
+    std::vector<BoundTensor> inputs, outputs;
     std::shared_ptr<std::byte[]> memory;
   };
   BlockingSegment(RuntimeDevice& device, std::unique_ptr<CompiledSegment> segment, int slots)
@@ -45,14 +43,14 @@ class BlockingSegment final : public CompiledSegment {
         stream_(*device.execution_stream()),
         segment_(std::move(segment)),
         slots_(static_cast<size_t>(slots)) {}
-  Status prepare(ParameterPlace place);
+  Status prepare(bool host_access);
 
   StreamRuntime& runtime_;
   DeviceStream& stream_;
   std::shared_ptr<std::byte[]> parameters_;  // must outlive the segment, which reads them
   std::unique_ptr<CompiledSegment> segment_;
   std::unique_ptr<DeviceEvent> start_, end_;
-  std::vector<Slot> slots_;
+  std::vector<SlotMemory> slots_;
   double compute_us_ = 0;
 };
 

@@ -32,7 +32,7 @@ struct ColdSegment {
   double wait_us = 0;                  // from loaded to running: waiting for inputs or for the device
 };
 
-struct ColdRun {
+struct ColdRun : OutputCheck {
   double import_us = 0;        // from the model's file to its graph; 0: not needed before the first request
   double prepare_us = 0;       // devices, memory, threads, inputs
   double first_output_us = 0;  // from the call to the first request's outputs, everything included
@@ -40,8 +40,6 @@ struct ColdRun {
   std::vector<double> request_us;
   std::vector<std::vector<ColdSegment>> requests;  // [request][segment of the plan]
   int64_t peak_resident_bytes = 0;
-  bool verified = false, outputs_equal = false;
-  double max_abs_error = 0, max_rel_error = 0;
 };
 
 // Reads the model that the problem names (which must be the planned file), loads and runs. The start is cold

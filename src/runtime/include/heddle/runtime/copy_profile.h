@@ -31,7 +31,7 @@ struct CopyLine {
 };
 CopyLine fit_copies(std::span<const CopyTime> times);
 
-struct CopyWay {
+struct CopyRoute {
   DeviceId from, to;  // invalid: the host's memory, pinned
   // Between devices: true for one copy by the reader. False: one copy to the host and one from there; the
   // times are the sums of both.
@@ -52,7 +52,7 @@ struct CopiesAtOnce {
 };
 
 struct CopyProfile {
-  std::vector<CopyWay> ways;                               // from and to the host, then between devices
+  std::vector<CopyRoute> routes;                           // from and to the host, then between devices
   std::vector<CopiesAtOnce> at_once;                       // each device, each pair, each set that shares
   std::vector<std::pair<DeviceId, std::string>> left_out;  // accelerators that were not measured, and why
   MeasuredLinks links;                                     // what of it a cluster file states

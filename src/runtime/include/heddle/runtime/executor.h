@@ -101,8 +101,6 @@ struct StreamOptions {
 };
 
 struct StreamResult {
-  double total_us = 0;  // from the first start to the last end
-  double us_per_request = 0;
   std::vector<double> latencies_us;  // by request number
 };
 
@@ -135,19 +133,22 @@ class Executor {
 
   // Runs one request in slot 0 on the contents of inputs(0). An error stops it and names segment and device.
   virtual Result<RequestTiming> run(const Deadline& deadline = {}) = 0;
-  // Copies `values` in, runs, and copies the outputs out.
-  Result<std::vector<TensorValue>> run(std::span<const TensorValue> values, const Deadline& deadline = {});
   // Runs many requests, slots() in flight, divided among lanes by their shares. Stops at the first error.
   virtual Result<StreamResult> run_stream(const StreamOptions& options) = 0;
 
   // For servers, whose requests come one by one: between open() and close() any thread may call run_slot(),
   // one call for each slot at a time, and nobody calls run() or run_stream(). The requests share devices and
-  // links as those of a stream do. An error ends its own request alone. Neither for cold starts nor for
-  // several ranks (kUnsupported). close() comes after the last run_slot() has returned; the destructor
-  // closes, too.
+  // links as those of a stream do. An error ends its own request alone. Not for cold starts (kUnsupported).
+  // close() comes after the last run_slot() has returned; the destructor closes, too.
   virtual Status open() = 0;
   virtual Status run_slot(int slot) = 0;
   virtual void close() = 0;
+  // Over several ranks, between open() and the end of all requests: every rank calls it, on the thread that
+  // owns the transport. Other threads of rank 0 call run_slot() and close(), which ends it on all ranks.
+  // Inputs are written and outputs are read on rank 0 alone. If ranks are lost, all requests fail from then
+  // on, `stop` is cancelled, and the error is returned. That is found out when messages fail, and, once
+  // `stop` is cancelled on rank 0, when a rank does not answer.
+  virtual Status serve_ranks(const CancelToken& stop) = 0;
 
   virtual std::vector<PoolUse> memory() const = 0;  // per memory pool
   // Cold starts: [segment] of the latest request; otherwise empty.

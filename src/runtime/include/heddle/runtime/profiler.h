@@ -1,4 +1,4 @@
-// Fills the profile store with the times that plans and planners need.
+// Fills the profile store with the times that plans and planners need, and the costs of what cannot run.
 #pragma once
 
 #include <memory>
@@ -59,5 +59,13 @@ Result<ProfileSummary> profile(const Graph& graph, const Cluster& cluster,
 
 // The ops of the model's own graph that make up these ops of a possibly coarsened graph, ascending.
 std::vector<OpId> finest_ops(const Graph& graph, std::span<const OpId> ops);
+
+class Model;
+// Asks each device's backend about every op of the model. Each unit with a refused op gets the cost
+// kImpossible on that device. `units` is the model's graph or a coarsening of it. Fails (unsupported) if no
+// device can run some unit; the error names the unit and a backend's reason. Devices whose backend is not in
+// this program are skipped. O(ops * backends + units * devices).
+Status forbid_refused(const Model& model, const Graph& units, const Cluster& cluster,
+                      std::span<const DeviceId> devices, CostTable& costs);
 
 }  // namespace heddle

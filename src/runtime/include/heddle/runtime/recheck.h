@@ -3,23 +3,12 @@
 
 #include <memory>
 
-#include "heddle/base/cancel.h"
-#include "heddle/base/progress.h"
 #include "heddle/base/status.h"
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
 #include "heddle/runtime/run.h"
 
 namespace heddle {
-
-struct RecheckOptions {
-  int rounds = 15;
-  double round_s = 0.1;  // for each half of a round: segments alone, and requests of the whole plan
-  int in_flight = 4;     // for throughput
-  InputOptions inputs;
-  Deadline deadline;  // fewer rounds if it comes early
-  ProgressSink* progress = nullptr;
-};
 
 // A shared machine changes its speed by the second. A run then differs from an earlier profile even if the
 // prediction is right, so segments and requests are timed in turns. Each round's prediction is the
@@ -38,6 +27,6 @@ struct Recheck {
 // For plans whose devices are all real. In throughput problems all devices time their segments concurrently,
 // as in the real run.
 Result<Recheck> recheck_prediction(const Problem& problem, const Plan& plan,
-                                   std::shared_ptr<const Model> model, const RecheckOptions& options = {});
+                                   std::shared_ptr<const Model> model, const RoundOptions& options = {});
 
 }  // namespace heddle

@@ -15,7 +15,6 @@
 #include "heddle/graph/graph.h"
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
-#include "heddle/runtime/image.h"
 #include "heddle/runtime/run_record.h"
 #include "heddle/runtime/tensor.h"
 
@@ -27,7 +26,6 @@ class Model;
 // inputs are random and depend on the seed alone.
 struct InputOptions {
   std::map<std::string, std::string> files;
-  ImageOptions image;
   uint64_t seed = 1;
 };
 // Floats uniform in [-1, 1), integers in 0..3 (they may be indices), bools either; packed formats stay zero.
@@ -56,12 +54,13 @@ Result<RunRecord> run_plan(const Problem& problem, const Plan& plan, std::shared
 // graph's outputs.
 Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span<const TensorValue> inputs);
 
-struct CompareOptions {
-  int rounds = 15;       // alternating: ours, theirs, theirs, ours, ...
-  double round_s = 0.1;  // minimum per round, and at least one request (throughput: `in_flight` requests)
-  int in_flight = 4;     // ours, for throughput
+// Timing in turns: each round times the plan's requests and what they are compared with.
+struct RoundOptions {
+  int rounds = 15;
+  double round_s = 0.1;  // minimum for each side of a round, and at least one request
+  int in_flight = 4;     // requests of the plan, for throughput
   InputOptions inputs;
-  Deadline deadline;
+  Deadline deadline;  // fewer rounds if it comes early
   ProgressSink* progress = nullptr;
 };
 struct Comparison {
@@ -75,6 +74,6 @@ struct Comparison {
 // with OpenVINO's throughput hint and its optimal number of asynchronous requests.
 Result<Comparison> compare_with_openvino(const Problem& problem, const Plan& plan,
                                          std::shared_ptr<const Model> model,
-                                         const CompareOptions& options = {});
+                                         const RoundOptions& options = {});
 
 }  // namespace heddle

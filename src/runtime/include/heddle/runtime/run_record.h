@@ -12,18 +12,21 @@ struct MeasuredStep {
   double rel_spread = 0;
 };
 
-struct RunRecord {
+// Comparison with the unsplit model; verified is false if no outputs could be compared (emulated devices).
+struct OutputCheck {
+  bool verified = false;
+  bool outputs_equal = false;
+  double max_abs_error = 0, max_rel_error = 0;
+};
+
+struct RunRecord : OutputCheck {
   int warmups = 0, repeats = 0;
   int requests_in_flight = 1;
   std::vector<MeasuredStep> steps;   // one per plan step, same order
   std::vector<double> latencies_us;  // of each measured request
   double measured_us = 0;            // median latency, or time per request (throughput)
   double predicted_us = 0;
-  // Comparison with the unsplit model; verified is false if no outputs could be compared (emulated devices).
-  bool verified = false;
-  bool outputs_equal = false;
-  double max_abs_error = 0, max_rel_error = 0;
-  double rtol = 0, atol = 0;
+  double rtol = 0, atol = 0;  // of the comparison
   std::vector<std::string> outputs_compared;
 };
 

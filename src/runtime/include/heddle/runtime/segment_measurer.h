@@ -1,10 +1,12 @@
-// Measures segments as the executor runs them.
+// Measures segments as the executor runs them, alone or several at once, and fits the stage model to these sets.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "heddle/cost/measurer.h"
+#include "heddle/cost/stage_model.h"
 #include "heddle/runtime/blocking_device.h"
 
 namespace heddle {
@@ -22,18 +24,35 @@ struct MeasureOptions {
 // one. Not thread-safe.
 class SegmentProbe {
  public:
-  virtual ~SegmentProbe() = default;
-  virtual Result<Measurement> sample(const MeasureOptions& options, const Deadline& deadline) = 0;
+  // `ops` of the model's finest graph, ascending. With `host_access` the parameters are read in place from
+  // host memory: accelerators only, else an error (unsupported).
+  static Result<std::unique_ptr<SegmentProbe>> make(const std::shared_ptr<const Model>& model,
+                                                    std::span<const OpId> ops, const Device& device,
+                                                    bool host_access = false);
+  Result<Measurement> sample(const MeasureOptions& options, const Deadline& deadline);
   // One run on the calling thread. prepare() warms or empties the caches before it.
-  virtual void prepare() = 0;
-  virtual Status run_once() = 0;
-  virtual std::span<const int> cores() const = 0;  // the calling thread is to be bound to them; may be empty
+  void prepare();
+  // An accelerator's inputs stay where make() has copied them.
+  Status run_once() { return blocking_ != nullptr ? blocking_->compute(0) : segment_->run(0); }
+  // The calling thread is to be bound to them; may be empty.
+  std::span<const int> cores() const { return cores_; }
+
+ private:
+  SegmentProbe() = default;
+  Status bind(const Graph& graph, std::span<const OpId> ops, const std::shared_ptr<const Model>& model,
+              bool host_access);
+  void evict();
+  void warm() const;
+
+  std::vector<int> cores_;
+  std::unique_ptr<RuntimeDevice> device_;
+  BlockingSegment* blocking_ = nullptr;  // the segment, on accelerators; otherwise null
+  std::unique_ptr<CompiledSegment> segment_;
+  std::vector<TensorValue> inputs_, outputs_;
+  int64_t evicted_bytes_ = 0;
+  int warmups_ = 0;
+  std::vector<unsigned char> scratch_;
 };
-// `ops` of the model's finest graph, ascending. Only accelerators support ParameterPlace::kHost; on other
-// devices it is an error (unsupported).
-Result<std::unique_ptr<SegmentProbe>> make_segment_probe(std::shared_ptr<const Model> model,
-                                                         std::span<const OpId> ops, const Device& device,
-                                                         ParameterPlace place = ParameterPlace::kDevice);
 
 // All probes at once, each on a thread of its own bound to its cores: a measurement is the time from the
 // common start to the last end. At least `least_runs` runs, more for up to `min_s` seconds. Cancelled before
@@ -48,5 +67,21 @@ Result<Measurement> time_at_once(std::span<const std::unique_ptr<SegmentProbe>> 
 std::unique_ptr<SegmentMeasurer> make_segment_measurer(std::shared_ptr<const Model> model,
                                                        const MeasureOptions& options = {},
                                                        const MeasureConditions& conditions = {});
+
+// Two or more segments that ran at once: `items` with their times alone, and the time of the set.
+struct StageSample {
+  std::vector<StageItem> items;
+  double us = 0;
+};
+
+struct StageFit {
+  StageModel model;
+  int samples = 0;
+  double median_error = 0, largest_error = 0;  // |t(S) - measured| / measured
+};
+
+// The stage model with non-negative coefficients that minimises the sum of squared relative errors. Without
+// samples: segments run one after another. O(samples).
+StageFit fit_stage_model(std::span<const StageSample> samples);
 
 }  // namespace heddle

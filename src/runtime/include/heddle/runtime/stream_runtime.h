@@ -98,6 +98,10 @@ class StreamRuntime {
 };
 
 constexpr int64_t kDeviceAlignment = 512;
+// Rounds up to the granularity of device memory.
+constexpr int64_t device_aligned(int64_t bytes) {
+  return (bytes + kDeviceAlignment - 1) / kDeviceAlignment * kDeviceAlignment;
+}
 
 struct HostRuntimeOptions {
   std::string name = "host";

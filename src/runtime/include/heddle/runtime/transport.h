@@ -42,14 +42,13 @@ class Transport {
   // The first alarm of another rank. After it, the ranks can only agree on how to end.
   virtual const std::optional<std::string>& alarm() const = 0;
 
+  // Other ranks have ended or hang: the destructor does not wait for them.
+  virtual void abandon() {}
+
   // For comparison, the same message without Heddle's own work: the time in us of `bytes`, as the median of
   // `repeats` half round trips between ranks `a` and `b`. Both call it; other ranks return 0 at once.
   virtual Result<double> raw_message_us(int a, int b, int64_t bytes, int repeats) = 0;
 };
-
-// `ranks` endpoints in one process; a message is copied once. Each endpoint belongs to one thread, as above.
-// With `device_memory`, messages may lie in the memory of the host's stream runtimes.
-std::vector<std::unique_ptr<Transport>> make_local_transports(int ranks, bool device_memory = false);
 
 // Number of processes started together and this one's rank, from the environment variables of mpirun and
 // similar tools. {0, 1} without them; values that are not numbers are ignored.

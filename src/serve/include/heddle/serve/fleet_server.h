@@ -10,22 +10,6 @@
 
 namespace heddle {
 
-// The largest input of such a model: its bytes are thrown away, so a client may send any number, or none.
-inline constexpr const char* kPayloadInput = "payload";    // UINT8 [-1]
-inline constexpr const char* kBatchOutput = "batch_size";  // INT64 [1]: rows that ran together
-inline constexpr const char* kDigestOutput = "digest";     // UINT64 [1], with workers: payload_digest()
-
-// `clock` stretches all times (SLOs too): 2 serves the fleet at half its speed, for machines that are too
-// small for its load. `timed_by`: the same fleet with the times that the devices really take; null: those
-// that are planned with. Errors: a plan that check_fleet_plan() refuses, deploy()'s, a clock out of [0.01,
-// 100].
-Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
-                                                     const LivePlaneOptions& options, double clock = 1,
-                                                     const Fleet* timed_by = nullptr);
-
-// A model without a file, as clients see it; with workers it answers with a digest, too.
-std::shared_ptr<const ServedModel> timed_model(const DeployedModel& model, bool workers);
-
 // Whose devices a plan gets, and how long it waits for them. With `all`, a device that no worker has by then,
 // or that `cancel` ended the waiting, is an error; else it is absent until a worker comes. The pool outlives
 // the generation.
@@ -35,16 +19,20 @@ struct WorkerWait {
   bool all = true;
   CancelToken cancel;
 };
+
+// `clock` stretches all times (SLOs too): 2 serves the fleet at half its speed, for machines that are too
+// small for its load. `timed_by`: the same fleet with the times that the devices really take; null: those
+// that are planned with. `workers`: the devices are those of workers, which load their partitions before this
+// returns; null: they are timed here. Errors: a plan that check_fleet_plan() refuses, deploy()'s, a clock out
+// of [0.01, 100], open_workers()'s.
+Result<std::unique_ptr<Generation>> timed_generation(const Fleet& fleet, const FleetPlan& plan,
+                                                     const LivePlaneOptions& options, double clock = 1,
+                                                     const Fleet* timed_by = nullptr,
+                                                     const WorkerWait* workers = nullptr);
+
 // Has workers load the plan's partitions. Errors, with `all`: devices without a worker, and parts that a
 // worker refuses.
 Result<std::shared_ptr<RemoteDevices>> open_workers(const Fleet& fleet, const Deployment& deployment,
                                                     const WorkerWait& wait);
-
-// The same as timed_generation() with the devices of workers, which load their partitions before this
-// returns.
-Result<std::unique_ptr<Generation>> worker_generation(const Fleet& fleet, const FleetPlan& plan,
-                                                      const LivePlaneOptions& options, double clock,
-                                                      const WorkerWait& wait,
-                                                      const Fleet* timed_by = nullptr);
 
 }  // namespace heddle

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
 
 namespace heddle {
@@ -51,11 +52,16 @@ struct HttpResponse {
   HttpHeaders headers;  // further ones
   std::string body;
 };
-const char* http_reason(int status);  // "Not Found"
+// Text that is not UTF-8 is replaced: names come from files and from the network.
+HttpResponse json_response(const Json& json, int status = 200);
 // {"error": message} as the protocol wants it.
 HttpResponse http_error(int status, std::string_view message);
 // The bytes to send before the body.
 std::string http_response_head(const HttpResponse& response, bool keep_alive);
+
+std::string lower_case(std::string_view text);  // of ASCII's letters
+// Digits and nothing else; nullopt: something else, or too many of them.
+std::optional<uint64_t> parse_digits(std::string_view text);
 
 // Are they equal? Takes as long whatever of them is.
 bool same_secret(std::string_view given, std::string_view wanted);

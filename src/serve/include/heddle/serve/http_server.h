@@ -38,6 +38,9 @@ class HttpReply {
   std::shared_ptr<Impl> impl_;
 };
 
+// Is it asked by this method (HEAD stands for GET, too)? If not, it is answered with status 405.
+bool asked_by(std::string_view method, const HttpHead& head, const HttpReply& reply);
+
 struct HttpServerOptions {
   std::string host = "127.0.0.1";
   int port = 0;                               // 0: any free one
@@ -58,8 +61,7 @@ struct HttpServerOptions {
 };
 
 struct HttpServerCounters {
-  uint64_t connections = 0, requests = 0, refused = 0;  // since the start
-  size_t open = 0, body_bytes = 0;                      // now
+  size_t open = 0, body_bytes = 0;  // connections, and the memory of all bodies, now
 };
 
 class HttpServer {

@@ -101,9 +101,6 @@ class InferService {
   ModelStatisticsRecord statistics(const std::string& model) const;
   // Of every model that was ever asked for by a name that existed.
   std::map<std::string, ModelStatisticsRecord> all_statistics() const;
-  // Devices go or return; see LivePlane.
-  void device_lost(uint32_t device);
-  void device_back(uint32_t device);
 
   // Prometheus's text format 0.0.4: requests by outcome, latencies, queues, batch sizes, use per pool, predicted
   // against measured times.

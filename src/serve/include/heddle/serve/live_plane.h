@@ -123,10 +123,6 @@ class LivePlane {
   // (then they are not settled, and are submitted elsewhere). What runs goes on.
   virtual std::vector<LiveRequest*> drain(bool hand_over) = 0;
   virtual bool idle() const = 0;
-  // A virtual device goes or returns, as in the simulator. Out of range: nothing happens.
-  virtual void device_lost(uint32_t device) = 0;
-  virtual void device_back(uint32_t device) = 0;
-
   virtual LiveCounters counters() const = 0;
 };
 

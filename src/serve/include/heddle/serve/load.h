@@ -28,6 +28,18 @@ struct LoadTarget {
   std::string grpc_trusted;  // by gRPC with tls: the certificates that are trusted (PEM; empty: the system's)
 };
 
+struct HttpAnswer {
+  int status = 0;
+  std::string body;
+};
+// One request to an HTTP server. Waits at most `seconds`. Errors: no server there, no answer in time.
+Result<HttpAnswer> ask_http(const LoadTarget& target, const std::string& method, const std::string& path,
+                            const std::string& body, double seconds);
+// The same for JSON. Errors: also a status other than 200 (404 kNotFound, 409 kInfeasible, others
+// kInvalidInput), with what the server says.
+Result<Json> ask_json(const LoadTarget& target, const std::string& method, const std::string& path,
+                      const std::string& body, double seconds);
+
 // What is asked for, as the server describes it.
 struct ModelUnderLoad {
   std::string name;

@@ -11,6 +11,7 @@
 #include "heddle/base/progress.h"
 #include "heddle/serve/infer_service.h"
 #include "heddle/serve/model_source.h"
+#include "heddle/serve/opened_plan.h"
 
 namespace heddle {
 
@@ -25,10 +26,10 @@ struct LocalServerOptions {
   // Devices that may be used; empty: all that discover_local() finds.
   std::vector<std::string> devices;
   double measure_s = .1;  // of each model, target and batch size
-  size_t max_ways = 16;   // to divide the cores that are planned for
   LocalChoice choice = LocalChoice::kGoodput;
   int in_flight = 0;  // of a plan file: requests at once; 0: as many as keep its devices busy
-  Deadline deadline;  // of create()
+  const OpenedPlan* on_ranks = nullptr;  // the plan file's plan, opened on several ranks; outlives the server
+  Deadline deadline;                     // of create()
   ProgressSink* progress = nullptr;
 };
 
@@ -40,7 +41,8 @@ class LocalServer {
                                                      const LocalServerOptions& options);
   virtual ~LocalServer() = default;  // waits for a load that is under way
 
-  // Both cut over and wait for it. Unknown names are kNotFound; loading what is loaded reads it anew.
+  // Both cut over and wait for it. Unknown names are kNotFound; loading what is loaded reads it anew. A plan
+  // on several ranks cannot be loaded (kUnsupported).
   virtual Status load(const std::string& model) = 0;
   virtual Status unload(const std::string& model) = 0;
 };

@@ -32,15 +32,14 @@ class MachineFleet {
   // ServedModel::note. Errors: a plan that check_fleet_plan() refuses, files that are gone or have changed,
   // devices that are not here or share cores, rows of a batch that depend on each other, a cut through a
   // tensor without rows, outputs that differ from the whole model's. O(parts * batch sizes) compilations.
-  virtual Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan) = 0;
-
-  // The same with the devices of workers: each loads its parts of the files from its own host before this
-  // returns. Every chain of devices that a request may take at its pools' same places is run once beside the
-  // whole model, which this process loads for that alone. Where a device has no worker yet (`wait.all` false)
-  // the note says that its chain was not compared. Errors also: workers that refuse a part (the file is
-  // missing there, or another one), open_workers()'s.
+  //
+  // With `workers`, each of them loads its parts of the files from its own host before this returns. Every
+  // chain of devices that a request may take at its pools' same places is run once beside the whole model,
+  // which this process loads for that alone. Where a device has no worker yet (WorkerWait::all is false) the
+  // note says that its chain was not compared. Errors also: workers that refuse a part (the file is missing
+  // there, or another one), open_workers()'s.
   virtual Result<std::unique_ptr<Generation>> generation(const Fleet& fleet, const FleetPlan& plan,
-                                                         const WorkerWait& wait) = 0;
+                                                         const WorkerWait* workers = nullptr) = 0;
 };
 
 }  // namespace heddle

@@ -1,6 +1,7 @@
 // At most so many requests a second, whatever they come by.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 
@@ -9,15 +10,23 @@ namespace heddle {
 // A bucket of one second's tokens. Thread-safe.
 class RateLimit {
  public:
-  explicit RateLimit(double per_s);
+  explicit RateLimit(double per_s) : per_s_(per_s), most_(std::max(1.0, per_s)), tokens_(most_) {}
   // Takes a token; false: there is none, the request is to be refused.
-  bool take();
+  bool take() {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    tokens_ = std::min(most_, tokens_ + std::chrono::duration<double>(now - at_).count() * per_s_);
+    at_ = now;
+    if (tokens_ < 1) return false;
+    tokens_ -= 1;
+    return true;
+  }
 
  private:
   const double per_s_, most_;
   std::mutex mutex_;  // guards what follows
   double tokens_;
-  std::chrono::steady_clock::time_point at_;
+  std::chrono::steady_clock::time_point at_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace heddle

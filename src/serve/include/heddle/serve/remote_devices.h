@@ -44,8 +44,12 @@ struct RemoteAnswer {
 };
 
 // FNV-1a over the bytes (64 bits): timed devices compute nothing else, and answer with it, so that a client
-// can tell that its own request went the whole way.
-uint64_t payload_digest(const std::byte* data, size_t bytes);
+// can tell that its own request went the whole way. `before`: of the bytes that precede these.
+inline constexpr uint64_t kDigestOfNothing = 0xcbf29ce484222325;
+inline uint64_t payload_digest(const std::byte* data, size_t bytes, uint64_t before = kDigestOfNothing) {
+  for (size_t i = 0; i < bytes; ++i) before = (before ^ static_cast<uint64_t>(data[i])) * 0x100000001b3;
+  return before;
+}
 
 class RemoteListener {
  public:

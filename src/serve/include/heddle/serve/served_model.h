@@ -21,6 +21,12 @@ struct TensorInfo {
   int64_t row_bytes = 0;  // of one row; the whole tensor where the model is not batched
 };
 
+// The tensors of a model that timed devices serve: its input's bytes are thrown away, so a client may send any
+// number, or none.
+inline constexpr const char* kPayloadInput = "payload";    // UINT8 [-1]
+inline constexpr const char* kBatchOutput = "batch_size";  // INT64 [1]: rows that ran together
+inline constexpr const char* kDigestOutput = "digest";     // UINT64 [1], with workers: payload_digest()
+
 inline constexpr int kLastPriority = 65535;
 
 struct ServedModel {
@@ -36,6 +42,9 @@ struct ServedModel {
   double slo_us = 0;
   std::string note;  // for people, such as why it is not batched; may be empty
 };
+
+// A model without a file: timed devices serve it and compute nothing. With workers it answers with a digest, too.
+std::shared_ptr<ServedModel> timed_model(const std::string& name, double slo_us, bool workers);
 
 // One row of a request, as the devices see it. What it points to outlives it.
 struct TensorRow : LiveRequest {

@@ -6,6 +6,8 @@
 
 #include "heddle/base/status.h"
 
+struct ssl_ctx_st;
+
 namespace heddle {
 
 // A certificate chain and its private key, both PEM.
@@ -24,12 +26,11 @@ class TlsContext {
   // in it.
   static Result<std::shared_ptr<const TlsContext>> client(const std::string& trusted_file);
 
-  struct Impl;
-  explicit TlsContext(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-  Impl& impl() const { return *impl_; }
+  explicit TlsContext(std::shared_ptr<ssl_ctx_st> ctx) : ctx_(std::move(ctx)) {}
+  ssl_ctx_st* get() const { return ctx_.get(); }
 
  private:
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<ssl_ctx_st> ctx_;
 };
 
 }  // namespace heddle

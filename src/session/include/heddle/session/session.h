@@ -23,7 +23,7 @@
 #include "heddle/plan/problem_edit.h"
 #include "heddle/planners/planner.h"
 #include "heddle/runtime/profiler.h"
-#include "heddle/runtime/stage_fit.h"
+#include "heddle/runtime/segment_measurer.h"
 #include "heddle/session/clusters.h"
 #include "heddle/session/loaded_model.h"
 

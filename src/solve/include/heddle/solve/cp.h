@@ -71,26 +71,11 @@ class CpModel {
   // The present intervals can be ordered so that each ends before the next starts. An interval of size 0 must
   // not lie inside another one.
   void no_overlap(std::span<const CpInterval> intervals);
-  // At every time, the demands of present intervals [start, end) sum to at most the capacity. Demands and
-  // capacity are expressions of at most one variable each, with bounds of at least 0.
-  void cumulative(std::span<const CpInterval> intervals, std::vector<CpExpr> demands, CpExpr capacity);
-  struct Arc {
-    int32_t tail = 0, head = 0;
-    CpLit literal;
-  };
-  // The true arcs form one cycle through all nodes, except nodes whose self-arc is true (all may be skipped).
-  // Nodes are numbered from 0 without gaps.
-  void circuit(std::span<const Arc> arcs);
 
   void minimise(CpExpr objective);
   // The start of the search; the last value per variable counts. A complete feasible hint is returned if the
   // search stops without a better solution.
   void hint(CpVar var, int64_t value);
-
-  size_t num_variables() const;
-  size_t num_constraints() const;
-  // The serialised CpModelProto, for use with OR-Tools elsewhere.
-  std::string to_bytes() const;
 
   struct State;
   const State& state() const { return *state_; }
@@ -105,8 +90,9 @@ class CpModel {
 //
 // The search is asked to stop within 10 ms of a cancellation and 50 ms before the deadline. CP-SAT does not
 // poll while it presolves a large model: 50 ms after the stop the call returns the hint, or no values, and
-// the search ends on its own thread. `deterministic` uses one worker whatever `threads` says. on_progress
-// receives only the complete hint and the final answer, since the C interface reports nothing else.
+// the search ends on its own thread. It always uses one worker, since only then is it
+// deterministic. on_progress receives only the complete hint and the final answer, since the C interface
+// reports nothing else.
 Result<Solution> solve(const CpModel& model, const SolveOptions& options = {});
 
 // "", or a description of the first constraint that `values` violate.

@@ -1,5 +1,5 @@
-// Mixed-integer linear programs: minimise c'x + c0 subject to rows lower <= a'x <= upper. Solved by HiGHS, or
-// by the user's Gurobi (docs/solvers.md); can be written as LP files, for Gurobi and other solvers.
+// Mixed-integer linear programs: minimise c'x + c0 subject to rows lower <= a'x <= upper. Solved by
+// HiGHS; can be written as LP files for other solvers.
 #pragma once
 
 #include <cstdint>
@@ -90,6 +90,7 @@ class Milp {
   double constant_ = 0;
   std::string wrong_use_;
 
+  Var add(double lower, double upper, VarKind kind, std::string name);
   bool has(Var var, const char* where);
   Row make_row(double lower, std::vector<Term> terms, double upper, std::string name);
 };
@@ -97,15 +98,14 @@ class Milp {
 // Checks every solution against the model (bounds, integrality, rows, indicators) by code that shares nothing
 // with the solver: kInternal if it violates the model. kInvalidInput for an inconsistent model (lower >
 // upper, NaN, a variable of another model). Thread-safe. Returns within 100 ms of the deadline or a
-// cancellation; a HiGHS that has not stopped by then ends on its own thread. HEDDLE_MILP_SOLVER=gurobi: uses
-// gurobi_cl, which may take half a second more; kUnsupported if there is none.
+// cancellation; a HiGHS that has not stopped by then ends on its own thread.
 Result<Solution> solve(const Milp& model, const SolveOptions& options = {});
 // Drops integrality: the objective is a bound on the model's. Same rules.
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options = {});
 
-// "", or the largest violation by `values`, with the row's or variable's name. `tolerance` is absolute and
-// relative to the row's largest term.
-std::string violation(const Milp& model, std::span<const double> values, double tolerance = 1e-6);
+// "", or the largest violation by `values`, with the row's or variable's name. The tolerance is 1e-6, absolute
+// and relative to the row's largest term.
+std::string violation(const Milp& model, std::span<const double> values);
 
 // CPLEX LP format, with indicators as such.
 Result<std::string> to_lp(const Milp& model);

@@ -31,17 +31,15 @@ struct SolveProgress {
 
 struct SolveOptions {
   Deadline deadline;  // returns the best so far; noticed within 100 ms
-  int threads = 1;
+  // Limits the search by an amount of work, which each solver counts itself, whatever the machine's load. A
+  // unit is about a second of one core (CP-SAT: some seconds). HiGHS weights its iterations by the model's
+  // size. With one thread the answer is the same on every run. Above 0.
+  double work = std::numeric_limits<double>::infinity();
+  int threads = 1;  // of HiGHS; CP-SAT uses one
   uint64_t seed = 1;
-  // Same answer for the same model, seed and number of threads, apart from deadlines. CP-SAT then uses one
-  // thread; HiGHS is always deterministic.
-  bool deterministic = true;
   // CP-SAT: also use linear relaxations. Off is faster for some schedules, slower for others.
   bool linear_relaxation = true;
   double rel_gap = 1e-6, abs_gap = 1e-9;  // either one suffices for kOptimal
-  // Only solutions better than this are wanted. The solver may stop with kInfeasible, which then proves that
-  // the optimum is at least this.
-  double cutoff = std::numeric_limits<double>::infinity();
   // May be called from other threads, but never concurrently. Must be quick.
   std::function<void(const SolveProgress&)> on_progress;
 };
@@ -51,9 +49,8 @@ struct Solution {
   std::vector<double> values;  // by variable index; empty without a solution. Integers are exact
   double objective = std::numeric_limits<double>::infinity();
   double bound = -std::numeric_limits<double>::infinity();  // proven: no solution has a smaller objective
-  double seconds = 0;
-  int64_t nodes = 0;   // nodes of the search tree; CP-SAT: branches
-  std::string solver;  // "HiGHS 1.15.1"
+  int64_t nodes = 0;                                        // nodes of the search tree; CP-SAT: branches
+  std::string solver;                                       // "HiGHS 1.15.1"
   bool has_values() const { return status == SolveStatus::kOptimal || status == SolveStatus::kFeasible; }
 };
 

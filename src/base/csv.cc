@@ -1,0 +1,104 @@
+#include "heddle/base/csv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "heddle/base/file.h"
+#include "heddle/base/spelling.h"
+
+namespace heddle {
+namespace {
+
+Result<std::vector<std::string>> fields_of(std::string_view line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quoted && c == '"' && i + 1 < line.size() && line[i + 1] == '"') {
+      fields.back() += line[++i];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      fields.emplace_back();
+    } else if (c != '\r') {
+      fields.back() += c;
+    }
+  }
+  if (quoted) return Error(Code::kInvalidInput, "a quoted field does not end on its line");
+  return fields;
+}
+
+}  // namespace
+
+Result<CsvTable> CsvTable::read(const std::string& path, std::span<const char* const> needed) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(path, int64_t{1} << 28));
+  CsvTable table;
+  table.path_ = path;
+  size_t number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const auto line = std::string_view(text).substr(begin, end - begin);
+    begin = end + 1;
+    ++number;
+    if (line.empty() || line == "\r") continue;
+    auto parsed = fields_of(line);
+    if (!parsed.ok()) return std::move(parsed).error().with_context(path + ":" + std::to_string(number));
+    if (table.columns_.empty()) {
+      for (size_t i = 0; i < parsed->size(); ++i)
+        if (!table.columns_.emplace((*parsed)[i], i).second)
+          return Error(Code::kInvalidInput, "two columns are named " + quote_text((*parsed)[i]))
+              .with_context(path + ":1");
+      for (const char* name : needed)
+        if (!table.has(name)) return table.column(name).error();
+      continue;
+    }
+    table.rows_.push_back({number, *std::move(parsed)});
+    const size_t fields = table.rows_.back().fields.size();
+    if (fields != table.columns_.size())
+      return table.error(table.rows() - 1, "the line has " + std::to_string(fields) +
+                                               " fields; the header has " +
+                                               std::to_string(table.columns_.size()));
+  }
+  if (table.columns_.empty())
+    return Error(Code::kInvalidInput, "the file is empty; expected a header line").with_context(path);
+  return table;
+}
+
+Error CsvTable::error(size_t row, std::string message) const {
+  return Error(Code::kInvalidInput, std::move(message))
+      .with_context(path_ + ":" + std::to_string(rows_[row].line));
+}
+
+Result<size_t> CsvTable::column(const std::string& name) const {
+  const auto found = columns_.find(name);
+  if (found == columns_.end())
+    return Error(Code::kInvalidInput, "there is no column " + quote_text(name)).with_context(path_ + ":1");
+  return found->second;
+}
+
+Result<std::string> CsvTable::text(size_t row, const std::string& name) const {
+  HEDDLE_ASSIGN_OR_RETURN(const size_t at, column(name));
+  return rows_[row].fields[at];
+}
+
+Result<double> CsvTable::number(size_t row, const std::string& column, double min, double max) const {
+  HEDDLE_ASSIGN_OR_RETURN(const auto field, text(row, column));
+  double value = 0;
+  const auto [end, code] = std::from_chars(field.data(), field.data() + field.size(), value);
+  if (code != std::errc() || end != field.data() + field.size() || !(value >= min && value <= max))
+    return error(row, "the column " + quote_text(column) + " has " + quote_text(field) +
+                          "; expected a number from " + std::to_string(min) + " to " + std::to_string(max));
+  return value;
+}
+
+Result<int64_t> CsvTable::whole(size_t row, const std::string& column, int64_t min, int64_t max) const {
+  HEDDLE_ASSIGN_OR_RETURN(const auto value,
+                          number(row, column, static_cast<double>(min), static_cast<double>(max)));
+  if (value != std::floor(value))
+    return error(row, "the column " + quote_text(column) + " has " + std::to_string(value) +
+                          "; expected a whole number");
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace heddle

@@ -1,0 +1,141 @@
+#include "fleet_serve_flags.h"
+
+namespace heddle::cli {
+
+void ServeWorkerFlags::declare(Command& command) {
+  command.option("--workers", workers,
+                 "fleet: start so many workers here, processes that share the fleet's devices evenly", 1,
+                 256);
+  command.option("--worker-port", worker_port,
+                 "fleet: wait for workers that are started with --connect to this port (0: any free one)", 0,
+                 65535);
+  command.option("--worker-host", worker_host,
+                 "address that --worker-port listens on (default 127.0.0.1: this machine alone)");
+  command.option("--bus", bus, "fleet: find workers on a NATS server with JetStream, nats://HOST:PORT");
+  command.option("--bucket", bucket, "the fleet's bucket on the bus (default heddle)");
+  command.option(
+      "--worker-ca", ca_file,
+      "with --tls-cert: trust workers with certificates signed by these (PEM; default: --tls-cert)");
+  command.option("--worker-token-file", token_file,
+                 "prove to workers that this file's content is known here, and demand the same of them");
+  command.option("--lease", lease_s,
+                 "seconds without a word after which a worker is taken for lost (default 1)", .1, 3600);
+  command.option("--wait", wait_s, "seconds to wait for workers with all devices of the plan (default 30)", 0,
+                 86400);
+}
+
+Status ServeWorkerFlags::check() const {
+  if (any() || (ca_file.empty() && token_file.empty())) return {};
+  return Error(Code::kInvalidInput,
+               "--worker-ca and --worker-token-file belong to --workers, --worker-port or --bus");
+}
+
+Result<WorkerSecurity> ServeWorkerFlags::security(const std::string& certificate_file,
+                                                  const std::string& key_file) const {
+  return read_worker_security(certificate_file, key_file, ca_file, token_file);
+}
+
+Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
+                                                     const std::string& certificate_file,
+                                                     const std::string& key_file,
+                                                     const Invocation& invocation) {
+  if (!flags.bus.empty() && flags.worker_port)
+    return Error(Code::kInvalidInput,
+                 "--bus and --worker-port exclude each other: workers announce themselves "
+                 "at one place");
+  auto out = std::make_unique<ServedWorkers>();
+  HEDDLE_ASSIGN_OR_RETURN(const auto security, flags.security(certificate_file, key_file));
+  BusOptions bus;
+  bus.lease_s = flags.lease_s;
+  std::vector<std::string> to;
+  if (flags.bus.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(out->bus, in_process_bus(bus));
+    HEDDLE_ASSIGN_OR_RETURN(
+        out->registry,
+        WorkerRegistry::start(flags.worker_host, static_cast<int>(flags.worker_port.value_or(0)), *out->bus,
+                              security, [](const std::string& line) { print(stderr, "{}\n", line); }));
+    const auto address = flags.worker_host + ":" + std::to_string(out->registry->port());
+    to = {"--connect", address};
+    if (flags.worker_port && !flags.workers && invocation.progress != nullptr)
+      print(stderr, "waiting for workers: heddle worker --connect {} --devices CLASS=N\n", address);
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(out->bus, nats_bus(flags.bus, flags.bucket, bus));
+    to = {"--bus", flags.bus, "--bucket", flags.bucket, "--lease", std::to_string(flags.lease_s)};
+  }
+  // Workers that are started here show what the server shows.
+  const auto add = [&to](const char* flag, const std::string& file) {
+    if (!file.empty()) to.insert(to.end(), {flag, file});
+  };
+  add("--tls-cert", certificate_file);
+  add("--tls-key", key_file);
+  add("--ca", flags.ca_file);
+  add("--token-file", flags.token_file);
+  WorkerPoolOptions pool;
+  pool.security = security;
+  pool.lease_s = flags.lease_s;
+  HEDDLE_ASSIGN_OR_RETURN(out->pool, WorkerPool::create(out->bus, pool));
+  if (flags.workers) {
+    std::map<std::string, int64_t> devices;
+    int64_t number = 0;
+    for (const auto& c : fleet.classes)
+      if (c.count > 0) devices[c.name] = c.count;
+    for (const auto& part : divide_devices(devices, *flags.workers)) {
+      const auto name = "worker-" + std::to_string(number++);
+      if (part.empty())
+        return Error(Code::kInvalidInput, "--workers " + std::to_string(*flags.workers) +
+                                              ": the fleet has too few devices for so many");
+      HEDDLE_RETURN_IF_ERROR(out->processes.start(name, part, to));
+    }
+  }
+  return out;
+}
+
+void ServeDriftFlags::declare(Command& command) {
+  command.option("--replan-drift", share,
+                 "fleet: when a pool's measured time over the plan's leaves 1/(1+SHARE) to 1+SHARE for long, "
+                 "correct the times, plan anew and change to that (default: only when asked)",
+                 .01, 100);
+  command.option("--drift-time", drift_time_s,
+                 "with --replan-drift: seconds that a pool must be off for (default 5)", .05, 86400);
+  command.option("--drift-runs", drift_runs,
+                 "with --replan-drift: runs that its ratio is of, and must be off for (default 50)", 1,
+                 1000000);
+  command.option(
+      "--trial", trial_s,
+      "seconds after which such a plan is held against the one before it, and rolled back if fewer "
+      "requests are in time (default 10; 0: kept)",
+      0, 86400);
+  command.option("--trial-margin", margin, "fall of the part in time that is tolerated (default .05)", 0, 1);
+  command.flag("--try-changes", try_changes,
+               "fleet: plans that were asked for are on trial, too, where the old one could go on");
+  command.option("--device-times", device_times,
+                 "fleet: timed devices take this fleet file's times, while plans go by FLEET's");
+}
+
+bool ServeDriftFlags::any() const {
+  return share >= 0 || drift_time_s >= 0 || trial_s >= 0 || margin >= 0 || drift_runs || try_changes ||
+         !device_times.empty();
+}
+
+Status ServeDriftFlags::set(FleetControlOptions& options) const {
+  if (share < 0 && (drift_time_s >= 0 || drift_runs))
+    return Error(Code::kInvalidInput, "--drift-time and --drift-runs need --replan-drift SHARE");
+  if (share < 0 && !try_changes && (trial_s >= 0 || margin >= 0))
+    return Error(Code::kInvalidInput,
+                 "--trial and --trial-margin need --replan-drift SHARE or --try-changes: no other plan is on "
+                 "trial");
+  if (try_changes && trial_s == 0)
+    return Error(Code::kInvalidInput, "--try-changes and --trial 0 exclude each other: 0 keeps every plan");
+  if (share >= 0) options.drift.share = share;
+  if (drift_time_s >= 0) options.drift.hold_s = drift_time_s;
+  if (drift_runs) options.drift.window_runs = static_cast<uint64_t>(*drift_runs);
+  if (trial_s >= 0) options.trial.window_s = trial_s;
+  if (margin >= 0) options.trial.margin = margin;
+  options.try_changes = try_changes;
+  if (!device_times.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(options.device_times, read_fleet(device_times));
+  }
+  return {};
+}
+
+}  // namespace heddle::cli

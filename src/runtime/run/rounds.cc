@@ -1,0 +1,58 @@
+#include "rounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "inputs.h"
+
+namespace heddle {
+
+Result<std::unique_ptr<Executor>> open_for_rounds(const Problem& problem, const Plan& plan,
+                                                  std::shared_ptr<const Model> model,
+                                                  const RoundOptions& options,
+                                                  std::span<const TensorValue> inputs) {
+  if (!model)
+    return Error(Code::kInvalidInput,
+                 "timing a plan in turns needs a real model; this plan's graph has none behind it");
+  if (options.rounds < 1)
+    return Error(Code::kInvalidInput,
+                 "timing in turns needs at least one round, not " + std::to_string(options.rounds));
+  ExecutorOptions create;
+  create.in_flight = problem.objective == Objective::kThroughput ? options.in_flight : 1;
+  create.deadline = options.deadline;
+  HEDDLE_ASSIGN_OR_RETURN(auto executor, Executor::create(problem, plan, std::move(model), create));
+  if (!executor->moves_data())
+    return Error(Code::kInvalidInput,
+                 "emulated devices take the plan's own times: give a cluster whose devices are all real");
+  give_inputs(*executor, inputs);
+  return executor;
+}
+
+Result<int> requests_per_round(const TimeRequests& time, int in_flight, int least,
+                               const RoundOptions& options) {
+  constexpr int kWarmups = 3;
+  HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const double warm, time(kWarmups * in_flight));
+  HEDDLE_ASSIGN_OR_RETURN(const double us, time(least));
+  return std::max(least, static_cast<int>(std::ceil(options.round_s * 1e6 / std::max(us, 1.0))));
+}
+
+Result<RoundTimes> time_in_turns(const std::function<Result<double>()>& first,
+                                 const std::function<Result<double>()>& second, const RoundOptions& options,
+                                 const char* what) {
+  RoundTimes times;
+  for (int round = 0; round < options.rounds; ++round) {
+    if (options.deadline.should_stop() && round > 0) break;
+    for (int turn = 0; turn < 2; ++turn) {
+      const bool is_first = (turn + round) % 2 == 0;
+      HEDDLE_ASSIGN_OR_RETURN(const double us, is_first ? first() : second());
+      (is_first ? times.first : times.second).push_back(us);
+    }
+    if (options.progress)
+      options.progress->report({.what = what,
+                                .done = static_cast<double>(round + 1),
+                                .total = static_cast<double>(options.rounds)});
+  }
+  return times;
+}
+
+}  // namespace heddle
