@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -56,10 +56,10 @@ std::string range_text(int64_t least, int64_t most) {
 // OpenVINO's importer also reads attributes of other versions, so only those that every version requires are
 // checked.
 Status check_attributes(const OnnxNode& node, std::string_view required) {
-  for (const auto& part : std::views::split(required, ' ')) {
-    const std::string_view name(part.begin(), part.end());
+  std::istringstream names{std::string(required)};
+  for (std::string name; names >> name;) {
     if (node.attribute(name) == nullptr)
-      return invalid_input("the attribute '" + std::string(name) + "' is missing");
+      return invalid_input("the attribute '" + name + "' is missing");
   }
   return {};
 }
