@@ -96,6 +96,7 @@ TEST(IosGraph, RefusesWhatIsMalformedAndSaysWhere) {
       {"\"id\": 1", "\"id\": 2", "$.nodes[1].id: is 2, expected 1"},
       {"\"name\": \"b\"", "\"name\": \"a\"", "a second node is named 'a'"},
       {"\"macs\": 1000", "\"macs\": -1", "$.nodes[0].macs"},
+      {"\"macs\": 1000", "\"sub\": [], \"macs\": 1000", "$.nodes[0].sub: is empty"},
       {"\"out_shape\": [8, 4, 4]", "\"out_shape\": [8, 4]", "$.nodes[0].out_shape: has 2 sides"},
       {"\"out_shape\": [8, 4, 4]", "\"out_shape\": [16777216, 16777216, 16777216]", "more than 2^50 bytes"},
       {"\"out_bytes\": 512", "\"out_bytes\": 511", "$.nodes[0].out_bytes: is 511"},

@@ -49,17 +49,8 @@ TEST(StageSchedule, StagesWaitForInputsAndForTheStageBefore) {
   EXPECT_DOUBLE_EQ(timing->makespan_us, 14);
 }
 
-TEST(StageSchedule, SaysWhatIsWrong) {
+TEST(StageSchedule, StagesThatWaitForEachOtherAreInfeasible) {
   const auto instance = StageInstance(diamond());
-  const auto message = [&](const StageSchedule& s) {
-    const auto timing = time_stages(instance, s);
-    return timing.ok() ? std::string() : timing.error().message();
-  };
-  EXPECT_NE(message({{{{0}, {1, 2}, {3}}}}).find("1 devices, the instance has 2"), std::string::npos);
-  EXPECT_NE(message({{{{0}, {1, 2}}, {}}}).find("3 of 4 ops"), std::string::npos);
-  EXPECT_NE(message({{{{0}, {1, 2}, {3, 0}}, {}}}).find("names op 0"), std::string::npos);
-  EXPECT_NE(message({{{{0}, {1, 2, 3}}, {}}}).find("has 3 ops, expected 1..2"), std::string::npos);
-  EXPECT_NE(message({{{{0}, {1, 9}, {2}, {3}}, {}}}).find("names op 9"), std::string::npos);
   EXPECT_EQ(time_stages(instance, {{{{0, 1}, {2}, {3}}, {}}}).error().code(), Code::kInfeasible);
   EXPECT_EQ(time_stages(instance, {{{{3}, {0}, {1, 2}}, {}}}).error().code(), Code::kInfeasible);
 }

@@ -54,15 +54,18 @@ void read_type(Fields& f, std::string& type) {
   int64_t groups = 1;
   std::string pool = "max";
   f.required("op", type)
-      .optional("sub", each(
-                           [&parts](const JsonCursor& at) -> Status {
-                             Fields part(at);
-                             std::string name;
-                             read_type(part, name);
-                             parts += (parts.empty() ? "" : "+") + name;
-                             return part.ignored({"macs", "weight_bytes", "out_shape"}).finish();
-                           },
-                           kMaxParts))
+      .optional("sub",
+                [&parts](const JsonCursor& at) -> Status {
+                  const auto read_part = [&parts](const JsonCursor& element) -> Status {
+                    Fields part(element);
+                    std::string name;
+                    read_type(part, name);
+                    parts += (parts.empty() ? "" : "+") + name;
+                    return part.ignored({"macs", "weight_bytes", "out_shape"}).finish();
+                  };
+                  HEDDLE_RETURN_IF_ERROR(each(read_part, kMaxParts)(at));
+                  return parts.empty() ? at.error("is empty; expected the parts of a fused op") : Status();
+                })
       .optional("attrs", [&](const JsonCursor& at) -> Status {
         HEDDLE_ASSIGN_OR_RETURN(groups, at.int_or("groups", groups, 1));
         HEDDLE_ASSIGN_OR_RETURN(pool, at.string_or("pool_type", pool));

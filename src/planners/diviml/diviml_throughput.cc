@@ -72,7 +72,6 @@ class PeriodProgram {
       lanes.push_back({to_assignment(flat_, p), 1.0 / static_cast<double>(parts_)});
     return lanes;
   }
-  size_t num_kinds() const { return kinds_.size(); }
 
  private:
   void find_kinds() {

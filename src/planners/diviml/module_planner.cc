@@ -2,10 +2,74 @@
 
 #include "core/configurations.h"
 #include "core/portfolio.h"
+#include "heddle/plan/relaxation.h"
 #include "lists/construction.h"
-#include "relaxation.h"
 
 namespace heddle {
+namespace {
+
+// Relative: sums of latencies differ by their order.
+constexpr double kLatencyRounding = 1e-12;
+
+// Whether the task model's optimum is a lower bound for every plan of the problem. The model lets transfers
+// pass each other, ignores memory and uses the cluster's routes and the devices of its flat problem. Its
+// optimum is no more than any plan's latency when
+// - the objective is the latency of one request: of several, a plan may run two batches of one task on one
+//   device, which equation 5 excludes;
+// - the model has all usable devices;
+// - no route is faster than the cluster's, for any size: it has both the least latency and the most
+//   bandwidth of all paths of links;
+// - no known segment is faster than its ops one by one.
+// Contention and memory limits only make plans slower.
+bool bounds_every_plan(const TaskModel& model) {
+  const FlatProblem& flat = model.flat();
+  const Problem& problem = flat.problem();
+  const size_t k = flat.num_devices();
+  if (problem.objective != Objective::kLatency || model.num_requests() > 1 ||
+      k != problem.usable_devices().size())
+    return false;
+  for (const SegmentCost& s : problem.costs->segments()) {
+    double sum = 0;
+    for (const OpId op : s.ops) sum += problem.costs->us(op, s.device);
+    if (s.cost.us < sum * (1 - kLatencyRounding)) return false;
+  }
+  // Only its routes are needed, no blocks.
+  const Relaxation relaxation = relax(problem, Deadline::after_seconds(0));
+  for (size_t u = 0; u < k; ++u) {
+    for (size_t v = 0; v < k; ++v) {
+      const RoutedTransfer& way = flat.way(u, v);
+      const TransferRate& fastest = relaxation.rates[u * k + v];
+      if (way.passage == Passage::kFree) continue;
+      if (way.passage == Passage::kNone) return false;
+      if (way.latency_us > fastest.latency_us * (1 + kLatencyRounding) ||
+          1e6 / way.bytes_per_s > fastest.us_per_byte * (1 + kLatencyRounding))
+        return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<PlannerOutput> plan_on_each_set(const Problem& problem, const PlannerOptions& options,
+                                       const std::string& name, PlanStore& candidates,
+                                       const PlanOnSet& plan) {
+  const auto sets = configurations(problem);
+  for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {
+    if (options.deadline.expired() && !candidates.empty()) break;
+    const FlatProblem flat(problem, sets[s]);
+    const double share = options.deadline.seconds_left() / static_cast<double>(sets.size() - s);
+    HEDDLE_RETURN_IF_ERROR(plan(TaskModel(flat), options.deadline.sooner(share)));
+    report_progress(options, "planner " + name, static_cast<double>(s + 1), static_cast<double>(sets.size()),
+                    candidates.empty() ? std::nullopt : std::optional<double>(candidates.value_us()));
+  }
+  if (candidates.empty() && !options.deadline.cancelled()) {
+    // These planners do not see memory limits: where nothing fits, the best constructive plan stands in.
+    run_planners(problem, options, constructive_planners(problem.objective), candidates);
+  }
+  const bool late = options.deadline.should_stop();
+  return candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline);
+}
 
 Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOptions& options,
                                      const std::string& name, const ModelSolve& solve) {
@@ -17,10 +81,7 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
     starts.push_back(std::move(plan));
   bool proven = false;
   std::map<std::string, double> counters;
-  const auto sets = configurations(problem);
-  for (size_t s = 0; s < sets.size() && !options.deadline.should_stop(); ++s) {
-    const FlatProblem flat(problem, sets[s]);
-    const TaskModel model(flat);
+  const auto solve_model = [&](const TaskModel& model, const Deadline& deadline) -> Status {
     std::vector<Batch> start;
     double least = kImpossible;
     for (const Plan& plan : starts) {
@@ -28,11 +89,7 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
       const double value = batches.empty() ? kImpossible : time_batches(model, batches).makespan;
       if (value < least) least = value, start = std::move(batches);
     }
-    SolveOptions limits;
-    limits.seed = options.seed;
-    limits.threads = options.threads;
-    limits.deadline =
-        options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(sets.size() - s));
+    const SolveOptions limits{.deadline = deadline, .threads = options.threads, .seed = options.seed};
     HEDDLE_ASSIGN_OR_RETURN(const SplitResult result, solve(model, start, limits));
     if (!result.batches.empty()) candidates.offer(to_assignment(model, result.batches), name);
     counters["modules_solved"] += static_cast<double>(result.solved);
@@ -42,13 +99,10 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
       // The model's optimum is the problem's when no transfer waits for another one.
       proven = result.optimal && !candidates.empty() && candidates.value_us() <= result.value_us * (1 + 1e-9);
     }
-    report_progress(options, "planner " + name, static_cast<double>(s + 1), static_cast<double>(sets.size()),
-                    candidates.empty() ? std::nullopt : std::optional<double>(candidates.value_us()));
-  }
-  const bool late = options.deadline.should_stop();
-  HEDDLE_ASSIGN_OR_RETURN(
-      PlannerOutput out,
-      candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline));
+    return {};
+  };
+  HEDDLE_ASSIGN_OR_RETURN(PlannerOutput out,
+                          plan_on_each_set(problem, options, name, candidates, solve_model));
   if (proven) out.stop = StopReason::kOptimal;
   out.counters.merge(counters);
   return out;

@@ -9,6 +9,12 @@
 
 namespace heddle {
 
+// What `plan` offers on each set of devices that do not share cores, each with an equal part of the time that
+// is left; where that is nothing, the best constructive plan. The whole planner after its starts.
+using PlanOnSet = std::function<Status(const TaskModel& model, const Deadline& deadline)>;
+Result<PlannerOutput> plan_on_each_set(const Problem& problem, const PlannerOptions& options,
+                                       const std::string& name, PlanStore& candidates, const PlanOnSet& plan);
+
 // Decisions and bound for one task model; `start` is the best schedule known (may be empty).
 using ModelSolve = std::function<Result<SplitResult>(const TaskModel& model, const std::vector<Batch>& start,
                                                      const SolveOptions& limits)>;

@@ -2,10 +2,6 @@
 
 #include <algorithm>
 
-#include "core/configurations.h"
-#include "core/portfolio.h"
-#include "lists/construction.h"
-
 namespace heddle {
 StringSearch::StringSearch(const TaskModel& model, uint64_t seed)
     : model_(model), whole_(whole_problem(model)), random_(seed) {
@@ -74,29 +70,18 @@ void StringSearch::keep() {
 Result<PlannerOutput> plan_by_strings(const Problem& problem, const PlannerOptions& options,
                                       const std::string& name, const RunStrings& run) {
   PlanStore candidates(problem);
-  const auto sets = configurations(problem);
-  for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {
-    if (options.deadline.expired() && !candidates.empty()) break;
-    const FlatProblem flat(problem, sets[s]);
-    const TaskModel model(flat);
-    StringSearch search(model, options.seed);
-    if (options.start != nullptr) {
-      const auto start = to_batches(model, assignment_of(problem, *options.start));
-      if (!start.empty()) search.start_from(start);
-    }
-    candidates.offer(to_assignment(model, search.batches()), name);
-    run(search,
-        options.deadline.sooner(options.deadline.seconds_left() / static_cast<double>(sets.size() - s)));
-    candidates.offer(to_assignment(model, search.batches()), name);
-    report_progress(options, "planner " + name, static_cast<double>(s + 1), static_cast<double>(sets.size()),
-                    candidates.empty() ? std::nullopt : std::optional<double>(candidates.value_us()));
-  }
-  if (candidates.empty() && !options.deadline.cancelled()) {
-    // The strings do not see memory limits: where none fits, the best constructive plan stands in.
-    run_planners(problem, options, constructive_planners(problem.objective), candidates);
-  }
-  const bool late = options.deadline.should_stop();
-  return candidates.output(late ? StopReason::kTimeLimit : StopReason::kFinished, options.deadline);
+  return plan_on_each_set(problem, options, name, candidates,
+                          [&](const TaskModel& model, const Deadline& deadline) -> Status {
+                            StringSearch search(model, options.seed);
+                            if (options.start != nullptr) {
+                              const auto start = to_batches(model, assignment_of(problem, *options.start));
+                              if (!start.empty()) search.start_from(start);
+                            }
+                            candidates.offer(to_assignment(model, search.batches()), name);
+                            run(search, deadline);
+                            candidates.offer(to_assignment(model, search.batches()), name);
+                            return {};
+                          });
 }
 
 }  // namespace heddle

@@ -20,9 +20,9 @@ struct StageTiming {
   double makespan_us = 0;
 };
 
-// Times the schedule from nothing, in one pass of Kahn's algorithm over the stages. kInvalidInput when ops
-// are missing or twice, a stage is empty or wider than allowed, or an op cannot run on its device or be
-// reached; kInfeasible when stages wait for each other. O(ops + edges).
+// Times the schedule, which has every op once, from nothing: one pass of Kahn's algorithm over the stages.
+// kInvalidInput when an op cannot run on its device or be reached; kInfeasible when stages wait for each
+// other. O(ops + edges).
 Result<StageTiming> time_stages(const StageInstance& instance, const StageSchedule& schedule);
 
 }  // namespace heddle

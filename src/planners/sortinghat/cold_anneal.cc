@@ -21,11 +21,8 @@ std::optional<ColdDecisions> greedy_cold(const ColdTables& tables, const std::ve
                                          const GreedyOptions& options) {
   const FlatProblem& flat = tables.flat();
   ColdTimer timer(tables);
-  ColdDecisions d;
+  ColdDecisions d(flat.num_ops());
   d.order = order;
-  d.device.assign(flat.num_ops(), 0);
-  d.way.assign(flat.num_ops(), 0);
-  d.lead.assign(flat.num_ops(), 0);
   for (const uint32_t v : order) {
     double least = kImpossible;
     const auto consider = [&](size_t i, uint8_t way) {

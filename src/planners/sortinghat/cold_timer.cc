@@ -88,23 +88,11 @@ void ColdTimer::begin() {
   makespan_ = 0;
 }
 
-void ColdTimer::set(double& at, double value) {
-  if (journaling_) journal_.push_back({&at, at});
-  at = value;
-}
-
-void ColdTimer::set_clock(Clock& at, double free_at, int32_t by) {
-  if (journaling_) clock_journal_.push_back({&at, at});
-  at = {free_at, by};
-}
-
 void ColdTimer::rollback() {
-  for (size_t i = journal_.size(); i-- > 0;) *journal_[i].first = journal_[i].second;
-  for (size_t i = clock_journal_.size(); i-- > 0;) *clock_journal_[i].first = clock_journal_[i].second;
-  for (size_t i = byte_journal_.size(); i-- > 0;) *byte_journal_[i].first = byte_journal_[i].second;
-  journal_.clear();
-  clock_journal_.clear();
-  byte_journal_.clear();
+  while (!undo_.empty()) {
+    undo_.back()();
+    undo_.pop_back();
+  }
 }
 
 // What of the op's parameters is not in its memory yet.
@@ -126,14 +114,13 @@ bool ColdTimer::load(uint32_t op, uint8_t device, uint8_t way) {
   held_us_ += us;
   const auto self = static_cast<int32_t>(n_ + op);
   why_[n_ + op] = why;
-  for (const uint32_t r : w.resources) set_clock(clocks_[r], finish, self);
+  for (const uint32_t r : w.resources) set(clocks_[r], {finish, self});
   for (const uint32_t p : flat_.params(op)) {
     if (there[p] >= 0) continue;
     set(there[p], finish);
     param_by_[pool * flat_.num_params() + p] = self;
   }
-  if (journaling_) byte_journal_.push_back({&pool_bytes_[pool], pool_bytes_[pool]});
-  pool_bytes_[pool] = plus_bytes(pool_bytes_[pool], bytes);
+  set(pool_bytes_[pool], plus_bytes(pool_bytes_[pool], bytes));
   makespan_ = std::max(makespan_, finish);
   if (plan_ != nullptr) {
     plan_->steps.push_back({StepKind::kLoad, SegmentId(segment_of_[op]), TensorId(), DeviceId(),
@@ -159,7 +146,7 @@ double ColdTimer::run(uint32_t op, uint8_t device, uint8_t way) {
       if (arrival < 0) {
         for (const uint32_t r : w.resources) at = std::max(at, clocks_[r].free_at);
         at += w.time_us(flat_.bytes(t));
-        for (const uint32_t r : w.resources) set_clock(clocks_[r], at, static_cast<int32_t>(producer));
+        for (const uint32_t r : w.resources) set(clocks_[r], {at, static_cast<int32_t>(producer)});
         set(arrival, at);
         makespan_ = std::max(makespan_, at);
         if (plan_ != nullptr) {
@@ -185,9 +172,9 @@ double ColdTimer::run(uint32_t op, uint8_t device, uint8_t way) {
   }
   const double finish = ready + us;
   const auto self = static_cast<int32_t>(op);
-  set_clock(device_clocks_[device], finish, self);
+  set(device_clocks_[device], {finish, self});
   if (in_place) {
-    for (const uint32_t r : tables_.in_place_resources(device)) set_clock(clocks_[r], finish, self);
+    for (const uint32_t r : tables_.in_place_resources(device)) set(clocks_[r], {finish, self});
     if (!tables_.in_place_resources(device).empty()) held_us_ += us;
   }
   start_[op] = ready;
@@ -203,13 +190,13 @@ double ColdTimer::run(uint32_t op, uint8_t device, uint8_t way) {
 }
 
 double ColdTimer::try_op(uint32_t op, uint8_t device, uint8_t way) {
-  journaling_ = true;
+  trying_ = true;
   held_us_ = 0;
   const double makespan = makespan_;
   const double finish = load(op, device, way) ? run(op, device, way) : kImpossible;
   rollback();
   makespan_ = makespan;
-  journaling_ = false;
+  trying_ = false;
   return finish;
 }
 
@@ -302,10 +289,7 @@ Plan ColdTimer::plan(const ColdDecisions& d) {
 std::optional<ColdDecisions> cold_decisions(const ColdTables& tables, const Plan& plan) {
   const FlatProblem& flat = tables.flat();
   const Graph& graph = *flat.problem().graph;
-  ColdDecisions d;
-  d.device.assign(flat.num_ops(), 0);
-  d.way.assign(flat.num_ops(), 0);
-  d.lead.assign(flat.num_ops(), 0);
+  ColdDecisions d(flat.num_ops());
   std::vector<uint32_t> loaded_after(flat.num_ops(), UINT32_MAX);  // runs before the load
   for (const Step& step : plan.steps) {
     if (step.kind == StepKind::kTransfer) continue;

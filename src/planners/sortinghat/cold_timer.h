@@ -2,8 +2,8 @@
 // cold-search searches over, and how sortinghat's slots become a plan.
 #pragma once
 
+#include <functional>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "core/flat_problem.h"
@@ -50,6 +50,9 @@ class ColdTables {
 inline constexpr uint8_t kInPlace = 255;
 
 struct ColdDecisions {
+  ColdDecisions() = default;
+  explicit ColdDecisions(size_t num_ops) : device(num_ops, 0), way(num_ops, 0), lead(num_ops, 0) {}
+
   std::vector<uint32_t> order;  // all ops, topological
   std::vector<uint8_t> device;  // per op, the flat problem's number
   std::vector<uint8_t> way;     // per op: an index into ways(device), or kInPlace
@@ -87,8 +90,12 @@ class ColdTimer {
     double free_at = 0;
     int32_t by = -1;  // op, whose run (or, from num_ops on, whose load) held it last
   };
-  void set(double& at, double value);
-  void set_clock(Clock& at, double free_at, int32_t by);
+  // Undone by rollback() while something is only tried.
+  template <class T>
+  void set(T& at, T value) {
+    if (trying_) undo_.push_back([&at, old = at] { at = old; });
+    at = value;
+  }
   bool load(uint32_t op, uint8_t device, uint8_t way);
   double run(uint32_t op, uint8_t device, uint8_t way);
   void wait(double at, int32_t cause, double& ready, int32_t& why) const {
@@ -112,10 +119,8 @@ class ColdTimer {
   std::vector<int64_t> pool_bytes_;
   std::vector<int32_t> due_, next_due_;  // per place: loads to issue, in order
   std::vector<uint32_t> place_;
-  bool journaling_ = false;
-  std::vector<std::pair<double*, double>> journal_;
-  std::vector<std::pair<Clock*, Clock>> clock_journal_;
-  std::vector<std::pair<int64_t*, int64_t>> byte_journal_;
+  bool trying_ = false;
+  std::vector<std::function<void()>> undo_;
   double makespan_ = 0, held_us_ = 0;
   // While a plan is written.
   Plan* plan_ = nullptr;

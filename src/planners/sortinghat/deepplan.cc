@@ -22,14 +22,14 @@ constexpr int kMostPasses = 3;
 // Relative: less is rounding, not progress.
 constexpr double kLess = 1e-12;
 
-struct LoadWay {
+struct Transmission {
   int32_t route = -1;  // index into the assignment's routes; -1: the cluster's
   double latency_us = 0, us_per_byte = 0;
   std::set<std::pair<int, int>> holds;  // links (0) and buses (1)
 };
 
-LoadWay way_over(const Cluster& cluster, const std::vector<Hop>& hops, int32_t route) {
-  LoadWay way{.route = route, .latency_us = 0, .us_per_byte = 0, .holds = {}};
+Transmission way_over(const Cluster& cluster, const std::vector<Hop>& hops, int32_t route) {
+  Transmission way{.route = route, .latency_us = 0, .us_per_byte = 0, .holds = {}};
   for (const Hop& hop : hops) {
     const Link& link = cluster.link(hop.link);
     way.latency_us += link.latency_us;
@@ -104,9 +104,9 @@ class Layers {
       const auto bytes = static_cast<double>(bytes_of(op));
       const bool in_place = !a_.host_access.empty() && a_.host_access[op.index()] != 0;
       if (bytes == 0 || in_place) continue;
-      const LoadWay* best = nullptr;
+      const Transmission* best = nullptr;
       double first = kImpossible;
-      for (const LoadWay& way : ways_) {
+      for (const Transmission& way : ways_) {
         double at = 0;
         for (const auto& held : way.holds) at = std::max(at, free_at[held]);
         at += way.latency_us + bytes * way.us_per_byte;
@@ -170,7 +170,7 @@ class Layers {
   Evaluator evaluator_;
   Timeline timeline_;
   std::vector<OpId> choices_;  // ops that may read their parameters in place
-  std::vector<LoadWay> ways_;
+  std::vector<Transmission> ways_;
   Assignment a_;
 };
 

@@ -29,15 +29,17 @@ class Loop {
  public:
   Loop(const ColdTables& tables, const Submodels& submodels, const LoopOptions& loop,
        const PlannerOptions& options, const std::string& name)
-      : t_(tables), flat_(tables.flat()), submodels_(submodels), loop_(loop), options_(options), name_(name) {
-    state_ = first_state(t_);
-    d_.device.assign(flat_.num_ops(), 0);
-    d_.way.assign(flat_.num_ops(), 0);
-    d_.lead.assign(flat_.num_ops(), 0);
-    in_place_.assign(flat_.num_ops(), 0);
-    segment_.assign(flat_.num_ops(), 0);
-    load_rank_.assign(flat_.num_ops(), 0);
-  }
+      : t_(tables),
+        flat_(tables.flat()),
+        submodels_(submodels),
+        loop_(loop),
+        options_(options),
+        name_(name),
+        state_(first_state(tables)),
+        d_(flat_.num_ops()),
+        in_place_(flat_.num_ops(), 0),
+        segment_(flat_.num_ops(), 0),
+        load_rank_(flat_.num_ops(), 0) {}
 
   Result<LoopResult> run() {
     for (int s = 0; s < submodels_.count; ++s) {

@@ -1,4 +1,4 @@
-// What measuring has corrected of a fleet's block times: a factor for each block of a model on a class and
+// Corrections of a fleet's block times by measured times: a factor for each block of a model on a class and
 // share, the same at all batch sizes.
 #pragma once
 
@@ -24,7 +24,7 @@ class BlockCorrections {
  public:
   // On top of what is corrected already. One factor for each block of the model; all are positive.
   void multiply(const TimesOf& times, const std::vector<double>& factors);
-  // The fleet with its times corrected. What it does not have is passed over.
+  // The fleet with its times corrected. Corrections of times that it does not have are skipped.
   Fleet applied(const Fleet& fleet) const;
   // Times that are described anew are not corrected any more, nor those that are gone.
   void forget_changed(const Fleet& before, const Fleet& after);

@@ -1,5 +1,5 @@
-// Whether pools take other times than the plan's, for so long that it is no accident. No clock and no thread:
-// times and counters are passed in, so that what follows from them is always the same.
+// Finds pools that take other times than the plan's for so long that chance is ruled out. It has no clock and no
+// thread: the caller passes times and counters, so the same input always gives the same result.
 #pragma once
 
 #include <cstdint>

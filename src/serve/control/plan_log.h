@@ -1,4 +1,4 @@
-// What changed a served fleet's plan, and what was decided of it: for people, pages and Prometheus.
+// The changes of a served fleet's plan and the decisions on them, for people, pages and Prometheus.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Whether a new plan is kept: its goodput over a trial is held against what the plan before it had. No clock
-// and no thread: times and counters are passed in.
+// Decides whether a new plan is kept: compares its goodput over a trial with that of the plan before it. It has
+// no clock and no thread: the caller passes times and counters.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,10 @@ class PlanTrial {
  public:
   explicit PlanTrial(const TrialOptions& options) : options_(options) {}
 
-  // Another plan is at work. `judge`: it is held against the plan before it.
+  // Another plan is at work. `judge`: compare it with the plan before it.
   void plan_began(double now_s, bool judge, double settle_s);
   bool open() const { return open_; }
-  // Times and counters never go back. A verdict ends the trial and is told once.
+  // Times and counters never go back. A verdict ends the trial and is returned once.
   Judgement look(double now_s, std::span<const GoodputReading> models);
 
  private:
@@ -49,7 +49,7 @@ class PlanTrial {
     double at_s = 0;
     std::map<std::string, Count> models;
   };
-  // What came between two samples.
+  // The requests between two samples.
   struct Interval {
     double seconds = 0;
     std::map<std::string, Count> models;

@@ -1,5 +1,5 @@
-// The whole models of a fleet with files, as a server knows them: what clients see, and what the parts that
-// other devices run are held against.
+// The whole models of a fleet with files: their descriptions for clients, and the outputs that those of their
+// parts are compared with.
 #pragma once
 
 #include <map>
@@ -31,7 +31,7 @@ class FleetFiles {
   // depend on each other, and runs the random row; what the last plan had of it is kept.
   Result<std::shared_ptr<const UnsplitModel>> whole(const FleetModel& model, int max_batch,
                                                     const Device& device);
-  // What whole() did not give since the last call is forgotten.
+  // Drops the models that whole() did not return since the last call.
   void plan_made();
   ModelParts& parts() { return parts_; }
 

@@ -1,4 +1,4 @@
-// Does a model that is cut into parts give what the whole gives? One random row through both.
+// Compares a model that is cut into parts with the whole model, on one random row.
 #pragma once
 
 #include <span>

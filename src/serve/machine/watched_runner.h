@@ -1,5 +1,5 @@
-// A runner that can be asked from outside how its run goes: one that takes long since others have its core is
-// told from one that hangs.
+// Wraps a runner, so that other threads can ask how its run goes. A run that waits for its core and a run that
+// hangs differ in the time that the thread waited for a core.
 #pragma once
 
 #include <sys/types.h>

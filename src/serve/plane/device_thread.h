@@ -13,8 +13,7 @@
 
 namespace heddle {
 
-// What a device's thread is given. The requests stay in the plane, so they outlive the run: such a device is
-// never lost under it.
+// A batch for a device's thread. Its requests stay in the plane until the run has ended.
 struct DeviceTask {
   WorkId work = 0;
   std::vector<LiveRequest*> batch;
@@ -36,7 +35,7 @@ class DeviceThread {
   const Ended ended_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<DeviceTask> inbox_;  // a second one only while the first one's end is being told
+  std::vector<DeviceTask> inbox_;  // a second one only while the end of the first is being reported
   bool quit_ = false;
   std::thread thread_;
 };

@@ -90,10 +90,7 @@ void Plane::submit(LiveRequest& request) {
 
 std::vector<LiveRequest*> Plane::drain(bool hand_over) {
   std::vector<LiveRequest*> pending;
-  Deferred deferred;
-  {
-    const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(deferred);
+  update([&](TimeNs now, Deferred& deferred) {
     draining_ = true;
     for (const auto& p : scheduler_->drain()) {
       if (!hand_over) {
@@ -105,8 +102,7 @@ std::vector<LiveRequest*> Plane::drain(bool hand_over) {
     }
     // A scheduler may begin batches that it had already bound to a device.
     apply(now, deferred);
-  }
-  carry_out(deferred);
+  });
   return pending;
 }
 
@@ -235,15 +231,11 @@ void Plane::notify(const RequestTable::Settled& settled) {
 }
 
 void Plane::ended(const DeviceTask& task, const Status& status) {
-  Deferred deferred;
-  {
-    const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(deferred);
+  update([&](TimeNs now, Deferred& deferred) {
     if (!status.ok())
       for (auto* r : task.batch) r->error = status.error().to_string();
     finish(running_[task.work], now, now - running_[task.work].start, deferred);
-  }
-  carry_out(deferred);
+  });
 }
 
 void Plane::finish(Running& r, TimeNs now, TimeNs took, Deferred& deferred) {

@@ -8,19 +8,15 @@ Status Plane::start_remote(std::shared_ptr<RemoteDevices> devices) {
   remote_ = std::move(devices);
   remote_state_.resize(deployment_.devices.size());
   HEDDLE_RETURN_IF_ERROR(start(std::vector<std::shared_ptr<DeviceRunner>>(deployment_.devices.size())));
-  Deferred deferred;
-  {
-    // What is told from here on waits for the lock.
-    const std::lock_guard lock(mutex_);
+  update([&](TimeNs now, Deferred& deferred) {
+    // News from here on wait for the lock.
     const auto there = remote_->listen(this);
-    const TimeNs now = tick(deferred);
     for (uint32_t v = 0; v < remote_state_.size(); ++v) {
       remote_state_[v].there = v < there.size() && there[v];
       if (!remote_state_[v].there) scheduler_->device_lost(v, now, actions_);
     }
     apply(now, deferred);
-  }
-  carry_out(deferred);
+  });
   return {};
 }
 
@@ -58,10 +54,7 @@ void Plane::begin_remote(Running& r, TimeNs now, Deferred& deferred) {
 }
 
 void Plane::answered(const RemoteAnswer& answer) {
-  Deferred deferred;
-  {
-    const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(deferred);
+  update([&](TimeNs now, Deferred& deferred) {
     const auto it = attempts_.find(answer.attempt);
     if (it == attempts_.end()) {
       late_answer(answer.attempt, now, deferred);
@@ -84,8 +77,7 @@ void Plane::answered(const RemoteAnswer& answer) {
         finish(r, now, r.work.transfer ? 0 : answer.measured_ns, deferred);
       }
     }
-  }
-  carry_out(deferred);
+  });
 }
 
 TimeNs Plane::abandoned_at(const Running& r) {
@@ -97,10 +89,7 @@ void Plane::still_running(uint64_t attempt, TimeNs elapsed_ns, TimeNs waited_ns)
   // A device that nearly never has a core is as good as none.
   constexpr double kMostWaiting = .95;
   if (elapsed_ns <= 0) return;
-  Deferred deferred;
-  {
-    const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(deferred);
+  update([&](TimeNs now, Deferred& deferred) {
     if (const auto it = attempts_.find(attempt); it != attempts_.end()) {
       Running& r = running_[it->second];
       r.waiting =
@@ -109,8 +98,7 @@ void Plane::still_running(uint64_t attempt, TimeNs elapsed_ns, TimeNs waited_ns)
       remote_state_[r.work.device].reports = true;
       if (abandoned_at(r) <= now) give_up(r, now, deferred, false);
     }
-  }
-  carry_out(deferred);
+  });
 }
 
 void Plane::abandon(Running& r, const Event& event, TimeNs now, Deferred& deferred) {
@@ -149,10 +137,7 @@ void Plane::give_up(Running& r, TimeNs now, Deferred& deferred, bool for_a_time)
 
 void Plane::set_there(uint32_t device, bool there) {
   if (device >= remote_state_.size()) return;
-  Deferred deferred;
-  {
-    const std::lock_guard lock(mutex_);
-    const TimeNs now = tick(deferred);
+  update([&](TimeNs now, Deferred& deferred) {
     auto& state = remote_state_[device];
     // What it was behind with went with the process.
     const bool open = state.there && state.behind == 0;
@@ -161,8 +146,7 @@ void Plane::set_there(uint32_t device, bool there) {
     if (open && !there) scheduler_->device_lost(device, now, actions_);
     if (!open && there) scheduler_->device_back(device, now, actions_);
     apply(now, deferred);
-  }
-  carry_out(deferred);
+  });
 }
 
 }  // namespace heddle

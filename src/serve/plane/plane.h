@@ -81,6 +81,17 @@ class Plane final : public LivePlane, public RemoteListener {
   // in.
   TimeNs tick(Deferred& deferred);
 
+  // Lets `change` change what the lock guards, at the present time, and then does the rest without the lock.
+  template <class Change>
+  void update(const Change& change) {
+    Deferred deferred;
+    {
+      const std::lock_guard lock(mutex_);
+      change(tick(deferred), deferred);
+    }
+    carry_out(deferred);
+  }
+
   // Carries out what the scheduler wants, as far as the lock must be held for it.
   void apply(TimeNs now, Deferred& deferred);
   void put(TimeNs at, const Event& event, Deferred& deferred);

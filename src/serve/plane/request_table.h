@@ -1,5 +1,4 @@
-// The requests in a plane by the numbers that its scheduler knows them by, the batches that they stand in,
-// and what is counted of them.
+// Maps the scheduler's request numbers to requests, links the requests of a batch, and counts outcomes.
 //
 // A request may be settled before the scheduler lets go of its number; the number then stands for nobody
 // until release().

@@ -35,7 +35,7 @@ void TimedDevices::forget_all() {
   std::unique_lock lock(mutex_);
   ends_.clear();
   busy_until_.clear();
-  changed_.wait(lock, [this] { return !telling_; });
+  changed_.wait(lock, [this] { return !reporting_; });
 }
 
 void TimedDevices::keep_time() {
@@ -53,11 +53,11 @@ void TimedDevices::keep_time() {
     }
     const Run run = std::move(ends_.begin()->second);
     ends_.erase(ends_.begin());
-    telling_ = true;
+    reporting_ = true;
     lock.unlock();
     run.ended(live_now() - run.begun);
     lock.lock();
-    telling_ = false;
+    reporting_ = false;
     changed_.notify_all();
   }
 }

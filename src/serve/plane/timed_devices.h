@@ -1,4 +1,4 @@
-// Devices that take their planned time and compute nothing. Each is exclusive and serves what it is given in
+// Devices that compute nothing: a run takes its planned time. Each device is exclusive and serves its runs in
 // order.
 #pragma once
 
@@ -18,12 +18,12 @@ class TimedDevices {
   using Ended = std::function<void(TimeNs measured)>;  // on the devices' own thread
 
   explicit TimedDevices(double slowdown);
-  ~TimedDevices();  // what runs is forgotten
+  ~TimedDevices();  // drops the runs
   TimedDevices(const TimedDevices&) = delete;
   TimedDevices& operator=(const TimedDevices&) = delete;
 
   void run(uint32_t device, TimeNs expected, Ended ended);
-  void forget_all();  // all devices are idle; no end of before is told once this returns
+  void forget_all();  // all devices become idle; earlier runs report no end once this returns
 
  private:
   struct Run {
@@ -37,7 +37,7 @@ class TimedDevices {
   std::condition_variable changed_;
   std::multimap<TimeNs, Run> ends_;
   std::map<uint32_t, TimeNs> busy_until_;
-  bool telling_ = false, quit_ = false;
+  bool reporting_ = false, quit_ = false;
   std::thread thread_;
 };
 
