@@ -94,10 +94,10 @@ TEST(TorchCuda, CopiesOfPartsOfADeviceAreMeasured) {
   ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
   const auto profile = measure_copies(**cluster);
   ASSERT_TRUE(profile.ok()) << profile.error().to_string();
-  ASSERT_EQ(profile->ways.size(), 6u);
-  for (const CopyWay& way : profile->ways) {
-    EXPECT_TRUE(way.direct);
-    EXPECT_GT(way.line.bytes_per_s, 0);
+  ASSERT_EQ(profile->routes.size(), 6u);
+  for (const CopyRoute& route : profile->routes) {
+    EXPECT_TRUE(route.direct);
+    EXPECT_GT(route.line.bytes_per_s, 0);
   }
   EXPECT_TRUE(with_measured_links(**cluster, profile->links).ok());
 }
