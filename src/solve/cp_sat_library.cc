@@ -108,7 +108,6 @@ Result<std::optional<std::string>> cp_sat_solve(std::string model, std::string p
                                                 const Deadline& deadline) {
   static const CpSatLibrary library = load();
   if (!library.problem.empty()) return Error(Code::kUnsupported, library.problem);
-  if (model.size() > INT_MAX) return Error(Code::kUnsupported, "the model is over 2 GiB");
   auto answer = run_on_solver_thread<std::string>(
       [model = std::move(model), parameters = std::move(parameters), deadline] {
         return solve_in_library(library, model, parameters, deadline);

@@ -1,6 +1,7 @@
 // Solving by CP-SAT. Its C interface has no callbacks, so incumbents are unknown until the search ends.
 // on_progress receives a complete hint at the start and the best solution at the end.
 #include <algorithm>
+#include <climits>
 #include <chrono>
 #include <cmath>
 
@@ -116,7 +117,10 @@ class CpSolve {
 
   Status search() {
     const CpModel::State& state = model_.state();
-    std::string bytes = state.proto.SerializeAsString() + rest_of(state).SerializeAsString();
+    const auto rest = rest_of(state);
+    if (state.proto.ByteSizeLong() + rest.ByteSizeLong() > INT_MAX)  // the most that protobuf writes
+      return Error(Code::kUnsupported, "the model is over 2 GiB");
+    std::string bytes = state.proto.SerializeAsString() + rest.SerializeAsString();
     HEDDLE_ASSIGN_OR_RETURN(const auto answer,
                             cp_sat_solve(std::move(bytes), parameters(options_), options_.deadline));
     if (!answer) return {};  // stopped too slowly: the hint remains

@@ -17,7 +17,7 @@ std::string file_number(double value) {
   return {text, end};
 }
 
-// LpNames that every reader accepts: letters, digits, _ and ., not starting with a digit, a dot or an e (which
+// Names that every reader accepts: letters, digits, _ and ., not starting with a digit, a dot or an e (which
 // could read as an exponent), no keyword of the LP format. Other names, repeated ones, and names that look
 // like LETTER<index> become LETTER<index>.
 class LpNames {

@@ -129,7 +129,7 @@ std::vector<int64_t> PlanChecker::activation_peaks() {
 }
 
 // Cold, outside host memory: a parameter is present from time 0 if it is resident and used, else from its
-// load. It live until the end, or until its last user there is done if all users there drop it.
+// load. It stays until the end, or until its last user there is done if all users there drop it.
 void PlanChecker::live_params(std::vector<std::tuple<int, double, double, int64_t>>& live) const {
   struct Use {
     double last = 0;

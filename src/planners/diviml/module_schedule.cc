@@ -177,12 +177,12 @@ bool ModuleSchedule::time_place(size_t i, double limit) {
       members |= uint32_t{1} << r;
       if (has_tails_) tail = std::max(tail, m_.tail(t, r, d));
     }
-    const double* transfer = transfers_.data() + first_transfer_[t];
+    size_t transfer = first_transfer_[t];  // of the edge, in transfers_, where there is that table
     for (const TaskModel::Edge& e : model_.in(t)) {
       for (uint32_t left = members; left != 0; left &= left - 1) {
         const size_t u = e.src * requests_ + static_cast<size_t>(std::countr_zero(left));
         const double us =
-            transfers_.empty() ? model_.transfer_us(genes_[u], d, e.bytes) : transfer[genes_[u] * k_ + d];
+            transfers_.empty() ? model_.transfer_us(genes_[u], d, e.bytes) : transfers_[transfer + genes_[u] * k_ + d];
         start = std::max(start, trial_.finish[u] + us);
       }
       transfer += k_ * k_;

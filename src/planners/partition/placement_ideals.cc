@@ -197,8 +197,20 @@ class IdealPlanner {
     }
   }
 
+  // Depth first over the ideals above; with a stack of its own, for a chain of a million nodes is as deep.
   void grow(int32_t ideal) {
-    for (size_t e = ideals_.first_child(ideal); e < ideals_.first_child(ideal + 1); ++e) {
+    const auto enter = [this](int32_t at_ideal, int32_t added) {
+      path_.push_back({ideals_.first_child(at_ideal), ideals_.first_child(at_ideal + 1), added});
+    };
+    enter(ideal, -1);
+    while (!path_.empty()) {
+      auto& top = path_.back();
+      if (top.edge == top.end) {
+        if (top.added >= 0) segment_.remove(top.added);
+        path_.pop_back();
+        continue;
+      }
+      const size_t e = top.edge++;
       const auto next = ideals_.child(e);
       if (stamp_[at(next)] == source_) continue;
       stamp_[at(next)] = source_;
@@ -208,8 +220,10 @@ class IdealPlanner {
       const bool cpu_fits = may_grow_cpu_ && segment_.cpu() < above_;
       if (fits && segment_.load() < above_) offer(next, segment_.load(), false);
       if (cpu_fits) offer(next, segment_.cpu(), true);
-      if (fits || cpu_fits) grow(next);
-      segment_.remove(ideals_.added(e));
+      if (fits || cpu_fits)
+        enter(next, ideals_.added(e));
+      else
+        segment_.remove(ideals_.added(e));
     }
   }
 
@@ -236,6 +250,11 @@ class IdealPlanner {
   std::vector<double> left_;                    // accelerator time outside each ideal
   std::vector<int32_t> stamp_;
   PlacementSegment segment_;
+  struct Entered {
+    size_t edge, end;  // edges to larger ideals that are not tried yet
+    int32_t added;     // the unit with which the ideal was entered; -1: none
+  };
+  std::vector<Entered> path_;
   double total_ = 0, relief_ = 0, free_relief_ = 0;
   int32_t source_ = 0;
   std::vector<size_t> alive_;
