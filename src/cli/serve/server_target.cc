@@ -37,7 +37,7 @@ Result<LoadTarget> server_target(const std::string& url, const std::string& toke
     }
   }
   if (!token_file.empty()) {
-    HEDDLE_ASSIGN_OR_RETURN(target.bearer_token, read_token(token_file));
+    HEDDLE_ASSIGN_OR_RETURN(target.bearer_token, read_token(token_file, 0));
   }
   return target;
 }

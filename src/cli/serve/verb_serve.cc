@@ -378,9 +378,10 @@ Result<int> serve(const ServeFlags& o, const Invocation& invocation, const Opene
 // Every rank comes here. The thread that opens the transport moves all messages, so rank 0 listens on another
 // thread. The other ranks serve until rank 0 stops; signals stop rank 0 alone.
 Result<int> serve_on_ranks(const ServeFlags& o, const Invocation& invocation) {
-  if (what_is_served(o.what) != What::kPlan)
+  // Rank 0 alone reads the file: it need not be on the other ranks' hosts.
+  if (o.what.size() != 1 || !o.what.front().ends_with(".json"))
     return Error(Code::kUnsupported,
-                 "only a plan file is served by several ranks; start heddle serve without mpirun");
+                 "only a plan file (.json) is served by several ranks; start heddle serve without mpirun");
   HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
   HEDDLE_ASSIGN_OR_RETURN(const auto transport, make_mpi_transport());
   RankGroup group(*transport);
@@ -390,9 +391,12 @@ Result<int> serve_on_ranks(const ServeFlags& o, const Invocation& invocation) {
   std::future<Result<int>> server;
   if (group.rank() == 0) {
     server = std::async(std::launch::async, [&] {
-      auto ended = serve(o, invocation, &opened);
-      opened.executor->close();
-      return ended;
+      // However the server ends, the ranks end with it.
+      struct Closing {
+        Executor& executor;
+        ~Closing() { executor.close(); }
+      } closing{*opened.executor};
+      return serve(o, invocation, &opened);
     });
   }
   const Status served = opened.executor->serve_ranks(invocation.cancel);

@@ -23,6 +23,9 @@ std::span<std::byte> bytes_of(T& value) {
 
 void Engine::begin_intake() {
   reset_stream(intake_stream_);
+  closing_.store(false, std::memory_order_relaxed);
+  called_ns_ = 0;
+  slots_closed_ = 0;
   for (const auto& slot : slots_) reserve(slot->entry);
   intake_ = true;
 }
@@ -143,7 +146,9 @@ Status Engine::end_here(Slot& slot) {
       const std::string text = "rank " + std::to_string(transport.rank()) + " (" + transport.host_name() +
                                "): " + slot.error->to_string();
       report.code = static_cast<int32_t>(slot.error->code());
-      std::copy_n(text.begin(), std::min(text.size(), report.text.size() - 1), report.text.begin());
+      size_t length = std::min(text.size(), report.text.size() - 1);
+      while (length < text.size() && (text[length] & 0xc0) == 0x80) --length;  // whole characters of UTF-8
+      std::copy_n(text.begin(), length, report.text.begin());
     }
   }
   HEDDLE_RETURN_IF_ERROR(transport.send(0, end_tag_ + slot.index, bytes_of(report), Transport::kNoToken));

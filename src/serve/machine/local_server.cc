@@ -109,10 +109,10 @@ class Server final : public LocalServer {
     const std::lock_guard lock(mutex_);
     const auto it = entries_.find(model);
     if (it == entries_.end()) return unknown(model);
-    if (load && options_.on_ranks != nullptr)
+    if (options_.on_ranks != nullptr)
       return Error(Code::kUnsupported, it->second.source.plan +
-                                           ": a plan on several ranks cannot be loaded while they serve; "
-                                           "start the server again");
+                                           ": a plan on several ranks cannot be loaded or unloaded while "
+                                           "they serve; start the server again");
     if (!load && !it->second.model) return {};
     Entry next;
     next.source = it->second.source;

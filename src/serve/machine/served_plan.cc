@@ -223,9 +223,6 @@ Result<OpenedPlan> open_plan_here(const ModelSource& source, int in_flight, cons
   OpenedPlan opened;
   HEDDLE_ASSIGN_OR_RETURN(opened.file, read_plan_file(source.plan));
   const auto& problem = opened.file.problem;
-  if (const auto name = served_name(problem); name != source.name)
-    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
-                                          source.name + "' is served; start another server for it");
   HEDDLE_RETURN_IF_ERROR(check_one_host(opened.file));
   HEDDLE_ASSIGN_OR_RETURN(opened.model, load_model_of(problem, source.plan));
   opened.cores = only_cores(opened.file);
@@ -304,7 +301,8 @@ Result<OpenedPlan> open_plan_on_ranks(RankGroup& group, const std::string& path,
   OpenedPlan opened{.file = std::move(shared.file), .model = std::move(shared.model)};
   auto options = executor_options(opened.file, in_flight, control);
   options.ranks = RankOptions{&group, std::move(shared.rank_of_device)};
-  HEDDLE_RETURN_IF_ERROR(start_executor(opened, options));
+  auto started = start_executor(opened, options);
+  if (!started.ok()) return failed_on_ranks(std::move(started).error().with_context(path));
   return opened;
 }
 
@@ -318,6 +316,9 @@ Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanO
                                                  ? *options.on_ranks
                                                  : open_plan_here(source, options.in_flight, control));
   const auto& file = opened.file;
+  if (const auto name = served_name(file.problem); name != source.name)
+    return Error(Code::kInvalidInput, source.plan + ": is a plan for '" + name + "' now, and '" +
+                                          source.name + "' is served; start another server for it");
   std::shared_ptr<LocalModel> local;
   if (opened.model && computes(file)) {
     HEDDLE_ASSIGN_OR_RETURN(local, planned_local_model(source, opened.model));

@@ -7,7 +7,6 @@
 namespace heddle {
 namespace {
 
-constexpr size_t kLeastToken = 8;
 
 grpc::ChannelArguments quick_reconnects() {
   grpc::ChannelArguments arguments;
@@ -23,12 +22,12 @@ grpc::ChannelArguments quick_reconnects() {
 
 }  // namespace
 
-Result<std::string> read_token(const std::string& file) {
+Result<std::string> read_token(const std::string& file, size_t least) {
   HEDDLE_ASSIGN_OR_RETURN(auto token, read_file(file));
   while (!token.empty() && token.back() > 0 && token.back() <= ' ') token.pop_back();
-  if (token.size() < kLeastToken)
+  if (token.size() < least)
     return Error(Code::kInvalidInput,
-                 "expected a token of at least " + std::to_string(kLeastToken) + " characters")
+                 "expected a token of at least " + std::to_string(least) + " characters")
         .with_context(file);
   return token;
 }

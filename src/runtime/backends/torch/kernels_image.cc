@@ -181,15 +181,17 @@ struct RegionPool {
   bool maximum = false, at_least_one = false;
 };
 
+constexpr double kMostSamples = 1e6;  // of one bin along one axis
+
 // One axis of one sample: two pixels and their weights.
 struct Tap {
   int64_t low = 0, high = 0;
   double low_weight = 0, high_weight = 0;
 };
 
-// Nothing if the sample lies outside the image.
+// Nothing if the sample lies outside the image or is no number.
 std::optional<Tap> tap_at(double x, int64_t size) {
-  if (x < -1 || x > static_cast<double>(size)) return std::nullopt;
+  if (!(x >= -1 && x <= static_cast<double>(size))) return std::nullopt;
   x = std::max(x, 0.0);
   const auto low = std::min(static_cast<int64_t>(x), size - 1);
   const int64_t high = std::min(low + 1, size - 1);
@@ -204,6 +206,8 @@ std::vector<std::vector<std::optional<Tap>>> taps_of(const RegionPool& pool, dou
   double length = (last + pool.before) * pool.scale + pool.after - begin;
   if (pool.at_least_one) length = std::max(length, 1.0);
   const double bin = length / static_cast<double>(bins);
+  TORCH_CHECK(pool.samples > 0 || bin <= kMostSamples, "a region has a side of ", length, ", expected at most ",
+              kMostSamples * static_cast<double>(bins));
   const int64_t samples =
       pool.samples > 0 ? pool.samples : std::max<int64_t>(1, std::llround(std::ceil(bin)));
   std::vector<std::vector<std::optional<Tap>>> taps(static_cast<size_t>(bins));

@@ -23,7 +23,8 @@ struct WorkerSecurity {
 Result<WorkerSecurity> read_worker_security(const std::string& certificate_file, const std::string& key_file,
                                             const std::string& trusted_file, const std::string& token_file);
 
-// A secret from a file, without the white space at its end. Errors: fewer than 8 characters.
-Result<std::string> read_token(const std::string& file);
+// A secret from a file, without the white space at its end. Errors: fewer than `least` characters, by default
+// what a server asks of its own token.
+Result<std::string> read_token(const std::string& file, size_t least = 8);
 
 }  // namespace heddle
