@@ -50,8 +50,9 @@ Status take(const JsonCursor& at, double& out, const Unit& unit) {
   std::optional<double> quantity;
   if (value.is_number()) quantity = value.get<double>();
   if (value.is_string()) quantity = unit.parse(value.get_ref<const std::string&>());
-  if (!quantity || !(*quantity >= 0 && *quantity <= kMostQuantity))
-    return at.error("is " + at.describe() + ", expected " + unit.expected);
+  if (!quantity) return at.error("is " + at.describe() + ", expected " + unit.expected);
+  if (!(*quantity >= 0 && *quantity <= kMostQuantity))
+    return at.error("is " + at.describe() + ", expected 0 to 1e30 in base units");
   out = *quantity;
   return {};
 }
@@ -86,6 +87,8 @@ Fields::Fields(const JsonCursor& at) : at_(at) {
 }
 
 Fields::Fields(const JsonCursor& at, std::string_view format, int64_t version) : Fields(at) {
+  if (ok() && !has("format"))
+    keep(at.error("the key 'format' is missing, expected '" + std::string(format) + "'"));
   required("format", [&](const JsonCursor& member) -> Status {
     HEDDLE_ASSIGN_OR_RETURN(const std::string text, member.as_string());
     if (text == format) return {};

@@ -13,11 +13,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kMaxSpeed = 1e30;  // finite, with room to multiply
-
-// An unquoted 12 in a YAML file is a name like any other.
 Result<std::string> name_at(const JsonCursor& at) {
-  if (at.value().is_number()) return at.value().dump();
   HEDDLE_ASSIGN_OR_RETURN(std::string name, at.as_string());
   if (name.empty() || name.size() > kMaxNameBytes)
     return at.error("is a name of " + std::to_string(name.size()) + " bytes, expected 1 to " +
@@ -33,14 +29,19 @@ std::optional<int> core_number(std::string_view text) {
   return core;
 }
 
-// [0, 1, 2, 8] or "0-2,8".
-Result<std::vector<int>> cores_at(const JsonCursor& at) {
-  std::vector<int> cores;
-  if (at.value().is_array()) {
-    HEDDLE_RETURN_IF_ERROR(take(at, cores, 0, kMaxCore));
-    return cores;
+// The name of a link, which may have none.
+Result<std::string> name_or_none(const JsonCursor& at) {
+  return at.value() == "" ? Result<std::string>(std::string()) : name_at(at);
+}
+
+// "3" or "0-2,8", or the number of one core.
+Status add_cores(const JsonCursor& at, std::vector<int>& cores) {
+  std::string text;
+  if (at.value().is_number()) {
+    text = at.value().dump();
+  } else {
+    HEDDLE_ASSIGN_OR_RETURN(text, at.as_string());
   }
-  HEDDLE_ASSIGN_OR_RETURN(const std::string text, name_at(at));
   for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = text.find(',', begin);
     const auto range = std::string_view(text).substr(begin, end - begin);
@@ -52,7 +53,35 @@ Result<std::vector<int>> cores_at(const JsonCursor& at) {
                       std::to_string(kMaxCore) + " such as '0-3,8' or [0, 1]");
     for (int core = *first; core <= *last && cores.size() <= kMaxCore; ++core) cores.push_back(core);
   }
+  return {};
+}
+
+// One of these, or a list of them.
+Result<std::vector<int>> cores_at(const JsonCursor& at) {
+  std::vector<int> cores;
+  const auto add = [&cores](const JsonCursor& entry) { return add_cores(entry, cores); };
+  HEDDLE_RETURN_IF_ERROR(at.value().is_array() ? each(add, kMaxCore + 1)(at) : add(at));
   return cores;
+}
+
+// In cluster files numbers are text, too.
+std::optional<double> number_from(std::string_view text) {
+  double value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+constexpr Unit kSpeedUnit = {number_from, "a number from 0 to 1e30"};
+constexpr Unit kEnginesUnit = {[](std::string_view text) -> std::optional<double> {
+                                 return text == "0" || text == "1" || text == "2" ? number_from(text)
+                                                                                  : std::nullopt;
+                               },
+                               "0, 1 or 2"};
+
+Result<int> copy_engines_at(const JsonCursor& at) {
+  int64_t engines = 0;
+  HEDDLE_RETURN_IF_ERROR(take(at, engines, kEnginesUnit));
+  if (engines > 2) return at.error("is " + at.describe() + ", expected 0, 1 or 2");
+  return static_cast<int>(engines);
 }
 
 std::optional<std::string> known_backend(std::string_view name) {
@@ -149,9 +178,9 @@ class ClusterReader {
         .optional(key_of(f, "memory_bandwidth", "memory_bytes_per_s"), d.memory_bytes_per_s,
                   kBytesPerSecondUnit)
         .optional(key_of(f, "op_overhead", "op_overhead_us"), d.op_overhead_us, kMicrosecondsUnit)
-        .optional("speed", d.speed, 0, kMaxSpeed)
+        .optional("speed", d.speed, kSpeedUnit)
         .optional("cores", d.cores, cores_at)
-        .optional("copy_engines", d.copy_engines, 0, 2)
+        .optional("copy_engines", d.copy_engines, copy_engines_at)
         .optional("backend", d.backend, known_backend, "'openvino', 'torch' or 'emulated'")
         .optional("backend_device", d.backend_device, name_at)
         .optional("target", d.target, name_at);
@@ -197,7 +226,7 @@ class ClusterReader {
     const auto node = [this](const JsonCursor& end) { return nodes_.find(end); };
     Fields f(at);
     Link link;
-    f.optional("name", link.name, name_at)
+    f.optional("name", link.name, name_or_none)
         .required(from, link.a, node)
         .required(to, link.b, node)
         .required(key_of(f, "bandwidth", "bytes_per_s"), link.bytes_per_s, kBytesPerSecondUnit)
@@ -233,7 +262,8 @@ Result<std::shared_ptr<const Cluster>> cluster_from_json(const JsonCursor& at) {
 }
 
 Result<std::shared_ptr<const Cluster>> parse_cluster_yaml(std::string_view text, const std::string& source) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto document, parse_yaml_as_json(text, source, "cluster"));
+  HEDDLE_ASSIGN_OR_RETURN(const auto document,
+                          parse_yaml_as_json(text, source, "cluster", PlainScalars::kText));
   auto cluster = cluster_from_json(JsonCursor(document.json));
   if (!cluster.ok()) return with_yaml_place(std::move(cluster).error(), document, source);
   return cluster;

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 #include <sstream>
+#include <unordered_set>
 
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
@@ -16,6 +17,7 @@ namespace heddle {
 namespace {
 
 // A cluster of 1,024 nodes and 20,000 links, written out in full, stays below both limits.
+constexpr size_t kMaxKeyBytes = 500;
 constexpr size_t kMaxYamlBytes = size_t{8} << 20;
 constexpr size_t kMaxYamlMarks = 600'000;  // characters that can begin a node: bounds yaml-cpp's nodes
 constexpr int kMaxFlowDepth =
@@ -100,8 +102,9 @@ Error at_node(const YAML::Node& node, const std::string& source, std::string mes
 }
 
 // Values spelled as in JSON become JSON values; anything else is text.
-Json plain_scalar(const std::string& text) {
+Json plain_scalar(const std::string& text, PlainScalars plain = PlainScalars::kTyped) {
   if (text.empty() || text == "null" || text == "~") return nullptr;
+  if (plain == PlainScalars::kText) return text;
   if (text == "true") return true;
   if (text == "false") return false;
   const char* end = text.data() + text.size();
@@ -137,7 +140,8 @@ class DepthGuard {
 
 class Converter {
  public:
-  Converter(const std::string& source, YamlDocument& out) : source_(source), out_(out) {}
+  Converter(const std::string& source, PlainScalars plain, YamlDocument& out)
+      : source_(source), plain_(plain), out_(out) {}
 
   Result<Json> convert(const YAML::Node& node, const std::string& path) {
     // The depth limit also ends aliases that contain themselves.
@@ -150,7 +154,7 @@ class Converter {
       case YAML::NodeType::Scalar:
         HEDDLE_RETURN_IF_ERROR(check_text(node));
         // yaml-cpp tags quoted scalars with "!".
-        return node.Tag() == "!" ? Json(node.Scalar()) : plain_scalar(node.Scalar());
+        return node.Tag() == "!" ? Json(node.Scalar()) : plain_scalar(node.Scalar(), plain_);
       case YAML::NodeType::Sequence:
         return list(node, path);
       case YAML::NodeType::Map:
@@ -173,19 +177,24 @@ class Converter {
   }
 
   Result<Json> mapping(const YAML::Node& node, const std::string& path) {
-    Json object = Json::object();
+    Json::object_t object;
+    std::unordered_set<std::string> seen;  // for lookups in an ordered object take time linear in its size
     for (const auto& entry : node) {
       HEDDLE_RETURN_IF_ERROR(count(entry.second));
       if (!entry.first.IsScalar()) return at_node(entry.first, source_, "a key is not a word");
       HEDDLE_RETURN_IF_ERROR(check_text(entry.first));
       const auto& key = entry.first.Scalar();
-      if (object.contains(key))
+      if (key.size() > kMaxKeyBytes)
+        return at_node(entry.first, source_,
+                       fmt::format("a key of {} bytes, expected at most {}", key.size(), kMaxKeyBytes));
+      if (!seen.insert(key).second)
         return at_node(entry.first, source_, "the key " + quote_text(key) + " stands twice");
       const std::string below = path + "." + key;
       out_.lines[below] = line_of(entry.first);
-      HEDDLE_ASSIGN_OR_RETURN(object[key], convert(entry.second, below));
+      HEDDLE_ASSIGN_OR_RETURN(auto value, convert(entry.second, below));
+      static_cast<Json::object_t::Container&>(object).emplace_back(key, std::move(value));
     }
-    return object;
+    return Json(std::move(object));
   }
 
   Status check_text(const YAML::Node& node) const {
@@ -203,6 +212,7 @@ class Converter {
   }
 
   const std::string& source_;
+  PlainScalars plain_;
   YamlDocument& out_;
   int64_t nodes_ = 0;
   int depth_ = 0;
@@ -243,11 +253,11 @@ void emit(YAML::Emitter& out, const Json& json, bool on_one_line) {
 }  // namespace
 
 Result<YamlDocument> parse_yaml_as_json(std::string_view text, const std::string& source,
-                                        const std::string& kind) {
+                                        const std::string& kind, PlainScalars plain) {
   HEDDLE_ASSIGN_OR_RETURN(const auto root, parse_document(text, source, kind));
   YamlDocument document;
   try {
-    HEDDLE_ASSIGN_OR_RETURN(document.json, Converter(source, document).convert(root, "$"));
+    HEDDLE_ASSIGN_OR_RETURN(document.json, Converter(source, plain, document).convert(root, "$"));
   } catch (const YAML::Exception& e) {
     return Error(Code::kInvalidInput, std::string("not valid YAML: ") + e.what()).with_context(source);
   }

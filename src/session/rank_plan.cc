@@ -18,7 +18,8 @@ Result<RankPlan> share_plan(RankGroup& group, Result<RankPlan> own, const std::s
   HEDDLE_RETURN_IF_ERROR(group.agree(own.ok() ? Status() : Status(own.error())));
   RankPlan shared = std::move(own).value();
   const bool first = group.rank() == 0;
-  HEDDLE_ASSIGN_OR_RETURN(const auto text, group.broadcast(first ? plan_to_json(shared.file).dump() : ""));
+  HEDDLE_ASSIGN_OR_RETURN(const auto text,
+                          group.broadcast(first ? json_text(plan_to_json(shared.file)) : ""));
   HEDDLE_ASSIGN_OR_RETURN(const auto hosts, group.exchange(group.transport().host_name()));
   Status read;
   if (!first) {

@@ -1,8 +1,8 @@
 // Solving by CP-SAT. Its C interface has no callbacks, so incumbents are unknown until the search ends.
 // on_progress receives a complete hint at the start and the best solution at the end.
 #include <algorithm>
-#include <climits>
 #include <chrono>
+#include <climits>
 #include <cmath>
 
 #include "cp_sat_library.h"

@@ -274,6 +274,41 @@ TEST(ClusterYaml, AwkwardNamesAndNumbersSurvive) {
   EXPECT_EQ(cluster_to_json(**again).dump(), cluster_to_json(*c).dump());
 }
 
+TEST(ClusterYaml, UnquotedNamesStayAsTheyAreWritten) {
+  const auto cluster = parse_cluster_yaml(
+      "name: 1.10\nhosts: [{name: 01}, {name: 1}, {name: true}, {name: 99999999999999999999}]\n"
+      "devices: [{name: 1e3, kind: cpu, host: 01, class: 007}]\n",
+      "c.yaml");
+  ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
+  EXPECT_EQ((*cluster)->name(), "1.10");
+  EXPECT_EQ((*cluster)->hosts()[3].name, "99999999999999999999");
+  EXPECT_EQ((*cluster)->devices()[0].name, "1e3");
+  EXPECT_EQ((*cluster)->devices()[0].device_class, "007");
+}
+
+TEST(ClusterYaml, CoresMayBeRangesInListsAndMany) {
+  std::string many;
+  for (int core = 0; core < 400; core += 2) many += (core == 0 ? "" : ", ") + std::to_string(core);
+  const auto cluster = parse_cluster_yaml(
+      "name: c\nhosts: [{name: h}]\ndevices:\n  - {name: a, kind: cpu, cores: [0-3, 8, \"9\"]}\n"
+      "  - {name: b, kind: cpu, cores: [" +
+          many + "]}\n",
+      "c.yaml");
+  ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
+  EXPECT_EQ((*cluster)->devices()[0].cores, (std::vector<int>{0, 1, 2, 3, 8, 9}));
+  EXPECT_EQ((*cluster)->devices()[1].cores.size(), 200u);
+  const auto again = parse_cluster_yaml(cluster_to_yaml(**cluster), "again.yaml");
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  EXPECT_EQ((*again)->devices()[1].cores, (*cluster)->devices()[1].cores);
+}
+
+TEST(ClusterYaml, ManyKeysTakeTimeInProportion) {
+  std::string text = "name: c\nhosts: [{name: h}]\n";
+  for (int i = 0; i < 100'000; ++i) text += "k" + std::to_string(i) + ": 1\n";
+  EXPECT_FALSE(parse_cluster_yaml(text, "c.yaml").ok());  // a lookup for each key would take minutes
+  EXPECT_NE(error_of(std::string(1000, 'k') + ": 1\n").find("a key of 1000 bytes"), std::string::npos);
+}
+
 TEST(ClusterJson, ReadBackItIsTheSame) {
   const auto c = parse_cluster_yaml(kGood, "c.yaml").value();
   const Json json = parse_json(cluster_to_json(*c).dump()).value();

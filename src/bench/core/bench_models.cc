@@ -142,8 +142,7 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
   add_target(rows, "error, 90 %", "%", ranked(outcome.errors, 0.9), 15);
   add_target(rows, "error, largest", "%", ranked(outcome.errors, 1), 15);
   rows.push_back(model_row("all models", "error by profile, median", "%", median_us(outcome.profile_errors)));
-  rows.push_back(
-      model_row("all models", "error by profile, max", "%", ranked(outcome.profile_errors, 1)));
+  rows.push_back(model_row("all models", "error by profile, max", "%", ranked(outcome.profile_errors, 1)));
   add_target(rows, "latency ratio, largest", "", ranked(outcome.latency_ratios, 1), 1.03);
   add_target(rows, "branching throughput, max", "", ranked(outcome.branching_ratios, 1), 1.0);
   return rows;

@@ -22,7 +22,7 @@ struct Schema {
 };
 
 constexpr Schema kSchemas[] = {
-#include "onnx_ops.inc"
+#include "onnx_schemas.inc"
 };
 
 // The newest schema in `opset`; null if the operator is newer or unknown. Sorted by (name, since).
@@ -58,8 +58,7 @@ std::string range_text(int64_t least, int64_t most) {
 Status check_attributes(const OnnxNode& node, std::string_view required) {
   std::istringstream names{std::string(required)};
   for (std::string name; names >> name;) {
-    if (node.attribute(name) == nullptr)
-      return invalid_input("the attribute '" + name + "' is missing");
+    if (node.attribute(name) == nullptr) return invalid_input("the attribute '" + name + "' is missing");
   }
   return {};
 }

@@ -103,13 +103,13 @@ class Reader {
   }
 
   Status sort_arcs(const JsonCursor& root) {
-    if (ops_.empty()) return root.error("there is no node; expected at least one");
+    if (ops_.empty()) return root.at("nodes")->error("there is no node; expected at least one");
     const auto ends = [](const Arc& arc) { return std::pair(arc.src, arc.dst); };
     std::ranges::stable_sort(arcs_, {}, ends);
     const auto twice = std::ranges::adjacent_find(arcs_, {}, ends);
     if (twice == arcs_.end()) return {};
-    return root.error("the edge from node " + std::to_string(twice->src) + " to node " +
-                      std::to_string(twice->dst) + " is given twice; expected each pair once");
+    return root.at("edges")->error("the edge from node " + std::to_string(twice->src) + " to node " +
+                                   std::to_string(twice->dst) + " is given twice; expected each pair once");
   }
 
   Result<std::shared_ptr<const Graph>> build(const std::string& name) const {

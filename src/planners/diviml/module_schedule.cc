@@ -181,8 +181,8 @@ bool ModuleSchedule::time_place(size_t i, double limit) {
     for (const TaskModel::Edge& e : model_.in(t)) {
       for (uint32_t left = members; left != 0; left &= left - 1) {
         const size_t u = e.src * requests_ + static_cast<size_t>(std::countr_zero(left));
-        const double us =
-            transfers_.empty() ? model_.transfer_us(genes_[u], d, e.bytes) : transfers_[transfer + genes_[u] * k_ + d];
+        const double us = transfers_.empty() ? model_.transfer_us(genes_[u], d, e.bytes)
+                                             : transfers_[transfer + genes_[u] * k_ + d];
         start = std::max(start, trial_.finish[u] + us);
       }
       transfer += k_ * k_;

@@ -7,7 +7,6 @@
 namespace heddle {
 namespace {
 
-
 grpc::ChannelArguments quick_reconnects() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
@@ -26,8 +25,7 @@ Result<std::string> read_token(const std::string& file, size_t least) {
   HEDDLE_ASSIGN_OR_RETURN(auto token, read_file(file));
   while (!token.empty() && token.back() > 0 && token.back() <= ' ') token.pop_back();
   if (token.size() < least)
-    return Error(Code::kInvalidInput,
-                 "expected a token of at least " + std::to_string(least) + " characters")
+    return Error(Code::kInvalidInput, "expected a token of at least " + std::to_string(least) + " characters")
         .with_context(file);
   return token;
 }

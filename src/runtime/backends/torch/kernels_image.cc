@@ -206,8 +206,8 @@ std::vector<std::vector<std::optional<Tap>>> taps_of(const RegionPool& pool, dou
   double length = (last + pool.before) * pool.scale + pool.after - begin;
   if (pool.at_least_one) length = std::max(length, 1.0);
   const double bin = length / static_cast<double>(bins);
-  TORCH_CHECK(pool.samples > 0 || bin <= kMostSamples, "a region has a side of ", length, ", expected at most ",
-              kMostSamples * static_cast<double>(bins));
+  TORCH_CHECK(pool.samples > 0 || bin <= kMostSamples, "a region has a side of ", length,
+              ", expected at most ", kMostSamples * static_cast<double>(bins));
   const int64_t samples =
       pool.samples > 0 ? pool.samples : std::max<int64_t>(1, std::llround(std::ceil(bin)));
   std::vector<std::vector<std::optional<Tap>>> taps(static_cast<size_t>(bins));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/graph/onnx_ops.inc: what each standard ONNX operator takes, from the schemas in the wheel `onnx`.
+"""Writes src/graph/onnx/onnx_schemas.inc: what each standard ONNX operator takes, from the schemas in the wheel `onnx`.
 
-usage: generate_onnx_ops.py > src/graph/onnx_ops.inc
+usage: generate_onnx_schemas.py > src/graph/onnx/onnx_schemas.inc
 """
 import onnx.defs
 
@@ -18,7 +18,7 @@ def main():
         required = " ".join(sorted(n for n, a in s.attributes.items() if a.required))
         rows.append((s.name, s.since_version, s.min_input, min(s.max_input, MANY), s.min_output,
                      min(s.max_output, MANY), mask, required))
-    print("// Made by scripts/generate_onnx_ops.py: name, since opset, inputs (least, most), outputs (least, most),")
+    print("// Made by scripts/generate_onnx_schemas.py: name, since opset, inputs (least, most), outputs (least, most),")
     print("// mask of the inputs that must not be left out, required attributes.")
     for r in sorted(rows):
         print('{"%s", %d, %d, %d, %d, %d, 0x%x, "%s"},' % r)
