@@ -90,27 +90,9 @@ class Ideals {
   bool complete_ = false;
 };
 
-// The prefixes of one order of the units.
-class Prefixes {
- public:
-  explicit Prefixes(const std::vector<int32_t>& order) : order_(order), place_(order.size()) {
-    for (size_t i = 0; i < order.size(); ++i) place_[at(order[i])] = static_cast<int32_t>(i);
-  }
-  int32_t size() const { return static_cast<int32_t>(order_.size()) + 1; }
-  bool has(int32_t ideal, size_t u) const { return place_[u] < ideal; }
-  size_t first_child(int32_t ideal) const { return std::min(at(ideal), order_.size()); }
-  int32_t child(size_t edge) const { return static_cast<int32_t>(edge) + 1; }
-  int32_t added(size_t edge) const { return order_[edge]; }
-
- private:
-  const std::vector<int32_t>& order_;
-  std::vector<int32_t> place_;
-};
-
-template <class Lattice>
 class IdealPlanner {
  public:
-  IdealPlanner(const PlacementUnits& units, const Lattice& ideals, double above, const Deadline& deadline)
+  IdealPlanner(const PlacementUnits& units, const Ideals& ideals, double above, const Deadline& deadline)
       : units_(units),
         ideals_(ideals),
         deadline_(deadline),
@@ -241,7 +223,7 @@ class IdealPlanner {
   }
 
   const PlacementUnits& units_;
-  const Lattice& ideals_;
+  const Ideals& ideals_;
   const Deadline& deadline_;
   double above_;
   size_t k_, c_, states_;
@@ -272,41 +254,6 @@ IdealResult ideal_load(const PlacementUnits& units, double above, int64_t max_id
   result.exact = planner.run();
   result.device = planner.devices();
   return result;
-}
-
-std::vector<int32_t> line_load(const PlacementUnits& units, const std::vector<int32_t>& order,
-                               const Deadline& deadline) {
-  const Prefixes prefixes(order);
-  IdealPlanner planner(units, prefixes, std::numeric_limits<double>::infinity(), deadline);
-  return planner.run() ? planner.devices() : std::vector<int32_t>();
-}
-
-std::vector<int32_t> random_order(const PlacementUnits& units, bool depth_first, Random& random) {
-  const size_t n = units.size();
-  std::vector<int32_t> waiting(n, 0), ready, order;
-  const bool ordered = !units.next.empty();
-  for (size_t u = 0; u < n; ++u) {
-    waiting[u] = ordered ? static_cast<int32_t>(units.previous[u].size()) : 0;
-    if (waiting[u] == 0) ready.push_back(static_cast<int32_t>(u));
-  }
-  random.shuffle(ready);
-  size_t head = 0;
-  while (head < ready.size()) {
-    int32_t unit = 0;
-    if (depth_first) {
-      unit = ready.back();
-      ready.pop_back();
-    } else {
-      unit = ready[head++];
-    }
-    order.push_back(unit);
-    if (!ordered) continue;
-    auto next = units.next[at(unit)];
-    random.shuffle(next);
-    for (const auto w : next)
-      if (--waiting[at(w)] == 0) ready.push_back(w);
-  }
-  return order;
 }
 
 }  // namespace heddle
