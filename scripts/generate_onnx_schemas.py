@@ -18,8 +18,8 @@ def main():
         required = " ".join(sorted(n for n, a in s.attributes.items() if a.required))
         rows.append((s.name, s.since_version, s.min_input, min(s.max_input, MANY), s.min_output,
                      min(s.max_output, MANY), mask, required))
-    print("// Made by scripts/generate_onnx_schemas.py: name, since opset, inputs (least, most), outputs (least, most),")
-    print("// mask of the inputs that must not be left out, required attributes.")
+    print("// Made by scripts/generate_onnx_schemas.py: name, since opset, inputs (least, most), outputs (least,")
+    print("// most), mask of the inputs that must not be left out, required attributes.")
     for r in sorted(rows):
         print('{"%s", %d, %d, %d, %d, %d, 0x%x, "%s"},' % r)
 
