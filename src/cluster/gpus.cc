@@ -17,15 +17,15 @@ void add_gpus(ClusterBuilder& builder, HostId host, const GpuTopology& topology,
   const auto pcie_of = [&](const GpuInfo& gpu) {
     return gpu.pcie_bytes_per_s > 0 ? gpu.pcie_bytes_per_s : otherwise_bytes_per_s;
   };
-  struct Port {
+  struct PciePort {
     int gpus = 0;
     double bytes_per_s = 0;
     BusId bus;
   };
-  std::map<std::string, Port> ports;
+  std::map<std::string, PciePort> ports;
   for (const GpuInfo& gpu : topology.gpus) {
     if (gpu.port.empty()) continue;
-    Port& port = ports[gpu.port];
+    PciePort& port = ports[gpu.port];
     ++port.gpus;
     port.bytes_per_s =
         std::max(port.bytes_per_s, gpu.port_bytes_per_s > 0 ? gpu.port_bytes_per_s : pcie_of(gpu));

@@ -36,9 +36,9 @@ void sort_by_start(const TaskModel& model, SplitResult& result) {
 }
 
 // One window of a schedule.
-class Window {
+class BatchWindow {
  public:
-  Window(const TaskModel& model, const std::vector<Batch>& batches) : model_(model), batches_(batches) {
+  BatchWindow(const TaskModel& model, const std::vector<Batch>& batches) : model_(model), batches_(batches) {
     link();
   }
 
@@ -222,7 +222,7 @@ Result<size_t> improve_windows(const TaskModel& model, const Modules& modules, c
   while (improved && !limits.deadline.should_stop()) {
     improved = false;
     for (size_t t = 0; t + 1 < parts.size() && !limits.deadline.should_stop(); ++t) {
-      Window window(model, result.batches);
+      BatchWindow window(model, result.batches);
       if (!window.choose({parts[t], parts[t + 1]}, kMostGrowth * (parts[t].size() + parts[t + 1].size())))
         continue;
       const ModuleProblem m = window.problem();

@@ -18,7 +18,7 @@ Result<StageSchedule> heft_inter(const StageInstance& instance, const Deadline& 
   std::vector<uint32_t> device(instance.num_ops(), kUnmapped);
   for (const uint32_t v : priorities.order) {
     if (deadline.cancelled()) return stage_plan_cancelled();
-    DeviceTimeline::Slot first;
+    DeviceTimeline::TimeSlot first;
     for (uint32_t d = 0; d < instance.num_devices(); ++d) {
       if (instance.us(v, d) == kNoTime) continue;
       double ready = 0;

@@ -68,7 +68,7 @@ std::optional<FlatPlan> list_plan(const FlatProblem& flat, const ListOptions& li
   return schedule.decisions();
 }
 
-int32_t earliest_finish(uint32_t /*op*/, const std::vector<ListSchedule::Slot>& slots) {
+int32_t earliest_finish(uint32_t /*op*/, const std::vector<ListSchedule::TimeSlot>& slots) {
   int32_t best = -1;
   for (size_t i = 0; i < slots.size(); ++i) {
     if (slots[i].possible() && (best < 0 || slots[i].finish < slots[static_cast<size_t>(best)].finish)) {

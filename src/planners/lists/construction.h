@@ -31,12 +31,12 @@ Result<PlannerOutput> plan_by_construction(const Problem& problem, const Planner
 // each, given its slots (or -1: none will do).
 struct ListDecisions {
   std::vector<uint32_t> order;
-  std::function<int32_t(uint32_t op, const std::vector<ListSchedule::Slot>& slots)> choose;
+  std::function<int32_t(uint32_t op, const std::vector<ListSchedule::TimeSlot>& slots)> choose;
 };
 std::optional<FlatPlan> list_plan(const FlatProblem& flat, const ListOptions& list, const Reserve& reserve,
                                   const Deadline& deadline, const ListDecisions& decisions);
 // The slot that ends first; ties: the first device.
-int32_t earliest_finish(uint32_t op, const std::vector<ListSchedule::Slot>& slots);
+int32_t earliest_finish(uint32_t op, const std::vector<ListSchedule::TimeSlot>& slots);
 std::vector<uint32_t> topological_list(const FlatProblem& flat);
 
 // A whole list planner.

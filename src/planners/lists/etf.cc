@@ -175,7 +175,7 @@ class Etf {
     return best;
   }
 
-  void place(uint32_t v, uint32_t device, const ListSchedule::Slot& slot) {
+  void place(uint32_t v, uint32_t device, const ListSchedule::TimeSlot& slot) {
     schedule_.place(v, device);
     placed_[v] = 1;
     device_end_[device] = std::max(device_end_[device], slot.finish);

@@ -13,7 +13,7 @@ constexpr size_t kMostGaps = 256;
 
 }  // namespace
 
-DeviceTimeline::Slot DeviceTimeline::find(double ready, double us, bool insertion) const {
+DeviceTimeline::TimeSlot DeviceTimeline::find(double ready, double us, bool insertion) const {
   if (insertion && !gaps_.empty()) {
     auto it = std::partition_point(gaps_.begin(), gaps_.end(), [&](const Gap& g) { return g.end <= ready; });
     for (size_t tried = 0; it != gaps_.end() && tried < kMostGaps; ++it, ++tried) {
@@ -25,7 +25,7 @@ DeviceTimeline::Slot DeviceTimeline::find(double ready, double us, bool insertio
   return {start, start + us};
 }
 
-void DeviceTimeline::take(const Slot& slot) {
+void DeviceTimeline::take(const TimeSlot& slot) {
   if (slot.start >= end_) {
     if (slot.start > end_) gaps_.push_back({end_, slot.start});
     end_ = slot.finish;
@@ -156,10 +156,10 @@ double ListSchedule::load_params(uint32_t op, size_t device, bool commit) {
   return std::max(ready, end);
 }
 
-const std::vector<ListSchedule::Slot>& ListSchedule::earliest(uint32_t op) {
+const std::vector<ListSchedule::TimeSlot>& ListSchedule::earliest(uint32_t op) {
   if (!options_.contention) ready_without_contention(op);
   for (size_t i = 0; i < flat_.num_devices(); ++i) {
-    slots_[i] = Slot();
+    slots_[i] = TimeSlot();
     const double us = flat_.us(op, i);
     if (!(us < kImpossible) || !fits(op, i)) continue;
     double ready = options_.contention ? ready_with_contention(op, i, /*commit=*/false) : ready_[i];
@@ -170,7 +170,7 @@ const std::vector<ListSchedule::Slot>& ListSchedule::earliest(uint32_t op) {
 }
 
 void ListSchedule::place(uint32_t op, uint32_t device) {
-  const Slot slot = slots_[device];
+  const TimeSlot slot = slots_[device];
   if (flat_.is_cold()) load_params(op, device, /*commit=*/true);
   if (!has_param_.empty()) {
     const uint32_t pool = flat_.pool(device);

@@ -20,15 +20,15 @@ using Reserve = std::vector<int64_t>;
 // When a device is busy: ops go behind the last one, or into gaps between ops.
 class DeviceTimeline {
  public:
-  struct Slot {
+  struct TimeSlot {
     double start = 0, finish = kImpossible;
     bool possible() const { return finish < kImpossible; }
   };
 
   // The earliest slot for so much time from `ready` on.
-  Slot find(double ready, double us, bool insertion) const;
+  TimeSlot find(double ready, double us, bool insertion) const;
   // Takes a slot that find() gave last.
-  void take(const Slot& slot);
+  void take(const TimeSlot& slot);
 
  private:
   struct Gap {
@@ -42,13 +42,13 @@ class DeviceTimeline {
 // in the order of placing, as early as their route allows.
 class ListSchedule {
  public:
-  using Slot = DeviceTimeline::Slot;
+  using TimeSlot = DeviceTimeline::TimeSlot;
 
   ListSchedule(const FlatProblem& flat, const ListOptions& options, const Reserve& reserve);
 
   // The earliest slot of the op on each device; impossible where it cannot run, cannot get its inputs or does
   // not fit.
-  const std::vector<Slot>& earliest(uint32_t op);
+  const std::vector<TimeSlot>& earliest(uint32_t op);
   // Takes the slot that earliest(op) gave last.
   void place(uint32_t op, uint32_t device);
 
@@ -72,7 +72,7 @@ class ListSchedule {
   std::vector<uint32_t> device_;
   std::vector<DeviceTimeline> timelines_;  // per device
   std::vector<double> ready_;              // per device, of the op asked for
-  std::vector<Slot> slots_;
+  std::vector<TimeSlot> slots_;
   std::vector<double> resource_free_, load_free_;
   std::vector<std::pair<uint32_t, double>> undo_;
   std::vector<double> arrival_;  // tensor x device, negative: not sent (contention)

@@ -1,5 +1,6 @@
 // Latency planners over PlacementUnits (PlacementOrder::kPieces). A split of units is a piece for each: 0..k*q-1, piece
-// p being the (p % q)-th of accelerator p / q, or k*q for the CPUs. An empty vector: nothing found.
+// p being the (p % q)-th of accelerator p / q, or k*q for the CPUs. An empty vector: nothing found. A move on
+// ResNet-50's operators takes 500 instructions and timing the split 12,000; the evaluator takes 157,000.
 #pragma once
 
 #include <optional>

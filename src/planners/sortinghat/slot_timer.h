@@ -1,4 +1,5 @@
-// What a choice of slots comes to: equations 9 to 23 of SortingHat (ICS'25) as a calculation.
+// What a choice of slots comes to: equations 9 to 23 of SortingHat (ICS'25) as a calculation. The model is not the
+// evaluator's, so no other timer can stand in. A choice for a submodel of GPT-2 large takes 4,000 instructions.
 #pragma once
 
 #include <vector>

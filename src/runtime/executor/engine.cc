@@ -11,7 +11,7 @@ constexpr int32_t kTasksPerPoll = 4096;  // tasks that a thread runs between two
 
 }  // namespace
 
-void Engine::enqueue(Slot& slot, int32_t task, Local& local) {
+void Engine::enqueue(RequestSlot& slot, int32_t task, Local& local) {
   const int32_t id = slot.index * stride_ + task;
   const Action action = slot.program->tasks[static_cast<size_t>(task)].action;
   // Another rank waits for what is sent, whatever became of it.
@@ -22,7 +22,7 @@ void Engine::enqueue(Slot& slot, int32_t task, Local& local) {
 // Enqueues successors whose last input this was. Release and acquire on the count make all inputs visible to
 // their thread.
 void Engine::complete(int32_t id, Local& local) {
-  Slot& slot = slot_of(id);
+  RequestSlot& slot = slot_of(id);
   const auto task = static_cast<size_t>(id % stride_);
   const Program& program = *slot.program;
   if (tracks_memory_) {
@@ -38,7 +38,7 @@ void Engine::complete(int32_t id, Local& local) {
     local.ended.push_back(slot.index);
 }
 
-void Engine::run_segment(Slot& slot, const Task& task) {
+void Engine::run_segment(RequestSlot& slot, const Task& task) {
   const auto segment = static_cast<size_t>(task.segment);
   const auto id = static_cast<int32_t>(&task - slot.program->tasks.data());
   Status status = run_guarded([&]() -> Status {
@@ -52,7 +52,7 @@ void Engine::run_segment(Slot& slot, const Task& task) {
                                                     setup_.cluster->device(s.device).name + "'"));
 }
 
-void Engine::enqueue_copies(Slot& slot, int32_t task) {
+void Engine::enqueue_copies(RequestSlot& slot, int32_t task) {
   Status status = run_guarded([&] { return setup_.issuer->enqueue(slot.index, task); });
   if (!status.ok()) fail(slot, std::move(status).error());
 }
@@ -62,7 +62,7 @@ void Engine::open_gate(int32_t segment) {
   engaged_.fetch_add(1, std::memory_order_acq_rel);
   local.now = now_ns();
   const int32_t task = gate_task_[static_cast<size_t>(segment)];
-  Slot& slot = *slots_.front();
+  RequestSlot& slot = *slots_.front();
   if (slot.pending[static_cast<size_t>(task)].fetch_sub(1, std::memory_order_acq_rel) == 1)
     enqueue(slot, task, local);
   drain(local);
@@ -71,7 +71,7 @@ void Engine::open_gate(int32_t segment) {
 
 // After a stop, tasks pass through without work. Every count reaches zero, so the request ends normally.
 void Engine::run_instant(int32_t id, Local& local) {
-  Slot& slot = slot_of(id);
+  RequestSlot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   const Task& task = slot.program->tasks[index];
   slot.start_ns[index] = local.now;
@@ -86,7 +86,7 @@ void Engine::run_instant(int32_t id, Local& local) {
 }
 
 void Engine::run_blocking(int32_t id, Local& local, int64_t previous_finish_ns) {
-  Slot& slot = slot_of(id);
+  RequestSlot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   const Task& task = slot.program->tasks[index];
   const int64_t start = now_ns();
@@ -174,7 +174,7 @@ void Engine::arbitrate(Local& local) {
 }
 
 void Engine::dispatch(int32_t id, int64_t now) {
-  Slot& slot = slot_of(id);
+  RequestSlot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   const Task& task = slot.program->tasks[index];
   if (task.action == Action::kBlocking) {
@@ -187,7 +187,7 @@ void Engine::dispatch(int32_t id, int64_t now) {
   add_due({now + task.duration_ns, id});
 }
 
-bool Engine::take_memory(Slot& slot, int32_t task) {
+bool Engine::take_memory(RequestSlot& slot, int32_t task) {
   if (!tracks_memory_) return true;
   for (int32_t s : slot.program->takes[static_cast<size_t>(task)]) {
     const Residency& residency = slot.program->residencies[static_cast<size_t>(s)];
@@ -212,13 +212,13 @@ bool Engine::take_memory(Slot& slot, int32_t task) {
   return true;
 }
 
-void Engine::release_residency(Slot& slot, int32_t residency) {
+void Engine::release_residency(RequestSlot& slot, int32_t residency) {
   if (slot.readers[static_cast<size_t>(residency)].fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const Residency& s = slot.program->residencies[static_cast<size_t>(residency)];
   pool_used_[static_cast<size_t>(s.pool)].fetch_sub(s.bytes, std::memory_order_relaxed);
 }
 
-void Engine::fail(Slot& slot, Error error) {
+void Engine::fail(RequestSlot& slot, Error error) {
   if (!intake_) return fail(std::move(error));
   const std::lock_guard lock(stream_mutex_);
   if (!slot.error) slot.error.emplace(std::move(error));

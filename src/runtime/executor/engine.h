@@ -98,7 +98,7 @@ class Engine {
     int64_t now = 0;
     int32_t polled = 0;
   };
-  struct Slot {
+  struct RequestSlot {
     const Program* program = nullptr;
     int index = 0, instance = 0;
     int64_t request = -1, begin_ns = 0;
@@ -155,11 +155,13 @@ class Engine {
   static constexpr int32_t kEnded = -1, kStarted = -2;
 
   // The stream ends, or this request does: tasks pass through without work.
-  bool stopped(const Slot& slot) const { return stopped() || slot.failed.load(std::memory_order_acquire); }
+  bool stopped(const RequestSlot& slot) const {
+    return stopped() || slot.failed.load(std::memory_order_acquire);
+  }
   // Ends the slot's request with this error and, in a stream, all others with it.
-  void fail(Slot& slot, Error error);
+  void fail(RequestSlot& slot, Error error);
 
-  Slot& slot_of(int32_t id) { return *slots_[static_cast<size_t>(id / stride_)]; }
+  RequestSlot& slot_of(int32_t id) { return *slots_[static_cast<size_t>(id / stride_)]; }
   void prepare_slots();
   void prepare_workers();
   void reserve(Local& local) const;
@@ -170,33 +172,33 @@ class Engine {
   void serve_clock(const Deadline& deadline);
   // Several ranks (engine_ranks.cc): run()'s thread is the clock and talks to the transport.
   void serve_ranks(const Deadline& deadline);
-  void post_send(Slot& slot, int32_t message, int32_t id, int32_t task);
+  void post_send(RequestSlot& slot, int32_t message, int32_t id, int32_t task);
   bool may_go(const Outgoing& o);
-  void send_signals(Slot& slot, size_t task);
+  void send_signals(RequestSlot& slot, size_t task);
   bool exchange_messages();
   Status move_messages(std::vector<int64_t>& done);
   Status send_message(const Outgoing& o);
-  Status receive_messages(Slot& slot);
-  Status receive_ends(Slot& slot);
-  void open_slot(Slot& slot);
-  bool goes_on(const Slot& slot) const;
-  int64_t end_token(const Slot& slot) const;
-  void post_end(Slot& slot);
-  void end_arrived(Slot& slot);
+  Status receive_messages(RequestSlot& slot);
+  Status receive_ends(RequestSlot& slot);
+  void open_slot(RequestSlot& slot);
+  bool goes_on(const RequestSlot& slot) const;
+  int64_t end_token(const RequestSlot& slot) const;
+  void post_end(RequestSlot& slot);
+  void end_arrived(RequestSlot& slot);
   void message_arrived(int32_t id);
   void lose_ranks(Error error);
   void give_up_messages();
   // Intake over several ranks (engine_intake.cc).
   enum class IntakeTag { kStart, kInput, kOutput, kCall };
   bool first() const { return setup_.transport->rank() == 0; }
-  int32_t intake_tag(IntakeTag kind, const Slot& slot) const;
-  Status send_number(const Slot& slot, const int64_t& number);
-  Status await_start(Slot& slot);
-  Status start_on_ranks(Slot& slot);
-  void start_here(Slot& slot);
-  Status end_here(Slot& slot);
-  void end_on_ranks(Slot& slot);
-  Status take_intake_message(Slot& slot);
+  int32_t intake_tag(IntakeTag kind, const RequestSlot& slot) const;
+  Status send_number(const RequestSlot& slot, const int64_t& number);
+  Status await_start(RequestSlot& slot);
+  Status start_on_ranks(RequestSlot& slot);
+  void start_here(RequestSlot& slot);
+  Status end_here(RequestSlot& slot);
+  void end_on_ranks(RequestSlot& slot);
+  Status take_intake_message(RequestSlot& slot);
   void intake_message_arrived(int64_t number);
   Status call_ranks();
   Status send_call(int to);
@@ -208,9 +210,9 @@ class Engine {
   void drain_stopped(Local& local);
   void poll(const Deadline& deadline);
 
-  void start_request(Slot& slot, Local& local, int64_t request);
-  void end_request(Slot& slot, Local& local);
-  void end_intake_request(Slot& slot);
+  void start_request(RequestSlot& slot, Local& local, int64_t request);
+  void end_request(RequestSlot& slot, Local& local);
+  void end_intake_request(RequestSlot& slot);
   void end_stream();
   void begin_stream(Local& local);
   void reset_stream(const StreamOptions& options);
@@ -218,18 +220,18 @@ class Engine {
 
   void run_instant(int32_t id, Local& local);
   void run_blocking(int32_t id, Local& local, int64_t previous_finish_ns);
-  void run_segment(Slot& slot, const Task& task);
-  void enqueue_copies(Slot& slot, int32_t task);
+  void run_segment(RequestSlot& slot, const Task& task);
+  void enqueue_copies(RequestSlot& slot, int32_t task);
   void complete(int32_t id, Local& local);
-  void enqueue(Slot& slot, int32_t task, Local& local);
+  void enqueue(RequestSlot& slot, int32_t task, Local& local);
   void drain(Local& local);
   void flush(Local& local);
   void arbitrate(Local& local);
   void dispatch(int32_t id, int64_t now);
   void add_due(Due due);
 
-  bool take_memory(Slot& slot, int32_t task);
-  void release_residency(Slot& slot, int32_t residency);
+  bool take_memory(RequestSlot& slot, int32_t task);
+  void release_residency(RequestSlot& slot, int32_t residency);
   int64_t spin_ns(const Worker& worker, const Task* last) const;
 
   EngineSetup setup_;
@@ -241,7 +243,7 @@ class Engine {
   std::vector<bool> closed_;          // gates, per segment
   std::vector<int32_t> gate_task_;    // per segment: its task in slot 0
   int home_ = -1;                     // the worker that the caller plays; -1: none
-  std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<std::unique_ptr<RequestSlot>> slots_;
   std::vector<std::unique_ptr<Worker>> workers_;  // per seat
   Mailbox caller_box_;
   Local caller_;

@@ -37,7 +37,7 @@ void Engine::serve_intake() {
 }
 
 Status Engine::run_request(int index) {
-  Slot& slot = *slots_[static_cast<size_t>(index)];
+  RequestSlot& slot = *slots_[static_cast<size_t>(index)];
   slot.error.reset();
   slot.failed.store(false, std::memory_order_relaxed);
   slot.pending_end.store(1, std::memory_order_relaxed);
@@ -55,7 +55,7 @@ Status Engine::run_request(int index) {
   return error_ ? Status(*error_) : Status();
 }
 
-void Engine::end_intake_request(Slot& slot) {
+void Engine::end_intake_request(RequestSlot& slot) {
   slot.pending_end.store(0, std::memory_order_release);
   slot.pending_end.notify_one();
 }
@@ -74,12 +74,12 @@ void Engine::end_intake() {
 // Several ranks. Rank 0 sends each request's number and inputs to the other ranks; these send their outputs
 // and a report at its end. A slot is free when all ranks have reported.
 
-int32_t Engine::intake_tag(IntakeTag kind, const Slot& slot) const {
+int32_t Engine::intake_tag(IntakeTag kind, const RequestSlot& slot) const {
   return end_tag_ + (static_cast<int32_t>(kind) + 1) * slots() + slot.index;
 }
 
 // Rank 0. The number's memory must outlive the message.
-Status Engine::send_number(const Slot& slot, const int64_t& number) {
+Status Engine::send_number(const RequestSlot& slot, const int64_t& number) {
   Transport& transport = *setup_.transport;
   for (int to = 1; to < transport.size(); ++to) {
     HEDDLE_RETURN_IF_ERROR(transport.send(to, intake_tag(IntakeTag::kStart, slot),
@@ -88,14 +88,14 @@ Status Engine::send_number(const Slot& slot, const int64_t& number) {
   return {};
 }
 
-Status Engine::await_start(Slot& slot) {
+Status Engine::await_start(RequestSlot& slot) {
   slot.missing = 1;
   return setup_.transport->receive(0, intake_tag(IntakeTag::kStart, slot), bytes_of(slot.number),
                                    end_token(slot));
 }
 
 // Rank 0. The memory of all these messages stays as it is until the other ranks have reported.
-Status Engine::start_on_ranks(Slot& slot) {
+Status Engine::start_on_ranks(RequestSlot& slot) {
   Transport& transport = *setup_.transport;
   const auto index = static_cast<size_t>(slot.index);
   slot.number = taken_in_.fetch_add(1, std::memory_order_relaxed);
@@ -119,7 +119,7 @@ Status Engine::start_on_ranks(Slot& slot) {
   return {};
 }
 
-void Engine::start_here(Slot& slot) {
+void Engine::start_here(RequestSlot& slot) {
   slot.phase = Phase::kRuns;
   ++running_;
   start_request(slot, caller_, slot.number);
@@ -127,7 +127,7 @@ void Engine::start_here(Slot& slot) {
 }
 
 // The request has ended on this rank.
-Status Engine::end_here(Slot& slot) {
+Status Engine::end_here(RequestSlot& slot) {
   if (first()) {
     slot.ending = true;
     arrived_.push_back(end_token(slot));
@@ -157,7 +157,7 @@ Status Engine::end_here(Slot& slot) {
 }
 
 // No rank has work for the slot's request any more, or, on ranks other than 0, this one has not.
-void Engine::end_on_ranks(Slot& slot) {
+void Engine::end_on_ranks(RequestSlot& slot) {
   slot.phase = Phase::kWaits;
   slot.ending = false;
   --running_;
@@ -172,7 +172,7 @@ void Engine::end_on_ranks(Slot& slot) {
   end_intake_request(slot);
 }
 
-Status Engine::take_intake_message(Slot& slot) {
+Status Engine::take_intake_message(RequestSlot& slot) {
   if (--slot.missing > 0) return {};
   if (slot.phase == Phase::kRuns) {
     end_on_ranks(slot);

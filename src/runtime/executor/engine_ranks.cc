@@ -35,7 +35,7 @@ class PreciseNaps {
 
 }  // namespace
 
-void Engine::post_send(Slot& slot, int32_t message, int32_t id, int32_t task) {
+void Engine::post_send(RequestSlot& slot, int32_t message, int32_t id, int32_t task) {
   {
     const std::lock_guard lock(outbox_mutex_);
     outbox_.push_back({slot.index, message, id, task});
@@ -43,7 +43,7 @@ void Engine::post_send(Slot& slot, int32_t message, int32_t id, int32_t task) {
   caller_box_.nudge();
 }
 
-void Engine::send_signals(Slot& slot, size_t task) {
+void Engine::send_signals(RequestSlot& slot, size_t task) {
   for (const int32_t message : slot.program->signals[task])
     post_send(slot, message, -1, static_cast<int32_t>(task));
 }
@@ -52,27 +52,27 @@ void Engine::send_signals(Slot& slot, size_t task) {
 constexpr std::array<std::byte, 2> kEndWords = {std::byte{0}, std::byte{1}};
 
 // Request i uses slot i mod slots on every rank, whichever slot ends first.
-bool Engine::goes_on(const Slot& slot) const {
+bool Engine::goes_on(const RequestSlot& slot) const {
   return slot.request + static_cast<int64_t>(slots_.size()) < stream_->requests;
 }
 
 // Message tokens are task ids; the slots' end tokens follow them.
-int64_t Engine::end_token(const Slot& slot) const {
+int64_t Engine::end_token(const RequestSlot& slot) const {
   return static_cast<int64_t>(stride_) * static_cast<int64_t>(slots_.size()) + slot.index;
 }
 
-void Engine::open_slot(Slot& slot) {
+void Engine::open_slot(RequestSlot& slot) {
   slot.receives_posted = slot.awaited = 0;
   slot.ends_posted = slot.ending = false;
   slot.ends = 0;
   slot.end_words.assign(static_cast<size_t>(setup_.transport->size()), kEndWords[0]);
 }
 
-void Engine::post_end(Slot& slot) { post_send(slot, kEnded, -1, -1); }
+void Engine::post_end(RequestSlot& slot) { post_send(slot, kEnded, -1, -1); }
 
 // With the last rank's end message the slot is free everywhere. All ranks get the same messages, so that
 // either all start the next request or none does.
-void Engine::end_arrived(Slot& slot) {
+void Engine::end_arrived(RequestSlot& slot) {
   if (++slot.ends < setup_.transport->size()) return;
   slot.ending = false;
   if (std::find(slot.end_words.begin(), slot.end_words.end(), kEndWords[1]) == slot.end_words.end()) {
@@ -99,7 +99,7 @@ void Engine::lose_ranks(Error error) {
 }
 
 void Engine::message_done(int32_t id) {
-  Slot& slot = slot_of(id);
+  RequestSlot& slot = slot_of(id);
   const auto index = static_cast<size_t>(id % stride_);
   caller_.now = now_ns();
   if (slot.program->tasks[index].action == Action::kSend) {
@@ -114,7 +114,7 @@ void Engine::message_done(int32_t id) {
 
 Status Engine::send_message(const Outgoing& o) {
   Transport& transport = *setup_.transport;
-  Slot& slot = *slots_[static_cast<size_t>(o.slot)];
+  RequestSlot& slot = *slots_[static_cast<size_t>(o.slot)];
   if (o.message == kStarted) return start_on_ranks(slot);
   if (o.message == kEnded && intake_) return end_here(slot);
   if (o.message == kEnded) {
@@ -143,7 +143,7 @@ bool Engine::may_go(const Outgoing& o) {
   return !reached.ok() || *reached;
 }
 
-Status Engine::receive_messages(Slot& slot) {
+Status Engine::receive_messages(RequestSlot& slot) {
   const auto& receives = slot.program->receives;
   const size_t ahead = std::max<size_t>(kPostedAhead / slots_.size(), 1);
   while (slot.receives_posted < receives.size() && slot.awaited < ahead) {
@@ -159,7 +159,7 @@ Status Engine::receive_messages(Slot& slot) {
   return {};
 }
 
-Status Engine::receive_ends(Slot& slot) {
+Status Engine::receive_ends(RequestSlot& slot) {
   if (intake_ || slot.ends_posted || slot.end_words.empty() || !goes_on(slot)) return {};
   slot.ends_posted = true;
   Transport& transport = *setup_.transport;
@@ -213,7 +213,7 @@ void Engine::give_up_messages() {
   }
   // These include what was to be sent when the ranks were lost.
   for (const Outgoing& o : sending_) {
-    Slot& slot = *slots_[static_cast<size_t>(o.slot)];
+    RequestSlot& slot = *slots_[static_cast<size_t>(o.slot)];
     if (o.message == kEnded) slot.ending = !intake_ || slot.phase == Phase::kRuns;
     if (o.message == kStarted && slot.phase == Phase::kWaits) end_intake_request(slot);
   }
@@ -241,7 +241,7 @@ void Engine::give_up_messages() {
 }
 
 void Engine::message_arrived(int32_t id) {
-  Slot& slot = slot_of(id);
+  RequestSlot& slot = slot_of(id);
   const bool sent = slot.program->tasks[static_cast<size_t>(id % stride_)].action == Action::kSend;
   auto& list = sent ? sends_under_way_ : awaited_;
   const auto found = std::find(list.begin(), list.end(), id);

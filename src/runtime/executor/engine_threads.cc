@@ -57,7 +57,7 @@ void Engine::prepare_slots() {
     stride_ = std::max(stride_, static_cast<int32_t>(program.tasks.size()));
   int32_t next_tag = 1;
   for (size_t i = 0; i < setup_.slot_lane.size(); ++i) {
-    auto slot = std::make_unique<Slot>();
+    auto slot = std::make_unique<RequestSlot>();
     slot->program = &setup_.programs[static_cast<size_t>(setup_.slot_lane[i])];
     slot->index = static_cast<int>(i);
     slot->instance = setup_.slot_instance[i];
@@ -216,7 +216,7 @@ int64_t Engine::serve_due(Local& local) {
       std::pop_heap(due_.begin(), due_.end());
       due_.pop_back();
     }
-    Slot& slot = slot_of(due.id);
+    RequestSlot& slot = slot_of(due.id);
     const auto index = static_cast<size_t>(due.id % stride_);
     const Task& task = slot.program->tasks[index];
     if (!stopped(slot) && task.segment >= 0) run_segment(slot, task);
@@ -256,7 +256,7 @@ void Engine::drain_stopped(Local& local) {
   drain(local);
 }
 
-void Engine::start_request(Slot& slot, Local& local, int64_t request) {
+void Engine::start_request(RequestSlot& slot, Local& local, int64_t request) {
   const Program& program = *slot.program;
   slot.request = request;
   if (stream_->fill) stream_->fill(request, slot.index);
@@ -290,7 +290,7 @@ void Engine::start_request(Slot& slot, Local& local, int64_t request) {
   if (program.tasks.empty()) local.ended.push_back(slot.index);
 }
 
-void Engine::end_request(Slot& slot, Local& local) {
+void Engine::end_request(RequestSlot& slot, Local& local) {
   const Program& program = *slot.program;
   for (int32_t residency : program.held) release_residency(slot, residency);
   if (setup_.issuer != nullptr) {
