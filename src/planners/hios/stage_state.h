@@ -8,9 +8,10 @@
 // head and tail read off the neighbours: exact, in O(1) a slot once v's inputs and outputs are looked at.
 // This is how E. Taillard (European Journal of Operational Research 47, 1990) and M. Mastrolilli and L. M.
 // Gambardella (Journal of Scheduling 3, 2000) time moves of job shops; here the neighbours' duration changes
-// too when v joins them. On Inception-v3 and two devices an op is taken out and put back with 23,000 instructions
-// and a place is timed with 1,500 for all of a device's; the evaluator takes 182,000 for the schedule. Heads and tails follow a change along a maintained topological order, and only
-// where a value differs.
+// too when v joins them. Heads and tails follow a change along a maintained topological order, and only
+// where a value differs. On Inception-v3 and two devices an op is taken out and put back with 23,000
+// instructions, all of its places on a device are timed with 1,500; the evaluator takes 182,000 for the
+// schedule.
 #pragma once
 
 #include <cstdint>
