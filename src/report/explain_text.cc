@@ -32,7 +32,7 @@ std::string wrapped(const std::string& text, size_t width, size_t indent) {
 std::string explanation_text(const Explanation& e) {
   constexpr size_t kPathRows = 20;
   std::string out = "predicted " + format_us(e.value_us) + ", bound " + format_us(e.bound.us) + " (" +
-                    e.bound.reason + "), gap " + percent(e.gap) + "\n\nDevices\n";
+                    e.bound.proof.text() + "), gap " + percent(e.gap) + "\n\nDevices\n";
   TextTable devices({{"device"},
                      {"busy", TextTable::Align::kRight},
                      {"segments", TextTable::Align::kRight},
@@ -81,7 +81,8 @@ Json explanation_json(const Explanation& e) {
     suggestions.push_back({{"change", s.change}, {"value_us", s.value_us}, {"gain", s.gain}});
   return {{"value_us", e.value_us},
           {"bound", e.bound.us},
-          {"bound_reason", e.bound.reason},
+          {"bound_reason", e.bound.proof.reason},
+          {"bound_claimed_by", e.bound.proof.claimed_by},
           {"gap", e.gap},
           {"compute_share", e.compute_share},
           {"transfer_share", e.transfer_share},

@@ -94,7 +94,7 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
     text += fmt::format("({} more steps; --json has them all)\n", file.plan.steps.size() - kMostRows);
   text += fmt::format("\nmedian of {} runs after {} warm-up runs, {} request(s) in flight\nbound {} ({})\n",
                       run.repeats, run.warmups, run.requests_in_flight, format_us(file.bound.us),
-                      file.bound.reason);
+                      file.bound.proof.text());
   if (!run.verified) {
     return text + "outputs: not compared (" +
            (file.problem.model ? "turned off, or emulated devices compute nothing"

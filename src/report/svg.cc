@@ -116,7 +116,8 @@ class Drawing {
     }
     char gap[48];
     std::snprintf(gap, sizeof gap, ", gap %.1f %%", 100 * view_.gap);
-    line += "; proven bound " + format_us(view_.bound.us) + gap;
+    line += (view_.bound.proof.proven() ? "; proven bound " : "; claimed bound ") +
+            format_us(view_.bound.us) + gap;
     text(16, 50, line, "class=\"muted\"");
   }
 
@@ -176,7 +177,12 @@ class Drawing {
     if (view_.objective == "throughput" || view_.bound.us <= 0 || view_.bound.us > view_.span_us) return;
     out_ += "<line class=\"bound\" x1=\"" + number(x(view_.bound.us)) + "\" x2=\"" +
             number(x(view_.bound.us)) + "\" y1=\"" + number(kTop - 6) + "\" y2=\"" + number(bottom_) +
-            "\"><title>proven lower bound</title></line>\n";
+            "\"><title>" + bound_title() + "</title></line>\n";
+  }
+
+  std::string bound_title() const {
+    const Proof& proof = view_.bound.proof;
+    return proof.proven() ? "proven lower bound" : "lower bound claimed by " + proof.claimed_by;
   }
 
   void legend() {
@@ -196,7 +202,7 @@ class Drawing {
     if (view_.objective != "throughput" && view_.bound.us > 0) {
       out_ += "<line class=\"bound\" x1=\"" + number(at) + "\" x2=\"" + number(at + 18) + "\" y1=\"" +
               number(y - 5) + "\" y2=\"" + number(y - 5) + "\"/>\n";
-      text(at + 24, y, "proven lower bound", "class=\"muted\"");
+      text(at + 24, y, bound_title(), "class=\"muted\"");
     }
   }
 

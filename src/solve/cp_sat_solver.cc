@@ -12,6 +12,9 @@
 #include "solve_options.h"
 
 namespace heddle {
+
+std::string cp_sat_name() { return std::string("CP-SAT ") + HEDDLE_ORTOOLS_VERSION; }
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -28,6 +31,8 @@ std::string parameters(const SolveOptions& options) {
   p.set_catch_sigint_signal(false);
   p.set_absolute_gap_limit(options.abs_gap);
   p.set_relative_gap_limit(options.rel_gap);
+  // This step of presolve makes release 9.15 call wrong values optimal (google/or-tools, issue 5293).
+  p.set_presolve_inclusion_work_limit(0);
   if (!options.linear_relaxation) p.set_linearization_level(0);
   if (std::isfinite(options.work)) {
     p.set_max_deterministic_time(options.work);
@@ -59,8 +64,6 @@ cp_sat::CpModelProto rest_of(const CpModel::State& state) {
   }
   return rest;
 }
-
-std::string cp_sat_name() { return std::string("CP-SAT ") + HEDDLE_ORTOOLS_VERSION; }
 
 // The largest double at or below the value.
 double below(Wide value) {

@@ -6,6 +6,8 @@
 
 namespace heddle {
 
+std::string highs_name() { return std::string("HiGHS ") + Highs_version(); }
+
 Result<HighsPtr> make_highs(const Milp& model, const SolveOptions& options, double feasibility_tolerance,
                             std::span<const double> fixed) {
   HighsPtr highs(Highs_create());
@@ -59,8 +61,7 @@ Result<HighsPtr> make_highs(const Milp& model, const SolveOptions& options, doub
                          row_upper.data(), starts.data(), columns.data(), values.data());
   if (status == kHighsStatusError) {
     return Error(Code::kInvalidInput,
-                 std::string("HiGHS ") + Highs_version() +
-                     " refuses the model: a coefficient is 1e15 or more; use larger units");
+                 highs_name() + " refuses the model: a coefficient is 1e15 or more; use larger units");
   }
   return highs;
 }

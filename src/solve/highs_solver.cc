@@ -230,8 +230,13 @@ class HighsSolve {
     }
     if (is_feasible(h) && status != kHighsModelStatusInfeasible) {
       std::vector<double> values(flat_->variables().size());
-      Highs_getSolution(h, values.data(), nullptr, nullptr, nullptr);
+      std::vector<double> duals(is_mip() ? 0 : flat_->rows().size());
+      Highs_getSolution(h, values.data(), nullptr, nullptr, duals.empty() ? nullptr : duals.data());
       take(values, proven);
+      if (proven) {
+        const std::lock_guard lock(mutex_);
+        duals_ = std::move(duals);
+      }
     }
     const std::lock_guard lock(mutex_);
     nodes_ = std::max<int64_t>(0, nodes);
@@ -268,7 +273,7 @@ class HighsSolve {
   // Requires the lock.
   Solution finish(HighsInt status, double bound) {
     Solution solution;
-    solution.solver = std::string("HiGHS ") + Highs_version();
+    solution.solver = highs_name();
     solution.nodes = nodes_;
     // A final bound replaces all bounds reported during the search.
     if (std::isfinite(bound)) best_bound_ = bound;
@@ -293,6 +298,7 @@ class HighsSolve {
     // Infeasible below the incumbent: nothing is better, so the incumbent is optimal.
     if (infeasible) best_bound_ = best_objective_;
     solution.values = best_;
+    solution.duals = duals_;
     solution.objective = best_objective_;
     solution.bound = std::min(best_bound_, best_objective_);
     // HiGHS's own tolerance is added to the gap.
@@ -317,7 +323,7 @@ class HighsSolve {
   std::mutex mutex_;
   int64_t nodes_ = 0;
   double done_work_ = 0;
-  std::vector<double> best_;
+  std::vector<double> best_, duals_;
   double best_objective_ = kInfinity;
   double best_bound_ = -kInfinity;
   double last_report_ = -1, reported_bound_ = -kInfinity;
@@ -327,7 +333,7 @@ class HighsSolve {
 // HiGHS treats a model without variables as empty and ignores its rows.
 Solution without_variables(const Milp& model) {
   Solution solution;
-  solution.solver = std::string("HiGHS ") + Highs_version();
+  solution.solver = highs_name();
   const bool fits = violation(model, {}).empty();
   solution.status = fits ? SolveStatus::kOptimal : SolveStatus::kInfeasible;
   if (fits) solution.objective = model.constant();

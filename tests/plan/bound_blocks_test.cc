@@ -41,7 +41,7 @@ TEST(ForkJoinBlocks, StayOnOneDeviceWhereMovingIsDearer) {
   const Bound bound = lower_bound(p);
   EXPECT_NEAR(bound.us, 64, 0.7);
   EXPECT_LE(bound.us, 64);
-  EXPECT_EQ(bound.reason, "critical path over fork-join blocks");
+  EXPECT_EQ(bound.proof.reason, "critical path over fork-join blocks");
 }
 
 // Cheap moves (1 us latency on each of two links, 1 byte): of four ops two go elsewhere, there in 3 us and

@@ -63,7 +63,7 @@ TEST(LowerBound, AddsHeadAndTailToTheArea) {
   const Bound b = lower_bound(p);
   EXPECT_NEAR(b.us, 34, 0.1);
   EXPECT_LE(b.us, 34);
-  EXPECT_EQ(b.reason, "critical path over fork-join blocks");
+  EXPECT_EQ(b.proof.reason, "critical path over fork-join blocks");
 }
 
 // Cold, two GPUs behind one half-duplex bus: 6 parameters of 10 bytes all cross it: at least 60 us.
@@ -143,7 +143,7 @@ TEST(LowerBound, CountsOpsThatMemoryForcesElsewhere) {
   const Bound b = lower_bound(p);
   EXPECT_LE(b.us, 50);
   EXPECT_GE(b.us, 49);  // without the limit it would be 100 / 11
-  EXPECT_NE(b.reason.find("memory"), std::string::npos);
+  EXPECT_NE(b.proof.reason.find("memory"), std::string::npos);
 }
 
 TEST(LowerBound, IsTheSameEachTime) {

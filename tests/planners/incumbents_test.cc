@@ -23,7 +23,7 @@ TEST(Incumbents, KeepTheBestSolutionAndTheHighestBound) {
   EXPECT_EQ(*before, "nine") << "what a search has read stays as it was";
   EXPECT_EQ(*store.best(), "seven");
   EXPECT_EQ(store.winner(), "annealing");
-  EXPECT_EQ(store.proof(), "paths");
+  EXPECT_EQ(store.proof().text(), "proven: paths");
   EXPECT_TRUE(store.is_open());
   EXPECT_FALSE(closed.cancelled());
   const auto seen = store.trajectory();

@@ -52,7 +52,7 @@ TEST(PlanStore, KeepsTheBestPlanAndTheBestBound) {
   ASSERT_TRUE(out.ok());
   EXPECT_EQ(out->detail, "d");
   ASSERT_TRUE(out->bound.has_value());
-  EXPECT_EQ(out->bound->reason, "tight");
+  EXPECT_EQ(out->bound->proof.reason, "tight");
   // Values fall, bounds rise.
   for (size_t i = 1; i < out->trajectory.size(); ++i) {
     EXPECT_LE(out->trajectory[i].value_us, out->trajectory[i - 1].value_us);

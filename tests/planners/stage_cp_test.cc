@@ -80,7 +80,7 @@ TEST(StageCp, ItsBoundIsUnderEveryPlan) {
     if (cannot_load_solver(*result)) GTEST_SKIP() << result->detail;
     const double best = std::min(result->value_us, best_of_random_plans(random, p, 400));
     ASSERT_LE(result->bound.us, best * (1 + 1e-9) + 1e-9)
-        << "problem " << round << ": " << result->bound.reason;
+        << "problem " << round << ": " << result->bound.proof.text();
     ++problems;
     proven += result->stop == StopReason::kOptimal ? 1 : 0;
   }

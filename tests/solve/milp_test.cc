@@ -29,6 +29,46 @@ TEST(Milp, KnapsackWithTheBestPairOfThree) {
   EXPECT_THAT(s->solver, HasSubstr("HiGHS 1."));
 }
 
+// Any duals prove a bound; those of the optimum prove nearly the optimum.
+TEST(Milp, DualsProveALowerBoundOfTheLp) {
+  Random random(5);
+  int tight = 0;
+  for (int round = 0; round < 200; ++round) {
+    Milp m;
+    const auto n = 1 + random.below(8);
+    std::vector<Var> x;
+    for (uint64_t j = 0; j < n; ++j) {
+      x.push_back(
+          m.add_continuous(random.uniform(-2, 0), random.below(4) == 0 ? kNoBound : random.uniform(0, 5)));
+      m.add_cost(x.back(), random.uniform(-1, 3));
+    }
+    for (uint64_t i = random.below(6); i-- > 0;) {
+      std::vector<Term> terms;
+      for (const Var v : x) terms.push_back({v, random.uniform(-3, 3)});
+      const double at = random.uniform(-4, 4);
+      if (random.below(2) == 0)
+        m.at_most(std::move(terms), at);
+      else
+        m.add_row(at, std::move(terms), at + random.uniform(0, 2));
+    }
+    const auto s = solve_relaxation(m);
+    ASSERT_TRUE(s.ok()) << s.error().to_string();
+    if (s->status != SolveStatus::kOptimal) continue;
+    ASSERT_EQ(s->duals.size(), m.rows().size());
+    double most = 0;
+    for (const double value : s->values) most = std::max(most, 2 * value + 1);
+    const double bound = lp_dual_bound(m, s->duals, most);
+    const double size = std::max(1.0, std::fabs(s->objective));
+    EXPECT_LE(bound, s->objective + 1e-9 * size) << round;
+    EXPECT_GE(bound, s->objective - 1e-5 * size) << round;
+    auto wrong = s->duals;
+    for (double& y : wrong) y += random.uniform(-0.5, 0.5);
+    EXPECT_LE(lp_dual_bound(m, wrong, most), s->objective + 1e-9 * size) << round;
+    ++tight;
+  }
+  EXPECT_GT(tight, 100);
+}
+
 TEST(Milp, EqualTermsAreAddedUp) {
   Milp m;
   const Var x = m.add_continuous(0, 9), y = m.add_continuous(0, 9);

@@ -76,7 +76,7 @@ Result<std::vector<BenchRow>> bench_workload(const std::string& path, const Refe
   set_trajectory(makespan, plan.trajectory, limit);
   auto seconds = workload_row(name, "planning and checking", "s", planning_s);
   auto gap = workload_row(name, "gap to the proven bound", "%", 100 * plan.gap);
-  gap.baseline = plan.bound.reason;
+  gap.baseline = plan.bound.proof.text();
   if (reference != nullptr) {
     makespan.reference = reference->objective;
     seconds.reference = *reference->seconds;

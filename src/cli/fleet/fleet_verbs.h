@@ -53,7 +53,7 @@ Result<std::pair<std::string, double>> assignment(const std::string& flag, const
 // `value_unit` of the objective: "/s", "per hour", "W", "/s".
 const char* value_unit(FleetObjective objective);
 std::string value_text(FleetObjective objective, double value);
-// planner, objective, value, bound, bound_reason, gap, planning_s, verified, devices.
+// planner, objective, value, bound, bound_reason, bound_claimed_by, gap, planning_s, verified, devices.
 Json plan_row(const Fleet& fleet, const FleetPlan& plan);
 // The pipelines and pools of a plan, one pool a line.
 std::string pools_text(const Fleet& fleet, const FleetPlan& plan);

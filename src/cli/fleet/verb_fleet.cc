@@ -143,7 +143,8 @@ Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
           {"objective", fleet_objective_name(plan.objective)},
           {"value", plan.value},
           {"bound", plan.bound},
-          {"bound_reason", plan.bound_reason},
+          {"bound_reason", plan.proof.reason},
+          {"bound_claimed_by", plan.proof.claimed_by},
           {"gap", plan.gap()},
           {"planning_s", plan.planning_s},
           {"verified", true},
@@ -153,7 +154,7 @@ Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
 std::string summary_text(const FleetPlan& plan) {
   return fmt::format("{}: {}, bound {}, gap {:.3f} %, planned in {:.1f} ms\nbound: {}\n", plan.planner,
                      value_text(plan.objective, plan.value), value_text(plan.objective, plan.bound),
-                     100 * plan.gap(), 1e3 * plan.planning_s, plan.bound_reason);
+                     100 * plan.gap(), 1e3 * plan.planning_s, plan.proof.text());
 }
 
 std::string pools_text(const Fleet& fleet, const FleetPlan& plan) {

@@ -68,7 +68,8 @@ Json result_row(const Problem& problem, const PlanResult& result) {
   row["planner"] = result.planner;
   row["objective"] = objective_name(problem.objective);
   put_value(row, problem, result.value_us, result.bound.us);
-  row["bound_reason"] = result.bound.reason;
+  row["bound_reason"] = result.bound.proof.reason;
+  row["bound_claimed_by"] = result.bound.proof.claimed_by;
   row["gap"] = result.gap;
   row["planning_s"] = result.planning_s;
   row["verified"] = result.verified;
@@ -107,7 +108,7 @@ void print_plan(const Session& session, const PlanResult& result) {
   print("{} on {}: {} {}\n", session.loaded.name, p.cluster->name(), objective_name(p.objective),
         value_text(p, result.value_us));
   print("  bound {} ({}), gap {:.1f} %; planner {}, {:.2f} s, {}; checked\n", value_text(p, result.bound.us),
-        result.bound.reason, 100 * result.gap, result.planner, result.planning_s,
+        result.bound.proof.text(), 100 * result.gap, result.planner, result.planning_s,
         stop_reason_name(result.stop));
   if (!result.detail.empty()) print("  {}\n", result.detail);
   for (const Incumbent& then : milestones(result.trajectory, result.planning_s)) {

@@ -44,7 +44,7 @@ Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
     print("{}: holds. {} ops in {} segments, {} steps; {} {}, bound {} ({})\n", o.file,
           plan.problem.graph->num_ops(), plan.plan.segments.size(), plan.plan.steps.size(),
           objective_name(plan.problem.objective), value_text(plan.problem, value),
-          value_text(plan.problem, plan.bound.us), plan.bound.reason);
+          value_text(plan.problem, plan.bound.us), plan.bound.proof.text());
     return kExitDone;
   }
   print("{}: does NOT hold, {} finding(s):\n", o.file, report.findings.size());

@@ -299,7 +299,7 @@ Result<FleetAnswer> plan_columns(const FleetTask& task) {
     if (whole && std::isfinite(solved.bound)) {
       // Widened by the solver's tolerances.
       answer.bound = model.value(task, solved.bound) * (more ? 1 + kSolverSlack : 1 - kSolverSlack);
-      answer.bound_reason = "the MILP over all columns (" + solved.solver + ")";
+      answer.proof = {"the MILP over all columns", solved.solver};
     }
     if (solved.has_values()) {
       Pools improved(task.fleet, whole ? task.columns : near);

@@ -205,7 +205,7 @@ Result<FleetAnswer> plan_dp(const FleetTask& task) {
   // Without split devices no two pipelines share one, so the tables are exact.
   answer.optimal = std::all_of(fleet.classes.begin(), fleet.classes.end(),
                                [](const DeviceClass& c) { return c.count == 0 || c.share_levels == 1; });
-  answer.bound_reason = "exact dynamic program over whole devices";
+  answer.proof = "exact dynamic program over whole devices";
   return answer;
 }
 

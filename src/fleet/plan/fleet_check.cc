@@ -174,7 +174,7 @@ class Check {
     if (!agree(value, plan_.value))
       say("the plan claims the value " + number(plan_.value) + "; it is " + number(value));
     const double beyond = more ? value - plan_.bound : plan_.bound - value;
-    if (!plan_.bound_reason.empty() && beyond > kTolerance * std::max(1.0, std::abs(value)))
+    if (!plan_.proof.reason.empty() && beyond > kTolerance * std::max(1.0, std::abs(value)))
       say("the value " + number(value) + " is beyond the bound " + number(plan_.bound) +
           ", which so is no bound");
   }

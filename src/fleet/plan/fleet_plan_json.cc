@@ -92,7 +92,8 @@ Result<FleetPlan> fleet_plan_from_json(const Json& json, const Fleet& fleet) {
       .optional("load_per_s", plan.load_per_s, 0, kMostPlanValue)
       .optional("value", plan.value, 0, kMostPlanValue)
       .optional("bound", plan.bound, 0, kMostPlanValue)
-      .optional("bound_reason", plan.bound_reason)
+      .optional("bound_reason", plan.proof.reason)
+      .optional("bound_claimed_by", plan.proof.claimed_by)
       .optional("planning_s", plan.planning_s, 0, kMostPlanValue)
       .required("models", each([&](const JsonCursor& at) { return read_model_plan(at, fleet, seen, plan); },
                                kMaxFleetModels));
@@ -126,7 +127,8 @@ Json to_json(const FleetPlan& plan, const Fleet& fleet) {
           {"load_per_s", plan.load_per_s},
           {"value", plan.value},
           {"bound", plan.bound},
-          {"bound_reason", plan.bound_reason},
+          {"bound_reason", plan.proof.reason},
+          {"bound_claimed_by", plan.proof.claimed_by},
           {"planning_s", plan.planning_s},
           {"models", std::move(models)}};
 }

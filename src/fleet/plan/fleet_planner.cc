@@ -83,12 +83,12 @@ FleetPlan evaluated(const FleetTask& task, const std::string& planner, FleetAnsw
   plan.models = std::move(answer.models);
   evaluate_fleet_plan(task.fleet, plan);
   plan.bound = task.bound.value;
-  plan.bound_reason = task.bound.reason;
+  plan.proof = task.bound.reason;
   if (answer.optimal) answer.bound = plan.value;
   // The bound that leaves less room is the worse value.
   if (answer.bound && is_better(plan.objective, plan.bound, *answer.bound)) {
     plan.bound = *answer.bound;
-    plan.bound_reason = answer.bound_reason;
+    plan.proof = answer.proof;
   }
   // Value and bound are sums in different orders: rounding must not put the plan beyond its bound.
   if (std::abs(plan.bound - plan.value) <= 1e-9 * std::abs(plan.value)) plan.bound = plan.value;

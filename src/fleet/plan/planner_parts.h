@@ -27,10 +27,10 @@ struct FleetTask {
 // Pools for every model; fleet_planner.cc computes rates and value.
 struct FleetAnswer {
   std::vector<ModelPlan> models;
-  // What the planner itself has proven: a bound, or that its plan is optimal.
+  // What the planner itself knows: a bound, or that its plan is optimal.
   std::optional<double> bound;
   bool optimal = false;
-  std::string bound_reason;
+  Proof proof;  // of the bound
 };
 
 Result<FleetAnswer> plan_dp(const FleetTask& task);

@@ -165,7 +165,7 @@ Bound bound_of(const BoundTables& tables, std::span<const Block> blocks, const D
       return {kInfinity, "no plan: devices that must exchange data have no route between them"};
     take(best, paths.best, blocks.empty() ? "critical path" : "critical path over fork-join blocks");
     // Work on CPUs without a limit fills no area.
-    if (problem.execution.unlimited_cpus) return {round_down(best.us, n), best.reason};
+    if (problem.execution.unlimited_cpus) return {round_down(best.us, n), best.proof};
     take(best, host_gate_us(tables, paths), "parameters out of host memory + tail");
     const double whole = area.improve(all, rounds, deadline);
     take(best, whole, area_reason(area, false));

@@ -159,7 +159,9 @@ Status predicted_from_json(const JsonCursor& cursor, Timeline& predicted) {
 Result<Bound> bound_from_json(const JsonCursor& cursor) {
   Bound bound;
   Fields f(cursor);
-  f.required("us", bound.us, 0, kMostUs).required("reason", bound.reason);
+  f.required("us", bound.us, 0, kMostUs)
+      .required("reason", bound.proof.reason)
+      .optional("claimed_by", bound.proof.claimed_by);
   HEDDLE_RETURN_IF_ERROR(f.finish());
   return bound;
 }
@@ -189,7 +191,8 @@ Json plan_to_json(const PlanFile& file) {
   json["predicted"]["makespan_us"] = file.predicted.makespan_us;
   json["predicted"]["period_us"] = file.predicted.period_us;
   json["bound"]["us"] = file.bound.us;
-  json["bound"]["reason"] = file.bound.reason;
+  json["bound"]["reason"] = file.bound.proof.reason;
+  if (!file.bound.proof.proven()) json["bound"]["claimed_by"] = file.bound.proof.claimed_by;
   Json plan;
   if (file.plan.lane_shares.size() != 1 || file.plan.lane_shares[0] != 1.0)
     plan["lane_shares"] = file.plan.lane_shares;

@@ -12,8 +12,8 @@ namespace {
 
 // Beyond so many entries HiGHS takes minutes.
 constexpr double kMostEntries = 400'000;
-// HiGHS keeps rows and duals within 1e-7, relative to the largest of them.
-constexpr double kSafety = 1e-6;
+// The rows' coefficients are quotients of doubles.
+constexpr double kRoundedDown = 1 - 1e-12;
 // Rounds of gates and windows (sections 11 and 12), the relative gain that is worth another one, and by
 // how much a gate must be overfull.
 constexpr int kRowRounds = 12;
@@ -282,7 +282,8 @@ class Program {
 
 Bound lp_bound(const FlatProblem& flat, const Relaxation& relaxation, const Deadline& deadline,
                const Bound& known) {
-  const Bound none{0, "linear program"};
+  // Windows build on the bound that is known: what vouches for that one vouches for this one.
+  const Bound none{0, {"linear program", known.proof.claimed_by}};
   const auto k = static_cast<double>(flat.num_devices());
   if ((static_cast<double>(flat.num_reads()) * 8 + static_cast<double>(flat.num_ops()) * 5) * k >
       kMostEntries)
@@ -295,10 +296,15 @@ Bound lp_bound(const FlatProblem& flat, const Relaxation& relaxation, const Dead
   for (int round = 0; round <= kRowRounds; ++round) {
     const auto solution = solve_relaxation(program.milp(), options);
     if (!solution.ok() || solution->status != SolveStatus::kOptimal) break;
-    const double us = std::max(0.0, solution->objective * (1 - kSafety) * program.unit_us());
+    // T is at most `most` in the LP's optimum, and starts are at most T. If the optimum were above, `most` would
+    // be a bound.
+    const double most = 2 * solution->objective;
+    const double least = std::min(most, lp_dual_bound(program.milp(), solution->duals, most));
+    const double us = std::max(0.0, least * program.unit_us() * kRoundedDown);
     // A round that gains next to nothing is the last.
     const bool gains = us > best.us * (1 + kLeastGain);
-    if (us > best.us) best = {us, round > 0 ? "linear program with cuts" : "linear program"};
+    if (us > best.us)
+      best = {us, {round > 0 ? "linear program with cuts" : "linear program", known.proof.claimed_by}};
     if (!gains || program.add_violated(solution->values) == 0) break;
   }
   return best;

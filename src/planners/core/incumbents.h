@@ -1,4 +1,4 @@
-// The best solution so far and the best proven bound: one store for every search.
+// The best solution so far and the best bound: one store for every search.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "heddle/base/cancel.h"
+#include "heddle/base/proof.h"
 #include "heddle/planners/trajectory.h"
 
 namespace heddle {
@@ -34,12 +35,12 @@ class Incumbents {
     changed();
     return true;
   }
-  // No solution has a value below `bound`. True when it is higher than all before. `how` names the proof.
-  bool prove(double bound, const std::string& how) {
+  // No solution has a value below `bound`. True when it is higher than all before.
+  bool prove(double bound, const Proof& proof) {
     const std::lock_guard lock(mutex_);
     if (!(bound > bound_)) return false;
     bound_ = bound;
-    proof_ = how;
+    proof_ = proof;
     changed();
     return true;
   }
@@ -48,7 +49,7 @@ class Incumbents {
   double value() const { return read(value_); }                         // infinite: none yet
   double bound() const { return read(bound_); }                         // 0: nothing proven yet
   std::string winner() const { return read(winner_); }
-  std::string proof() const { return read(proof_); }
+  Proof proof() const { return read(proof_); }
   std::vector<Incumbent> trajectory() const { return read(trajectory_); }
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
@@ -77,7 +78,8 @@ class Incumbents {
   mutable std::mutex mutex_;
   std::shared_ptr<const Solution> best_;
   double value_ = std::numeric_limits<double>::infinity(), bound_ = 0;
-  std::string winner_, proof_;
+  std::string winner_;
+  Proof proof_;
   std::vector<Incumbent> trajectory_;
 };
 

@@ -62,7 +62,7 @@ bool PlanStore::offer(Plan plan, const std::string& who) {
   return true;
 }
 
-void PlanStore::prove(const Bound& bound) { plans_.prove(bound.us, bound.reason); }
+void PlanStore::prove(const Bound& bound) { plans_.prove(bound.us, bound.proof); }
 
 std::shared_ptr<const Plan> PlanStore::best_of_one_lane() const {
   const std::lock_guard lock(mutex_);

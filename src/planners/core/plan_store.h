@@ -27,7 +27,7 @@ class PlanStore {
   bool offer(const Assignment& assignment, const std::string& who);
   bool offer(const std::vector<Lane>& lanes, const std::string& who);
   bool offer(Plan plan, const std::string& who);
-  // A proven bound, which the output has unless a higher one follows.
+  // The output has this bound unless a higher one follows.
   void prove(const Bound& bound);
 
   bool empty() const { return best() == nullptr; }

@@ -69,7 +69,9 @@ class Split {
     if (one_request) {
       part.deadline = limits.deadline;
       if (improve_) part.deadline = limits.deadline.sooner(kBoundShare * limits.deadline.seconds_left());
-      HEDDLE_ASSIGN_OR_RETURN(result.bound_us, split_bound(model, modules, solver_, part));
+      HEDDLE_ASSIGN_OR_RETURN(const SplitBound bound, split_bound(model, modules, solver_, part));
+      result.bound_us = bound.us;
+      result.claimed_by = bound.claimed_by;
     }
     if (improve_) HEDDLE_RETURN_IF_ERROR(windows(model, modules, limits, result));
     return result;

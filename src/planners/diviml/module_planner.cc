@@ -95,7 +95,7 @@ Result<PlannerOutput> plan_by_models(const Problem& problem, const PlannerOption
     counters["modules_solved"] += static_cast<double>(result.solved);
     counters["subproblems"] += static_cast<double>(result.subproblems);
     if (result.bound_us > 0 && result.bound_us < kImpossible && bounds_every_plan(model)) {
-      candidates.prove({result.bound_us, name});
+      candidates.prove({result.bound_us, {name, result.claimed_by}});
       // The model's optimum is the problem's when no transfer waits for another one.
       proven = result.optimal && !candidates.empty() && candidates.value_us() <= result.value_us * (1 + 1e-9);
     }
@@ -118,8 +118,7 @@ Result<PlannerOutput> plan_whole(const Problem& problem, const PlannerOptions& o
                           if (!start.empty())
                             first.batches = start, first.value_us = module_value(whole, start);
                           HEDDLE_ASSIGN_OR_RETURN(const ModuleAnswer answer, solver(whole, first, limits));
-                          return SplitResult{
-                              answer.batches, answer.value_us, answer.bound_us, answer.optimal, 1, 1};
+                          return SplitResult{answer, 1, 1};
                         });
 }
 

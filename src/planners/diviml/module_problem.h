@@ -47,7 +47,8 @@ struct ModuleProblem {
 struct ModuleAnswer {
   std::vector<Batch> batches;  // in the order of starts; empty: none was found
   double value_us = kImpossible;
-  double bound_us = 0;  // proven: no decisions have a lesser value
+  double bound_us = 0;     // no decisions have a smaller value
+  std::string claimed_by;  // the solver that vouches for the bound; empty: it is proven
   bool optimal = false;
 };
 
@@ -106,7 +107,8 @@ Result<ModuleAnswer> solve_module(const ModuleProblem& module, const ModuleAnswe
     if (value < answer.value_us) answer.value_us = value, answer.batches = std::move(found);
   }
   const double bound_us = program.bound_us(solution.bound);
-  answer.bound_us = std::min(std::max(answer.bound_us, bound_us), answer.value_us);
+  if (bound_us > answer.bound_us) answer.bound_us = bound_us, answer.claimed_by = solution.solver;
+  answer.bound_us = std::min(answer.bound_us, answer.value_us);
   answer.optimal = solution.status == SolveStatus::kOptimal;
   return answer;
 }

@@ -27,7 +27,7 @@ class Recursion {
     for (uint32_t t = 0; t < model.num_tasks(); ++t) left_ += has_outer(t, true) + has_outer(t, false);
   }
 
-  Result<double> run() {
+  Result<SplitBound> run() {
     const size_t q = modules_.tasks.size();
     for (size_t m = q; m-- > 0;) HEDDLE_RETURN_IF_ERROR(recur(m, /*forward=*/true));
     for (size_t m = 0; m < q; ++m) HEDDLE_RETURN_IF_ERROR(recur(m, /*forward=*/false));
@@ -37,7 +37,7 @@ class Recursion {
       HEDDLE_ASSIGN_OR_RETURN(const double own, opt(tasks));
       bound = std::max(bound, least_beyond(tasks, false) + own + least_beyond(tasks, true));
     }
-    return bound;
+    return SplitBound{bound, claimed_by_};
   }
 
  private:
@@ -105,6 +105,7 @@ class Recursion {
     limits.deadline = limits_.deadline.sooner(std::min(share, kPartSeconds));
     HEDDLE_ASSIGN_OR_RETURN(const ModuleAnswer answer, solver_(m, {}, limits));
     it->second = answer.bound_us;
+    if (!answer.claimed_by.empty()) claimed_by_ = answer.claimed_by;
     return it->second;
   }
 
@@ -112,6 +113,7 @@ class Recursion {
   const Modules& modules_;
   const ModuleSolver& solver_;
   const SolveOptions limits_;
+  std::string claimed_by_;
   std::vector<uint32_t> module_of_;
   std::vector<double> after_, before_;
   std::map<std::vector<uint32_t>, double> known_;
@@ -120,8 +122,8 @@ class Recursion {
 
 }  // namespace
 
-Result<double> split_bound(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-                           const SolveOptions& limits) {
+Result<SplitBound> split_bound(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
+                               const SolveOptions& limits) {
   return Recursion(model, modules, solver, limits).run();
 }
 

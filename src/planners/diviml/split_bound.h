@@ -22,7 +22,11 @@ namespace heddle {
 //
 // OPT(S) is what the solver proves within the time; it may stop anywhere. Solves at most one S per task that
 // has a neighbour in another module and direction, and one per module.
-Result<double> split_bound(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
-                           const SolveOptions& limits);
+struct SplitBound {
+  double us = 0;
+  std::string claimed_by;  // the solver that vouches for it; empty: it is proven
+};
+Result<SplitBound> split_bound(const TaskModel& model, const Modules& modules, const ModuleSolver& solver,
+                               const SolveOptions& limits);
 
 }  // namespace heddle

@@ -145,7 +145,10 @@ class Chain {
     const ModuleProblem m = problem(cell.module, cell.in, cell.out);
     HEDDLE_ASSIGN_OR_RETURN(ModuleAnswer answer, solver_(m, known.answer, limits));
     ++solved_;
-    answer.bound_us = std::max(answer.bound_us, known.answer.bound_us);
+    if (known.answer.bound_us > answer.bound_us) {
+      answer.bound_us = known.answer.bound_us;
+      answer.claimed_by = known.answer.claimed_by;
+    }
     known.answer = std::move(answer);
     known.settled = known.answer.optimal || (known.seconds >= kLastSeconds && !limited());
     known.seconds *= 2;
@@ -159,6 +162,8 @@ class Chain {
     result.solved = solved_;
     best_path(true);
     result.bound_us = length_;
+    for (const auto& [key, known] : known_)
+      if (!known.answer.claimed_by.empty()) result.claimed_by = known.answer.claimed_by;
     const auto path = best_path(false);
     if (path.empty()) return result;
     for (const Cell* cell : path)

@@ -9,6 +9,7 @@
 
 #include "core/plan_store.h"
 #include "cp_stages.h"
+#include "heddle/solve/solution.h"
 
 namespace heddle {
 namespace {
@@ -44,7 +45,9 @@ Status prove_stages(const Problem& problem, const PlannerOptions& options, PlanS
   candidates.offer(assignment_of_stages(problem.graph->num_ops(), result->stages), "stage-cp");
   complete = result->complete;
   candidates.prove(
-      {result->bound_us, complete ? "CP-SAT with stages, solved to the end" : "CP-SAT with stages"});
+      {result->bound_us,
+       {complete ? "constraint program with stages, solved to the end" : "constraint program with stages",
+        cp_sat_name()}});
   return {};
 }
 

@@ -6,6 +6,7 @@
 
 #include "flow_methods.h"
 #include "flow_timer.h"
+#include "heddle/solve/solution.h"
 
 namespace heddle {
 namespace {
@@ -100,7 +101,7 @@ class BlockProgram {
       const auto low = distances(true);
       result.bound = low.total;
       const auto high = distances(false);
-      if (options_.on_progress) options_.on_progress(high.total, low.total);
+      if (options_.on_progress) options_.on_progress(high.total, low.total, claimed_by_);
       if (low.total >= high.total || options_.deadline.should_stop()) break;
       const auto open = open_on_path(low);
       if (!open) break;
@@ -111,6 +112,7 @@ class BlockProgram {
     const auto high = distances(false);
     if (high.total < start_.makespan) result.schedule = compose(high);
     result.bound = std::min(result.bound, std::min(high.total, start_.makespan));
+    result.claimed_by = claimed_by_;
     return std::optional<FlowBlockResult>(std::move(result));
   }
 
@@ -299,7 +301,7 @@ class BlockProgram {
     cp.wanted = std::min(length.best, std::max(enough, length.bound + 1));
     HEDDLE_ASSIGN_OR_RETURN(auto solved, solve_flows(block.part, cp));
     ++length.solves;
-    length.bound = std::max(length.bound, solved.bound);
+    if (solved.bound > length.bound) length.bound = solved.bound, claimed_by_ = cp_sat_name();
     if (solved.schedule) take(length, std::move(*solved.schedule));
     return {};
   }
@@ -330,6 +332,7 @@ class BlockProgram {
   const FlowBlockOptions& options_;
   const size_t k_;
   std::vector<FlowBlock> blocks_;
+  std::string claimed_by_;
 };
 
 }  // namespace

@@ -59,12 +59,13 @@ struct FlowBlockOptions {
   Deadline deadline;
   uint64_t seed = 1;
   int threads = 1;
-  std::function<void(int64_t best, int64_t bound)> on_progress;
+  std::function<void(int64_t best, int64_t bound, const std::string& claimed_by)> on_progress;
 };
 
 struct FlowBlockResult {
   std::optional<FlowSchedule> schedule;  // better than the start
   int64_t bound = 0;
+  std::string claimed_by;                      // the solver that vouches for the bound; empty: it is proven
   int64_t blocks = 0, solves = 0, proven = 0;  // proven: solves that ended with a proof
 };
 

@@ -11,6 +11,7 @@
 #include "flow_methods.h"
 #include "flow_timer.h"
 #include "heddle/planners/planner.h"
+#include "heddle/solve/solution.h"
 #include "lists/construction.h"
 
 namespace heddle {
@@ -76,8 +77,8 @@ class FlowMethods {
     const auto ticks = static_cast<double>(schedule.makespan);
     store_.offer(ticks, std::move(schedule), who);
   }
-  void raise(int64_t bound, const std::string& reason) {
-    store_.prove(std::min(static_cast<double>(bound), store_.value()), reason);
+  void raise(int64_t bound, const Proof& proof) {
+    store_.prove(std::min(static_cast<double>(bound), store_.value()), proof);
   }
   double us(double ticks) const {
     return std::isfinite(ticks) ? w_.in_us(static_cast<int64_t>(ticks)) : ticks;
@@ -123,8 +124,8 @@ class FlowMethods {
     blocks.deadline = deadline;
     blocks.seed = options_.seed;
     blocks.threads = options_.threads;
-    blocks.on_progress = [&](int64_t, int64_t bound) {
-      raise(bound, kByBlocks);
+    blocks.on_progress = [&](int64_t, int64_t bound, const std::string& claimed_by) {
+      raise(bound, {kByBlocks, claimed_by});
       report(0.5);
     };
     HEDDLE_ASSIGN_OR_RETURN(auto found, solve_by_blocks(w_, best(), blocks));
@@ -133,7 +134,7 @@ class FlowMethods {
       counters_["block_solves"] = static_cast<double>(found->solves);
       counters_["block_proofs"] = static_cast<double>(found->proven);
       if (found->schedule) offer(std::move(*found->schedule), "blocks");
-      raise(found->bound, kByBlocks);
+      raise(found->bound, {kByBlocks, found->claimed_by});
       return {};
     }
     if (w_.num_tasks() > kMostCpTasks) return {};
@@ -146,7 +147,7 @@ class FlowMethods {
     cp.hint = &hint;
     HEDDLE_ASSIGN_OR_RETURN(auto solved, solve_flows(w_, cp));
     if (solved.schedule) offer(std::move(*solved.schedule), "the constraint program");
-    raise(solved.bound, "constraint program");
+    raise(solved.bound, {"constraint program", cp_sat_name()});
     return {};
   }
 

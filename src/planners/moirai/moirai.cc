@@ -12,6 +12,7 @@
 
 #include "core/portfolio.h"
 #include "heddle/graph/coarsen.h"
+#include "heddle/solve/solution.h"
 #include "lists/construction.h"
 #include "moirai_milp.h"
 
@@ -92,7 +93,9 @@ class Moirai {
     const double first_us = candidates.value_us();
     HEDDLE_ASSIGN_OR_RETURN(const ProgramRun run, improve(problem, options, candidates));
     const bool better = candidates.winner() != first;
-    if (run.bound_us > 0) candidates.prove({run.bound_us, "Moirai's program, equations 4 to 8"});
+    if (run.bound_us > 0) {
+      candidates.prove({run.bound_us, {"Moirai's program, equations 4 to 8", highs_name()}});
+    }
     HEDDLE_ASSIGN_OR_RETURN(auto out, candidates.output(run.stop, options.deadline));
     out.detail = run.detail +
                  (better ? ", better than its start (" + first + ")" : "; best is its start (" + first + ")");

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "core/portfolio.h"
+#include "heddle/solve/solution.h"
 #include "placement_models.h"
 #include "placement_store.h"
 
@@ -105,7 +106,7 @@ class LatencyPortfolio {
     const auto prove = [&](double proven) {
       // Fewer pieces than the rules allow, or joined colours, are a restriction: no bound for all.
       if (problem.pieces == instance_.pieces() && !problem.units.joined_cycles)
-        store_.prove(proven, "CP-SAT");
+        store_.prove(proven, {"constraint program", cp_sat_name()});
     };
     return solve_latency_model(problem, hint, hinted, store_.bound(), options, {take, prove});
   }

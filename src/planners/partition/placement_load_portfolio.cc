@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "core/portfolio.h"
+#include "heddle/solve/solution.h"
 #include "placement_load.h"
 #include "placement_models.h"
 #include "placement_store.h"
@@ -109,7 +110,9 @@ class LoadPortfolio {
     if (hint.empty()) return {};
     return solve_load_model(units_, hint, store_.value(), options,
                             {[&](const std::vector<int32_t>& device) { offer(units_, device, "CP-SAT"); },
-                             [&](double proven) { store_.prove(proven, "CP-SAT"); }});
+                             [&](double proven) {
+                               store_.prove(proven, {"constraint program", cp_sat_name()});
+                             }});
   }
 
   const PlacementTask& task_;

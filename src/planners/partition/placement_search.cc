@@ -106,8 +106,8 @@ Result<PlannerOutput> PlacementStore::result() const {
                                         "accelerators more memory, or the workload a CPU");
   const double value = splits_.value(), bound = splits_.bound();
   if (bound > value * (1 + 1e-9))
-    return Error(Code::kInternal, name + ": " + splits_.proof() + " claims the bound " +
-                                      std::to_string(bound) + ", but " + splits_.winner() +
+    return Error(Code::kInternal, name + ": the bound " + std::to_string(bound) + " is " +
+                                      splits_.proof().text() + ", but " + splits_.winner() +
                                       " found the checked value " + std::to_string(value));
   PlannerOutput output;
   HEDDLE_ASSIGN_OR_RETURN(output.plan, instance_.plan_of(*best));

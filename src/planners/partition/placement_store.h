@@ -24,7 +24,7 @@ class PlacementStore {
 
   // Evaluates, checks, and keeps it when it is the best. Its value; infinite when the checker refuses it.
   double offer(const PlacementSplit& split, const std::string& method);
-  void prove(double bound, const std::string& by) { splits_.prove(bound, by); }
+  void prove(double bound, const Proof& proof) { splits_.prove(bound, proof); }
   void fail(Error error);  // the first one is kept
 
   double value() const { return splits_.value(); }  // infinite: none yet

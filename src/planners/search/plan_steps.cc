@@ -11,6 +11,7 @@
 #include "diviml/task_model.h"
 #include "heddle/graph/analysis.h"
 #include "heddle/planners/batch_problem.h"
+#include "heddle/solve/solution.h"
 #include "improve.h"
 #include "lists/construction.h"
 #include "lns_search.h"
@@ -205,7 +206,9 @@ void PlanSteps::cp_sat(const Deadline& deadline, int threads, bool linear) {
   const auto result = solve_cp_schedule(flat_, relaxation(deadline), *hint, cp);
   if (!result.ok()) return;
   store_.offer(to_assignment(flat_, result->plan), "cp-sat");
-  store_.prove({result->bound_us, result->complete ? "CP-SAT, solved to the end" : "CP-SAT"});
+  store_.prove(
+      {result->bound_us,
+       {result->complete ? "constraint program, solved to the end" : "constraint program", cp_sat_name()}});
   count("cp_sat_gain_us", std::max(0.0, before - store_.value_us()));
   count("cp_sat_complete", result->complete ? 1 : 0);
   solved_ = result->complete;

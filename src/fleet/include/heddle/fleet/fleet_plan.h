@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/base/proof.h"
 #include "heddle/fleet/fleet.h"
 
 namespace heddle {
@@ -57,8 +58,8 @@ struct FleetPlan {
   double load_per_s = 0;          // of all models, split by weight; 0 if the objective needs none
   std::vector<ModelPlan> models;  // in the fleet's order
   double value = 0;               // objective value: 1/s, cost per hour or watts
-  double bound = 0;               // proven: no plan is better
-  std::string bound_reason;
+  double bound = 0;               // no plan is better
+  Proof proof;                    // of the bound
   double planning_s = 0;
 
   // (bound - value) / bound if more is better, else (value - bound) / bound; 0 if both are 0.

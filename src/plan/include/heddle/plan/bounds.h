@@ -4,13 +4,14 @@
 #include <string>
 
 #include "heddle/base/cancel.h"
+#include "heddle/base/proof.h"
 #include "heddle/plan/problem.h"
 
 namespace heddle {
 
 struct Bound {
-  double us = 0;       // no plan has a smaller value
-  std::string reason;  // "critical path", "area", "head + area + tail", ...
+  double us = 0;  // no plan has a smaller value
+  Proof proof;
 };
 
 // Latency: the largest of three bounds. Critical path: each op on its fastest device, with free transfers.

@@ -103,6 +103,12 @@ Result<Solution> solve(const Milp& model, const SolveOptions& options = {});
 // Drops integrality: the objective is a bound on the model's. Same rules.
 Result<Solution> solve_relaxation(const Milp& model, const SolveOptions& options = {});
 
+// A lower bound on the LP's objective that needs no trust in a solver: any `duals` (one per row) give one, those
+// of the optimum the best. Integrality is ignored. A variable without an upper bound counts as at most `most`,
+// so the bound holds for solutions within that. Rounding is accounted for. -infinity: these duals prove
+// nothing. The model must have no indicators. O(entries).
+double lp_dual_bound(const Milp& model, std::span<const double> duals, double most = kNoBound);
+
 // "", or the largest violation by `values`, with the row's or variable's name. The tolerance is 1e-6, absolute
 // and relative to the row's largest term.
 std::string violation(const Milp& model, std::span<const double> values);

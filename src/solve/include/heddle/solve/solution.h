@@ -48,10 +48,16 @@ struct Solution {
   SolveStatus status = SolveStatus::kUnknown;
   std::vector<double> values;  // by variable index; empty without a solution. Integers are exact
   double objective = std::numeric_limits<double>::infinity();
-  double bound = -std::numeric_limits<double>::infinity();  // proven: no solution has a smaller objective
-  int64_t nodes = 0;                                        // nodes of the search tree; CP-SAT: branches
-  std::string solver;                                       // "HiGHS 1.15.1"
+  double bound =
+      -std::numeric_limits<double>::infinity();  // no solution has a smaller objective, says the solver
+  int64_t nodes = 0;                             // nodes of the search tree; CP-SAT: branches
+  std::string solver;                            // highs_name() or cp_sat_name()
+  std::vector<double> duals;  // of each row of an optimal LP, for lp_dual_bound(); else empty
   bool has_values() const { return status == SolveStatus::kOptimal || status == SolveStatus::kFeasible; }
 };
+
+// "HiGHS 1.15.1", "CP-SAT 9.15.6755": the solvers as this program was built for them.
+std::string highs_name();
+std::string cp_sat_name();
 
 }  // namespace heddle
