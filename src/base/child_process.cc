@@ -26,7 +26,7 @@ Json answer_of(const std::function<Result<Json>()>& work) {
 
 [[noreturn]] void be_child(int out, const std::function<Result<Json>()>& work) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const std::string text = answer_of(work).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(answer_of(work));
   size_t at = 0;
   while (at < text.size()) {
     const ssize_t n = ::write(out, text.data() + at, text.size() - at);

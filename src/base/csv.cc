@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/spelling.h"
 
@@ -42,21 +43,20 @@ Result<CsvTable> CsvTable::read(const std::string& path, std::span<const char* c
     begin = end + 1;
     ++number;
     if (line.empty() || line == "\r") continue;
-    auto parsed = fields_of(line);
-    if (!parsed.ok()) return std::move(parsed).error().with_context(path + ":" + std::to_string(number));
+    HEDDLE_ASSIGN_OR_RETURN(auto fields, with_context(fields_of(line), path + ":" + std::to_string(number)));
     if (table.columns_.empty()) {
-      for (size_t i = 0; i < parsed->size(); ++i)
-        if (!table.columns_.emplace((*parsed)[i], i).second)
-          return Error(Code::kInvalidInput, "two columns are named " + quote_text((*parsed)[i]))
-              .with_context(path + ":1");
+      table.header_line_ = number;
+      for (size_t i = 0; i < fields.size(); ++i)
+        if (!table.columns_.emplace(fields[i], i).second)
+          return table.error_on(number, "two columns are named " + quote_text(fields[i]));
       for (const char* name : needed)
         if (!table.has(name)) return table.column(name).error();
       continue;
     }
-    table.rows_.push_back({number, *std::move(parsed)});
-    const size_t fields = table.rows_.back().fields.size();
-    if (fields != table.columns_.size())
-      return table.error(table.rows() - 1, "the line has " + std::to_string(fields) +
+    table.rows_.push_back({number, std::move(fields)});
+    const size_t count = table.rows_.back().fields.size();
+    if (count != table.columns_.size())
+      return table.error(table.rows() - 1, "the line has " + std::to_string(count) +
                                                " fields; the header has " +
                                                std::to_string(table.columns_.size()));
   }
@@ -65,15 +65,17 @@ Result<CsvTable> CsvTable::read(const std::string& path, std::span<const char* c
   return table;
 }
 
+Error CsvTable::error_on(size_t line, std::string message) const {
+  return Error(Code::kInvalidInput, std::move(message)).with_context(path_ + ":" + std::to_string(line));
+}
+
 Error CsvTable::error(size_t row, std::string message) const {
-  return Error(Code::kInvalidInput, std::move(message))
-      .with_context(path_ + ":" + std::to_string(rows_[row].line));
+  return error_on(rows_[row].line, std::move(message));
 }
 
 Result<size_t> CsvTable::column(const std::string& name) const {
   const auto found = columns_.find(name);
-  if (found == columns_.end())
-    return Error(Code::kInvalidInput, "there is no column " + quote_text(name)).with_context(path_ + ":1");
+  if (found == columns_.end()) return error_on(header_line_, "there is no column " + quote_text(name));
   return found->second;
 }
 

@@ -109,7 +109,7 @@ Error unknown_name(const char* flag, const std::string& name, const std::vector<
 
 void show_json(const Invocation& invocation, const Json& json) {
   if (invocation.progress) invocation.progress->finish();
-  print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace));
+  print("{}\n", json_text(json, 1));
 }
 
 void show_result(const Invocation& invocation, const Json& json, const std::string& text) {

@@ -50,7 +50,7 @@ int fail(const Error& error, bool json) {
   if (is_silent()) return exit_status(error.code());
   if (json) {
     const Json j = {{"error", {{"code", code_name(error.code())}, {"message", error.to_string()}}}};
-    std::printf("%s\n", j.dump(1, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", json_text(j, 1).c_str());
   }
   std::fprintf(stderr, "heddle: %s\n", error.to_string().c_str());
   return exit_status(error.code());

@@ -21,12 +21,21 @@ Result<std::string> name_at(const JsonCursor& at) {
   return name;
 }
 
-std::optional<int> core_number(std::string_view text) {
-  int core = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), core);
-  if (code != std::errc() || end != text.data() + text.size() || core < 0 || core > kMaxCore)
-    return std::nullopt;
-  return core;
+// Numbers are written as text, too.
+std::string written(const JsonCursor& at) {
+  return at.value().is_string() ? at.value().get<std::string>() : json_text(at.value());
+}
+
+template <class Number>
+std::optional<Number> number_from(std::string_view text) {
+  Number value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+std::optional<int> whole_number(std::string_view text, int most) {
+  const auto value = number_from<int>(text);
+  return value && *value >= 0 && *value <= most ? value : std::nullopt;
 }
 
 // The name of a link, which may have none.
@@ -36,18 +45,13 @@ Result<std::string> name_or_none(const JsonCursor& at) {
 
 // "3" or "0-2,8", or the number of one core.
 Status add_cores(const JsonCursor& at, std::vector<int>& cores) {
-  std::string text;
-  if (at.value().is_number()) {
-    text = at.value().dump();
-  } else {
-    HEDDLE_ASSIGN_OR_RETURN(text, at.as_string());
-  }
+  const std::string text = written(at);
   for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
     end = text.find(',', begin);
     const auto range = std::string_view(text).substr(begin, end - begin);
     const size_t dash = range.find('-');
-    const auto first = core_number(range.substr(0, dash));
-    const auto last = dash == std::string::npos ? first : core_number(range.substr(dash + 1));
+    const auto first = whole_number(range.substr(0, dash), kMaxCore);
+    const auto last = dash == std::string::npos ? first : whole_number(range.substr(dash + 1), kMaxCore);
     if (!first || !last || *first > *last)
       return at.error("is " + at.describe() + ", expected core numbers from 0 to " +
                       std::to_string(kMaxCore) + " such as '0-3,8' or [0, 1]");
@@ -64,24 +68,11 @@ Result<std::vector<int>> cores_at(const JsonCursor& at) {
   return cores;
 }
 
-// In cluster files numbers are text, too.
-std::optional<double> number_from(std::string_view text) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-constexpr Unit kSpeedUnit = {number_from, "a number from 0 to 1e30"};
-constexpr Unit kEnginesUnit = {[](std::string_view text) -> std::optional<double> {
-                                 return text == "0" || text == "1" || text == "2" ? number_from(text)
-                                                                                  : std::nullopt;
-                               },
-                               "0, 1 or 2"};
+constexpr Unit kSpeedUnit = {number_from<double>, "a number from 0 to 1e30"};
 
 Result<int> copy_engines_at(const JsonCursor& at) {
-  int64_t engines = 0;
-  HEDDLE_RETURN_IF_ERROR(take(at, engines, kEnginesUnit));
-  if (engines > 2) return at.error("is " + at.describe() + ", expected 0, 1 or 2");
-  return static_cast<int>(engines);
+  const auto engines = whole_number(written(at), 2);
+  return engines ? Result<int>(*engines) : at.error("is " + at.describe() + ", expected 0, 1 or 2");
 }
 
 std::optional<std::string> known_backend(std::string_view name) {

@@ -82,7 +82,7 @@ std::string timeline_trace_json(const TimelineView& view) {
                  {"bound_us", view.bound.us},
                  {"gap", view.gap}}}};
   if (view.measured_us) root["otherData"]["measured_us"] = *view.measured_us;
-  return root.dump(1, ' ', false, Json::error_handler_t::replace);
+  return json_text(root, 1);
 }
 
 }  // namespace heddle

@@ -7,11 +7,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "heddle/base/json.h"
 #include "run_program.h"
+#include "support/rank_process.h"
 
 namespace heddle {
 namespace {
@@ -206,22 +206,6 @@ TEST_F(RanksCli, AModelThatIsMissingOnOneRankEndsAllWithOneMessage) {
   EXPECT_EQ(ran.err.find("heddle: "), ran.err.rfind("heddle: ")) << ran.err;  // once
 }
 
-// A child of `parent` that is rank 1 of heddle, as /proc tells; 0: there is none.
-int rank_one_below(int parent) {
-  namespace fs = std::filesystem;
-  for (const auto& process : fs::directory_iterator("/proc")) {
-    std::ifstream stat(process.path() / "stat");
-    int pid = 0, above = 0;
-    std::string name, state;
-    stat >> pid >> name >> state >> above;
-    if (above != parent || name != "(heddle)") continue;
-    std::stringstream environment;
-    environment << std::ifstream(process.path() / "environ", std::ios::binary).rdbuf();
-    if (environment.str().find("OMPI_COMM_WORLD_RANK=1") != std::string::npos) return pid;
-  }
-  return 0;
-}
-
 // Of the two processes of a rank the one that works: what the kernel kills when memory runs out. Its parent
 // tells of it; nobody tells of the parent but mpirun.
 TEST_F(RanksCli, AKilledRankEndsAll) {
@@ -230,8 +214,8 @@ TEST_F(RanksCli, AKilledRankEndsAll) {
     const auto kill_rank_one = [worker](int mpirun) {
       for (int tries = 0; tries < 1000; ++tries) {
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
-        const int rank = rank_one_below(mpirun);
-        const int pid = worker && rank > 0 ? rank_one_below(rank) : rank;
+        const int rank = test::rank_below(mpirun, 1);
+        const int pid = worker && rank > 0 ? test::rank_below(rank, 1) : rank;
         if (pid == 0) continue;
         std::this_thread::sleep_for(std::chrono::seconds(1));  // in the midst of its work
         kill(pid, SIGKILL);

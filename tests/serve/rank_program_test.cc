@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <future>
 #include <string>
 #include <thread>
@@ -13,6 +11,7 @@
 #include "heddle/base/json.h"
 #include "serve_process.h"
 #include "skip_model.h"
+#include "support/rank_process.h"
 
 namespace heddle {
 namespace {
@@ -34,24 +33,6 @@ std::string two_hosts(const std::string& backend) {
     yaml += std::string("  - {name: d") + n + ", kind: cpu, host: h" + n + ", cores: \"" + n +
             "\", flops: 50GFLOPS, memory_bandwidth: 5GB/s, " + backend + "}\n";
   return yaml + "links: [{from: h0, to: h1, bandwidth: 1GB/s, latency: 50us}]\n";
-}
-
-// The child of `parent` that is a rank of heddle, as /proc tells; 0: there is none. A rank is two processes:
-// the first one waits for the second one, which works.
-int rank_below(int parent, int rank) {
-  namespace fs = std::filesystem;
-  for (const auto& process : fs::directory_iterator("/proc")) {
-    std::ifstream stat(process.path() / "stat");
-    int pid = 0, above = 0;
-    std::string name, state;
-    stat >> pid >> name >> state >> above;
-    if (above != parent || name != "(heddle)") continue;
-    std::stringstream environment;
-    environment << std::ifstream(process.path() / "environ", std::ios::binary).rdbuf();
-    if (environment.str().find("OMPI_COMM_WORLD_RANK=" + std::to_string(rank)) != std::string::npos)
-      return pid;
-  }
-  return 0;
 }
 
 class RankProgram : public testing::Test {
@@ -116,7 +97,7 @@ TEST_F(RankProgram, TwoRanksServeAPlanUntilRankZeroIsStopped) {
   const auto load = RawClient(port).ask("POST", "/v2/repository/models/skip/load", "{}");
   EXPECT_NE(load.status, 200);
   EXPECT_THAT(load.body, HasSubstr("several ranks"));
-  const int rank = rank_below(server.pid(), 0);
+  const int rank = test::rank_below(server.pid(), 0);
   ASSERT_GT(rank, 0);
   ::kill(rank, SIGTERM);
   EXPECT_EQ(server.wait(), 0);
@@ -149,8 +130,8 @@ TEST_F(RankProgram, AKilledRankFailsTheRequestsInFlightAndEndsTheProgram) {
     const auto status = parse_json(RawClient(port).ask("GET", "/v2/status").body);
     return status.ok() && (*status)["models"][0]["requests"]["in_time"] > 2;
   }));
-  const int rank = rank_below(server.pid(), 1);
-  const int worker = rank > 0 ? rank_below(rank, 1) : 0;
+  const int rank = test::rank_below(server.pid(), 1);
+  const int worker = rank > 0 ? test::rank_below(rank, 1) : 0;
   if (worker > 0) ::kill(worker, SIGKILL);
   EXPECT_GT(worker, 0);
   EXPECT_THAT(one.get() + other.get(), HasSubstr("rank 1 does not answer any more"));

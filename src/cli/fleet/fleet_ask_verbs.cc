@@ -59,7 +59,7 @@ Result<int> run_fleet_explain(const ExplainFlags& o, const Invocation& invocatio
     row["cost_per_hour"] = why.cost_per_hour;
     row["cost_per_million_requests"] = why.cost_per_million;
     row["watts"] = why.watts;
-    print_json(row);
+    show_json(invocation, row);
     return kExitDone;
   }
   print("{}\n{}\n", pools_text(fleet, plan), summary_text(plan));
@@ -99,7 +99,8 @@ Result<int> run_fleet_whatif(const WhatifFlags& o, const Invocation& invocation)
   if (invocation.progress) invocation.progress->finish();
   const double ratio = after.value / before.value;
   if (invocation.json) {
-    print_json({{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
+    show_json(invocation,
+              {{"before", plan_row(fleet, before)}, {"after", plan_row(changed, after)}, {"ratio", ratio}});
     return kExitDone;
   }
   TextTable table({{"fleet"},
@@ -146,7 +147,7 @@ Result<int> run_fleet_replan(const ReplanFlags& o, const Invocation& invocation)
     row["moved_devices"] = result.moved_devices;
     row["moved_devices_of_fresh_plan"] = result.moved_devices_fresh;
     row["moves"] = moves;
-    print_json(row);
+    show_json(invocation, row);
     return kExitDone;
   }
   TextTable table({{"model", TextTable::Align::kLeft, 30},

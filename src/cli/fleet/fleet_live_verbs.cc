@@ -89,7 +89,7 @@ std::string changes_text(const Json& status) {
 Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto status, ask(o, "GET", "/v2/status", ""));
   if (invocation.json) {
-    print_json(status);
+    show_json(invocation, status);
     return kExitDone;
   }
   using Align = TextTable::Align;
@@ -138,7 +138,7 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
 
 int print_change(const Json& answer, const Invocation& invocation) {
   if (invocation.json) {
-    print_json(answer);
+    show_json(invocation, answer);
   } else {
     print("the new plan is at work, value {:.4g}", number(answer, "value"));
     if (answer.contains("moved_devices"))

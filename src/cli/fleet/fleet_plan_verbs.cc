@@ -35,7 +35,7 @@ Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
     auto row = plan_row(fleet, plan);
     if (!o.output.empty()) row["output"] = o.output;
     row["models"] = to_json(plan, fleet)["models"];
-    print_json(row);
+    show_json(invocation, row);
     return kExitDone;
   }
   print("{}\n{}", pools_text(fleet, plan), summary_text(plan));
@@ -99,7 +99,7 @@ Result<int> run_fleet_compare(const CompareFlags& o, const Invocation& invocatio
                    fmt::format("{:.3f}", plan->planning_s)});
   }
   if (invocation.json) {
-    print_json(rows);
+    show_json(invocation, rows);
   } else {
     print("{}", table.to_string());
   }
@@ -112,7 +112,7 @@ Result<int> run_fleet_verify(const std::string& fleet_path, const std::string& p
   HEDDLE_ASSIGN_OR_RETURN(const auto plan, read_fleet_plan(plan_path, fleet));
   const auto problems = fleet_plan_problems(fleet, plan);
   if (invocation.json) {
-    print_json({{"verified", problems.empty()}, {"problems", problems}});
+    show_json(invocation, {{"verified", problems.empty()}, {"problems", problems}});
   } else if (problems.empty()) {
     print("{} holds: rates, deadlines, memory and devices were recomputed from the times\n", plan_path);
   } else {
@@ -168,11 +168,11 @@ Result<int> run_fleet_import(const ImportFlags& o, const Invocation& invocation)
   if (invocation.json) {
     Json rates = Json::array();
     for (const auto& m : fleet.models) rates.push_back(m.estimated_rate_per_s);
-    print_json({{"output", o.output},
-                {"devices", fleet.devices()},
-                {"models", names},
-                {"estimated_rates_per_s", source.empty() ? Json() : rates},
-                {"estimated_rates_from", source.empty() ? Json() : Json(source)}});
+    show_json(invocation, {{"output", o.output},
+                           {"devices", fleet.devices()},
+                           {"models", names},
+                           {"estimated_rates_per_s", source.empty() ? Json() : rates},
+                           {"estimated_rates_from", source.empty() ? Json() : Json(source)}});
   } else {
     print("{}: {} devices of {} classes, {} models\n", o.output, fleet.devices(), fleet.classes.size(),
           fleet.models.size());

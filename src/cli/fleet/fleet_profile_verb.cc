@@ -77,7 +77,7 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
     Json names = Json::array();
     for (const auto& m : fleet.models)
       names.push_back({{"model", m.name}, {"blocks", m.blocks}, {"slo_us", m.slo_us}});
-    print_json({{"output", o.output}, {"models", names}});
+    show_json(invocation, {{"output", o.output}, {"models", names}});
     return kExitDone;
   }
   TextTable table({{"model"},

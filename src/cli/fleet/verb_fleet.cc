@@ -124,8 +124,6 @@ Result<std::pair<std::string, double>> assignment(const std::string& flag, const
   return std::pair(text.substr(0, eq), value);
 }
 
-void print_json(const Json& json) { print("{}\n", json.dump(1, ' ', false, Json::error_handler_t::replace)); }
-
 const char* value_unit(FleetObjective objective) {
   constexpr const char* kUnits[] = {"/s", "per hour", "W", "/s"};
   return kUnits[static_cast<int>(objective)];

@@ -285,7 +285,7 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
         row["load_factor"] = p.load_factor;
         rows.push_back(std::move(row));
       }
-    print_json(rows);
+    show_json(invocation, rows);
     return kExitDone;
   }
   print("{}, seed {}\n{}", in.traffic, o.seed, simulation_text(view));

@@ -86,8 +86,7 @@ Result<int> list_families(const Invocation& invocation) {
 
 // Writes the graph; returns a summary of it.
 Result<std::string> write_graph(const Graph& graph, const std::string& path) {
-  HEDDLE_RETURN_IF_ERROR(
-      write_file_atomic(path, graph_to_json(graph).dump(1, ' ', false, Json::error_handler_t::replace)));
+  HEDDLE_RETURN_IF_ERROR(write_file_atomic(path, json_text(graph_to_json(graph), 1)));
   return fmt::format("{}: {} ops, {} edges", graph.name(), graph.num_ops(), graph.num_edges());
 }
 

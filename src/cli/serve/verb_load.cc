@@ -128,7 +128,7 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto result, run_load(target, models, arrivals, options));
   if (!o.html.empty()) HEDDLE_RETURN_IF_ERROR(write_page(o, target, models, result));
   if (invocation.json) {
-    print("{}\n", to_json(result).dump(1, ' ', false, Json::error_handler_t::replace));
+    show_json(invocation, to_json(result));
   } else {
     print_result(result, arrivals.empty() || !o.trace.empty()
                              ? std::max(seconds_from_ns(result.counted.horizon), 1e-3)

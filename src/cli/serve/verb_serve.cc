@@ -246,7 +246,7 @@ void announce(const InferService& service, const ServeFlags& o, int port, int gr
     status["host"] = o.host;
     status["port"] = port;
     status["grpc_port"] = grpc_port;
-    print("{}\n", status.dump(-1, ' ', false, Json::error_handler_t::replace));
+    print("{}\n", json_text(status));
   } else {
     print("{}", pools_table(status));
     for (const auto& m : status["models"])

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <unordered_set>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/mapped_file.h"
 #include "heddle/fleet/random.h"
 
@@ -89,11 +90,8 @@ Result<FunctionTrace> function_trace_from_csv(std::string_view text, ProgressSin
 }
 
 Result<FunctionTrace> read_function_trace(const std::string& path, ProgressSink* progress) {
-  const auto file = MappedFile::open(path, kMaxTraceBytes);
-  if (!file.ok()) return Error(file.error()).with_context(path);
-  auto trace = function_trace_from_csv(file->bytes(), progress);
-  if (!trace.ok()) return std::move(trace).error().with_context(path);
-  return trace;
+  HEDDLE_ASSIGN_OR_RETURN(const auto file, with_context(MappedFile::open(path, kMaxTraceBytes), path));
+  return with_context(function_trace_from_csv(file.bytes(), progress), path);
 }
 
 Result<std::string> synthetic_function_trace(const FunctionTraceOptions& o, uint64_t seed) {

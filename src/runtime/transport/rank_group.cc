@@ -118,8 +118,7 @@ Status RankGroup::agree(const Status& own) {
     mine["code"] = static_cast<int>(own.error().code());
     mine["message"] = (rank() == 0 ? "" : name() + ": ") + own.error().to_string();
   }
-  HEDDLE_ASSIGN_OR_RETURN(const auto all,
-                          exchange(mine.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  HEDDLE_ASSIGN_OR_RETURN(const auto all, exchange(json_text(mine)));
   std::optional<Error> first;
   for (const auto& text : all) {
     HEDDLE_ASSIGN_OR_RETURN(const Json theirs, parse_json(text));

@@ -195,7 +195,7 @@ Result<HttpAnswerHead> read_http_answer_head(std::string_view text) {
 HttpResponse json_response(const Json& json, int status) {
   HttpResponse response;
   response.status = status;
-  response.body = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  response.body = json_text(json);
   return response;
 }
 

@@ -288,7 +288,7 @@ InferBody infer_response_body(const InferResponse& r) {
   }
   json["outputs"] = std::move(outputs);
   InferBody body;
-  body.bytes = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  body.bytes = json_text(json);
   if (behind.empty()) return body;
   body.json_bytes = body.bytes.size();
   size_t total = body.bytes.size();

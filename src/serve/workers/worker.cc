@@ -200,11 +200,10 @@ class WorkerProcess final : public Worker {
 std::string worker_entry_text(const WorkerEntry& entry) {
   Json devices = Json::object();
   for (const auto& [name, count] : entry.devices) devices[name] = count;
-  return Json{{"address", entry.address},
-              {"incarnation", entry.incarnation},
-              {"pid", entry.pid},
-              {"devices", std::move(devices)}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text({{"address", entry.address},
+                    {"incarnation", entry.incarnation},
+                    {"pid", entry.pid},
+                    {"devices", std::move(devices)}});
 }
 
 Result<WorkerEntry> worker_entry_from_text(const std::string& name, const std::string& text) {

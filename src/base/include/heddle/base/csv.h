@@ -27,8 +27,10 @@ class CsvTable {
 
  private:
   Result<size_t> column(const std::string& name) const;
+  Error error_on(size_t line, std::string message) const;
 
   std::string path_;
+  size_t header_line_ = 0;
   std::map<std::string, size_t> columns_;
   struct Row {
     size_t line;  // in the file, from 1
