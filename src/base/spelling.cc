@@ -62,6 +62,10 @@ std::string join_names(std::span<const std::string> names, size_t limit) {
   return shown == 0 ? rest : text + " and " + rest;
 }
 
+std::string counted(int64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string quote_text(std::string_view text, size_t limit) {
   static constexpr char kDigits[] = "0123456789abcdef";
   size_t shown = std::min(text.size(), limit);

@@ -151,7 +151,7 @@ void explain_path(const Problem& problem, const Plan& plan, const Timeline& time
 void add_warnings(const Problem& problem, Explanation& e) {
   for (const auto& d : e.devices) {
     if (d.requested && !d.used)
-      e.warnings.push_back(d.device + " was requested but gets nothing: " + d.reason);
+      e.warnings.push_back(d.device + " was requested but is not used: " + d.reason);
   }
   size_t estimated = 0, entries = 0;
   for (const auto device : problem.usable_devices()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
 
@@ -92,8 +93,9 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
   std::string text = table.to_string();
   if (file.plan.steps.size() > kMostRows)
     text += fmt::format("({} more steps; --json has them all)\n", file.plan.steps.size() - kMostRows);
-  text += fmt::format("\nmedian of {} runs after {} warm-up runs, {} request(s) in flight\nbound {} ({})\n",
-                      run.repeats, run.warmups, run.requests_in_flight, format_us(file.bound.us),
+  text += fmt::format("\nmedian of {} after {}, {} in flight\nbound {} for the profile's times ({})\n",
+                      counted(run.repeats, "run"), counted(run.warmups, "warm-up run"),
+                      counted(run.requests_in_flight, "request"), format_us(file.bound.us),
                       file.bound.proof.text());
   if (!run.verified) {
     return text + "outputs: not compared (" +
@@ -102,9 +104,10 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
            ")\n";
   }
   return text + fmt::format(
-                    "outputs: {} to the unsplit model's ({} tensors, max abs error {:.3g}, max rel error "
+                    "outputs: {} to the unsplit model's ({}, max abs error {:.3g}, max rel error "
                     "{:.3g};\n         rtol {:g}, atol {:g})\n",
-                    run.outputs_equal ? "equal" : "NOT EQUAL", run.outputs_compared.size(), run.max_abs_error,
+                    run.outputs_equal ? "equal" : "NOT EQUAL",
+                    counted(static_cast<int64_t>(run.outputs_compared.size()), "tensor"), run.max_abs_error,
                     run.max_rel_error, run.rtol, run.atol);
 }
 
@@ -120,8 +123,8 @@ Json recheck_json(const Recheck& r) {
 
 std::string recheck_text(const Recheck& r) {
   return fmt::format(
-      "segments timed again between the requests: predicted {}, measured {}, error {}\n"
-      "         (quartiles {} to {}, {} rounds); since the profile the machine takes {} time\n",
+      "segments timed again in turns with requests: predicted {}, measured {}; median error of a round {}\n"
+      "         (quartiles {} to {}, {} rounds); the segments now take {} compared with the profile\n",
       format_us(r.predicted_us), format_us(r.measured_us), signed_percent(r.error),
       signed_percent(r.error_low), signed_percent(r.error_high), r.rounds, signed_percent(r.drift));
 }

@@ -26,7 +26,8 @@ class ColdMeasurement {
     if (!file_.problem.model)
       return invalid_input(path_ + ": a cold start needs a real model; this plan's graph has none behind it");
     if (settings_.budget_bytes > 0 && settings_.requests < 2)
-      return invalid_input("a budget needs at least 2 requests: it is about what stays between");
+      return invalid_input(
+          "a budget needs at least 2 requests, because it limits what stays in memory between them");
     const bool cached = !settings_.cache_folder.empty();
     total_ = settings_.repeats * (settings_.versus ? 2 : 1) + 2 + (cached && settings_.versus ? 1 : 0);
     const ColdRunOptions options = start_options(settings_, control_);

@@ -52,7 +52,7 @@ Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>
     out.device.push_back(id);
   }
   if (out.classes.empty())
-    return invalid_input("no device of the cluster is of this machine; nothing can be measured");
+    return invalid_input("no device of the cluster is on this machine, so nothing can be measured");
   double nic = 0;
   for (const auto& link : cluster.links()) nic = std::max(nic, link.bytes_per_s);
   if (nic > 0)
@@ -198,7 +198,7 @@ class ModelProfile {
                             profile_segments(session_, loaded, *loaded.graph, wanted, options, control_));
     if (!summary.complete && control_.cancel.cancelled())
       return Error(Code::kCancelled, "stopped; what was measured is in " + session_.store->path() +
-                                         ", the same command goes on from there");
+                                         "; run the same command again to continue");
     std::vector<std::vector<double>> times(classes_.device.size());
     for (size_t c = 0; c < classes_.device.size(); ++c) {
       if (share > classes_.classes[c].share_levels) continue;

@@ -148,7 +148,7 @@ void keep_stages(const Problem& from, Problem& to) {
 Status allow_stages(Session& session, const ProblemSettings& settings, const Control& control) {
   if (settings.stage_width < 2) {
     if (settings.stage_times == StageTimes::kUsual) return {};
-    return invalid_input("what stages take was given, but not a stage width of at least 2");
+    return invalid_input("a model of stage times was given without a stage width of at least 2");
   }
   StageTimes times = settings.stage_times;
   if (times == StageTimes::kUsual)

@@ -62,10 +62,10 @@ std::string workers_table(const Json& status) {
                    whole(w, "runs"), whole(w, "losses")});
   }
   const Json faults = status.is_object() && status.contains("faults") ? status["faults"] : Json();
-  return "\n" + table.to_string() + "since the plan began: " + whole(faults, "devices_lost") +
-         " virtual device(s) lost, " + whole(faults, "given_up") + " step(s) given up, " +
-         whole(faults, "rerun_rows") + " row(s) to be run again, " + whole(faults, "late_answers") +
-         " late answer(s) dropped\n";
+  return "\n" + table.to_string() + "since the plan is in use: " + whole(faults, "devices_lost") +
+         " virtual devices lost, " + whole(faults, "given_up") + " steps given up, " +
+         whole(faults, "rerun_rows") + " rows queued again, " + whole(faults, "late_answers") +
+         " late answers dropped\n";
 }
 
 // What measuring has corrected, and the last changes of the plan.
@@ -117,7 +117,7 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
                    {"part", Align::kRight},
                    {"class"},
                    {"devices", Align::kRight},
-                   {"at work", Align::kRight},
+                   {"busy", Align::kRight},
                    {"runs", Align::kRight},
                    {"off plan", Align::kRight}});
   for (const auto& p : list(status, "pools")) {
@@ -126,7 +126,7 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
                    whole(p, "devices"), whole(p, "running"), whole(p, "runs"),
                    predicted > 0 ? percent(number(p, "busy_s") / predicted - 1) : ""});
   }
-  print("{}: {}, {} plan(s) so far\n{}\n{}", text(status, "fleet"), text(status, "state"),
+  print("{}: {}, plans so far: {}\n{}\n{}", text(status, "fleet"), text(status, "state"),
         whole(status, "plans"), models.to_string(), pools.to_string());
   const auto drained =
       status.is_object() && status.contains("drained") ? devices_text(status["drained"]) : "";
@@ -140,7 +140,7 @@ int print_change(const Json& answer, const Invocation& invocation) {
   if (invocation.json) {
     show_json(invocation, answer);
   } else {
-    print("the new plan is at work, value {:.4g}", number(answer, "value"));
+    print("the new plan is in use, value {:.4g}", number(answer, "value"));
     if (answer.contains("moved_devices"))
       print("; {:.4g} devices have loaded other weights", number(answer, "moved_devices"));
     const auto drained = answer.contains("drained") ? devices_text(answer["drained"]) : "";

@@ -114,7 +114,7 @@ Result<int> run_fleet_verify(const std::string& fleet_path, const std::string& p
   if (invocation.json) {
     show_json(invocation, {{"verified", problems.empty()}, {"problems", problems}});
   } else if (problems.empty()) {
-    print("{} holds: rates, deadlines, memory and devices were recomputed from the times\n", plan_path);
+    print("{}: valid; rates, deadlines, memory and devices were recomputed from the times\n", plan_path);
   } else {
     for (const auto& p : problems) print("{}\n", p);
   }

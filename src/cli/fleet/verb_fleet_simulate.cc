@@ -309,7 +309,7 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
   command.option("--seed", o.seed, "random seed (default 1)", 0, INT64_MAX);
   command.option("--threads", o.threads, "simulations side by side (default: as many as cores)", 0, 1024);
   command.option("--attainment", o.attainment, "the wanted share in time (default .99)", 0, 1);
-  command.option("--warmup", o.warmup, "requests that arrive before are not counted (default 0)");
+  command.option("--warmup", o.warmup, "seconds at the start whose requests are not counted (default 0)");
   command.option("--guard", o.guard, "time kept free before each deadline (default 0)");
   command.option(
       "--least-batch", o.least_batch,
@@ -320,7 +320,8 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
                  0, 1000);
   command.flag("--retry", o.retry, "requests lost with a device are queued again");
   command.option("--jitter", o.jitter, "times vary log-normally by this (default 0)", 0, 2);
-  command.option("--stragglers", o.stragglers, "SHARE:FACTOR: so many times take so many times as long");
+  command.option("--stragglers", o.stragglers,
+                 "SHARE:FACTOR: this share of the runs takes FACTOR times as long");
   command.list("--lose", o.lose, "CLASS:N@TIME[-TIME]: N devices go, and return (repeatable)");
   command.option("--migrate-to", o.migrate_to, "another plan file of this fleet, to change to");
   command.option("--migrate-at", o.migrate_at, "when (default 0s)");

@@ -171,10 +171,10 @@ RunFn setup_devices(Command& command) {
   auto o = std::make_shared<DevicesOptions>();
   command.option("--cluster", o->cluster, "show this file or preset instead of this machine");
   command.flag("--presets", o->presets, "list the machines of the papers that are known by name");
-  command.flag("--backends", o->backends, "list what this program runs segments with");
-  command.flag(
-      "--copies", o->copies,
-      "measure copies between the accelerators and the host, and give links and buses what they show");
+  command.flag("--backends", o->backends, "list the engines that run segments");
+  command.flag("--copies", o->copies,
+               "measure copies between the accelerators and the host, and set links and buses to what "
+               "was measured");
   command.option("-o,--output", o->output, "write the cluster file here");
   command.footer(
       "Under mpirun: the machines of all ranks as one cluster, with the links between them measured.");

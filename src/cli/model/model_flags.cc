@@ -123,8 +123,8 @@ void ProblemFlags::declare(Command& command) {
                  "simulation instances 2)",
                  1, 1024);
   command.option("--stage-model", stage_model,
-                 "what a stage takes: measured (here, fitted to pairs), simulated (HIOS) or serial (default: "
-                 "measured where devices are here, else simulated)");
+                 "how the time of a stage is found: measured (here, fitted to pairs), simulated (HIOS) or "
+                 "serial (default: measured if the devices are here, else simulated)");
   command.option("--transfer", transfer,
                  "simulation instances: transfers take the time given by their source or by their reader "
                  "(default source)");
@@ -160,7 +160,7 @@ Result<ProblemSettings> ProblemFlags::settings() const {
   HEDDLE_RETURN_IF_ERROR(set_coarsening(coarsen, s));
   HEDDLE_RETURN_IF_ERROR(set_devices(*this, s));
   if (!stage_model.empty()) {
-    if (plain.stage_width < 2) return invalid_input("--stage-model belongs to --stages of at least 2");
+    if (plain.stage_width < 2) return invalid_input("--stage-model needs --stages 2 or more");
     HEDDLE_ASSIGN_OR_RETURN(s.stage_times, named_value<StageTimes>("--stage-model", stage_model,
                                                                    {{"measured", StageTimes::kMeasured},
                                                                     {"simulated", StageTimes::kSimulated},

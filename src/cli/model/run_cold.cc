@@ -158,7 +158,8 @@ Status ColdFlags::check() const {
     if (cache_bytes && !cache) return invalid_input("--cache-bytes needs --cache");
     if (budget_bytes && requests && *requests < 2)
       return invalid_input(
-          "--budget-bytes is about what stays between requests; it needs --requests 2 or more");
+          "--budget-bytes limits what stays in memory between requests, so it needs --requests 2 "
+          "or more");
     return {};
   }
   if (const char* flag = first_given({{"--segments", segments.has_value()},

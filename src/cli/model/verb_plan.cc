@@ -8,6 +8,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/gap.h"
 #include "heddle/plan/stage_list.h"
@@ -119,8 +120,9 @@ void print_plan(const Session& session, const PlanResult& result) {
   std::string origins;
   for (const auto& [name, count] : cost_origins(p))
     origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-  print("  {} units in {} segments, {} lanes; unit times: {}\n", p.graph->num_ops(),
-        result.plan.segments.size(), result.plan.lane_shares.size(), origins);
+  print("  {} in {}, {}; unit times: {}\n", counted(static_cast<int64_t>(p.graph->num_ops()), "unit"),
+        counted(static_cast<int64_t>(result.plan.segments.size()), "segment"),
+        counted(static_cast<int64_t>(result.plan.lane_shares.size()), "lane"), origins);
   print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
                                       [](const Segment& s) { return s.host_access; });
@@ -146,7 +148,7 @@ Status check_requested(const Problem& problem, const PlanResult& result, bool st
   }
   if (idle.empty()) return {};
   const std::string message =
-      fmt::format("requested but given nothing: {} (`heddle explain` says why)", fmt::join(idle, ", "));
+      fmt::format("requested but not used: {} (`heddle explain` says why)", fmt::join(idle, ", "));
   if (strict) return Error(Code::kInfeasible, message);
   std::fprintf(stderr, "heddle: warning: %s\n", message.c_str());
   return {};
@@ -157,7 +159,8 @@ Result<PlanResult> scheduled_plan(Session& session, const std::string& path) {
   if (!session.loaded.ios)
     return invalid_input(path + ": --as-scheduled needs a schedule in the form of IOS's files");
   if (session.problem.graph->num_ops() != session.loaded.graph->num_ops())
-    return invalid_input(path + ": --as-scheduled is about the file's ops; leave --coarsen and --units out");
+    return invalid_input(
+        path + ": --as-scheduled schedules the file's ops as they are; leave --coarsen and --units out");
   const int width = stage_width_of(session.loaded.stages);
   if (width > session.problem.execution.stage_width) simulate_stages(session.problem, width);
   PlannerOutput output;
@@ -279,9 +282,9 @@ RunFn setup_plan(Command& command) {
   o->declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.option("-o,--output", o->output, "write the plan to this file (JSON)");
-  command.flag("--as-scheduled", o->as_scheduled, "take the schedule that the file brings (IOS's files)");
+  command.flag("--as-scheduled", o->as_scheduled, "take the schedule in the file (IOS's files)");
   command.option("--schedule", o->schedule, "write the model's file with the plan's stages (IOS's files)");
-  command.flag("--strict", o->strict, "fail when a device named with --devices gets nothing");
+  command.flag("--strict", o->strict, "fail if a device named with --devices is not used");
   return [o](const Invocation& invocation) { return run_plan_verb(*o, invocation); };
 }
 

@@ -108,7 +108,8 @@ std::string host_access_text(const Session& session) {
   }
   const auto& sum = session.host_access;
   return "\n" + table.to_string() +
-         fmt::format("\n{} measured now, {} were there, {} failed\n", sum.measured, sum.present, sum.failed) +
+         fmt::format("\n{} measured now, {} already stored, {} failed\n", sum.measured, sum.present,
+                     sum.failed) +
          (sum.first_failure.empty() ? "" : "first failure: " + sum.first_failure + "\n");
 }
 
@@ -144,12 +145,12 @@ Result<int> run_profile(ProfileVerbOptions o, const Invocation& invocation) {
     show_json(invocation, j);
     return kExitDone;
   }
-  print("{}\n{} measured now, {} were there, {} failed; in {}\n", units_text(session.problem), sum.measured,
-        sum.present, sum.failed, session.store->path());
+  print("{}\n{} measured now, {} already stored, {} failed; in {}\n", units_text(session.problem),
+        sum.measured, sum.present, sum.failed, session.store->path());
   if (!sum.first_failure.empty()) print("first failure: {}\n", sum.first_failure);
   if (o.problem.plain.host_access) print("{}", host_access_text(session));
   if (!sum.complete || (o.problem.plain.host_access && !session.host_access.complete))
-    print("stopped early; what was measured is kept, the same command goes on from there\n");
+    print("stopped early; what was measured is kept; run the same command again to continue\n");
   if (measured) print("\n{}written to {}\n", copies_text(*before, measured->copies), o.output);
   return kExitDone;
 }
@@ -160,9 +161,9 @@ RunFn setup_profile(Command& command) {
   auto o = std::make_shared<ProfileVerbOptions>();
   o->model.declare(command);
   o->problem.declare(command);
-  command.option(
-      "-o,--output", o->output,
-      "also measure the accelerators' copies, and write the cluster file with what they show here");
+  command.option("-o,--output", o->output,
+                 "also measure the accelerators' copies, and write the cluster file with the measured "
+                 "links here");
   command.footer(
       "--host-access measures units with their parameters read in place, too, and needs no --objective "
       "here.");

@@ -209,13 +209,14 @@ RunFn setup_run(Command& command) {
   command.list("--input", o->inputs,
                "NAME=FILE (.npy, or a .ppm picture); FILE alone for the only input; else random");
   command.option("--repeat", o->repeats, "measured runs (default 20; --cold: starts, 3)", 1, 10'000'000);
-  command.option("--warmup", o->run.warmups, "runs before that (default 3)", 0, 1'000'000);
+  command.option("--warmup", o->run.warmups, "warm-up runs before them (default 3)", 0, 1'000'000);
   command.option("--in-flight", o->in_flight, "requests at once (default: 1, throughput plans 4)", 1, 4096);
   command.option("--rtol", o->run.rtol, "relative tolerance of the comparison (default 1e-3)", 0, 1);
   command.option("--atol", o->run.atol, "absolute tolerance of the comparison (default 1e-5)", 0, 1e6);
   command.switch_off("--no-verify", o->run.verify, "do not compare outputs with the unsplit model");
   command.flag("--recheck", o->recheck,
-               "time the segments alone again, in turns with requests: is the prediction true now?");
+               "measure the segments again, alternating with requests, to check the prediction under "
+               "today's conditions");
   command.flag("--versus-openvino", o->versus, "also time OpenVINO alone, alternating with the plan");
   command.option("--trace", o->trace, "write a Chrome/Perfetto trace, predicted and measured");
   command.option("-o,--output", o->output, "write the run (for `heddle report`)");

@@ -6,6 +6,7 @@
 
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/plan_file.h"
@@ -41,13 +42,13 @@ Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
     return report.ok() ? kExitDone : kExitNo;
   }
   if (report.ok()) {
-    print("{}: holds. {} ops in {} segments, {} steps; {} {}, bound {} ({})\n", o.file,
+    print("{}: valid. {} ops in {} segments, {} steps; {} {}, bound {} ({})\n", o.file,
           plan.problem.graph->num_ops(), plan.plan.segments.size(), plan.plan.steps.size(),
           objective_name(plan.problem.objective), value_text(plan.problem, value),
           value_text(plan.problem, plan.bound.us), plan.bound.proof.text());
     return kExitDone;
   }
-  print("{}: does NOT hold, {} finding(s):\n", o.file, report.findings.size());
+  print("{}: NOT valid, {}:\n", o.file, counted(static_cast<int64_t>(report.findings.size()), "finding"));
   for (const auto& f : report.findings) print("  {}: {}\n", violation_name(f.kind), f.message);
   return kExitNo;
 }
@@ -97,7 +98,7 @@ RunFn setup_verify(Command& command) {
 RunFn setup_explain(Command& command) {
   auto o = std::make_shared<FileOptions>();
   command.positional("PLAN", o->file, "a plan or run file");
-  command.flag("--strict", o->strict, "exit 1 when a requested device gets nothing");
+  command.flag("--strict", o->strict, "exit with status 1 if a requested device is not used");
   return [o](const Invocation& invocation) { return run_explain(*o, invocation); };
 }
 

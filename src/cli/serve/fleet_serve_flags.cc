@@ -4,10 +4,9 @@ namespace heddle::cli {
 
 void ServeWorkerFlags::declare(Command& command) {
   command.option("--workers", workers,
-                 "fleet: start so many workers here, processes that share the fleet's devices evenly", 1,
-                 256);
+                 "fleet: start this many workers here; they share the fleet's devices evenly", 1, 256);
   command.option("--worker-port", worker_port,
-                 "fleet: wait for workers that are started with --connect to this port (0: any free one)", 0,
+                 "fleet: accept workers on this port; start them with --connect (0: any free port)", 0,
                  65535);
   command.option("--worker-host", worker_host,
                  "address that --worker-port listens on (default 127.0.0.1: this machine alone)");
@@ -17,9 +16,9 @@ void ServeWorkerFlags::declare(Command& command) {
       "--worker-ca", ca_file,
       "with --tls-cert: trust workers with certificates signed by these (PEM; default: --tls-cert)");
   command.option("--worker-token-file", token_file,
-                 "prove to workers that this file's content is known here, and demand the same of them");
-  command.option("--lease", lease_s,
-                 "seconds without a word after which a worker is taken for lost (default 1)", .1, 3600);
+                 "authenticate to workers with this file's content, and demand the same of them");
+  command.option("--lease", lease_s, "seconds of silence after which a worker counts as lost (default 1)", .1,
+                 3600);
   command.option("--wait", wait_s, "seconds to wait for workers with all devices of the plan (default 30)", 0,
                  86400);
 }
@@ -41,8 +40,7 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
                                                      const Invocation& invocation) {
   if (!flags.bus.empty() && flags.worker_port)
     return Error(Code::kInvalidInput,
-                 "--bus and --worker-port exclude each other: workers announce themselves "
-                 "at one place");
+                 "--bus and --worker-port exclude each other: workers announce themselves in one place");
   auto out = std::make_unique<ServedWorkers>();
   HEDDLE_ASSIGN_OR_RETURN(const auto security, flags.security(certificate_file, key_file));
   BusOptions bus;
@@ -83,7 +81,7 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
       const auto name = "worker-" + std::to_string(number++);
       if (part.empty())
         return Error(Code::kInvalidInput, "--workers " + std::to_string(*flags.workers) +
-                                              ": the fleet has too few devices for so many");
+                                              ": the fleet has too few devices for this many workers");
       HEDDLE_RETURN_IF_ERROR(out->processes.start(name, part, to));
     }
   }
@@ -92,24 +90,25 @@ Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& fla
 
 void ServeDriftFlags::declare(Command& command) {
   command.option("--replan-drift", share,
-                 "fleet: when a pool's measured time over the plan's leaves 1/(1+SHARE) to 1+SHARE for long, "
-                 "correct the times, plan anew and change to that (default: only when asked)",
+                 "fleet: if a pool's measured time over the plan's stays outside 1/(1+SHARE) to 1+SHARE, "
+                 "correct the times, plan again and use the new plan (default: only on request)",
                  .01, 100);
   command.option("--drift-time", drift_time_s,
-                 "with --replan-drift: seconds that a pool must be off for (default 5)", .05, 86400);
+                 "with --replan-drift: seconds for which the pool must be outside (default 5)", .05, 86400);
   command.option("--drift-runs", drift_runs,
-                 "with --replan-drift: runs that its ratio is of, and must be off for (default 50)", 1,
-                 1000000);
-  command.option(
-      "--trial", trial_s,
-      "seconds after which such a plan is held against the one before it, and rolled back if fewer "
-      "requests are in time (default 10; 0: kept)",
-      0, 86400);
-  command.option("--trial-margin", margin, "fall of the part in time that is tolerated (default .05)", 0, 1);
+                 "with --replan-drift: runs over which the ratio is taken, and for which it must be "
+                 "outside (default 50)",
+                 1, 1000000);
+  command.option("--trial", trial_s,
+                 "seconds after which the new plan is compared with the old one, which returns if fewer "
+                 "requests are in time (default 10; 0: never)",
+                 0, 86400);
+  command.option("--trial-margin", margin, "with --trial: tolerated fall of the share in time (default .05)",
+                 0, 1);
   command.flag("--try-changes", try_changes,
-               "fleet: plans that were asked for are on trial, too, where the old one could go on");
+               "fleet: requested plans are on trial, too, if the old one is still possible");
   command.option("--device-times", device_times,
-                 "fleet: timed devices take this fleet file's times, while plans go by FLEET's");
+                 "fleet: emulated devices take their times from this fleet file, while plans use FLEET's");
 }
 
 bool ServeDriftFlags::any() const {

@@ -13,9 +13,9 @@ Result<LoadTarget> server_target(const std::string& url, const std::string& toke
   target.grpc = text.starts_with("grpc://") || text.starts_with("grpcs://");
   const bool tls = text.starts_with("https://") || text.starts_with("grpcs://");
   if (target.grpc && !also_grpc)
-    return Error(Code::kInvalidInput, url + ": this is asked by HTTP; expected http://HOST:PORT");
+    return Error(Code::kInvalidInput, url + ": this request goes by HTTP; expected http://HOST:PORT");
   if (!tls && !ca_file.empty())
-    return Error(Code::kInvalidInput, "--ca belongs to an address that begins with https://" +
+    return Error(Code::kInvalidInput, "--ca needs an address that begins with https://" +
                                           std::string(also_grpc ? " or grpcs://" : "") + "; this is " + url);
   if (const auto scheme = text.find("://"); tls || target.grpc || text.starts_with("http://"))
     text.erase(0, scheme + 3);

@@ -84,8 +84,8 @@ void print_result(const LoadResult& r, double offered_s) {
   }
   const auto& total = r.counted.total;
   print(
-      "{}{:.1f} requests/s offered, {:.1f}/s answered in time; sent {} (99 %) after they were due, over {} "
-      "connections\n",
+      "{}{:.1f} requests/s offered, {:.1f}/s answered in time; 99 % were sent within {} of "
+      "their due time, over {} connections\n",
       table.to_string(110), static_cast<double>(total.arrivals) / offered_s,
       static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)), r.connections);
   for (const auto& [message, count] : r.errors) print("failed, {} x: {}\n", count, message);
@@ -144,7 +144,7 @@ RunFn setup_load(Command& command) {
   command.positional("URL", o->url,
                      "the server, http://HOST:PORT or grpc://HOST:PORT (encrypted: https, grpcs)");
   command.option("--models", o->models, "only these models (comma-separated; default: all that are loaded)");
-  command.option("--rate", o->rate, "requests per second of all models, split as the server's plan is", 0,
+  command.option("--rate", o->rate, "requests per second of all models, split as in the server's plan", 0,
                  1e7);
   command.option("--load-factor", o->load_factor,
                  "requests per second as a multiple of what the server's plan sustains", 0, 1000);
@@ -152,19 +152,19 @@ RunFn setup_load(Command& command) {
   o->traffic.declare(command, "poisson (default), bursty or diurnal");
   command.option("--trace", o->trace, "recorded arrivals, a CSV with the header time_us or time_us,model");
   command.option("--payload", o->payload,
-                 "bytes of inputs of any size, which timed devices have (default 0)");
-  command.option(
-      "--connections", o->connections,
-      "most requests under way at once (default 256); by HTTP each has a connection, by gRPC they share 8", 1,
-      100000);
-  command.option("--timeout", o->timeout, "from when a request is due until it counts as lost (default 30s)");
+                 "bytes of inputs that have no fixed size (emulated devices; default 0)");
+  command.option("--connections", o->connections,
+                 "most requests in flight (default 256); each has its own connection by HTTP, and they "
+                 "share 8 by gRPC",
+                 1, 100000);
+  command.option("--timeout", o->timeout,
+                 "time after a request's due time at which it counts as lost (default 30s)");
   command.option("--token-file", o->token_file, "the server's bearer token");
   command.option("--ca", o->ca_file,
                  "https and grpcs: the certificates that are trusted (PEM; default: the system's)");
   command.option("--seed", o->seed, "random seed of arrivals and inputs (default 1)", 0, INT64_MAX);
-  command.option("--attainment", o->attainment, "exit with status 1 when less than this share is in time", 0,
-                 1);
-  command.option("--html", o->html, "a page with the course of the load");
+  command.option("--attainment", o->attainment, "exit with status 1 if a smaller share is in time", 0, 1);
+  command.option("--html", o->html, "write a page with the load over time");
   return [o](const Invocation& invocation) { return run_load_verb(*o, invocation); };
 }
 

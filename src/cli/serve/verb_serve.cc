@@ -86,7 +86,7 @@ Result<HttpServerOptions> http_options(const ServeFlags& o) {
 // What HTTP and gRPC show to their clients; empty without the flags.
 Result<TlsIdentity> tls_identity(const ServeFlags& o) {
   if (o.tls_cert.empty() != o.tls_key.empty())
-    return Error(Code::kInvalidInput, "--tls-cert and --tls-key belong together; one of them is missing");
+    return Error(Code::kInvalidInput, "--tls-cert and --tls-key need each other; one of them is missing");
   if (o.tls_cert.empty()) return TlsIdentity{};
   return read_tls_identity(o.tls_cert, o.tls_key);
 }
@@ -125,17 +125,17 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   if (what == What::kPlan) {
     HEDDLE_RETURN_IF_ERROR(check_plan_flags(o));
   } else if (o.in_flight) {
-    return Error(Code::kInvalidInput, "--in-flight belongs to a plan file; models are planned for here");
+    return Error(Code::kInvalidInput,
+                 "--in-flight is for a plan file; models are planned by the server itself");
   }
   if (o.drift.any())
-    return Error(
-        Code::kInvalidInput,
-        "--replan-drift, --trial, --try-changes and --device-times belong to a fleet file; models are "
-        "measured here before they are planned for");
+    return Error(Code::kInvalidInput,
+                 "--replan-drift, --trial, --try-changes and --device-times are for a fleet file; models "
+                 "are measured and planned by the server itself");
   if (!o.plan.empty() || o.clock != 1 || o.workers.any())
     return Error(Code::kInvalidInput,
                  std::string(o.workers.any() ? "--workers, --worker-port and --bus" : "--plan and --clock") +
-                     " belong to a fleet file; models are planned for here");
+                     " are for a fleet file; models are planned by the server itself");
   ModelSettings defaults;
   HEDDLE_ASSIGN_OR_RETURN(defaults.shapes, parse_shapes(o.shapes));
   defaults.max_batch = static_cast<int>(o.max_batch.value_or(defaults.max_batch));
@@ -168,7 +168,7 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                                                   const Invocation& invocation) {
   if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty() || !o.plan_for.empty() || o.in_flight)
     return Error(Code::kInvalidInput,
-                 "--devices, --slo, --shape, --plan-for and --in-flight belong to models and plans; a fleet "
+                 "--devices, --slo, --shape, --plan-for and --in-flight are for models and plans; a fleet "
                  "file has its own");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
@@ -177,10 +177,10 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
   HEDDLE_ASSIGN_OR_RETURN(const auto fleet, read_fleet(o.what.front()));
   const char* const only_timed = o.clock != 1 ? "--clock" : options.device_times ? "--device-times" : nullptr;
   if (has_model_files(fleet) && only_timed != nullptr)
-    return Error(Code::kInvalidInput,
-                 std::string(only_timed) + ": the models of " + o.what.front() +
-                     " have files and run here in real time; take \"file\" away to serve "
-                     "them by timed devices");
+    return Error(
+        Code::kInvalidInput,
+        std::string(only_timed) + ": the models of " + o.what.front() +
+            " have files and run here in real time; remove \"file\" to serve them on emulated devices");
   if (o.guard.empty()) {
     double us = kMostGuard_us;
     for (const auto& m : fleet.models) us = std::min(us, m.slo_us * o.clock * kGuardShare);
@@ -293,21 +293,21 @@ class FileWatch {
 void follow_plan(const std::string& path, const InferService& service, const std::string& model) {
   service.repository().load(model, [path](const Status& status) {
     if (status.ok())
-      print(stderr, "{}: the new plan is at work\n", path);
+      print(stderr, "{}: the new plan is in use\n", path);
     else
-      print(stderr, "{}; the old plan goes on\n", status.error().to_string());
+      print(stderr, "{}; the old plan stays in use\n", status.error().to_string());
   });
 }
 
 void follow_file(const std::string& path, FleetControl& control) {
   const auto refused = [](const Error& error) {
-    print(stderr, "{}; the old plan goes on\n", error.to_string());
+    print(stderr, "{}; the old plan stays in use\n", error.to_string());
   };
   auto fleet = read_fleet(path);
   if (!fleet.ok()) return refused(fleet.error());
   control.replace(std::move(*fleet), [path, refused](const Status& status) {
     if (!status.ok()) return refused(Error(status.error()).with_context(path));
-    print(stderr, "{}: the fleet has changed, its new plan is at work\n", path);
+    print(stderr, "{}: the fleet has changed, its new plan is in use\n", path);
   });
 }
 
@@ -410,7 +410,7 @@ Result<int> run_serve(const ServeFlags& o, const Invocation& invocation) {
   if (rank_environment().size > 1) return serve_on_ranks(o, invocation);
   if (!o.rank_devices.empty())
     return Error(Code::kInvalidInput,
-                 "--rank-devices is for several ranks: start Heddle as mpirun -n N heddle serve PLAN");
+                 "--rank-devices needs several ranks: start Heddle as mpirun -n N heddle serve PLAN");
   return serve(o, invocation, nullptr);
 }
 
@@ -421,8 +421,8 @@ RunFn setup_serve(Command& command) {
   command.positionals(
       "WHAT", o->what,
       "models (.onnx or what OpenVINO reads) or folders of MODEL/VERSION/model.onnx, served "
-      "here; or one plan file (.json, from heddle plan -o); or one fleet file (.json, .yaml): models with a "
-      "file run on the devices that it names, others on timed ones");
+      "here; or one plan file (.json, from heddle plan -o); or one fleet file (.json, .yaml): "
+      "models with a file run on the devices that it names, others on emulated ones");
   command.option("--host", o->host, "address to listen on (default 127.0.0.1: this machine alone)");
   command.option("--port", o->port, "HTTP port (default 8000; 0: any free one)", 0, 65535);
   command.option("--grpc-port", o->grpc_port, "gRPC port (default 8001; 0: any free one)", 0, 65535);
@@ -430,8 +430,7 @@ RunFn setup_serve(Command& command) {
       "--slo", o->slo,
       "models, plan: from arrival to answer, such as 50ms (default: 10 times a request's measured time, at "
       "least 1s)");
-  command.option("--max-batch", o->max_batch, "models: most rows that run together (default 8)", 1,
-                 kMostServedBatch);
+  command.option("--max-batch", o->max_batch, "models: largest batch (default 8)", 1, kMostServedBatch);
   command.option("--in-flight", o->in_flight,
                  "plan: requests at once (default 1; for throughput as many as keep its devices busy)", 1,
                  kMostInFlight);
@@ -454,7 +453,8 @@ RunFn setup_serve(Command& command) {
                  "time that reservations keep free before each deadline (default for fleets: a twentieth of "
                  "the least SLO, 2ms at most; for models 0)");
   command.option("--max-body", o->max_body, "largest body of a request (default 64MiB)");
-  command.option("--max-memory", o->max_memory, "bodies of all requests in work together (default 1GiB)");
+  command.option("--max-memory", o->max_memory,
+                 "largest sum of the bodies of all requests in flight (default 1GiB)");
   command.option("--max-connections", o->max_connections,
                  "HTTP connections at once, gRPC calls of one connection (default 1024)", 1, 100000);
   command.option("--max-rate", o->max_rate, "requests per second, HTTP and gRPC together (default: any)", 0,
@@ -463,11 +463,11 @@ RunFn setup_serve(Command& command) {
   command.option("--tls-key", o->tls_key, "the certificate's private key (PEM, no passphrase)");
   command.list("--allow-host", o->host_names,
                "on a loopback address: a host name that clients may call this server by (repeatable)");
-  command.option("--token-file", o->token_file, "clients must send this file's content as a bearer token");
+  command.option("--token-file", o->token_file, "require this file's content as a bearer token from clients");
   o->workers.declare(command);
   o->drift.declare(command);
-  command.option("--drain", o->drain_s, "seconds that Ctrl-C leaves to requests in work (default 10)", 0,
-                 3600);
+  command.option("--drain", o->drain_s,
+                 "seconds that requests in flight have to finish after Ctrl-C (default 10)", 0, 3600);
   return [o](const Invocation& invocation) { return run_serve(*o, invocation); };
 }
 

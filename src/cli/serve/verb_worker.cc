@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "heddle/base/json.h"
+#include "heddle/base/spelling.h"
 #include "heddle/serve/worker.h"
 #include "verbs.h"
 
@@ -94,8 +95,8 @@ void print_counters(const WorkerOptions& options, const WorkerCounters& c, bool 
                        {"map_bytes_received", c.map_bytes_received}}
                       .dump());
   } else {
-    print("worker {}: {} runs, {} feature maps sent and {} received, {} session(s)\n", options.name, c.runs,
-          c.maps_sent, c.maps_received, c.sessions);
+    print("worker {}: {} runs, {} feature maps sent and {} received, {}\n", options.name, c.runs, c.maps_sent,
+          c.maps_received, counted(static_cast<int64_t>(c.sessions), "session"));
   }
 }
 
@@ -140,11 +141,11 @@ RunFn setup_worker(Command& command) {
   command.option("--bus", o->bus, "announce on this NATS server with JetStream, nats://HOST:PORT");
   command.option("--bucket", o->bucket, "the fleet's bucket on the bus (default heddle)");
   command.option("--lease", o->lease_s,
-                 "with --bus: seconds without a renewal after which the bus forgets it (default 1)", .1,
-                 3600);
+                 "with --bus: seconds after which the bus removes a worker that does not renew its entry "
+                 "(default 1)",
+                 .1, 3600);
   command.list("--devices", o->devices,
-               "CLASS=N: it has so many devices of the class; CLASS=cpu0+cpu1: these ones of this host "
-               "(repeatable)");
+               "CLASS=N: N devices of the class; CLASS=cpu0+cpu1: these devices of this host (repeatable)");
   command.option("--models", o->models,
                  "folder with the fleet's model files, by their names (default: the fleet file's paths)");
   command.option("--name", o->name, "unique among the fleet's workers (default: this host and process)");
@@ -157,11 +158,12 @@ RunFn setup_worker(Command& command) {
   command.option("--ca", o->ca_file,
                  "trust servers and workers with certificates signed by these (PEM; default: --tls-cert)");
   command.option("--token-file", o->token_file,
-                 "prove and demand knowledge of this file's content, as --worker-token-file of the server");
+                 "authenticate with this file's content, as --worker-token-file of the server");
   command.flag("--share-cores", o->share_cores,
-               "its devices may have cores in common with those of other workers here that share them, too");
+               "let its devices share cores with other workers on this host that have this flag, too");
   command.option("--slowdown", o->slowdown,
-                 "its devices take so many times as long; those that compute from 1 (default 1)", .01, 1000);
+                 "slow its devices down by this factor (default 1; at least 1 for devices that compute)", .01,
+                 1000);
   return [o](const Invocation& invocation) { return run_worker(*o, invocation); };
 }
 

@@ -216,7 +216,7 @@ Result<PlannerOutput> plan_auto(const Problem& problem, const PlannerOptions& op
   HEDDLE_ASSIGN_OR_RETURN(auto out, store.output(stop, options.deadline));
   out.counters.merge(portfolio.counters());
   const bool improved = out.detail != constructive;
-  out.detail = "won by " + out.detail;
+  out.detail = "best plan from " + out.detail;
   if (improved && !constructive.empty()) out.detail += " (best constructive: " + constructive + ")";
   return out;
 }

@@ -87,7 +87,7 @@ class RankRunner {
     HEDDLE_ASSIGN_OR_RETURN(word, group_.broadcast(std::move(word)));
     int64_t theirs = 0;
     if (word.size() != sizeof theirs)
-      return Error(Code::kInternal, "rank 0 said something else than when to start");
+      return Error(Code::kInternal, "rank 0 sent another message than the time to start");
     std::memcpy(&theirs, word.data(), sizeof theirs);
     return theirs == 0 ? 0 : theirs - offset;
   }
@@ -157,7 +157,7 @@ class RankRunner {
     const size_t n = plan_.steps.size(), count = seen.size() / (n + 1);
     for (size_t rank = 1; rank < all.size(); ++rank) {
       if (all[rank].size() != seen.size() * sizeof(StepTiming))
-        return Error(Code::kInternal, "a rank reported on another number of steps than the plan has");
+        return Error(Code::kInternal, "a rank reported another number of steps than the plan has");
       std::vector<StepTiming> theirs(seen.size());
       std::memcpy(theirs.data(), all[rank].data(), all[rank].size());
       for (size_t i = 0; i < seen.size(); ++i) {

@@ -165,7 +165,7 @@ std::vector<Sample> samples(int64_t from, int64_t to) {
 
 Result<TensorValue> parse_npy(std::string_view content, int64_t max_bytes) {
   if (!content.starts_with(kMagic) || content.size() < 10)
-    return bad_npy("it does not start with NumPy's mark");
+    return bad_npy("it does not begin with NumPy's magic bytes");
   const auto byte = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(content[i])); };
   const size_t version = byte(6);
   if (version < 1 || version > 3)

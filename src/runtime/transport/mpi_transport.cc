@@ -113,7 +113,7 @@ class MpiTransport final : public Transport {
   Status open() {
     int ready = 0;
     MPI_Initialized(&ready);
-    if (ready != 0) return Error(Code::kInternal, "MPI was initialised before");
+    if (ready != 0) return Error(Code::kInternal, "MPI is already initialised");
     int given = MPI_THREAD_SINGLE;
     HEDDLE_RETURN_IF_ERROR(
         mpi_status(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given), "MPI_Init_thread"));

@@ -92,8 +92,8 @@ Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) c
   const bool files = has_model_files(next.fleet);
   if (files && options_.machine == nullptr)
     return Error(Code::kInvalidInput,
-                 "models with a file run in real time, and this server has a --clock or --device-times; take "
-                 "\"file\" away to serve them by timed devices");
+                 "models with a file run in real time, and this server has a --clock or --device-times; "
+                 "remove \"file\" to serve them on emulated devices");
   std::optional<WorkerWait> wait;
   if (options_.workers != nullptr) {
     // Compiling takes longer than being told of a timed device, and the old plan runs meanwhile.
@@ -205,14 +205,14 @@ void FleetState::follow(std::vector<Drift> drifts) {
   Status status = moved.ok() ? put_to_work(std::move(next)) : Status(moved.error());
   if (!status.ok()) {
     drift_.refused(drifts, now_s());
-    return log_.add(
-        PlanEvent::kRefused,
-        text + "; the old plan goes on, no other can take its place: " + status.error().to_string(),
-        {{"drift", what}});
+    return log_.add(PlanEvent::kRefused,
+                    text + "; the old plan stays in use, because no other plan is possible: " +
+                        status.error().to_string(),
+                    {{"drift", what}});
   }
   char change[120];
   std::snprintf(change, sizeof change,
-                "; a new plan is at work, value %.4g after %.4g, %.4g devices have loaded ",
+                "; a new plan is in use, value %.4g after %.4g, %.4g devices have loaded ",
                 served_.plan.value, before.plan.value, *moved);
   log_.add(PlanEvent::kDrift, text + change + "other weights",
            {{"drift", what},
@@ -229,7 +229,7 @@ void FleetState::follow(std::vector<Drift> drifts) {
 // A trial has its verdict.
 void FleetState::conclude(const Judgement& judgement) {
   char parts[120];
-  std::snprintf(parts, sizeof parts, "%.2f %% of %llu requests in time, after %.2f %% with the plan before",
+  std::snprintf(parts, sizeof parts, "%.2f %% of %llu requests in time, %.2f %% with the old plan",
                 100 * judgement.after, static_cast<unsigned long long>(judgement.requests),
                 100 * judgement.before);
   const Json figures = {{"in_time_before", judgement.before},
@@ -248,10 +248,11 @@ void FleetState::conclude(const Judgement& judgement) {
   drift_.refused(causes, now_s());
   begin_trial({}, {});
   if (!status.ok())
-    return log_.add(PlanEvent::kRefused,
-                    std::string(parts) + "; the way back to that is closed: " + status.error().to_string(),
-                    figures);
-  log_.add(PlanEvent::kRolledBack, std::string(parts) + ", which is at work again", figures);
+    return log_.add(
+        PlanEvent::kRefused,
+        std::string(parts) + "; the server cannot return to that plan: " + status.error().to_string(),
+        figures);
+  log_.add(PlanEvent::kRolledBack, std::string(parts) + ", which is in use again", figures);
 }
 
 }  // namespace heddle

@@ -366,7 +366,8 @@ class Server final : public HttpServer {
       return http_error(413, "the body has " + std::to_string(length) + " bytes, at most " +
                                  std::to_string(options_.max_body_bytes) + " are permitted");
     if (length > 0 && length + loop_->body_bytes > options_.max_bodies_bytes) {
-      auto no = http_error(503, "the requests in work take all the memory that is meant for them; try again");
+      auto no =
+          http_error(503, "the requests in flight use all the memory permitted for them; try again later");
       no.headers.emplace_back("Retry-After", "1");
       return no;
     }

@@ -51,13 +51,14 @@ Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, co
   const double worst = check.worst;
   if (half && std::isinf(worst))
     return Error(Code::kVerificationFailed,
-                 "cut into parts its outputs are infinite, or no numbers, where the whole model's are not: "
-                 "values above 65504 are infinite in fp16; take \"feature_maps\" away");
+                 "cut into parts its outputs are infinite, or no numbers, but the whole model's are not: "
+                 "values above 65504 are infinite in fp16; remove \"feature_maps\"");
   if (worst > (half ? kMostHalfDifference : kMostSplitDifference))
-    return Error(Code::kVerificationFailed,
-                 "cut into parts its outputs differ from the whole model's by " + number(worst) +
-                     " of the largest output" +
-                     (half ? "; its feature maps do not bear fp16, take \"feature_maps\" away" : ""));
+    return Error(
+        Code::kVerificationFailed,
+        "cut into parts its outputs differ from the whole model's by " + number(worst) +
+            " of the largest output" +
+            (half ? "; its feature maps lose too much precision in fp16; remove \"feature_maps\"" : ""));
   auto served = std::make_shared<ServedModel>(whole.local->served);
   served->slo_us = slo_us;
   if (check.split)

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "heddle/base/spelling.h"
 #include "heddle/runtime/backend.h"
 
 namespace heddle {
@@ -135,8 +136,9 @@ Result<std::string> PartDevices::name_of(Plan& plan, const worker::Role& role) c
   if (at == whole.end()) at = whole.insert(whole.end(), role.whole_device());
   const auto index = static_cast<size_t>(at - whole.begin());
   if (index >= named->second.size())
-    return Error(Code::kInvalidInput, "this worker has " + std::to_string(named->second.size()) +
-                                          " device(s) of class '" + role.device_class() + "'");
+    return Error(Code::kInvalidInput, "this worker has " +
+                                          counted(static_cast<int64_t>(named->second.size()), "device") +
+                                          " of class '" + role.device_class() + "'");
   return named->second[index];
 }
 

@@ -22,17 +22,17 @@ namespace heddle {
   X(kAdmit, "infer.admit", "the service refuses the request: 500")                                \
   X(kOutputs, "infer.outputs", "allocating the outputs throws: 500")                              \
   X(kAnswer, "infer.answer", "encoding the answer throws: 500")                                   \
-  X(kSubmit, "plane.submit", "the plane takes no more: 503")                                      \
+  X(kSubmit, "plane.submit", "the data plane is full: 503")                                       \
   X(kDecide, "plane.decide", "only delay: the lock is held longer; the same for all others")      \
   X(kHandOver, "plane.hand_over", "the task does not reach its device's runner: its batch fails") \
   X(kRun, "device.run", "the run ends with an error; kill: the runner throws")                    \
   X(kRan, "device.ran", "an error after the outputs were written; kill: the runner throws")       \
   X(kReport, "device.report", "only delay: a result is reported late")                            \
   X(kClock, "clock.turn", "only delay: the clock's thread comes late")                            \
-  X(kPlan, "fleet.plan", "planning anew fails: the old plan goes on")                             \
-  X(kCutOver, "fleet.cut_over", "the new plan cannot be started: the old one goes on")            \
+  X(kPlan, "fleet.plan", "planning again fails: the old plan stays in use")                       \
+  X(kCutOver, "fleet.cut_over", "the new plan cannot be started: the old one stays in use")       \
   X(kDrain, "fleet.drain", "only delay: draining takes longer")                                   \
-  X(kLoad, "repository.load", "a model cannot be read: the others go on")                         \
+  X(kLoad, "repository.load", "a model cannot be read: the others are served on")                 \
   X(kCompile, "repository.compile", "a model cannot be compiled: the others go on")
 
 enum class FaultPoint : uint8_t {

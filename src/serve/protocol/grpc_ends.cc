@@ -34,7 +34,7 @@ Result<WorkerSecurity> read_worker_security(const std::string& certificate_file,
                                             const std::string& trusted_file, const std::string& token_file) {
   WorkerSecurity security;
   if (certificate_file.empty() != key_file.empty())
-    return Error(Code::kInvalidInput, "--tls-cert and --tls-key belong together; one of them is missing");
+    return Error(Code::kInvalidInput, "--tls-cert and --tls-key need each other; one of them is missing");
   if (certificate_file.empty() && !trusted_file.empty())
     return Error(Code::kInvalidInput, trusted_file +
                                           ": certificates to trust belong to encrypted connections; give "
@@ -78,7 +78,8 @@ Result<GrpcListener> grpc_listen(grpc::ServerBuilder& builder, const std::string
   builder.RegisterService(&service);
   listener.server = builder.BuildAndStart();
   if (!listener.server || listener.port == 0)
-    return Error(Code::kIo, "cannot listen on " + address + " for " + whom + "; does another process?");
+    return Error(Code::kIo,
+                 "cannot listen on " + address + " for " + whom + "; does another process listen there?");
   return listener;
 }
 
@@ -122,7 +123,7 @@ bool may_be_cut(const grpc::Status& status) {
 
 grpc::Status no_token() {
   return {grpc::StatusCode::UNAUTHENTICATED,
-          "whoever takes part in this fleet proves that it knows the fleet's token (--token-file)"};
+          "every member of this fleet must authenticate with the fleet's token (--token-file)"};
 }
 
 }  // namespace heddle

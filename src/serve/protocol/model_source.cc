@@ -122,7 +122,7 @@ Result<std::vector<ModelSource>> find_models(std::span<const std::string> paths,
                                         "with MODEL/VERSION/model.onnx");
     if (!fs::is_directory(path, error) && path.ends_with(".json")) {
       if (paths.size() > 1)
-        return Error(Code::kInvalidInput, path + ": a plan has the machine for itself; serve it alone");
+        return Error(Code::kInvalidInput, path + ": a plan uses the whole machine; serve it alone");
       HEDDLE_ASSIGN_OR_RETURN(auto source, find_plan(path, defaults));
       sources.push_back(std::move(source));
       continue;

@@ -12,7 +12,7 @@ std::shared_ptr<ServedModel> timed_model(const std::string& name, double slo_us,
   if (workers) served->outputs.push_back({kDigestOutput, DType::kU64, {1}, sizeof(uint64_t)});
   served->any_payload = true;
   served->slo_us = slo_us;
-  served->note = "timed devices: nothing is computed";
+  served->note = "emulated devices: nothing is computed";
   return served;
 }
 

@@ -7,14 +7,14 @@ namespace heddle {
 namespace {
 
 void add_requests(Metrics& out, const std::map<std::string, ModelStatisticsRecord>& models) {
-  out.family("heddle_requests_total", "counter", "Requests by what became of them.");
+  out.family("heddle_requests_total", "counter", "Requests by outcome.");
   for (const auto& [name, s] : models) {
     for (size_t f = 1; f < kOutcomes; ++f)
       out.value("heddle_requests_total",
                 model_label(name) + ",outcome=\"" + outcome_name(static_cast<Outcome>(f)) + "\"",
                 static_cast<double>(s.requests[f]));
   }
-  out.family("heddle_slo_attainment", "gauge", "Part of the requests that were answered in time.");
+  out.family("heddle_slo_attainment", "gauge", "Share of requests that were answered in time.");
   for (const auto& [name, s] : models) {
     uint64_t all = 0;
     for (size_t f = 1; f < static_cast<size_t>(Outcome::kInvalid); ++f) all += s.requests[f];
@@ -56,7 +56,7 @@ void add_plane(Metrics& out, const Deployment& d, const LiveCounters& c) {
   static constexpr Column kColumns[] = {
       {"heddle_pool_devices", "gauge", "Virtual devices of a pool.",
        [](const LivePoolCounters&, const DevicePool& p) { return static_cast<double>(p.num_devices); }},
-      {"heddle_pool_running", "gauge", "Virtual devices of a pool that are at work.",
+      {"heddle_pool_running", "gauge", "Virtual devices of a pool that are busy.",
        [](const LivePoolCounters& p, const DevicePool&) { return static_cast<double>(p.running); }},
       {"heddle_pool_runs_total", "counter", "Batches that a pool has run since the plan began.",
        [](const LivePoolCounters& p, const DevicePool&) { return static_cast<double>(p.runs); }},
@@ -82,14 +82,14 @@ void add_plane(Metrics& out, const Deployment& d, const LiveCounters& c) {
     uint64_t value;
   };
   for (const auto& f :
-       {Fault{"heddle_devices_lost_total", "Devices that went with their worker.", c.losses},
+       {Fault{"heddle_devices_lost_total", "Devices lost with their worker.", c.losses},
         Fault{"heddle_given_up_total", "Runs and transfers that took too long or failed.", c.given_up},
-        Fault{"heddle_rerun_rows_total", "Rows that lost their device and were to run again.", c.rerun},
+        Fault{"heddle_rerun_rows_total", "Rows that lost their device and were queued again.", c.rerun},
         Fault{"heddle_late_answers_total", "Answers to attempts that had been given up.", c.late_answers}}) {
     out.family(f.name, "counter", f.help);
     out.value(f.name, "", static_cast<double>(f.value));
   }
-  out.family("heddle_decision_seconds", "summary", "Time of the decisions that one arrival causes.");
+  out.family("heddle_decision_seconds", "summary", "Time of the scheduler's decisions for one arrival.");
   for (const double q : {.5, .99})
     out.value("heddle_decision_seconds", q == .5 ? "quantile=\"0.5\"" : "quantile=\"0.99\"",
               seconds_from_ns(c.decision.percentile(q)));
@@ -114,7 +114,7 @@ std::string InferService::metrics() const {
   add_requests(out, all_statistics());
   const std::shared_lock lock(gate_);
   if (current_ && current_->plane) add_plane(out, current_->plane->deployment(), current_->plane->counters());
-  out.family("heddle_plans_total", "counter", "Plans that have been put to work.");
+  out.family("heddle_plans_total", "counter", "Plans that have been used.");
   out.value("heddle_plans_total", "", static_cast<double>(generations_));
   return out.take() + (more_metrics_ ? more_metrics_() : "");
 }

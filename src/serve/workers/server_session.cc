@@ -74,7 +74,7 @@ void ServerSession::send(worker::ToWorker message) {
       return;
     }
   }
-  end("it does not take what it is sent: " + std::to_string(max_outbox_bytes_ >> 20) + " MiB wait");
+  end("it rejects what it is sent: " + std::to_string(max_outbox_bytes_ >> 20) + " MiB wait");
 }
 
 void ServerSession::end(const std::string& reason) {

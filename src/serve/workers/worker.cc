@@ -33,11 +33,12 @@ class FeatureReader final : public grpc::ServerBidiReactor<worker::FeatureChunk,
     }
     if (!proven_ && !proof_.accepts(chunk_.proof())) return Finish(no_token());
     proven_ = true;
-    if (!intake_.take(chunk_)) return refuse("the feature map is too large, or not what was announced");
+    if (!intake_.take(chunk_))
+      return refuse("the feature map is too large, or differs from what was announced");
     StartRead(&chunk_);
   }
   void OnWriteDone(bool ok) override {
-    if (!ok) return refuse("the sender is gone");
+    if (!ok) return refuse("the sender disconnected");
     StartRead(&chunk_);
   }
   void OnDone() override { delete this; }

@@ -49,7 +49,7 @@ void BusWorkerPool::watch_sessions() {
   for (const auto& [name, session] : open) {
     if (session->silent_ns() > ns_from_us(options_.lease_s * 1e6)) {
       const auto reason =
-          "nothing was heard of it for " + std::to_string(options_.lease_s).substr(0, 4) + " s";
+          "no message came from it for " + std::to_string(options_.lease_s).substr(0, 4) + " s";
       session->end(reason);
       // gRPC may take its time to tell the end of a connection that hangs.
       lost(name, session->id(), reason);
@@ -79,7 +79,7 @@ void BusWorkerPool::seen(const BusEntry& event) {
     m.entry = *entry;
   }
   if (old) {
-    old->end("it has started again");
+    old->end("it restarted");
     lost(event.key, old->id(), "");
   }
   ServerSession::Events events;

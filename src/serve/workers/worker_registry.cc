@@ -54,7 +54,7 @@ class RegistryCalls final : public worker::Registry::CallbackService {
     if (security_.token.empty()) return grpc::Status::OK;
     if (!is_proof(request.proof(), security_.token, fields)) return no_token();
     if (challenges_.is_valid(request.challenge())) return grpc::Status::OK;
-    return {grpc::StatusCode::FAILED_PRECONDITION, "the challenge is too old"};
+    return {grpc::StatusCode::FAILED_PRECONDITION, "the challenge has expired"};
   }
   grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext* context, const std::string& key,
                                    const grpc::Status& why) {

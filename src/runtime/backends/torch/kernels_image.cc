@@ -251,7 +251,7 @@ at::Tensor pool_regions(const RegionPool& pool, Operands in) {
   for (int64_t r = 0; r < count; ++r) {
     const double* box = regions.data_ptr<double>() + 4 * r;
     const int64_t number = numbers.data_ptr<int64_t>()[r];
-    TORCH_CHECK(number >= 0 && number < pictures.size(0), "a region names a picture that there is not");
+    TORCH_CHECK(number >= 0 && number < pictures.size(0), "a region names a picture that does not exist");
     const auto down = taps_of(pool, box[1], box[3], pool.rows, height);
     const auto across = taps_of(pool, box[0], box[2], pool.columns, width);
     for (int64_t c = 0; c < channels; ++c) {

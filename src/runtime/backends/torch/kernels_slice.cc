@@ -34,7 +34,7 @@ int64_t bound(int64_t given, int64_t size, int64_t low, int64_t high) {
 
 Result<Stride> stride_of(const OpSite& site, int64_t axis, int64_t size, int64_t start, int64_t stop,
                          int64_t step) {
-  if (step == 0) return site.refuse("its step is 0; expected any other number");
+  if (step == 0) return site.refuse("its step is 0; expected a step other than 0");
   // Longer steps select one element, too.
   step = std::clamp(step, -size - 1, size + 1);
   Stride result{.axis = axis, .start = 0, .step = step, .length = 0};

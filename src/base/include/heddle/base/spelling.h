@@ -1,7 +1,8 @@
-// Names: of enum values, the nearest known one to a mistyped one, and names in messages.
+// Words in messages: names of enum values, the nearest known name to a mistyped one, counts of things.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +27,9 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 // "'a', 'b' and 'c'", at most `limit` of them, then "and N more".
 std::string join_names(std::span<const std::string> names, size_t limit = 12);
+
+// "1 lane", "2 lanes"; "s" makes the plural.
+std::string counted(int64_t count, const std::string& noun);
 
 // Untrusted text for a message: quoted, control characters as \xNN, cut after `limit` bytes.
 std::string quote_text(std::string_view text, size_t limit = 60);

@@ -44,7 +44,7 @@ struct PlannerOutput {
   Plan plan;
   std::optional<Bound> bound;  // only if the planner proves one of its own
   StopReason stop = StopReason::kFinished;
-  std::string detail;  // one line for people: "won by heft, improved by local search"
+  std::string detail;  // one line for people: "best plan from heft"
   std::map<std::string, double> counters;
   std::vector<Incumbent> trajectory;  // of planners that improve step by step; may be empty
 };
