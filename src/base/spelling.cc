@@ -62,7 +62,7 @@ std::string join_names(std::span<const std::string> names, size_t limit) {
   return shown == 0 ? rest : text + " and " + rest;
 }
 
-std::string counted(int64_t count, const std::string& noun) {
+std::string counted(uint64_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 

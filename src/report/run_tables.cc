@@ -106,9 +106,8 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
   return text + fmt::format(
                     "outputs: {} to the unsplit model's ({}, max abs error {:.3g}, max rel error "
                     "{:.3g};\n         rtol {:g}, atol {:g})\n",
-                    run.outputs_equal ? "equal" : "NOT EQUAL",
-                    counted(static_cast<int64_t>(run.outputs_compared.size()), "tensor"), run.max_abs_error,
-                    run.max_rel_error, run.rtol, run.atol);
+                    run.outputs_equal ? "equal" : "NOT EQUAL", counted(run.outputs_compared.size(), "tensor"),
+                    run.max_abs_error, run.max_rel_error, run.rtol, run.atol);
 }
 
 Json recheck_json(const Recheck& r) {

@@ -23,7 +23,7 @@ Result<ColdRun> cold_start_in_child(const std::string& plan_path, const ColdRunO
 // The plan could be read, so settings and files are right, and a failure of the start is infeasible.
 Error cold_start_failed(const std::string& what, const Error& why);
 
-// Settings of a process that exists for one cold start. Both are to be called while it has one thread.
+// Settings of a process that exists for one cold start. Call both while it has one thread.
 
 // OpenVINO asks hwloc for the cores, and the system's hwloc, which Open MPI brings in, loads plugins for X11,
 // OpenCL and PCI: 15 libraries that a program with OpenVINO alone does not load. A user's HWLOC_PLUGINS_PATH

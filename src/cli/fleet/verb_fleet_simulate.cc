@@ -136,7 +136,7 @@ Result<Deployment> the_deployment(const FleetSimulateOptions& o, const Fleet& fl
   return deploy(fleet, plan);
 }
 
-// Its first line tells which kind of trace a file is.
+// A file's first line shows which kind of trace it is.
 Result<bool> is_recorded(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   char head[7] = {};

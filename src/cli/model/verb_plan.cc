@@ -120,9 +120,9 @@ void print_plan(const Session& session, const PlanResult& result) {
   std::string origins;
   for (const auto& [name, count] : cost_origins(p))
     origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
-  print("  {} in {}, {}; unit times: {}\n", counted(static_cast<int64_t>(p.graph->num_ops()), "unit"),
-        counted(static_cast<int64_t>(result.plan.segments.size()), "segment"),
-        counted(static_cast<int64_t>(result.plan.lane_shares.size()), "lane"), origins);
+  print("  {} in {}, {}; unit times: {}\n", counted(p.graph->num_ops(), "unit"),
+        counted(result.plan.segments.size(), "segment"), counted(result.plan.lane_shares.size(), "lane"),
+        origins);
   print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
                                       [](const Segment& s) { return s.host_access; });

@@ -42,13 +42,13 @@ Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
     return report.ok() ? kExitDone : kExitNo;
   }
   if (report.ok()) {
-    print("{}: valid. {} ops in {} segments, {} steps; {} {}, bound {} ({})\n", o.file,
-          plan.problem.graph->num_ops(), plan.plan.segments.size(), plan.plan.steps.size(),
-          objective_name(plan.problem.objective), value_text(plan.problem, value),
-          value_text(plan.problem, plan.bound.us), plan.bound.proof.text());
+    print("{}: valid. {} in {}, {}; {} {}, bound {} ({})\n", o.file,
+          counted(plan.problem.graph->num_ops(), "op"), counted(plan.plan.segments.size(), "segment"),
+          counted(plan.plan.steps.size(), "step"), objective_name(plan.problem.objective),
+          value_text(plan.problem, value), value_text(plan.problem, plan.bound.us), plan.bound.proof.text());
     return kExitDone;
   }
-  print("{}: NOT valid, {}:\n", o.file, counted(static_cast<int64_t>(report.findings.size()), "finding"));
+  print("{}: NOT valid, {}:\n", o.file, counted(report.findings.size(), "finding"));
   for (const auto& f : report.findings) print("  {}: {}\n", violation_name(f.kind), f.message);
   return kExitNo;
 }

@@ -1,4 +1,4 @@
-// heddle whatif: the predicted effect of other hardware, planned anew for each change.
+// heddle whatif: the predicted effect of other hardware, planned again for each change.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -35,7 +35,7 @@ struct ServedWorkers {
   std::shared_ptr<WorkerPool> pool;
 };
 
-// Starts what the flags ask for; workers that are not this program's are waited for by whoever opens a plan.
+// Starts what the flags ask for; the opener of a plan waits for workers of other programs.
 // They show the certificate of these files, where there are any.
 Result<std::unique_ptr<ServedWorkers>> start_workers(const ServeWorkerFlags& flags, const Fleet& fleet,
                                                      const std::string& certificate_file,

@@ -1,4 +1,4 @@
-// heddle load: an open-loop load on a server, and what became of every request.
+// heddle load: open-loop requests to a server, and the outcome of each.
 #include <cmath>
 
 #include "data_plane_flags.h"

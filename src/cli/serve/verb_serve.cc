@@ -289,7 +289,7 @@ class FileWatch {
   std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
 };
 
-// A plan file with another content takes the place of the plan at work.
+// A plan file with new content replaces the current plan.
 void follow_plan(const std::string& path, const InferService& service, const std::string& model) {
   service.repository().load(model, [path](const Status& status) {
     if (status.ok())

@@ -96,7 +96,7 @@ void print_counters(const WorkerOptions& options, const WorkerCounters& c, bool 
                       .dump());
   } else {
     print("worker {}: {} runs, {} feature maps sent and {} received, {}\n", options.name, c.runs, c.maps_sent,
-          c.maps_received, counted(static_cast<int64_t>(c.sessions), "session"));
+          c.maps_received, counted(c.sessions, "session"));
   }
 }
 

@@ -167,7 +167,7 @@ bool Dispatcher::comes_too_late(BookingId id, TimeNs now) const {
   return batch.dispatched < now && will_be_late(batch);
 }
 
-// Decides anew on the recalled batches: fewer requests, another path, or dropped while that saves time.
+// Decides again on the recalled batches: fewer requests, another path, or dropped while that saves time.
 void Dispatcher::recall(TimeNs now, Actions& actions) {
   while (!recalled_.empty()) {
     const uint32_t id = recalled_.back();
@@ -295,7 +295,7 @@ void Dispatcher::release_from(uint32_t id, uint32_t step, TimeNs now, Actions& a
   cancel_from(id, step, now, actions);
 }
 
-// Chooses the rest of a batch's path anew if the batch would otherwise be late or meet a straggler.
+// Chooses the rest of a batch's path again if the batch would otherwise be late or meet a straggler.
 void Dispatcher::rebind(uint32_t id, uint32_t partition, TimeNs now, Actions& actions) {
   Batch& batch = batches_[id];
   release_from(id, 2 * partition - 1, now, actions);

@@ -1,7 +1,7 @@
 // ppipe-columns: plans fleets with any number of classes and devices. The LP over columns determines which
 // columns the optimum mixes. Its pools, rounded down, are kept except for a remainder of a few devices of
 // each class, so the work does not grow with the fleet. The remainder is filled greedily by the bound's
-// prices; a local search then repeatedly takes some pools back and fills anew. A MILP runs only if the plan
+// prices; a local search then repeatedly takes some pools back and fills again. A MILP runs only if the plan
 // does not serve the load, or if a better bound is requested. Model: PPipe, ATC'25, appendix A.2, over
 // enumerated columns.
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kRemainder = 30;      // devices of each class that are planned anew, plus 2 for every model
+constexpr double kRemainder = 30;      // devices of each class that are planned again, plus 2 for every model
 constexpr int kMaxSteps = 100'000;     // of filling, in case the LP gives no base
 constexpr int kRounds = 1500;          // of the search in the remainder
 constexpr double kCloseEnough = 1e-4;  // relative to the bound: the search ends
@@ -102,7 +102,7 @@ class Pools {
   std::vector<double> rates_;
 };
 
-// Keeps the LP's pools, rounded down, except for a remainder that is planned anew.
+// Keeps the LP's pools, rounded down, except for a remainder that is planned again.
 void put_base(const FleetTask& task, const std::vector<std::vector<Column>>& columns, Pools& pools) {
   const auto mix = fractional_mix(task, columns);
   if (mix.empty()) return;
@@ -193,7 +193,7 @@ double value_of(const FleetTask& task, const Pools& pools) {
   return fleet_value(task.fleet, task.goal.objective, pools.rates(), task.goal.load, pools.used());
 }
 
-// Local search: shrinks a few columns' pools towards the base, fills anew with perturbed prices, keeps
+// Local search: shrinks a few columns' pools towards the base, fills again with perturbed prices, keeps
 // results that are not worse. The number of rounds is fixed, so plans do not depend on the machine's speed.
 void improve(const FleetTask& task, const std::vector<std::vector<Column>>& columns,
              const std::vector<double>& prices, const Pools& base, Pools& best) {

@@ -28,7 +28,7 @@ Error line_error(uint64_t line, const std::string& message) {
   return Error(Code::kInvalidInput, "line " + std::to_string(line) + ": " + message);
 }
 
-// The start of the invocation that a line tells, in seconds; its function goes into `functions`.
+// The start of a line's invocation, in seconds; its function goes into `functions`.
 Result<double> read_invocation(std::string_view text, uint64_t line,
                                std::unordered_set<std::string>& functions) {
   std::string_view field[4];

@@ -61,7 +61,7 @@ Bound destructive_bound(const Problem& problem, const Bound& known, double value
     if (us <= best.us * (1 + kRefuted)) break;
     BoundTables left = tables;
     if (!restrict_to(us, blocks, left) || bound_of(left, blocks, deadline).us > us) {
-      best = {us, "destructive: no plan of this time fits"};
+      best = {us, "no plan that is faster fits"};
       step = std::min(2 * step, kMostStep);
     } else {
       step /= 2;

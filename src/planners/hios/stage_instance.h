@@ -5,7 +5,7 @@
 // where u is an op's utilization of the device: HIOS (section IV) takes t(S) as given, its simulation has
 // serial = overlap = 0.5. A stage starts when the stage before it on its device is done and every input of
 // all its ops is there: the end of the producer's stage, plus the transfer when that is on another device.
-// Transfers do not disturb each other. The makespan is to be least.
+// Transfers do not disturb each other. The makespan is minimised.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,7 @@ bool SlotModel::allowed(size_t node, size_t slot) const {
   return slot > 0 && p_.us(node, slot) < kImpossible;  // (4)
 }
 
-// What was before the first device or bus is free is of no account, and the start's end is H.
+// What happens before the first device or bus is free does not matter, and the start's end is H.
 void SlotModel::rescale(const Slots& start) {
   SlotTimer timer(p_);
   timer.time(start);

@@ -13,7 +13,7 @@ namespace heddle {
 struct SegmentCut {
   std::shared_ptr<const Model> model;  // owns memory of the part's constants
   SegmentModel part;
-  // [input, output of the part] index of its tensor in the spec; -1: an output that nobody reads.
+  // [input, output of the part] index of its tensor in the spec; -1: an output that is not read.
   std::vector<int> inputs, outputs;
 };
 // Reads the model if the spec does not have it yet. Fails (invalid input), naming the device, if there is none.

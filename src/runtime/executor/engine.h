@@ -84,12 +84,12 @@ class Engine {
  private:
   // Of a slot: no request, a request whose inputs have not arrived yet, a running request.
   enum class Phase { kWaits, kStarts, kRuns };
-  // What a rank tells rank 0 at the end of a request; an empty text means success.
+  // A rank's message to rank 0 at the end of a request; an empty text means success.
   struct EndReport {
     int32_t code = 0;
     std::array<char, 508> text{};
   };
-  // What one thread has at hand; nothing here is shared.
+  // One thread's own data, which is not shared.
   struct Local {
     std::vector<int32_t> instant;   // to be run by this thread, now
     std::vector<int32_t> ready;     // to be handed to the clock or a worker

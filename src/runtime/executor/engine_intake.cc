@@ -210,7 +210,7 @@ void Engine::intake_message_arrived(int64_t number) {
   if (!taken.ok()) lose_ranks(std::move(taken).error());
 }
 
-// Rank 0 calls the others once, when it is to stop: only their silence tells that they have ended.
+// Rank 0 calls the others once, when it is to stop: only their silence shows that they have ended.
 Status Engine::call_ranks() {
   called_ns_ = now_ns();
   for (int other = 1; other < setup_.transport->size(); ++other) {

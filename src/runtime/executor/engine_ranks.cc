@@ -135,7 +135,7 @@ Status Engine::send_message(const Outgoing& o) {
                         o.id >= 0 ? o.id : Transport::kNoToken);
 }
 
-// An accelerator's task counts as done when it is enqueued; other ranks are told only when it has finished.
+// An accelerator's task counts as done when it is enqueued; other ranks are notified when it has finished.
 bool Engine::may_go(const Outgoing& o) {
   if (setup_.issuer == nullptr || o.message < 0 || stopped()) return true;
   auto reached = setup_.issuer->reached(o.slot, o.task);
@@ -289,7 +289,7 @@ void Engine::serve_ranks(const Deadline& deadline) {
       fail(Error(Code::kCancelled, *transport.alarm()));
     }
     if (stopped()) {
-      // Other ranks can stop computing results that nobody will read.
+      // Other ranks can stop computing results that will not be read.
       if (!alarmed_ && !ranks_lost_) {
         alarmed_ = true;
         const std::lock_guard lock(stream_mutex_);

@@ -31,7 +31,7 @@ struct RankPart {
   std::vector<Message> sends, receives;
   int32_t messages = 0;
 };
-// A task tells each rank that waits for it once. O((tasks + edges) log edges).
+// A task notifies each waiting rank once. O((tasks + edges) log edges).
 RankPart part_of_rank(const WholeProgram& whole, int self);
 
 int64_t message_bytes(const Graph& graph, const Message& message);

@@ -26,7 +26,7 @@ class BlockCorrections {
   void multiply(const TimesOf& times, const std::vector<double>& factors);
   // The fleet with its times corrected. Corrections of times that it does not have are skipped.
   Fleet applied(const Fleet& fleet) const;
-  // Times that are described anew are not corrected any more, nor those that are gone.
+  // Times that the new fleet changes or drops lose their correction.
   void forget_changed(const Fleet& before, const Fleet& after);
   bool empty() const { return factors_.empty(); }
   Json to_json() const;  // [{"model", "class", "share", "factors": [by block]}]

@@ -36,22 +36,22 @@ struct Drift {
 };
 
 // A pool's ratio is measured over planned time of its last runs: at least DriftOptions::window_runs of them,
-// and fewer are not judged. A pool drifts once its ratio has been outside of [1/(1+share), 1+share] in every
+// and fewer are not evaluated. A pool drifts once its ratio has been outside of [1/(1+share), 1+share] in every
 // look for `hold_s` with runs at both ends of that time, and for a whole window of runs, so that the ratio is
-// of these alone. Then all times of the fleet whose pools are outside for a whole window of runs are told of,
-// so that a class that slows down is planned for once.
+// of these alone. Then look() returns all times of the fleet whose pools are outside for a whole window of runs,
+// so that a class that slows down needs one new plan.
 //
 // Each block's factor is the mean ratio of the pools that have it, weighted by their planned times; blocks
 // that no pool has get the mean of all.
 //
-// Reference is the plan at work: once a plan is made of corrected times its ratios begin at 1 anew.
+// The reference is the current plan: ratios start at 1 again once a plan is made from corrected times.
 class DriftWatch {
  public:
   explicit DriftWatch(const DriftOptions& options);
 
-  // Another plan is at work, its counters begin at 0.
+  // Another plan is in use; its counters begin at 0.
   void plan_began();
-  // Times never go back. Returns what drifts now; empty: nothing. It goes on to tell so until plan_began() or
+  // Times never go back. Returns what drifts now; empty: nothing. It returns the same until plan_began() or
   // refused(). `fleet`: how many blocks a model has.
   std::vector<Drift> look(double now_s, const Fleet& fleet, std::span<const PoolReading> pools);
   // The change that these drifts led to was no good or could not be made: the same ratio (to a factor of

@@ -96,7 +96,7 @@ Result<std::unique_ptr<Generation>> FleetState::generation(const Served& next) c
                  "remove \"file\" to serve them on emulated devices");
   std::optional<WorkerWait> wait;
   if (options_.workers != nullptr) {
-    // Compiling takes longer than being told of a timed device, and the old plan runs meanwhile.
+    // Compiling takes longer than setting up an emulated device, and the old plan runs meanwhile.
     const double seconds = !begun_ || files ? options_.wait_s : kCutOverWait_s;
     wait.emplace(WorkerWait{*options_.workers, seconds, !begun_, options_.cancel});
   }

@@ -48,7 +48,7 @@ class FleetState {
   // What was asked for, `what` for people: puts it to work.
   Status change_to(Served next, const char* what);
   FleetPlanOptions plan_options() const;
-  // Gives `next` the plan that moves least from the one at work; returns how many devices that moves.
+  // Sets `next` to the plan that changes the fewest devices of the current plan; returns how many change.
   Result<double> replan(Served& next) const;
 
   // Is look() to be called, every look_s() seconds? It reads what was measured and acts on it.

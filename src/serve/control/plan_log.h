@@ -14,10 +14,10 @@
 namespace heddle {
 
 enum class PlanEvent : uint8_t {
-  kAsked,       // a plan that was asked for is at work
-  kDrift,       // a plan for the times that were measured is at work
+  kAsked,       // a requested plan is in use
+  kDrift,       // a plan for the measured times is in use
   kKept,        // a trial's plan stays
-  kRolledBack,  // a trial's plan is gone, the one before it is at work again
+  kRolledBack,  // a trial's plan is gone; the one before it is in use again
   kRefused,     // a plan for measured times, or the way back, cannot be: what was there goes on
 };
 inline constexpr size_t kPlanEvents = 5;

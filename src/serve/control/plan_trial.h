@@ -35,7 +35,7 @@ class PlanTrial {
  public:
   explicit PlanTrial(const TrialOptions& options) : options_(options) {}
 
-  // Another plan is at work. `judge`: compare it with the plan before it.
+  // Another plan is in use. `judge`: compare it with the plan before it.
   void plan_began(double now_s, bool judge, double settle_s);
   bool open() const { return open_; }
   // Times and counters never go back. A verdict ends the trial and is returned once.
@@ -59,7 +59,7 @@ class PlanTrial {
   Judgement judge(const Interval& now) const;
 
   const TrialOptions options_;
-  std::deque<Sample> samples_;  // of the plan at work, settled; the last window
+  std::deque<Sample> samples_;  // of the current plan, settled; the last window
   Interval before_;             // of the plan before it
   double settled_s_ = 0;
   bool open_ = false;

@@ -38,7 +38,7 @@ void HttpConnection::flush(HttpLoopState& loop) {
     } else if (sent < 0 && errno == EAGAIN) {
       return arm(loop, socket.wanted());
     } else {
-      close_after = true;  // nobody is there: the loop finds out when it reads
+      close_after = true;  // the peer is gone: the loop finds out when it reads
       break;
     }
   }

@@ -52,7 +52,7 @@ const BIO_METHOD* quiet_socket() {
   return method;
 }
 
-// A client that does not encrypt is told so in its own language, as far as the socket takes it at once.
+// A client that does not encrypt gets a plain HTTP answer that says so, if the socket takes it at once.
 void answer_plain_http(int fd) {
   static constexpr std::string_view kAnswer =
       "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"

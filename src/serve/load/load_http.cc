@@ -144,7 +144,7 @@ class HttpLoad final : public LoadRun {
       if (c.busy) {
         advance(c);
       } else {
-        close(c);  // the server ended a connection that nobody used
+        close(c);  // the server closed an idle connection
       }
     }
     graves_.clear();

@@ -69,7 +69,7 @@ void LoadRun::give_up_waiting(TimeNs oldest) {
 void LoadRun::note_answer(size_t i, int64_t batch, double queue_us) {
   auto& model = result_.counted.models[arrivals_[i].model];
   if (batch > 0 && batch <= kMaxFleetBatch) {
-    // Every request of a batch tells its size; rows are counted here, not batches.
+    // Every request reports the size of its batch; this counts rows, not batches.
     auto& sizes = model.batch_sizes;
     if (sizes.size() < static_cast<size_t>(batch)) sizes.resize(static_cast<size_t>(batch), 0);
     ++sizes[static_cast<size_t>(batch) - 1];

@@ -1,4 +1,4 @@
-// What loads have in common, whatever the protocol: when requests are due, and what became of each.
+// The part of a load test that no protocol changes: when requests are due, and the outcome of each.
 #pragma once
 
 #include <deque>
@@ -41,7 +41,7 @@ class LoadRun {
   // The first that waits is on its way, or settled.
   void pop() { waiting_.pop_front(); }
   void sent(size_t i) { result_.lateness.add(live_now() - due(i)); }
-  // What the server told of an answer: rows that ran together, and how long it waited; negative: nothing.
+  // What the server reports with an answer: the rows of its batch, and how long it waited; negative: not reported.
   void note_answer(size_t i, int64_t batch, double queue_us);
   // The request's one outcome, by the statuses of HTTP; `at`: when that was known.
   void settle(size_t i, int status, const std::string& message, TimeNs at);

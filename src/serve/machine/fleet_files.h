@@ -46,7 +46,7 @@ struct SplitCheck {
   bool split = false;      // a pipeline has more than one part
   std::string unverified;  // why some pipeline was not compared; empty: all were
 };
-// The model as clients see it, with a note that tells what its outputs differ by. Errors: outputs that differ
+// The model as clients see it, with a note on how much its outputs differ. Errors: outputs that differ
 // by more than rounding.
 Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const UnsplitModel& whole,
                                                      double slo_us, const SplitCheck& check);

@@ -273,7 +273,7 @@ class Server final : public LocalServer {
     return {};
   }
 
-  // What index() tells, which must not wait for a load.
+  // The answer of index(), which must not wait for a load.
   void take_down() {
     std::vector<InferService::Repository::Entry> out;
     for (const auto& [name, e] : entries_)

@@ -118,7 +118,7 @@ void PartDevices::work() {
     }
     job.loaded(std::move(loaded));
     while (plans_.size() > kKeptPlans) plans_.erase(plans_.begin());
-    // This thread alone adds parts, so one that nobody else has stays without an owner.
+    // Only this thread adds parts, so a part without another owner stays without one.
     std::erase_if(devices_, [](const auto& d) { return d.second.use_count() <= 1; });
   }
 }
@@ -136,8 +136,7 @@ Result<std::string> PartDevices::name_of(Plan& plan, const worker::Role& role) c
   if (at == whole.end()) at = whole.insert(whole.end(), role.whole_device());
   const auto index = static_cast<size_t>(at - whole.begin());
   if (index >= named->second.size())
-    return Error(Code::kInvalidInput, "this worker has " +
-                                          counted(static_cast<int64_t>(named->second.size()), "device") +
+    return Error(Code::kInvalidInput, "this worker has " + counted(named->second.size(), "device") +
                                           " of class '" + role.device_class() + "'");
   return named->second[index];
 }

@@ -95,7 +95,7 @@ class PartDevices {
   PartDevices& operator=(const PartDevices&) = delete;
 
   // The load's roles that compute. `session` names who asks: what a plan's devices are called holds within
-  // it. Parts stay until the next load after nobody has their roles any more.
+  // it. Parts stay until the next load after their roles are gone.
   void load(uint64_t session, const worker::Load& load, OnLoaded loaded);
 
  private:

@@ -79,7 +79,7 @@ Result<std::vector<PartRow>> rows_from_sections(const LocalModel& model, uint32_
       return Error(Code::kInvalidInput, "the feature map has rows or tensors that the model does not have");
     auto& row = out[s.row];
     if (feature) {
-      row.features.emplace_back(s.index, s.bytes);  // its size is checked by whoever reads it
+      row.features.emplace_back(s.index, s.bytes);  // its reader checks the size
       continue;
     }
     if (s.bytes.size() != row_bytes(infos[s.index]))

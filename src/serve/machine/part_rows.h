@@ -32,7 +32,7 @@ struct PartRow final : TensorRow {
   std::vector<std::vector<std::byte>> own_inputs, own_outputs;  // empty: not here, not computed yet
 };
 
-// What parts behind block `to` read of what is there before it: inputs of the model and feature maps.
+// The inputs of the model and the feature maps from before block `to` that parts behind it read.
 struct PartCargo {
   std::vector<uint32_t> inputs, features;
 };
@@ -46,7 +46,7 @@ Result<std::vector<PartRow>> rows_from_sections(const LocalModel& model, uint32_
                                                 const MapSections& sections);
 // Gives every row room for the outputs that it does not have yet; then it may be run.
 void prepare_outputs(const LocalModel& model, std::vector<PartRow>& rows);
-// What is to travel on: the cargo, and the outputs that parts up to here have given. Takes the rows' bytes.
+// What goes to the next part: the cargo, and the outputs of the parts up to here. Takes the rows' bytes.
 MapSections sections_of(const LocalModel& model, const PartCargo& cargo, const FleetModelFile& file, int to,
                         std::vector<PartRow>& rows);
 // All outputs of a row, one after the other.

@@ -19,7 +19,7 @@ namespace {
 
 // A row among others may be summed in another order than alone.
 constexpr double kRowRtol = 1e-3, kRowAtol = 1e-4;
-// One segment has nobody to wait for, and a server's other threads need the cores.
+// One segment waits for no other, and a server's other threads need the cores.
 constexpr double kNoSpin_us = 0;
 
 template <class Row>

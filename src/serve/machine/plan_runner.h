@@ -19,7 +19,7 @@ namespace heddle {
 
 struct PartOptions {
   bool fp16_cuts = false;  // float32 tensors are left in rows as float16
-  double slowdown = 1;     // a run takes so many times as long, by waiting
+  double slowdown = 1;     // factor on the time of a run, by waiting
 };
 
 // Each slot runs one batch at a time. As a DeviceRunner it is its first slot.

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMostNamedDevices = 4;
 
-// Real devices of one plan must be on this host. Which host that is nobody says, so it may be any one.
+// Real devices of one plan must be on this host. The plan does not say which host that is, so it may be any.
 Status check_one_host(const PlanFile& file) {
   const auto& cluster = *file.problem.cluster;
   std::set<HostId> hosts;
@@ -105,7 +105,7 @@ Result<double> difference_from_unsplit(PlanRunner& runner, const LocalModel& loc
 }
 
 struct SlotTimes {
-  std::vector<double> us;  // [slot] of one request with all slots at work
+  std::vector<double> us;  // [slot] of one request with all slots in use
   double rate_per_s = 0;   // of all slots together
 };
 

@@ -27,14 +27,14 @@ struct ServedPlan {
 
 struct ServedPlanOptions {
   int in_flight = 0;      // requests at once; 0: one, for throughput enough to keep each lane's devices busy
-  double measure_s = .1;  // with all slots at work
+  double measure_s = .1;  // with all slots in use
   Deadline deadline;
   ProgressSink* progress = nullptr;
   const OpenedPlan* on_ranks = nullptr;  // the plan, opened by open_plan_on_ranks(); null: it runs here
 };
 
 // Reads source.plan, loads its model, compiles the segments, holds the outputs of each slot against the
-// unsplit model's on random inputs, and measures what a request takes with all slots at work. Where devices
+// unsplit model's on random inputs, and measures what a request takes with all slots in use. Where devices
 // are emulated nothing is computed, and the plan's times are taken. Errors: a model file that is gone or is
 // another one than was planned for, devices that are not here, real devices on several hosts, outputs that
 // differ, Executor::create()'s.

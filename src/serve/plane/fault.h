@@ -46,7 +46,7 @@ enum class FaultAction : uint8_t { kDelay, kFail, kKill };
 struct Fault {
   FaultPoint point = FaultPoint::kAccept;
   FaultAction action = FaultAction::kFail;
-  uint32_t every = 1;     // of so many passes the last one is hit
+  uint32_t every = 1;     // the fault hits the last of this many passes
   uint32_t delay_us = 0;  // of kDelay
 };
 
@@ -60,7 +60,7 @@ extern std::atomic<int> g_fault_point;  // -1: none
 bool pass_fault(FaultPoint point, bool may_throw);
 }  // namespace internal
 
-// Passes the place: sleeps where a delay is set; true where the caller is to fail as the list above says.
+// Called at a fault's place: sleeps if a delay is set; true if the caller must fail as the list above says.
 inline bool fault_at(FaultPoint point) {
   return internal::g_fault_point.load(std::memory_order_relaxed) == static_cast<int>(point) &&
          internal::pass_fault(point, false);

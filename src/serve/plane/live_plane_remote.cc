@@ -104,7 +104,7 @@ void Plane::still_running(uint64_t attempt, TimeNs elapsed_ns, TimeNs waited_ns)
 void Plane::abandon(Running& r, const Event& event, TimeNs now, Deferred& deferred) {
   const TimeNs then = abandoned_at(r);
   if (then > now) return put(then, event, deferred);
-  // On a busy machine news come late, too. Those of before say nothing of the time since.
+  // On a busy machine messages come late, too. Earlier ones say nothing about the time since.
   const TimeNs news = then + options_.patience.least_ns;
   if (remote_state_[r.work.device].reports && r.reported < then && now < news)
     return put(news, event, deferred);

@@ -56,7 +56,7 @@ class Plane final : public LivePlane, public RemoteListener {
     uint64_t attempt = 0;                // on a device in another process
     bool due = false, received = false;  // of a transfer there: both its time and its arrival count
     TimeNs patience = 0;                 // after which it is given up, if it has a core all the time
-    double waiting = 0;                  // the part of its time in which it had none, as last told
+    double waiting = 0;                  // the share of its time without work, as last reported
     TimeNs reported = 0;                 // when that was; 0: never
   };
 
@@ -64,10 +64,10 @@ class Plane final : public LivePlane, public RemoteListener {
   struct RemoteState {
     bool there = false;
     uint64_t behind = 0;   // the attempt that was given up; 0: none
-    bool reports = false;  // it has told before how a run goes
+    bool reports = false;  // it has reported on a run before
   };
 
-  // What is to be done once the lock is given back.
+  // Work for after the lock is released.
   struct Deferred {
     std::vector<std::pair<uint32_t, DeviceTask>> tasks;  // device
     std::vector<RemoteTask> remote;

@@ -1,4 +1,4 @@
-// What a service tells of itself: Prometheus's text, and JSON for pages and programs.
+// A service's status: Prometheus's text, and JSON for pages and programs.
 #include "heddle/base/json.h"
 #include "heddle/serve/infer_service.h"
 #include "protocol/metrics_text.h"

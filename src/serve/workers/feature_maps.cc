@@ -186,7 +186,7 @@ class MapSource {
 
 }  // namespace
 
-// One other worker, its thread and what it is to be sent.
+// One other worker, its thread and what to send it.
 struct FeatureSender::Peer {
   Peer(const std::string& to, const WorkerSecurity& with)
       : address(to),

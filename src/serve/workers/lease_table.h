@@ -1,4 +1,4 @@
-// The bus of one process: entries with a lease, and one watcher that is told of them in order on the table's own
+// The bus of one process: entries with a lease, and one watcher that gets their events in order on the table's own
 // thread.
 #pragma once
 

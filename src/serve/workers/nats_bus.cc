@@ -1,5 +1,5 @@
 // The bus on NATS: a bucket of JetStream's key-value store. The store forgets entries that are not renewed,
-// but tells nobody, so each reader watches the leases of what it has seen itself.
+// but sends no event, so each reader watches the leases of the entries that it has seen.
 #include "heddle/serve/bus.h"
 
 #ifdef HEDDLE_HAVE_NATS
@@ -130,12 +130,12 @@ class NatsBus final : public WorkerBus {
       const auto s = kvWatcher_Next(&next, watcher_.get(), 200);
       if (s == NATS_TIMEOUT) continue;
       if (s != NATS_OK) {
-        // The client connects anew by itself; until then there is nothing to read.
+        // The client reconnects by itself; until then there is nothing to read.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         continue;
       }
       const NatsPtr<kvEntry, kvEntry_Destroy> entry(next);
-      if (!entry) continue;  // all that was there has been told
+      if (!entry) continue;  // all existing entries have been reported
       const std::string key = kvEntry_Key(next);
       if (kvEntry_Operation(next) != kvOp_Put) {
         (void)table_.withdraw(key).ok();

@@ -46,7 +46,7 @@ BusWorkerPool::~BusWorkerPool() {
   }
   changed_.notify_all();
   thread_.join();
-  // gRPC still tells of the sessions until each has ended.
+  // gRPC still calls the sessions until each has ended.
   std::vector<std::shared_ptr<ServerSession>> open;
   {
     const std::lock_guard lock(mutex_);

@@ -51,7 +51,7 @@ void BusWorkerPool::watch_sessions() {
       const auto reason =
           "no message came from it for " + std::to_string(options_.lease_s).substr(0, 4) + " s";
       session->end(reason);
-      // gRPC may take its time to tell the end of a connection that hangs.
+      // gRPC may take long to report the end of a connection that hangs.
       lost(name, session->id(), reason);
       continue;
     }
@@ -151,7 +151,7 @@ void BusWorkerPool::running(const worker::Pong& pong) {
   }
   // Attempts are numbered over all plans: each is known to one of them at most.
   for (const auto& view : views)
-    for (const auto& r : pong.running()) view->tell_running(r.attempt(), r.elapsed_ns(), r.waited_ns());
+    for (const auto& r : pong.running()) view->report_running(r.attempt(), r.elapsed_ns(), r.waited_ns());
 }
 
 BusWorkerPool::Capacities BusWorkerPool::capacities() const {

@@ -26,8 +26,8 @@ std::vector<std::string_view> withdrawn(const worker::Withdrawal& w) {
 
 class RegistryCalls final : public worker::Registry::CallbackService {
  public:
-  RegistryCalls(WorkerBus& bus, const WorkerSecurity& security, WorkerRegistry::Tell tell)
-      : bus_(bus), security_(security), tell_(std::move(tell)) {}
+  RegistryCalls(WorkerBus& bus, const WorkerSecurity& security, WorkerRegistry::Report report)
+      : bus_(bus), security_(security), report_(std::move(report)) {}
 
   grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context, const worker::Question*,
                                 worker::Challenge* reply) override {
@@ -71,8 +71,8 @@ class RegistryCalls final : public worker::Registry::CallbackService {
       const std::lock_guard lock(mutex_);
       first = named_.size() < kMostNamed && named_.insert(name + peer).second;
     }
-    if (first && tell_)
-      tell_(name + " at " + peer + " is refused: it does not prove that it knows the fleet's token");
+    if (first && report_)
+      report_(name + " at " + peer + " is refused: it does not prove that it knows the fleet's token");
   }
   grpc::ServerUnaryReactor* finish(grpc::CallbackServerContext* context, const Status& status,
                                    worker::Lease* reply) {
@@ -86,7 +86,7 @@ class RegistryCalls final : public worker::Registry::CallbackService {
 
   WorkerBus& bus_;
   const WorkerSecurity security_;
-  const WorkerRegistry::Tell tell_;
+  const WorkerRegistry::Report report_;
   const TimedChallenges challenges_;
   std::mutex mutex_;  // guards what follows
   std::set<std::string> named_;
@@ -94,8 +94,8 @@ class RegistryCalls final : public worker::Registry::CallbackService {
 
 class GrpcRegistry final : public WorkerRegistry {
  public:
-  GrpcRegistry(WorkerBus& bus, const WorkerSecurity& security, Tell tell)
-      : security_(security), calls_(bus, security, std::move(tell)) {}
+  GrpcRegistry(WorkerBus& bus, const WorkerSecurity& security, Report report)
+      : security_(security), calls_(bus, security, std::move(report)) {}
   ~GrpcRegistry() override {
     if (listener_.server) listener_.server->Shutdown(std::chrono::system_clock::now());
   }
@@ -194,8 +194,8 @@ class RegistryAnnouncer final : public Announcer {
 
 Result<std::unique_ptr<WorkerRegistry>> WorkerRegistry::start(const std::string& host, int port,
                                                               WorkerBus& bus, const WorkerSecurity& security,
-                                                              Tell tell) {
-  auto registry = std::make_unique<GrpcRegistry>(bus, security, std::move(tell));
+                                                              Report report) {
+  auto registry = std::make_unique<GrpcRegistry>(bus, security, std::move(report));
   HEDDLE_RETURN_IF_ERROR(registry->open(host, port));
   return std::unique_ptr<WorkerRegistry>(std::move(registry));
 }

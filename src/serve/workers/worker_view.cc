@@ -162,7 +162,7 @@ void WorkerView::forward(const RemoteAnswer& answer) {
   if (listener_ != nullptr) listener_->answered(answer);
 }
 
-void WorkerView::tell_running(uint64_t attempt, TimeNs elapsed, TimeNs waited) {
+void WorkerView::report_running(uint64_t attempt, TimeNs elapsed, TimeNs waited) {
   const std::shared_lock lock(listener_mutex_);
   if (listener_ != nullptr) listener_->still_running(attempt, elapsed, waited);
 }

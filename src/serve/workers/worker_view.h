@@ -1,4 +1,4 @@
-// One plan's devices in a pool of workers: who has which, what each is to load, and whom to tell. The pool's
+// One plan's devices in a pool of workers: which worker has which, what each loads, and who is notified. The pool's
 // lock guards all but the listener.
 #pragma once
 
@@ -39,11 +39,11 @@ class WorkerView {
  public:
   WorkerView(uint64_t generation, const Fleet& fleet, const Deployment& deployment);
 
-  // Null: once this returns, nobody is told any more.
+  // Null: after this returns, no listener is called.
   void listen(RemoteListener* listener);
   // Without the pool's lock.
   void forward(const RemoteAnswer& answer);
-  void tell_running(uint64_t attempt, TimeNs elapsed, TimeNs waited);
+  void report_running(uint64_t attempt, TimeNs elapsed, TimeNs waited);
   void forward(const std::vector<uint32_t>& devices, bool back);
 
   // What a worker is sent that gets these devices.
@@ -60,7 +60,7 @@ class WorkerView {
   DevicePlaces places;
   std::vector<char> loaded;          // [virtual device] its worker is there and has loaded it
   std::vector<uint64_t> asked;       // [virtual device] the session that was sent its role; 0: none
-  std::vector<worker::Place> place;  // [virtual device] of those that compute, as their worker told
+  std::vector<worker::Place> place;  // [virtual device] of those that compute, as their worker reported
   std::vector<std::string> refused;  // [virtual device] why that session does not load it; empty: it may
 
  private:

@@ -29,7 +29,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 std::string join_names(std::span<const std::string> names, size_t limit = 12);
 
 // "1 lane", "2 lanes"; "s" makes the plural.
-std::string counted(int64_t count, const std::string& noun);
+std::string counted(uint64_t count, const std::string& noun);
 
 // Untrusted text for a message: quoted, control characters as \xNN, cut after `limit` bytes.
 std::string quote_text(std::string_view text, size_t limit = 60);

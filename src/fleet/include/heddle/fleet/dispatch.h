@@ -22,12 +22,12 @@ namespace heddle {
 struct DispatchOptions {
   bool fill_gaps = true;  // false: "busy until" reservations; only a resource's last booking counts
   // Measured times correct the reservations (section 5.4), and delays are repaired where possible. Ready work
-  // passes late work. A late batch chooses the rest of its path anew, or is decided on anew if it has not
+  // passes late work. A late batch chooses the rest of its path again, or is decided on again if it has not
   // begun. With exact times none of this happens.
   bool feedback = true;
   // If above 0: a run that is overdue by this share of its time is a straggler, with unknown remaining time.
   // Its device is used only if all devices of the pool straggle, until the run ends. A batch that leaves the
-  // partition before and is booked for such a device chooses its path anew. Among devices that can start a
+  // partition before and is booked for such a device chooses its path again. Among devices that can start a
   // batch at the same time, a batch on its way gets the one that is free first, so that less work waits
   // behind a straggler. Needs `feedback`.
   double avoid_stragglers = 0;
@@ -160,7 +160,7 @@ class Dispatcher final : public Scheduler {
   ProbedPath paths_[2];                                  // used by choose():
   ProbedPath *path_ = &paths_[0], *spare_ = &paths_[1];  // the path found so far, and the path being tried
   std::vector<std::pair<TimeNs, uint32_t>> others_;      // pipelines by wait, in choose()
-  std::vector<uint32_t> recalled_;                       // batches to be decided on anew
+  std::vector<uint32_t> recalled_;                       // batches to decide on again
   std::vector<ResourceId> freed_;                        // filled by release_from()
   SchedulerCounters counters_;
   bool draining_ = false;

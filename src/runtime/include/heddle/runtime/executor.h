@@ -56,7 +56,7 @@ struct ExecutorOptions {
   // Requests at once. 1: latency mode, every resource serves its steps in the plan's order. More: pipelined;
   // on each resource the oldest request's ready step goes first. Raised to the number of lanes.
   int in_flight = 1;
-  // Spin time of a waiting worker before it sleeps, if by the plan nobody else uses its cores. Zero: none.
+  // Spin time of a waiting worker before it sleeps, if the plan gives its cores to no other device. Zero: none.
   double spin_us = 2000;
   // Replaces the registry for opening devices (tests inject faults here); empty: the registry.
   std::function<Result<std::unique_ptr<RuntimeDevice>>(const Device&)> open;
@@ -137,7 +137,7 @@ class Executor {
   virtual Result<StreamResult> run_stream(const StreamOptions& options) = 0;
 
   // For servers, whose requests come one by one: between open() and close() any thread may call run_slot(),
-  // one call for each slot at a time, and nobody calls run() or run_stream(). The requests share devices and
+  // one call for each slot at a time, and no calls of run() or run_stream(). The requests share devices and
   // links as those of a stream do. An error ends its own request alone. Not for cold starts (kUnsupported).
   // close() comes after the last run_slot() has returned; the destructor closes, too.
   virtual Status open() = 0;

@@ -48,7 +48,7 @@ class Announcer {
 class WorkerBus : public Announcer {
  public:
   // Called with every entry that is there, then with each change, in order, on a thread of the bus. A renewal
-  // with the same value is an event, too. Null: once this returns, nobody is called any more.
+  // with the same value is an event, too. Null: after this returns, no watcher is called.
   using Watcher = std::function<void(const BusEntry&)>;
   virtual void watch(Watcher watcher) = 0;
   virtual std::vector<BusEntry> entries() const = 0;  // by key
@@ -72,11 +72,12 @@ Result<std::unique_ptr<Announcer>> registry_announcer(const std::string& address
 // The gRPC side of a bus, for workers that are given the server's address.
 class WorkerRegistry {
  public:
-  using Tell = std::function<void(const std::string& line)>;  // on gRPC's threads
-  // Listens from here on; the bus must outlive it. `port` 0: any free one. `tell` is told of every worker
+  using Report = std::function<void(const std::string& line)>;  // on gRPC's threads
+  // Listens from here on; the bus must outlive it. `port` 0: any free one. `report` gets a line for every worker
   // that is refused for want of the token, once by name and host. Errors: an address that is taken.
   static Result<std::unique_ptr<WorkerRegistry>> start(const std::string& host, int port, WorkerBus& bus,
-                                                       const WorkerSecurity& security = {}, Tell tell = {});
+                                                       const WorkerSecurity& security = {},
+                                                       Report report = {});
   virtual ~WorkerRegistry() = default;
   virtual int port() const = 0;
 };

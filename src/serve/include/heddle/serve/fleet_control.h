@@ -18,7 +18,7 @@ namespace heddle {
 // new plan is made of them.
 struct DriftOptions {
   double share = 0;  // a ratio of measured to planned time outside of [1/(1+share), 1+share] is drift; 0: off
-  uint64_t window_runs = 50;  // that a ratio is of, at least; fewer are not judged
+  uint64_t window_runs = 50;  // that a ratio is of, at least; fewer are not evaluated
   double hold_s = 5;          // for which it must stay outside
   // What was tried and was no good is not tried again for so long; each time twice as long.
   double back_off_s = 60, most_back_off_s = 3600;
@@ -30,7 +30,7 @@ struct TrialOptions {
   double margin = .05;           // by which the part may fall
   double growth = .1;            // a fall is not the plan's fault where the rate of requests grew by more
   uint64_t least_requests = 50;  // fewer are not compared
-  double longest = 6;            // windows; a trial without so many requests ends then, and the plan is kept
+  double longest = 6;            // windows; a trial with too few requests ends then, and the plan stays
 };
 
 struct FleetControlOptions {
@@ -69,7 +69,7 @@ class FleetControl {
   virtual bool answer(const HttpHead& head, const HttpBody& body, const HttpReply& reply) = 0;
 
   // Another description of the fleet: counts, classes, models, times, SLOs or weights. Returns at once;
-  // `done` is called once, from another thread, when its plan is at work, or with the reason why the old one
+  // `done` is called once, from another thread, when its plan is in use, or with the reason why the old one
   // goes on. Devices that are drained stay so, by their class's name.
   using OnDone = std::function<void(const Status&)>;
   virtual void replace(Fleet fleet, OnDone done) = 0;

@@ -29,7 +29,7 @@ struct Generation {
   std::unique_ptr<LivePlane> plane;  // null: no model is loaded
 };
 
-// Of one model, since the server's start: what Triton's statistics have, and what became of each row.
+// Of one model, since the server's start: Triton's statistics, and the outcomes of rows.
 struct ModelStatisticsRecord {
   struct Part {
     uint64_t count = 0, ns = 0;
@@ -56,8 +56,8 @@ class InferService {
  public:
   using Done = std::function<void(Result<InferResponse>)>;
 
-  // Loads or unloads one model of the repository, and tells when it is done, from any thread; given by
-  // whoever knows where models come from. Returns at once.
+  // Loads or unloads one model of the repository, and calls back when it is done, on any thread; set by
+  // the owner of the repository. Returns at once.
   struct Repository {
     using OnDone = std::function<void(const Status&)>;
     std::function<void(const std::string&model, OnDone)> load, unload;
@@ -96,7 +96,7 @@ class InferService {
   // An error names the models that there are. An empty version is any.
   Result<std::shared_ptr<const ServedModel>> model(const std::string& name, const std::string& version) const;
   std::vector<std::shared_ptr<const ServedModel>> models() const;
-  // Requests per second that the plan at work sustains; 0 for a model that it does not have.
+  // Requests per second that the current plan sustains; 0 for a model that it does not have.
   double planned_rate(const std::string& model) const;
   ModelStatisticsRecord statistics(const std::string& model) const;
   // Of every model that was ever asked for by a name that existed.
@@ -105,7 +105,7 @@ class InferService {
   // Prometheus's text format 0.0.4: requests by outcome, latencies, queues, batch sizes, use per pool, predicted
   // against measured times.
   std::string metrics() const;
-  // The pools of the plan at work, and what they have run since it began.
+  // The pools of the current plan, and their runs since it began.
   struct PoolUse {
     PoolRole role;
     LivePoolCounters counters;

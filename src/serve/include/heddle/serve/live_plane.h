@@ -79,7 +79,7 @@ struct LivePoolCounters {
   uint64_t runs = 0, rows = 0;
   double busy_s = 0;       // of all its devices together
   double predicted_s = 0;  // by the plan, of the same runs
-  uint32_t running = 0;    // devices at work now
+  uint32_t running = 0;    // devices that are busy now
 };
 struct LiveModelCounters {
   uint64_t outcomes[kOutcomes] = {};  // by Outcome

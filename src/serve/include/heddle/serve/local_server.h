@@ -41,7 +41,7 @@ class LocalServer {
                                                      const LocalServerOptions& options);
   virtual ~LocalServer() = default;  // waits for a load that is under way
 
-  // Both cut over and wait for it. Unknown names are kNotFound; loading what is loaded reads it anew. A plan
+  // Both cut over and wait for it. Unknown names are kNotFound; loading a loaded model reads it again. A plan
   // on several ranks cannot be loaded (kUnsupported).
   virtual Status load(const std::string& model) = 0;
   virtual Status unload(const std::string& model) = 0;

@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-// Has a model a file, so that it is to run for real?
+// Whether a model has a file, so that it runs on real devices.
 bool has_model_files(const Fleet& fleet);
 
 struct MachineFleetOptions {

@@ -1,4 +1,4 @@
-// At most so many requests a second, whatever they come by.
+// A limit of requests per second over all protocols.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace heddle {
 class RateLimit {
  public:
   explicit RateLimit(double per_s) : per_s_(per_s), most_(std::max(1.0, per_s)), tokens_(most_) {}
-  // Takes a token; false: there is none, the request is to be refused.
+  // Takes a token; false: none is left, so the request must be refused.
   bool take() {
     const std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();

@@ -1,6 +1,6 @@
-// Devices that live in other processes, as a data plane sees them: it begins steps there and is told how they
-// end, and which devices come and go. Nothing is told twice to effect: every step has an attempt number of
-// its own, and what is told of an attempt that was given up is dropped.
+// Devices in other processes, as a data plane sees them: it starts steps there and is notified how they
+// end, and which devices come and go. No event counts twice: every step has an attempt number of
+// its own, and events of an attempt that was given up are dropped.
 #pragma once
 
 #include <cstddef>
@@ -65,16 +65,16 @@ class RemoteListener {
 class RemoteDevices {
  public:
   virtual ~RemoteDevices() = default;
-  // From now on `listener` is told, from other threads; null: once this returns, nobody is told any more.
+  // From now on `listener` gets events, on other threads; null: after this returns, no listener is called.
   // Returns which of the devices are there.
   virtual std::vector<char> listen(RemoteListener* listener) = 0;
   virtual uint64_t next_attempt() = 0;  // greater than all before, over all planes
-  // Does not block and tells nothing from within; on a device that is not there it does nothing, since the
-  // listener has been told or will be.
+  // Does not block and sends no event itself; on an absent device it does nothing, because the
+  // listener gets or has got that event.
   virtual void begin(RemoteTask task) = 0;
   // The feature map of a batch is not needed there any more.
   virtual void release(uint64_t /*batch*/, uint32_t /*device*/) {}
-  // Why parts cannot be loaded where they are to run, for people; empty: none was refused.
+  // Why parts cannot be loaded on their devices, for people; empty: none was refused.
   virtual std::string refusal() const { return {}; }
 };
 

@@ -34,7 +34,7 @@ struct ServedModel {
   std::vector<TensorInfo> inputs, outputs;
   bool batched = false;      // the first dimension of all tensors is that of the batch
   int max_rows = 1;          // of one request
-  bool any_payload = false;  // timed devices: one UINT8 input of any size that nobody reads
+  bool any_payload = false;  // emulated devices: one UINT8 input of any size, which is not read
   bool remote = false;       // computed in other processes: rows travel, and come back as LiveRequest::result
   // Levels of priority that requests may ask for, from 1, the highest; 0: any up to kLastPriority. One that
   // asks for none, or for another, has the default one; 0: the last.

@@ -28,8 +28,9 @@ struct WorkerOptions {
   // Its devices' names on this host ("cpu0"), by class, as many as `devices` has; a class that is not here
   // takes the names of the fleet file.
   std::map<std::string, std::vector<std::string>> device_names;
-  std::string models;   // folder with the models' files, by their names; empty: by the fleet file's paths
-  double slowdown = 1;  // its devices take so many times as long; .01 to 1000, computing ones from 1
+  std::string models;  // folder with the models' files, by their names; empty: by the fleet file's paths
+  double slowdown =
+      1;  // factor on the times of its devices; .01 to 1000, at least 1 for devices that compute
   // Its devices may have cores in common with those of other workers on this host that say so, too. Otherwise
   // a worker whose devices overlap with those of one that is there is refused: a plan takes them for two.
   bool share_cores = false;
@@ -46,7 +47,7 @@ struct WorkerCounters {
 class Worker {
  public:
   // Listens and announces itself from here on. `announcer` outlives it. Errors: a malformed name, no devices,
-  // an address that is taken. That nobody takes its announcements is no error: see counters().
+  // an address that is taken. A server that does not accept its announcements is no error: see counters().
   static Result<std::unique_ptr<Worker>> start(const WorkerOptions& options, Announcer& announcer);
   virtual ~Worker() = default;  // withdraws, and ends the session
   virtual int port() const = 0;

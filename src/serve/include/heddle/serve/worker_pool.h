@@ -1,7 +1,7 @@
 // The workers that a server knows: found on the bus, connected, given devices of the plans that are served,
 // watched and, when they go, replaced.
 //
-// How a worker is lost: its connection ends (a process that died: at once), or nothing is heard of it for a
+// How a worker is lost: its connection ends (a process that died: at once), or no message comes from it for a
 // lease (hung, stopped, cut off: at most 1.25 leases). It is connected again when it is next announced.
 #pragma once
 
@@ -33,7 +33,7 @@ struct WorkerState {
   int64_t pid = 0;
   uint32_t virtual_devices = 0;  // of the plan, that it has
   uint64_t sessions = 0, losses = 0, runs = 0;
-  double heard_s = 0;  // since it was last heard of, connected or not
+  double heard_s = 0;  // since its last message, connected or not
   double busy_s = 0;   // measured by the worker
 };
 

@@ -8,7 +8,7 @@
 namespace heddle {
 
 // The same rules on every connection between them: announcements, sessions and feature maps. Without anything
-// nobody is asked for anything, and nothing is encrypted.
+// no token is required, and nothing is encrypted.
 struct WorkerSecurity {
   TlsIdentity tls;      // what is shown where others connect; with it all connections are encrypted
   std::string trusted;  // PEM certificates that others' must be signed by; needed with `tls`
