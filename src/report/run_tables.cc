@@ -129,21 +129,46 @@ std::string recheck_text(const Recheck& r) {
 }
 
 std::string comparison_text(const Comparison& c, Objective objective) {
-  return fmt::format(
-      "OpenVINO alone, all cores{}: {}; this plan takes {:.3f} of its time\n"
-      "         (quartiles {:.3f} to {:.3f}, {} rounds)\n",
-      objective == Objective::kThroughput ? ", its throughput mode" : "", format_us(c.openvino_us), c.ratio,
-      c.ratio_low, c.ratio_high, c.rounds);
+  TextTable table({{"engine alone, all cores"},
+                   {"time", TextTable::Align::kRight},
+                   {"plan / engine", TextTable::Align::kRight},
+                   {"quartiles", TextTable::Align::kRight},
+                   {"largest error", TextTable::Align::kRight}});
+  std::string absent;
+  for (const EngineComparison& e : c.engines) {
+    if (!e.absent.empty()) {
+      absent += fmt::format("{}: {}\n", engine_name(e.engine), e.absent);
+      continue;
+    }
+    table.add_row({engine_name(e.engine), format_us(e.us), fmt::format("{:.3f}", e.ratio),
+                   fmt::format("{:.3f} to {:.3f}", e.ratio_low, e.ratio_high),
+                   fmt::format("{:.2g}", e.error.largest)});
+  }
+  return fmt::format("\n{}{}this plan: {}; {} in turns{}; errors are parts of the f32 outputs' range\n",
+                     table.to_string(), absent, format_us(c.ours_us),
+                     counted(static_cast<uint64_t>(c.rounds), "round"),
+                     objective == Objective::kThroughput ? ", engines in their throughput mode" : "");
 }
 
 Json comparison_json(const Comparison& c) {
-  return {{"ours_us", c.ours_us},
-          {"openvino_us", c.openvino_us},
-          {"ratio", c.ratio},
-          {"ratio_low", c.ratio_low},
-          {"ratio_high", c.ratio_high},
-          {"rounds", c.rounds},
-          {"openvino_requests", c.openvino_requests}};
+  Json engines = Json::array();
+  for (const EngineComparison& e : c.engines) {
+    Json row = {{"engine", engine_name(e.engine)}};
+    if (e.absent.empty()) {
+      row.update({{"us", e.us},
+                  {"ratio", e.ratio},
+                  {"ratio_low", e.ratio_low},
+                  {"ratio_high", e.ratio_high},
+                  {"requests", e.requests},
+                  {"largest_error", e.error.largest},
+                  {"mean_error", e.error.mean},
+                  {"cosine", e.error.cosine}});
+    } else {
+      row["absent"] = e.absent;
+    }
+    engines.push_back(std::move(row));
+  }
+  return {{"ours_us", c.ours_us}, {"rounds", c.rounds}, {"engines", std::move(engines)}};
 }
 
 }  // namespace heddle

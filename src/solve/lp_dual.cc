@@ -46,7 +46,8 @@ double lp_dual_bound(const Milp& model, std::span<const double> duals, double mo
   }
   long double slack = 0;
   for (size_t j = 0; j < variables.size(); ++j) {
-    const double lower = variables[j].lower, upper = std::min(variables[j].upper, most);
+    const double lower = variables[j].lower;
+    const double upper = std::isfinite(variables[j].upper) ? variables[j].upper : most;
     const long double d = reduced[j].value(), off = reduced[j].error();
     const double end = d > 0 ? lower : upper;
     if (!std::isfinite(end) && (d != 0 || off > 0)) return -kNoBound;

@@ -40,7 +40,7 @@ class ColdVerb : public testing::Test {
 
 TEST_F(ColdVerb, ReportsEverySegmentPredictedAndMeasuredAndTheBudgetHolds) {
   const Json first =
-      json_of({"model.onnx", "--segments", "3", "--plan-output", "plan.json", "--versus-openvino"});
+      json_of({"model.onnx", "--segments", "3", "--plan-output", "plan.json", "--versus", "openvino-f32"});
   EXPECT_EQ(first["outputs_equal"], true);
   ASSERT_EQ(first["segments"].size(), 3U);
   for (const Json& segment : first["segments"]) {

@@ -39,7 +39,7 @@ TEST(Explain, SaysWhyADeviceIsUnusedAndWarnsWhenItWasRequested) {
   EXPECT_THAT(e.devices[1].reason, HasSubstr("the whole model would take 130 us on it"));
   EXPECT_EQ(e.devices[2].reason, "not among the devices that the plan may use");
   ASSERT_FALSE(e.warnings.empty());
-  EXPECT_THAT(e.warnings[0], HasSubstr("gpu1 was requested but gets nothing"));
+  EXPECT_THAT(e.warnings[0], HasSubstr("gpu1 was requested but is not used"));
 }
 
 TEST(Explain, SuggestionsAreReEvaluatedPlans) {

@@ -62,7 +62,7 @@ TEST(Npy, MalformedFilesAreRefusedWithTheReason) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
   ASSERT_TRUE(parse_npy(npy(good, std::string(8, '\0'))).ok());
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"", "mark"},
+      {"", "magic bytes"},
       {"\x93NUMPY\x09" + std::string(20, '\0'), "version 9"},
       {npy(good, std::string(7, '\0')), "needs 8 bytes"},
       {npy(good, std::string(9, '\0')), "needs 8 bytes"},

@@ -316,15 +316,32 @@ TEST(OpenVino, OtherDevicesAreNamedAsDiscoveryTakesThem) {
   for (const auto& name : openvino::other_devices()) EXPECT_FALSE(name.starts_with("CPU")) << name;
 }
 
-TEST(OpenVino, ComparisonAlternatesAndGivesARatio) {
-  const auto loaded = load("light_squeezenet.onnx");
+TEST(Engines, RunTheModelAloneAndAreTimedInTurnsWithThePlan) {
+  auto loaded = load("light_squeezenet.onnx");
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
-  const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, 1, 1, 2)).value();
-  const auto result =
-      compare_with_openvino(loaded->problem, plan, loaded->model, {.rounds = 3, .round_s = 0.02});
-  ASSERT_TRUE(result.ok()) << result.error().to_string();
-  EXPECT_EQ(result->rounds, 3);
-  EXPECT_GT(result->ratio, 0);
+  for (const Objective objective : {Objective::kLatency, Objective::kThroughput}) {
+    loaded->problem.objective = objective;
+    const Plan plan = build_plan(loaded->problem, random_cuts(*loaded->problem.graph, 1, 1, 2)).value();
+    const Engine engines[] = {Engine::kOnnxRuntime, Engine::kOpenVinoF32, Engine::kOpenVino};
+    const auto result =
+        compare_with_engines(loaded->problem, plan, loaded->model, engines, {.rounds = 3, .round_s = 0.02});
+    ASSERT_TRUE(result.ok()) << result.error().to_string();
+    EXPECT_EQ(result->rounds, 3);
+    EXPECT_GT(result->ours_us, 0);
+    ASSERT_EQ(result->engines.size(), 3u);
+    for (size_t i = 0; i < 3; ++i) {
+      const EngineComparison& e = result->engines[i];
+      EXPECT_EQ(e.engine, engines[i]);
+      EXPECT_EQ(e.absent, "");
+      EXPECT_GT(e.us, 0);
+      EXPECT_GT(e.ratio, 0);
+      EXPECT_LE(e.ratio_low, e.ratio_high);
+      EXPECT_GE(e.requests, 1);
+    }
+    EXPECT_LT(result->engines[0].error.largest, 1e-3);
+    EXPECT_GT(result->engines[0].error.cosine, 0.999);
+    EXPECT_EQ(result->engines[1].error.largest, 0);
+  }
 }
 
 }  // namespace

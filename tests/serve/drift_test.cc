@@ -291,7 +291,7 @@ TEST_F(DriftTest, ThatNoPlanCanServeLeavesTheOldPlan) {
   serve(planned, options);
   const Bursts bursts(service_, 2, 50);
   ASSERT_TRUE(wait_for("refused"));
-  EXPECT_THAT(change("refused")["text"].get<std::string>(), HasSubstr("the old plan goes on"));
+  EXPECT_THAT(change("refused")["text"].get<std::string>(), HasSubstr("the old plan stays in use"));
   EXPECT_TRUE(uses("drifting"));
   EXPECT_EQ(block_us(fleet(), "drifting"), 10e3);
 }

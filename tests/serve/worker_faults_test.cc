@@ -23,7 +23,7 @@ TEST(WorkerFaults, KilledAndStoppedWorkersLoseNoRequest) {
   const pid_t stopped = served.worker("worker-2")["pid"];
   ::kill(stopped, SIGSTOP);
   EXPECT_TRUE(eventually([&] { return served.worker("worker-2")["state"] != "connected"; }));
-  EXPECT_THAT(served.worker("worker-2")["reason"].get<std::string>(), HasSubstr("nothing was heard"));
+  EXPECT_THAT(served.worker("worker-2")["reason"].get<std::string>(), HasSubstr("no message came"));
   let_run(clients, 20);
   ::kill(stopped, SIGCONT);
   EXPECT_TRUE(eventually([&] { return served.is_connected("worker-2"); }));

@@ -115,7 +115,7 @@ TEST_F(Secured, FilesThatDoNotFitAreNamed) {
     return made.ok() ? "" : made.error().to_string();
   };
   const auto file = certificate_.file(), key = certificate_.key();
-  EXPECT_THAT(refusal(file, "", "", ""), HasSubstr("belong together"));
+  EXPECT_THAT(refusal(file, "", "", ""), HasSubstr("need each other"));
   EXPECT_THAT(refusal("", "", file, ""), HasSubstr("belong to encrypted connections"));
   EXPECT_THAT(refusal(file, other_.key(), "", ""), HasSubstr(file));
   EXPECT_THAT(refusal(file, key, token_, ""), HasSubstr(token_));

@@ -59,7 +59,7 @@ TEST_F(FleetProfile, CancelledSaysThatItGoesOn) {
   const auto fleet = profile_fleet(settings_, control);
   ASSERT_FALSE(fleet.ok());
   EXPECT_EQ(fleet.error().code(), Code::kCancelled);
-  EXPECT_THAT(fleet.error().to_string(), testing::HasSubstr("goes on from there"));
+  EXPECT_THAT(fleet.error().to_string(), testing::HasSubstr("run the same command again"));
 }
 
 TEST_F(FleetProfile, NeedsDevicesThatAreHere) {

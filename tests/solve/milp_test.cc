@@ -69,6 +69,18 @@ TEST(Milp, DualsProveALowerBoundOfTheLp) {
   EXPECT_GT(tight, 100);
 }
 
+// `most` is about variables without an upper bound alone.
+TEST(Milp, ALimitOfUnboundedVariablesLeavesBoundedOnesAlone) {
+  Milp m;
+  const Var total = m.add_continuous(0, kNoBound), x = m.add_continuous(0, 1), y = m.add_continuous(0, 1);
+  m.add_cost(total, 1);
+  m.equal({{x, 1}, {y, 1}}, 1);
+  m.at_least({{total, 1}, {x, -0.1}, {y, -0.3}}, 0);
+  const auto s = solve_relaxation(m);
+  ASSERT_TRUE(s.ok()) << s.error().to_string();
+  EXPECT_NEAR(lp_dual_bound(m, s->duals, 2 * s->objective), 0.1, 1e-9);
+}
+
 TEST(Milp, EqualTermsAreAddedUp) {
   Milp m;
   const Var x = m.add_continuous(0, 9), y = m.add_continuous(0, 9);

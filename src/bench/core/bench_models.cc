@@ -1,4 +1,4 @@
-// The core suite on real models: is the prediction true, and is the plan at least as fast as OpenVINO alone?
+// The core suite on real models: is the prediction true, and is the plan at least as fast as engines alone?
 #include <algorithm>
 #include <cmath>
 
@@ -13,6 +13,8 @@
 
 namespace heddle::bench {
 namespace {
+
+constexpr Engine kEngines[] = {Engine::kOpenVino, Engine::kOpenVinoF32, Engine::kOnnxRuntime};
 
 BenchRow model_row(const std::string& instance, const std::string& metric, const std::string& unit,
                    double value) {
@@ -76,8 +78,8 @@ Status bench_objective(const BenchModel& model, Objective kind, const BenchOptio
   rounds.progress = control.progress;
   HEDDLE_ASSIGN_OR_RETURN(const auto recheck,
                           recheck_prediction(session.problem, plan.plan, session.loaded.model, rounds));
-  HEDDLE_ASSIGN_OR_RETURN(const auto versus,
-                          compare_with_openvino(session.problem, plan.plan, session.loaded.model, rounds));
+  HEDDLE_ASSIGN_OR_RETURN(const auto versus, compare_with_engines(session.problem, plan.plan,
+                                                                  session.loaded.model, kEngines, rounds));
 
   auto measured = model_row(model.name, objective, "us", run.measured_us);
   measured.beside("by profile", plan.value_us);
@@ -90,16 +92,24 @@ Status bench_objective(const BenchModel& model, Objective kind, const BenchOptio
     outcome.errors.push_back(100 * std::fabs(recheck.error));
     outcome.profile_errors.push_back(100 * std::fabs(run.measured_us - plan.value_us) / plan.value_us);
   }
-  auto against = model_row(model.name, objective + " together", "us", versus.ours_us);
-  against.beside(throughput ? "OpenVINO streams" : "OpenVINO", versus.openvino_us);
-  rows.push_back(against);
-  auto ratio = model_row(model.name, objective + " ratio", "", versus.ratio);
-  ratio.against(throughput ? 1.0 : 1.03, "target");
-  rows.push_back(ratio);
+  double ratio = 0;  // to the fastest engine as it comes
+  for (const EngineComparison& engine : versus.engines) {
+    if (!engine.absent.empty()) continue;
+    const std::string name = engine_name(engine.engine);
+    auto against = model_row(model.name, objective + ", beside " + name, "us", versus.ours_us);
+    against.beside(name, engine.us);
+    rows.push_back(against);
+    if (engine.engine == Engine::kOpenVinoF32) continue;
+    ratio = std::max(ratio, engine.ratio);
+    rows.push_back(model_row(model.name, objective + ", error of " + name, "", engine.error.largest));
+  }
+  auto fastest = model_row(model.name, objective + " ratio", "", ratio);
+  fastest.against(throughput ? 1.0 : 1.02, "target");
+  rows.push_back(fastest);
   if (!throughput) {
-    outcome.latency_ratios.push_back(versus.ratio);
+    outcome.latency_ratios.push_back(ratio);
   } else if (branches(*session.loaded.graph)) {
-    outcome.branching_ratios.push_back(versus.ratio);
+    outcome.branching_ratios.push_back(ratio);
   }
   return {};
 }
@@ -143,7 +153,7 @@ Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, con
   add_target(rows, "error, largest", "%", ranked(outcome.errors, 1), 15);
   rows.push_back(model_row("all models", "error by profile, median", "%", median_us(outcome.profile_errors)));
   rows.push_back(model_row("all models", "error by profile, max", "%", ranked(outcome.profile_errors, 1)));
-  add_target(rows, "latency ratio, largest", "", ranked(outcome.latency_ratios, 1), 1.03);
+  add_target(rows, "latency ratio, largest", "", ranked(outcome.latency_ratios, 1), 1.02);
   add_target(rows, "branching throughput, max", "", ranked(outcome.branching_ratios, 1), 1.0);
   return rows;
 }

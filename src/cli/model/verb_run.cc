@@ -27,8 +27,8 @@ struct RunVerbOptions : PlanningFlags {
   std::optional<int> repeats;
   int in_flight = 0;  // 0: by the plan's objective
   RunOptions run;     // of the flags whose value is the option
-  bool versus = false, recheck = false, real_transfers = false;
-  std::string rank_devices;
+  bool recheck = false, real_transfers = false;
+  std::string versus, rank_devices;
   std::string trace, output, plan_output;
   ColdFlags cold;
 };
@@ -68,6 +68,22 @@ Result<std::map<std::string, std::string>> input_files(const std::vector<std::st
   return files;
 }
 
+// "openvino,onnxruntime"; none from "".
+Result<std::vector<Engine>> engines_of(const std::string& flag) {
+  std::vector<Engine> engines;
+  for (const std::string& name : split_list(flag)) {
+    const auto engine = engine_named(name);
+    if (!engine)
+      return unknown_name("--versus", name,
+                          {engine_name(Engine::kOpenVino), engine_name(Engine::kOpenVinoF32),
+                           engine_name(Engine::kOnnxRuntime)});
+    if (std::find(engines.begin(), engines.end(), *engine) != engines.end())
+      return invalid_input("--versus " + flag + ": '" + name + "' was given twice");
+    engines.push_back(*engine);
+  }
+  return engines;
+}
+
 constexpr int kUsualColdStarts = 3;
 
 Result<int> run_cold_plan(const RunVerbOptions& o, const Invocation& invocation) {
@@ -85,7 +101,10 @@ Result<int> run_cold_plan(const RunVerbOptions& o, const Invocation& invocation)
   HEDDLE_ASSIGN_OR_RETURN(job.settings.inputs.files, input_files(o.inputs));
   job.settings.inputs.seed = o.search.seed;
   job.settings.repeats = o.repeats.value_or(kUsualColdStarts);
-  job.settings.versus = o.versus;
+  HEDDLE_ASSIGN_OR_RETURN(const auto engines, engines_of(o.versus));
+  if (!engines.empty() && engines != std::vector{Engine::kOpenVinoF32})
+    return invalid_input("--cold is compared with openvino-f32 only: --versus openvino-f32");
+  job.settings.versus = !engines.empty();
   job.settings.rtol = o.run.rtol;
   job.settings.atol = o.run.atol;
   job.settings.verify = o.run.verify;
@@ -116,7 +135,7 @@ Result<int> give_report(const RunVerbOptions& o, const Report& r, const Invocati
     text += recheck_text(*r.recheck);
   }
   if (r.comparison) {
-    json["versus_openvino"] = comparison_json(*r.comparison);
+    json["versus"] = comparison_json(*r.comparison);
     text += comparison_text(*r.comparison, file.problem.objective);
   }
   for (const auto* path : {&o.plan_output, &o.output, &o.trace}) {
@@ -155,7 +174,7 @@ int requests_in_flight(const RunVerbOptions& o, const Problem& problem) {
 // Called on every rank; only rank 0 reports.
 Result<int> run_on_ranks(RunVerbOptions o, const Invocation& invocation) {
   if (const char* flag =
-          first_given({{"--cold", o.cold.cold}, {"--recheck", o.recheck}, {"--versus-openvino", o.versus}}))
+          first_given({{"--cold", o.cold.cold}, {"--recheck", o.recheck}, {"--versus", !o.versus.empty()}}))
     return invalid_input(std::string(flag) + ": not over several ranks; start Heddle without mpirun");
   RankRunOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.run, run_options(o, invocation));
@@ -182,6 +201,7 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
     return invalid_input(std::string(flag) +
                          " is for several ranks: start Heddle as mpirun -n N heddle run ...");
   if (o.cold.cold) return run_cold_plan(o, invocation);
+  HEDDLE_ASSIGN_OR_RETURN(const auto engines, engines_of(o.versus));
   HEDDLE_ASSIGN_OR_RETURN(auto options, run_options(o, invocation));
   HEDDLE_ASSIGN_OR_RETURN(const auto prepared, prepare(o, invocation));
   const auto& file = prepared.file;
@@ -192,10 +212,10 @@ Result<int> run_run(RunVerbOptions o, const Invocation& invocation) {
     HEDDLE_ASSIGN_OR_RETURN(report.recheck,
                             recheck_prediction(file.problem, file.plan, prepared.model, beside(options)));
   }
-  if (o.versus) {
-    if (!prepared.model) return invalid_input("--versus-openvino needs a real model; this plan has none");
-    HEDDLE_ASSIGN_OR_RETURN(report.comparison,
-                            compare_with_openvino(file.problem, file.plan, prepared.model, beside(options)));
+  if (!engines.empty()) {
+    if (!prepared.model) return invalid_input("--versus needs a real model; this plan has none");
+    HEDDLE_ASSIGN_OR_RETURN(report.comparison, compare_with_engines(file.problem, file.plan, prepared.model,
+                                                                    engines, beside(options)));
   }
   return give_report(o, report, invocation);
 }
@@ -217,7 +237,10 @@ RunFn setup_run(Command& command) {
   command.flag("--recheck", o->recheck,
                "measure the segments again, alternating with requests, to check the prediction under "
                "today's conditions");
-  command.flag("--versus-openvino", o->versus, "also time OpenVINO alone, alternating with the plan");
+  command.option(
+      "--versus", o->versus,
+      "also time engines that run the whole model alone, in turns with the plan: openvino and onnxruntime "
+      "as they come, openvino-f32 (comma-separated)");
   command.option("--trace", o->trace, "write a Chrome/Perfetto trace, predicted and measured");
   command.option("-o,--output", o->output, "write the run (for `heddle report`)");
   command.option("--plan-output", o->plan_output, "for a MODEL: write the plan too");

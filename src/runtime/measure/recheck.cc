@@ -35,16 +35,18 @@ class Rechecking {
     HEDDLE_ASSIGN_OR_RETURN(const int count,
                             requests_per_round([this](int requests) { return request(requests); },
                                                executor_->slots(), least, options_));
-    HEDDLE_ASSIGN_OR_RETURN(const RoundTimes times, time_in_turns([this] { return prediction_now(); },
-                                                                  [this, count] { return request(count); },
-                                                                  options_, "timing the segments again"));
+    const std::function<Result<double>()> sides[] = {[this] { return prediction_now(); },
+                                                     [this, count] { return request(count); }};
+    HEDDLE_ASSIGN_OR_RETURN(const RoundTimes times,
+                            time_in_turns(sides, options_, "timing the segments again"));
+    const auto &predicted = times[0], &measured = times[1];
     std::vector<double> errors, drifts;
-    for (size_t i = 0; i < times.first.size(); ++i) {
-      errors.push_back(times.second[i] / times.first[i] - 1);
-      drifts.push_back(times.first[i] / stored - 1);
+    for (size_t i = 0; i < predicted.size(); ++i) {
+      errors.push_back(measured[i] / predicted[i] - 1);
+      drifts.push_back(predicted[i] / stored - 1);
     }
-    return Recheck{.predicted_us = median_us(times.first),
-                   .measured_us = median_us(times.second),
+    return Recheck{.predicted_us = median_us(predicted),
+                   .measured_us = median_us(measured),
                    .error = median_us(errors),
                    .error_low = quantile_us(errors, 0.25),
                    .error_high = quantile_us(errors, 0.75),

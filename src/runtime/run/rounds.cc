@@ -36,16 +36,15 @@ Result<int> requests_per_round(const TimeRequests& time, int in_flight, int leas
   return std::max(least, static_cast<int>(std::ceil(options.round_s * 1e6 / std::max(us, 1.0))));
 }
 
-Result<RoundTimes> time_in_turns(const std::function<Result<double>()>& first,
-                                 const std::function<Result<double>()>& second, const RoundOptions& options,
-                                 const char* what) {
-  RoundTimes times;
+Result<RoundTimes> time_in_turns(std::span<const std::function<Result<double>()>> sides,
+                                 const RoundOptions& options, const char* what) {
+  RoundTimes times(sides.size());
   for (int round = 0; round < options.rounds; ++round) {
     if (options.deadline.should_stop() && round > 0) break;
-    for (int turn = 0; turn < 2; ++turn) {
-      const bool is_first = (turn + round) % 2 == 0;
-      HEDDLE_ASSIGN_OR_RETURN(const double us, is_first ? first() : second());
-      (is_first ? times.first : times.second).push_back(us);
+    for (size_t turn = 0; turn < sides.size(); ++turn) {
+      const size_t side = (turn + static_cast<size_t>(round)) % sides.size();
+      HEDDLE_ASSIGN_OR_RETURN(const double us, sides[side]());
+      times[side].push_back(us);
     }
     if (options.progress)
       options.progress->report({.what = what,

@@ -1,4 +1,4 @@
-// Times two things in turns, so that a drift of the machine's speed favours neither.
+// Times several things in turns, so that a drift of the machine's speed favours none.
 #pragma once
 
 #include <functional>
@@ -24,13 +24,10 @@ using TimeRequests = std::function<Result<double>(int count)>;
 Result<int> requests_per_round(const TimeRequests& time, int in_flight, int least,
                                const RoundOptions& options);
 
-struct RoundTimes {
-  std::vector<double> first, second;  // us, by round
-};
-// Each round times both; which one comes first alternates. The deadline leaves at least one round. `what` is
-// shown as progress.
-Result<RoundTimes> time_in_turns(const std::function<Result<double>()>& first,
-                                 const std::function<Result<double>()>& second, const RoundOptions& options,
-                                 const char* what);
+using RoundTimes = std::vector<std::vector<double>>;  // us, [side][round]
+// Each round times all sides; the first one of a round is the second one of the round before. The deadline leaves
+// at least one round. `what` is shown as progress.
+Result<RoundTimes> time_in_turns(std::span<const std::function<Result<double>()>> sides,
+                                 const RoundOptions& options, const char* what);
 
 }  // namespace heddle

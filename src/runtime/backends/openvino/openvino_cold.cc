@@ -29,7 +29,7 @@ Result<ColdWhole> openvino_cold_start(const Problem& problem, const InputOptions
     ColdWhole result;
     const double cpu = process_cpu_s();
     const int64_t begin = now_ns();
-    auto config = openvino::whole_cpu_config(ov::hint::PerformanceMode::LATENCY);
+    auto config = openvino::whole_cpu_config(ov::hint::PerformanceMode::LATENCY, true);
     if (!cache_folder.empty()) config.insert(ov::cache_dir(cache_folder));
     // OpenVINO does not read a cached model when given its path; but a model with shapes to set must be read.
     const bool by_path = !cache_folder.empty() && problem.model->shapes.empty() && !problem.model->batch;

@@ -40,8 +40,9 @@ ov::AnyMap latency_config(const Device& device) {
   return config;
 }
 
-ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode) {
-  ov::AnyMap config = numerics();
+ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode, bool f32) {
+  ov::AnyMap config;
+  if (f32) config = numerics();
   config.insert(ov::hint::performance_mode(mode));
   return config;
 }

@@ -19,8 +19,9 @@ ov::Core& core();
 // Latency hint, f32 throughout, no dynamic quantization: a cut model computes the same as the whole one. A
 // CPU device gets as many threads as it has cores; the executor binds them (see openvino_backend.cc).
 ov::AnyMap latency_config(const Device& device);
-// The same numerics for a whole CPU, with one of OpenVINO's own hints.
-ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode);
+// For a whole CPU, with one of OpenVINO's own hints. `f32`: the numerics of latency_config(); else OpenVINO's own,
+// e.g. bf16 on processors that compute in it.
+ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode, bool f32);
 std::string device_name(const Device& device);  // OpenVINO's name of the device
 
 std::optional<DType> dtype_of(const ov::element::Type& type);

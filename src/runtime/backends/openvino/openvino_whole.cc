@@ -5,27 +5,22 @@
 #include <mutex>
 
 #include "heddle/graph/model.h"
-#include "heddle/runtime/run.h"
-#include "heddle/runtime/sampling.h"
 #include "openvino_session.h"
-#include "run/rounds.h"
-#include "threads/mailbox.h"
+#include "run/whole_engine.h"
 
 namespace heddle {
 namespace {
 
 using openvino::current_error;
 
-// Not thread-safe.
-class WholeModel {
+class OpenVinoWhole final : public WholeEngine {
  public:
-  // Compiles for all cores with OpenVINO's own hint, and copies the inputs into every request.
-  Status build(const Model& model, ov::hint::PerformanceMode hint, std::span<const TensorValue> inputs) {
+  Status build(const Model& model, bool f32, bool throughput, std::span<const TensorValue> inputs) {
+    using ov::hint::PerformanceMode;
+    const auto hint = throughput ? PerformanceMode::THROUGHPUT : PerformanceMode::LATENCY;
     try {
-      compiled_ = openvino::core().compile_model(model.whole(), "CPU", openvino::whole_cpu_config(hint));
-      const uint32_t count = hint == ov::hint::PerformanceMode::LATENCY
-                                 ? 1
-                                 : compiled_.get_property(ov::optimal_number_of_infer_requests);
+      compiled_ = openvino::core().compile_model(model.whole(), "CPU", openvino::whole_cpu_config(hint, f32));
+      const uint32_t count = throughput ? compiled_.get_property(ov::optimal_number_of_infer_requests) : 1;
       for (uint32_t i = 0; i < std::max(count, 1U); ++i) {
         requests_.push_back(compiled_.create_infer_request());
         HEDDLE_RETURN_IF_ERROR(openvino::copy_inputs(requests_.back(), inputs));
@@ -36,11 +31,9 @@ class WholeModel {
     }
   }
 
-  // The number in flight.
-  int requests() const { return static_cast<int>(requests_.size()); }
+  int requests() const override { return static_cast<int>(requests_.size()); }
 
-  // One synchronous request.
-  Status infer() {
+  Status infer() override {
     try {
       requests_.front().infer();
       return {};
@@ -49,8 +42,7 @@ class WholeModel {
     }
   }
 
-  // Asynchronous, requests() in flight.
-  Status infer_many(int count) {
+  Status infer_many(int count) override {
     std::mutex mutex;
     std::condition_variable changed;
     int issued = 0, left = count;
@@ -85,8 +77,7 @@ class WholeModel {
     return {};
   }
 
-  // Of the first request.
-  Result<std::vector<TensorValue>> outputs() {
+  Result<std::vector<TensorValue>> outputs() override {
     std::vector<TensorValue> values;
     try {
       for (size_t i = 0; i < compiled_.outputs().size(); ++i) {
@@ -113,63 +104,17 @@ class WholeModel {
 
 }  // namespace
 
-Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span<const TensorValue> inputs) {
-  WholeModel whole;
-  HEDDLE_RETURN_IF_ERROR(whole.build(model, ov::hint::PerformanceMode::LATENCY, inputs));
-  HEDDLE_RETURN_IF_ERROR(whole.infer());
-  return whole.outputs();
+Result<std::unique_ptr<WholeEngine>> open_whole_openvino(const Model& model, bool f32, bool throughput,
+                                                         std::span<const TensorValue> inputs) {
+  auto whole = std::make_unique<OpenVinoWhole>();
+  HEDDLE_RETURN_IF_ERROR(whole->build(model, f32, throughput, inputs));
+  return std::unique_ptr<WholeEngine>(std::move(whole));
 }
 
-Result<Comparison> compare_with_openvino(const Problem& problem, const Plan& plan,
-                                         std::shared_ptr<const Model> model, const RoundOptions& options) {
-  const bool throughput = problem.objective == Objective::kThroughput;
-  HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*problem.graph, options.inputs));
-  HEDDLE_ASSIGN_OR_RETURN(const auto executor, open_for_rounds(problem, plan, model, options, inputs));
-  WholeModel whole;
-  HEDDLE_RETURN_IF_ERROR(whole.build(
-      *model, throughput ? ov::hint::PerformanceMode::THROUGHPUT : ov::hint::PerformanceMode::LATENCY,
-      inputs));
-  // Latency: the median of requests one after the other. Throughput: the time of all, per request.
-  const auto timed = [&](int count, const std::function<Status(int count)>& run) -> Result<double> {
-    std::vector<double> times;
-    const int at_once = throughput ? count : 1;
-    for (int i = 0; i < count; i += at_once) {
-      const int64_t start = now_ns();
-      HEDDLE_RETURN_IF_ERROR(run(at_once));
-      times.push_back(static_cast<double>(now_ns() - start) / 1000 / at_once);
-    }
-    return median_us(times);
-  };
-  const auto ours = [&](int count) {
-    return timed(count, [&](int requests) -> Status {
-      StreamOptions stream;
-      stream.requests = requests;
-      stream.deadline = options.deadline;
-      const auto result = executor->run_stream(stream);
-      return result.ok() ? Status() : Status(result.error());
-    });
-  };
-  const auto theirs = [&](int count) {
-    return timed(count,
-                 [&](int requests) { return throughput ? whole.infer_many(requests) : whole.infer(); });
-  };
-  const int our_slots = executor->slots(), their_slots = whole.requests();
-  HEDDLE_ASSIGN_OR_RETURN(const int our_count,
-                          requests_per_round(ours, our_slots, throughput ? 4 * our_slots : 1, options));
-  HEDDLE_ASSIGN_OR_RETURN(const int their_count,
-                          requests_per_round(theirs, their_slots, throughput ? 4 * their_slots : 1, options));
-  HEDDLE_ASSIGN_OR_RETURN(const RoundTimes times,
-                          time_in_turns([&] { return ours(our_count); }, [&] { return theirs(their_count); },
-                                        options, "comparing"));
-  std::vector<double> ratios;
-  for (size_t i = 0; i < times.first.size(); ++i) ratios.push_back(times.first[i] / times.second[i]);
-  return Comparison{.ours_us = median_us(times.first),
-                    .openvino_us = median_us(times.second),
-                    .ratio = median_us(ratios),
-                    .ratio_low = quantile_us(ratios, 0.25),
-                    .ratio_high = quantile_us(ratios, 0.75),
-                    .rounds = static_cast<int>(ratios.size()),
-                    .openvino_requests = whole.requests()};
+Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span<const TensorValue> inputs) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto whole, open_whole(Engine::kOpenVinoF32, model, false, inputs));
+  HEDDLE_RETURN_IF_ERROR(whole->infer());
+  return whole->outputs();
 }
 
 }  // namespace heddle

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/base/cancel.h"
@@ -63,17 +65,36 @@ struct RoundOptions {
   Deadline deadline;  // fewer rounds if it comes early
   ProgressSink* progress = nullptr;
 };
-struct Comparison {
-  double ours_us = 0, openvino_us = 0;   // medians over rounds, per request
+// Engines that run a whole model alone, on all cores. kOpenVino and kOnnxRuntime run it as they come, in the
+// precision that they choose themselves; kOpenVinoF32 computes in float32 throughout, as plans do.
+enum class Engine { kOpenVino, kOpenVinoF32, kOnnxRuntime };
+const char* engine_name(Engine engine);  // "openvino", "openvino-f32", "onnxruntime"
+std::optional<Engine> engine_named(std::string_view name);
+
+// Of outputs against those of the same model in float32: the worst over the outputs.
+struct OutputError {
+  double largest = 0, mean = 0;  // of an element, as a part of the output's range
+  double cosine = 1;             // between the outputs as vectors
+};
+struct EngineComparison {
+  Engine engine = Engine::kOpenVino;
+  std::string absent;                    // why it was not timed; else empty
+  double us = 0;                         // median over rounds, per request
   double ratio = 0;                      // median over rounds of ours / theirs; below 1: ours is faster
   double ratio_low = 0, ratio_high = 0;  // quartiles
-  int rounds = 0;
-  int openvino_requests = 1;  // in flight: OpenVINO's optimal number (throughput)
+  int requests = 1;                      // in flight: its own optimum (throughput)
+  OutputError error;
 };
-// Latency objectives: compares with one synchronous request on all cores and the latency hint. Throughput:
-// with OpenVINO's throughput hint and its optimal number of asynchronous requests.
-Result<Comparison> compare_with_openvino(const Problem& problem, const Plan& plan,
-                                         std::shared_ptr<const Model> model,
-                                         const RoundOptions& options = {});
+struct Comparison {
+  double ours_us = 0;  // median over rounds, per request
+  int rounds = 0;
+  std::vector<EngineComparison> engines;  // in the order asked for
+};
+// Times the plan and the engines in turns. Latency objectives: one request after the other, with each engine's
+// settings for latency. Throughput: with its settings for throughput and as many requests in flight as it
+// prefers. An engine that is absent or cannot run the model is a row with the reason.
+Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan,
+                                        std::shared_ptr<const Model> model, std::span<const Engine> engines,
+                                        const RoundOptions& options = {});
 
 }  // namespace heddle

@@ -1,0 +1,202 @@
+// Runs the unsplit model with ONNX Runtime alone, for comparisons: its CPU provider, from the model's file.
+//
+// Latency: a session as it comes, with a thread per core. Throughput: a thread of our own per core, each in a Run
+// of one session that has no threads of its own, which is how ONNX Runtime serves most requests on a CPU.
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "heddle/base/errors.h"
+#include "heddle/base/own_cores.h"
+#include "heddle/graph/model.h"
+#include "onnxruntime_library.h"
+#include "run/whole_engine.h"
+
+namespace heddle {
+namespace {
+
+using onnxruntime::Api;
+using onnxruntime::checked;
+
+// The library's numbers of element types.
+constexpr std::pair<DType, int> kTypes[] = {
+    {DType::kF32, 1},  {DType::kU8, 2},   {DType::kI8, 3},   {DType::kU16, 4},  {DType::kI16, 5},
+    {DType::kI32, 6},  {DType::kI64, 7},  {DType::kBool, 9}, {DType::kF16, 10}, {DType::kF64, 11},
+    {DType::kU32, 12}, {DType::kU64, 13}, {DType::kBF16, 16}};
+
+constexpr int kArenaAllocator = 1, kDefaultMemory = 0;
+
+class OnnxRuntimeWhole final : public WholeEngine {
+ public:
+  explicit OnnxRuntimeWhole(const Api& api) : api_(api) {}
+  OnnxRuntimeWhole(const OnnxRuntimeWhole&) = delete;
+  OnnxRuntimeWhole& operator=(const OnnxRuntimeWhole&) = delete;
+  ~OnnxRuntimeWhole() override {
+    for (auto* value : inputs_) api_.release_value(value);
+    for (auto* value : outputs_) api_.release_value(value);
+    if (memory_ != nullptr) api_.release_memory_info(memory_);
+    if (session_ != nullptr) api_.release_session(session_);
+  }
+
+  Status build(const Model& model, bool throughput, std::span<const TensorValue> inputs) {
+    requests_ = throughput ? static_cast<int>(std::max<size_t>(1, own_cores().size())) : 1;
+    HEDDLE_RETURN_IF_ERROR(make_session(model.path(), throughput));
+    HEDDLE_RETURN_IF_ERROR(read_names());
+    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.cpu_memory(kArenaAllocator, kDefaultMemory, &memory_),
+                                   "describing the host's memory"));
+    values_.assign(inputs.begin(), inputs.end());
+    // In the order of the graph's inputs, which the session names in its own.
+    const Graph& graph = *model.graph();
+    for (const std::string& name : input_names_) {
+      size_t at = 0;
+      while (at < graph.inputs().size() && graph.tensor(graph.inputs()[at]).name != name) ++at;
+      if (at == graph.inputs().size())
+        return unsupported("ONNX Runtime wants the input '" + name +
+                           "', which the imported model does not have");
+      HEDDLE_RETURN_IF_ERROR(add_input(values_[at]));
+    }
+    return {};
+  }
+
+  int requests() const override { return requests_; }
+
+  Status infer() override {
+    for (auto*& value : outputs_) {
+      api_.release_value(value);
+      value = nullptr;
+    }
+    return run(outputs_);
+  }
+
+  Status infer_many(int count) override {
+    std::atomic<int> left = count;
+    std::vector<Status> outcomes(static_cast<size_t>(requests_));
+    std::vector<std::thread> threads;
+    for (Status& outcome : outcomes) {
+      threads.emplace_back([this, &left, &outcome] {
+        while (outcome.ok() && left.fetch_sub(1) > 0) {
+          std::vector<onnxruntime::Value*> outputs(outputs_.size(), nullptr);
+          outcome = run(outputs);
+          for (auto* value : outputs) api_.release_value(value);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    for (Status& outcome : outcomes) HEDDLE_RETURN_IF_ERROR(std::move(outcome));
+    return {};
+  }
+
+  Result<std::vector<TensorValue>> outputs() override {
+    std::vector<TensorValue> values;
+    for (auto* output : outputs_) {
+      HEDDLE_ASSIGN_OR_RETURN(auto value, copy_of(output));
+      values.push_back(std::move(value));
+    }
+    return values;
+  }
+
+ private:
+  Status make_session(const std::string& path, bool throughput) {
+    if (!path.ends_with(".onnx")) return unsupported(path + ": ONNX Runtime reads .onnx files only");
+    onnxruntime::SessionOptions* options = nullptr;
+    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.create_session_options(&options), "making options"));
+    Status made;
+    if (throughput) made = checked(api_, api_.set_intra_op_threads(options, 1), "setting threads");
+    if (made.ok())
+      made =
+          checked(api_, api_.create_session(api_.env, path.c_str(), options, &session_), "loading " + path);
+    api_.release_session_options(options);
+    return made;
+  }
+
+  template <class Count, class Name>
+  Status read_names(const Count& count, const Name& name, std::vector<std::string>& names) {
+    onnxruntime::Allocator* allocator = nullptr;
+    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.default_allocator(&allocator), "finding its allocator"));
+    size_t number = 0;
+    HEDDLE_RETURN_IF_ERROR(checked(api_, count(session_, &number), "counting inputs and outputs"));
+    for (size_t i = 0; i < number; ++i) {
+      char* text = nullptr;
+      HEDDLE_RETURN_IF_ERROR(checked(api_, name(session_, i, allocator, &text), "naming inputs and outputs"));
+      names.emplace_back(text);
+      HEDDLE_RETURN_IF_ERROR(checked(api_, api_.free(allocator, text), "freeing a name"));
+    }
+    return {};
+  }
+  Status read_names() {
+    HEDDLE_RETURN_IF_ERROR(read_names(api_.input_count, api_.input_name, input_names_));
+    HEDDLE_RETURN_IF_ERROR(read_names(api_.output_count, api_.output_name, output_names_));
+    for (const auto& name : input_names_) input_texts_.push_back(name.c_str());
+    for (const auto& name : output_names_) output_texts_.push_back(name.c_str());
+    outputs_.assign(output_names_.size(), nullptr);
+    return {};
+  }
+
+  Status add_input(const TensorValue& value) {
+    for (const auto& [dtype, number] : kTypes) {
+      if (dtype != value.dtype) continue;
+      inputs_.push_back(nullptr);
+      return checked(api_,
+                     api_.tensor_on(memory_, value.data.get(), static_cast<size_t>(value.bytes),
+                                    value.shape.data(), value.shape.size(), number, &inputs_.back()),
+                     "binding an input");
+    }
+    return unsupported(std::string("tensors of ") + dtype_name(value.dtype) +
+                       " cannot be handed to ONNX Runtime");
+  }
+
+  // Const: several threads run one session at once.
+  Status run(std::vector<onnxruntime::Value*>& outputs) const {
+    return checked(api_,
+                   api_.run(session_, nullptr, input_texts_.data(), inputs_.data(), inputs_.size(),
+                            output_texts_.data(), outputs.size(), outputs.data()),
+                   "running the whole model");
+  }
+
+  Result<TensorValue> copy_of(onnxruntime::Value* value) const {
+    int is_tensor = 0;
+    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.is_tensor(value, &is_tensor), "reading an output"));
+    if (is_tensor == 0) return unsupported("an output of ONNX Runtime is no tensor");
+    onnxruntime::ShapeInfo* info = nullptr;
+    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.shape_info(value, &info), "reading an output"));
+    int type = 0;
+    size_t rank = 0;
+    Status read = checked(api_, api_.element_type(info, &type), "reading an output");
+    if (read.ok()) read = checked(api_, api_.rank(info, &rank), "reading an output");
+    Shape shape(rank, 0);
+    if (read.ok()) read = checked(api_, api_.shape(info, shape.data(), rank), "reading an output");
+    api_.release_shape_info(info);
+    HEDDLE_RETURN_IF_ERROR(std::move(read));
+    void* data = nullptr;
+    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.data(value, &data), "reading an output"));
+    for (const auto& [dtype, number] : kTypes) {
+      if (number != type) continue;
+      HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(dtype, shape));
+      std::memcpy(copy.data.get(), data, static_cast<size_t>(copy.bytes));
+      return copy;
+    }
+    return unsupported("an output of ONNX Runtime has the unknown element type " + std::to_string(type));
+  }
+
+  const Api& api_;
+  int requests_ = 1;
+  onnxruntime::Session* session_ = nullptr;
+  onnxruntime::MemoryInfo* memory_ = nullptr;
+  std::vector<std::string> input_names_, output_names_;
+  std::vector<const char*> input_texts_, output_texts_;
+  std::vector<TensorValue> values_;  // own the inputs' memory
+  std::vector<onnxruntime::Value*> inputs_, outputs_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<WholeEngine>> open_whole_onnxruntime(const Model& model, bool throughput,
+                                                            std::span<const TensorValue> inputs) {
+  HEDDLE_ASSIGN_OR_RETURN(const Api* api, onnxruntime::library());
+  auto whole = std::make_unique<OnnxRuntimeWhole>(*api);
+  HEDDLE_RETURN_IF_ERROR(whole->build(model, throughput, inputs));
+  return std::unique_ptr<WholeEngine>(std::move(whole));
+}
+
+}  // namespace heddle

@@ -1,0 +1,108 @@
+// Times a plan beside engines that run the whole model alone.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "heddle/base/spelling.h"
+#include "heddle/graph/model.h"
+#include "heddle/runtime/sampling.h"
+#include "output_error.h"
+#include "rounds.h"
+#include "threads/mailbox.h"
+#include "whole_engine.h"
+
+namespace heddle {
+namespace {
+
+constexpr std::array kEngineNames = {"openvino", "openvino-f32", "onnxruntime"};
+
+// Latency: the median of requests one after the other. Throughput: the time of all, per request.
+Result<double> timed(int count, bool at_once, const std::function<Status(int count)>& run) {
+  std::vector<double> times;
+  const int step = at_once ? count : 1;
+  for (int i = 0; i < count; i += step) {
+    const int64_t start = now_ns();
+    HEDDLE_RETURN_IF_ERROR(run(step));
+    times.push_back(static_cast<double>(now_ns() - start) / 1000 / step);
+  }
+  return median_us(times);
+}
+
+}  // namespace
+
+const char* engine_name(Engine engine) { return kEngineNames[static_cast<size_t>(engine)]; }
+std::optional<Engine> engine_named(std::string_view name) { return enum_named<Engine>(kEngineNames, name); }
+
+Result<std::unique_ptr<WholeEngine>> open_whole(Engine engine, const Model& model, bool throughput,
+                                                std::span<const TensorValue> inputs) {
+  if (engine == Engine::kOnnxRuntime) return open_whole_onnxruntime(model, throughput, inputs);
+  return open_whole_openvino(model, engine == Engine::kOpenVinoF32, throughput, inputs);
+}
+
+Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan,
+                                        std::shared_ptr<const Model> model, std::span<const Engine> engines,
+                                        const RoundOptions& options) {
+  const bool throughput = problem.objective == Objective::kThroughput;
+  HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(*problem.graph, options.inputs));
+  HEDDLE_ASSIGN_OR_RETURN(const auto executor, open_for_rounds(problem, plan, model, options, inputs));
+  HEDDLE_ASSIGN_OR_RETURN(const auto reference, reference_outputs(*model, inputs));
+  Comparison comparison;
+  std::vector<std::unique_ptr<WholeEngine>> opened;
+  for (const Engine engine : engines) {
+    auto whole = open_whole(engine, *model, throughput, inputs);
+    EngineComparison row{.engine = engine};
+    if (whole.ok()) {
+      HEDDLE_RETURN_IF_ERROR((*whole)->infer());
+      HEDDLE_ASSIGN_OR_RETURN(const auto outputs, (*whole)->outputs());
+      row.error = output_error(outputs, reference);
+      row.requests = (*whole)->requests();
+      opened.push_back(std::move(*whole));
+    } else if (whole.error().code() == Code::kUnsupported) {
+      row.absent = whole.error().to_string();
+    } else {
+      return std::move(whole).error();
+    }
+    comparison.engines.push_back(std::move(row));
+  }
+
+  std::vector<TimeRequests> sides{[&](int count) {
+    return timed(count, throughput, [&](int requests) -> Status {
+      StreamOptions stream;
+      stream.requests = requests;
+      stream.deadline = options.deadline;
+      const auto result = executor->run_stream(stream);
+      return result.ok() ? Status() : Status(result.error());
+    });
+  }};
+  std::vector<int> slots{executor->slots()};
+  for (const auto& whole : opened) {
+    sides.push_back([&whole, throughput](int count) {
+      return timed(count, throughput,
+                   [&](int requests) { return throughput ? whole->infer_many(requests) : whole->infer(); });
+    });
+    slots.push_back(whole->requests());
+  }
+  std::vector<std::function<Result<double>()>> turns;
+  for (size_t i = 0; i < sides.size(); ++i) {
+    HEDDLE_ASSIGN_OR_RETURN(const int count,
+                            requests_per_round(sides[i], slots[i], throughput ? 4 * slots[i] : 1, options));
+    turns.push_back([side = sides[i], count] { return side(count); });
+  }
+  HEDDLE_ASSIGN_OR_RETURN(const RoundTimes times, time_in_turns(turns, options, "comparing"));
+  comparison.ours_us = median_us(times[0]);
+  comparison.rounds = static_cast<int>(times[0].size());
+  size_t side = 0;
+  for (EngineComparison& row : comparison.engines) {
+    if (!row.absent.empty()) continue;
+    const auto& theirs = times[++side];
+    std::vector<double> ratios;
+    for (size_t i = 0; i < theirs.size(); ++i) ratios.push_back(times[0][i] / theirs[i]);
+    row.us = median_us(theirs);
+    row.ratio = median_us(ratios);
+    row.ratio_low = quantile_us(ratios, 0.25);
+    row.ratio_high = quantile_us(ratios, 0.75);
+  }
+  return comparison;
+}
+
+}  // namespace heddle
