@@ -28,7 +28,7 @@ $heddle report "$out/detector.run.json" -o "$out/detector.html"
 say "Inception, a branching network: every planner on one problem"
 $heddle compare "$inception" --time-limit 2
 
-say "Inception: plan for throughput, run with several requests in flight, beside OpenVINO and ONNX Runtime in their throughput modes"
+say "Inception: plan for throughput, run with several requests in flight, beside engines in their throughput modes"
 $heddle plan "$inception" --time-limit 3 --objective throughput -o "$out/inception.plan.json"
 $heddle run "$out/inception.plan.json" --versus openvino,onnxruntime -o "$out/inception.run.json"
 

@@ -225,7 +225,7 @@ TEST(Workflow, RequestedDeviceThatGetsNothingIsAnErrorWhenStrict) {
                                         "preset:v100", "--devices",  "gpu1,gpu2"};
   const auto warned = run_heddle(arguments, folder.path());
   EXPECT_EQ(warned.status, 0);
-  EXPECT_THAT(warned.err, HasSubstr("warning: requested but given nothing"));
+  EXPECT_THAT(warned.err, HasSubstr("warning: requested but not used"));
   arguments.emplace_back("--strict");
   EXPECT_EQ(run_heddle(arguments, folder.path()).status, 1);
 }
