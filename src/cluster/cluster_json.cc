@@ -76,7 +76,8 @@ Result<int> copy_engines_at(const JsonCursor& at) {
 }
 
 std::optional<std::string> known_backend(std::string_view name) {
-  if (name != "openvino" && name != "torch" && name != "emulated") return std::nullopt;
+  if (name != "openvino" && name != "onnxruntime" && name != "torch" && name != "emulated")
+    return std::nullopt;
   return std::string(name);
 }
 
@@ -172,7 +173,7 @@ class ClusterReader {
         .optional("speed", d.speed, kSpeedUnit)
         .optional("cores", d.cores, cores_at)
         .optional("copy_engines", d.copy_engines, copy_engines_at)
-        .optional("backend", d.backend, known_backend, "'openvino', 'torch' or 'emulated'")
+        .optional("backend", d.backend, known_backend, "'openvino', 'onnxruntime', 'torch' or 'emulated'")
         .optional("backend_device", d.backend_device, name_at)
         .optional("target", d.target, name_at);
     HEDDLE_RETURN_IF_ERROR(f.finish());

@@ -123,9 +123,11 @@ Status check_device(const Device& d, size_t num_hosts) {
     return invalid_input(
         fmt::format("{} has {} copy engines; expected 0 (not limited), 1 or 2", what, d.copy_engines));
   }
-  if (d.backend != "openvino" && d.backend != "torch" && d.backend != "emulated") {
+  if (d.backend != "openvino" && d.backend != "onnxruntime" && d.backend != "torch" &&
+      d.backend != "emulated") {
     return invalid_input(
-        fmt::format("{} has the backend '{}'; expected 'openvino', 'torch' or 'emulated'", what, d.backend));
+        fmt::format("{} has the backend '{}'; expected 'openvino', 'onnxruntime', 'torch' or 'emulated'",
+                    what, d.backend));
   }
   if (d.backend != "emulated" && d.backend_device.empty() && d.kind != DeviceKind::kCpu) {
     return invalid_input(fmt::format("{} runs on {} without a backend device; name one, for example '{}'",
@@ -164,7 +166,8 @@ void fill_defaults(std::vector<Device>& devices, std::span<const Node> nodes, st
   for (Device& d : devices) {
     std::sort(d.cores.begin(), d.cores.end());
     if (d.device_class.empty()) d.device_class = d.name;
-    if (d.backend == "openvino" && d.backend_device.empty()) d.backend_device = "CPU";
+    const bool named_cpu = d.backend == "openvino" || d.backend == "onnxruntime";
+    if (named_cpu && d.backend_device.empty()) d.backend_device = "CPU";
     if (d.backend == "torch" && d.backend_device.empty()) d.backend_device = "cpu";
   }
   std::unordered_set<std::string> taken;

@@ -16,7 +16,7 @@ struct ApiBase {
   const char* (*version)();
 };
 
-constexpr uint32_t kTableVersion = 1;
+constexpr uint32_t kTableVersion = 5;
 constexpr int kOnlyErrors = 3;  // severity of the messages that the library logs
 
 Result<Api> load() {
@@ -37,9 +37,12 @@ Result<Api> load() {
   take(api.error_message, 2);
   take(api.create_env, 3);
   take(api.create_session, 7);
+  take(api.create_session_from_bytes, 8);
   take(api.run, 9);
   take(api.create_session_options, 10);
+  take(api.set_optimization, 23);
   take(api.set_intra_op_threads, 24);
+  take(api.set_inter_op_threads, 25);
   take(api.input_count, 30);
   take(api.output_count, 31);
   take(api.input_name, 36);
@@ -60,6 +63,9 @@ Result<Api> load() {
   take(api.release_value, 96);
   take(api.release_shape_info, 99);
   take(api.release_session_options, 100);
+  take(api.available_providers, 125);
+  take(api.release_available_providers, 126);
+  take(api.set_entry, 130);
   HEDDLE_RETURN_IF_ERROR(checked(api, api.create_env(kOnlyErrors, "heddle", &api.env), "starting"));
   return api;
 }

@@ -18,14 +18,9 @@ namespace {
 
 using onnxruntime::Api;
 using onnxruntime::checked;
-
-// The library's numbers of element types.
-constexpr std::pair<DType, int> kTypes[] = {
-    {DType::kF32, 1},  {DType::kU8, 2},   {DType::kI8, 3},   {DType::kU16, 4},  {DType::kI16, 5},
-    {DType::kI32, 6},  {DType::kI64, 7},  {DType::kBool, 9}, {DType::kF16, 10}, {DType::kF64, 11},
-    {DType::kU32, 12}, {DType::kU64, 13}, {DType::kBF16, 16}};
-
-constexpr int kArenaAllocator = 1, kDefaultMemory = 0;
+using onnxruntime::kArenaAllocator;
+using onnxruntime::kDefaultMemory;
+using onnxruntime::kElementTypes;
 
 class OnnxRuntimeWhole final : public WholeEngine {
  public:
@@ -134,7 +129,7 @@ class OnnxRuntimeWhole final : public WholeEngine {
   }
 
   Status add_input(const TensorValue& value) {
-    for (const auto& [dtype, number] : kTypes) {
+    for (const auto& [dtype, number] : kElementTypes) {
       if (dtype != value.dtype) continue;
       inputs_.push_back(nullptr);
       return checked(api_,
@@ -170,7 +165,7 @@ class OnnxRuntimeWhole final : public WholeEngine {
     HEDDLE_RETURN_IF_ERROR(std::move(read));
     void* data = nullptr;
     HEDDLE_RETURN_IF_ERROR(checked(api_, api_.data(value, &data), "reading an output"));
-    for (const auto& [dtype, number] : kTypes) {
+    for (const auto& [dtype, number] : kElementTypes) {
       if (number != type) continue;
       HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(dtype, shape));
       std::memcpy(copy.data.get(), data, static_cast<size_t>(copy.bytes));

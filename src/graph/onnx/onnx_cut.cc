@@ -1,0 +1,246 @@
+#include "heddle/graph/onnx_cut.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "heddle/base/errors.h"
+#include "heddle/base/mapped_file.h"
+#include "heddle/base/spelling.h"
+#include "heddle/graph/model.h"
+#include "heddle/graph/model_content.h"
+#include "onnx_file.h"
+#include "onnx_wire.h"
+#include "onnx_writer.h"
+
+namespace heddle {
+namespace {
+
+using internal::OnnxGraph;
+using internal::OnnxNode;
+using internal::WireField;
+using internal::WireMessage;
+using internal::WireReader;
+
+// Field numbers of onnx.proto.
+constexpr uint32_t kIrVersion = 1, kGraph = 7;
+constexpr uint32_t kNode = 1, kName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
+// The first version in which an initializer need not be an input too.
+constexpr int64_t kLeastIrVersion = 4;
+
+// The fields of a message that have one number, in the order of the file.
+Result<std::vector<std::string_view>> fields(std::string_view message, const char* base, uint32_t number) {
+  std::vector<std::string_view> found;
+  WireReader reader(message, base);
+  while (!reader.done()) {
+    HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
+    if (field.number == number && field.type == WireField::kBytes) found.push_back(field.bytes);
+  }
+  return found;
+}
+
+// Names that the nodes of a subgraph read, its own ones included.
+void add_read_names(const OnnxGraph& graph, std::vector<std::string_view>& names) {
+  for (const OnnxNode& node : graph.nodes) {
+    names.insert(names.end(), node.inputs.begin(), node.inputs.end());
+    for (const auto& attribute : node.attributes)
+      for (const auto& inner : attribute.graphs) add_read_names(*inner, names);
+  }
+  for (const auto& output : graph.outputs) names.push_back(output.name);
+}
+
+}  // namespace
+
+struct OnnxParts::File {
+  File(std::shared_ptr<const Model> from, MappedFile mapped, internal::OnnxModel parsed)
+      : model(std::move(from)), file(std::move(mapped)), onnx(std::move(parsed)) {
+    const OnnxGraph& graph = onnx.graph;
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      for (const auto output : graph.nodes[i].outputs)
+        if (!output.empty()) producers.emplace(output, i);
+    for (size_t i = 0; i < graph.initializers.size(); ++i)
+      initializers.emplace(graph.initializers[i].name, i);
+    for (const auto& input : graph.inputs) inputs.insert(input.name);
+  }
+
+  // The importer names tensors inside nodes, too; those names are not in the file.
+  bool has(TensorId tensor) const {
+    const std::string& name = model->graph()->tensor(tensor).name;
+    return model->find_onnx_tensor(name) == tensor && (producers.contains(name) || inputs.contains(name));
+  }
+
+  std::shared_ptr<const Model> model;
+  MappedFile file;
+  internal::OnnxModel onnx;                                              // points into the file
+  std::unordered_map<std::string_view, size_t> producers, initializers;  // by name of the value
+  std::unordered_set<std::string_view> inputs;
+};
+
+namespace {
+
+class OnnxCutter {
+ public:
+  explicit OnnxCutter(const OnnxParts::File& file)
+      : model_(*file.model),
+        file_(file.file.bytes()),
+        onnx_(file.onnx),
+        index_(file),
+        keep_node_(onnx_.graph.nodes.size(), false),
+        keep_initializer_(onnx_.graph.initializers.size(), false) {}
+
+  Result<OnnxCut> run(std::span<const TensorId> inputs, std::span<const TensorId> outputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!index_.has(inputs[i])) return splits_node("begins", inputs[i]);
+      input_index_.emplace(inputs[i], i);
+    }
+    reached_.assign(inputs.size(), false);
+    for (const TensorId output : outputs) {
+      if (!index_.has(output)) return splits_node("ends", output);
+      const std::string& name = model_.graph()->tensor(output).name;
+      cut_.outputs.push_back(name);
+      outputs_.push_back(output);
+      wanted_.push_back(name);
+    }
+    HEDDLE_RETURN_IF_ERROR(walk());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (!reached_[i]) return splits_node("begins", inputs[i]);
+    HEDDLE_RETURN_IF_ERROR(write());
+    return std::move(cut_);
+  }
+
+ private:
+  Error splits_node(const char* verb, TensorId tensor) const {
+    const Graph& graph = *model_.graph();
+    const OpId maker = graph.tensor(tensor).producer;
+    std::string node;
+    if (maker.valid() && !graph.op(maker).onnx_names.empty())
+      node = " of node " + quote_text(graph.op(maker).onnx_names.front());
+    return unsupported(
+        "the segment " + std::string(verb) + " at tensor " + quote_text(graph.tensor(tensor).name) + node +
+        ", which is inside a node of the ONNX file; ONNX Runtime runs whole nodes only, so cut "
+        "the model between nodes");
+  }
+
+  Status walk() {
+    std::unordered_set<std::string_view> seen;
+    while (!wanted_.empty()) {
+      const std::string_view name = wanted_.back();
+      wanted_.pop_back();
+      if (name.empty() || !seen.insert(name).second) continue;
+      const TensorId tensor = model_.find_onnx_tensor(std::string(name));
+      if (const auto it = input_index_.find(tensor); tensor.valid() && it != input_index_.end()) {
+        reached_[it->second] = true;
+        cut_.inputs.push_back({std::string(name), it->second});
+      } else if (const auto kept = index_.initializers.find(name); kept != index_.initializers.end()) {
+        keep_initializer_[kept->second] = true;
+      } else if (const auto made = index_.producers.find(name); made != index_.producers.end()) {
+        add_node(made->second);
+      } else if (tensor.valid()) {
+        return splits_node("begins", tensor);
+      }
+      // Any other name belongs to a subgraph.
+    }
+    return {};
+  }
+
+  void add_node(size_t index) {
+    if (keep_node_[index]) return;
+    const OnnxNode& node = onnx_.graph.nodes[index];
+    if (replace_shape(node)) return;
+    keep_node_[index] = true;
+    wanted_.insert(wanted_.end(), node.inputs.begin(), node.inputs.end());
+    for (const auto& attribute : node.attributes)
+      for (const auto& graph : attribute.graphs) add_read_names(*graph, wanted_);
+  }
+
+  // Shapes are static after the import, so a segment need not get a tensor of which it reads only the shape.
+  bool replace_shape(const OnnxNode& node) {
+    if (node.op_type != "Shape" || !internal::is_standard_domain(node.domain) || node.inputs.size() != 1 ||
+        !node.attributes.empty())
+      return false;
+    const TensorId tensor = model_.find_onnx_tensor(std::string(node.inputs[0]));
+    if (!tensor.valid()) return false;
+    const Shape& shape = model_.graph()->tensor(tensor).shape;
+    shapes_.push_back(
+        internal::onnx_int_tensor(node.outputs[0], {static_cast<int64_t>(shape.size())}, shape));
+    return true;
+  }
+
+  WireMessage value_info(const std::string& name, TensorId tensor) const {
+    const auto& value = model_.graph()->tensor(tensor);
+    return internal::onnx_value_info(name, value.dtype, value.shape);
+  }
+
+  Result<WireMessage> write_graph(std::string_view graph) const {
+    WireMessage written;
+    HEDDLE_ASSIGN_OR_RETURN(const auto nodes, fields(graph, file_.data(), kNode));
+    HEDDLE_ASSIGN_OR_RETURN(const auto tensors, fields(graph, file_.data(), kInitializer));
+    if (nodes.size() != keep_node_.size() || tensors.size() != keep_initializer_.size())
+      return Error(Code::kInternal, "the ONNX file was read in two ways");
+    for (size_t i = 0; i < nodes.size(); ++i)
+      if (keep_node_[i]) written.text(kNode, nodes[i]);
+    written.text(kName, "segment");
+    for (size_t i = 0; i < tensors.size(); ++i)
+      if (keep_initializer_[i]) written.text(kInitializer, tensors[i]);
+    for (const WireMessage& shape : shapes_) written.message(kInitializer, shape);
+    for (const auto& input : cut_.inputs)
+      written.message(kInput, value_info(input.name, model_.find_onnx_tensor(input.name)));
+    for (size_t i = 0; i < outputs_.size(); ++i)
+      written.message(kOutput, value_info(cut_.outputs[i], outputs_[i]));
+    return written;
+  }
+
+  Status write() {
+    WireMessage written;
+    written.number(kIrVersion, std::max(kLeastIrVersion, onnx_.ir_version));
+    WireReader reader(file_, file_.data());
+    while (!reader.done()) {
+      HEDDLE_ASSIGN_OR_RETURN(const WireField field, reader.next());
+      if (field.number == kIrVersion) continue;
+      if (field.number == kGraph) {
+        HEDDLE_ASSIGN_OR_RETURN(const WireMessage graph, write_graph(field.bytes));
+        written.message(kGraph, graph);
+      } else {
+        written.bytes() += file_.substr(static_cast<size_t>(field.offset),
+                                        static_cast<size_t>(reader.offset() - field.offset));
+      }
+    }
+    cut_.bytes = std::move(written.bytes());
+    return {};
+  }
+
+  const Model& model_;
+  std::string_view file_;
+  const internal::OnnxModel& onnx_;
+  const OnnxParts::File& index_;
+  OnnxCut cut_;
+  std::vector<TensorId> outputs_;
+  std::unordered_map<TensorId, size_t> input_index_;
+  std::vector<std::string_view> wanted_;  // values that the walk has yet to visit
+  std::vector<bool> reached_, keep_node_, keep_initializer_;
+  std::vector<WireMessage> shapes_;
+};
+
+}  // namespace
+
+Result<OnnxParts> OnnxParts::open(std::shared_ptr<const Model> model) {
+  const std::string path = model->path();
+  if (!path.ends_with(".onnx")) return unsupported(path + ": ONNX Runtime reads .onnx files only");
+  const int64_t most = model->options().max_file_bytes;
+  HEDDLE_ASSIGN_OR_RETURN(const ModelContent content, model_content(path, most));
+  if (!content.one_file)
+    return unsupported(path + ": has weights in other files; ONNX Runtime needs them in the .onnx file");
+  if (content.hash != model->file_hash())
+    return invalid_input(path + ": has changed since it was loaded; try again");
+  HEDDLE_ASSIGN_OR_RETURN(auto file, with_context(MappedFile::open(path, most), path));
+  HEDDLE_ASSIGN_OR_RETURN(auto onnx, with_context(internal::parse_onnx(file.bytes()), path));
+  return OnnxParts(std::make_shared<const File>(std::move(model), std::move(file), std::move(onnx)));
+}
+
+bool OnnxParts::has(TensorId tensor) const { return file_->has(tensor); }
+
+Result<OnnxCut> OnnxParts::cut(std::span<const TensorId> inputs, std::span<const TensorId> outputs) const {
+  return OnnxCutter(*file_).run(inputs, outputs);
+}
+
+}  // namespace heddle
