@@ -138,7 +138,8 @@ TEST(ClusterYaml, EveryMistakeIsNamedWithItsPlaceAndTheExpectation) {
        "'0-3,8' or [0, 1]"},
       {"cores: \"0-2,8\"", "cores: [1, 1]", "c.yaml:16: $.devices[1]: device 'cores' names core 1 twice"},
       {"backend: openvino", "backend: cuda",
-       "c.yaml:16: $.devices[1].backend: is the string 'cuda', expected 'openvino', 'torch' or 'emulated'"},
+       "c.yaml:16: $.devices[1].backend: is the string 'cuda', expected 'openvino', 'onnxruntime', 'torch' "
+       "or 'emulated'"},
       {"kind: cpu, ", "kind: cpu, memory: 1GB, ",
        "c.yaml:16: $.devices[1]: device 'cores' is a cpu and has its own memory; a cpu lives in its host's "
        "memory: set that of the host"},
