@@ -48,8 +48,8 @@ std::string variants_text(const std::vector<VariantChoice>& choices) {
     for (const auto& time : choices[i].times) {
       const auto at = std::find(names.begin(), names.end(), time.variant) - names.begin();
       auto& cell = row[static_cast<size_t>(at) + 1];
-      cell =
-          !std::isfinite(time.us) ? "cannot run" : format_us(time.us) + (time.measured ? "" : " estimated");
+      cell = !std::isfinite(time.us) ? "cannot run"
+                                     : format_us(time.us) + (time.measured ? "" : ", not measured");
       if (time.chosen) cell = "* " + cell;
     }
     table.add_row(row);

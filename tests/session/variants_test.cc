@@ -68,6 +68,9 @@ TEST_F(VariantPlan, EachSegmentGetsTheFasterEngineAndNoneRunAtOnce) {
   EXPECT_DOUBLE_EQ(result->value_us, 20);
   EXPECT_NEAR(result->bound.us, 20, 1e-6);
   EXPECT_TRUE(result->verified);
+  const auto listed = make_plan(*session, "met", {.time_limit_s = 2}, {});
+  ASSERT_TRUE(listed.ok()) << listed.error().to_string();
+  EXPECT_DOUBLE_EQ(listed->value_us, 20);
   ASSERT_EQ(result->plan.segments.size(), 2U);
   EXPECT_NE(result->plan.segments[0].device, result->plan.segments[1].device);
 
