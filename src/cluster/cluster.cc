@@ -14,6 +14,14 @@ DeviceId Cluster::find_device(std::string_view name) const {
   return {};
 }
 
+std::vector<DeviceId> Cluster::variants(DeviceId id) const {
+  std::vector<DeviceId> same;
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    if (physical_[d] == physical(id)) same.emplace_back(d);
+  }
+  return same;
+}
+
 const Route* Cluster::route(NodeId from, NodeId to) const {
   const auto& r = routes_[from.index() * nodes_.size() + to.index()];
   return r ? &*r : nullptr;
@@ -109,6 +117,11 @@ Result<std::shared_ptr<const Cluster>> ClusterBuilder::build() {
     if (c.devices_[i].kind == DeviceKind::kCpu && !linked[c.device_nodes_[i].index()]) {
       c.device_nodes_[i] = c.host_nodes_[c.devices_[i].host.index()];
     }
+  }
+  for (size_t i = 0; i < c.devices_.size(); ++i) {
+    const std::string& base = c.devices_[i].variant_of;
+    c.physical_.push_back(base.empty() ? DeviceId(i) : c.find_device(base));
+    c.device_nodes_[i] = c.device_nodes_[c.physical_[i].index()];
   }
   HEDDLE_ASSIGN_OR_RETURN(c.routes_, fastest_routes(c.nodes_, c.links_, c.buses_));
   c.overlaps_ = find_overlaps(c.devices_);

@@ -1,11 +1,13 @@
 // Reads clusters. Cluster files write a quantity as they like ("memory: 16GiB"); the clusters inside plan files
 // have it in a base unit that its key names ("memory_bytes": 17179869184).
+#include <algorithm>
 #include <charconv>
 #include <unordered_map>
 
 #include "heddle/base/fields.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/cluster/yaml_json.h"
 #include "names.h"
 #include "validate.h"
@@ -76,10 +78,47 @@ Result<int> copy_engines_at(const JsonCursor& at) {
 }
 
 std::optional<std::string> known_backend(std::string_view name) {
-  if (name != "openvino" && name != "onnxruntime" && name != "torch" && name != "emulated")
-    return std::nullopt;
+  if (!is_engine(name)) return std::nullopt;
   return std::string(name);
 }
+
+Result<std::string> engine_at(const JsonCursor& at) {
+  std::string engine;
+  HEDDLE_RETURN_IF_ERROR(take(at, engine, known_backend, kEnginesText));
+  return engine;
+}
+
+constexpr const char* kPrecisionsText = "'f32', 'tf32', 'bf16' or 'fp16'";
+
+Result<Precision> precision_at(const JsonCursor& at) {
+  Precision precision{};
+  HEDDLE_RETURN_IF_ERROR(take(at, precision, precision_from_name, kPrecisionsText));
+  return precision;
+}
+
+// The lists `engines` and `precisions`, of a device or of all.
+struct Choice {
+  std::vector<std::string> engines;
+  std::vector<Precision> precisions;
+
+  void read(Fields& f) {
+    f.optional("engines",
+               each([this](const JsonCursor& at) { return add(at, engines, engine_at(at)); }, kMaxVariants));
+    f.optional(
+        "precisions",
+        each([this](const JsonCursor& at) { return add(at, precisions, precision_at(at)); }, kMaxVariants));
+  }
+
+ private:
+  template <class T>
+  Status add(const JsonCursor& at, std::vector<T>& list, Result<T> value) {
+    if (!value.ok()) return std::move(value).error();
+    if (std::find(list.begin(), list.end(), *value) != list.end())
+      return at.error("is " + at.describe() + " for the second time; name it once");
+    list.push_back(std::move(*value));
+    return {};
+  }
+};
 
 std::optional<Duplex> two_way_from_name(std::string_view name) {
   const auto duplex = duplex_from_name(name);
@@ -129,6 +168,7 @@ class ClusterReader {
       }
       f.optional(key, each([&](const JsonCursor& entry) { return (this->*read_entry)(entry); }, max_size));
     };
+    of_all_.read(f);
     list("hosts", kMaxNodes, &ClusterReader::read_host);
     list("devices", kMaxNodes, &ClusterReader::read_device);
     list("switches", kMaxNodes, &ClusterReader::read_switch);
@@ -139,6 +179,7 @@ class ClusterReader {
 
   Result<std::shared_ptr<const Cluster>> build(const JsonCursor& at) {
     if (num_hosts_ == 0) return at.error("the cluster has no host; add one under 'hosts'");
+    for (Device& variant : variants_) builder_.add_device(std::move(variant));
     auto cluster = builder_.build();
     if (!cluster.ok()) return std::move(cluster).error().with_context(at.path());
     return cluster;
@@ -158,9 +199,74 @@ class ClusterReader {
     return nodes_.add(name, builder_.host_node(id), at);
   }
 
+  // A variant that stands in the file by itself has what its physical device has, and what it says.
+  Status read_variant(const JsonCursor& at) {
+    Fields f(at);
+    DeviceId base;
+    f.required("variant_of", base, [this](const JsonCursor& name) { return devices_.find(name); });
+    if (!f.ok()) return f.finish();
+    Device d = read_[base.index()];
+    d.variant_of = d.name;
+    d.backend_device.clear();
+    d.target.clear();
+    f.required("name", d.name, name_at)
+        .optional("class", d.device_class, name_at)
+        .optional("flops", d.peak_flops, kFlopsUnit)
+        .optional(key_of(f, "memory_bandwidth", "memory_bytes_per_s"), d.memory_bytes_per_s,
+                  kBytesPerSecondUnit)
+        .optional(key_of(f, "op_overhead", "op_overhead_us"), d.op_overhead_us, kMicrosecondsUnit)
+        .optional("speed", d.speed, kSpeedUnit)
+        .optional("backend", d.backend, known_backend, kEnginesText)
+        .optional("backend_device", d.backend_device, name_at)
+        .optional("precision", d.precision, precision_from_name, kPrecisionsText)
+        .optional("target", d.target, name_at);
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    return add(std::move(d), at);
+  }
+
+  Status add(Device d, const JsonCursor& at) {
+    if (const auto valid = check_device(d, num_hosts_); !valid.ok()) return at.error(valid.error().message());
+    read_.push_back(d);
+    const std::string name = d.name;
+    const DeviceId id = builder_.add_device(std::move(d));
+    HEDDLE_RETURN_IF_ERROR(devices_.add(name, id, at));
+    return nodes_.add(name, builder_.device_node(id), at);
+  }
+
+  // Engines and precisions of a device: the first of each become its own, the others variants. What the device
+  // says has precedence over what the file says for all.
+  Status choose(const JsonCursor& at, Device& d, const Choice& own) {
+    const bool says_engine = at.has("backend"), says_precision = at.has("precision");
+    if (says_engine && !own.engines.empty())
+      return at.error("has both 'backend' and 'engines'; keep one of them");
+    if (says_precision && !own.precisions.empty())
+      return at.error("has both 'precision' and 'precisions'; keep one of them");
+    // Only these can have several.
+    const bool core_set = d.kind == DeviceKind::kCpu && !d.cores.empty();
+    std::vector<std::string> engines = own.engines;
+    if (engines.empty() && !says_engine && core_set) engines = of_all_.engines;
+    if (engines.empty()) engines = {d.backend};
+    std::vector<Precision> precisions = own.precisions;
+    if (precisions.empty() && !says_precision && core_set) precisions = of_all_.precisions;
+    if (precisions.empty()) precisions = {d.precision};
+    const bool usual = engines.front() == d.backend && precisions.front() == Precision::kF32;
+    d.backend = engines.front();
+    // A target names engine and precision, too.
+    if (!usual) d = as_variant(std::move(d), {engines.front(), precisions.front()});
+    for (const auto& engine : engines) {
+      for (const Precision precision : precisions) {
+        const Variant variant{engine, precision};
+        if (!(variant == variant_of(d))) variants_.push_back(variant_beside(d, variant));
+      }
+    }
+    return {};
+  }
+
   Status read_device(const JsonCursor& at) {
+    if (at.has("variant_of")) return read_variant(at);
     Fields f(at);
     Device d;
+    Choice own;
     f.required("name", d.name, name_at)
         .required("kind", d.kind, device_kind_from_name, "'cpu', 'gpu', 'npu' or 'fpga'")
         .optional("class", d.device_class, name_at)
@@ -173,9 +279,11 @@ class ClusterReader {
         .optional("speed", d.speed, kSpeedUnit)
         .optional("cores", d.cores, cores_at)
         .optional("copy_engines", d.copy_engines, copy_engines_at)
-        .optional("backend", d.backend, known_backend, "'openvino', 'onnxruntime', 'torch' or 'emulated'")
+        .optional("backend", d.backend, known_backend, kEnginesText)
         .optional("backend_device", d.backend_device, name_at)
+        .optional("precision", d.precision, precision_from_name, kPrecisionsText)
         .optional("target", d.target, name_at);
+    own.read(f);
     HEDDLE_RETURN_IF_ERROR(f.finish());
     if (!d.host.valid()) {
       if (num_hosts_ != 1)
@@ -183,9 +291,8 @@ class ClusterReader {
                         " hosts in the file, 'host' is required");
       d.host = HostId(0);
     }
-    if (const auto valid = check_device(d, num_hosts_); !valid.ok()) return at.error(valid.error().message());
-    const std::string name = d.name;
-    return nodes_.add(name, builder_.device_node(builder_.add_device(std::move(d))), at);
+    HEDDLE_RETURN_IF_ERROR(choose(at, d, own));
+    return add(std::move(d), at);
   }
 
   Status read_switch(const JsonCursor& at) {
@@ -235,7 +342,11 @@ class ClusterReader {
 
   ClusterBuilder builder_;
   size_t num_hosts_ = 0;
+  Choice of_all_;
+  std::vector<Device> read_;      // as the file has them, by id
+  std::vector<Device> variants_;  // by lists; they come after the file's devices
   NameTable<HostId> hosts_{"host"};
+  NameTable<DeviceId> devices_{"device"};
   NameTable<NodeId> nodes_{"host, device or switch"};
   NameTable<BusId> buses_{"bus"};
   NameTable<LinkId> links_{"link"};

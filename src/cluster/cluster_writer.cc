@@ -49,7 +49,7 @@ class ClusterWriter {
     }
     for (const Bus& b : cluster_.buses()) {
       Json& bus = json["buses"].emplace_back(Json{{"name", b.name}});
-      put_bandwidth(bus, "bandwidth", "bytes_per_s", b.bytes_per_s);
+      if (b.bytes_per_s > 0) put_bandwidth(bus, "bandwidth", "bytes_per_s", b.bytes_per_s);
       bus["duplex"] = duplex_name(b.duplex);
     }
     for (const Link& l : cluster_.links()) json["links"].push_back(link(l));
@@ -57,22 +57,40 @@ class ClusterWriter {
   }
 
  private:
+  // What a variant has from its physical device is left out.
+  Json variant(const Device& d) const {
+    const Device& base = cluster_.device(cluster_.find_device(d.variant_of));
+    Json j = {{"name", d.name}, {"variant_of", d.variant_of}, {"class", d.device_class}};
+    if (d.peak_flops != base.peak_flops) put_flops(j, d.peak_flops);
+    if (d.memory_bytes_per_s != base.memory_bytes_per_s)
+      put_bandwidth(j, "memory_bandwidth", "memory_bytes_per_s", d.memory_bytes_per_s);
+    if (d.op_overhead_us != base.op_overhead_us)
+      put_time(j, "op_overhead", "op_overhead_us", d.op_overhead_us);
+    if (d.speed != base.speed) j["speed"] = d.speed;
+    j["backend"] = d.backend;
+    if (!d.backend_device.empty()) j["backend_device"] = d.backend_device;
+    j["precision"] = precision_name(d.precision);
+    if (!d.target.empty()) j["target"] = d.target;
+    return j;
+  }
+
   Json device(const Device& d) const {
+    if (!d.variant_of.empty()) return variant(d);
     Json j = {{"name", d.name},
               {"kind", device_kind_name(d.kind)},
               {"class", d.device_class},
               {"host", cluster_.host(d.host).name}};
     put_bytes(j, d.memory_bytes);
-    if (d.peak_flops > 0)
-      j["flops"] =
-          with_units_ ? rate_with_unit(d.peak_flops, 1e12, "TFLOPS", parse_flops) : Json(d.peak_flops);
-    put_bandwidth(j, "memory_bandwidth", "memory_bytes_per_s", d.memory_bytes_per_s);
-    put_time(j, "op_overhead", "op_overhead_us", d.op_overhead_us);
+    if (d.peak_flops > 0) put_flops(j, d.peak_flops);
+    if (d.memory_bytes_per_s > 0)
+      put_bandwidth(j, "memory_bandwidth", "memory_bytes_per_s", d.memory_bytes_per_s);
+    if (d.op_overhead_us > 0) put_time(j, "op_overhead", "op_overhead_us", d.op_overhead_us);
     if (d.speed != 1) j["speed"] = d.speed;
     if (!d.cores.empty()) j["cores"] = with_units_ ? Json(core_ranges(d.cores, ',')) : Json(d.cores);
     if (d.copy_engines != 2) j["copy_engines"] = d.copy_engines;
     if (d.backend != "emulated") j["backend"] = d.backend;
     if (!d.backend_device.empty()) j["backend_device"] = d.backend_device;
+    if (d.precision != Precision::kF32) j["precision"] = precision_name(d.precision);
     if (!d.target.empty()) j["target"] = d.target;
     return j;
   }
@@ -80,13 +98,16 @@ class ClusterWriter {
   Json link(const Link& l) const {
     Json j = {{"name", l.name}, {"from", cluster_.node(l.a).name}, {"to", cluster_.node(l.b).name}};
     put_bandwidth(j, "bandwidth", "bytes_per_s", l.bytes_per_s);
-    put_time(j, "latency", "latency_us", l.latency_us);
+    if (l.latency_us > 0) put_time(j, "latency", "latency_us", l.latency_us);
     if (l.duplex != Duplex::kFull) j["duplex"] = duplex_name(l.duplex);
     if (l.bus.valid()) j["bus"] = cluster_.bus(l.bus).name;
     return j;
   }
 
-  // Each writes nothing for 0, which is what a missing member means.
+  void put_flops(Json& j, double flops) const {
+    j["flops"] = with_units_ ? rate_with_unit(flops, 1e12, "TFLOPS", parse_flops) : Json(flops);
+  }
+  // Writes nothing for 0, which is what a missing member means.
   void put_bytes(Json& j, int64_t bytes) const {
     if (bytes == 0) return;
     if (with_units_)
@@ -95,14 +116,12 @@ class ClusterWriter {
       j["memory_bytes"] = bytes;
   }
   void put_bandwidth(Json& j, const char* key, const char* base_key, double value) const {
-    if (value == 0) return;
     if (with_units_)
       j[key] = rate_with_unit(value, 1e9, "GB/s", parse_bandwidth);
     else
       j[base_key] = value;
   }
   void put_time(Json& j, const char* key, const char* base_key, double us) const {
-    if (us == 0) return;
     if (with_units_)
       j[key] = rate_with_unit(us, 1, "us", parse_time_us);
     else

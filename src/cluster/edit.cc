@@ -24,8 +24,10 @@ class Editor {
       node_[from_.host_node(HostId(h)).index()] = builder_.host_node(builder_.add_host(std::move(host)));
     }
     for (size_t d = 0; d < from_.num_devices(); ++d) add_device(DeviceId(d));
-    // Add the copy last, so that the other devices keep their ids.
-    if (const auto id = from_.find_device(edit_.add); id.valid()) add_twin(id);
+    // Add the copies last, so that the other devices keep their ids.
+    if (const auto id = from_.find_device(edit_.add); id.valid()) {
+      for (const DeviceId same : from_.variants(id)) add_twin(same);
+    }
     for (size_t n = 0; n < from_.nodes().size(); ++n) {
       if (from_.nodes()[n].kind == Node::Kind::kSwitch) node_[n] = builder_.add_switch(from_.nodes()[n].name);
     }
@@ -42,6 +44,12 @@ class Editor {
     return n;
   }
 
+  // Whether the edit names this device or another variant of it: they are one piece of hardware.
+  bool is_named(DeviceId id, const std::string& name) const {
+    const DeviceId named = from_.find_device(name);
+    return named.valid() && from_.physical(named) == from_.physical(id);
+  }
+
   // 0 is no limit; what is scaled keeps one.
   int64_t scaled_memory(int64_t bytes) const {
     if (bytes == 0 || edit_.memory == 1) return bytes;
@@ -52,8 +60,8 @@ class Editor {
   void add_device(DeviceId id) {
     Device device = from_.device(id);
     device.memory_bytes = scaled_memory(device.memory_bytes);
-    if (device.name == edit_.remove) return;
-    if (device.name == edit_.scale) {
+    if (is_named(id, edit_.remove)) return;
+    if (is_named(id, edit_.scale)) {
       device.speed *= edit_.factor;
       device.target.clear();
       device.device_class += "-scaled";
@@ -65,8 +73,21 @@ class Editor {
     Device device = from_.device(id);
     device.memory_bytes = scaled_memory(device.memory_bytes);
     device.name += "-more";
-    device.cores.clear();  // cores of its own: it overlaps with no device
+    if (!device.variant_of.empty()) device.variant_of += "-more";
+    // Cores of its own: it overlaps with no device but its variants, which need the numbers for that.
+    const bool alone = from_.variants(id).size() == 1;
+    if (alone) device.cores.clear();
+    for (int& core : device.cores) core = free_core(device.host, core);
     twin_[own_node(id)] = builder_.device_node(builder_.add_device(device));
+  }
+
+  // A number that no device of the host has, another one for each core.
+  int free_core(HostId host, int core) const {
+    int above = 0;
+    for (const Device& other : from_.devices()) {
+      for (const int used : other.cores) above = other.host == host ? std::max(above, used + 1) : above;
+    }
+    return above + core;
   }
 
   void add_links(Link link) {

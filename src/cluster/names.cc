@@ -7,14 +7,25 @@ namespace {
 
 // In the enums' order.
 constexpr const char* kKindNames[] = {"cpu", "gpu", "npu", "fpga"};
+constexpr const char* kPrecisionNames[] = {"f32", "tf32", "bf16", "fp16"};
 constexpr const char* kDuplexNames[] = {"full", "half", "one-way"};
 
 }  // namespace
+
+bool is_engine(std::string_view name) {
+  return name == "openvino" || name == "onnxruntime" || name == "torch" || name == "emulated";
+}
 
 const char* device_kind_name(DeviceKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
 std::optional<DeviceKind> device_kind_from_name(std::string_view name) {
   return enum_named<DeviceKind>(kKindNames, name);
+}
+
+const char* precision_name(Precision precision) { return kPrecisionNames[static_cast<size_t>(precision)]; }
+
+std::optional<Precision> precision_from_name(std::string_view name) {
+  return enum_named<Precision>(kPrecisionNames, name);
 }
 
 const char* duplex_name(Duplex duplex) { return kDuplexNames[static_cast<size_t>(duplex)]; }

@@ -10,6 +10,9 @@
 
 namespace heddle {
 
+// True for the engines that Heddle knows, whether or not this program has them.
+bool is_engine(std::string_view name);
+inline constexpr const char* kEnginesText = "'openvino', 'onnxruntime', 'torch' or 'emulated'";
 std::optional<DeviceKind> device_kind_from_name(std::string_view name);
 const char* duplex_name(Duplex duplex);  // "full", "half", "one-way"
 std::optional<Duplex> duplex_from_name(std::string_view name);

@@ -7,6 +7,9 @@
 #include <set>
 #include <unordered_set>
 
+#include "heddle/cluster/variants.h"
+#include "names.h"
+
 namespace heddle {
 namespace {
 
@@ -87,11 +90,41 @@ Status check_cores(const Device& d, const std::string& what) {
   return {};
 }
 
-Status check_link(const Link& l, size_t index, std::span<const Node> nodes, size_t num_buses) {
+// Core sets exclude each other, so a variant needs its physical device's.
+Status check_variant(std::span<const Device> devices, size_t index) {
+  const Device& d = devices[index];
+  const std::string what = fmt::format("device '{}', a variant of '{}',", d.name, d.variant_of);
+  const auto end = devices.begin() + static_cast<std::ptrdiff_t>(index);
+  const auto base =
+      std::find_if(devices.begin(), end, [&](const Device& other) { return other.name == d.variant_of; });
+  if (base == end)
+    return invalid_input(what + " has no such device before it; name one that stands before it");
+  if (!base->variant_of.empty())
+    return invalid_input(fmt::format("{} names a variant; name '{}' instead", what, base->variant_of));
+  if (d.cores.empty())
+    return invalid_input(what + " has no cores; only a cpu that states its cores may have variants");
+  if (std::set(d.cores.begin(), d.cores.end()) != std::set(base->cores.begin(), base->cores.end()) ||
+      d.host != base->host || d.kind != base->kind)
+    return invalid_input(what + " has another kind, host or cores; leave them out");
+  for (auto other = devices.begin(); other != end; ++other) {
+    const bool same = other == base || other->variant_of == d.variant_of;
+    if (same && variant_of(*other) == variant_of(d))
+      return invalid_input(fmt::format("{} has engine and precision of '{}', {}; give it others", what,
+                                       other->name, variant_text(variant_of(d))));
+  }
+  return {};
+}
+
+Status check_link(const Link& l, size_t index, std::span<const Node> nodes, std::span<const Device> devices,
+                  size_t num_buses) {
   const std::string what = l.name.empty() ? fmt::format("link {}", index) : fmt::format("link '{}'", l.name);
   for (NodeId end : {l.a, l.b}) {
     if (!end.valid() || end.index() >= nodes.size())
       return invalid_input(what + " ends at no host, device or switch of this cluster");
+    const Node& node = nodes[end.index()];
+    if (node.kind == Node::Kind::kDevice && !devices[node.device.index()].variant_of.empty())
+      return invalid_input(fmt::format("{} ends at '{}', a variant; name the device '{}', whose links it has",
+                                       what, node.name, devices[node.device.index()].variant_of));
   }
   if (l.a == l.b)
     return invalid_input(fmt::format("{} joins '{}' with itself", what, nodes[l.a.index()].name));
@@ -123,12 +156,8 @@ Status check_device(const Device& d, size_t num_hosts) {
     return invalid_input(
         fmt::format("{} has {} copy engines; expected 0 (not limited), 1 or 2", what, d.copy_engines));
   }
-  if (d.backend != "openvino" && d.backend != "onnxruntime" && d.backend != "torch" &&
-      d.backend != "emulated") {
-    return invalid_input(
-        fmt::format("{} has the backend '{}'; expected 'openvino', 'onnxruntime', 'torch' or 'emulated'",
-                    what, d.backend));
-  }
+  if (!is_engine(d.backend))
+    return invalid_input(fmt::format("{} has the backend '{}'; expected {}", what, d.backend, kEnginesText));
   if (d.backend != "emulated" && d.backend_device.empty() && d.kind != DeviceKind::kCpu) {
     return invalid_input(fmt::format("{} runs on {} without a backend device; name one, for example '{}'",
                                      what, d.backend, d.backend == "torch" ? "cpu" : "GPU.0"));
@@ -153,12 +182,15 @@ Status validate_cluster(const std::string& name, std::span<const Host> hosts, st
   for (const Host& h : hosts) {
     if (h.memory_bytes < 0) return invalid_input(fmt::format("host '{}' has a negative memory", h.name));
   }
-  for (const Device& d : devices) HEDDLE_RETURN_IF_ERROR(check_device(d, hosts.size()));
+  for (size_t d = 0; d < devices.size(); ++d) {
+    HEDDLE_RETURN_IF_ERROR(check_device(devices[d], hosts.size()));
+    if (!devices[d].variant_of.empty()) HEDDLE_RETURN_IF_ERROR(check_variant(devices, d));
+  }
   for (const Bus& b : buses)
     HEDDLE_RETURN_IF_ERROR(
         check_number(b.bytes_per_s, false, fmt::format("the bandwidth of bus '{}'", b.name)));
   for (size_t i = 0; i < links.size(); ++i)
-    HEDDLE_RETURN_IF_ERROR(check_link(links[i], i, nodes, buses.size()));
+    HEDDLE_RETURN_IF_ERROR(check_link(links[i], i, nodes, devices, buses.size()));
   return {};
 }
 

@@ -15,6 +15,7 @@ namespace heddle {
 inline constexpr size_t kMaxNodes = 1024;
 inline constexpr size_t kMaxLinks = 20'000;
 inline constexpr int kMaxCore = 65'535;
+inline constexpr size_t kMaxVariants = 16;  // engines or precisions in one list
 inline constexpr size_t kMaxNameBytes = 200;
 
 Status validate_cluster(const std::string& name, std::span<const Host> hosts, std::span<const Device> devices,

@@ -7,6 +7,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/plan/gap.h"
 #include "suggestions.h"
 
@@ -45,7 +46,9 @@ std::string why_unused(const Problem& problem, DeviceId device, double value_us,
     can += problem.costs->us(OpId(i), device) < kImpossible;
   if (can == 0) return "it can run none of the ops";
   for (const auto other : cluster.overlaps(device)) {
-    if (used[other.index()]) return "its cores are used by " + cluster.device(other).name;
+    const bool variant = cluster.physical(other) == cluster.physical(device);
+    if (used[other.index()])
+      return (variant ? "the device runs as " : "its cores are used by ") + cluster.device(other).name;
   }
   const double alone = alone_us(problem, device);
   if (alone < kImpossible) {
@@ -89,6 +92,7 @@ std::vector<DeviceExplanation> explain_devices(const Problem& problem, const Pla
     e.device = cluster.device(id).name;
     e.used = used[d];
     e.requested = std::find(problem.devices.begin(), problem.devices.end(), id) != problem.devices.end();
+    for (const DeviceId same : cluster.variants(id)) e.runs_as_variant |= same != id && used[same.index()];
     e.busy_share = value_us > 0 ? timeline.device_busy_us[d] / value_us : 0;
     for (const auto& s : plan.segments) e.segments += s.device == id;
     e.param_bytes = param_bytes_on(problem, plan, id);
@@ -118,6 +122,29 @@ std::string step_text(const Problem& problem, const Plan& plan, const Step& step
       return "load parameters of " + segment.name + " to " + cluster.device(step.to).name;
   }
   return "";
+}
+
+// A segment that was not measured as one has the sum of its units.
+VariantChoice::Time time_on(const Problem& problem, const Segment& segment, DeviceId id) {
+  const Device& device = problem.cluster->device(id);
+  const Cost cost = problem.costs->segment(segment.ops, id);
+  return {.device = device.name,
+          .variant = variant_text(variant_of(device)),
+          .us = cost.us,
+          .measured = cost.origin == Origin::kMeasured,
+          .chosen = id == segment.device};
+}
+
+std::vector<VariantChoice> explain_variants(const Problem& problem, const Plan& plan) {
+  std::vector<VariantChoice> choices;
+  for (const Segment& segment : plan.segments) {
+    VariantChoice choice{.segment = segment.name, .times = {}};
+    for (const DeviceId id : problem.cluster->variants(segment.device)) {
+      if (problem.may_use(id)) choice.times.push_back(time_on(problem, segment, id));
+    }
+    if (choice.times.size() > 1) choices.push_back(std::move(choice));
+  }
+  return choices;
 }
 
 void explain_path(const Problem& problem, const Plan& plan, const Timeline& timeline, Explanation& e) {
@@ -150,7 +177,7 @@ void explain_path(const Problem& problem, const Plan& plan, const Timeline& time
 
 void add_warnings(const Problem& problem, Explanation& e) {
   for (const auto& d : e.devices) {
-    if (d.requested && !d.used)
+    if (d.requested && !d.used && !d.runs_as_variant)
       e.warnings.push_back(d.device + " was requested but is not used: " + d.reason);
   }
   size_t estimated = 0, entries = 0;
@@ -177,6 +204,7 @@ Explanation explain(const Problem& problem, const Plan& plan, const Timeline& ti
   e.bound = bound;
   e.gap = relative_gap(e.value_us, bound.us);
   e.devices = explain_devices(problem, plan, timeline, e.value_us);
+  e.variants = explain_variants(problem, plan);
   explain_path(problem, plan, timeline, e);
   e.suggestions = suggest(problem, plan, e.value_us);
   add_warnings(problem, e);

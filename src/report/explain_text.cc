@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "heddle/base/json.h"
@@ -27,6 +29,55 @@ std::string wrapped(const std::string& text, size_t width, size_t indent) {
   return out + line + "\n";
 }
 
+// One row for each segment, one column for each variant that any of them has; the chosen time is marked.
+std::string variants_text(const std::vector<VariantChoice>& choices) {
+  constexpr size_t kRows = 20;
+  if (choices.empty()) return "";
+  std::vector<std::string> names;
+  for (const auto& choice : choices) {
+    for (const auto& time : choice.times) {
+      if (std::find(names.begin(), names.end(), time.variant) == names.end()) names.push_back(time.variant);
+    }
+  }
+  std::vector<TextTable::Column> columns = {{"segment"}};
+  for (const auto& name : names) columns.push_back({name, TextTable::Align::kRight});
+  TextTable table(columns);
+  for (size_t i = 0; i < choices.size() && i < kRows; ++i) {
+    std::vector<std::string> row(names.size() + 1, "-");
+    row[0] = choices[i].segment;
+    for (const auto& time : choices[i].times) {
+      const auto at = std::find(names.begin(), names.end(), time.variant) - names.begin();
+      auto& cell = row[static_cast<size_t>(at) + 1];
+      cell = !std::isfinite(time.us) ? "cannot run"
+                                     : format_us(time.us) + (time.measured ? "" : ", not measured");
+      if (time.chosen) cell = "* " + cell;
+    }
+    table.add_row(row);
+  }
+  std::string out =
+      "\nEngines (* is the plan's choice; a segment that was not measured as one has the sum of its "
+      "units)\n";
+  out = wrapped(out, 98, 0) + table.to_string();
+  if (choices.size() > kRows) out += "... and " + std::to_string(choices.size() - kRows) + " more\n";
+  return out;
+}
+
+Json variants_json(const std::vector<VariantChoice>& choices) {
+  Json list = Json::array();
+  for (const auto& choice : choices) {
+    Json times = Json::array();
+    for (const auto& time : choice.times) {
+      times.push_back({{"device", time.device},
+                       {"variant", time.variant},
+                       {"us", std::isfinite(time.us) ? Json(time.us) : Json()},
+                       {"measured", time.measured},
+                       {"chosen", time.chosen}});
+    }
+    list.push_back({{"segment", choice.segment}, {"times", std::move(times)}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string explanation_text(const Explanation& e) {
@@ -44,6 +95,7 @@ std::string explanation_text(const Explanation& e) {
   out += devices.to_string();
   for (const auto& d : e.devices)
     out += wrapped("  " + d.device + (d.used ? ": " : ": unused, ") + d.reason, 98, 4);
+  out += variants_text(e.variants);
   out += "\nCritical path: compute " + percent(e.compute_share) + ", transfers " + percent(e.transfer_share) +
          ", loads " + percent(e.load_share) + "\n";
   TextTable path({{"step"}, {"time", TextTable::Align::kRight}, {"share", TextTable::Align::kRight}});
@@ -88,6 +140,7 @@ Json explanation_json(const Explanation& e) {
           {"transfer_share", e.transfer_share},
           {"load_share", e.load_share},
           {"devices", devices},
+          {"engines", variants_json(e.variants)},
           {"critical_path", path},
           {"suggestions", suggestions},
           {"warnings", e.warnings}};

@@ -61,10 +61,11 @@ std::set<LinkId> used_links(const Problem& problem, const Plan& plan) {
 std::vector<Suggestion> suggest(const Problem& problem, const Plan& plan, double value_us) {
   std::vector<Suggestion> list;
   std::set<DeviceId> used;
-  for (const auto& s : plan.segments) used.insert(s.device);
+  for (const auto& s : plan.segments) used.insert(problem.cluster->physical(s.device));
   for (const auto device : used) {
     Problem changed = problem;
-    changed.costs = twice_as_fast(*problem.costs, device);
+    for (const auto variant : problem.cluster->variants(device))
+      changed.costs = twice_as_fast(*changed.costs, variant);
     try_change(changed, plan, value_us, problem.cluster->device(device).name + " twice as fast", list);
   }
   for (const auto link : used_links(problem, plan)) {

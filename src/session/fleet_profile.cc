@@ -109,6 +109,7 @@ class ModelProfile {
     ProblemSettings problem;
     problem.cluster = settings_.cluster;
     problem.store = settings_.store;
+    problem.variants = settings_.variants;
     HEDDLE_ASSIGN_OR_RETURN(session_, open_session(source_, problem, control_));
     if (!session_.may_measure)
       return invalid_input(source_.path + " on cluster '" + session_.cluster->name() +

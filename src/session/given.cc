@@ -12,6 +12,7 @@ const char* setting_against_file(const ModelSpec& source, const ProblemSettings&
   return first_given({{"shapes and batch", !import.shapes.empty() || import.batch || import.split_bytes > 0},
                       {"a cluster", s.cluster != nullptr},
                       {"devices", !s.devices.empty() || s.simulation},
+                      {"engines and precisions", s.variants.any()},
                       {"units", s.units > 0 || s.coarsening != Coarsening::kUsual},
                       {"contention", !s.contention || s.fixed_sharing},
                       {"stages", s.stage_width > 1 || s.stage_times != StageTimes::kUsual},

@@ -7,6 +7,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/discover.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
 #include "heddle/runtime/segment_measurer.h"
@@ -65,12 +66,21 @@ Result<std::vector<DeviceId>> devices_named(const std::vector<std::string>& want
   std::vector<std::string> names;
   for (const auto& d : cluster.devices()) names.push_back(d.name);
   for (const auto& name : wanted) {
-    const auto id = cluster.find_device(name);
+    auto id = cluster.find_device(name);
+    // Hardware is named with all of its variants, a variant alone.
+    const bool names_hardware = !id.valid() || (!cluster.is_variant(id) && hardware_name(name) == name);
+    for (size_t d = 0; d < names.size() && !id.valid(); ++d) {
+      if (hardware_name(names[d]) == name) id = DeviceId(d);
+    }
     if (!id.valid()) {
       return invalid_input("device " + name + ": cluster '" + cluster.name() + "' has no such device" +
                            did_you_mean(name, names) + "; there are " + join_names(names));
     }
-    ids.push_back(id);
+    const auto same = cluster.variants(id);
+    if (names_hardware)
+      ids.insert(ids.end(), same.begin(), same.end());
+    else
+      ids.push_back(id);
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -154,6 +164,8 @@ Result<Session> open_simulation(LoadedModel loaded, const std::string& path,
   if (settings.coarsening != Coarsening::kUsual || settings.units > 0)
     return invalid_input(instance + "is planned as it is, without coarsening or units");
   if (settings.stage_times != StageTimes::kUsual) return invalid_input(instance + "brings its stage model");
+  if (settings.variants.any())
+    return invalid_input(instance + "brings its times; give no engine or precision");
   Session session;
   session.loaded = std::move(loaded);
   HEDDLE_ASSIGN_OR_RETURN(session.problem,
@@ -304,6 +316,12 @@ Result<Session> open_session(const ModelSpec& source, const ProblemSettings& set
   session.cluster = settings.cluster;
   if (session.cluster == nullptr) {
     HEDDLE_ASSIGN_OR_RETURN(session.cluster, open_cluster("preset:local"));
+  }
+  if (session.loaded.model) {
+    HEDDLE_ASSIGN_OR_RETURN(session.cluster,
+                            choose_variants(session.cluster, settings.variants, settings.devices));
+  } else if (settings.variants.any()) {
+    return invalid_input(source.path + ": engines and precisions are for models; a graph's times are given");
   }
   if (session.loaded.model) HEDDLE_RETURN_IF_ERROR(open_store(session, source, settings));
   // A schedule's ops are those of the file.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -314,6 +315,26 @@ TEST(Workflow, LargeProductsInPiecesGiveTheUnsplitModelsOutputs) {
       {"run", "--cold", "model.onnx", "--split-weights", "700000", "--repeat", "1", "--json"}, at));
   EXPECT_EQ(cold["outputs_equal"], true);
   EXPECT_EQ(cold["split_bytes"], 700'000);
+}
+
+// OpenVINO has tf32 on no device.
+TEST(Workflow, APlanInAPrecisionThatIsNotHereDoesNotRun) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  folder.write("model.onnx", two_products());
+  folder.write("c.yaml", R"(name: other
+hosts: [{name: host}]
+devices:
+  - {name: cpu, kind: cpu, cores: "0", backend: openvino, precision: tf32, flops: 1TFLOPS, memory_bandwidth: 10GB/s}
+)");
+  const auto planned = run_heddle({"plan", "model.onnx", "--cluster", "c.yaml", "-o", "p.json"}, at);
+  ASSERT_EQ(planned.status, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("openvino tf32"));
+  const auto ran = run_heddle({"run", "p.json", "--quiet"}, at);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(ran.err,
+              HasSubstr("device 'cpu' is to compute in tf32, which openvino does not have in hardware here"));
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1);
 }
 
 TEST(Workflow, GraphsAreNotImportedAnew) {

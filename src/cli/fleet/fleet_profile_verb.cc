@@ -15,7 +15,7 @@ namespace heddle::cli {
 namespace {
 
 struct ProfileFlags {
-  std::string models, cluster = "preset:local", method = "balanced", store, output;
+  std::string models, cluster = "preset:local", method = "balanced", store, output, engines, precision;
   std::vector<std::string> shapes;
   bool fp16_cuts = false;
   int64_t blocks = 10, batches = 4, share_levels = 1;
@@ -55,6 +55,7 @@ Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   if (o.cluster != "preset:local") {
     HEDDLE_ASSIGN_OR_RETURN(settings.cluster, open_cluster(o.cluster));
   }
+  settings.variants = {split_list(o.engines), split_list(o.precision)};
   settings.blocks = static_cast<int>(o.blocks);
   settings.batches = static_cast<int>(o.batches);
   settings.share_levels = static_cast<int>(o.share_levels);
@@ -133,6 +134,7 @@ RunFn setup_fleet_profile(Command& command) {
   command.option("--slo-factor", o->slo_factor, "SLO as a multiple of the fastest class's time (default 5)",
                  1, 1e6);
   command.option("--margin", o->margin, "part of the SLO that planning keeps free (default 0.4)", 0, 0.99);
+  declare_variants(command, o->engines, o->precision);
   command.option("--store", o->store, "profile store file (default: the user's cache)");
   command.option("-o,--output", o->output, "the fleet file (.json or .yaml)");
   return [o](const Invocation& invocation) { return run_fleet_profile(*o, invocation); };

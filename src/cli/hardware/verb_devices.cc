@@ -19,7 +19,7 @@ namespace {
 
 struct DevicesOptions {
   std::string cluster = "preset:local", output;
-  bool presets = false, backends = false, copies = false;
+  bool presets = false, backends = false, engines = false, copies = false;
 };
 
 Result<int> list_backends(const Invocation& invocation) {
@@ -49,6 +49,28 @@ std::string as_comment(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) comment += line.empty() ? "#\n" : "# " + line + "\n";
   return comment;
+}
+
+// Engines and precisions of each device here, with the engine's own choice first.
+std::string engines_text(const Cluster& cluster, const std::vector<DeviceEngine>& engines) {
+  TextTable table({{"device"}, {"engine"}, {"precisions"}, {"by itself"}});
+  for (const auto& e : engines) {
+    std::vector<std::string> names;
+    for (const Precision precision : e.precisions) names.emplace_back(precision_name(precision));
+    table.add_row(
+        {cluster.device(e.device).name, e.engine, fmt::format("{}", fmt::join(names, ", ")), names.front()});
+  }
+  return table.to_string();
+}
+
+Json engines_json(const Cluster& cluster, const std::vector<DeviceEngine>& engines) {
+  Json list = Json::array();
+  for (const auto& e : engines) {
+    Json names = Json::array();
+    for (const Precision precision : e.precisions) names.push_back(precision_name(precision));
+    list.push_back({{"device", cluster.device(e.device).name}, {"engine", e.engine}, {"precisions", names}});
+  }
+  return list;
 }
 
 std::string percent_of(double part) { return fmt::format("{:.0f} %", 100 * part); }
@@ -116,6 +138,11 @@ Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
     measured_json = copies_json(*cluster, with_copies.copies);
     cluster = std::move(with_copies.cluster);
   }
+  if (o.engines) {
+    HEDDLE_ASSIGN_OR_RETURN(const auto engines, engines_of(*cluster));
+    measured += engines_text(*cluster, engines);
+    measured_json["engines_here"] = engines_json(*cluster, engines);
+  }
   const auto yaml = cluster_to_yaml(*cluster);
   Json json = cluster_to_json(*cluster);
   json.update(measured_json);
@@ -172,6 +199,7 @@ RunFn setup_devices(Command& command) {
   command.option("--cluster", o->cluster, "show this file or preset instead of this machine");
   command.flag("--presets", o->presets, "list the machines of the papers that are known by name");
   command.flag("--backends", o->backends, "list the engines that run segments");
+  command.flag("--engines", o->engines, "list each device's engines and the precisions that they have there");
   command.flag("--copies", o->copies,
                "measure copies between the accelerators and the host, and set links and buses to what "
                "was measured");

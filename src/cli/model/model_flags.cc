@@ -92,11 +92,23 @@ Result<ModelSpec> ModelFlags::source() const {
   return source;
 }
 
+void declare_variants(Command& command, std::string& engines, std::string& precision) {
+  command.option(
+      "--engines", engines,
+      "choose each segment's engine among these, e.g. openvino,onnxruntime (default: the one in the cluster "
+      "file, openvino for this machine)");
+  command.option(
+      "--precision", precision,
+      "choose each segment's type among these: f32, tf32, bf16, fp16, auto for what the engine takes "
+      "by itself (comma-separated; default f32)");
+}
+
 void ProblemFlags::declare(Command& command) {
   command.option("--cluster", cluster, "cluster file, or preset:NAME (default preset:local, this machine)");
   command.option("--objective", objective, "latency, cold-latency or throughput (default latency)");
   command.option("--devices", devices,
                  "use only these devices (comma-separated names); simulation instances: their number");
+  declare_variants(command, engines, precision);
   command.option("--units", plain.units,
                  "place at most N units (default: 24 where they are measured, else 2000)", 1, 1'000'000);
   command.option(
@@ -157,6 +169,7 @@ Result<ProblemSettings> ProblemFlags::settings() const {
                                                               {{"latency", Objective::kLatency},
                                                                {"cold-latency", Objective::kColdLatency},
                                                                {"throughput", Objective::kThroughput}}));
+  s.variants = {split_list(engines), split_list(precision)};
   HEDDLE_RETURN_IF_ERROR(set_coarsening(coarsen, s));
   HEDDLE_RETURN_IF_ERROR(set_devices(*this, s));
   if (!stage_model.empty()) {

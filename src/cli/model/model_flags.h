@@ -16,6 +16,9 @@ namespace heddle::cli {
 // "NAME=1,3,224,224" texts of --shape.
 Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& texts);
 
+// --engines and --precision.
+void declare_variants(Command& command, std::string& engines, std::string& precision);
+
 struct ModelFlags {
   ModelSpec spec;  // without shapes
   std::vector<std::string> shapes;
@@ -27,6 +30,8 @@ struct ProblemFlags {
   ProblemSettings plain;  // of the flags whose value is the setting
   std::string cluster = "preset:local";
   std::string objective = "latency";
+  std::string engines;      // "openvino,onnxruntime"; empty: the usual ones
+  std::string precision;    // "f32,bf16"; empty: f32
   std::string devices;      // "cpu0,cpu1"; empty: all; simulation instances: their number
   std::string coarsen;      // light, none, gcof or gcof:FILE; empty: light, none for graphs with times
   std::string transfer;     // simulation instances: source or reader; empty: source

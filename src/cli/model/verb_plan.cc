@@ -10,6 +10,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/plan/gap.h"
 #include "heddle/plan/stage_list.h"
 #include "heddle/planners/planner.h"
@@ -96,12 +97,21 @@ Json devices_json(const Problem& problem, const PlanResult& result) {
     int segments = 0;
     for (const auto& s : result.plan.segments) segments += s.device == DeviceId(d);
     const double busy = result.timeline.device_busy_us[d];
-    devices.push_back({{"device", problem.cluster->device(DeviceId(d)).name},
+    const Device& device = problem.cluster->device(DeviceId(d));
+    devices.push_back({{"device", device.name},
+                       {"engine", device.backend},
+                       {"precision", precision_name(device.precision)},
                        {"segments", segments},
                        {"busy_us", busy},
                        {"busy_share", whole > 0 ? busy / whole : 0}});
   }
   return devices;
+}
+
+// Whether the devices differ in engine or precision from those that a plan has without being asked.
+bool has_choice_of_engines(const Cluster& cluster) {
+  return std::any_of(cluster.devices().begin(), cluster.devices().end(),
+                     [](const Device& d) { return !d.variant_of.empty() || d.precision != Precision::kF32; });
 }
 
 void print_plan(const Session& session, const PlanResult& result) {
@@ -128,12 +138,20 @@ void print_plan(const Session& session, const PlanResult& result) {
                                       [](const Segment& s) { return s.host_access; });
   if (p.has_host_access()) print("  {} segments read their parameters in host memory\n", in_place);
   print("\n");
-  TextTable table({{"device"}, {"segments", kRight}, {"busy", kRight}, {"share", kRight}});
+  std::vector<TextTable::Column> columns = {
+      {"device"}, {"segments", kRight}, {"busy", kRight}, {"share", kRight}};
+  const bool engines = has_choice_of_engines(*p.cluster);
+  if (engines) columns.push_back({"engine"});
+  TextTable table(columns);
   const auto devices = devices_json(p, result);
-  for (const auto& d : devices) {
-    table.add_row({d["device"].get<std::string>(), std::to_string(d["segments"].get<int>()),
-                   format_us(d["busy_us"].get<double>()),
-                   std::to_string(static_cast<int>(100 * d["busy_share"].get<double>() + 0.5)) + " %"});
+  for (size_t d = 0; d < devices.size(); ++d) {
+    const Json& row = devices[d];
+    std::vector<std::string> cells = {
+        row["device"].get<std::string>(), std::to_string(row["segments"].get<int>()),
+        format_us(row["busy_us"].get<double>()),
+        std::to_string(static_cast<int>(100 * row["busy_share"].get<double>() + 0.5)) + " %"};
+    if (engines) cells.push_back(variant_text(variant_of(p.cluster->devices()[d])));
+    table.add_row(std::move(cells));
   }
   print("{}", table.to_string());
 }
@@ -141,9 +159,12 @@ void print_plan(const Session& session, const PlanResult& result) {
 // Warns if a device that the user named gets no segment; with --strict this is an error.
 Status check_requested(const Problem& problem, const PlanResult& result, bool strict) {
   std::vector<std::string> idle;
+  const Cluster& cluster = *problem.cluster;
   for (const auto device : problem.devices) {
-    bool used = false;
-    for (const auto& s : result.plan.segments) used |= s.device == device;
+    // Hardware that the user named is in use if one of its variants is.
+    bool used = cluster.is_variant(device) && problem.may_use(cluster.physical(device));
+    for (const auto& s : result.plan.segments)
+      used |= s.device == device || (cluster.physical(s.device) == device);
     if (!used) idle.push_back(problem.cluster->device(device).name);
   }
   if (idle.empty()) return {};

@@ -1,10 +1,30 @@
 #include "construction.h"
 
+#include <algorithm>
+
 namespace heddle {
 namespace {
 
 // Rounds with more memory left free each time: the peak of tensors is known only when the plan is timed.
 constexpr int kMemoryRounds = 8;
+
+// Variants share cores, so a configuration has one of them. A list may mix them all the same: it takes them for
+// devices that run at once, and the builder puts them one after the other.
+std::vector<std::vector<DeviceId>> with_mixed_variants(const Problem& problem,
+                                                       std::vector<std::vector<DeviceId>> sets) {
+  const size_t plain = sets.size();
+  for (size_t s = 0; s < plain; ++s) {
+    std::vector<DeviceId> mixed;
+    for (const DeviceId device : sets[s]) {
+      for (const DeviceId variant : problem.cluster->variants(device)) {
+        if (problem.may_use(variant)) mixed.push_back(variant);
+      }
+    }
+    std::sort(mixed.begin(), mixed.end());
+    if (std::find(sets.begin(), sets.end(), mixed) == sets.end()) sets.push_back(std::move(mixed));
+  }
+  return sets;
+}
 
 }  // namespace
 
@@ -15,7 +35,7 @@ void report_progress(const PlannerOptions& options, const std::string& what, dou
 
 void offer_constructions(const Problem& problem, const PlannerOptions& options, const std::string& name,
                          const Construct& construct, PlanStore& candidates) {
-  const auto sets = configurations(problem);
+  const auto sets = with_mixed_variants(problem, configurations(problem));
   for (size_t s = 0; s < sets.size() && !options.deadline.cancelled(); ++s) {
     const FlatProblem flat(problem, sets[s]);
     Reserve reserve(flat.num_pools(), 0);

@@ -36,15 +36,37 @@ Backend* find_backend(std::string_view name) {
   return nullptr;
 }
 
-Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device) {
-  Backend* backend = find_backend(device.backend);
-  if (backend == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& known : backend_registry()) names.push_back(known->name());
-    return Error(Code::kInvalidInput, "device '" + device.name + "' asks for backend '" + device.backend +
-                                          "', which this program does not have; it has " + join_names(names) +
-                                          did_you_mean(device.backend, names));
+namespace {
+
+Result<Backend*> backend_of(const Device& device) {
+  if (Backend* backend = find_backend(device.backend)) return backend;
+  std::vector<std::string> names;
+  for (const auto& known : backend_registry()) names.push_back(known->name());
+  return Error(Code::kInvalidInput, "device '" + device.name + "' asks for backend '" + device.backend +
+                                        "', which this program does not have; it has " + join_names(names) +
+                                        did_you_mean(device.backend, names));
+}
+
+}  // namespace
+
+Status check_precision(const Device& device) {
+  if (device.precision == Precision::kF32) return {};  // every backend has it
+  HEDDLE_ASSIGN_OR_RETURN(const Backend* backend, backend_of(device));
+  HEDDLE_ASSIGN_OR_RETURN(const auto list, backend->precisions(device));
+  std::vector<std::string> names;
+  for (const Precision precision : list) {
+    if (precision == device.precision) return {};
+    names.push_back(precision_name(precision));
   }
+  return Error(Code::kInvalidInput, "device '" + device.name + "' is to compute in " +
+                                        precision_name(device.precision) + ", which " + backend->name() +
+                                        " does not have in hardware here; it has " + join_names(names) +
+                                        "; plan again for this machine");
+}
+
+Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device) {
+  HEDDLE_ASSIGN_OR_RETURN(Backend* const backend, backend_of(device));
+  HEDDLE_RETURN_IF_ERROR(check_precision(device));
   return backend->open(device);
 }
 

@@ -30,6 +30,7 @@ class ProbeMeasurer final : public SegmentMeasurer {
   bool supports(const Device& device) const override {
     const Backend* backend = find_backend(device.backend);
     if (model_ == nullptr || backend == nullptr || !backend->computes()) return false;
+    if (!check_precision(device).ok()) return false;
     if (!check_cores(device.cores, device.name).ok() || conditions_.share > most_shares(device)) return false;
     return !conditions_.host_access || reads_host_memory(device);
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "heddle/base/spelling.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/runtime/device_shares.h"
 
 namespace heddle {
@@ -29,13 +30,10 @@ std::string parts_text(const Device& device) {
 }  // namespace
 
 Result<Device> MachineDevices::take(const DeviceWish& wish) {
-  const Device* whole = nullptr;
+  const auto whole = device_or_variant(*cluster_, wish.name);
   std::vector<std::string> names;
-  for (const auto& d : cluster_->devices()) {
-    if (d.name == wish.name) whole = &d;
-    names.push_back(d.name);
-  }
-  if (whole == nullptr)
+  for (const auto& d : cluster_->devices()) names.push_back(d.name);
+  if (!whole)
     return Error(Code::kInvalidInput, "class '" + wish.device_class + "' names the device '" + wish.name +
                                           "'" + did_you_mean(wish.name, names) + "; this machine has " +
                                           join_names(names, 40));

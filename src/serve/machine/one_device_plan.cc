@@ -53,6 +53,7 @@ Result<SizedPlan> one_device_plan(const std::string& name, std::shared_ptr<const
   HEDDLE_ASSIGN_OR_RETURN(out.problem.graph, one_op_graph(name, *model->graph(), ops, cut));
   ClusterBuilder builder(device.name);
   Device here = device;
+  here.variant_of.clear();  // it is alone here
   here.host = builder.add_host({.name = "host", .memory_bytes = 0});
   builder.add_device(std::move(here));
   HEDDLE_ASSIGN_OR_RETURN(out.problem.cluster, builder.build());

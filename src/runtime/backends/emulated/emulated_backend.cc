@@ -33,6 +33,9 @@ class EmulatedBackend final : public Backend {
   std::string name() const override { return "emulated"; }
   std::string description() const override { return "takes the plan's times as real time; computes nothing"; }
   bool computes() const override { return false; }
+  Result<std::vector<Precision>> precisions(const Device&) const override {
+    return std::vector{Precision::kF32, Precision::kTf32, Precision::kBf16, Precision::kFp16};
+  }
   Result<std::unique_ptr<RuntimeDevice>> open(const Device&) override {
     return std::unique_ptr<RuntimeDevice>(std::make_unique<EmulatedDevice>());
   }

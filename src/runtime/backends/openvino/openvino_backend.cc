@@ -44,6 +44,8 @@ uint64_t cache_key(const SegmentSpec& spec, const Device& device) {
   Hasher hasher;
   hasher.text(ov::get_openvino_version().buildNumber).text(openvino::device_name(device));
   hasher.text(openvino::core().get_property(openvino::device_name(device), ov::device::full_name));
+  // Keys of f32 stay as they were before there were other types.
+  if (device.precision != Precision::kF32) hasher.text(precision_name(device.precision));
   hasher.number(device.cores.size()).number(spec.model_key).number(spec.finest_ops.size());
   for (const OpId op : spec.finest_ops) hasher.number(static_cast<uint64_t>(op.value));
   for (const auto* list : {&spec.inputs, &spec.outputs}) {
@@ -145,6 +147,7 @@ class OpenVinoDevice final : public RuntimeDevice {
     try {
       ov::CompiledModel compiled = openvino::core().compile_model(
           cut.part.model, openvino::device_name(device_), openvino::latency_config(device_));
+      HEDDLE_RETURN_IF_ERROR(check_type(compiled, spec.name));
       return finished(std::make_unique<OpenVinoSegment>(std::move(compiled), std::move(cut.inputs),
                                                         std::move(cut.outputs), SegmentOrigin{load_us, false},
                                                         place, cut.model),
@@ -160,6 +163,17 @@ class OpenVinoDevice final : public RuntimeDevice {
   static std::unique_ptr<CompiledSegment> finished(std::unique_ptr<OpenVinoSegment> segment, int slots) {
     for (int i = 0; i < slots; ++i) segment->add_request();
     return segment;
+  }
+
+  // A plugin may ignore the hint, and the device's measured times would be those of another type.
+  Status check_type(const ov::CompiledModel& compiled, const std::string& segment) const {
+    if (device_.precision == Precision::kF32) return {};
+    const auto type = compiled.get_property(ov::hint::inference_precision);
+    if (type == openvino::element_of(device_.precision)) return {};
+    return Error(Code::kUnsupported, "OpenVINO compiled segment '" + segment + "' for " +
+                                         openvino::device_name(device_) + " in " + type.get_type_name() +
+                                         ", not in " + precision_name(device_.precision) +
+                                         "; plan again in the precision f32");
   }
 
   // Null if the cache has no entry or OpenVINO rejects it; then the segment is compiled.
@@ -194,6 +208,14 @@ class OpenVinoBackend final : public Backend {
   std::string name() const override { return "openvino"; }
   std::string description() const override {
     return "OpenVINO's CPU (bound to core sets), GPU and NPU devices";
+  }
+
+  Result<std::vector<Precision>> precisions(const Device& device) const override {
+    try {
+      return openvino::device_precisions(openvino::device_name(device));
+    } catch (...) {
+      return current_error("asking for the types of " + openvino::device_name(device));
+    }
   }
 
   Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) override {

@@ -21,18 +21,49 @@ std::string device_name(const Device& device) {
 
 namespace {
 
-ov::AnyMap numerics() {
-  return {ov::hint::inference_precision(ov::element::f32), ov::hint::dynamic_quantization_group_size(0)};
+struct PrecisionPair {
+  Precision ours;
+  ov::element::Type_t theirs;
+  const char* capability;  // ov::device::capability
+};
+// OpenVINO has no name for tf32.
+constexpr PrecisionPair kPrecisions[] = {{Precision::kF32, ov::element::Type_t::f32, "FP32"},
+                                         {Precision::kBf16, ov::element::Type_t::bf16, "BF16"},
+                                         {Precision::kFp16, ov::element::Type_t::f16, "FP16"}};
+
+ov::AnyMap numerics(ov::element::Type precision) {
+  return {ov::hint::inference_precision(precision), ov::hint::dynamic_quantization_group_size(0)};
 }
 
 }  // namespace
 
+ov::element::Type element_of(Precision precision) {
+  for (const PrecisionPair& pair : kPrecisions) {
+    if (pair.ours == precision) return pair.theirs;
+  }
+  return ov::element::dynamic;
+}
+
+std::vector<Precision> device_precisions(const std::string& device) {
+  const auto has = core().get_property(device, ov::device::capabilities);
+  // Without a wish, the plugin states the type that it takes by itself; undefined is the model's own.
+  const auto usual = core().get_property(device, ov::hint::inference_precision);
+  std::vector<Precision> list;
+  for (const PrecisionPair& pair : kPrecisions) {
+    // Every device computes float32, and not every plugin lists it.
+    if (pair.ours != Precision::kF32 && std::find(has.begin(), has.end(), pair.capability) == has.end())
+      continue;
+    list.insert(usual == ov::element::Type(pair.theirs) ? list.begin() : list.end(), pair.ours);
+  }
+  return list;
+}
+
 ov::AnyMap latency_config(const Device& device) {
   if (device_name(device) != "CPU") {
     return {ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
-            ov::hint::inference_precision(ov::element::f32)};
+            ov::hint::inference_precision(element_of(device.precision))};
   }
-  ov::AnyMap config = numerics();
+  ov::AnyMap config = numerics(element_of(device.precision));
   config.insert({ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(1),
                  ov::hint::enable_cpu_pinning(false), ov::hint::allow_auto_batching(false)});
   if (!device.cores.empty())
@@ -42,7 +73,7 @@ ov::AnyMap latency_config(const Device& device) {
 
 ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode, bool f32) {
   ov::AnyMap config;
-  if (f32) config = numerics();
+  if (f32) config = numerics(ov::element::f32);
   config.insert(ov::hint::performance_mode(mode));
   return config;
 }

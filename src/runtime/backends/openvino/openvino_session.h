@@ -16,8 +16,14 @@ namespace heddle::openvino {
 // One per process, so plugins load once. Never destroyed, since compiled models may outlive static objects.
 ov::Core& core();
 
-// Latency hint, f32 throughout, no dynamic quantization: a cut model computes the same as the whole one. A
-// CPU device gets as many threads as it has cores; the executor binds them (see openvino_backend.cc).
+// The types that the device's plugin lists as its capabilities; first the one that it takes by itself. Throws
+// what OpenVINO throws.
+std::vector<Precision> device_precisions(const std::string& device);
+ov::element::Type element_of(Precision precision);
+
+// Latency hint, the device's precision throughout, no dynamic quantization: in f32 a cut model computes the
+// same as the whole one. A CPU device gets as many threads as it has cores; the executor binds them (see
+// openvino_backend.cc).
 ov::AnyMap latency_config(const Device& device);
 // For a whole CPU, with one of OpenVINO's own hints. `f32`: the numerics of latency_config(); else OpenVINO's own,
 // e.g. bf16 on processors that compute in it.

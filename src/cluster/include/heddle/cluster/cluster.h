@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heddle/base/ids.h"
@@ -15,6 +16,11 @@ namespace heddle {
 
 enum class DeviceKind { kCpu, kGpu, kNpu, kFpga };
 const char* device_kind_name(DeviceKind kind);
+
+// The type in which a device computes the float32 parts of a model.
+enum class Precision { kF32, kTf32, kBf16, kFp16 };
+const char* precision_name(Precision precision);  // "f32", "tf32", "bf16", "fp16"
+std::optional<Precision> precision_from_name(std::string_view name);
 
 struct Host {
   std::string name;
@@ -35,9 +41,12 @@ struct Device {
   // Engines that copy data to and from the device. 0: unlimited, 1: one for both directions, 2: one per
   // direction.
   int copy_engines = 2;
-  std::string backend = "emulated";  // "openvino", "torch" or "emulated"
+  std::string backend = "emulated";  // the engine: "openvino", "onnxruntime", "torch" or "emulated"
   std::string backend_device;        // OpenVINO's name: "CPU", "GPU.0"; libtorch's: "cpu"
-  std::string target;                // identifies profiles besides the class; empty for absent devices
+  Precision precision = Precision::kF32;
+  std::string target;  // identifies profiles besides the class; empty for absent devices
+  // Not empty: this device is the same hardware as the device of that name, with another engine or precision.
+  std::string variant_of;
 };
 
 // A vertex of the topology.
@@ -116,6 +125,12 @@ class Cluster {
   const Route* load_route(DeviceId to) const;
   const Route* route(NodeId from, NodeId to) const;
 
+  // The device itself, or the one of which it is a variant. Variants share its cores, memory, links and node, so
+  // a tensor passes between them without a transfer.
+  DeviceId physical(DeviceId id) const { return physical_[id.index()]; }
+  bool is_variant(DeviceId id) const { return physical(id) != id; }
+  // The physical device and its variants, in the cluster's order. O(devices).
+  std::vector<DeviceId> variants(DeviceId id) const;
   // Devices that exclude this one because they share a core with it (never itself).
   std::span<const DeviceId> overlaps(DeviceId id) const { return overlaps_[id.index()]; }
   // Devices in one memory share a pool: all CPU devices of a host; every other device has its own.
@@ -134,6 +149,7 @@ class Cluster {
   std::vector<Link> links_;
   std::vector<Bus> buses_;
   std::vector<NodeId> device_nodes_, host_nodes_;
+  std::vector<DeviceId> physical_;
   std::vector<std::vector<DeviceId>> overlaps_;
   std::vector<int> memory_pool_;
   std::vector<int64_t> pool_bytes_;
@@ -150,8 +166,8 @@ class ClusterBuilder {
   LinkId add_link(Link link);
   NodeId device_node(DeviceId id) const { return cluster_.device_nodes_[id.index()]; }
   NodeId host_node(HostId id) const { return cluster_.host_nodes_[id.index()]; }
-  // Validates (unique names, ids in range, positive finite rates, cores only on CPUs) and computes the
-  // routes.
+  // Validates (unique names, ids in range, positive finite rates, cores only on CPUs, variants of CPUs with
+  // cores) and computes the routes.
   Result<std::shared_ptr<const Cluster>> build();
 
  private:

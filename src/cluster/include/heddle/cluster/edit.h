@@ -17,7 +17,8 @@ struct ClusterEdit {
   double memory = 1;   // every limited memory is this many times as large
 };
 
-// Unknown names change nothing. Ids stay the same unless a device is added or removed. A scaled device gets a
+// A device and its variants are one piece of hardware: an edit of one is an edit of all of them. Unknown names
+// change nothing. Ids stay the same unless a device is added or removed. A scaled device gets a
 // class of its own and loses its `target`, because its measurements no longer apply.
 Result<std::shared_ptr<const Cluster>> edit_cluster(const Cluster& cluster, const ClusterEdit& edit);
 

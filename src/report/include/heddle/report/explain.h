@@ -16,8 +16,9 @@ namespace heddle {
 struct DeviceExplanation {
   std::string device;
   bool used = false;
-  bool requested = false;  // the user named it (Problem::devices is not empty)
-  double busy_share = 0;   // of the makespan (latencies) or period (throughput)
+  bool requested = false;        // the user named it (Problem::devices is not empty)
+  bool runs_as_variant = false;  // another engine or precision of the same hardware is used
+  double busy_share = 0;         // of the makespan (latencies) or period (throughput)
   int segments = 0;
   int64_t param_bytes = 0;
   std::string reason;  // its bottleneck, or why it is unused (with figures)
@@ -35,11 +36,25 @@ struct Suggestion {
   double gain = 0;      // (old - new) / old
 };
 
+// A segment on a device that has several engines or precisions, and its time with each.
+struct VariantChoice {
+  struct Time {
+    std::string device;
+    std::string variant;  // "onnxruntime bf16"
+    double us = 0;        // infinite if the variant cannot run the segment
+    bool measured = false;
+    bool chosen = false;
+  };
+  std::string segment;
+  std::vector<Time> times;  // in the cluster's order
+};
+
 struct Explanation {
   double value_us = 0;
   Bound bound;
   double gap = 0;
   std::vector<DeviceExplanation> devices;
+  std::vector<VariantChoice> variants;                           // in the order of segments
   std::vector<CriticalStep> critical_path;                       // consecutive steps of one device are merged
   double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
   std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change

@@ -108,6 +108,11 @@ class Backend {
   // For planning: [op of the model's graph] the reason why the device cannot run the op, or nullopt. Empty:
   // the device runs every op that the importer accepts. O(ops).
   virtual std::vector<std::optional<Error>> refusals(const Device&, const Model&) const { return {}; }
+  // The types in which the device of this machine can compute float32 models in hardware. The first is the one
+  // that the engine takes by itself.
+  virtual Result<std::vector<Precision>> precisions(const Device&) const {
+    return std::vector{Precision::kF32};
+  }
   virtual Result<std::unique_ptr<RuntimeDevice>> open(const Device& device) = 0;
   // GPUs of this machine that the backend can open; empty without a driver.
   virtual GpuTopology gpus() const { return {}; }
@@ -120,7 +125,10 @@ GpuTopology local_gpus();
 // This machine as a cluster: its cores, and the devices that the backends find.
 Result<std::shared_ptr<const Cluster>> discover_machine();
 Backend* find_backend(std::string_view name);  // nullptr when there is none
+// Invalid input, with the reason, if the device cannot compute in its precision.
+Status check_precision(const Device& device);
 // Opens a device with the backend that it names. An unknown name is an error that suggests the nearest one.
+// check_precision() holds for the opened device.
 Result<std::unique_ptr<RuntimeDevice>> open_device(const Device& device);
 
 }  // namespace heddle

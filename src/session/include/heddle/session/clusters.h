@@ -17,6 +17,30 @@ namespace heddle {
 // load_cluster(). For preset:local also the devices beside the CPU that OpenVINO and libtorch find.
 Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset);
 
+// Engines and precisions of a problem's devices, by name.
+struct VariantSettings {
+  // Empty: the engine of each device in the cluster.
+  std::vector<std::string> engines;
+  // "f32", "bf16", ..., or "auto": what the engine takes by itself. Empty: f32.
+  std::vector<std::string> precisions;
+  bool any() const { return !engines.empty() || !precisions.empty(); }
+};
+// The cluster with a variant for each engine and precision on each device of this machine that `only` names
+// (empty: all). Devices to which the cluster itself gives variants or another precision keep theirs. Invalid
+// input if a device lacks a precision with all of its engines.
+Result<std::shared_ptr<const Cluster>> choose_variants(std::shared_ptr<const Cluster> cluster,
+                                                       const VariantSettings& settings,
+                                                       const std::vector<std::string>& only = {});
+
+// An engine on a device of this machine, with the precisions that it has there; the first is its own choice.
+struct DeviceEngine {
+  DeviceId device;
+  std::string engine;
+  std::vector<Precision> precisions;
+};
+// In the order of devices, without their variants. Fails if an engine cannot tell.
+Result<std::vector<DeviceEngine>> engines_of(const Cluster& cluster);
+
 struct MeasuredCluster {
   CopyProfile copies;
   std::shared_ptr<const Cluster> cluster;  // with links and buses as measured

@@ -10,6 +10,7 @@
 #include "heddle/cluster/cluster.h"
 #include "heddle/fleet/fleet.h"
 #include "heddle/fleet/prepartition.h"
+#include "heddle/session/clusters.h"
 #include "heddle/session/loaded_model.h"
 
 namespace heddle {
@@ -17,7 +18,8 @@ namespace heddle {
 struct FleetProfileSettings {
   std::vector<ModelSpec> models;           // real models; their batch size is ignored
   std::shared_ptr<const Cluster> cluster;  // null: this machine, with every device that is found
-  int blocks = 10;                         // of each model
+  VariantSettings variants;
+  int blocks = 10;  // of each model
   PrepartitionMethod method = PrepartitionMethod::kBalanced;
   int batches = 4;         // largest batch size that is measured
   int share_levels = 1;    // also shares 1/2 to 1/N of devices, at batch sizes up to the N-th part

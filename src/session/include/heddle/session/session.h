@@ -51,8 +51,9 @@ struct ResidentParameters {
 struct ProblemSettings {
   std::shared_ptr<const Cluster> cluster;  // null: this machine, with every device that is found
   Objective objective = Objective::kLatency;
-  std::vector<std::string> devices;  // by name; empty: all
-  size_t units = 0;                  // at most this many; 0: 24 if they are measured, else 2000
+  std::vector<std::string> devices;  // by name, with their variants; empty: all
+  VariantSettings variants;
+  size_t units = 0;  // at most this many; 0: 24 if they are measured, else 2000
   Coarsening coarsening = Coarsening::kUsual;
   std::string fusion_rules;    // kGcof: their file; empty: the built-in ones
   std::string store;           // the profile store's file; empty: ProfileStore::default_path()

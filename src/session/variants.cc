@@ -1,0 +1,129 @@
+// Which engines and precisions the devices of a problem have.
+#include "heddle/cluster/variants.h"
+
+#include <algorithm>
+
+#include "heddle/base/spelling.h"
+#include "heddle/runtime/backend.h"
+#include "heddle/session/clusters.h"
+
+namespace heddle {
+namespace {
+
+Status check_engine(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& backend : backend_registry()) {
+    if (backend->computes()) known.push_back(backend->name());
+  }
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  return invalid_input("engine " + name + ": this program has no such engine" + did_you_mean(name, known) +
+                       "; it has " + join_names(known));
+}
+
+Status check_precision_name(const std::string& name) {
+  static const std::vector<std::string> known = {"f32", "tf32", "bf16", "fp16", "auto"};
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  return invalid_input("precision " + name + ": expected " + join_names(known) + did_you_mean(name, known));
+}
+
+// Other hardware has a name for one engine only.
+bool takes_any_engine(const Device& device) {
+  return device.kind == DeviceKind::kCpu && !device.cores.empty();
+}
+
+// A device whose engine and precision nobody has chosen yet.
+bool is_open(const Cluster& cluster, DeviceId id) {
+  const Device& device = cluster.device(id);
+  const Backend* backend = find_backend(device.backend);
+  return backend != nullptr && backend->computes() && !device.target.empty() &&
+         device.precision == Precision::kF32 && cluster.variants(id).size() == 1;
+}
+
+Result<std::vector<std::string>> engines_for(const Device& device, const std::vector<std::string>& wanted) {
+  const bool any = takes_any_engine(device);
+  if (wanted.empty()) return std::vector{device.backend};
+  std::vector<std::string> engines;
+  for (const auto& engine : wanted) {
+    const bool twice = std::find(engines.begin(), engines.end(), engine) != engines.end();
+    if (!twice && (any || engine == device.backend)) engines.push_back(engine);
+  }
+  if (engines.empty())
+    return invalid_input("device '" + device.name + "' runs with " + device.backend +
+                         " only, which is not among the engines; add it or leave the device out");
+  return engines;
+}
+
+// The engine's variants in the wanted types, as far as the device has them.
+Result<std::vector<Variant>> variants_of(const Device& device, const std::string& engine,
+                                         const std::vector<std::string>& wanted) {
+  if (wanted.empty()) return std::vector{Variant{engine}};
+  HEDDLE_ASSIGN_OR_RETURN(const auto has, find_backend(engine)->precisions(as_variant(device, {engine})));
+  std::vector<Variant> variants;
+  for (const auto& name : wanted) {
+    const Precision precision = name == "auto" ? has.front() : *precision_from_name(name);
+    const Variant variant{engine, precision};
+    if (std::find(has.begin(), has.end(), precision) == has.end() ||
+        std::find(variants.begin(), variants.end(), variant) != variants.end())
+      continue;
+    variants.push_back(variant);
+  }
+  return variants;
+}
+
+Status check_all_there(const Device& device, const std::vector<std::string>& engines,
+                       const std::vector<std::string>& wanted, const std::vector<Variant>& variants) {
+  for (const auto& name : wanted) {
+    const auto precision = precision_from_name(name);
+    if (!precision || std::any_of(variants.begin(), variants.end(),
+                                  [&](const Variant& v) { return v.precision == *precision; }))
+      continue;
+    return invalid_input("precision " + name + ": device '" + device.name + "' does not compute in " + name +
+                         " in hardware, by what " + join_names(engines) +
+                         " says of it; choose another precision or leave the device out");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<DeviceEngine>> engines_of(const Cluster& cluster) {
+  std::vector<DeviceEngine> list;
+  for (size_t d = 0; d < cluster.num_devices(); ++d) {
+    const Device& device = cluster.devices()[d];
+    if (cluster.is_variant(DeviceId(d)) || device.target.empty()) continue;
+    for (const auto& backend : backend_registry()) {
+      const bool runs = backend->name() == device.backend || takes_any_engine(device);
+      if (!backend->computes() || !runs) continue;
+      HEDDLE_ASSIGN_OR_RETURN(auto has, backend->precisions(as_variant(device, {backend->name()})));
+      list.push_back({DeviceId(d), backend->name(), std::move(has)});
+    }
+  }
+  return list;
+}
+
+Result<std::shared_ptr<const Cluster>> choose_variants(std::shared_ptr<const Cluster> cluster,
+                                                       const VariantSettings& settings,
+                                                       const std::vector<std::string>& only) {
+  for (const auto& engine : settings.engines) HEDDLE_RETURN_IF_ERROR(check_engine(engine));
+  for (const auto& name : settings.precisions) HEDDLE_RETURN_IF_ERROR(check_precision_name(name));
+  std::vector<std::vector<Variant>> by_device(cluster->num_devices());
+  bool changes = false;
+  for (size_t d = 0; d < cluster->num_devices(); ++d) {
+    const Device& device = cluster->devices()[d];
+    const bool named = only.empty() || std::find_if(only.begin(), only.end(), [&](const std::string& name) {
+                                         return name == device.name || hardware_name(name) == device.name;
+                                       }) != only.end();
+    if (!named || !is_open(*cluster, DeviceId(d))) continue;
+    HEDDLE_ASSIGN_OR_RETURN(const auto engines, engines_for(device, settings.engines));
+    for (const auto& engine : engines) {
+      HEDDLE_ASSIGN_OR_RETURN(const auto more, variants_of(device, engine, settings.precisions));
+      by_device[d].insert(by_device[d].end(), more.begin(), more.end());
+    }
+    HEDDLE_RETURN_IF_ERROR(check_all_there(device, engines, settings.precisions, by_device[d]));
+    changes = changes || by_device[d] != std::vector{variant_of(device)};
+  }
+  if (!changes) return cluster;
+  return with_variants(*cluster, by_device);
+}
+
+}  // namespace heddle

@@ -1,0 +1,150 @@
+// Engines and precisions of a problem's devices, and plans that choose among them.
+#include "heddle/cluster/variants.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "heddle/base/json.h"
+#include "heddle/cluster/cluster_yaml.h"
+#include "heddle/plan/checker.h"
+#include "heddle/report/explain.h"
+#include "heddle/runtime/backend.h"
+#include "heddle/session/session.h"
+#include "small_model.h"
+
+namespace heddle {
+namespace {
+
+using testing::HasSubstr;
+
+// Two ops that need nothing of each other. The first is faster with one engine, the second with the other.
+constexpr const char* kFork = R"({"format": "heddle-graph", "version": 1, "name": "fork",
+  "inputs": [{"name": "x", "dtype": "f32", "shape": [4]}],
+  "ops": [
+    {"name": "left", "type": "A", "inputs": ["x"], "outputs": [{"name": "l", "dtype": "f32", "shape": [4]}],
+     "given_times": {"cpu": 10, "cpu+onnxruntime": 30}},
+    {"name": "right", "type": "B", "inputs": ["x"], "outputs": [{"name": "r", "dtype": "f32", "shape": [4]}],
+     "given_times": {"cpu": 30, "cpu+onnxruntime": 10}}],
+  "outputs": ["l", "r"]})";
+constexpr const char* kOneCore = R"(name: one
+hosts: [{name: host}]
+devices:
+  - {name: cpu, kind: cpu, cores: "0", engines: [openvino, onnxruntime]}
+)";
+
+class VariantPlan : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("heddle-variants-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "g.json") << kFork;
+    std::ofstream(folder_ / "m.onnx", std::ios::binary) << test::small_model();
+    settings_.store = (folder_ / "store.sqlite").string();
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  ModelSpec graph() const { return {.path = (folder_ / "g.json").string(), .import = {}}; }
+  ModelSpec model() const {
+    ModelSpec spec{.path = (folder_ / "m.onnx").string(), .import = {}};
+    spec.import.batch = 1;
+    return spec;
+  }
+
+  std::filesystem::path folder_;
+  ProblemSettings settings_;
+};
+
+TEST_F(VariantPlan, EachSegmentGetsTheFasterEngineAndNoneRunAtOnce) {
+  settings_.cluster = parse_cluster_yaml(kOneCore, "c.yaml").value();
+  auto session = open_session(graph(), settings_, {});
+  ASSERT_TRUE(session.ok()) << session.error().to_string();
+  const auto result = make_plan(*session, "auto", {.time_limit_s = 2}, {});
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_DOUBLE_EQ(result->value_us, 20);
+  EXPECT_NEAR(result->bound.us, 20, 1e-6);
+  EXPECT_TRUE(result->verified);
+  const auto listed = make_plan(*session, "met", {.time_limit_s = 2}, {});
+  ASSERT_TRUE(listed.ok()) << listed.error().to_string();
+  EXPECT_DOUBLE_EQ(listed->value_us, 20);
+  ASSERT_EQ(result->plan.segments.size(), 2U);
+  EXPECT_NE(result->plan.segments[0].device, result->plan.segments[1].device);
+
+  const auto explanation = explain(session->problem, result->plan, result->timeline, result->bound);
+  ASSERT_EQ(explanation.variants.size(), 2U);
+  for (const auto& choice : explanation.variants) {
+    ASSERT_EQ(choice.times.size(), 2U);
+    for (const auto& time : choice.times) EXPECT_DOUBLE_EQ(time.us, time.chosen ? 10 : 30);
+  }
+  EXPECT_THAT(explanation_text(explanation), HasSubstr("* 10"));
+}
+
+TEST_F(VariantPlan, HardwareIsNamedWithItsVariantsAndAVariantAlone) {
+  settings_.cluster = parse_cluster_yaml(kOneCore, "c.yaml").value();
+  settings_.devices = {"cpu"};
+  EXPECT_EQ(open_session(graph(), settings_, {}).value().problem.usable_devices().size(), 2U);
+  settings_.devices = {"cpu+onnxruntime"};
+  EXPECT_EQ(open_session(graph(), settings_, {}).value().problem.usable_devices().size(), 1U);
+}
+
+TEST_F(VariantPlan, UnknownEnginesAndPrecisionsAreRefused) {
+  settings_.variants.engines = {"openvin"};
+  EXPECT_THAT(open_session(model(), settings_, {}).error().to_string(), HasSubstr("did you mean 'openvino'"));
+  settings_.variants = {.engines = {}, .precisions = {"f8"}};
+  EXPECT_THAT(open_session(model(), settings_, {}).error().to_string(), HasSubstr("expected 'f32'"));
+}
+
+TEST_F(VariantPlan, GraphsWithGivenTimesTakeNoEngine) {
+  settings_.variants.engines = {"openvino"};
+  EXPECT_THAT(open_session(graph(), settings_, {}).error().to_string(), HasSubstr("are for models"));
+}
+
+// bf16 and fp16 are here on some machines only.
+TEST_F(VariantPlan, APrecisionIsPlannedIfTheDeviceHasItAndRefusedElse) {
+  const auto here = open_cluster("preset:local").value();
+  const auto engines = engines_of(*here);
+  ASSERT_TRUE(engines.ok()) << engines.error().to_string();
+  settings_.measure = false;
+  settings_.devices = {here->devices()[0].name};
+  for (const Precision precision : {Precision::kTf32, Precision::kBf16, Precision::kFp16}) {
+    settings_.variants = {.engines = {"openvino"}, .precisions = {precision_name(precision)}};
+    const bool has = std::any_of(engines->begin(), engines->end(), [&](const DeviceEngine& e) {
+      return e.device == DeviceId(0) && e.engine == "openvino" &&
+             std::find(e.precisions.begin(), e.precisions.end(), precision) != e.precisions.end();
+    });
+    const auto session = open_session(model(), settings_, {});
+    ASSERT_EQ(session.ok(), has);
+    if (has) {
+      EXPECT_EQ(session->cluster->devices()[0].precision, precision);
+    } else {
+      EXPECT_EQ(session.error().code(), Code::kInvalidInput);
+      EXPECT_THAT(session.error().to_string(), HasSubstr("in hardware"));
+    }
+  }
+}
+
+TEST_F(VariantPlan, ADeviceThatLacksAPrecisionIsNotOpened) {
+  Device device = open_cluster("preset:local").value()->devices()[0];
+  device.precision = Precision::kTf32;  // OpenVINO has it nowhere
+  const auto opened = open_device(device);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code(), Code::kInvalidInput);
+  EXPECT_THAT(opened.error().to_string(),
+              HasSubstr("tf32, which openvino does not have in hardware here; it has 'f32'"));
+}
+
+TEST_F(VariantPlan, AutoIsWhatTheEngineTakesByItself) {
+  const auto here = open_cluster("preset:local").value();
+  const auto engines = engines_of(*here).value();
+  const auto chosen =
+      choose_variants(here, {.engines = {"openvino"}, .precisions = {"auto"}}, {here->devices()[0].name});
+  ASSERT_TRUE(chosen.ok()) << chosen.error().to_string();
+  EXPECT_EQ((*chosen)->devices()[0].precision, engines.front().precisions.front());
+}
+
+}  // namespace
+}  // namespace heddle
