@@ -5,6 +5,11 @@ if(CCACHE_PROGRAM)  # base_dir makes a clone in another folder hit the same cach
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE_PROGRAM})
 endif()
 
+# The libraries become part of the Python module, too. Hidden names are called directly even so, as in a program.
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
 set(unity ON)
 if(HEDDLE_SANITIZE_ADDRESS OR HEDDLE_SANITIZE_THREAD)
   set(unity OFF)  # so that a missing include is found

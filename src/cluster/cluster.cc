@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "heddle/base/spelling.h"
 #include "routes.h"
 #include "validate.h"
 
@@ -137,6 +138,14 @@ Result<std::shared_ptr<const Cluster>> ClusterBuilder::build() {
   c.overlaps_ = find_overlaps(c.devices_);
   assign_pools(c.hosts_, c.devices_, c.memory_pool_, c.pool_bytes_);
   return std::shared_ptr<const Cluster>(std::make_shared<Cluster>(std::move(cluster_)));
+}
+
+Result<DeviceId> device_named(const Cluster& cluster, const std::string& name) {
+  if (const DeviceId id = cluster.find_device(name); id.valid()) return id;
+  std::vector<std::string> names;
+  for (const auto& device : cluster.devices()) names.push_back(device.name);
+  return invalid_input("device " + name + ": cluster '" + cluster.name() + "' has no such device" +
+                       did_you_mean(name, names) + "; there are " + join_names(names));
 }
 
 }  // namespace heddle

@@ -15,7 +15,9 @@ class Editor {
         edit_(edit),
         builder_(from.name()),
         node_(from.nodes().size()),
-        twin_(from.nodes().size()) {}
+        twin_(from.nodes().size()) {
+    for (int n = 2; from.find_device(edit.add + suffix_).valid(); ++n) suffix_ = "-more" + std::to_string(n);
+  }
 
   Result<std::shared_ptr<const Cluster>> run() {
     for (size_t h = 0; h < from_.hosts().size(); ++h) {
@@ -72,8 +74,8 @@ class Editor {
   void add_twin(DeviceId id) {
     Device device = from_.device(id);
     device.memory_bytes = scaled_memory(device.memory_bytes);
-    device.name += "-more";
-    if (!device.variant_of.empty()) device.variant_of += "-more";
+    device.name += suffix_;
+    if (!device.variant_of.empty()) device.variant_of += suffix_;
     // Cores of its own: it overlaps with no device but its variants, which need the numbers for that.
     const bool alone = from_.variants(id).size() == 1;
     if (alone) device.cores.clear();
@@ -94,8 +96,8 @@ class Editor {
     if (link.name == edit_.scale) link.bytes_per_s *= edit_.factor;
     const auto a = link.a.index(), b = link.b.index();
     add_link(link, node_[a], node_[b], "");
-    add_link(link, twin_[a], node_[b], "-more");
-    add_link(link, node_[a], twin_[b], "-more");
+    add_link(link, twin_[a], node_[b], suffix_);
+    add_link(link, node_[a], twin_[b], suffix_);
   }
 
   void add_link(Link link, NodeId a, NodeId b, const std::string& suffix) {
@@ -108,6 +110,7 @@ class Editor {
 
   const Cluster& from_;
   const ClusterEdit& edit_;
+  std::string suffix_ = "-more";  // of the names of what is added
   ClusterBuilder builder_;
   std::vector<NodeId> node_, twin_;
 };

@@ -63,19 +63,14 @@ std::shared_ptr<const CostModel> cost_models(const Session& session, const Clust
 
 Result<std::vector<DeviceId>> devices_named(const std::vector<std::string>& wanted, const Cluster& cluster) {
   std::vector<DeviceId> ids;
-  std::vector<std::string> names;
-  for (const auto& d : cluster.devices()) names.push_back(d.name);
   for (const auto& name : wanted) {
     auto id = cluster.find_device(name);
     // Hardware is named with all of its variants, a variant alone.
     const bool names_hardware = !id.valid() || (!cluster.is_variant(id) && hardware_name(name) == name);
-    for (size_t d = 0; d < names.size() && !id.valid(); ++d) {
-      if (hardware_name(names[d]) == name) id = DeviceId(d);
+    for (size_t d = 0; d < cluster.num_devices() && !id.valid(); ++d) {
+      if (hardware_name(cluster.device(DeviceId(d)).name) == name) id = DeviceId(d);
     }
-    if (!id.valid()) {
-      return invalid_input("device " + name + ": cluster '" + cluster.name() + "' has no such device" +
-                           did_you_mean(name, names) + "; there are " + join_names(names));
-    }
+    if (!id.valid()) return device_named(cluster, name).error();
     const auto same = cluster.variants(id);
     if (names_hardware)
       ids.insert(ids.end(), same.begin(), same.end());
@@ -221,6 +216,37 @@ size_t most_units(const Session& session, bool whole_ops, const ProblemSettings&
   return session.may_measure ? kMeasuredUnits : kEstimatedUnits;
 }
 
+// The device of the same name, else of the same class; invalid if there is neither.
+DeviceId device_like(const Device& device, const Cluster& cluster) {
+  if (const DeviceId id = cluster.find_device(device.name); id.valid()) return id;
+  for (size_t d = 0; d < cluster.num_devices(); ++d)
+    if (cluster.device(DeviceId(d)).device_class == device.device_class) return DeviceId(d);
+  return {};
+}
+
+// Segments whose times are known in `from` have them on the other cluster, too, in proportion to their ops' times.
+void keep_segments(const Problem& from, const Cluster& cluster, CostTable& costs) {
+  for (size_t d = 0; d < cluster.num_devices(); ++d) {
+    const DeviceId to(d), before = device_like(cluster.device(to), *from.cluster);
+    if (!before.valid()) continue;
+    for (const SegmentCost& segment : from.costs->segments()) {
+      if (segment.device != before) continue;
+      double old_us = 0, new_us = 0;
+      for (const OpId op : segment.ops) {
+        old_us += from.costs->us(op, before);
+        new_us += costs.us(op, to);
+      }
+      if (!(old_us < kImpossible && new_us < kImpossible && old_us > 0)) continue;
+      SegmentCost kept{segment.ops, to, segment.cost};
+      if (new_us != old_us) {
+        kept.cost.us *= new_us / old_us;
+        kept.cost.origin = std::max(kept.cost.origin, Origin::kScaled);
+      }
+      costs.set_segment(std::move(kept));
+    }
+  }
+}
+
 }  // namespace
 
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
@@ -231,6 +257,9 @@ Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Clust
                          "devices only; edit those");
   if (!session.loaded.simulation) {
     HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(session, session.problem.graph, cluster, settings));
+    auto costs = std::make_shared<CostTable>(*problem.costs);
+    keep_segments(session.problem, *cluster, *costs);
+    problem.costs = std::move(costs);
     keep_stages(session.problem, problem);
     HEDDLE_RETURN_IF_ERROR(allow_cold_start(problem, settings));
     return problem;
@@ -310,8 +339,14 @@ Result<Session> open_session(const ModelSpec& source, const ProblemSettings& set
                              const Control& control) {
   HEDDLE_ASSIGN_OR_RETURN(auto given, open_given(source, settings));
   if (given) return std::move(*given);
+  HEDDLE_ASSIGN_OR_RETURN(auto loaded, load_model(source));
+  return open_session(source, std::move(loaded), settings, control);
+}
+
+Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const ProblemSettings& settings,
+                             const Control& control) {
   Session session;
-  HEDDLE_ASSIGN_OR_RETURN(session.loaded, load_model(source));
+  session.loaded = std::move(loaded);
   if (session.loaded.simulation) return open_simulation(std::move(session.loaded), source.path, settings);
   session.cluster = settings.cluster;
   if (session.cluster == nullptr) {

@@ -8,9 +8,11 @@
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
+#include "heddle/graph/op_named.h"
 #include "heddle/plan/checker.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/report/explain.h"
+#include "heddle/report/moves.h"
 #include "heddle/report/run_file.h"
 #include "heddle/report/timeline_view.h"
 #include "model_flags.h"
@@ -19,8 +21,11 @@
 namespace heddle::cli {
 namespace {
 
+constexpr double kExplainSeconds = 10;
+
 struct FileOptions {
   std::string file, output;
+  std::string op, device;  // of explain
   bool strict = false;
 };
 
@@ -53,9 +58,66 @@ Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
   return kExitNo;
 }
 
+Json move_json(const Problem& problem, const Move& move) {
+  Json row = {{"device", problem.cluster->device(move.device).name}};
+  Json ops = Json::array();
+  for (const OpId op : move.ops) ops.push_back(problem.graph->op(op).name);
+  row["ops"] = ops;
+  if (move.ops_us < kImpossible) row["ops_us"] = move.ops_us;
+  row["origin"] = origin_name(move.origin);
+  if (move.value_us) row["value_us"] = *move.value_us;
+  if (!move.refused.empty()) row["refused"] = move.refused;
+  return row;
+}
+
+// Why the op is where it is: the plan's value with the op on each device.
+Result<int> explain_op(const FileOptions& o, const PlanFile& plan, const Invocation& invocation) {
+  const Problem& problem = plan.problem;
+  HEDDLE_ASSIGN_OR_RETURN(const OpId op, op_named(*problem.graph, o.op));
+  HEDDLE_ASSIGN_OR_RETURN(const auto moves, moves_of(problem, plan.plan, op));
+  Json rows = Json::array();
+  TextTable table({{"device"}, {"time there", kRight}, {objective_name(problem.objective), kRight}, {""}});
+  for (const Move& move : moves) {
+    rows.push_back(move_json(problem, move));
+    const bool runs = move.ops_us < kImpossible;
+    table.add_row({problem.cluster->device(move.device).name,
+                   runs ? format_us(move.ops_us) + " " + origin_name(move.origin) : "-",
+                   move.value_us ? value_text(problem, *move.value_us) : "-",
+                   move.planned ? "as planned" : move.refused});
+  }
+  show_result(invocation, rows,
+              fmt::format("{} on each device, all else as planned\n\n{}", problem.graph->op(op).name,
+                          table.to_string()));
+  return kExitDone;
+}
+
+// Why the device does no more: the best plan in which it takes over one segment or op.
+Result<int> explain_device(const FileOptions& o, const PlanFile& plan, const Invocation& invocation) {
+  const Problem& problem = plan.problem;
+  HEDDLE_ASSIGN_OR_RETURN(const DeviceId device, device_named(*problem.cluster, o.device));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const auto best,
+      best_use(problem, plan.plan, device, Deadline::after_seconds(kExplainSeconds, invocation.cancel)));
+  HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(problem, plan.plan));
+  const double now = objective_us(problem, timeline);
+  std::string text = "no segment or op can move to " + o.device + "\n";
+  if (best)
+    text =
+        fmt::format("{}: of all segments and ops, moving {} ({}, {} there) costs least: {} instead of {}\n",
+                    o.device, problem.graph->op(best->ops.front()).name, counted(best->ops.size(), "op"),
+                    format_us(best->ops_us), value_text(problem, *best->value_us), value_text(problem, now));
+  Json json = best ? move_json(problem, *best) : Json::object();
+  json["planned_us"] = now;
+  show_result(invocation, json, text);
+  return kExitDone;
+}
+
 Result<int> run_explain(const FileOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   const auto& plan = loaded.plan;
+  if (!o.op.empty() && !o.device.empty()) return invalid_input("--op and --device exclude each other");
+  if (!o.op.empty()) return explain_op(o, plan, invocation);
+  if (!o.device.empty()) return explain_device(o, plan, invocation);
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
   const auto explanation = explain(plan.problem, plan.plan, timeline, plan.bound);
   show_result(invocation, explanation_json(explanation), explanation_text(explanation));
@@ -98,6 +160,8 @@ RunFn setup_verify(Command& command) {
 RunFn setup_explain(Command& command) {
   auto o = std::make_shared<FileOptions>();
   command.positional("PLAN", o->file, "a plan or run file");
+  command.option("--op", o->op, "an op or ONNX node: what the plan would take with it on each device");
+  command.option("--device", o->device, "the best plan in which this device takes over a segment or an op");
   command.flag("--strict", o->strict, "exit with status 1 if a requested device is not used");
   return [o](const Invocation& invocation) { return run_explain(*o, invocation); };
 }

@@ -1,62 +1,24 @@
 // heddle whatif: the predicted effect of other hardware, planned again for each change.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
+#include "heddle/base/errors.h"
 #include "heddle/base/json.h"
-#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
-#include "heddle/plan/problem_edit.h"
-#include "heddle/session/replan.h"
+#include "heddle/session/hardware_changes.h"
 #include "model_flags.h"
 #include "verbs.h"
 
 namespace heddle::cli {
 namespace {
 
-constexpr const char* kMemory = "memory";        // --scale: every device's memory
-constexpr const char* kTransfers = "transfers";  // --scale: transfers with given times
-
 struct WhatifOptions : PlanningFlags {
   std::string planner = "auto";
   std::vector<std::string> add, remove, scale;
 };
 
-// Names that can be changed: devices and their classes; for --scale also links, memory and transfers.
-std::vector<std::string> names_of(const Problem& problem, bool scale) {
-  std::vector<std::string> names;
-  const auto add = [&](const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  };
-  for (const auto& d : problem.cluster->devices()) add(d.name);
-  for (const auto& d : problem.cluster->devices()) add(d.device_class);
-  if (!scale) return names;
-  for (const auto& l : problem.cluster->links()) add(l.name);
-  add(kMemory);
-  if (problem.transfers) add(kTransfers);
-  return names;
-}
-
-Status check_name(const std::string& name, const Problem& problem, const char* flag, bool scale) {
-  const auto names = names_of(problem, scale);
-  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
-  return invalid_input(std::string(flag) + " " + name + ": no such device" + (scale ? " or link" : "") +
-                       did_you_mean(name, names) + "; there are " + join_names(names));
-}
-
-// The device of that name, or all devices of that class.
-std::vector<std::string> devices_of(const std::string& name, const Cluster& cluster) {
-  if (cluster.find_device(name).valid()) return {name};
-  std::vector<std::string> names;
-  for (const auto& d : cluster.devices()) {
-    if (d.device_class == name) names.push_back(d.name);
-  }
-  return names;
-}
-
-// "gpu0=2": name and factor, above 0 and at most a million.
+// "gpu0=2": name and factor.
 Result<std::pair<std::string, double>> parse_scale(const std::string& text) {
   const auto eq = text.rfind('=');
   char* end = nullptr;
@@ -68,37 +30,23 @@ Result<std::pair<std::string, double>> parse_scale(const std::string& text) {
   return std::pair(text.substr(0, eq), factor);
 }
 
-std::vector<ProblemEdit> scale_edits(const std::string& name, double factor, const Cluster& cluster) {
-  const auto devices = devices_of(name, cluster);
-  std::vector<ProblemEdit> edits;
-  for (const auto& device : devices) edits.push_back({.cluster = {.scale = device, .factor = factor}});
-  if (!devices.empty()) return edits;
-  for (const auto& link : cluster.links()) {
-    if (link.name == name) return {{.cluster = {.scale = name, .factor = factor}}};
-  }
-  if (name == kMemory) return {{.cluster = {.memory = factor}}};
-  return {{.transfers = factor}};
+// The change, with its flag in the error.
+Status add_change(Result<HardwareChange> change, const std::string& flag, std::vector<HardwareChange>& list) {
+  HEDDLE_ASSIGN_OR_RETURN(auto made, with_context(std::move(change), flag));
+  list.push_back(std::move(made));
+  return {};
 }
 
 Result<std::vector<HardwareChange>> changes(const WhatifOptions& o, const Problem& problem) {
-  const Cluster& cluster = *problem.cluster;
   std::vector<HardwareChange> list;
-  for (const auto& name : o.add) {
-    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--add", false));
-    list.push_back({"one more " + name, {{.cluster = {.add = devices_of(name, cluster).front()}}}, nullptr});
-  }
-  for (const auto& name : o.remove) {
-    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--remove", false));
-    if (cluster.num_devices() == 1) return invalid_input("--remove " + name + ": it is the only device");
-    const std::string text = cluster.find_device(name).valid() ? "without " : "one less ";
-    list.push_back({text + name, {{.cluster = {.remove = devices_of(name, cluster).back()}}}, nullptr});
-  }
+  for (const auto& name : o.add)
+    HEDDLE_RETURN_IF_ERROR(add_change(more_devices(problem, name), "--add " + name, list));
+  for (const auto& name : o.remove)
+    HEDDLE_RETURN_IF_ERROR(add_change(fewer_devices(problem, name), "--remove " + name, list));
   for (const auto& text : o.scale) {
     HEDDLE_ASSIGN_OR_RETURN(const auto parsed, parse_scale(text));
     const auto& [name, factor] = parsed;
-    HEDDLE_RETURN_IF_ERROR(check_name(name, problem, "--scale", true));
-    list.push_back(
-        {name + " x " + text.substr(name.size() + 1), scale_edits(name, factor, cluster), nullptr});
+    HEDDLE_RETURN_IF_ERROR(add_change(scaled_hardware(problem, name, factor), "--scale " + name, list));
   }
   return list;
 }

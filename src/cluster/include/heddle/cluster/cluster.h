@@ -156,6 +156,9 @@ class Cluster {
   std::vector<std::optional<Route>> routes_;  // nodes x nodes
 };
 
+// Invalid input, with the nearest name and all names, if there is no device of that name.
+Result<DeviceId> device_named(const Cluster& cluster, const std::string& name);
+
 class ClusterBuilder {
  public:
   explicit ClusterBuilder(std::string name) { cluster_.name_ = std::move(name); }

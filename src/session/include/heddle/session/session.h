@@ -91,6 +91,9 @@ struct Session {
 // settings are invalid input, and the error names the field.
 Result<Session> open_session(const ModelSpec& source, const ProblemSettings& settings,
                              const Control& control);
+// The same with what load_model(source) gave, for several sessions of one model.
+Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const ProblemSettings& settings,
+                             const Control& control);
 
 // The same units on another cluster, with the costs there. Nothing is measured.
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,

@@ -1,0 +1,95 @@
+"""Plans where and when every piece of a neural network runs on unequal accelerators, and runs it there.
+
+    import heddle as hd
+
+    model = hd.Model("detector.onnx", batch=1)
+    cluster = hd.Cluster.discover()
+    costs = hd.profile(model, cluster)
+    plan = hd.plan(model, cluster, costs, objective="latency", time_limit=3, on_progress=print)
+    run = plan.compile().run({"image": image})
+
+Times are in us, sizes in bytes, bandwidths in bytes/s. Errors are exceptions: heddle.Error and its subclasses.
+"""
+
+from ._core import (
+    Bound,
+    Cluster,
+    ComparedStep,
+    Comparison,
+    CompiledPlan,
+    CostCell,
+    Costs,
+    Device,
+    Fleet,
+    FleetPlan,
+    Measurement,
+    Model,
+    ModelStatistics,
+    Move,
+    Objective,
+    Origin,
+    Plan,
+    Progress,
+    Run,
+    Segment,
+    Simulation,
+    Termination,
+    Whatif,
+    plan,
+    planners,
+    profile,
+    version,
+)
+from ._errors import (
+    CancelledError,
+    Error,
+    FileError,
+    InfeasibleError,
+    InternalError,
+    InvalidInputError,
+    NotFoundError,
+    UnsupportedError,
+    VerificationError,
+)
+
+__version__ = version()
+
+__all__ = [
+    "Bound",
+    "CancelledError",
+    "Cluster",
+    "ComparedStep",
+    "Comparison",
+    "CompiledPlan",
+    "CostCell",
+    "Costs",
+    "Device",
+    "Error",
+    "FileError",
+    "Fleet",
+    "FleetPlan",
+    "InfeasibleError",
+    "InternalError",
+    "InvalidInputError",
+    "Measurement",
+    "Model",
+    "ModelStatistics",
+    "Move",
+    "NotFoundError",
+    "Objective",
+    "Origin",
+    "Plan",
+    "Progress",
+    "Run",
+    "Segment",
+    "Simulation",
+    "Termination",
+    "UnsupportedError",
+    "VerificationError",
+    "Whatif",
+    "__version__",
+    "plan",
+    "planners",
+    "profile",
+    "version",
+]

@@ -1,0 +1,181 @@
+// plan(), Plan.load() and Plan.whatif().
+#include <fmt/format.h>
+#include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <filesystem>
+
+#include "background.h"
+#include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
+#include "heddle/session/hardware_changes.h"
+#include "objects.h"
+
+namespace heddle::python {
+namespace {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+Objective objective_of(const std::string& name) {
+  const auto found = objective_from_name(name);
+  if (!found)
+    raise(invalid_input("objective " + quote_text(name) +
+                        ": expected \"latency\", \"cold-latency\" or \"throughput\""));
+  return *found;
+}
+
+std::shared_ptr<PyPlan> plan_model(std::shared_ptr<const PyModel> model,
+                                   const std::optional<std::shared_ptr<PyCluster>>& cluster,
+                                   const std::optional<std::shared_ptr<PyCosts>>& costs,
+                                   const std::string& objective, const std::string& planner,
+                                   double time_limit, uint64_t seed, int threads,
+                                   const nb::object& on_progress) {
+  auto made = std::make_shared<PyPlan>();
+  made->search = {.time_limit_s = time_limit, .seed = seed, .threads = threads};
+  if (costs && *costs) {
+    const PyCosts& known = **costs;
+    if (known.model != model && known.model->loaded.graph != model->loaded.graph)
+      raise(invalid_input("the costs are of " + known.model->loaded.name + ", not of this model"));
+    if (cluster && *cluster && known.session.cluster != (*cluster)->cluster &&
+        known.settings.cluster != (*cluster)->cluster)
+      raise(invalid_input("the costs are of cluster " + known.session.cluster->name() +
+                          ", not of this one; profile the model on it"));
+    made->settings = known.settings;
+    made->settings.cluster =
+        known.settings.cluster != nullptr ? known.settings.cluster : known.session.cluster;
+  } else if (cluster && *cluster) {
+    made->settings.cluster = (*cluster)->cluster;
+  }
+  made->settings.objective = objective_of(objective);
+  made->result = call_in_background(
+      on_progress, Interrupted::kKeepsResult, [&](const Control& control) -> Result<PlanResult> {
+        HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const auto* known, planner_named(planner));
+        HEDDLE_ASSIGN_OR_RETURN(made->session,
+                                open_session(model->source, model->loaded, made->settings, control));
+        return make_plan(made->session, planner, made->search, control);
+      });
+  return made;
+}
+
+std::shared_ptr<PyPlan> load_plan(const std::filesystem::path& path) {
+  auto plan = std::make_shared<PyPlan>();
+  plan->result =
+      call_in_background(nb::none(), Interrupted::kRaises, [&](const Control&) -> Result<PlanResult> {
+        HEDDLE_ASSIGN_OR_RETURN(auto file, read_plan_file(path.string()));
+        Session& session = plan->session;
+        // Its times are the file's: what the hardware would do otherwise is asked of these.
+        session.loaded.given = true;
+        session.loaded.name = file.problem.graph->name();
+        session.loaded.graph = file.problem.graph;
+        session.cluster = file.problem.cluster;
+        session.problem = file.problem;
+        plan->settings.objective = file.problem.objective;
+        plan->search.seed = file.seed;
+        PlannerOutput output;
+        output.plan = std::move(file.plan);
+        output.bound = file.bound;
+        return verified_result(file.planner, session.problem, std::move(output), file.planning_s);
+      });
+  return plan;
+}
+
+struct Whatif {
+  std::string what;
+  std::shared_ptr<PyPlan> before, after;
+};
+
+std::shared_ptr<PyPlan> planned(const PyPlan& from, Replanned row) {
+  auto plan = std::make_shared<PyPlan>(from);
+  plan->session.cluster = row.problem.cluster;
+  plan->settings.cluster = row.problem.cluster;
+  plan->session.problem = std::move(row.problem);
+  plan->result = std::move(row.result);
+  return plan;
+}
+
+Whatif whatif(const PyPlan& plan, const std::map<std::string, int>& add,
+              const std::map<std::string, int>& remove, const std::map<std::string, double>& scale,
+              const std::string& planner, double time_limit, const nb::object& on_progress) {
+  HardwareChange all;
+  const auto include = [&](Result<HardwareChange> change) {
+    const auto made = value_or_raise(std::move(change));
+    all.what += (all.what.empty() ? "" : ", ") + made.what;
+    all.edits.insert(all.edits.end(), made.edits.begin(), made.edits.end());
+  };
+  for (const auto& [name, count] : add) include(more_devices(plan.problem(), name, count));
+  for (const auto& [name, count] : remove) include(fewer_devices(plan.problem(), name, count));
+  for (const auto& [name, factor] : scale) include(scaled_hardware(plan.problem(), name, factor));
+  if (all.edits.empty()) raise(invalid_input("whatif() needs a change: add, remove or scale"));
+  SearchSettings search = plan.search;
+  search.time_limit_s = time_limit;
+  auto rows = call_in_background(on_progress, Interrupted::kKeepsResult, [&](const Control& control) {
+    return replan(plan.session, {all}, plan.settings, planner, search, control);
+  });
+  return {all.what, planned(plan, std::move(rows[0])), planned(plan, std::move(rows[1]))};
+}
+
+}  // namespace
+
+void bind_planning(nb::module_& module) {
+  module.def(
+      "plan", &plan_model, "model"_a, "cluster"_a = nb::none(), "costs"_a = nb::none(), nb::kw_only(),
+      "objective"_a = "latency", "planner"_a = "auto", "time_limit"_a = 10.0, "seed"_a = 1, "threads"_a = 1,
+      "on_progress"_a = nb::none(),
+      nb::sig("def plan(model: Model, cluster: Cluster | None = None, costs: Costs | None = None, *, "
+              "objective: typing.Literal['latency', 'cold-latency', 'throughput'] = 'latency', "
+              "planner: str = 'auto', time_limit: float = 10.0, seed: int = 1, threads: int = 1, "
+              "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Plan"),
+      "Plans the model on the cluster: places units, orders them, and adds transfers and loads.\n\n"
+      "`costs`: as profile() found them, with its settings; else they are found with its usual settings. "
+      "`planner`: one of planners(). `time_limit`: seconds of planning; measuring comes on top. `threads`: "
+      "of the "
+      "search, which uses no others. `on_progress` is called on this thread, at most ten times a second. "
+      "Ctrl-C "
+      "gives the best plan so far, with termination CANCELLED, and KeyboardInterrupt if there is none yet. "
+      "Raises "
+      "InfeasibleError if no plan fits the memory. Deterministic for a seed and a number of threads, except "
+      "for "
+      "what the time limit ends.");
+  module.def(
+      "planners",
+      [] {
+        std::vector<std::string> names;
+        for (const PlannerEntry& entry : planner_registry()) names.push_back(entry.info.name);
+        return names;
+      },
+      "Names of the planners; `heddle planners` describes them.");
+  auto plan = nb::borrow<nb::class_<PyPlan>>(module.attr("Plan"));
+  plan.def_static("load", &load_plan, "path"_a, nb::sig("def load(path: str | os.PathLike[str]) -> Plan"),
+                  "Reads a plan file and checks it. InvalidInputError names the place of a mistake, "
+                  "VerificationError what does not hold.");
+  plan.def(
+      "whatif", &whatif, nb::kw_only(), "add"_a = std::map<std::string, int>(),
+      "remove"_a = std::map<std::string, int>(), "scale"_a = std::map<std::string, double>(),
+      "planner"_a = "auto", "time_limit"_a = 10.0, "on_progress"_a = nb::none(),
+      nb::sig("def whatif(self, *, add: collections.abc.Mapping[str, int] = {}, "
+              "remove: collections.abc.Mapping[str, int] = {}, "
+              "scale: collections.abc.Mapping[str, float] = {}, planner: str = 'auto', "
+              "time_limit: float = 10.0, "
+              "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Whatif"),
+      "Plans again for other hardware, all changes together: `add` and `remove` take numbers of devices by "
+      "name or class, `scale` takes factors for devices, classes, links, \"memory\" and \"transfers\". "
+      "Nothing is measured. `time_limit`: seconds for each of the two plans.");
+  nb::class_<Whatif>(module, "Whatif", "The best known plans before and after a change of the hardware.")
+      .def_ro("what", &Whatif::what, "The change in words.")
+      .def_ro("before", &Whatif::before)
+      .def_ro("after", &Whatif::after)
+      .def_prop_ro(
+          "speedup", [](const Whatif& w) { return w.before->result.value_us / w.after->result.value_us; },
+          "Value before over value after.")
+      .def("__repr__", [](const Whatif& w) {
+        return fmt::format("<Whatif {}: {} instead of {}>", w.what, format_us(w.after->result.value_us),
+                           format_us(w.before->result.value_us));
+      });
+}
+
+}  // namespace heddle::python

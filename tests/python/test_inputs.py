@@ -1,0 +1,112 @@
+"""Models, clusters and costs."""
+
+from pathlib import Path
+
+import heddle as hd
+import pytest
+from conftest import TWO_CORES, small_onnx
+
+
+def test_a_model_says_what_it_is(model: hd.Model, model_file: Path) -> None:
+    assert model.name == "small"
+    assert model.path == str(model_file)
+    assert model.inputs == [("x", "f32", (1, 64))]
+    assert model.outputs == [("y", "f32", (1, 32))]
+    assert "a/relu" in model.ops
+    assert model.param_bytes == 4 * 2 * (64 * 96 + 96 * 32)
+    assert "7 ops" in repr(model)
+
+
+def test_the_batch_size_of_an_open_dimension(tmp_path: Path) -> None:
+    path = tmp_path / "open.onnx"
+    path.write_bytes(small_onnx("N"))
+    assert hd.Model(path, batch=3).inputs == [("x", "f32", (3, 64))]
+    assert hd.Model(path, shapes={"x": [5, 64]}).inputs == [("x", "f32", (5, 64))]
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(hd.NotFoundError, match="no such file") as caught:
+        hd.Model(tmp_path / "absent.onnx")
+    assert isinstance(caught.value, LookupError)
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "broken.onnx"
+    path.write_bytes(small_onnx()[:-40])
+    with pytest.raises(hd.InvalidInputError, match="broken.onnx") as caught:
+        hd.Model(path)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.place
+    assert str(caught.value) == ": ".join((*caught.value.place, caught.value.message))
+
+
+def test_a_wrong_type_is_pythons_error() -> None:
+    with pytest.raises(TypeError):
+        hd.Model(3)  # type: ignore[arg-type]
+
+
+def test_this_machine(tmp_path: Path) -> None:
+    cluster = hd.Cluster.discover()
+    assert cluster.devices
+    assert cluster.devices[0].kind == "cpu"
+    assert cluster.devices[0].cores
+    cluster.save(tmp_path / "box.yaml")
+    again = hd.Cluster(tmp_path / "box.yaml")
+    assert [d.name for d in again.devices] == [d.name for d in cluster.devices]
+    assert again.to_yaml() == cluster.to_yaml()
+
+
+def test_presets() -> None:
+    assert "v100" in hd.Cluster.presets()
+    assert len(hd.Cluster.preset("v100").devices) == 4
+    with pytest.raises(hd.Error, match="v100"):
+        hd.Cluster.preset("v10")
+
+
+def test_a_wrong_key_names_the_line() -> None:
+    with pytest.raises(hd.InvalidInputError, match="3"):
+        hd.Cluster.parse("name: c\nhosts: [{name: h}]\ndevises: []\n")
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+    cluster = hd.Cluster.parse(TWO_CORES)
+    with pytest.raises(hd.NotFoundError, match="folder.yaml"):
+        cluster.save(tmp_path / "no" / "folder.yaml")
+    with pytest.raises(hd.InvalidInputError, match="is a directory"):
+        cluster.save(tmp_path)
+
+
+def test_every_cell_knows_its_origin(costs: hd.Costs) -> None:
+    assert costs.units == 7
+    assert len(costs) == len(costs.cells)
+    assert {cell.origin for cell in costs.cells} == {hd.Origin.MEASURED}
+    assert hd.Origin.MEASURED == "measured"
+    cell = costs["a/relu", costs.cells[0].device]
+    assert cell.us > 0
+    assert cell.op == "a/relu"
+
+
+def test_unknown_names_of_cells(costs: hd.Costs) -> None:
+    with pytest.raises(hd.NotFoundError, match="did you mean 'a/relu'"):
+        costs["a/relo", costs.cells[0].device]
+    with pytest.raises(hd.InvalidInputError, match="no such device"):
+        costs["a/relu", "gpu9"]
+
+
+def test_known_times_are_not_measured_again(model: hd.Model, costs: hd.Costs, store: str) -> None:
+    assert costs.measured > 0
+    assert hd.profile(model, store=store, coarsening="none").measured == 0
+
+
+def test_costs_as_a_table(costs: hd.Costs) -> None:
+    pytest.importorskip("pandas")
+    table = costs.to_pandas()
+    assert list(table.columns) == ["op", "device", "us", "origin", "relative_spread"]
+    assert len(table) == len(costs)
+
+
+def test_a_wrong_setting(model: hd.Model) -> None:
+    with pytest.raises(hd.InvalidInputError, match="coarsening 'fine'"):
+        hd.profile(model, coarsening="fine")  # type: ignore[arg-type]
+    with pytest.raises(hd.InvalidInputError, match="device gpu7"):
+        hd.profile(model, devices=["gpu7"], measure=False)
