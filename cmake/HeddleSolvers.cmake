@@ -11,10 +11,8 @@ execute_process(
   COMMAND ${HEDDLE_VENV}/bin/python ${CMAKE_SOURCE_DIR}/cmake/private_library.py
           ${HEDDLE_HIGHS_WHEEL} ${HEDDLE_HIGHS_LIBRARY}
   COMMAND_ERROR_IS_FATAL ANY)
-if(NOT TARGET highs::c)
-  add_library(highs::c SHARED IMPORTED GLOBAL)
-  set_target_properties(highs::c PROPERTIES IMPORTED_LOCATION ${HEDDLE_HIGHS_LIBRARY} IMPORTED_SONAME libhighs_h.so)
-endif()
+add_library(highs::c SHARED IMPORTED GLOBAL)
+set_target_properties(highs::c PROPERTIES IMPORTED_LOCATION ${HEDDLE_HIGHS_LIBRARY} IMPORTED_SONAME libhighs_h.so)
 
 file(GLOB HEDDLE_ORTOOLS_LIBRARY ${HEDDLE_SITE_PACKAGES}/ortools/.libs/libortools.so.*)
 list(LENGTH HEDDLE_ORTOOLS_LIBRARY count)

@@ -12,6 +12,8 @@ old, new = (b"\0" + path.name.encode() + b"\0" for path in (source, target))
 if len(old) != len(new) or content.count(old) != 1:
     sys.exit(f"{source}: expected its own name once, as its soname, and {target.name} to be as long; "
              "is this another release of the wheel?")
-target.parent.mkdir(parents=True, exist_ok=True)
-target.write_bytes(content.replace(old, new))
-target.chmod(0o755)
+content = content.replace(old, new)
+if not target.exists() or target.read_bytes() != content:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+    target.chmod(0o755)
