@@ -1,5 +1,6 @@
 # What `make install` installs. Nothing in it names a folder of the checkout, and a moved prefix works.
 #   bin/heddle                      the program
+#   share/                          completion for shells, the manual page, licences
 #   lib/heddle/                     the libraries of wheels, as in their site-packages
 #   lib/libheddle_*.a, include/, lib/cmake/Heddle/   for find_package(Heddle)
 # Components: program, wheels (the libraries of wheels), development.
@@ -60,9 +61,29 @@ function(heddle_install_development)
           COMPONENT development)
 endfunction()
 
+# The built program writes its completion scripts and its manual page when it is installed.
+function(heddle_install_texts)
+  set(texts ${CMAKE_BINARY_DIR}/texts)
+  set(share ${CMAKE_INSTALL_DATAROOTDIR})
+  foreach(text "completion bash=bash-completion/completions/heddle" "completion zsh=zsh/site-functions/_heddle"
+          "completion fish=fish/vendor_completions.d/heddle.fish" "man=man/man1/heddle.1")
+    string(REGEX MATCH "^(.*)=(.*)/(.*)$" matched ${text})
+    set(file ${texts}/${CMAKE_MATCH_2}/${CMAKE_MATCH_3})
+    set(to ${share}/${CMAKE_MATCH_2})
+    separate_arguments(words UNIX_COMMAND "${CMAKE_MATCH_1}")
+    list(JOIN words "\" \"" words)
+    install(CODE "
+      file(MAKE_DIRECTORY \"${texts}/${CMAKE_MATCH_2}\")
+      execute_process(COMMAND \"$<TARGET_FILE:heddle>\" \"${words}\"
+                      OUTPUT_FILE \"${file}\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT program)
+    install(FILES ${file} DESTINATION ${to} COMPONENT program)
+  endforeach()
+endfunction()
+
 function(heddle_install)
   install(TARGETS heddle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
   install(FILES LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/heddle COMPONENT program)
+  heddle_install_texts()
   heddle_install_wheels()
   # libtorch stays where it is: what links it depends on this machine.
   if(HEDDLE_TORCH)

@@ -25,6 +25,11 @@ step "the program finds its solvers and engines"
 heddle selftest
 heddle run "$model" --versus onnxruntime --time-limit 1 --repeat 2 --warmup 1
 
+step "its texts are there"
+grep -q _heddle "$prefix/share/bash-completion/completions/heddle" "$prefix/share/zsh/site-functions/_heddle"
+grep -q __heddle_at "$prefix/share/fish/vendor_completions.d/heddle.fish"
+grep -q 'heddle plan' "$prefix/share/man/man1/heddle.1"
+
 step "every header that a header includes is there"
 (cd "$prefix/include" && grep -rhoE '#include "heddle/[^"]+"' heddle | cut -d'"' -f2 | sort -u | xargs ls >/dev/null)
 
