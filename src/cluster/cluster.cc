@@ -59,6 +59,16 @@ NodeId ClusterBuilder::add_switch(std::string name) {
   return id;
 }
 
+std::vector<NodeId> ClusterBuilder::add_nodes_of(const Cluster& from) {
+  std::vector<NodeId> node;
+  for (const Node& n : from.nodes()) {
+    node.push_back(n.kind == Node::Kind::kHostMemory ? host_node(n.host)
+                   : n.kind == Node::Kind::kDevice   ? device_node(n.device)
+                                                     : add_switch(n.name));
+  }
+  return node;
+}
+
 BusId ClusterBuilder::add_bus(Bus bus) {
   cluster_.buses_.push_back(std::move(bus));
   return BusId(cluster_.buses_.size() - 1);

@@ -209,6 +209,13 @@ class ClusterReader {
     d.variant_of = d.name;
     d.backend_device.clear();
     d.target.clear();
+    read_engine(f, d);
+    HEDDLE_RETURN_IF_ERROR(f.finish());
+    return add(std::move(d), at);
+  }
+
+  // What a variant may have of its own.
+  static void read_engine(Fields& f, Device& d) {
     f.required("name", d.name, name_at)
         .optional("class", d.device_class, name_at)
         .optional("flops", d.peak_flops, kFlopsUnit)
@@ -220,8 +227,6 @@ class ClusterReader {
         .optional("backend_device", d.backend_device, name_at)
         .optional("precision", d.precision, precision_from_name, kPrecisionsText)
         .optional("target", d.target, name_at);
-    HEDDLE_RETURN_IF_ERROR(f.finish());
-    return add(std::move(d), at);
   }
 
   Status add(Device d, const JsonCursor& at) {
@@ -267,22 +272,12 @@ class ClusterReader {
     Fields f(at);
     Device d;
     Choice own;
-    f.required("name", d.name, name_at)
-        .required("kind", d.kind, device_kind_from_name, "'cpu', 'gpu', 'npu' or 'fpga'")
-        .optional("class", d.device_class, name_at)
+    read_engine(f, d);
+    f.required("kind", d.kind, device_kind_from_name, "'cpu', 'gpu', 'npu' or 'fpga'")
         .optional("host", d.host, [this](const JsonCursor& host) { return hosts_.find(host); })
         .optional(key_of(f, "memory", "memory_bytes"), d.memory_bytes, kBytesUnit)
-        .optional("flops", d.peak_flops, kFlopsUnit)
-        .optional(key_of(f, "memory_bandwidth", "memory_bytes_per_s"), d.memory_bytes_per_s,
-                  kBytesPerSecondUnit)
-        .optional(key_of(f, "op_overhead", "op_overhead_us"), d.op_overhead_us, kMicrosecondsUnit)
-        .optional("speed", d.speed, kSpeedUnit)
         .optional("cores", d.cores, cores_at)
-        .optional("copy_engines", d.copy_engines, copy_engines_at)
-        .optional("backend", d.backend, known_backend, kEnginesText)
-        .optional("backend_device", d.backend_device, name_at)
-        .optional("precision", d.precision, precision_from_name, kPrecisionsText)
-        .optional("target", d.target, name_at);
+        .optional("copy_engines", d.copy_engines, copy_engines_at);
     own.read(f);
     HEDDLE_RETURN_IF_ERROR(f.finish());
     if (!d.host.valid()) {

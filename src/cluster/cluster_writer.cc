@@ -107,7 +107,8 @@ class ClusterWriter {
   void put_flops(Json& j, double flops) const {
     j["flops"] = with_units_ ? rate_with_unit(flops, 1e12, "TFLOPS", parse_flops) : Json(flops);
   }
-  // Writes nothing for 0, which is what a missing member means.
+  // Writes nothing for 0, which is what a missing member means. (A variant's 0 differs from a missing member,
+  // which means its device's value, so the others write it.)
   void put_bytes(Json& j, int64_t bytes) const {
     if (bytes == 0) return;
     if (with_units_)

@@ -201,12 +201,7 @@ class MeasuredEditor {
     ClusterBuilder builder(from_.name());
     for (const Host& host : from_.hosts()) builder.add_host(host);
     for (const Device& device : from_.devices()) builder.add_device(device);
-    std::vector<NodeId> node;
-    for (const Node& n : from_.nodes()) {
-      node.push_back(n.kind == Node::Kind::kHostMemory ? builder.host_node(n.host)
-                     : n.kind == Node::Kind::kDevice   ? builder.device_node(n.device)
-                                                       : builder.add_switch(n.name));
-    }
+    const std::vector<NodeId> node = builder.add_nodes_of(from_);
     std::vector<int> on_bus(buses_.size(), 0);
     for (const Link& link : links_) {
       if (link.bus.valid()) ++on_bus[link.bus.index()];

@@ -77,12 +77,7 @@ Result<std::shared_ptr<const Cluster>> with_variants(const Cluster& cluster,
     }
     builder.add_device(std::move(device));
   }
-  std::vector<NodeId> node;
-  for (const Node& n : cluster.nodes()) {
-    node.push_back(n.kind == Node::Kind::kHostMemory ? builder.host_node(n.host)
-                   : n.kind == Node::Kind::kDevice   ? builder.device_node(n.device)
-                                                     : builder.add_switch(n.name));
-  }
+  const std::vector<NodeId> node = builder.add_nodes_of(cluster);
   for (Device& device : more) builder.add_device(std::move(device));
   for (const Bus& bus : cluster.buses()) builder.add_bus(bus);
   for (Link link : cluster.links()) {

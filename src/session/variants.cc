@@ -21,8 +21,11 @@ Status check_engine(const std::string& name) {
 }
 
 Status check_precision_name(const std::string& name) {
-  static const std::vector<std::string> known = {"f32", "tf32", "bf16", "fp16", "auto"};
-  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  if (name == "auto" || precision_from_name(name)) return {};
+  std::vector<std::string> known;
+  for (const auto p : {Precision::kF32, Precision::kTf32, Precision::kBf16, Precision::kFp16})
+    known.emplace_back(precision_name(p));
+  known.emplace_back("auto");
   return invalid_input("precision " + name + ": expected " + join_names(known) + did_you_mean(name, known));
 }
 
@@ -40,8 +43,8 @@ bool is_open(const Cluster& cluster, DeviceId id) {
 }
 
 Result<std::vector<std::string>> engines_for(const Device& device, const std::vector<std::string>& wanted) {
-  const bool any = takes_any_engine(device);
   if (wanted.empty()) return std::vector{device.backend};
+  const bool any = takes_any_engine(device);
   std::vector<std::string> engines;
   for (const auto& engine : wanted) {
     const bool twice = std::find(engines.begin(), engines.end(), engine) != engines.end();

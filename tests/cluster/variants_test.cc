@@ -3,13 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cluster_text.h"
 #include "heddle/base/json.h"
-#include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/edit.h"
 
 namespace heddle {
 namespace {
 
+using test::error_of;
+using test::replaced;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -31,17 +33,6 @@ std::shared_ptr<const Cluster> cluster_from(const std::string& text) {
   auto cluster = parse_cluster_yaml(text, "c.yaml");
   EXPECT_TRUE(cluster.ok()) << cluster.error().to_string();
   return cluster.ok() ? *cluster : nullptr;
-}
-
-std::string mistake_in(const std::string& text) {
-  const auto parsed = parse_cluster_yaml(text, "c.yaml");
-  return parsed.ok() ? "no error" : parsed.error().to_string();
-}
-
-std::string changed(std::string text, const std::string& what, const std::string& by) {
-  const size_t at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  return text.replace(at, what.size(), by);
 }
 
 std::vector<std::string> device_names(const Cluster& cluster) {
@@ -72,9 +63,9 @@ TEST(Variants, MeasuredTimesOfEnginesAndPrecisionsNeverMix) {
 }
 
 TEST(Variants, AForcedEngineHasATargetOfItsOwn) {
-  const auto c =
-      cluster_from(changed(changed(kTwoEngines, "engines: [openvino, onnxruntime]", "engines: [onnxruntime]"),
-                           "precisions: [f32, bf16]", "precisions: [bf16]"));
+  const auto c = cluster_from(
+      replaced(replaced(kTwoEngines, "engines: [openvino, onnxruntime]", "engines: [onnxruntime]"),
+               "precisions: [f32, bf16]", "precisions: [bf16]"));
   ASSERT_NE(c, nullptr);
   EXPECT_EQ(c->devices()[0].target, "onnxruntime:CPU:2:bf16");
   EXPECT_EQ(c->variants(DeviceId(0)).size(), 1U);
@@ -114,7 +105,7 @@ TEST(Variants, WritingAndReadingGivesTheSameCluster) {
 }
 
 TEST(Variants, AVariantMayHaveRatesOfItsOwn) {
-  const auto c = cluster_from(changed(
+  const auto c = cluster_from(replaced(
       kTwoEngines, "  - {name: gpu0",
       "  - {name: one-fast, variant_of: one, precision: bf16, flops: 9TFLOPS, speed: 2}\n  - {name: gpu0"));
   ASSERT_NE(c, nullptr);
@@ -136,17 +127,17 @@ TEST(Variants, ADeviceHasPrecedenceOverWhatTheFileSaysForAll) {
 }
 
 TEST(Variants, MistakesAreNamed) {
-  EXPECT_THAT(mistake_in(changed(kTwoEngines, "precisions: [f32, bf16]", "precisions: [f32, f8]")),
+  EXPECT_THAT(error_of(replaced(kTwoEngines, "precisions: [f32, bf16]", "precisions: [f32, f8]")),
               HasSubstr("expected 'f32', 'tf32', 'bf16' or 'fp16'"));
-  EXPECT_THAT(mistake_in(changed(kTwoEngines, "kind: gpu}", "kind: gpu, precisions: [f32, fp16]}")),
+  EXPECT_THAT(error_of(replaced(kTwoEngines, "kind: gpu}", "kind: gpu, precisions: [f32, fp16]}")),
               HasSubstr("only a cpu that states its cores may have variants"));
   EXPECT_THAT(
-      mistake_in(changed(kTwoEngines, "backend: openvino,", "backend: openvino, engines: [openvino],")),
+      error_of(replaced(kTwoEngines, "backend: openvino,", "backend: openvino, engines: [openvino],")),
       HasSubstr("both 'backend' and 'engines'"));
-  EXPECT_THAT(mistake_in(changed(kTwoEngines, "precisions: [f32, bf16]", "precisions: [f32, f32]")),
+  EXPECT_THAT(error_of(replaced(kTwoEngines, "precisions: [f32, bf16]", "precisions: [f32, f32]")),
               HasSubstr("for the second time"));
-  EXPECT_THAT(mistake_in(changed(kTwoEngines, "  - {name: gpu0",
-                                 "  - {name: twin, variant_of: one}\n  - {name: gpu0")),
+  EXPECT_THAT(error_of(replaced(kTwoEngines, "  - {name: gpu0",
+                                "  - {name: twin, variant_of: one}\n  - {name: gpu0")),
               HasSubstr("has engine and precision of 'one'"));
 }
 

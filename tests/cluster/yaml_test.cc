@@ -1,11 +1,14 @@
 #include <gtest/gtest.h>
 
+#include "cluster_text.h"
 #include "heddle/base/json.h"
 #include "heddle/base/random.h"
-#include "heddle/cluster/cluster_yaml.h"
 
 namespace heddle {
 namespace {
+
+using test::error_of;
+using test::replaced;
 
 constexpr const char* kGood = R"(name: demo
 hosts:
@@ -32,17 +35,6 @@ nics:
   - {name: eth-left, host: left, network: net, bandwidth: 100Gbit/s, latency: 5us}
   - {name: eth-right, host: right, network: net, bandwidth: 100Gbit/s, latency: 5us}
 )";
-
-std::string error_of(const std::string& text) {
-  const auto parsed = parse_cluster_yaml(text, "c.yaml");
-  return parsed.ok() ? "no error" : parsed.error().to_string();
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& by) {
-  const size_t at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  return text.replace(at, what.size(), by);
-}
 
 TEST(ClusterYaml, EveryFieldArrives) {
   const auto c = parse_cluster_yaml(kGood, "c.yaml").value();

@@ -6,9 +6,12 @@
 
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
+#include "support/replaced.h"
 
 namespace heddle {
 namespace {
+
+using test::replaced;
 
 // The two halves of a convolution's output feed a pool and a fused op, which are concatenated and summed.
 constexpr char kSmall[] = R"({"name": "small", "dtype": "float32", "input_shape": [3, 8, 8], "num_nodes": 4,
@@ -36,12 +39,6 @@ Result<IosFile> read(const std::string& text) {
   const auto json = parse_json(text);
   if (!json.ok()) return json.error();
   return ios_graph_from_json(*json);
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const auto at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  return text.replace(at, what.size(), with);
 }
 
 TEST(IosGraph, ReadsOpsSlicesAndStages) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "heddle/base/file.h"
+#include "support/replaced.h"
 #include "workload_support.h"
 
 namespace heddle::test {
@@ -21,12 +22,6 @@ Result<Problem> read(const std::string& text, const PlacementOptions& options = 
   const auto json = parse_json(text);
   if (!json.ok()) return json.error();
   return placement_workload_from_json(*json, "w", options);
-}
-
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-  const auto at = text.find(what);
-  EXPECT_NE(at, std::string::npos) << what;
-  return text.replace(at, what.size(), with);
 }
 
 TEST(PlacementWorkload, BecomesAProblemWithTransfersWithinRuns) {

@@ -62,7 +62,7 @@ std::optional<MixedModel> load_mixed(const std::string& name, const ImportOption
 
 // Places at which the topological order can be cut so that every tensor that crosses is a value of the file.
 std::vector<size_t> node_boundaries(const std::shared_ptr<const Model>& model) {
-  const OnnxParts parts = OnnxParts::open(model).value();
+  const OnnxParts& parts = *model->onnx_parts().value();
   const Graph& graph = *model->graph();
   const auto order = graph.topological_order();
   std::vector<size_t> found;
@@ -185,8 +185,9 @@ TEST(OnnxRuntime, ASegmentThatEndsInsideANodeNamesTheNode) {
   const auto loaded = load_mixed("light_squeezenet.onnx");
   if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
   const Graph& graph = *loaded->model->graph();
-  const auto parts = OnnxParts::open(loaded->model);
-  ASSERT_TRUE(parts.ok()) << parts.error().to_string();
+  const auto opened = loaded->model->onnx_parts();
+  ASSERT_TRUE(opened.ok()) << opened.error().to_string();
+  const OnnxParts* const parts = *opened;
   for (size_t i = 0; i < graph.num_ops(); ++i) {
     const auto& op = graph.op(OpId(i));
     const TensorId output = op.outputs[0];

@@ -3,11 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
@@ -45,28 +42,14 @@ class Sink final : public ProgressSink {
   CancelToken cancel_;
 };
 
-class SessionTest : public testing::Test {
+class SessionTest : public test::SmallModelTest {
  protected:
   void SetUp() override {
-    static std::atomic<int> number{0};
-    folder_ = std::filesystem::temp_directory_path() /
-              ("heddle-session-" + std::to_string(::getpid()) + "-" + std::to_string(++number));
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "model.onnx", std::ios::binary) << test::small_model();
-    settings_.store = (folder_ / "store.sqlite").string();
+    SmallModelTest::SetUp();
     settings_.coarsening = Coarsening::kNone;
     control_.progress = &sink_;
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  ModelSpec model() const {
-    ModelSpec spec{.path = (folder_ / "model.onnx").string(), .import = {}};
-    spec.import.batch = 1;
-    return spec;
-  }
-
-  std::filesystem::path folder_;
-  ProblemSettings settings_;
   Sink sink_;
   Control control_;
 };

@@ -3,10 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include "heddle/base/json.h"
@@ -37,26 +35,13 @@ devices:
   - {name: cpu, kind: cpu, cores: "0", engines: [openvino, onnxruntime]}
 )";
 
-class VariantPlan : public testing::Test {
+class VariantPlan : public test::SmallModelTest {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("heddle-variants-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-    std::ofstream(folder_ / "g.json") << kFork;
-    std::ofstream(folder_ / "m.onnx", std::ios::binary) << test::small_model();
-    settings_.store = (folder_ / "store.sqlite").string();
+  ModelSpec graph() const {
+    const auto path = folder_ / "g.json";
+    std::ofstream(path) << kFork;
+    return {.path = path.string(), .import = {}};
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  ModelSpec graph() const { return {.path = (folder_ / "g.json").string(), .import = {}}; }
-  ModelSpec model() const {
-    ModelSpec spec{.path = (folder_ / "m.onnx").string(), .import = {}};
-    spec.import.batch = 1;
-    return spec;
-  }
-
-  std::filesystem::path folder_;
-  ProblemSettings settings_;
 };
 
 TEST_F(VariantPlan, EachSegmentGetsTheFasterEngineAndNoneRunAtOnce) {

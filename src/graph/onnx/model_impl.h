@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <openvino/core/model.hpp>
 #include <openvino/core/node.hpp>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,11 +15,13 @@
 
 #include "heddle/base/status.h"
 #include "heddle/graph/model.h"
+#include "heddle/graph/onnx_cut.h"
 #include "onnx_file.h"
 
 namespace heddle {
 
-// The nodes behind the graph's ops and the outputs behind its tensors. Not modified after loading.
+// The nodes behind the graph's ops and the outputs behind its tensors. Not modified after loading, except for
+// what is read on demand.
 struct Model::Impl {
   std::vector<std::shared_ptr<ov::Node>> nodes;  // by OpId
   std::vector<ov::Output<ov::Node>> outputs;     // by TensorId
@@ -25,6 +29,8 @@ struct Model::Impl {
   std::unordered_map<const ov::Node*, std::vector<TensorId>> tensors;  // by node and output index
   std::unordered_map<std::string, TensorId>
       onnx_names;  // every ONNX value name that leads to a tensor of the graph
+  mutable std::once_flag read_parts;
+  mutable std::optional<Result<OnnxParts>> parts;
 
   // Invalid for constants.
   TensorId tensor_of(const ov::Output<ov::Node>& output) const {

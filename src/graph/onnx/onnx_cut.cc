@@ -9,6 +9,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/graph/model.h"
 #include "heddle/graph/model_content.h"
+#include "model_impl.h"
 #include "onnx_file.h"
 #include "onnx_wire.h"
 #include "onnx_writer.h"
@@ -52,8 +53,8 @@ void add_read_names(const OnnxGraph& graph, std::vector<std::string_view>& names
 }  // namespace
 
 struct OnnxParts::File {
-  File(std::shared_ptr<const Model> from, MappedFile mapped, internal::OnnxModel parsed)
-      : model(std::move(from)), file(std::move(mapped)), onnx(std::move(parsed)) {
+  File(const Model& from, MappedFile mapped, internal::OnnxModel parsed)
+      : model(from), file(std::move(mapped)), onnx(std::move(parsed)) {
     const OnnxGraph& graph = onnx.graph;
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       for (const auto output : graph.nodes[i].outputs)
@@ -65,11 +66,11 @@ struct OnnxParts::File {
 
   // The importer names tensors inside nodes, too; those names are not in the file.
   bool has(TensorId tensor) const {
-    const std::string& name = model->graph()->tensor(tensor).name;
-    return model->find_onnx_tensor(name) == tensor && (producers.contains(name) || inputs.contains(name));
+    const std::string& name = model.graph()->tensor(tensor).name;
+    return model.find_onnx_tensor(name) == tensor && (producers.contains(name) || inputs.contains(name));
   }
 
-  std::shared_ptr<const Model> model;
+  const Model& model;
   MappedFile file;
   internal::OnnxModel onnx;                                              // points into the file
   std::unordered_map<std::string_view, size_t> producers, initializers;  // by name of the value
@@ -78,10 +79,14 @@ struct OnnxParts::File {
 
 namespace {
 
+Error has_changed(const std::string& path) {
+  return invalid_input(path + ": has changed since it was loaded; try again");
+}
+
 class OnnxCutter {
  public:
   explicit OnnxCutter(const OnnxParts::File& file)
-      : model_(*file.model),
+      : model_(file.model),
         file_(file.file.bytes()),
         onnx_(file.onnx),
         index_(file),
@@ -223,23 +228,30 @@ class OnnxCutter {
 
 }  // namespace
 
-Result<OnnxParts> OnnxParts::open(std::shared_ptr<const Model> model) {
-  const std::string path = model->path();
+Result<OnnxParts> OnnxParts::open(const Model& model) {
+  const std::string path = model.path();
   if (!path.ends_with(".onnx")) return unsupported(path + ": ONNX Runtime reads .onnx files only");
-  const int64_t most = model->options().max_file_bytes;
+  const int64_t most = model.options().max_file_bytes;
   HEDDLE_ASSIGN_OR_RETURN(const ModelContent content, model_content(path, most));
   if (!content.one_file)
     return unsupported(path + ": has weights in other files; ONNX Runtime needs them in the .onnx file");
-  if (content.hash != model->file_hash())
-    return invalid_input(path + ": has changed since it was loaded; try again");
+  if (content.hash != model.file_hash()) return has_changed(path);
   HEDDLE_ASSIGN_OR_RETURN(auto file, with_context(MappedFile::open(path, most), path));
   HEDDLE_ASSIGN_OR_RETURN(auto onnx, with_context(internal::parse_onnx(file.bytes()), path));
-  return OnnxParts(std::make_shared<const File>(std::move(model), std::move(file), std::move(onnx)));
+  return OnnxParts(std::make_shared<const File>(model, std::move(file), std::move(onnx)));
+}
+
+Result<const OnnxParts*> Model::onnx_parts() const {
+  std::call_once(impl_->read_parts, [&] { impl_->parts = OnnxParts::open(*this); });
+  if (!impl_->parts->ok()) return impl_->parts->error();
+  return &impl_->parts->value();
 }
 
 bool OnnxParts::has(TensorId tensor) const { return file_->has(tensor); }
 
 Result<OnnxCut> OnnxParts::cut(std::span<const TensorId> inputs, std::span<const TensorId> outputs) const {
+  const std::string& path = file_->model.path();
+  if (!file_->file.is_still(path)) return has_changed(path);
   return OnnxCutter(*file_).run(inputs, outputs);
 }
 

@@ -9,7 +9,7 @@
 #include "backends/segment_cut.h"
 #include "heddle/base/errors.h"
 #include "heddle/graph/onnx_cut.h"
-#include "onnxruntime_library.h"
+#include "onnxruntime_session.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -17,6 +17,8 @@ namespace {
 
 using onnxruntime::Api;
 using onnxruntime::checked;
+using onnxruntime::SessionPtr;
+using onnxruntime::Values;
 
 constexpr int kNoOptimization = 0;
 
@@ -43,62 +45,19 @@ Status configure(const Api& api, onnxruntime::SessionOptions* options, const Dev
       "setting threads");
 }
 
-using SessionPtr = std::unique_ptr<onnxruntime::Session, void (*)(onnxruntime::Session*)>;
-
 // `trial`: only to learn whether the library can run the nodes.
 Result<SessionPtr> make_session(const Api& api, const std::string& bytes, const Device& device, bool trial) {
-  onnxruntime::SessionOptions* options = nullptr;
-  HEDDLE_RETURN_IF_ERROR(checked(api, api.create_session_options(&options), "making options"));
-  Status made;
-  if (trial) {
-    made = checked(api, api.set_intra_op_threads(options, 1), "setting threads");
-    if (made.ok()) made = checked(api, api.set_optimization(options, kNoOptimization), "setting options");
-  } else {
-    made = configure(api, options, device);
-  }
-  onnxruntime::Session* session = nullptr;
-  if (made.ok())
-    made = checked(api, api.create_session_from_bytes(api.env, bytes.data(), bytes.size(), options, &session),
-                   "loading");
-  api.release_session_options(options);
-  if (!made.ok()) return std::move(made).error();
-  return SessionPtr(session, api.release_session);
+  return onnxruntime::open_session(
+      api,
+      [&](onnxruntime::SessionOptions* options) -> Status {
+        if (!trial) return configure(api, options, device);
+        HEDDLE_RETURN_IF_ERROR(checked(api, api.set_intra_op_threads(options, 1), "setting threads"));
+        return checked(api, api.set_optimization(options, kNoOptimization), "setting options");
+      },
+      [&](onnxruntime::SessionOptions* options, onnxruntime::Session** session) {
+        return api.create_session_from_bytes(api.env, bytes.data(), bytes.size(), options, session);
+      });
 }
-
-// The tensors of one slot, as the library sees them.
-class BoundValues {
- public:
-  explicit BoundValues(const Api& api) : api_(&api) {}
-  BoundValues(BoundValues&& other) noexcept : api_(other.api_), values_(std::move(other.values_)) {
-    other.values_.clear();
-  }
-  BoundValues& operator=(BoundValues&&) = delete;
-  ~BoundValues() { clear(); }
-
-  void clear() {
-    for (auto* value : values_) api_->release_value(value);
-    values_.clear();
-  }
-  Status add(const onnxruntime::MemoryInfo* memory, const TensorView& view) {
-    for (const auto& [dtype, number] : onnxruntime::kElementTypes) {
-      if (dtype != view.dtype) continue;
-      onnxruntime::Value* value = nullptr;
-      HEDDLE_RETURN_IF_ERROR(checked(*api_,
-                                     api_->tensor_on(memory, view.data, static_cast<size_t>(view.bytes),
-                                                     view.shape.data(), view.shape.size(), number, &value),
-                                     "binding a tensor"));
-      values_.push_back(value);
-      return {};
-    }
-    return unsupported(std::string("tensors of ") + dtype_name(view.dtype) +
-                       " cannot be handed to ONNX Runtime");
-  }
-  std::vector<onnxruntime::Value*>& list() { return values_; }
-
- private:
-  const Api* api_;
-  std::vector<onnxruntime::Value*> values_;
-};
 
 class OnnxRuntimeSegment final : public CompiledSegment {
  public:
@@ -112,42 +71,35 @@ class OnnxRuntimeSegment final : public CompiledSegment {
     cut_.bytes = {};  // the session has its own copy
     for (const auto& input : cut_.inputs) input_names_.push_back(input.name.c_str());
     for (const auto& output : cut_.outputs) output_names_.push_back(output.c_str());
-    for (int i = 0; i < slots; ++i) slots_.emplace_back(BoundValues(api), BoundValues(api));
-  }
-  OnnxRuntimeSegment(const OnnxRuntimeSegment&) = delete;
-  OnnxRuntimeSegment& operator=(const OnnxRuntimeSegment&) = delete;
-  ~OnnxRuntimeSegment() override {
-    if (memory_ != nullptr) api_.release_memory_info(memory_);
+    for (int i = 0; i < slots; ++i) slots_.emplace_back(Values(api), Values(api));
   }
 
   SegmentOrigin origin() const override { return {load_us_, false}; }
 
   // Producer and consumer are bound to the same memory, so a tensor is passed on without a copy.
   Status bind(int slot, std::span<const TensorView> inputs, std::span<const TensorView> outputs) override {
-    if (memory_ == nullptr)
-      HEDDLE_RETURN_IF_ERROR(
-          checked(api_, api_.cpu_memory(onnxruntime::kArenaAllocator, onnxruntime::kDefaultMemory, &memory_),
-                  "describing the host's memory"));
     auto& [bound_inputs, bound_outputs] = slots_[static_cast<size_t>(slot)];
     bound_inputs.clear();
     bound_outputs.clear();
     for (const auto& input : cut_.inputs)
-      HEDDLE_RETURN_IF_ERROR(with_context(bound_inputs.add(memory_, inputs[input.index]), where()));
+      HEDDLE_RETURN_IF_ERROR(with_context(add(bound_inputs, inputs[input.index]), where()));
     for (const TensorView& output : outputs)
-      HEDDLE_RETURN_IF_ERROR(with_context(bound_outputs.add(memory_, output), where()));
+      HEDDLE_RETURN_IF_ERROR(with_context(add(bound_outputs, output), where()));
     return {};
   }
 
   Status run(int slot) override {
     auto& [inputs, outputs] = slots_[static_cast<size_t>(slot)];
-    return checked(
-        api_,
-        api_.run(session_.get(), nullptr, input_names_.data(), inputs.list().data(), input_names_.size(),
-                 output_names_.data(), output_names_.size(), outputs.list().data()),
-        "running " + where());
+    return checked(api_,
+                   api_.run(session_.get(), nullptr, input_names_.data(), inputs.inputs(), inputs.size(),
+                            output_names_.data(), outputs.size(), outputs.outputs()),
+                   "running " + where());
   }
 
  private:
+  static Status add(Values& values, const TensorView& view) {
+    return values.add(view.dtype, view.shape, view.data, view.bytes);
+  }
   std::string where() const { return "segment '" + name_ + "'"; }
 
   const Api& api_;
@@ -155,9 +107,8 @@ class OnnxRuntimeSegment final : public CompiledSegment {
   OnnxCut cut_;
   SessionPtr session_;
   double load_us_;
-  onnxruntime::MemoryInfo* memory_ = nullptr;
   std::vector<const char*> input_names_, output_names_;
-  std::vector<std::pair<BoundValues, BoundValues>> slots_;
+  std::vector<std::pair<Values, Values>> slots_;
 };
 
 // The tensors of the spec in the model's graph.
@@ -181,8 +132,8 @@ class OnnxRuntimeDevice final : public RuntimeDevice {
     HEDDLE_ASSIGN_OR_RETURN(const SegmentCut cut, cut_segment(spec, device_.name));
     HEDDLE_ASSIGN_OR_RETURN(const auto inputs, tensors_of(spec.inputs, cut.part.inputs, cut.inputs));
     HEDDLE_ASSIGN_OR_RETURN(const auto outputs, tensors_of(spec.outputs, cut.part.outputs, cut.outputs));
-    HEDDLE_ASSIGN_OR_RETURN(const auto parts, OnnxParts::open(cut.model));
-    HEDDLE_ASSIGN_OR_RETURN(OnnxCut part, parts.cut(inputs, outputs));
+    HEDDLE_ASSIGN_OR_RETURN(const OnnxParts* parts, cut.model->onnx_parts());
+    HEDDLE_ASSIGN_OR_RETURN(OnnxCut part, parts->cut(inputs, outputs));
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
     HEDDLE_ASSIGN_OR_RETURN(SessionPtr session, make_session(api_, part.bytes, device_, false));
     return std::unique_ptr<CompiledSegment>(std::make_unique<OnnxRuntimeSegment>(
@@ -215,8 +166,7 @@ class OnnxRuntimeBackend final : public Backend {
   std::vector<std::optional<Error>> refusals(const Device& device, const Model& model) const override {
     std::vector<std::optional<Error>> list(model.graph()->num_ops());
     const auto api = onnxruntime::library();
-    // Not owned: the model outlives this call.
-    const auto parts = OnnxParts::open(std::shared_ptr<const Model>(std::shared_ptr<void>(), &model));
+    const auto parts = model.onnx_parts();
     for (size_t i = 0; i < list.size(); ++i) {
       if (!api.ok()) {
         list[i] = api.error();
@@ -227,7 +177,7 @@ class OnnxRuntimeBackend final : public Backend {
         std::vector<TensorId> inputs(op.inputs.begin(), op.inputs.end());
         std::sort(inputs.begin(), inputs.end());
         inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
-        const auto cut = parts->cut(inputs, op.outputs);
+        const auto cut = (*parts)->cut(inputs, op.outputs);
         if (!cut.ok()) continue;
         const auto session = make_session(**api, cut->bytes, device, true);
         if (!session.ok()) list[i] = session.error();

@@ -58,7 +58,6 @@ Result<Api> load() {
   take(api.free, 76);
   take(api.default_allocator, 78);
   take(api.release_status, 93);
-  take(api.release_memory_info, 94);
   take(api.release_session, 95);
   take(api.release_value, 96);
   take(api.release_shape_info, 99);
@@ -67,6 +66,8 @@ Result<Api> load() {
   take(api.release_available_providers, 126);
   take(api.set_entry, 130);
   HEDDLE_RETURN_IF_ERROR(checked(api, api.create_env(kOnlyErrors, "heddle", &api.env), "starting"));
+  HEDDLE_RETURN_IF_ERROR(checked(api, api.cpu_memory(kArenaAllocator, kDefaultMemory, &api.host_memory),
+                                 "describing the host's memory"));
   return api;
 }
 

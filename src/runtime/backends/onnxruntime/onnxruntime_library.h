@@ -61,7 +61,6 @@ struct Api {
   Status* (*free)(Allocator*, void*) = nullptr;
   Status* (*default_allocator)(Allocator**) = nullptr;
   void (*release_status)(Status*) = nullptr;
-  void (*release_memory_info)(MemoryInfo*) = nullptr;
   void (*release_session)(Session*) = nullptr;
   void (*release_value)(Value*) = nullptr;
   void (*release_shape_info)(ShapeInfo*) = nullptr;
@@ -70,7 +69,9 @@ struct Api {
   Status* (*release_available_providers)(char** names, int count) = nullptr;
   Status* (*set_entry)(SessionOptions*, const char* key, const char* value) = nullptr;
 
-  Env* env = nullptr;   // one per process, never released
+  // One of each per process, never released.
+  Env* env = nullptr;
+  MemoryInfo* host_memory = nullptr;
   std::string version;  // "1.31.1"
 };
 

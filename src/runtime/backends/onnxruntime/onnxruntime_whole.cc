@@ -10,7 +10,7 @@
 #include "heddle/base/errors.h"
 #include "heddle/base/own_cores.h"
 #include "heddle/graph/model.h"
-#include "onnxruntime_library.h"
+#include "onnxruntime_session.h"
 #include "run/whole_engine.h"
 
 namespace heddle {
@@ -18,28 +18,17 @@ namespace {
 
 using onnxruntime::Api;
 using onnxruntime::checked;
-using onnxruntime::kArenaAllocator;
-using onnxruntime::kDefaultMemory;
 using onnxruntime::kElementTypes;
+using onnxruntime::Values;
 
 class OnnxRuntimeWhole final : public WholeEngine {
  public:
-  explicit OnnxRuntimeWhole(const Api& api) : api_(api) {}
-  OnnxRuntimeWhole(const OnnxRuntimeWhole&) = delete;
-  OnnxRuntimeWhole& operator=(const OnnxRuntimeWhole&) = delete;
-  ~OnnxRuntimeWhole() override {
-    for (auto* value : inputs_) api_.release_value(value);
-    for (auto* value : outputs_) api_.release_value(value);
-    if (memory_ != nullptr) api_.release_memory_info(memory_);
-    if (session_ != nullptr) api_.release_session(session_);
-  }
+  explicit OnnxRuntimeWhole(const Api& api) : api_(api), inputs_(api), outputs_(api) {}
 
   Status build(const Model& model, bool throughput, std::span<const TensorValue> inputs) {
     requests_ = throughput ? static_cast<int>(std::max<size_t>(1, own_cores().size())) : 1;
     HEDDLE_RETURN_IF_ERROR(make_session(model.path(), throughput));
     HEDDLE_RETURN_IF_ERROR(read_names());
-    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.cpu_memory(kArenaAllocator, kDefaultMemory, &memory_),
-                                   "describing the host's memory"));
     values_.assign(inputs.begin(), inputs.end());
     // In the order of the graph's inputs, which the session names in its own.
     const Graph& graph = *model.graph();
@@ -49,20 +38,15 @@ class OnnxRuntimeWhole final : public WholeEngine {
       if (at == graph.inputs().size())
         return unsupported("ONNX Runtime wants the input '" + name +
                            "', which the imported model does not have");
-      HEDDLE_RETURN_IF_ERROR(add_input(values_[at]));
+      const TensorValue& value = values_[at];
+      HEDDLE_RETURN_IF_ERROR(inputs_.add(value.dtype, value.shape, value.data.get(), value.bytes));
     }
     return {};
   }
 
   int requests() const override { return requests_; }
 
-  Status infer() override {
-    for (auto*& value : outputs_) {
-      api_.release_value(value);
-      value = nullptr;
-    }
-    return run(outputs_);
-  }
+  Status infer() override { return run(outputs_); }
 
   Status infer_many(int count) override {
     std::atomic<int> left = count;
@@ -70,11 +54,8 @@ class OnnxRuntimeWhole final : public WholeEngine {
     std::vector<std::thread> threads;
     for (Status& outcome : outcomes) {
       threads.emplace_back([this, &left, &outcome] {
-        while (outcome.ok() && left.fetch_sub(1) > 0) {
-          std::vector<onnxruntime::Value*> outputs(outputs_.size(), nullptr);
-          outcome = run(outputs);
-          for (auto* value : outputs) api_.release_value(value);
-        }
+        Values outputs(api_);
+        while (outcome.ok() && left.fetch_sub(1) > 0) outcome = run(outputs);
       });
     }
     for (auto& thread : threads) thread.join();
@@ -84,8 +65,8 @@ class OnnxRuntimeWhole final : public WholeEngine {
 
   Result<std::vector<TensorValue>> outputs() override {
     std::vector<TensorValue> values;
-    for (auto* output : outputs_) {
-      HEDDLE_ASSIGN_OR_RETURN(auto value, copy_of(output));
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      HEDDLE_ASSIGN_OR_RETURN(auto value, copy_of(outputs_[i]));
       values.push_back(std::move(value));
     }
     return values;
@@ -94,15 +75,19 @@ class OnnxRuntimeWhole final : public WholeEngine {
  private:
   Status make_session(const std::string& path, bool throughput) {
     if (!path.ends_with(".onnx")) return unsupported(path + ": ONNX Runtime reads .onnx files only");
-    onnxruntime::SessionOptions* options = nullptr;
-    HEDDLE_RETURN_IF_ERROR(checked(api_, api_.create_session_options(&options), "making options"));
-    Status made;
-    if (throughput) made = checked(api_, api_.set_intra_op_threads(options, 1), "setting threads");
-    if (made.ok())
-      made =
-          checked(api_, api_.create_session(api_.env, path.c_str(), options, &session_), "loading " + path);
-    api_.release_session_options(options);
-    return made;
+    HEDDLE_ASSIGN_OR_RETURN(
+        session_, with_context(onnxruntime::open_session(
+                                   api_,
+                                   [&](onnxruntime::SessionOptions* options) -> Status {
+                                     if (!throughput) return {};
+                                     return checked(api_, api_.set_intra_op_threads(options, 1),
+                                                    "setting threads");
+                                   },
+                                   [&](onnxruntime::SessionOptions* options, onnxruntime::Session** session) {
+                                     return api_.create_session(api_.env, path.c_str(), options, session);
+                                   }),
+                               path));
+    return {};
   }
 
   template <class Count, class Name>
@@ -110,10 +95,11 @@ class OnnxRuntimeWhole final : public WholeEngine {
     onnxruntime::Allocator* allocator = nullptr;
     HEDDLE_RETURN_IF_ERROR(checked(api_, api_.default_allocator(&allocator), "finding its allocator"));
     size_t number = 0;
-    HEDDLE_RETURN_IF_ERROR(checked(api_, count(session_, &number), "counting inputs and outputs"));
+    HEDDLE_RETURN_IF_ERROR(checked(api_, count(session_.get(), &number), "counting inputs and outputs"));
     for (size_t i = 0; i < number; ++i) {
       char* text = nullptr;
-      HEDDLE_RETURN_IF_ERROR(checked(api_, name(session_, i, allocator, &text), "naming inputs and outputs"));
+      HEDDLE_RETURN_IF_ERROR(
+          checked(api_, name(session_.get(), i, allocator, &text), "naming inputs and outputs"));
       names.emplace_back(text);
       HEDDLE_RETURN_IF_ERROR(checked(api_, api_.free(allocator, text), "freeing a name"));
     }
@@ -124,28 +110,15 @@ class OnnxRuntimeWhole final : public WholeEngine {
     HEDDLE_RETURN_IF_ERROR(read_names(api_.output_count, api_.output_name, output_names_));
     for (const auto& name : input_names_) input_texts_.push_back(name.c_str());
     for (const auto& name : output_names_) output_texts_.push_back(name.c_str());
-    outputs_.assign(output_names_.size(), nullptr);
     return {};
   }
 
-  Status add_input(const TensorValue& value) {
-    for (const auto& [dtype, number] : kElementTypes) {
-      if (dtype != value.dtype) continue;
-      inputs_.push_back(nullptr);
-      return checked(api_,
-                     api_.tensor_on(memory_, value.data.get(), static_cast<size_t>(value.bytes),
-                                    value.shape.data(), value.shape.size(), number, &inputs_.back()),
-                     "binding an input");
-    }
-    return unsupported(std::string("tensors of ") + dtype_name(value.dtype) +
-                       " cannot be handed to ONNX Runtime");
-  }
-
   // Const: several threads run one session at once.
-  Status run(std::vector<onnxruntime::Value*>& outputs) const {
+  Status run(Values& outputs) const {
+    outputs.expect(output_texts_.size());
     return checked(api_,
-                   api_.run(session_, nullptr, input_texts_.data(), inputs_.data(), inputs_.size(),
-                            output_texts_.data(), outputs.size(), outputs.data()),
+                   api_.run(session_.get(), nullptr, input_texts_.data(), inputs_.inputs(), inputs_.size(),
+                            output_texts_.data(), outputs.size(), outputs.outputs()),
                    "running the whole model");
   }
 
@@ -176,12 +149,11 @@ class OnnxRuntimeWhole final : public WholeEngine {
 
   const Api& api_;
   int requests_ = 1;
-  onnxruntime::Session* session_ = nullptr;
-  onnxruntime::MemoryInfo* memory_ = nullptr;
+  onnxruntime::SessionPtr session_{nullptr, api_.release_session};
   std::vector<std::string> input_names_, output_names_;
   std::vector<const char*> input_texts_, output_texts_;
   std::vector<TensorValue> values_;  // own the inputs' memory
-  std::vector<onnxruntime::Value*> inputs_, outputs_;
+  Values inputs_, outputs_;
 };
 
 }  // namespace

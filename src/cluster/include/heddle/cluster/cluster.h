@@ -162,6 +162,9 @@ class ClusterBuilder {
   HostId add_host(Host host);
   DeviceId add_device(Device device);
   NodeId add_switch(std::string name);
+  // [node of `from`] its node here, once the hosts and devices of `from` are added with the same ids. Adds the
+  // switches.
+  std::vector<NodeId> add_nodes_of(const Cluster& from);
   BusId add_bus(Bus bus);
   LinkId add_link(Link link);
   NodeId device_node(DeviceId id) const { return cluster_.device_nodes_[id.index()]; }

@@ -18,6 +18,8 @@ class Model;
 
 namespace heddle {
 
+class OnnxParts;
+
 struct ImportOptions {
   std::map<std::string, Shape> shapes;  // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
   std::optional<int64_t> batch;         // sets the first dimension of every input that has a dynamic one
@@ -70,6 +72,10 @@ class Model {
   // Dropout), which leave one tensor with several ONNX names. Invalid for constants and for values inside
   // subgraphs.
   TensorId find_onnx_tensor(const std::string& name) const;
+
+  // The model's file, for engines that read ONNX. Read on the first call; O(size of the file). Errors: see
+  // OnnxParts::open().
+  Result<const OnnxParts*> onnx_parts() const;
 
   struct Impl;
 

@@ -23,19 +23,20 @@ struct OnnxCut {
   std::vector<std::string> outputs;  // names in the cut, in the order of `outputs` of OnnxParts::cut()
 };
 
-// The file of a model, from which any number of segments can be cut. Immutable; safe to share between threads.
+// The file of a model, from which any number of segments can be cut (Model::onnx_parts()). Lives as long as the
+// model. Safe to share between threads.
 class OnnxParts {
  public:
   // Unsupported if the model is not one .onnx file with its weights inside; invalid input if the file has changed
   // since the model was loaded. O(size of the file).
-  static Result<OnnxParts> open(std::shared_ptr<const Model> model);
+  static Result<OnnxParts> open(const Model& model);
 
   // True if the tensor is a value of the file, so that a segment may begin or end there.
   bool has(TensorId tensor) const;
 
   // The nodes of the file that compute `outputs` from `inputs`, tensors of the model's graph. Unsupported, with
-  // the node's name, if the segment begins or ends inside a node that the importer split into several ops.
-  // O(size of the structure + size of the cut's weights).
+  // the node's name, if the segment begins or ends inside a node that the importer split into several ops;
+  // invalid input if the file has changed. O(size of the structure + size of the cut's weights).
   Result<OnnxCut> cut(std::span<const TensorId> inputs, std::span<const TensorId> outputs) const;
 
   struct File;
