@@ -80,7 +80,7 @@ suitable() {
 
 find_python() {
   local candidate
-  for candidate in ${HEDDLE_PYTHON:+"$HEDDLE_PYTHON"} /usr/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
+  for candidate in ${HEDDLE_PYTHON:+"$HEDDLE_PYTHON"} /usr/bin/python3 python3 python3.1{4,3,2,1}; do
     if command -v "$candidate" >/dev/null && suitable "$candidate"; then
       command -v "$candidate"
       return
