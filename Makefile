@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-torch check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup wheelhouse build install demo test test-torch check debug tsan fuzz format format-check tidy bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -8,8 +8,15 @@ help: ## this list
 setup: ## install what is missing: system packages (as root) and wheels into .venv
 	@scripts/setup.sh
 
+wheelhouse: setup ## copy the wheels into wheelhouse/, from which other checkouts are set up without a network
+	@scripts/setup.sh --wheelhouse
+
 build: setup ## configure and build build/heddle; TORCH=1 adds the backend torch
 	@scripts/build.sh release
+
+install: setup ## build, then install below PREFIX (default /usr/local)
+	@scripts/build.sh release heddle
+	@cmake --install build --prefix "$(or $(PREFIX),/usr/local)"
 
 demo: setup ## build, then plan, run and explain two real models
 	@scripts/build.sh release heddle

@@ -22,11 +22,3 @@ endif()
 
 set(OpenVINO_DIR ${HEDDLE_SITE_PACKAGES}/openvino/cmake CACHE PATH "OpenVINO's CMake files")
 find_package(OpenVINO REQUIRED COMPONENTS Runtime)
-
-# Loaded at run time, by the first device or comparison that needs it.
-file(GLOB HEDDLE_ONNXRUNTIME_LIBRARY ${HEDDLE_SITE_PACKAGES}/onnxruntime/capi/libonnxruntime.so.*)
-list(LENGTH HEDDLE_ONNXRUNTIME_LIBRARY count)
-if(NOT count EQUAL 1)
-  message(FATAL_ERROR "found ${count} files libonnxruntime.so.* in ${HEDDLE_SITE_PACKAGES}/onnxruntime/capi, expected "
-                      "one: run `make setup`, which installs the wheel onnxruntime")
-endif()

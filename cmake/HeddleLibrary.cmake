@@ -33,15 +33,17 @@ function(heddle_library name)
   set_property(GLOBAL APPEND PROPERTY HEDDLE_LIBRARIES ${name})
   if(NOT sources)
     add_library(heddle_${name} INTERFACE)
-    target_include_directories(heddle_${name} INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/include)
+    target_include_directories(heddle_${name} INTERFACE $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>)
     target_link_libraries(heddle_${name} INTERFACE ${ARG_PUBLIC})
     return()
   endif()
   add_library(heddle_${name} STATIC ${sources})
   target_include_directories(heddle_${name}
-    PUBLIC ${CMAKE_CURRENT_SOURCE_DIR}/include
+    PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
     PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-  target_link_libraries(heddle_${name} PUBLIC ${ARG_PUBLIC} PRIVATE heddle_options ${ARG_PRIVATE})
+  target_link_libraries(heddle_${name} PUBLIC ${ARG_PUBLIC}
+    PRIVATE $<BUILD_INTERFACE:heddle_options> ${ARG_PRIVATE})
+  target_compile_features(heddle_${name} PUBLIC cxx_std_20)
   heddle_unity(heddle_${name} ${ARG_ALONE})
 endfunction()
 

@@ -1,17 +1,18 @@
-# The solvers come as Python wheels: HiGHS from highsbox (a C++ SDK of which only the C interface is used: the library
-# is built with the old string ABI), CP-SAT from ortools (a shared library that is loaded at run time, never linked,
-# because it brings its own protobuf).
-set(HEDDLE_HIGHS_ROOT ${HEDDLE_SITE_PACKAGES}/highsbox/highs_dist)
-set(HEDDLE_HIGHS_LIBRARY ${HEDDLE_HIGHS_ROOT}/lib/libhighs.so)
-if(NOT EXISTS ${HEDDLE_HIGHS_LIBRARY} OR NOT EXISTS ${HEDDLE_HIGHS_ROOT}/include/highs/interfaces/highs_c_api.h)
-  message(FATAL_ERROR "HiGHS is not in ${HEDDLE_HIGHS_ROOT} (expected lib/libhighs.so and its headers): "
-                      "run `make setup`, which installs the wheel highsbox")
+# The solvers come as Python wheels: HiGHS from highspy (its library is copied under a name of its own and linked),
+# CP-SAT from ortools (loaded at run time, apart from everything else in the process).
+set(HEDDLE_HIGHS_WHEEL ${HEDDLE_SITE_PACKAGES}/highspy/libhighs.so.1)
+set(HEDDLE_HIGHS_LIBRARY ${CMAKE_BINARY_DIR}/lib/libhighs_h.so)
+# src/solve/highs_api.h declares the interface of this release.
+if(NOT EXISTS ${HEDDLE_HIGHS_WHEEL} OR NOT EXISTS ${HEDDLE_SITE_PACKAGES}/highspy-1.15.1.dist-info)
+  message(FATAL_ERROR "HiGHS 1.15.1 is not in ${HEDDLE_SITE_PACKAGES}/highspy: run `make setup`, which installs the "
+                      "wheel highspy")
 endif()
-if(NOT TARGET highs::c)
-  add_library(highs::c SHARED IMPORTED GLOBAL)
-  set_target_properties(highs::c PROPERTIES IMPORTED_LOCATION ${HEDDLE_HIGHS_LIBRARY} IMPORTED_SONAME libhighs.so)
-  target_include_directories(highs::c INTERFACE ${HEDDLE_HIGHS_ROOT}/include/highs ${HEDDLE_HIGHS_ROOT}/include)
-endif()
+execute_process(
+  COMMAND ${HEDDLE_VENV}/bin/python ${CMAKE_SOURCE_DIR}/cmake/private_library.py
+          ${HEDDLE_HIGHS_WHEEL} ${HEDDLE_HIGHS_LIBRARY}
+  COMMAND_ERROR_IS_FATAL ANY)
+add_library(highs::c SHARED IMPORTED GLOBAL)
+set_target_properties(highs::c PROPERTIES IMPORTED_LOCATION ${HEDDLE_HIGHS_LIBRARY} IMPORTED_SONAME libhighs_h.so)
 
 file(GLOB HEDDLE_ORTOOLS_LIBRARY ${HEDDLE_SITE_PACKAGES}/ortools/.libs/libortools.so.*)
 list(LENGTH HEDDLE_ORTOOLS_LIBRARY count)

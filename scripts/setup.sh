@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the build needs and is not there yet: system packages (Debian, Ubuntu) and pinned wheels in .venv.
-# Does nothing, needs no network and no root when everything is there. With --torch: libtorch for the backend torch,
-# which the rest does without. Settings from the environment:
+# Does nothing, needs no network and no root when everything is there. Settings from the environment:
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
+# setup.sh --torch       libtorch for the backend torch, which the rest does without
+# setup.sh --wheelhouse  copies the wheels into wheelhouse/: a checkout that has this folder needs no network for them
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -72,35 +73,37 @@ check_system_packages() {
 
 # ---- Python environment
 
-# The wheels exist for CPython 3.10 to 3.12; without ensurepip (python3-venv) no environment can be made.
+# The wheels exist for CPython 3.11 to 3.14; without ensurepip (python3-venv) no environment can be made.
 suitable() {
-  "$1" -c 'import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 12))' >/dev/null 2>&1
+  "$1" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' >/dev/null 2>&1
 }
 
 find_python() {
   local candidate
-  for candidate in ${HEDDLE_PYTHON:+"$HEDDLE_PYTHON"} /usr/bin/python3 python3 python3.12 python3.11 python3.10; do
+  for candidate in ${HEDDLE_PYTHON:+"$HEDDLE_PYTHON"} /usr/bin/python3 python3 python3.1{4,3,2,1}; do
     if command -v "$candidate" >/dev/null && suitable "$candidate"; then
       command -v "$candidate"
       return
     fi
     if [ "$candidate" = "${HEDDLE_PYTHON:-}" ]; then
-      die "HEDDLE_PYTHON=$candidate is not a CPython 3.10 to 3.12 with the modules venv and ensurepip"
+      die "HEDDLE_PYTHON=$candidate is not a CPython 3.11 to 3.14 with the modules venv and ensurepip"
     fi
   done
-  die "no CPython 3.10 to 3.12 with the modules venv and ensurepip was found (the wheels exist for these only)" \
+  die "no CPython 3.11 to 3.14 with the modules venv and ensurepip was found (the wheels exist for these only)" \
     "This is: $(python3 --version 2>&1 || echo 'no python3 at all')" \
     "Install one and name it: HEDDLE_PYTHON=/path/to/python3.11 make setup"
 }
 
 # One stamp per set of requirements, written last, so that an interrupted installation is taken up again.
-wanted_stamp() { cat scripts/requirements.txt scripts/requirements-models.txt | sha256sum | cut -c1-16; }
+wanted_stamp() { cat scripts/requirements/*.txt | sha256sum | cut -c1-16; }
 
-pip_install() {
-  .venv/bin/python -m pip install --disable-pip-version-check --no-input -q "$@" ||
-    die "pip could not install the wheels ($*)" \
-      "Its own words are above. Without a network, set PIP_NO_INDEX=1 and PIP_FIND_LINKS=DIR to a folder of wheels." \
-      "What was installed stays; run the command again to go on."
+# pip VERB...  For all requirements. They list everything that is needed, with hashes; of some wheels only the libraries
+# or models are used, whatever Python and dependencies their packages ask for.
+pip_wheels() {
+  local files=() file
+  for file in scripts/requirements/*.txt; do files+=(-r "$file"); done
+  .venv/bin/python -m pip "$@" --disable-pip-version-check --no-input -q --no-deps --require-hashes \
+    --only-binary=:all: --ignore-requires-python "${files[@]}"
 }
 
 make_environment() {
@@ -115,11 +118,20 @@ make_environment() {
     say "making the Python environment .venv with $python ($("$python" --version 2>&1))"
     "$python" -m venv --clear .venv || die "'$python -m venv .venv' failed; its own words are above"
   fi
-  wheels=$(sed -n 's/==.*//p' scripts/requirements.txt scripts/requirements-models.txt | paste -sd ' ')
-  say "installing wheels: $wheels"
-  pip_install -r scripts/requirements.txt
-  pip_install --no-deps -r scripts/requirements-models.txt
+  local from=()
+  [ ! -d wheelhouse ] || from=(--no-index --find-links wheelhouse)
+  say "installing wheels${from:+ from wheelhouse/}: $(sed -n 's/==.*//p' scripts/requirements/*.txt | paste -sd ' ')"
+  pip_wheels install "${from[@]}" ||
+    die "pip could not install the wheels of scripts/requirements" \
+      "Its own words are above. Without a network: run \`make wheelhouse\` in a checkout that has one, with the same" \
+      "Python, $(.venv/bin/python --version 2>&1), and copy its folder wheelhouse here." \
+      "What was installed stays; run the command again to go on."
   printf '%s\n' "$wanted" >"$stamp"
+}
+
+make_wheelhouse() {
+  say "copying the wheels for $(.venv/bin/python --version) into wheelhouse/"
+  pip_wheels download -d wheelhouse || die "pip could not fetch the wheels; its own words are above"
 }
 
 # A Python package takes the system's place (cmake/HeddleTorch.cmake).
@@ -141,5 +153,6 @@ case "${1:-}" in
     make_environment
     ;;
   --torch) check_libtorch ;;
-  *) die "usage: setup.sh [--torch]" ;;
+  --wheelhouse) make_wheelhouse ;;
+  *) die "usage: setup.sh [--torch | --wheelhouse]" ;;
 esac

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "heddle/base/wheels.h"
+
 namespace heddle::bench {
 namespace {
 
@@ -38,8 +40,8 @@ Result<std::vector<BenchModel>> find_models(const BenchOptions& options) {
   std::vector<BenchModel> models;
   for (const auto& place : options.models) add_models(place, models);
   if (options.models.empty()) {
-    add_models(fs::path(HEDDLE_SITE_PACKAGES) / "onnx/backend/test/data/light", models);
-    add_models(fs::path(HEDDLE_SITE_PACKAGES) / "rapidocr_onnxruntime/models", models);
+    for (const char* folder : {"onnx/backend/test/data/light", "rapidocr_onnxruntime/models"})
+      if (const auto found = find_in_wheels(folder); found.ok()) add_models(*found, models);
   }
   if (models.empty())
     return Error(Code::kNotFound, "found no .onnx models; name folders or files with --models");

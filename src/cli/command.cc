@@ -82,6 +82,12 @@ RunFn Command::subverbs(std::span<const Verb> verbs) {
   };
 }
 
+const CLI::App& Command::program() const {
+  const CLI::App* app = &app_;
+  while (app->get_parent() != nullptr) app = app->get_parent();
+  return *app;
+}
+
 int exit_status(Code code) {
   switch (code) {
     case Code::kInvalidInput:

@@ -75,6 +75,8 @@ class Command {
   // One of these must follow the verb: `heddle fleet plan`. The verb's own flags (--json, --quiet) may follow
   // them.
   RunFn subverbs(std::span<const Verb> verbs);
+  // The whole program, with all verbs once the run begins.
+  const CLI::App& program() const;
 
  private:
   Command& number(const std::string& flags, const std::function<void(int64_t)>& take, const std::string& help,

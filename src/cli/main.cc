@@ -10,10 +10,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "build_text.h"
 #include "command.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
-#include "heddle/base/version.h"
 #include "heddle/cost/profile_store.h"
 #include "heddle/graph/model_content.h"
 #include "heddle/runtime/transport.h"
@@ -153,7 +153,7 @@ void supervise_rank() {
 
 int run(int argc, char** argv) {
   CLI::App app{"Plans, runs and explains neural networks on unequal accelerators.", "heddle"};
-  app.set_version_flag("--version", std::string("heddle ") + kVersion);
+  app.set_version_flag("--version", build_text());
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   Invocation invocation;

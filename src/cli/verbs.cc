@@ -22,6 +22,8 @@ constexpr Verb kVerbs[] = {
     {"bench", "reproduce a table of figures", setup_bench},
     {"planners", "list the planners, what each supports, and its paper", setup_planners},
     {"selftest", "check that the solvers work on this machine", setup_selftest},
+    {"completion", "print a script that completes verbs and flags in bash, zsh or fish", setup_completion},
+    {"man", "print the manual page, in roff", setup_man},
 };
 
 }  // namespace

@@ -7,12 +7,14 @@ namespace heddle::cli {
 
 RunFn setup_bench(Command& command);
 RunFn setup_compare(Command& command);
+RunFn setup_completion(Command& command);
 RunFn setup_devices(Command& command);
 RunFn setup_explain(Command& command);
 RunFn setup_fleet(Command& command);
 RunFn setup_generate(Command& command);
 RunFn setup_inspect(Command& command);
 RunFn setup_load(Command& command);
+RunFn setup_man(Command& command);
 RunFn setup_plan(Command& command);
 RunFn setup_planners(Command& command);
 RunFn setup_profile(Command& command);

@@ -10,7 +10,7 @@
 namespace heddle {
 
 // Solves a serialised CpModelProto under serialised SatParameters and returns the serialised
-// CpSolverResponse. The first call loads the library (its protobuf is kept apart from any other), which stays
+// CpSolverResponse. The first call loads the library (in a namespace of its own), which stays
 // loaded because OR-Tools cannot be unloaded safely. kUnsupported when it cannot be loaded. Thread-safe.
 //
 // The search runs on a separate thread and is stopped soon after the deadline or a cancellation: the response

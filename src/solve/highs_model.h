@@ -1,12 +1,11 @@
 // Creates a HiGHS instance with a model through HiGHS's C interface.
 #pragma once
 
-#include <interfaces/highs_c_api.h>
-
 #include <memory>
 #include <span>
 
 #include "heddle/solve/milp.h"
+#include "highs_api.h"
 
 namespace heddle {
 

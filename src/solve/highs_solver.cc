@@ -25,7 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 // Iterations, weighted by the model's rows + columns + coefficients, per unit of work.
 constexpr double kSizedIterationsPerWork = 7e6;
-constexpr HighsInt kSolutionFeasible = 2;  // HiGHS's SolutionStatus::kFeasible
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -138,7 +137,7 @@ class HighsSolve {
   static bool is_feasible(void* h) {
     HighsInt primal = 0;
     Highs_getIntInfoValue(h, "primal_solution_status", &primal);
-    return primal == kSolutionFeasible;
+    return primal == kHighsSolutionStatusFeasible;
   }
 
   // Requires the lock. Keeps the values if they are feasible and better than the best.

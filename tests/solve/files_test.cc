@@ -1,13 +1,13 @@
 // HiGHS reads the files of our writers and finds the same optimum.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <interfaces/highs_c_api.h>
 
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "heddle/solve/milp.h"
+#include "highs_api.h"
 #include "random_models.h"
 
 namespace heddle {

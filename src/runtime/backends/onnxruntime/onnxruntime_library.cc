@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "heddle/base/errors.h"
+#include "heddle/base/wheels.h"
 
 namespace heddle::onnxruntime {
 namespace {
@@ -20,15 +21,14 @@ constexpr uint32_t kTableVersion = 5;
 constexpr int kOnlyErrors = 3;  // severity of the messages that the library logs
 
 Result<Api> load() {
-  void* handle = ::dlopen(HEDDLE_ONNXRUNTIME_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (handle == nullptr)
-    return unsupported(std::string("ONNX Runtime cannot be loaded: ") + ::dlerror() + "; run `make setup`");
+  const auto library = find_in_wheels("onnxruntime/capi/libonnxruntime.so.*");
+  if (!library.ok()) return unsupported("ONNX Runtime cannot be loaded: " + library.error().to_string());
+  void* handle = ::dlopen(library->c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle == nullptr) return unsupported(std::string("ONNX Runtime cannot be loaded: ") + ::dlerror());
   auto* const base_of = reinterpret_cast<const ApiBase* (*)()>(::dlsym(handle, "OrtGetApiBase"));
   const ApiBase* const base = base_of != nullptr ? base_of() : nullptr;
   const void* const* const table = base != nullptr ? base->table(kTableVersion) : nullptr;
-  if (table == nullptr)
-    return unsupported(std::string(HEDDLE_ONNXRUNTIME_LIBRARY) +
-                       " does not have the C interface of ONNX Runtime; run `make setup`");
+  if (table == nullptr) return unsupported(*library + " does not have the C interface of ONNX Runtime");
   Api api;
   api.version = base->version();
   const auto take = [table](auto& function, size_t place) {
