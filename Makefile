@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse build install demo test test-torch check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup wheelhouse build install wheel demo test test-torch check debug tsan fuzz format format-check tidy bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -17,6 +17,9 @@ build: setup ## configure and build build/heddle; TORCH=1 adds the backend torch
 install: setup ## build, then install below PREFIX (default /usr/local)
 	@scripts/build.sh release heddle
 	@cmake --install build --prefix "$(or $(PREFIX),/usr/local)"
+
+wheel: setup ## build the Python package into dist/, for pip
+	@scripts/wheel.sh
 
 demo: setup ## build, then plan, run and explain two real models
 	@scripts/build.sh release heddle
@@ -58,4 +61,4 @@ bench: setup ## build, then the core benchmarks beside their baselines
 	@build/heddle bench core
 
 clean: ## remove the build folders and the demo's output; keeps .venv
-	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch demo-out
+	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch build-wheel-* demo-out dist

@@ -6,7 +6,9 @@ find_package(yaml-cpp REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(Protobuf REQUIRED)
-find_package(GTest REQUIRED)
+if(HEDDLE_TESTS)
+  find_package(GTest REQUIRED)
+endif()
 
 # Optional: plans over several hosts.
 option(HEDDLE_MPI "plans over several hosts by MPI, where it is installed" ON)
