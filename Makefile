@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse build install demo test test-torch check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup wheelhouse build install deb demo test test-torch check debug tsan fuzz format format-check tidy bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -17,6 +17,10 @@ build: setup ## configure and build build/heddle; TORCH=1 adds the backend torch
 install: setup ## build, then install below PREFIX (default /usr/local)
 	@scripts/build.sh release heddle
 	@cmake --install build --prefix "$(or $(PREFIX),/usr/local)"
+
+deb: setup ## build, then a Debian package in build/
+	@scripts/build.sh release heddle
+	@cd build && cpack
 
 demo: setup ## build, then plan, run and explain two real models
 	@scripts/build.sh release heddle
