@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse build install wheel demo test test-torch check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup wheelhouse build install deb wheel demo test test-torch check debug tsan fuzz format format-check tidy bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -20,6 +20,10 @@ install: setup ## build, then install below PREFIX (default /usr/local)
 
 wheel: setup ## build the Python package into dist/, for pip
 	@scripts/wheel.sh
+
+deb: setup ## build, then a Debian package in build/
+	@scripts/build.sh release heddle
+	@cd build && cpack
 
 demo: setup ## build, then plan, run and explain two real models
 	@scripts/build.sh release heddle

@@ -10,13 +10,13 @@ include(CMakePackageConfigHelpers)
 # Installed programs and libraries find the libraries of wheels beside themselves. In a prefix these are in lib/heddle.
 # In site-packages everything of Heddle is below heddle/, and the wheels lie around it. Set before any target is made.
 set(CMAKE_INSTALL_RPATH
-  "$ORIGIN/../lib/heddle" "$ORIGIN/../lib/heddle/openvino/libs"
+  "$ORIGIN/../lib/heddle/highspy" "$ORIGIN/../lib/heddle/openvino/libs"
   "$ORIGIN" "$ORIGIN/.." "$ORIGIN/../openvino/libs" "$ORIGIN/../../openvino/libs")
 
 # The libraries of wheels and their licences. Python's own frontends of OpenVINO are left out.
 function(heddle_install_wheels)
   set(to lib/heddle)
-  install(FILES ${HEDDLE_HIGHS_LIBRARY} DESTINATION ${to} COMPONENT wheels)
+  install(FILES ${HEDDLE_HIGHS_LIBRARY} DESTINATION ${to}/highspy COMPONENT wheels)
   install(DIRECTORY ${HEDDLE_SITE_PACKAGES}/openvino/libs DESTINATION ${to}/openvino COMPONENT wheels
           PATTERN "*_pytorch_frontend*" EXCLUDE PATTERN "*_jax_frontend*" EXCLUDE PATTERN "*.pc" EXCLUDE)
   install(DIRECTORY ${HEDDLE_SITE_PACKAGES}/ortools/.libs DESTINATION ${to}/ortools COMPONENT wheels)
