@@ -45,7 +45,7 @@ fi
 # Libraries of the system are copied into the wheel; those of other wheels stay in theirs.
 mkdir -p dist
 rm -f dist/heddle_plan-*.whl
-PATH=$PWD/.venv/bin:$PATH .venv/bin/python -m auditwheel -q repair -w dist --exclude 'libopenvino*' \
+PATH=$PWD/.venv/bin:$PATH .venv/bin/python -m auditwheel repair -w dist --exclude 'libopenvino*' \
   --exclude 'libhighs*' --exclude 'libtbb*' "$raw"/*.whl
 for wheel in dist/heddle_plan-*.whl; do
   # A tool with many dependencies, which `make setup` does not install.
