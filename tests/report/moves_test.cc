@@ -39,7 +39,9 @@ TEST(Moves, AnOpOnEachDevice) {
       ASSERT_TRUE(move.value_us) << move.refused;
       // Any plan keeps the bound, and the plan itself has its value.
       EXPECT_GE(*move.value_us, result.bound.us * (1 - 1e-9));
-      if (move.planned) EXPECT_DOUBLE_EQ(*move.value_us, result.value_us);
+      if (move.planned) {
+        EXPECT_DOUBLE_EQ(*move.value_us, result.value_us);
+      }
     }
   }
 }
@@ -55,7 +57,8 @@ TEST(Moves, TheBestUseIsTheBestOfAllMoves) {
     for (size_t op = 0; op < problem.graph->num_ops(); op += 17) {
       const auto moves = moves_of(problem, result.plan, OpId(op));
       const Move& here = (*moves)[d];
-      if (!here.planned && here.value_us) EXPECT_LE(*(*best)->value_us, *here.value_us * (1 + 1e-9));
+      if (here.planned || !here.value_us) continue;
+      EXPECT_LE(*(*best)->value_us, *here.value_us * (1 + 1e-9));
     }
   }
 }
@@ -80,7 +83,8 @@ TEST(Moves, LanesAreRefused) {
 }
 
 TEST(OpNamed, FindsOpsAndSaysWhatIsNear) {
-  const Graph& graph = *problem_on("preset:v100").graph;
+  const Problem problem = problem_on("preset:v100");
+  const Graph& graph = *problem.graph;
   EXPECT_EQ(op_named(graph, graph.op(OpId(5)).name).value(), OpId(5));
   const auto missing = op_named(graph, graph.op(OpId(5)).name + "x");
   ASSERT_FALSE(missing.ok());

@@ -88,7 +88,8 @@ TEST(HardwareChanges, NameDevicesClassesAndLinks) {
   EXPECT_THAT(scaled_hardware(problem, "transfers", 2).error().to_string(), HasSubstr("no such device or link"));
   // Two of one kind have names of their own.
   std::shared_ptr<const Cluster> cluster = problem.cluster;
-  for (const auto& edit : more_devices(problem, "gpu1", 2)->edits)
+  const HardwareChange two = more_devices(problem, "gpu1", 2).value();
+  for (const auto& edit : two.edits)
     cluster = edit_cluster(*cluster, edit.cluster).value();
   EXPECT_TRUE(cluster->find_device("gpu1-more").valid());
   EXPECT_TRUE(cluster->find_device("gpu1-more2").valid());
