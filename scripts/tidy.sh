@@ -8,7 +8,7 @@ command -v clang-tidy >/dev/null || {
 }
 # The compile commands of single sources, and the headers that are generated.
 cmake --preset release -B build-tidy -DHEDDLE_UNITY=OFF >/dev/null
-cmake --build build-tidy --target heddle_open_inference >/dev/null
+cmake --build build-tidy --target heddle_open_inference heddle_commit >/dev/null
 if [ $# -gt 0 ]; then
   printf '%s\0' "$@"
 else

@@ -1,20 +1,16 @@
 // Models that the wheels in the local environment bring along.
 #pragma once
 
-#include <filesystem>
 #include <string>
+
+#include "heddle/base/wheels.h"
 
 namespace heddle {
 
 // A file of the wheels in the local environment; "" when it is not there.
 inline std::string wheel_file(const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  for (const auto& python : fs::directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / ".venv/lib", error)) {
-    const auto file = python.path() / "site-packages" / name;
-    if (fs::exists(file)) return file.string();
-  }
-  return "";
+  const auto found = find_in_wheels(name);
+  return found.ok() ? *found : "";
 }
 
 // One of the models of the wheels onnx and rapidocr-onnxruntime; "" when it is not there.

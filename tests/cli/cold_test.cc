@@ -16,12 +16,9 @@ namespace fs = std::filesystem;
 class ColdVerb : public testing::Test {
  protected:
   void SetUp() override {
-    std::error_code error;
-    for (const auto& python : fs::directory_iterator(fs::path(HEDDLE_SOURCE_DIR) / ".venv/lib", error)) {
-      const auto file = python.path() / "site-packages/onnx/backend/test/data/light/light_squeezenet.onnx";
-      if (fs::exists(file, error)) fs::copy_file(file, folder_.file("model.onnx"), error);
-    }
-    if (!fs::exists(folder_.file("model.onnx"))) GTEST_SKIP() << "the wheel onnx is not in .venv";
+    const std::string file = wheel_model("light_squeezenet.onnx");
+    if (file.empty()) GTEST_SKIP() << "the wheel onnx is not in .venv";
+    fs::copy_file(file, folder_.file("model.onnx"));
   }
   Ran run(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"run", "--cold", "--repeat", "1"});
