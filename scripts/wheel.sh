@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# wheel.sh  Builds the Python package into dist/: a wheel for the Python of .venv and, if a CPython from 3.12 on with its
-# headers is found, one with the stable ABI for all of these.
+# wheel.sh  Builds the Python package into dist/ (or $HEDDLE_DIST): a wheel for the Python of .venv and, if a CPython
+# from 3.12 on with its headers is found, one with the stable ABI for all of these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,8 +26,8 @@ find_newer() {
 # The tools are pure Python: another interpreter takes them from .venv.
 build() {
   say "building for $("$1" --version)"
-  PYTHONPATH=$tools CMAKE_GENERATOR=Ninja CC=cc CXX=c++ "$1" -m pip wheel -q --disable-pip-version-check --no-build-isolation \
-    --no-deps -w "$raw" .
+  PYTHONPATH=$tools CMAKE_GENERATOR=Ninja CC=cc CXX=c++ "$1" -m pip wheel -q --disable-pip-version-check \
+    --no-build-isolation --no-deps -w "$raw" .
 }
 
 raw=$(mktemp -d)
@@ -36,21 +36,23 @@ build .venv/bin/python
 if .venv/bin/python -c 'import sys; sys.exit(sys.version_info[:2] > (3, 11))'; then
   newer=$(find_newer)
   if [ -n "$newer" ]; then
+    say "the newer Python is $newer"
     build "$newer"
   else
-    say "no CPython from 3.12 on with its headers was found: there is no wheel for these (HEDDLE_WHEEL_PYTHON names one)"
+    say "no CPython from 3.12 on with its headers was found: no wheel for these (HEDDLE_WHEEL_PYTHON names one)"
   fi
 fi
 
 # Libraries of the system are copied into the wheel; those of other wheels stay in theirs.
-mkdir -p dist
-rm -f dist/heddle_plan-*.whl
-PATH=$PWD/.venv/bin:$PATH .venv/bin/python -m auditwheel repair -w dist --exclude 'libopenvino*' \
+dist=${HEDDLE_DIST:-dist}
+mkdir -p "$dist"
+rm -f "$dist"/heddle_plan-*.whl
+PATH=$PWD/.venv/bin:$PATH .venv/bin/python -m auditwheel repair -w "$dist" --exclude 'libopenvino*' \
   --exclude 'libhighs*' --exclude 'libtbb*' "$raw"/*.whl
-for wheel in dist/heddle_plan-*.whl; do
+for wheel in "$dist"/heddle_plan-*.whl; do
   # A tool with many dependencies, which `make setup` does not install.
   case $wheel in
-    *-abi3-*) if .venv/bin/python -c 'import abi3audit' 2>/dev/null; then .venv/bin/python -m abi3audit --strict "$wheel"; fi ;;
+    *-abi3-*) ! .venv/bin/python -c 'import abi3audit' 2>/dev/null || .venv/bin/python -m abi3audit --strict "$wheel" ;;
   esac
   say "$wheel ($(($(stat -c %s "$wheel") / 1048576)) MiB)"
 done

@@ -15,7 +15,8 @@ CONFIG = Path(__file__).with_name("mypy.ini")
 # How nanobind makes classes and functions, which no stub can say: classes have a metaclass of its own, functions are
 # objects, and a class that Python cannot construct has an __init__ that fails.
 OF_NANOBIND = re.compile(
-    r"metaclass differs|is not a function$|stub is a staticmethod but runtime is not$|__nb_enum__ is not present|__init__ is inconsistent, stub does not have \*args"
+    r"metaclass differs|is not a function$|stub is a staticmethod but runtime is not$|__nb_enum__ is not present"
+    r"|__init__ is inconsistent, stub does not have \*args"
 )
 SCRIPT = """
 import heddle as hd

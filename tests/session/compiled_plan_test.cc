@@ -85,12 +85,12 @@ TEST(HardwareChanges, NameDevicesClassesAndLinks) {
   EXPECT_THAT(fewer_devices(problem, "V100", 4).error().to_string(), HasSubstr("one must stay"));
   EXPECT_THAT(more_devices(problem, "V100", 0).error().to_string(), HasSubstr("expected 1 to 1000"));
   EXPECT_THAT(scaled_hardware(problem, "gpu1", -1).error().to_string(), HasSubstr("above 0"));
-  EXPECT_THAT(scaled_hardware(problem, "transfers", 2).error().to_string(), HasSubstr("no such device or link"));
+  EXPECT_THAT(scaled_hardware(problem, "transfers", 2).error().to_string(),
+              HasSubstr("no such device or link"));
   // Two of one kind have names of their own.
   std::shared_ptr<const Cluster> cluster = problem.cluster;
   const HardwareChange two = more_devices(problem, "gpu1", 2).value();
-  for (const auto& edit : two.edits)
-    cluster = edit_cluster(*cluster, edit.cluster).value();
+  for (const auto& edit : two.edits) cluster = edit_cluster(*cluster, edit.cluster).value();
   EXPECT_TRUE(cluster->find_device("gpu1-more").valid());
   EXPECT_TRUE(cluster->find_device("gpu1-more2").valid());
 }
