@@ -11,6 +11,8 @@ constexpr Verb kVerbs[] = {
     {"compare", "compare several planners on one problem", setup_compare},
     {"verify", "check a plan file independently of its planner", setup_verify},
     {"explain", "explain a plan, and what would make it faster", setup_explain},
+    {"grade", "compare a placement that you have with what Heddle would do", setup_grade},
+    {"export", "write a plan's placement for another tool", setup_export},
     {"whatif", "predict the effect of other hardware", setup_whatif},
     {"run", "execute a plan or model, verify it, compare with the prediction", setup_run},
     {"report", "draw a plan or run: .html, .svg or .json (Chrome/Perfetto trace)", setup_report},

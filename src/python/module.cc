@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
   bind_costs(module);
   bind_plan(module);
   bind_planning(module);
+  bind_grade(module);
   bind_running(module);
   bind_fleet(module);
 }

@@ -12,6 +12,7 @@
 #include "background.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
+#include "heddle/session/grade.h"
 #include "heddle/session/hardware_changes.h"
 #include "objects.h"
 
@@ -29,6 +30,26 @@ Objective objective_of(const std::string& name) {
   return *found;
 }
 
+// The settings under which the costs were found, or the usual ones.
+ProblemSettings settings_of(const PyModel& model, const std::optional<std::shared_ptr<PyCluster>>& cluster,
+                            const std::optional<std::shared_ptr<PyCosts>>& costs) {
+  ProblemSettings settings;
+  if (!costs || !*costs) {
+    if (cluster && *cluster) settings.cluster = (*cluster)->cluster;
+    return settings;
+  }
+  const PyCosts& known = **costs;
+  if (known.model->loaded.graph != model.loaded.graph)
+    raise(invalid_input("the costs are of " + known.model->loaded.name + ", not of this model"));
+  if (cluster && *cluster && known.session.cluster != (*cluster)->cluster &&
+      known.settings.cluster != (*cluster)->cluster)
+    raise(invalid_input("the costs are of cluster " + known.session.cluster->name() +
+                        ", not of this one; profile the model on it"));
+  settings = known.settings;
+  if (settings.cluster == nullptr) settings.cluster = known.session.cluster;
+  return settings;
+}
+
 std::shared_ptr<PyPlan> plan_model(std::shared_ptr<const PyModel> model,
                                    const std::optional<std::shared_ptr<PyCluster>>& cluster,
                                    const std::optional<std::shared_ptr<PyCosts>>& costs,
@@ -37,20 +58,7 @@ std::shared_ptr<PyPlan> plan_model(std::shared_ptr<const PyModel> model,
                                    const nb::object& on_progress) {
   auto made = std::make_shared<PyPlan>();
   made->search = {.time_limit_s = time_limit, .seed = seed, .threads = threads};
-  if (costs && *costs) {
-    const PyCosts& known = **costs;
-    if (known.model != model && known.model->loaded.graph != model->loaded.graph)
-      raise(invalid_input("the costs are of " + known.model->loaded.name + ", not of this model"));
-    if (cluster && *cluster && known.session.cluster != (*cluster)->cluster &&
-        known.settings.cluster != (*cluster)->cluster)
-      raise(invalid_input("the costs are of cluster " + known.session.cluster->name() +
-                          ", not of this one; profile the model on it"));
-    made->settings = known.settings;
-    made->settings.cluster =
-        known.settings.cluster != nullptr ? known.settings.cluster : known.session.cluster;
-  } else if (cluster && *cluster) {
-    made->settings.cluster = (*cluster)->cluster;
-  }
+  made->settings = settings_of(*model, cluster, costs);
   made->settings.objective = objective_of(objective);
   made->result = call_in_background(
       on_progress, Interrupted::kKeepsResult, [&](const Control& control) -> Result<PlanResult> {
@@ -119,7 +127,99 @@ Whatif whatif(const PyPlan& plan, const std::map<std::string, int>& add,
   return {all.what, planned(plan, std::move(rows[0])), planned(plan, std::move(rows[1]))};
 }
 
+struct PyGrade {
+  std::shared_ptr<PyPlan> graded, best;
+  std::string format;
+};
+
+PyGrade grade_placement(const std::shared_ptr<const PyModel>& model,
+                        const std::optional<std::shared_ptr<PyCluster>>& cluster,
+                        const std::optional<std::shared_ptr<PyCosts>>& costs, const nb::object& placement,
+                        const std::optional<std::string>& format, const std::string& objective,
+                        const std::string& planner, double time_limit, uint64_t seed, int threads,
+                        const nb::object& on_progress) {
+  const nb::object given = placement.is_none() ? nb::object(nb::dict()) : placement;
+  const std::string text = nb::isinstance<nb::str>(given)
+                               ? nb::cast<std::string>(given)
+                               : nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(given));
+  const auto wanted = format ? placement_format_named(*format) : std::optional<PlacementFormat>();
+  if (format && !wanted)
+    raise(invalid_input("format " + quote_text(*format) +
+                        ": expected device-map, openvino, cuts, llama.cpp, vllm or json"));
+  PyPlan plan;
+  plan.settings = settings_of(*model, cluster, costs);
+  plan.settings.objective = objective_of(objective);
+  plan.search = {.time_limit_s = time_limit, .seed = seed, .threads = threads};
+  Grade graded = call_in_background(on_progress, Interrupted::kKeepsResult, [&](const Control& control) {
+    return grade(model->source, &model->loaded, text, wanted, plan.settings, planner, plan.search, control);
+  });
+  plan.session = std::move(graded.session);
+  PyGrade result{std::make_shared<PyPlan>(plan), std::make_shared<PyPlan>(plan),
+                 placement_format_name(graded.placement.format)};
+  result.graded->result = std::move(graded.graded);
+  result.best->result = std::move(graded.best);
+  return result;
+}
+
+std::string exported(const PyPlan& plan, const std::string& to) {
+  const auto format = placement_format_named(to);
+  if (!format)
+    raise(invalid_input("format " + quote_text(to) +
+                        ": expected device-map, openvino, cuts, llama.cpp, vllm or json"));
+  // Other tools know the model's own nodes.
+  auto model = plan.session.loaded.model;
+  if (model == nullptr) model = value_or_raise(load_model_of(plan.problem(), "the plan"));
+  const Graph& graph = model != nullptr            ? *model->graph()
+                       : plan.session.loaded.given ? *plan.problem().graph
+                                                   : *plan.session.loaded.graph;
+  return value_or_raise(
+      placement_text(plan_file(plan.problem(), plan.result, plan.search.seed), graph, *format));
+}
+
 }  // namespace
+
+void bind_grade(nb::module_& module) {
+  nb::class_<PyGrade>(module, "Grade", "A placement beside what Heddle would do.")
+      .def_ro("plan", &PyGrade::graded, "The best plan found with every op where it is placed.")
+      .def_ro("best", &PyGrade::best, "The best plan found with any placement; never worse.")
+      .def_ro("format", &PyGrade::format, "How the placement was read.")
+      .def_prop_ro(
+          "gap", [](const PyGrade& g) { return g.graded->result.gap; },
+          "Of the placement's plan to the bound of any plan.")
+      .def_prop_ro(
+          "ratio", [](const PyGrade& g) { return g.graded->result.value_us / g.best->result.value_us; },
+          "Value as placed over the best value; 1: nothing better was found.")
+      .def("__repr__", [](const PyGrade& g) {
+        return fmt::format("<Grade {} as placed, {} by Heddle, gap {:.1f} %>",
+                           format_us(g.graded->result.value_us), format_us(g.best->result.value_us),
+                           100 * g.graded->result.gap);
+      });
+  module.def("grade", &grade_placement, "model"_a, "cluster"_a = nb::none(), "costs"_a = nb::none(),
+             "placement"_a = nb::none(), nb::kw_only(), "format"_a = nb::none(), "objective"_a = "latency",
+             "planner"_a = "auto", "time_limit"_a = 10.0, "seed"_a = 1, "threads"_a = 1,
+             "on_progress"_a = nb::none(),
+             nb::sig("def grade(model: Model, cluster: Cluster | None = None, costs: Costs | None = None, "
+                     "placement: collections.abc.Mapping[str, typing.Any] | collections.abc.Sequence[float] "
+                     "| str | None = "
+                     "None, *, format: str | None = None, "
+                     "objective: typing.Literal['latency', 'cold-latency', 'throughput'] = 'latency', "
+                     "planner: str = 'auto', time_limit: float = 10.0, seed: int = 1, threads: int = 1, "
+                     "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Grade"),
+             "Times any placement, checked, beside the best plan that Heddle finds.\n\n"
+             "`placement`: names of ops or ONNX nodes, or prefixes of them, and devices ({\"/backbone\": "
+             "\"gpu0\", \"\": "
+             "\"gpu1\"}), or what another tool writes (docs/grade.md), as an object or its text. `format`: "
+             "as for export(); found out "
+             "if it is None. `time_limit`: seconds for "
+             "each of the two plans. InvalidInputError names an op without a device, an unknown op or "
+             "device, and a device "
+             "that cannot run what is placed on it; InfeasibleError a memory that is too small.");
+  auto plan = nb::borrow<nb::class_<PyPlan>>(module.attr("Plan"));
+  plan.def("export", &exported, "to"_a, nb::sig("def export(self, to: str) -> str"),
+           "The placement as text for another tool: \"device-map\", \"openvino\", \"cuts\", \"llama.cpp\", "
+           "\"vllm\" or "
+           "\"json\". UnsupportedError says what the format cannot say.");
+}
 
 void bind_planning(nb::module_& module) {
   module.def(

@@ -2,7 +2,7 @@
 #include "heddle/session/session.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
@@ -89,8 +89,30 @@ Result<std::vector<int>> unit_groups(const Graph& graph, const ProblemSettings& 
   return fuse_ops(graph, rules);
 }
 
-// Groups the model's ops into the units that are placed, at most `limit`. With `whole_ops` the usual
-// coarsening is none.
+// Splits groups of ops where the number of settings.keep_apart changes along the topological order. The quotient
+// stays acyclic: a group is convex, so what is between two of its parts is in neither direction outside of it.
+std::vector<int> split_groups(const Graph& graph, const std::vector<int>& group,
+                              const std::vector<int>& number) {
+  std::vector<int> split(group.size());
+  std::map<int, std::pair<int, int>> open;  // by group: the number of its last op, and the new group
+  int groups = 0;
+  for (const OpId op : graph.topological_order()) {
+    const int of = number[finest_ops(graph, {&op, 1})[0].index()];
+    auto [at, is_new] = open.try_emplace(group[op.index()], of, 0);
+    if (is_new || at->second.first != of) at->second = {of, groups++};
+    split[op.index()] = at->second.second;
+  }
+  return split;
+}
+
+Result<std::shared_ptr<const Graph>> make_coarser(const Graph& graph, std::vector<int> group,
+                                                  const ProblemSettings& settings) {
+  if (!settings.keep_apart.empty()) group = split_groups(graph, group, settings.keep_apart);
+  return coarsen(graph, group);
+}
+
+// Groups the model's ops into the units that are placed, at most `limit` (more if settings.keep_apart needs
+// them). With `whole_ops` the usual coarsening is none.
 Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops,
                                                 const ProblemSettings& settings) {
   auto graph = loaded.graph;
@@ -98,10 +120,10 @@ Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_
       settings.coarsening == Coarsening::kNone || (whole_ops && settings.coarsening == Coarsening::kUsual);
   if (!as_it_is) {
     HEDDLE_ASSIGN_OR_RETURN(const auto group, unit_groups(*graph, settings));
-    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group));
+    HEDDLE_ASSIGN_OR_RETURN(graph, make_coarser(*graph, group, settings));
   }
   if (graph->num_ops() > limit) {
-    HEDDLE_ASSIGN_OR_RETURN(graph, coarsen(*graph, group_to_size(*graph, limit)));
+    HEDDLE_ASSIGN_OR_RETURN(graph, make_coarser(*graph, group_to_size(*graph, limit), settings));
   }
   return graph;
 }
@@ -345,6 +367,8 @@ Result<Session> open_session(const ModelSpec& source, const ProblemSettings& set
 
 Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const ProblemSettings& settings,
                              const Control& control) {
+  if (!settings.keep_apart.empty() && settings.keep_apart.size() != loaded.graph->num_ops())
+    return Error(Code::kInternal, "keep_apart is not of this model's ops");
   Session session;
   session.loaded = std::move(loaded);
   if (session.loaded.simulation) return open_simulation(std::move(session.loaded), source.path, settings);

@@ -55,6 +55,8 @@ struct ProblemSettings {
   VariantSettings variants;
   size_t units = 0;  // at most this many; 0: 24 if they are measured, else 2000
   Coarsening coarsening = Coarsening::kUsual;
+  // Per op of the model's graph: a unit holds ops of one number only. Empty: any ops.
+  std::vector<int> keep_apart;
   std::string fusion_rules;    // kGcof: their file; empty: the built-in ones
   std::string store;           // the profile store's file; empty: ProfileStore::default_path()
   bool measure = true;         // false: times are those in the store, or estimates
