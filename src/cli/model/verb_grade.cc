@@ -82,9 +82,8 @@ Result<int> run_grade(const GradeOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(o.placement));
   HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, o.problem.settings());
-  HEDDLE_ASSIGN_OR_RETURN(const Grade graded, with_context(grade(source, nullptr, text, format, settings,
-                                                                 o.planner, o.search, invocation),
-                                                           o.placement));
+  HEDDLE_ASSIGN_OR_RETURN(const Grade graded,
+                          grade(source, nullptr, text, format, settings, o.planner, o.search, invocation));
   if (invocation.progress) invocation.progress->finish();
   if (!o.output.empty())
     HEDDLE_RETURN_IF_ERROR(

@@ -113,9 +113,9 @@ Result<int> explain_device(const FileOptions& o, const PlanFile& plan, const Inv
 }
 
 Result<int> run_explain(const FileOptions& o, const Invocation& invocation) {
+  if (!o.op.empty() && !o.device.empty()) return invalid_input("--op and --device exclude each other");
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   const auto& plan = loaded.plan;
-  if (!o.op.empty() && !o.device.empty()) return invalid_input("--op and --device exclude each other");
   if (!o.op.empty()) return explain_op(o, plan, invocation);
   if (!o.device.empty()) return explain_device(o, plan, invocation);
   HEDDLE_ASSIGN_OR_RETURN(const auto timeline, evaluate(plan.problem, plan.plan));
