@@ -53,9 +53,27 @@ TEST(OutputError, IsTheWorstOfAllOutputs) {
 }
 
 TEST(Engines, HaveNames) {
-  for (const Engine engine : {Engine::kOpenVino, Engine::kOpenVinoF32, Engine::kOnnxRuntime})
+  for (const Engine engine : {Engine::kOpenVino, Engine::kOpenVinoF32, Engine::kOnnxRuntime,
+                              Engine::kOpenVinoHetero, Engine::kOpenVinoAuto})
     EXPECT_EQ(engine_named(engine_name(engine)), engine);
   EXPECT_EQ(engine_named("tensorrt"), std::nullopt);
+}
+
+TEST(Engines, HeteroAndAutoGiveTheOutputsOfTheModel) {
+  const std::string path = wheel_model("light_squeezenet.onnx");
+  if (path.empty()) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  const auto model = Model::load(path).value();
+  const auto inputs = make_inputs(*model->graph(), {.files = {}, .seed = 3}).value();
+  const auto expected = reference_outputs(*model, inputs).value();
+  for (const Engine engine : {Engine::kOpenVinoHetero, Engine::kOpenVinoAuto}) {
+    for (const bool throughput : {false, true}) {
+      auto whole = open_whole(engine, *model, throughput, inputs);
+      ASSERT_TRUE(whole.ok()) << engine_name(engine) << ": " << whole.error().to_string();
+      ASSERT_TRUE((*whole)->infer().ok());
+      ASSERT_TRUE((*whole)->infer_many(6).ok());
+      EXPECT_LT(output_error((*whole)->outputs().value(), expected).largest, 0.05) << engine_name(engine);
+    }
+  }
 }
 
 // A session takes the inputs by name, whatever their order and number, and gives every output.

@@ -14,7 +14,8 @@
 namespace heddle::bench {
 namespace {
 
-constexpr Engine kEngines[] = {Engine::kOpenVino, Engine::kOpenVinoF32, Engine::kOnnxRuntime};
+constexpr Engine kEngines[] = {Engine::kOpenVino, Engine::kOpenVinoF32, Engine::kOnnxRuntime,
+                               Engine::kOpenVinoHetero, Engine::kOpenVinoAuto};
 
 BenchRow model_row(const std::string& instance, const std::string& metric, const std::string& unit,
                    double value) {

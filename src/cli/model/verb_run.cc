@@ -76,7 +76,8 @@ Result<std::vector<Engine>> engines_of(const std::string& flag) {
     if (!engine)
       return unknown_name("--versus", name,
                           {engine_name(Engine::kOpenVino), engine_name(Engine::kOpenVinoF32),
-                           engine_name(Engine::kOnnxRuntime)});
+                           engine_name(Engine::kOnnxRuntime), engine_name(Engine::kOpenVinoHetero),
+                           engine_name(Engine::kOpenVinoAuto)});
     if (std::find(engines.begin(), engines.end(), *engine) != engines.end())
       return invalid_input("--versus " + flag + ": '" + name + "' was given twice");
     engines.push_back(*engine);
@@ -240,7 +241,7 @@ RunFn setup_run(Command& command) {
   command.option(
       "--versus", o->versus,
       "also time engines that run the whole model alone, in turns with the plan: openvino and onnxruntime "
-      "as they come, openvino-f32 (comma-separated)");
+      "as they come, openvino-f32, openvino-hetero, openvino-auto (comma-separated)");
   command.option("--trace", o->trace, "write a Chrome/Perfetto trace, predicted and measured");
   command.option("-o,--output", o->output, "write the run (for `heddle report`)");
   command.option("--plan-output", o->plan_output, "for a MODEL: write the plan too");

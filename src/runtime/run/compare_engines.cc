@@ -14,7 +14,8 @@
 namespace heddle {
 namespace {
 
-constexpr std::array kEngineNames = {"openvino", "openvino-f32", "onnxruntime"};
+constexpr std::array kEngineNames = {"openvino", "openvino-f32", "onnxruntime", "openvino-hetero",
+                                     "openvino-auto"};
 
 // Latency: the median of requests one after the other. Throughput: the time of all, per request.
 Result<double> timed(int count, bool at_once, const std::function<Status(int count)>& run) {
@@ -36,7 +37,7 @@ std::optional<Engine> engine_named(std::string_view name) { return enum_named<En
 Result<std::unique_ptr<WholeEngine>> open_whole(Engine engine, const Model& model, bool throughput,
                                                 std::span<const TensorValue> inputs) {
   if (engine == Engine::kOnnxRuntime) return open_whole_onnxruntime(model, throughput, inputs);
-  return open_whole_openvino(model, engine == Engine::kOpenVinoF32, throughput, inputs);
+  return open_whole_openvino(engine, model, throughput, inputs);
 }
 
 Result<Comparison> compare_with_engines(const Problem& problem, const Plan& plan,

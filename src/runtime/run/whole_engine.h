@@ -29,8 +29,8 @@ class WholeEngine {
 Result<std::unique_ptr<WholeEngine>> open_whole(Engine engine, const Model& model, bool throughput,
                                                 std::span<const TensorValue> inputs);
 
-// One per engine, for open_whole(). `f32`: all computed in float32; else as the engine decides.
-Result<std::unique_ptr<WholeEngine>> open_whole_openvino(const Model& model, bool f32, bool throughput,
+// For open_whole(). `engine` is one of OpenVINO's.
+Result<std::unique_ptr<WholeEngine>> open_whole_openvino(Engine engine, const Model& model, bool throughput,
                                                          std::span<const TensorValue> inputs);
 Result<std::unique_ptr<WholeEngine>> open_whole_onnxruntime(const Model& model, bool throughput,
                                                             std::span<const TensorValue> inputs);

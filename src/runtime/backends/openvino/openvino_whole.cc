@@ -13,13 +13,33 @@ namespace {
 
 using openvino::current_error;
 
+// "HETERO:GPU,CPU": all devices that OpenVINO finds here, the CPU last, which runs what the others cannot.
+std::string all_devices(const char* plugin) {
+  auto devices = openvino::core().get_available_devices();
+  std::stable_partition(devices.begin(), devices.end(),
+                        [](const std::string& name) { return name != "CPU"; });
+  std::string text = plugin;
+  for (size_t i = 0; i < devices.size(); ++i) text += (i == 0 ? ":" : ",") + devices[i];
+  return text;
+}
+
+ov::CompiledModel compile_whole(Engine engine, const Model& model, bool throughput) {
+  using ov::hint::PerformanceMode;
+  const auto hint = throughput ? PerformanceMode::THROUGHPUT : PerformanceMode::LATENCY;
+  auto& core = openvino::core();
+  const ov::AnyMap plain = {ov::hint::performance_mode(hint)};
+  if (engine == Engine::kOpenVinoHetero)
+    return core.compile_model(model.whole(), all_devices("HETERO"), plain);
+  if (engine == Engine::kOpenVinoAuto) return core.compile_model(model.whole(), all_devices("AUTO"), plain);
+  return core.compile_model(model.whole(), "CPU",
+                            openvino::whole_cpu_config(hint, engine == Engine::kOpenVinoF32));
+}
+
 class OpenVinoWhole final : public WholeEngine {
  public:
-  Status build(const Model& model, bool f32, bool throughput, std::span<const TensorValue> inputs) {
-    using ov::hint::PerformanceMode;
-    const auto hint = throughput ? PerformanceMode::THROUGHPUT : PerformanceMode::LATENCY;
+  Status build(Engine engine, const Model& model, bool throughput, std::span<const TensorValue> inputs) {
     try {
-      compiled_ = openvino::core().compile_model(model.whole(), "CPU", openvino::whole_cpu_config(hint, f32));
+      compiled_ = compile_whole(engine, model, throughput);
       const uint32_t count = throughput ? compiled_.get_property(ov::optimal_number_of_infer_requests) : 1;
       for (uint32_t i = 0; i < std::max(count, 1U); ++i) {
         requests_.push_back(compiled_.create_infer_request());
@@ -104,10 +124,10 @@ class OpenVinoWhole final : public WholeEngine {
 
 }  // namespace
 
-Result<std::unique_ptr<WholeEngine>> open_whole_openvino(const Model& model, bool f32, bool throughput,
+Result<std::unique_ptr<WholeEngine>> open_whole_openvino(Engine engine, const Model& model, bool throughput,
                                                          std::span<const TensorValue> inputs) {
   auto whole = std::make_unique<OpenVinoWhole>();
-  HEDDLE_RETURN_IF_ERROR(whole->build(model, f32, throughput, inputs));
+  HEDDLE_RETURN_IF_ERROR(whole->build(engine, model, throughput, inputs));
   return std::unique_ptr<WholeEngine>(std::move(whole));
 }
 

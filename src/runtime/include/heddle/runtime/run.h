@@ -66,9 +66,11 @@ struct RoundOptions {
   ProgressSink* progress = nullptr;
 };
 // Engines that run a whole model alone, on all cores. kOpenVino and kOnnxRuntime run it as they come, in the
-// precision that they choose themselves; kOpenVinoF32 computes in float32 throughout, as plans do.
-enum class Engine { kOpenVino, kOpenVinoF32, kOnnxRuntime };
-const char* engine_name(Engine engine);  // "openvino", "openvino-f32", "onnxruntime"
+// precision that they choose themselves; kOpenVinoF32 computes in float32 throughout, as plans do. kOpenVinoHetero and
+// kOpenVinoAuto are OpenVINO's plugins that divide a model among all devices that it finds, and that choose one.
+enum class Engine { kOpenVino, kOpenVinoF32, kOnnxRuntime, kOpenVinoHetero, kOpenVinoAuto };
+// "openvino", "openvino-f32", "onnxruntime", "openvino-hetero", "openvino-auto"
+const char* engine_name(Engine engine);
 std::optional<Engine> engine_named(std::string_view name);
 
 // Of outputs against those of the same model in float32: the worst over the outputs.
