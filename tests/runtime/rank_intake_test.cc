@@ -64,8 +64,9 @@ TEST(RankIntake, AFailedSegmentFailsItsRequestAlone) {
         test::write_input(executor->inputs(0), 7);
         const Status failed = executor->run_slot(0);
         EXPECT_FALSE(failed.ok());
-        if (!failed.ok())
+        if (!failed.ok()) {
           EXPECT_THAT(failed.error().to_string(), AllOf(HasSubstr("rank 1 (local)"), HasSubstr("on fire")));
+        }
         EXPECT_TRUE(executor->run_slot(0).ok());
         EXPECT_EQ(test::read_outputs(executor->outputs(0)),
                   test::expected_outputs(plan.problem, plan.plan, 0, 7));
