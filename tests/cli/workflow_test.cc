@@ -352,6 +352,52 @@ TEST(Workflow, GraphsAreNotImportedAnew) {
   }
 }
 
+// The example of docs/grade.md, then there and back by each format.
+TEST(Workflow, APlacementIsGradedAndExported) {
+  const TemporaryFolder folder;
+  const auto& at = folder.path();
+  std::ifstream file(HEDDLE_SOURCE_DIR "/docs/grade.md");
+  const std::string document((std::istreambuf_iterator<char>(file)), {});
+  folder.write("placement.txt", "12,12,12,12\n");
+  EXPECT_THAT(document, HasSubstr("$ cat placement.txt\n12,12,12,12\n"));
+  const std::vector<std::string> command = {
+      "grade",      "zoo:gpt2-xl", "--cluster",     "preset:v100-hetero", "--objective",
+      "throughput", "--placement", "placement.txt", "--time-limit",       "2"};
+  std::string line = "$ heddle";
+  for (const auto& word : command) line += " " + word;
+  EXPECT_THAT(document, HasSubstr(line + "\n"));
+  const auto graded = run_heddle(command, at);
+  ASSERT_EQ(graded.status, 0) << graded.err;
+  const size_t row = graded.out.find("as placed");
+  ASSERT_NE(row, std::string::npos) << graded.out;
+  EXPECT_THAT(document, HasSubstr(graded.out.substr(row, graded.out.find('\n', row) - row)));
+
+  const std::vector<std::string> model = {"zoo:gpt2", "--cluster", "preset:v100", "--planner",
+                                          "heft",     "--coarsen", "none"};
+  const auto grade = [&](const std::string& placement, const std::string& format) {
+    std::vector<std::string> arguments = {"grade"};
+    arguments.insert(arguments.end(), model.begin(), model.end());
+    for (const auto& more : {std::string("--placement"), placement, std::string("--format"), format,
+                             std::string("--json"), std::string("-o"), std::string("p.json")})
+      arguments.push_back(more);
+    return json_of(run_heddle(arguments, at));
+  };
+  folder.write("first.txt", "3,9\n");
+  const Json first = grade("first.txt", "vllm");
+  EXPECT_GE(first["ratio"].get<double>(), 1);
+  EXPECT_EQ(run_heddle({"verify", "p.json"}, at).status, 0);
+  for (const std::string format : {"device-map", "cuts", "llama.cpp", "vllm", "json"}) {
+    const auto exported = run_heddle({"export", "p.json", "--to", format, "-o", "again.txt"}, at);
+    ASSERT_EQ(exported.status, 0) << exported.err;
+    EXPECT_DOUBLE_EQ(grade("again.txt", format)["placement"]["value_us"].get<double>(),
+                     first["placement"]["value_us"].get<double>())
+        << format;
+  }
+  const auto refused = run_heddle({"export", "p.json", "--to", "openvino"}, at);
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_THAT(refused.err, HasSubstr("is not OpenVINO's"));
+}
+
 TEST(Workflow, EmulatedClusterRunsInRealTime) {
   const TemporaryFolder folder;
   const auto& at = folder.path();
