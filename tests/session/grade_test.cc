@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <openvino/openvino.hpp>
+#include <random>
+#include <set>
 
 #include "heddle/base/json.h"
 #include "heddle/cluster/cluster_yaml.h"
@@ -84,6 +86,42 @@ TEST(Placements, MistakesSayWhereAndWhat) {
               HasSubstr("no op '/body/sum'"));
   EXPECT_THAT(error_of("3,1", *graph), HasSubstr("no layers in a row"));
   EXPECT_THAT(error_of(R"({"segments": [{"device": 0}]})", *graph), HasSubstr("\"ops\""));
+}
+
+// Whatever is in the file, the answer is a placement of every op or an error.
+TEST(Placements, BrokenTextsAreErrors) {
+  const auto graph = build_zoo_graph("gpt2", {}).value();
+  const auto cluster = four_gpus();
+  const std::string texts[] = {R"({"": "gpu4", "layer1": 1, "layer0.attend": "cpu"})",
+                               R"({"cuts": ["layer6.sum2"], "devices": [0, "gpu2"]})",
+                               R"({"segments": [{"device": 0, "ops": ["embedding"]}]})",
+                               "3,1.5e3",
+                               "7,5",
+                               R"({"tensor_split": [1, 0.25]})",
+                               R"({"layer_partition": [6, 6]})"};
+  std::mt19937_64 random(11);
+  int placements = 0, errors = 0;
+  for (const std::string& text : texts) {
+    for (int i = 0; i < 300; ++i) {
+      std::string broken = text;
+      for (uint64_t edits = random() % 4; edits-- > 0 && !broken.empty();) {
+        const size_t at = random() % broken.size();
+        if (random() % 3 == 0)
+          broken.resize(at);
+        else if (random() % 2 == 0)
+          broken[at] = static_cast<char>(random());
+        else
+          broken.insert(at, 1, "{}[]\",:0-9.e"[random() % 13]);
+      }
+      const auto placement = parse_placement(broken, {}, *graph, *cluster);
+      ++(placement.ok() ? placements : errors);
+      if (!placement.ok()) continue;
+      ASSERT_EQ(placement->device.size(), graph->num_ops());
+      for (const DeviceId device : placement->device) ASSERT_LT(device.index(), cluster->num_devices());
+    }
+  }
+  EXPECT_GT(placements, 0);
+  EXPECT_GT(errors, 0);
 }
 
 TEST(Placements, CutsFollowTheData) {
