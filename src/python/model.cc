@@ -30,6 +30,10 @@ PyModel open_model(const std::filesystem::path& path, std::optional<int64_t> bat
   model.source.import.shapes = shapes;
   model.loaded = call_in_background(on_progress, Interrupted::kRaises,
                                     [&](const Control&) { return load_model(model.source); });
+  if (model.loaded.model != nullptr)
+    for (const std::string& note : model.loaded.model->notes())
+      if (PyErr_WarnEx(PyExc_UserWarning, (model.loaded.name + ": " + note).c_str(), 1) != 0)
+        throw nb::python_error();
   return model;
 }
 

@@ -45,6 +45,15 @@ std::string nested(int depth) {
   return number(1, 8) + bytes(7, body + bytes(11, value("x", {2, 2})) + bytes(11, value("c", {}, kBool))) +
          bytes(8, number(2, 17));
 }
+// A model that calls its function f, which has one node.
+std::string calling(const std::string& body, const std::vector<std::string>& inputs = {"x"},
+                    int64_t opset = 17) {
+  return model({{node("f", inputs, {"y"}, "call", {}, "own")},
+                {value("x", {2, 2})},
+                {value("y", {2, 2})},
+                {}}) +
+         bytes(25, function("f", {body}, {}, opset));
+}
 GraphParts with_input(const std::string& v) {
   return {{node("Relu", {"x"}, {"y"}, "r")}, {v}, {value("y", {2, 2})}, {}};
 }
@@ -69,8 +78,37 @@ const std::vector<BadModel>& bad_models() {
        "opset -3 of the standard operators does not exist"},
       {"NoOpset", [] { return number(1, 8) + bytes(7, graph(relu())); },
        "node 'r' (Relu): is a standard operator, but the file imports no opset of them"},
-      {"Function", [] { return model(relu()) + bytes(25, bytes(1, "my_function")); },
-       "function 'my_function': model-local functions are not supported; inline them first (onnx.inliner)"},
+      {"FunctionThatCallsItself", [] { return calling(node("f", {"a"}, {"b"}, "again", {}, "own")); },
+       "function 'f': calls are nested more than 32 deep; does it call itself?"},
+      {"FunctionWithMoreInputsThanItHas",
+       [] {
+         return calling(node("Relu", {"a"}, {"b"}), {"x", "x"});
+       },
+       "function 'f': a call has 2 inputs and 1 outputs, but the function has 1 and 1"},
+      {"FunctionTwice",
+       [] {
+         return calling(node("Relu", {"a"}, {"b"})) + bytes(25, function("f", {node("Relu", {"a"}, {"b"})}));
+       },
+       "function 'f' is defined twice"},
+      {"FunctionThatIsMissing", [] { return calling(node("g", {"a"}, {"b"}, "", {}, "own")); },
+       "node 'y' (g): OpenVINO does not support the operator 'own.g'"},
+      {"FunctionOfOtherOpset", [] { return calling(node("Softmax", {"a"}, {"b"}), {"x"}, 12); },
+       "function 'f': it uses 'Softmax' of opset 12, but the model has opset 17, where that operator "
+       "differs; "
+       "export the model for one opset"},
+      {"FunctionsThatGrowWithoutMeasure",
+       [] {
+         std::string file = calling(node("f1", {"a"}, {"b"}, "", {}, "own"));
+         for (int i = 1; i < 30; ++i) {
+           const std::string next = "f" + std::to_string(i + 1);
+           file += bytes(25, function("f" + std::to_string(i), {node(next, {"a"}, {"m"}, "", {}, "own"),
+                                                                node(next, {"m"}, {"b"}, "", {}, "own")}));
+         }
+         return file + bytes(25, function("f30", {node("Relu", {"a"}, {"b"})}));
+       },
+       "function 'f': its functions make more than 2000000 nodes or 2 GiB when they are inlined; export the "
+       "model "
+       "without functions"},
       {"UnknownOperator", [] { return one_node(node("Rellu", {"x"}, {"y"}, "r")); },
        "node 'r' (Rellu): there is no standard operator 'Rellu' (did you mean 'Relu'?)"},
       {"OperatorOfLaterOpset", [] { return one_node(node("Gelu", {"x"}, {"y"}, "g")); },
@@ -282,13 +320,13 @@ const std::vector<BadModel>& bad_models() {
                        {value("y", {1, -1})},
                        {}});
        },
-       "node 'nz' (NonZero): its output has the shape [1,..4], which depends on data; plans need shapes "
-       "that follow from those of the inputs"},
+       "op 'nz' (NonZero): its output has the shape [1,..4], which depends on data; plans need shapes that "
+       "follow from those of the inputs: export the model so that this size is fixed"},
       {"DynamicInput",
        [] {
          return model(with_input(value("x", {-1, 3, -1})));
        },
-       "input 'x' has shape ?x3x?: give it with --shape x=N,3,H"},
+       "input 'x' has shape ?x3x?: give it with --shape x=1,3,H"},
       {"UnknownShapeName",
        [] {
          return model(with_input(value("x", {-1, 3})));

@@ -127,6 +127,38 @@ TEST(ModelGraph, TakesShapesAndBatchForDynamicDimensions) {
   EXPECT_EQ(model->graph()->tensor(model->graph()->outputs()[0]).shape, (Shape{7, 3}));
 }
 
+TEST(ModelGraph, AssumesABatchOfOneAndSaysSo) {
+  TestFolder folder;
+  const GraphParts parts{{node("Relu", {"x"}, {"y"})}, {value("x", {-1, 3})}, {value("y", {-1, 3})}, {}};
+  const auto model = load(folder, onnx_writer::model(parts));
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->graph()->tensor(model->graph()->outputs()[0]).shape, (Shape{1, 3}));
+  EXPECT_EQ(model->options().batch, 1);
+  EXPECT_EQ(
+      model->notes(),
+      std::vector<std::string>{"the first dimension of 'x' is not given: batch size 1 is assumed (--batch or "
+                               "--shape sets another)"});
+  ImportOptions options;
+  options.batch = 2;
+  EXPECT_TRUE(load(folder, onnx_writer::model(parts), options)->notes().empty());
+}
+
+TEST(ModelGraph, KeepsNodesThatExchangeValuesOfUnknownSizeInOneRegion) {
+  TestFolder folder;
+  const auto model = load(
+      folder, onnx_writer::model({{node("Relu", {"x"}, {"r"}, "relu"), node("NonZero", {"r"}, {"i"}, "nz"),
+                                   node("ReduceSum", {"i"}, {"y"}, "sum", {attribute_int("keepdims", 0)})},
+                                  {value("x", {64})},
+                                  {value("y", {}, kInt64)},
+                                  {}}));
+  ASSERT_NE(model, nullptr);
+  const Graph& graph = *model->graph();
+  const auto region = std::ranges::find(graph.ops(), "Region", &Op::type);
+  ASSERT_NE(region, graph.ops().end());
+  EXPECT_EQ(region->onnx_names, (std::vector<std::string>{"nz", "sum"}));
+  EXPECT_EQ(graph.op(OpId(0)).name, "relu");
+}
+
 TEST(ModelGraph, FoldsShapeArithmeticOnceShapesAreKnown) {
   TestFolder folder;
   ImportOptions options;

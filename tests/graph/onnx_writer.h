@@ -68,6 +68,10 @@ inline std::string attribute_ints(std::string_view name, const std::vector<int64
   for (const auto v : values) out += number(8, v);
   return out + number(20, 7);
 }
+// The value of the attribute that the function is called with.
+inline std::string attribute_reference(std::string_view name, std::string_view of, int type) {
+  return bytes(1, name) + number(20, type) + bytes(21, of);
+}
 inline std::string attribute_graph(std::string_view name, const std::string& graph) {
   return bytes(1, name) + bytes(6, graph) + number(20, 5);
 }
@@ -97,6 +101,15 @@ inline std::string graph(const GraphParts& parts, std::string_view name = "g") {
   for (const auto& t : parts.initializers) out += bytes(5, t);
   for (const auto& v : parts.inputs) out += bytes(11, v);
   for (const auto& v : parts.outputs) out += bytes(12, v);
+  return out;
+}
+// FunctionProto of the domain "own", from a to b.
+inline std::string function(std::string_view name, const std::vector<std::string>& nodes,
+                            const std::vector<std::string>& defaults = {}, int64_t opset = 17) {
+  std::string out = bytes(1, name) + bytes(4, "a") + bytes(5, "b");
+  for (const auto& n : nodes) out += bytes(7, n);
+  out += bytes(9, number(2, opset)) + bytes(10, "own");
+  for (const auto& d : defaults) out += bytes(11, d);
   return out;
 }
 inline std::string model(const std::string& graph, int64_t opset = 17) {

@@ -21,6 +21,8 @@ def test_the_batch_size_of_an_open_dimension(tmp_path: Path) -> None:
     path = tmp_path / "open.onnx"
     path.write_bytes(small_onnx("N"))
     assert hd.Model(path, batch=3).inputs == [("x", "f32", (3, 64))]
+    with pytest.warns(UserWarning, match="batch size 1 is assumed"):
+        assert hd.Model(path).inputs == [("x", "f32", (1, 64))]
     assert hd.Model(path, shapes={"x": [5, 64]}).inputs == [("x", "f32", (5, 64))]
 
 

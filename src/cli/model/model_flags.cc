@@ -193,7 +193,15 @@ Result<Session> open_session(const ModelFlags& model, const ProblemFlags& proble
                              const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto source, model.source());
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, problem.settings());
-  return heddle::open_session(source, settings, invocation);
+  HEDDLE_ASSIGN_OR_RETURN(auto session, heddle::open_session(source, settings, invocation));
+  show_notes(session.loaded, invocation);
+  return session;
+}
+
+void show_notes(const LoadedModel& loaded, const Invocation& invocation) {
+  if (loaded.model == nullptr || invocation.progress == nullptr) return;
+  for (const auto& note : loaded.model->notes())
+    std::fprintf(stderr, "heddle: note: %s: %s\n", loaded.name.c_str(), note.c_str());
 }
 
 Status check_planner(const std::string& name) {

@@ -55,6 +55,9 @@ struct PlanningFlags {
 Result<Session> open_session(const ModelFlags& model, const ProblemFlags& problem,
                              const Invocation& invocation);
 
+// Writes what the import assumed to stderr, except with --quiet.
+void show_notes(const LoadedModel& loaded, const Invocation& invocation);
+
 // Fails if no planner has that name. Called before long work.
 Status check_planner(const std::string& name);
 

@@ -85,6 +85,7 @@ Result<int> run_grade(const GradeOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const Grade graded,
                           grade(source, nullptr, text, format, settings, o.planner, o.search, invocation));
   if (invocation.progress) invocation.progress->finish();
+  show_notes(graded.session.loaded, invocation);
   if (!o.output.empty())
     HEDDLE_RETURN_IF_ERROR(
         write_plan_file(o.output, plan_file(graded.session.problem, graded.graded, o.search.seed)));

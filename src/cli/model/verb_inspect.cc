@@ -82,6 +82,7 @@ void print_cut_points(const Graph& graph, const std::vector<CutPoint>& points, s
 Result<int> run_inspect(const InspectOptions& o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(source));
+  show_notes(loaded, invocation);
   const auto& g = *loaded.graph;
   const auto points = cut_points(g);
   const auto depth_list = levels(g);

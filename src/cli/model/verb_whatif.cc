@@ -58,6 +58,7 @@ Result<int> run_whatif(WhatifOptions o, const Invocation& invocation) {
   HEDDLE_ASSIGN_OR_RETURN(const auto source, o.model.source());
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, o.problem.settings());
   HEDDLE_ASSIGN_OR_RETURN(const auto session, open_session(source, settings, invocation));
+  show_notes(session.loaded, invocation);
   HEDDLE_ASSIGN_OR_RETURN(const auto list, changes(o, session.problem));
   if (list.empty()) {
     return invalid_input("whatif needs a change: --add DEVICE, --remove DEVICE or --scale NAME=FACTOR");

@@ -39,19 +39,23 @@ std::string folder_of(const std::string& path) {
 
 // Results of reading the file, apart from its conversion.
 struct Examined {
-  std::optional<internal::OnnxModel> onnx;
+  std::optional<internal::OnnxContent> onnx;
   int64_t bytes = 0;  // with external data or weights
   uint64_t hash = 0;
 };
 
 // Checks the file's structure. Returns the size of the model's other files.
 Result<int64_t> check_file(const std::string& path, std::string_view bytes,
-                           std::optional<internal::OnnxModel>& onnx) {
+                           std::optional<internal::OnnxContent>& onnx) {
   static constexpr std::array<std::string_view, 5> kOthers = {".xml", ".pdmodel", ".pb", ".tflite", ".json"};
   const std::string extension = lower_extension(path);
   if (extension == ".onnx") {
-    HEDDLE_ASSIGN_OR_RETURN(onnx, internal::parse_onnx(bytes));
-    return internal::check_onnx(*onnx, folder_of(path));
+    HEDDLE_ASSIGN_OR_RETURN(onnx, internal::read_onnx(bytes));
+    HEDDLE_ASSIGN_OR_RETURN(const int64_t others, internal::check_onnx(onnx->model, folder_of(path)));
+    if (onnx->inlined != nullptr && others > 0)
+      return unsupported(
+          "has functions, and weights in other files; inline the functions first (onnx.inliner)");
+    return others;
   }
   if (std::find(kOthers.begin(), kOthers.end(), extension) == kOthers.end()) {
     return unsupported("the extension " + quote_text(extension) +
@@ -82,6 +86,14 @@ bool is_alone(const Examined& examined, const MappedFile& file) {
   return examined.bytes == static_cast<int64_t>(file.bytes().size());
 }
 
+std::vector<std::string> notes_about(const std::vector<std::string>& assumed) {
+  std::vector<std::string> notes;
+  if (!assumed.empty())
+    notes.push_back("the first dimension of " + join_names(assumed) +
+                    " is not given: batch size 1 is assumed (--batch or --shape sets another)");
+  return notes;
+}
+
 }  // namespace
 
 void prepare_import() { internal::load_onnx_frontend(); }
@@ -105,12 +117,15 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
                          " bytes, expected at least 0");
   HEDDLE_ASSIGN_OR_RETURN(auto file, MappedFile::open(path, options.max_file_bytes));
   HEDDLE_ASSIGN_OR_RETURN(const Examined examined, examine(path, file));
-  const auto* onnx = examined.onnx ? &*examined.onnx : nullptr;
+  const auto* onnx = examined.onnx ? &examined.onnx->model : nullptr;
 
   std::optional<std::string> skeleton;
   // The importer maps only weights next to the model, after resolving links; model caches are full of links.
   std::string source = path;
-  if (options.map_weights && onnx != nullptr && is_alone(examined, file)) {
+  const bool inlined = onnx != nullptr && examined.onnx->inlined != nullptr;
+  if (inlined) {
+    skeleton = *examined.onnx->inlined;
+  } else if (options.map_weights && onnx != nullptr && is_alone(examined, file)) {
     std::error_code error;
     const auto real = std::filesystem::canonical(path, error);
     if (error) return Error(Code::kIo, "cannot be found any more: " + error.message());
@@ -131,12 +146,13 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
           auto converted = internal::read_openvino(source, options, onnx, hollow);
           Impl trial;
           if (!converted) return;
-          if (options.split_bytes > 0) internal::split_weights(**converted, options.split_bytes);
-          (void)internal::make_graph(*converted, path, onnx, trial);
+          if (options.split_bytes > 0) internal::split_weights(*converted->model, options.split_bytes);
+          (void)internal::make_graph(converted->model, path, onnx, trial);
         },
         limits));
   }
-  HEDDLE_ASSIGN_OR_RETURN(model->whole_, internal::read_openvino(source, options, onnx, hollow));
+  HEDDLE_ASSIGN_OR_RETURN(const auto read, internal::read_openvino(source, options, onnx, hollow));
+  model->whole_ = read.model;
   try {
     const std::string name = std::filesystem::path(path).stem().string();
     auto apart = model->whole_;
@@ -145,6 +161,7 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
       internal::split_weights(*apart, options.split_bytes);
     }
     HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(apart, name, onnx, *impl));
+    model->notes_ = notes_about(read.assumed);
   } catch (const std::exception& e) {
     return invalid_input("the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }
@@ -155,6 +172,8 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   model->file_hash_ = examined.hash;
   model->path_ = path;
   model->options_ = options;
+  // Plans record the batch size that was assumed.
+  if (!read.assumed.empty()) model->options_.batch = 1;
   model->impl_ = std::move(impl);
   return std::shared_ptr<const Model>(std::move(model));
 }

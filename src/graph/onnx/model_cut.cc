@@ -38,8 +38,10 @@ class Cutter {
     sort_distinct(result_.inputs);
     for (const auto tensor : result_.inputs) {
       const auto& output = impl_.outputs[tensor.index()];
-      const auto parameter =
-          std::make_shared<ov::op::v0::Parameter>(output.get_element_type(), output.get_shape());
+      // The graph's shape: the node's own may be open.
+      const Shape& shape = graph_.tensor(tensor).shape;
+      const auto parameter = std::make_shared<ov::op::v0::Parameter>(output.get_element_type(),
+                                                                     ov::Shape(shape.begin(), shape.end()));
       name(parameter, 0, tensor);
       parameter->set_friendly_name(graph_.tensor(tensor).name);
       parameters_.push_back(parameter);
@@ -77,18 +79,26 @@ class Cutter {
   }
 
   void add_op(OpId op) {
-    const auto& node = impl_.nodes[op.index()];
-    ov::OutputVector inputs;
-    for (const auto& source : node->input_values()) {
-      const TensorId tensor = impl_.tensor_of(source);
-      inputs.push_back(tensor.valid() ? values_.at(tensor) : constant(source));
+    std::unordered_map<const ov::Node*, std::shared_ptr<ov::Node>> clones;  // of the op's own nodes
+    for (const auto& node : impl_.nodes_of(op)) {
+      ov::OutputVector inputs;
+      for (const auto& source : node->input_values()) {
+        const TensorId tensor = impl_.tensor_of(source);
+        const auto inner = clones.find(source.get_node());
+        inputs.push_back(inner != clones.end() ? inner->second->output(source.get_index())
+                         : tensor.valid()      ? values_.at(tensor)
+                                               : constant(source));
+      }
+      const auto clone = node->copy_with_new_inputs(inputs);
+      clone->set_friendly_name(node == impl_.nodes[op.index()] ? graph_.op(op).name
+                                                               : node->get_friendly_name());
+      clones.emplace(node.get(), clone);
     }
-    const auto clone = node->copy_with_new_inputs(inputs);
-    clone->set_friendly_name(graph_.op(op).name);
-    const auto& outputs = graph_.op(op).outputs;
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      name(clone, i, outputs[i]);
-      values_.emplace(outputs[i], clone->output(i));
+    for (const auto tensor : graph_.op(op).outputs) {
+      const auto& output = impl_.outputs[tensor.index()];
+      const auto& clone = clones.at(output.get_node());
+      name(clone, output.get_index(), tensor);
+      values_.emplace(tensor, clone->output(output.get_index()));
     }
   }
 

@@ -1,4 +1,5 @@
 // Converts an ov::Model to a Graph.
+#include <algorithm>
 #include <openvino/op/constant.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 #include <openvino/op/util/op_types.hpp>
@@ -13,6 +14,11 @@ namespace {
 
 using Node = ov::Node;
 using Output = ov::Output<ov::Node>;
+
+// A value that a node other than a model output reads and whose shape inference leaves open.
+bool is_open(const Output& output) {
+  return output.get_partial_shape().is_dynamic() && !output.get_target_inputs().empty();
+}
 
 // Ops with equal inputs but different outputs each time: never constant.
 bool is_random(const Node& node) {
@@ -30,7 +36,8 @@ class GraphMaker {
     sort_nodes();
     names_ = name_model(*model_, ops_, onnx_);
     HEDDLE_RETURN_IF_ERROR(add_inputs());
-    for (const auto& node : ops_) HEDDLE_RETURN_IF_ERROR(add_op(node));
+    const auto groups = group_nodes(ops_, [this](const Output& output) { return !crosses_segments(output); });
+    for (const auto& group : groups) HEDDLE_RETURN_IF_ERROR(add_op(group));
     for (const auto& result : model_->get_results())
       builder_.add_output(impl_.tensor_of(result->input_value(0)));
     return builder_.build();
@@ -38,7 +45,7 @@ class GraphMaker {
 
  private:
   // Constants are leaves, and nodes computed from constants only. A node that a model output reads becomes an
-  // op even so, because a plan must produce it.
+  // op even so, because a plan must produce it; so does one whose shape is open.
   void sort_nodes() {
     std::unordered_set<const Node*> results;
     for (const auto& result : model_->get_results()) results.insert(result->input_value(0).get_node());
@@ -47,7 +54,7 @@ class GraphMaker {
       bool constant = ov::op::util::is_constant(node);
       if (!constant && node->get_input_size() > 0 && !is_random(*node) &&
           !std::dynamic_pointer_cast<ov::op::util::MultiSubGraphOp>(node)) {
-        constant = true;
+        constant = std::ranges::none_of(node->outputs(), is_open);
         for (const auto& input : node->input_values())
           constant = constant && constants_.contains(input.get_node());
       }
@@ -67,8 +74,23 @@ class GraphMaker {
                          ", which is not supported");
     }
     if (shape.is_dynamic() && !output.get_target_inputs().empty())
-      return unsupported(what + " has a shape that depends on data");
+      return unsupported(
+          what + " has the shape " + shape.to_string() +
+          ", which depends on data; plans need shapes that follow from those of the inputs: export "
+          "the model so that this size is fixed");
     return {};
+  }
+
+  // A tensor of the graph must have a size and a type.
+  bool crosses_segments(const Output& output) const {
+    const DType type = dtype_of(output.get_element_type());
+    if (type == DType::kString || type == DType::kUndefined) return false;
+    return output.get_partial_shape().is_static();
+  }
+
+  // {0} for an output of unknown shape.
+  static Shape known_shape(const Output& output) {
+    return output.get_partial_shape().is_static() ? shape_of(output) : Shape{0};
   }
 
   std::string tensor_name(const std::string& wanted, const std::string& fallback) {
@@ -76,19 +98,22 @@ class GraphMaker {
   }
 
   // `name` is the tensor's name. All other ONNX names of the value lead to the tensor too.
-  void remember(const std::shared_ptr<Node>& node, size_t port, TensorId id, const std::string& name) {
-    impl_.tensors[node.get()].push_back(id);
-    impl_.outputs.push_back(node->output(port));
+  void remember(const Output& output, TensorId id, const std::string& name) {
+    auto& ports = impl_.tensors[output.get_node()];
+    ports.resize(output.get_node()->get_output_size());
+    ports[output.get_index()] = id;
+    impl_.outputs.push_back(output);
     impl_.onnx_names.emplace(name, id);
-    for (const auto& alias : names_.aliases[node.get()][port]) impl_.onnx_names.emplace(alias, id);
-    node->output(port).get_tensor().add_names({name});
+    for (const auto& alias : names_.aliases[output.get_node()][output.get_index()])
+      impl_.onnx_names.emplace(alias, id);
+    output.get_tensor().add_names({name});
   }
 
   Status add_inputs() {
     for (const auto& p : model_->get_parameters()) {
       HEDDLE_RETURN_IF_ERROR(check_output(p->output(0), "input " + quote_text(p->get_friendly_name())));
       const std::string name = tensor_name(names_.tensors[p.get()][0], "input");
-      remember(p, 0,
+      remember(p->output(0),
                builder_.add_input(name, dtype_of(p->get_output_element_type(0)), shape_of(p->output(0))),
                name);
     }
@@ -143,48 +168,98 @@ class GraphMaker {
   }
 
   int64_t bytes_of(const Output& output) const {
-    if (output.get_partial_shape().is_dynamic()) return 0;
-    return tensor_bytes(dtype_of(output.get_element_type()), shape_of(output)).value_or(0);
+    return tensor_bytes(dtype_of(output.get_element_type()), known_shape(output)).value_or(0);
   }
 
-  Status add_op(const std::shared_ptr<Node>& node) {
-    const std::string name = names_.ops[node.get()];
-    current_op_ = name;
-    Op op;
-    op.name = name;
-    op.type = node->get_type_name();
-    op.onnx_names = names_.onnx_nodes[node.get()];
-    op.flops = node_flops(*node);
-    for (const auto& input : node->input_values()) {
+  static bool leaves(const Output& output, const NodeGroup& group) {
+    const auto readers = output.get_target_inputs();
+    return std::ranges::any_of(readers, [&](const auto& reader) {
+      return std::ranges::none_of(group, [&](const auto& node) { return node.get() == reader.get_node(); });
+    });
+  }
+
+  // Adds what one of the op's nodes reads.
+  Status add_reads(Node& node, const std::unordered_set<const Node*>& own, Op& op) {
+    for (const auto& input : node.input_values()) {
+      if (own.contains(input.get_node())) continue;
       if (constants_.contains(input.get_node())) {
         HEDDLE_RETURN_IF_ERROR(
-            check_output(input, "op " + quote_text(name) + " (" + op.type + "): a constant input"));
+            check_output(input, "op " + quote_text(op.name) + " (" + op.type + "): a constant input"));
         add_param(param_of(input), op.params);
       } else {
         op.inputs.push_back(impl_.tensor_of(input));
       }
       op.bytes_accessed += bytes_of(input);
     }
-    if (ov::op::util::is_constant(node)) add_param(param_of(node->output(0)), op.params);
-    add_body_params(*node, op.params);
-    std::vector<Tensor> outputs;
-    for (size_t i = 0; i < node->get_output_size(); ++i) {
-      HEDDLE_RETURN_IF_ERROR(
-          check_output(node->output(i), "op " + quote_text(name) + " (" + op.type + "): its output"));
-      Tensor tensor;
-      tensor.name =
-          tensor_name(names_.tensors[node.get()][i], i == 0 ? name : name + ":" + std::to_string(i));
-      tensor.dtype = dtype_of(node->get_output_element_type(i));
-      tensor.shape = node->get_output_partial_shape(i).is_static() ? shape_of(node->output(i)) : Shape{0};
-      op.bytes_accessed += bytes_of(node->output(i));
-      outputs.push_back(std::move(tensor));
+    if (ov::op::util::is_constant(&node)) add_param(param_of(node.output(0)), op.params);
+    add_body_params(node, op.params);
+    return {};
+  }
+
+  // The error of the group's first value that cannot be a tensor, from which the others have their shapes.
+  Error first_fault(const NodeGroup& group) const {
+    for (const auto& node : group) {
+      for (const auto& output : node->outputs()) {
+        const Status status = check_output(output, "op " + quote_text(names_.ops.at(node.get())) + " (" +
+                                                       node->get_type_name() + "): its output");
+        if (!status.ok()) return status.error();
+      }
     }
-    node->set_friendly_name(name);
-    const OpId id = builder_.add_op(std::move(op), outputs);
-    impl_.nodes.push_back(node);
-    impl_.ops[node.get()] = id;
+    return Error(Code::kInternal, "every output of a region is a tensor");
+  }
+
+  // Values that stay inside a region are no tensors of the graph.
+  Result<std::vector<Output>> outputs_of(const NodeGroup& group, const Op& op) const {
+    std::vector<Output> outputs;
+    for (const auto& node : group) {
+      for (const auto& output : node->outputs()) {
+        if (group.size() > 1 && !leaves(output, group)) continue;
+        if (!check_output(output, op.name).ok()) return first_fault(group);
+        outputs.push_back(output);
+      }
+    }
+    return outputs;
+  }
+
+  Tensor tensor_for(const Output& output, const std::string& op) {
+    Tensor tensor;
+    const size_t port = output.get_index();
+    tensor.name = tensor_name(names_.tensors[output.get_node()][port],
+                              port == 0 ? op : op + ":" + std::to_string(port));
+    tensor.dtype = dtype_of(output.get_element_type());
+    tensor.shape = known_shape(output);
+    return tensor;
+  }
+
+  Status add_op(const NodeGroup& group) {
+    const auto& last = group.back();
+    Op op;
+    op.name = current_op_ = names_.ops[last.get()];
+    op.type = group.size() == 1 ? last->get_type_name() : "Region";
+    std::unordered_set<const Node*> own;
+    for (const auto& node : group) own.insert(node.get());
+    for (const auto& node : group) {
+      for (const auto& name : names_.onnx_nodes[node.get()])
+        if (std::ranges::find(op.onnx_names, name) == op.onnx_names.end()) op.onnx_names.push_back(name);
+      op.flops += node_flops(*node);
+      HEDDLE_RETURN_IF_ERROR(add_reads(*node, own, op));
+      node->set_friendly_name(names_.ops[node.get()]);
+    }
+    HEDDLE_ASSIGN_OR_RETURN(const auto outputs, outputs_of(group, op));
+    std::vector<Tensor> tensors;
+    for (const auto& output : outputs) {
+      tensors.push_back(tensor_for(output, names_.ops[output.get_node()]));
+      op.bytes_accessed += bytes_of(output);
+    }
+    const OpId id = builder_.add_op(std::move(op), tensors);
+    impl_.nodes.push_back(last);
+    if (group.size() > 1) impl_.regions.emplace(id, group);
+    for (const auto& node : group) {
+      impl_.ops[node.get()] = id;
+      impl_.tensors[node.get()].resize(node->get_output_size());
+    }
     const auto made = builder_.outputs_of(id);
-    for (size_t i = 0; i < outputs.size(); ++i) remember(node, i, made[i], outputs[i].name);
+    for (size_t i = 0; i < outputs.size(); ++i) remember(outputs[i], made[i], tensors[i].name);
     return {};
   }
 

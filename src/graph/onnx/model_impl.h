@@ -3,14 +3,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <openvino/core/model.hpp>
 #include <openvino/core/node.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "heddle/base/status.h"
@@ -23,8 +26,10 @@ namespace heddle {
 // The nodes behind the graph's ops and the outputs behind its tensors. Not modified after loading, except for
 // what is read on demand.
 struct Model::Impl {
-  std::vector<std::shared_ptr<ov::Node>> nodes;  // by OpId
-  std::vector<ov::Output<ov::Node>> outputs;     // by TensorId
+  std::vector<std::shared_ptr<ov::Node>> nodes;  // by OpId; a region's last node
+  // Ops that stand for several nodes, with those in topological order.
+  std::unordered_map<OpId, std::vector<std::shared_ptr<ov::Node>>> regions;
+  std::vector<ov::Output<ov::Node>> outputs;  // by TensorId
   std::unordered_map<const ov::Node*, OpId> ops;
   std::unordered_map<const ov::Node*, std::vector<TensorId>> tensors;  // by node and output index
   std::unordered_map<std::string, TensorId>
@@ -32,7 +37,11 @@ struct Model::Impl {
   mutable std::once_flag read_parts;
   mutable std::optional<Result<OnnxParts>> parts;
 
-  // Invalid for constants.
+  std::span<const std::shared_ptr<ov::Node>> nodes_of(OpId op) const {
+    const auto region = regions.find(op);
+    return region == regions.end() ? std::span(&nodes[op.index()], 1) : std::span(region->second);
+  }
+  // Invalid for constants and for values inside a region.
   TensorId tensor_of(const ov::Output<ov::Node>& output) const {
     const auto it = tensors.find(output.get_node());
     return it == tensors.end() ? TensorId() : it->second[output.get_index()];
@@ -73,8 +82,15 @@ struct ModelNames {
 ModelNames name_model(const ov::Model& model, const std::vector<std::shared_ptr<ov::Node>>& ops,
                       const OnnxModel* onnx);
 
-// One op per node that does work, one parameter per constant value that such a node reads. `model` must be
-// static; its nodes are renamed to the ops' names. Fills `impl`.
+// Groups `ops` (in topological order) so that no group gives another one a value for which `inner` is true.
+// The groups are as small as possible, convex, and in a topological order. O(V + E).
+using NodeGroup = std::vector<std::shared_ptr<ov::Node>>;
+std::vector<NodeGroup> group_nodes(const std::vector<std::shared_ptr<ov::Node>>& ops,
+                                   const std::function<bool(const ov::Output<ov::Node>&)>& inner);
+
+// One op per node that does work, one parameter per constant value that such a node reads. Nodes that exchange
+// values of unknown shape or unsupported type become one op. The model's nodes are renamed to the ops' names.
+// Fills `impl`.
 Result<std::shared_ptr<const Graph>> make_graph(const std::shared_ptr<ov::Model>& model,
                                                 const std::string& name, const OnnxModel* onnx,
                                                 Model::Impl& impl);

@@ -73,8 +73,9 @@ double cpu_seconds(pid_t child) {
 }
 
 Status crash(const std::string& how) {
-  return invalid_input("OpenVINO crashes on this model (" + how +
-                       "): it is damaged, or an operator is used in a way that OpenVINO does not expect");
+  return invalid_input("OpenVINO's process ended with " + how +
+                       " while it read the model: it is damaged, or an operator is used in a way that "
+                       "OpenVINO does not expect");
 }
 
 class Child {
@@ -125,9 +126,10 @@ std::optional<Status> watch(pid_t pid, const ProbeLimits& limits) {
     int status = 0;
     if (child.wait(ms, &status)) {
       if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Status();
-      if (!WIFSIGNALED(status)) return crash("it ended the process");
+      if (!WIFSIGNALED(status)) return crash("status " + std::to_string(WEXITSTATUS(status)));
       const int signal = WTERMSIG(status);
-      if (signal != SIGXCPU && signal != SIGKILL) return crash(::strsignal(signal));
+      if (signal != SIGXCPU && signal != SIGKILL)
+        return crash("signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")");
       return invalid_input("OpenVINO did not finish this model within its limits of time and memory");
     }
     const int64_t used = anonymous_bytes(pid);

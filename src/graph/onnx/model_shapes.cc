@@ -70,7 +70,8 @@ Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& o
   HEDDLE_RETURN_IF_ERROR(check_known_names(model, options));
   if (options.batch && *options.batch < 1)
     return invalid_input("--batch gives " + std::to_string(*options.batch) + ", expected at least 1");
-  InputShapes changes;
+  InputShapes result;
+  std::string open;
   const auto& parameters = model.get_parameters();
   for (size_t i = 0; i < parameters.size(); ++i) {
     const auto& p = *parameters[i];
@@ -78,15 +79,19 @@ Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& o
     const auto given = options.shapes.find(name_of(p));
     if (given != options.shapes.end())
       HEDDLE_RETURN_IF_ERROR(set_dimensions(given->first, given->second, shape));
-    if (options.batch && shape.rank().is_static() && shape.size() > 0 && shape[0].is_dynamic())
-      shape[0] = *options.batch;
-    if (shape.is_dynamic()) {
-      return invalid_input("input " + quote_text(name_of(p)) + " has shape " + partial_text(shape) +
-                           ": give it with --shape " + example(name_of(p), shape));
+    if (shape.rank().is_static() && shape.size() > 0 && shape[0].is_dynamic()) {
+      if (!options.batch) result.assumed.push_back(name_of(p));
+      shape[0] = options.batch.value_or(1);
     }
-    if (shape != p.get_partial_shape()) changes.emplace_back(i, shape);
+    if (shape.is_dynamic()) {
+      open += (open.empty() ? "" : "; ") +
+              ("input " + quote_text(name_of(p)) + " has shape " + partial_text(p.get_partial_shape()) +
+               ": give it with --shape " + example(name_of(p), shape));
+    }
+    if (shape != p.get_partial_shape()) result.changes.emplace_back(i, shape);
   }
-  return changes;
+  if (!open.empty()) return invalid_input(open);
+  return result;
 }
 
 }  // namespace heddle::internal

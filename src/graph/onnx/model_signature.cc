@@ -162,8 +162,31 @@ class Signer {
   }
   uint64_t port(TensorId tensor) const { return impl_.outputs[tensor.index()].get_index(); }
 
+  // The graph's shape if inference left the value's open.
+  void hash_value(Hasher& h, const ov::Output<ov::Node>& output) const {
+    hash_type(h, output);
+    const TensorId tensor = impl_.tensor_of(output);
+    if (!tensor.valid() || output.get_partial_shape().is_static()) return;
+    for (const auto d : graph_.tensor(tensor).shape) h.number(static_cast<uint64_t>(d));
+  }
+
   uint64_t own_hash(OpId op) const {
-    ov::Node& node = *impl_.nodes[op.index()];
+    const auto nodes = impl_.nodes_of(op);
+    if (nodes.size() == 1) return own_hash(*nodes.front(), {});
+    // A region: its nodes in order, with their wiring, and which of their values leave it.
+    Hasher h;
+    std::unordered_map<const ov::Node*, uint64_t> numbers;
+    for (const auto& node : nodes) {
+      h.number(own_hash(*node, numbers));
+      numbers.emplace(node.get(), numbers.size());
+    }
+    for (const auto tensor : graph_.op(op).outputs)
+      h.number(numbers.at(impl_.outputs[tensor.index()].get_node())).number(port(tensor));
+    return h.value();
+  }
+
+  // `region`: numbers of the nodes before it in its region.
+  uint64_t own_hash(ov::Node& node, const std::unordered_map<const ov::Node*, uint64_t>& region) const {
     Hasher h;
     h.text(node.get_type_name())
         .text(node.get_type_info().version_id != nullptr ? node.get_type_info().version_id : "");
@@ -174,15 +197,17 @@ class Signer {
     hash_attributes(h, node);
     const bool power = std::string_view(node.get_type_name()) == "Power";
     for (const auto& input : node.input_values()) {
-      if (impl_.tensor_of(input).valid()) {
+      if (const auto inner = region.find(input.get_node()); inner != region.end()) {
+        h.number(3).number(inner->second).number(input.get_index());
+      } else if (impl_.tensor_of(input).valid()) {
         h.number(1);
-        hash_type(h, input);
+        hash_value(h, input);
       } else {
         h.number(2);
         hash_constant(h, input, power);
       }
     }
-    for (const auto& output : node.outputs()) hash_type(h, output);
+    for (const auto& output : node.outputs()) hash_value(h, output);
     return h.value();
   }
 

@@ -38,10 +38,6 @@ class Checker {
 };
 
 Status Checker::opsets() {
-  if (!model_.functions.empty()) {
-    return unsupported("function " + quote_text(model_.functions[0]) +
-                       ": model-local functions are not supported; inline them first (onnx.inliner)");
-  }
   for (const auto& o : model_.opsets)
     if (is_standard_domain(o.domain) && o.version < 1)
       return invalid_input("opset " + std::to_string(o.version) +

@@ -19,6 +19,8 @@ Status check_tensor(const OnnxTensor& tensor);
 Status check_element_type(int64_t type);
 // Checks one standard operator against its schema: known, number of inputs, required attributes.
 Status check_operator(const OnnxNode& node, int64_t opset);
+// True if the standard operator is the same in both opsets.
+bool same_operator(std::string_view name, int64_t opset, int64_t other);
 // The newest version of the standard operators in the table.
 int64_t newest_standard_opset();
 

@@ -53,8 +53,8 @@ void add_read_names(const OnnxGraph& graph, std::vector<std::string_view>& names
 }  // namespace
 
 struct OnnxParts::File {
-  File(const Model& from, MappedFile mapped, internal::OnnxModel parsed)
-      : model(from), file(std::move(mapped)), onnx(std::move(parsed)) {
+  File(const Model& from, MappedFile mapped, internal::OnnxContent read)
+      : model(from), file(std::move(mapped)), content(std::move(read)), onnx(content.model) {
     const OnnxGraph& graph = onnx.graph;
     for (size_t i = 0; i < graph.nodes.size(); ++i)
       for (const auto output : graph.nodes[i].outputs)
@@ -72,7 +72,8 @@ struct OnnxParts::File {
 
   const Model& model;
   MappedFile file;
-  internal::OnnxModel onnx;                                              // points into the file
+  internal::OnnxContent content;
+  const internal::OnnxModel& onnx;
   std::unordered_map<std::string_view, size_t> producers, initializers;  // by name of the value
   std::unordered_set<std::string_view> inputs;
 };
@@ -87,7 +88,7 @@ class OnnxCutter {
  public:
   explicit OnnxCutter(const OnnxParts::File& file)
       : model_(file.model),
-        file_(file.file.bytes()),
+        file_(file.content.bytes),
         onnx_(file.onnx),
         index_(file),
         keep_node_(onnx_.graph.nodes.size(), false),
@@ -237,7 +238,7 @@ Result<OnnxParts> OnnxParts::open(const Model& model) {
     return unsupported(path + ": has weights in other files; ONNX Runtime needs them in the .onnx file");
   if (content.hash != model.file_hash()) return has_changed(path);
   HEDDLE_ASSIGN_OR_RETURN(auto file, with_context(MappedFile::open(path, most), path));
-  HEDDLE_ASSIGN_OR_RETURN(auto onnx, with_context(internal::parse_onnx(file.bytes()), path));
+  HEDDLE_ASSIGN_OR_RETURN(auto onnx, with_context(internal::read_onnx(file.bytes()), path));
   return OnnxParts(std::make_shared<const File>(model, std::move(file), std::move(onnx)));
 }
 

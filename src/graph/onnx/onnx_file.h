@@ -91,6 +91,15 @@ struct OnnxModel {
 // Parses the structure only: wire format, nesting, counts. O(size of the structure); skips tensor data.
 Result<OnnxModel> parse_onnx(std::string_view file);
 
+// A file's structure with its own functions inlined (onnx_inline.cc).
+struct OnnxContent {
+  OnnxModel model;
+  std::unique_ptr<const std::string> inlined;  // the file without functions; null if it has none
+  std::string_view bytes;                      // which `model` points into: the file's or those inlined
+};
+// Fails if a function calls itself, does not fit its calls or grows without measure. O(size of the result).
+Result<OnnxContent> read_onnx(std::string_view file);
+
 // An ONNX file without its weights, for imports that leave the weights in the file (onnx_skeleton.cc): the
 // same model, with the data (raw_data) of every large initializer replaced by a reference: external data in a
 // file called `name` next to the model. The file must be checked and have no external data of its own, whose

@@ -65,6 +65,10 @@ Status check_attributes(const OnnxNode& node, std::string_view required) {
 
 }  // namespace
 
+bool same_operator(std::string_view name, int64_t opset, int64_t other) {
+  return find_schema(name, opset) == find_schema(name, other);
+}
+
 int64_t newest_standard_opset() { return std::ranges::max(kSchemas, {}, &Schema::since).since; }
 
 Status check_operator(const OnnxNode& node, int64_t opset) {

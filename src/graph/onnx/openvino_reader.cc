@@ -85,17 +85,23 @@ std::string place_of(const ov::Node& node, const OnnxModel* onnx) {
   return "op " + quote_text(onnx == nullptr ? node.get_friendly_name() : node.get_type_name()) + type;
 }
 
-Status check_static(const ov::Model& model, const OnnxModel* onnx) {
+// Outputs without readers may stay dynamic, for example the indices of a pooling.
+bool is_static(const ov::Model& model) {
   for (const auto& node : model.get_ordered_ops()) {
     if (ov::is_type<ov::op::v0::Result>(node)) continue;
     for (const auto& output : node->outputs()) {
-      // Outputs without readers may stay dynamic, for example the indices of a pooling.
       if (output.get_target_inputs().empty()) continue;
-      const auto& shape = output.get_partial_shape();
-      if (shape.is_dynamic())
-        return unsupported(place_of(*node, onnx) + ": its output has the shape " + shape.to_string() +
-                           ", which depends on data; plans need shapes that follow from those of the inputs");
-      if (output.get_element_type().is_dynamic())
+      if (output.get_partial_shape().is_dynamic() || output.get_element_type().is_dynamic()) return false;
+    }
+  }
+  return true;
+}
+
+Status check_types(const ov::Model& model, const OnnxModel* onnx) {
+  for (const auto& node : model.get_ordered_ops()) {
+    if (ov::is_type<ov::op::v0::Result>(node)) continue;
+    for (const auto& output : node->outputs()) {
+      if (!output.get_target_inputs().empty() && output.get_element_type().is_dynamic())
         return unsupported(place_of(*node, onnx) + ": the type of its output is unknown");
     }
   }
@@ -119,23 +125,23 @@ Result<std::shared_ptr<ov::Model>> convert(const std::string& path, const OnnxMo
 
 void reshape(ov::Model& model, const InputShapes& shapes) {
   std::map<ov::Output<ov::Node>, ov::PartialShape> changes;
-  for (const auto& [input, shape] : shapes) changes[model.get_parameters()[input]->output(0)] = shape;
+  for (const auto& [input, shape] : shapes.changes) changes[model.get_parameters()[input]->output(0)] = shape;
   model.reshape(changes);
 }
 
 // Sets the input shapes and infers the others op by op, as the standard defines them, in a fraction of
 // reshape()'s time. False if the shapes do not fit or not all can be inferred.
-bool takes_shapes(const std::shared_ptr<ov::Model>& model, const InputShapes& shapes, const OnnxModel* onnx) {
+bool takes_shapes(const std::shared_ptr<ov::Model>& model, const InputShapes& shapes) {
   try {
     std::vector<const ov::Node*> changed;
-    for (const auto& [input, shape] : shapes) {
+    for (const auto& [input, shape] : shapes.changes) {
       const auto& parameter = model->get_parameters()[input];
       parameter->set_partial_shape(shape);
       parameter->validate_and_infer_types();
       changed.push_back(parameter.get());
     }
     fold_shapes(*model, changed);
-    return check_static(*model, onnx).ok();
+    return is_static(*model);
   } catch (const std::exception&) {
     return false;
   }
@@ -143,23 +149,23 @@ bool takes_shapes(const std::shared_ptr<ov::Model>& model, const InputShapes& sh
 
 }  // namespace
 
-Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const ImportOptions& options,
-                                                 const OnnxModel* onnx, const std::string* skeleton) {
+Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& options, const OnnxModel* onnx,
+                                const std::string* skeleton) {
   HEDDLE_ASSIGN_OR_RETURN(auto model, convert(path, onnx, skeleton));
   HEDDLE_ASSIGN_OR_RETURN(const auto shapes, wanted_shapes(*model, options));
-  if (!shapes.empty()) {
-    if (takes_shapes(model, shapes, onnx)) return model;
+  if (!shapes.changes.empty()) {
+    if (takes_shapes(model, shapes)) return ReadModel{model, shapes.assumed};
     // reshape() also rewrites ops with built-in sizes, but it cannot start from half-inferred nodes.
     HEDDLE_ASSIGN_OR_RETURN(model, convert(path, onnx, skeleton));
   }
   try {
-    if (!shapes.empty()) reshape(*model, shapes);
+    if (!shapes.changes.empty()) reshape(*model, shapes);
     fold_shapes(*model, {});
-    HEDDLE_RETURN_IF_ERROR(check_static(*model, onnx));
+    HEDDLE_RETURN_IF_ERROR(check_types(*model, onnx));
   } catch (const std::exception& e) {
     return invalid_input("the shapes do not fit: " + openvino_reason(e.what()));
   }
-  return model;
+  return ReadModel{model, shapes.assumed};
 }
 
 void load_onnx_frontend() {

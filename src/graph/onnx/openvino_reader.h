@@ -1,4 +1,4 @@
-// Reads a file into an ov::Model with static shapes.
+// Reads a file into an ov::Model whose inputs have static shapes.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,14 @@ namespace heddle::internal {
 
 // Reads `path` or, if not null, `skeleton` (onnx_skeleton() of that file). Names inputs and outputs, sets the
 // dimensions given by `options`, and folds values that depend on shapes alone. `onnx` is the file's
-// structure, null for other formats. On success every dimension and type is known; errors name the input or
-// op. Throws nothing.
-Result<std::shared_ptr<ov::Model>> read_openvino(const std::string& path, const ImportOptions& options,
-                                                 const OnnxModel* onnx,
-                                                 const std::string* skeleton = nullptr);
+// structure, null for other formats. On success every type and every input's shape is known, and all shapes
+// that follow from those; errors name the input or op. Throws nothing.
+struct ReadModel {
+  std::shared_ptr<ov::Model> model;
+  std::vector<std::string> assumed;  // as in InputShapes
+};
+Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& options, const OnnxModel* onnx,
+                                const std::string* skeleton = nullptr);
 
 // The useful part of OpenVINO's message, on one line and equal in every run.
 std::string openvino_reason(const std::string& what);
@@ -32,8 +35,11 @@ const OnnxNode* find_onnx_node(const OnnxModel* onnx, std::string_view name);
 Error conversion_error(const std::string& what, const OnnxModel* onnx);
 
 // The input shapes to set, by input index: those in `options` that differ from the model's (model_shapes.cc).
-// Fails when they do not fit or leave a dimension open.
-using InputShapes = std::vector<std::pair<size_t, ov::PartialShape>>;
+// Fails when they do not fit or leave a dimension open other than the first, which is then 1.
+struct InputShapes {
+  std::vector<std::pair<size_t, ov::PartialShape>> changes;
+  std::vector<std::string> assumed;  // inputs whose first dimension neither the model nor the options give
+};
 Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options);
 // Replaces ShapeOf and small constant arithmetic by constants (model_fold.cc), but no weights. `changed`:
 // nodes whose shapes changed since their readers were inferred; what depends on them is inferred again.

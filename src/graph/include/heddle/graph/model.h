@@ -22,7 +22,7 @@ class OnnxParts;
 
 struct ImportOptions {
   std::map<std::string, Shape> shapes;  // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
-  std::optional<int64_t> batch;         // sets the first dimension of every input that has a dynamic one
+  std::optional<int64_t> batch;  // sets the first dimension of every input that has a dynamic one; else 1
   int64_t max_file_bytes = int64_t{8} << 30;
   // A matrix product whose constant matrix has more bytes becomes several products of some columns each, and
   // a concatenation. So it can load and run in pieces. 0: never split.
@@ -46,16 +46,20 @@ class Model {
  public:
   // Reads .onnx and the other formats of OpenVINO's frontends (.xml with its .bin). Input is untrusted: a
   // malformed, truncated, cyclic or hostile file is an error that names the file, the node and the reason.
-  // Fails, naming the op or input, when an op is unsupported or a dimension stays dynamic (the message says
-  // which --shape to give).
+  // Fails, naming the op or input, when an op is unsupported, an input's dimension stays dynamic (the message
+  // says which --shape to give) or a tensor between ops or a model output has a shape that depends on data.
   static Result<std::shared_ptr<const Model>> load(const std::string& path,
                                                    const ImportOptions& options = {});
 
   const std::string& path() const { return path_; }
   // Hash of the file's bytes, which plans record. External data files contribute only their sizes.
   uint64_t file_hash() const { return file_hash_; }
+  // As given, with a batch size of 1 if the import assumed one.
   const ImportOptions& options() const { return options_; }
-  // One op per OpenVINO node that does work; constants and constant-folded subgraphs are parameters.
+  // What the import assumed, a sentence each, for the user.
+  const std::vector<std::string>& notes() const { return notes_; }
+  // One op per OpenVINO node that does work; constants and constant-folded subgraphs are parameters. Nodes that
+  // exchange values without a fixed size are one op of the type Region.
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
   // The model as in the file, before split_bytes was applied.
   const std::shared_ptr<ov::Model>& whole() const { return whole_; }
@@ -86,6 +90,7 @@ class Model {
   std::string path_;
   uint64_t file_hash_ = 0;
   ImportOptions options_;
+  std::vector<std::string> notes_;
   std::shared_ptr<const Graph> graph_;
   std::shared_ptr<ov::Model> whole_;
   std::shared_ptr<const Impl> impl_;
