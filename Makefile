@@ -25,7 +25,8 @@ deb: setup ## build, then a Debian package in build/
 	@scripts/build.sh release heddle
 	@cd build && cpack
 
-demo: setup ## build, then plan, run and explain two real models
+demo: ## what this needs of the set-up, then build, plan, run and explain two real models
+	@scripts/setup.sh --demo
 	@scripts/build.sh release heddle
 	@scripts/demo.sh
 

