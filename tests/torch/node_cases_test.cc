@@ -2,6 +2,7 @@
 // when it is compiled.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -97,6 +98,12 @@ bool imported_otherwise(const std::string& name) {
          name == "test_maxpool_2d_ceil_output_size_reduce_by_one";
 }
 
+// Values inside have sizes that only a run shows, which this backend does not take.
+bool has_region(const Graph& graph) {
+  return std::any_of(graph.ops().begin(), graph.ops().end(),
+                     [](const Op& op) { return op.type == "Region"; });
+}
+
 TEST(NodeCases, MostEqualTheReferenceAndTheRestIsRefused) {
   std::map<Outcome, int> counts;
   int loaded = 0;
@@ -106,8 +113,12 @@ TEST(NodeCases, MostEqualTheReferenceAndTheRestIsRefused) {
   for (const auto& c : corpus_cases("node")) {
     const auto model = Model::load(c.folder + "/model.onnx");
     if (!model.ok()) continue;
-    ++loaded;
     const Verdict verdict = run_case(c, *model, **device);
+    if (has_region(*(*model)->graph())) {
+      EXPECT_EQ(verdict.outcome, Outcome::kRefused) << c.name << ": " << verdict.text;
+      continue;
+    }
+    ++loaded;
     ++counts[verdict.outcome];
     if (verdict.outcome == Outcome::kWrong) {
       std::printf("differs: %s: %s\n", c.name.c_str(), verdict.text.c_str());
