@@ -106,7 +106,18 @@ const std::vector<BadModel>& bad_models() {
          }
          return file + bytes(25, function("f30", {node("Relu", {"a"}, {"b"})}));
        },
-       "function 'f': its functions make more than 2000000 nodes or 2 GiB when they are inlined; export the "
+       "function 'f': its functions make more than 2000000 nodes or 256 MiB when they are inlined; export "
+       "the "
+       "model "
+       "without functions"},
+      // Half a gigabyte from a file of a megabyte.
+      {"FunctionThatRepeatsALongName",
+       [] {
+         return calling(node("Concat", std::vector<std::string>(512, "a"), {"b"}),
+                        {std::string(size_t{1} << 20, 'n')});
+       },
+       "function 'f': its functions make more than 2000000 nodes or 256 MiB when they are inlined; export "
+       "the "
        "model "
        "without functions"},
       {"UnknownOperator", [] { return one_node(node("Rellu", {"x"}, {"y"}, "r")); },

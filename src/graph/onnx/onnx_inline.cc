@@ -20,7 +20,8 @@ namespace {
 constexpr int kMostNestedCalls = 32;
 // Small functions that call each other several times grow exponentially: a hostile file must end in an error.
 constexpr int64_t kMostInlinedNodes = 2'000'000;
-constexpr size_t kMostInlinedBytes = size_t{2} << 30;
+constexpr size_t kMostInlinedBytes = size_t{256}
+                                     << 20;  // of what is added: the model's own weights stay as they are
 // As in the parser, which sees a function's body only after it is inlined.
 constexpr int kMostNestedGraphs = 16;
 
@@ -205,6 +206,18 @@ class Inliner {
     return {};
   }
 
+  Error too_large() const {
+    return invalid_input("its functions make more than " + std::to_string(kMostInlinedNodes) +
+                         " nodes or 256 MiB when they are inlined; export the model without functions");
+  }
+
+  // Called before so much is added.
+  Status grow(size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ > kMostInlinedBytes) return too_large();
+    return {};
+  }
+
   std::string unique(const std::string& wanted) {
     bytes_ += wanted.size();
     return names_.make(wanted);
@@ -229,14 +242,20 @@ class Inliner {
     });
   }
 
+  // The name in the field, under its new name.
+  Status add_name(const WireField& field, const Frame& frame, WireMessage& copy) {
+    const std::string name = renamed(field.bytes, frame);
+    if (frame.renames()) HEDDLE_RETURN_IF_ERROR(grow(name.size()));
+    copy.text(static_cast<int>(field.number), name);
+    return {};
+  }
+
   // A message whose name is in the field `number`, under its new name.
-  Result<WireMessage> copy_named(std::string_view message, uint32_t number, const Frame& frame) const {
+  Result<WireMessage> copy_named(std::string_view message, uint32_t number, const Frame& frame) {
     WireMessage copy;
     HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view raw) -> Status {
-      if (f.number == number)
-        copy.text(static_cast<int>(number), renamed(f.bytes, frame));
-      else
-        copy.bytes() += raw;
+      if (f.number == number) return add_name(f, frame, copy);
+      copy.bytes() += raw;
       return {};
     }));
     return copy;
@@ -260,7 +279,7 @@ class Inliner {
     WireMessage copy;
     HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view raw) -> Status {
       if (f.number == kNode) return copy_node(f.bytes, frame, copy);
-      if (frame.renames()) bytes_ += raw.size();
+      if (frame.renames()) HEDDLE_RETURN_IF_ERROR(grow(raw.size()));
       const bool named = f.number == kInitializer || f.number == kGraphInput || f.number == kGraphOutput ||
                          f.number == kValueInfo;
       if (!frame.renames() || !named) {
@@ -285,6 +304,7 @@ class Inliner {
       HEDDLE_ASSIGN_OR_RETURN(const auto name, name_in(message, kAttributeName));
       const auto given = frame.attributes.find(reference);
       if (given == frame.attributes.end()) return std::optional<std::string>();
+      HEDDLE_RETURN_IF_ERROR(grow(given->second.size()));
       HEDDLE_RETURN_IF_ERROR(
           each_field(given->second, [&](const WireField& f, std::string_view raw) -> Status {
             if (f.number != kAttributeName) copy.bytes() += raw;
@@ -307,10 +327,8 @@ class Inliner {
 
   // Appends the node, or the body of the function that it calls, to `graph`.
   Status copy_node(std::string_view message, Frame& frame, WireMessage& graph) {
-    if (frame.renames()) bytes_ += message.size();
-    if (++nodes_ > kMostInlinedNodes || bytes_ > kMostInlinedBytes)
-      return invalid_input("its functions make more than " + std::to_string(kMostInlinedNodes) +
-                           " nodes or 2 GiB when they are inlined; export the model without functions");
+    if (frame.renames()) HEDDLE_RETURN_IF_ERROR(grow(message.size()));
+    if (++nodes_ > kMostInlinedNodes || bytes_ > kMostInlinedBytes) return too_large();
     HEDDLE_ASSIGN_OR_RETURN(const Call call, read_call(message));
     const auto function = functions_.find({call.domain, call.op_type, call.overload});
     if (function != functions_.end()) {
@@ -321,8 +339,9 @@ class Inliner {
     WireMessage node;
     HEDDLE_RETURN_IF_ERROR(each_field(message, [&](const WireField& f, std::string_view raw) -> Status {
       if (f.number == kInput || f.number == kOutput) {
-        node.text(static_cast<int>(f.number), renamed(f.bytes, frame));
+        return add_name(f, frame, node);
       } else if (f.number == kNodeName) {
+        HEDDLE_RETURN_IF_ERROR(grow(frame.prefix.size()));
         node.text(kNodeName, frame.prefix + std::string(f.bytes));
       } else if (f.number == kAttribute) {
         HEDDLE_ASSIGN_OR_RETURN(const auto attribute, copy_attribute(f.bytes, frame));
@@ -359,15 +378,15 @@ class Inliner {
       HEDDLE_ASSIGN_OR_RETURN(auto value, copy_attribute(attribute, caller));
       if (value) frame.attributes.insert_or_assign(name, std::move(*value));
     }
-    bind_values(call, function, caller, frame, graph);
+    HEDDLE_RETURN_IF_ERROR(bind_values(call, function, caller, frame, graph));
     for (const auto& node : function.nodes) HEDDLE_RETURN_IF_ERROR(define_outputs(node, frame));
     for (const auto& node : function.nodes) HEDDLE_RETURN_IF_ERROR(copy_node(node, frame, graph));
     return {};
   }
 
   // The function's inputs and outputs are the caller's values.
-  void bind_values(const Call& call, const Function& function, const Frame& caller, Frame& frame,
-                   WireMessage& graph) {
+  Status bind_values(const Call& call, const Function& function, const Frame& caller, Frame& frame,
+                     WireMessage& graph) {
     auto& values = frame.scopes.emplace_back();
     for (size_t i = 0; i < function.inputs.size(); ++i)
       values[function.inputs[i]] = i < call.inputs.size() ? renamed(call.inputs[i], caller) : std::string();
@@ -376,6 +395,7 @@ class Inliner {
       if (given.empty()) continue;
       if (const auto known = values.find(function.outputs[i]); known != values.end()) {
         // An input that is handed through, or an output listed twice.
+        HEDDLE_RETURN_IF_ERROR(grow(known->second.size() + given.size()));
         WireMessage identity;
         identity.text(kInput, known->second);
         identity.text(kOutput, given);
@@ -385,6 +405,7 @@ class Inliner {
         values[function.outputs[i]] = given;
       }
     }
+    return {};
   }
 
   // A function has opsets of its own, the result has one of each domain: a node must mean the same in both.
