@@ -114,6 +114,25 @@ void CostTable::set_segment(SegmentCost cost) {
   segments_.push_back(std::move(cost));
 }
 
+CostTable CostTable::placed(std::span<const DeviceId> device) const {
+  CostTable copy = *this;
+  for (size_t op = 0; op < num_ops(); ++op) {
+    for (size_t d = 0; d < num_devices_; ++d) {
+      if (device[op] == DeviceId(d)) continue;
+      copy.set(OpId(op), DeviceId(d), {});
+      if (has_host_access()) copy.set_host_access(OpId(op), DeviceId(d), kImpossible);
+    }
+  }
+  copy.segments_.clear();
+  copy.segment_index_.clear();
+  for (const SegmentCost& segment : segments_) {
+    const bool there = std::all_of(segment.ops.begin(), segment.ops.end(),
+                                   [&](OpId op) { return device[op.index()] == segment.device; });
+    if (there) copy.set_segment(segment);
+  }
+  return copy;
+}
+
 bool CostTable::knows_segment(std::span<const OpId> ops, DeviceId device) const {
   const auto [first, last] = segment_index_.equal_range(segment_hash(ops, device));
   return std::any_of(first, last,

@@ -109,7 +109,10 @@ void bind_costs(nb::module_& module) {
       .def_prop_ro(
           "measured", [](const PyCosts& c) { return c.session.profiled.measured; },
           "Times measured by this call; the others come from the profile store, the file or a model.")
-      .def("__len__", [](const PyCosts& c) { return cells(c).size(); })
+      .def("__len__",
+           [](const PyCosts& c) {
+             return c.session.problem.graph->num_ops() * c.session.problem.usable_devices().size();
+           })
       .def(
           "__getitem__",
           [](const PyCosts& c, const std::pair<std::string, std::string>& key) {

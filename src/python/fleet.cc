@@ -8,10 +8,9 @@
 #include "background.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
-#include "heddle/fleet/arrivals.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/fleet/fleet_planner.h"
-#include "heddle/fleet/simulator.h"
+#include "heddle/fleet/sweep.h"
 #include "objects.h"
 
 namespace heddle::python {
@@ -70,16 +69,16 @@ SimulationResult simulated(const PyFleetPlan& plan, std::optional<double> rate, 
         HEDDLE_ASSIGN_OR_RETURN(const Deployment deployment, deploy(*plan.fleet, plan.plan));
         double planned = 0;
         for (const auto& model : deployment.models) planned += model.rate_per_s;
-        const double factor = rate ? *rate / planned : load_factor;
-        std::vector<double> rates;
-        for (const auto& model : deployment.models) rates.push_back(model.rate_per_s * factor);
-        HEDDLE_ASSIGN_OR_RETURN(const auto arrivals, make_arrivals({.kind = *kind}, rates, seconds, seed));
-        SimulationOptions options;
-        options.scheduler = *chosen;
-        options.seed = seed;
-        options.cancel = control.cancel;
-        options.horizon = ns_from_us(seconds * kUsPerSecond);
-        return simulate(deployment, arrivals, options);
+        SweepOptions options;
+        options.load_factors = {rate ? *rate / planned : load_factor};
+        options.traffic.kind = *kind;
+        options.duration_s = seconds;
+        options.simulation.scheduler = *chosen;
+        options.simulation.seed = seed;
+        options.simulation.cancel = control.cancel;
+        options.threads = 1;
+        HEDDLE_ASSIGN_OR_RETURN(auto points, sweep_loads(deployment, options));
+        return std::move(points.front().result);
       });
 }
 

@@ -43,7 +43,10 @@ struct PyRun {
   std::vector<TensorValue> outputs;
 };
 
-// Both only describe: dictionaries, one a row.
+// The model behind the plan, loaded on the first call; null if there is none.
+Result<std::shared_ptr<const Model>> model_of(PyPlan& plan);
+
+// A DataFrame of dictionaries, one for each row.
 nanobind::object data_frame(const nanobind::list& rows);
 
 nanobind::object to_array(const TensorValue& value);

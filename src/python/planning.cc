@@ -75,19 +75,14 @@ std::shared_ptr<PyPlan> load_plan(const std::filesystem::path& path) {
   plan->result =
       call_in_background(nb::none(), Interrupted::kRaises, [&](const Control&) -> Result<PlanResult> {
         HEDDLE_ASSIGN_OR_RETURN(auto file, read_plan_file(path.string()));
-        Session& session = plan->session;
-        // Its times are the file's: what the hardware would do otherwise is asked of these.
-        session.loaded.given = true;
-        session.loaded.name = file.problem.graph->name();
-        session.loaded.graph = file.problem.graph;
-        session.cluster = file.problem.cluster;
-        session.problem = file.problem;
         plan->settings.objective = file.problem.objective;
+        // Its times are the file's: what the hardware would do otherwise is asked of these.
+        plan->session = session_of(std::move(file.problem));
         plan->search.seed = file.seed;
         PlannerOutput output;
         output.plan = std::move(file.plan);
         output.bound = file.bound;
-        return verified_result(file.planner, session.problem, std::move(output), file.planning_s);
+        return verified_result(file.planner, plan->problem(), std::move(output), file.planning_s);
       });
   return plan;
 }
@@ -127,6 +122,11 @@ Whatif whatif(const PyPlan& plan, const std::map<std::string, int>& add,
   return {all.what, planned(plan, std::move(rows[0])), planned(plan, std::move(rows[1]))};
 }
 
+PlacementFormat format_of(const std::string& name) {
+  if (const auto format = placement_format_named(name)) return *format;
+  raise(invalid_input("format " + quote_text(name) + ": expected " + join_names(placement_format_names())));
+}
+
 struct PyGrade {
   std::shared_ptr<PyPlan> graded, best;
   std::string format;
@@ -142,10 +142,7 @@ PyGrade grade_placement(const std::shared_ptr<const PyModel>& model,
   const std::string text = nb::isinstance<nb::str>(given)
                                ? nb::cast<std::string>(given)
                                : nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(given));
-  const auto wanted = format ? placement_format_named(*format) : std::optional<PlacementFormat>();
-  if (format && !wanted)
-    raise(invalid_input("format " + quote_text(*format) +
-                        ": expected device-map, openvino, cuts, llama.cpp, vllm or json"));
+  const auto wanted = format ? std::optional(format_of(*format)) : std::nullopt;
   PyPlan plan;
   plan.settings = settings_of(*model, cluster, costs);
   plan.settings.objective = objective_of(objective);
@@ -161,19 +158,13 @@ PyGrade grade_placement(const std::shared_ptr<const PyModel>& model,
   return result;
 }
 
-std::string exported(const PyPlan& plan, const std::string& to) {
-  const auto format = placement_format_named(to);
-  if (!format)
-    raise(invalid_input("format " + quote_text(to) +
-                        ": expected device-map, openvino, cuts, llama.cpp, vllm or json"));
+std::string exported(PyPlan& plan, const std::string& to) {
+  const PlacementFormat format = format_of(to);
   // Other tools know the model's own nodes.
-  auto model = plan.session.loaded.model;
-  if (model == nullptr) model = value_or_raise(load_model_of(plan.problem(), "the plan"));
-  const Graph& graph = model != nullptr            ? *model->graph()
-                       : plan.session.loaded.given ? *plan.problem().graph
-                                                   : *plan.session.loaded.graph;
+  const auto model = value_or_raise(model_of(plan));
+  const Graph& graph = model != nullptr ? *model->graph() : *plan.session.loaded.graph;
   return value_or_raise(
-      placement_text(plan_file(plan.problem(), plan.result, plan.search.seed), graph, *format));
+      placement_text(plan_file(plan.problem(), plan.result, plan.search.seed), graph, format));
 }
 
 }  // namespace

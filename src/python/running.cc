@@ -30,18 +30,6 @@ struct StepTable {
   std::vector<ComparedStep> steps;
 };
 
-const char* kind_name(StepKind kind) {
-  switch (kind) {
-    case StepKind::kRun:
-      return "run";
-    case StepKind::kTransfer:
-      return "transfer";
-    case StepKind::kLoad:
-      break;
-  }
-  return "load";
-}
-
 StepTable compare_steps(const PyPlan& plan, const RunRecord& record) {
   const PlanResult& r = plan.result;
   if (record.steps.size() != r.plan.steps.size())
@@ -51,7 +39,7 @@ StepTable compare_steps(const PyPlan& plan, const RunRecord& record) {
   const auto view = make_timeline_view(plan.problem(), r.plan, r.timeline, r.bound, r.planner, &record);
   for (const TimelineBar& bar : view.bars) {
     const MeasuredStep& step = record.steps[bar.step.index()];
-    table.steps.push_back({bar.name, kind_name(bar.kind), bar.track, bar.predicted_start_us,
+    table.steps.push_back({bar.name, step_kind_name(bar.kind), bar.track, bar.predicted_start_us,
                            bar.predicted_finish_us - bar.predicted_start_us, step.start_us, step.median_us});
   }
   return table;
@@ -86,10 +74,7 @@ std::shared_ptr<PyCompiled> compile(const std::shared_ptr<PyPlan>& plan, const n
   compiled->compiled = call_in_background(
       on_progress, Interrupted::kRaises,
       [&](const Control& control) -> Result<std::shared_ptr<CompiledPlan>> {
-        auto model = plan->session.loaded.model;
-        if (model == nullptr) {
-          HEDDLE_ASSIGN_OR_RETURN(model, load_model_of(plan->problem(), "the plan"));
-        }
+        HEDDLE_ASSIGN_OR_RETURN(const auto model, model_of(*plan));
         HEDDLE_ASSIGN_OR_RETURN(auto made,
                                 CompiledPlan::create(plan->problem(), plan->result.plan, model, control));
         return std::shared_ptr<CompiledPlan>(std::move(made));
@@ -129,10 +114,7 @@ Measurement measure(const std::shared_ptr<PyPlan>& plan, int repeats, int warmup
                     uint64_t seed, const nb::object& on_progress) {
   auto record =
       call_in_background(on_progress, Interrupted::kRaises, [&](const Control& control) -> Result<RunRecord> {
-        auto model = plan->session.loaded.model;
-        if (model == nullptr) {
-          HEDDLE_ASSIGN_OR_RETURN(model, load_model_of(plan->problem(), "the plan"));
-        }
+        HEDDLE_ASSIGN_OR_RETURN(const auto model, model_of(*plan));
         RunOptions options;
         options.warmups = warmups;
         options.repeats = repeats;
@@ -173,6 +155,14 @@ void bind_tables(nb::module_& module) {
 }
 
 }  // namespace
+
+Result<std::shared_ptr<const Model>> model_of(PyPlan& plan) {
+  auto& model = plan.session.loaded.model;
+  if (model == nullptr) {
+    HEDDLE_ASSIGN_OR_RETURN(model, load_model_of(plan.problem(), "the plan"));
+  }
+  return model;
+}
 
 void bind_running(nb::module_& module) {
   bind_tables(module);

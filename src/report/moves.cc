@@ -46,7 +46,8 @@ Assignment moved(const Problem& problem, Assignment a, const std::vector<OpId>& 
   return a;
 }
 
-Move make_move(const Problem& problem, const Assignment& from, std::vector<OpId> ops, DeviceId device) {
+// The ops that move, and their time there.
+Move priced(const Problem& problem, std::vector<OpId> ops, DeviceId device) {
   Move move{.device = device, .ops = with_companions(problem, std::move(ops)), .value_us = {}, .refused = {}};
   move.ops_us = 0;
   move.origin = Origin::kMeasured;
@@ -55,25 +56,25 @@ Move make_move(const Problem& problem, const Assignment& from, std::vector<OpId>
     move.ops_us += cost.us;
     move.origin = std::max(move.origin, cost.origin);
   }
-  if (move.ops_us >= kImpossible) {
-    move.refused = "the device cannot run it";
-    return move;
-  }
-  const auto plan = build_plan(problem, moved(problem, from, move.ops, device));
-  if (!plan.ok()) {
-    move.refused = plan.error().to_string();
-    return move;
-  }
-  const auto timeline = evaluate(problem, *plan);
-  if (!timeline.ok()) {
-    move.refused = timeline.error().to_string();
-    return move;
-  }
-  const CheckReport report = check(problem, *plan, *timeline);
-  if (!report.ok())
-    move.refused = report.findings.front().message;
+  return move;
+}
+
+Result<double> value_after(const Problem& problem, const Assignment& from, const Move& move) {
+  if (move.ops_us >= kImpossible) return unsupported("the device cannot run it");
+  HEDDLE_ASSIGN_OR_RETURN(const Plan plan, build_plan(problem, moved(problem, from, move.ops, move.device)));
+  HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline, evaluate(problem, plan));
+  const CheckReport report = check(problem, plan, timeline);
+  if (!report.ok()) return unsupported(report.findings.front().message);
+  return objective_us(problem, timeline);
+}
+
+Move make_move(const Problem& problem, const Assignment& from, std::vector<OpId> ops, DeviceId device) {
+  Move move = priced(problem, std::move(ops), device);
+  const auto value = value_after(problem, from, move);
+  if (value.ok())
+    move.value_us = *value;
   else
-    move.value_us = objective_us(problem, *timeline);
+    move.refused = value.error().to_string();
   return move;
 }
 
@@ -84,10 +85,13 @@ Result<std::vector<Move>> moves_of(const Problem& problem, const Plan& plan, OpI
   HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline, evaluate(problem, plan));
   std::vector<Move> moves;
   for (const DeviceId device : problem.usable_devices()) {
-    Move move = make_move(problem, from, {op}, device);
-    move.planned = from.device[op.index()] == device;
-    if (move.planned) move.value_us = objective_us(problem, timeline);
-    moves.push_back(std::move(move));
+    if (from.device[op.index()] != device) {
+      moves.push_back(make_move(problem, from, {op}, device));
+      continue;
+    }
+    moves.push_back(priced(problem, {op}, device));
+    moves.back().planned = true;
+    moves.back().value_us = objective_us(problem, timeline);
   }
   return moves;
 }

@@ -39,18 +39,6 @@ std::string number(double v) {
   return text;
 }
 
-const char* bar_class(StepKind kind) {
-  switch (kind) {
-    case StepKind::kRun:
-      return "run";
-    case StepKind::kTransfer:
-      return "transfer";
-    case StepKind::kLoad:
-      return "load";
-  }
-  return "";
-}
-
 // A round step (1, 2 or 5 times a power of ten) that gives some eight ticks.
 double tick_step(double span) {
   if (span <= 0) return 1;
@@ -148,7 +136,7 @@ class Drawing {
     const double h = kBarHeight / bar.parts;
     y += bar.part * h;
     out_ += std::string("<g><title>") + escape_markup(hover_text(bar)) + "</title><rect class=\"" +
-            bar_class(bar.kind) + (measured ? " measured" : "") +
+            step_kind_name(bar.kind) + (measured ? " measured" : "") +
             (bar.critical && !measured ? " critical" : "") + "\" x=\"" + number(x(start)) + "\" y=\"" +
             number(y) + "\" width=\"" + number(w) + "\" height=\"" + number(bar.parts > 1 ? h - 1 : h) +
             "\" rx=\"2\"/>";

@@ -15,23 +15,11 @@ Json metadata(const char* what, int pid, int tid, const std::string& name) {
   return {{"ph", "M"}, {"name", what}, {"pid", pid}, {"tid", tid}, {"args", {{"name", name}}}};
 }
 
-const char* category(StepKind kind) {
-  switch (kind) {
-    case StepKind::kRun:
-      return "run";
-    case StepKind::kTransfer:
-      return "transfer";
-    case StepKind::kLoad:
-      return "load";
-  }
-  return "";
-}
-
 Json complete(const TimelineBar& bar, int pid, int tid, double start, double finish) {
   Json args = {{"critical", bar.critical}, {"step", bar.step.value}};
   for (const auto& [key, value] : bar.details) args[key] = value;
-  return {{"ph", "X"},  {"name", bar.name}, {"cat", category(bar.kind)}, {"pid", pid},
-          {"tid", tid}, {"ts", start},      {"dur", finish - start},     {"args", std::move(args)}};
+  return {{"ph", "X"},  {"name", bar.name}, {"cat", step_kind_name(bar.kind)}, {"pid", pid},
+          {"tid", tid}, {"ts", start},      {"dur", finish - start},           {"args", std::move(args)}};
 }
 
 }  // namespace

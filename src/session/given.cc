@@ -21,6 +21,16 @@ const char* setting_against_file(const ModelSpec& source, const ProblemSettings&
 
 }  // namespace
 
+Session session_of(Problem problem) {
+  Session session;
+  session.loaded.given = true;
+  session.loaded.name = problem.graph->name();
+  session.loaded.graph = problem.graph;
+  session.cluster = problem.cluster;
+  session.problem = std::move(problem);
+  return session;
+}
+
 Result<std::optional<Session>> open_given(const ModelSpec& source, const ProblemSettings& settings) {
   const PlacementOptions options{
       .objective = settings.objective, .contiguous = settings.contiguous, .pieces = settings.pieces};
@@ -32,13 +42,7 @@ Result<std::optional<Session>> open_given(const ModelSpec& source, const Problem
     return invalid_input(source.path + ": this " + file->kind +
                          " brings its own devices, times and rules; leave what is said of " + setting +
                          " out");
-  Session session;
-  session.loaded.given = true;
-  session.loaded.name = file->problem.graph->name();
-  session.loaded.graph = file->problem.graph;
-  session.cluster = file->problem.cluster;
-  session.problem = std::move(file->problem);
-  return std::optional<Session>(std::move(session));
+  return std::optional<Session>(session_of(std::move(file->problem)));
 }
 
 }  // namespace heddle

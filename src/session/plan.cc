@@ -12,6 +12,7 @@
 #include "heddle/plan/builder.h"
 #include "heddle/planners/planner.h"
 #include "heddle/session/session.h"
+#include "session_parts.h"
 
 namespace heddle {
 namespace {
@@ -46,14 +47,7 @@ Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candi
                            const std::optional<Bound>& proven) {
   std::optional<PlanResult> best;
   for (auto& c : candidates) {
-    PlannerOutput output;
-    output.plan = std::move(c.plan);
-    output.bound = proven;
-    output.stop = c.stop;
-    output.detail = c.detail;
-    output.counters = c.counters;
-    output.trajectory = c.trajectory;
-    auto verified = verified_result(c.planner, problem, std::move(output), c.planning_s);
+    auto verified = verified_again(problem, std::move(c), proven);
     // United segments hold their tensors longer, so with little memory only the original plan may fit.
     if (!verified.ok() && best) continue;
     if (!verified.ok()) return verified;
@@ -63,6 +57,18 @@ Result<PlanResult> best_of(const Problem& problem, std::vector<PlanResult> candi
 }
 
 }  // namespace
+
+Result<PlanResult> verified_again(const Problem& problem, PlanResult result,
+                                  const std::optional<Bound>& bound) {
+  PlannerOutput output;
+  output.plan = std::move(result.plan);
+  output.bound = bound;
+  output.stop = result.stop;
+  output.detail = std::move(result.detail);
+  output.counters = std::move(result.counters);
+  output.trajectory = std::move(result.trajectory);
+  return verified_result(result.planner, problem, std::move(output), result.planning_s);
+}
 
 PlannerOptions planner_options(const SearchSettings& search, const Control& control) {
   PlannerOptions options;

@@ -30,6 +30,10 @@ Result<ProfileSummary> profile_segments(const Session& session, const LoadedMode
 Result<ProfileSummary> profile_segments(const Session& session, const std::vector<ProfileRequest>& wanted,
                                         const MeasuringOptions& options, const Control& control);
 
+// The result's plan, verified and timed under the problem's present costs; `bound` holds under these.
+Result<PlanResult> verified_again(const Problem& problem, PlanResult result,
+                                  const std::optional<Bound>& bound);
+
 // A session of a file that holds a whole problem (heddle/plan/problem_file.h): nothing is grouped or
 // measured. nullopt for other files. Settings that the file decides are errors.
 Result<std::optional<Session>> open_given(const ModelSpec& source, const ProblemSettings& settings);

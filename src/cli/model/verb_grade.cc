@@ -14,16 +14,10 @@
 namespace heddle::cli {
 namespace {
 
-constexpr PlacementFormat kFormats[] = {PlacementFormat::kDeviceMap, PlacementFormat::kOpenVino,
-                                        PlacementFormat::kCuts,      PlacementFormat::kLlamaCpp,
-                                        PlacementFormat::kVllm,      PlacementFormat::kJson};
-
 Result<std::optional<PlacementFormat>> format_of(const char* flag, const std::string& name) {
   if (name.empty()) return std::optional<PlacementFormat>();
   if (const auto format = placement_format_named(name)) return format;
-  std::vector<std::string> names;
-  for (const auto format : kFormats) names.emplace_back(placement_format_name(format));
-  return unknown_name(flag, name, names);
+  return unknown_name(flag, name, placement_format_names());
 }
 
 struct GradeOptions : PlanningFlags {

@@ -17,15 +17,14 @@ void add_branches(const CommandInfo& command, const std::string& path, std::stri
     }
   }
   out += fmt::format("    '{}') parts='{}' flags='{}' valued=' {}' ;;\n", path, parts, flags, valued);
-  for (const auto& part : command.parts)
-    add_branches(part, path.empty() ? part.name : path + " " + part.name, out);
+  for (const auto& part : command.parts) add_branches(part, path_to(path, part), out);
 }
 
 // The patterns "PATH PART" of all parts.
 void add_patterns(const CommandInfo& command, const std::string& path, std::string& out) {
   for (const auto& part : command.parts) {
     out += fmt::format("{}'{} {}'", out.empty() ? "" : " | ", path, part.name);
-    add_patterns(part, path.empty() ? part.name : path + " " + part.name, out);
+    add_patterns(part, path_to(path, part), out);
   }
 }
 

@@ -41,4 +41,8 @@ CommandInfo command_tree(const CLI::App& app) {
   return info;
 }
 
+std::string path_to(const std::string& path, const CommandInfo& part) {
+  return path.empty() ? part.name : path + " " + part.name;
+}
+
 }  // namespace heddle::cli

@@ -29,5 +29,7 @@ struct CommandInfo {
 };
 
 CommandInfo command_tree(const CLI::App& app);
+// "fleet plan": the words from the program, whose own path is empty, to a part of the command at `path`.
+std::string path_to(const std::string& path, const CommandInfo& part);
 
 }  // namespace heddle::cli

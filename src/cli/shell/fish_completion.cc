@@ -26,14 +26,13 @@ void add_command(const CommandInfo& command, const std::string& program, const s
       out += name.starts_with("--") ? "-l " + name.substr(2) + " " : "-s " + name.substr(1) + " ";
     out += (flag.value.empty() ? "" : "-r ") + ("-d " + quoted(flag.help)) + "\n";
   }
-  for (const auto& part : command.parts)
-    add_command(part, program, path.empty() ? part.name : path + " " + part.name, out);
+  for (const auto& part : command.parts) add_command(part, program, path_to(path, part), out);
 }
 
 // The switch that lengthens the path by one word.
 void add_steps(const CommandInfo& command, const std::string& path, std::string& out) {
   for (const auto& part : command.parts) {
-    const std::string longer = path.empty() ? part.name : path + " " + part.name;
+    const std::string longer = path_to(path, part);
     out += " " + quoted(longer);
     add_steps(part, longer, out);
   }

@@ -120,19 +120,20 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
   const auto* onnx = examined.onnx ? &examined.onnx->model : nullptr;
 
   std::optional<std::string> skeleton;
+  const std::string* hollow = nullptr;  // what is converted in place of the file
   // The importer maps only weights next to the model, after resolving links; model caches are full of links.
   std::string source = path;
   const bool inlined = onnx != nullptr && examined.onnx->inlined != nullptr;
   if (inlined) {
-    skeleton = *examined.onnx->inlined;
+    hollow = examined.onnx->inlined.get();
   } else if (options.map_weights && onnx != nullptr && is_alone(examined, file)) {
     std::error_code error;
     const auto real = std::filesystem::canonical(path, error);
     if (error) return Error(Code::kIo, "cannot be found any more: " + error.message());
     source = real.string();
     HEDDLE_ASSIGN_OR_RETURN(skeleton, internal::onnx_skeleton(file.bytes(), real.filename().string()));
+    hollow = &*skeleton;
   }
-  const std::string* hollow = skeleton ? &*skeleton : nullptr;
 
   std::shared_ptr<Model> model(new Model());
   auto impl = std::make_shared<Impl>();

@@ -38,10 +38,8 @@ class Cutter {
     sort_distinct(result_.inputs);
     for (const auto tensor : result_.inputs) {
       const auto& output = impl_.outputs[tensor.index()];
-      // The graph's shape: the node's own may be open.
-      const Shape& shape = graph_.tensor(tensor).shape;
-      const auto parameter = std::make_shared<ov::op::v0::Parameter>(output.get_element_type(),
-                                                                     ov::Shape(shape.begin(), shape.end()));
+      const auto parameter =
+          std::make_shared<ov::op::v0::Parameter>(output.get_element_type(), output.get_shape());
       name(parameter, 0, tensor);
       parameter->set_friendly_name(graph_.tensor(tensor).name);
       parameters_.push_back(parameter);

@@ -162,14 +162,6 @@ class Signer {
   }
   uint64_t port(TensorId tensor) const { return impl_.outputs[tensor.index()].get_index(); }
 
-  // The graph's shape if inference left the value's open.
-  void hash_value(Hasher& h, const ov::Output<ov::Node>& output) const {
-    hash_type(h, output);
-    const TensorId tensor = impl_.tensor_of(output);
-    if (!tensor.valid() || output.get_partial_shape().is_static()) return;
-    for (const auto d : graph_.tensor(tensor).shape) h.number(static_cast<uint64_t>(d));
-  }
-
   uint64_t own_hash(OpId op) const {
     const auto nodes = impl_.nodes_of(op);
     if (nodes.size() == 1) return own_hash(*nodes.front(), {});
@@ -201,13 +193,13 @@ class Signer {
         h.number(3).number(inner->second).number(input.get_index());
       } else if (impl_.tensor_of(input).valid()) {
         h.number(1);
-        hash_value(h, input);
+        hash_type(h, input);
       } else {
         h.number(2);
         hash_constant(h, input, power);
       }
     }
-    for (const auto& output : node.outputs()) hash_value(h, output);
+    for (const auto& output : node.outputs()) hash_type(h, output);
     return h.value();
   }
 

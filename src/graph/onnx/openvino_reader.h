@@ -15,14 +15,15 @@
 
 namespace heddle::internal {
 
-// Reads `path` or, if not null, `skeleton` (onnx_skeleton() of that file). Names inputs and outputs, sets the
-// dimensions given by `options`, and folds values that depend on shapes alone. `onnx` is the file's
-// structure, null for other formats. On success every type and every input's shape is known, and all shapes
-// that follow from those; errors name the input or op. Throws nothing.
 struct ReadModel {
   std::shared_ptr<ov::Model> model;
   std::vector<std::string> assumed;  // as in InputShapes
 };
+
+// Reads `path` or, if not null, `skeleton` (onnx_skeleton() of that file, or its inlined form). Names inputs and
+// outputs, sets the dimensions given by `options`, and folds values that depend on shapes alone. `onnx` is the
+// file's structure, null for other formats. On success every type and every input's shape is known, and all
+// shapes that follow from those; errors name the input or op. Throws nothing.
 Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& options, const OnnxModel* onnx,
                                 const std::string* skeleton = nullptr);
 

@@ -25,44 +25,16 @@ std::vector<DeviceId> devices_of_units(const Session& session, const Placement& 
   return devices;
 }
 
-// The problem's costs, with every unit impossible on all devices but its own.
-Result<std::shared_ptr<const CostTable>> only_as_placed(const Problem& problem,
-                                                        const std::vector<DeviceId>& devices) {
-  auto costs = std::make_shared<CostTable>(problem.graph->num_ops(), problem.cluster->num_devices());
+Status check_devices(const Problem& problem, const std::vector<DeviceId>& devices) {
   for (size_t u = 0; u < devices.size(); ++u) {
-    const OpId unit(u);
-    const DeviceId device = devices[u];
-    const std::string& name = problem.cluster->device(device).name;
-    if (!problem.may_use(device))
-      return invalid_input(quote_text(problem.graph->op(unit).name) + " is placed on " + name +
-                           ", which is not among the devices that the plan may use");
-    const Cost cost = problem.costs->at(unit, device);
-    if (cost.us >= kImpossible)
-      return invalid_input(quote_text(problem.graph->op(unit).name) + " is placed on " + name +
-                           ", which cannot run it");
-    costs->set(unit, device, cost);
-    costs->set_utilization(unit, device, problem.costs->utilization(unit, device));
-    costs->set_host_access(unit, device, problem.costs->host_access_us(unit, device));
+    const std::string what = quote_text(problem.graph->op(OpId(u)).name) + " is placed on " +
+                             problem.cluster->device(devices[u]).name;
+    if (!problem.may_use(devices[u]))
+      return invalid_input(what + ", which is not among the devices that the plan may use");
+    if (problem.costs->us(OpId(u), devices[u]) >= kImpossible)
+      return invalid_input(what + ", which cannot run it");
   }
-  for (size_t d = 0; d < problem.cluster->num_devices(); ++d)
-    costs->set_stage_model(DeviceId(d), problem.costs->stage_model(DeviceId(d)));
-  for (const SegmentCost& segment : problem.costs->segments()) {
-    const bool placed = std::all_of(segment.ops.begin(), segment.ops.end(),
-                                    [&](OpId unit) { return devices[unit.index()] == segment.device; });
-    if (placed) costs->set_segment(segment);
-  }
-  return std::shared_ptr<const CostTable>(std::move(costs));
-}
-
-// The plan of `from` under the costs of `problem`.
-Result<PlanResult> timed_again(const Problem& problem, const PlanResult& from, const Bound& bound) {
-  PlannerOutput output;
-  output.plan = from.plan;
-  output.bound = bound;
-  output.stop = from.stop;
-  output.detail = from.detail;
-  output.trajectory = from.trajectory;
-  return verified_result(from.planner, problem, std::move(output), from.planning_s);
+  return {};
 }
 
 // A session whose units keep to the placement.
@@ -128,7 +100,8 @@ Result<Grade> grade(const ModelSpec& source, const LoadedModel* loaded, const st
   Session& session = result.session;
   Session placed = session;
   const auto devices = devices_of_units(session, result.placement);
-  HEDDLE_ASSIGN_OR_RETURN(placed.problem.costs, only_as_placed(session.problem, devices));
+  HEDDLE_RETURN_IF_ERROR(check_devices(session.problem, devices));
+  placed.problem.costs = std::make_shared<const CostTable>(session.problem.costs->placed(devices));
   HEDDLE_ASSIGN_OR_RETURN(const PlanResult as_placed,
                           with_context(make_plan(placed, planner, search, control), "as placed"));
   HEDDLE_ASSIGN_OR_RETURN(const PlanResult free, make_plan(session, planner, search, control));
@@ -141,8 +114,8 @@ Result<Grade> grade(const ModelSpec& source, const LoadedModel* loaded, const st
       bound = destructive_bound(session.problem, bound, std::min(as_placed.value_us, free.value_us),
                                 Deadline::after_seconds(kBoundSeconds, control.cancel));
   }
-  HEDDLE_ASSIGN_OR_RETURN(result.graded, timed_again(session.problem, as_placed, bound));
-  HEDDLE_ASSIGN_OR_RETURN(result.best, timed_again(session.problem, free, bound));
+  HEDDLE_ASSIGN_OR_RETURN(result.graded, verified_again(session.problem, as_placed, bound));
+  HEDDLE_ASSIGN_OR_RETURN(result.best, verified_again(session.problem, free, bound));
   if (result.graded.value_us < result.best.value_us) result.best = result.graded;
   return result;
 }

@@ -272,6 +272,10 @@ std::optional<PlacementFormat> placement_format_named(std::string_view name) {
   return enum_named<PlacementFormat>(kFormatNames, name);
 }
 
+std::vector<std::string> placement_format_names() {
+  return {std::begin(kFormatNames), std::end(kFormatNames)};
+}
+
 Result<Placement> parse_placement(const std::string& text, std::optional<PlacementFormat> format,
                                   const Graph& graph, const Cluster& cluster) {
   HEDDLE_ASSIGN_OR_RETURN(const Json json, json_of(text));

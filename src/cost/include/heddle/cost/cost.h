@@ -64,6 +64,9 @@ class CostTable {
   bool knows_segment(std::span<const OpId> ops, DeviceId device) const;
   std::span<const SegmentCost> segments() const { return segments_; }
 
+  // The same times with op i on device[i] only: impossible elsewhere, without the known segments that are elsewhere.
+  CostTable placed(std::span<const DeviceId> device) const;
+
   // For stages: the share of `device` that the op keeps busy while it runs, in [0, 1] (default 1), and how
   // the device runs several segments at once (default: one after another).
   void set_utilization(OpId op, DeviceId device, double utilization);

@@ -30,6 +30,11 @@ struct Segment {
 
 enum class StepKind : uint8_t { kRun, kTransfer, kLoad };
 
+constexpr const char* step_kind_name(StepKind kind) {  // "run", "transfer", "load"
+  constexpr const char* kNames[] = {"run", "transfer", "load"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
 // The kinds of steps in the timeline:
 //   kRun       `segment` runs on its device (from = to = that device).
 //   kTransfer  `tensor` of segment `segment` goes from that segment's device to device `to`, once for

@@ -33,6 +33,7 @@ enum class PlacementFormat {
 const char* placement_format_name(
     PlacementFormat format);  // "device-map", "openvino", "cuts", "llama.cpp", "vllm", "json"
 std::optional<PlacementFormat> placement_format_named(std::string_view name);
+std::vector<std::string> placement_format_names();  // all
 
 struct Placement {
   PlacementFormat format = PlacementFormat::kDeviceMap;

@@ -97,6 +97,9 @@ Result<Session> open_session(const ModelSpec& source, const ProblemSettings& set
 Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const ProblemSettings& settings,
                              const Control& control);
 
+// A session of a whole problem, whose times and devices are its own: nothing is grouped or measured.
+Session session_of(Problem problem);
+
 // The same units on another cluster, with the costs there. Nothing is measured.
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
                              const ProblemSettings& settings);
