@@ -28,9 +28,11 @@ $heddle report "$out/detector.run.json" -o "$out/detector.html"
 say "Inception, a branching network: every planner on one problem"
 $heddle compare "$inception" --time-limit 2
 
+engines=openvino
+[ ! -d "$site/onnxruntime" ] || engines=openvino,onnxruntime
 say "Inception: plan for throughput, run with several requests in flight, beside engines in their throughput modes"
 $heddle plan "$inception" --time-limit 3 --objective throughput -o "$out/inception.plan.json"
-$heddle run "$out/inception.plan.json" --versus openvino,onnxruntime -o "$out/inception.run.json"
+$heddle run "$out/inception.plan.json" --versus "$engines" -o "$out/inception.run.json"
 
 say "Inception split over both core sets on purpose: the timeline shows transfers, predicted above measured"
 $heddle plan "$inception" --planner heft --devices "$($heddle devices --json | .venv/bin/python -c '

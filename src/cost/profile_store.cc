@@ -155,6 +155,14 @@ Result<std::shared_ptr<ProfileStore>> ProfileStore::open(const std::string& path
   return store;
 }
 
+bool worth_repeating(const ProfileRecord& record, int64_t now) {
+  constexpr int64_t kTrustedSeconds = 600;
+  if (!record.disturbed()) return false;
+  std::tm parts{};
+  if (strptime(record.taken_at.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr) return true;
+  return now - timegm(&parts) > kTrustedSeconds;
+}
+
 std::string host_access_target(const std::string& target) { return target + ", parameters in place"; }
 
 std::string ProfileStore::default_path() {

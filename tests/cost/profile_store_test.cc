@@ -56,6 +56,17 @@ ProfileRecord record(uint64_t signature, int batch = 1, double us = 10, double s
   return r;
 }
 
+TEST(ProfileRecord, OnlyADisturbedOneIsWorthRepeatingAndNotAtOnce) {
+  constexpr int64_t kTaken = 1767323045;  // 2026-01-02T03:04:05Z
+  ProfileRecord r = record(1);
+  EXPECT_FALSE(worth_repeating(r, kTaken + 1'000'000)) << "a calm measurement stays";
+  r.rel_spread = 0.21;
+  EXPECT_FALSE(worth_repeating(r, kTaken + 600));
+  EXPECT_TRUE(worth_repeating(r, kTaken + 601));
+  r.taken_at = "yesterday";
+  EXPECT_TRUE(worth_repeating(r, kTaken));
+}
+
 TEST_F(ProfileStoreTest, WhatIsPutIsFoundAgainAlsoAfterReopening) {
   const ProfileRecord r = record(0xfedcba9876543210ULL, 4, 12.345678901234567, 0.25);
   ASSERT_TRUE(store()->put(r).ok());

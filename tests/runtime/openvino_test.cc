@@ -203,6 +203,16 @@ TEST(OpenVino, ProfilingTakesOnlyWhatIsMissing) {
   const auto second = profile(graph, cluster, requests, signature, *measurer, **store);
   EXPECT_EQ(second->measured, 0);
   EXPECT_EQ(second->present, 4);
+  auto records = (*store)->all().value();
+  ASSERT_FALSE(records.empty());
+  auto& disturbed = records.front();
+  disturbed.median_us = 1e9;
+  disturbed.rel_spread = 100;
+  disturbed.taken_at = "2026-01-02T03:04:05Z";
+  ASSERT_TRUE((*store)->put(disturbed).ok());
+  const auto repeated = profile(graph, cluster, requests, signature, *measurer, **store);
+  EXPECT_EQ(repeated->measured, 1) << "what other work disturbed is measured again";
+  EXPECT_LT((*store)->find(disturbed.key).value()->median_us, 1e9);
   const auto stopped = profile(graph, cluster, requests, signature, *measurer, **store,
                                {.deadline = Deadline::after_seconds(0), .again = true});
   ASSERT_TRUE(stopped.ok());

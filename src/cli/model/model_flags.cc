@@ -1,6 +1,7 @@
 #include "model_flags.h"
 
 #include <charconv>
+#include <functional>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -209,15 +210,28 @@ Status check_planner(const std::string& name) {
   return entry.ok() ? Status() : Status(entry.error());
 }
 
-std::map<std::string, int> cost_origins(const Problem& problem) {
-  std::map<std::string, int> counts;
+namespace {
+
+void for_each_cost(const Problem& problem, const std::function<void(const Cost&)>& visit) {
   for (const auto device : problem.usable_devices()) {
     for (size_t i = 0; i < problem.graph->num_ops(); ++i) {
-      const auto cost = problem.costs->at(OpId(i), device);
-      if (cost.us < kImpossible) ++counts[origin_name(cost.origin)];
+      if (const auto cost = problem.costs->at(OpId(i), device); cost.us < kImpossible) visit(cost);
     }
   }
+}
+
+}  // namespace
+
+std::map<std::string, int> cost_origins(const Problem& problem) {
+  std::map<std::string, int> counts;
+  for_each_cost(problem, [&](const Cost& cost) { ++counts[origin_name(cost.origin)]; });
   return counts;
+}
+
+int disturbed_costs(const Problem& problem) {
+  int count = 0;
+  for_each_cost(problem, [&](const Cost& cost) { count += cost.disturbed() ? 1 : 0; });
+  return count;
 }
 
 std::string value_text(const Problem& problem, double us) {

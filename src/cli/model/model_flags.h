@@ -63,6 +63,7 @@ Status check_planner(const std::string& name);
 
 // Number of the cost table's entries per origin, over usable devices.
 std::map<std::string, int> cost_origins(const Problem& problem);
+int disturbed_costs(const Problem& problem);  // of these: Cost::disturbed
 
 // "12.3 ms" or "81.2 /s", by objective.
 std::string value_text(const Problem& problem, double us);

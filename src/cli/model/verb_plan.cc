@@ -133,6 +133,11 @@ void print_plan(const Session& session, const PlanResult& result) {
   print("  {} in {}, {}; unit times: {}\n", counted(p.graph->num_ops(), "unit"),
         counted(result.plan.segments.size(), "segment"), counted(result.plan.lane_shares.size(), "lane"),
         origins);
+  if (const int disturbed = disturbed_costs(p); disturbed > 0) {
+    print("  {} measured while other work disturbed the machine; a later plan measures {} again\n",
+          disturbed == 1 ? "1 of them was" : fmt::format("{} of them were", disturbed),
+          disturbed == 1 ? "it" : "them");
+  }
   print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
                                       [](const Segment& s) { return s.host_access; });
@@ -226,6 +231,7 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
     row["devices"] = devices_json(session.problem, result);
     if (session.problem.execution.stage_width > 1) row["stages"] = stages_json(session, result.plan);
     row["origins"] = cost_origins(session.problem);
+    row["disturbed"] = disturbed_costs(session.problem);
     row["counters"] = result.counters;
     if (!o.output.empty()) row["output"] = o.output;
     show_json(invocation, row);

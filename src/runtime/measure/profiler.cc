@@ -1,6 +1,7 @@
 #include "heddle/runtime/profiler.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <optional>
 #include <set>
@@ -103,12 +104,14 @@ class Profiling {
       ++summary_.present;
       return true;
     }
+    std::optional<ProfileRecord> earlier;  // disturbed
     if (!options_.again) {
       HEDDLE_ASSIGN_OR_RETURN(const auto known, store_.find(key));
-      if (known) {
+      if (known && !worth_repeating(*known, std::time(nullptr))) {
         ++summary_.present;
         return true;
       }
+      if (known) earlier = known;
     }
     const auto measured = measurer_.measure(finest, device, options_.deadline);
     if (!measured.ok()) {
@@ -117,12 +120,18 @@ class Profiling {
       if (summary_.first_failure.empty()) summary_.first_failure = measured.error().to_string();
       return true;
     }
-    HEDDLE_RETURN_IF_ERROR(store_.put({.key = key,
-                                       .label = label_of(graph_, request.ops),
-                                       .median_us = measured->median_us,
-                                       .rel_spread = measured->rel_spread,
-                                       .runs = measured->runs,
-                                       .taken_at = {}}));
+    ProfileRecord record{.key = key,
+                         .label = label_of(graph_, request.ops),
+                         .median_us = measured->median_us,
+                         .rel_spread = measured->rel_spread,
+                         .runs = measured->runs,
+                         .taken_at = {}};
+    if (earlier &&
+        earlier->rel_spread < record.rel_spread) {  // the calmer of the two stays, and is new again
+      record = *earlier;
+      record.taken_at.clear();
+    }
+    HEDDLE_RETURN_IF_ERROR(store_.put(record));
     ++summary_.measured;
     return true;
   }

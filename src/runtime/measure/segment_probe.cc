@@ -17,6 +17,7 @@
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "heddle/runtime/stream_runtime.h"
+#include "threads/core_wait.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -61,6 +62,7 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
   const AffinityGuard bound(cores_);
   for (; warmups_ < kProbeWarmups; ++warmups_) HEDDLE_RETURN_IF_ERROR(segment_->run(0));
   std::vector<double> times;
+  const double waited_s = waited_for_cores_s();
   const int64_t begin = now_ns();
   while (true) {
     const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
@@ -75,8 +77,9 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
     times.push_back(blocking_ != nullptr ? blocking_->compute_us()
                                          : static_cast<double>(now_ns() - start) / 1000);
   }
+  const double waiting = (waited_for_cores_s() - waited_s) / (static_cast<double>(now_ns() - begin) * 1e-9);
   return Measurement{.median_us = median_us(times),
-                     .rel_spread = relative_spread(times),
+                     .rel_spread = std::max(relative_spread(times), waiting),
                      .runs = static_cast<int>(times.size())};
 }
 

@@ -12,6 +12,8 @@ namespace heddle {
 
 struct Measurement {
   double median_us = 0;
+  // Half the interquartile range over the median or, if it is larger, the part of the time for which threads of the
+  // program waited for a core: work that is steady beside it slows all runs alike.
   double rel_spread = 0;
   int runs = 0;
 };

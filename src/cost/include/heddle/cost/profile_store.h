@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heddle/base/status.h"
+#include "heddle/cost/cost.h"
 
 namespace heddle {
 
@@ -22,10 +23,16 @@ struct ProfileRecord {
   ProfileKey key;
   std::string label;  // for people: the segment's op types or name
   double median_us = 0;
-  double rel_spread = 0;  // half the interquartile range over the median
+  double rel_spread = 0;  // as in Measurement
   int runs = 0;
   std::string taken_at;  // ISO 8601, UTC
+
+  bool disturbed() const { return rel_spread > kDisturbedSpread; }
 };
+
+// A disturbed measurement (Cost::disturbed) is to be taken again if it is older than ten minutes: a machine that is
+// busy all the time is not measured anew for every plan. `now` is in seconds since 1970, UTC.
+bool worth_repeating(const ProfileRecord& record, int64_t now);
 
 // The target for times with direct host access, where parameters are read in place from mapped host memory.
 std::string host_access_target(const std::string& target);
