@@ -8,11 +8,11 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <mutex>
 #include <thread>
 
+#include "heddle/base/utc.h"
 #include "sqlite.h"
 
 namespace heddle {
@@ -37,15 +37,6 @@ Error broken(const std::string& path, const std::string& why) {
                fmt::format("{}; move the file away or name another profile store, and it is measured anew",
                            why))
       .with_context(path);
-}
-
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
 }
 
 bool plausible(const ProfileRecord& r) {
@@ -157,10 +148,9 @@ Result<std::shared_ptr<ProfileStore>> ProfileStore::open(const std::string& path
 
 bool worth_repeating(const ProfileRecord& record, int64_t now) {
   constexpr int64_t kTrustedSeconds = 600;
-  if (!record.disturbed()) return false;
-  std::tm parts{};
-  if (strptime(record.taken_at.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts) == nullptr) return true;
-  return now - timegm(&parts) > kTrustedSeconds;
+  if (record.rel_spread <= kDisturbedSpread) return false;
+  const auto taken = utc_seconds(record.taken_at);
+  return !taken || now - *taken > kTrustedSeconds;
 }
 
 std::string host_access_target(const std::string& target) { return target + ", parameters in place"; }
@@ -230,7 +220,7 @@ Status ProfileStore::put(const ProfileRecord& record) {
   const Statement::Reset reset(s);
   s.bind(impl_->fingerprint, std::bit_cast<int64_t>(record.key.signature), record.key.target,
          record.key.share, int64_t{record.key.batch}, record.label, record.median_us, record.rel_spread,
-         int64_t{record.runs}, record.taken_at.empty() ? now_utc() : record.taken_at);
+         int64_t{record.runs}, record.taken_at.empty() ? utc_now() : record.taken_at);
   HEDDLE_ASSIGN_OR_RETURN([[maybe_unused]] const bool row, s.step());
   return {};
 }

@@ -13,6 +13,7 @@
 
 #include "heddle/cluster/discover.h"
 #include "heddle/runtime/affinity.h"
+#include "heddle/runtime/core_wait.h"
 #include "serve_support.h"
 
 namespace heddle {

@@ -1,7 +1,6 @@
 #include "model_flags.h"
 
 #include <charconv>
-#include <functional>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -210,28 +209,17 @@ Status check_planner(const std::string& name) {
   return entry.ok() ? Status() : Status(entry.error());
 }
 
-namespace {
-
-void for_each_cost(const Problem& problem, const std::function<void(const Cost&)>& visit) {
+CostCounts count_costs(const Problem& problem) {
+  CostCounts counts;
   for (const auto device : problem.usable_devices()) {
     for (size_t i = 0; i < problem.graph->num_ops(); ++i) {
-      if (const auto cost = problem.costs->at(OpId(i), device); cost.us < kImpossible) visit(cost);
+      const auto cost = problem.costs->at(OpId(i), device);
+      if (cost.us >= kImpossible) continue;
+      ++counts.origins[origin_name(cost.origin)];
+      if (cost.disturbed()) ++counts.disturbed;
     }
   }
-}
-
-}  // namespace
-
-std::map<std::string, int> cost_origins(const Problem& problem) {
-  std::map<std::string, int> counts;
-  for_each_cost(problem, [&](const Cost& cost) { ++counts[origin_name(cost.origin)]; });
   return counts;
-}
-
-int disturbed_costs(const Problem& problem) {
-  int count = 0;
-  for_each_cost(problem, [&](const Cost& cost) { count += cost.disturbed() ? 1 : 0; });
-  return count;
 }
 
 std::string value_text(const Problem& problem, double us) {

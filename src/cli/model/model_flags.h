@@ -61,9 +61,12 @@ void show_notes(const LoadedModel& loaded, const Invocation& invocation);
 // Fails if no planner has that name. Called before long work.
 Status check_planner(const std::string& name);
 
-// Number of the cost table's entries per origin, over usable devices.
-std::map<std::string, int> cost_origins(const Problem& problem);
-int disturbed_costs(const Problem& problem);  // of these: Cost::disturbed
+// The cost table's entries on usable devices.
+struct CostCounts {
+  std::map<std::string, int> origins;  // how many are of each
+  int disturbed = 0;                   // Cost::disturbed()
+};
+CostCounts count_costs(const Problem& problem);
 
 // "12.3 ms" or "81.2 /s", by objective.
 std::string value_text(const Problem& problem, double us);

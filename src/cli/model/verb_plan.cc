@@ -127,16 +127,17 @@ void print_plan(const Session& session, const PlanResult& result) {
           std::isfinite(then.value_us) ? value_text(p, then.value_us) : "no plan yet",
           then.bound_us > 0 ? value_text(p, then.bound_us) : "none yet");
   }
+  const CostCounts counts = count_costs(p);
   std::string origins;
-  for (const auto& [name, count] : cost_origins(p))
+  for (const auto& [name, count] : counts.origins)
     origins += (origins.empty() ? "" : ", ") + std::to_string(count) + " " + name;
   print("  {} in {}, {}; unit times: {}\n", counted(p.graph->num_ops(), "unit"),
         counted(result.plan.segments.size(), "segment"), counted(result.plan.lane_shares.size(), "lane"),
         origins);
-  if (const int disturbed = disturbed_costs(p); disturbed > 0) {
+  if (counts.disturbed > 0) {
     print("  {} measured while other work disturbed the machine; a later plan measures {} again\n",
-          disturbed == 1 ? "1 of them was" : fmt::format("{} of them were", disturbed),
-          disturbed == 1 ? "it" : "them");
+          counts.disturbed == 1 ? "1 of them was" : fmt::format("{} of them were", counts.disturbed),
+          counts.disturbed == 1 ? "it" : "them");
   }
   print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
@@ -230,8 +231,9 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
     row["segments"] = result.plan.segments.size();
     row["devices"] = devices_json(session.problem, result);
     if (session.problem.execution.stage_width > 1) row["stages"] = stages_json(session, result.plan);
-    row["origins"] = cost_origins(session.problem);
-    row["disturbed"] = disturbed_costs(session.problem);
+    const CostCounts counts = count_costs(session.problem);
+    row["origins"] = counts.origins;
+    row["disturbed"] = counts.disturbed;
     row["counters"] = result.counters;
     if (!o.output.empty()) row["output"] = o.output;
     show_json(invocation, row);

@@ -104,14 +104,13 @@ class Profiling {
       ++summary_.present;
       return true;
     }
-    std::optional<ProfileRecord> earlier;  // disturbed
+    std::optional<ProfileRecord> earlier;
     if (!options_.again) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto known, store_.find(key));
-      if (known && !worth_repeating(*known, std::time(nullptr))) {
+      HEDDLE_ASSIGN_OR_RETURN(earlier, store_.find(key));
+      if (earlier && !worth_repeating(*earlier, std::time(nullptr))) {
         ++summary_.present;
         return true;
       }
-      if (known) earlier = known;
     }
     const auto measured = measurer_.measure(finest, device, options_.deadline);
     if (!measured.ok()) {
@@ -126,8 +125,8 @@ class Profiling {
                          .rel_spread = measured->rel_spread,
                          .runs = measured->runs,
                          .taken_at = {}};
-    if (earlier &&
-        earlier->rel_spread < record.rel_spread) {  // the calmer of the two stays, and is new again
+    // The calmer of the two stays, and counts as new.
+    if (earlier && earlier->rel_spread < record.rel_spread) {
       record = *earlier;
       record.taken_at.clear();
     }

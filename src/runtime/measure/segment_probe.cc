@@ -13,11 +13,11 @@
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/runtime/blocking_device.h"
+#include "heddle/runtime/core_wait.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "heddle/runtime/stream_runtime.h"
-#include "threads/core_wait.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -62,7 +62,7 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
   const AffinityGuard bound(cores_);
   for (; warmups_ < kProbeWarmups; ++warmups_) HEDDLE_RETURN_IF_ERROR(segment_->run(0));
   std::vector<double> times;
-  const double waited_s = waited_for_cores_s();
+  const int64_t waited = waited_for_cores();
   const int64_t begin = now_ns();
   while (true) {
     const double elapsed_s = static_cast<double>(now_ns() - begin) * 1e-9;
@@ -77,7 +77,8 @@ Result<Measurement> SegmentProbe::sample(const MeasureOptions& options, const De
     times.push_back(blocking_ != nullptr ? blocking_->compute_us()
                                          : static_cast<double>(now_ns() - start) / 1000);
   }
-  const double waiting = (waited_for_cores_s() - waited_s) / (static_cast<double>(now_ns() - begin) * 1e-9);
+  const double waiting =
+      static_cast<double>(waited_for_cores() - waited) / static_cast<double>(now_ns() - begin);
   return Measurement{.median_us = median_us(times),
                      .rel_spread = std::max(relative_spread(times), waiting),
                      .runs = static_cast<int>(times.size())};

@@ -1,18 +1,34 @@
-#include "threads/core_wait.h"
+#include "heddle/runtime/core_wait.h"
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 namespace heddle {
+namespace {
 
-double waited_for_cores_s() {
-  double ns = 0;
-  std::error_code gone;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", gone)) {
-    double ran = 0, waited = 0;  // a thread that ends meanwhile has no file, and adds nothing
-    if (std::ifstream(thread.path() / "schedstat") >> ran >> waited) ns += waited;
-  }
-  return ns * 1e-9;
+constexpr const char* kThreads = "/proc/self/task";
+
+int64_t waited(const std::filesystem::path& thread) {
+  // Nanoseconds on a core, nanoseconds ready and without one, turns. A thread that has ended has no file.
+  std::ifstream file(thread / "schedstat");
+  int64_t ran = 0, waited = 0;
+  return file >> ran >> waited ? waited : 0;
+}
+
+}  // namespace
+
+int64_t waited_for_a_core(pid_t thread) {
+  return waited(std::filesystem::path(kThreads) / std::to_string(thread));
+}
+
+int64_t waited_for_cores() {
+  int64_t sum = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator thread(kThreads, error), end; !error && thread != end;
+       thread.increment(error))
+    sum += waited(thread->path());
+  return sum;
 }
 
 }  // namespace heddle

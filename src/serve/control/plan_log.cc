@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 
+#include "heddle/base/utc.h"
 #include "protocol/metrics_text.h"
 
 namespace heddle {
@@ -12,15 +12,6 @@ namespace {
 constexpr size_t kMostEntries = 50;
 constexpr size_t kMostNamed = 3;  // of drifts in one line
 constexpr const char* kNames[kPlanEvents] = {"asked", "drift", "kept", "rolled back", "refused"};
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 }  // namespace
 

@@ -2,17 +2,9 @@
 
 #include <unistd.h>
 
-#include <fstream>
-#include <string>
+#include "heddle/runtime/core_wait.h"
 
 namespace heddle {
-
-TimeNs waited_for_a_core(pid_t thread) {
-  // Nanoseconds on a core, nanoseconds ready and without one, turns.
-  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/schedstat");
-  TimeNs ran = 0, waited = 0;
-  return file >> ran >> waited ? waited : 0;
-}
 
 Status WatchedRunner::run(std::span<LiveRequest* const> batch) {
   {

@@ -34,8 +34,4 @@ class WatchedRunner final : public DeviceRunner {
   TimeNs waited_before_ = 0;
 };
 
-// How long a thread of this process has waited for a core so far, by the kernel's count; 0 where it keeps
-// none.
-TimeNs waited_for_a_core(pid_t thread);
-
 }  // namespace heddle

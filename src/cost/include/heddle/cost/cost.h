@@ -25,6 +25,8 @@ enum class Origin : uint8_t {
 };
 const char* origin_name(Origin origin);
 
+// Above this spread other work on the machine delayed the measured runs. The spread of calm ones is at most 17 %, that
+// of measurements beside busy processes 19 to 280 %, and their medians are up to three times the calm ones.
 inline constexpr double kDisturbedSpread = 0.2;
 
 struct Cost {
@@ -32,8 +34,6 @@ struct Cost {
   Origin origin = Origin::kEstimated;
   double rel_spread = 0;  // as in Measurement; 0 when not measured
 
-  // Other work on the machine delayed the measured runs. The spread of calm ones is at most 17 %, that of measurements
-  // beside busy processes 19 to 280 %, and their medians are up to three times the calm ones.
   bool disturbed() const { return origin == Origin::kMeasured && rel_spread > kDisturbedSpread; }
 };
 

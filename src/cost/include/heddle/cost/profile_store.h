@@ -25,12 +25,10 @@ struct ProfileRecord {
   double median_us = 0;
   double rel_spread = 0;  // as in Measurement
   int runs = 0;
-  std::string taken_at;  // ISO 8601, UTC
-
-  bool disturbed() const { return rel_spread > kDisturbedSpread; }
+  std::string taken_at;  // heddle/base/utc.h
 };
 
-// A disturbed measurement (Cost::disturbed) is to be taken again if it is older than ten minutes: a machine that is
+// A disturbed measurement (kDisturbedSpread) is to be taken again if it is older than ten minutes: a machine that is
 // busy all the time is not measured anew for every plan. `now` is in seconds since 1970, UTC.
 bool worth_repeating(const ProfileRecord& record, int64_t now);
 
