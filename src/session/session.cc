@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
@@ -10,6 +11,7 @@
 #include "heddle/cluster/variants.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
+#include "heddle/graph/onnx_cut.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "session_parts.h"
 
@@ -111,15 +113,36 @@ Result<std::shared_ptr<const Graph>> make_coarser(const Graph& graph, std::vecto
   return coarsen(graph, group);
 }
 
+// The parts of the model's file if a device runs segments by ONNX Runtime, which takes whole nodes only; else null.
+Result<const OnnxParts*> parts_for_engine(const Session& session, const ProblemSettings& settings) {
+  if (session.loaded.model == nullptr) return nullptr;
+  HEDDLE_ASSIGN_OR_RETURN(const auto named, devices_named(settings.devices, *session.cluster));
+  for (size_t d = 0; d < session.cluster->num_devices(); ++d) {
+    const DeviceId id(d);
+    if (session.cluster->device(id).backend != "onnxruntime") continue;
+    if (!named.empty() && std::ranges::find(named, id) == named.end()) continue;
+    // Without parts that engine runs nothing of the model, which forbid_refused() finds out.
+    const auto parts = session.loaded.model->onnx_parts();
+    return parts.ok() ? *parts : nullptr;
+  }
+  return nullptr;
+}
+
 // Groups the model's ops into the units that are placed, at most `limit` (more if settings.keep_apart needs
 // them). With `whole_ops` the usual coarsening is none.
-Result<std::shared_ptr<const Graph>> make_units(const LoadedModel& loaded, size_t limit, bool whole_ops,
+Result<std::shared_ptr<const Graph>> make_units(const Session& session, size_t limit, bool whole_ops,
                                                 const ProblemSettings& settings) {
-  auto graph = loaded.graph;
+  auto graph = session.loaded.graph;
   const bool as_it_is =
       settings.coarsening == Coarsening::kNone || (whole_ops && settings.coarsening == Coarsening::kUsual);
-  if (!as_it_is) {
-    HEDDLE_ASSIGN_OR_RETURN(const auto group, unit_groups(*graph, settings));
+  HEDDLE_ASSIGN_OR_RETURN(const OnnxParts* parts, parts_for_engine(session, settings));
+  if (!as_it_is || parts != nullptr) {
+    std::vector<int> group(graph->num_ops());
+    std::iota(group.begin(), group.end(), 0);
+    if (!as_it_is) {
+      HEDDLE_ASSIGN_OR_RETURN(group, unit_groups(*graph, settings));
+    }
+    if (parts != nullptr) group = parts->keep_nodes_whole(*graph, group);
     HEDDLE_ASSIGN_OR_RETURN(graph, make_coarser(*graph, group, settings));
   }
   if (graph->num_ops() > limit) {
@@ -386,9 +409,8 @@ Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const 
   // A schedule's ops are those of the file.
   const bool whole_ops = !session.loaded.model &&
                          (session.loaded.ios || session.loaded.graph->op(OpId(0)).given_times.size() > 0);
-  HEDDLE_ASSIGN_OR_RETURN(
-      const auto units,
-      make_units(session.loaded, most_units(session, whole_ops, settings), whole_ops, settings));
+  HEDDLE_ASSIGN_OR_RETURN(const auto units,
+                          make_units(session, most_units(session, whole_ops, settings), whole_ops, settings));
   HEDDLE_ASSIGN_OR_RETURN(session.problem, make_problem(session, units, session.cluster, settings));
   if (session.may_measure) HEDDLE_RETURN_IF_ERROR(measure_units(session, control));
   HEDDLE_RETURN_IF_ERROR(measure_host_access(session, settings, control));

@@ -44,6 +44,35 @@ class VariantPlan : public test::SmallModelTest {
   }
 };
 
+// The importer makes several ops of a Gemm, a product and a sum among them; ONNX Runtime runs the node only.
+TEST_F(VariantPlan, UnitsAreWholeNodesIfOnnxRuntimeMayRunThem) {
+  using namespace onnx_writer;
+  const std::vector<float> weights(16, 0.5F);
+  const auto path = folder_ / "gemm.onnx";
+  std::ofstream(path, std::ios::binary) << onnx_writer::model(
+      {{node("Gemm", {"x", "w", "b"}, {"m"}, "gemm"), node("Relu", {"m"}, {"y"}, "relu")},
+       {value("x", {1, 4})},
+       {value("y", {1, 4})},
+       {float_tensor("w", {4, 4}, weights), float_tensor("b", {4}, {1, 2, 3, 4})}});
+  const ModelSpec spec{.path = path.string(), .import = {}};
+  settings_.coarsening = Coarsening::kNone;
+  settings_.measure = false;
+  const auto units = [&](const std::string& engines) {
+    const std::string rates = "flops: 1TFLOPS, memory_bandwidth: 40GB/s, engines: [" + engines + "]";
+    settings_.cluster = parse_cluster_yaml(
+                            "name: one\nhosts: [{name: host}]\ndevices:\n"
+                            "  - {name: cpu, kind: cpu, cores: \"0\", " +
+                                rates + "}\n",
+                            "c.yaml")
+                            .value();
+    const auto session = open_session(spec, settings_, {});
+    EXPECT_TRUE(session.ok()) << session.error().to_string();
+    return session->problem.graph->num_ops();
+  };
+  EXPECT_GT(units("openvino"), 2U);
+  EXPECT_EQ(units("openvino, onnxruntime"), 2U);
+}
+
 TEST_F(VariantPlan, EachSegmentGetsTheFasterEngineAndNoneRunAtOnce) {
   settings_.cluster = parse_cluster_yaml(kOneCore, "c.yaml").value();
   auto session = open_session(graph(), settings_, {});

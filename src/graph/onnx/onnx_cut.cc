@@ -13,6 +13,7 @@
 #include "onnx_file.h"
 #include "onnx_wire.h"
 #include "onnx_writer.h"
+#include "strong_components.h"
 
 namespace heddle {
 namespace {
@@ -249,6 +250,30 @@ Result<const OnnxParts*> Model::onnx_parts() const {
 }
 
 bool OnnxParts::has(TensorId tensor) const { return file_->has(tensor); }
+
+std::vector<int> OnnxParts::keep_nodes_whole(const Graph& graph, std::span<const int> group) const {
+  const int groups = group.empty() ? 0 : *std::ranges::max_element(group) + 1;
+  // With an edge back along each tensor inside a node, what must stay together is strongly connected.
+  std::vector<std::vector<size_t>> next(static_cast<size_t>(groups));
+  const auto of = [&](OpId op) { return static_cast<size_t>(group[op.index()]); };
+  for (size_t t = 0; t < graph.num_tensors(); ++t) {
+    const Tensor& tensor = graph.tensor(TensorId(t));
+    if (!tensor.producer.valid()) continue;
+    const bool inside = !has(TensorId(t));
+    for (const OpId reader : tensor.consumers) {
+      next[of(tensor.producer)].push_back(of(reader));
+      if (inside) next[of(reader)].push_back(of(tensor.producer));
+    }
+  }
+  const internal::StrongComponents components(next);
+  std::vector<int> united(next.size());
+  for (size_t c = 0; c < components.found.size(); ++c)
+    for (const size_t member : components.found[c])
+      united[member] = static_cast<int>(components.found.size() - 1 - c);
+  std::vector<int> result(group.size());
+  for (size_t op = 0; op < group.size(); ++op) result[op] = united[static_cast<size_t>(group[op])];
+  return result;
+}
 
 Result<OnnxCut> OnnxParts::cut(std::span<const TensorId> inputs, std::span<const TensorId> outputs) const {
   const std::string& path = file_->model.path();

@@ -11,6 +11,7 @@
 
 namespace heddle {
 
+class Graph;
 class Model;
 
 struct OnnxCut {
@@ -33,6 +34,11 @@ class OnnxParts {
 
   // True if the tensor is a value of the file, so that a segment may begin or end there.
   bool has(TensorId tensor) const;
+
+  // Groups of the ops of `graph`, the model's graph, as coarsen() takes them: `group` with the groups united that
+  // exchange tensors inside a node of the file. Then no group begins or ends inside a node. The quotient stays
+  // acyclic. O(V + E).
+  std::vector<int> keep_nodes_whole(const Graph& graph, std::span<const int> group) const;
 
   // The nodes of the file that compute `outputs` from `inputs`, tensors of the model's graph. Unsupported, with
   // the node's name, if the segment begins or ends inside a node that the importer split into several ops;
