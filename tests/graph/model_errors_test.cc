@@ -338,6 +338,20 @@ const std::vector<BadModel>& bad_models() {
          return model(with_input(value("x", {-1, 3, -1})));
        },
        "input 'x' has shape ?x3x?: give it with --shape x=1,3,H"},
+      {"DynamicInputWithNames",
+       [] {
+         return model(with_input(named_value("x", {"batch", "3", "width"})));
+       },
+       "input 'x' has shape ?x3x?: give it with --shape x=1,3,width"},
+      {"RankThatShapesMayGive",
+       [] {
+         return model({{node("Squeeze", {"x"}, {"s"}, "squeeze"), node("Conv", {"s", "w"}, {"y"}, "conv")},
+                       {named_value("x", {"batch", "2", "1", "6", "width"})},
+                       {named_value("y", {"batch", "1", "h", "w"})},
+                       {float_tensor("w", {1, 2, 1, 1}, {1, 2})}});
+       },
+       "node 'conv' (Conv): OpenVINO rejects it: The input data tensor's rank has to be known (static); it may "
+       "need the inputs' shapes: input 'x' has shape ?x2x1x6x?: give it with --shape x=1,2,1,6,width"},
       {"UnknownShapeName",
        [] {
          return model(with_input(value("x", {-1, 3})));

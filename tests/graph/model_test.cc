@@ -143,6 +143,52 @@ TEST(ModelGraph, AssumesABatchOfOneAndSaysSo) {
   EXPECT_TRUE(load(folder, onnx_writer::model(parts), options)->notes().empty());
 }
 
+TEST(ModelGraph, GivesDimensionsOfOneNameOneSize) {
+  TestFolder folder;
+  const GraphParts parts{{node("Concat", {"x", "state"}, {"y"}, "", {attribute_int("axis", 2)})},
+                         {named_value("x", {"batch", "1", "length"}), named_value("state", {"batch", "1", "length"})},
+                         {named_value("y", {"batch", "1", "both"})},
+                         {}};
+  ImportOptions options;
+  options.shapes["x"] = {2, 1, 5};
+  const auto model = load(folder, onnx_writer::model(parts), options);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->graph()->tensor(model->graph()->inputs()[1]).shape, (Shape{2, 1, 5}));
+  EXPECT_TRUE(model->notes().empty());
+}
+
+TEST(ModelGraph, SetsShapesBeforeTheConversionIfAnOperatorNeedsARank) {
+  TestFolder folder;
+  const GraphParts parts{
+      {node("Squeeze", {"x"}, {"s"}, "squeeze"), node("Conv", {"s", "w"}, {"y"}, "conv")},
+      {named_value("x", {"batch", "2", "1", "6", "width"})},
+      {named_value("y", {"batch", "1", "h", "w"})},
+      {float_tensor("w", {1, 2, 1, 1}, {1, 2})}};
+  ImportOptions options;
+  options.shapes["x"] = {3, 2, 1, 6, 4};
+  const auto model = load(folder, onnx_writer::model(parts), options);
+  ASSERT_NE(model, nullptr);
+  EXPECT_EQ(model->graph()->tensor(model->graph()->outputs()[0]).shape, (Shape{3, 1, 6, 4}));
+}
+
+TEST(ModelGraph, LooksThroughIdentitiesForShapes) {
+  TestFolder folder;
+  const auto model =
+      load(folder, onnx_writer::model({{node("Shape", {"x"}, {"s"}), node("Identity", {"s"}, {"t"}),
+                                        node("Identity", {"x"}, {"z"}, "copy"),
+                                        node("Reshape", {"z", "t"}, {"r"}, "reshape"),
+                                        node("Relu", {"r"}, {"y"}, "relu")},
+                                       {value("x", {2, 3})},
+                                       {value("y", {2, 3}), value("z", {2, 3})},
+                                       {}}));
+  ASSERT_NE(model, nullptr);
+  const Graph& graph = *model->graph();
+  EXPECT_EQ(graph.tensor(graph.outputs()[0]).shape, (Shape{2, 3}));
+  // The model's output keeps its op.
+  EXPECT_EQ(graph.op(graph.tensor(graph.outputs()[1]).producer).name, "copy");
+  EXPECT_EQ(model->find_onnx_tensor("z"), graph.outputs()[1]);
+}
+
 TEST(ModelGraph, KeepsNodesThatExchangeValuesOfUnknownSizeInOneRegion) {
   TestFolder folder;
   const auto model = load(

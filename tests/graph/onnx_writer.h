@@ -30,6 +30,16 @@ inline std::string value(std::string_view name, const std::vector<int64_t>& dims
   return bytes(1, name) + bytes(2, bytes(1, number(1, type) + bytes(2, shape)));
 }
 
+// Dimensions as text: a number, or a name.
+inline std::string named_value(std::string_view name, const std::vector<std::string>& dims,
+                               int type = kFloat) {
+  std::string shape;
+  for (const auto& d : dims)
+    shape += bytes(1, d.find_first_not_of("0123456789") == std::string::npos ? number(1, std::stoll(d))
+                                                                             : bytes(2, d));
+  return bytes(1, name) + bytes(2, bytes(1, number(1, type) + bytes(2, shape)));
+}
+
 inline std::string tensor_head(std::string_view name, const std::vector<int64_t>& dims, int type = kFloat) {
   std::string out;
   for (const auto d : dims) out += number(1, d);

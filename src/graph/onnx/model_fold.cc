@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <openvino/core/model.hpp>
 #include <openvino/op/constant.hpp>
+#include <openvino/op/identity.hpp>
 #include <openvino/op/util/multi_subgraph_base.hpp>
 #include <openvino/op/util/shape_of_base.hpp>
 #include <unordered_set>
@@ -59,6 +60,18 @@ void infer_again(ov::Node& node, Changed& changed) {
   if (!same) changed.insert(&node);
 }
 
+// Lets the node's readers read its input instead. Shape inference does not look through an Identity, so shapes
+// that are computed behind it would stay open. Model outputs keep theirs: a plan needs an op that makes them.
+bool bypass_identity(const std::shared_ptr<ov::Node>& node, Changed& changed) {
+  if (!ov::as_type_ptr<ov::op::v16::Identity>(node)) return false;
+  const auto source = node->input_value(0);
+  for (auto reader : node->output(0).get_target_inputs())
+    if (!ov::is_type<ov::op::v0::Result>(reader.get_node())) reader.replace_source_output(source);
+  if (node->output(0).get_target_inputs().empty()) source.get_tensor().add_names(node->output(0).get_names());
+  changed.insert(source.get_node());
+  return true;
+}
+
 bool fold_shape_of(const std::shared_ptr<ov::Node>& node, Changed& changed) {
   if (!std::dynamic_pointer_cast<ov::op::util::ShapeOfBase>(node) ||
       node->get_input_partial_shape(0).is_dynamic())
@@ -101,7 +114,7 @@ void fold_shapes(ov::Model& model, std::span<const ov::Node* const> changed_inpu
     if (ov::as_type_ptr<ov::op::v0::Constant>(node) || ov::as_type_ptr<ov::op::v0::Parameter>(node)) continue;
     if (!changed.empty()) infer_again(*node, changed);
     if (ov::as_type_ptr<ov::op::v0::Result>(node)) continue;
-    if (!fold_shape_of(node, changed)) fold_small(node, changed);
+    if (!bypass_identity(node, changed) && !fold_shape_of(node, changed)) fold_small(node, changed);
   }
 }
 

@@ -183,10 +183,12 @@ class Parser {
     return each_field(field, "shape", [&](const WireField& f) -> Status {
       if (f.number != 1) return {};
       int64_t dim = -1;
+      std::string_view name;
       HEDDLE_RETURN_IF_ERROR(each_field(f, "dimension", [&](const WireField& d) -> Status {
-        return d.number == 1 ? number(d, dim) : Status();
+        return d.number == 1 ? number(d, dim) : d.number == 2 ? text(d, name) : Status();
       }));
       out.dims.push_back(dim);
+      out.dim_names.push_back(name);
       if (out.dims.size() > kMaxRank)
         return wire_error(f.offset, "a value has more than " + std::to_string(kMaxRank) + " dimensions");
       return {};

@@ -40,7 +40,8 @@ struct OnnxValue {
   Kind kind = Kind::kNone;
   int64_t elem_type = 0;
   bool has_shape = false;
-  std::vector<int64_t> dims;  // -1: missing or symbolic
+  std::vector<int64_t> dims;                // -1: missing or symbolic
+  std::vector<std::string_view> dim_names;  // by dimension; empty: it has none
   int64_t offset = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "openvino_reader.h"
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <openvino/core/model.hpp>
@@ -34,11 +35,18 @@ ov::frontend::FrontEnd::Ptr onnx_frontend() {
   return frontend;
 }
 
-// `path` is the file that the skeleton belongs to; its weights are mapped.
-std::shared_ptr<ov::Model> read_skeleton(const std::string& skeleton, const std::string& path) {
-  std::istringstream stream(skeleton);
+// `skeleton`: null, or that of the file, whose weights are mapped.
+ov::frontend::InputModel::Ptr load(ov::frontend::FrontEnd& frontend, const std::string& path,
+                                   const std::string* skeleton) {
+  if (skeleton == nullptr) return frontend.load(path);
+  std::istringstream stream(*skeleton);
+  return frontend.load(static_cast<std::istream*>(&stream), path, true);
+}
+
+std::shared_ptr<ov::Model> read_model(const std::string& path, const std::string* skeleton) {
+  if (skeleton == nullptr) return core().read_model(path);
   const auto frontend = onnx_frontend();
-  return frontend->convert(frontend->load(static_cast<std::istream*>(&stream), path, true));
+  return frontend->convert(load(*frontend, path, skeleton));
 }
 
 // OpenVINO renames inputs and outputs around identity-like nodes; restore the file's names, which users know.
@@ -108,11 +116,12 @@ Status check_types(const ov::Model& model, const OnnxModel* onnx) {
   return {};
 }
 
-Result<std::shared_ptr<ov::Model>> convert(const std::string& path, const OnnxModel* onnx,
-                                           const std::string* skeleton) {
+using Read = std::function<std::shared_ptr<ov::Model>()>;
+
+Result<std::shared_ptr<ov::Model>> convert(const OnnxModel* onnx, const Read& read) {
   std::shared_ptr<ov::Model> model;
   try {
-    model = skeleton != nullptr ? read_skeleton(*skeleton, path) : core().read_model(path);
+    model = read();
     if (onnx != nullptr) name_ends(*model, *onnx);
   } catch (const std::exception& e) {
     return conversion_error(e.what(), onnx);
@@ -121,6 +130,46 @@ Result<std::shared_ptr<ov::Model>> convert(const std::string& path, const OnnxMo
   }
   HEDDLE_RETURN_IF_ERROR(check_stateless(*model));
   return model;
+}
+
+// A model of the inputs alone.
+std::shared_ptr<ov::Model> inputs_of(const ov::frontend::InputModel& model) {
+  ov::ParameterVector parameters;
+  for (const auto& input : model.get_inputs()) {
+    const std::string name = input->get_names().at(0);
+    parameters.push_back(std::make_shared<ov::op::v0::Parameter>(model.get_element_type(input),
+                                                                 model.get_partial_shape(input)));
+    parameters.back()->set_friendly_name(name);
+    parameters.back()->output(0).get_tensor().add_names({name});
+  }
+  return std::make_shared<ov::Model>(ov::ResultVector(), parameters, "inputs");
+}
+
+// Sets the inputs' shapes before the conversion, for operators whose conversion needs the rank of what they
+// read. `failed`: the error of a conversion without shapes.
+Result<ReadModel> read_with_shapes(const std::string& path, const ImportOptions& options,
+                                   const OnnxModel* onnx, const std::string* skeleton, const Error& failed) {
+  std::shared_ptr<ov::Model> inputs;
+  const auto frontend = onnx_frontend();
+  ov::frontend::InputModel::Ptr input_model;
+  try {
+    input_model = load(*frontend, path, skeleton);
+    inputs = inputs_of(*input_model);
+  } catch (const std::exception&) {
+    return failed;
+  }
+  auto shapes = wanted_shapes(*inputs, options, onnx);
+  if (!shapes)
+    return Error(failed.code(),
+                 failed.message() + "; it may need the inputs' shapes: " + shapes.error().message());
+  if (shapes->changes.empty()) return failed;
+  auto model = convert(onnx, [&] {
+    const auto places = input_model->get_inputs();
+    for (const auto& [input, shape] : shapes->changes) input_model->set_partial_shape(places[input], shape);
+    return frontend->convert(input_model);
+  });
+  if (!model) return failed;
+  return ReadModel{*model, shapes->assumed};
 }
 
 void reshape(ov::Model& model, const InputShapes& shapes) {
@@ -151,21 +200,30 @@ bool takes_shapes(const std::shared_ptr<ov::Model>& model, const InputShapes& sh
 
 Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& options, const OnnxModel* onnx,
                                 const std::string* skeleton) {
-  HEDDLE_ASSIGN_OR_RETURN(auto model, convert(path, onnx, skeleton));
-  HEDDLE_ASSIGN_OR_RETURN(const auto shapes, wanted_shapes(*model, options));
-  if (!shapes.changes.empty()) {
-    if (takes_shapes(model, shapes)) return ReadModel{model, shapes.assumed};
-    // reshape() also rewrites ops with built-in sizes, but it cannot start from half-inferred nodes.
-    HEDDLE_ASSIGN_OR_RETURN(model, convert(path, onnx, skeleton));
+  const auto read = [&] { return convert(onnx, [&] { return read_model(path, skeleton); }); };
+  auto first = read();
+  ReadModel result;
+  InputShapes shapes;
+  if (first) {
+    HEDDLE_ASSIGN_OR_RETURN(shapes, wanted_shapes(**first, options, onnx));
+    if (!shapes.changes.empty()) {
+      if (takes_shapes(*first, shapes)) return ReadModel{*first, shapes.assumed};
+      // reshape() also rewrites ops with built-in sizes, but it cannot start from half-inferred nodes.
+      HEDDLE_ASSIGN_OR_RETURN(first, read());
+    }
+    result = ReadModel{*first, shapes.assumed};
+  } else {
+    if (onnx == nullptr) return first.error();
+    HEDDLE_ASSIGN_OR_RETURN(result, read_with_shapes(path, options, onnx, skeleton, first.error()));
   }
   try {
-    if (!shapes.changes.empty()) reshape(*model, shapes);
-    fold_shapes(*model, {});
-    HEDDLE_RETURN_IF_ERROR(check_types(*model, onnx));
+    if (!shapes.changes.empty()) reshape(*result.model, shapes);
+    fold_shapes(*result.model, {});
+    HEDDLE_RETURN_IF_ERROR(check_types(*result.model, onnx));
   } catch (const std::exception& e) {
     return invalid_input("the shapes do not fit: " + openvino_reason(e.what()));
   }
-  return ReadModel{model, shapes.assumed};
+  return result;
 }
 
 void load_onnx_frontend() {

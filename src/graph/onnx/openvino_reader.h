@@ -36,12 +36,13 @@ const OnnxNode* find_onnx_node(const OnnxModel* onnx, std::string_view name);
 Error conversion_error(const std::string& what, const OnnxModel* onnx);
 
 // The input shapes to set, by input index: those in `options` that differ from the model's (model_shapes.cc).
-// Fails when they do not fit or leave a dimension open other than the first, which is then 1.
+// A first dimension that stays open is 1. Dimensions to which the file gives the same name are equal, so one
+// that is set sets the others. Fails when shapes do not fit or a dimension stays open.
 struct InputShapes {
   std::vector<std::pair<size_t, ov::PartialShape>> changes;
   std::vector<std::string> assumed;  // inputs whose first dimension neither the model nor the options give
 };
-Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options);
+Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options, const OnnxModel* onnx);
 // Replaces ShapeOf and small constant arithmetic by constants (model_fold.cc), but no weights. `changed`:
 // nodes whose shapes changed since their readers were inferred; what depends on them is inferred again.
 void fold_shapes(ov::Model& model, std::span<const ov::Node* const> changed);
