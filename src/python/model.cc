@@ -38,14 +38,26 @@ PyModel open_model(const std::filesystem::path& path, std::optional<int64_t> bat
 }
 
 // [(name, dtype, shape)]
+nb::tuple row(const Tensor& tensor, const Shape& shape) {
+  nb::list sizes;
+  for (const int64_t dimension : shape) sizes.append(dimension);
+  return nb::make_tuple(tensor.name, dtype_name(tensor.dtype), nb::tuple(sizes));
+}
+
 nb::list tensors(const Graph& graph, std::span<const TensorId> ids) {
   nb::list list;
-  for (const TensorId id : ids) {
-    const Tensor& tensor = graph.tensor(id);
-    nb::list shape;
-    for (const int64_t dimension : tensor.shape) shape.append(dimension);
-    list.append(nb::make_tuple(tensor.name, dtype_name(tensor.dtype), nb::tuple(shape)));
-  }
+  for (const TensorId id : ids) list.append(row(graph.tensor(id), graph.tensor(id).shape));
+  return list;
+}
+
+// The file's, without the shapes of those whose size depends on data.
+nb::list outputs(const LoadedModel& loaded) {
+  const Graph& graph = *loaded.graph;
+  if (loaded.model == nullptr || loaded.model->sized_outputs().empty())
+    return tensors(graph, graph.outputs());
+  const auto& sized = loaded.model->sized_outputs();
+  nb::list list = tensors(graph, graph.outputs().first(graph.outputs().size() - sized.size()));
+  for (const SizedOutput& s : sized) list[s.output] = row(graph.tensor(graph.outputs()[s.output]), s.open);
   return list;
 }
 
@@ -87,9 +99,9 @@ void bind_model(nb::module_& module) {
           nb::sig("def inputs(self) -> list[tuple[str, str, tuple[int, ...]]]"),
           "Name, element type (\"f32\") and shape of each input.")
       .def_prop_ro(
-          "outputs", [](const PyModel& m) { return tensors(*m.loaded.graph, m.loaded.graph->outputs()); },
+          "outputs", [](const PyModel& m) { return outputs(m.loaded); },
           nb::sig("def outputs(self) -> list[tuple[str, str, tuple[int, ...]]]"),
-          "Name, element type and shape of each output.")
+          "Name, element type and shape of each output; -1 for dimensions that depend on data.")
       .def_prop_ro(
           "ops",
           [](const PyModel& m) {

@@ -6,6 +6,7 @@
 #include "heddle/base/spelling.h"
 #include "heddle/plan/evaluator.h"
 #include "heddle/runtime/executor.h"
+#include "heddle/runtime/run.h"
 
 namespace heddle {
 
@@ -25,9 +26,11 @@ Result<std::unique_ptr<CompiledPlan>> CompiledPlan::create(const Problem& proble
   ExecutorOptions options;
   options.deadline = control.deadline();
   options.progress = control.progress;
-  HEDDLE_ASSIGN_OR_RETURN(auto executor, Executor::create(problem, plan, std::move(model), options));
-  return std::unique_ptr<CompiledPlan>(
+  HEDDLE_ASSIGN_OR_RETURN(auto executor, Executor::create(problem, plan, model, options));
+  std::unique_ptr<CompiledPlan> compiled(
       new CompiledPlan(problem, plan, timeline.makespan_us, std::move(executor)));
+  compiled->model_ = std::move(model);
+  return compiled;
 }
 
 bool CompiledPlan::moves_data() const { return executor_->moves_data(); }
@@ -68,6 +71,9 @@ Result<RequestResult> CompiledPlan::run(std::span<const TensorView> inputs, cons
     HEDDLE_ASSIGN_OR_RETURN(TensorValue copy, make_tensor(output.dtype, output.shape));
     std::memcpy(copy.data.get(), output.data, static_cast<size_t>(copy.bytes));
     result.outputs.push_back(std::move(copy));
+  }
+  if (model_ != nullptr && !result.outputs.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(result.outputs, file_outputs(*model_, std::move(result.outputs)));
   }
   return result;
 }

@@ -325,14 +325,14 @@ const std::vector<BadModel>& bad_models() {
        "input 'x' is made of strings, which are not supported"},
       {"DataDependentShape",
        [] {
-         return model({{node("NonZero", {"x"}, {"i"}, "nz"),
-                        node("Cast", {"i"}, {"y"}, "c", {attribute_int("to", 1)})},
-                       {value("x", {4})},
-                       {value("y", {1, -1})},
-                       {}});
+         return model({{node("Range", {"zero", "x", "one"}, {"i"}, "count")},
+                       {value("x", {}, kInt64)},
+                       {value("i", {-1}, kInt64)},
+                       {int_tensor("zero", {}, {0}), int_tensor("one", {}, {1})}});
        },
-       "op 'nz' (NonZero): its output has the shape [1,..4], which depends on data; plans need shapes that "
-       "follow from those of the inputs: export the model so that this size is fixed"},
+       "op 'count' (Range): its output has the shape [?], which depends on data and has no limit; plans need "
+       "sizes, or limits of them, that follow from those of the inputs: export the model so that this size is "
+       "fixed"},
       {"DynamicInput",
        [] {
          return model(with_input(value("x", {-1, 3, -1})));

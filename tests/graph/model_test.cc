@@ -189,6 +189,28 @@ TEST(ModelGraph, LooksThroughIdentitiesForShapes) {
   EXPECT_EQ(model->find_onnx_tensor("z"), graph.outputs()[1]);
 }
 
+TEST(ModelGraph, PadsOutputsWhoseSizeDependsOnDataAndGivesTheirShape) {
+  TestFolder folder;
+  const auto model = load(folder, onnx_writer::model({{node("Relu", {"x"}, {"r"}, "relu"),
+                                                       node("NonZero", {"r"}, {"i"}, "nz")},
+                                                      {value("x", {4, 2})},
+                                                      {value("i", {2, -1}, kInt64)},
+                                                      {}}));
+  ASSERT_NE(model, nullptr);
+  const Graph& graph = *model->graph();
+  ASSERT_EQ(graph.outputs().size(), 2u);
+  EXPECT_EQ(graph.tensor(graph.outputs()[0]).name, "i");
+  EXPECT_EQ(graph.tensor(graph.outputs()[0]).shape, (Shape{2, 8}));
+  EXPECT_EQ(graph.tensor(graph.outputs()[1]).name, "i.shape");
+  EXPECT_EQ(graph.tensor(graph.outputs()[1]).shape, (Shape{2}));
+  ASSERT_EQ(model->sized_outputs().size(), 1u);
+  EXPECT_EQ(model->sized_outputs()[0].output, 0u);
+  EXPECT_EQ(model->sized_outputs()[0].shape, 1u);
+  EXPECT_EQ(model->sized_outputs()[0].open, (Shape{2, -1}));
+  EXPECT_EQ(model->notes(), std::vector<std::string>{"the size of output 'i' depends on data: it is at most 2x8, "
+                                                     "and the output 'i.shape' has its shape"});
+}
+
 TEST(ModelGraph, KeepsNodesThatExchangeValuesOfUnknownSizeInOneRegion) {
   TestFolder folder;
   const auto model = load(

@@ -34,6 +34,29 @@ def test_a_plan_of_several_segments(model: hd.Model, store: str, x: np.ndarray, 
     np.testing.assert_allclose(plan.compile().run({"x": x}).outputs["y"], expected(x), rtol=1e-4, atol=1e-5)
 
 
+def test_an_output_whose_size_depends_on_data(tmp_path: Path, store: str) -> None:
+    onnx = pytest.importorskip("onnx")
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Relu", ["x"], ["r"]), onnx.helper.make_node("NonZero", ["r"], ["i"])],
+        "set",
+        [info("x", onnx.TensorProto.FLOAT, [4, 5])],
+        [info("i", onnx.TensorProto.INT64, [2, "n"])],
+    )
+    opsets = [onnx.helper.make_opsetid("", 13)]
+    path = tmp_path / "set.onnx"
+    path.write_bytes(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    with pytest.warns(UserWarning, match="depends on data: it is at most 2x20"):
+        model = hd.Model(path)
+    assert model.outputs == [("i", "i64", (2, -1))]
+    compiled = hd.plan(model, costs=hd.profile(model, hd.Cluster.discover(), store=store)).compile()
+    for least in (0.0, 0.7, 1.0):
+        x = np.random.default_rng(3).random((4, 5), np.float32) - np.float32(least)
+        outputs = compiled.run(x).outputs
+        assert list(outputs) == ["i"]
+        np.testing.assert_array_equal(outputs["i"], np.argwhere(x > 0).T)
+
+
 def test_one_array_for_one_input_and_any_layout(plan: hd.Plan, x: np.ndarray) -> None:
     compiled = plan.compile()
     first = compiled.run(x).outputs["y"]

@@ -108,6 +108,32 @@ TEST_F(ServedPlans, RowsThatDependOnEachOtherAreOneRequest) {
   expect_right(1);
 }
 
+TEST_F(ServedPlans, AnOutputHasTheSizeThatTheDataGiveIt) {
+  model_path_ = folder_.write(
+      "net.onnx", ow::model({{ow::node("Relu", {"x"}, {"r"}, "relu"), ow::node("Abs", {"r"}, {"a"}, "abs"),
+                              ow::node("NonZero", {"a"}, {"i"}, "set")},
+                             {ow::value("x", {2, 3})},
+                             {ow::value("i", {2, -1}, ow::kInt64), ow::value("r", {2, 3})},
+                             {}}));
+  const auto status = serve(write_plan(problem_here({}), {}));
+  ASSERT_TRUE(status.ok()) << status.error().to_string();
+  const auto served = service_.models().front();
+  EXPECT_EQ(served->outputs[0].shown(), (Shape{2, -1}));
+  auto x = make_tensor(DType::kF32, {2, 3}).value();
+  auto* values = reinterpret_cast<float*>(x.data.get());
+  for (const auto& [set, at] : std::vector<std::pair<std::vector<int>, std::vector<int64_t>>>{
+           {{1, 3, 5}, {0, 1, 1, 1, 0, 2}}, {{2}, {0, 2}}, {{}, {}}}) {
+    std::fill_n(values, 6, -1.0F);
+    for (const int i : set) values[i] = 1;
+    const auto answer = infer(x);
+    ASSERT_TRUE(answer.ok()) << answer.error().to_string();
+    ASSERT_EQ(answer->outputs.size(), 2U);
+    EXPECT_EQ(answer->outputs[0].shape, (Shape{2, static_cast<int64_t>(set.size())}));
+    EXPECT_EQ(answer->outputs[0].bytes, static_cast<int64_t>(at.size() * sizeof(int64_t)));
+    EXPECT_EQ(std::memcmp(answer->outputs[0].data, at.data(), at.size() * sizeof(int64_t)), 0);
+  }
+}
+
 TEST_F(ServedPlans, ARealModelsPlansAnswerAsTheUnsplitModel) {
   const auto real = wheel_model("light_squeezenet.onnx");
   if (real.empty()) GTEST_SKIP() << "the wheel onnx is not there";

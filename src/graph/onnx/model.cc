@@ -86,11 +86,18 @@ bool is_alone(const Examined& examined, const MappedFile& file) {
   return examined.bytes == static_cast<int64_t>(file.bytes().size());
 }
 
-std::vector<std::string> notes_about(const std::vector<std::string>& assumed) {
+std::vector<std::string> notes_about(const std::vector<std::string>& assumed, const Graph& graph,
+                                     const std::vector<SizedOutput>& sized) {
   std::vector<std::string> notes;
   if (!assumed.empty())
     notes.push_back("the first dimension of " + join_names(assumed) +
                     " is not given: batch size 1 is assumed (--batch or --shape sets another)");
+  for (const auto& s : sized) {
+    const Tensor& output = graph.tensor(graph.outputs()[s.output]);
+    notes.push_back("the size of output " + quote_text(output.name) + " depends on data: it is at most " +
+                    shape_text(output.shape) + ", and the output " +
+                    quote_text(graph.tensor(graph.outputs()[s.shape]).name) + " has its shape");
+  }
   return notes;
 }
 
@@ -162,7 +169,8 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
       internal::split_weights(*apart, options.split_bytes);
     }
     HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(apart, name, onnx, *impl));
-    model->notes_ = notes_about(read.assumed);
+    model->notes_ = notes_about(read.assumed, *model->graph_, read.sized);
+    model->sized_outputs_ = read.sized;
   } catch (const std::exception& e) {
     return invalid_input("the model cannot be taken apart: " + internal::openvino_reason(e.what()));
   }

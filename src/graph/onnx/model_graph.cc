@@ -76,8 +76,8 @@ class GraphMaker {
     if (shape.is_dynamic() && !output.get_target_inputs().empty())
       return unsupported(
           what + " has the shape " + shape.to_string() +
-          ", which depends on data; plans need shapes that follow from those of the inputs: export "
-          "the model so that this size is fixed");
+          ", which depends on data and has no limit; plans need sizes, or limits of them, that follow "
+          "from those of the inputs: export the model so that this size is fixed");
     return {};
   }
 

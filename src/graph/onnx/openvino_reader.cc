@@ -169,7 +169,7 @@ Result<ReadModel> read_with_shapes(const std::string& path, const ImportOptions&
     return frontend->convert(input_model);
   });
   if (!model) return failed;
-  return ReadModel{*model, shapes->assumed};
+  return ReadModel{*model, shapes->assumed, {}};
 }
 
 void reshape(ov::Model& model, const InputShapes& shapes) {
@@ -207,11 +207,11 @@ Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& op
   if (first) {
     HEDDLE_ASSIGN_OR_RETURN(shapes, wanted_shapes(**first, options, onnx));
     if (!shapes.changes.empty()) {
-      if (takes_shapes(*first, shapes)) return ReadModel{*first, shapes.assumed};
+      if (takes_shapes(*first, shapes)) return ReadModel{*first, shapes.assumed, {}};
       // reshape() also rewrites ops with built-in sizes, but it cannot start from half-inferred nodes.
       HEDDLE_ASSIGN_OR_RETURN(first, read());
     }
-    result = ReadModel{*first, shapes.assumed};
+    result = ReadModel{*first, shapes.assumed, {}};
   } else {
     if (onnx == nullptr) return first.error();
     HEDDLE_ASSIGN_OR_RETURN(result, read_with_shapes(path, options, onnx, skeleton, first.error()));
@@ -220,6 +220,7 @@ Result<ReadModel> read_openvino(const std::string& path, const ImportOptions& op
     if (!shapes.changes.empty()) reshape(*result.model, shapes);
     fold_shapes(*result.model, {});
     HEDDLE_RETURN_IF_ERROR(check_types(*result.model, onnx));
+    result.sized = size_outputs(*result.model);
   } catch (const std::exception& e) {
     return invalid_input("the shapes do not fit: " + openvino_reason(e.what()));
   }

@@ -18,6 +18,7 @@ namespace heddle::internal {
 struct ReadModel {
   std::shared_ptr<ov::Model> model;
   std::vector<std::string> assumed;  // as in InputShapes
+  std::vector<SizedOutput> sized;
 };
 
 // Reads `path` or, if not null, `skeleton` (onnx_skeleton() of that file, or its inlined form). Names inputs and
@@ -46,6 +47,10 @@ Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& o
 // Replaces ShapeOf and small constant arithmetic by constants (model_fold.cc), but no weights. `changed`:
 // nodes whose shapes changed since their readers were inferred; what depends on them is inferred again.
 void fold_shapes(ov::Model& model, std::span<const ov::Node* const> changed);
+
+// Pads each output whose size depends on data, but has a limit, to that limit, and adds an output with its
+// shape (sized_outputs.cc).
+std::vector<SizedOutput> size_outputs(ov::Model& model);
 
 // Loads the library that reads ONNX. The dynamic linker loads one library at a time, so this lets an import
 // start before another thread loads a larger one. Optional.

@@ -49,7 +49,8 @@ Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t 
   return Model::load(source.path, options);
 }
 
-Result<ServedModel> describe(const ModelSource& source, const Graph& graph) {
+Result<ServedModel> describe(const ModelSource& source, const Model& model) {
+  const Graph& graph = *model.graph();
   ServedModel served;
   served.name = source.name;
   served.version = source.version;
@@ -62,6 +63,16 @@ Result<ServedModel> describe(const ModelSource& source, const Graph& graph) {
     if (!graph.tensor(id).producer.valid())
       return Error(Code::kUnsupported, source.path + ": the output '" + graph.tensor(id).name +
                                            "' is an input or a constant; nothing computes it");
+  const auto index_of = [&](size_t output) {
+    const auto& name = graph.tensor(graph.outputs()[output]).name;
+    return std::ranges::find(served.outputs, name, &TensorInfo::name) - served.outputs.begin();
+  };
+  for (const auto& sized : model.sized_outputs()) {
+    auto& output = served.outputs[static_cast<size_t>(index_of(sized.output))];
+    output.true_shape = static_cast<int>(index_of(sized.shape));
+    output.open = sized.open;
+    served.outputs[static_cast<size_t>(output.true_shape)].hidden = true;
+  }
   return served;
 }
 
@@ -87,7 +98,7 @@ Result<std::shared_ptr<LocalModel>> load_local_model(const ModelSource& source, 
   local->sizes[1] = one;
   const auto& graph = *one->graph();
   auto& served = local->served;
-  HEDDLE_ASSIGN_OR_RETURN(served, describe(source, graph));
+  HEDDLE_ASSIGN_OR_RETURN(served, describe(source, *one));
   if (sizes.empty())
     for (int size = 1; size <= source.settings.max_batch; size *= 2) sizes.push_back(size);
   for (const int size : sizes) {
@@ -117,7 +128,7 @@ Result<std::shared_ptr<LocalModel>> planned_local_model(const ModelSource& sourc
   local->source = source;
   const auto& graph = *model->graph();
   auto& served = local->served;
-  HEDDLE_ASSIGN_OR_RETURN(served, describe(source, graph));
+  HEDDLE_ASSIGN_OR_RETURN(served, describe(source, *model));
   const auto& shape = graph.inputs().empty() ? Shape() : graph.tensor(graph.inputs().front()).shape;
   const int64_t rows = shape.empty() ? 1 : shape.front();
   if (rows > 1 && rows <= kMostServedBatch) {

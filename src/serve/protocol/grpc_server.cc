@@ -20,11 +20,12 @@ using Reactor = grpc::ServerUnaryReactor;
 void fill(const ServedModel& model, const std::vector<TensorInfo>& from,
           google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>& to) {
   for (const auto& t : from) {
+    if (t.hidden) continue;
     auto& tensor = *to.Add();
     tensor.set_name(t.name);
     tensor.set_datatype(protocol_name(t.dtype));
     if (model.batched) tensor.add_shape(-1);
-    for (const auto d : t.row) tensor.add_shape(d);
+    for (const auto d : t.shown()) tensor.add_shape(d);
   }
 }
 

@@ -13,7 +13,8 @@ Error bad_request(const std::string& model, const std::string& message) {
 
 std::string names_of(const std::vector<TensorInfo>& tensors) {
   std::vector<std::string> names;
-  for (const auto& t : tensors) names.push_back(t.name);
+  for (const auto& t : tensors)
+    if (!t.hidden) names.push_back(t.name);
   return join_names(names, 40);
 }
 
@@ -78,7 +79,7 @@ Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r
   }
   for (const auto& wanted : r.outputs) {
     size_t i = 0;
-    while (i < m.outputs.size() && m.outputs[i].name != wanted.name) ++i;
+    while (i < m.outputs.size() && (m.outputs[i].hidden || m.outputs[i].name != wanted.name)) ++i;
     if (i == m.outputs.size())
       return bad_request(m.name, "has no output '" + wanted.name.substr(0, 128) + "'; its outputs are " +
                                      names_of(m.outputs));
@@ -87,7 +88,10 @@ Result<CheckedRequest> check_request(const ServedModel& m, const InferRequest& r
     out.outputs.push_back(i);
   }
   if (r.outputs.empty())
-    for (size_t i = 0; i < m.outputs.size(); ++i) out.outputs.push_back(i);
+    for (size_t i = 0; i < m.outputs.size(); ++i)
+      if (!m.outputs[i].hidden) out.outputs.push_back(i);
+  for (const size_t i : out.outputs)
+    if (m.outputs[i].true_shape >= 0) out.shapes.push_back(static_cast<size_t>(m.outputs[i].true_shape));
   return out;
 }
 

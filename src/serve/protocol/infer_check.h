@@ -14,6 +14,7 @@ namespace heddle {
 struct CheckedRequest {
   std::vector<const InferTensor*> inputs;
   std::vector<size_t> outputs;  // wanted, as indices into the model's
+  std::vector<size_t> shapes;   // the true shapes of wanted outputs, likewise
   int64_t rows = 1;
 };
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "heddle/base/spelling.h"
+#include "heddle/runtime/tensor.h"
 #include "infer_check.h"
 #include "plane/fault.h"
 
@@ -46,7 +47,8 @@ struct InferService::Call {
   std::shared_ptr<Record> record;
   InferRequest request;
   Done done;
-  std::vector<size_t> wanted;
+  std::vector<size_t> wanted;  // then the true shapes of those whose size depends on data
+  size_t shown = 0;            // of `wanted`, that the client asked for
   std::vector<std::shared_ptr<std::byte[]>> outputs;  // [wanted]
   std::vector<Row> rows;
   std::atomic<size_t> open{0};
@@ -55,6 +57,8 @@ struct InferService::Call {
   void finish();
   // Copies what workers gave for the rows to the outputs; false: its size is not that of the model's outputs.
   bool take_results();
+  // Cuts wanted[k], whose size depends on data, to its true shape.
+  Status cut_to_shape(size_t k, InferTensor& tensor) const;
 };
 
 void InferService::Row::settled() {
@@ -77,6 +81,21 @@ bool InferService::Call::take_results() {
     }
   }
   return true;
+}
+
+Status InferService::Call::cut_to_shape(size_t k, InferTensor& tensor) const {
+  const auto& info = model->outputs[wanted[k]];
+  const auto place = std::ranges::find(wanted, static_cast<size_t>(info.true_shape)) - wanted.begin();
+  const auto& shape = model->outputs[wanted[static_cast<size_t>(place)]];
+  std::byte* const values = outputs[static_cast<size_t>(place)].get();
+  HEDDLE_ASSIGN_OR_RETURN(
+      TensorValue cut, front_corner({info.dtype, info.row, outputs[k].get(), info.row_bytes},
+                                    shape_values({shape.dtype, shape.row, values, shape.row_bytes})));
+  tensor.shape = cut.shape;
+  tensor.data = cut.data.get();
+  tensor.bytes = cut.bytes;
+  tensor.owner = std::shared_ptr<const void>(cut.data, cut.data.get());
+  return {};
 }
 
 void InferService::Call::finish() {
@@ -137,7 +156,7 @@ void InferService::Call::finish() {
   response.slo_us = us_from_ns(slo);
   response.binary_default = request.binary_outputs;
   response.requested = std::move(request.outputs);
-  for (size_t k = 0; k < wanted.size(); ++k) {
+  for (size_t k = 0; k < shown; ++k) {
     const auto& info = model->outputs[wanted[k]];
     if (model->any_payload) {
       const uint64_t value = info.name == kDigestOutput ? rows[0].digest : rows[0].batch;
@@ -151,6 +170,9 @@ void InferService::Call::finish() {
     t.data = outputs[k].get();
     t.bytes = info.row_bytes * static_cast<int64_t>(rows.size());
     t.owner = std::shared_ptr<const void>(outputs[k], outputs[k].get());
+    if (info.true_shape >= 0) {
+      if (auto cut = cut_to_shape(k, t); !cut.ok()) return done(std::move(cut).error());
+    }
     response.outputs.push_back(std::move(t));
   }
   done(std::move(response));
@@ -226,6 +248,8 @@ void InferService::infer(InferRequest request, Done done) {
   call->record = record;
   call->done = std::move(done);
   call->wanted = std::move(checked->outputs);
+  call->shown = call->wanted.size();
+  call->wanted.insert(call->wanted.end(), checked->shapes.begin(), checked->shapes.end());
   const auto rows = static_cast<size_t>(checked->rows);
   if (fault_at(FaultPoint::kOutputs)) throw std::bad_alloc();
   for (const size_t o : call->wanted) {

@@ -119,10 +119,11 @@ inference::ModelConfig triton_config(const ServedModel& model, double planned_ra
     inference::DataType type = inference::TYPE_INVALID;
     inference::DataType_Parse(std::string("TYPE_") + protocol_name(from.dtype), &type);
     to.set_data_type(type);
-    for (const auto d : from.row) to.add_dims(d);
+    for (const auto d : from.shown()) to.add_dims(d);
   };
   for (const auto& t : model.inputs) fill(t, *config.add_input());
-  for (const auto& t : model.outputs) fill(t, *config.add_output());
+  for (const auto& t : model.outputs)
+    if (!t.hidden) fill(t, *config.add_output());
   auto& parameters = *config.mutable_parameters();
   parameters[kSloParameter].set_string_value(exact_text(model.slo_us));
   parameters[kRateParameter].set_string_value(exact_text(planned_rate_per_s));

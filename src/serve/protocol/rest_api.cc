@@ -28,7 +28,7 @@ std::vector<std::string> split_path(std::string_view path) {
 }
 
 Json tensor_json(const ServedModel& model, const TensorInfo& t) {
-  Json shape = t.row;
+  Json shape = t.shown();
   if (model.batched) shape.insert(shape.begin(), -1);
   return {{"name", t.name}, {"datatype", protocol_name(t.dtype)}, {"shape", std::move(shape)}};
 }
@@ -39,7 +39,8 @@ Json metadata_json(const ServedModel& model) {
       {"platform", model.platform}, {"inputs", Json::array()},
       {"outputs", Json::array()},   {"parameters", {{"slo_us", model.slo_us}, {"max_rows", model.max_rows}}}};
   for (const auto& t : model.inputs) out["inputs"].push_back(tensor_json(model, t));
-  for (const auto& t : model.outputs) out["outputs"].push_back(tensor_json(model, t));
+  for (const auto& t : model.outputs)
+    if (!t.hidden) out["outputs"].push_back(tensor_json(model, t));
   return out;
 }
 
@@ -47,13 +48,14 @@ Json metadata_json(const ServedModel& model) {
 Json config_json(const ServedModel& model) {
   const auto tensor = [](const TensorInfo& t) {
     return Json{
-        {"name", t.name}, {"data_type", std::string("TYPE_") + protocol_name(t.dtype)}, {"dims", t.row}};
+        {"name", t.name}, {"data_type", std::string("TYPE_") + protocol_name(t.dtype)}, {"dims", t.shown()}};
   };
   Json out = {{"name", model.name},     {"platform", model.platform},
               {"backend", "heddle"},    {"max_batch_size", model.batched ? model.max_rows : 0},
               {"input", Json::array()}, {"output", Json::array()}};
   for (const auto& t : model.inputs) out["input"].push_back(tensor(t));
-  for (const auto& t : model.outputs) out["output"].push_back(tensor(t));
+  for (const auto& t : model.outputs)
+    if (!t.hidden) out["output"].push_back(tensor(t));
   return out;
 }
 

@@ -8,6 +8,8 @@
 
 #include "backends/segment_cut.h"
 #include "heddle/base/errors.h"
+#include "heddle/base/spelling.h"
+#include "heddle/graph/model.h"
 #include "heddle/graph/onnx_cut.h"
 #include "onnxruntime_session.h"
 #include "threads/mailbox.h"
@@ -21,6 +23,16 @@ using onnxruntime::SessionPtr;
 using onnxruntime::Values;
 
 constexpr int kNoOptimization = 0;
+
+// The op's output whose size depends on data; null if there is none.
+const Tensor* sized_output_of(const Model& model, OpId op) {
+  const Graph& graph = *model.graph();
+  for (const SizedOutput& sized : model.sized_outputs()) {
+    const Tensor& output = graph.tensor(graph.outputs()[sized.output]);
+    if (output.producer == op) return &output;
+  }
+  return nullptr;
+}
 
 // Empty if one thread does all the work, or any core may.
 std::string thread_affinities(const std::vector<int>& cores) {
@@ -172,6 +184,10 @@ class OnnxRuntimeBackend final : public Backend {
         list[i] = api.error();
       } else if (!parts.ok()) {
         list[i] = parts.error();
+      } else if (const auto* output = sized_output_of(model, OpId(i))) {
+        list[i] = unsupported("op " + quote_text(model.graph()->op(OpId(i)).name) + ": the size of its output " +
+                              quote_text(output->name) +
+                              " depends on data, which devices of ONNX Runtime do not take");
       } else {
         const auto& op = model.graph()->op(OpId(i));
         std::vector<TensorId> inputs(op.inputs.begin(), op.inputs.end());

@@ -41,13 +41,20 @@ struct SegmentModel {
   std::vector<TensorId> inputs, outputs;
 };
 
+// A model output whose size depends on data. The graph has it in its largest size: the values are in the front
+// corner, zeros in the rest. Another output, NAME.shape, holds the true shape (i64).
+struct SizedOutput {
+  size_t output = 0, shape = 0;  // indices into graph()->outputs()
+  Shape open;                    // the output's shape with -1 for the dimensions that vary
+};
+
 // Immutable; safe to share between threads.
 class Model {
  public:
   // Reads .onnx and the other formats of OpenVINO's frontends (.xml with its .bin). Input is untrusted: a
   // malformed, truncated, cyclic or hostile file is an error that names the file, the node and the reason.
   // Fails, naming the op or input, when an op is unsupported, an input's dimension stays dynamic (the message
-  // says which --shape to give) or a tensor between ops or a model output has a shape that depends on data.
+  // says which --shape to give) or a model output has a shape that depends on data and no limit.
   static Result<std::shared_ptr<const Model>> load(const std::string& path,
                                                    const ImportOptions& options = {});
 
@@ -61,7 +68,9 @@ class Model {
   // One op per OpenVINO node that does work; constants and constant-folded subgraphs are parameters. Nodes that
   // exchange values without a fixed size are one op of the type Region.
   const std::shared_ptr<const Graph>& graph() const { return graph_; }
-  // The model as in the file, before split_bytes was applied.
+  // Model outputs whose size depends on data; the outputs of their shapes follow those of the file.
+  const std::vector<SizedOutput>& sized_outputs() const { return sized_outputs_; }
+  // The model as in the file, before split_bytes was applied, with the outputs of the graph.
   const std::shared_ptr<ov::Model>& whole() const { return whole_; }
 
   // Cuts out a convex set of ops of graph(). Inputs are placeholders in ascending tensor order; outputs are
@@ -91,6 +100,7 @@ class Model {
   uint64_t file_hash_ = 0;
   ImportOptions options_;
   std::vector<std::string> notes_;
+  std::vector<SizedOutput> sized_outputs_;
   std::shared_ptr<const Graph> graph_;
   std::shared_ptr<ov::Model> whole_;
   std::shared_ptr<const Impl> impl_;

@@ -55,6 +55,9 @@ Result<RunRecord> run_plan(const Problem& problem, const Plan& plan, std::shared
 // Outputs of the unsplit model, compiled by OpenVINO for all cores, on the same inputs, in the order of the
 // graph's outputs.
 Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span<const TensorValue> inputs);
+// The outputs of the model's file from those of its graph: those whose size depends on data are cut to their
+// true shapes, which are left out (Model::sized_outputs()). Fails (internal) if a shape does not fit.
+Result<std::vector<TensorValue>> file_outputs(const Model& model, std::vector<TensorValue> outputs);
 
 // Timing in turns: each round times the plan's requests and what they are compared with.
 struct RoundOptions {

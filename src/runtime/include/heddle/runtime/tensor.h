@@ -34,6 +34,12 @@ Result<TensorValue> make_tensor(DType dtype, const Shape& shape);
 // At least one byte, zeroed, 64-byte aligned for vector units and cache lines. Null if memory is exhausted.
 std::shared_ptr<std::byte[]> allocate_aligned(int64_t bytes);
 
+// The elements of an i64 tensor.
+Shape shape_values(const TensorView& tensor);
+// The part of `tensor` with the indices below `shape` in each dimension, copied: an output of the size that
+// another one holds (Model::sized_outputs()). Fails (internal) if `shape` does not fit. O(bytes).
+Result<TensorValue> front_corner(const TensorView& tensor, const Shape& shape);
+
 // The element as a number, for numeric dtypes of 8 bits or more.
 double element_as_double(const TensorView& tensor, int64_t index);
 

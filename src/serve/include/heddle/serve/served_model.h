@@ -19,6 +19,12 @@ struct TensorInfo {
   DType dtype = DType::kUndefined;
   Shape row;
   int64_t row_bytes = 0;  // of one row; the whole tensor where the model is not batched
+  // Outputs whose size depends on data: `row` is their largest shape, another output has the true one.
+  int true_shape = -1;  // that output's index; -1: `row` is the shape
+  Shape open;           // `row` with -1 for the dimensions that vary
+  bool hidden = false;  // such a true shape, which clients do not see
+
+  const Shape& shown() const { return true_shape < 0 ? row : open; }
 };
 
 // The tensors of a model that timed devices serve: its input's bytes are thrown away, so a client may send any

@@ -19,8 +19,10 @@ class Executor;
 class Model;
 
 struct RequestResult {
-  std::vector<TensorValue> outputs;  // of the graph, in its order; empty if the devices are emulated
-  RunRecord record;                  // of this one request; its outputs were compared with nothing
+  // Of the model's file, in its order: the graph's, where those whose size depends on data have their true
+  // shapes (file_outputs()). Empty if the devices are emulated.
+  std::vector<TensorValue> outputs;
+  RunRecord record;  // of this one request; its outputs were compared with nothing
 };
 
 // Any thread may call run(); requests run one after the other.
@@ -38,7 +40,6 @@ class CompiledPlan {
   // In the order of the graph's inputs, copied. Invalid input, with the tensor's name, if the number, an
   // element type or a shape differs. Emulated devices take no inputs.
   Result<RequestResult> run(std::span<const TensorView> inputs, const Control& control);
-
  private:
   CompiledPlan(Problem problem, Plan plan, double predicted_us, std::unique_ptr<Executor> executor);
   Status take_inputs(std::span<const TensorView> inputs);
@@ -46,6 +47,7 @@ class CompiledPlan {
   Problem problem_;
   Plan plan_;
   double predicted_us_;
+  std::shared_ptr<const Model> model_;
   std::unique_ptr<Executor> executor_;
   std::mutex mutex_;
 };
