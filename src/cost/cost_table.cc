@@ -114,6 +114,13 @@ void CostTable::set_segment(SegmentCost cost) {
   segments_.push_back(std::move(cost));
 }
 
+void CostTable::scale(DeviceId device, double factor) {
+  for (size_t i = device.index(); i < us_.size(); i += num_devices_) us_[i] *= factor;
+  for (size_t i = device.index(); i < host_access_.size(); i += num_devices_) host_access_[i] *= factor;
+  for (SegmentCost& segment : segments_)
+    if (segment.device == device) segment.cost.us *= factor;
+}
+
 CostTable CostTable::placed(std::span<const DeviceId> device) const {
   CostTable copy = *this;
   for (size_t op = 0; op < num_ops(); ++op) {

@@ -11,6 +11,7 @@
 #include "heddle/base/units.h"
 #include "heddle/graph/op_named.h"
 #include "heddle/plan/checker.h"
+#include "heddle/plan/robustness.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/moves.h"
 #include "heddle/report/text_table.h"
@@ -57,6 +58,17 @@ std::string text_of(const PyPlan& plan) {
                    percent(r.value_us > 0 ? busy / r.value_us : 0)});
   }
   return text + table.to_string();
+}
+
+nb::dict robustness_of(const PyPlan& plan) {
+  const Robustness r = value_or_raise(robustness(plan.problem(), plan.result.plan));
+  nb::dict values;
+  for (const auto& loss : r.losses) {
+    const std::string what = loss.worst.what + " -" + std::to_string(std::lround(100 * loss.share)) + " %";
+    values[what.c_str()] = loss.worst.value_us;
+  }
+  if (r.core) values[(r.core->what + " taken").c_str()] = r.core->value_us;
+  return values;
 }
 
 struct PlacedSegment {
@@ -208,6 +220,9 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro("bound", [](const PyPlan& p) { return p.result.bound; })
       .def_prop_ro(
           "gap", [](const PyPlan& p) { return p.result.gap; }, "(value - bound) / bound.")
+      .def_prop_ro("robustness", &robustness_of, nb::sig("def robustness(self) -> dict[str, float]"),
+                   "The objective in us if the named device loses part of its speed (\"cpu0 -50 %\"), or if "
+                   "another process takes the named core (\"core 1 taken\"); of each kind the one that costs most.")
       .def_prop_ro("termination", [](const PyPlan& p) { return p.result.stop; })
       .def_prop_ro("planner", [](const PyPlan& p) { return p.result.planner; })
       .def_prop_ro("planning_s", [](const PyPlan& p) { return p.result.planning_s; })

@@ -207,6 +207,7 @@ Explanation explain(const Problem& problem, const Plan& plan, const Timeline& ti
   e.variants = explain_variants(problem, plan);
   explain_path(problem, plan, timeline, e);
   e.suggestions = suggest(problem, plan, e.value_us);
+  if (auto robust = robustness(problem, plan); robust.ok()) e.robustness = std::move(*robust);
   add_warnings(problem, e);
   return e;
 }

@@ -78,7 +78,28 @@ Json variants_json(const std::vector<VariantChoice>& choices) {
   return list;
 }
 
+std::string robustness_text(const Robustness& r) {
+  TextTable table({{"if"}, {"predicted", TextTable::Align::kRight}, {"more", TextTable::Align::kRight}});
+  const auto add = [&](const std::string& change, const SlowedPlan& slowed) {
+    table.add_row({change, format_us(slowed.value_us), percent(slowed.value_us / r.value_us - 1)});
+  };
+  for (const auto& loss : r.losses)
+    add(loss.worst.what + " loses " + std::to_string(std::lround(100 * loss.share)) + " % of its speed",
+        loss.worst);
+  if (r.core) add("another process takes " + r.core->what, *r.core);
+  return "\nOn a busy machine (the same plan; the device or core whose loss costs most)\n" + table.to_string();
+}
+
 }  // namespace
+
+Json robustness_json(const Robustness& r) {
+  Json list = Json::array();
+  for (const auto& loss : r.losses)
+    list.push_back({{"lost_share", loss.share}, {"device", loss.worst.what}, {"value_us", loss.worst.value_us}});
+  Json json = {{"slower_device", std::move(list)}};
+  if (r.core) json["core_taken"] = {{"core", r.core->what}, {"value_us", r.core->value_us}};
+  return json;
+}
 
 std::string explanation_text(const Explanation& e) {
   constexpr size_t kPathRows = 20;
@@ -113,6 +134,7 @@ std::string explanation_text(const Explanation& e) {
     for (const auto& s : e.suggestions) table.add_row({s.change, format_us(s.value_us), percent(s.gain)});
     out += table.to_string();
   }
+  if (e.robustness && e.value_us > 0) out += robustness_text(*e.robustness);
   for (const auto& w : e.warnings) out += "\n" + wrapped("warning: " + w, 98, 2);
   return out;
 }
@@ -143,6 +165,7 @@ Json explanation_json(const Explanation& e) {
           {"engines", variants_json(e.variants)},
           {"critical_path", path},
           {"suggestions", suggestions},
+          {"robustness", e.robustness ? robustness_json(*e.robustness) : Json()},
           {"warnings", e.warnings}};
 }
 

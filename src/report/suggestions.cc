@@ -22,22 +22,6 @@ void try_change(const Problem& changed, const Plan& plan, double value_us, const
   if (gain >= kLeastGain) out.push_back({text, value, gain});
 }
 
-// A copy of the costs with all times on one device halved.
-std::shared_ptr<const CostTable> twice_as_fast(const CostTable& costs, DeviceId device) {
-  auto copy = std::make_shared<CostTable>(costs);
-  for (size_t i = 0; i < costs.num_ops(); ++i) {
-    auto cost = costs.at(OpId(i), device);
-    cost.us /= 2;
-    copy->set(OpId(i), device, cost);
-  }
-  for (auto segment : std::vector<SegmentCost>(costs.segments().begin(), costs.segments().end())) {
-    if (segment.device != device) continue;
-    segment.cost.us /= 2;
-    copy->set_segment(std::move(segment));
-  }
-  return copy;
-}
-
 // Links that the plan's transfers and loads use.
 std::set<LinkId> used_links(const Problem& problem, const Plan& plan) {
   std::set<LinkId> links;
@@ -64,8 +48,9 @@ std::vector<Suggestion> suggest(const Problem& problem, const Plan& plan, double
   for (const auto& s : plan.segments) used.insert(problem.cluster->physical(s.device));
   for (const auto device : used) {
     Problem changed = problem;
-    for (const auto variant : problem.cluster->variants(device))
-      changed.costs = twice_as_fast(*changed.costs, variant);
+    auto costs = std::make_shared<CostTable>(*problem.costs);
+    for (const auto variant : problem.cluster->variants(device)) costs->scale(variant, 0.5);
+    changed.costs = std::move(costs);
     try_change(changed, plan, value_us, problem.cluster->device(device).name + " twice as fast", list);
   }
   for (const auto link : used_links(problem, plan)) {

@@ -12,6 +12,7 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/variants.h"
 #include "heddle/plan/gap.h"
+#include "heddle/plan/robustness.h"
 #include "heddle/plan/stage_list.h"
 #include "heddle/planners/planner.h"
 #include "heddle/planners/trajectory.h"
@@ -114,6 +115,17 @@ bool has_choice_of_engines(const Cluster& cluster) {
                      [](const Device& d) { return !d.variant_of.empty() || d.precision != Precision::kF32; });
 }
 
+// What the plan's time becomes if it shares the machine.
+void print_robustness(const Problem& p, const PlanResult& result) {
+  const auto robust = robustness(p, result.plan);
+  if (!robust.ok() || !(robust->value_us > 0)) return;
+  const auto& half = robust->losses.back().worst;
+  print("  on a busy machine: {} if {} runs at half its speed{}\n", value_text(p, half.value_us), half.what,
+        robust->core ? fmt::format(", {} if another process takes {}", value_text(p, robust->core->value_us),
+                                   robust->core->what)
+                     : "");
+}
+
 void print_plan(const Session& session, const PlanResult& result) {
   const auto& p = session.problem;
   print("{} on {}: {} {}\n", session.loaded.name, p.cluster->name(), objective_name(p.objective),
@@ -139,6 +151,7 @@ void print_plan(const Session& session, const PlanResult& result) {
           counts.disturbed == 1 ? "1 of them was" : fmt::format("{} of them were", counts.disturbed),
           counts.disturbed == 1 ? "it" : "them");
   }
+  print_robustness(p, result);
   print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
                                       [](const Segment& s) { return s.host_access; });
@@ -230,6 +243,8 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
     row["units"] = session.problem.graph->num_ops();
     row["segments"] = result.plan.segments.size();
     row["devices"] = devices_json(session.problem, result);
+    if (const auto robust = robustness(session.problem, result.plan); robust.ok())
+      row["robustness"] = robustness_json(*robust);
     if (session.problem.execution.stage_width > 1) row["stages"] = stages_json(session, result.plan);
     const CostCounts counts = count_costs(session.problem);
     row["origins"] = counts.origins;

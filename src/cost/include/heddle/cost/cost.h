@@ -70,6 +70,8 @@ class CostTable {
   bool knows_segment(std::span<const OpId> ops, DeviceId device) const;
   std::span<const SegmentCost> segments() const { return segments_; }
 
+  // Multiplies all times on the device. O(ops + segments).
+  void scale(DeviceId device, double factor);
   // The same times with op i on device[i] only: impossible elsewhere, without the known segments that are elsewhere.
   CostTable placed(std::span<const DeviceId> device) const;
 

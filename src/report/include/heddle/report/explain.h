@@ -2,6 +2,7 @@
 // changes of the hardware.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
+#include "heddle/plan/robustness.h"
 
 namespace heddle {
 
@@ -58,11 +60,13 @@ struct Explanation {
   std::vector<CriticalStep> critical_path;                       // consecutive steps of one device are merged
   double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
   std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change
-  std::vector<std::string> warnings;    // a requested device that gets nothing, estimated costs, ...
+  std::optional<Robustness> robustness;
+  std::vector<std::string> warnings;  // a requested device that gets nothing, estimated costs, ...
 };
 
 // O(suggestions * evaluation).
 Explanation explain(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound);
+Json robustness_json(const Robustness& robustness);
 std::string explanation_text(const Explanation& explanation);  // at most 100 columns
 Json explanation_json(const Explanation& explanation);
 

@@ -1,0 +1,35 @@
+// How a plan's predicted time grows if its hardware is slower for a while than when it was measured.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "heddle/plan/plan.h"
+#include "heddle/plan/problem.h"
+
+namespace heddle {
+
+// The same plan, timed by the evaluator with slower hardware.
+struct SlowedPlan {
+  std::string what;    // the device or core whose loss costs most
+  double value_us = 0; // as objective_us()
+};
+
+struct Robustness {
+  struct Loss {
+    double share = 0;  // of its speed that a device loses: all its work takes 1/(1 - share) as long
+    SlowedPlan worst;
+  };
+  double value_us = 0;         // at full speed
+  std::array<Loss, 3> losses;  // of 10, 25 and 50 %
+  // Devices that are sets of cores: another process takes all of one core. A device of n cores then loses 1/n
+  // of its speed, and one with that core alone half of it. Empty if the plan uses no such device.
+  std::optional<SlowedPlan> core;
+};
+
+// Each device that the plan uses, and each of their cores, in turn. Engines and precisions of one device slow
+// down together. Fails as evaluate() does. O((devices used + cores used) * evaluation).
+Result<Robustness> robustness(const Problem& problem, const Plan& plan);
+
+}  // namespace heddle
