@@ -10,7 +10,7 @@ mkdir -p "$out"
 say() { printf '\n== %s\n\n' "$*"; }
 
 say "Do the solvers work here?"
-$heddle selftest
+$heddle doctor
 
 say "This machine as a cluster (core sets are devices that overlap)"
 $heddle devices -o "$out/local.yaml"

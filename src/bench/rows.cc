@@ -7,7 +7,7 @@
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
-#include "heddle/plan/gap.h"
+#include "heddle/base/gap.h"
 #include "heddle/planners/trajectory.h"
 #include "heddle/report/text_table.h"
 

@@ -56,6 +56,14 @@ int fail(const Error& error, bool json) {
   return exit_status(error.code());
 }
 
+// Verbs that have another name than in earlier builds, behind the program or verb that they belonged to.
+constexpr std::pair<const char*, const char*> kRenamed[] = {
+    {"heddle load", "loadtest"},         {"heddle selftest", "doctor"},
+    {"fleet status", "server status"},   {"fleet add", "server add"},
+    {"fleet remove", "server remove"},   {"fleet drain", "server drain"},
+    {"fleet undrain", "server undrain"}, {"fleet switch", "server switch"},
+};
+
 // Names the first unexpected argument and the nearest flag or verb; without one, the parser's own message.
 std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError& error) {
   auto extras = where.remaining(true);
@@ -85,6 +93,9 @@ std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError
     for (const auto* sub : where.get_subcommands([](const CLI::App*) { return true; }))
       names.push_back(sub->get_name());
   }
+  for (const auto& [old, now] : kRenamed)
+    if (parts && !flag && where.get_name() + " " + extra == old)
+      return "'" + extra + "' is now `heddle " + now + "`";
   const char* what = flag ? "unknown flag '" : parts ? "unknown verb '" : "unexpected argument '";
   return what + extra + "'" + (flag || parts ? did_you_mean(extra.substr(0, extra.find('=')), names) : "");
 }
@@ -158,11 +169,15 @@ int run(int argc, char** argv) {
   app.failure_message(CLI::FailureMessage::simple);
   Invocation invocation;
   bool quiet = false;
+  const auto add_common = [&](CLI::App& to) {
+    to.add_flag("--json", invocation.json, "print JSON for machines");
+    to.add_flag("-q,--quiet", quiet, "no progress line");
+  };
+  add_common(app);  // before the verb, too
   std::vector<std::pair<CLI::App*, RunFn>> commands;
   for (const auto& verb : verbs()) {
     auto* sub = app.add_subcommand(verb.name, verb.summary);
-    sub->add_flag("--json", invocation.json, "print JSON for machines");
-    sub->add_flag("--quiet", quiet, "no progress line");
+    add_common(*sub);
     Command command(*sub);
     commands.emplace_back(sub, verb.setup(command));
   }

@@ -20,12 +20,15 @@ constexpr Verb kVerbs[] = {
     {"fleet", "plan fleets of many devices for several models with deadlines", setup_fleet},
     {"serve", "serve models on this machine, or a fleet, by the Open Inference Protocol", setup_serve},
     {"worker", "run a process whose devices a served fleet uses", setup_worker},
-    {"load", "load a server with open-loop requests, and count the outcome of each", setup_load},
+    {"loadtest", "load a server with open-loop requests, and count the outcome of each", setup_loadtest},
+    {"server", "show or change a server's fleet: its devices and its plan", setup_server},
     {"bench", "reproduce a table of figures", setup_bench},
     {"planners", "list the planners, what each supports, and its paper", setup_planners},
-    {"selftest", "check that the solvers work on this machine", setup_selftest},
+    {"doctor", "check what Heddle needs of this machine: solvers, engines, GPUs, files, ports", setup_doctor},
     {"completion", "print a script that completes verbs and flags in bash, zsh or fish", setup_completion},
     {"man", "print the manual page, in roff", setup_man},
+    {"help", "print the help of a verb", setup_help},
+    {"version", "print the version, the commit and the build's options", setup_version},
 };
 
 }  // namespace

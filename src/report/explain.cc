@@ -8,7 +8,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/variants.h"
-#include "heddle/plan/gap.h"
+#include "heddle/base/gap.h"
 #include "suggestions.h"
 
 namespace heddle {

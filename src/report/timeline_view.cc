@@ -5,7 +5,7 @@
 #include <set>
 
 #include "heddle/base/units.h"
-#include "heddle/plan/gap.h"
+#include "heddle/base/gap.h"
 
 namespace heddle {
 namespace {

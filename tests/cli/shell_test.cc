@@ -58,7 +58,7 @@ TEST(Completion, OtherShellsCanReadTheirScripts) {
   const TemporaryFolder folder;
   for (const std::string shell : {"zsh", "fish"}) {
     const std::string script = output_of({"completion", shell});
-    EXPECT_THAT(script, AllOf(HasSubstr("selftest"), HasSubstr("replan"), HasSubstr("recheck"),
+    EXPECT_THAT(script, AllOf(HasSubstr("doctor"), HasSubstr("replan"), HasSubstr("recheck"),
                               HasSubstr("unsplit")));
     if (!is_installed(shell)) continue;
     folder.write(shell + ".script", script);

@@ -24,7 +24,7 @@ touch "$root"/var/lib/dpkg/{status,available}
 # The libraries of the system are this system's, which the folder does not have.
 in_root() { dpkg --root="$root" --force-not-root --force-depends --force-bad-path "$@" >"$work/log" 2>&1; }
 in_root -i "$package" || { cat "$work/log"; fail "dpkg cannot install it"; }
-env -i "$root/usr/bin/heddle" selftest
+env -i "$root/usr/bin/heddle" doctor
 in_root -r heddle || { cat "$work/log"; fail "dpkg cannot remove it"; }
 left=$(find "$root/usr" -type f 2>/dev/null || true)
 [ -z "$left" ] || fail "files are left: $left"

@@ -22,7 +22,7 @@ step "no file names the checkout"
 if grep -rlF "$source" "$prefix"; then fail "these files name $source"; fi
 
 step "the program finds its solvers and engines"
-heddle selftest
+heddle doctor
 heddle run "$model" --versus onnxruntime --time-limit 1 --repeat 2 --warmup 1
 
 step "its texts are there"

@@ -6,7 +6,7 @@
 
 #include "heddle/base/units.h"
 #include "heddle/plan/bounds.h"
-#include "heddle/plan/gap.h"
+#include "heddle/base/gap.h"
 #include "heddle/plan/relaxation.h"
 #include "plan_support.h"
 

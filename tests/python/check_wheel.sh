@@ -52,7 +52,7 @@ assert plan.measure(repeats=2).outputs_equal
 SCRIPT
   fi
   env -i HOME="$work" "$work/env/bin/heddle" verify plan.json
-  env -i HOME="$work" "$work/env/bin/heddle" selftest
+  env -i HOME="$work" "$work/env/bin/heddle" doctor
   local own='heddle_plan\.libs|/heddle/|/openvino/libs/'
   local system='lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|z)\.so|ld-linux|linux-vdso'
   for file in "$to"/heddle/_core*.so "$to/heddle/bin/heddle"; do

@@ -221,7 +221,7 @@ TEST(LoadByGrpc, IsAFlagOfTheProgram) {
   ServedFleet fleet(front_and_back(2), {});
   ASSERT_TRUE(fleet.serves());
   const auto url = "grpc://127.0.0.1:" + std::to_string(fleet.grpc_port());
-  Process load({HEDDLE_PROGRAM, "load", url, "--rate", "20", "--duration", "1", "--payload", "1000", "--json",
+  Process load({HEDDLE_PROGRAM, "loadtest", url, "--rate", "20", "--duration", "1", "--payload", "1000", "--json",
                 "--quiet"});
   std::string text;
   for (std::string line = load.line(); !line.empty(); line = load.line()) text += line + "\n";
@@ -230,7 +230,7 @@ TEST(LoadByGrpc, IsAFlagOfTheProgram) {
   ASSERT_TRUE(report.ok()) << text;
   EXPECT_GT((*report)["statuses"]["200"], 0) << text;
   EXPECT_EQ((*report)["mismatched"], 0);
-  Process status({HEDDLE_PROGRAM, "fleet", "status", url});
+  Process status({HEDDLE_PROGRAM, "server", "status", url});
   EXPECT_NE(status.wait(), 0);
 }
 #endif

@@ -12,20 +12,14 @@
 
 namespace heddle::cli {
 
-RunFn setup_fleet_add(Command& command);
 RunFn setup_fleet_compare(Command& command);
-RunFn setup_fleet_drain(Command& command);
 RunFn setup_fleet_explain(Command& command);
 RunFn setup_fleet_import(Command& command);
 RunFn setup_fleet_plan(Command& command);
 RunFn setup_fleet_planners(Command& command);
 RunFn setup_fleet_profile(Command& command);
-RunFn setup_fleet_remove(Command& command);
 RunFn setup_fleet_replan(Command& command);
 RunFn setup_fleet_simulate(Command& command);
-RunFn setup_fleet_status(Command& command);
-RunFn setup_fleet_switch(Command& command);
-RunFn setup_fleet_undrain(Command& command);
 RunFn setup_fleet_verify(Command& command);
 RunFn setup_fleet_whatif(Command& command);
 

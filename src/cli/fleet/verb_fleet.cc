@@ -23,12 +23,6 @@ constexpr Verb kParts[] = {
     {"profile", "measure blocks of models on this machine, as a fleet file", setup_fleet_profile},
     {"simulate", "simulate a plan under load: attainment, latency, use, lost devices, a change of plan",
      setup_fleet_simulate},
-    {"status", "show a served fleet's models, pools and their use", setup_fleet_status},
-    {"add", "add devices to a served fleet", setup_fleet_add},
-    {"remove", "remove devices from a served fleet after draining them", setup_fleet_remove},
-    {"drain", "stop using devices of a served fleet without removing them", setup_fleet_drain},
-    {"undrain", "use drained devices of a served fleet again", setup_fleet_undrain},
-    {"switch", "replace the plan of a served fleet: drain, then switch", setup_fleet_switch},
     {"import", "make a fleet file from a folder of PPipe's tables", setup_fleet_import},
     {"planners", "list the planners for fleets, with their papers", setup_fleet_planners},
 };

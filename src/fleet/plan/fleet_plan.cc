@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fleet_formulas.h"
+#include "heddle/base/gap.h"
 
 namespace heddle {
 namespace {
@@ -27,9 +28,7 @@ bool more_is_better(FleetObjective objective) {
 }
 
 double FleetPlan::gap() const {
-  const double distance = more_is_better(objective) ? bound - value : value - bound;
-  if (distance <= 0 || bound == 0) return distance > 0 ? INFINITY : 0;
-  return distance / bound;
+  return more_is_better(objective) ? relative_gap(bound, value) : relative_gap(value, bound);
 }
 
 double model_load(const Fleet& fleet, const FleetPlan& plan, size_t model) {

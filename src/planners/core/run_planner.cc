@@ -2,7 +2,7 @@
 #include <chrono>
 
 #include "heddle/plan/checker.h"
-#include "heddle/plan/gap.h"
+#include "heddle/base/gap.h"
 #include "heddle/planners/planner.h"
 
 namespace heddle {

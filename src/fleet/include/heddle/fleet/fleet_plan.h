@@ -62,7 +62,7 @@ struct FleetPlan {
   Proof proof;                    // of the bound
   double planning_s = 0;
 
-  // (bound - value) / bound if more is better, else (value - bound) / bound; 0 if both are 0.
+  // relative_gap() of costs, for rates of their inverses: (bound - value) / value.
   double gap() const;
 };
 

@@ -111,7 +111,7 @@ class InferService {
     LivePoolCounters counters;
   };
   std::vector<PoolUse> pools() const;
-  // Models, pools and their use, for the dashboard and `fleet status`.
+  // Models, pools and their use, for the dashboard and `server status`.
   Json status() const;
 
  private:

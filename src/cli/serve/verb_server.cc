@@ -1,13 +1,14 @@
-// heddle fleet status, add, remove, drain, undrain and switch: a fleet that is being served.
+// heddle server status, add, remove, drain, undrain and switch: a fleet that is being served.
 #include <algorithm>
 #include <cmath>
 #include <memory>
 
-#include "fleet_verbs.h"
+#include "fleet/fleet_verbs.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
-#include "serve/server_target.h"
+#include "server_target.h"
+#include "verbs.h"
 
 namespace heddle::cli {
 namespace {
@@ -175,36 +176,47 @@ std::shared_ptr<LiveFlags> declare(Command& command, const char* name, const cha
   return o;
 }
 
-}  // namespace
-
-RunFn setup_fleet_status(Command& command) {
+RunFn setup_status(Command& command) {
   const auto o = declare(command, nullptr, nullptr);
   return [o](const Invocation& invocation) { return run_status(*o, invocation); };
 }
 
-RunFn setup_fleet_add(Command& command) {
+RunFn setup_add(Command& command) {
   const auto o = declare(command, "CHANGE", "CLASS=N: so many more devices of the class");
   return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/counts", 1, invocation); };
 }
 
-RunFn setup_fleet_remove(Command& command) {
+RunFn setup_remove(Command& command) {
   const auto o = declare(command, "CHANGE", "CLASS=N: so many fewer devices of the class");
   return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/counts", -1, invocation); };
 }
 
-RunFn setup_fleet_drain(Command& command) {
+RunFn setup_drain(Command& command) {
   const auto o = declare(command, "CHANGE", "CLASS=N: so many more devices of the class get nothing to do");
   return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/drain", 1, invocation); };
 }
 
-RunFn setup_fleet_undrain(Command& command) {
+RunFn setup_undrain(Command& command) {
   const auto o = declare(command, "CHANGE", "CLASS=N: so many drained devices of the class are used again");
   return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/drain", -1, invocation); };
 }
 
-RunFn setup_fleet_switch(Command& command) {
+RunFn setup_switch(Command& command) {
   const auto o = declare(command, "PLAN", "a plan file (JSON) of the fleet that is served");
   return [o](const Invocation& invocation) { return run_switch(*o, invocation); };
 }
+
+constexpr Verb kParts[] = {
+    {"status", "show a served fleet's models, pools and their use", setup_status},
+    {"add", "add devices to a served fleet", setup_add},
+    {"remove", "remove devices from a served fleet after draining them", setup_remove},
+    {"drain", "stop using devices of a served fleet without removing them", setup_drain},
+    {"undrain", "use drained devices of a served fleet again", setup_undrain},
+    {"switch", "replace the plan of a served fleet: drain, then switch", setup_switch},
+};
+
+}  // namespace
+
+RunFn setup_server(Command& command) { return command.subverbs(kParts); }
 
 }  // namespace heddle::cli

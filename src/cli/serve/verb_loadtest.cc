@@ -1,4 +1,4 @@
-// heddle load: open-loop requests to a server, and the outcome of each.
+// heddle loadtest: open-loop requests to a server, and the outcome of each.
 #include <cmath>
 
 #include "data_plane_flags.h"
@@ -139,7 +139,7 @@ Result<int> run_load_verb(const LoadFlags& o, const Invocation& invocation) {
 
 }  // namespace
 
-RunFn setup_load(Command& command) {
+RunFn setup_loadtest(Command& command) {
   auto o = std::make_shared<LoadFlags>();
   command.positional("URL", o->url,
                      "the server, http://HOST:PORT or grpc://HOST:PORT (encrypted: https, grpcs)");
