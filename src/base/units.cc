@@ -153,6 +153,38 @@ std::optional<double> parse_time_us(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<double> parse_seconds(std::string_view text) {
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  if (quantity->suffix.empty()) return quantity->value;
+  const auto us = parse_time_us(text);
+  if (!us) return std::nullopt;
+  return *us / 1e6;
+}
+
+std::optional<double> parse_rate(std::string_view text) {
+  static constexpr std::array<Scale, 4> kScales = {{{"", 1}, {"/s", 1}, {"/min", 1.0 / 60}, {"/h", 1.0 / 3600}}};
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  std::string_view suffix = quantity->suffix;
+  const double factor = take_multiple(suffix);
+  for (const Scale& scale : kScales)
+    if (suffix == scale.suffix) return finite(quantity->value * factor * scale.factor);
+  return std::nullopt;
+}
+
+std::optional<int64_t> parse_count(std::string_view text) {
+  int64_t whole = 0;  // exact above 2^53
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), whole);
+  if (problem == std::errc{} && end == text.data() + text.size()) return whole;
+  const auto quantity = split(text);
+  if (!quantity) return std::nullopt;
+  std::string_view suffix = quantity->suffix;
+  const double value = quantity->value * take_multiple(suffix);
+  if (!suffix.empty() || value != std::floor(value) || !(value < 9223372036854775808.0)) return std::nullopt;
+  return static_cast<int64_t>(value);
+}
+
 std::optional<double> parse_flops(std::string_view text) {
   const auto quantity = split(text);
   if (!quantity) return std::nullopt;

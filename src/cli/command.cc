@@ -2,14 +2,55 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <sstream>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
+#include "heddle/base/units.h"
 
 namespace heddle::cli {
+
+namespace {
+
+std::string plain(double value) { return fmt::format("{}", value); }
+std::string plain(int64_t value) { return std::to_string(value); }
+
+// `read` gives nothing for text that is no such number; `expected` names one.
+template <class Number>
+void add_number(CLI::Option& option, const char* value_name, const std::string& expected, Number min,
+                Number max, const std::function<std::optional<Number>(std::string_view)>& read) {
+  const auto wrong = [=](const std::string& text) -> std::string {
+    const auto value = read(text);
+    if (value && *value >= min && *value <= max) return {};
+    const bool any = max >= static_cast<Number>(std::numeric_limits<int64_t>::max());
+    return "'" + text + "': expected " + expected +
+           (any ? ", at least " + plain(min) : ", from " + plain(min) + " to " + plain(max));
+  };
+  option.check(CLI::Validator(wrong, ""))->type_name(value_name);
+}
+
+std::optional<double> parse_number(std::string_view text) {
+  double value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Command& Command::group(const char* name) {
+  group_ = name;
+  return *this;
+}
+
+CLI::Option& Command::grouped(CLI::Option* option) const {
+  if (!group_.empty()) option->group(group_);
+  return *option;
+}
 
 Command& Command::positional(const std::string& name, std::string& out, const std::string& help,
                              bool required) {
@@ -25,39 +66,67 @@ Command& Command::positionals(const std::string& name, std::vector<std::string>&
 }
 
 Command& Command::option(const std::string& flags, std::string& out, const std::string& help) {
-  app_.add_option(flags, out, help);
+  grouped(app_.add_option(flags, out, help));
+  return *this;
+}
+
+Command& Command::real(const std::string& flags, double& out, const std::string& help, double min, double max,
+                       const Quantity& quantity) {
+  auto& option = grouped(app_.add_option_function<std::string>(
+      flags, [&out, read = quantity.read](const std::string& text) { out = read(text).value_or(out); }, help));
+  add_number<double>(option, quantity.value_name, quantity.expected, min, max, quantity.read);
   return *this;
 }
 
 Command& Command::option(const std::string& flags, double& out, const std::string& help, double min,
                          double max) {
-  app_.add_option(flags, out, help)->check(CLI::Range(min, max))->type_name("X");
+  return real(flags, out, help, min, max, {"X", "a number", parse_number});
+}
+
+Command& Command::seconds(const std::string& flags, double& out, const std::string& help, double min,
+                          double max) {
+  return real(flags, out, help, min, max,
+              {"TIME", "a time such as 10s or 500ms (without a unit: seconds)", parse_seconds});
+}
+
+Command& Command::rate(const std::string& flags, double& out, const std::string& help, double min,
+                       double max) {
+  return real(flags, out, help, min, max, {"RATE", "a rate such as 200/s or 12k/s", parse_rate});
+}
+
+Command& Command::bytes(const std::string& flags, int64_t& out, const std::string& help, int64_t min,
+                        int64_t max) {
+  auto& option = grouped(app_.add_option_function<std::string>(
+      flags, [&out](const std::string& text) { out = parse_bytes(text).value_or(out); }, help));
+  add_number<int64_t>(option, "SIZE", "a size such as 64MiB", min, max, parse_bytes);
   return *this;
 }
 
 Command& Command::number(const std::string& flags, const std::function<void(int64_t)>& take,
                          const std::string& help, int64_t min, int64_t max) {
-  app_.add_option_function<int64_t>(flags, take, help)->check(CLI::Range(min, max))->type_name("N");
+  auto& option = grouped(app_.add_option_function<std::string>(
+      flags, [take](const std::string& text) { take(parse_count(text).value_or(0)); }, help));
+  add_number<int64_t>(option, "N", "a whole number, such as 200 or 10k", min, max, parse_count);
   return *this;
 }
 
 Command& Command::list(const std::string& flags, std::vector<std::string>& out, const std::string& help) {
   // One value per occurrence: "--shape a=1 MODEL" must not swallow MODEL.
-  app_.add_option(flags, out, help)
-      ->expected(1)
+  grouped(app_.add_option(flags, out, help))
+      .expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("TEXT");
   return *this;
 }
 
 Command& Command::flag(const std::string& flags, bool& out, const std::string& help) {
-  app_.add_flag(flags, out, help);
+  grouped(app_.add_flag(flags, out, help));
   return *this;
 }
 
 Command& Command::switch_off(const std::string& flags, bool& out, const std::string& help) {
-  app_.add_flag_callback(
-      flags, [&out] { out = false; }, help);
+  grouped(app_.add_flag_callback(
+      flags, [&out] { out = false; }, help));
   return *this;
 }
 

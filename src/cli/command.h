@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }
 
 namespace heddle::cli {
@@ -54,13 +56,21 @@ struct Verb {
 class Command {
  public:
   explicit Command(CLI::App& app) : app_(app) {}
+  // The heading in the help of the flags that follow.
+  Command& group(const char* name);
   Command& positional(const std::string& name, std::string& out, const std::string& help,
                       bool required = true);
   // One or more.
   Command& positionals(const std::string& name, std::vector<std::string>& out, const std::string& help);
   Command& option(const std::string& flags, std::string& out, const std::string& help);
   Command& option(const std::string& flags, double& out, const std::string& help, double min, double max);
-  // A whole number, also into an optional.
+  // "10s", "500ms"; a bare number is in seconds.
+  Command& seconds(const std::string& flags, double& out, const std::string& help, double min, double max);
+  // "200/s", "12k/s"; a bare number is per second.
+  Command& rate(const std::string& flags, double& out, const std::string& help, double min, double max);
+  // "64MiB"; a bare number is in bytes.
+  Command& bytes(const std::string& flags, int64_t& out, const std::string& help, int64_t min, int64_t max);
+  // A whole number such as 200 or 10k, also into an optional.
   template <class Number>
   Command& option(const std::string& flags, Number& out, const std::string& help, int64_t min, int64_t max) {
     return number(
@@ -79,6 +89,14 @@ class Command {
   const CLI::App& program() const;
 
  private:
+  struct Quantity {
+    const char* value_name;
+    const char* expected;
+    std::function<std::optional<double>(std::string_view)> read;
+  };
+  Command& real(const std::string& flags, double& out, const std::string& help, double min, double max,
+                const Quantity& quantity);
+  CLI::Option& grouped(CLI::Option* option) const;
   Command& number(const std::string& flags, const std::function<void(int64_t)>& take, const std::string& help,
                   int64_t min, int64_t max);
   template <class Number>
@@ -90,7 +108,15 @@ class Command {
     out = static_cast<Number>(value);
   }
   CLI::App& app_;
+  std::string group_;
 };
+
+// Headings of --help. Research flags are shown by --help-all alone.
+inline constexpr const char* kModelFlags = "Model";
+inline constexpr const char* kPlanningFlags = "Planning";
+inline constexpr const char* kColdFlags = "Cold start";
+inline constexpr const char* kRunFlags = "Run";
+inline constexpr const char* kResearchFlags = "Research";
 
 std::span<const Verb> verbs();
 

@@ -1,4 +1,5 @@
 // The heddle program: flags to verbs, signals to cancellation, errors to messages and exit statuses.
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "heddle/cost/profile_store.h"
 #include "heddle/graph/model_content.h"
 #include "heddle/runtime/transport.h"
+#include "shell/help_text.h"
 
 namespace heddle::cli {
 namespace {
@@ -64,6 +66,15 @@ constexpr std::pair<const char*, const char*> kRenamed[] = {
     {"fleet undrain", "server undrain"}, {"fleet switch", "server switch"},
 };
 
+// The parser's messages in words that say what to do.
+std::string argument_message(const CLI::ParseError& error) {
+  const std::string text = error.what();
+  const std::string flag = text.substr(0, text.find(": "));
+  if (error.get_name() != "ArgumentMismatch" || flag == text) return text;
+  if (text.find("At Most 1 required") != std::string::npos) return flag + " is given more than once";
+  return flag + " needs a value";
+}
+
 // Names the first unexpected argument and the nearest flag or verb; without one, the parser's own message.
 std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError& error) {
   auto extras = where.remaining(true);
@@ -71,7 +82,7 @@ std::string usage_message(const CLI::App& where, bool top, const CLI::ParseError
   for (const auto* app = where.get_parent(); extras.empty() && app != nullptr; app = app->get_parent())
     extras = app->remaining(true);
   if (extras.empty())
-    return dynamic_cast<const CLI::RequiredError*>(&error) == nullptr ? error.what()
+    return dynamic_cast<const CLI::RequiredError*>(&error) == nullptr ? argument_message(error)
            : top ? "needs a verb, for example `heddle plan MODEL`"
            : where.get_require_subcommand_min() > 0 && where.get_subcommands().empty()
                ? "needs a part, for example `heddle " + where.get_name() + " " +
@@ -162,10 +173,21 @@ void supervise_rank() {
   sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
+// Nothing is cut where a program or a file reads the tables.
+int terminal_width() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
 int run(int argc, char** argv) {
+  set_table_width(terminal_width());
   CLI::App app{"Plans, runs and explains neural networks on unequal accelerators.", "heddle"};
-  app.set_version_flag("--version", build_text());
+  app.set_version_flag("--version", build_text(), "print the version");
   app.require_subcommand(1);
+  app.formatter(help_formatter());
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_help_all_flag("--help-all", "print the help with research flags, too");
   app.failure_message(CLI::FailureMessage::simple);
   Invocation invocation;
   bool quiet = false;
@@ -184,6 +206,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForAllHelp& e) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);

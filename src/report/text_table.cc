@@ -8,6 +8,8 @@
 namespace heddle {
 namespace {
 
+int process_width = 0;
+
 bool starts_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
 
 int characters(const std::string& s) {
@@ -32,6 +34,9 @@ std::string pad(const std::string& s, int width, TextTable::Align align) {
 
 }  // namespace
 
+void set_table_width(int width) { process_width = width; }
+int table_width() { return process_width; }
+
 std::string percent(double share) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f %%", 100 * share);
@@ -55,13 +60,13 @@ std::string TextTable::to_string(int width) const {
     for (const auto& row : rows_) {
       if (!row.empty()) w = std::max(w, characters(row[c]));
     }
-    if (columns_[c].max_width > 0) w = std::min(w, columns_[c].max_width);
+    if (width > 0 && columns_[c].max_width > 0) w = std::min(w, columns_[c].max_width);
     widths.push_back(w);
     total += w + kGap;
   }
   // Shrink the widest left-aligned column, one character at a time, so that columns are cut evenly.
   constexpr int kLeast = 8;
-  while (total > width) {
+  while (width > 0 && total > width) {
     int widest = -1;
     for (size_t c = 0; c < columns_.size(); ++c) {
       if (columns_[c].align != Align::kLeft || widths[c] <= kLeast) continue;

@@ -88,6 +88,23 @@ TEST(ParseBandwidth, KnowsBitsFromBytes) {
 }
 
 TEST(ParseTime, GivesMicroseconds) {
+  EXPECT_EQ(parse_seconds("1.5"), 1.5);
+  EXPECT_EQ(parse_seconds("500ms"), 0.5);
+  EXPECT_EQ(parse_seconds("10s"), 10);
+  EXPECT_EQ(parse_seconds("10k"), std::nullopt);
+  EXPECT_EQ(parse_seconds("-1"), std::nullopt);
+  EXPECT_EQ(parse_rate("200"), 200);
+  EXPECT_EQ(parse_rate("12k/s"), 12000);
+  EXPECT_EQ(parse_rate("600/min"), 10);
+  EXPECT_EQ(parse_rate("3/d"), std::nullopt);
+  EXPECT_EQ(parse_count("10k"), 10'000);
+  EXPECT_EQ(parse_count("9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(parse_count("-3"), -3);
+  EXPECT_EQ(parse_count("2.5M"), 2'500'000);
+  EXPECT_EQ(parse_count("1.5"), std::nullopt);
+  EXPECT_EQ(parse_count("9E3"), 9000);
+  EXPECT_EQ(parse_count("10E"), std::nullopt);
+  EXPECT_EQ(parse_count("5 apples"), std::nullopt);
   EXPECT_EQ(parse_time_us("5us"), 5);
   EXPECT_EQ(parse_time_us("1.5ms"), 1500);
   EXPECT_EQ(parse_time_us("2s"), 2e6);

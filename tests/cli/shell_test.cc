@@ -87,5 +87,23 @@ TEST(ManualPage, HasEveryVerbAndManReadsItWithoutAWarning) {
   EXPECT_THAT(ran.out, Not(HasSubstr("\\-")));
 }
 
+TEST(Help, FitsEightyColumnsAndKeepsResearchFlagsForHelpAll) {
+  const std::string help = output_of({"plan", "--help"}), all = output_of({"plan", "--help-all"});
+  EXPECT_THAT(help, AllOf(HasSubstr("Planning:"), HasSubstr("Cold start:"), HasSubstr("--time-limit TIME")));
+  EXPECT_THAT(help, AllOf(Not(HasSubstr("--ndom")), HasSubstr("--help-all shows them")));
+  EXPECT_THAT(all, AllOf(HasSubstr("Research:"), HasSubstr("--ndom N")));
+  EXPECT_EQ(output_of({"help", "plan"}), help);
+  EXPECT_EQ(output_of({"help", "fleet", "plan"}), output_of({"fleet", "plan", "--help"}));
+  for (const auto* verb : {"plan", "run", "serve", "loadtest", "devices", "bench"}) {
+    std::istringstream lines(output_of({verb, "--help-all"}));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << verb << ": " << line;
+  }
+}
+
+TEST(Help, CommonFlagsMayStandBeforeTheVerb) {
+  EXPECT_EQ(output_of({"--json", "planners"}), output_of({"planners", "--json"}));
+  EXPECT_EQ(output_of({"version"}), output_of({"--version"}));
+}
+
 }  // namespace
 }  // namespace heddle

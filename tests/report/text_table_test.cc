@@ -31,8 +31,15 @@ TEST(TextTable, CountsUtf8CharactersNotBytes) {
   TextTable table({{"name", TextTable::Align::kLeft, 5}, {"n"}});
   table.add_row({"äöüßé", "1"});
   table.add_row({"äöüßéx", "2"});
-  EXPECT_NE(table.to_string().find("äöüßé  1"), std::string::npos);
-  EXPECT_NE(table.to_string().find("äö...  2"), std::string::npos);
+  EXPECT_NE(table.to_string(100).find("äöüßé  1"), std::string::npos);
+  EXPECT_NE(table.to_string(100).find("äö...  2"), std::string::npos);
+}
+
+TEST(TextTable, CutsNothingWithoutAWidth) {
+  const std::string longest(300, 'x');
+  TextTable table({{"name", TextTable::Align::kLeft, 5}, {"value", TextTable::Align::kRight}});
+  table.add_row({longest, "7"});
+  EXPECT_NE(table.to_string().find(longest + "      7"), std::string::npos);
 }
 
 TEST(TextTable, DrawsRulesBetweenRows) {

@@ -192,7 +192,7 @@ RunFn setup_fleet_replan(Command& command) {
   command.positional("FLEET", o->fleet, "fleet file (.json or .yaml)");
   command.option("--running", o->running, "the plan that runs now");
   o->change.declare(command);
-  command.option("--time-limit", o->time_limit_s, "seconds (default 10)", 0, 1e7);
+  command.seconds("--time-limit", o->time_limit_s, "time for planning (default 10s)", 0, 1e7);
   command.option("-o,--output", o->output, "write the new plan (.json or .yaml)");
   return [o](const Invocation& invocation) { return run_fleet_replan(*o, invocation); };
 }

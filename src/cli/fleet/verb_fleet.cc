@@ -56,10 +56,11 @@ void FleetGoalFlags::declare(Command& command) {
       "--objective", objective,
       "max-min (default: the least rate over weight, greatest), cost or power (least, at --load), or "
       "goodput (most of --load)");
-  command.option("--load", load_per_s, "requests per second of all models together, split by their weights",
+  command.rate("--load", load_per_s, "requests of all models together, split by their weights",
                  0, 1e15);
-  command.option("--time-limit", time_limit_s,
-                 "seconds; the best so far then (default: none; 60 for ppipe-milp and --prove)", 0, 1e7);
+  command.seconds("--time-limit", time_limit_s,
+                  "time for planning, then the best so far (default: none; 60s for ppipe-milp and --prove)",
+                  0, 1e7);
   command.flag("--prove", prove, "spend the time on a better bound, by a MILP over all columns");
 }
 

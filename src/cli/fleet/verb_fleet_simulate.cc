@@ -303,13 +303,13 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
                  "(time_us[,model])");
   command.flag("--compressed", o.compressed,
                "play a function trace faster instead of folding it onto the load");
-  command.option("--duration", o.duration_s, "seconds of arrivals (default 30)", 1e-3, 1e6);
+  command.seconds("--duration", o.duration_s, "time of arrivals (default 30s)", 1e-3, 1e6);
   command.option("--scheduler", o.schedulers,
                  "reservation (default), busy-until, reactive; several with commas are compared");
   command.option("--seed", o.seed, "random seed (default 1)", 0, INT64_MAX);
   command.option("--threads", o.threads, "simulations side by side (default: as many as cores)", 0, 1024);
   command.option("--attainment", o.attainment, "the wanted share in time (default .99)", 0, 1);
-  command.option("--warmup", o.warmup, "seconds at the start whose requests are not counted (default 0)");
+  command.option("--warmup", o.warmup, "time at the start whose requests are not counted (default 0)");
   command.option("--guard", o.guard, "time kept free before each deadline (default 0)");
   command.option(
       "--least-batch", o.least_batch,

@@ -1,6 +1,7 @@
 #include "model_flags.h"
 
 #include <charconv>
+#include <fstream>
 
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
@@ -12,13 +13,14 @@ void ModelFlags::declare(Command& command) {
   command.positional("MODEL", spec.path,
                      ".onnx (or what OpenVINO reads), graph .json (Heddle's or IOS's, simulation instance of "
                      "HIOS), flow or placement workload, plan file, or zoo:NAME[,key=value]");
+  command.group(kModelFlags);
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--batch", spec.import.batch, "set the first dimension of inputs that leave it open", 1,
                  1 << 20);
-  command.option(
-      "--split-weights", spec.import.split_bytes,
-      "import products with a constant matrix of more BYTES as several, each with some of its columns", 1,
-      INT64_MAX);
+  command.bytes("--split-weights", spec.import.split_bytes,
+                "import products with a larger constant matrix as several, each with some of its columns", 1,
+                INT64_MAX);
+  command.group("");
 }
 
 namespace {
@@ -86,7 +88,27 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
   return shapes;
 }
 
+Status check_is_no_fleet(const std::string& path) {
+  std::ifstream file(path);
+  std::string head(4096, '\0');
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  if (head.find("heddle-fleet-plan") != std::string::npos)
+    return invalid_input(path + ": this is a plan of a fleet; use `heddle fleet explain FLEET --plan " + path + "`");
+  if (head.find("heddle-fleet") != std::string::npos)
+    return invalid_input(path + ": this is a fleet file; use `heddle fleet plan " + path + "`");
+  return {};
+}
+
+Status check_is_plan(const std::string& path) {
+  if (path.ends_with(".onnx") || path.starts_with("zoo:"))
+    return invalid_input(path + ": this is a model; make a plan of it with `heddle plan " + path +
+                         " -o plan.json`");
+  return check_is_no_fleet(path);
+}
+
 Result<ModelSpec> ModelFlags::source() const {
+  HEDDLE_RETURN_IF_ERROR(check_is_no_fleet(spec.path));
   ModelSpec source = spec;
   HEDDLE_ASSIGN_OR_RETURN(source.import.shapes, parse_shapes(shapes));
   return source;
@@ -104,6 +126,7 @@ void declare_variants(Command& command, std::string& engines, std::string& preci
 }
 
 void ProblemFlags::declare(Command& command) {
+  command.group(kPlanningFlags);
   command.option("--cluster", cluster, "cluster file, or preset:NAME (default preset:local, this machine)");
   command.option("--objective", objective, "latency, cold-latency or throughput (default latency)");
   command.option("--devices", devices,
@@ -117,7 +140,7 @@ void ProblemFlags::declare(Command& command) {
       "for graphs that come with times)");
   command.option("--store", plain.store, "profile store file (default: the user's cache)");
   command.switch_off("--no-profile", plain.measure, "do not measure; use stored measurements or estimates");
-  command.switch_off("--no-contention", plain.contention, "transfers never wait for each other");
+  command.group(kColdFlags);
   command.flag(
       "--host-access", plain.host_access,
       "cold-latency: segments may read their parameters in place from host memory (times are estimated "
@@ -128,6 +151,8 @@ void ProblemFlags::declare(Command& command) {
       "file (what it leaves behind) or a JSON object from devices to parameter names");
   command.flag("--drop-parameters", plain.drop_parameters,
                "cold-latency: plans drop parameters after their last use");
+  command.group(kResearchFlags);
+  command.switch_off("--no-contention", plain.contention, "transfers never wait for each other");
   command.flag("--fixed-sharing", plain.fixed_sharing,
                "transfers and host access take longer by fixed factors instead of waiting for links");
   command.option("--stages", plain.stage_width,
@@ -144,19 +169,23 @@ void ProblemFlags::declare(Command& command) {
                "placement workloads, throughput: devices follow one another");
   command.option("--pieces", plain.pieces,
                  "placement workloads, latency: pieces on an accelerator (default 1)", 1, 1000);
+  command.group("");
 }
 
 void PlanningFlags::declare(Command& command) {
   model.declare(command);
   problem.declare(command);
-  command.option("--time-limit", search.time_limit_s, "seconds for planning (default 10)", 0, 1e7);
+  command.group(kPlanningFlags);
+  command.seconds("--time-limit", search.time_limit_s, "time for planning (default 10s)", 0, 1e7);
   command.option("--seed", search.seed, "random seed (default 1)", 0, INT64_MAX);
   command.option("--threads", search.threads, "planning threads (default 1)", 1, 1024);
+  command.group(kResearchFlags);
   command.option("--q", search.subgraph_slots,
                  "sortinghat, efficient-mip: subgraphs per device in a submodel, even (default 6)", 2, 64);
   command.option("--ndom", search.dominators,
                  "sortinghat, efficient-mip: dominators per submodel; 0: look for the best (default 1)", 0,
                  1'000'000);
+  command.group("");
 }
 
 Result<Session> PlanningFlags::open(const Invocation& invocation) const {

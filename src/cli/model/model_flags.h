@@ -60,6 +60,11 @@ void show_notes(const LoadedModel& loaded, const Invocation& invocation);
 
 // Fails if no planner has that name. Called before long work.
 Status check_planner(const std::string& name);
+// Invalid input if the file, which should be a model or plan, is for another verb; the message names that. What
+// cannot be read is left to the reader.
+Status check_is_no_fleet(const std::string& path);
+// The same if the file should be a plan or run.
+Status check_is_plan(const std::string& path);
 
 // The cost table's entries on usable devices.
 struct CostCounts {

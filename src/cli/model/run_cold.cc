@@ -87,7 +87,7 @@ void print_segments(const PlanFile& file, const ColdReport& r) {
                    format_us(m.load_us), format_us(p.compile_us), format_us(m.compile_us),
                    format_us(p.wait_us), format_us(m.wait_us), format_us(p.run_us), format_us(m.run_us)});
   }
-  print("{}", table.to_string(150));
+  print("{}", table.to_string());
   if (r.measured.size() > kMostRows)
     print("({} more segments; --json has them all)\n", r.measured.size() - kMostRows);
 }

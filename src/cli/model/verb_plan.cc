@@ -326,8 +326,10 @@ RunFn setup_plan(Command& command) {
   o->declare(command);
   command.option("--planner", o->planner, "one of `heddle planners` (default auto)");
   command.option("-o,--output", o->output, "write the plan to this file (JSON)");
+  command.group(kResearchFlags);
   command.flag("--as-scheduled", o->as_scheduled, "take the schedule in the file (IOS's files)");
   command.option("--schedule", o->schedule, "write the model's file with the plan's stages (IOS's files)");
+  command.group("");
   command.flag("--strict", o->strict, "fail if a device named with --devices is not used");
   return [o](const Invocation& invocation) { return run_plan_verb(*o, invocation); };
 }

@@ -30,6 +30,7 @@ struct FileOptions {
 };
 
 Result<int> run_verify(const FileOptions& o, const Invocation& invocation) {
+  HEDDLE_RETURN_IF_ERROR(check_is_plan(o.file));
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   const auto& plan = loaded.plan;
   const auto report = check(plan.problem, plan.plan, plan.predicted, plan.bound.us);
@@ -114,6 +115,7 @@ Result<int> explain_device(const FileOptions& o, const PlanFile& plan, const Inv
 
 Result<int> run_explain(const FileOptions& o, const Invocation& invocation) {
   if (!o.op.empty() && !o.device.empty()) return invalid_input("--op and --device exclude each other");
+  HEDDLE_RETURN_IF_ERROR(check_is_plan(o.file));
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   const auto& plan = loaded.plan;
   if (!o.op.empty()) return explain_op(o, plan, invocation);
@@ -140,6 +142,7 @@ Result<std::string> render(const PlanOrRun& loaded, const std::string& path) {
 
 Result<int> run_report(const FileOptions& o, const Invocation& invocation) {
   if (o.output.empty()) return invalid_input("report needs -o FILE.html, FILE.svg or FILE.json");
+  HEDDLE_RETURN_IF_ERROR(check_is_plan(o.file));
   HEDDLE_ASSIGN_OR_RETURN(const auto loaded, read_plan_or_run(o.file));
   HEDDLE_ASSIGN_OR_RETURN(const auto content, render(loaded, o.output));
   HEDDLE_RETURN_IF_ERROR(write_file_atomic(o.output, content));

@@ -39,9 +39,9 @@ struct TrafficFlags {
     command.option("--traffic", kind, kinds);
     command.option("--peak", peak, "bursty: rate in bursts over the mean (default 2)", 1, 1e6);
     command.option("--burst-share", burst_share, "bursty: share of the time (default .2)", 1e-6, 1);
-    command.option("--burst", burst_s, "bursty: mean seconds of a burst (default .2)", 1e-6, 1e6);
+    command.seconds("--burst", burst_s, "bursty: mean time of a burst (default 200ms)", 1e-6, 1e6);
     command.option("--swing", swing, "diurnal: swing of the rate around the mean (default .5)", 0, 1);
-    command.option("--period", period_s, "diurnal: seconds (default 10)", 1e-3, 1e7);
+    command.seconds("--period", period_s, "diurnal: time of a period (default 10s)", 1e-3, 1e7);
   }
 
   // `functions`: there may be a trace of function invocations.

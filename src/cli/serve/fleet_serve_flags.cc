@@ -17,9 +17,9 @@ void ServeWorkerFlags::declare(Command& command) {
       "with --tls-cert: trust workers with certificates signed by these (PEM; default: --tls-cert)");
   command.option("--worker-token-file", token_file,
                  "authenticate to workers with this file's content, and demand the same of them");
-  command.option("--lease", lease_s, "seconds of silence after which a worker counts as lost (default 1)", .1,
+  command.seconds("--lease", lease_s, "silence after which a worker counts as lost (default 1s)", .1,
                  3600);
-  command.option("--wait", wait_s, "seconds to wait for workers with all devices of the plan (default 30)", 0,
+  command.seconds("--wait", wait_s, "time to wait for workers with all devices of the plan (default 30s)", 0,
                  86400);
 }
 
@@ -93,14 +93,14 @@ void ServeDriftFlags::declare(Command& command) {
                  "fleet: if a pool's measured time over the plan's stays outside 1/(1+SHARE) to 1+SHARE, "
                  "correct the times, plan again and use the new plan (default: only on request)",
                  .01, 100);
-  command.option("--drift-time", drift_time_s,
-                 "with --replan-drift: seconds for which the pool must be outside (default 5)", .05, 86400);
+  command.seconds("--drift-time", drift_time_s,
+                  "with --replan-drift: time for which the pool must be outside (default 5s)", .05, 86400);
   command.option("--drift-runs", drift_runs,
                  "with --replan-drift: runs over which the ratio is taken, and for which it must be "
                  "outside (default 50)",
                  1, 1000000);
-  command.option("--trial", trial_s,
-                 "seconds after which the new plan is compared with the old one, which returns if fewer "
+  command.seconds("--trial", trial_s,
+                 "time after which the new plan is compared with the old one, which returns if fewer "
                  "requests are in time (default 10; 0: never)",
                  0, 86400);
   command.option("--trial-margin", margin, "with --trial: tolerated fall of the share in time (default .05)",

@@ -86,7 +86,7 @@ void print_result(const LoadResult& r, double offered_s) {
   print(
       "{}{:.1f} requests/s offered, {:.1f}/s answered in time; 99 % were sent within {} of "
       "their due time, over {} connections\n",
-      table.to_string(110), static_cast<double>(total.arrivals) / offered_s,
+      table.to_string(), static_cast<double>(total.arrivals) / offered_s,
       static_cast<double>(total.in_time) / offered_s, time_text(r.lateness.percentile(.99)), r.connections);
   for (const auto& [message, count] : r.errors) print("failed, {} x: {}\n", count, message);
 }
@@ -144,11 +144,11 @@ RunFn setup_loadtest(Command& command) {
   command.positional("URL", o->url,
                      "the server, http://HOST:PORT or grpc://HOST:PORT (encrypted: https, grpcs)");
   command.option("--models", o->models, "only these models (comma-separated; default: all that are loaded)");
-  command.option("--rate", o->rate, "requests per second of all models, split as in the server's plan", 0,
+  command.rate("--rate", o->rate, "requests of all models, split as in the server's plan", 0,
                  1e7);
   command.option("--load-factor", o->load_factor,
                  "requests per second as a multiple of what the server's plan sustains", 0, 1000);
-  command.option("--duration", o->duration_s, "seconds of arrivals (default 10)", .01, 1e6);
+  command.seconds("--duration", o->duration_s, "time of arrivals (default 10s)", .01, 1e6);
   o->traffic.declare(command, "poisson (default), bursty or diurnal");
   command.option("--trace", o->trace, "recorded arrivals, a CSV with the header time_us or time_us,model");
   command.option("--payload", o->payload,

@@ -27,6 +27,12 @@ std::optional<int64_t> parse_bytes(std::string_view text);
 std::optional<double> parse_bandwidth(std::string_view text);
 // "5us", "1.5ms", "2s", "7" (us) to microseconds. nullopt when malformed.
 std::optional<double> parse_time_us(std::string_view text);
+// "10s", "500ms", "2min", "1.5" (s) to seconds. nullopt when malformed.
+std::optional<double> parse_seconds(std::string_view text);
+// "200/s", "12k/s", "600/min", "200" (per s) to events per second. nullopt when malformed.
+std::optional<double> parse_rate(std::string_view text);
+// "200", "10k", "2M". nullopt when malformed, not whole or out of range.
+std::optional<int64_t> parse_count(std::string_view text);
 // "15.7TFLOPS", "1e12" to flops per second. nullopt when malformed.
 std::optional<double> parse_flops(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Plain text tables for people: aligned, at most 100 columns wide.
+// Plain text tables for people: aligned, and as wide as the terminal.
 #pragma once
 
 #include <string>
@@ -9,22 +9,27 @@ namespace heddle {
 // A share for a cell: percent(0.123) is "12.3 %".
 std::string percent(double share);
 
+// How wide the process's tables may be, in characters; 0, the default: nothing is cut. Not thread-safe: for the
+// start of a program that writes to a terminal.
+void set_table_width(int width);
+int table_width();
+
 class TextTable {
  public:
   enum class Align { kLeft, kRight };
   struct Column {
     std::string title;
     Align align = Align::kLeft;
-    int max_width = 0;  // longer cells are cut with an ellipsis; 0: as wide as the table allows
+    int max_width = 0;  // if the table's width is limited: longer cells end in "..."; 0: no limit of its own
   };
   explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   // Missing cells are empty; surplus cells are a programming error (asserted).
   void add_row(std::vector<std::string> cells);
   void add_rule();  // a horizontal line
-  // Ends with a newline. If the columns exceed `width`, the widest left-aligned ones are cut first. Widths
-  // count UTF-8 characters.
-  std::string to_string(int width = 100) const;
+  // Ends with a newline. If the columns exceed `width` (0: no limit), the widest left-aligned ones are cut. Columns
+  // of numbers are not. Widths count UTF-8 characters.
+  std::string to_string(int width = table_width()) const;
 
  private:
   std::vector<Column> columns_;
