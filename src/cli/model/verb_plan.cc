@@ -126,10 +126,33 @@ void print_robustness(const Problem& p, const PlanResult& result) {
                      : "");
 }
 
+struct SingleDevice {
+  std::string device;
+  double value_us = 0;
+};
+
+// The whole model on the best single device, with the same costs; nothing if none can run it.
+std::optional<SingleDevice> best_single_device(const Problem& p) {
+  const auto plan = find_planner("single")->plan(p, {.deadline = Deadline::after_seconds(1)});
+  if (!plan.ok()) return std::nullopt;
+  const auto timeline = evaluate(p, plan->plan);
+  if (!timeline.ok()) return std::nullopt;
+  return SingleDevice{p.cluster->device(plan->plan.segments.front().device).name, objective_us(p, *timeline)};
+}
+
+std::string gain_text(const Problem& p, const PlanResult& result) {
+  const auto single = best_single_device(p);
+  if (!single) return "; no single device can run it";
+  if (!(single->value_us > result.value_us * (1 + 1e-9)))
+    return ", that of the best single device (" + single->device + ")";
+  return fmt::format(", {:.2f} times as fast as the best single device ({}: {})",
+                     single->value_us / result.value_us, single->device, value_text(p, single->value_us));
+}
+
 void print_plan(const Session& session, const PlanResult& result) {
   const auto& p = session.problem;
-  print("{} on {}: {} {}\n", session.loaded.name, p.cluster->name(), objective_name(p.objective),
-        value_text(p, result.value_us));
+  print("{} on {}: {} {}{}\n", session.loaded.name, p.cluster->name(), objective_name(p.objective),
+        value_text(p, result.value_us), gain_text(p, result));
   print("  bound {} ({}), gap {:.1f} %; planner {}, {:.2f} s, {}; checked\n", value_text(p, result.bound.us),
         result.bound.proof.text(), 100 * result.gap, result.planner, result.planning_s,
         stop_reason_name(result.stop));
@@ -243,6 +266,8 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
     row["units"] = session.problem.graph->num_ops();
     row["segments"] = result.plan.segments.size();
     row["devices"] = devices_json(session.problem, result);
+    if (const auto single = best_single_device(session.problem))
+      row["best_single_device"] = {{"device", single->device}, {"value_us", single->value_us}};
     if (const auto robust = robustness(session.problem, result.plan); robust.ok())
       row["robustness"] = robustness_json(*robust);
     if (session.problem.execution.stage_width > 1) row["stages"] = stages_json(session, result.plan);
