@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -199,6 +200,15 @@ Status check_output(const std::string& path) {
   std::error_code error;
   if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
   return invalid_input(path + ": there is no folder '" + folder.string() + "'; create it first");
+}
+
+Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text) {
+  const auto eq = text.rfind('=');
+  char* end = nullptr;
+  const double value = eq == std::string::npos ? NAN : std::strtod(text.c_str() + eq + 1, &end);
+  if (!std::isfinite(value) || end == text.c_str() + eq + 1 || *end != '\0')
+    return Error(Code::kInvalidInput, flag + " " + text + ": expected NAME=NUMBER");
+  return std::pair(text.substr(0, eq), value);
 }
 
 std::vector<std::string> split_list(const std::string& text) {

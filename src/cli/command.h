@@ -156,6 +156,8 @@ void show_result(const Invocation& invocation, const Json& json, const std::stri
 // lose. An empty path is fine.
 Status check_output(const std::string& path);
 
+// "NAME=NUMBER" as the value of a flag or argument; the name may hold "=".
+Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text);
 // Splits "a,b,c" into its parts and drops empty ones.
 std::vector<std::string> split_list(const std::string& text);
 

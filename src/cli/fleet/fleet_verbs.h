@@ -41,8 +41,6 @@ struct FleetChangeFlags {
   Result<Fleet> apply(Fleet fleet) const;
 };
 
-// "NAME=NUMBER" as the value of a flag or argument; the name may hold "=".
-Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text);
 // `value_unit` of the objective: "/s", "per hour", "W", "/s".
 const char* value_unit(FleetObjective objective);
 std::string value_text(FleetObjective objective, double value);

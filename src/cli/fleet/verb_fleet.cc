@@ -108,15 +108,6 @@ Result<Fleet> FleetChangeFlags::apply(Fleet fleet) const {
   return fleet;
 }
 
-Result<std::pair<std::string, double>> assignment(const std::string& flag, const std::string& text) {
-  const auto eq = text.rfind('=');
-  char* end = nullptr;
-  const double value = eq == std::string::npos ? NAN : std::strtod(text.c_str() + eq + 1, &end);
-  if (!std::isfinite(value) || end == text.c_str() + eq + 1 || *end != '\0')
-    return Error(Code::kInvalidInput, flag + " " + text + ": expected NAME=NUMBER");
-  return std::pair(text.substr(0, eq), value);
-}
-
 const char* value_unit(FleetObjective objective) {
   constexpr const char* kUnits[] = {"/s", "per hour", "W", "/s"};
   return kUnits[static_cast<int>(objective)];

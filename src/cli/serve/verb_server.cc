@@ -3,7 +3,6 @@
 #include <cmath>
 #include <memory>
 
-#include "fleet/fleet_verbs.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
