@@ -10,6 +10,7 @@
 #include "heddle/cluster/variants.h"
 #include "heddle/cluster/yaml_json.h"
 #include "names.h"
+#include "presets.h"
 #include "validate.h"
 
 namespace heddle {
@@ -175,6 +176,7 @@ class ClusterReader {
     list("buses", kMaxLinks, &ClusterReader::read_bus);
     list("links", kMaxLinks, &ClusterReader::read_link);
     list("nics", kMaxLinks, &ClusterReader::read_nic);
+    if (!f.has("links") && !f.has("buses")) join_cards();
   }
 
   Result<std::shared_ptr<const Cluster>> build(const JsonCursor& at) {
@@ -272,9 +274,15 @@ class ClusterReader {
     Fields f(at);
     Device d;
     Choice own;
+    const CatalogueDevice* card = card_at(at);
+    if (card != nullptr) d = make_gpu(*card, "", HostId());
     read_engine(f, d);
-    f.required("kind", d.kind, device_kind_from_name, "'cpu', 'gpu', 'npu' or 'fpga'")
-        .optional("host", d.host, [this](const JsonCursor& host) { return hosts_.find(host); })
+    constexpr const char* kKinds = "'cpu', 'gpu', 'npu' or 'fpga'";
+    if (card != nullptr)
+      f.optional("kind", d.kind, device_kind_from_name, kKinds);
+    else
+      f.required("kind", d.kind, device_kind_from_name, kKinds);
+    f.optional("host", d.host, [this](const JsonCursor& host) { return hosts_.find(host); })
         .optional(key_of(f, "memory", "memory_bytes"), d.memory_bytes, kBytesUnit)
         .optional("cores", d.cores, cores_at)
         .optional("copy_engines", d.copy_engines, copy_engines_at);
@@ -286,8 +294,28 @@ class ClusterReader {
                         " hosts in the file, 'host' is required");
       d.host = HostId(0);
     }
+    const size_t variants = variants_.size();
     HEDDLE_RETURN_IF_ERROR(choose(at, d, own));
+    if (card != nullptr && !at.has("flops")) {
+      d.peak_flops = peak_flops(*card, d.precision);
+      for (size_t i = variants; i < variants_.size(); ++i)
+        variants_[i].peak_flops = peak_flops(*card, variants_[i].precision);
+    }
+    if (card != nullptr) cards_.emplace_back(DeviceId(read_.size()), card);
     return add(std::move(d), at);
+  }
+
+  // The row of the catalogue that the class names; it stands for what the file does not say.
+  static const CatalogueDevice* card_at(const JsonCursor& at) {
+    const auto& value = at.value();
+    const auto named = value.find("class");
+    return named != value.end() && named->is_string() ? find_in_catalogue(named->get<std::string>()) : nullptr;
+  }
+
+  // A file without links: each card of the catalogue has a PCIe link of its own.
+  void join_cards() {
+    for (const auto& [device, card] : cards_)
+      add_pcie(builder_, device, read_[device.index()].host, card->link_bytes_per_s, {});
   }
 
   Status read_switch(const JsonCursor& at) {
@@ -338,6 +366,7 @@ class ClusterReader {
   ClusterBuilder builder_;
   size_t num_hosts_ = 0;
   Choice of_all_;
+  std::vector<std::pair<DeviceId, const CatalogueDevice*>> cards_;
   std::vector<Device> read_;      // as the file has them, by id
   std::vector<Device> variants_;  // by lists; they come after the file's devices
   NameTable<HostId> hosts_{"host"};

@@ -33,7 +33,7 @@ void add_measured_links(ClusterBuilder& b, const std::array<DeviceId, 4>& gpu, c
   }
 }
 
-ClusterResult build(const std::string& name, const std::array<GpuModel, 4>& models, int num_hosts,
+ClusterResult build(const std::string& name, const std::array<CatalogueDevice, 4>& models, int num_hosts,
                     const Matrix& gbps, double latency_us) {
   ClusterBuilder b(name);
   std::vector<HostId> hosts;

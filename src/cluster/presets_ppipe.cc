@@ -7,7 +7,7 @@ namespace heddle {
 namespace {
 
 struct Half {
-  GpuModel model;
+  CatalogueDevice model;
   int gpus_per_server;
 };
 
@@ -35,7 +35,7 @@ std::string lower(std::string text) {
 // Servers of one GPU type. Latencies are zero, as in the paper's plans: a transfer takes bytes / NIC
 // bandwidth.
 void add_servers(ClusterBuilder& b, NodeId network, const Half& half, int count, double bytes_per_s) {
-  const std::string type = lower(half.model.device_class);
+  const std::string type = lower(half.model.name);
   HostId host;
   for (int i = 0; i < count; ++i) {
     if (i % half.gpus_per_server == 0) {
@@ -59,8 +59,8 @@ ClusterResult build(const Setup& setup, const std::string& name, int high, int l
 
 void add(std::vector<PresetEntry>& into, const Setup& setup, const char* size, int high, int low) {
   const std::string name = std::string(setup.name) + "-" + size;
-  const std::string description = std::to_string(high) + " " + setup.high.model.device_class + " and " +
-                                  std::to_string(low) + " " + setup.low.model.device_class + " GPUs, " +
+  const std::string description = std::to_string(high) + " " + setup.high.model.name + " and " +
+                                  std::to_string(low) + " " + setup.low.model.name + " GPUs, " +
                                   std::to_string(static_cast<int>(setup.effective_gbps)) +
                                   " Gbit/s effective per server";
   into.push_back({{name, description, "PPipe, Table 1, section 7.1"},

@@ -8,7 +8,7 @@ namespace {
 
 // Table 2: "2-ways x2 (GPU1-GPU4, GPU2-GPU3), 1-way x4 (others)"; one way is one NVLink. Section 2.2: GPU1
 // and GPU2 share a PCIe bus (the link at the CPU), GPU1 and GPU3 do not.
-ClusterResult build_v100(const std::string& name, const std::array<GpuModel, 4>& models,
+ClusterResult build_v100(const std::string& name, const std::array<CatalogueDevice, 4>& models,
                          const std::array<double, 4>& speed) {
   ClusterBuilder b(name);
   const HostId host = b.add_host({.name = "server", .memory_bytes = 256 * kGiB});
@@ -37,11 +37,11 @@ ClusterResult v100() { return build_v100("v100", {kV100, kV100, kV100, kV100}, {
 // slow ones are slower in all, as the paper intends ("an overall performance similar to GPUs with fewer
 // SMs").
 ClusterResult v100_hetero() {
-  GpuModel fast = kV100;
-  fast.device_class = "V100-1500MHz";
-  fast.peak_flops = 5120 * 2 * 1500e6;
-  GpuModel slow = fast;
-  slow.device_class = "V100-135MHz";
+  CatalogueDevice fast = kV100;
+  fast.name = "V100-1500MHz";
+  fast.f32_flops = 5120 * 2 * 1500e6;
+  CatalogueDevice slow = fast;
+  slow.name = "V100-135MHz";
   constexpr double kSlow = 135.0 / 1500.0;
   return build_v100("v100-hetero", {fast, slow, slow, fast}, {1, kSlow, kSlow, 1});
 }

@@ -6,6 +6,7 @@
 #include "heddle/base/file.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/cluster/catalogue.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/planners/planner.h"
 #include "heddle/report/copies_table.h"
@@ -19,7 +20,7 @@ namespace {
 
 struct DevicesOptions {
   std::string cluster = "preset:local", output;
-  bool presets = false, backends = false, engines = false, copies = false;
+  bool presets = false, catalogue = false, backends = false, engines = false, copies = false;
 };
 
 Result<int> list_backends(const Invocation& invocation) {
@@ -39,6 +40,41 @@ Result<int> list_presets(const Invocation& invocation) {
   for (const auto& p : cluster_presets()) {
     rows.push_back({{"name", p.name}, {"description", p.description}, {"source", p.source}});
     table.add_row({p.name, p.description, p.source});
+  }
+  show_result(invocation, rows, table.to_string());
+  return kExitDone;
+}
+
+std::string rate_text(double per_s, const char* unit) { return per_s > 0 ? format_si(per_s, unit) : "-"; }
+
+Result<int> list_catalogue(const Invocation& invocation) {
+  Json rows = Json::array();
+  TextTable table({{"class"},
+                   {"memory", kRight},
+                   {"bandwidth", kRight},
+                   {"host link", kRight},
+                   {"f32", kRight},
+                   {"tf32", kRight},
+                   {"bf16", kRight},
+                   {"fp16", kRight},
+                   {"int8", kRight},
+                   {"source"}});
+  for (const CatalogueDevice& d : device_catalogue()) {
+    rows.push_back({{"class", d.name},
+                    {"kind", device_kind_name(d.kind)},
+                    {"memory_bytes", d.memory_bytes},
+                    {"memory_bytes_per_s", d.memory_bytes_per_s},
+                    {"link_bytes_per_s", d.link_bytes_per_s},
+                    {"f32_flops", d.f32_flops},
+                    {"tf32_flops", d.tf32_flops},
+                    {"bf16_flops", d.bf16_flops},
+                    {"fp16_flops", d.fp16_flops},
+                    {"int8_ops", d.int8_ops},
+                    {"source", d.source}});
+    table.add_row({d.name, format_bytes(d.memory_bytes), rate_text(d.memory_bytes_per_s, "B/s"),
+                   rate_text(d.link_bytes_per_s, "B/s"), rate_text(d.f32_flops, "FLOP/s"),
+                   rate_text(d.tf32_flops, "FLOP/s"), rate_text(d.bf16_flops, "FLOP/s"),
+                   rate_text(d.fp16_flops, "FLOP/s"), rate_text(d.int8_ops, "OP/s"), d.source});
   }
   show_result(invocation, rows, table.to_string());
   return kExitDone;
@@ -120,6 +156,7 @@ Result<int> run_devices_on_ranks(const std::string& output, const Invocation& in
 
 Result<int> run_devices(const DevicesOptions& o, const Invocation& invocation) {
   if (o.presets) return list_presets(invocation);
+  if (o.catalogue) return list_catalogue(invocation);
   if (rank_environment().size > 1 && o.cluster == "preset:local") {
     if (o.copies)
       return invalid_input(
@@ -198,6 +235,7 @@ RunFn setup_devices(Command& command) {
   auto o = std::make_shared<DevicesOptions>();
   command.option("--cluster", o->cluster, "show this file or preset instead of this machine");
   command.flag("--presets", o->presets, "list the machines of the papers that are known by name");
+  command.flag("--catalogue", o->catalogue, "list the devices that a cluster file can name by class alone");
   command.flag("--backends", o->backends, "list the engines that run segments");
   command.flag("--engines", o->engines, "list each device's engines and the precisions that they have there");
   command.flag("--copies", o->copies,

@@ -1,0 +1,76 @@
+#include "heddle/cluster/catalogue.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "heddle/cluster/cluster_yaml.h"
+
+namespace heddle {
+namespace {
+
+Result<std::shared_ptr<const Cluster>> box(const std::string& devices, const std::string& rest = "") {
+  return parse_cluster_yaml("name: box\nhosts:\n  - {name: host}\ndevices:\n" + devices + rest, "box.yaml");
+}
+
+TEST(Catalogue, NamesAreUniqueAndRatesPlausible) {
+  std::set<std::string> names;
+  for (const CatalogueDevice& d : device_catalogue()) {
+    EXPECT_TRUE(names.insert(d.name).second) << d.name;
+    EXPECT_EQ(find_in_catalogue(d.name), &d);
+    EXPECT_GT(d.f32_flops, 1e12) << d.name;
+    EXPECT_GT(d.memory_bytes_per_s, 1e11) << d.name;
+    EXPECT_GT(d.link_bytes_per_s, 1e10) << d.name;
+    EXPECT_GE(peak_flops(d, Precision::kFp16), d.f32_flops) << d.name;
+    EXPECT_NE(std::string(d.source), "") << d.name;
+  }
+  EXPECT_EQ(find_in_catalogue("L5"), nullptr);
+}
+
+TEST(Catalogue, AClassFillsWhatTheFileDoesNotSay) {
+  const auto cluster = box("  - {name: a, class: L4}\n  - {name: b, class: T4, memory: 8GiB, flops: 4TFLOPS}\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
+  const Device& a = (*cluster)->device(DeviceId(0));
+  EXPECT_EQ(a.kind, DeviceKind::kGpu);
+  EXPECT_EQ(a.device_class, "L4");
+  EXPECT_EQ(a.peak_flops, 30.3e12);
+  EXPECT_EQ(a.memory_bytes, int64_t{24} << 30);
+  EXPECT_EQ(a.memory_bytes_per_s, 300e9);
+  EXPECT_GT(a.op_overhead_us, 0);
+  const Device& b = (*cluster)->device(DeviceId(1));
+  EXPECT_EQ(b.peak_flops, 4e12);
+  EXPECT_EQ(b.memory_bytes, int64_t{8} << 30);
+  EXPECT_EQ(b.memory_bytes_per_s, 320e9);
+}
+
+TEST(Catalogue, CardsWithoutLinksGetOneEachToTheirHost) {
+  const auto cluster = box("  - {name: a, class: L4}\n  - {name: b, class: T4}\n");
+  ASSERT_TRUE(cluster.ok());
+  ASSERT_EQ((*cluster)->links().size(), 2U);
+  EXPECT_EQ((*cluster)->links()[0].bytes_per_s, find_in_catalogue("L4")->link_bytes_per_s);
+  EXPECT_NE((*cluster)->route(DeviceId(0), DeviceId(1)), nullptr);
+  const auto given =
+      box("  - {name: a, class: L4}\n", "links:\n  - {name: l, from: host, to: a, bandwidth: 1GB/s}\n");
+  ASSERT_TRUE(given.ok()) << given.error().to_string();
+  ASSERT_EQ((*given)->links().size(), 1U);
+  EXPECT_EQ((*given)->links()[0].bytes_per_s, 1e9);
+}
+
+TEST(Catalogue, PrecisionsHaveTheirOwnRates) {
+  const auto cluster = box("  - {name: a, class: L4, backend: torch, precisions: [f32, bf16]}\n");
+  ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
+  ASSERT_EQ((*cluster)->num_devices(), 2U);
+  EXPECT_EQ((*cluster)->device(DeviceId(0)).peak_flops, 30.3e12);
+  EXPECT_EQ((*cluster)->device(DeviceId(1)).peak_flops, 121e12);
+}
+
+TEST(Catalogue, AnUnknownClassNeedsItsKind) {
+  const auto cluster = box("  - {name: a, class: L5}\n");
+  ASSERT_FALSE(cluster.ok());
+  EXPECT_NE(cluster.error().to_string().find("'kind' is missing"), std::string::npos)
+      << cluster.error().to_string();
+}
+
+}  // namespace
+}  // namespace heddle
