@@ -176,11 +176,12 @@ class ClusterReader {
     list("buses", kMaxLinks, &ClusterReader::read_bus);
     list("links", kMaxLinks, &ClusterReader::read_link);
     list("nics", kMaxLinks, &ClusterReader::read_nic);
-    if (!f.has("links") && !f.has("buses")) join_cards();
+    join_cards_ = !f.has("links") && !f.has("buses");
   }
 
   Result<std::shared_ptr<const Cluster>> build(const JsonCursor& at) {
     if (num_hosts_ == 0) return at.error("the cluster has no host; add one under 'hosts'");
+    if (join_cards_) join_cards();
     for (Device& variant : variants_) builder_.add_device(std::move(variant));
     auto cluster = builder_.build();
     if (!cluster.ok()) return std::move(cluster).error().with_context(at.path());
@@ -294,13 +295,8 @@ class ClusterReader {
                         " hosts in the file, 'host' is required");
       d.host = HostId(0);
     }
-    const size_t variants = variants_.size();
     HEDDLE_RETURN_IF_ERROR(choose(at, d, own));
-    if (card != nullptr && !at.has("flops")) {
-      d.peak_flops = peak_flops(*card, d.precision);
-      for (size_t i = variants; i < variants_.size(); ++i)
-        variants_[i].peak_flops = peak_flops(*card, variants_[i].precision);
-    }
+    if (card != nullptr && !at.has("flops")) d.peak_flops = peak_flops(*card, d.precision);
     if (card != nullptr) cards_.emplace_back(DeviceId(read_.size()), card);
     return add(std::move(d), at);
   }
@@ -366,6 +362,7 @@ class ClusterReader {
   ClusterBuilder builder_;
   size_t num_hosts_ = 0;
   Choice of_all_;
+  bool join_cards_ = false;
   std::vector<std::pair<DeviceId, const CatalogueDevice*>> cards_;
   std::vector<Device> read_;      // as the file has them, by id
   std::vector<Device> variants_;  // by lists; they come after the file's devices

@@ -57,12 +57,16 @@ TEST(Catalogue, CardsWithoutLinksGetOneEachToTheirHost) {
   EXPECT_EQ((*given)->links()[0].bytes_per_s, 1e9);
 }
 
-TEST(Catalogue, PrecisionsHaveTheirOwnRates) {
-  const auto cluster = box("  - {name: a, class: L4, backend: torch, precisions: [f32, bf16]}\n");
+TEST(Catalogue, APrecisionHasItsOwnRate) {
+  const auto cluster = box("  - {name: a, class: L4, precision: bf16}\n");
   ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
-  ASSERT_EQ((*cluster)->num_devices(), 2U);
-  EXPECT_EQ((*cluster)->device(DeviceId(0)).peak_flops, 30.3e12);
-  EXPECT_EQ((*cluster)->device(DeviceId(1)).peak_flops, 121e12);
+  EXPECT_EQ((*cluster)->device(DeviceId(0)).peak_flops, 121e12);
+}
+
+TEST(Catalogue, AWrongDeviceIsAnError) {
+  const auto cluster = box("  - {name: a, class: L4, backend: abacus}\n");
+  ASSERT_FALSE(cluster.ok());
+  EXPECT_NE(cluster.error().to_string().find("abacus"), std::string::npos) << cluster.error().to_string();
 }
 
 TEST(Catalogue, AnUnknownClassNeedsItsKind) {

@@ -17,7 +17,7 @@ hosts:
 devices:
   - name: gpu0
     kind: gpu
-    class: T4
+    class: mine
     host: left
     memory: 16GiB
     flops: 8.1TFLOPS
@@ -41,7 +41,7 @@ TEST(ClusterYaml, EveryFieldArrives) {
   EXPECT_EQ(c->name(), "demo");
   EXPECT_EQ(c->hosts()[0].memory_bytes, int64_t{64} << 30);
   const Device& gpu = c->devices()[0];
-  EXPECT_EQ(gpu.device_class, "T4");
+  EXPECT_EQ(gpu.device_class, "mine");
   EXPECT_EQ(gpu.memory_bytes, int64_t{16} << 30);
   EXPECT_EQ(gpu.peak_flops, 8.1e12);
   EXPECT_EQ(gpu.memory_bytes_per_s, 320e9);
@@ -84,9 +84,9 @@ struct Broken {
 
 TEST(ClusterYaml, EveryMistakeIsNamedWithItsPlaceAndTheExpectation) {
   const Broken cases[] = {
-      {"    class: T4", "    clas: T4", "c.yaml:8: $.devices[0].clas: unknown key (did you mean 'class'?)"},
+      {"    class: mine", "    clas: T4", "c.yaml:8: $.devices[0].clas: unknown key (did you mean 'class'?)"},
       {"switches:", "switchs:", "c.yaml:17: $.switchs: unknown key (did you mean 'switches'?)"},
-      {"    class: T4", "    kind: gpu", "c.yaml:8: the key 'kind' stands twice"},
+      {"    class: mine", "    kind: gpu", "c.yaml:8: the key 'kind' stands twice"},
       {"kind: gpu", "kind: gpuu",
        "c.yaml:7: $.devices[0].kind: is the string 'gpuu', expected 'cpu', 'gpu', 'npu' or 'fpga'"},
       {"    kind: gpu\n", "", "c.yaml:6: $.devices[0]: the key 'kind' is missing"},
