@@ -1,9 +1,11 @@
 // Writes clusters: for people with units, inside plan files in base units. A unit is used only if reading it back
 // gives the same bits.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
+#include "heddle/cluster/catalogue.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/yaml_json.h"
 #include "names.h"
@@ -53,10 +55,15 @@ class ClusterWriter {
       bus["duplex"] = duplex_name(b.duplex);
     }
     for (const Link& l : cluster_.links()) json["links"].push_back(link(l));
+    // A missing list would give each card of the catalogue a link.
+    if (cluster_.links().empty() && std::ranges::any_of(cluster_.devices(), is_card)) json["links"] = Json::array();
     return json;
   }
 
  private:
+  // What is missing of it stands in the catalogue.
+  static bool is_card(const Device& d) { return find_in_catalogue(d.device_class) != nullptr; }
+
   // What a variant has from its physical device is left out.
   Json variant(const Device& d) const {
     const Device& base = cluster_.device(cluster_.find_device(d.variant_of));
@@ -80,11 +87,12 @@ class ClusterWriter {
               {"kind", device_kind_name(d.kind)},
               {"class", d.device_class},
               {"host", cluster_.host(d.host).name}};
-    put_bytes(j, d.memory_bytes);
-    if (d.peak_flops > 0) put_flops(j, d.peak_flops);
-    if (d.memory_bytes_per_s > 0)
+    const bool all = is_card(d);
+    put_bytes(j, d.memory_bytes, all);
+    if (all || d.peak_flops > 0) put_flops(j, d.peak_flops);
+    if (all || d.memory_bytes_per_s > 0)
       put_bandwidth(j, "memory_bandwidth", "memory_bytes_per_s", d.memory_bytes_per_s);
-    if (d.op_overhead_us > 0) put_time(j, "op_overhead", "op_overhead_us", d.op_overhead_us);
+    if (all || d.op_overhead_us > 0) put_time(j, "op_overhead", "op_overhead_us", d.op_overhead_us);
     if (d.speed != 1) j["speed"] = d.speed;
     if (!d.cores.empty()) j["cores"] = with_units_ ? Json(core_ranges(d.cores, ',')) : Json(d.cores);
     if (d.copy_engines != 2) j["copy_engines"] = d.copy_engines;
@@ -107,10 +115,10 @@ class ClusterWriter {
   void put_flops(Json& j, double flops) const {
     j["flops"] = with_units_ ? rate_with_unit(flops, 1e12, "TFLOPS", parse_flops) : Json(flops);
   }
-  // Writes nothing for 0, which is what a missing member means. (A variant's 0 differs from a missing member,
+  // Writes nothing for 0, which is what a missing member means, except of cards. (A variant's 0 differs from a missing member,
   // which means its device's value, so the others write it.)
-  void put_bytes(Json& j, int64_t bytes) const {
-    if (bytes == 0) return;
+  void put_bytes(Json& j, int64_t bytes, bool also_zero = false) const {
+    if (bytes == 0 && !also_zero) return;
     if (with_units_)
       j["memory"] = bytes_with_unit(bytes);
     else

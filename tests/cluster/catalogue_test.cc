@@ -57,6 +57,21 @@ TEST(Catalogue, CardsWithoutLinksGetOneEachToTheirHost) {
   EXPECT_EQ((*given)->links()[0].bytes_per_s, 1e9);
 }
 
+TEST(Catalogue, AClusterThatIsWrittenReadsBackAsItself) {
+  for (const std::string links : {"", "links: []\n"}) {
+    const auto cluster =
+        box("  - {name: a, class: T4, op_overhead: 0us, memory: 0, flops: 0}\n  - {name: b, class: L4}\n", links);
+    ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
+    EXPECT_EQ((*cluster)->links().size(), links.empty() ? 2U : 0U);
+    const std::string yaml = cluster_to_yaml(**cluster);
+    const auto again = parse_cluster_yaml(yaml, "again.yaml");
+    ASSERT_TRUE(again.ok()) << again.error().to_string();
+    EXPECT_EQ(cluster_to_yaml(**again), yaml);
+    EXPECT_EQ((*again)->devices()[0].op_overhead_us, 0);
+    EXPECT_EQ((*again)->links().size(), (*cluster)->links().size());
+  }
+}
+
 TEST(Catalogue, APrecisionHasItsOwnRate) {
   const auto cluster = box("  - {name: a, class: L4, precision: bf16}\n");
   ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
