@@ -115,8 +115,8 @@ class ClusterWriter {
   void put_flops(Json& j, double flops) const {
     j["flops"] = with_units_ ? rate_with_unit(flops, 1e12, "TFLOPS", parse_flops) : Json(flops);
   }
-  // Writes nothing for 0, which is what a missing member means, except of cards. (A variant's 0 differs from a missing member,
-  // which means its device's value, so the others write it.)
+  // Writes nothing for 0, which is what a missing member means, except of cards. (A variant's 0 differs from a
+  // missing member, which means its device's value, so the others write it.)
   void put_bytes(Json& j, int64_t bytes, bool also_zero = false) const {
     if (bytes == 0 && !also_zero) return;
     if (with_units_)
