@@ -131,7 +131,7 @@ class Control final : public FleetControl {
         return Error(Code::kInfeasible, "the plan takes " + std::to_string(used[c]) + " devices of class '" +
                                             next.fleet.classes[c].name + "', of which " +
                                             std::to_string(next.drained[c]) +
-                                            " are drained; `heddle fleet undrain` "
+                                            " are drained; `heddle server undrain` "
                                             "returns them");
     const double value = next.plan.value;
     if (auto status = state_.change_to(std::move(next), "another plan"); !status.ok()) {
