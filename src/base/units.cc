@@ -163,7 +163,8 @@ std::optional<double> parse_seconds(std::string_view text) {
 }
 
 std::optional<double> parse_rate(std::string_view text) {
-  static constexpr std::array<Scale, 4> kScales = {{{"", 1}, {"/s", 1}, {"/min", 1.0 / 60}, {"/h", 1.0 / 3600}}};
+  static constexpr std::array<Scale, 4> kScales = {
+      {{"", 1}, {"/s", 1}, {"/min", 1.0 / 60}, {"/h", 1.0 / 3600}}};
   const auto quantity = split(text);
   if (!quantity) return std::nullopt;
   std::string_view suffix = quantity->suffix;

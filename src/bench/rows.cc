@@ -5,9 +5,9 @@
 #include <cstdio>
 #include <limits>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
-#include "heddle/base/gap.h"
 #include "heddle/planners/trajectory.h"
 #include "heddle/report/text_table.h"
 

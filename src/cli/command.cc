@@ -74,7 +74,8 @@ Command& Command::option(const std::string& flags, std::string& out, const std::
 Command& Command::real(const std::string& flags, double& out, const std::string& help, double min, double max,
                        const Quantity& quantity) {
   auto& option = grouped(app_.add_option_function<std::string>(
-      flags, [&out, read = quantity.read](const std::string& text) { out = read(text).value_or(out); }, help));
+      flags, [&out, read = quantity.read](const std::string& text) { out = read(text).value_or(out); },
+      help));
   add_number<double>(option, quantity.value_name, quantity.expected, min, max, quantity.read);
   return *this;
 }

@@ -23,7 +23,7 @@
 namespace CLI {
 class App;
 class Option;
-}
+}  // namespace CLI
 
 namespace heddle::cli {
 

@@ -60,9 +60,8 @@ int fail(const Error& error, bool json) {
 
 // Verbs that have another name than in earlier builds, behind the program or verb that they belonged to.
 constexpr std::pair<const char*, const char*> kRenamed[] = {
-    {"heddle load", "loadtest"},         {"heddle selftest", "doctor"},
-    {"fleet status", "server status"},   {"fleet add", "server add"},
-    {"fleet remove", "server remove"},   {"fleet drain", "server drain"},
+    {"heddle load", "loadtest"},         {"heddle selftest", "doctor"},     {"fleet status", "server status"},
+    {"fleet add", "server add"},         {"fleet remove", "server remove"}, {"fleet drain", "server drain"},
     {"fleet undrain", "server undrain"}, {"fleet switch", "server switch"},
 };
 

@@ -59,8 +59,7 @@ RunFn setup_bench(Command& command) {
   command.option("--store", o->options.store, "profile store file (default: the user's cache)");
   command.option("--repeat", o->options.repeats, "repetitions of each timing (default 5)", 1, 1000);
   command.option("--seed", o->options.seed, "random seed (default 1)", 0, INT64_MAX);
-  command.seconds("--time-limit", o->options.time_limit_s, "time for each planner on each instance", 0,
-                 1e7);
+  command.seconds("--time-limit", o->options.time_limit_s, "time for each planner on each instance", 0, 1e7);
   command.option("--threads", o->options.threads, "threads of planners that can use several (default 1)", 1,
                  1024);
   command.option("--input", o->options.input, "folder with the suite's instances");

@@ -305,7 +305,8 @@ class ClusterReader {
   static const CatalogueDevice* card_at(const JsonCursor& at) {
     const auto& value = at.value();
     const auto named = value.find("class");
-    return named != value.end() && named->is_string() ? find_in_catalogue(named->get<std::string>()) : nullptr;
+    return named != value.end() && named->is_string() ? find_in_catalogue(named->get<std::string>())
+                                                      : nullptr;
   }
 
   // A file without links: each card of the catalogue has a PCIe link of its own.

@@ -1,7 +1,8 @@
 // Writes clusters: for people with units, inside plan files in base units. A unit is used only if reading it back
 // gives the same bits.
-#include <algorithm>
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
@@ -56,7 +57,8 @@ class ClusterWriter {
     }
     for (const Link& l : cluster_.links()) json["links"].push_back(link(l));
     // A missing list would give each card of the catalogue a link.
-    if (cluster_.links().empty() && std::ranges::any_of(cluster_.devices(), is_card)) json["links"] = Json::array();
+    if (cluster_.links().empty() && std::ranges::any_of(cluster_.devices(), is_card))
+      json["links"] = Json::array();
     return json;
   }
 

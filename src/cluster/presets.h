@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "catalogue_table.h"
 #include "heddle/base/status.h"
 #include "heddle/cluster/cluster.h"
 #include "heddle/cluster/cluster_yaml.h"
-#include "catalogue_table.h"
 
 namespace heddle {
 

@@ -6,8 +6,8 @@ namespace heddle {
 namespace {
 
 // A pair with an NVLink bridge ("bidirectional bandwidth of 112.5 GB/s": 56.25 each way), or with PCIe only.
-ClusterResult pair(const std::string& name, const CatalogueDevice& model, int64_t host_bytes, double pcie_rate,
-                   bool bridge) {
+ClusterResult pair(const std::string& name, const CatalogueDevice& model, int64_t host_bytes,
+                   double pcie_rate, bool bridge) {
   ClusterBuilder b(name);
   const HostId host = b.add_host({.name = "server", .memory_bytes = host_bytes});
   const DeviceId first = b.add_device(make_gpu(model, "gpu1", host));

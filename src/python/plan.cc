@@ -220,9 +220,10 @@ void bind_plan(nb::module_& module) {
       .def_prop_ro("bound", [](const PyPlan& p) { return p.result.bound; })
       .def_prop_ro(
           "gap", [](const PyPlan& p) { return p.result.gap; }, "(value - bound) / bound.")
-      .def_prop_ro("robustness", &robustness_of, nb::sig("def robustness(self) -> dict[str, float]"),
-                   "The objective in us if the named device loses part of its speed (\"cpu0 -50 %\"), or if "
-                   "another process takes the named core (\"core 1 taken\"); of each kind the one that costs most.")
+      .def_prop_ro(
+          "robustness", &robustness_of, nb::sig("def robustness(self) -> dict[str, float]"),
+          "The objective in us if the named device loses part of its speed (\"cpu0 -50 %\"), or if "
+          "another process takes the named core (\"core 1 taken\"); of each kind the one that costs most.")
       .def_prop_ro("termination", [](const PyPlan& p) { return p.result.stop; })
       .def_prop_ro("planner", [](const PyPlan& p) { return p.result.planner; })
       .def_prop_ro("planning_s", [](const PyPlan& p) { return p.result.planning_s; })

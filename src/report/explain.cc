@@ -5,10 +5,10 @@
 #include <map>
 #include <set>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/variants.h"
-#include "heddle/base/gap.h"
 #include "suggestions.h"
 
 namespace heddle {

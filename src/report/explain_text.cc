@@ -87,7 +87,8 @@ std::string robustness_text(const Robustness& r) {
     add(loss.worst.what + " loses " + std::to_string(std::lround(100 * loss.share)) + " % of its speed",
         loss.worst);
   if (r.core) add("another process takes " + r.core->what, *r.core);
-  return "\nOn a busy machine (the same plan; the device or core whose loss costs most)\n" + table.to_string();
+  return "\nOn a busy machine (the same plan; the device or core whose loss costs most)\n" +
+         table.to_string();
 }
 
 }  // namespace
@@ -95,7 +96,8 @@ std::string robustness_text(const Robustness& r) {
 Json robustness_json(const Robustness& r) {
   Json list = Json::array();
   for (const auto& loss : r.losses)
-    list.push_back({{"lost_share", loss.share}, {"device", loss.worst.what}, {"value_us", loss.worst.value_us}});
+    list.push_back(
+        {{"lost_share", loss.share}, {"device", loss.worst.what}, {"value_us", loss.worst.value_us}});
   Json json = {{"slower_device", std::move(list)}};
   if (r.core) json["core_taken"] = {{"core", r.core->what}, {"value_us", r.core->value_us}};
   return json;

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "heddle/base/units.h"
 #include "heddle/base/gap.h"
+#include "heddle/base/units.h"
 
 namespace heddle {
 namespace {

@@ -58,8 +58,8 @@ TEST(Completion, OtherShellsCanReadTheirScripts) {
   const TemporaryFolder folder;
   for (const std::string shell : {"zsh", "fish"}) {
     const std::string script = output_of({"completion", shell});
-    EXPECT_THAT(script, AllOf(HasSubstr("doctor"), HasSubstr("replan"), HasSubstr("recheck"),
-                              HasSubstr("unsplit")));
+    EXPECT_THAT(script,
+                AllOf(HasSubstr("doctor"), HasSubstr("replan"), HasSubstr("recheck"), HasSubstr("unsplit")));
     if (!is_installed(shell)) continue;
     folder.write(shell + ".script", script);
     const Ran ran = run_command({shell, "-n", shell + ".script"}, folder.path());

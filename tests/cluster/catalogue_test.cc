@@ -29,7 +29,8 @@ TEST(Catalogue, NamesAreUniqueAndRatesPlausible) {
 }
 
 TEST(Catalogue, AClassFillsWhatTheFileDoesNotSay) {
-  const auto cluster = box("  - {name: a, class: L4}\n  - {name: b, class: T4, memory: 8GiB, flops: 4TFLOPS}\n");
+  const auto cluster =
+      box("  - {name: a, class: L4}\n  - {name: b, class: T4, memory: 8GiB, flops: 4TFLOPS}\n");
   ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
   const Device& a = (*cluster)->device(DeviceId(0));
   EXPECT_EQ(a.kind, DeviceKind::kGpu);
@@ -59,8 +60,8 @@ TEST(Catalogue, CardsWithoutLinksGetOneEachToTheirHost) {
 
 TEST(Catalogue, AClusterThatIsWrittenReadsBackAsItself) {
   for (const std::string links : {"", "links: []\n"}) {
-    const auto cluster =
-        box("  - {name: a, class: T4, op_overhead: 0us, memory: 0, flops: 0}\n  - {name: b, class: L4}\n", links);
+    const auto cluster = box(
+        "  - {name: a, class: T4, op_overhead: 0us, memory: 0, flops: 0}\n  - {name: b, class: L4}\n", links);
     ASSERT_TRUE(cluster.ok()) << cluster.error().to_string();
     EXPECT_EQ((*cluster)->links().size(), links.empty() ? 2U : 0U);
     const std::string yaml = cluster_to_yaml(**cluster);

@@ -331,7 +331,8 @@ const std::vector<BadModel>& bad_models() {
                        {int_tensor("zero", {}, {0}), int_tensor("one", {}, {1})}});
        },
        "op 'count' (Range): its output has the shape [?], which depends on data and has no limit; plans need "
-       "sizes, or limits of them, that follow from those of the inputs: export the model so that this size is "
+       "sizes, or limits of them, that follow from those of the inputs: export the model so that this size "
+       "is "
        "fixed"},
       {"DynamicInput",
        [] {
@@ -350,7 +351,8 @@ const std::vector<BadModel>& bad_models() {
                        {named_value("y", {"batch", "1", "h", "w"})},
                        {float_tensor("w", {1, 2, 1, 1}, {1, 2})}});
        },
-       "node 'conv' (Conv): OpenVINO rejects it: The input data tensor's rank has to be known (static); it may "
+       "node 'conv' (Conv): OpenVINO rejects it: The input data tensor's rank has to be known (static); it "
+       "may "
        "need the inputs' shapes: input 'x' has shape ?x2x1x6x?: give it with --shape x=1,2,1,6,width"},
       {"UnknownShapeName",
        [] {

@@ -145,10 +145,11 @@ TEST(ModelGraph, AssumesABatchOfOneAndSaysSo) {
 
 TEST(ModelGraph, GivesDimensionsOfOneNameOneSize) {
   TestFolder folder;
-  const GraphParts parts{{node("Concat", {"x", "state"}, {"y"}, "", {attribute_int("axis", 2)})},
-                         {named_value("x", {"batch", "1", "length"}), named_value("state", {"batch", "1", "length"})},
-                         {named_value("y", {"batch", "1", "both"})},
-                         {}};
+  const GraphParts parts{
+      {node("Concat", {"x", "state"}, {"y"}, "", {attribute_int("axis", 2)})},
+      {named_value("x", {"batch", "1", "length"}), named_value("state", {"batch", "1", "length"})},
+      {named_value("y", {"batch", "1", "both"})},
+      {}};
   ImportOptions options;
   options.shapes["x"] = {2, 1, 5};
   const auto model = load(folder, onnx_writer::model(parts), options);
@@ -159,11 +160,10 @@ TEST(ModelGraph, GivesDimensionsOfOneNameOneSize) {
 
 TEST(ModelGraph, SetsShapesBeforeTheConversionIfAnOperatorNeedsARank) {
   TestFolder folder;
-  const GraphParts parts{
-      {node("Squeeze", {"x"}, {"s"}, "squeeze"), node("Conv", {"s", "w"}, {"y"}, "conv")},
-      {named_value("x", {"batch", "2", "1", "6", "width"})},
-      {named_value("y", {"batch", "1", "h", "w"})},
-      {float_tensor("w", {1, 2, 1, 1}, {1, 2})}};
+  const GraphParts parts{{node("Squeeze", {"x"}, {"s"}, "squeeze"), node("Conv", {"s", "w"}, {"y"}, "conv")},
+                         {named_value("x", {"batch", "2", "1", "6", "width"})},
+                         {named_value("y", {"batch", "1", "h", "w"})},
+                         {float_tensor("w", {1, 2, 1, 1}, {1, 2})}};
   ImportOptions options;
   options.shapes["x"] = {3, 2, 1, 6, 4};
   const auto model = load(folder, onnx_writer::model(parts), options);
@@ -173,14 +173,14 @@ TEST(ModelGraph, SetsShapesBeforeTheConversionIfAnOperatorNeedsARank) {
 
 TEST(ModelGraph, LooksThroughIdentitiesForShapes) {
   TestFolder folder;
-  const auto model =
-      load(folder, onnx_writer::model({{node("Shape", {"x"}, {"s"}), node("Identity", {"s"}, {"t"}),
-                                        node("Identity", {"x"}, {"z"}, "copy"),
-                                        node("Reshape", {"z", "t"}, {"r"}, "reshape"),
-                                        node("Relu", {"r"}, {"y"}, "relu")},
-                                       {value("x", {2, 3})},
-                                       {value("y", {2, 3}), value("z", {2, 3})},
-                                       {}}));
+  const auto model = load(
+      folder,
+      onnx_writer::model({{node("Shape", {"x"}, {"s"}), node("Identity", {"s"}, {"t"}),
+                           node("Identity", {"x"}, {"z"}, "copy"),
+                           node("Reshape", {"z", "t"}, {"r"}, "reshape"), node("Relu", {"r"}, {"y"}, "relu")},
+                          {value("x", {2, 3})},
+                          {value("y", {2, 3}), value("z", {2, 3})},
+                          {}}));
   ASSERT_NE(model, nullptr);
   const Graph& graph = *model->graph();
   EXPECT_EQ(graph.tensor(graph.outputs()[0]).shape, (Shape{2, 3}));
@@ -191,11 +191,11 @@ TEST(ModelGraph, LooksThroughIdentitiesForShapes) {
 
 TEST(ModelGraph, PadsOutputsWhoseSizeDependsOnDataAndGivesTheirShape) {
   TestFolder folder;
-  const auto model = load(folder, onnx_writer::model({{node("Relu", {"x"}, {"r"}, "relu"),
-                                                       node("NonZero", {"r"}, {"i"}, "nz")},
-                                                      {value("x", {4, 2})},
-                                                      {value("i", {2, -1}, kInt64)},
-                                                      {}}));
+  const auto model = load(
+      folder, onnx_writer::model({{node("Relu", {"x"}, {"r"}, "relu"), node("NonZero", {"r"}, {"i"}, "nz")},
+                                  {value("x", {4, 2})},
+                                  {value("i", {2, -1}, kInt64)},
+                                  {}}));
   ASSERT_NE(model, nullptr);
   const Graph& graph = *model->graph();
   ASSERT_EQ(graph.outputs().size(), 2u);
@@ -207,8 +207,9 @@ TEST(ModelGraph, PadsOutputsWhoseSizeDependsOnDataAndGivesTheirShape) {
   EXPECT_EQ(model->sized_outputs()[0].output, 0u);
   EXPECT_EQ(model->sized_outputs()[0].shape, 1u);
   EXPECT_EQ(model->sized_outputs()[0].open, (Shape{2, -1}));
-  EXPECT_EQ(model->notes(), std::vector<std::string>{"the size of output 'i' depends on data: it is at most 2x8, "
-                                                     "and the output 'i.shape' has its shape"});
+  EXPECT_EQ(model->notes(),
+            std::vector<std::string>{"the size of output 'i' depends on data: it is at most 2x8, "
+                                     "and the output 'i.shape' has its shape"});
 }
 
 TEST(ModelGraph, KeepsNodesThatExchangeValuesOfUnknownSizeInOneRegion) {

@@ -35,8 +35,8 @@ inline std::string named_value(std::string_view name, const std::vector<std::str
                                int type = kFloat) {
   std::string shape;
   for (const auto& d : dims)
-    shape += bytes(1, d.find_first_not_of("0123456789") == std::string::npos ? number(1, std::stoll(d))
-                                                                             : bytes(2, d));
+    shape += bytes(
+        1, d.find_first_not_of("0123456789") == std::string::npos ? number(1, std::stoll(d)) : bytes(2, d));
   return bytes(1, name) + bytes(2, bytes(1, number(1, type) + bytes(2, shape)));
 }
 

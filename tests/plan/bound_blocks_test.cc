@@ -4,9 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/bounds.h"
-#include "heddle/base/gap.h"
 #include "heddle/plan/relaxation.h"
 #include "plan_support.h"
 

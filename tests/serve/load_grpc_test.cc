@@ -221,8 +221,8 @@ TEST(LoadByGrpc, IsAFlagOfTheProgram) {
   ServedFleet fleet(front_and_back(2), {});
   ASSERT_TRUE(fleet.serves());
   const auto url = "grpc://127.0.0.1:" + std::to_string(fleet.grpc_port());
-  Process load({HEDDLE_PROGRAM, "loadtest", url, "--rate", "20", "--duration", "1", "--payload", "1000", "--json",
-                "--quiet"});
+  Process load({HEDDLE_PROGRAM, "loadtest", url, "--rate", "20", "--duration", "1", "--payload", "1000",
+                "--json", "--quiet"});
   std::string text;
   for (std::string line = load.line(); !line.empty(); line = load.line()) text += line + "\n";
   EXPECT_EQ(load.wait(), 0);

@@ -56,8 +56,7 @@ void FleetGoalFlags::declare(Command& command) {
       "--objective", objective,
       "max-min (default: the least rate over weight, greatest), cost or power (least, at --load), or "
       "goodput (most of --load)");
-  command.rate("--load", load_per_s, "requests of all models together, split by their weights",
-                 0, 1e15);
+  command.rate("--load", load_per_s, "requests of all models together, split by their weights", 0, 1e15);
   command.seconds("--time-limit", time_limit_s,
                   "time for planning, then the best so far (default: none; 60s for ppipe-milp and --prove)",
                   0, 1e7);

@@ -41,8 +41,7 @@ Check engine_check(const Backend& backend) {
   const auto precisions = backend.precisions(device);
   const auto opened = open_device(device);
   if (!precisions.ok() || !opened.ok())
-    return {backend.name(), State::kAbsent,
-            (opened.ok() ? precisions.error() : opened.error()).to_string()};
+    return {backend.name(), State::kAbsent, (opened.ok() ? precisions.error() : opened.error()).to_string()};
   std::string names;
   for (const Precision p : *precisions) names += (names.empty() ? "" : ", ") + std::string(precision_name(p));
   return {backend.name(), State::kOk, "runs on cores, in " + names};

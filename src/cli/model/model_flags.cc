@@ -94,7 +94,8 @@ Status check_is_no_fleet(const std::string& path) {
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(file.gcount()));
   if (head.find("heddle-fleet-plan") != std::string::npos)
-    return invalid_input(path + ": this is a plan of a fleet; use `heddle fleet explain FLEET --plan " + path + "`");
+    return invalid_input(path + ": this is a plan of a fleet; use `heddle fleet explain FLEET --plan " +
+                         path + "`");
   if (head.find("heddle-fleet") != std::string::npos)
     return invalid_input(path + ": this is a fleet file; use `heddle fleet plan " + path + "`");
   return {};

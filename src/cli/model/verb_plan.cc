@@ -7,11 +7,11 @@
 
 #include "heddle/base/errors.h"
 #include "heddle/base/file.h"
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/variants.h"
-#include "heddle/base/gap.h"
 #include "heddle/plan/robustness.h"
 #include "heddle/plan/stage_list.h"
 #include "heddle/planners/planner.h"

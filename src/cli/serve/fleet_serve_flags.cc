@@ -17,10 +17,9 @@ void ServeWorkerFlags::declare(Command& command) {
       "with --tls-cert: trust workers with certificates signed by these (PEM; default: --tls-cert)");
   command.option("--worker-token-file", token_file,
                  "authenticate to workers with this file's content, and demand the same of them");
-  command.seconds("--lease", lease_s, "silence after which a worker counts as lost (default 1s)", .1,
-                 3600);
+  command.seconds("--lease", lease_s, "silence after which a worker counts as lost (default 1s)", .1, 3600);
   command.seconds("--wait", wait_s, "time to wait for workers with all devices of the plan (default 30s)", 0,
-                 86400);
+                  86400);
 }
 
 Status ServeWorkerFlags::check() const {
@@ -100,9 +99,9 @@ void ServeDriftFlags::declare(Command& command) {
                  "outside (default 50)",
                  1, 1000000);
   command.seconds("--trial", trial_s,
-                 "time after which the new plan is compared with the old one, which returns if fewer "
-                 "requests are in time (default 10; 0: never)",
-                 0, 86400);
+                  "time after which the new plan is compared with the old one, which returns if fewer "
+                  "requests are in time (default 10; 0: never)",
+                  0, 86400);
   command.option("--trial-margin", margin, "with --trial: tolerated fall of the share in time (default .05)",
                  0, 1);
   command.flag("--try-changes", try_changes,

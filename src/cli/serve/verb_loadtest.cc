@@ -144,8 +144,7 @@ RunFn setup_loadtest(Command& command) {
   command.positional("URL", o->url,
                      "the server, http://HOST:PORT or grpc://HOST:PORT (encrypted: https, grpcs)");
   command.option("--models", o->models, "only these models (comma-separated; default: all that are loaded)");
-  command.rate("--rate", o->rate, "requests of all models, split as in the server's plan", 0,
-                 1e7);
+  command.rate("--rate", o->rate, "requests of all models, split as in the server's plan", 0, 1e7);
   command.option("--load-factor", o->load_factor,
                  "requests per second as a multiple of what the server's plan sustains", 0, 1000);
   command.seconds("--duration", o->duration_s, "time of arrivals (default 10s)", .01, 1e6);

@@ -457,8 +457,7 @@ RunFn setup_serve(Command& command) {
                  "largest sum of the bodies of all requests in flight (default 1GiB)");
   command.option("--max-connections", o->max_connections,
                  "HTTP connections at once, gRPC calls of one connection (default 1024)", 1, 100000);
-  command.rate("--max-rate", o->max_rate, "most requests, HTTP and gRPC together (default: any)", 0,
-                 1e9);
+  command.rate("--max-rate", o->max_rate, "most requests, HTTP and gRPC together (default: any)", 0, 1e9);
   command.option("--tls-cert", o->tls_cert, "encrypt HTTP and gRPC: the server's certificates (PEM)");
   command.option("--tls-key", o->tls_key, "the certificate's private key (PEM, no passphrase)");
   command.list("--allow-host", o->host_names,
@@ -467,7 +466,7 @@ RunFn setup_serve(Command& command) {
   o->workers.declare(command);
   o->drift.declare(command);
   command.seconds("--drain", o->drain_s,
-                 "time that requests in flight have to finish after Ctrl-C (default 10s)", 0, 3600);
+                  "time that requests in flight have to finish after Ctrl-C (default 10s)", 0, 3600);
   return [o](const Invocation& invocation) { return run_serve(*o, invocation); };
 }
 

@@ -35,9 +35,8 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
     all_ = mode == CLI::AppFormatMode::All;
     // Each part has its own help; --help-all is about flags.
-    std::string text =
-        Formatter::make_help(app, std::move(name),
-                             all_ && app->get_parent() != nullptr ? CLI::AppFormatMode::Normal : mode);
+    std::string text = Formatter::make_help(
+        app, std::move(name), all_ && app->get_parent() != nullptr ? CLI::AppFormatMode::Normal : mode);
     for (size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
     return text;
   }

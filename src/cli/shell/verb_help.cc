@@ -31,8 +31,9 @@ RunFn setup_help(Command& command) {
       parents += (parents.empty() ? "" : " ") + app->get_name();
       HEDDLE_ASSIGN_OR_RETURN(app, part_of(*app, name));
     }
-    print("{}", app->get_formatter()->make_help(app, parents.empty() ? "heddle" : parents + " " + app->get_name(),
-                                                CLI::AppFormatMode::Normal));
+    print("{}",
+          app->get_formatter()->make_help(app, parents.empty() ? "heddle" : parents + " " + app->get_name(),
+                                          CLI::AppFormatMode::Normal));
     return kExitDone;
   };
 }

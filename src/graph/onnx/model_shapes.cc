@@ -29,10 +29,10 @@ std::string example(const std::string& name, const ov::PartialShape& shape, cons
   static constexpr const char* kLetters[] = {"N", "C", "H", "W", "D5", "D6", "D7", "D8"};
   for (size_t i = 0; i < shape.size(); ++i) {
     if (i > 0) text += ",";
-    text += shape[i].is_static()                         ? std::to_string(shape[i].get_length())
+    text += shape[i].is_static()                    ? std::to_string(shape[i].get_length())
             : i < names.size() && !names[i].empty() ? std::string(names[i])
-            : i < std::size(kLetters)                    ? kLetters[i]
-                                                         : "D" + std::to_string(i + 1);
+            : i < std::size(kLetters)               ? kLetters[i]
+                                                    : "D" + std::to_string(i + 1);
   }
   return text;
 }
@@ -65,9 +65,7 @@ class NamedDimensions {
   }
 
  private:
-  static size_t size_of(const ov::PartialShape& shape) {
-    return shape.rank().is_static() ? shape.size() : 0;
-  }
+  static size_t size_of(const ov::PartialShape& shape) { return shape.rank().is_static() ? shape.size() : 0; }
   std::map<std::string_view, ov::Dimension> known_;
 };
 
@@ -105,7 +103,8 @@ Status check_known_names(const ov::Model& model, const ImportOptions& options) {
 
 }  // namespace
 
-Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options, const OnnxModel* onnx) {
+Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options,
+                                  const OnnxModel* onnx) {
   HEDDLE_RETURN_IF_ERROR(check_known_names(model, options));
   if (options.batch && *options.batch < 1)
     return invalid_input("--batch gives " + std::to_string(*options.batch) + ", expected at least 1");

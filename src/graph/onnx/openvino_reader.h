@@ -43,7 +43,8 @@ struct InputShapes {
   std::vector<std::pair<size_t, ov::PartialShape>> changes;
   std::vector<std::string> assumed;  // inputs whose first dimension neither the model nor the options give
 };
-Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options, const OnnxModel* onnx);
+Result<InputShapes> wanted_shapes(const ov::Model& model, const ImportOptions& options,
+                                  const OnnxModel* onnx);
 // Replaces ShapeOf and small constant arithmetic by constants (model_fold.cc), but no weights. `changed`:
 // nodes whose shapes changed since their readers were inferred; what depends on them is inferred again.
 void fold_shapes(ov::Model& model, std::span<const ov::Node* const> changed);

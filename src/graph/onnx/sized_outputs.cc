@@ -44,7 +44,8 @@ Shape open_shape(const ov::PartialShape& shape) {
 // `value` in the front corner of a tensor of the shape `largest`, zeros in the rest.
 Output pad(const Output& value, const Output& size, const ov::Shape& largest) {
   const size_t rank = largest.size();
-  const auto limits = Constant::create(ov::element::i64, {rank}, std::vector<int64_t>(largest.begin(), largest.end()));
+  const auto limits =
+      Constant::create(ov::element::i64, {rank}, std::vector<int64_t>(largest.begin(), largest.end()));
   const auto begin = Constant::create(ov::element::i64, {rank}, std::vector<int64_t>(rank, 0));
   const auto end = std::make_shared<ov::op::v1::Subtract>(limits, size);
   const auto type = value.get_element_type();

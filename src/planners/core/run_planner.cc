@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "heddle/plan/checker.h"
 #include "heddle/base/gap.h"
+#include "heddle/plan/checker.h"
 #include "heddle/planners/planner.h"
 
 namespace heddle {

@@ -64,8 +64,8 @@ Result<TensorValue> front_corner(const TensorView& tensor, const Shape& shape) {
   bool fits = !shape.empty() && shape.size() == tensor.shape.size();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] >= 0 && shape[i] <= tensor.shape[i];
   if (!fits)
-    return Error(Code::kInternal, "the true shape " + shape_text(shape) + " does not fit in " +
-                                      shape_text(tensor.shape));
+    return Error(Code::kInternal,
+                 "the true shape " + shape_text(shape) + " does not fit in " + shape_text(tensor.shape));
   HEDDLE_ASSIGN_OR_RETURN(TensorValue part, make_tensor(tensor.dtype, shape));
   if (part.bytes == 0) return part;
   // Runs along the last dimension.

@@ -128,8 +128,7 @@ void give_inputs(Executor& executor, std::span<const TensorValue> inputs) {
 Result<std::vector<TensorValue>> file_outputs(const Model& model, std::vector<TensorValue> outputs) {
   for (const SizedOutput& sized : model.sized_outputs()) {
     TensorValue& output = outputs[sized.output];
-    HEDDLE_ASSIGN_OR_RETURN(output,
-                            front_corner(output.view(), shape_values(outputs[sized.shape].view())));
+    HEDDLE_ASSIGN_OR_RETURN(output, front_corner(output.view(), shape_values(outputs[sized.shape].view())));
   }
   outputs.resize(outputs.size() - model.sized_outputs().size());
   return outputs;

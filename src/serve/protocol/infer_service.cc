@@ -88,9 +88,9 @@ Status InferService::Call::cut_to_shape(size_t k, InferTensor& tensor) const {
   const auto place = std::ranges::find(wanted, static_cast<size_t>(info.true_shape)) - wanted.begin();
   const auto& shape = model->outputs[wanted[static_cast<size_t>(place)]];
   std::byte* const values = outputs[static_cast<size_t>(place)].get();
-  HEDDLE_ASSIGN_OR_RETURN(
-      TensorValue cut, front_corner({info.dtype, info.row, outputs[k].get(), info.row_bytes},
-                                    shape_values({shape.dtype, shape.row, values, shape.row_bytes})));
+  HEDDLE_ASSIGN_OR_RETURN(TensorValue cut,
+                          front_corner({info.dtype, info.row, outputs[k].get(), info.row_bytes},
+                                       shape_values({shape.dtype, shape.row, values, shape.row_bytes})));
   tensor.shape = cut.shape;
   tensor.data = cut.data.get();
   tensor.bytes = cut.bytes;

@@ -185,8 +185,8 @@ class OnnxRuntimeBackend final : public Backend {
       } else if (!parts.ok()) {
         list[i] = parts.error();
       } else if (const auto* output = sized_output_of(model, OpId(i))) {
-        list[i] = unsupported("op " + quote_text(model.graph()->op(OpId(i)).name) + ": the size of its output " +
-                              quote_text(output->name) +
+        list[i] = unsupported("op " + quote_text(model.graph()->op(OpId(i)).name) +
+                              ": the size of its output " + quote_text(output->name) +
                               " depends on data, which devices of ONNX Runtime do not take");
       } else {
         const auto& op = model.graph()->op(OpId(i));

@@ -11,14 +11,14 @@ namespace heddle {
 
 // Peak rates without sparsity, of the largest clock that the vendor states. 0: the device does not have it.
 struct CatalogueDevice {
-  const char* name;           // the class in a cluster file
+  const char* name;  // the class in a cluster file
   DeviceKind kind;
-  int64_t memory_bytes;       // 0: it uses its host's
+  int64_t memory_bytes;  // 0: it uses its host's
   double memory_bytes_per_s;
-  double link_bytes_per_s;    // to its host, each way
-  double f32_flops;           // without tensor cores
+  double link_bytes_per_s;                    // to its host, each way
+  double f32_flops;                           // without tensor cores
   double tf32_flops, bf16_flops, fp16_flops;  // with tensor cores, sums in float32
-  double int8_ops;            // per second
+  double int8_ops;                            // per second
   const char* source;
 };
 

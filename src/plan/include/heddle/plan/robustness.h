@@ -12,8 +12,8 @@ namespace heddle {
 
 // The same plan, timed by the evaluator with slower hardware.
 struct SlowedPlan {
-  std::string what;    // the device or core whose loss costs most
-  double value_us = 0; // as objective_us()
+  std::string what;     // the device or core whose loss costs most
+  double value_us = 0;  // as objective_us()
 };
 
 struct Robustness {

@@ -40,6 +40,7 @@ class CompiledPlan {
   // In the order of the graph's inputs, copied. Invalid input, with the tensor's name, if the number, an
   // element type or a shape differs. Emulated devices take no inputs.
   Result<RequestResult> run(std::span<const TensorView> inputs, const Control& control);
+
  private:
   CompiledPlan(Problem problem, Plan plan, double predicted_us, std::unique_ptr<Executor> executor);
   Status take_inputs(std::span<const TensorView> inputs);
