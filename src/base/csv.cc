@@ -1,11 +1,11 @@
 #include "heddle/base/csv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "heddle/base/errors.h"
 #include "heddle/base/file.h"
+#include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 
 namespace heddle {
@@ -86,12 +86,11 @@ Result<std::string> CsvTable::text(size_t row, const std::string& name) const {
 
 Result<double> CsvTable::number(size_t row, const std::string& column, double min, double max) const {
   HEDDLE_ASSIGN_OR_RETURN(const auto field, text(row, column));
-  double value = 0;
-  const auto [end, code] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (code != std::errc() || end != field.data() + field.size() || !(value >= min && value <= max))
+  const auto value = parse_number<double>(field);
+  if (!value || !(*value >= min && *value <= max))
     return error(row, "the column " + quote_text(column) + " has " + quote_text(field) +
                           "; expected a number from " + std::to_string(min) + " to " + std::to_string(max));
-  return value;
+  return *value;
 }
 
 Result<int64_t> CsvTable::whole(size_t row, const std::string& column, int64_t min, int64_t max) const {

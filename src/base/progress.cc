@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/units.h"
 
 namespace heddle {
@@ -60,7 +61,7 @@ std::string progress_line(const ProgressUpdate& update, double elapsed_s) {
   if (update.best_us) line += "  best " + format_us(*update.best_us);
   if (update.bound_us) line += "  bound " + format_us(*update.bound_us);
   if (update.best_us && update.bound_us && *update.bound_us > 0) {
-    line += fmt::format("  gap {:.1f} %", 100 * (*update.best_us - *update.bound_us) / *update.bound_us);
+    line += fmt::format("  gap {:.1f} %", 100 * relative_gap(*update.best_us, *update.bound_us));
   }
   return line;
 }

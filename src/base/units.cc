@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "heddle/base/numbers.h"
+
 namespace heddle {
 namespace {
 
@@ -175,9 +177,7 @@ std::optional<double> parse_rate(std::string_view text) {
 }
 
 std::optional<int64_t> parse_count(std::string_view text) {
-  int64_t whole = 0;  // exact above 2^53
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), whole);
-  if (problem == std::errc{} && end == text.data() + text.size()) return whole;
+  if (const auto whole = parse_number<int64_t>(text)) return whole;  // exact above 2^53
   const auto quantity = split(text);
   if (!quantity) return std::nullopt;
   std::string_view suffix = quantity->suffix;

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +9,7 @@
 #include <sstream>
 
 #include "heddle/base/json.h"
+#include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 
@@ -32,13 +32,6 @@ void add_number(CLI::Option& option, const char* value_name, const std::string& 
            (any ? ", at least " + plain(min) : ", from " + plain(min) + " to " + plain(max));
   };
   option.check(CLI::Validator(wrong, ""))->type_name(value_name);
-}
-
-std::optional<double> parse_number(std::string_view text) {
-  double value = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 }  // namespace
@@ -82,7 +75,7 @@ Command& Command::real(const std::string& flags, double& out, const std::string&
 
 Command& Command::option(const std::string& flags, double& out, const std::string& help, double min,
                          double max) {
-  return real(flags, out, help, min, max, {"X", "a number", parse_number});
+  return real(flags, out, help, min, max, {"X", "a number", parse_number<double>});
 }
 
 Command& Command::seconds(const std::string& flags, double& out, const std::string& help, double min,

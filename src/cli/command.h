@@ -115,7 +115,6 @@ class Command {
 inline constexpr const char* kModelFlags = "Model";
 inline constexpr const char* kPlanningFlags = "Planning";
 inline constexpr const char* kColdFlags = "Cold start";
-inline constexpr const char* kRunFlags = "Run";
 inline constexpr const char* kResearchFlags = "Research";
 
 std::span<const Verb> verbs();

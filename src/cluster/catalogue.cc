@@ -8,10 +8,7 @@ namespace heddle {
 
 std::span<const CatalogueDevice> device_catalogue() { return kCatalogue; }
 
-const CatalogueDevice* find_in_catalogue(std::string_view name) {
-  const auto found = std::ranges::find(kCatalogue, name, &CatalogueDevice::name);
-  return found == kCatalogue.end() ? nullptr : &*found;
-}
+const CatalogueDevice* find_in_catalogue(std::string_view name) { return catalogue_row(name); }
 
 double peak_flops(const CatalogueDevice& device, Precision precision) {
   const double rate = precision == Precision::kTf32   ? device.tf32_flops

@@ -73,10 +73,12 @@ inline constexpr std::array kCatalogue = std::to_array<CatalogueDevice>({
      "NVIDIA RTX Blackwell whitepaper"},
 });
 
-constexpr const CatalogueDevice& catalogue_device(std::string_view name) {
+constexpr const CatalogueDevice* catalogue_row(std::string_view name) {
   for (const CatalogueDevice& device : kCatalogue)
-    if (name == device.name) return device;
-  throw "the catalogue has no such device";  // at compile time
+    if (name == device.name) return &device;
+  return nullptr;
 }
+// A name that is not there does not compile.
+consteval CatalogueDevice catalogue_device(std::string_view name) { return *catalogue_row(name); }
 
 }  // namespace heddle

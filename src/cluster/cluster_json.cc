@@ -1,10 +1,10 @@
 // Reads clusters. Cluster files write a quantity as they like ("memory: 16GiB"); the clusters inside plan files
 // have it in a base unit that its key names ("memory_bytes": 17179869184).
 #include <algorithm>
-#include <charconv>
 #include <unordered_map>
 
 #include "heddle/base/fields.h"
+#include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
 #include "heddle/cluster/variants.h"
@@ -29,15 +29,8 @@ std::string written(const JsonCursor& at) {
   return at.value().is_string() ? at.value().get<std::string>() : json_text(at.value());
 }
 
-template <class Number>
-std::optional<Number> number_from(std::string_view text) {
-  Number value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
-
 std::optional<int> whole_number(std::string_view text, int most) {
-  const auto value = number_from<int>(text);
+  const auto value = parse_number<int>(text);
   return value && *value >= 0 && *value <= most ? value : std::nullopt;
 }
 
@@ -71,7 +64,7 @@ Result<std::vector<int>> cores_at(const JsonCursor& at) {
   return cores;
 }
 
-constexpr Unit kSpeedUnit = {number_from<double>, "a number from 0 to 1e30"};
+constexpr Unit kSpeedUnit = {parse_number<double>, "a number from 0 to 1e30"};
 
 Result<int> copy_engines_at(const JsonCursor& at) {
   const auto engines = whole_number(written(at), 2);

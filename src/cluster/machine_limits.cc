@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <sstream>
 #include <tuple>
 
+#include "heddle/base/numbers.h"
 #include "heddle/base/own_cores.h"
 
 namespace heddle {
@@ -22,12 +22,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(in, line);
   return line;
-}
-
-int64_t number_or(const std::string& text, int64_t fallback) {
-  int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc() && end == text.data() + text.size() ? value : fallback;
 }
 
 // This process's cgroup under a controller ("": version 2) and all of its parents: "/a/b", "/a", "".
@@ -64,8 +58,9 @@ double quota_cpus() {
   }
   for (const std::string& path : cgroup_paths("cpu")) {
     for (const char* root : {"/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"}) {
-      const int64_t quota = number_or(first_line(root + path + "/cpu.cfs_quota_us"), -1);
-      const int64_t period = number_or(first_line(root + path + "/cpu.cfs_period_us"), 0);
+      const int64_t quota = parse_number<int64_t>(first_line(root + path + "/cpu.cfs_quota_us")).value_or(-1);
+      const int64_t period =
+          parse_number<int64_t>(first_line(root + path + "/cpu.cfs_period_us")).value_or(0);
       if (quota > 0 && period > 0) take(static_cast<double>(quota) / static_cast<double>(period));
     }
   }
@@ -77,8 +72,8 @@ double quota_cpus() {
 double cpus_of_cpu_max(std::string_view text) {
   const size_t space = text.find(' ');
   if (space == std::string_view::npos) return 0;
-  const int64_t quota = number_or(std::string(text.substr(0, space)), -1);  // "max" is not a number
-  const int64_t period = number_or(std::string(text.substr(space + 1)), 0);
+  const int64_t quota = parse_number<int64_t>(text.substr(0, space)).value_or(-1);  // "max" is not a number
+  const int64_t period = parse_number<int64_t>(text.substr(space + 1)).value_or(0);
   return quota > 0 && period > 0 ? static_cast<double>(quota) / static_cast<double>(period) : 0;
 }
 
@@ -86,8 +81,8 @@ std::vector<int> usable_cores() {
   std::vector<int> cores = own_cores();
   const auto place = [](int core) {
     const std::string topology = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", core);
-    return std::tuple(number_or(first_line(topology + "physical_package_id"), 0),
-                      number_or(first_line(topology + "core_id"), core), core);
+    return std::tuple(parse_number<int64_t>(first_line(topology + "physical_package_id")).value_or(0),
+                      parse_number<int64_t>(first_line(topology + "core_id")).value_or(core), core);
   };
   std::vector<std::tuple<int64_t, int64_t, int>> places;
   for (int core : cores) places.push_back(place(core));
@@ -103,10 +98,12 @@ int64_t usable_memory_bytes() {
   int64_t bytes = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   // Version 1 represents "no limit" by a number near 2^63, which the minimum ignores.
   for (const std::string& path : cgroup_paths(""))
-    bytes = std::min(bytes, number_or(first_line("/sys/fs/cgroup" + path + "/memory.max"), bytes));
+    bytes = std::min(
+        bytes, parse_number<int64_t>(first_line("/sys/fs/cgroup" + path + "/memory.max")).value_or(bytes));
   for (const std::string& path : cgroup_paths("memory")) {
-    bytes = std::min(bytes,
-                     number_or(first_line("/sys/fs/cgroup/memory" + path + "/memory.limit_in_bytes"), bytes));
+    bytes = std::min(
+        bytes, parse_number<int64_t>(first_line("/sys/fs/cgroup/memory" + path + "/memory.limit_in_bytes"))
+                   .value_or(bytes));
   }
   return std::max<int64_t>(bytes, 0);
 }

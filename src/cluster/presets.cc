@@ -1,8 +1,7 @@
 #include "presets.h"
 
-#include <charconv>
-
 #include "heddle/base/file.h"
+#include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/discover.h"
 
@@ -30,10 +29,8 @@ const std::vector<PresetEntry>& preset_table() {
 
 ClusterResult load_hios_sim(std::string_view name) {
   const std::string_view digits = name.substr(kHiosSimPrefix.size());
-  int n = 0;
-  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-  if (code == std::errc() && end == digits.data() + digits.size() && n >= kHiosSimMin && n <= kHiosSimMax)
-    return hios_sim(n);
+  const auto n = parse_number<int>(digits);
+  if (n && *n >= kHiosSimMin && *n <= kHiosSimMax) return hios_sim(*n);
   return Error(Code::kNotFound, "no preset is named '" + std::string(name) + "'; hios-sim-N takes N from " +
                                     std::to_string(kHiosSimMin) + " to " + std::to_string(kHiosSimMax));
 }

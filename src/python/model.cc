@@ -37,13 +37,13 @@ PyModel open_model(const std::filesystem::path& path, std::optional<int64_t> bat
   return model;
 }
 
-// [(name, dtype, shape)]
 nb::tuple row(const Tensor& tensor, const Shape& shape) {
   nb::list sizes;
   for (const int64_t dimension : shape) sizes.append(dimension);
   return nb::make_tuple(tensor.name, dtype_name(tensor.dtype), nb::tuple(sizes));
 }
 
+// [(name, dtype, shape)]
 nb::list tensors(const Graph& graph, std::span<const TensorId> ids) {
   nb::list list;
   for (const TensorId id : ids) list.append(row(graph.tensor(id), graph.tensor(id).shape));

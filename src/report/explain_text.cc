@@ -10,25 +10,6 @@
 namespace heddle {
 namespace {
 
-// Breaks lines at spaces to at most `width`; all lines after the first are indented.
-std::string wrapped(const std::string& text, size_t width, size_t indent) {
-  std::string out, line;
-  size_t at = 0;
-  while (at < text.size()) {
-    auto end = text.find(' ', at);
-    if (end == std::string::npos) end = text.size();
-    const auto word = text.substr(at, end - at);
-    if (!line.empty() && line.size() + 1 + word.size() > width) {
-      out += line + "\n";
-      line = std::string(indent, ' ') + word;
-    } else {
-      line += (line.empty() ? "" : " ") + word;
-    }
-    at = end + 1;
-  }
-  return out + line + "\n";
-}
-
 // One row for each segment, one column for each variant that any of them has; the chosen time is marked.
 std::string variants_text(const std::vector<VariantChoice>& choices) {
   constexpr size_t kRows = 20;

@@ -13,13 +13,10 @@ constexpr size_t kMostSuggestions = 8;
 
 void try_change(const Problem& changed, const Plan& plan, double value_us, const std::string& text,
                 std::vector<Suggestion>& out) {
-  EvaluateOptions options;
-  options.critical = options.resources = false;
-  const auto timeline = evaluate(changed, plan, options);
-  if (!timeline.ok()) return;
-  const double value = objective_us(changed, *timeline);
-  const double gain = value_us > 0 ? (value_us - value) / value_us : 0;
-  if (gain >= kLeastGain) out.push_back({text, value, gain});
+  const auto value = evaluate_objective(changed, plan);
+  if (!value.ok()) return;
+  const double gain = value_us > 0 ? (value_us - *value) / value_us : 0;
+  if (gain >= kLeastGain) out.push_back({text, *value, gain});
 }
 
 // Links that the plan's transfers and loads use.

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdio>
+#include <sstream>
 
 namespace heddle {
 namespace {
@@ -33,6 +34,24 @@ std::string pad(const std::string& s, int width, TextTable::Align align) {
 }
 
 }  // namespace
+
+std::string wrapped(const std::string& text, size_t width, size_t indent, size_t first) {
+  std::istringstream in(text);
+  std::string out, word;
+  size_t at = first;
+  bool begins = true;
+  while (in >> word) {
+    if (!begins && at + 1 + word.size() > width) {
+      out += "\n" + std::string(indent, ' ');
+      at = indent;
+      begins = true;
+    }
+    out += (begins ? "" : " ") + word;
+    at += word.size() + (begins ? 0 : 1);
+    begins = false;
+  }
+  return out + "\n";
+}
 
 void set_table_width(int width) { process_width = width; }
 int table_width() { return process_width; }

@@ -13,9 +13,9 @@ namespace {
 bool take_better(const Replanned& from, Replanned& row) {
   auto plan = carry_over(from.problem, from.result.plan, row.problem);
   if (!plan) return false;
-  const auto timeline = evaluate(row.problem, *plan, {.critical = false, .resources = false});
+  const auto value = evaluate_objective(row.problem, *plan);
   const double before = row.result.value_us;
-  if (!timeline.ok() || objective_us(row.problem, *timeline) >= before * (1 - 1e-12)) return false;
+  if (!value.ok() || *value >= before * (1 - 1e-12)) return false;
   PlannerOutput output;
   output.plan = std::move(*plan);
   output.bound = row.result.bound;

@@ -52,5 +52,14 @@ const std::vector<Mistake> kMistakes = {
 INSTANTIATE_TEST_SUITE_P(Mistakes, Usage, testing::ValuesIn(kMistakes),
                          [](const auto& mistake) { return std::string(mistake.param.name); });
 
+TEST(UsageFiles, AModelMayHaveTheNameOfAFleet) {
+  const TemporaryFolder folder;
+  std::string graph = kChain;
+  graph.replace(graph.find("\"chain\""), 7, "\"heddle-fleet\"");
+  folder.write("fleet.json", graph);
+  const auto ran = run_heddle({"plan", "fleet.json", "--cluster", "preset:v100", "-q"}, folder.path());
+  EXPECT_EQ(ran.status, 0) << ran.err;
+}
+
 }  // namespace
 }  // namespace heddle

@@ -1,9 +1,10 @@
 #include "model_flags.h"
 
-#include <charconv>
 #include <fstream>
+#include <regex>
 
 #include "heddle/base/json.h"
+#include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 
@@ -25,19 +26,10 @@ void ModelFlags::declare(Command& command) {
 
 namespace {
 
-// Nothing where the whole text is no number.
-template <class Number>
-std::optional<Number> whole_number(const std::string& text) {
-  Number value{};
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 Result<Shape> parse_shape(const std::string& text, const std::string& flag) {
   Shape shape;
   for (const auto& part : split_list(text)) {
-    const auto v = whole_number<int64_t>(part);
+    const auto v = parse_number<int64_t>(part);
     if (!v || *v < 1)
       return invalid_input("--shape " + flag + ": '" + part +
                            "' is not a dimension; expected NAME=D1,D2,... with positive whole numbers");
@@ -63,7 +55,7 @@ Status set_coarsening(const std::string& text, ProblemSettings& settings) {
 
 // Names, or for a simulation instance a number.
 Status set_devices(const ProblemFlags& flags, ProblemSettings& settings) {
-  const auto count = whole_number<int>(flags.devices);
+  const auto count = parse_number<int>(flags.devices);
   if (!count) settings.devices = split_list(flags.devices);
   if (!count && flags.transfer.empty()) return {};
   settings.simulation.emplace();
@@ -93,12 +85,13 @@ Status check_is_no_fleet(const std::string& path) {
   std::string head(4096, '\0');
   file.read(head.data(), static_cast<std::streamsize>(head.size()));
   head.resize(static_cast<size_t>(file.gcount()));
-  if (head.find("heddle-fleet-plan") != std::string::npos)
+  static const std::regex format("format[\"']?[ \t]*:[ \t]*[\"']?heddle-fleet(-plan)?[\"']?[ \t]*[,}\r\n]");
+  std::smatch match;
+  if (!std::regex_search(head, match, format)) return {};
+  if (match[1].matched)
     return invalid_input(path + ": this is a plan of a fleet; use `heddle fleet explain FLEET --plan " +
                          path + "`");
-  if (head.find("heddle-fleet") != std::string::npos)
-    return invalid_input(path + ": this is a fleet file; use `heddle fleet plan " + path + "`");
-  return {};
+  return invalid_input(path + ": this is a fleet file; use `heddle fleet plan " + path + "`");
 }
 
 Status check_is_plan(const std::string& path) {
@@ -209,7 +202,7 @@ Result<ProblemSettings> ProblemFlags::settings() const {
                                                                     {"simulated", StageTimes::kSimulated},
                                                                     {"serial", StageTimes::kSerial}}));
   }
-  if (const auto fraction = whole_number<double>(resident))
+  if (const auto fraction = parse_number<double>(resident))
     s.resident = {.fraction = *fraction, .file = ""};
   else if (!resident.empty())
     s.resident = {.fraction = 0, .file = resident};

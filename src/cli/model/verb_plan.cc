@@ -135,9 +135,9 @@ struct SingleDevice {
 std::optional<SingleDevice> best_single_device(const Problem& p) {
   const auto plan = find_planner("single")->plan(p, {.deadline = Deadline::after_seconds(1)});
   if (!plan.ok()) return std::nullopt;
-  const auto timeline = evaluate(p, plan->plan);
-  if (!timeline.ok()) return std::nullopt;
-  return SingleDevice{p.cluster->device(plan->plan.segments.front().device).name, objective_us(p, *timeline)};
+  const auto us = evaluate_objective(p, plan->plan);
+  if (!us.ok()) return std::nullopt;
+  return SingleDevice{p.cluster->device(plan->plan.segments.front().device).name, *us};
 }
 
 std::string gain_text(const Problem& p, const PlanResult& result) {

@@ -100,7 +100,7 @@ void ServeDriftFlags::declare(Command& command) {
                  1, 1000000);
   command.seconds("--trial", trial_s,
                   "time after which the new plan is compared with the old one, which returns if fewer "
-                  "requests are in time (default 10; 0: never)",
+                  "requests are in time (default 10s; 0: never)",
                   0, 86400);
   command.option("--trial-margin", margin, "with --trial: tolerated fall of the share in time (default .05)",
                  0, 1);

@@ -180,24 +180,28 @@ RunFn setup_status(Command& command) {
   return [o](const Invocation& invocation) { return run_status(*o, invocation); };
 }
 
+// CLASS=N sent to `path`, with `sign` before N.
+RunFn setup_counts(Command& command, const char* help, const char* path, int sign) {
+  const auto o = declare(command, "CHANGE", help);
+  return [o, path, sign](const Invocation& invocation) { return run_counts(*o, path, sign, invocation); };
+}
+
 RunFn setup_add(Command& command) {
-  const auto o = declare(command, "CHANGE", "CLASS=N: so many more devices of the class");
-  return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/counts", 1, invocation); };
+  return setup_counts(command, "CLASS=N: so many more devices of the class", "/v2/fleet/counts", 1);
 }
 
 RunFn setup_remove(Command& command) {
-  const auto o = declare(command, "CHANGE", "CLASS=N: so many fewer devices of the class");
-  return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/counts", -1, invocation); };
+  return setup_counts(command, "CLASS=N: so many fewer devices of the class", "/v2/fleet/counts", -1);
 }
 
 RunFn setup_drain(Command& command) {
-  const auto o = declare(command, "CHANGE", "CLASS=N: so many more devices of the class get nothing to do");
-  return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/drain", 1, invocation); };
+  return setup_counts(command, "CLASS=N: so many more devices of the class get nothing to do",
+                      "/v2/fleet/drain", 1);
 }
 
 RunFn setup_undrain(Command& command) {
-  const auto o = declare(command, "CHANGE", "CLASS=N: so many drained devices of the class are used again");
-  return [o](const Invocation& invocation) { return run_counts(*o, "/v2/fleet/drain", -1, invocation); };
+  return setup_counts(command, "CLASS=N: so many drained devices of the class are used again",
+                      "/v2/fleet/drain", -1);
 }
 
 RunFn setup_switch(Command& command) {

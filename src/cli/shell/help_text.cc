@@ -10,24 +10,9 @@ namespace {
 constexpr size_t kWidth = 80;
 constexpr size_t kHelpColumn = 26;
 
-// Breaks lines at blanks. The first one begins at `column`, to which the others are indented.
-std::string wrapped(const std::string& text, size_t column) {
-  std::string out, word;
-  size_t at = column;
-  std::istringstream in(text);
-  while (in >> word) {
-    if (at > column && at + 1 + word.size() > kWidth) {
-      out += "\n" + std::string(column, ' ');
-      at = column;
-    }
-    if (at > column) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += word.size();
-  }
-  return out + "\n";
+// A text that begins at `column` and stays there.
+std::string wrapped_at(size_t column, const std::string& text) {
+  return wrapped(text, kWidth, column, column);
 }
 
 class HelpFormatter : public CLI::Formatter {
@@ -52,19 +37,20 @@ class HelpFormatter : public CLI::Formatter {
     if (!is_positional && option->get_items_expected_max() > 0) names += " " + option->get_type_name();
     names += names.size() + 2 > kHelpColumn ? "\n" + std::string(kHelpColumn, ' ')
                                             : std::string(kHelpColumn - names.size(), ' ');
-    return names + wrapped(make_option_desc(option), kHelpColumn);
+    return names + wrapped_at(kHelpColumn, make_option_desc(option));
   }
   std::string make_subcommand(const CLI::App* sub) const override {
     const std::string name = "  " + sub->get_name();
-    return name + std::string(kHelpColumn - name.size(), ' ') + wrapped(sub->get_description(), kHelpColumn);
+    return name + std::string(kHelpColumn - name.size(), ' ') +
+           wrapped_at(kHelpColumn, sub->get_description());
   }
   std::string make_description(const CLI::App* app) const override {
-    return wrapped(app->get_description(), 0);
+    return wrapped_at(0, app->get_description());
   }
   std::string make_footer(const CLI::App* app) const override {
     std::string text;
     std::istringstream lines(app->get_footer());
-    for (std::string line; std::getline(lines, line);) text += wrapped(line, 0);
+    for (std::string line; std::getline(lines, line);) text += wrapped_at(0, line);
     return text.empty() ? "" : "\n" + text;
   }
 

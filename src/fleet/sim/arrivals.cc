@@ -1,10 +1,10 @@
 #include "heddle/fleet/arrivals.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 
+#include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 #include "heddle/fleet/random.h"
 
@@ -214,9 +214,8 @@ Result<std::vector<Arrival>> arrivals_from_csv(std::string_view text, std::span<
     if (row.empty()) continue;
     const size_t comma = row.find(',');
     const auto time = row.substr(0, comma);
-    double us = 0;
-    const auto [last, error] = std::from_chars(time.data(), time.data() + time.size(), us);
-    if (error != std::errc() || last != time.data() + time.size() || !(us >= 0) || us > 1e12)
+    const double us = parse_number<double>(time).value_or(-1);
+    if (!(us >= 0) || us > 1e12)
       return fail("'" + std::string(time.substr(0, 40)) + "' is not a time of 0 to 1e12 us");
     if (named != (comma != std::string_view::npos))
       return fail(named ? "the model is missing" : "more than the time");

@@ -1,13 +1,13 @@
 #include "heddle/fleet/function_trace.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <unordered_set>
 
 #include "heddle/base/errors.h"
 #include "heddle/base/mapped_file.h"
+#include "heddle/base/numbers.h"
 #include "heddle/fleet/random.h"
 
 namespace heddle {
@@ -20,8 +20,8 @@ constexpr size_t kMostInvocations = 200'000'000;
 constexpr double kLatest = 1e9;  // seconds: thirty years
 
 bool to_number(std::string_view text, double& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  value = parse_number<double>(text).value_or(NAN);
+  return std::isfinite(value);
 }
 
 Error line_error(uint64_t line, const std::string& message) {

@@ -1,11 +1,11 @@
 // Checks of an ONNX file's tensors: types, sizes, external data.
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 #include <set>
 
 #include "heddle/base/errors.h"
+#include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 #include "onnx_check.h"
 
@@ -89,12 +89,8 @@ Status check_data(const OnnxTensor& t, const ElementType& type, int64_t count, c
 }
 
 // Decimal digits only, because importers differ in what else they accept.
-std::optional<int64_t> parse_number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || text[0] == '-' || error != std::errc() || end != text.data() + text.size())
-    return std::nullopt;
-  return value;
+std::optional<int64_t> parse_digits(std::string_view text) {
+  return text.starts_with('-') ? std::nullopt : parse_number<int64_t>(text);
 }
 
 // The entries of a tensor's external_data; each key at most once.
@@ -115,7 +111,7 @@ Result<Location> parse_location(const OnnxTensor& t) {
       result.path = e.value;
       continue;
     }
-    const auto number = parse_number(e.value);
+    const auto number = parse_digits(e.value);
     if (!number)
       return invalid_input("its external data has " + std::string(e.key) + " " + quote_text(e.value) +
                            ", expected a whole number of bytes, at least 0");

@@ -1,9 +1,9 @@
 // The list of models, parsing of their parameters, and the zoo's public functions.
 #include <algorithm>
-#include <charconv>
 
 #include "heddle/base/errors.h"
 #include "heddle/base/file.h"
+#include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 #include "heddle/graph/zoo.h"
 #include "models.h"
@@ -40,14 +40,13 @@ Result<const Model*> find_model(const std::string& name) {
 }
 
 Result<int64_t> read_number(const ZooParam& param, const std::string& text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < param.min || number > param.max) {
+  const auto number = parse_number<int64_t>(text);
+  if (!number || *number < param.min || *number > param.max) {
     return invalid_input(param.name + " is " + quote_text(text) + ", expected a whole number from " +
                          std::to_string(param.min) + " to " + std::to_string(param.max) + " (" +
                          param.description + ")");
   }
-  return number;
+  return *number;
 }
 
 Result<DType> read_dtype(const std::string& text) {

@@ -416,6 +416,12 @@ double objective_us(const Problem& problem, const Timeline& timeline) {
   return problem.objective == Objective::kThroughput ? timeline.period_us : timeline.makespan_us;
 }
 
+Result<double> evaluate_objective(const Problem& problem, const Plan& plan) {
+  HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline,
+                          evaluate(problem, plan, {.critical = false, .resources = false}));
+  return objective_us(problem, timeline);
+}
+
 std::vector<StepId> critical_path(const Timeline& timeline) {
   std::vector<StepId> path;
   if (timeline.finish_us.empty() || timeline.waited_for.size() != timeline.finish_us.size()) return path;

@@ -11,12 +11,9 @@ namespace {
 constexpr std::array kShares = {0.10, 0.25, 0.50};
 
 Result<double> value_with(const Problem& problem, const Plan& plan, CostTable costs) {
-  EvaluateOptions options;
-  options.critical = options.resources = false;
   Problem slowed = problem;
   slowed.costs = std::make_shared<CostTable>(std::move(costs));
-  HEDDLE_ASSIGN_OR_RETURN(const Timeline timeline, evaluate(slowed, plan, options));
-  return objective_us(slowed, timeline);
+  return evaluate_objective(slowed, plan);
 }
 
 void keep_worst(SlowedPlan& worst, const std::string& what, double value_us) {
@@ -68,7 +65,7 @@ Status take_cores(const Problem& problem, const Plan& plan, const std::set<Devic
 Result<Robustness> robustness(const Problem& problem, const Plan& plan) {
   Robustness result;
   for (size_t i = 0; i < kShares.size(); ++i) result.losses[i].share = kShares[i];
-  HEDDLE_ASSIGN_OR_RETURN(result.value_us, value_with(problem, plan, *problem.costs));
+  HEDDLE_ASSIGN_OR_RETURN(result.value_us, evaluate_objective(problem, plan));
   std::set<DeviceId> used;
   for (const Segment& segment : plan.segments) used.insert(problem.cluster->physical(segment.device));
   HEDDLE_RETURN_IF_ERROR(slow_devices(problem, plan, used, result));

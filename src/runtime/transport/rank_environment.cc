@@ -1,8 +1,7 @@
 // Reads the environment variables that mpirun, mpiexec and srun set for their processes.
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 
+#include "heddle/base/numbers.h"
 #include "heddle/runtime/transport.h"
 
 namespace heddle {
@@ -11,11 +10,8 @@ namespace {
 std::optional<int> number_in_environment(const char* name) {
   const char* text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
-  int value = 0;
-  const char* end = text + std::strlen(text);
-  const auto [stop, error] = std::from_chars(text, end, value);
-  if (error != std::errc() || stop != end || value < 0) return std::nullopt;
-  return value;
+  const auto value = parse_number<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
 }  // namespace

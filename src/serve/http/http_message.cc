@@ -1,9 +1,9 @@
 #include "heddle/serve/http_message.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "heddle/base/json.h"
+#include "heddle/base/numbers.h"
 
 namespace heddle {
 namespace {
@@ -121,11 +121,7 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-std::optional<uint64_t> parse_digits(std::string_view text) {
-  uint64_t n = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
-  return code == std::errc() && end == text.data() + text.size() ? std::optional(n) : std::nullopt;
-}
+std::optional<uint64_t> parse_digits(std::string_view text) { return parse_number<uint64_t>(text); }
 
 const std::string* HttpHead::header(std::string_view name) const {
   for (const auto& h : headers)

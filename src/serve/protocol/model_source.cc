@@ -1,11 +1,11 @@
 #include "heddle/serve/model_source.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <set>
 
 #include "heddle/base/json.h"
+#include "heddle/base/numbers.h"
 #include "heddle/base/units.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/serve/served_model.h"
@@ -26,9 +26,8 @@ bool is_name(const std::string& text) {
 
 // "3" to 3; 0: no version.
 int64_t version_number(const std::string& text) {
-  int64_t n = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
-  return code == std::errc() && end == text.data() + text.size() && n > 0 && text[0] != '0' ? n : 0;
+  const int64_t n = parse_number<int64_t>(text).value_or(0);
+  return n > 0 && text[0] != '0' ? n : 0;
 }
 
 Status read_settings(const fs::path& path, ModelSettings& settings) {

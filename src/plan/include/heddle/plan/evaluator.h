@@ -62,6 +62,9 @@ class Evaluator {
 // 1e6 / period, times batch).
 double objective_us(const Problem& problem, const Timeline& timeline);
 
+// objective_us() of evaluate(), without what only reports need. Fails as evaluate() does.
+Result<double> evaluate_objective(const Problem& problem, const Plan& plan);
+
 // The steps that determine the makespan, first to last.
 std::vector<StepId> critical_path(const Timeline& timeline);
 

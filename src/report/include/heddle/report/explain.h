@@ -67,7 +67,8 @@ struct Explanation {
 // O(suggestions * evaluation).
 Explanation explain(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound);
 Json robustness_json(const Robustness& robustness);
-std::string explanation_text(const Explanation& explanation);  // at most 100 columns
+// Sentences have at most 100 columns, tables at most table_width().
+std::string explanation_text(const Explanation& explanation);
 Json explanation_json(const Explanation& explanation);
 
 }  // namespace heddle

@@ -9,6 +9,10 @@ namespace heddle {
 // A share for a cell: percent(0.123) is "12.3 %".
 std::string percent(double share);
 
+// Breaks lines at blanks to at most `width` characters and ends with a newline. The first line begins at column
+// `first`, where the caller has written already; the others are indented. A word is never broken.
+std::string wrapped(const std::string& text, size_t width, size_t indent, size_t first = 0);
+
 // How wide the process's tables may be, in characters; 0, the default: nothing is cut. Not thread-safe: for the
 // start of a program that writes to a terminal.
 void set_table_width(int width);
