@@ -4,8 +4,11 @@ namespace heddle::bench {
 namespace {
 
 constexpr BenchSuite kSuites[] = {
-    {"core", "planning, evaluator and executor speed; prediction against measurement; auto against OpenVINO",
-     bench_core},
+    {"core", "planning, evaluator and executor speed", bench_core},
+    {"models",
+     "real models in the engines' own types, in f32 and under a budget, beside engines as they come: times, "
+     "errors, predictions",
+     bench_models},
     {"dnn-partitioning", "placement workloads of EfficientMIP (--input) beside peers' figures (--reference)",
      bench_dnn_partitioning},
     {"diviml", "DiviML's tables on random wired networks and GPT-3: splitting, MILP, heuristics, bounds",

@@ -18,7 +18,7 @@ Result<std::vector<BenchRow>> bench_serve(const BenchOptions& options, const Con
 
 // Parts of bench_core.
 Result<std::vector<BenchRow>> bench_core_planning(const BenchOptions& options, const Control& control);
-Result<std::vector<BenchRow>> bench_core_models(const BenchOptions& options, const Control& control);
+Result<std::vector<BenchRow>> bench_models(const BenchOptions& options, const Control& control);
 // Parts of bench_moirai.
 Result<std::vector<BenchRow>> bench_moirai_workloads(const BenchOptions& options, const Control& control);
 Result<std::vector<BenchRow>> bench_moirai_zoo(const BenchOptions& options, const Control& control);

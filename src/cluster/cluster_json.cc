@@ -223,6 +223,7 @@ class ClusterReader {
         .optional("backend_device", d.backend_device, name_at)
         .optional("precision", d.precision, precision_from_name, kPrecisionsText)
         .optional("target", d.target, name_at);
+    d.fixed_precision = f.has("precision");
   }
 
   Status add(Device d, const JsonCursor& at) {
@@ -249,7 +250,10 @@ class ClusterReader {
     if (engines.empty()) engines = {d.backend};
     std::vector<Precision> precisions = own.precisions;
     if (precisions.empty() && !says_precision && core_set) precisions = of_all_.precisions;
-    if (precisions.empty()) precisions = {d.precision};
+    if (precisions.empty())
+      precisions = {d.precision};
+    else
+      d.fixed_precision = true;
     const bool usual = engines.front() == d.backend && precisions.front() == Precision::kF32;
     d.backend = engines.front();
     // A target names engine and precision, too.

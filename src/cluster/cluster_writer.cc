@@ -100,7 +100,7 @@ class ClusterWriter {
     if (d.copy_engines != 2) j["copy_engines"] = d.copy_engines;
     if (d.backend != "emulated") j["backend"] = d.backend;
     if (!d.backend_device.empty()) j["backend_device"] = d.backend_device;
-    if (d.precision != Precision::kF32) j["precision"] = precision_name(d.precision);
+    if (d.precision != Precision::kF32 || d.fixed_precision) j["precision"] = precision_name(d.precision);
     if (!d.target.empty()) j["target"] = d.target;
     return j;
   }

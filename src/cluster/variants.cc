@@ -97,6 +97,13 @@ std::string hardware_name(const std::string& name) {
   return text;
 }
 
+Precision precision_in_name(const std::string& name) {
+  const size_t plus = name.rfind('+');
+  const auto precision =
+      plus == std::string::npos ? std::nullopt : precision_from_name(name.substr(plus + 1));
+  return precision.value_or(Precision::kF32);
+}
+
 std::optional<Device> device_or_variant(const Cluster& cluster, const std::string& name) {
   if (const DeviceId id = cluster.find_device(name); id.valid()) return cluster.device(id);
   const DeviceId id = cluster.find_device(hardware_name(name));

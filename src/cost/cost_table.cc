@@ -122,10 +122,14 @@ void CostTable::scale(DeviceId device, double factor) {
 }
 
 CostTable CostTable::placed(std::span<const DeviceId> device) const {
+  return without([&](OpId op, DeviceId d) { return device[op.index()] != d; });
+}
+
+CostTable CostTable::without(const std::function<bool(OpId, DeviceId)>& forbidden) const {
   CostTable copy = *this;
   for (size_t op = 0; op < num_ops(); ++op) {
     for (size_t d = 0; d < num_devices_; ++d) {
-      if (device[op] == DeviceId(d)) continue;
+      if (!forbidden(OpId(op), DeviceId(d))) continue;
       copy.set(OpId(op), DeviceId(d), {});
       if (has_host_access()) copy.set_host_access(OpId(op), DeviceId(d), kImpossible);
     }
@@ -133,8 +137,8 @@ CostTable CostTable::placed(std::span<const DeviceId> device) const {
   copy.segments_.clear();
   copy.segment_index_.clear();
   for (const SegmentCost& segment : segments_) {
-    const bool there = std::all_of(segment.ops.begin(), segment.ops.end(),
-                                   [&](OpId op) { return device[op.index()] == segment.device; });
+    const bool there = std::none_of(segment.ops.begin(), segment.ops.end(),
+                                    [&](OpId op) { return forbidden(op, segment.device); });
     if (there) copy.set_segment(segment);
   }
   return copy;

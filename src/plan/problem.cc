@@ -268,6 +268,11 @@ bool Problem::has_host_access() const {
   return objective == Objective::kColdLatency && costs->has_host_access();
 }
 
+bool PrecisionChoice::forbids(OpId op, Precision type) const {
+  return std::any_of(units.begin(), units.end(),
+                     [&](const Unit& u) { return u.op == op && u.type == type && !u.allowed; });
+}
+
 Passage passage(const Cluster& cluster, DeviceId from, DeviceId to) {
   if (from == to) return Passage::kFree;
   const Route* route = cluster.route(from, to);

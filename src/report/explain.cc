@@ -9,6 +9,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
 #include "heddle/cluster/variants.h"
+#include "precision_choice.h"
 #include "suggestions.h"
 
 namespace heddle {
@@ -208,6 +209,10 @@ Explanation explain(const Problem& problem, const Plan& plan, const Timeline& ti
   explain_path(problem, plan, timeline, e);
   e.suggestions = suggest(problem, plan, e.value_us);
   if (auto robust = robustness(problem, plan); robust.ok()) e.robustness = std::move(*robust);
+  if (problem.precision) {
+    e.precision_text = precision_choice_text(problem);
+    e.precision = std::make_shared<const Json>(precision_choice_json(problem));
+  }
   add_warnings(problem, e);
   return e;
 }

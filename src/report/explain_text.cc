@@ -117,6 +117,7 @@ std::string explanation_text(const Explanation& e) {
     for (const auto& s : e.suggestions) table.add_row({s.change, format_us(s.value_us), percent(s.gain)});
     out += table.to_string();
   }
+  out += e.precision_text;
   if (e.robustness && e.value_us > 0) out += robustness_text(*e.robustness);
   for (const auto& w : e.warnings) out += "\n" + wrapped("warning: " + w, 98, 2);
   return out;
@@ -148,6 +149,7 @@ Json explanation_json(const Explanation& e) {
           {"engines", variants_json(e.variants)},
           {"critical_path", path},
           {"suggestions", suggestions},
+          {"precision", e.precision ? *e.precision : Json()},
           {"robustness", e.robustness ? robustness_json(*e.robustness) : Json()},
           {"warnings", e.warnings}};
 }

@@ -22,20 +22,22 @@ Result<MeasuredStep> step_from_json(const JsonCursor& cursor) {
 Json run_record_to_json(const RunRecord& run) {
   Json steps = Json::array();
   for (const auto& s : run.steps) steps.push_back({s.start_us, s.finish_us, s.median_us, s.rel_spread});
-  return {{"warmups", run.warmups},
-          {"repeats", run.repeats},
-          {"requests_in_flight", run.requests_in_flight},
-          {"predicted_us", run.predicted_us},
-          {"measured_us", run.measured_us},
-          {"verified", run.verified},
-          {"outputs_equal", run.outputs_equal},
-          {"max_abs_error", run.max_abs_error},
-          {"max_rel_error", run.max_rel_error},
-          {"rtol", run.rtol},
-          {"atol", run.atol},
-          {"outputs_compared", run.outputs_compared},
-          {"latencies_us", run.latencies_us},
-          {"steps", std::move(steps)}};
+  Json json = {{"warmups", run.warmups},
+               {"repeats", run.repeats},
+               {"requests_in_flight", run.requests_in_flight},
+               {"predicted_us", run.predicted_us},
+               {"measured_us", run.measured_us},
+               {"verified", run.verified},
+               {"outputs_equal", run.outputs_equal},
+               {"max_abs_error", run.max_abs_error},
+               {"max_rel_error", run.max_rel_error},
+               {"rtol", run.rtol},
+               {"atol", run.atol},
+               {"outputs_compared", run.outputs_compared},
+               {"latencies_us", run.latencies_us},
+               {"steps", std::move(steps)}};
+  if (run.precision) json["precision_error"] = precision_error_json(*run.precision);
+  return json;
 }
 
 Result<RunRecord> run_record_from_json(const JsonCursor& cursor) {
@@ -50,6 +52,7 @@ Result<RunRecord> run_record_from_json(const JsonCursor& cursor) {
       .optional("outputs_equal", run.outputs_equal)
       .optional("max_abs_error", run.max_abs_error, 0, 1.7e308)
       .optional("max_rel_error", run.max_rel_error, 0, 1.7e308)
+      .optional("precision_error", run.precision, precision_error_from_json)
       .optional("rtol", run.rtol, 0, 1e9)
       .optional("atol", run.atol, 0, 1e9)
       .required("outputs_compared", run.outputs_compared)

@@ -57,6 +57,7 @@ Json run_json(const PlanFile& file, const Timeline& timeline, const RunRecord& r
           {"outputs_equal", run.verified ? Json(run.outputs_equal) : Json()},
           {"max_rel_error", run.max_rel_error},
           {"max_abs_error", run.max_abs_error},
+          {"precision_error", run.precision ? precision_error_json(*run.precision) : Json()},
           {"rtol", run.rtol},
           {"atol", run.atol},
           {"predicted_us", run.predicted_us},
@@ -103,11 +104,35 @@ std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRe
                                : "the graph has no real model") +
            ")\n";
   }
-  return text + fmt::format(
-                    "outputs: {} to the unsplit model's ({}, max abs error {:.3g}, max rel error "
-                    "{:.3g};\n         rtol {:g}, atol {:g})\n",
-                    run.outputs_equal ? "equal" : "NOT EQUAL", counted(run.outputs_compared.size(), "tensor"),
-                    run.max_abs_error, run.max_rel_error, run.rtol, run.atol);
+  return text +
+         fmt::format(
+             "outputs{}: {} to the unsplit model's ({}, max abs error {:.3g}, max rel error "
+             "{:.3g};\n         rtol {:g}, atol {:g})\n",
+             run.precision ? " of the plan in f32" : "", run.outputs_equal ? "equal" : "NOT EQUAL",
+             counted(run.outputs_compared.size(), "tensor"), run.max_abs_error, run.max_rel_error, run.rtol,
+             run.atol) +
+         precision_text(run.precision);
+}
+
+std::string precision_text(const std::optional<PrecisionError>& error) {
+  if (!error) return "";
+  const auto line = [](const OutputError& e) {
+    return fmt::format("largest {:.2g}, mean {:.2g} of the outputs' range, cosine {:.6f}; decisions {}",
+                       e.largest(), e.mean(), e.cosine(), agreement_text(e));
+  };
+  std::string text =
+      fmt::format("error of {} against f32, {}:\n  plan           {}\n", precision_name(error->type),
+                  counted(static_cast<uint64_t>(error->plan.samples), "sample"), line(error->plan));
+  if (error->unsplit.samples == 0) return text;
+  text += fmt::format("  unsplit model  {}\n", line(error->unsplit));
+  if (!error->explained())
+    text += "  NOT EXPLAINED by rounding: the plan's mean error is more than twice the unsplit model's\n";
+  return text;
+}
+
+std::string agreement_text(const OutputError& error) {
+  return error.decisions() > 0 ? fmt::format("{:.2f} % of {}", 100 * error.agreement(), error.decisions())
+                               : "-";
 }
 
 Json recheck_json(const Recheck& r) {
@@ -133,7 +158,8 @@ std::string comparison_text(const Comparison& c, Objective objective) {
                    {"time", TextTable::Align::kRight},
                    {"plan / engine", TextTable::Align::kRight},
                    {"quartiles", TextTable::Align::kRight},
-                   {"largest error", TextTable::Align::kRight}});
+                   {"largest error", TextTable::Align::kRight},
+                   {"decisions", TextTable::Align::kRight}});
   std::string absent;
   for (const EngineComparison& e : c.engines) {
     if (!e.absent.empty()) {
@@ -142,7 +168,7 @@ std::string comparison_text(const Comparison& c, Objective objective) {
     }
     table.add_row({engine_name(e.engine), format_us(e.us), fmt::format("{:.3f}", e.ratio),
                    fmt::format("{:.3f} to {:.3f}", e.ratio_low, e.ratio_high),
-                   fmt::format("{:.2g}", e.error.largest)});
+                   fmt::format("{:.2g}", e.error.largest()), agreement_text(e.error)});
   }
   return fmt::format("\n{}{}this plan: {}; {} in turns{}; errors are parts of the f32 outputs' range\n",
                      table.to_string(), absent, format_us(c.ours_us),
@@ -160,9 +186,7 @@ Json comparison_json(const Comparison& c) {
                   {"ratio_low", e.ratio_low},
                   {"ratio_high", e.ratio_high},
                   {"requests", e.requests},
-                  {"largest_error", e.error.largest},
-                  {"mean_error", e.error.mean},
-                  {"cosine", e.error.cosine}});
+                  {"error", output_error_json(e.error)}});
     } else {
       row["absent"] = e.absent;
     }

@@ -98,6 +98,7 @@ Result<ColdRun> cold_start_in_child(const std::string& plan_path, const ColdRunO
     run.prepare_us += plan_us;
     Json result;
     each_member(run, [&](const char* name, const auto& member) { result[name] = member; });
+    if (run.precision) result["precision"] = precision_error_json(*run.precision);
     return result;
   });
   if (!json.ok()) return cold_start_failed("the cold start", json.error());
@@ -110,6 +111,10 @@ Result<ColdRun> cold_start_in_child(const std::string& plan_path, const ColdRunO
     else
       member = value.get<T>();
   });
+  if (json->contains("precision")) {
+    HEDDLE_ASSIGN_OR_RETURN(run.precision,
+                            precision_error_from_json(JsonCursor((*json)["precision"], "precision")));
+  }
   return run;
 }
 

@@ -63,8 +63,8 @@ class ColdMeasurement {
     const std::string folder = settings_.cache_folder.empty() ? "" : settings_.cache_folder + "/openvino";
     auto json = run_in_child([&]() -> Result<Json> {
       leave_out_hwloc_plugins();
-      HEDDLE_ASSIGN_OR_RETURN(const ColdWhole w,
-                              openvino_cold_start(file_.problem, settings_.inputs, folder));
+      HEDDLE_ASSIGN_OR_RETURN(
+          const ColdWhole w, openvino_cold_start(file_.problem, settings_.inputs, folder, *settings_.versus));
       return Json{w.read_us, w.compile_us, w.run_us, w.first_output_us, w.cpu_s};
     });
     report_progress();

@@ -5,6 +5,8 @@
 // segments are measured as they would run and become part of the problem's costs, and the planner plans
 // again. The bound stays proven, because CostTable::bound_times() shares each known segment's time out among
 // its units.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -89,17 +91,39 @@ Result<const PlannerEntry*> planner_named(const std::string& name) {
                        "; 'heddle planners' lists them");
 }
 
-Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,
-                             const Control& control) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(planner));
-  const auto options = planner_options(search, control);
-  auto& problem = session.problem;
-  // In such problems the planner decides the segments.
-  if (problem.execution.transfers != Transfers::kRoutes) return run_planner(*entry, problem, options);
+namespace {
+
+// typed_plans(), measured.
+Result<std::vector<PlanResult>> typed_candidates(Session& session, const std::string& planner,
+                                                 const Control& control) {
   std::vector<PlanResult> candidates;
+  std::vector<ProfileRequest> wanted;
+  for (Plan& plan : typed_plans(session.problem)) {
+    for (auto& request : unknown_segments(session.problem, plan)) wanted.push_back(std::move(request));
+    PlanResult& result = candidates.emplace_back();
+    result.planner = planner;
+    result.plan = std::move(plan);
+    result.detail = "types by the budget alone";
+  }
+  HEDDLE_RETURN_IF_ERROR(
+      measure_segments(session, wanted, kUnitSeconds, "measuring segments of one type", control));
+  return candidates;
+}
+
+// Plans and measures the plan's segments in turns.
+Result<PlanResult> plan_measured(Session& session, const PlannerEntry& entry, const SearchSettings& search,
+                                 const Control& control) {
+  auto& problem = session.problem;
+  std::vector<PlanResult> candidates;
+  if (problem.precision && !problem.precision->units.empty()) {
+    HEDDLE_ASSIGN_OR_RETURN(candidates, typed_candidates(session, entry.info.name, control));
+  }
+  const auto options = planner_options(search, control);  // its time begins after these were measured
+  // In such problems the planner decides the segments.
+  if (problem.execution.transfers != Transfers::kRoutes) return run_planner(entry, problem, options);
   double planning_s = 0;
   for (int round = 0; round < kRounds; ++round) {
-    auto result = run_planner(*entry, problem, options);
+    auto result = run_planner(entry, problem, options);
     if (!result.ok()) {
       if (candidates.empty()) return result;
       break;
@@ -126,6 +150,37 @@ Result<PlanResult> make_plan(Session& session, const std::string& planner, const
   auto best = std::move(candidates.front());
   best.planning_s = planning_s;
   return best;
+}
+
+Error over_budget(const PrecisionChoice& choice, const PrecisionChoice& least) {
+  const auto text = [](double agreement, double mean) {
+    return fmt::format("{:.4g} % of decisions and a mean error of {:.3g} of the range", 100 * agreement,
+                       mean);
+  };
+  return Error(Code::kInfeasible, "no plan keeps to the budget of " +
+                                      text(choice.least_agreement, choice.most_mean) +
+                                      "; the least that was reached is " + text(least.agreement, least.mean) +
+                                      ": raise the budget, or let devices compute in f32");
+}
+
+}  // namespace
+
+Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,
+                             const Control& control) {
+  HEDDLE_ASSIGN_OR_RETURN(const auto* entry, planner_named(planner));
+  HEDDLE_ASSIGN_OR_RETURN(auto result, plan_measured(session, *entry, search, control));
+  if (!session.samples) return result;
+  PrecisionChoice least;
+  // Twice as many units each time, so that few rounds lead to a plan in float32.
+  for (int widen = 1;; widen *= 2) {
+    HEDDLE_RETURN_IF_ERROR(measure_error(session, result.plan, control));
+    const PrecisionChoice now = *session.problem.precision;
+    if (now.holds()) return result;
+    if (widen == 1 || now.mean < least.mean) least = now;
+    HEDDLE_ASSIGN_OR_RETURN(const bool widened, widen_worst(session, result.plan, widen, control));
+    if (!widened) return over_budget(now, least);
+    HEDDLE_ASSIGN_OR_RETURN(result, plan_measured(session, *entry, search, control));
+  }
 }
 
 PlanFile plan_file(const Problem& problem, const PlanResult& result, uint64_t seed) {

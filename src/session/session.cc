@@ -302,6 +302,8 @@ Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Clust
                          "devices only; edit those");
   if (!session.loaded.simulation) {
     HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(session, session.problem.graph, cluster, settings));
+    problem.precision = session.problem.precision;
+    forbid_types(problem);
     auto costs = std::make_shared<CostTable>(*problem.costs);
     keep_segments(session.problem, *cluster, *costs);
     problem.costs = std::move(costs);
@@ -413,6 +415,7 @@ Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const 
                           make_units(session, most_units(session, whole_ops, settings), whole_ops, settings));
   HEDDLE_ASSIGN_OR_RETURN(session.problem, make_problem(session, units, session.cluster, settings));
   if (session.may_measure) HEDDLE_RETURN_IF_ERROR(measure_units(session, control));
+  HEDDLE_RETURN_IF_ERROR(choose_types(session, settings, control));
   HEDDLE_RETURN_IF_ERROR(measure_host_access(session, settings, control));
   HEDDLE_RETURN_IF_ERROR(allow_stages(session, settings, control));
   HEDDLE_RETURN_IF_ERROR(allow_cold_start(session.problem, settings));

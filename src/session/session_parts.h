@@ -38,6 +38,19 @@ Result<PlanResult> verified_again(const Problem& problem, PlanResult result,
 // measured. nullopt for other files. Settings that the file decides are errors.
 Result<std::optional<Session>> open_given(const ModelSpec& source, const ProblemSettings& settings);
 
+// With a budget: finds the types that units may have, and puts them into the problem (precision.cc). Units must have
+// been measured.
+Status choose_types(Session& session, const ProblemSettings& settings, const Control& control);
+// Takes the times of forbidden types out of the problem's costs. O(units x devices + known segments).
+void forbid_types(Problem& problem);
+// Measures the plan's error on the session's samples, for problem.precision. Nothing without a budget.
+Status measure_error(Session& session, const Plan& plan, const Control& control);
+// Takes their types from the `count` units of the plan that err most. False if no other type is left to any.
+Result<bool> widen_worst(Session& session, const Plan& plan, int count, const Control& control);
+
+// Plans that follow from the types that units may have, without a search (typed_plans.cc). O(devices x (V + E) log V).
+std::vector<Plan> typed_plans(const Problem& problem);
+
 // Measures units with their parameters read in place, if the settings ask for host access, the accelerator is
 // here and the store lacks the times.
 Status measure_host_access(Session& session, const ProblemSettings& settings, const Control& control);

@@ -20,6 +20,16 @@ Status check_engine(const std::string& name) {
                        "; it has " + join_names(known));
 }
 
+Status check_budget(const VariantSettings& settings) {
+  if (!settings.budget) return {};
+  if (!settings.precisions.empty())
+    return invalid_input("a budget chooses among all types of the devices; give no precision beside it");
+  if (settings.budget->agreement >= 0 && settings.budget->agreement <= 1 && settings.budget->mean >= 0)
+    return {};
+  return invalid_input(
+      "a budget's agreement is a share of decisions, from 0 to 1, and its mean error is at least 0");
+}
+
 Status check_precision_name(const std::string& name) {
   if (name == "auto" || precision_from_name(name)) return {};
   std::vector<std::string> known;
@@ -39,7 +49,7 @@ bool is_open(const Cluster& cluster, DeviceId id) {
   const Device& device = cluster.device(id);
   const Backend* backend = find_backend(device.backend);
   return backend != nullptr && backend->computes() && !device.target.empty() &&
-         device.precision == Precision::kF32 && cluster.variants(id).size() == 1;
+         device.precision == Precision::kF32 && !device.fixed_precision && cluster.variants(id).size() == 1;
 }
 
 Result<std::vector<std::string>> engines_for(const Device& device, const std::vector<std::string>& wanted) {
@@ -58,9 +68,15 @@ Result<std::vector<std::string>> engines_for(const Device& device, const std::ve
 
 // The engine's variants in the wanted types, as far as the device has them.
 Result<std::vector<Variant>> variants_of(const Device& device, const std::string& engine,
-                                         const std::vector<std::string>& wanted) {
-  if (wanted.empty()) return std::vector{Variant{engine}};
+                                         const VariantSettings& settings) {
   HEDDLE_ASSIGN_OR_RETURN(const auto has, find_backend(engine)->precisions(as_variant(device, {engine})));
+  std::vector<std::string> wanted = settings.precisions;
+  if (wanted.empty() && settings.budget) {
+    // float32 first, so that names tell the narrower types.
+    wanted = {precision_name(Precision::kF32)};
+    for (const Precision precision : has) wanted.emplace_back(precision_name(precision));
+  }
+  if (wanted.empty()) wanted = {"auto"};
   std::vector<Variant> variants;
   for (const auto& name : wanted) {
     const Precision precision = name == "auto" ? has.front() : *precision_from_name(name);
@@ -109,6 +125,7 @@ Result<std::shared_ptr<const Cluster>> choose_variants(std::shared_ptr<const Clu
                                                        const std::vector<std::string>& only) {
   for (const auto& engine : settings.engines) HEDDLE_RETURN_IF_ERROR(check_engine(engine));
   for (const auto& name : settings.precisions) HEDDLE_RETURN_IF_ERROR(check_precision_name(name));
+  HEDDLE_RETURN_IF_ERROR(check_budget(settings));
   std::vector<std::vector<Variant>> by_device(cluster->num_devices());
   bool changes = false;
   for (size_t d = 0; d < cluster->num_devices(); ++d) {
@@ -119,7 +136,7 @@ Result<std::shared_ptr<const Cluster>> choose_variants(std::shared_ptr<const Clu
     if (!named || !is_open(*cluster, DeviceId(d))) continue;
     HEDDLE_ASSIGN_OR_RETURN(const auto engines, engines_for(device, settings.engines));
     for (const auto& engine : engines) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto more, variants_of(device, engine, settings.precisions));
+      HEDDLE_ASSIGN_OR_RETURN(const auto more, variants_of(device, engine, settings));
       by_device[d].insert(by_device[d].end(), more.begin(), more.end());
     }
     HEDDLE_RETURN_IF_ERROR(check_all_there(device, engines, settings.precisions, by_device[d]));

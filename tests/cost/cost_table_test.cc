@@ -153,5 +153,20 @@ TEST(CostTable, OriginsHaveTheNamesOfTheDocuments) {
   EXPECT_STREQ(origin_name(Origin::kEstimated), "estimated");
 }
 
+TEST(CostTable, WithoutForbiddenOpsTheirSegmentsAreGone) {
+  CostTable costs(2, 2);
+  for (size_t op = 0; op < 2; ++op) {
+    for (size_t d = 0; d < 2; ++d) costs.set(OpId(op), DeviceId(d), {.us = 5});
+  }
+  for (size_t d = 0; d < 2; ++d) costs.set_segment({{OpId(0), OpId(1)}, DeviceId(d), {.us = 7}});
+  const CostTable left = costs.without([](OpId op, DeviceId d) { return op == OpId(1) && d == DeviceId(0); });
+  EXPECT_EQ(left.us(OpId(1), DeviceId(0)), kImpossible);
+  EXPECT_EQ(left.us(OpId(0), DeviceId(0)), 5);
+  const OpId both[] = {OpId(0), OpId(1)};
+  EXPECT_FALSE(left.knows_segment(both, DeviceId(0)));
+  EXPECT_EQ(left.segment(both, DeviceId(0)).us, kImpossible);
+  EXPECT_EQ(left.segment(both, DeviceId(1)).us, 7);
+}
+
 }  // namespace
 }  // namespace heddle

@@ -19,6 +19,7 @@ class CompiledPlanTest : public test::SmallModelTest {
   void SetUp() override {
     SmallModelTest::SetUp();
     settings_.coarsening = Coarsening::kNone;
+    settings_.variants.precisions = {"f32"};  // whose outputs are compared
     auto opened = open_session(model(), settings_, {});
     ASSERT_TRUE(opened.ok()) << opened.error().to_string();
     session_ = std::move(*opened);

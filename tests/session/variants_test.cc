@@ -148,7 +148,7 @@ TEST_F(VariantPlan, ADeviceThatLacksAPrecisionIsNotOpened) {
   ASSERT_FALSE(opened.ok());
   EXPECT_EQ(opened.error().code(), Code::kInvalidInput);
   EXPECT_THAT(opened.error().to_string(),
-              HasSubstr("tf32, which openvino does not have in hardware here; it has 'f32'"));
+              HasSubstr("tf32, which openvino does not have in hardware here; it has '"));
 }
 
 TEST_F(VariantPlan, AutoIsWhatTheEngineTakesByItself) {

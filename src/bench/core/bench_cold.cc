@@ -48,8 +48,8 @@ void add_rows(const std::string& instance, bool cached, const ColdReport& r, dou
   auto bound = row("predicted for any cut", "ms", bound_us / 1000);
   bound.beside("of OpenVINO", bound_us / r.versus->median.first_output_us);
   rows.push_back(std::move(bound));
-  auto error = row("largest relative error", "", r.checked.max_rel_error);
-  error.beside("outputs equal", r.checked.outputs_equal ? 1 : 0);
+  auto error = row("largest relative error in f32", "", r.checked.max_rel_error);
+  error.beside("outputs right", r.checked.right() ? 1 : 0);
   rows.push_back(std::move(error));
 }
 
@@ -60,7 +60,7 @@ Status measure_starts(const BenchModel& model, const BenchOptions& options, cons
   ColdSettings settings;
   settings.load_workers = usual_load_workers();
   settings.repeats = static_cast<int>(options.repeats);
-  settings.versus = true;
+  settings.versus = Engine::kOpenVino;
   settings.inputs.seed = static_cast<uint64_t>(options.seed);
   if (kind_wanted(options, "plain")) {
     HEDDLE_ASSIGN_OR_RETURN(const auto cut, plan_cold(source, {}, 0, settings, plan.path(), control));

@@ -136,10 +136,6 @@ Result<std::vector<BenchRow>> bench_core(const BenchOptions& options, const Cont
     HEDDLE_ASSIGN_OR_RETURN(auto more, bench_executor_rows(options));
     append(std::move(more));
   }
-  if (wanted(options, "models")) {
-    HEDDLE_ASSIGN_OR_RETURN(auto more, bench_core_models(options, control));
-    append(std::move(more));
-  }
   return rows;
 }
 

@@ -55,7 +55,10 @@ Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   if (o.cluster != "preset:local") {
     HEDDLE_ASSIGN_OR_RETURN(settings.cluster, open_cluster(o.cluster));
   }
-  settings.variants = {split_list(o.engines), split_list(o.precision)};
+  HEDDLE_ASSIGN_OR_RETURN(settings.variants, variant_settings(o.engines, o.precision, ""));
+  if (settings.variants.budget)
+    return invalid_input(
+        "--precision budget: the devices of a class have one type for all models; give auto or f32");
   settings.blocks = static_cast<int>(o.blocks);
   settings.batches = static_cast<int>(o.batches);
   settings.share_levels = static_cast<int>(o.share_levels);

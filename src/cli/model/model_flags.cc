@@ -116,7 +116,56 @@ void declare_variants(Command& command, std::string& engines, std::string& preci
   command.option(
       "--precision", precision,
       "choose each segment's type among these: f32, tf32, bf16, fp16, auto for what the engine takes "
-      "by itself (comma-separated; default f32)");
+      "by itself (comma-separated; default auto); or budget");
+}
+
+Result<VariantSettings> variant_settings(const std::string& engines, const std::string& precision,
+                                         const std::string& budget) {
+  VariantSettings settings;
+  settings.engines = split_list(engines);
+  if (precision != "budget") {
+    settings.precisions = split_list(precision);
+    if (!budget.empty()) return invalid_input("--budget needs --precision budget");
+    return settings;
+  }
+  ErrorBudget& limits = settings.budget.emplace();
+  for (const auto& part : split_list(budget)) {
+    const auto eq = part.find('=');
+    const auto name = part.substr(0, eq);
+    const auto value = eq == std::string::npos ? std::nullopt : parse_number<double>(part.substr(eq + 1));
+    const bool known = name == "decisions" || name == "mean";
+    if (!known || !value || !(*value >= 0) || (name == "decisions" && *value > 1))
+      return invalid_input(
+          "--budget " + budget + ": '" + part +
+          "' is no limit; expected decisions=SHARE (0 to 1) and mean=ERROR (of the output's range), "
+          "for example decisions=0.999,mean=0.001");
+    (name == "mean" ? limits.mean : limits.agreement) = *value;
+  }
+  return settings;
+}
+
+void CalibrationFlags::declare(Command& command) {
+  command.option(
+      "--calibration", folder,
+      "measure the error of narrower types on the samples in this folder: .npy, .pb or .ppm files, or a "
+      "folder with one for each input (default: reference inputs beside the model, and random ones)");
+  command.list(
+      "--decisions", decisions,
+      "what an output decides: NAME=argmax, argmax:AXIS, threshold:VALUE, boxes, detections, values or none "
+      "(default: by its shape; repeatable)");
+}
+
+Status CalibrationFlags::settings(CalibrationOptions& options, DecisionRules& rules) const {
+  options.folder = folder;
+  for (const auto& flag : decisions) {
+    const auto eq = flag.rfind('=');
+    if (eq == std::string::npos || eq == 0)
+      return invalid_input("--decisions " + flag + ": expected NAME=KIND, for example scores=argmax");
+    HEDDLE_ASSIGN_OR_RETURN(
+        rules[flag.substr(0, eq)],
+        with_context(parse_decision(std::string_view(flag).substr(eq + 1)), "--decisions"));
+  }
+  return {};
 }
 
 void ProblemFlags::declare(Command& command) {
@@ -126,6 +175,10 @@ void ProblemFlags::declare(Command& command) {
   command.option("--devices", devices,
                  "use only these devices (comma-separated names); simulation instances: their number");
   declare_variants(command, engines, precision);
+  command.option("--budget", budget,
+                 "for --precision budget: least share of equal decisions and largest mean error "
+                 "(default decisions=0.999,mean=0.001)");
+  calibration.declare(command);
   command.option("--units", plain.units,
                  "place at most N units (default: 24 where they are measured, else 2000)", 1, 1'000'000);
   command.option(
@@ -192,7 +245,8 @@ Result<ProblemSettings> ProblemFlags::settings() const {
                                                               {{"latency", Objective::kLatency},
                                                                {"cold-latency", Objective::kColdLatency},
                                                                {"throughput", Objective::kThroughput}}));
-  s.variants = {split_list(engines), split_list(precision)};
+  HEDDLE_ASSIGN_OR_RETURN(s.variants, variant_settings(engines, precision, budget));
+  HEDDLE_RETURN_IF_ERROR(calibration.settings(s.calibration, s.decisions));
   HEDDLE_RETURN_IF_ERROR(set_coarsening(coarsen, s));
   HEDDLE_RETURN_IF_ERROR(set_devices(*this, s));
   if (!stage_model.empty()) {

@@ -18,6 +18,17 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
 
 // --engines and --precision.
 void declare_variants(Command& command, std::string& engines, std::string& precision);
+// The values of these and of --budget.
+Result<VariantSettings> variant_settings(const std::string& engines, const std::string& precision,
+                                         const std::string& budget);
+
+// --calibration and --decisions: how the error of narrower types is measured.
+struct CalibrationFlags {
+  std::string folder;
+  std::vector<std::string> decisions;
+  void declare(Command& command);
+  Status settings(CalibrationOptions& options, DecisionRules& rules) const;
+};
 
 struct ModelFlags {
   ModelSpec spec;  // without shapes
@@ -30,8 +41,10 @@ struct ProblemFlags {
   ProblemSettings plain;  // of the flags whose value is the setting
   std::string cluster = "preset:local";
   std::string objective = "latency";
-  std::string engines;      // "openvino,onnxruntime"; empty: the usual ones
-  std::string precision;    // "f32,bf16"; empty: f32
+  std::string engines;    // "openvino,onnxruntime"; empty: the usual ones
+  std::string precision;  // "f32,bf16" or "budget"; empty: auto
+  std::string budget;     // "decisions=0.999,mean=0.001"; empty: the usual one
+  CalibrationFlags calibration;
   std::string devices;      // "cpu0,cpu1"; empty: all; simulation instances: their number
   std::string coarsen;      // light, none, gcof or gcof:FILE; empty: light, none for graphs with times
   std::string transfer;     // simulation instances: source or reader; empty: source

@@ -7,6 +7,7 @@
 #include "heddle/base/json.h"
 #include "heddle/base/temporary_file.h"
 #include "heddle/base/units.h"
+#include "heddle/report/run_tables.h"
 #include "heddle/runtime/segment_cache.h"
 
 namespace heddle::cli {
@@ -51,12 +52,14 @@ Json report_json(const PlanFile& file, const ColdReport& r, const ColdSettings& 
                {"outputs_equal", r.checked.verified ? Json(r.checked.outputs_equal) : Json()},
                {"max_rel_error", r.checked.max_rel_error},
                {"max_abs_error", r.checked.max_abs_error},
+               {"precision_error", r.checked.precision ? precision_error_json(*r.checked.precision) : Json()},
                {"requests", std::move(requests)},
                {"segments", std::move(segments)}};
   if (bound_us > 0) json["cut_bound_us"] = bound_us;
   if (r.versus) {
     const ColdWhole& w = r.versus->median;
-    json["versus_openvino"] = {{"first_output_us", w.first_output_us},
+    json["versus_openvino"] = {{"engine", engine_name(*s.versus)},
+                               {"first_output_us", w.first_output_us},
                                {"read_us", w.read_us},
                                {"compile_us", w.compile_us},
                                {"run_us", w.run_us},
@@ -115,14 +118,15 @@ void print_report(const PlanFile& file, const ColdReport& r, const ColdSettings&
     print("cache: {} of {} segments came from {}\n", cached, r.measured.size(), s.cache_folder);
   }
   if (r.checked.verified) {
-    print("outputs: {} to the unsplit model's (max abs error {:.3g}, max rel error {:.3g})\n",
-          r.checked.outputs_equal ? "equal" : "NOT EQUAL", r.checked.max_abs_error, r.checked.max_rel_error);
+    print("outputs{}: {} to the unsplit model's (max abs error {:.3g}, max rel error {:.3g})\n{}",
+          r.checked.precision ? " of the plan in f32" : "", r.checked.outputs_equal ? "equal" : "NOT EQUAL",
+          r.checked.max_abs_error, r.checked.max_rel_error, precision_text(r.checked.precision));
   } else {
     print("outputs: not compared\n");
   }
   if (r.versus) {
     const ColdWhole& w = r.versus->median;
-    print("OpenVINO alone{}: {} (read {}, compile {}, run {}; CPU {:.2f} s)\n",
+    print("{} alone{}: {} (read {}, compile {}, run {}; CPU {:.2f} s)\n", engine_name(*s.versus),
           s.cache_folder.empty() ? "" : " with its own cache", format_us(w.first_output_us),
           format_us(w.read_us), format_us(w.compile_us), format_us(w.run_us), w.cpu_s);
     print("  this start takes {:.3f} of its time and {:.3f} of its CPU time (medians of {} pairs)\n",
@@ -206,7 +210,7 @@ Result<int> run_cold_verb(const ColdFlags& flags, ColdJob job, const Invocation&
     }
     if (!job.plan_output.empty()) print("written to {}\n", job.plan_output);
   }
-  return report.checked.verified && !report.checked.outputs_equal ? kExitNo : kExitDone;
+  return report.checked.verified && !report.checked.right() ? kExitNo : kExitDone;
 }
 
 }  // namespace heddle::cli

@@ -149,6 +149,20 @@ std::string gain_text(const Problem& p, const PlanResult& result) {
                      single->value_us / result.value_us, single->device, value_text(p, single->value_us));
 }
 
+void print_precision(const Problem& p, const PlanResult& result) {
+  if (!p.precision) return;
+  const PrecisionChoice& c = *p.precision;
+  size_t narrow = 0;
+  for (const Segment& s : result.plan.segments)
+    narrow += p.cluster->device(s.device).precision != Precision::kF32 ? s.ops.size() : 0;
+  const auto lanes = result.plan.lane_shares.size();
+  print(
+      "  {} of {} in a narrower type: {:.4g} % of decisions as in f32, mean error {:.2g} of the range\n"
+      "    (budget {:.4g} %, {:.2g}; {}); `heddle explain` says which units stay in f32\n",
+      narrow / lanes, counted(p.graph->num_ops(), "unit"), 100 * c.agreement, c.mean, 100 * c.least_agreement,
+      c.most_mean, counted(static_cast<uint64_t>(c.samples), "sample"));
+}
+
 void print_plan(const Session& session, const PlanResult& result) {
   const auto& p = session.problem;
   print("{} on {}: {} {}{}\n", session.loaded.name, p.cluster->name(), objective_name(p.objective),
@@ -174,6 +188,7 @@ void print_plan(const Session& session, const PlanResult& result) {
           counts.disturbed == 1 ? "1 of them was" : fmt::format("{} of them were", counts.disturbed),
           counts.disturbed == 1 ? "it" : "them");
   }
+  print_precision(p, result);
   print_robustness(p, result);
   print_stages(session, result.plan);
   const auto in_place = std::count_if(result.plan.segments.begin(), result.plan.segments.end(),
@@ -270,6 +285,7 @@ Result<int> run_plan_verb(const PlanOptions& o, const Invocation& invocation) {
       row["best_single_device"] = {{"device", single->device}, {"value_us", single->value_us}};
     if (const auto robust = robustness(session.problem, result.plan); robust.ok())
       row["robustness"] = robustness_json(*robust);
+    if (session.problem.precision) row["precision"] = precision_choice_json(session.problem);
     if (session.problem.execution.stage_width > 1) row["stages"] = stages_json(session, result.plan);
     const CostCounts counts = count_costs(session.problem);
     row["origins"] = counts.origins;

@@ -36,6 +36,8 @@ namespace {
 struct ServeFlags {
   std::vector<std::string> what, shapes;
   std::string host = "127.0.0.1", slo, devices, plan_for, scheduler, plan, guard, token_file;
+  std::string precision, budget;
+  CalibrationFlags calibration;
   std::string tls_cert, tls_key, rank_devices;
   std::vector<std::string> host_names;
   std::string max_body = "64MiB", max_memory = "1GiB";
@@ -109,7 +111,10 @@ Status check_plan_flags(const ServeFlags& o) {
   const std::pair<const char*, bool> meaningless[] = {{"--devices", !o.devices.empty()},
                                                       {"--plan-for", !o.plan_for.empty()},
                                                       {"--shape", !o.shapes.empty()},
-                                                      {"--max-batch", o.max_batch.has_value()}};
+                                                      {"--max-batch", o.max_batch.has_value()},
+                                                      {"--precision", !o.precision.empty()},
+                                                      {"--calibration", !o.calibration.folder.empty()},
+                                                      {"--decisions", !o.calibration.decisions.empty()}};
   for (const auto& [name, given] : meaningless)
     if (given)
       return Error(Code::kInvalidInput,
@@ -147,6 +152,11 @@ Result<std::unique_ptr<LocalServer>> serve_models(const ServeFlags& o, InferServ
   LocalServerOptions options;
   HEDDLE_ASSIGN_OR_RETURN(options.plane, plane_options(o, SchedulerKind::kReactive));
   options.devices = split_list(o.devices);
+  HEDDLE_ASSIGN_OR_RETURN(options.variants, variant_settings("", o.precision, o.budget));
+  if (options.variants.precisions.size() > 1)
+    return invalid_input("--precision " + o.precision +
+                         ": a server's devices compute in one type; give one, or budget");
+  HEDDLE_RETURN_IF_ERROR(o.calibration.settings(options.calibration, options.decisions));
   options.in_flight = static_cast<int>(o.in_flight.value_or(0));
   options.on_ranks = on_ranks;
   if (o.plan_for == "rate") {
@@ -166,10 +176,16 @@ Result<std::unique_ptr<FleetControl>> serve_fleet(const ServeFlags& o, InferServ
                                                   std::unique_ptr<ServedWorkers>& workers,
                                                   std::unique_ptr<MachineFleet>& machine,
                                                   const Invocation& invocation) {
-  if (!o.devices.empty() || !o.slo.empty() || !o.shapes.empty() || !o.plan_for.empty() || o.in_flight)
-    return Error(Code::kInvalidInput,
-                 "--devices, --slo, --shape, --plan-for and --in-flight are for models and plans; a fleet "
-                 "file has its own");
+  if (const char* flag = first_given({{"--devices", !o.devices.empty()},
+                                      {"--slo", !o.slo.empty()},
+                                      {"--shape", !o.shapes.empty()},
+                                      {"--plan-for", !o.plan_for.empty()},
+                                      {"--in-flight", o.in_flight.has_value()},
+                                      {"--precision", !o.precision.empty()},
+                                      {"--budget", !o.budget.empty()},
+                                      {"--calibration", !o.calibration.folder.empty()},
+                                      {"--decisions", !o.calibration.decisions.empty()}}))
+    return invalid_input(std::string(flag) + " is for models and plans; a fleet file has its own");
   FleetControlOptions options;
   HEDDLE_RETURN_IF_ERROR(o.drift.set(options));
   options.log = [](const std::string& line) { print(stderr, "{}\n", line); };
@@ -438,6 +454,14 @@ RunFn setup_serve(Command& command) {
                  "plan, under mpirun: the devices of each rank, A,B;C (default: by host, docs/hosts.md)");
   command.list("--shape", o->shapes, "models: set an input's shape: NAME=1,3,224,224 (repeatable)");
   command.option("--devices", o->devices, "models: use only these devices (comma-separated names)");
+  command.option(
+      "--precision", o->precision,
+      "models: f32, tf32, bf16, fp16, auto for what the engine takes by itself (default auto), or budget: "
+      "f32 for models whose error in that type is too large");
+  command.option("--budget", o->budget,
+                 "for --precision budget: least share of equal decisions and largest mean error "
+                 "(default decisions=0.999,mean=0.001)");
+  o->calibration.declare(command);
   command.option(
       "--plan-for", o->plan_for,
       "models: goodput (default: the arrangement that serves most in time when simulated, with "

@@ -123,6 +123,7 @@ Json problem_to_json(const Problem& p) {
   }
   if (p.execution.unlimited_cpus) json["execution"]["unlimited_cpus"] = true;
   if (p.rules) json["rules"] = rules_to_json(*p.rules);
+  if (p.precision) json["precision"] = precision_to_json(*p.precision);
   if (!p.resident.empty()) json["resident"] = resident_to_json(p);
   if (!p.devices.empty()) {
     Json names = Json::array();
@@ -150,6 +151,8 @@ Result<Problem> problem_from_json(const JsonCursor& cursor) {
       .optional("resident", [&](const JsonCursor& at) { return resident_from_json(at, p); })
       .optional("transfer_us", [&](const JsonCursor& at) { return transfer_times_from_json(at, p); })
       .optional("rules", p.rules, rules_from_json)
+      .optional("precision", p.precision,
+                [&](const JsonCursor& at) { return precision_from_json(at, p.graph->num_ops()); })
       .optional("model", p.model, model_from_json);
   HEDDLE_RETURN_IF_ERROR(f.finish());
   if (auto valid = validate(p); !valid.ok()) return cursor.error(valid.error().message());

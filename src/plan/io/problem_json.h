@@ -38,4 +38,8 @@ Status transfer_times_from_json(const JsonCursor& cursor, Problem& problem);
 Json rules_to_json(const PlacementRules& rules);
 Result<std::shared_ptr<const PlacementRules>> rules_from_json(const JsonCursor& cursor);
 
+// precision_json.cc: the member "precision" of a problem of so many units
+Json precision_to_json(const PrecisionChoice& choice);
+Result<std::shared_ptr<const PrecisionChoice>> precision_from_json(const JsonCursor& cursor, size_t units);
+
 }  // namespace heddle

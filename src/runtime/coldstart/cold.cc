@@ -14,6 +14,7 @@
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/segment_cache.h"
 #include "run/inputs.h"
+#include "run/verify.h"
 #include "threads/cpu_time.h"
 #include "threads/guarded.h"
 #include "threads/mailbox.h"
@@ -139,8 +140,8 @@ class ColdRunner {
       note(timing);
     }
     result_.peak_resident_bytes = executor_->peak_resident_bytes();
-    if (options_.verify && executor_->moves_data()) HEDDLE_RETURN_IF_ERROR(verify());
     if (options_.cache != nullptr) HEDDLE_RETURN_IF_ERROR(executor_->store_segments());
+    if (options_.verify && executor_->moves_data()) HEDDLE_RETURN_IF_ERROR(verify());
     return result_;
   }
 
@@ -200,8 +201,15 @@ class ColdRunner {
 
   Status verify() {
     HEDDLE_ASSIGN_OR_RETURN(const auto model, reader_->get());
-    HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(*model, inputs_));
-    return check_outputs(executor_->outputs(0), expected, options_.rtol, options_.atol, result_);
+    Verification v;
+    v.problem = &problem_;
+    v.plan = &plan_;
+    v.model = model;
+    v.inputs = inputs_;
+    v.rtol = options_.rtol;
+    v.atol = options_.atol;
+    v.again.deadline = options_.deadline;
+    return verify_plan(v, executor_, 1, result_);
   }
 
   const Problem& problem_;

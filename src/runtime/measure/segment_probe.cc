@@ -8,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "executor/program.h"
 #include "heddle/graph/model.h"
 #include "heddle/runtime/affinity.h"
 #include "heddle/runtime/backend.h"
@@ -18,6 +17,7 @@
 #include "heddle/runtime/sampling.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "heddle/runtime/stream_runtime.h"
+#include "segment_spec.h"
 #include "threads/mailbox.h"
 
 namespace heddle {
@@ -124,26 +124,13 @@ Result<std::unique_ptr<SegmentProbe>> SegmentProbe::make(const std::shared_ptr<c
 
 Status SegmentProbe::bind(const Graph& graph, std::span<const OpId> ops,
                           const std::shared_ptr<const Model>& model, bool host_access) {
-  std::vector<int32_t> owner(graph.num_ops(), -1);
-  for (OpId op : ops) {
-    if (!op.valid() || op.index() >= graph.num_ops())
-      return Error(Code::kInternal, "it names ops that the model does not have");
-    owner[op.index()] = 0;
-  }
-  const Segment segment{.name = "measured", .ops = {ops.begin(), ops.end()}, .device = {}, .lane = 0};
-  const SegmentPorts ports = segment_ports(graph, segment, owner, 0);
-  SegmentSpec spec;
-  spec.name = segment.name;
-  spec.model = model;
-  spec.finest_ops = segment.ops;
-  spec.host_access = host_access;
+  HEDDLE_ASSIGN_OR_RETURN(OpsSegment segment, segment_of_ops(model, ops, "measured"));
+  segment.spec.host_access = host_access;
   int64_t own_bytes = 0;
-  const auto add = [&](std::span<const TensorId> tensors, std::vector<SegmentTensor>& specs,
+  const auto add = [&](std::span<const SegmentTensor> tensors,
                        std::vector<TensorValue>& values) -> Result<std::vector<TensorView>> {
     std::vector<TensorView> views;
-    for (TensorId t : tensors) {
-      const Tensor& tensor = graph.tensor(t);
-      specs.push_back({tensor.name, tensor.dtype, tensor.shape, tensor.bytes});
+    for (const SegmentTensor& tensor : tensors) {
       HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(tensor.dtype, tensor.shape));
       own_bytes += value.bytes;
       views.push_back(value.view());
@@ -151,10 +138,10 @@ Status SegmentProbe::bind(const Graph& graph, std::span<const OpId> ops,
     }
     return views;
   };
-  HEDDLE_ASSIGN_OR_RETURN(const auto inputs, add(ports.inputs, spec.inputs, inputs_));
-  HEDDLE_ASSIGN_OR_RETURN(const auto outputs, add(ports.outputs, spec.outputs, outputs_));
+  HEDDLE_ASSIGN_OR_RETURN(const auto inputs, add(segment.spec.inputs, inputs_));
+  HEDDLE_ASSIGN_OR_RETURN(const auto outputs, add(segment.spec.outputs, outputs_));
   for (size_t i = 0; i < inputs.size(); ++i) fill_random(inputs[i], i + 1);
-  HEDDLE_ASSIGN_OR_RETURN(segment_, device_->compile(spec, 1));
+  HEDDLE_ASSIGN_OR_RETURN(segment_, device_->compile(segment.spec, 1));
   if (device_->stream_runtime() != nullptr) {
     HEDDLE_ASSIGN_OR_RETURN(auto wrapped,
                             BlockingSegment::make(*device_, std::move(segment_), 1, host_access));

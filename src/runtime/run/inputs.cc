@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "heddle/base/errors.h"
+#include "heddle/base/file.h"
 #include "heddle/base/random.h"
 #include "heddle/base/spelling.h"
+#include "heddle/graph/onnx_tensor.h"
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/run.h"
 #include "input_files.h"
@@ -37,6 +40,16 @@ uint16_t bfloat_bits(float value) {
   return static_cast<uint16_t>(bits >> 16);
 }
 
+Result<TensorValue> read_onnx_file(const std::string& path) {
+  HEDDLE_ASSIGN_OR_RETURN(const std::string bytes, read_file(path));
+  HEDDLE_ASSIGN_OR_RETURN(const OnnxTensorFile file, with_context(parse_onnx_tensor(bytes), path));
+  HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(file.dtype, file.shape));
+  std::memcpy(value.data.get(), file.data.data(), file.data.size());
+  return value;
+}
+
+}  // namespace
+
 Result<TensorValue> read_input(const std::string& path, const Tensor& tensor) {
   if (path.ends_with(".ppm")) {
     if (tensor.dtype != DType::kF32)
@@ -44,10 +57,11 @@ Result<TensorValue> read_input(const std::string& path, const Tensor& tensor) {
                                             "' is " + dtype_name(tensor.dtype));
     return read_image_ppm(path, tensor.shape);
   }
-  if (!path.ends_with(".npy"))
+  const bool is_onnx = path.ends_with(".pb");
+  if (!is_onnx && !path.ends_with(".npy"))
     return Error(Code::kInvalidInput,
-                 path + ": inputs come from .npy files or .ppm pictures; the name must end so");
-  HEDDLE_ASSIGN_OR_RETURN(TensorValue value, read_npy(path));
+                 path + ": inputs come from .npy or .pb files or .ppm pictures; the name must end so");
+  HEDDLE_ASSIGN_OR_RETURN(TensorValue value, is_onnx ? read_onnx_file(path) : read_npy(path));
   if (value.dtype != tensor.dtype || value.shape != tensor.shape) {
     return Error(Code::kInvalidInput, path + ": input '" + tensor.name + "' is " + dtype_name(tensor.dtype) +
                                           " " + shape_text(tensor.shape) + ", the file holds " +
@@ -55,8 +69,6 @@ Result<TensorValue> read_input(const std::string& path, const Tensor& tensor) {
   }
   return value;
 }
-
-}  // namespace
 
 void fill_random(const TensorView& tensor, uint64_t seed) {
   Random random(seed);
@@ -117,12 +129,31 @@ Result<std::vector<TensorValue>> make_inputs(const Graph& graph, const InputOpti
   return values;
 }
 
+std::vector<TensorView> views_of(std::span<const TensorValue> values) {
+  std::vector<TensorView> views;
+  for (const TensorValue& value : values) views.push_back(value.view());
+  return views;
+}
+
 void give_inputs(Executor& executor, std::span<const TensorValue> inputs) {
   for (int slot = 0; slot < executor.slots(); ++slot) {
     const auto targets = executor.inputs(slot);
     for (size_t i = 0; i < targets.size(); ++i)
       std::memcpy(targets[i].data, inputs[i].data.get(), static_cast<size_t>(targets[i].bytes));
   }
+}
+
+Status run_every_slot(Executor& executor, std::span<const TensorValue> inputs, const Deadline& deadline) {
+  give_inputs(executor, inputs);
+  if (executor.slots() == 1) {
+    const auto ran = executor.run(deadline);
+    return ran.ok() ? Status() : Status(ran.error());
+  }
+  StreamOptions stream;
+  stream.requests = executor.slots();  // which go to the slots in turn
+  stream.deadline = deadline;
+  const auto ran = executor.run_stream(stream);
+  return ran.ok() ? Status() : Status(ran.error());
 }
 
 Result<std::vector<TensorValue>> file_outputs(const Model& model, std::vector<TensorValue> outputs) {
@@ -145,14 +176,6 @@ Status check_outputs(std::span<const TensorView> outputs, std::span<const Tensor
     check.max_abs_error = std::max(check.max_abs_error, difference.max_abs);
     check.max_rel_error = std::max(check.max_rel_error, difference.max_rel);
   }
-  return {};
-}
-
-Status note_comparison(const Graph& graph, std::span<const TensorView> outputs,
-                       std::span<const TensorValue> expected, RunRecord& record) {
-  HEDDLE_RETURN_IF_ERROR(check_outputs(outputs, expected, record.rtol, record.atol, record));
-  record.outputs_compared.clear();
-  for (TensorId t : graph.outputs()) record.outputs_compared.push_back(graph.tensor(t).name);
   return {};
 }
 

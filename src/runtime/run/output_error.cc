@@ -1,24 +1,27 @@
-#include "output_error.h"
+#include "heddle/runtime/output_error.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "decisions.h"
+
 namespace heddle {
 namespace {
 
-struct TensorError {
-  double largest = 0, mean = 0, cosine = 1;
-};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Sums in another order differ by less in float32.
+constexpr double kFloatNoise = 1e-5;
 
-TensorError tensor_error(const TensorValue& actual, const TensorValue& expected) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (actual.dtype != expected.dtype || actual.shape != expected.shape) return {kInfinity, kInfinity, 0};
+void measure(const TensorView& actual, const TensorView& expected, TensorError& error) {
+  error.largest = error.mean = kInfinity;
+  error.cosine = 0;
+  if (actual.dtype != expected.dtype || actual.shape != expected.shape) return;
   int64_t count = 1;
   for (const int64_t size : expected.shape) count *= size;
   double low = kInfinity, high = -kInfinity, largest = 0, sum = 0, dot = 0, aa = 0, bb = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const double a = element_as_double(actual.view(), i), b = element_as_double(expected.view(), i);
+    const double a = element_as_double(actual, i), b = element_as_double(expected, i);
     if (std::isnan(a) && std::isnan(b)) continue;
     const double off = a == b ? 0 : std::fabs(a - b);
     largest = std::isnan(off) ? kInfinity : std::max(largest, off);
@@ -26,28 +29,105 @@ TensorError tensor_error(const TensorValue& actual, const TensorValue& expected)
     if (std::isfinite(b)) low = std::min(low, b), high = std::max(high, b);
     dot += a * b, aa += a * a, bb += b * b;
   }
-  if (largest == 0) return {};
-  // Of a constant output, its size.
-  const double range = high > low ? high - low : std::max(std::fabs(high), 1e-30);
+  error.largest = error.mean = 0;
+  error.cosine = 1;
+  if (largest == 0) return;
+  const double size = std::max(std::fabs(high), std::fabs(low));
+  const double range = high - low > kFloatNoise * size ? high - low : std::max(size, 1e-30);
+  error.largest = largest / range;
+  error.mean = sum / static_cast<double>(count) / range;
   const double cosine = aa > 0 && bb > 0 ? dot / std::sqrt(aa * bb) : 0;
-  return {largest / range, sum / static_cast<double>(count) / range, std::isfinite(cosine) ? cosine : 0};
+  error.cosine = std::isfinite(cosine) ? cosine : 0;
+}
+
+// No outputs at all, or another number of them.
+OutputError incomparable() {
+  OutputError error;
+  error.samples = 1;
+  error.outputs.push_back({.output = "", .largest = kInfinity, .mean = kInfinity, .cosine = 0});
+  return error;
+}
+
+template <class Of>
+double worst(const OutputError& error, double value, Of of) {
+  for (const TensorError& e : error.outputs) value = of(value, e);
+  return value;
+}
+
+double share(int64_t part, int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 1;
 }
 
 }  // namespace
 
+double OutputError::largest() const {
+  return worst(*this, 0, [](double w, const TensorError& e) { return std::max(w, e.largest); });
+}
+double OutputError::mean() const {
+  return worst(*this, 0, [](double w, const TensorError& e) { return std::max(w, e.mean); });
+}
+double OutputError::cosine() const {
+  return worst(*this, 1, [](double w, const TensorError& e) { return std::min(w, e.cosine); });
+}
+double OutputError::agreement() const {
+  return worst(*this, 1,
+               [](double w, const TensorError& e) { return std::min(w, share(e.agreeing, e.decisions)); });
+}
+double OutputError::top5_agreement() const {
+  return worst(*this, 1,
+               [](double w, const TensorError& e) { return std::min(w, share(e.top5_agreeing, e.top5)); });
+}
+int64_t OutputError::decisions() const {
+  int64_t sum = 0;
+  for (const TensorError& e : outputs) sum += e.decisions;
+  return sum;
+}
+
+OutputError output_error(const Graph& graph, std::span<const TensorView> actual,
+                         std::span<const TensorValue> expected, const DecisionRules& rules) {
+  if (actual.size() != expected.size() || actual.size() != graph.outputs().size()) return incomparable();
+  OutputError error;
+  error.samples = 1;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const Tensor& tensor = graph.tensor(graph.outputs()[i]);
+    const TensorView reference = expected[i].view();
+    TensorError& e = error.outputs.emplace_back();
+    e.output = tensor.name;
+    measure(actual[i], reference, e);
+    const auto rule = rules.find(tensor.name);
+    compare_decisions(rule != rules.end() ? rule->second : usual_decision(tensor, reference), actual[i],
+                      reference, e);
+  }
+  return error;
+}
+
 OutputError output_error(std::span<const TensorValue> actual, std::span<const TensorValue> expected) {
-  OutputError worst;
-  if (actual.size() != expected.size()) {
-    worst.largest = worst.mean = std::numeric_limits<double>::infinity();
-    worst.cosine = 0;
+  if (actual.size() != expected.size()) return incomparable();
+  OutputError error;
+  error.samples = 1;
+  for (size_t i = 0; i < actual.size(); ++i)
+    measure(actual[i].view(), expected[i].view(), error.outputs.emplace_back());
+  return error;
+}
+
+void add_samples(OutputError& sum, const OutputError& more) {
+  if (sum.samples == 0) {
+    sum = more;
+    return;
   }
-  for (size_t i = 0; i < std::min(actual.size(), expected.size()); ++i) {
-    const TensorError error = tensor_error(actual[i], expected[i]);
-    worst.largest = std::max(worst.largest, error.largest);
-    worst.mean = std::max(worst.mean, error.mean);
-    worst.cosine = std::min(worst.cosine, error.cosine);
+  const double before = sum.samples, added = more.samples;
+  sum.samples += more.samples;
+  for (size_t i = 0; i < std::min(sum.outputs.size(), more.outputs.size()); ++i) {
+    TensorError& s = sum.outputs[i];
+    const TensorError& m = more.outputs[i];
+    s.largest = std::max(s.largest, m.largest);
+    s.mean = (before * s.mean + added * m.mean) / (before + added);
+    s.cosine = std::min(s.cosine, m.cosine);
+    s.decisions += m.decisions;
+    s.agreeing += m.agreeing;
+    s.top5 += m.top5;
+    s.top5_agreeing += m.top5_agreeing;
   }
-  return worst;
 }
 
 }  // namespace heddle

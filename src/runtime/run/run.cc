@@ -8,6 +8,7 @@
 #include "heddle/runtime/executor.h"
 #include "heddle/runtime/sampling.h"
 #include "inputs.h"
+#include "verify.h"
 
 namespace heddle {
 namespace {
@@ -66,17 +67,20 @@ class Runner {
     record_.atol = options_.atol;
     record_.warmups = options_.warmups;
     record_.steps.resize(plan_.steps.size());
-    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_,
-                                                        {.in_flight = options_.in_flight,
-                                                         .spin_us = 2000,
-                                                         .open = {},
-                                                         .deadline = options_.deadline,
-                                                         .progress = options_.progress}));
+    HEDDLE_ASSIGN_OR_RETURN(executor_, Executor::create(problem_, plan_, model_, executor_options()));
     record_.requests_in_flight = options_.in_flight > 1 ? executor_->slots() : 1;
     if (!executor_->moves_data()) return {};
     HEDDLE_ASSIGN_OR_RETURN(inputs_, make_inputs(*problem_.graph, options_.inputs));
     give_inputs(*executor_, inputs_);
     return {};
+  }
+
+  ExecutorOptions executor_options() const {
+    ExecutorOptions options;
+    options.in_flight = options_.in_flight;
+    options.deadline = options_.deadline;
+    options.progress = options_.progress;
+    return options;
   }
 
   void report(int done) {
@@ -171,10 +175,19 @@ class Runner {
   }
 
   Status verify() {
-    HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(*model_, inputs_));
-    for (int slot = 0; slot < std::min(executor_->slots(), record_.repeats); ++slot)
-      HEDDLE_RETURN_IF_ERROR(note_comparison(*problem_.graph, executor_->outputs(slot), expected, record_));
-    return {};
+    const Verification v{.problem = &problem_,
+                         .plan = &plan_,
+                         .model = model_,
+                         .inputs = inputs_,
+                         .samples = options_.samples,
+                         .decisions = &options_.decisions,
+                         .rtol = options_.rtol,
+                         .atol = options_.atol,
+                         .again = executor_options()};
+    const int slots = std::min(executor_->slots(), record_.repeats);
+    for (TensorId t : problem_.graph->outputs())
+      record_.outputs_compared.push_back(problem_.graph->tensor(t).name);
+    return verify_plan(v, executor_, slots, record_);
   }
 
   const Problem& problem_;

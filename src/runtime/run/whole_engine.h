@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/base/status.h"
+#include "heddle/cluster/cluster.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/tensor.h"
 
@@ -34,5 +35,10 @@ Result<std::unique_ptr<WholeEngine>> open_whole_openvino(Engine engine, const Mo
                                                          std::span<const TensorValue> inputs);
 Result<std::unique_ptr<WholeEngine>> open_whole_onnxruntime(const Model& model, bool throughput,
                                                             std::span<const TensorValue> inputs);
+
+// The outputs for each sample, in the order of the graph's outputs, by OpenVINO on all cores in that type. Unsupported
+// if the CPU does not compute in it.
+Result<std::vector<std::vector<TensorValue>>> unsplit_outputs(
+    const Model& model, Precision precision, std::span<const std::vector<TensorValue>> samples);
 
 }  // namespace heddle

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "heddle/cluster/variants.h"
 #include "heddle/fleet/fleet_check.h"
 #include "heddle/runtime/backend.h"
 #include "machine/fleet_files.h"
@@ -57,9 +58,11 @@ class Machine final : public MachineFleet {
         continue;
       }
       report("checking " + fleet.models[m].name);
-      const auto check = workers != nullptr
-                             ? check_remote(*layout.remote, deployment, m, *wholes[m], workers->cancel)
-                             : compile_and_check(layout, m, *wholes[m]);
+      auto check = workers != nullptr
+                       ? check_remote(*layout.remote, deployment, m, *wholes[m], workers->cancel)
+                       : compile_and_check(layout, m, *wholes[m]);
+      // Workers open the devices themselves, in the type that the name says.
+      if (check.ok()) check->narrow = workers != nullptr && names_narrow_devices(fleet);
       if (!check.ok()) return in_model(fleet.models[m], check.error());
       auto served = served_in_parts(fleet.models[m], *wholes[m], slo_us, *check);
       if (!served.ok()) return in_model(fleet.models[m], std::move(served).error());
@@ -83,6 +86,13 @@ class Machine final : public MachineFleet {
  private:
   void report(const std::string& what) const {
     if (options_.progress) options_.progress->report({.what = what});
+  }
+
+  static bool names_narrow_devices(const Fleet& fleet) {
+    return std::any_of(fleet.classes.begin(), fleet.classes.end(), [](const DeviceClass& c) {
+      return std::any_of(c.devices.begin(), c.devices.end(),
+                         [](const std::string& name) { return precision_in_name(name) != Precision::kF32; });
+    });
   }
 
   static Error in_model(const FleetModel& model, Error error) {
@@ -138,6 +148,8 @@ class Machine final : public MachineFleet {
     for (const auto& p : layout.deployment.pipelines) {
       if (p.model != m) continue;
       std::vector<PlanRunner*> chain;
+      // In float32, so that the cuts alone are compared; the same parts if the devices compute in it.
+      std::vector<std::shared_ptr<PlanRunner>> wide;
       for (const auto& pool : p.partitions)
         for (uint32_t v = pool.first_device; v < pool.first_device + pool.num_devices; ++v) {
           const auto& c = layout.fleet.classes[layout.deployment.devices[v].device_class];
@@ -146,13 +158,24 @@ class Machine final : public MachineFleet {
           HEDDLE_ASSIGN_OR_RETURN(auto part,
                                   files_.parts().part(whole.local, model.file, pool.role.block_from,
                                                       pool.role.block_to, layout.devices[v], c.slowdown));
-          if (v == pool.first_device) chain.push_back(part.get());
+          if (v == pool.first_device) {
+            const Device& device = layout.devices[v];
+            auto in_wide = part;
+            if (device.precision != Precision::kF32) {
+              HEDDLE_ASSIGN_OR_RETURN(
+                  in_wide,
+                  files_.parts().part(whole.local, model.file, pool.role.block_from, pool.role.block_to,
+                                      as_variant(device, {device.backend, Precision::kF32}), 1));
+            }
+            chain.push_back(in_wide.get());
+            wide.push_back(std::move(in_wide));
+          }
           layout.runners[v] = std::move(part);
         }
       check.split = check.split || chain.size() > 1;
-      HEDDLE_ASSIGN_OR_RETURN(const double difference,
+      HEDDLE_ASSIGN_OR_RETURN(const TensorGap gap,
                               run_split(chain, *whole.local, whole.inputs, whole.outputs));
-      check.worst = std::max(check.worst, difference);
+      keep_worst(check.worst, gap);
     }
     return check;
   }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "heddle/cluster/variants.h"
+
 namespace heddle {
 namespace {
 
@@ -28,7 +30,9 @@ Result<std::shared_ptr<const UnsplitModel>> FleetFiles::whole(const FleetModel& 
   whole->file = file;
   whole->max_batch = max_batch;
   HEDDLE_ASSIGN_OR_RETURN(whole->local, parts_.load(model.name, file, max_batch));
-  HEDDLE_ASSIGN_OR_RETURN(const auto runner, PlanRunner::create(whole->local, device));
+  HEDDLE_ASSIGN_OR_RETURN(
+      const auto runner,
+      PlanRunner::create(whole->local, as_variant(device, {device.backend, Precision::kF32})));
   if (max_batch > 1) {
     if (const auto rows = runner->check_rows(); !rows.ok())
       return Error(rows.error().code(), rows.error().message() +
@@ -48,12 +52,14 @@ void FleetFiles::plan_made() {
 Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, const UnsplitModel& whole,
                                                      double slo_us, const SplitCheck& check) {
   const bool half = model.file.fp16_cuts;
-  const double worst = check.worst;
+  const double worst = check.worst.largest;
   if (half && std::isinf(worst))
     return Error(Code::kVerificationFailed,
                  "cut into parts its outputs are infinite, or no numbers, but the whole model's are not: "
                  "values above 65504 are infinite in fp16; remove \"feature_maps\"");
-  if (worst > (half ? kMostHalfDifference : kMostSplitDifference))
+  const bool differs = check.narrow ? !(check.worst.mean <= kMostNarrowMean)
+                                    : worst > (half ? kMostHalfDifference : kMostSplitDifference);
+  if (differs)
     return Error(
         Code::kVerificationFailed,
         "cut into parts its outputs differ from the whole model's by " + number(worst) +
@@ -63,8 +69,8 @@ Result<std::shared_ptr<ServedModel>> served_in_parts(const FleetModel& model, co
   served->slo_us = slo_us;
   if (check.split)
     served->note = std::string(half ? "feature maps in fp16: " : "in parts: ") +
-                   "outputs differ from the whole model's by at most " + number(worst) +
-                   " of the largest, on a random request";
+                   "outputs differ from the whole model's" + (check.narrow ? " in f32" : "") +
+                   " by at most " + number(worst) + " of the largest, on a random request";
   if (!check.unverified.empty())
     served->note += (served->note.empty() ? "" : "; ") + std::string("not compared: ") + check.unverified;
   return served;

@@ -27,7 +27,7 @@ struct UnsplitModel {
 // One thread at a time.
 class FleetFiles {
  public:
-  // Loads the model for the batches that the plan runs of it, checks on `device` that rows of a batch do not
+  // Loads the model for the batches that the plan runs of it, checks on `device` in float32 that rows of a batch do not
   // depend on each other, and runs the random row; what the last plan had of it is kept.
   Result<std::shared_ptr<const UnsplitModel>> whole(const FleetModel& model, int max_batch,
                                                     const Device& device);
@@ -42,7 +42,8 @@ class FleetFiles {
 
 // What became of a model that was cut into parts, over all of its pipelines.
 struct SplitCheck {
-  double worst = 0;        // the largest relative_difference() of an output
+  TensorGap worst;         // of an output
+  bool narrow = false;     // parts computed in types narrower than the whole model's float32
   bool split = false;      // a pipeline has more than one part
   std::string unverified;  // why some pipeline was not compared; empty: all were
 };

@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdio>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <thread>
 
 #include "heddle/base/spelling.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/runtime/precision_error.h"
+#include "heddle/runtime/run.h"
 #include "local_plan.h"
 #include "plan_runner.h"
 #include "served_plan.h"
@@ -27,6 +31,8 @@ struct Entry {
   std::map<std::string, std::shared_ptr<PlanRunner>> runners;  // by device and turn, kept between plans
   std::shared_ptr<const ServedPlan> plan;                      // where the source is a plan file
   std::string reason;                                          // why it is not loaded
+  bool in_f32 = false;                                         // although the devices have a narrower type
+  std::string precision_note;                                  // what the devices' type costs; empty: nothing
 };
 
 // One device for whole models that take turns on it.
@@ -68,7 +74,10 @@ class Server final : public LocalServer {
   Status start(std::vector<ModelSource> sources) {
     const bool planned = sources.size() == 1 && !sources.front().plan.empty();
     if (!planned) {
-      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, discover_machine());
+      HEDDLE_ASSIGN_OR_RETURN(const auto machine, discover_machine());
+      VariantSettings variants = options_.variants;
+      variants.budget.reset();  // each model's own type is found out when it is loaded
+      HEDDLE_ASSIGN_OR_RETURN(const auto cluster, choose_variants(machine, variants, options_.devices));
       HEDDLE_RETURN_IF_ERROR(choose_devices(*cluster));
     }
     for (auto& s : sources) {
@@ -143,9 +152,10 @@ class Server final : public LocalServer {
   Status choose_devices(const Cluster& cluster) {
     std::vector<std::string> names;
     for (const auto& d : cluster.devices()) {
-      names.push_back(d.name);
+      const auto name = hardware_name(d.name);
+      names.push_back(name);
       const auto& only = options_.devices;
-      if (only.empty() || std::find(only.begin(), only.end(), d.name) != only.end()) devices_.push_back(d);
+      if (only.empty() || std::find(only.begin(), only.end(), name) != only.end()) devices_.push_back(d);
     }
     for (const auto& wanted : options_.devices)
       if (std::find(names.begin(), names.end(), wanted) == names.end())
@@ -179,18 +189,45 @@ class Server final : public LocalServer {
     return {};
   }
 
+  // The device in the model's own type.
+  static Device device_for(const Entry& entry, const Device& device) {
+    return entry.in_f32 ? as_variant(device, {device.backend, Precision::kF32}) : device;
+  }
+
+  // Measures what the devices' type costs, and with a budget takes float32 if that is too much.
+  Status choose_type(Entry& entry) {
+    Precision type = Precision::kF32;
+    for (const auto& d : devices_)
+      if (rounding_of(d.precision) > rounding_of(type)) type = d.precision;
+    if (type == Precision::kF32) return {};
+    report("measuring the error of " + std::string(precision_name(type)) + " in " + entry.source.name);
+    const Model& model = *entry.model->sizes.begin()->second;
+    HEDDLE_ASSIGN_OR_RETURN(auto inputs, calibration_inputs(model, options_.calibration));
+    HEDDLE_ASSIGN_OR_RETURN(const Samples samples, with_references(model, std::move(inputs)));
+    HEDDLE_ASSIGN_OR_RETURN(const OutputError error, unsplit_error(model, type, samples, options_.decisions));
+    const auto& budget = options_.variants.budget;
+    entry.in_f32 = budget && (error.agreement() < budget->agreement || error.mean() > budget->mean);
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "%s: %.4g %% of decisions as in f32, mean error %.2g of the range, on %d samples",
+                  precision_name(type), 100 * error.agreement(), error.mean(), error.samples);
+    entry.precision_note = std::string(entry.in_f32 ? "in f32, for the budget forbids " : "in ") + text;
+    return {};
+  }
+
   // Loads a model, finds out how it is batched and measures it on one device of each target.
   Status prepare(Entry& entry) {
     if (!entry.source.plan.empty()) return prepare_plan(entry);
     report("loading " + entry.source.name);
     HEDDLE_ASSIGN_OR_RETURN(entry.model, load_local_model(entry.source));
+    HEDDLE_RETURN_IF_ERROR(choose_type(entry));
     std::vector<std::string> measured;
     for (const auto& set : ways_)
       for (const auto& d : set) {
         if (std::find(measured.begin(), measured.end(), d.target) != measured.end()) continue;
         measured.push_back(d.target);
         report("measuring " + entry.source.name + " on " + d.name);
-        HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(entry.model, d));
+        HEDDLE_ASSIGN_OR_RETURN(auto runner, PlanRunner::create(entry.model, device_for(entry, d)));
         if (measured.size() == 1 && entry.model->served.batched) {
           if (const auto rows = runner->check_rows(); !rows.ok()) {
             if (rows.error().code() != Code::kVerificationFailed) return rows;
@@ -198,7 +235,7 @@ class Server final : public LocalServer {
             entry.source.settings.max_batch = 1;
             HEDDLE_ASSIGN_OR_RETURN(entry.model, load_local_model(entry.source));
             entry.model->served.note = rows.error().message() + ": requests run one by one";
-            HEDDLE_ASSIGN_OR_RETURN(runner, PlanRunner::create(entry.model, d));
+            HEDDLE_ASSIGN_OR_RETURN(runner, PlanRunner::create(entry.model, device_for(entry, d)));
           }
         }
         HEDDLE_ASSIGN_OR_RETURN(auto us, runner->measure(options_.measure_s, options_.deadline));
@@ -208,6 +245,8 @@ class Server final : public LocalServer {
     double fastest = entry.times.front().us.front();
     for (const auto& t : entry.times) fastest = std::min(fastest, t.us.front());
     entry.model->served.slo_us = served_slo_us(entry.source.settings, fastest);
+    auto& note = entry.model->served.note;
+    if (!entry.precision_note.empty()) note += (note.empty() ? "" : "; ") + entry.precision_note;
     entry.reason.clear();
     return {};
   }
@@ -242,7 +281,7 @@ class Server final : public LocalServer {
         auto& runner = entry.runners[device.name + "#" + std::to_string(turns[{p.model, device.name}]++)];
         if (!runner) {
           report("compiling " + entry.source.name + " for " + device.name);
-          HEDDLE_ASSIGN_OR_RETURN(runner, PlanRunner::create(entry.model, device));
+          HEDDLE_ASSIGN_OR_RETURN(runner, PlanRunner::create(entry.model, device_for(entry, device)));
         }
         by_model[v][p.model] = runner;
       }

@@ -50,7 +50,8 @@ Result<std::shared_ptr<PlanRunner>> ModelParts::part(const std::shared_ptr<const
                                                      const FleetModelFile& file, int block_from, int block_to,
                                                      const Device& device, double slowdown) {
   auto ops = ops_of_blocks(file, block_from, block_to);
-  auto& known = parts_[Key(model.get(), ops, device.name, device.cores, file.fp16_cuts, slowdown)];
+  auto& known =
+      parts_[Key(model.get(), ops, device.name, device.cores, device.precision, file.fp16_cuts, slowdown)];
   if (auto part = known.lock()) return part;
   HEDDLE_ASSIGN_OR_RETURN(auto part,
                           PlanRunner::create(model, std::move(ops), device, {file.fp16_cuts, slowdown}));

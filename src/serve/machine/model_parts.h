@@ -36,7 +36,8 @@ class ModelParts {
     std::weak_ptr<const LocalModel> model;
   };
   // What a compiled part is known by. A part that is in use keeps its model, so that no other has its place.
-  using Key = std::tuple<const LocalModel*, std::vector<OpId>, std::string, std::vector<int>, bool, double>;
+  using Key = std::tuple<const LocalModel*, std::vector<OpId>, std::string, std::vector<int>, Precision, bool,
+                         double>;
 
   void forget_unused();
 

@@ -8,6 +8,7 @@
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan_file.h"
 #include "heddle/runtime/backend.h"
+#include "heddle/runtime/precision_error.h"
 #include "heddle/runtime/run.h"
 #include "heddle/runtime/sampling.h"
 #include "heddle/session/loaded_model.h"
@@ -80,28 +81,41 @@ Result<ProbeBatch> probe_batch(const ServedModel& served, const std::vector<Tens
   return probe;
 }
 
-// The largest difference of any slot's outputs from the unsplit model's, on one random batch.
-Result<double> difference_from_unsplit(PlanRunner& runner, const LocalModel& local) {
+// Of each slot's outputs, one after the other, against the unsplit model's in float32, on one random batch.
+struct SlotErrors {
+  TensorGap worst;
+  OutputError plan, unsplit;  // of plans in narrower types
+};
+
+Result<SlotErrors> difference_from_unsplit(PlanRunner& runner, const LocalModel& local, Precision type) {
   const auto& model = *local.sizes.begin()->second;
   const auto& graph = *model.graph();
-  HEDDLE_ASSIGN_OR_RETURN(const auto inputs, make_inputs(graph));
-  HEDDLE_ASSIGN_OR_RETURN(const auto expected, reference_outputs(model, inputs));
+  HEDDLE_ASSIGN_OR_RETURN(auto inputs, make_inputs(graph));
   HEDDLE_ASSIGN_OR_RETURN(const auto probe, probe_batch(local.served, inputs));
-  double worst = 0;
+  HEDDLE_ASSIGN_OR_RETURN(const Samples samples, with_references(model, {std::move(inputs)}));
+  const auto& expected = samples.expected.front();
+  SlotErrors errors;
   for (int slot = 0; slot < runner.slots(); ++slot) {
     HEDDLE_RETURN_IF_ERROR(runner.run(slot, probe.batch));
-    for (size_t i = 0; i < graph.outputs().size(); ++i)
-      for (size_t k = 0; k < local.served.outputs.size(); ++k) {
-        if (local.served.outputs[k].name != graph.tensor(graph.outputs()[i]).name) continue;
-        for (size_t r = 0; r < probe.outputs.size(); ++r) {
-          const auto actual = probe.outputs[r][k].view();
-          auto whole = actual;
-          whole.data = expected[i].data.get() + r * static_cast<size_t>(whole.bytes);
-          worst = std::max(worst, relative_difference(actual, whole));
-        }
+    for (size_t r = 0; r < probe.outputs.size(); ++r) {
+      std::vector<TensorValue> whole_rows;
+      for (const TensorInfo& info : local.served.outputs) {
+        size_t i = 0;
+        while (graph.tensor(graph.outputs()[i]).name != info.name) ++i;
+        TensorValue& row = whole_rows.emplace_back();
+        row.dtype = info.dtype;
+        row.shape = info.row;
+        row.bytes = static_cast<int64_t>(info.row_bytes);
+        row.data = {expected[i].data, expected[i].data.get() + r * info.row_bytes};
+        keep_worst(errors.worst,
+                   relative_difference(probe.outputs[r][whole_rows.size() - 1].view(), row.view()));
       }
+      if (type != Precision::kF32) add_samples(errors.plan, output_error(probe.outputs[r], whole_rows));
+    }
   }
-  return worst;
+  if (type == Precision::kF32) return errors;
+  HEDDLE_ASSIGN_OR_RETURN(errors.unsplit, unsplit_error(model, type, samples, {}));
+  return errors;
 }
 
 struct SlotTimes {
@@ -256,16 +270,22 @@ Result<std::shared_ptr<PlanRunner>> checked_runner(std::shared_ptr<LocalModel>& 
   return make();
 }
 
-Status verify_outputs(PlanRunner& runner, LocalModel& local, const std::string& planner) {
-  HEDDLE_ASSIGN_OR_RETURN(const double difference, difference_from_unsplit(runner, local));
+Status verify_outputs(PlanRunner& runner, LocalModel& local, const PlanFile& file) {
+  const Precision type = narrowest_type(file.problem, file.plan);
+  HEDDLE_ASSIGN_OR_RETURN(const SlotErrors errors, difference_from_unsplit(runner, local, type));
+  const bool narrow = type != Precision::kF32;
+  const bool differs = narrow ? !PrecisionError{type, errors.plan, errors.unsplit}.explained()
+                              : errors.worst.largest > kMostSplitDifference;
   char text[32];
-  std::snprintf(text, sizeof text, "%.2g", difference);
-  if (difference > kMostSplitDifference)
-    return Error(Code::kVerificationFailed, "the plan's outputs differ from the unsplit model's by " +
-                                                std::string(text) + " of the largest output");
+  std::snprintf(text, sizeof text, "%.2g", narrow ? errors.plan.mean() : errors.worst.largest);
+  const std::string by = narrow ? std::string(" in f32 by ") + text + " of their range in the mean"
+                                : std::string(" by at most ") + text + " of the largest";
+  if (differs)
+    return Error(Code::kVerificationFailed, "the plan's outputs differ from the unsplit model's" + by +
+                                                (narrow ? ", more than its types explain" : " output"));
   auto& note = local.served.note;
-  note = "by a plan of " + planner + ": outputs differ from the unsplit model's by at most " + text +
-         " of the largest, on a random request" + (note.empty() ? "" : "; " + note);
+  note = "by a plan of " + file.planner + ": outputs differ from the unsplit model's" + by +
+         ", on a random request" + (note.empty() ? "" : "; " + note);
   return {};
 }
 
@@ -332,7 +352,7 @@ Result<ServedPlan> open_served_plan(const ModelSource& source, const ServedPlanO
   SlotTimes times;
   if (out.runner->moves_data()) {
     report("checking " + source.name);
-    auto verified = verify_outputs(*out.runner, *local, file.planner);
+    auto verified = verify_outputs(*out.runner, *local, file);
     if (!verified.ok()) return std::move(verified).error().with_context(source.plan);
     report("measuring " + source.name);
     HEDDLE_ASSIGN_OR_RETURN(times, measure_slots(*out.runner, *local, options));

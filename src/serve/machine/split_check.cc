@@ -28,20 +28,25 @@ Result<std::vector<TensorValue>> tensors_of(std::span<const TensorInfo> infos) {
   return values;
 }
 
-double relative_difference(const TensorView& actual, const TensorView& expected) {
-  if (dtype_bits(expected.dtype) < 8) return 0;
+TensorGap relative_difference(const TensorView& actual, const TensorView& expected) {
+  if (dtype_bits(expected.dtype) < 8) return {};
   const int64_t count = expected.bytes / (dtype_bits(expected.dtype) / 8);
-  double largest = 0, difference = 0;
+  double size = 0, largest = 0, sum = 0;
   for (int64_t i = 0; i < count; ++i) {
     const double a = element_as_double(actual, i), b = element_as_double(expected, i);
+    if (std::isfinite(b)) size = std::max(size, std::abs(b));
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-    if (!std::isfinite(a) || !std::isfinite(b)) return std::numeric_limits<double>::infinity();
-    difference = std::max(difference, std::abs(a - b));
+    if (!std::isfinite(a) || !std::isfinite(b)) return {INFINITY, INFINITY};
+    largest = std::max(largest, std::abs(a - b));
+    sum += std::abs(a - b);
   }
-  for (int64_t i = 0; i < count; ++i)
-    if (const double b = std::abs(element_as_double(expected, i)); std::isfinite(b))
-      largest = std::max(largest, b);
-  return difference > 0 ? difference / largest : 0;
+  if (largest == 0) return {};
+  return {largest / size, sum / static_cast<double>(count) / size};
+}
+
+void keep_worst(TensorGap& worst, const TensorGap& more) {
+  worst.largest = std::max(worst.largest, more.largest);
+  worst.mean = std::max(worst.mean, more.mean);
 }
 
 Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorValue>& inputs,
@@ -55,15 +60,15 @@ Status run_whole(PlanRunner& whole, const LocalModel& model, std::vector<TensorV
   return whole.run(batch);
 }
 
-Result<double> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
-                         const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs) {
+Result<TensorGap> run_split(std::span<PlanRunner* const> parts, const LocalModel& model,
+                            const std::vector<TensorValue>& inputs, const std::vector<TensorValue>& outputs) {
   HEDDLE_ASSIGN_OR_RETURN(const auto own, tensors_of(model.served.outputs));
   auto row = row_of(inputs, own);
   LiveRequest* const batch[] = {&row};
   for (auto* part : parts) HEDDLE_RETURN_IF_ERROR(part->run(batch));
-  double worst = 0;
+  TensorGap worst;
   for (size_t i = 0; i < own.size(); ++i)
-    worst = std::max(worst, relative_difference(own[i].view(), outputs[i].view()));
+    keep_worst(worst, relative_difference(own[i].view(), outputs[i].view()));
   return worst;
 }
 

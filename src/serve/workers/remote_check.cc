@@ -79,8 +79,8 @@ class Prober final : public RemoteListener {
   std::optional<RemoteAnswer> answer_;
 };
 
-Result<double> run_chain(Prober& prober, RemoteDevices& devices, const DeployedPipeline& pipeline,
-                         const std::vector<uint32_t>& chain, const UnsplitModel& whole) {
+Result<TensorGap> run_chain(Prober& prober, RemoteDevices& devices, const DeployedPipeline& pipeline,
+                            const std::vector<uint32_t>& chain, const UnsplitModel& whole) {
   uint64_t batch = 0;
   RemoteAnswer last;
   for (size_t k = 0; k < chain.size(); ++k) {
@@ -108,13 +108,13 @@ Result<double> run_chain(Prober& prober, RemoteDevices& devices, const DeployedP
   for (const auto& t : whole.outputs) all += t.bytes;
   if (last.outputs.size() != 1 || last.outputs[0].bytes != static_cast<size_t>(all))
     return Error(Code::kVerificationFailed, "the last part's outputs have another size than the model's");
-  double worst = 0;
+  TensorGap worst;
   int64_t at = 0;
   for (const auto& expected : whole.outputs) {
     HEDDLE_ASSIGN_OR_RETURN(const auto actual, make_tensor(expected.dtype, expected.shape));
     std::memcpy(actual.data.get(), last.outputs[0].data + at, static_cast<size_t>(expected.bytes));
     at += expected.bytes;
-    worst = std::max(worst, relative_difference(actual.view(), expected.view()));
+    keep_worst(worst, relative_difference(actual.view(), expected.view()));
   }
   return worst;
 }
@@ -139,8 +139,8 @@ Result<SplitCheck> check_remote(RemoteDevices& devices, const Deployment& deploy
         check.unverified = "devices that have no worker yet";
         continue;
       }
-      HEDDLE_ASSIGN_OR_RETURN(const double difference, run_chain(prober, devices, p, chain, whole));
-      check.worst = std::max(check.worst, difference);
+      HEDDLE_ASSIGN_OR_RETURN(const TensorGap gap, run_chain(prober, devices, p, chain, whole));
+      keep_worst(check.worst, gap);
     }
   }
   return check;

@@ -23,13 +23,14 @@ void set_shapes(ov::Model& model, const Graph& graph) {
 }  // namespace
 
 Result<ColdWhole> openvino_cold_start(const Problem& problem, const InputOptions& inputs,
-                                      const std::string& cache_folder) {
+                                      const std::string& cache_folder, Engine engine) {
   if (!problem.model) return Error(Code::kInvalidInput, "the plan's graph has no model behind it");
   try {
     ColdWhole result;
     const double cpu = process_cpu_s();
     const int64_t begin = now_ns();
-    auto config = openvino::whole_cpu_config(ov::hint::PerformanceMode::LATENCY, true);
+    const auto precision = engine == Engine::kOpenVinoF32 ? std::optional(Precision::kF32) : std::nullopt;
+    auto config = openvino::whole_cpu_config(ov::hint::PerformanceMode::LATENCY, precision);
     if (!cache_folder.empty()) config.insert(ov::cache_dir(cache_folder));
     // OpenVINO does not read a cached model when given its path; but a model with shapes to set must be read.
     const bool by_path = !cache_folder.empty() && problem.model->shapes.empty() && !problem.model->batch;

@@ -71,9 +71,9 @@ ov::AnyMap latency_config(const Device& device) {
   return config;
 }
 
-ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode, bool f32) {
+ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode, std::optional<Precision> precision) {
   ov::AnyMap config;
-  if (f32) config = numerics(ov::element::f32);
+  if (precision) config = numerics(element_of(*precision));
   config.insert(ov::hint::performance_mode(mode));
   return config;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <openvino/openvino.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,9 +26,9 @@ ov::element::Type element_of(Precision precision);
 // same as the whole one. A CPU device gets as many threads as it has cores; the executor binds them (see
 // openvino_backend.cc).
 ov::AnyMap latency_config(const Device& device);
-// For a whole CPU, with one of OpenVINO's own hints. `f32`: the numerics of latency_config(); else OpenVINO's own,
-// e.g. bf16 on processors that compute in it.
-ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode, bool f32);
+// For a whole CPU, with one of OpenVINO's own hints. With a precision: the numerics of latency_config(); else
+// OpenVINO's own, e.g. bf16 on processors that compute in it.
+ov::AnyMap whole_cpu_config(ov::hint::PerformanceMode mode, std::optional<Precision> precision);
 std::string device_name(const Device& device);  // OpenVINO's name of the device
 
 std::optional<DType> dtype_of(const ov::element::Type& type);

@@ -31,8 +31,29 @@ ov::CompiledModel compile_whole(Engine engine, const Model& model, bool throughp
   if (engine == Engine::kOpenVinoHetero)
     return core.compile_model(model.whole(), all_devices("HETERO"), plain);
   if (engine == Engine::kOpenVinoAuto) return core.compile_model(model.whole(), all_devices("AUTO"), plain);
-  return core.compile_model(model.whole(), "CPU",
-                            openvino::whole_cpu_config(hint, engine == Engine::kOpenVinoF32));
+  const auto precision = engine == Engine::kOpenVinoF32 ? std::optional(Precision::kF32) : std::nullopt;
+  return core.compile_model(model.whole(), "CPU", openvino::whole_cpu_config(hint, precision));
+}
+
+// Copies of the request's outputs.
+Result<std::vector<TensorValue>> outputs_of(ov::InferRequest& request) {
+  std::vector<TensorValue> values;
+  try {
+    for (size_t i = 0; i < request.get_compiled_model().outputs().size(); ++i) {
+      const ov::Tensor tensor = request.get_output_tensor(i);
+      const ov::Shape shape = tensor.get_shape();
+      const auto dtype = openvino::dtype_of(tensor.get_element_type());
+      if (!dtype)
+        return Error(Code::kUnsupported, "an output's element type cannot be compared: " +
+                                             tensor.get_element_type().get_type_name());
+      HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(*dtype, Shape(shape.begin(), shape.end())));
+      std::memcpy(value.data.get(), tensor.data(), static_cast<size_t>(value.bytes));
+      values.push_back(std::move(value));
+    }
+  } catch (...) {
+    return current_error("reading outputs");
+  }
+  return values;
 }
 
 class OpenVinoWhole final : public WholeEngine {
@@ -97,25 +118,7 @@ class OpenVinoWhole final : public WholeEngine {
     return {};
   }
 
-  Result<std::vector<TensorValue>> outputs() override {
-    std::vector<TensorValue> values;
-    try {
-      for (size_t i = 0; i < compiled_.outputs().size(); ++i) {
-        const ov::Tensor tensor = requests_.front().get_output_tensor(i);
-        const ov::Shape shape = tensor.get_shape();
-        const auto dtype = openvino::dtype_of(tensor.get_element_type());
-        if (!dtype)
-          return Error(Code::kUnsupported, "an output's element type cannot be compared: " +
-                                               tensor.get_element_type().get_type_name());
-        HEDDLE_ASSIGN_OR_RETURN(TensorValue value, make_tensor(*dtype, Shape(shape.begin(), shape.end())));
-        std::memcpy(value.data.get(), tensor.data(), static_cast<size_t>(value.bytes));
-        values.push_back(std::move(value));
-      }
-    } catch (...) {
-      return current_error("reading outputs");
-    }
-    return values;
-  }
+  Result<std::vector<TensorValue>> outputs() override { return outputs_of(requests_.front()); }
 
  private:
   ov::CompiledModel compiled_;
@@ -131,10 +134,27 @@ Result<std::unique_ptr<WholeEngine>> open_whole_openvino(Engine engine, const Mo
   return std::unique_ptr<WholeEngine>(std::move(whole));
 }
 
-Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span<const TensorValue> inputs) {
-  HEDDLE_ASSIGN_OR_RETURN(const auto whole, open_whole(Engine::kOpenVinoF32, model, false, inputs));
-  HEDDLE_RETURN_IF_ERROR(whole->infer());
-  return whole->outputs();
+Result<std::vector<std::vector<TensorValue>>> unsplit_outputs(
+    const Model& model, Precision precision, std::span<const std::vector<TensorValue>> samples) {
+  std::vector<std::vector<TensorValue>> all;
+  try {
+    const auto has = openvino::device_precisions("CPU");
+    if (std::find(has.begin(), has.end(), precision) == has.end())
+      return Error(Code::kUnsupported,
+                   std::string("OpenVINO's CPU does not compute in ") + precision_name(precision) + " here");
+    auto compiled = openvino::core().compile_model(
+        model.whole(), "CPU", openvino::whole_cpu_config(ov::hint::PerformanceMode::LATENCY, precision));
+    ov::InferRequest request = compiled.create_infer_request();
+    for (const auto& inputs : samples) {
+      HEDDLE_RETURN_IF_ERROR(openvino::copy_inputs(request, inputs));
+      request.infer();
+      HEDDLE_ASSIGN_OR_RETURN(auto outputs, outputs_of(request));
+      all.push_back(std::move(outputs));
+    }
+  } catch (...) {
+    return current_error("running the whole model");
+  }
+  return all;
 }
 
 }  // namespace heddle

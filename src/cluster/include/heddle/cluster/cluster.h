@@ -44,7 +44,8 @@ struct Device {
   std::string backend = "emulated";  // the engine: "openvino", "onnxruntime", "torch" or "emulated"
   std::string backend_device;        // OpenVINO's name: "CPU", "GPU.0"; libtorch's: "cpu"
   Precision precision = Precision::kF32;
-  std::string target;  // identifies profiles besides the class; empty for absent devices
+  bool fixed_precision = false;  // the cluster file states it, so the engine does not choose
+  std::string target;            // identifies profiles besides the class; empty for absent devices
   // Not empty: this device is the same hardware as the device of that name, with another engine or precision.
   std::string variant_of;
 };

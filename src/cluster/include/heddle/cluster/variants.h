@@ -34,6 +34,8 @@ Result<std::shared_ptr<const Cluster>> with_variants(const Cluster& cluster,
 
 // "cpu0" for "cpu0+onnxruntime+bf16": a name without engine and precision.
 std::string hardware_name(const std::string& name);
+// Of "cpu0+bf16"; float32 if the name has none.
+Precision precision_in_name(const std::string& name);
 // The device of that name; or, for "cpu0+bf16", what the device "cpu0" would be with that engine and precision.
 // nullopt if there is neither.
 std::optional<Device> device_or_variant(const Cluster& cluster, const std::string& name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -74,6 +75,8 @@ class CostTable {
   void scale(DeviceId device, double factor);
   // The same times with op i on device[i] only: impossible elsewhere, without the known segments that are elsewhere.
   CostTable placed(std::span<const DeviceId> device) const;
+  // The same times without those of forbidden ops: impossible there, as are known segments that hold one.
+  CostTable without(const std::function<bool(OpId, DeviceId)>& forbidden) const;
 
   // For stages: the share of `device` that the op keeps busy while it runs, in [0, 1] (default 1), and how
   // the device runs several segments at once (default: one after another).

@@ -88,6 +88,28 @@ struct ModelReference {
 // The import options that reproduce the problem's graph.
 ImportOptions import_options(const ModelReference& reference);
 
+// How the types of a plan's segments were chosen so that its outputs keep to a budget (session/precision.h). All
+// errors are against float32, on the same samples.
+struct PrecisionChoice {
+  double least_agreement = 1;  // the budget: share of equal decisions, and mean error as a part of the range
+  double most_mean = 0;
+  int samples = 0;
+  // A unit in a narrower type inside the model in float32: what that changes in the outputs. Empty if the whole model in
+  // its narrowest types keeps to the budget, so that no unit was measured.
+  struct Unit {
+    OpId op;
+    Precision type = Precision::kF32;
+    double agreement = 1, mean = 0;
+    bool allowed = true;
+  };
+  std::vector<Unit> units;
+  // Of the plan, measured; before that of its units' allowed types.
+  double agreement = 1, mean = 0, largest = 0;
+
+  bool holds() const { return agreement >= least_agreement && mean <= most_mean; }
+  bool forbids(OpId op, Precision type) const;
+};
+
 // Members are shared and immutable, so copying a Problem is cheap. `graph`, `cluster` and `costs` are never
 // null in a validated problem.
 struct Problem {
@@ -102,8 +124,9 @@ struct Problem {
   // Cold: per memory pool outside host memory, the parameters that are there from the start, ascending;
   // empty: none anywhere. Resident parameters that a plan does not use there free their memory.
   std::vector<std::vector<ParamId>> resident;
-  std::shared_ptr<const TransferTimes> transfers;  // null exactly where execution.transfers is kRoutes
-  std::shared_ptr<const PlacementRules> rules;     // null: none
+  std::shared_ptr<const TransferTimes> transfers;    // null exactly where execution.transfers is kRoutes
+  std::shared_ptr<const PlacementRules> rules;       // null: none
+  std::shared_ptr<const PrecisionChoice> precision;  // null: no budget. Its costs are without forbidden types
 
   bool may_use(DeviceId device) const;
   std::vector<DeviceId> usable_devices() const;

@@ -2,6 +2,7 @@
 // changes of the hardware.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,12 +62,16 @@ struct Explanation {
   double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
   std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change
   std::optional<Robustness> robustness;
+  std::string precision_text;  // with a budget: what it decided
+  std::shared_ptr<const Json> precision;
   std::vector<std::string> warnings;  // a requested device that gets nothing, estimated costs, ...
 };
 
 // O(suggestions * evaluation).
 Explanation explain(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound);
 Json robustness_json(const Robustness& robustness);
+// problem.precision, which must not be null, with the names of units.
+Json precision_choice_json(const Problem& problem);
 // Sentences have at most 100 columns, tables at most table_width().
 std::string explanation_text(const Explanation& explanation);
 Json explanation_json(const Explanation& explanation);

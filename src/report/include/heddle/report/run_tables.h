@@ -1,6 +1,7 @@
 // What a run took beside what was predicted: tables for people and JSON for machines.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "heddle/base/json_fwd.h"
@@ -14,6 +15,11 @@ namespace heddle {
 // `timeline` is the plan's prediction.
 std::string run_text(const PlanFile& file, const Timeline& timeline, const RunRecord& run);
 Json run_json(const PlanFile& file, const Timeline& timeline, const RunRecord& run);
+
+// What the narrower types of a plan cost, on lines of their own; nothing for plans in float32.
+std::string precision_text(const std::optional<PrecisionError>& error);
+// "99.98 % of 1024": decisions that are the same; "-" without decisions.
+std::string agreement_text(const OutputError& error);
 
 std::string recheck_text(const Recheck& recheck);
 Json recheck_json(const Recheck& recheck);

@@ -52,8 +52,8 @@ struct ColdWhole {
   double cpu_s = 0;
 };
 // The same with OpenVINO alone: read, compile for all cores with the latency hint, run once. `cache_folder`
-// is OpenVINO's own model cache; empty: none.
+// is OpenVINO's own model cache; empty: none. `engine`: kOpenVino, as it comes, or kOpenVinoF32.
 Result<ColdWhole> openvino_cold_start(const Problem& problem, const InputOptions& inputs,
-                                      const std::string& cache_folder);
+                                      const std::string& cache_folder, Engine engine);
 
 }  // namespace heddle

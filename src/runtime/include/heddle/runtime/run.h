@@ -17,6 +17,7 @@
 #include "heddle/graph/graph.h"
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
+#include "heddle/runtime/output_error.h"
 #include "heddle/runtime/run_record.h"
 #include "heddle/runtime/tensor.h"
 
@@ -24,8 +25,8 @@ namespace heddle {
 
 class Model;
 
-// Sources of a run's inputs, by input name: a .npy file or a .ppm image ("" names the only input). All other
-// inputs are random and depend on the seed alone.
+// Sources of a run's inputs, by input name: a .npy file, an ONNX tensor (.pb) or a .ppm image ("" names the only
+// input). All other inputs are random and depend on the seed alone.
 struct InputOptions {
   std::map<std::string, std::string> files;
   uint64_t seed = 1;
@@ -37,6 +38,18 @@ void fill_random(const TensorView& tensor, uint64_t seed);
 // bools either. A file of another dtype or shape is an error that names both.
 Result<std::vector<TensorValue>> make_inputs(const Graph& graph, const InputOptions& options = {});
 
+// Samples of a model's inputs. A folder holds a file for each sample (of the only input), or a folder for each with a
+// file for each input: NAME or input_0, input_1, ..., which end in .npy, .pb (ONNX tensors) or .ppm. Without a folder:
+// the reference inputs beside the model (test_data_set_0/input_0.pb, ...) that have its shapes, and random ones.
+struct CalibrationOptions {
+  std::string folder;
+  int random = 4;
+  uint64_t seed = 1;  // of the first; those of the others follow
+};
+// Invalid input, with the file and what was expected, if the folder's files are no samples of the model.
+Result<std::vector<std::vector<TensorValue>>> calibration_inputs(const Model& model,
+                                                                 const CalibrationOptions& options);
+
 struct RunOptions {
   int warmups = 3;
   int repeats = 20;
@@ -44,16 +57,20 @@ struct RunOptions {
   InputOptions inputs;
   double rtol = 1e-3, atol = 1e-5;
   bool verify = true;  // if there is a model and the devices move data
-  Deadline deadline;   // fewer repeats if it comes early; an error only before the first
+  // Inputs on which the error of narrower types is measured; empty: the run's own.
+  std::vector<std::vector<TensorValue>> samples;
+  DecisionRules decisions;
+  Deadline deadline;  // fewer repeats if it comes early; an error only before the first
   ProgressSink* progress = nullptr;
 };
 
-// Differing outputs are no error; the record reports them.
+// Differing outputs are no error; the record reports them. A plan with types narrower than float32 is verified twice:
+// all of it in float32 against the unsplit model, and as it is (RunRecord::precision).
 Result<RunRecord> run_plan(const Problem& problem, const Plan& plan, std::shared_ptr<const Model> model,
                            const RunOptions& options = {});
 
-// Outputs of the unsplit model, compiled by OpenVINO for all cores, on the same inputs, in the order of the
-// graph's outputs.
+// Outputs of the unsplit model in float32, compiled by OpenVINO for all cores, on the same inputs, in the order of
+// the graph's outputs.
 Result<std::vector<TensorValue>> reference_outputs(const Model& model, std::span<const TensorValue> inputs);
 // The outputs of the model's file from those of its graph: those whose size depends on data are cut to their
 // true shapes, which are left out (Model::sized_outputs()). Fails (internal) if a shape does not fit.
@@ -69,18 +86,13 @@ struct RoundOptions {
   ProgressSink* progress = nullptr;
 };
 // Engines that run a whole model alone, on all cores. kOpenVino and kOnnxRuntime run it as they come, in the
-// precision that they choose themselves; kOpenVinoF32 computes in float32 throughout, as plans do. kOpenVinoHetero and
+// precision that they choose themselves; kOpenVinoF32 computes in float32 throughout. kOpenVinoHetero and
 // kOpenVinoAuto are OpenVINO's plugins that divide a model among all devices that it finds, and that choose one.
 enum class Engine { kOpenVino, kOpenVinoF32, kOnnxRuntime, kOpenVinoHetero, kOpenVinoAuto };
 // "openvino", "openvino-f32", "onnxruntime", "openvino-hetero", "openvino-auto"
 const char* engine_name(Engine engine);
 std::optional<Engine> engine_named(std::string_view name);
 
-// Of outputs against those of the same model in float32: the worst over the outputs.
-struct OutputError {
-  double largest = 0, mean = 0;  // of an element, as a part of the output's range
-  double cosine = 1;             // between the outputs as vectors
-};
 struct EngineComparison {
   Engine engine = Engine::kOpenVino;
   std::string absent;                    // why it was not timed; else empty

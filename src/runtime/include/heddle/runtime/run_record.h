@@ -1,8 +1,11 @@
 // The measured times of a plan's run, step by step, beside the predicted ones.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "heddle/runtime/precision_error.h"
 
 namespace heddle {
 
@@ -12,11 +15,16 @@ struct MeasuredStep {
   double rel_spread = 0;
 };
 
-// Comparison with the unsplit model; verified is false if no outputs could be compared (emulated devices).
+// Comparison with the unsplit model, both in float32; verified is false if no outputs could be compared (emulated
+// devices).
 struct OutputCheck {
   bool verified = false;
   bool outputs_equal = false;
   double max_abs_error = 0, max_rel_error = 0;
+  std::optional<PrecisionError> precision;  // of plans that compute in narrower types
+
+  // Does the plan compute what the model computes, as far as its types allow?
+  bool right() const { return outputs_equal && (!precision || precision->explained()); }
 };
 
 struct RunRecord : OutputCheck {

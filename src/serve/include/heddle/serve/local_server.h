@@ -9,9 +9,11 @@
 
 #include "heddle/base/cancel.h"
 #include "heddle/base/progress.h"
+#include "heddle/runtime/run.h"
 #include "heddle/serve/infer_service.h"
 #include "heddle/serve/model_source.h"
 #include "heddle/serve/opened_plan.h"
+#include "heddle/session/clusters.h"
 
 namespace heddle {
 
@@ -25,6 +27,11 @@ struct LocalServerOptions {
   LivePlaneOptions plane = {.scheduler = SchedulerKind::kReactive};
   // Devices that may be used; empty: all that discover_local() finds.
   std::vector<std::string> devices;
+  // The type that devices compute in: auto (empty), one of their types, or with a budget auto for models that keep to it
+  // and float32 for the others.
+  VariantSettings variants;
+  CalibrationOptions calibration;  // on which the error of narrower types is measured
+  DecisionRules decisions;
   double measure_s = .1;  // of each model, target and batch size
   LocalChoice choice = LocalChoice::kGoodput;
   int in_flight = 0;  // of a plan file: requests at once; 0: as many as keep its devices busy

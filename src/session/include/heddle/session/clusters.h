@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,17 +18,26 @@ namespace heddle {
 // load_cluster(). For preset:local also the devices beside the CPU that OpenVINO and libtorch find.
 Result<std::shared_ptr<const Cluster>> open_cluster(const std::string& file_or_preset);
 
+// How much of the outputs narrower types may change, against float32 on calibration inputs.
+struct ErrorBudget {
+  double agreement = 0.999;  // least share of equal decisions (heddle/runtime/output_error.h)
+  double mean = 1e-3;        // largest mean error of an output, as a part of its range
+};
+
 // Engines and precisions of a problem's devices, by name.
 struct VariantSettings {
   // Empty: the engine of each device in the cluster.
   std::vector<std::string> engines;
-  // "f32", "bf16", ..., or "auto": what the engine takes by itself. Empty: f32.
+  // "f32", "bf16", ..., or "auto": what the engine takes by itself. Empty: auto, or with a budget all that the
+  // engine has.
   std::vector<std::string> precisions;
-  bool any() const { return !engines.empty() || !precisions.empty(); }
+  // Plans choose the precision of each segment so that their outputs keep to it.
+  std::optional<ErrorBudget> budget;
+  bool any() const { return !engines.empty() || !precisions.empty() || budget.has_value(); }
 };
 // The cluster with a variant for each engine and precision on each device of this machine that `only` names
-// (empty: all). Devices to which the cluster itself gives variants or another precision keep theirs. Invalid
-// input if a device lacks a precision with all of its engines.
+// (empty: all). Devices whose variants or precision the cluster file states keep theirs. Invalid input if a device
+// lacks a precision with all of its engines.
 Result<std::shared_ptr<const Cluster>> choose_variants(std::shared_ptr<const Cluster> cluster,
                                                        const VariantSettings& settings,
                                                        const std::vector<std::string>& only = {});

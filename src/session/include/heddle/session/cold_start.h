@@ -22,7 +22,8 @@ struct ColdSettings {
   int repeats = 3;           // cold starts, each in a process of its own
   std::string cache_folder;  // of compiled segments; empty: none
   int64_t cache_bytes = 0;   // its limit
-  bool versus = false;       // also start OpenVINO alone; with its own cache if there is a cache folder
+  // Also start OpenVINO alone, as it comes or in float32; with its own cache if there is a cache folder.
+  std::optional<Engine> versus;
   InputOptions inputs;
   double rtol = 1e-3, atol = 1e-5;
   bool verify = true;

@@ -23,6 +23,7 @@
 #include "heddle/plan/problem_edit.h"
 #include "heddle/planners/planner.h"
 #include "heddle/runtime/profiler.h"
+#include "heddle/runtime/run.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "heddle/session/clusters.h"
 #include "heddle/session/loaded_model.h"
@@ -53,6 +54,8 @@ struct ProblemSettings {
   Objective objective = Objective::kLatency;
   std::vector<std::string> devices;  // by name, with their variants; empty: all
   VariantSettings variants;
+  CalibrationOptions calibration;  // of a budget
+  DecisionRules decisions;
   size_t units = 0;  // at most this many; 0: 24 if they are measured, else 2000
   Coarsening coarsening = Coarsening::kUsual;
   // Per op of the model's graph: a unit holds ops of one number only. Empty: any ops.
@@ -86,6 +89,9 @@ struct Session {
   ProfileSummary profiled;                                   // of the units
   ProfileSummary host_access;                                // of the units that read parameters in place
   std::vector<std::pair<std::string, StageFit>> stage_fits;  // by target, if stages were measured
+  // With a budget: the samples that errors are measured on. problem.precision holds what was chosen.
+  std::shared_ptr<const Samples> samples;
+  DecisionRules decisions;
 };
 
 // Loads, groups ops into units, measures missing times (if the device is here and the model is real) and
@@ -130,7 +136,9 @@ Result<const PlannerEntry*> planner_named(const std::string& name);
 // Runs one planner. If the devices are here, it also measures each segment of several units as it would run,
 // puts the time into the problem's costs and plans again, until all segments of the plan are measured.
 // session.problem is updated, and the result is the best plan under the final costs. After a cancellation:
-// the best plan so far, with its StopReason.
+// the best plan so far, with its StopReason. With a budget (VariantSettings) the plan's error is measured, and units
+// lose their narrower types, the worst first, until the plan keeps to it; infeasible, with the least error that
+// was reached, if none does.
 Result<PlanResult> make_plan(Session& session, const std::string& planner, const SearchSettings& search,
                              const Control& control);
 

@@ -1,0 +1,21 @@
+// A set of the model's ops as a segment that is compiled without a plan.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "executor/program.h"
+#include "heddle/runtime/backend.h"
+
+namespace heddle {
+
+struct OpsSegment {
+  SegmentSpec spec;    // inputs and outputs in the order of the ports
+  SegmentPorts ports;  // of the model's graph
+};
+// `ops` of the model's graph, ascending. Fails (internal) if the model does not have one of them.
+Result<OpsSegment> segment_of_ops(std::shared_ptr<const Model> model, std::span<const OpId> ops,
+                                  const std::string& name);
+
+}  // namespace heddle
