@@ -57,6 +57,8 @@ class Classes {
     double link = 0;
     if (const CatalogueDevice* row = find_in_catalogue(name)) {
       c.device = make_device(*row, name, HostId(0));
+      c.device.precision = settings_.precision;
+      c.device.peak_flops = peak_flops(*row, settings_.precision);
       link = row->link_bytes_per_s;
     } else {
       HEDDLE_RETURN_IF_ERROR(read_from_cluster(c, link));
@@ -126,6 +128,9 @@ class NewModel {
     blocks_ = units_of_blocks(cut.blocks);
     HEDDLE_RETURN_IF_ERROR(check_memory(cut.model));
     HEDDLE_RETURN_IF_ERROR(fill_times(cut.model));
+    // A model with a file is run for real, for which every class needs devices here.
+    const auto runs = [](const NewClass& c) { return !c.fleet.devices.empty(); };
+    if (!std::ranges::all_of(classes_, runs)) cut.model.file = {};
     return std::move(cut.model);
   }
 

@@ -73,6 +73,16 @@ TEST(FleetNew, ABatchReadsParametersOnce) {
   EXPECT_GE(whole_us(*fleet, 0, 2), whole_us(*fleet, 0, 1));
 }
 
+TEST(FleetNew, APrecisionSpeedsUpClassesThatHaveIt) {
+  auto settings = settings_for({"zoo:resnet-152,image=448"});
+  const auto f32 = new_fleet(settings, {});
+  settings.precision = Precision::kTf32;
+  const auto tf32 = new_fleet(settings, {});
+  ASSERT_TRUE(f32.ok() && tf32.ok());
+  EXPECT_LT(whole_us(*tf32, 0, 1), 0.9 * whole_us(*f32, 0, 1));  // L4
+  EXPECT_EQ(whole_us(*tf32, 1, 1), whole_us(*f32, 1, 1));        // T4 has no tf32
+}
+
 TEST(FleetNew, TheSlowerOfLinkAndNetworkCounts) {
   auto settings = settings_for({"zoo:resnet-18"});
   settings.devices.emplace_back("EPYC-7763", 1);  // computes in its host's memory
@@ -131,8 +141,13 @@ class FleetNewOfModel : public test::SmallModelTest {
   }
 };
 
-TEST_F(FleetNewOfModel, NamesTheFileForDevicesThatRunIt) {
-  const auto fleet = new_fleet(settings_for_model(), {});
+TEST_F(FleetNewOfModel, NamesTheFileIfAllClassesCanRunIt) {
+  auto settings = settings_for_model();
+  auto fleet = new_fleet(settings, {});
+  ASSERT_TRUE(fleet.ok()) << fleet.error().to_string();
+  EXPECT_EQ(fleet->models[0].file.path, "");  // served by timed devices
+  settings.devices = {{open_cluster("preset:local").value()->device(DeviceId(0)).device_class, 1}};
+  fleet = new_fleet(settings, {});
   ASSERT_TRUE(fleet.ok()) << fleet.error().to_string();
   EXPECT_EQ(fleet->models[0].file.path, "model.onnx");
   EXPECT_FALSE(fleet->models[0].file.block_of.empty());

@@ -13,7 +13,7 @@ namespace heddle::cli {
 namespace {
 
 struct NewFlags {
-  std::string devices, models, cluster = "preset:local", store;
+  std::string devices, models, cluster = "preset:local", precision = "f32", store;
   std::vector<std::string> slos;
   FleetCutFlags cutting;
   int64_t batches = 8, share_levels = 1;
@@ -51,6 +51,13 @@ Status read_slos(const std::vector<std::string>& texts, NewFleetSettings& settin
   return {};
 }
 
+std::vector<std::pair<std::string, Precision>> precisions() {
+  std::vector<std::pair<std::string, Precision>> names;
+  for (const auto p : {Precision::kF32, Precision::kTf32, Precision::kBf16, Precision::kFp16})
+    names.emplace_back(precision_name(p), p);
+  return names;
+}
+
 Result<NewFleetSettings> settings_of(const NewFlags& o) {
   NewFleetSettings settings;
   for (const auto& text : split_list(o.devices)) {
@@ -73,6 +80,8 @@ Result<NewFleetSettings> settings_of(const NewFlags& o) {
   if (o.cluster != "preset:local") {
     HEDDLE_ASSIGN_OR_RETURN(settings.cluster, open_cluster(o.cluster));
   }
+  HEDDLE_ASSIGN_OR_RETURN(settings.precision,
+                          named_value<Precision>("--precision", o.precision, precisions()));
   settings.name = std::filesystem::path(settings.cutting.output).stem().string();
   settings.margin = o.margin;
   settings.batches = static_cast<int>(o.batches);
@@ -132,6 +141,8 @@ RunFn setup_fleet_new(Command& command) {
   command.list("--slo", o->slos, "50ms for all models, MODEL=50ms for one (repeatable)");
   command.option("--cluster", o->cluster,
                  "file or preset with further classes (default preset:local, this machine)");
+  command.option("--precision", o->precision,
+                 "arithmetic of the catalogue's classes: f32 (default), tf32, bf16 or fp16");
   command.option("--batches", o->batches, "batch sizes 1 to N (default 8)", 1, kMaxFleetBatch);
   command.option("--share-levels", o->share_levels,
                  "also shares 1/2 to 1/N of devices, at batch sizes up to the N-th part (default 1)", 1,

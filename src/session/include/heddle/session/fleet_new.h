@@ -16,6 +16,7 @@ struct NewFleetSettings {
   // Classes with their counts: of the catalogue (heddle/cluster/catalogue.h), else classes of devices of `cluster`.
   std::vector<std::pair<std::string, int64_t>> devices;
   std::shared_ptr<const Cluster> cluster;  // null: this machine
+  Precision precision = Precision::kF32;   // in which classes of the catalogue compute
   std::vector<ModelSpec> models;           // real models, networks of the zoo, or graphs without times
   double slo_us = 0;                       // of models that slo_us_of does not name; 0: none
   std::map<std::string, double> slo_us_of;
