@@ -89,6 +89,12 @@ Command& Command::rate(const std::string& flags, double& out, const std::string&
   return real(flags, out, help, min, max, {"RATE", "a rate such as 200/s or 12k/s", parse_rate});
 }
 
+Command& Command::bandwidth(const std::string& flags, double& out, const std::string& help, double min,
+                            double max) {
+  return real(flags, out, help, min, max,
+              {"BANDWIDTH", "a bandwidth such as 25Gbit/s or 3GB/s", parse_bandwidth});
+}
+
 Command& Command::bytes(const std::string& flags, int64_t& out, const std::string& help, int64_t min,
                         int64_t max) {
   auto& option = grouped(app_.add_option_function<std::string>(

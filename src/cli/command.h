@@ -68,6 +68,8 @@ class Command {
   Command& seconds(const std::string& flags, double& out, const std::string& help, double min, double max);
   // "200/s", "12k/s"; a bare number is per second.
   Command& rate(const std::string& flags, double& out, const std::string& help, double min, double max);
+  // "25Gbit/s", "3GB/s"; a bare number is in bytes per second.
+  Command& bandwidth(const std::string& flags, double& out, const std::string& help, double min, double max);
   // "64MiB"; a bare number is in bytes.
   Command& bytes(const std::string& flags, int64_t& out, const std::string& help, int64_t min, int64_t max);
   // A whole number such as 200 or 10k, also into an optional.

@@ -18,4 +18,17 @@ double peak_flops(const CatalogueDevice& device, Precision precision) {
   return std::max(rate, device.f32_flops);
 }
 
+Device make_device(const CatalogueDevice& model, std::string name, HostId host) {
+  Device d;
+  d.name = std::move(name);
+  d.kind = model.kind;
+  d.device_class = model.name;
+  d.host = host;
+  d.memory_bytes = model.memory_bytes;
+  d.peak_flops = model.f32_flops;
+  d.memory_bytes_per_s = model.memory_bytes_per_s;
+  d.op_overhead_us = kLaunchUs;
+  return d;
+}
+
 }  // namespace heddle

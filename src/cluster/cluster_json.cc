@@ -273,7 +273,7 @@ class ClusterReader {
     Device d;
     Choice own;
     const CatalogueDevice* card = card_at(at);
-    if (card != nullptr) d = make_gpu(*card, "", HostId());
+    if (card != nullptr) d = make_device(*card, "", HostId());
     read_engine(f, d);
     constexpr const char* kKinds = "'cpu', 'gpu', 'npu' or 'fpga'";
     if (card != nullptr)
@@ -306,10 +306,11 @@ class ClusterReader {
                                                       : nullptr;
   }
 
-  // A file without links: each card of the catalogue has a PCIe link of its own.
+  // A file without links: each card of the catalogue has a PCIe link of its own. A CPU needs none.
   void join_cards() {
     for (const auto& [device, card] : cards_)
-      add_pcie(builder_, device, read_[device.index()].host, card->link_bytes_per_s, {});
+      if (card->link_bytes_per_s > 0)
+        add_pcie(builder_, device, read_[device.index()].host, card->link_bytes_per_s, {});
   }
 
   Status read_switch(const JsonCursor& at) {

@@ -49,19 +49,6 @@ ClusterResult load_preset(std::string_view name) {
 
 }  // namespace
 
-Device make_gpu(const CatalogueDevice& model, std::string name, HostId host) {
-  Device d;
-  d.name = std::move(name);
-  d.kind = model.kind;
-  d.device_class = model.name;
-  d.host = host;
-  d.memory_bytes = model.memory_bytes;
-  d.peak_flops = model.f32_flops;
-  d.memory_bytes_per_s = model.memory_bytes_per_s;
-  d.op_overhead_us = kLaunchUs;
-  return d;
-}
-
 LinkId add_pcie(ClusterBuilder& b, DeviceId device, HostId host, double rate, BusId bus) {
   return b.add_link({.a = b.host_node(host),
                      .b = b.device_node(device),

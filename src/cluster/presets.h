@@ -45,13 +45,11 @@ inline constexpr CatalogueDevice kP100 = catalogue_device("P100");
 inline constexpr double kNvLink2Rate = 25e9;
 inline constexpr double kNvBridgeRate = 4 * 14.0625e9;
 
-// The papers give no latencies. These are the rounded costs of one asynchronous copy or kernel launch with
+// The papers give no latencies. These are the rounded costs of one asynchronous copy with
 // current drivers; they matter only for messages below about 100 KB.
 inline constexpr double kPcieLatencyUs = 10;
 inline constexpr double kNvLinkLatencyUs = 5;
-inline constexpr double kLaunchUs = 5;
 
-Device make_gpu(const CatalogueDevice& model, std::string name, HostId host);
 // A full-duplex link between a device and its host's memory.
 LinkId add_pcie(ClusterBuilder& b, DeviceId device, HostId host, double rate, BusId bus = {});
 LinkId add_nvlink(ClusterBuilder& b, DeviceId from, DeviceId to, double rate);

@@ -24,8 +24,8 @@ ClusterResult single() {
   ClusterBuilder b("diviml");
   const HostId host = b.add_host({.name = "server"});
   b.add_device(xeon("cpu", host));
-  const DeviceId t4 = b.add_device(make_gpu(kT4, "t4", host));
-  const DeviceId a100 = b.add_device(make_gpu(kA100, "a100", host));
+  const DeviceId t4 = b.add_device(make_device(kT4, "t4", host));
+  const DeviceId a100 = b.add_device(make_device(kA100, "a100", host));
   add_pcie(b, t4, host, kPcie4Rate);
   add_pcie(b, a100, host, kPcie4Rate);
   return b.build();
@@ -44,7 +44,7 @@ ClusterResult gpt3() {
     b.add_device(xeon("cpu" + suffix, host));
     for (const auto& [model, name] : {std::pair{kT4, "t4"}, std::pair{kA100, "a100"}}) {
       for (const char* which : {"a", "b"}) {
-        add_pcie(b, b.add_device(make_gpu(model, name + std::string(which) + suffix, host)), host,
+        add_pcie(b, b.add_device(make_device(model, name + std::string(which) + suffix, host)), host,
                  kPcie4Rate);
       }
     }

@@ -10,8 +10,8 @@ ClusterResult pair(const std::string& name, const CatalogueDevice& model, int64_
                    double pcie_rate, bool bridge) {
   ClusterBuilder b(name);
   const HostId host = b.add_host({.name = "server", .memory_bytes = host_bytes});
-  const DeviceId first = b.add_device(make_gpu(model, "gpu1", host));
-  const DeviceId second = b.add_device(make_gpu(model, "gpu2", host));
+  const DeviceId first = b.add_device(make_device(model, "gpu1", host));
+  const DeviceId second = b.add_device(make_device(model, "gpu2", host));
   add_pcie(b, first, host, pcie_rate);
   add_pcie(b, second, host, pcie_rate);
   if (bridge) add_nvlink(b, first, second, kNvBridgeRate);

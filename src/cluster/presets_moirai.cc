@@ -41,7 +41,7 @@ ClusterResult build(const std::string& name, const std::array<CatalogueDevice, 4
   std::array<DeviceId, 4> gpu;
   for (size_t i = 0; i < 4; ++i) {
     const HostId host = hosts[i % hosts.size()];
-    gpu[i] = b.add_device(make_gpu(models[i], std::string("gpu-") + static_cast<char>('a' + i), host));
+    gpu[i] = b.add_device(make_device(models[i], std::string("gpu-") + static_cast<char>('a' + i), host));
     add_pcie(b, gpu[i], host, kPcie3Rate);
   }
   add_measured_links(b, gpu, gbps, latency_us);

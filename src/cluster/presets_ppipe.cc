@@ -43,7 +43,7 @@ void add_servers(ClusterBuilder& b, NodeId network, const Half& half, int count,
       host = b.add_host({.name = server});
       b.add_link({.name = server + "-nic", .a = b.host_node(host), .b = network, .bytes_per_s = bytes_per_s});
     }
-    const DeviceId gpu = b.add_device(make_gpu(half.model, type + "-" + std::to_string(i + 1), host));
+    const DeviceId gpu = b.add_device(make_device(half.model, type + "-" + std::to_string(i + 1), host));
     b.add_link({.a = b.host_node(host), .b = b.device_node(gpu), .bytes_per_s = kPcie3Rate});
   }
 }

@@ -16,7 +16,7 @@ ClusterResult build_v100(const std::string& name, const std::array<CatalogueDevi
                           b.add_bus({.name = "pcie2", .bytes_per_s = kPcie3Rate, .duplex = Duplex::kFull})};
   std::array<DeviceId, 4> gpu;
   for (size_t i = 0; i < gpu.size(); ++i) {
-    Device d = make_gpu(models[i], "gpu" + std::to_string(i + 1), host);
+    Device d = make_device(models[i], "gpu" + std::to_string(i + 1), host);
     d.speed = speed[i];
     d.copy_engines = 0;  // NVLink and PCIe copies run at once (section 3.2: P2P and H2D streams)
     gpu[i] = b.add_device(std::move(d));
@@ -53,7 +53,7 @@ ClusterResult a6000() {
   const HostId host = b.add_host({.name = "server", .memory_bytes = 128 * kGiB});
   std::array<DeviceId, 3> gpu;
   for (size_t i = 0; i < gpu.size(); ++i) {
-    Device d = make_gpu(kA6000, "gpu" + std::to_string(i + 1), host);
+    Device d = make_device(kA6000, "gpu" + std::to_string(i + 1), host);
     d.copy_engines = 0;  // as in build_v100()
     gpu[i] = b.add_device(std::move(d));
   }
@@ -70,7 +70,7 @@ ClusterResult p4d() {
   const NodeId nvswitch = b.add_switch("nvswitch");
   for (int i = 0; i < 8; ++i) {
     const std::string number = std::to_string(i + 1);
-    const DeviceId gpu = b.add_device(make_gpu(kA100, "gpu" + number, host));
+    const DeviceId gpu = b.add_device(make_device(kA100, "gpu" + number, host));
     const BusId bus = i % 2 == 0 ? b.add_bus({.name = "pcie" + std::to_string(i / 2 + 1),
                                               .bytes_per_s = kPcie3Rate,
                                               .duplex = Duplex::kFull})

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 
+#include "fleet_blocks.h"
 #include "heddle/base/errors.h"
 #include "heddle/runtime/device_shares.h"
 #include "session_parts.h"
@@ -60,19 +60,6 @@ Result<ClassList> classes_of(const Cluster& cluster, const std::vector<DeviceId>
   return out;
 }
 
-// Halves the bytes of float32 tensors that cross cuts. The first and the last cut are a request's own tensors
-// and keep their type.
-void halve_cuts(const Graph& graph, const std::vector<int>& block_of, std::vector<double>& cut_bytes) {
-  for (size_t t = 0; t < graph.num_tensors(); ++t) {
-    const auto& tensor = graph.tensor(TensorId(t));
-    if (tensor.dtype != DType::kF32 || !tensor.producer.valid()) continue;
-    int last = block_of[tensor.producer.index()];
-    for (const auto reader : tensor.consumers) last = std::max(last, block_of[reader.index()]);
-    for (int k = block_of[tensor.producer.index()] + 1; k <= last; ++k)
-      cut_bytes[static_cast<size_t>(k)] -= static_cast<double>(tensor.bytes) / 2;
-  }
-}
-
 std::string share_text(int share) { return "share 1/" + std::to_string(share); }
 
 // One model of the fleet while its blocks are measured.
@@ -89,7 +76,7 @@ class ModelProfile {
       fleet->name = session_.cluster->name();
       fleet->classes = classes_.classes;
     }
-    HEDDLE_ASSIGN_OR_RETURN(FleetModel model, cut_into_blocks());
+    HEDDLE_ASSIGN_OR_RETURN(FleetModel model, blocks_of_model());
     HEDDLE_RETURN_IF_ERROR(measure_shares(model));
     // As in the paper: a multiple of the fastest class's time for one request.
     double fastest = INFINITY;
@@ -119,7 +106,7 @@ class ModelProfile {
     return {};
   }
 
-  Result<FleetModel> cut_into_blocks() {
+  Result<FleetModel> blocks_of_model() {
     const auto& graph = *session_.problem.graph;
     std::vector<std::vector<double>> us;
     for (const auto device : classes_.device) {
@@ -127,36 +114,10 @@ class ModelProfile {
       for (size_t op = 0; op < graph.num_ops(); ++op)
         us.back().push_back(session_.problem.costs->us(OpId(op), device));
     }
-    HEDDLE_ASSIGN_OR_RETURN(
-        const auto parts,
-        with_context(prepartition(graph, us, settings_.blocks, settings_.method), source_.path));
-    FleetModel model;
-    model.name = session_.loaded.name;
-    model.blocks = static_cast<int>(parts.blocks.size());
-    model.cut_bytes = parts.cut_bytes;
-    for (const double b : parts.parameter_bytes) model.parameter_bytes.push_back(static_cast<int64_t>(b));
-    for (const auto& ops : parts.blocks) blocks_.push_back(finest_ops(graph, ops));
-    model.file = file();
-    if (settings_.fp16_cuts) halve_cuts(*session_.loaded.graph, model.file.block_of, model.cut_bytes);
-    return model;
-  }
-
-  // The model's path and the ops of each block, for devices that run it.
-  FleetModelFile file() const {
-    namespace fs = std::filesystem;
-    const Model& model = *session_.loaded.model;
-    FleetModelFile file;
-    std::error_code error;
-    const auto path = fs::absolute(source_.path, error);
-    const auto folder = fs::absolute(settings_.output, error).parent_path();
-    file.path = path.lexically_normal().lexically_proximate(folder.lexically_normal()).string();
-    file.hash = model.file_hash();
-    file.shapes = source_.import.shapes;
-    file.block_of.assign(model.graph()->num_ops(), 0);
-    for (size_t k = 0; k < blocks_.size(); ++k)
-      for (const auto op : blocks_[k]) file.block_of[op.index()] = static_cast<int>(k);
-    file.fp16_cuts = settings_.fp16_cuts;
-    return file;
+    HEDDLE_ASSIGN_OR_RETURN(auto cut,
+                            cut_into_blocks(session_.loaded, source_, graph, us, settings_.cutting));
+    blocks_ = std::move(cut.blocks);
+    return std::move(cut.model);
   }
 
   Status measure_shares(FleetModel& model) const {
@@ -170,7 +131,8 @@ class ModelProfile {
         for (size_t c = 0; c < times.size(); ++c) {
           if (times[c].empty()) continue;
           model.latency_us[c].resize(static_cast<size_t>(share));
-          model.latency_us[c].back().push_back(times[c]);
+          auto& of_batch = model.latency_us[c].back().emplace_back();
+          for (const Cost& cost : times[c]) of_batch.push_back(note_source(model, c, cost));
         }
       }
     }
@@ -179,7 +141,7 @@ class ModelProfile {
 
   // Times of the blocks at one batch size on a share of one device of each class that has such shares, with
   // all shares busy, [class][block]; classes without them have none.
-  Result<std::vector<std::vector<double>>> measure_blocks(int batch, int share) const {
+  Result<std::vector<std::vector<Cost>>> measure_blocks(int batch, int share) const {
     ModelSpec source = source_;
     source.import.batch = batch;
     HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(source));
@@ -200,23 +162,22 @@ class ModelProfile {
     if (!summary.complete && control_.cancel.cancelled())
       return Error(Code::kCancelled, "stopped; what was measured is in " + session_.store->path() +
                                          "; run the same command again to continue");
-    std::vector<std::vector<double>> times(classes_.device.size());
+    std::vector<std::vector<Cost>> times(classes_.device.size());
     for (size_t c = 0; c < classes_.device.size(); ++c) {
       if (share > classes_.classes[c].share_levels) continue;
       for (size_t k = 0; k < blocks_.size(); ++k) {
-        HEDDLE_ASSIGN_OR_RETURN(const double us, known_time(c, k, batch, share, summary));
-        times[c].push_back(us);
+        HEDDLE_ASSIGN_OR_RETURN(const Cost cost, known_time(c, k, batch, share, summary));
+        times[c].push_back(cost);
       }
     }
     return times;
   }
 
-  Result<double> known_time(size_t c, size_t block, int batch, int share,
-                            const ProfileSummary& summary) const {
+  Result<Cost> known_time(size_t c, size_t block, int batch, int share, const ProfileSummary& summary) const {
     const auto key = profile_key(session_.loaded.model->signature(blocks_[block]),
                                  session_.cluster->device(classes_.device[c]), batch, {.share = share});
     HEDDLE_ASSIGN_OR_RETURN(const auto found, session_.store->find(key));
-    if (found) return found->median_us;
+    if (found) return Cost{found->median_us, Origin::kMeasured, found->rel_spread};
     return invalid_input(source_.path + ": block " + std::to_string(block) + " could not be measured on " +
                          classes_.classes[c].name + " at batch " + std::to_string(batch) + ", " +
                          share_text(share) +

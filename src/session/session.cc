@@ -18,11 +18,6 @@
 namespace heddle {
 namespace {
 
-// Measuring takes about 0.1 s per unit and kind of device. This many units are measured within seconds and
-// leave enough places to cut.
-constexpr size_t kMeasuredUnits = 24;
-constexpr size_t kEstimatedUnits = 2000;
-
 // Measurements are scaled to absent devices of the same kind only: a CPU's inefficiencies say nothing about a
 // GPU's.
 class SameKind final : public CostModel {
@@ -126,29 +121,6 @@ Result<const OnnxParts*> parts_for_engine(const Session& session, const ProblemS
     return parts.ok() ? *parts : nullptr;
   }
   return nullptr;
-}
-
-// Groups the model's ops into the units that are placed, at most `limit` (more if settings.keep_apart needs
-// them). With `whole_ops` the usual coarsening is none.
-Result<std::shared_ptr<const Graph>> make_units(const Session& session, size_t limit, bool whole_ops,
-                                                const ProblemSettings& settings) {
-  auto graph = session.loaded.graph;
-  const bool as_it_is =
-      settings.coarsening == Coarsening::kNone || (whole_ops && settings.coarsening == Coarsening::kUsual);
-  HEDDLE_ASSIGN_OR_RETURN(const OnnxParts* parts, parts_for_engine(session, settings));
-  if (!as_it_is || parts != nullptr) {
-    std::vector<int> group(graph->num_ops());
-    std::iota(group.begin(), group.end(), 0);
-    if (!as_it_is) {
-      HEDDLE_ASSIGN_OR_RETURN(group, unit_groups(*graph, settings));
-    }
-    if (parts != nullptr) group = parts->keep_nodes_whole(*graph, group);
-    HEDDLE_ASSIGN_OR_RETURN(graph, make_coarser(*graph, group, settings));
-  }
-  if (graph->num_ops() > limit) {
-    HEDDLE_ASSIGN_OR_RETURN(graph, make_coarser(*graph, group_to_size(*graph, limit), settings));
-  }
-  return graph;
 }
 
 std::vector<OpId> all_units(const Problem& problem) {
@@ -293,6 +265,27 @@ void keep_segments(const Problem& from, const Cluster& cluster, CostTable& costs
 }
 
 }  // namespace
+
+Result<std::shared_ptr<const Graph>> make_units(const Session& session, size_t limit, bool whole_ops,
+                                                const ProblemSettings& settings) {
+  auto graph = session.loaded.graph;
+  const bool as_it_is =
+      settings.coarsening == Coarsening::kNone || (whole_ops && settings.coarsening == Coarsening::kUsual);
+  HEDDLE_ASSIGN_OR_RETURN(const OnnxParts* parts, parts_for_engine(session, settings));
+  if (!as_it_is || parts != nullptr) {
+    std::vector<int> group(graph->num_ops());
+    std::iota(group.begin(), group.end(), 0);
+    if (!as_it_is) {
+      HEDDLE_ASSIGN_OR_RETURN(group, unit_groups(*graph, settings));
+    }
+    if (parts != nullptr) group = parts->keep_nodes_whole(*graph, group);
+    HEDDLE_ASSIGN_OR_RETURN(graph, make_coarser(*graph, group, settings));
+  }
+  if (graph->num_ops() > limit) {
+    HEDDLE_ASSIGN_OR_RETURN(graph, make_coarser(*graph, group_to_size(*graph, limit), settings));
+  }
+  return graph;
+}
 
 Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Cluster> cluster,
                              const ProblemSettings& settings) {

@@ -1,6 +1,7 @@
 // Parts of a session that its other sources share.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,16 @@
 #include "heddle/session/session.h"
 
 namespace heddle {
+
+// Measuring takes about 0.1 s per unit and kind of device. This many units are measured within seconds and
+// leave enough places to cut.
+inline constexpr size_t kMeasuredUnits = 24;
+inline constexpr size_t kEstimatedUnits = 2000;
+
+// Groups the ops of session.loaded into the units that are placed, at most `limit` (more if settings.keep_apart needs
+// them). With `whole_ops` the usual coarsening is none. session.cluster tells which engines need whole nodes.
+Result<std::shared_ptr<const Graph>> make_units(const Session& session, size_t limit, bool whole_ops,
+                                                const ProblemSettings& settings);
 
 struct MeasuringOptions {
   double min_s = 0;  // of each segment; at most three times as long

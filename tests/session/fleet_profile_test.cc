@@ -21,10 +21,10 @@ class FleetProfile : public testing::Test {
     const auto path = folder_ / "models" / "model.onnx";
     std::ofstream(path, std::ios::binary) << test::small_model();
     settings_.models = {{.path = path.string(), .import = {}}};
-    settings_.blocks = 2;
+    settings_.cutting.blocks = 2;
     settings_.batches = 2;
     settings_.store = (folder_ / "store.sqlite").string();
-    settings_.output = (folder_ / "fleet.json").string();
+    settings_.cutting.output = (folder_ / "fleet.json").string();
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
@@ -51,6 +51,8 @@ TEST_F(FleetProfile, HasATimeForEachClassBatchSizeAndBlock) {
     }
   }
   EXPECT_GT(model.slo_us, model.margin_us);
+  ASSERT_EQ(model.times_from.size(), fleet->classes.size());
+  for (const auto& from : model.times_from) EXPECT_EQ(from->origin, Origin::kMeasured);
 }
 
 TEST_F(FleetProfile, CancelledSaysThatItGoesOn) {

@@ -78,7 +78,7 @@ Result<int> run_fleet_explain(const ExplainFlags& o, const Invocation& invocatio
   if (why.cost_per_hour > 0)
     print(", {:.4g} per hour, {:.4g} per million requests", why.cost_per_hour, why.cost_per_million);
   if (why.watts > 0) print(", {:.4g} W", why.watts);
-  print("\n");
+  print("\n{}", times_line(fleet));
   return kExitDone;
 }
 

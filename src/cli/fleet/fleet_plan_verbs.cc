@@ -43,7 +43,7 @@ Result<int> run_fleet_plan(const PlanFlags& o, const Invocation& invocation) {
   for (size_t c = 0; c < used.size(); ++c)
     print("{}{} {} of {}", c == 0 ? "devices used: " : ", ", fleet.classes[c].name, used[c],
           fleet.classes[c].count);
-  print("\n");
+  print("\n{}", times_line(fleet));
   return kExitDone;
 }
 

@@ -1,57 +1,25 @@
 // heddle fleet profile: blocks of models measured on this machine's devices at several batch sizes, as a
 // fleet file.
-#include <algorithm>
-#include <filesystem>
-
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
-#include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
 #include "heddle/report/text_table.h"
-#include "heddle/session/fleet_profile.h"
 #include "model/model_flags.h"
 
 namespace heddle::cli {
 namespace {
 
 struct ProfileFlags {
-  std::string models, cluster = "preset:local", method = "balanced", store, output, engines, precision;
-  std::vector<std::string> shapes;
-  bool fp16_cuts = false;
-  int64_t blocks = 10, batches = 4, share_levels = 1;
+  std::string models, cluster = "preset:local", store, engines, precision;
+  FleetCutFlags cutting;
+  int64_t batches = 4, share_levels = 1;
   double slo_factor = 5, margin = 0.4;
 };
 
-std::string stem_of_model(const std::string& path) { return std::filesystem::path(path).stem().string(); }
-
-// "NAME=DIMS" is for all models, "MODEL:NAME=DIMS" for the one of that file name without its suffix.
-std::vector<std::string> shapes_for(const ProfileFlags& o, const std::string& path) {
-  std::vector<std::string> stems, shapes;
-  for (const auto& p : split_list(o.models)) stems.push_back(stem_of_model(p));
-  for (const auto& shape : o.shapes) {
-    const auto colon = shape.find(':');
-    const auto model = shape.substr(0, colon);
-    const bool for_one = colon != std::string::npos && colon < shape.find('=') &&
-                         std::find(stems.begin(), stems.end(), model) != stems.end();
-    if (!for_one) shapes.push_back(shape);
-    if (for_one && model == stem_of_model(path)) shapes.push_back(shape.substr(colon + 1));
-  }
-  return shapes;
-}
-
 Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   FleetProfileSettings settings;
-  const auto method = prepartition_method_named(o.method);
-  if (!method) {
-    const std::vector<std::string> names = {"greedy", "balanced"};
-    return Error(Code::kInvalidInput,
-                 "--blocks-by " + o.method + ": expected greedy or balanced" + did_you_mean(o.method, names));
-  }
-  settings.method = *method;
-  for (const auto& path : split_list(o.models)) {
-    settings.models.push_back({.path = path, .import = {}});
-    HEDDLE_ASSIGN_OR_RETURN(settings.models.back().import.shapes, parse_shapes(shapes_for(o, path)));
-  }
+  HEDDLE_ASSIGN_OR_RETURN(settings.cutting, o.cutting.settings());
+  HEDDLE_ASSIGN_OR_RETURN(settings.models, o.cutting.sources(split_list(o.models)));
   if (o.cluster != "preset:local") {
     HEDDLE_ASSIGN_OR_RETURN(settings.cluster, open_cluster(o.cluster));
   }
@@ -59,29 +27,27 @@ Result<FleetProfileSettings> settings_of(const ProfileFlags& o) {
   if (settings.variants.budget)
     return invalid_input(
         "--precision budget: the devices of a class have one type for all models; give auto or f32");
-  settings.blocks = static_cast<int>(o.blocks);
   settings.batches = static_cast<int>(o.batches);
   settings.share_levels = static_cast<int>(o.share_levels);
-  settings.fp16_cuts = o.fp16_cuts;
   settings.slo_factor = o.slo_factor;
   settings.margin = o.margin;
   settings.store = o.store;
-  settings.output = o.output;
   return settings;
 }
 
 Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocation) {
-  if (o.output.empty()) return Error(Code::kInvalidInput, "fleet profile needs -o FILE.json or FILE.yaml");
-  HEDDLE_RETURN_IF_ERROR(check_output(o.output));
+  if (o.cutting.output.empty())
+    return Error(Code::kInvalidInput, "fleet profile needs -o FILE.json or FILE.yaml");
+  HEDDLE_RETURN_IF_ERROR(check_output(o.cutting.output));
   HEDDLE_ASSIGN_OR_RETURN(const auto settings, settings_of(o));
   HEDDLE_ASSIGN_OR_RETURN(const Fleet fleet, profile_fleet(settings, invocation));
-  HEDDLE_RETURN_IF_ERROR(write_fleet(o.output, fleet));
+  HEDDLE_RETURN_IF_ERROR(write_fleet(o.cutting.output, fleet));
   if (invocation.progress) invocation.progress->finish();
   if (invocation.json) {
     Json names = Json::array();
     for (const auto& m : fleet.models)
       names.push_back({{"model", m.name}, {"blocks", m.blocks}, {"slo_us", m.slo_us}});
-    show_json(invocation, {{"output", o.output}, {"models", names}});
+    show_json(invocation, {{"output", o.cutting.output}, {"models", names}});
     return kExitDone;
   }
   TextTable table({{"model"},
@@ -108,7 +74,7 @@ Result<int> run_fleet_profile(const ProfileFlags& o, const Invocation& invocatio
   print(
       "{}{} is written: set counts, SLOs, weights, prices and further classes there;\n"
       "`heddle serve` runs its models on the devices that it names\n",
-      table.to_string(), o.output);
+      table.to_string(), o.cutting.output);
   return kExitDone;
 }
 
@@ -119,27 +85,18 @@ RunFn setup_fleet_profile(Command& command) {
   command.positional("MODELS", o->models, ".onnx files, comma-separated");
   command.option("--cluster", o->cluster,
                  "cluster file, or preset:NAME (default preset:local, this machine)");
-  command.option("--blocks", o->blocks, "blocks of each model (default 10)", 1, kMaxBlocks);
-  command.option(
-      "--blocks-by", o->method,
-      "balanced (default: least bytes between blocks of about equal time on all classes) or greedy");
   command.option("--batches", o->batches, "measure batch sizes 1 to N (default 4)", 1, kMaxFleetBatch);
   command.option(
       "--share-levels", o->share_levels,
       "measure also shares 1/2 to 1/N of devices with so many cores or parts, at batch sizes up to the N-th "
       "part, while all shares are busy (default 1: whole devices)",
       1, kMaxShare);
-  command.list(
-      "--shape", o->shapes,
-      "set an input's shape: NAME=1,3,224,224, or MODEL:NAME=1,3,224,224 for one model (repeatable)");
-  command.flag("--fp16-cuts", o->fp16_cuts,
-               "feature maps of float32 are to cross cuts as float16, which halves their bytes");
+  o->cutting.declare(command);
   command.option("--slo-factor", o->slo_factor, "SLO as a multiple of the fastest class's time (default 5)",
                  1, 1e6);
   command.option("--margin", o->margin, "part of the SLO that planning keeps free (default 0.4)", 0, 0.99);
   declare_variants(command, o->engines, o->precision);
   command.option("--store", o->store, "profile store file (default: the user's cache)");
-  command.option("-o,--output", o->output, "the fleet file (.json or .yaml)");
   return [o](const Invocation& invocation) { return run_fleet_profile(*o, invocation); };
 }
 

@@ -9,12 +9,14 @@
 #include "command.h"
 #include "heddle/base/json_fwd.h"
 #include "heddle/fleet/fleet_planner.h"
+#include "heddle/session/fleet_profile.h"
 
 namespace heddle::cli {
 
 RunFn setup_fleet_compare(Command& command);
 RunFn setup_fleet_explain(Command& command);
 RunFn setup_fleet_import(Command& command);
+RunFn setup_fleet_new(Command& command);
 RunFn setup_fleet_plan(Command& command);
 RunFn setup_fleet_planners(Command& command);
 RunFn setup_fleet_profile(Command& command);
@@ -32,6 +34,18 @@ struct FleetGoalFlags {
   Result<FleetPlanOptions> options(const Invocation& invocation) const;
 };
 
+// How models are cut for a fleet file, and where that is.
+struct FleetCutFlags {
+  std::string method = "balanced", output;
+  std::vector<std::string> shapes;
+  bool fp16_cuts = false;
+  int64_t blocks = 10;
+  void declare(Command& command);
+  // The models of these paths with their shapes.
+  Result<std::vector<ModelSpec>> sources(const std::vector<std::string>& paths) const;
+  Result<BlockSettings> settings() const;
+};
+
 // --count CLASS=N, --weight MODEL=W.
 struct FleetChangeFlags {
   std::vector<std::string> counts, weights;
@@ -44,7 +58,9 @@ struct FleetChangeFlags {
 // `value_unit` of the objective: "/s", "per hour", "W", "/s".
 const char* value_unit(FleetObjective objective);
 std::string value_text(FleetObjective objective, double value);
-// planner, objective, value, bound, bound_reason, bound_claimed_by, gap, planning_s, verified, devices.
+// "times: estimated on L4 and P4, within a factor of 2\n", or "" if the fleet does not say.
+std::string times_line(const Fleet& fleet);
+// planner, objective, value, bound, bound_reason, bound_claimed_by, gap, planning_s, verified, devices, times.
 Json plan_row(const Fleet& fleet, const FleetPlan& plan);
 // The pipelines and pools of a plan, one pool a line.
 std::string pools_text(const Fleet& fleet, const FleetPlan& plan);

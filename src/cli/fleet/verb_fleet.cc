@@ -1,6 +1,8 @@
 // heddle fleet: the list of its parts, and what they share.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 
 #include "fleet_verbs.h"
 #include "heddle/base/json.h"
@@ -8,6 +10,7 @@
 #include "heddle/base/units.h"
 #include "heddle/fleet/fleet_explain.h"
 #include "heddle/report/text_table.h"
+#include "model/model_flags.h"
 #include "verbs.h"
 
 namespace heddle::cli {
@@ -20,6 +23,7 @@ constexpr Verb kParts[] = {
     {"whatif", "predict the effect of other counts and weights", setup_fleet_whatif},
     {"replan", "plan again from a running plan, so that few devices change their work", setup_fleet_replan},
     {"verify", "check a fleet's plan file independently of its planner", setup_fleet_verify},
+    {"new", "make a fleet file for hardware that is not here, from the catalogue", setup_fleet_new},
     {"profile", "measure blocks of models on this machine, as a fleet file", setup_fleet_profile},
     {"simulate", "simulate a plan under load: attainment, latency, use, lost devices, a change of plan",
      setup_fleet_simulate},
@@ -36,6 +40,24 @@ Result<int> run_fleet_planners(const Invocation& invocation) {
   }
   print("{}", invocation.json ? (rows.dump(1) + "\n").c_str() : table.to_string());
   return kExitDone;
+}
+
+std::string stem_of_model(const std::string& path) { return std::filesystem::path(path).stem().string(); }
+
+// "NAME=DIMS" is for all models, "MODEL:NAME=DIMS" for the one of that file name without its suffix.
+std::vector<std::string> shapes_for(const std::vector<std::string>& all,
+                                    const std::vector<std::string>& paths, const std::string& path) {
+  std::vector<std::string> stems, shapes;
+  for (const auto& p : paths) stems.push_back(stem_of_model(p));
+  for (const auto& shape : all) {
+    const auto colon = shape.find(':');
+    const auto model = shape.substr(0, colon);
+    const bool for_one = colon != std::string::npos && colon < shape.find('=') &&
+                         std::find(stems.begin(), stems.end(), model) != stems.end();
+    if (!for_one) shapes.push_back(shape);
+    if (for_one && model == stem_of_model(path)) shapes.push_back(shape.substr(colon + 1));
+  }
+  return shapes;
 }
 
 template <class T>
@@ -83,6 +105,39 @@ Result<FleetPlanOptions> FleetGoalFlags::options(const Invocation& invocation) c
   return o;
 }
 
+void FleetCutFlags::declare(Command& command) {
+  command.option("--blocks", blocks, "blocks of each model (default 10)", 1, kMaxBlocks);
+  command.option(
+      "--blocks-by", method,
+      "balanced (default: least bytes between blocks of about equal time on all classes) or greedy");
+  command.list(
+      "--shape", shapes,
+      "set an input's shape: NAME=1,3,224,224, or MODEL:NAME=1,3,224,224 for one model (repeatable)");
+  command.flag("--fp16-cuts", fp16_cuts,
+               "feature maps of float32 are to cross cuts as float16, which halves their bytes");
+  command.option("-o,--output", output, "the fleet file (.json or .yaml)");
+}
+
+Result<std::vector<ModelSpec>> FleetCutFlags::sources(const std::vector<std::string>& paths) const {
+  std::vector<ModelSpec> models;
+  for (const auto& path : paths) {
+    models.push_back({.path = path, .import = {}});
+    HEDDLE_ASSIGN_OR_RETURN(models.back().import.shapes, parse_shapes(shapes_for(shapes, paths, path)));
+  }
+  return models;
+}
+
+Result<BlockSettings> FleetCutFlags::settings() const {
+  const auto named = prepartition_method_named(method);
+  if (!named) {
+    const std::vector<std::string> names = {"greedy", "balanced"};
+    return Error(Code::kInvalidInput,
+                 "--blocks-by " + method + ": expected greedy or balanced" + did_you_mean(method, names));
+  }
+  return BlockSettings{
+      .blocks = static_cast<int>(blocks), .method = *named, .fp16_cuts = fp16_cuts, .output = output};
+}
+
 void FleetChangeFlags::declare(Command& command) {
   command.list("--count", counts, "CLASS=N: so many devices of the class (repeatable)");
   command.list("--weight", weights, "MODEL=W: another weight of the model (repeatable)");
@@ -116,6 +171,11 @@ std::string value_text(FleetObjective objective, double value) {
   return fmt::format("{:.6g} {}", value, value_unit(objective));
 }
 
+std::string times_line(const Fleet& fleet) {
+  const auto text = times_text(fleet);
+  return text.empty() ? "" : "times: " + text + "\n";
+}
+
 Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
   Json devices = Json::object();
   const auto used = devices_used(fleet, plan);
@@ -129,7 +189,8 @@ Json plan_row(const Fleet& fleet, const FleetPlan& plan) {
           {"gap", plan.gap()},
           {"planning_s", plan.planning_s},
           {"verified", true},
-          {"devices", std::move(devices)}};
+          {"devices", std::move(devices)},
+          {"times", times_text(fleet)}};
 }
 
 std::string summary_text(const FleetPlan& plan) {

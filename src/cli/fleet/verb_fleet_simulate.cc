@@ -17,13 +17,13 @@ namespace heddle::cli {
 namespace {
 
 struct FleetSimulateOptions {
-  std::string fleet, plan, load_factor = "1", trace, schedulers = "reservation";
+  std::string fleet, plan, planner, load_factor = "1", trace, schedulers = "reservation";
   TrafficFlags traffic;
   std::string warmup = "0", guard = "0", stragglers, migrate_to, migrate_at = "0", load_time = "0";
   std::string csv, html, window;
   std::vector<std::string> lose;
   bool compressed = false, no_feedback = false, retry = false;
-  double duration_s = 30, attainment = .99, least_batch = 0, jitter = 0, avoid_stragglers = 0;
+  double rate_per_s = 0, duration_s = 30, attainment = .99, least_batch = 0, jitter = 0, avoid_stragglers = 0;
   int64_t seed = 1, threads = 0;
 };
 
@@ -125,14 +125,19 @@ Result<Deployment> read_deployment(const Fleet& fleet, const std::string& path) 
   return deployment;
 }
 
-// The plan of --plan, or auto's.
+std::string planner_of(const FleetSimulateOptions& o) { return o.planner.empty() ? "auto" : o.planner; }
+
+// The plan of --plan, or --planner's.
 Result<Deployment> the_deployment(const FleetSimulateOptions& o, const Fleet& fleet,
                                   const Invocation& invocation) {
+  if (!o.plan.empty() && !o.planner.empty())
+    return Error(Code::kInvalidInput,
+                 "--planner " + o.planner + ": the plan is that of --plan; give one of the two");
   if (!o.plan.empty()) return read_deployment(fleet, o.plan);
   FleetPlanOptions options;
   options.deadline = Deadline::never(invocation.cancel);
   options.progress = invocation.progress;
-  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, "auto", options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto plan, plan_fleet(fleet, planner_of(o), options));
   return deploy(fleet, plan);
 }
 
@@ -153,6 +158,9 @@ Status read_trace(const FleetSimulateOptions& o, const Invocation& invocation, I
     if (!o.traffic.kind.empty())
       return Error(Code::kInvalidInput, "--traffic " + o.traffic.kind + ": recorded arrivals (" + o.trace +
                                             ") are played as they are; leave it out");
+    if (o.rate_per_s > 0)
+      return Error(Code::kInvalidInput, "--rate: recorded arrivals (" + o.trace +
+                                            ") have their own rate; scale it by --load-factor");
     std::vector<std::string> names;
     for (const auto& m : in.deployment.models) names.push_back(m.name);
     HEDDLE_ASSIGN_OR_RETURN(const auto text, read_file(o.trace));
@@ -174,6 +182,17 @@ Status read_trace(const FleetSimulateOptions& o, const Invocation& invocation, I
   return {};
 }
 
+// By model, at load factor 1: with --rate the same for every plan, split by the models' weights as a plan's load is.
+std::vector<double> rates_of(const FleetSimulateOptions& o, const Inputs& in) {
+  std::vector<double> rates;
+  double weights = 0;
+  for (const auto& m : in.fleet.models) weights += m.weight;
+  for (size_t m = 0; m < in.fleet.models.size(); ++m)
+    rates.push_back(o.rate_per_s > 0 ? o.rate_per_s * in.fleet.models[m].weight / weights
+                                     : in.deployment.models[m].rate_per_s);
+  return rates;
+}
+
 Status read_traffic(const FleetSimulateOptions& o, const Invocation& invocation, Inputs& in) {
   auto& traffic = in.sweep.traffic;
   HEDDLE_ASSIGN_OR_RETURN(traffic, o.traffic.traffic(true));
@@ -188,8 +207,7 @@ Status read_traffic(const FleetSimulateOptions& o, const Invocation& invocation,
     return {};
   }
   double rate = 0;
-  for (const auto& m : in.deployment.models)
-    rate += m.rate_per_s / static_cast<double>(in.deployment.models.size());
+  for (const double r : in.sweep.rates_per_s) rate += r / static_cast<double>(in.sweep.rates_per_s.size());
   in.traffic = fmt::format("{} traffic", traffic_name(traffic.kind));
   if (const auto dispersion = index_of_dispersion(traffic, rate); dispersion && *dispersion > 1)
     in.traffic += fmt::format(", variance / mean of counts {:.3g} at a model's mean rate of {:.4g}/s",
@@ -256,13 +274,15 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
                  "--avoid-stragglers goes by measured times, which --no-feedback ignores: give one of them");
   HEDDLE_ASSIGN_OR_RETURN(in.fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(in.deployment, the_deployment(o, in.fleet, invocation));
+  in.sweep.rates_per_s = rates_of(o, in);
   HEDDLE_RETURN_IF_ERROR(read_traffic(o, invocation, in));
+  if (o.rate_per_s > 0) in.traffic += fmt::format(", {:.6g} requests/s at load 1", o.rate_per_s);
   HEDDLE_RETURN_IF_ERROR(read_simulation(o, invocation, in));
   in.sweep.duration_s = o.duration_s;
   in.sweep.threads = static_cast<int>(o.threads);
   in.sweep.progress = invocation.progress;
   FleetSimulationView view;
-  view.title = o.fleet + ", " + (o.plan.empty() ? "planned by auto" : o.plan);
+  view.title = o.fleet + ", " + (o.plan.empty() ? "planned by " + planner_of(o) : o.plan);
   view.traffic = in.traffic;
   view.deployment = &in.deployment;
   view.wanted_attainment = o.attainment;
@@ -294,9 +314,12 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
 
 void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
   command.positional("FLEET", o.fleet, "fleet file (.json, .yaml)");
-  command.option("--plan", o.plan, "plan file of this fleet (default: auto plans it)");
+  command.option("--plan", o.plan, "plan file of this fleet (default: --planner plans it)");
+  command.option("--planner", o.planner, "one of `heddle fleet planners` (default auto)");
+  command.rate("--rate", o.rate_per_s,
+               "requests of all models, split by their weights (default: the plan's rates)", 0, 1e9);
   command.option("--load-factor", o.load_factor,
-                 "loads relative to the plan's rates: A,B,... or FROM:TO:STEP (default 1)");
+                 "loads relative to --rate or the plan's rates: A,B,... or FROM:TO:STEP (default 1)");
   o.traffic.declare(command, "poisson (default), diurnal, bursty, functions (a synthetic trace)");
   command.option("--trace", o.trace,
                  "CSV: function invocations (app,func,end_timestamp,duration; s) or recorded arrivals "

@@ -71,10 +71,11 @@ Result<int> list_catalogue(const Invocation& invocation) {
                     {"fp16_flops", d.fp16_flops},
                     {"int8_ops", d.int8_ops},
                     {"source", d.source}});
-    table.add_row({d.name, format_bytes(d.memory_bytes), rate_text(d.memory_bytes_per_s, "B/s"),
-                   rate_text(d.link_bytes_per_s, "B/s"), rate_text(d.f32_flops, "FLOP/s"),
-                   rate_text(d.tf32_flops, "FLOP/s"), rate_text(d.bf16_flops, "FLOP/s"),
-                   rate_text(d.fp16_flops, "FLOP/s"), rate_text(d.int8_ops, "OP/s"), d.source});
+    table.add_row({d.name, d.memory_bytes > 0 ? format_bytes(d.memory_bytes) : "host's",
+                   rate_text(d.memory_bytes_per_s, "B/s"), rate_text(d.link_bytes_per_s, "B/s"),
+                   rate_text(d.f32_flops, "FLOP/s"), rate_text(d.tf32_flops, "FLOP/s"),
+                   rate_text(d.bf16_flops, "FLOP/s"), rate_text(d.fp16_flops, "FLOP/s"),
+                   rate_text(d.int8_ops, "OP/s"), d.source});
   }
   show_result(invocation, rows, table.to_string());
   return kExitDone;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -84,6 +85,26 @@ Status check_times(const Fleet& fleet, const FleetModel& m, const std::string& w
   return {};
 }
 
+Status check_sources(const Fleet& fleet, const FleetModel& m, const std::string& where) {
+  if (m.times_from.empty()) return {};
+  if (m.times_from.size() != fleet.classes.size())
+    return bad(where + ": says of " + std::to_string(m.times_from.size()) +
+               " classes where their times are from; the fleet has " + std::to_string(fleet.classes.size()));
+  for (size_t c = 0; c < m.times_from.size(); ++c) {
+    const double factor = m.times_from[c] ? m.times_from[c]->error_factor : 1;
+    if (!(factor >= 1 && factor <= 1000))
+      return bad(where + " on class " + quote_text(fleet.classes[c].name) + ": error_factor is " +
+                 shown(factor) + "; expected 1 to 1000");
+  }
+  return {};
+}
+
+// "3 %", "a factor of 2".
+std::string band_text(double factor) {
+  return factor < 1.5 ? fmt::format("{:.2g} %", 100 * (factor - 1))
+                      : fmt::format("a factor of {:.2g}", factor);
+}
+
 Status check_model(const Fleet& fleet, const FleetModel& m) {
   const auto where = "model " + quote_text(m.name);
   HEDDLE_RETURN_IF_ERROR(check_count(m.blocks, 1, kMaxBlocks, where, "blocks"));
@@ -112,6 +133,7 @@ Status check_model(const Fleet& fleet, const FleetModel& m) {
         return bad(where + ": file: an op is in block " + std::to_string(block) +
                    "; the model has blocks 0 to " + std::to_string(m.blocks - 1));
   }
+  HEDDLE_RETURN_IF_ERROR(check_sources(fleet, m, where));
   return check_times(fleet, m, where);
 }
 
@@ -147,6 +169,33 @@ int Fleet::model_named(std::string_view model_name) const {
   for (size_t m = 0; m < models.size(); ++m)
     if (models[m].name == model_name) return static_cast<int>(m);
   return -1;
+}
+
+std::string times_text(const Fleet& fleet) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // source, classes
+  for (size_t c = 0; c < fleet.classes.size(); ++c) {
+    std::optional<TimesSource> worst;
+    for (const auto& m : fleet.models) {
+      if (c >= m.times_from.size() || !m.times_from[c]) continue;
+      if (!worst) worst = m.times_from[c];
+      worst->origin = std::max(worst->origin, m.times_from[c]->origin);
+      worst->error_factor = std::max(worst->error_factor, m.times_from[c]->error_factor);
+    }
+    if (!worst) continue;
+    const auto source =
+        std::string(origin_name(worst->origin)) + " on {}, within " + band_text(worst->error_factor);
+    auto at = std::ranges::find(groups, source, &decltype(groups)::value_type::first);
+    if (at == groups.end()) at = groups.insert(groups.end(), {source, {}});
+    at->second.push_back(fleet.classes[c].name);
+  }
+  std::string text;
+  for (const auto& [source, classes] : groups) {
+    std::string names;
+    for (size_t i = 0; i < classes.size(); ++i)
+      names += (i == 0 ? "" : i + 1 < classes.size() ? ", " : " and ") + classes[i];
+    text += (text.empty() ? "" : "; ") + fmt::format(fmt::runtime(source), names);
+  }
+  return text;
 }
 
 Status check_fleet(const Fleet& fleet) {

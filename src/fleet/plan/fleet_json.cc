@@ -78,17 +78,35 @@ Json to_json(const FleetModelFile& file) {
   return json;
 }
 
+Result<size_t> class_at(const JsonCursor& at, const Fleet& fleet, const std::string& name) {
+  const int c = fleet.class_named(name);
+  if (c >= 0) return static_cast<size_t>(c);
+  std::vector<std::string> names;
+  for (const auto& known : fleet.classes) names.push_back(known.name);
+  return at.error("no class is named " + quote_text(name) + did_you_mean(name, names) + "; there are " +
+                  join_names(names));
+}
+
+// The member "times_from" of a model.
+Status read_sources(const JsonCursor& at, const Fleet& fleet, FleetModel& m) {
+  m.times_from.resize(fleet.classes.size());
+  const auto read_source = [&](const std::string& name, const JsonCursor& source) -> Status {
+    HEDDLE_ASSIGN_OR_RETURN(const size_t c, class_at(at, fleet, name));
+    auto& from = m.times_from[c].emplace();
+    Fields f(source);
+    f.required("origin", from.origin, origin_named,
+               "'measured', 'given', 'interpolated', 'scaled' or 'estimated'")
+        .required("error_factor", from.error_factor, 1, 1000);
+    return f.finish();
+  };
+  return each_member("an object of class names", read_source)(at);
+}
+
 Status read_times(const JsonCursor& at, const Fleet& fleet, FleetModel& m) {
   m.latency_us.resize(fleet.classes.size());
   const auto read_class_times = [&](const std::string& name, const JsonCursor& shares) -> Status {
-    const int c = fleet.class_named(name);
-    if (c < 0) {
-      std::vector<std::string> names;
-      for (const auto& known : fleet.classes) names.push_back(known.name);
-      return at.error("no class is named " + quote_text(name) + did_you_mean(name, names) + "; there are " +
-                      join_names(names));
-    }
-    auto& times = m.latency_us[static_cast<size_t>(c)];
+    HEDDLE_ASSIGN_OR_RETURN(const size_t c, class_at(at, fleet, name));
+    auto& times = m.latency_us[c];
     const auto read_batch = [&times](const JsonCursor& blocks) {
       return take(blocks, times.back().emplace_back(), 0, kMax);
     };
@@ -120,6 +138,7 @@ Result<FleetModel> read_model(const JsonCursor& at, const Fleet& fleet) {
                 })
       .optional("parameter_bytes", m.parameter_bytes, 0, int64_t{1} << 50)
       .optional("file", m.file, read_model_file)
+      .optional("times_from", [&](const JsonCursor& sources) { return read_sources(sources, fleet, m); })
       .required("latency_us", [&](const JsonCursor& times) -> Status {
         auto status = read_times(times, fleet, m);
         if (status.ok()) return {};
@@ -175,6 +194,12 @@ Json to_json(const Fleet& fleet) {
     j["cut_bytes"] = m.cut_bytes;
     if (!m.parameter_bytes.empty()) j["parameter_bytes"] = m.parameter_bytes;
     if (!m.file.path.empty()) j["file"] = to_json(m.file);
+    Json sources = Json::object();
+    for (size_t c = 0; c < m.times_from.size(); ++c)
+      if (const auto& from = m.times_from[c])
+        sources[fleet.classes[c].name] = {{"origin", origin_name(from->origin)},
+                                          {"error_factor", from->error_factor}};
+    if (!sources.empty()) j["times_from"] = std::move(sources);
     Json times = Json::object();
     for (size_t c = 0; c < m.latency_us.size(); ++c)
       if (!m.latency_us[c].empty()) times[fleet.classes[c].name] = m.latency_us[c];

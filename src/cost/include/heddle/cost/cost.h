@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <unordered_map>
@@ -25,6 +26,7 @@ enum class Origin : uint8_t {
   kEstimated,     // roofline
 };
 const char* origin_name(Origin origin);
+std::optional<Origin> origin_named(std::string_view name);
 
 // Above this spread other work on the machine delayed the measured runs. The spread of calm ones is at most 17 %, that
 // of measurements beside busy processes 19 to 280 %, and their medians are up to three times the calm ones.
@@ -35,6 +37,9 @@ struct Cost {
   Origin origin = Origin::kEstimated;
   double rel_spread = 0;  // as in Measurement; 0 when not measured
 
+  // The error band: nine in ten true times are expected between us / factor and us * factor. A measured time has its
+  // spread; estimates and scaled times have what comparisons with measurements showed (docs/cost-model.md).
+  double error_factor() const;
   bool disturbed() const { return origin == Origin::kMeasured && rel_spread > kDisturbedSpread; }
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "heddle/base/json_fwd.h"
 #include "heddle/base/status.h"
+#include "heddle/cost/cost.h"
 #include "heddle/graph/types.h"
 
 namespace heddle {
@@ -43,6 +45,12 @@ struct FleetModelFile {
   bool fp16_cuts = false;               // float32 tensors cross cuts as float16; cut_bytes are for float16
 };
 
+// Where the times of a model on a class come from.
+struct TimesSource {
+  Origin origin = Origin::kEstimated;  // of the least trusted time
+  double error_factor = 1;             // the widest error band (Cost::error_factor())
+};
+
 struct FleetModel {
   std::string name;
   int blocks = 0;  // indices 0..blocks-1; cut k lies before block k
@@ -50,6 +58,7 @@ struct FleetModel {
   // with all shares of the device busy. Positive. A class that cannot run the model, a share or a batch size
   // without a time has an empty vector. Outer size: the fleet's classes.
   std::vector<std::vector<std::vector<std::vector<double>>>> latency_us;
+  std::vector<std::optional<TimesSource>> times_from;  // [class]; empty, or nullopt for a class: not said
   std::vector<double> cut_bytes;  // per request; blocks + 1 entries, [0] the input, [blocks] the output
   std::vector<int64_t> parameter_bytes;  // of each block; empty: unknown, so memory is not checked
   double slo_us = 0;                     // from arrival to answer
@@ -75,6 +84,10 @@ struct Fleet {
   int class_named(std::string_view class_name) const;  // -1: none
   int model_named(std::string_view model_name) const;  // -1: none
 };
+
+// "estimated on L4 and P4, within a factor of 2; measured on cpu1, within 3 %": the sources of all models' times, each
+// class with the least trusted. Empty if the fleet does not say.
+std::string times_text(const Fleet& fleet);
 
 inline constexpr int kMaxFleetClasses = 16, kMaxFleetModels = 256, kMaxBlocks = 64, kMaxFleetBatch = 256;
 inline constexpr int kMaxPartitions = 4;

@@ -15,19 +15,24 @@
 
 namespace heddle {
 
+// How the models of a fleet file are cut.
+struct BlockSettings {
+  int blocks = 10;  // of each model
+  PrepartitionMethod method = PrepartitionMethod::kBalanced;
+  bool fp16_cuts = false;  // feature maps of float32 cross cuts as float16
+  std::string output;      // the fleet file's path: paths of models are relative to its folder
+};
+
 struct FleetProfileSettings {
   std::vector<ModelSpec> models;           // real models; their batch size is ignored
   std::shared_ptr<const Cluster> cluster;  // null: this machine, with every device that is found
   VariantSettings variants;
-  int blocks = 10;  // of each model
-  PrepartitionMethod method = PrepartitionMethod::kBalanced;
-  int batches = 4;         // largest batch size that is measured
-  int share_levels = 1;    // also shares 1/2 to 1/N of devices, at batch sizes up to the N-th part
-  bool fp16_cuts = false;  // feature maps of float32 cross cuts as float16
-  double slo_factor = 5;   // SLO as a multiple of the fastest class's time
-  double margin = 0.4;     // the part of the SLO that planning keeps free
-  std::string store;       // the profile store's file; empty: ProfileStore::default_path()
-  std::string output;      // the fleet file's path: paths of models are relative to its folder
+  BlockSettings cutting;
+  int batches = 4;        // largest batch size that is measured
+  int share_levels = 1;   // also shares 1/2 to 1/N of devices, at batch sizes up to the N-th part
+  double slo_factor = 5;  // SLO as a multiple of the fastest class's time
+  double margin = 0.4;    // the part of the SLO that planning keeps free
+  std::string store;      // the profile store's file; empty: ProfileStore::default_path()
 };
 
 // Measures blocks of the models at several batch sizes on one device of each class; devices of one target are
