@@ -124,9 +124,10 @@ class ModelProfile {
     model.latency_us.resize(classes_.classes.size());
     int levels = 1;
     for (const auto& c : classes_.classes) levels = std::max(levels, c.share_levels);
+    HEDDLE_ASSIGN_OR_RETURN(const int batches, most_batches());
     for (int share = 1; share <= levels; ++share) {
       // A share of a device runs a share of the batch.
-      for (int batch = 1; batch <= std::max(1, settings_.batches / share); ++batch) {
+      for (int batch = 1; batch <= std::max(1, batches / share); ++batch) {
         HEDDLE_ASSIGN_OR_RETURN(const auto times, measure_blocks(batch, share));
         for (size_t c = 0; c < times.size(); ++c) {
           if (times[c].empty()) continue;
@@ -139,11 +140,21 @@ class ModelProfile {
     return {};
   }
 
+  // 1 for models whose inputs do not take another batch size.
+  Result<int> most_batches() const {
+    if (settings_.batches < 2) return 1;
+    HEDDLE_ASSIGN_OR_RETURN(const auto two, load_model({source_.path, source_.import.at_batch(2)}));
+    const Graph &one = *session_.loaded.graph, &both = *two.graph;
+    for (size_t i = 0; i < one.inputs().size(); ++i)
+      if (one.tensor(one.inputs()[i]).shape != both.tensor(both.inputs()[i]).shape) return settings_.batches;
+    return 1;
+  }
+
   // Times of the blocks at one batch size on a share of one device of each class that has such shares, with
   // all shares busy, [class][block]; classes without them have none.
   Result<std::vector<std::vector<Cost>>> measure_blocks(int batch, int share) const {
     ModelSpec source = source_;
-    source.import.batch = batch;
+    source.import = source.import.at_batch(batch);
     HEDDLE_ASSIGN_OR_RETURN(const auto loaded, load_model(source));
     if (!loaded.model || loaded.graph->num_ops() != session_.loaded.graph->num_ops())
       return unsupported(source_.path + ": has other ops at batch " + std::to_string(batch) +

@@ -55,6 +55,26 @@ TEST_F(FleetProfile, HasATimeForEachClassBatchSizeAndBlock) {
   for (const auto& from : model.times_from) EXPECT_EQ(from->origin, Origin::kMeasured);
 }
 
+// A shape that is given for one request says nothing against batches.
+TEST_F(FleetProfile, AGivenShapeTakesTheBatchSizes) {
+  settings_.models[0].import.shapes = {{"x", {1, 64}}};
+  const auto given = profile_fleet(settings_, {});
+  ASSERT_TRUE(given.ok()) << given.error().to_string();
+  ASSERT_EQ(given->models[0].latency_us[0][0].size(), 2u);
+  const auto loaded = load_model({settings_.models[0].path, settings_.models[0].import.at_batch(2)});
+  ASSERT_TRUE(loaded.ok()) << loaded.error().to_string();
+  EXPECT_EQ(loaded->graph->tensor(loaded->graph->inputs()[0]).shape, (Shape{2, 64}));
+}
+
+TEST_F(FleetProfile, AFixedBatchIsMeasuredAlone) {
+  using namespace onnx_writer;
+  std::ofstream(settings_.models[0].path, std::ios::binary)
+      << model({{node("Relu", {"x"}, {"y"}, "relu")}, {value("x", {1, 64})}, {value("y", {1, 64})}});
+  const auto fleet = profile_fleet(settings_, {});
+  ASSERT_TRUE(fleet.ok()) << fleet.error().to_string();
+  EXPECT_EQ(fleet->models[0].latency_us[0][0].size(), 1u);
+}
+
 TEST_F(FleetProfile, CancelledSaysThatItGoesOn) {
   Control control;
   control.cancel.cancel();

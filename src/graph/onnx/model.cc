@@ -192,4 +192,12 @@ TensorId Model::find_onnx_tensor(const std::string& name) const {
   return it == impl_->onnx_names.end() ? TensorId() : it->second;
 }
 
+ImportOptions ImportOptions::at_batch(int64_t size) const {
+  ImportOptions options = *this;
+  options.batch = size;
+  for (auto& [name, shape] : options.shapes)
+    if (!shape.empty() && shape[0] == 1) shape[0] = size;
+  return options;
+}
+
 }  // namespace heddle

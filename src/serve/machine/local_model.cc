@@ -42,11 +42,7 @@ bool all_have_rows(const Graph& one, const Graph& many, std::span<const TensorId
 Result<std::shared_ptr<const Model>> load_at(const ModelSource& source, int64_t batch) {
   ImportOptions options;
   options.shapes = source.settings.shapes;
-  options.batch = batch;
-  // A shape that was given fixes the batch, too; what is dynamic there is the batch's to say.
-  for (auto& [name, shape] : options.shapes)
-    if (!shape.empty()) shape[0] = shape[0] == 1 ? batch : shape[0];
-  return Model::load(source.path, options);
+  return Model::load(source.path, options.at_batch(batch));
 }
 
 Result<ServedModel> describe(const ModelSource& source, const Model& model) {

@@ -32,6 +32,9 @@ struct ImportOptions {
   // what was cut out of it, or what was compiled from that lives; who keeps such parts keeps the model.
   // Weights in other files, and those of other formats, are copied all the same.
   bool map_weights = false;
+
+  // The same at another batch size: given shapes whose first dimension is 1 get it, too.
+  ImportOptions at_batch(int64_t size) const;
 };
 
 // A segment cut out of a model, to be compiled alone: parameter i is fed with the model's tensor inputs[i],
