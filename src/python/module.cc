@@ -14,6 +14,7 @@ NB_MODULE(_core, module) {
   bind_cluster(module);
   bind_costs(module);
   bind_plan(module);
+  bind_precision(module);
   bind_planning(module);
   bind_grade(module);
   bind_running(module);

@@ -58,6 +58,7 @@ void bind_cluster(nanobind::module_& module);
 void bind_costs(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_planning(nanobind::module_& module);
+void bind_precision(nanobind::module_& module);
 void bind_grade(nanobind::module_& module);
 void bind_running(nanobind::module_& module);
 void bind_fleet(nanobind::module_& module);

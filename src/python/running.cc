@@ -187,7 +187,23 @@ void bind_running(nb::module_& module) {
           "The outputs were compared with the unsplit model's.")
       .def_prop_ro(
           "outputs_equal", [](const Measurement& m) { return m.record.outputs_equal; },
-          "Within a relative 1e-3 and an absolute 1e-5.")
+          "In float32, within a relative 1e-3 and an absolute 1e-5.")
+      .def_prop_ro(
+          "error",
+          [](const Measurement& m) -> std::optional<OutputError> {
+            return m.record.precision ? std::optional(m.record.precision->plan) : std::nullopt;
+          },
+          "What the plan's types cost against float32; None if it computes in float32.")
+      .def_prop_ro(
+          "unsplit_error",
+          [](const Measurement& m) -> std::optional<OutputError> {
+            const bool measured = m.record.precision && m.record.precision->unsplit.samples > 0;
+            return measured ? std::optional(m.record.precision->unsplit) : std::nullopt;
+          },
+          "The same of the unsplit model in the plan's narrowest type; None if it was not measured.")
+      .def_prop_ro(
+          "right", [](const Measurement& m) { return m.record.right(); },
+          "The outputs are equal in float32, and rounding explains what the plan's types change.")
       .def_prop_ro("max_abs_error", [](const Measurement& m) { return m.record.max_abs_error; })
       .def(
           "compare", [](const Measurement& m, const PyPlan& plan) { return compare_steps(plan, m.record); },
@@ -196,7 +212,7 @@ void bind_running(nb::module_& module) {
         return fmt::format("<Measurement {} (predicted {}), {}>", format_us(m.record.measured_us),
                            format_us(m.record.predicted_us),
                            !m.record.verified       ? "outputs not compared"
-                           : m.record.outputs_equal ? "outputs equal"
+                           : m.record.right()       ? "outputs right"
                                                     : "outputs DIFFER");
       });
   nb::class_<PyCompiled>(

@@ -78,7 +78,7 @@ def model(model_file: Path) -> hd.Model:
 
 @pytest.fixture(scope="session")
 def costs(model: hd.Model, store: str) -> hd.Costs:
-    return hd.profile(model, store=store, coarsening="none")
+    return hd.profile(model, store=store, coarsening="none", precisions=["f32"])
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ def test_a_plan_of_several_segments(model: hd.Model, store: str, x: np.ndarray, 
     if len(cluster.devices) < 3:
         pytest.skip("this machine has one core")
     names = [d.name for d in cluster.devices[1:3]]
-    costs = hd.profile(model, cluster, store=store, coarsening="none", devices=names)
+    costs = hd.profile(model, cluster, store=store, coarsening="none", devices=names, precisions=["f32"])
     plan = hd.plan(model, costs=costs, objective="throughput", time_limit=1)
     assert len(set(plan.placement.values())) == 2 or len(plan.segments) > 1
     np.testing.assert_allclose(plan.compile().run({"x": x}).outputs["y"], expected(x), rtol=1e-4, atol=1e-5)
@@ -49,7 +49,7 @@ def test_an_output_whose_size_depends_on_data(tmp_path: Path, store: str) -> Non
     with pytest.warns(UserWarning, match="depends on data: it is at most 2x20"):
         model = hd.Model(path)
     assert model.outputs == [("i", "i64", (2, -1))]
-    compiled = hd.plan(model, costs=hd.profile(model, hd.Cluster.discover(), store=store)).compile()
+    compiled = hd.plan(model, costs=hd.profile(model, hd.Cluster.discover(), store=store, precisions=["f32"])).compile()
     for least in (0.0, 0.7, 1.0):
         x = np.random.default_rng(3).random((4, 5), np.float32) - np.float32(least)
         outputs = compiled.run(x).outputs
@@ -153,8 +153,34 @@ def test_a_run_of_another_plan(plan: hd.Plan, absent_plan: hd.Plan, x: np.ndarra
 
 def test_a_measurement_compares_outputs(plan: hd.Plan) -> None:
     measurement = plan.measure(repeats=3, warmups=1)
-    assert measurement.verified and measurement.outputs_equal
+    assert measurement.verified and measurement.outputs_equal and measurement.right
     assert len(measurement.latencies_us) == 3
+
+
+def test_a_budget_of_nothing_is_float32(model: hd.Model, tmp_path: Path) -> None:
+    budget = hd.ErrorBudget(agreement=1, mean=0)
+    costs = hd.profile(model, budget=budget, store=str(tmp_path / "store.sqlite"))
+    plan = hd.plan(model, costs=costs, time_limit=1)
+    assert plan.precision is not None
+    assert plan.precision.mean == 0 and plan.precision.agreement == 1
+    measurement = plan.measure(repeats=2, warmups=1)
+    assert measurement.error is None and measurement.right
+
+
+def test_a_type_says_what_it_costs(model: hd.Model, tmp_path: Path) -> None:
+    costs = hd.profile(model, store=str(tmp_path / "store.sqlite"))
+    plan = hd.plan(model, costs=costs, time_limit=1)
+    assert plan.precision is None
+    error = plan.measure(repeats=2, warmups=1).error
+    # Only processors with a narrower type have one.
+    assert error is None or (0 <= error.mean <= error.largest and error.samples >= 1)
+
+
+def test_a_budget_makes_sense(model: hd.Model, tmp_path: Path) -> None:
+    with pytest.raises(hd.InvalidInputError, match="from 0 to 1"):
+        hd.profile(model, budget=hd.ErrorBudget(agreement=2), store=str(tmp_path / "store.sqlite"))
+    with pytest.raises(hd.InvalidInputError, match="no samples"):
+        hd.profile(model, budget=hd.ErrorBudget(), calibration=tmp_path, store=str(tmp_path / "store.sqlite"))
 
 
 def test_emulated_devices_take_time_and_compute_nothing(absent_plan: hd.Plan) -> None:
