@@ -46,7 +46,6 @@ EXEMPT = {
     "docs/planners.md": "old",
     "docs/python.md": "old",
     "docs/runtime.md": "old",
-    "docs/serving.md": "old",
     "docs/solvers.md": "old",
     "docs/stages.md": "old",
     "docs/torch.md": "old",
@@ -131,8 +130,8 @@ def sentences_of(block: str, first_line: int) -> Iterator[Sentence]:
         before = start + len(piece) - len(piece.lstrip())
         return Sentence(first_line + text.count("\n", 0, before), " ".join(piece.split()))
 
-    # Not after one letter (an initial, "e.g.") or "vs."; a sentence starts with no small letter.
-    for match in re.finditer(r"(?<![\s.(]\w)(?<!vs)[.!?][)\"']*(?=\s+[^\sa-z]|\s*$)", text):
+    # Not after one letter ("e.g.") or "vs."; a sentence starts with no small letter.
+    for match in re.finditer(r"(?<![\s.(][A-Za-z])(?<!vs)[.!?][)\"']*(?=\s+[^\sa-z]|\s*$)", text):
         yield sentence(text[start : match.end()])
         start = match.end()
     if text[start:].strip():
