@@ -49,7 +49,6 @@ EXEMPT = {
     "docs/solvers.md": "old",
     "docs/stages.md": "old",
     "docs/torch.md": "old",
-    "docs/workers.md": "old",
 }
 # Rules of proselint that are off: these files are ASCII, and "multiply-add" has its hyphen.
 PROSELINT_OFF = ["typography", "misc.phrasal_adjectives.ly"]
