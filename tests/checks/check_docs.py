@@ -21,7 +21,6 @@ EXEMPT = {
     "docs/anytime.md": "old",
     "docs/architecture.md": "old",
     "docs/bounds.md": "old",
-    "docs/cli.md": "old",
     "docs/cluster-format.md": "old",
     "docs/cold-start.md": "old",
     "docs/cost-model.md": "old",
