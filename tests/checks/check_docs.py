@@ -2,7 +2,7 @@
 
 prose      sentences of at most 25 words, no banned word, "if" for conditions, nouns as subjects
 proselint  the rules of proselint, but for those in PROSELINT_OFF
-links      each relative link leads to a file, each anchor to a heading
+links      each relative link leads to a file, each anchor to a heading, each path in `` to a file of the checkout
 nav        each page of docs is in mkdocs.yml once
 """
 
@@ -21,11 +21,7 @@ EXEMPT = {
     "docs/bounds.md": "old",
     "docs/cluster-format.md": "old",
     "docs/cost-model.md": "old",
-    "docs/execution-model.md": "old",
-    "docs/fleet-simulation.md": "old",
     "docs/fleet.md": "old",
-    "docs/generators.md": "old",
-    "docs/hios.md": "old",
     "docs/planners.md": "old",
     "docs/runtime.md": "old",
 }
@@ -223,12 +219,15 @@ def check_links(root: Path) -> list[str]:
                 fence = None if fence == mark[1] else fence or mark[1]
             if fence:
                 continue
+            place = f"{page.relative_to(root).as_posix()}:{number}"
+            for name in re.findall(r"`((?:src|tests|scripts|examples|cmake)/[\w./*-]+)`", line):
+                if not any(root.glob(name)):
+                    problems.append(f"{place}: there is no {name}")
             for target in re.findall(r"\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)", re.sub(r"`[^`]*`", "", line)):
                 if re.match(r"[a-z]+:", target):
                     continue
                 file, _, anchor = target.partition("#")
                 path = (page.parent / file) if file else page
-                place = f"{page.relative_to(root).as_posix()}:{number}"
                 if not path.exists():
                     problems.append(f"{place}: there is no {target}")
                 elif anchor and path.suffix == ".md" and anchor not in headings_of(path.read_text(encoding="utf-8")):

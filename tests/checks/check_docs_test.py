@@ -92,12 +92,14 @@ class CheckDocs(unittest.TestCase):
         self.assertTrue(any(p.startswith("docs/other.md:4: ") for p in self.problems("proselint")))
 
     def test_dead_links_are_found(self):
-        links = "[a](gone.md) [b](#gone) [c](page.md#gone) [d](page.md#a-table) `[e](gone.md)`"
+        links = "[a](gone.md) [b](#gone) [c](page.md#gone) [d](page.md#a-table) `[e](gone.md)` `src/gone.cc` `src/*.md`"
         self.put("docs/other.md", f"# Other\n{links}\n")
         self.put("docs/page.md", "# Page\n## A table\n")
         self.assertEqual(
             self.problems("links"),
             [
+                "docs/other.md:2: there is no src/gone.cc",
+                "docs/other.md:2: there is no src/*.md",
                 "docs/other.md:2: there is no gone.md",
                 "docs/other.md:2: #gone: there is no such heading",
                 "docs/other.md:2: page.md#gone: there is no such heading",
