@@ -19,11 +19,7 @@ EXEMPT = {
     "CHANGELOG.md": "old",
     "README.md": "old",
     "docs/bounds.md": "old",
-    "docs/cluster-format.md": "old",
-    "docs/cost-model.md": "old",
-    "docs/fleet.md": "old",
     "docs/planners.md": "old",
-    "docs/runtime.md": "old",
 }
 # Rules of proselint that are off: these files are ASCII, and "multiply-add" has its hyphen.
 PROSELINT_OFF = ["typography", "misc.phrasal_adjectives.ly"]
@@ -133,6 +129,8 @@ def blocks_of(text: str) -> Iterator[tuple[int, str]]:
             for cell in re.split(r"(?<!\\)\|", line.strip().strip("|")):
                 # In cells, semicolons end sentences.
                 yield from ((number, part) for part in plain(cell).split("; ") if part.strip(" -:"))
+        elif not block and not item and line.startswith("    "):
+            continue  # indented code
         elif item or not ends:
             if not block:
                 first = number

@@ -17,6 +17,8 @@ Where the door is, whoever judges it is told, and this sentence has more than tw
 it is no prose at all.
 ```
 
+    Where the indented door is, whoever judges it is told
+
 | a table | `where` |
 |---|---|
 | the place where a tensor lies is the device from where it came | ~~~ |
