@@ -17,7 +17,6 @@ MAX_WORDS = 25
 # problem is a problem, too.
 EXEMPT = {
     "docs/bounds.md": "old",
-    "docs/planners.md": "old",
 }
 # Rules of proselint that are off: these files are ASCII, and "multiply-add" has its hyphen.
 PROSELINT_OFF = ["typography", "misc.phrasal_adjectives.ly"]
