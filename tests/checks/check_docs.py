@@ -13,11 +13,6 @@ from pathlib import Path
 from typing import Iterator, NamedTuple
 
 MAX_WORDS = 25
-# Pages that the prose check leaves out, and why ("old": not yet rewritten by these rules). An entry whose page has no
-# problem is a problem, too.
-EXEMPT = {
-    "docs/bounds.md": "old",
-}
 # Rules of proselint that are off: these files are ASCII, and "multiply-add" has its hyphen.
 PROSELINT_OFF = ["typography", "misc.phrasal_adjectives.ly"]
 # Research notes keep the words of the day on which they were written.
@@ -158,10 +153,7 @@ def check_prose(root: Path) -> list[str]:
     for page in prose_pages(root):
         name = page.relative_to(root).as_posix()
         found = prose_problems(page.read_text(encoding="utf-8"))
-        if name not in EXEMPT:
-            problems += [f"{name}:{line}: {problem}" for line, problem in found]
-        elif not found:
-            problems.append(f"{name}: has no problem any more; take it out of EXEMPT")
+        problems += [f"{name}:{line}: {problem}" for line, problem in found]
     return problems
 
 
