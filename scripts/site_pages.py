@@ -16,15 +16,22 @@ def on_files(files, config):
     return files
 
 
-def spaced(markdown):
-    """A blank line above each list: Markdown in Python needs it, GitHub's does not."""
+def as_python_markdown(markdown):
+    """What Markdown in Python needs and GitHub's does not: a blank line above a list, four blanks inside its entries."""
     lines: list[str] = []
-    fenced = False
+    fenced = listed = inner = False  # inner: in a further paragraph of an entry
     for line in markdown.splitlines():
         fenced ^= line.lstrip().startswith("```")
-        item = re.match(r"(?:[-*+]|\d+\.) ", line)
-        if item and not fenced and lines and lines[-1].strip() and not re.match(r"[-*+] |\d+\. |\s", lines[-1]):
+        item = not fenced and re.match(r"(?:[-*+]|\d+\.) ", line)
+        if item and (inner or not listed) and lines and lines[-1].strip():
             lines.append("")
+        if item:
+            listed, inner = True, False
+        elif line.strip() and not line.startswith("  "):
+            listed = False
+        elif listed:
+            inner |= not line.strip()
+            line = re.sub(r"^ {2,3}(?=\S)", "    ", line)
         lines.append(line)
     return "\n".join(lines)
 
@@ -34,4 +41,6 @@ def on_page_markdown(markdown, page, config, files):
     outside = r"\[([^\]]*)\]\(\.\./[^)]*\)"
     if page.file.src_uri in PAGES:
         outside = r"\[([^\]]*)\]\((?:LICENSE|NOTICE|(?:measurements|decisions)/?)\)"
-    return spaced(re.sub(outside, r"\1", markdown) if "/" not in page.file.src_uri else markdown)
+    if "/" not in page.file.src_uri:
+        markdown = re.sub(outside, r"\1", markdown)
+    return as_python_markdown(markdown)
