@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse build install deb wheel demo test test-torch check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch check debug tsan fuzz format format-check tidy bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -24,6 +24,11 @@ wheel: setup ## build the Python package into dist/, for pip
 deb: setup ## build, then a Debian package in build/
 	@scripts/build.sh release heddle
 	@cd build && cpack
+
+docs: ## build the documentation's site into build-docs/
+	@scripts/setup.sh --docs
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict -q
+	@echo "docs: open build-docs/index.html"
 
 demo: ## what this needs of the set-up, then build, plan, run and explain two real models
 	@scripts/setup.sh --demo
@@ -65,5 +70,5 @@ bench: setup ## build, then the core benchmarks beside their baselines
 	@scripts/build.sh release heddle
 	@build/heddle bench core
 
-clean: ## remove the build folders and the demo's output; keeps .venv
-	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch build-wheel-* demo-out dist
+clean: ## remove the build folders and the demo's output; keeps .venv and .venv-docs
+	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch build-docs build-wheel-* demo-out dist

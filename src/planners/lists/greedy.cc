@@ -24,7 +24,9 @@ Result<PlannerOutput> plan_greedy(const Problem& problem, const PlannerOptions& 
 
 PlannerEntry greedy_planner() {
   return {{.name = "greedy",
-           .description = "each op where it ends first; throughput: where the largest load grows least",
+           .description =
+               "each op on the device that ends it first; throughput: on the one for which the largest load "
+               "grows least",
            .source = "DiviML, section V-B (Greedy)",
            .objectives = {Objective::kLatency, Objective::kColdLatency, Objective::kThroughput},
            .exploits = "unequal devices, transfers with contention, parameter loads, memory limits",

@@ -138,7 +138,7 @@ void run_search(const PlacementTask& task, const PlacementMethods& methods, cons
 PlannerEntry placement_search_planner() {
   return {{.name = "placement-search",
            .description =
-               "exact ideals, annealing and CP-SAT where devices move tensors themselves; proves a bound",
+               "exact ideals, annealing and CP-SAT for devices that move tensors themselves; proves a bound",
            .source = "Tarnawski et al., NeurIPS 2020",
            .objectives = {Objective::kLatency, Objective::kThroughput},
            .exploits = "transfers within runs, colours, contiguity, segments per device, memory limits",
