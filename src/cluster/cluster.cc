@@ -3,16 +3,22 @@
 #include <algorithm>
 
 #include "heddle/base/spelling.h"
+#include "heddle/cluster/variants.h"
 #include "routes.h"
 #include "validate.h"
 
 namespace heddle {
 
 DeviceId Cluster::find_device(std::string_view name) const {
-  for (size_t i = 0; i < devices_.size(); ++i) {
-    if (devices_[i].name == name) return DeviceId(i);
+  DeviceId only;
+  int variants = 0;
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    if (devices_[d].name == name) return DeviceId(d);
+    if (hardware_name(devices_[d].name) != name) continue;
+    only = DeviceId(d);
+    ++variants;
   }
-  return {};
+  return variants == 1 ? only : DeviceId();
 }
 
 std::vector<DeviceId> Cluster::variants(DeviceId id) const {

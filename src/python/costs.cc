@@ -57,15 +57,12 @@ Coarsening coarsening_named(const std::string& name) {
   return *found;
 }
 
-std::shared_ptr<PyCosts> profile(std::shared_ptr<const PyModel> model,
-                                 const std::optional<std::shared_ptr<PyCluster>>& cluster,
-                                 const std::vector<std::string>& devices,
-                                 const std::vector<std::string>& engines,
-                                 const std::vector<std::string>& precisions,
-                                 const std::optional<ErrorBudget>& budget,
-                                 const std::filesystem::path& calibration, const std::string& coarsening,
-                                 size_t units, bool measure, const std::string& store,
-                                 const nb::object& on_progress) {
+std::shared_ptr<PyCosts> profile(
+    std::shared_ptr<const PyModel> model, const std::optional<std::shared_ptr<PyCluster>>& cluster,
+    const std::vector<std::string>& devices, const std::vector<std::string>& engines,
+    const std::vector<std::string>& precisions, const std::optional<ErrorBudget>& budget,
+    const std::filesystem::path& calibration, const std::string& coarsening, size_t units, bool measure,
+    const std::string& store, const nb::object& on_progress) {
   auto costs = std::make_shared<PyCosts>();
   costs->model = std::move(model);
   ProblemSettings& settings = costs->settings;
@@ -145,8 +142,8 @@ void bind_costs(nb::module_& module) {
       "profile", &profile, "model"_a, "cluster"_a = nb::none(), nb::kw_only(),
       "devices"_a = std::vector<std::string>(), "engines"_a = std::vector<std::string>(),
       "precisions"_a = std::vector<std::string>(), "budget"_a = nb::none(), "calibration"_a = "",
-      "coarsening"_a = "usual", "units"_a = 0,
-      "measure"_a = true, "store"_a = "", "on_progress"_a = nb::none(),
+      "coarsening"_a = "usual", "units"_a = 0, "measure"_a = true, "store"_a = "",
+      "on_progress"_a = nb::none(),
       nb::sig("def profile(model: Model, cluster: Cluster | None = None, *, "
               "devices: collections.abc.Sequence[str] = (), engines: collections.abc.Sequence[str] = (), "
               "precisions: collections.abc.Sequence[str] = (), budget: ErrorBudget | None = None, "
@@ -158,9 +155,12 @@ void bind_costs(nb::module_& module) {
       "which takes about 0.1 s for each unit and kind of device, and estimated for others.\n\n"
       "Measured times are kept in the profile store, so the next call is fast. `cluster`: this machine if "
       "it is None. `devices`: only those. `engines` and `precisions`: choices for each device, among which "
-      "a plan chooses; without precisions each engine takes its own (\"auto\"). `budget`: plans choose among all "
-      "types, so that the outputs keep to it on the samples in the folder `calibration` (\"\": reference inputs "
-      "beside the model, and random ones). `units`: at most this many; 0: 24 if they are measured, else 2000. `store`: the "
+      "a plan chooses; without precisions each engine takes its own (\"auto\"). `budget`: plans choose among "
+      "all "
+      "types, so that the outputs keep to it on the samples in the folder `calibration` (\"\": reference "
+      "inputs "
+      "beside the model, and random ones). `units`: at most this many; 0: 24 if they are measured, else "
+      "2000. `store`: the "
       "file of the profile store; \"\": the user's own.");
 }
 

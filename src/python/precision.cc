@@ -42,21 +42,26 @@ void bind_precision(nb::module_& module) {
                           "How much of the outputs narrower types may change, against float32.")
       .def(
           "__init__",
-          [](ErrorBudget* budget, double agreement, double mean) { new (budget) ErrorBudget{agreement, mean}; },
+          [](ErrorBudget* budget, double agreement, double mean) {
+            new (budget) ErrorBudget{agreement, mean};
+          },
           nb::kw_only(), "agreement"_a = ErrorBudget().agreement, "mean"_a = ErrorBudget().mean,
-          "`agreement`: least share of equal decisions, 0 to 1. `mean`: largest mean error of an output, as a "
+          "`agreement`: least share of equal decisions, 0 to 1. `mean`: largest mean error of an output, as "
+          "a "
           "part of its range.")
       .def_ro("agreement", &ErrorBudget::agreement)
       .def_ro("mean", &ErrorBudget::mean)
       .def("__repr__", [](const ErrorBudget& b) {
         return fmt::format("<ErrorBudget agreement {:g}, mean {:g}>", b.agreement, b.mean);
       });
-  nb::class_<OutputError>(module, "OutputError",
-                          "Outputs against those of the same model in float32, over samples; of the worst output.")
+  nb::class_<OutputError>(
+      module, "OutputError",
+      "Outputs against those of the same model in float32, over samples; of the worst output.")
       .def_ro("samples", &OutputError::samples)
       .def_prop_ro("largest", &OutputError::largest, "Of an element, as a part of the output's range.")
       .def_prop_ro("mean", &OutputError::mean, "Over elements and samples, as a part of the output's range.")
-      .def_prop_ro("cosine", &OutputError::cosine, "Between the outputs as vectors; the smallest of all samples.")
+      .def_prop_ro("cosine", &OutputError::cosine,
+                   "Between the outputs as vectors; the smallest of all samples.")
       .def_prop_ro("decisions", &OutputError::decisions, "How many decisions were compared.")
       .def_prop_ro("agreement", &OutputError::agreement, "The share of equal decisions; 1 without any.")
       .def("__repr__", [](const OutputError& e) {

@@ -211,9 +211,9 @@ void bind_running(nb::module_& module) {
       .def("__repr__", [](const Measurement& m) {
         return fmt::format("<Measurement {} (predicted {}), {}>", format_us(m.record.measured_us),
                            format_us(m.record.predicted_us),
-                           !m.record.verified       ? "outputs not compared"
-                           : m.record.right()       ? "outputs right"
-                                                    : "outputs DIFFER");
+                           !m.record.verified ? "outputs not compared"
+                           : m.record.right() ? "outputs right"
+                                              : "outputs DIFFER");
       });
   nb::class_<PyCompiled>(
       module, "CompiledPlan",

@@ -38,7 +38,9 @@ TEST(CpSat, ProvesTheLeastLatencyWhereNothingContends) {
     EXPECT_NEAR(result.value_us, least, 1e-9 * least) << "instance " << i;
     EXPECT_LE(result.bound.us, least * (1 + 1e-9)) << "instance " << i;
     // The bound that needs no solver is the other possibility.
-    if (!result.bound.proof.proven()) EXPECT_EQ(result.bound.proof.claimed_by, cp_sat_name());
+    if (!result.bound.proof.proven()) {
+      EXPECT_EQ(result.bound.proof.claimed_by, cp_sat_name());
+    }
     EXPECT_GE(result.bound.us, least * (1 - 1e-4)) << "instance " << i;
   }
 }

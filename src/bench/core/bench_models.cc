@@ -51,8 +51,8 @@ class ModelProgress final : public ProgressSink {
 };
 
 struct ModelOutcome {
-  // |measured - predicted| / predicted in percent, of the choice auto for latency: with segments timed in turns with the
-  // requests, and against the profile taken before.
+  // |measured - predicted| / predicted in percent, of the choice auto for latency: with segments timed in turns with
+  // the requests, and against the profile taken before.
   std::vector<double> errors, profile_errors;
   std::vector<double> latency_ratios, throughput_ratios, branching_ratios;
   std::vector<double> excess;    // of auto's mean error over that of OpenVINO as it comes

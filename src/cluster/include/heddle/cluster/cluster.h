@@ -116,7 +116,9 @@ class Cluster {
   // A CPU device without links has its host's node: a route to that memory reaches the device.
   NodeId device_node(DeviceId id) const { return device_nodes_[id.index()]; }
   NodeId host_node(HostId id) const { return host_nodes_[id.index()]; }
-  DeviceId find_device(std::string_view name) const;  // invalid when there is none
+  // By name, or by that of its hardware if no other device is the same hardware ("cpu0" for "cpu0+bf16"). Invalid when
+  // there is none. O(devices).
+  DeviceId find_device(std::string_view name) const;
 
   // Fastest routes for a 1 MiB message (ties: fewer hops, then smaller link ids); nullptr when there is none.
   // A route passes through a device only if no other route exists, because devices do not forward for others.

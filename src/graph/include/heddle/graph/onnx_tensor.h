@@ -14,8 +14,8 @@ struct OnnxTensorFile {
   Shape shape;
   std::string_view data;  // row-major, little-endian; in the file's bytes
 };
-// A TensorProto with raw data, which is how ONNX's own tools write them. Untrusted input: invalid input if the bytes are
-// no such tensor, sizes disagree, or the elements are listed in place of raw bytes. O(dimensions).
+// A TensorProto with raw data, which is how ONNX's own tools write them. Untrusted input: invalid input if the bytes
+// are no such tensor, sizes disagree, or the elements are listed in place of raw bytes. O(dimensions).
 Result<OnnxTensorFile> parse_onnx_tensor(std::string_view bytes);
 
 }  // namespace heddle

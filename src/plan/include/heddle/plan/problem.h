@@ -94,8 +94,8 @@ struct PrecisionChoice {
   double least_agreement = 1;  // the budget: share of equal decisions, and mean error as a part of the range
   double most_mean = 0;
   int samples = 0;
-  // A unit in a narrower type inside the model in float32: what that changes in the outputs. Empty if the whole model in
-  // its narrowest types keeps to the budget, so that no unit was measured.
+  // A unit in a narrower type inside the model in float32: what that changes in the outputs. Empty if the whole model
+  // in its narrowest types keeps to the budget, so that no unit was measured.
   struct Unit {
     OpId op;
     Precision type = Precision::kF32;

@@ -27,8 +27,8 @@ struct LocalServerOptions {
   LivePlaneOptions plane = {.scheduler = SchedulerKind::kReactive};
   // Devices that may be used; empty: all that discover_local() finds.
   std::vector<std::string> devices;
-  // The type that devices compute in: auto (empty), one of their types, or with a budget auto for models that keep to it
-  // and float32 for the others.
+  // The type that devices compute in: auto (empty), one of their types, or with a budget auto for models that keep to
+  // it and float32 for the others.
   VariantSettings variants;
   CalibrationOptions calibration;  // on which the error of narrower types is measured
   DecisionRules decisions;
