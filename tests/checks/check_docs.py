@@ -38,7 +38,7 @@ PLACES = r"from|is|to|place|places|point|points|position|folder|line|lines|colum
 RULES = [
     (re.compile(r"\b(?:" + "|".join(BANNED) + r")\b", re.IGNORECASE), "a banned word; use the field's term"),
     (
-        re.compile(r"^Where\b(?!.*\?$)|(?<!^)(?<!" + r" )(?<!".join(PLACES.split("|")) + r" )\bwhere\b(?! and when)"),
+        re.compile(r"^[Ww]here\b(?!.*\?$)|(?<!^)(?<!" + r" )(?<!".join(PLACES.split("|")) + r" )\bwhere\b(?! and when)"),
         "'where' is for places; write 'if' or 'when' for a condition",
     ),
     (
