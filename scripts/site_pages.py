@@ -17,7 +17,7 @@ def on_files(files, config):
 
 
 def as_python_markdown(markdown):
-    """What Markdown in Python needs and GitHub's does not: a blank line above a list, four blanks inside its entries."""
+    """What Markdown in Python needs and GitHub's does not: a blank line above a list, four blanks inside entries."""
     lines: list[str] = []
     fenced = listed = inner = False  # inner: in a further paragraph of an entry
     for line in markdown.splitlines():

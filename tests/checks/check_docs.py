@@ -35,10 +35,11 @@ BANNED = [
 ]
 # "where" is for places. After these words it can be one.
 PLACES = r"from|is|to|place|places|point|points|position|folder|line|lines|column|say|says|show|shows|know|knows|see"
+NO_PLACE = "".join(rf"(?<!{word} )" for word in PLACES.split("|"))
 RULES = [
     (re.compile(r"\b(?:" + "|".join(BANNED) + r")\b", re.IGNORECASE), "a banned word; use the field's term"),
     (
-        re.compile(r"^Where\b(?!.*\?$)|(?<!^)(?<!" + r" )(?<!".join(PLACES.split("|")) + r" )\bwhere\b(?! and when)"),
+        re.compile(r"^[Ww]here\b(?!.*\?$)|(?<!^)" + NO_PLACE + r"\bwhere\b(?! and when)"),
         "'where' is for places; write 'if' or 'when' for a condition",
     ),
     (

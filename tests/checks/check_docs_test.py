@@ -64,7 +64,7 @@ class CheckDocs(unittest.TestCase):
             self.assert_one(text, "docs/other.md:3:", "banned word")
 
     def test_where_for_a_condition_is_found(self):
-        for text in ["Where it fails, stop.", "It stops where there is none.", "| `a` | used where it fits |"]:
+        for text in ["Where it fails, stop.", "It stops where there is none.", "| `a` | where it fits |"]:
             self.assert_one(text, "docs/other.md:3:", "'where'")
 
     def test_a_clause_as_a_subject_is_found(self):
