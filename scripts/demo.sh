@@ -19,7 +19,13 @@ detector=$site/rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx
 inception=$site/onnx/backend/test/data/light/light_inception_v1.onnx
 .venv/bin/python scripts/draw_page.py "$out/page.ppm"
 
-say "PP-OCR text detection: plan for latency, run on the drawn page, prove the outputs equal"
+say "Two unequal GPUs that need not be here: the plan beats the best single device, and the bound says by how much one could"
+$heddle plan zoo:resnet-50 --cluster examples/two-gpus.yaml --objective throughput --time-limit 5
+
+say "A mixed fleet: pooling unequal classes against each class for itself"
+$heddle fleet compare examples/mixed-fleet.yaml
+
+say "PP-OCR text detection on the drawn page: the engine's own type, its error, and the outputs' proof"
 $heddle plan "$detector" --time-limit 3 --shape x=1,3,640,640 -o "$out/detector.plan.json"
 $heddle run "$out/detector.plan.json" --input "$out/page.ppm" -o "$out/detector.run.json" \
   --trace "$out/detector.trace.json"
@@ -30,20 +36,12 @@ $heddle compare "$inception" --time-limit 2
 
 engines=openvino
 [ ! -d "$site/onnxruntime" ] || engines=openvino,onnxruntime
-say "Inception: plan for throughput, run with several requests in flight, beside engines in their throughput modes"
+say "Inception for throughput: requests in flight on all cores, predicted beside measured, beside engines as they come"
 $heddle plan "$inception" --time-limit 3 --objective throughput -o "$out/inception.plan.json"
-$heddle run "$out/inception.plan.json" --versus "$engines" -o "$out/inception.run.json"
+$heddle verify "$out/inception.plan.json"
+$heddle run "$out/inception.plan.json" --recheck --versus "$engines" -o "$out/inception.run.json"
+$heddle explain "$out/inception.plan.json"
+$heddle report "$out/inception.run.json" -o "$out/inception.html"
+$heddle report "$out/inception.run.json" -o "$out/inception.svg"
 
-say "Inception split over both core sets on purpose: the timeline shows transfers, predicted above measured"
-$heddle plan "$inception" --planner heft --devices "$($heddle devices --json | .venv/bin/python -c '
-import json, sys
-devices = json.load(sys.stdin)["devices"]
-single = [d["name"] for d in devices if len(d.get("cores", [])) == 1]
-print(",".join(single or [d["name"] for d in devices]))')" -o "$out/split.plan.json"
-$heddle verify "$out/split.plan.json"
-$heddle run "$out/split.plan.json" --recheck -o "$out/split.run.json"
-$heddle explain "$out/split.plan.json"
-$heddle report "$out/split.run.json" -o "$out/split.html"
-$heddle report "$out/split.run.json" -o "$out/split.svg"
-
-say "Done. Open $out/detector.html and $out/split.html in a browser; $out/detector.trace.json in ui.perfetto.dev"
+say "Done. Open $out/inception.html and $out/detector.html in a browser; $out/detector.trace.json in ui.perfetto.dev"

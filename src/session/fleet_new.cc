@@ -10,6 +10,7 @@
 #include "heddle/base/units.h"
 #include "heddle/cluster/catalogue.h"
 #include "heddle/cluster/discover.h"
+#include "heddle/cluster/variants.h"
 #include "heddle/fleet/estimated_rates.h"
 #include "heddle/graph/batch.h"
 #include "heddle/runtime/device_shares.h"
@@ -75,10 +76,13 @@ class Classes {
     if (cluster_ == nullptr) {
       HEDDLE_ASSIGN_OR_RETURN(cluster_, open_cluster("preset:local"));
     }
+    // As plans and profiles of this machine do, each engine takes its own type.
+    HEDDLE_ASSIGN_OR_RETURN(cluster_, choose_variants(cluster_, {}));
     std::vector<std::string> names;
     for (size_t d = 0; d < cluster_->num_devices(); ++d) {
       const Device& device = cluster_->device(DeviceId(d));
-      if (cluster_->is_variant(DeviceId(d)) || device.device_class != c.fleet.name) continue;
+      if (cluster_->is_variant(DeviceId(d)) || hardware_name(device.device_class) != c.fleet.name)
+        continue;
       if (names.empty()) c.device = device;
       names.push_back(device.name);
       if (const Route* route = cluster_->load_route(DeviceId(d)); route != nullptr && !route->hops.empty())
@@ -93,7 +97,8 @@ class Classes {
   Error unknown(const std::string& name) const {
     std::vector<std::string> known, own;
     for (const auto& device : cluster_->devices())
-      if (std::ranges::find(own, device.device_class) == own.end()) own.push_back(device.device_class);
+      if (const auto name = hardware_name(device.device_class); std::ranges::find(own, name) == own.end())
+        own.push_back(name);
     for (const auto& row : device_catalogue()) known.emplace_back(row.name);
     known.insert(known.end(), own.begin(), own.end());
     return invalid_input("class " + quote_text(name) + did_you_mean(name, known) +

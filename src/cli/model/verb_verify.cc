@@ -14,6 +14,7 @@
 #include "heddle/report/explain.h"
 #include "heddle/report/moves.h"
 #include "heddle/report/run_file.h"
+#include "heddle/report/run_tables.h"
 #include "heddle/report/timeline_view.h"
 #include "model_flags.h"
 #include "verbs.h"
@@ -135,8 +136,11 @@ Result<std::string> render(const PlanOrRun& loaded, const std::string& path) {
                                        loaded.run ? &*loaded.run : nullptr);
   if (path.ends_with(".svg")) return timeline_svg(view);
   if (path.ends_with(".json")) return timeline_trace_json(view);
-  if (path.ends_with(".html"))
-    return timeline_html(view, explanation_text(explain(plan.problem, plan.plan, timeline, plan.bound)));
+  if (path.ends_with(".html")) {
+    auto text = explanation_text(explain(plan.problem, plan.plan, timeline, plan.bound));
+    if (loaded.run && loaded.run->precision) text += "\n" + precision_text(loaded.run->precision);
+    return timeline_html(view, text);
+  }
   return invalid_input("-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
 }
 

@@ -211,7 +211,7 @@ class Server final : public LocalServer {
     std::snprintf(text, sizeof text,
                   "%s: %.4g %% of decisions as in f32, mean error %.2g of the range, on %d samples",
                   precision_name(type), 100 * error.agreement(), error.mean(), error.samples);
-    entry.precision_note = std::string(entry.in_f32 ? "in f32, for the budget forbids " : "in ") + text;
+    entry.precision = std::string(entry.in_f32 ? "in f32, for the budget forbids " : "in ") + text;
     return {};
   }
 
@@ -245,8 +245,7 @@ class Server final : public LocalServer {
     double fastest = entry.times.front().us.front();
     for (const auto& t : entry.times) fastest = std::min(fastest, t.us.front());
     entry.model->served.slo_us = served_slo_us(entry.source.settings, fastest);
-    auto& note = entry.model->served.note;
-    if (!entry.precision_note.empty()) note += (note.empty() ? "" : "; ") + entry.precision_note;
+    entry.model->served.precision = entry.precision;
     entry.reason.clear();
     return {};
   }

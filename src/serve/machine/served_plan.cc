@@ -276,16 +276,20 @@ Status verify_outputs(PlanRunner& runner, LocalModel& local, const PlanFile& fil
   const bool narrow = type != Precision::kF32;
   const bool differs = narrow ? !PrecisionError{type, errors.plan, errors.unsplit}.explained()
                               : errors.worst.largest > kMostSplitDifference;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g", narrow ? errors.plan.mean() : errors.worst.largest);
-  const std::string by = narrow ? std::string(" in f32 by ") + text + " of their range in the mean"
-                                : std::string(" by at most ") + text + " of the largest";
+  char text[96];
+  std::snprintf(text, sizeof text, "%.2g", errors.worst.largest);
+  const std::string largest = std::string(" by at most ") + text + " of the largest";
+  std::snprintf(text, sizeof text, "%s: mean error %.2g of the range, on a random request", precision_name(type),
+                errors.plan.mean());
   if (differs)
-    return Error(Code::kVerificationFailed, "the plan's outputs differ from the unsplit model's" + by +
-                                                (narrow ? ", more than its types explain" : " output"));
+    return Error(Code::kVerificationFailed,
+                 "the plan's outputs differ from the unsplit model's" +
+                     (narrow ? std::string(", more than rounding explains: ") + text : largest + " output"));
+  if (narrow) local.served.precision = std::string("in ") + text;
   auto& note = local.served.note;
-  note = "by a plan of " + file.planner + ": outputs differ from the unsplit model's" + by +
-         ", on a random request" + (note.empty() ? "" : "; " + note);
+  note = "by a plan of " + file.planner +
+         (narrow ? "" : ": outputs differ from the unsplit model's" + largest + ", on a random request") +
+         (note.empty() ? "" : "; " + note);
   return {};
 }
 

@@ -127,6 +127,7 @@ inference::ModelConfig triton_config(const ServedModel& model, double planned_ra
   auto& parameters = *config.mutable_parameters();
   parameters[kSloParameter].set_string_value(exact_text(model.slo_us));
   parameters[kRateParameter].set_string_value(exact_text(planned_rate_per_s));
+  if (!model.precision.empty()) parameters["precision"].set_string_value(model.precision);
   return config;
 }
 

@@ -38,6 +38,7 @@ Json metadata_json(const ServedModel& model) {
       {"name", model.name},         {"versions", {model.version}},
       {"platform", model.platform}, {"inputs", Json::array()},
       {"outputs", Json::array()},   {"parameters", {{"slo_us", model.slo_us}, {"max_rows", model.max_rows}}}};
+  if (!model.precision.empty()) out["parameters"]["precision"] = model.precision;
   for (const auto& t : model.inputs) out["inputs"].push_back(tensor_json(model, t));
   for (const auto& t : model.outputs)
     if (!t.hidden) out["outputs"].push_back(tensor_json(model, t));
@@ -56,6 +57,7 @@ Json config_json(const ServedModel& model) {
   for (const auto& t : model.inputs) out["input"].push_back(tensor(t));
   for (const auto& t : model.outputs)
     if (!t.hidden) out["output"].push_back(tensor(t));
+  if (!model.precision.empty()) out["parameters"]["precision"]["string_value"] = model.precision;
   return out;
 }
 

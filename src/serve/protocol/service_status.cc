@@ -166,6 +166,7 @@ Json InferService::status() const {
                              {"rate_per_s", d.models[m].rate_per_s},
                              {"max_rows", model.max_rows},
                              {"note", model.note},
+                             {"precision", model.precision},
                              {"requests", requests},
                              {"queued", c.models[m].queued},
                              {"in_plane", c.models[m].in_plane},

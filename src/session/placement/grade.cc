@@ -66,7 +66,6 @@ Result<Grade> open_graded(const ModelSpec& source, const LoadedModel* loaded, co
   if (model.model) {
     HEDDLE_ASSIGN_OR_RETURN(settings.cluster,
                             choose_variants(settings.cluster, settings.variants, settings.devices));
-    settings.variants = {};
   }
   HEDDLE_ASSIGN_OR_RETURN(
       result.placement,

@@ -47,6 +47,8 @@ struct ServedModel {
   int priority_levels = 0, default_priority = 0;
   double slo_us = 0;
   std::string note;  // for people, such as why it is not batched; may be empty
+  // For people: what the type costs that the model computes in. Empty: it computes in float32.
+  std::string precision;
 };
 
 // A model without a file: timed devices serve it and compute nothing. With workers it answers with a digest, too.
