@@ -81,8 +81,7 @@ class Classes {
     std::vector<std::string> names;
     for (size_t d = 0; d < cluster_->num_devices(); ++d) {
       const Device& device = cluster_->device(DeviceId(d));
-      if (cluster_->is_variant(DeviceId(d)) || hardware_name(device.device_class) != c.fleet.name)
-        continue;
+      if (cluster_->is_variant(DeviceId(d)) || hardware_name(device.device_class) != c.fleet.name) continue;
       if (names.empty()) c.device = device;
       names.push_back(device.name);
       if (const Route* route = cluster_->load_route(DeviceId(d)); route != nullptr && !route->hops.empty())

@@ -255,6 +255,7 @@ Status choose_types(Session& session, const ProblemSettings& settings, const Con
   auto choice = std::make_shared<PrecisionChoice>();
   choice->least_agreement = settings.variants.budget->agreement;
   choice->most_mean = settings.variants.budget->mean;
+  HEDDLE_RETURN_IF_ERROR(check_decisions(*model->graph(), settings.decisions));
   session.decisions = settings.decisions;
   HEDDLE_ASSIGN_OR_RETURN(auto inputs, calibration_inputs(*model, settings.calibration));
   HEDDLE_ASSIGN_OR_RETURN(auto samples, with_references(*model, std::move(inputs)));

@@ -186,6 +186,13 @@ TEST(Decisions, AreReadFromText) {
   }
 }
 
+TEST(Decisions, AreForOutputsThatTheModelHas) {
+  const auto graph = graph_of("scores", DType::kF32, {1, 2});
+  EXPECT_TRUE(check_decisions(*graph, {{"scores", {}}}).ok());
+  EXPECT_THAT(check_decisions(*graph, {{"score", {}}}).error().to_string(),
+              HasSubstr("did you mean 'scores'"));
+}
+
 TEST(Decisions, OfTheLastAxisWithoutANumber) {
   const DecisionRules rules = {{"y", parse_decision("argmax").value()}};
   EXPECT_EQ(

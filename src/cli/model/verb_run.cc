@@ -155,7 +155,9 @@ Status add_samples(const RunVerbOptions& o, const Model* model, RunOptions& opti
   calibration.seed = o.search.seed;
   HEDDLE_RETURN_IF_ERROR(o.problem.calibration.settings(calibration, options.decisions));
   const bool own_inputs = !o.inputs.empty() && calibration.folder.empty();
-  if (model == nullptr || own_inputs) return {};
+  if (model == nullptr) return {};
+  HEDDLE_RETURN_IF_ERROR(check_decisions(*model->graph(), options.decisions));
+  if (own_inputs) return {};
   HEDDLE_ASSIGN_OR_RETURN(options.samples, calibration_inputs(*model, calibration));
   return {};
 }

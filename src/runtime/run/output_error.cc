@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "decisions.h"
+#include "heddle/base/spelling.h"
 
 namespace heddle {
 namespace {
@@ -81,6 +82,18 @@ int64_t OutputError::decisions() const {
   int64_t sum = 0;
   for (const TensorError& e : outputs) sum += e.decisions;
   return sum;
+}
+
+Status check_decisions(const Graph& graph, const DecisionRules& rules) {
+  std::vector<std::string> names;
+  for (const TensorId t : graph.outputs()) names.push_back(graph.tensor(t).name);
+  for (const auto& [name, rule] : rules) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      return Error(Code::kInvalidInput, "a decision is given for the output " + quote_text(name) +
+                                            did_you_mean(name, names) + "; the model has " +
+                                            join_names(names));
+  }
+  return {};
 }
 
 OutputError output_error(const Graph& graph, std::span<const TensorView> actual,

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -32,7 +33,7 @@ struct Entry {
   std::shared_ptr<const ServedPlan> plan;                      // where the source is a plan file
   std::string reason;                                          // why it is not loaded
   bool in_f32 = false;                                         // although the devices have a narrower type
-  std::string precision_note;                                  // what the devices' type costs; empty: nothing
+  std::string precision;                                       // what the devices' type costs; empty: nothing
 };
 
 // One device for whole models that take turns on it.
@@ -202,15 +203,21 @@ class Server final : public LocalServer {
     if (type == Precision::kF32) return {};
     report("measuring the error of " + std::string(precision_name(type)) + " in " + entry.source.name);
     const Model& model = *entry.model->sizes.begin()->second;
-    HEDDLE_ASSIGN_OR_RETURN(auto inputs, calibration_inputs(model, options_.calibration));
+    CalibrationOptions calibration = options_.calibration;
+    // Models have inputs of their own, so each may have a folder of its name there.
+    std::error_code error;
+    const auto own = std::filesystem::path(calibration.folder) / entry.source.name;
+    if (!calibration.folder.empty() && std::filesystem::is_directory(own, error))
+      calibration.folder = own.string();
+    HEDDLE_ASSIGN_OR_RETURN(auto inputs, calibration_inputs(model, calibration));
     HEDDLE_ASSIGN_OR_RETURN(const Samples samples, with_references(model, std::move(inputs)));
-    HEDDLE_ASSIGN_OR_RETURN(const OutputError error, unsplit_error(model, type, samples, options_.decisions));
+    HEDDLE_ASSIGN_OR_RETURN(const OutputError cost, unsplit_error(model, type, samples, options_.decisions));
     const auto& budget = options_.variants.budget;
-    entry.in_f32 = budget && (error.agreement() < budget->agreement || error.mean() > budget->mean);
+    entry.in_f32 = budget && (cost.agreement() < budget->agreement || cost.mean() > budget->mean);
     char text[160];
     std::snprintf(text, sizeof text,
                   "%s: %.4g %% of decisions as in f32, mean error %.2g of the range, on %d samples",
-                  precision_name(type), 100 * error.agreement(), error.mean(), error.samples);
+                  precision_name(type), 100 * cost.agreement(), cost.mean(), cost.samples);
     entry.precision = std::string(entry.in_f32 ? "in f32, for the budget forbids " : "in ") + text;
     return {};
   }

@@ -279,8 +279,8 @@ Status verify_outputs(PlanRunner& runner, LocalModel& local, const PlanFile& fil
   char text[96];
   std::snprintf(text, sizeof text, "%.2g", errors.worst.largest);
   const std::string largest = std::string(" by at most ") + text + " of the largest";
-  std::snprintf(text, sizeof text, "%s: mean error %.2g of the range, on a random request", precision_name(type),
-                errors.plan.mean());
+  std::snprintf(text, sizeof text, "%s: mean error %.2g of the range, on a random request",
+                precision_name(type), errors.plan.mean());
   if (differs)
     return Error(Code::kVerificationFailed,
                  "the plan's outputs differ from the unsplit model's" +

@@ -66,6 +66,8 @@ struct OutputError {
 
 // Rules by the output's name; other outputs have usual_decision().
 using DecisionRules = std::map<std::string, DecisionRule>;
+// Invalid input, with the graph's outputs, if a rule is for none of them.
+Status check_decisions(const Graph& graph, const DecisionRules& rules);
 
 // One sample. Outputs of other types or shapes, and numbers that are not finite where float32's are, have
 // infinite errors. O(elements).
