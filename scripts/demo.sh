@@ -19,7 +19,7 @@ detector=$site/rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx
 inception=$site/onnx/backend/test/data/light/light_inception_v1.onnx
 .venv/bin/python scripts/draw_page.py "$out/page.ppm"
 
-say "Two unequal GPUs that need not be here: the plan beats the best single device, and the bound says by how much one could"
+say "Two unequal GPUs that need not be here: the plan beats the best single device, and a bound shows what is left"
 $heddle plan zoo:resnet-50 --cluster examples/two-gpus.yaml --objective throughput --time-limit 5
 
 say "A mixed fleet: pooling unequal classes against each class for itself"
