@@ -1,7 +1,8 @@
-# heddle_library(NAME [PUBLIC deps...] [PRIVATE deps...] [ALONE sources...] [EXCEPT folder])
+# heddle_library(NAME [QUICK] [PUBLIC deps...] [PRIVATE deps...] [ALONE sources...] [EXCEPT folder])
 # The library heddle_NAME from every .cc in the calling folder (and its sub-folders, but one); those ALONE are compiled
 # by themselves. Its public headers are include/heddle/NAME/*.h. Only linked libraries' headers are visible, so an
-# upward include does not compile.
+# upward include does not compile. QUICK is for code whose own running time nobody waits for: it is compiled with -O1,
+# in two thirds of the time.
 # A folder of headers alone is an interface library: it still carries its include path and dependencies.
 
 # heddle_unity(TARGET [ALONE...])  Compiles each room of the target (the sources of one folder) as one file, except
@@ -25,7 +26,7 @@ function(heddle_unity target)
 endfunction()
 
 function(heddle_library name)
-  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;ALONE;EXCEPT" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK" "" "PUBLIC;PRIVATE;ALONE;EXCEPT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(ARG_EXCEPT)
     list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${ARG_EXCEPT}/")
@@ -44,6 +45,9 @@ function(heddle_library name)
   target_link_libraries(heddle_${name} PUBLIC ${ARG_PUBLIC}
     PRIVATE $<BUILD_INTERFACE:heddle_options> ${ARG_PRIVATE})
   target_compile_features(heddle_${name} PUBLIC cxx_std_20)
+  if(ARG_QUICK)
+    target_compile_options(heddle_${name} PRIVATE -O1)
+  endif()
   heddle_unity(heddle_${name} ${ARG_ALONE})
 endfunction()
 

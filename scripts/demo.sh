@@ -20,7 +20,7 @@ inception=$site/onnx/backend/test/data/light/light_inception_v1.onnx
 .venv/bin/python scripts/draw_page.py "$out/page.ppm"
 
 say "Two unequal GPUs that need not be here: the plan beats the best single device, and a bound shows what is left"
-$heddle plan zoo:resnet-50 --cluster examples/two-gpus.yaml --objective throughput --time-limit 5
+$heddle plan zoo:resnet-50 --cluster examples/two-gpus.yaml --objective throughput --time-limit 2
 
 say "A mixed fleet: pooling unequal classes against each class for itself"
 $heddle fleet compare examples/mixed-fleet.yaml
@@ -32,7 +32,7 @@ $heddle run "$out/detector.plan.json" --input "$out/page.ppm" -o "$out/detector.
 $heddle report "$out/detector.run.json" -o "$out/detector.html"
 
 say "Inception, a branching network: every planner on one problem"
-$heddle compare "$inception" --time-limit 2
+$heddle compare "$inception" --time-limit 1
 
 engines=openvino
 [ ! -d "$site/onnxruntime" ] || engines=openvino,onnxruntime
