@@ -1,8 +1,8 @@
 # heddle_library(NAME [QUICK] [PUBLIC deps...] [PRIVATE deps...] [ALONE sources...] [EXCEPT folder])
 # The library heddle_NAME from every .cc in the calling folder (and its sub-folders, but one); those ALONE are compiled
 # by themselves. Its public headers are include/heddle/NAME/*.h. Only linked libraries' headers are visible, so an
-# upward include does not compile. QUICK is for code whose own running time nobody waits for: it is compiled with -O1,
-# in two thirds of the time.
+# upward include does not compile. QUICK compiles it with -O1, in two thirds of the time: for libraries that no
+# benchmark shows to be slower so, because they wait for engines, sockets and people.
 # A folder of headers alone is an interface library: it still carries its include path and dependencies.
 
 # heddle_unity(TARGET [ALONE...])  Compiles each room of the target (the sources of one folder) as one file, except

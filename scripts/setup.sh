@@ -2,7 +2,7 @@
 # Installs what the build needs and is not there yet: system packages (Debian, Ubuntu) and pinned wheels in .venv.
 # Does nothing, needs no network and no root when everything is there. Settings from the environment:
 #   HEDDLE_PYTHON   the interpreter for .venv (default: the first suitable one)
-# setup.sh --demo        only what `make demo` needs: 348 of 660 MB of wheels
+# setup.sh --demo        only what `make demo` needs: no clang, no MPI, 348 of 660 MB of wheels
 # setup.sh --docs        only what `make docs` needs: MkDocs in .venv-docs, 27 MB of wheels
 # setup.sh --torch       libtorch for the backend torch, which the rest does without
 # setup.sh --wheelhouse  copies the wheels into wheelhouse/: a checkout that has this folder needs no network for them
@@ -24,12 +24,13 @@ installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = i
 # clang's run-time library (sanitizers, libFuzzer) has the release in its name and is only recommended by clang.
 clang_runtime_missing() { ! compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a' >/dev/null; }
 
+# missing_packages FILE...
 missing_packages() {
   local package
   while read -r package; do
     case "$package" in '' | '#'*) continue ;; esac
     installed "$package" || printf '%s\n' "$package"
-  done <scripts/system_packages.txt
+  done < <(cat "$@")
 }
 
 clang_runtime_package() {
@@ -52,7 +53,7 @@ install_packages() {
   say "installing system packages: $*"
   "${as_root[@]}" apt-get update -q ||
     die "the package lists could not be read; is there a network?" "Still missing: $*"
-  if clang_runtime_missing; then
+  if [[ " $* " == *" clang "* ]] && clang_runtime_missing; then
     local runtime
     runtime=$(clang_runtime_package) && all+=("$runtime")
   fi
@@ -60,14 +61,15 @@ install_packages() {
     die "apt-get could not install: ${all[*]}" "Its own words are above. Repair this and run the command again."
 }
 
-check_system_packages() {
+# check_packages FILE...
+check_packages() {
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    say "this is neither Debian nor Ubuntu; expecting the equivalents of scripts/system_packages.txt to be installed"
+    say "this is neither Debian nor Ubuntu; expecting the equivalents of $* to be installed"
     return
   fi
   local missing
-  mapfile -t missing < <(missing_packages)
-  if clang_runtime_missing && [ ${#missing[@]} -eq 0 ]; then
+  mapfile -t missing < <(missing_packages "$@")
+  if [ $# -gt 1 ] && clang_runtime_missing && [ ${#missing[@]} -eq 0 ]; then
     missing=("$(clang_runtime_package || echo 'libclang-rt-dev')")
   fi
   [ ${#missing[@]} -eq 0 ] || install_packages "${missing[@]}"
@@ -143,7 +145,7 @@ make_environment() {
   local from=()
   [ ! -d wheelhouse ] || from=(--no-index --find-links wheelhouse)
   say "installing wheels${from:+ from wheelhouse/}: $(requirements "$1" | xargs sed -n 's/==.*//p' | paste -sd ' ')"
-  pip_wheels "$1" install "${from[@]}" ||
+  pip_wheels "$1" install --no-compile "${from[@]}" ||
     die "pip could not install the wheels of scripts/requirements" \
       "Its own words are above. Without a network: run \`make wheelhouse\` in a checkout that has one, with the same" \
       "Python, $("$folder/bin/python" --version 2>&1), and copy its folder wheelhouse here." \
@@ -171,11 +173,11 @@ check_libtorch() {
 
 case "${1:-}" in
   '')
-    check_system_packages
+    check_packages scripts/packages/base.txt scripts/packages/full.txt
     make_environment all
     ;;
   --demo)
-    check_system_packages
+    check_packages scripts/packages/base.txt
     make_environment demo
     ;;
   --docs) make_environment docs ;;
