@@ -123,21 +123,20 @@ TEST(OpenVino, TrainedModelsEqualTheWholeModel) {
   EXPECT_TRUE(record->outputs_equal) << record->max_rel_error;
 }
 
-TEST(OpenVino, PipelinedLanesReturnTheRightOutputsForEachRequest) {
-  auto loaded = load("light_squeezenet.onnx");
-  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
-  loaded->problem.objective = Objective::kThroughput;
-  const Graph& graph = *loaded->problem.graph;
-  const Plan plan = build_plan(loaded->problem, std::vector<Lane>{{random_cuts(graph, 2, 1, 0), 0.5},
-                                                                  {random_cuts(graph, 3, 2, 1), 0.5}})
-                        .value();
-  auto executor = Executor::create(loaded->problem, plan, loaded->model, {.in_flight = 4});
+// Two lanes, the first on core 0 and `second` on core 1.
+void expect_right_outputs(Loaded& loaded, const Assignment& second) {
+  loaded.problem.objective = Objective::kThroughput;
+  const Graph& graph = *loaded.problem.graph;
+  const Plan plan =
+      build_plan(loaded.problem, std::vector<Lane>{{random_cuts(graph, 2, 1, 0), 0.5}, {second, 0.5}})
+          .value();
+  auto executor = Executor::create(loaded.problem, plan, loaded.model, {.in_flight = 4});
   ASSERT_TRUE(executor.ok()) << executor.error().to_string();
   constexpr int kRequests = 12, kKinds = 3;
   std::vector<std::vector<TensorValue>> inputs, expected;
   for (int k = 0; k < kKinds; ++k) {
     inputs.push_back(make_inputs(graph, {.seed = static_cast<uint64_t>(k) + 1}).value());
-    expected.push_back(reference_outputs(*loaded->model, inputs.back()).value());
+    expected.push_back(reference_outputs(*loaded.model, inputs.back()).value());
   }
   std::vector<char> equal(kRequests, 0);
   const auto result = (*executor)->run_stream(
@@ -156,6 +155,18 @@ TEST(OpenVino, PipelinedLanesReturnTheRightOutputsForEachRequest) {
            }});
   ASSERT_TRUE(result.ok()) << result.error().to_string();
   EXPECT_EQ(std::count(equal.begin(), equal.end(), 1), kRequests);
+}
+
+TEST(OpenVino, PipelinedLanesReturnTheRightOutputsForEachRequest) {
+  auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  expect_right_outputs(*loaded, random_cuts(*loaded->problem.graph, 3, 2, 1));
+}
+
+TEST(OpenVino, LanesThatAreCopiesShareSegmentsAndReturnTheRightOutputs) {
+  auto loaded = load("light_squeezenet.onnx");
+  if (!loaded) GTEST_SKIP() << "the wheel onnx is not in .venv";
+  expect_right_outputs(*loaded, random_cuts(*loaded->problem.graph, 2, 1, 1));
 }
 
 TEST(OpenVino, ACoreThatIsNotHereIsRefusedByName) {

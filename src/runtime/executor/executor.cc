@@ -19,6 +19,7 @@
 #include "program.h"
 #include "rank_program.h"
 #include "segment_loader.h"
+#include "shared_segment.h"
 
 namespace heddle {
 namespace {
@@ -211,6 +212,15 @@ class PlanExecutor final : public Executor {
     return spec;
   }
 
+  RuntimeDevice& device_of(size_t s) const { return *devices_[static_cast<size_t>(seats_.of_segment[s])]; }
+
+  // Segments that are compiled as one.
+  struct Group {
+    std::set<int32_t> devices;
+    int slots = 0, given = 0;
+    std::shared_ptr<CompiledSegment> compiled;
+  };
+
   Status compile_segments() {
     const auto owner = ops_to_segments(problem_, plan_);
     run_step_.assign(plan_.segments.size(), -1);
@@ -221,6 +231,16 @@ class PlanExecutor final : public Executor {
     std::vector<int> lane_slots(plan_.lane_shares.size(), 0);
     for (int lane : slot_lane_) ++lane_slots[static_cast<size_t>(lane)];
     const size_t total = plan_.segments.size();
+    std::vector<bool> may_share(total);
+    for (size_t s = 0; s < total; ++s)
+      may_share[s] = here(plan_.segments[s]) && !options_.cold && device_of(s).shares_segments();
+    const auto first = segments_to_share(problem_, plan_, seats_, may_share);
+    std::vector<Group> groups(total);  // by the first segment
+    for (size_t s = 0; s < total; ++s) {
+      Group& group = groups[static_cast<size_t>(first[s])];
+      group.devices.insert(plan_.segments[s].device.value);
+      group.slots += lane_slots[static_cast<size_t>(plan_.segments[s].lane)];
+    }
     for (size_t s = 0; s < total; ++s) {
       const Segment& segment = plan_.segments[s];
       ports_.push_back(segment_ports(*problem_.graph, segment, owner[static_cast<size_t>(segment.lane)],
@@ -237,12 +257,21 @@ class PlanExecutor final : public Executor {
         return Error(Code::kCancelled, "stopped while compiling: " + std::to_string(s) + " of " +
                                            std::to_string(total) + " segments are done");
       }
-      auto compiled = devices_[static_cast<size_t>(seats_.of_segment[s])]->compile(
-          spec_of(s), lane_slots[static_cast<size_t>(segment.lane)]);
-      if (!compiled.ok()) {
-        return std::move(compiled).error().with_context(place_of(segment));
+      Group& group = groups[static_cast<size_t>(first[s])];
+      if (!group.compiled) {
+        SegmentSpec spec = spec_of(s);
+        spec.callers = static_cast<int>(group.devices.size());
+        auto compiled = device_of(s).compile(spec, group.slots);
+        if (!compiled.ok()) return std::move(compiled).error().with_context(place_of(segment));
+        group.compiled = std::move(compiled).value();
       }
-      compiled_.push_back(std::move(compiled).value());
+      const int slots = lane_slots[static_cast<size_t>(segment.lane)];
+      if (slots == group.slots) {
+        compiled_.push_back(std::move(group.compiled));
+      } else {
+        compiled_.push_back(share_of_segment(group.compiled, group.given));
+      }
+      group.given += slots;
       if (options_.progress)
         options_.progress->report(
             {.what = "compiling", .done = static_cast<double>(s + 1), .total = static_cast<double>(total)});
@@ -472,7 +501,7 @@ class PlanExecutor final : public Executor {
   std::vector<ParameterBlock> parameters_;  // [segment], on accelerators
   std::shared_ptr<std::byte[]> scratch_;    // several ranks
   std::unique_ptr<SegmentLoader> loader_;   // cold starts
-  std::vector<std::unique_ptr<CompiledSegment>> compiled_;
+  std::vector<std::shared_ptr<CompiledSegment>> compiled_;
   std::unique_ptr<DeviceIssuer> issuer_;
   std::unique_ptr<Engine> engine_;
   std::thread intake_;  // between open() and close(), with several slots

@@ -137,7 +137,7 @@ Result<std::byte*> PlanBuffers::add_block(const Accelerator& accelerator, int64_
 }
 
 std::vector<ParameterNeed> parameter_needs(const Plan& plan, const Accelerators& accelerators,
-                                           const std::vector<std::unique_ptr<CompiledSegment>>& compiled) {
+                                           const std::vector<std::shared_ptr<CompiledSegment>>& compiled) {
   std::vector<ParameterNeed> needs(plan.segments.size());
   for (size_t s = 0; s < needs.size(); ++s) {
     const int32_t memory = accelerators.memory(plan.segments[s].device);
@@ -151,7 +151,7 @@ std::vector<ParameterNeed> parameter_needs(const Plan& plan, const Accelerators&
 
 Result<std::vector<ParameterBlock>> place_parameters(
     const Plan& plan, const Accelerators& accelerators,
-    const std::vector<std::unique_ptr<CompiledSegment>>& compiled, const ParameterLayout& layout,
+    const std::vector<std::shared_ptr<CompiledSegment>>& compiled, const ParameterLayout& layout,
     PlanBuffers& buffers) {
   std::vector<ParameterBlock> blocks(plan.segments.size());
   std::vector<bool> loaded(plan.segments.size(), false);

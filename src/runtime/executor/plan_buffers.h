@@ -55,14 +55,14 @@ class PlanBuffers {
 
 // The parameter bytes of each compiled segment in the memory of its accelerator.
 std::vector<ParameterNeed> parameter_needs(const Plan& plan, const Accelerators& accelerators,
-                                           const std::vector<std::unique_ptr<CompiledSegment>>& compiled);
+                                           const std::vector<std::shared_ptr<CompiledSegment>>& compiled);
 
 // Places every segment's parameters. Those with a load step in the plan are copied by each request, in the
 // plan's order. Those read in place stay in mapped host memory. All others are copied here, before this
 // returns. kInfeasible if a device has too little memory.
 Result<std::vector<ParameterBlock>> place_parameters(
     const Plan& plan, const Accelerators& accelerators,
-    const std::vector<std::unique_ptr<CompiledSegment>>& compiled, const ParameterLayout& layout,
+    const std::vector<std::shared_ptr<CompiledSegment>>& compiled, const ParameterLayout& layout,
     PlanBuffers& buffers);
 
 }  // namespace heddle

@@ -1,6 +1,6 @@
 // Runs segments on OpenVINO's devices.
 //
-// Cores. With one stream and pinning off, a synchronous inference runs on the calling thread, plus TBB
+// Cores. With a stream for each calling thread and pinning off, a synchronous inference runs on that thread, plus TBB
 // workers if the device has more than one thread. The executor binds the calling thread to the device's cores
 // (worker_cores()), so a device with one core uses only that core and creates no other thread. TBB workers
 // inherit the affinity of the thread that first needed them. Compilation happens on an unbound thread, so
@@ -146,7 +146,7 @@ class OpenVinoDevice final : public RuntimeDevice {
     const double load_us = static_cast<double>(now_ns() - begin) / 1000;
     try {
       ov::CompiledModel compiled = openvino::core().compile_model(
-          cut.part.model, openvino::device_name(device_), openvino::latency_config(device_));
+          cut.part.model, openvino::device_name(device_), openvino::latency_config(device_, spec.callers));
       HEDDLE_RETURN_IF_ERROR(check_type(compiled, spec.name));
       return finished(std::make_unique<OpenVinoSegment>(std::move(compiled), std::move(cut.inputs),
                                                         std::move(cut.outputs), SegmentOrigin{load_us, false},
@@ -157,6 +157,8 @@ class OpenVinoDevice final : public RuntimeDevice {
     }
   }
 
+  // The streams of one compiled model read the same weights. Other devices' drivers choose for themselves.
+  bool shares_segments() const override { return openvino::device_name(device_) == "CPU"; }
   std::vector<int> worker_cores() const override { return device_.cores; }
 
  private:
@@ -186,8 +188,8 @@ class OpenVinoDevice final : public RuntimeDevice {
     try {
       // The mapping is read-only, and OpenVINO only reads it.
       const ov::Tensor blob(ov::element::u8, {bytes.size()}, const_cast<char*>(bytes.data()));
-      ov::CompiledModel compiled = openvino::core().import_model(blob, openvino::device_name(device_),
-                                                                 openvino::latency_config(device_));
+      ov::CompiledModel compiled = openvino::core().import_model(
+          blob, openvino::device_name(device_), openvino::latency_config(device_, spec.callers));
       auto inputs = match_names(compiled.inputs(), spec.inputs);
       auto outputs = match_names(compiled.outputs(), spec.outputs);
       if (!inputs.ok() || !outputs.ok()) return nullptr;

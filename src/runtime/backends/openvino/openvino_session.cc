@@ -58,16 +58,16 @@ std::vector<Precision> device_precisions(const std::string& device) {
   return list;
 }
 
-ov::AnyMap latency_config(const Device& device) {
+ov::AnyMap latency_config(const Device& device, int callers) {
   if (device_name(device) != "CPU") {
     return {ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY),
             ov::hint::inference_precision(element_of(device.precision))};
   }
   ov::AnyMap config = numerics(element_of(device.precision));
-  config.insert({ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(1),
+  config.insert({ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(callers),
                  ov::hint::enable_cpu_pinning(false), ov::hint::allow_auto_batching(false)});
   if (!device.cores.empty())
-    config.insert(ov::inference_num_threads(static_cast<int32_t>(device.cores.size())));
+    config.insert(ov::inference_num_threads(static_cast<int32_t>(device.cores.size()) * callers));
   return config;
 }
 

@@ -44,6 +44,7 @@ struct SegmentSpec {
   std::vector<SegmentTensor> inputs, outputs;  // the order in which bind() gets them
   double cost_us = 0;                          // the plan's time for the segment
   bool host_access = false;                    // reads its parameters in place, from mapped host memory
+  int callers = 1;  // devices that run it at once; more than 1 only if shares_segments()
 };
 
 // Time that compile() spent before compiling (reading the model or mapping the cached file, cutting), and
@@ -54,7 +55,7 @@ struct SegmentOrigin {
 };
 
 // A segment that is ready to run, with one instance per slot (a request in flight). Call bind() before a
-// slot's first run(). Devices are exclusive, so runs of different slots on one device never overlap. Any
+// slot's first run(). Devices are exclusive, so at most SegmentSpec::callers runs of different slots overlap. Any
 // thread may destroy the segment.
 class CompiledSegment {
  public:
@@ -87,6 +88,9 @@ class RuntimeDevice {
  public:
   virtual ~RuntimeDevice() = default;
   virtual Result<std::unique_ptr<CompiledSegment>> compile(const SegmentSpec& spec, int slots) = 0;
+  // True: a segment compiled here may also run on other devices of this host, class, engine and precision, by their
+  // worker threads.
+  virtual bool shares_segments() const { return false; }
   // False if no data moves; then no buffers are allocated.
   virtual bool moves_data() const { return true; }
   // Cores that the worker thread must be bound to; empty: any.
