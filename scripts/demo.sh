@@ -26,18 +26,18 @@ say "A mixed fleet: pooling unequal classes against each class for itself"
 $heddle fleet compare examples/mixed-fleet.yaml
 
 say "PP-OCR text detection on the drawn page: the engine's own type, its error, and the outputs' proof"
-$heddle plan "$detector" --time-limit 3 --shape x=1,3,640,640 -o "$out/detector.plan.json"
+$heddle plan "$detector" --time-limit 1 --shape x=1,3,640,640 -o "$out/detector.plan.json"
 $heddle run "$out/detector.plan.json" --input "$out/page.ppm" -o "$out/detector.run.json" \
   --trace "$out/detector.trace.json"
 $heddle report "$out/detector.run.json" -o "$out/detector.html"
 
 say "Inception, a branching network: every planner on one problem"
-$heddle compare "$inception" --time-limit 1
+$heddle compare "$inception" --time-limit 500ms
 
 engines=openvino
 [ ! -d "$site/onnxruntime" ] || engines=openvino,onnxruntime
 say "Inception for throughput: requests in flight on all cores, predicted beside measured, beside engines as they come"
-$heddle plan "$inception" --time-limit 3 --objective throughput -o "$out/inception.plan.json"
+$heddle plan "$inception" --time-limit 1 --objective throughput -o "$out/inception.plan.json"
 $heddle verify "$out/inception.plan.json"
 $heddle run "$out/inception.plan.json" --recheck --versus "$engines" -o "$out/inception.run.json"
 $heddle explain "$out/inception.plan.json"
