@@ -20,8 +20,6 @@ function(heddle_unity target)
     string(MAKE_C_IDENTIFIER "${room}" room)
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP "${room}")
   endforeach()
-  # A constant of one source may have the name of another one's local.
-  target_compile_options(${target} PRIVATE -Wno-shadow)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 

@@ -20,7 +20,10 @@ endif()
 option(HEDDLE_UNITY "compile a library's sources in few, large pieces" ${unity})
 
 add_library(heddle_options INTERFACE)
-target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
+target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic -Wno-missing-field-initializers)
+if(NOT HEDDLE_UNITY)  # in a room's file, a constant of one source may have the name of another one's local
+  target_compile_options(heddle_options INTERFACE -Wshadow)
+endif()
 if(HEDDLE_SANITIZE_ADDRESS)
   target_compile_options(heddle_options INTERFACE
     -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)

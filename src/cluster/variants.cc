@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "heddle/cluster/catalogue.h"
 #include "names.h"
 
 namespace heddle {
@@ -45,7 +46,9 @@ Device as_variant(Device device, const Variant& variant) {
   // The name of the hardware is the engine's own, and the CPU's is a default of each engine.
   if (variant.backend != device.backend) device.backend_device.clear();
   device.backend = variant.backend;
+  const CatalogueDevice* row = rated_by_catalogue(device);
   device.precision = variant.precision;
+  if (row != nullptr) device.peak_flops = peak_flops(*row, device.precision);
   return device;
 }
 

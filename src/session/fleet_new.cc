@@ -96,8 +96,9 @@ class Classes {
   Error unknown(const std::string& name) const {
     std::vector<std::string> known, own;
     for (const auto& device : cluster_->devices())
-      if (const auto name = hardware_name(device.device_class); std::ranges::find(own, name) == own.end())
-        own.push_back(name);
+      if (const auto hardware = hardware_name(device.device_class);
+          std::ranges::find(own, hardware) == own.end())
+        own.push_back(hardware);
     for (const auto& row : device_catalogue()) known.emplace_back(row.name);
     known.insert(known.end(), own.begin(), own.end());
     return invalid_input("class " + quote_text(name) + did_you_mean(name, known) +

@@ -11,7 +11,9 @@
 #include "heddle/cluster/variants.h"
 #include "heddle/graph/coarsen.h"
 #include "heddle/graph/gcof.h"
+#include "heddle/graph/narrow.h"
 #include "heddle/graph/onnx_cut.h"
+#include "heddle/runtime/backend.h"
 #include "heddle/runtime/segment_measurer.h"
 #include "session_parts.h"
 
@@ -133,6 +135,25 @@ int batch_of(const LoadedModel& loaded) {
   return loaded.model ? static_cast<int>(loaded.model->options().batch.value_or(1)) : 1;
 }
 
+bool has_given_times(const Graph& graph) { return !graph.op(OpId(0)).given_times.empty(); }
+
+// The type of two bytes that all devices of the problem compute in and hand to each other. Engines take and return
+// float32 tensors at the borders of segments, so devices that run here have none.
+std::optional<DType> narrow_type(const Problem& problem) {
+  std::optional<Precision> common;
+  for (const DeviceId id : problem.usable_devices()) {
+    const Device& device = problem.cluster->device(id);
+    const Backend* backend = find_backend(device.backend);
+    const bool two_bytes = device.precision == Precision::kBf16 || device.precision == Precision::kFp16;
+    if (!two_bytes || backend == nullptr || backend->computes() ||
+        device.precision != common.value_or(device.precision))
+      return std::nullopt;
+    common = device.precision;
+  }
+  if (!common) return std::nullopt;
+  return *common == Precision::kBf16 ? DType::kBF16 : DType::kF16;
+}
+
 Result<Problem> make_problem(const Session& session, const std::shared_ptr<const Graph>& units,
                              const std::shared_ptr<const Cluster>& cluster, const ProblemSettings& settings) {
   Problem problem;
@@ -142,6 +163,9 @@ Result<Problem> make_problem(const Session& session, const std::shared_ptr<const
   problem.execution.link_contention = problem.execution.engine_contention = settings.contention;
   problem.batch = batch_of(session.loaded);
   HEDDLE_ASSIGN_OR_RETURN(problem.devices, devices_named(settings.devices, *cluster));
+  if (const auto type = narrow_type(problem); type && !has_given_times(*units)) {
+    HEDDLE_ASSIGN_OR_RETURN(problem.graph, narrowed(*units, *type));
+  }
   if (session.loaded.model) {
     const auto& m = *session.loaded.model;
     problem.model = ModelReference{m.path(), m.file_hash(), m.options().shapes, m.options().batch,
@@ -149,11 +173,11 @@ Result<Problem> make_problem(const Session& session, const std::shared_ptr<const
   }
   CostContext context;
   context.batch = problem.batch;
-  HEDDLE_ASSIGN_OR_RETURN(auto costs,
-                          build_cost_table(*units, *cluster, *cost_models(session, *cluster), context));
+  HEDDLE_ASSIGN_OR_RETURN(
+      auto costs, build_cost_table(*problem.graph, *cluster, *cost_models(session, *cluster), context));
   if (session.loaded.model)
     HEDDLE_RETURN_IF_ERROR(
-        forbid_refused(*session.loaded.model, *units, *cluster, problem.usable_devices(), costs));
+        forbid_refused(*session.loaded.model, *problem.graph, *cluster, problem.usable_devices(), costs));
   if (settings.host_access) put_host_access(session, problem, costs);
   problem.costs = std::make_shared<const CostTable>(std::move(costs));
   if (settings.simulation)
@@ -294,7 +318,7 @@ Result<Problem> with_cluster(const Session& session, std::shared_ptr<const Clust
                          ": a file that holds a whole problem has times for its own "
                          "devices only; edit those");
   if (!session.loaded.simulation) {
-    HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(session, session.problem.graph, cluster, settings));
+    HEDDLE_ASSIGN_OR_RETURN(auto problem, make_problem(session, session.units, cluster, settings));
     problem.precision = session.problem.precision;
     forbid_types(problem);
     auto costs = std::make_shared<CostTable>(*problem.costs);
@@ -398,15 +422,22 @@ Result<Session> open_session(const ModelSpec& source, LoadedModel loaded, const 
     HEDDLE_ASSIGN_OR_RETURN(session.cluster,
                             choose_variants(session.cluster, settings.variants, settings.devices));
   } else if (settings.variants.any()) {
-    return invalid_input(source.path + ": engines and precisions are for models; a graph's times are given");
+    if (has_given_times(*session.loaded.graph))
+      return invalid_input(source.path +
+                           ": engines and precisions are for models; this graph's times are given");
+    if (!settings.variants.engines.empty() || settings.variants.budget)
+      return invalid_input(source.path +
+                           ": engines and error budgets are for models; a graph has nothing to run");
+    HEDDLE_ASSIGN_OR_RETURN(session.cluster,
+                            choose_variants(session.cluster, settings.variants, settings.devices));
   }
   if (session.loaded.model) HEDDLE_RETURN_IF_ERROR(open_store(session, source, settings));
   // A schedule's ops are those of the file.
-  const bool whole_ops = !session.loaded.model &&
-                         (session.loaded.ios || session.loaded.graph->op(OpId(0)).given_times.size() > 0);
-  HEDDLE_ASSIGN_OR_RETURN(const auto units,
+  const bool whole_ops =
+      !session.loaded.model && (session.loaded.ios || has_given_times(*session.loaded.graph));
+  HEDDLE_ASSIGN_OR_RETURN(session.units,
                           make_units(session, most_units(session, whole_ops, settings), whole_ops, settings));
-  HEDDLE_ASSIGN_OR_RETURN(session.problem, make_problem(session, units, session.cluster, settings));
+  HEDDLE_ASSIGN_OR_RETURN(session.problem, make_problem(session, session.units, session.cluster, settings));
   if (session.may_measure) HEDDLE_RETURN_IF_ERROR(measure_units(session, control));
   HEDDLE_RETURN_IF_ERROR(choose_types(session, settings, control));
   HEDDLE_RETURN_IF_ERROR(measure_host_access(session, settings, control));

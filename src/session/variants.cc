@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "heddle/base/spelling.h"
+#include "heddle/cluster/catalogue.h"
 #include "heddle/runtime/backend.h"
 #include "heddle/session/clusters.h"
 
@@ -52,6 +53,13 @@ bool is_open(const Cluster& cluster, DeviceId id) {
          device.precision == Precision::kF32 && !device.fixed_precision && cluster.variants(id).size() == 1;
 }
 
+// Hardware that is not here, whose precision the cluster file does not state.
+bool is_absent(const Cluster& cluster, DeviceId id) {
+  const Device& device = cluster.device(id);
+  return device.target.empty() && device.peak_flops > 0 && !device.fixed_precision &&
+         cluster.variants(id).size() == 1;
+}
+
 Result<std::vector<std::string>> engines_for(const Device& device, const std::vector<std::string>& wanted) {
   if (wanted.empty()) return std::vector{device.backend};
   const bool any = takes_any_engine(device);
@@ -87,6 +95,25 @@ Result<std::vector<Variant>> variants_of(const Device& device, const std::string
     variants.push_back(variant);
   }
   return variants;
+}
+
+// An absent accelerator or socket has one type in a plan.
+Result<std::vector<Variant>> absent_variant(const Device& device, const std::vector<std::string>& wanted) {
+  const auto refused = [&](const std::string& why) {
+    return invalid_input("precision " + wanted[0] + ": device '" + device.name + "' " + why);
+  };
+  if (wanted.size() > 1)
+    return refused("is not here, and such a device has one type in a plan; give one precision");
+  const auto precision = precision_from_name(wanted[0]);
+  if (!precision || *precision == device.precision) return std::vector<Variant>{};  // auto: as the file says
+  const CatalogueDevice* row = rated_by_catalogue(device);
+  if (row == nullptr)
+    return refused(std::string("has a rate of its own, for ") + precision_name(device.precision) +
+                   "; give its 'precision' and 'flops' in the cluster file");
+  if (!computes_in(*row, *precision))
+    return refused(std::string("does not compute in ") + wanted[0] + ": " + row->name +
+                   " has no such rate in the catalogue; choose another precision or leave the device out");
+  return std::vector{Variant{device.backend, *precision}};
 }
 
 Status check_all_there(const Device& device, const std::vector<std::string>& engines,
@@ -133,7 +160,13 @@ Result<std::shared_ptr<const Cluster>> choose_variants(std::shared_ptr<const Clu
     const bool named = only.empty() || std::find_if(only.begin(), only.end(), [&](const std::string& name) {
                                          return name == device.name || hardware_name(name) == device.name;
                                        }) != only.end();
-    if (!named || !is_open(*cluster, DeviceId(d))) continue;
+    if (!named) continue;
+    if (is_absent(*cluster, DeviceId(d)) && !settings.precisions.empty()) {
+      HEDDLE_ASSIGN_OR_RETURN(by_device[d], absent_variant(device, settings.precisions));
+      changes = changes || !by_device[d].empty();
+      continue;
+    }
+    if (!is_open(*cluster, DeviceId(d))) continue;
     HEDDLE_ASSIGN_OR_RETURN(const auto engines, engines_for(device, settings.engines));
     for (const auto& engine : engines) {
       HEDDLE_ASSIGN_OR_RETURN(const auto more, variants_of(device, engine, settings));

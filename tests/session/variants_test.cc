@@ -160,5 +160,61 @@ TEST_F(VariantPlan, AutoIsWhatTheEngineTakesByItself) {
   EXPECT_EQ((*chosen)->devices()[0].precision, engines.front().precisions.front());
 }
 
+// Hardware that is not here takes its rate from the catalogue, and hands over what its type holds.
+class AbsentCards : public test::SmallModelTest {
+ protected:
+  void SetUp() override {
+    SmallModelTest::SetUp();
+    settings_.coarsening = Coarsening::kNone;
+  }
+  Result<Session> open(const std::string& devices, std::vector<std::string> precisions,
+                       const std::string& path = "") {
+    const auto file = folder_ / "box.yaml";
+    std::ofstream(file) << "name: box\nhosts: [{name: host}]\ndevices:\n" << devices;
+    auto cluster = open_cluster(file.string());
+    if (!cluster.ok()) return cluster.error();
+    settings_.cluster = *cluster;
+    settings_.variants.precisions = std::move(precisions);
+    return open_session(path.empty() ? model() : ModelSpec{.path = path, .import = {}}, settings_, {});
+  }
+  static constexpr const char* kTwo = "  - {name: a, class: L4}\n  - {name: b, class: T4}\n";
+};
+
+TEST_F(AbsentCards, OnePrecisionHalvesWhatTravelsAndWhatIsStored) {
+  for (const std::string& path : {std::string(), std::string("zoo:resnet-50")}) {
+    const auto wide = open(kTwo, {}, path), narrow = open(kTwo, {"fp16"}, path);
+    ASSERT_TRUE(wide.ok() && narrow.ok()) << narrow.error().to_string();
+    const Problem &w = wide->problem, &n = narrow->problem;
+    EXPECT_EQ(n.cluster->devices()[0].precision, Precision::kFp16);
+    EXPECT_GT(n.cluster->devices()[0].peak_flops, w.cluster->devices()[0].peak_flops);
+    EXPECT_EQ(2 * n.graph->total_param_bytes(), w.graph->total_param_bytes());
+    for (size_t e = 0; e < n.graph->num_edges(); ++e)
+      EXPECT_EQ(2 * n.graph->edges()[e].bytes, w.graph->edges()[e].bytes);
+    EXPECT_LT(n.costs->us(OpId(0), DeviceId(0)), w.costs->us(OpId(0), DeviceId(0)));
+    // On other hardware the sizes follow its types.
+    EXPECT_EQ(with_cluster(*narrow, wide->cluster, settings_)->graph->total_param_bytes(),
+              w.graph->total_param_bytes());
+  }
+}
+
+TEST_F(AbsentCards, DevicesOfDifferentTypesHandOverFloat32) {
+  const auto mixed = open("  - {name: a, class: L4, precision: fp16}\n  - {name: b, class: T4}\n", {});
+  ASSERT_TRUE(mixed.ok()) << mixed.error().to_string();
+  EXPECT_EQ(mixed->problem.graph->total_param_bytes(), mixed->loaded.graph->total_param_bytes());
+}
+
+TEST_F(AbsentCards, ATypeWithoutARateIsRefusedByName) {
+  const auto expect_error = [&](const std::string& devices, std::vector<std::string> precisions,
+                                const std::string& what) {
+    const auto session = open(devices, std::move(precisions));
+    ASSERT_FALSE(session.ok());
+    EXPECT_THAT(session.error().to_string(), HasSubstr(what));
+  };
+  expect_error("  - {name: a, class: T4}\n", {"bf16"},
+               "device 'a' does not compute in bf16: T4 has no such rate");
+  expect_error("  - {name: a, class: L4, flops: 1TFLOPS}\n", {"fp16"}, "'a' has a rate of its own, for f32");
+  expect_error(kTwo, {"f32", "fp16"}, "has one type in a plan");
+}
+
 }  // namespace
 }  // namespace heddle

@@ -12,6 +12,7 @@ namespace {
 constexpr char kFormat[] = "heddle-graph";
 
 // Limits far above any real model: they keep the memory use of a hostile file near its own size.
+constexpr const char* kDTypeText = "an element type such as \"f32\" or \"i64\"";
 constexpr size_t kMaxItems = 20'000'000;  // ops, inputs, parameters
 constexpr size_t kMaxPerOp = 1'000'000;   // entries of one op's lists
 constexpr size_t kMaxNameBytes = 64 << 10;
@@ -75,7 +76,7 @@ Result<std::string> name_at(const JsonCursor& at) {
 
 void read_tensor(Fields& f, Tensor& tensor) {
   f.required("name", tensor.name, name_at)
-      .required("dtype", tensor.dtype, dtype_from_name, "an element type such as \"f32\" or \"i64\"")
+      .required("dtype", tensor.dtype, dtype_from_name, kDTypeText)
       .required("shape", [&](const JsonCursor& at) -> Status {
         HEDDLE_ASSIGN_OR_RETURN(tensor.shape, at.as_ints(0, INT64_MAX));
         const auto bytes = tensor_bytes(tensor.dtype, tensor.shape);
@@ -121,7 +122,9 @@ class GraphReader {
   Status read_param(const JsonCursor& at) {
     Fields f(at);
     Param param;
-    f.required("name", param.name, name_at).required("bytes", param.bytes, 0, kMaxGraphBytes);
+    f.required("name", param.name, name_at)
+        .required("bytes", param.bytes, 0, kMaxGraphBytes)
+        .optional("dtype", param.dtype, dtype_from_name, kDTypeText);
     HEDDLE_RETURN_IF_ERROR(f.finish());
     HEDDLE_ASSIGN_OR_RETURN(ParamId * id, new_name("parameter", at, param.name, params_));
     *id = builder_.add_param(std::move(param));
@@ -251,8 +254,10 @@ Json graph_to_json(const Graph& graph) {
     json["inputs"].push_back(std::move(input));
   }
   json["params"] = Json::array();
-  for (const Param& param : graph.params())
-    json["params"].push_back({{"name", param.name}, {"bytes", param.bytes}});
+  for (const Param& param : graph.params()) {
+    Json& made = json["params"].emplace_back(Json{{"name", param.name}, {"bytes", param.bytes}});
+    if (param.dtype != DType::kF32) made["dtype"] = dtype_name(param.dtype);
+  }
   json["ops"] = Json::array();
   for (const Op& op : graph.ops()) json["ops"].push_back(op_to_json(graph, op));
   json["outputs"] = Json::array();

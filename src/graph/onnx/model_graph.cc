@@ -131,9 +131,9 @@ class GraphMaker {
         data, output.get_element_type().get_type_name() + shape_text(shape_of(output)));
     if (const auto it = by_memory_.find(memory); data != nullptr && it != by_memory_.end())
       return params_[key] = it->second;
+    const DType dtype = dtype_of(output.get_element_type());
     const auto id =
-        builder_.add_param({param_name(output),
-                            tensor_bytes(dtype_of(output.get_element_type()), shape_of(output)).value_or(0)});
+        builder_.add_param({param_name(output), tensor_bytes(dtype, shape_of(output)).value_or(0), dtype});
     if (data != nullptr) by_memory_[memory] = id;
     return params_[key] = id;
   }

@@ -24,7 +24,8 @@ class GraphMaker {
   int64_t bytes_of(Val v) const { return tensor_bytes(value(v).dtype, value(v).shape).value_or(0); }
 
   ParamId param(Val v) {
-    if (!params_[index(v)].valid()) params_[index(v)] = builder_.add_param({value(v).name, bytes_of(v)});
+    if (!params_[index(v)].valid())
+      params_[index(v)] = builder_.add_param({value(v).name, bytes_of(v), value(v).dtype});
     return params_[index(v)];
   }
 

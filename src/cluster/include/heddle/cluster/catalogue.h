@@ -29,6 +29,10 @@ std::span<const CatalogueDevice> device_catalogue();
 const CatalogueDevice* find_in_catalogue(std::string_view name);  // null if there is none
 // FLOP per second in the precision; the float32 rate if the device has no faster one.
 double peak_flops(const CatalogueDevice& device, Precision precision);
+bool computes_in(const CatalogueDevice& device,
+                 Precision precision);  // with a rate of its own; in float32 all do
+// The catalogue's row that an absent device has its rate from; null if there is none or the device states another rate.
+const CatalogueDevice* rated_by_catalogue(const Device& device);
 // A device of the class in float32, without engine.
 Device make_device(const CatalogueDevice& model, std::string name, HostId host);
 

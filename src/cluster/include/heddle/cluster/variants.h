@@ -21,7 +21,8 @@ Variant variant_of(const Device& device);
 // "onnxruntime bf16"; without the precision if it is float32.
 std::string variant_text(const Variant& variant);
 
-// The same physical device with another engine and precision, which are part of its profile target.
+// The same physical device with another engine and precision, which are part of its profile target. A rate that came
+// from the catalogue becomes that of the precision.
 Device as_variant(Device device, const Variant& variant);
 // The same as a device beside `device`: named "cpu0+onnxruntime" or "cpu0+bf16", and with a class of its own.
 Device variant_beside(const Device& device, const Variant& variant);

@@ -31,6 +31,7 @@ struct Tensor {
 struct Param {
   std::string name;  // unique in the graph
   int64_t bytes = 0;
+  DType dtype = DType::kF32;
 };
 
 // A time that comes with the graph (generators, public data sets) instead of from a cost model.

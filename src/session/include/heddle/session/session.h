@@ -83,6 +83,7 @@ struct ProblemSettings {
 struct Session {
   LoadedModel loaded;
   std::shared_ptr<const Cluster> cluster;
+  std::shared_ptr<const Graph> units;   // what is placed, in the model's own types; null: problem.graph
   Problem problem;                      // over the units
   std::shared_ptr<ProfileStore> store;  // null if nothing here can be measured
   bool may_measure = false;
