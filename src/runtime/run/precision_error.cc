@@ -60,6 +60,7 @@ Result<OutputError> executor_error(Executor& executor, const Graph& graph, const
     for (int slot = 0; slot < executor.slots(); ++slot)
       add_samples(error, output_error(graph, executor.outputs(slot), samples.expected[i], rules));
   }
+  error.samples = static_cast<int>(samples.inputs.size());  // each of them ran in every slot
   return error;
 }
 
