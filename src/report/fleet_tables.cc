@@ -52,9 +52,11 @@ std::string milliseconds(TimeNs ns) { return format_us(us_from_ns(ns)); }
 std::string series_table(const std::vector<FleetSimulationSeries>& series, const Deployment& deployment) {
   using Align = TextTable::Align;
   std::vector<TextTable::Column> columns = {{"scheduler"}};
-  for (const char* title :
-       {"load", "arrivals", "in time", "late", "dropped", "failed", "p50", "p99", "queueing"})
-    columns.push_back({title, Align::kRight});
+  const bool bound = series.front().points.front().bound.has_value();
+  std::vector<const char*> titles = {"load", "arrivals", "in time"};
+  if (bound) titles.push_back("bound");
+  titles.insert(titles.end(), {"late", "dropped", "failed", "p50", "p99", "queueing"});
+  for (const char* title : titles) columns.push_back({title, Align::kRight});
   for (const auto& c : deployment.classes) columns.push_back({c.name, Align::kRight});
   TextTable table(columns);
   char text[48];
@@ -64,6 +66,7 @@ std::string series_table(const std::vector<FleetSimulationSeries>& series, const
       std::snprintf(text, sizeof text, "%.4g", p.load_factor);
       std::vector<std::string> cells = {s.scheduler, text, std::to_string(r.total.arrivals),
                                         percent(r.total.attainment())};
+      if (bound) cells.push_back(percent(p.bound->share()));
       for (const auto n : {r.total.late, r.total.dropped, r.total.failed}) cells.push_back(std::to_string(n));
       cells.push_back(milliseconds(r.latency.percentile(.5)));
       cells.push_back(milliseconds(r.latency.percentile(.99)));
@@ -71,7 +74,9 @@ std::string series_table(const std::vector<FleetSimulationSeries>& series, const
       for (const auto& c : r.classes) cells.push_back(percent(c.busy_share));
       table.add_row(std::move(cells));
     }
-  return table.to_string() + "classes: the part of the time that they are busy\n";
+  return table.to_string() +
+         (bound ? "bound: no scheduler answers more of these requests in time (proven)\n" : "") +
+         "classes: the part of the time that they are busy\n";
 }
 
 // Of the last series at its highest load, or at the only one.
@@ -140,6 +145,16 @@ Json simulation_json(const SimulationResult& r) {
           {"horizon_us", us_from_ns(r.horizon)},
           {"migrated_us", r.migrated < kNever ? Json(us_from_ns(r.migrated)) : Json()},
           {"events", r.events}};
+}
+
+Json goodput_bound_json(const GoodputBound& bound, const Deployment& deployment) {
+  Json parts = Json::array();
+  for (const auto& part : bound.parts) {
+    Json models = Json::array();
+    for (const uint32_t m : part.models) models.push_back(deployment.models[m].name);
+    parts.push_back({{"models", models}, {"in_time", part.in_time}, {"arrivals", part.arrivals}});
+  }
+  return {{"share", bound.share()}, {"parts", parts}};
 }
 
 std::string simulation_csv(const std::vector<FleetSimulationSeries>& series) {

@@ -22,7 +22,7 @@ struct FleetSimulateOptions {
   std::string warmup = "0", guard = "0", stragglers, migrate_to, migrate_at = "0", load_time = "0";
   std::string csv, html, window;
   std::vector<std::string> lose;
-  bool compressed = false, no_feedback = false, retry = false;
+  bool compressed = false, no_feedback = false, retry = false, bound = false;
   double rate_per_s = 0, duration_s = 30, attainment = .99, least_batch = 0, jitter = 0, avoid_stragglers = 0;
   int64_t seed = 1, threads = 0;
 };
@@ -280,6 +280,7 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
   HEDDLE_RETURN_IF_ERROR(read_simulation(o, invocation, in));
   in.sweep.duration_s = o.duration_s;
   in.sweep.threads = static_cast<int>(o.threads);
+  in.sweep.bound = o.bound;
   in.sweep.progress = invocation.progress;
   FleetSimulationView view;
   view.title = o.fleet + ", " + (o.plan.empty() ? "planned by " + planner_of(o) : o.plan);
@@ -303,6 +304,7 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
         Json row = simulation_json(p.result);
         row["scheduler"] = s.scheduler;
         row["load_factor"] = p.load_factor;
+        if (p.bound) row["bound"] = goodput_bound_json(*p.bound, in.deployment);
         rows.push_back(std::move(row));
       }
     show_json(invocation, rows);
@@ -332,6 +334,7 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
   command.option("--seed", o.seed, "random seed (default 1)", 0, INT64_MAX);
   command.option("--threads", o.threads, "simulations side by side (default: as many as cores)", 0, 1024);
   command.option("--attainment", o.attainment, "the wanted share in time (default .99)", 0, 1);
+  command.flag("--bound", o.bound, "prove how many requests any scheduler could answer in time");
   command.option("--warmup", o.warmup, "time at the start whose requests are not counted (default 0)");
   command.option("--guard", o.guard, "time kept free before each deadline (default 0)");
   command.option(

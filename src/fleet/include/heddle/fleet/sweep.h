@@ -3,10 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "heddle/base/progress.h"
+#include "heddle/fleet/goodput_bound.h"
 #include "heddle/fleet/simulator.h"
 
 namespace heddle {
@@ -19,13 +21,16 @@ struct SweepOptions {
   std::vector<double> rates_per_s;  // [model] at load factor 1; empty: the deployment's rates
   double duration_s = 30;           // of the generated arrivals; recorded ones keep their length
   SimulationOptions simulation;     // the sweep sets its horizon
-  int threads = 0;                  // 0: as many as the machine has cores
+  bool bound =
+      false;        // what no scheduler could exceed; for exact times, without faults, migration and warm-up
+  int threads = 0;  // 0: as many as the machine has cores
   ProgressSink* progress = nullptr;
 };
 
 struct SweepPoint {
   double load_factor = 0;
   SimulationResult result;
+  std::optional<GoodputBound> bound;  // with SweepOptions::bound
 };
 
 // Results in the order of the load factors. Errors: those of make_arrivals() and simulate(), cancellation.
