@@ -51,7 +51,8 @@ RunFn setup_bench(Command& command) {
       "cold: plain, cached, and by name only transformer, a model of 1.4 GB; "
       "sortinghat: v100-1, v100-2, v100-4, v100-hetero, a6000, p4d, models' names, 1x32, 1x1024, 4x128, "
       "32x64; "
-      "dnn-partitioning: parts of the instances' names; ppipe: plans, fleets, simulation, speed, small, and "
+      "dnn-partitioning: parts of the instances' names; ppipe: plans, fleets, simulation, goodput, speed, "
+      "small, and "
       "of "
       "the latter clusters or instances, such as HC1-L or HC1-L/G1)");
   command.list("--models", o->options.models,

@@ -10,6 +10,8 @@
 
 namespace heddle {
 
+inline constexpr TimeNs kMilli = 1'000'000;
+
 struct PoolSpec {
   uint32_t devices = 1;
   std::vector<TimeNs> run_ns;

@@ -12,6 +12,7 @@
 namespace heddle::bench {
 
 inline constexpr const char* kPpipeTraffics[] = {"poisson", "bursty"};  // PpipeCase::traffic
+inline constexpr double kPpipeAttainment = .99;
 inline constexpr double kPpipeSeconds = 10;  // of arrivals; the paper's simulator plays 30
 
 // One plan on one instance under one traffic and scheduler.
