@@ -5,12 +5,14 @@
 #include <mutex>
 
 #include "bench_ppipe_cases.h"
+#include "heddle/fleet/goodput_plan.h"
 
 namespace heddle::bench {
 namespace {
 
-constexpr int kSeeds = 10;      // of the simulations
-constexpr int kBoundSeeds = 2;  // the first of them; a bound takes a hundred times as long
+constexpr int kSeeds = 10;             // of the simulations
+constexpr int kBoundSeeds = 1;         // the first of them; a bound takes a hundred times as long
+constexpr int64_t kOtherSeeds = 1000;  // plans are chosen on other arrivals than those they are judged on
 
 std::vector<double> fine_grid() {
   std::vector<double> grid;
@@ -88,13 +90,46 @@ Estimate estimate(const std::vector<double>& values) {
   return e;
 }
 
+// Plans for requests in time under each traffic, of the instances that `plans` has.
+Result<PpipePlans> plans_for_traffic(const PpipeBench& bench, const PpipePlans& plans) {
+  HEDDLE_ASSIGN_OR_RETURN(
+      const auto text, synthetic_function_trace({}, static_cast<uint64_t>(bench.options.seed + kOtherSeeds)));
+  HEDDLE_ASSIGN_OR_RETURN(const auto functions, function_trace_from_csv(text));
+  PpipePlans made;
+  made.deployments.reserve(plans.cases.size());
+  for (const auto& c : plans.cases) {
+    if (c.planner != "auto" || c.scheduler != SchedulerKind::kReservation) continue;
+    for (const auto& r : bench.references) {
+      if (r.algorithm != "v4" || r.cluster != c.cluster || r.group != c.group) continue;
+      GoodputPlanOptions o;
+      o.planning.deadline = Deadline::never(bench.control.cancel);
+      o.goodput.scheduler = SchedulerKind::kReservation;
+      o.goodput.attainment = kPpipeAttainment;
+      o.goodput.precision = .002;
+      o.goodput.seed = static_cast<uint64_t>(bench.options.seed + kOtherSeeds);
+      if (c.traffic == 1) o.goodput.traffic = {.kind = TrafficKind::kFunctions, .functions = &functions};
+      auto plan = plan_for_goodput(r.fleet, "auto", o);
+      if (!plan.ok()) return std::move(plan).error().with_context(r.plan_id);
+      HEDDLE_ASSIGN_OR_RETURN(auto deployment, deploy(r.fleet, plan->plan));
+      made.deployments.push_back(std::move(deployment));
+      made.cases.push_back(c);
+      made.cases.back().planner = "auto for the traffic";
+      made.cases.back().deployment = &made.deployments.back();
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
 Result<std::vector<BenchRow>> bench_ppipe_goodput(const PpipeBench& bench) {
   HEDDLE_ASSIGN_OR_RETURN(const auto plans, make_ppipe_plans(bench.references, bench.options));
+  HEDDLE_ASSIGN_OR_RETURN(const auto for_traffic, plans_for_traffic(bench, plans));
   std::vector<const PpipeCase*> cases;
-  for (const auto& c : plans.cases) {
-    if (c.scheduler == SchedulerKind::kReservation) cases.push_back(&c);
+  for (const auto* list : {&plans.cases, &for_traffic.cases}) {
+    for (const auto& c : *list) {
+      if (c.scheduler == SchedulerKind::kReservation) cases.push_back(&c);
+    }
   }
   std::vector<FunctionTrace> functions;
   for (int s = 0; s < kSeeds; ++s) {
@@ -110,7 +145,8 @@ Result<std::vector<BenchRow>> bench_ppipe_goodput(const PpipeBench& bench) {
   for_each_on_threads(results.size(), 0, [&](size_t i) {
     const PpipeCase& c = *cases[i / kSeeds];
     const int s = static_cast<int>(i % kSeeds);
-    const bool with_bound = s < kBoundSeeds && (c.planner == "published ppipe" || c.planner == "auto");
+    const bool with_bound =
+        s < kBoundSeeds && (c.planner == "published ppipe" || c.planner == "auto for the traffic");
     auto one = goodputs(c, functions[static_cast<size_t>(s)], bench.options.seed + s, with_bound,
                         bench.control.cancel);
     const std::lock_guard lock(mutex);

@@ -67,7 +67,7 @@ class Check {
           std::to_string(fleet_.max_partitions));
       return NAN;
     }
-    double latency = model.margin_us, slowest = INFINITY;
+    double latency = plan_.models[m].margin_us.value_or(model.margin_us), slowest = INFINITY;
     if (model.estimated_rate_per_s > 0)
       latency += fleet_.batch_delay_factor * (p.batch - 1) / model.estimated_rate_per_s * kSecond_us;
     for (size_t k = 0; k < parts; ++k) {

@@ -24,8 +24,8 @@ double latency_us(const Fleet& fleet, size_t model, const FleetPipeline& pipelin
 void view_pipeline(const Fleet& fleet, const FleetPlan& plan, size_t m, size_t i, FleetExplanation& out) {
   const auto& model = fleet.models[m];
   const auto& pipeline = plan.models[m].pipelines[i];
-  PipelineView view{m, i, latency_us(fleet, m, pipeline, pipeline.batch), model.slo_us - model.margin_us,
-                    false};
+  PipelineView view{m, i, latency_us(fleet, m, pipeline, pipeline.batch),
+                    model.slo_us - margin_us(fleet, plan, m), false};
   view.deadline_binds = latency_us(fleet, m, pipeline, pipeline.batch + 1) > view.limit_us;
   out.pipelines.push_back(view);
   for (size_t k = 0; k < pipeline.partitions.size(); ++k) {

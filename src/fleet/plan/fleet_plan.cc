@@ -31,6 +31,10 @@ double FleetPlan::gap() const {
   return more_is_better(objective) ? relative_gap(bound, value) : relative_gap(value, bound);
 }
 
+double margin_us(const Fleet& fleet, const FleetPlan& plan, size_t model) {
+  return plan.models[model].margin_us.value_or(fleet.models[model].margin_us);
+}
+
 double model_load(const Fleet& fleet, const FleetPlan& plan, size_t model) {
   double weights = 0;
   for (const auto& m : fleet.models) weights += m.weight;

@@ -64,6 +64,9 @@ Status read_model_plan(const JsonCursor& at, const Fleet& fleet, std::vector<boo
   Fields f(at);
   f.required("model", m, [&](const JsonCursor& name) { return index_named(name, fleet.models, "model"); })
       .optional("rate_per_s", read.rate_per_s, 0, kMostPlanValue)
+      .optional(
+          "margin",
+          [&](const JsonCursor& margin) { return take(margin, read.margin_us.emplace(), kMicrosecondsUnit); })
       .required("pipelines", each_into(
                                  read.pipelines,
                                  [&](const JsonCursor& pipeline) {
@@ -118,6 +121,7 @@ Json to_json(const FleetPlan& plan, const Fleet& fleet) {
     models.push_back({{"model", fleet.models[m].name},
                       {"rate_per_s", plan.models[m].rate_per_s},
                       {"pipelines", std::move(pipelines)}});
+    if (plan.models[m].margin_us) models.back()["margin"] = *plan.models[m].margin_us;
   }
   return {{"format", "heddle-fleet-plan"},
           {"version", 1},

@@ -38,6 +38,8 @@ struct FleetPipeline {
 struct ModelPlan {
   std::vector<FleetPipeline> pipelines;
   double rate_per_s = 0;  // the sum over its pipelines
+  // The part of the SLO that this plan leaves free, in place of the fleet's (heddle/fleet/goodput_plan.h).
+  std::optional<double> margin_us;
 };
 
 enum class FleetObjective {
@@ -66,6 +68,8 @@ struct FleetPlan {
   double gap() const;
 };
 
+// The plan's margin for the model, the fleet's if it states none.
+double margin_us(const Fleet& fleet, const FleetPlan& plan, size_t model);
 // A model's share of the plan's load.
 double model_load(const Fleet& fleet, const FleetPlan& plan, size_t model);
 // Whole devices used, [class], by the rule at the top of this file.

@@ -1,0 +1,160 @@
+#include "heddle/fleet/goodput_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+constexpr double kShares[] = {0, .05, .1, .15, .2, .25, .3, .35, .4, .45, .5};
+constexpr double kSteps[] = {-.1, -.05, .05, .1};  // of one model's share
+constexpr double kFirstLook = .3;                  // part of the requests
+constexpr double kBursts = 10, kMostRequests = 100'000;
+constexpr size_t kLeft = 4;  // candidates after the first look
+
+struct Candidate {
+  std::vector<double> share;  // [model] of its SLO
+  FleetPlan plan;
+  double per_s = 0;
+};
+
+class Search {
+ public:
+  Search(const Fleet& fleet, const std::string& planner, const GoodputPlanOptions& options)
+      : fleet_(fleet), planner_(planner), options_(options) {}
+
+  Result<GoodputPlan> run() {
+    const auto began = std::chrono::steady_clock::now();
+    GoodputPlan result;
+    std::vector<double> own;
+    for (const FleetModel& m : fleet_.models) own.push_back(m.margin_us / m.slo_us);
+    HEDDLE_ASSIGN_OR_RETURN(Candidate usual, make(own));
+    // goodput() scales arrivals in time, bursts too: they have their length at rates like the answer's.
+    for (const FleetModel& m : fleet_.models) rates_.push_back(m.weight * usual.plan.value);
+    requests_ = requests_for(usual.plan);
+    HEDDLE_RETURN_IF_ERROR(judge(usual, 1, options_.seeds));
+    result.usual_per_s = usual.per_s;
+    Candidate best = std::move(usual);
+    HEDDLE_RETURN_IF_ERROR(common_shares(best));
+    HEDDLE_RETURN_IF_ERROR(shares_of_models(best));
+    result.plan = std::move(best.plan);
+    result.per_s = best.per_s;
+    result.tried = tried_;
+    if (free_) {
+      // Without a margin more pipelines are in time, so no plan with one has a greater rate.
+      result.plan.bound = free_->bound;
+      result.plan.proof = free_->proof;
+    }
+    result.plan.planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return result;
+  }
+
+ private:
+  // Enough to see some bursts, or a whole period.
+  double requests_for(const FleetPlan& plan) const {
+    const Traffic& traffic = options_.goodput.traffic;
+    double seconds = 0, rate = 0;
+    if (traffic.kind == TrafficKind::kBursty) seconds = kBursts * traffic.burst_s / traffic.burst_share;
+    if (traffic.kind == TrafficKind::kDiurnal) seconds = traffic.period_s;
+    for (const ModelPlan& m : plan.models) rate += m.rate_per_s;
+    return std::max(options_.goodput.requests, std::min(rate * seconds, kMostRequests));
+  }
+
+  bool stopped() const { return options_.planning.deadline.should_stop(); }
+
+  Result<Candidate> make(std::vector<double> share) {
+    Fleet with = fleet_;
+    for (size_t m = 0; m < share.size(); ++m) with.models[m].margin_us = share[m] * fleet_.models[m].slo_us;
+    HEDDLE_ASSIGN_OR_RETURN(FleetPlan plan, plan_fleet(with, planner_, options_.planning));
+    for (size_t m = 0; m < share.size(); ++m) plan.models[m].margin_us = with.models[m].margin_us;
+    if (std::ranges::all_of(share, [](double s) { return s == 0; })) free_ = plan;
+    ++tried_;
+    if (options_.planning.progress)
+      options_.planning.progress->report(
+          {.what = "planning for requests in time",
+           .done = static_cast<double>(tried_),
+           .total = static_cast<double>(std::size(kShares) + 1 + std::size(kSteps) * fleet_.models.size())});
+    return Candidate{std::move(share), std::move(plan), 0};
+  }
+
+  // The same arrivals for every candidate.
+  Status judge(Candidate& candidate, double part, int seeds) const {
+    HEDDLE_ASSIGN_OR_RETURN(const Deployment deployment, deploy(fleet_, candidate.plan));
+    candidate.per_s = 0;
+    for (int s = 0; s < seeds; ++s) {
+      GoodputOptions o = options_.goodput;
+      o.requests = requests_ * part;
+      o.seed += static_cast<uint64_t>(s);
+      HEDDLE_ASSIGN_OR_RETURN(const Goodput found, goodput(deployment, rates_, o));
+      candidate.per_s += found.per_s / seeds;
+    }
+    return {};
+  }
+
+  Status common_shares(Candidate& best) {
+    std::vector<Candidate> all;
+    for (const double share : kShares) {
+      if (stopped()) break;
+      auto candidate = make(std::vector<double>(fleet_.models.size(), share));
+      if (!candidate.ok()) {
+        // Larger margins leave even less; a cancellation leaves the best so far.
+        if (candidate.error().code() == Code::kInfeasible || candidate.error().code() == Code::kCancelled)
+          break;
+        return std::move(candidate).error();
+      }
+      HEDDLE_RETURN_IF_ERROR(judge(*candidate, kFirstLook, 1));
+      all.push_back(std::move(*candidate));
+    }
+    std::ranges::stable_sort(all, std::greater<>(), &Candidate::per_s);
+    for (size_t i = 0; i < std::min(kLeft, all.size()) && !stopped(); ++i)
+      HEDDLE_RETURN_IF_ERROR(take_if_better(std::move(all[i]), best));
+    return {};
+  }
+
+  Status shares_of_models(Candidate& best) {
+    for (size_t m = 0; m < fleet_.models.size() && fleet_.models.size() > 1; ++m) {
+      const std::vector<double> from = best.share;
+      for (const double step : kSteps) {
+        if (stopped()) return {};
+        auto share = from;
+        share[m] += step;
+        if (share[m] < 0 || share[m] > .9) continue;
+        auto candidate = make(std::move(share));
+        if (!candidate.ok() && candidate.error().code() == Code::kInfeasible) continue;
+        if (!candidate.ok() && candidate.error().code() == Code::kCancelled) return {};
+        if (!candidate.ok()) return std::move(candidate).error();
+        HEDDLE_RETURN_IF_ERROR(take_if_better(std::move(*candidate), best));
+      }
+    }
+    return {};
+  }
+
+  Status take_if_better(Candidate candidate, Candidate& best) const {
+    HEDDLE_RETURN_IF_ERROR(judge(candidate, 1, options_.seeds));
+    if (candidate.per_s > best.per_s) best = std::move(candidate);
+    return {};
+  }
+
+  const Fleet& fleet_;
+  const std::string& planner_;
+  const GoodputPlanOptions& options_;
+  std::vector<double> rates_;
+  double requests_ = 0;
+  std::optional<FleetPlan> free_;  // the plan without margins
+  int tried_ = 0;
+};
+
+}  // namespace
+
+Result<GoodputPlan> plan_for_goodput(const Fleet& fleet, const std::string& planner,
+                                     const GoodputPlanOptions& options) {
+  if (options.planning.objective != FleetObjective::kMaxMin)
+    return Error(Code::kInvalidInput, "a plan for requests in time has the objective max-min");
+  if (options.seeds < 1 || options.seeds > 1000)
+    return Error(Code::kInvalidInput, "a plan for requests in time needs 1 to 1000 seeds");
+  return Search(fleet, planner, options).run();
+}
+
+}  // namespace heddle
