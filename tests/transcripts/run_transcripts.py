@@ -1,12 +1,13 @@
 """Runs the transcripts of a page and compares what they print. Usage: run_transcripts.py PROGRAM ROOT PAGE [--update]
 
-A transcript is a fenced block with a line "$ COMMAND". The blocks of a page run in order, in one scratch folder that has
-the examples and two small models. A comment on the line above the block says how to compare:
+A transcript is a fenced block with a line "$ COMMAND". The blocks of a page run in order, in one scratch folder that
+has the examples and two small models. A comment on the line above the block says how to compare:
 
 (none)                                     every character, but for runs of blanks and dashes
-<!-- transcript: within 5 % -->            words alike, each number within the tolerance; for plans of a timed search also
-                                           without their planner's name, stop, seconds and numbers of segments
-<!-- transcript: measured -->              words alike, numbers and units of time by shape
+<!-- transcript: within 5 % -->            words alike, each number within the tolerance; without what varies
+                                           between searches: planner, stop, seconds, numbers of segments
+<!-- transcript: measured -->              words alike, numbers and units of time by shape, without what
+                                           depends on the plan: devices, steps, like lines, proofs
 <!-- transcript: measured, server -->      the same; the command runs until the page ends
 <!-- transcript: measured, server ends --> what the server prints when it is interrupted
 <!-- transcript: not run: REASON -->       not run, but counted
@@ -248,7 +249,8 @@ def check(page: Page, block: Block) -> tuple[list[str], list[str]]:
         actual = page.clean(outputs[i] if outputs else output_of(page, block, step))
         expected = [line for line in step.expected if line.strip() and not DISTURBED.fullmatch(line)]
         if problem := mismatch(expected, actual, block.how):
-            problems.append(f"{step.command}\n  {problem}\n  all of it:\n" + "\n".join(f"    {line}" for line in actual))
+            printed = "\n".join(f"    {line}" for line in actual)
+            problems.append(f"{step.command}\n  {problem}\n  all of it:\n{printed}")
         print(f"  {time.monotonic() - begin:5.1f} s  {step.command.splitlines()[0][:100]}", flush=True)
         now += [] if outputs else [f"$ {line}" if n == 0 else line for n, line in enumerate(step.command.split("\n"))]
         now += actual
