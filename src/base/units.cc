@@ -114,6 +114,14 @@ std::string format_si(double value, std::string_view unit) {
   return number + " " + kPrefixes[prefix] + name;
 }
 
+std::string format_requests(double per_s) {
+  if (!std::isfinite(per_s)) return not_finite(per_s) + " req/s";
+  if (per_s < 999.5) return (per_s > 0 ? three_digits(per_s) : "0") + " req/s";
+  std::string digits = print("%.0f", per_s);
+  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return digits + " req/s";
+}
+
 std::optional<int64_t> parse_bytes(std::string_view text) {
   const auto quantity = split(text);
   if (!quantity) return std::nullopt;

@@ -95,10 +95,27 @@ Command& Command::bandwidth(const std::string& flags, double& out, const std::st
               {"BANDWIDTH", "a bandwidth such as 25Gbit/s or 3GB/s", parse_bandwidth});
 }
 
+namespace {
+
+template <typename Out>
+std::function<void(const std::string&)> take_bytes(Out& out) {
+  return [&out](const std::string& text) {
+    if (const auto bytes = parse_bytes(text)) out = *bytes;
+  };
+}
+
+}  // namespace
+
 Command& Command::bytes(const std::string& flags, int64_t& out, const std::string& help, int64_t min,
                         int64_t max) {
-  auto& option = grouped(app_.add_option_function<std::string>(
-      flags, [&out](const std::string& text) { out = parse_bytes(text).value_or(out); }, help));
+  auto& option = grouped(app_.add_option_function<std::string>(flags, take_bytes(out), help));
+  add_number<int64_t>(option, "SIZE", "a size such as 64MiB", min, max, parse_bytes);
+  return *this;
+}
+
+Command& Command::bytes(const std::string& flags, std::optional<int64_t>& out, const std::string& help,
+                        int64_t min, int64_t max) {
+  auto& option = grouped(app_.add_option_function<std::string>(flags, take_bytes(out), help));
   add_number<int64_t>(option, "SIZE", "a size such as 64MiB", min, max, parse_bytes);
   return *this;
 }

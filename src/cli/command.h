@@ -72,6 +72,8 @@ class Command {
   Command& bandwidth(const std::string& flags, double& out, const std::string& help, double min, double max);
   // "64MiB"; a bare number is in bytes.
   Command& bytes(const std::string& flags, int64_t& out, const std::string& help, int64_t min, int64_t max);
+  Command& bytes(const std::string& flags, std::optional<int64_t>& out, const std::string& help, int64_t min,
+                 int64_t max);
   // A whole number such as 200 or 10k, also into an optional.
   template <class Number>
   Command& option(const std::string& flags, Number& out, const std::string& help, int64_t min, int64_t max) {

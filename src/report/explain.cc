@@ -176,6 +176,15 @@ void explain_path(const Problem& problem, const Plan& plan, const Timeline& time
   }
 }
 
+std::optional<NextBottleneck> next_bottleneck(const Timeline& timeline) {
+  std::vector<ResourceUse> busiest = timeline.resources;
+  std::stable_sort(busiest.begin(), busiest.end(),
+                   [](const ResourceUse& a, const ResourceUse& b) { return a.busy_us > b.busy_us; });
+  if (busiest.size() < 2 || busiest[1].busy_us <= 0) return std::nullopt;
+  return NextBottleneck{
+      .bottleneck = busiest[0].name, .next = busiest[1].name, .limit_us = busiest[1].busy_us};
+}
+
 void add_warnings(const Problem& problem, Explanation& e) {
   for (const auto& d : e.devices) {
     if (d.requested && !d.used && !d.runs_as_variant)
@@ -201,12 +210,15 @@ void add_warnings(const Problem& problem, Explanation& e) {
 
 Explanation explain(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound) {
   Explanation e;
+  e.objective = problem.objective;
+  e.batch = problem.batch;
   e.value_us = objective_us(problem, timeline);
   e.bound = bound;
   e.gap = relative_gap(e.value_us, bound.us);
   e.devices = explain_devices(problem, plan, timeline, e.value_us);
   e.variants = explain_variants(problem, plan);
   explain_path(problem, plan, timeline, e);
+  if (problem.objective == Objective::kThroughput) e.next_bottleneck = next_bottleneck(timeline);
   e.suggestions = suggest(problem, plan, e.value_us);
   if (auto robust = robustness(problem, plan); robust.ok()) e.robustness = std::move(*robust);
   if (problem.precision) {

@@ -59,10 +59,22 @@ Json variants_json(const std::vector<VariantChoice>& choices) {
   return list;
 }
 
-std::string robustness_text(const Robustness& r) {
-  TextTable table({{"if"}, {"predicted", TextTable::Align::kRight}, {"more", TextTable::Align::kRight}});
+std::string value_text(const Explanation& e, double us) { return objective_text(e.objective, e.batch, us); }
+
+Json next_bottleneck_json(const Explanation& e) {
+  if (!e.next_bottleneck) return {};
+  const NextBottleneck& b = *e.next_bottleneck;
+  return {{"bottleneck", b.bottleneck}, {"next", b.next}, {"limit_us", b.limit_us}};
+}
+
+std::string robustness_text(const Explanation& e) {
+  const Robustness& r = *e.robustness;
+  const bool rates = e.objective == Objective::kThroughput;
+  TextTable table(
+      {{"if"}, {"predicted", TextTable::Align::kRight}, {rates ? "less" : "more", TextTable::Align::kRight}});
   const auto add = [&](const std::string& change, const SlowedPlan& slowed) {
-    table.add_row({change, format_us(slowed.value_us), percent(slowed.value_us / r.value_us - 1)});
+    const double lost = rates ? 1 - r.value_us / slowed.value_us : slowed.value_us / r.value_us - 1;
+    table.add_row({change, value_text(e, slowed.value_us), percent(lost)});
   };
   for (const auto& loss : r.losses)
     add(loss.worst.what + " loses " + std::to_string(std::lround(100 * loss.share)) + " % of its speed",
@@ -73,6 +85,11 @@ std::string robustness_text(const Robustness& r) {
 }
 
 }  // namespace
+
+std::string objective_text(Objective objective, int batch, double us) {
+  if (objective != Objective::kThroughput) return format_us(us);
+  return format_requests(us > 0 ? kUsPerSecond * batch / us : 0);
+}
 
 Json robustness_json(const Robustness& r) {
   Json list = Json::array();
@@ -86,8 +103,15 @@ Json robustness_json(const Robustness& r) {
 
 std::string explanation_text(const Explanation& e) {
   constexpr size_t kPathRows = 20;
-  std::string out = "predicted " + format_us(e.value_us) + ", bound " + format_us(e.bound.us) + " (" +
-                    e.bound.proof.text() + "), gap " + percent(e.gap) + "\n\nDevices\n";
+  std::string out =
+      wrapped("predicted " + value_text(e, e.value_us) + ", bound " + value_text(e, e.bound.us) +
+                  " for the profile's times (" + e.bound.proof.text() + "), gap " + percent(e.gap),
+              98, 2);
+  if (const auto& b = e.next_bottleneck)
+    out += wrapped("bottleneck: " + b->bottleneck + "; next: " + b->next + ", which would allow " +
+                       value_text(e, b->limit_us),
+                   98, 2);
+  out += "\nDevices\n";
   TextTable devices({{"device"},
                      {"busy", TextTable::Align::kRight},
                      {"segments", TextTable::Align::kRight},
@@ -114,11 +138,15 @@ std::string explanation_text(const Explanation& e) {
     out += "\nWhat would help (the same plan under one change; planning anew may gain more)\n";
     TextTable table(
         {{"change"}, {"predicted", TextTable::Align::kRight}, {"gain", TextTable::Align::kRight}});
-    for (const auto& s : e.suggestions) table.add_row({s.change, format_us(s.value_us), percent(s.gain)});
+    for (const auto& s : e.suggestions) {
+      // More requests a second, or less time.
+      const double gain = e.objective == Objective::kThroughput ? e.value_us / s.value_us - 1 : s.gain;
+      table.add_row({s.change, value_text(e, s.value_us), percent(gain)});
+    }
     out += table.to_string();
   }
   out += e.precision_text;
-  if (e.robustness && e.value_us > 0) out += robustness_text(*e.robustness);
+  if (e.robustness && e.value_us > 0) out += robustness_text(e);
   for (const auto& w : e.warnings) out += "\n" + wrapped("warning: " + w, 98, 2);
   return out;
 }
@@ -147,6 +175,7 @@ Json explanation_json(const Explanation& e) {
           {"load_share", e.load_share},
           {"devices", devices},
           {"engines", variants_json(e.variants)},
+          {"next_bottleneck", next_bottleneck_json(e)},
           {"critical_path", path},
           {"suggestions", suggestions},
           {"precision", e.precision ? *e.precision : Json()},

@@ -48,6 +48,14 @@ TEST(FormatBytes, UsesBinaryMultiples) {
   EXPECT_EQ(format_bytes(INT64_MIN), "-8.0 EiB");
 }
 
+TEST(FormatRequests, AreWholeFromAThousandOn) {
+  EXPECT_EQ(format_requests(0), "0 req/s");
+  EXPECT_EQ(format_requests(1.136), "1.14 req/s");
+  EXPECT_EQ(format_requests(999.4), "999 req/s");
+  EXPECT_EQ(format_requests(999.6), "1,000 req/s");
+  EXPECT_EQ(format_requests(1234567), "1,234,567 req/s");
+}
+
 TEST(FormatSi, UsesDecimalMultiples) {
   EXPECT_EQ(format_si(3.2e9, "FLOP"), "3.20 GFLOP");
   EXPECT_EQ(format_si(999.6, "B/s"), "1.00 kB/s");

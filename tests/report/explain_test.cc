@@ -62,6 +62,17 @@ TEST(Explain, TextFitsAHundredColumns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
 
+TEST(Explain, OfThroughputNamesTheNextBottleneckInRequests) {
+  auto planned = planned_diamond();
+  planned.problem.objective = Objective::kThroughput;
+  const auto e = explain_it(planned);
+  ASSERT_TRUE(e.next_bottleneck);
+  EXPECT_NE(e.next_bottleneck->bottleneck, e.next_bottleneck->next);
+  EXPECT_LE(e.next_bottleneck->limit_us, e.value_us);
+  EXPECT_THAT(explanation_text(e), HasSubstr(" req/s"));
+  EXPECT_THAT(explanation_text(e), HasSubstr("; next: " + e.next_bottleneck->next));
+}
+
 TEST(Explain, JsonHasEveryDevice) {
   EXPECT_EQ(explanation_json(explain_it(planned_diamond()))["devices"].size(), 3U);
 }

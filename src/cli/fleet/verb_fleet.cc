@@ -163,7 +163,7 @@ Result<Fleet> FleetChangeFlags::apply(Fleet fleet) const {
 }
 
 const char* value_unit(FleetObjective objective) {
-  constexpr const char* kUnits[] = {"/s", "per hour", "W", "/s"};
+  constexpr const char* kUnits[] = {"req/s", "per hour", "W", "req/s"};
   return kUnits[static_cast<int>(objective)];
 }
 

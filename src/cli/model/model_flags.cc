@@ -7,6 +7,7 @@
 #include "heddle/base/numbers.h"
 #include "heddle/base/spelling.h"
 #include "heddle/base/units.h"
+#include "heddle/report/explain.h"
 
 namespace heddle::cli {
 
@@ -300,8 +301,7 @@ CostCounts count_costs(const Problem& problem) {
 }
 
 std::string value_text(const Problem& problem, double us) {
-  if (problem.objective != Objective::kThroughput) return format_us(us);
-  return format_si(us > 0 ? kUsPerSecond * problem.batch / us : 0, "/s");
+  return objective_text(problem.objective, problem.batch, us);
 }
 
 void put_value(Json& row, const Problem& problem, double value_us, double bound_us) {

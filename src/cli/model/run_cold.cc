@@ -145,16 +145,16 @@ void ColdFlags::declare(Command& command) {
       100'000);
   command.option("--load-workers", load_workers,
                  "--cold: segments loaded at once (default: one a core, at most 4)", 1, 64);
-  command.option("--budget-bytes", budget_bytes,
-                 "--cold: most bytes of parameters compiled at once; what does not fit is loaded again for "
-                 "each request",
-                 1, INT64_MAX);
+  command.bytes("--budget-bytes", budget_bytes,
+                "--cold: most bytes of parameters compiled at once; what does not fit is loaded again for "
+                "each request",
+                1, INT64_MAX);
   command.option("--requests", requests,
                  "--cold: requests of each start, one after the other (default 1, with a budget 3)", 1,
                  10'000);
   command.flag("--cache", cache, "--cold: keep compiled segments in the user's cache folder");
-  command.option("--cache-bytes", cache_bytes, "--cache: most bytes of all files there (default 4 GiB)", 1,
-                 INT64_MAX);
+  command.bytes("--cache-bytes", cache_bytes, "--cache: most bytes of all files there (default 4GiB)", 1,
+                INT64_MAX);
 }
 
 Status ColdFlags::check() const {

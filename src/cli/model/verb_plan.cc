@@ -167,9 +167,9 @@ void print_plan(const Session& session, const PlanResult& result) {
   const auto& p = session.problem;
   print("{} on {}: {} {}{}\n", session.loaded.name, p.cluster->name(), objective_name(p.objective),
         value_text(p, result.value_us), gain_text(p, result));
-  print("  bound {} ({}), gap {:.1f} %; planner {}, {:.2f} s, {}; checked\n", value_text(p, result.bound.us),
-        result.bound.proof.text(), 100 * result.gap, result.planner, result.planning_s,
-        stop_reason_name(result.stop));
+  print("  bound {} for the profile's times ({}), gap {:.1f} %; planner {}, {:.2f} s, {}; checked\n",
+        value_text(p, result.bound.us), result.bound.proof.text(), 100 * result.gap, result.planner,
+        result.planning_s, stop_reason_name(result.stop));
   if (!result.detail.empty()) print("  {}\n", result.detail);
   for (const Incumbent& then : milestones(result.trajectory, result.planning_s)) {
     print("  after {}: {}, bound {}\n", format_us(then.seconds * 1e6),

@@ -247,7 +247,7 @@ std::string pools_table(const Json& status) {
                      std::to_string(p["pipeline"].get<int>()), std::to_string(p["batch"].get<int>()),
                      std::to_string(p["devices"].get<int64_t>()) + " x " + p["class"].get<std::string>() +
                          (share > 1 ? "/" + std::to_string(share) : ""),
-                     first ? format_si(m["rate_per_s"].get<double>(), "/s") : ""});
+                     first ? format_requests(m["rate_per_s"].get<double>()) : ""});
       first = false;
     }
   }

@@ -140,10 +140,10 @@ RunFn setup_worker(Command& command) {
   command.option("--connect", o->connect, "announce to this server, HOST:PORT of its --worker-port");
   command.option("--bus", o->bus, "announce on this NATS server with JetStream, nats://HOST:PORT");
   command.option("--bucket", o->bucket, "the fleet's bucket on the bus (default heddle)");
-  command.option("--lease", o->lease_s,
-                 "with --bus: seconds after which the bus removes a worker that does not renew its entry "
-                 "(default 1)",
-                 .1, 3600);
+  command.seconds("--lease", o->lease_s,
+                  "with --bus: time after which the bus removes a worker that does not renew its entry "
+                  "(default 1s)",
+                  .1, 3600);
   command.list("--devices", o->devices,
                "CLASS=N: N devices of the class; CLASS=cpu0+cpu1: these devices of this host (repeatable)");
   command.option("--models", o->models,

@@ -192,7 +192,7 @@ Result<LocalPlan> best_by_goodput(std::vector<Candidate> candidates, const Local
   auto& plan = candidates[best].plan;
   if (tried == 0) return std::move(plan);
   const auto promise = [](const Candidate& c) {
-    return arrangement_text(c) + ": " + format_si(c.plan.goodput_per_s, "/s");
+    return arrangement_text(c) + ": " + format_requests(c.plan.goodput_per_s);
   };
   const auto in_time = std::to_string(std::lround(kAttainment * 100)) + " % in time when simulated";
   if (!(plan.goodput_per_s > 0)) {

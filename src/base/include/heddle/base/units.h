@@ -17,6 +17,8 @@ inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 std::string format_us(double us);
 // For people, binary multiples: "512 B", "1.5 KiB", "2.0 GiB".
 std::string format_bytes(int64_t bytes);
+// For people: "60.7 req/s", "2,064 req/s".
+std::string format_requests(double per_s);
 // For people, decimal multiples with a unit: format_si(3.2e9, "FLOP") is "3.20 GFLOP".
 std::string format_si(double value, std::string_view unit);
 

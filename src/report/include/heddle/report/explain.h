@@ -52,12 +52,21 @@ struct VariantChoice {
   std::vector<Time> times;  // in the cluster's order
 };
 
+// The resource that limits throughput if the bottleneck is taken away.
+struct NextBottleneck {
+  std::string bottleneck, next;
+  double limit_us = 0;  // per request: the plan's value if the bottleneck took no time
+};
+
 struct Explanation {
+  Objective objective = Objective::kLatency;
+  int batch = 1;
   double value_us = 0;
   Bound bound;
   double gap = 0;
   std::vector<DeviceExplanation> devices;
   std::vector<VariantChoice> variants;                           // in the order of segments
+  std::optional<NextBottleneck> next_bottleneck;                 // for throughput
   std::vector<CriticalStep> critical_path;                       // consecutive steps of one device are merged
   double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
   std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change
@@ -69,6 +78,8 @@ struct Explanation {
 
 // O(suggestions * evaluation).
 Explanation explain(const Problem& problem, const Plan& plan, const Timeline& timeline, const Bound& bound);
+// The objective's value for people: "719 us", for throughput "2,064 req/s".
+std::string objective_text(Objective objective, int batch, double us);
 Json robustness_json(const Robustness& robustness);
 // problem.precision, which must not be null, with the names of units.
 Json precision_choice_json(const Problem& problem);

@@ -1,0 +1,38 @@
+"""The comparison of transcripts finds what is stale, and nothing else."""
+
+import unittest
+
+from run_transcripts import blocks_of, mismatch, steps_of
+
+
+class Transcripts(unittest.TestCase):
+    def test_words_and_figures_are_exact_without_a_note(self) -> None:
+        self.assertEqual(mismatch(["a  1 ms"], ["a 1 ms"], ""), "")
+        self.assertIn("2 ms", mismatch(["a 1 ms"], ["a 2 ms"], ""))
+        self.assertIn("missing", mismatch(["a", "b"], ["a"], ""))
+        self.assertIn("not on the page", mismatch(["a"], ["a", "b"], ""))
+
+    def test_a_tolerance_holds_for_figures_and_not_for_words(self) -> None:
+        self.assertEqual(mismatch(["rate 2,000 req/s"], ["rate 2,080 req/s"], "within 5 %"), "")
+        self.assertNotEqual(mismatch(["rate 2,000 req/s"], ["rate 2,200 req/s"], "within 5 %"), "")
+        self.assertNotEqual(mismatch(["rate 100 req/s"], ["speed 100 req/s"], "within 5 %"), "")
+
+    def test_measured_figures_count_by_shape(self) -> None:
+        self.assertEqual(mismatch(["took 3.5 ms"], ["took 980 us"], "measured"), "")
+        self.assertNotEqual(mismatch(["took 3.5 ms"], ["needs 980 us"], "measured"), "")
+
+    def test_dots_stand_for_lines_and_for_the_rest_of_one(self) -> None:
+        self.assertEqual(mismatch(["a", "...", "d"], ["a", "b", "c", "d"], ""), "")
+        self.assertEqual(mismatch(["planned in ..."], ["planned in 3 ms"], ""), "")
+        self.assertIn("missing", mismatch(["...", "e"], ["a"], ""))
+
+    def test_a_command_goes_on_behind_a_backslash_and_in_quotes(self) -> None:
+        text = "<!-- transcript: measured -->\n```\n$ a \\\n  b\nout\n$ c 'd\ne'\n```\n"
+        (block,) = blocks_of(text)
+        self.assertEqual(block.how, "measured")
+        self.assertEqual([step.command for step in steps_of(block)], ["a \\\n  b", "c 'd\ne'"])
+        self.assertEqual(steps_of(block)[0].expected, ["out"])
+
+
+if __name__ == "__main__":
+    unittest.main()
