@@ -223,6 +223,7 @@ ImportOptions import_options(const ModelReference& reference) {
   options.shapes.insert(reference.shapes.begin(), reference.shapes.end());
   options.batch = reference.batch;
   options.split_bytes = reference.split_bytes;
+  options.values = reference.values;
   return options;
 }
 

@@ -10,6 +10,7 @@ namespace {
 const char* setting_against_file(const ModelSpec& source, const ProblemSettings& s) {
   const ImportOptions& import = source.import;
   return first_given({{"shapes and batch", !import.shapes.empty() || import.batch || import.split_bytes > 0},
+                      {"values of inputs", !import.values.empty()},
                       {"a cluster", s.cluster != nullptr},
                       {"devices", !s.devices.empty() || s.simulation},
                       {"engines and precisions", s.variants.any()},

@@ -56,6 +56,7 @@ Result<LoadedModel> load_graph_file(const std::string& path) {
 // Graphs have their shapes.
 Status check_is_model(const ModelSpec& source) {
   const char* what = first_given({{"a shape", !source.import.shapes.empty()},
+                                  {"a value of an input", !source.import.values.empty()},
                                   {"a batch size", source.import.batch.has_value()},
                                   {"a size to split weights at", source.import.split_bytes > 0}});
   if (what != nullptr)

@@ -168,8 +168,8 @@ Result<Problem> make_problem(const Session& session, const std::shared_ptr<const
   }
   if (session.loaded.model) {
     const auto& m = *session.loaded.model;
-    problem.model = ModelReference{m.path(), m.file_hash(), m.options().shapes, m.options().batch,
-                                   m.options().split_bytes};
+    problem.model = ModelReference{m.path(),          m.file_hash(),           m.options().shapes,
+                                   m.options().batch, m.options().split_bytes, m.options().values};
   }
   CostContext context;
   context.batch = problem.batch;

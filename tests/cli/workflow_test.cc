@@ -342,6 +342,7 @@ TEST(Workflow, GraphsAreNotImportedAnew) {
   const std::pair<std::vector<std::string>, std::string> mistakes[] = {
       {{"--batch", "2"}, "a batch size"},
       {{"--shape", "x=1,2"}, "a shape"},
+      {{"--value", "x=1,2"}, "a value of an input"},
       {{"--split-weights", "1000"}, "a size to split weights at"}};
   for (const auto& [flags, what] : mistakes) {
     std::vector<std::string> arguments = {"inspect", "zoo:resnet-18"};

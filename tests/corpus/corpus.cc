@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "heddle/base/random.h"
+#include "onnx/onnx_file.h"
 #include "onnx/onnx_wire.h"
 
 namespace heddle {
@@ -118,6 +119,18 @@ double at(const ov::Tensor& t, size_t i) {
   }
 }
 
+// Names of the file's inputs without a weight, which the corpus numbers.
+std::vector<std::string> inputs_of(const std::string& path) {
+  const std::string file = read_all(path);
+  std::vector<std::string> names;
+  const auto onnx = internal::parse_onnx(file);
+  if (!onnx) return names;
+  for (const auto& input : onnx->graph.inputs)
+    if (std::ranges::count(onnx->graph.initializers, input.name, &internal::OnnxTensor::name) == 0)
+      names.emplace_back(input.name);
+  return names;
+}
+
 }  // namespace
 
 std::vector<CorpusCase> corpus_cases() {
@@ -175,6 +188,41 @@ ov::Tensor read_tensor(const std::string& path) {
   if (tensor.get_byte_size() != raw.size()) return {};
   if (!raw.empty()) std::memcpy(tensor.data(), raw.data(), raw.size());
   return tensor;
+}
+
+Result<std::shared_ptr<const Model>> load_case(const CorpusCase& c) {
+  const std::string path = c.folder + "/model.onnx";
+  auto model = Model::load(path);
+  if (model) return model;
+  ImportOptions options;
+  const std::string text = model.error().message();
+  const auto names = inputs_of(path);
+  const std::regex advice("--value ([^= ]+)=V1");
+  for (auto it = std::sregex_iterator(text.begin(), text.end(), advice); it != std::sregex_iterator(); ++it) {
+    const auto number = std::ranges::find(names, (*it)[1].str()) - names.begin();
+    const auto tensor = read_tensor(c.folder + "/set_0_input_" + std::to_string(number) + ".pb");
+    if (!tensor) continue;
+    auto& values = options.values[(*it)[1]];
+    for (size_t i = 0; i < tensor.get_size(); ++i) values.push_back(at(tensor, i));
+  }
+  return options.values.empty() ? model : Model::load(path, options);
+}
+
+std::optional<std::map<TensorId, ov::Tensor>> case_inputs(const CorpusCase& c, const Model& model) {
+  std::map<TensorId, ov::Tensor> values;
+  const auto names = inputs_of(c.folder + "/model.onnx");
+  size_t next = 0;
+  for (size_t number = 0; number < names.size(); ++number) {
+    if (model.options().values.contains(names[number])) continue;
+    if (next == model.graph()->inputs().size()) return std::nullopt;
+    const auto tensor = read_tensor(c.folder + "/set_0_input_" + std::to_string(number) + ".pb");
+    const auto port = model.whole()->inputs()[next];
+    if (!tensor || tensor.get_element_type() != port.get_element_type() ||
+        tensor.get_shape() != port.get_shape())
+      return std::nullopt;
+    values[model.graph()->inputs()[next++]] = tensor;
+  }
+  return values;
 }
 
 std::map<TensorId, ov::Tensor> run_segment(const SegmentModel& segment,

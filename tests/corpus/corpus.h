@@ -3,6 +3,7 @@
 
 #include <map>
 #include <openvino/runtime/core.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ SegmentModel whole_segment(const Model& model);
 std::map<TensorId, ov::Tensor> run_in_parts(const Model& model, int parts, uint64_t seed,
                                             const std::map<TensorId, ov::Tensor>& inputs, std::string* error,
                                             const std::vector<OpId>& but = {});
+
+// Loads the case's model. If the error advises --value, the corpus's own inputs give the values.
+Result<std::shared_ptr<const Model>> load_case(const CorpusCase& c);
+// Inputs of the first data set by tensor id; nothing when a file is missing or of another type.
+std::optional<std::map<TensorId, ov::Tensor>> case_inputs(const CorpusCase& c, const Model& model);
 
 // |a - b| <= atol + rtol |b| for all elements, and the same shape; says what differs.
 std::string difference(const ov::Tensor& actual, const ov::Tensor& expected, double rtol, double atol);

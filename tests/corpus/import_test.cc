@@ -55,7 +55,7 @@ TEST_P(CorpusShard, EachModelLoadsOrIsRefusedWithPlaceAndReason) {
   for (size_t i = static_cast<size_t>(GetParam()); i < cases.size(); i += kShards) {
     const auto& c = cases[i];
     const auto expected = golden.find(c.kind + "/" + c.name);
-    auto model = Model::load(c.folder + "/model.onnx");
+    auto model = load_case(c);
     if (model) {
       ++loaded;
       check_graph(**model, c.name);

@@ -12,21 +12,6 @@ namespace {
 
 constexpr double kRtol = 1e-3, kAtol = 1e-5;
 
-// Inputs of one data set by tensor id; nothing when a file is missing or of another type.
-std::optional<std::map<TensorId, ov::Tensor>> case_inputs(const CorpusCase& c, const Model& model) {
-  std::map<TensorId, ov::Tensor> values;
-  const auto inputs = model.graph()->inputs();
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const auto tensor = read_tensor(c.folder + "/set_0_input_" + std::to_string(i) + ".pb");
-    const auto port = model.whole()->inputs()[i];
-    if (!tensor || tensor.get_element_type() != port.get_element_type() ||
-        tensor.get_shape() != port.get_shape())
-      return std::nullopt;
-    values[inputs[i]] = tensor;
-  }
-  return values;
-}
-
 class LightModel : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -165,6 +150,43 @@ TEST_P(SmallModels, InPartsEqualTheWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SmallModels, testing::Range(0, kRunShards));
+
+// Models whose sizes are values of inputs: with those given, they give the reference's outputs, whole and in parts.
+class ModelsWithValues : public testing::TestWithParam<int> {};
+
+TEST_P(ModelsWithValues, GiveTheReferenceOutputsWholeAndInParts) {
+  int compared = 0;
+  const auto cases = corpus_cases();
+  for (size_t i = static_cast<size_t>(GetParam()); i < cases.size(); i += kRunShards) {
+    const CorpusCase& c = cases[i];
+    const auto model = load_case(c);
+    if (!model || (*model)->options().values.empty()) continue;
+    const Graph& graph = *(*model)->graph();
+    const auto inputs = case_inputs(c, **model);
+    if (!inputs || !comparable(graph) || !(*model)->sized_outputs().empty()) continue;
+    ++compared;
+    for (const int parts : {1, 2, 5}) {
+      std::string error;
+      std::map<TensorId, ov::Tensor> results;
+      try {
+        results = run_in_parts(**model, parts, i, *inputs, &error);
+      } catch (const std::exception& e) {
+        error = e.what();
+      }
+      EXPECT_EQ(error, "") << c.name;
+      if (!error.empty()) break;
+      for (size_t o = 0; o < graph.outputs().size(); ++o) {
+        const auto expected = read_tensor(c.folder + "/set_0_output_" + std::to_string(o) + ".pb");
+        ASSERT_TRUE(static_cast<bool>(expected)) << c.name;
+        EXPECT_EQ(difference(results.at(graph.outputs()[o]), expected, kRtol, kAtol), "") << c.name;
+      }
+    }
+  }
+  std::printf("models with values, shard %d of %d: %d compared\n", GetParam() + 1, kRunShards, compared);
+  EXPECT_GT(compared, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ModelsWithValues, testing::Range(0, kRunShards));
 
 // The trained models of the wheel rapidocr-onnxruntime, whose inputs are dynamic.
 struct OcrModel {

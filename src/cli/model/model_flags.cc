@@ -1,5 +1,6 @@
 #include "model_flags.h"
 
+#include <cmath>
 #include <fstream>
 #include <regex>
 
@@ -17,6 +18,7 @@ void ModelFlags::declare(Command& command) {
                      "HIOS), flow or placement workload, plan file, or zoo:NAME[,key=value]");
   command.group(kModelFlags);
   command.list("--shape", shapes, "set an input's shape: NAME=1,3,224,224 (repeatable)");
+  command.list("--value", values, "make an .onnx input a constant of the plan: NAME=2,3 (repeatable)");
   command.option("--batch", spec.import.batch, "set the first dimension of inputs that leave it open", 1,
                  1 << 20);
   command.bytes("--split-weights", spec.import.split_bytes,
@@ -37,6 +39,24 @@ Result<Shape> parse_shape(const std::string& text, const std::string& flag) {
     shape.push_back(*v);
   }
   return shape;
+}
+
+Result<std::map<std::string, std::vector<double>>> parse_values(const std::vector<std::string>& texts) {
+  std::map<std::string, std::vector<double>> values;
+  for (const auto& text : texts) {
+    const auto eq = text.rfind('=');
+    if (eq == std::string::npos || eq == 0)
+      return invalid_input("--value " + text + ": expected NAME=V1,V2,...");
+    auto& list = values[text.substr(0, eq)];
+    list.clear();
+    for (const auto& part : split_list(text.substr(eq + 1))) {
+      const auto v = parse_number<double>(part);
+      if (!v || !std::isfinite(*v))
+        return invalid_input("--value " + text + ": '" + part + "' is not a number; expected NAME=V1,V2,...");
+      list.push_back(*v);
+    }
+  }
+  return values;
 }
 
 Status set_coarsening(const std::string& text, ProblemSettings& settings) {
@@ -106,6 +126,7 @@ Result<ModelSpec> ModelFlags::source() const {
   HEDDLE_RETURN_IF_ERROR(check_is_no_fleet(spec.path));
   ModelSpec source = spec;
   HEDDLE_ASSIGN_OR_RETURN(source.import.shapes, parse_shapes(shapes));
+  HEDDLE_ASSIGN_OR_RETURN(source.import.values, parse_values(values));
   return source;
 }
 

@@ -31,8 +31,8 @@ struct CalibrationFlags {
 };
 
 struct ModelFlags {
-  ModelSpec spec;  // without shapes
-  std::vector<std::string> shapes;
+  ModelSpec spec;  // without shapes and values
+  std::vector<std::string> shapes, values;
   void declare(Command& command);
   Result<ModelSpec> source() const;
 };

@@ -1,4 +1,5 @@
 // Record of models imported before: these need no trial in a separate process.
+#include <bit>
 #include <filesystem>
 #include <mutex>
 #include <openvino/core/version.hpp>
@@ -48,6 +49,10 @@ uint64_t import_key(uint64_t file_hash, const ImportOptions& options) {
   for (const auto& [name, shape] : options.shapes) {
     hasher.text(name).number(shape.size());
     for (const int64_t d : shape) hasher.number(static_cast<uint64_t>(d));
+  }
+  for (const auto& [name, values] : options.values) {
+    hasher.text(name).number(values.size());
+    for (const double v : values) hasher.number(std::bit_cast<uint64_t>(v));
   }
   hasher.number(options.batch ? static_cast<uint64_t>(*options.batch) + 1 : 0);
   hasher.number(static_cast<uint64_t>(options.split_bytes));

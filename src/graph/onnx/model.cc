@@ -46,17 +46,20 @@ struct Examined {
 
 // Checks the file's structure. Returns the size of the model's other files.
 Result<int64_t> check_file(const std::string& path, std::string_view bytes,
-                           std::optional<internal::OnnxContent>& onnx) {
+                           const internal::InputValues& values, std::optional<internal::OnnxContent>& onnx) {
   static constexpr std::array<std::string_view, 5> kOthers = {".xml", ".pdmodel", ".pb", ".tflite", ".json"};
   const std::string extension = lower_extension(path);
   if (extension == ".onnx") {
-    HEDDLE_ASSIGN_OR_RETURN(onnx, internal::read_onnx(bytes));
+    HEDDLE_ASSIGN_OR_RETURN(onnx, internal::read_onnx(bytes, values));
     HEDDLE_ASSIGN_OR_RETURN(const int64_t others, internal::check_onnx(onnx->model, folder_of(path)));
-    if (onnx->inlined != nullptr && others > 0)
+    if (onnx->rewritten != nullptr && others > 0)
       return unsupported(
-          "has functions, and weights in other files; inline the functions first (onnx.inliner)");
+          values.empty()
+              ? "has functions, and weights in other files; inline the functions first (onnx.inliner)"
+              : "has weights in other files; --value needs them in the .onnx file");
     return others;
   }
+  if (!values.empty()) return unsupported("--value is for inputs of .onnx files only");
   if (std::find(kOthers.begin(), kOthers.end(), extension) == kOthers.end()) {
     return unsupported("the extension " + quote_text(extension) +
                        " is not known; expected .onnx, .xml (OpenVINO), .pdmodel, .pb or .tflite");
@@ -68,9 +71,10 @@ Result<int64_t> check_file(const std::string& path, std::string_view bytes,
   return error ? 0 : static_cast<int64_t>(size);
 }
 
-Result<Examined> examine(const std::string& path, const MappedFile& file) {
+Result<Examined> examine(const std::string& path, const MappedFile& file,
+                         const internal::InputValues& values = {}) {
   Examined e;
-  HEDDLE_ASSIGN_OR_RETURN(const int64_t other_bytes, check_file(path, file.bytes(), e.onnx));
+  HEDDLE_ASSIGN_OR_RETURN(const int64_t other_bytes, check_file(path, file.bytes(), values, e.onnx));
   e.bytes = static_cast<int64_t>(file.bytes().size()) + other_bytes;
   // Faulting in a page takes as long as hashing it, and both are a large part of a big model's import.
   std::thread ahead;
@@ -123,16 +127,15 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     return invalid_input("parameters are to be split at " + std::to_string(options.split_bytes) +
                          " bytes, expected at least 0");
   HEDDLE_ASSIGN_OR_RETURN(auto file, MappedFile::open(path, options.max_file_bytes));
-  HEDDLE_ASSIGN_OR_RETURN(const Examined examined, examine(path, file));
+  HEDDLE_ASSIGN_OR_RETURN(const Examined examined, examine(path, file, options.values));
   const auto* onnx = examined.onnx ? &examined.onnx->model : nullptr;
 
   std::optional<std::string> skeleton;
   const std::string* hollow = nullptr;  // what is converted in place of the file
   // The importer maps only weights next to the model, after resolving links; model caches are full of links.
   std::string source = path;
-  const bool inlined = onnx != nullptr && examined.onnx->inlined != nullptr;
-  if (inlined) {
-    hollow = examined.onnx->inlined.get();
+  if (onnx != nullptr && examined.onnx->rewritten != nullptr) {
+    hollow = examined.onnx->rewritten.get();
   } else if (options.map_weights && onnx != nullptr && is_alone(examined, file)) {
     std::error_code error;
     const auto real = std::filesystem::canonical(path, error);
@@ -170,6 +173,8 @@ Result<std::shared_ptr<const Model>> Model::load_unnamed(const std::string& path
     }
     HEDDLE_ASSIGN_OR_RETURN(model->graph_, internal::make_graph(apart, name, onnx, *impl));
     model->notes_ = notes_about(read.assumed, *model->graph_, read.sized);
+    for (const auto& [input, values] : options.values)
+      model->notes_.push_back("the input " + quote_text(input) + " is a constant of the plan (--value)");
     model->sized_outputs_ = read.sized;
   } catch (const std::exception& e) {
     return invalid_input("the model cannot be taken apart: " + internal::openvino_reason(e.what()));

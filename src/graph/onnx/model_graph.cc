@@ -77,8 +77,31 @@ class GraphMaker {
       return unsupported(
           what + " has the shape " + shape.to_string() +
           ", which depends on data and has no limit; plans need sizes, or limits of them, that follow "
-          "from those of the inputs: export the model so that this size is fixed");
+          "from those of the inputs: " +
+          size_advice(*output.get_node()));
     return {};
+  }
+
+  // Sizes are values of vectors and scalars, so only inputs of such a rank can give them.
+  std::string size_advice(const Node& node) const {
+    std::string texts;
+    std::unordered_set<const Node*> seen = {&node};
+    std::vector<const Node*> left = {&node};
+    while (!left.empty()) {
+      const Node* at = left.back();
+      left.pop_back();
+      for (const auto& input : at->input_values())
+        if (seen.insert(input.get_node()).second) left.push_back(input.get_node());
+    }
+    for (const auto& p : model_->get_parameters()) {
+      const auto& shape = p->get_output_partial_shape(0);
+      if (onnx_ == nullptr || !seen.contains(p.get()) || shape.rank().is_dynamic() || shape.size() > 1)
+        continue;
+      texts += (texts.empty() ? "--value " : " --value ") + p->get_friendly_name() + "=V1,V2,...";
+    }
+    if (texts.empty()) return "export the model so that this size is fixed";
+    return "export the model so that this size is fixed, or give the values of inputs that set it, as in " +
+           texts;
   }
 
   // A tensor of the graph must have a size and a type.

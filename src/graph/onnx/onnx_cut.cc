@@ -239,7 +239,8 @@ Result<OnnxParts> OnnxParts::open(const Model& model) {
     return unsupported(path + ": has weights in other files; ONNX Runtime needs them in the .onnx file");
   if (content.hash != model.file_hash()) return has_changed(path);
   HEDDLE_ASSIGN_OR_RETURN(auto file, with_context(MappedFile::open(path, most), path));
-  HEDDLE_ASSIGN_OR_RETURN(auto onnx, with_context(internal::read_onnx(file.bytes()), path));
+  HEDDLE_ASSIGN_OR_RETURN(auto onnx,
+                          with_context(internal::read_onnx(file.bytes(), model.options().values), path));
   return OnnxParts(std::make_shared<const File>(model, std::move(file), std::move(onnx)));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -92,14 +93,21 @@ struct OnnxModel {
 // Parses the structure only: wire format, nesting, counts. O(size of the structure); skips tensor data.
 Result<OnnxModel> parse_onnx(std::string_view file);
 
-// A file's structure with its own functions inlined (onnx_inline.cc).
+// ImportOptions::values.
+using InputValues = std::map<std::string, std::vector<double>>;
+
+// A file's structure with its own functions inlined (onnx_inline.cc) and inputs replaced (onnx_values.cc).
 struct OnnxContent {
   OnnxModel model;
-  std::unique_ptr<const std::string> inlined;  // the file without functions; null if it has none
-  std::string_view bytes;                      // which `model` points into: the file's or those inlined
+  std::unique_ptr<const std::string> rewritten;  // null if the file has no functions and `values` is empty
+  std::string_view bytes;                        // which `model` points into: the file's or those rewritten
 };
-// Fails if a function calls itself, does not fit its calls or grows without measure. O(size of the result).
-Result<OnnxContent> read_onnx(std::string_view file);
+// Fails if a function calls itself, does not fit its calls or grows without measure, or if a value does not fit
+// its input. O(size of the result).
+Result<OnnxContent> read_onnx(std::string_view file, const InputValues& values);
+
+// The file with the inputs of these names as initializers. `model` is the file's structure.
+Result<std::string> with_values(std::string_view file, const OnnxModel& model, const InputValues& values);
 
 // An ONNX file without its weights, for imports that leave the weights in the file (onnx_skeleton.cc): the
 // same model, with the data (raw_data) of every large initializer replaced by a reference: external data in a

@@ -432,15 +432,19 @@ class Inliner {
 
 }  // namespace
 
-Result<OnnxContent> read_onnx(std::string_view file) {
+Result<OnnxContent> read_onnx(std::string_view file, const InputValues& values) {
   OnnxContent content;
   content.bytes = file;
   HEDDLE_ASSIGN_OR_RETURN(content.model, parse_onnx(file));
-  if (content.model.functions.empty()) return content;
-  HEDDLE_ASSIGN_OR_RETURN(auto inlined, Inliner(content.model).run(file));
-  content.inlined = std::make_unique<const std::string>(std::move(inlined));
-  content.bytes = *content.inlined;
-  HEDDLE_ASSIGN_OR_RETURN(content.model, parse_onnx(content.bytes));
+  const auto replace = [&content](Result<std::string> bytes) -> Status {
+    if (!bytes) return bytes.error();
+    content.rewritten = std::make_unique<const std::string>(std::move(*bytes));
+    content.bytes = *content.rewritten;
+    HEDDLE_ASSIGN_OR_RETURN(content.model, parse_onnx(content.bytes));
+    return {};
+  };
+  if (!content.model.functions.empty()) HEDDLE_RETURN_IF_ERROR(replace(Inliner(content.model).run(file)));
+  if (!values.empty()) HEDDLE_RETURN_IF_ERROR(replace(with_values(content.bytes, content.model, values)));
   return content;
 }
 

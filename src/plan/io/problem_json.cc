@@ -1,5 +1,7 @@
 #include "problem_json.h"
 
+#include <cfloat>
+
 #include "heddle/base/hash.h"
 #include "heddle/base/spelling.h"
 #include "heddle/cluster/cluster_yaml.h"
@@ -20,6 +22,7 @@ Json model_to_json(const ModelReference& model) {
   json["shapes"] = std::move(shapes);
   if (model.batch) json["batch"] = *model.batch;
   if (model.split_bytes > 0) json["split_bytes"] = model.split_bytes;
+  for (const auto& [name, values] : model.values) json["values"][name] = values;
   return json;
 }
 
@@ -33,7 +36,11 @@ Result<ModelReference> model_from_json(const JsonCursor& cursor) {
                                         return take(shape, model.shapes[name], 0, INT64_MAX);
                                       }))
       .optional("batch", model.batch, 1, kMostBatch)
-      .optional("split_bytes", model.split_bytes, 0);
+      .optional("split_bytes", model.split_bytes, 0)
+      .optional("values", each_member("an object from input names to values",
+                                      [&](const std::string& name, const JsonCursor& values) {
+                                        return take(values, model.values[name], -DBL_MAX, DBL_MAX);
+                                      }));
   HEDDLE_RETURN_IF_ERROR(f.finish());
   return model;
 }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -30,6 +31,10 @@ uint64_t model_key(const ModelReference& reference) {
   for (const auto& [name, shape] : reference.shapes) {
     hasher.text(name).number(shape.size());
     for (const int64_t d : shape) hasher.number(static_cast<uint64_t>(d));
+  }
+  for (const auto& [name, values] : reference.values) {
+    hasher.text(name).number(values.size());
+    for (const double v : values) hasher.number(std::bit_cast<uint64_t>(v));
   }
   hasher.number(static_cast<uint64_t>(reference.split_bytes));
   return hasher.value();

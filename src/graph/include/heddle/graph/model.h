@@ -22,6 +22,9 @@ class OnnxParts;
 
 struct ImportOptions {
   std::map<std::string, Shape> shapes;  // --shape NAME=1,3,224,224: sets an input's dynamic dimensions
+  // --value NAME=2,3: replaces an input of an .onnx file by a constant, so that sizes may follow from it. In the
+  // order of the elements; an open dimension of the input is as long as there are values. Part of the plan.
+  std::map<std::string, std::vector<double>> values;
   std::optional<int64_t> batch;  // sets the first dimension of every input that has a dynamic one; else 1
   int64_t max_file_bytes = int64_t{8} << 30;
   // A matrix product whose constant matrix has more bytes becomes several products of some columns each, and

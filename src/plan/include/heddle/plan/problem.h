@@ -83,7 +83,8 @@ struct ModelReference {
   uint64_t file_hash = 0;
   std::map<std::string, std::vector<int64_t>> shapes;
   std::optional<int64_t> batch;
-  int64_t split_bytes = 0;  // ImportOptions::split_bytes
+  int64_t split_bytes = 0;                                 // ImportOptions::split_bytes
+  std::map<std::string, std::vector<double>> values = {};  // ImportOptions::values
 };
 // The import options that reproduce the problem's graph.
 ImportOptions import_options(const ModelReference& reference);
