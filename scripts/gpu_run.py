@@ -186,7 +186,8 @@ def unequal(s: Session):
     for devices in ("p0", "p1", "p2", "p0,p1,p2"):
         yield Step(f"{model} on {devices}",
                    [s.heddle, "run", file_of(model), "--cluster", "parts.yaml", "--devices", devices, "--objective",
-                    "throughput", *quick(s), "--quiet", "--repeat", str(s.options.repeat), "-o", "run.json"], {"run": "run.json"}, model)
+                    "throughput", *quick(s), "--quiet", "--repeat", str(s.options.repeat), "-o", "run.json"],
+                   {"run": "run.json"}, model)
 
 
 def two_devices(s: Session):
