@@ -1,6 +1,6 @@
 # Everything a user or CI does with the checkout. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch check debug tsan fuzz format format-check tidy bench clean
+.PHONY: help setup wheelhouse build install deb wheel docs demo test test-torch gpu-bundle check debug tsan fuzz format format-check tidy bench clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -42,6 +42,9 @@ test: build ## build, then all tests; TORCH=1 with those of the backend torch
 test-torch: setup ## the tests of the backend torch alone, in a build of their own; skipped where there is no libtorch
 	@scripts/test_torch.sh
 
+gpu-bundle: setup ## a packed folder that tests and measures Heddle on a bare machine with CUDA, in build-gpu/
+	@scripts/gpu_bundle.sh
+
 debug: setup ## all tests under the address and undefined-behaviour sanitizers
 	@scripts/build.sh debug
 	@scripts/test.sh debug
@@ -71,4 +74,4 @@ bench: setup ## build, then the core benchmarks beside their baselines
 	@build/heddle bench core
 
 clean: ## remove the build folders and the demo's output; keeps .venv and .venv-docs
-	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch build-docs build-wheel-* demo-out dist
+	@rm -rf build build-debug build-tsan build-fuzz build-tidy build-torch build-gpu build-docs build-wheel-* demo-out dist

@@ -10,4 +10,4 @@ if ! scripts/setup.sh --torch; then
   exit 0
 fi
 scripts/build.sh torch torch_tests cli_tests
-scripts/test.sh torch -R '^torch\.|^cli\.(RanksCli\.Accelerators|AcceleratorsCli)'
+scripts/test.sh torch -R '^torch\.|^cli\.(RanksCli\.Accelerators|AcceleratorsCli|GpuRun)'

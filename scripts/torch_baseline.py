@@ -1,9 +1,10 @@
 """An ONNX model by PyTorch, op by op: what Heddle's own times on the same device are held against.
 
-Usage: torch_baseline.py MODEL.onnx [--device cuda:0] [--repeat N] [--warmup N]
+Usage: torch_baseline.py MODEL.onnx [--device cuda:0] [--precision f32] [--repeat N] [--warmup N]
 
-Prints one JSON object: medians in microseconds of eager calls and, on CUDA, of one captured graph. Covers the ops of
-the zoo's models; another op is an error that names it (exit status 2).
+Prints one JSON object: medians in microseconds of eager calls and, on CUDA, of one captured graph and of torch.compile
+if it runs there. Precisions: f32, tf32, fp16, bf16. Covers the ops of the zoo's models; another op is an error that
+names it (exit status 2).
 """
 
 import argparse
@@ -91,13 +92,20 @@ OPS = {
 HOST_INPUTS = {"Reshape": {1}, "Split": {1}}
 
 
+TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def in_type(value: torch.Tensor, floats: torch.dtype) -> torch.Tensor:
+    return value.to(floats) if value.dtype == torch.float32 else value
+
+
 class Interpreter:
-    def __init__(self, model: onnx.ModelProto, device: str):
+    def __init__(self, model: onnx.ModelProto, device: str, floats: torch.dtype):
         graph = model.graph
         on_host = {n.input[i] for n in graph.node for i in HOST_INPUTS.get(n.op_type, ()) if i < len(n.input)}
         self.constants = {}
         for tensor in graph.initializer:
-            value = torch.from_numpy(numpy_helper.to_array(tensor).copy())
+            value = in_type(torch.from_numpy(numpy_helper.to_array(tensor).copy()), floats)
             self.constants[tensor.name] = value if tensor.name in on_host else value.to(device)
         self.nodes = []
         for node in graph.node:
@@ -123,7 +131,7 @@ class Interpreter:
             kind = onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type)
             integers = numpy.issubdtype(kind, numpy.integer)
             values = generator.integers(0, 4, shape) if integers else generator.uniform(-1, 1, shape)
-            self.inputs[given.name] = torch.from_numpy(values.astype(kind)).to(device)
+            self.inputs[given.name] = in_type(torch.from_numpy(values.astype(kind)), floats).to(device)
 
     def run(self):
         values = {**self.constants, **self.inputs}
@@ -148,10 +156,23 @@ def median_us(call, repeat: int, wait) -> float:
     return statistics.median(times)
 
 
+def compiled_us(program, options, wait) -> float | None:
+    """None if torch.compile does not take the model."""
+    try:
+        call = torch.compile(program.run)
+        for _ in range(options.warmup):
+            call()
+        return median_us(call, options.repeat, wait)
+    except Exception as error:  # pylint: disable=broad-except  # whatever its many layers raise
+        print(f"torch_baseline: torch.compile: {str(error).splitlines()[0]}", file=sys.stderr)
+        return None
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--precision", default="f32", choices=("f32", "tf32", "fp16", "bf16"))
     parser.add_argument("--repeat", type=int, default=50)
     parser.add_argument("--warmup", type=int, default=5)
     options = parser.parse_args()
@@ -159,15 +180,16 @@ def main() -> int:
     if cuda and not torch.cuda.is_available():
         print("torch_baseline: this torch finds no CUDA device", file=sys.stderr)
         return 2
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = options.precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = options.precision == "tf32"
     wait = torch.cuda.synchronize if cuda else lambda: None
     with torch.inference_mode():
-        program = Interpreter(onnx.load(options.model), options.device)
+        program = Interpreter(onnx.load(options.model), options.device, TYPES.get(options.precision, torch.float32))
         for _ in range(options.warmup):
             program.run()
         result = {"torch": torch.__version__, "device": options.device,
-                  "eager_us": median_us(program.run, options.repeat, wait), "graph_us": None}
+                  "eager_us": median_us(program.run, options.repeat, wait), "precision": options.precision,
+                  "graph_us": None, "compile_us": None}
         if cuda:
             stream = torch.cuda.Stream()
             with torch.cuda.stream(stream):
@@ -177,6 +199,7 @@ def main() -> int:
             with torch.cuda.graph(graph):
                 program.run()
             result["graph_us"] = median_us(graph.replay, options.repeat, wait)
+            result["compile_us"] = compiled_us(program, options, wait)
     print(json.dumps(result))
     return 0
 
