@@ -10,7 +10,21 @@
 namespace heddle {
 namespace {
 
-Result<SimulationResult> one(const Deployment& deployment, const SweepOptions& o, double factor) {
+// Requests that arrive during the warm-up are not counted, and without them the others have more room.
+Result<SweepPoint> play(const Deployment& deployment, const SweepOptions& o, double factor,
+                        std::span<const Arrival> arrivals, const SimulationOptions& simulation) {
+  SweepPoint point{.load_factor = factor};
+  HEDDLE_ASSIGN_OR_RETURN(point.result, simulate(deployment, arrivals, simulation));
+  if (!o.bound) return point;
+  const auto counted = std::find_if(arrivals.begin(), arrivals.end(),
+                                    [&](const Arrival& a) { return a.at >= simulation.warmup; });
+  HEDDLE_ASSIGN_OR_RETURN(
+      point.bound,
+      bound_in_time(deployment, arrivals.subspan(static_cast<size_t>(counted - arrivals.begin()))));
+  return point;
+}
+
+Result<SweepPoint> one(const Deployment& deployment, const SweepOptions& o, double factor) {
   if (!(factor > 0 && factor <= 1000))
     return Error(Code::kInvalidInput,
                  "load factor " + std::to_string(factor) + ": expected more than 0, at most 1000");
@@ -22,7 +36,7 @@ Result<SimulationResult> one(const Deployment& deployment, const SweepOptions& o
                                             ": spreads the recorded arrivals over more than 30 years");
     scale_arrivals(arrivals, factor);
     simulation.horizon = arrivals.empty() ? 0 : arrivals.back().at + 1;
-    return simulate(deployment, arrivals, simulation);
+    return play(deployment, o, factor, arrivals, simulation);
   }
   std::vector<double> rates = o.rates_per_s;
   if (rates.empty())
@@ -31,7 +45,7 @@ Result<SimulationResult> one(const Deployment& deployment, const SweepOptions& o
   HEDDLE_ASSIGN_OR_RETURN(const auto arrivals,
                           make_arrivals(o.traffic, rates, o.duration_s, o.simulation.seed));
   simulation.horizon = ns_from_us(o.duration_s * 1e6);
-  return simulate(deployment, arrivals, simulation);
+  return play(deployment, o, factor, arrivals, simulation);
 }
 
 }  // namespace
@@ -50,6 +64,10 @@ void for_each_on_threads(size_t n, int threads, const std::function<void(size_t)
 }
 
 Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const SweepOptions& options) {
+  if (options.bound && (options.simulation.noise.any() || options.simulation.migration))
+    return Error(Code::kInvalidInput,
+                 "a bound holds for one plan and exact times: leave out jitter, "
+                 "stragglers and migration");
   const size_t n = options.load_factors.size();
   std::vector<SweepPoint> points(n);
   std::vector<std::optional<Error>> errors(n);
@@ -57,9 +75,8 @@ Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const 
   size_t done = 0;
   for_each_on_threads(n, options.threads, [&](size_t i) {
     auto result = one(deployment, options, options.load_factors[i]);
-    points[i].load_factor = options.load_factors[i];
     if (result.ok()) {
-      points[i].result = std::move(result).value();
+      points[i] = std::move(result).value();
     } else {
       errors[i] = result.error();
     }
