@@ -10,11 +10,9 @@ struct Part {
   const char* name;
   Result<std::vector<BenchRow>> (*run)(const PpipeBench&);
 };
-constexpr Part kSuiteParts[] = {{"plans", bench_ppipe_plans},
-                                {"fleets", bench_ppipe_fleets},
-                                {"simulation", bench_ppipe_simulation},
-                                {"speed", bench_ppipe_speed},
-                                {"small", bench_ppipe_small}};
+constexpr Part kSuiteParts[] = {{"plans", bench_ppipe_plans},           {"fleets", bench_ppipe_fleets},
+                                {"simulation", bench_ppipe_simulation}, {"goodput", bench_ppipe_goodput},
+                                {"speed", bench_ppipe_speed},           {"small", bench_ppipe_small}};
 
 constexpr int kRepeats = 3;
 

@@ -8,8 +8,6 @@
 namespace heddle::bench {
 namespace {
 
-constexpr double kAttainment = .99;
-
 // The published sweep's load factors.
 std::vector<double> load_grid() {
   std::vector<double> grid;
@@ -62,7 +60,7 @@ Result<PpipeOutcome> measure(const PpipeCase& c, const FunctionTrace& functions,
   for (size_t m = 0; m < c.deployment->models.size(); ++m) {
     const double load = greatest_load(grid, [&](size_t i) {
       const auto* r = simulated(i);
-      if (r == nullptr || r->models[m].requests.attainment() < kAttainment) return false;
+      if (r == nullptr || r->models[m].requests.attainment() < kPpipeAttainment) return false;
       largest = std::max(largest, i);
       return true;
     });
