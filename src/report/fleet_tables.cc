@@ -1,4 +1,6 @@
 #include <cstdio>
+#include <numeric>
+#include <string_view>
 
 #include "heddle/base/json.h"
 #include "heddle/base/units.h"
@@ -49,14 +51,24 @@ std::string row(const std::string& scheduler, double load, const std::string& mo
 
 std::string milliseconds(TimeNs ns) { return format_us(us_from_ns(ns)); }
 
+// The share of all requests that any scheduler can answer in time, at most.
+double bound_share(const SweepPoint& point) {
+  const uint64_t arrivals = point.result.total.arrivals;
+  const uint64_t most = std::accumulate(point.bound.begin(), point.bound.end(), uint64_t{0});
+  return arrivals == 0 ? 1 : static_cast<double>(most) / static_cast<double>(arrivals);
+}
+
+bool has_bound(const std::vector<FleetSimulationSeries>& series) {
+  return !series.empty() && !series[0].points.empty() && !series[0].points[0].bound.empty();
+}
+
 std::string series_table(const std::vector<FleetSimulationSeries>& series, const Deployment& deployment) {
   using Align = TextTable::Align;
   std::vector<TextTable::Column> columns = {{"scheduler"}};
-  const bool bound = series.front().points.front().bound.has_value();
-  std::vector<const char*> titles = {"load", "arrivals", "in time"};
-  if (bound) titles.push_back("bound");
-  titles.insert(titles.end(), {"late", "dropped", "failed", "p50", "p99", "queueing"});
-  for (const char* title : titles) columns.push_back({title, Align::kRight});
+  const bool bound = has_bound(series);
+  for (const char* title :
+       {"load", "arrivals", "in time", "bound", "late", "dropped", "failed", "p50", "p99", "queueing"})
+    if (bound || std::string_view(title) != "bound") columns.push_back({title, Align::kRight});
   for (const auto& c : deployment.classes) columns.push_back({c.name, Align::kRight});
   TextTable table(columns);
   char text[48];
@@ -66,7 +78,7 @@ std::string series_table(const std::vector<FleetSimulationSeries>& series, const
       std::snprintf(text, sizeof text, "%.4g", p.load_factor);
       std::vector<std::string> cells = {s.scheduler, text, std::to_string(r.total.arrivals),
                                         percent(r.total.attainment())};
-      if (bound) cells.push_back(percent(p.bound->share()));
+      if (bound) cells.push_back(percent(bound_share(p)));
       for (const auto n : {r.total.late, r.total.dropped, r.total.failed}) cells.push_back(std::to_string(n));
       cells.push_back(milliseconds(r.latency.percentile(.5)));
       cells.push_back(milliseconds(r.latency.percentile(.99)));
@@ -75,7 +87,7 @@ std::string series_table(const std::vector<FleetSimulationSeries>& series, const
       table.add_row(std::move(cells));
     }
   return table.to_string() +
-         (bound ? "bound: no scheduler answers more of these requests in time (proven)\n" : "") +
+         (bound ? "bound: the most in time that any scheduler can reach with this plan\n" : "") +
          "classes: the part of the time that they are busy\n";
 }
 
@@ -147,14 +159,15 @@ Json simulation_json(const SimulationResult& r) {
           {"events", r.events}};
 }
 
-Json goodput_bound_json(const GoodputBound& bound, const Deployment& deployment) {
-  Json parts = Json::array();
-  for (const auto& part : bound.parts) {
-    Json models = Json::array();
-    for (const uint32_t m : part.models) models.push_back(deployment.models[m].name);
-    parts.push_back({{"models", models}, {"in_time", part.in_time}, {"arrivals", part.arrivals}});
-  }
-  return {{"share", bound.share()}, {"parts", parts}};
+Json simulation_point_json(const SweepPoint& point) {
+  Json json = simulation_json(point.result);
+  json["load_factor"] = point.load_factor;
+  if (point.bound.empty()) return json;
+  Json models = Json::array();
+  for (size_t m = 0; m < point.bound.size(); ++m)
+    models.push_back({{"model", point.result.models[m].model}, {"in_time", point.bound[m]}});
+  json["bound"] = {{"attainment", bound_share(point)}, {"models", models}};
+  return json;
 }
 
 std::string simulation_csv(const std::vector<FleetSimulationSeries>& series) {

@@ -27,7 +27,7 @@ Result<std::vector<BenchRow>> bench_ppipe_simulation(const PpipeBench& bench);
 // The simulator's events a second of processor time on each of those plans and beside SimGrid's, and the time
 // of a decision.
 Result<std::vector<BenchRow>> bench_ppipe_speed(const PpipeBench& bench);
-// The load that each plan serves in time, over seeds, beside a proven bound for any scheduler.
+// The same beside the bound on any scheduler, in steps of .01, over ten seeds.
 Result<std::vector<BenchRow>> bench_ppipe_goodput(const PpipeBench& bench);
 // The clusters without published plans, one model at a time, as on the paper's testbed (section 7.3).
 Result<std::vector<BenchRow>> bench_ppipe_small(const PpipeBench& bench);

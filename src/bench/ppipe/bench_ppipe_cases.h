@@ -12,8 +12,8 @@
 namespace heddle::bench {
 
 inline constexpr const char* kPpipeTraffics[] = {"poisson", "bursty"};  // PpipeCase::traffic
-inline constexpr double kPpipeAttainment = .99;
 inline constexpr double kPpipeSeconds = 10;  // of arrivals; the paper's simulator plays 30
+inline constexpr double kPpipeAttainment = .99;
 
 // One plan on one instance under one traffic and scheduler.
 struct PpipeCase {

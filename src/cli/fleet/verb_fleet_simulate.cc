@@ -272,6 +272,10 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
   if (o.avoid_stragglers > 0 && o.no_feedback)
     return Error(Code::kInvalidInput,
                  "--avoid-stragglers goes by measured times, which --no-feedback ignores: give one of them");
+  if (o.bound && (o.jitter > 0 || !o.stragglers.empty() || !o.migrate_to.empty()))
+    return Error(
+        Code::kInvalidInput,
+        "--bound holds for one plan and exact times: leave out --jitter, --stragglers and --migrate-to");
   HEDDLE_ASSIGN_OR_RETURN(in.fleet, read_fleet(o.fleet));
   HEDDLE_ASSIGN_OR_RETURN(in.deployment, the_deployment(o, in.fleet, invocation));
   in.sweep.rates_per_s = rates_of(o, in);
@@ -279,8 +283,8 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
   if (o.rate_per_s > 0) in.traffic += fmt::format(", {:.6g} requests/s at load 1", o.rate_per_s);
   HEDDLE_RETURN_IF_ERROR(read_simulation(o, invocation, in));
   in.sweep.duration_s = o.duration_s;
-  in.sweep.threads = static_cast<int>(o.threads);
   in.sweep.bound = o.bound;
+  in.sweep.threads = static_cast<int>(o.threads);
   in.sweep.progress = invocation.progress;
   FleetSimulationView view;
   view.title = o.fleet + ", " + (o.plan.empty() ? "planned by " + planner_of(o) : o.plan);
@@ -301,10 +305,8 @@ Result<int> run_fleet_simulate(const FleetSimulateOptions& o, const Invocation& 
     Json rows = Json::array();
     for (const auto& s : view.series)
       for (const auto& p : s.points) {
-        Json row = simulation_json(p.result);
+        Json row = simulation_point_json(p);
         row["scheduler"] = s.scheduler;
-        row["load_factor"] = p.load_factor;
-        if (p.bound) row["bound"] = goodput_bound_json(*p.bound, in.deployment);
         rows.push_back(std::move(row));
       }
     show_json(invocation, rows);
@@ -333,8 +335,8 @@ void declare_fleet_simulate(Command& command, FleetSimulateOptions& o) {
                  "reservation (default), busy-until, reactive; several with commas are compared");
   command.option("--seed", o.seed, "random seed (default 1)", 0, INT64_MAX);
   command.option("--threads", o.threads, "simulations side by side (default: as many as cores)", 0, 1024);
+  command.flag("--bound", o.bound, "show the most requests in time that any scheduler can reach");
   command.option("--attainment", o.attainment, "the wanted share in time (default .99)", 0, 1);
-  command.flag("--bound", o.bound, "prove how many requests any scheduler could answer in time");
   command.option("--warmup", o.warmup, "time at the start whose requests are not counted (default 0)");
   command.option("--guard", o.guard, "time kept free before each deadline (default 0)");
   command.option(

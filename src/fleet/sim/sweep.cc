@@ -10,44 +10,51 @@
 namespace heddle {
 namespace {
 
-Result<std::vector<Arrival>> arrivals_at(const Deployment& deployment, const SweepOptions& o, double factor) {
+// Requests that arrive during the warm-up are not counted, and without them the others have more room.
+Result<SweepPoint> play(const Deployment& deployment, const SweepOptions& o, double factor,
+                        std::span<const Arrival> arrivals, const SimulationOptions& simulation) {
+  SweepPoint point{.load_factor = factor};
+  HEDDLE_ASSIGN_OR_RETURN(point.result, simulate(deployment, arrivals, simulation));
+  if (!o.bound) return point;
+  const auto counted = std::find_if(arrivals.begin(), arrivals.end(),
+                                    [&](const Arrival& a) { return a.at >= simulation.warmup; });
+  HEDDLE_ASSIGN_OR_RETURN(
+      point.bound,
+      bound_in_time(deployment, arrivals.subspan(static_cast<size_t>(counted - arrivals.begin()))));
+  for (size_t m = 0; m < point.bound.size(); ++m) {
+    const auto& model = point.result.models[m];
+    if (model.requests.in_time > point.bound[m])
+      return Error(Code::kInternal, "model '" + model.model + "' at load factor " + std::to_string(factor) +
+                                        ": " + std::to_string(model.requests.in_time) +
+                                        " requests in time are more than " + "the bound, " +
+                                        std::to_string(point.bound[m]) +
+                                        "; please report this with the fleet file");
+  }
+  return point;
+}
+
+Result<SweepPoint> one(const Deployment& deployment, const SweepOptions& o, double factor) {
   if (!(factor > 0 && factor <= 1000))
     return Error(Code::kInvalidInput,
                  "load factor " + std::to_string(factor) + ": expected more than 0, at most 1000");
+  auto simulation = o.simulation;
   if (o.recorded != nullptr) {
     auto arrivals = *o.recorded;
     if (!arrivals.empty() && static_cast<double>(arrivals.back().at) / factor > 1e18)
       return Error(Code::kInvalidInput, "load factor " + std::to_string(factor) +
                                             ": spreads the recorded arrivals over more than 30 years");
     scale_arrivals(arrivals, factor);
-    return arrivals;
+    simulation.horizon = arrivals.empty() ? 0 : arrivals.back().at + 1;
+    return play(deployment, o, factor, arrivals, simulation);
   }
   std::vector<double> rates = o.rates_per_s;
   if (rates.empty())
     for (const auto& m : deployment.models) rates.push_back(m.rate_per_s);
   for (double& r : rates) r *= factor;
-  return make_arrivals(o.traffic, rates, o.duration_s, o.simulation.seed);
-}
-
-Result<SweepPoint> one(const Deployment& deployment, const SweepOptions& o, double factor) {
-  SweepPoint point{factor, {}, {}};
-  HEDDLE_ASSIGN_OR_RETURN(const auto arrivals, arrivals_at(deployment, o, factor));
-  auto simulation = o.simulation;
-  simulation.horizon = o.recorded == nullptr ? ns_from_us(o.duration_s * 1e6)
-                       : arrivals.empty()    ? 0
-                                             : arrivals.back().at + 1;
-  HEDDLE_ASSIGN_OR_RETURN(point.result, simulate(deployment, arrivals, simulation));
-  if (!o.bound) return point;
-  HEDDLE_ASSIGN_OR_RETURN(
-      point.bound, goodput_bound(deployment, arrivals, {.deadline = Deadline::never(simulation.cancel)}));
-  // A bound below what was served is an error of the bound.
-  if (point.bound->share() + 1e-6 < point.result.total.attainment())
-    return Error(Code::kInternal, "at load factor " + std::to_string(factor) +
-                                      " the bound on requests in time, " +
-                                      std::to_string(point.bound->share()) + ", is below what was served, " +
-                                      std::to_string(point.result.total.attainment()) +
-                                      "; please report this with the fleet file");
-  return point;
+  HEDDLE_ASSIGN_OR_RETURN(const auto arrivals,
+                          make_arrivals(o.traffic, rates, o.duration_s, o.simulation.seed));
+  simulation.horizon = ns_from_us(o.duration_s * 1e6);
+  return play(deployment, o, factor, arrivals, simulation);
 }
 
 }  // namespace
@@ -66,23 +73,21 @@ void for_each_on_threads(size_t n, int threads, const std::function<void(size_t)
 }
 
 Result<std::vector<SweepPoint>> sweep_loads(const Deployment& deployment, const SweepOptions& options) {
+  if (options.bound && (options.simulation.noise.any() || options.simulation.migration))
+    return Error(Code::kInvalidInput,
+                 "a bound holds for one plan and exact times: leave out jitter, "
+                 "stragglers and migration");
   const size_t n = options.load_factors.size();
-  const auto& s = options.simulation;
-  if (options.bound && (s.noise.any() || !s.faults.empty() || s.migration || s.warmup > 0))
-    return Error(
-        Code::kInvalidInput,
-        "the bound on requests in time is for exact times from the first request on: simulate it without "
-        "jitter, stragglers, lost devices, change of plan and warm-up");
   std::vector<SweepPoint> points(n);
   std::vector<std::optional<Error>> errors(n);
   std::mutex mutex;
   size_t done = 0;
   for_each_on_threads(n, options.threads, [&](size_t i) {
-    auto point = one(deployment, options, options.load_factors[i]);
-    if (point.ok()) {
-      points[i] = std::move(point).value();
+    auto result = one(deployment, options, options.load_factors[i]);
+    if (result.ok()) {
+      points[i] = std::move(result).value();
     } else {
-      errors[i] = point.error();
+      errors[i] = result.error();
     }
     const std::lock_guard lock(mutex);
     ++done;

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "heddle/base/progress.h"
-#include "heddle/fleet/goodput_bound.h"
+#include "heddle/fleet/load_bound.h"
 #include "heddle/fleet/simulator.h"
 
 namespace heddle {
@@ -21,16 +20,15 @@ struct SweepOptions {
   std::vector<double> rates_per_s;  // [model] at load factor 1; empty: the deployment's rates
   double duration_s = 30;           // of the generated arrivals; recorded ones keep their length
   SimulationOptions simulation;     // the sweep sets its horizon
-  bool bound =
-      false;        // what no scheduler could exceed; for exact times, without faults, migration and warm-up
-  int threads = 0;  // 0: as many as the machine has cores
+  bool bound = false;               // bound the requests in time; needs exact times and no migration
+  int threads = 0;                  // 0: as many as the machine has cores
   ProgressSink* progress = nullptr;
 };
 
 struct SweepPoint {
   double load_factor = 0;
   SimulationResult result;
-  std::optional<GoodputBound> bound;  // with SweepOptions::bound
+  std::vector<uint64_t> bound;  // [model] most counted requests in time by any scheduler; empty: not asked
 };
 
 // Results in the order of the load factors. Errors: those of make_arrivals() and simulate(), cancellation.

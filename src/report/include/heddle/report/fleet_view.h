@@ -26,9 +26,8 @@ struct FleetSimulationView {
 
 // One simulation: counts, latencies and queueing in us, use per class, batch sizes, probes, events.
 Json simulation_json(const SimulationResult& result);
-
-// The share that no scheduler exceeds, and by models that share pools.
-Json goodput_bound_json(const GoodputBound& bound, const Deployment& deployment);
+// The same with the load factor and, if it was asked for, the bound.
+Json simulation_point_json(const SweepPoint& point);
 
 // One line per scheduler, load factor and model, and one for all models together (model "*"); times in us.
 std::string simulation_csv(const std::vector<FleetSimulationSeries>& series);
