@@ -359,32 +359,32 @@ const std::vector<BadModel>& bad_models() {
          return model(with_input(value("x", {-1, 3})));
        },
        "--shape names input 'images', which the model does not have; its inputs are 'x'",
-       {{{"images", {1, 3}}}, {}, 1 << 20}},
+       {.shapes = {{"images", {1, 3}}}, .max_file_bytes = 1 << 20}},
       {"ShapeOfOtherRank",
        [] {
          return model(with_input(value("x", {-1, 3})));
        },
        "input 'x' has shape ?x3, but --shape gives it 1x3x4; the number of dimensions differs",
-       {{{"x", {1, 3, 4}}}, {}, 1 << 20}},
+       {.shapes = {{"x", {1, 3, 4}}}, .max_file_bytes = 1 << 20}},
       {"ShapeThatContradicts",
        [] {
          return model(with_input(value("x", {-1, 3})));
        },
        "input 'x' has shape ?x3, but --shape gives it 1x4; dimension 1 does not fit",
-       {{{"x", {1, 4}}}, {}, 1 << 20}},
+       {.shapes = {{"x", {1, 4}}}, .max_file_bytes = 1 << 20}},
       {"ShapeWithZero",
        [] {
          return model(with_input(value("x", {-1, 3})));
        },
        "input 'x' has shape ?x3, but --shape gives it 0x3; dimensions must be at least 1",
-       {{{"x", {0, 3}}}, {}, 1 << 20}},
+       {.shapes = {{"x", {0, 3}}}, .max_file_bytes = 1 << 20}},
       {"NegativeBatch",
        [] {
          return model(with_input(value("x", {-1, 3})));
        },
        "--batch gives -2, expected at least 1",
-       {{}, -2, 1 << 20}},
-      {"FileTooLarge", [] { return model(relu()); }, "has 70 B, the limit is 16 B", {{}, {}, 16}},
+       {.batch = -2, .max_file_bytes = 1 << 20}},
+      {"FileTooLarge", [] { return model(relu()); }, "has 70 B, the limit is 16 B", {.max_file_bytes = 16}},
   };
   return list;
 }
