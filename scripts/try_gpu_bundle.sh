@@ -12,9 +12,9 @@ packed=build-gpu/heddle-gpu.tar.xz
 [ -f "$packed" ] || { echo "try-gpu-bundle: error: $packed is not there; run make gpu-bundle" >&2; exit 2; }
 [ -x "$root/usr/bin/python3" ] || debootstrap --variant=minbase --include=python3 trixie "$root"
 
-mkdir -p "$root/wheels"
-cp "$packed" "$root/tmp/"
-cat >"$root/tmp/cluster.yaml" <<'YAML'
+mkdir -p "$root/wheels" "$root/t"
+cp "$packed" "$root/t/"
+cat >"$root/t/cluster.yaml" <<'YAML'
 name: trial
 hosts: [{name: host}]
 devices:
@@ -26,24 +26,24 @@ links:
   - {from: host, to: cuda, bandwidth: 5GB/s, latency: 10us}
   - {from: host, to: stand-in, bandwidth: 5GB/s, latency: 10us}
 YAML
-cat >"$root/tmp/trial.sh" <<'SH'
+cat >"$root/t/trial.sh" <<'SH'
 set -eu
 cd /tmp
 rm -rf heddle-gpu
 start=$(date +%s)
 python3 -m tarfile -e heddle-gpu.tar.xz --filter data
 cd heddle-gpu
-./heddle generate resnet-18 --weights random -o /tmp/model.onnx --quiet
-./heddle run /tmp/model.onnx --cluster /tmp/cluster.yaml --devices stand-in --no-profile --time-limit 1s --repeat 2 \
+./heddle generate resnet-18 --weights random -o /t/model.onnx --quiet
+./heddle run /t/model.onnx --cluster /t/cluster.yaml --devices stand-in --no-profile --time-limit 1s --repeat 2 \
   --quiet
 echo "from unpacking to the first figure: $(($(date +%s) - start)) s"
 status=0
-./heddle run /tmp/model.onnx --cluster /tmp/cluster.yaml --devices cuda --no-profile --quiet 2>/tmp/err >/dev/null ||
+./heddle run /t/model.onnx --cluster /t/cluster.yaml --devices cuda --no-profile --quiet 2>/t/err >/dev/null ||
   status=$?
-cat /tmp/err
-[ "$status" = 2 ] && [ "$(wc -l </tmp/err)" = 1 ] && grep -q 'no CUDA driver' /tmp/err ||
+cat /t/err
+[ "$status" = 2 ] && [ "$(wc -l </t/err)" = 1 ] && grep -q 'no CUDA driver' /t/err ||
   { echo "try-gpu-bundle: expected one line about the driver, and status 2 (is $status)" >&2; exit 1; }
 SH
 unshare --mount --net --pid --fork sh -c '
   mount --bind "$1" "$2/wheels" && mount -t proc proc "$2/proc" &&
-  exec chroot "$2" env -i PATH=/usr/bin:/bin HOME=/tmp PYTHONPATH=/wheels sh /tmp/trial.sh' sh "$wheels" "$root"
+  exec chroot "$2" env -i PATH=/usr/bin:/bin HOME=/t PYTHONPATH=/wheels sh /t/trial.sh' sh "$wheels" "$root"

@@ -214,13 +214,6 @@ class PlanExecutor final : public Executor {
 
   RuntimeDevice& device_of(size_t s) const { return *devices_[static_cast<size_t>(seats_.of_segment[s])]; }
 
-  // Segments that are compiled as one.
-  struct Group {
-    std::set<int32_t> devices;
-    int slots = 0, given = 0;
-    std::shared_ptr<CompiledSegment> compiled;
-  };
-
   Status compile_segments() {
     const auto owner = ops_to_segments(problem_, plan_);
     run_step_.assign(plan_.segments.size(), -1);
@@ -234,13 +227,7 @@ class PlanExecutor final : public Executor {
     std::vector<bool> may_share(total);
     for (size_t s = 0; s < total; ++s)
       may_share[s] = here(plan_.segments[s]) && !options_.cold && device_of(s).shares_segments();
-    const auto first = segments_to_share(problem_, plan_, seats_, may_share);
-    std::vector<Group> groups(total);  // by the first segment
-    for (size_t s = 0; s < total; ++s) {
-      Group& group = groups[static_cast<size_t>(first[s])];
-      group.devices.insert(plan_.segments[s].device.value);
-      group.slots += lane_slots[static_cast<size_t>(plan_.segments[s].lane)];
-    }
+    SegmentGroups groups(problem_, plan_, seats_, may_share, lane_slots);
     for (size_t s = 0; s < total; ++s) {
       const Segment& segment = plan_.segments[s];
       ports_.push_back(segment_ports(*problem_.graph, segment, owner[static_cast<size_t>(segment.lane)],
@@ -257,21 +244,9 @@ class PlanExecutor final : public Executor {
         return Error(Code::kCancelled, "stopped while compiling: " + std::to_string(s) + " of " +
                                            std::to_string(total) + " segments are done");
       }
-      Group& group = groups[static_cast<size_t>(first[s])];
-      if (!group.compiled) {
-        SegmentSpec spec = spec_of(s);
-        spec.callers = static_cast<int>(group.devices.size());
-        auto compiled = device_of(s).compile(spec, group.slots);
-        if (!compiled.ok()) return std::move(compiled).error().with_context(place_of(segment));
-        group.compiled = std::move(compiled).value();
-      }
-      const int slots = lane_slots[static_cast<size_t>(segment.lane)];
-      if (slots == group.slots) {
-        compiled_.push_back(std::move(group.compiled));
-      } else {
-        compiled_.push_back(share_of_segment(group.compiled, group.given));
-      }
-      group.given += slots;
+      auto compiled = groups.compiled(s, device_of(s), [&] { return spec_of(s); });
+      if (!compiled.ok()) return std::move(compiled).error().with_context(place_of(segment));
+      compiled_.push_back(std::move(compiled).value());
       if (options_.progress)
         options_.progress->report(
             {.what = "compiling", .done = static_cast<double>(s + 1), .total = static_cast<double>(total)});

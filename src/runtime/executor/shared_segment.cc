@@ -23,26 +23,40 @@ class SegmentShare final : public CompiledSegment {
 
 }  // namespace
 
-std::vector<int32_t> segments_to_share(const Problem& problem, const Plan& plan, const Seats& seats,
-                                       const std::vector<bool>& eligible) {
-  std::vector<int32_t> first(plan.segments.size());
+SegmentGroups::SegmentGroups(const Problem& problem, const Plan& plan, const Seats& seats,
+                             const std::vector<bool>& may_share, const std::vector<int>& lane_slots) {
   using Kind =
       std::tuple<int32_t, std::string, std::string, std::string, Precision, size_t, std::vector<OpId>>;
-  std::map<Kind, int32_t> found;
+  std::map<Kind, size_t> found;
   for (size_t s = 0; s < plan.segments.size(); ++s) {
-    first[s] = static_cast<int32_t>(s);
     const Segment& segment = plan.segments[s];
-    if (!eligible[s] || seats.seats[static_cast<size_t>(seats.of_segment[s])].of > 1) continue;
-    const Device& device = problem.cluster->device(segment.device);
-    Kind kind{device.host.value, device.device_class, device.backend, device.backend_device,
-              device.precision,  device.cores.size(), segment.ops};
-    first[s] = found.emplace(std::move(kind), first[s]).first->second;
+    size_t group = groups_.size();
+    if (may_share[s] && seats.seats[static_cast<size_t>(seats.of_segment[s])].of == 1) {
+      const Device& device = problem.cluster->device(segment.device);
+      Kind kind{device.host.value, device.device_class, device.backend, device.backend_device,
+                device.precision,  device.cores.size(), segment.ops};
+      group = found.emplace(std::move(kind), group).first->second;
+    }
+    if (group == groups_.size()) groups_.emplace_back();
+    group_of_.push_back(group);
+    slots_.push_back(lane_slots[static_cast<size_t>(segment.lane)]);
+    groups_[group].devices.insert(segment.device.value);
+    groups_[group].slots += slots_.back();
   }
-  return first;
 }
 
-std::unique_ptr<CompiledSegment> share_of_segment(std::shared_ptr<CompiledSegment> segment, int first_slot) {
-  return std::make_unique<SegmentShare>(std::move(segment), first_slot);
+Result<std::shared_ptr<CompiledSegment>> SegmentGroups::compiled(size_t segment, RuntimeDevice& device,
+                                                                 const std::function<SegmentSpec()>& spec) {
+  Group& group = groups_[group_of_[segment]];
+  if (!group.compiled) {
+    SegmentSpec own = spec();
+    own.callers = static_cast<int>(group.devices.size());
+    HEDDLE_ASSIGN_OR_RETURN(group.compiled, device.compile(own, group.slots));
+  }
+  if (slots_[segment] == group.slots) return group.compiled;
+  const int first_slot = group.given;
+  group.given += slots_[segment];
+  return std::shared_ptr<CompiledSegment>(std::make_shared<SegmentShare>(group.compiled, first_slot));
 }
 
 }  // namespace heddle

@@ -1,10 +1,12 @@
-// Lanes that are copies of each other on devices of one kind have segments of the same ops. Compiled once for all of them,
-// they read the same weights: half the memory for two lanes, and what one core reads, the next one finds in the cache
-// that they share (AlexNet on two cores: 7.2 ms a request with a copy for each, 5.8 ms with one for both).
+// Lanes that are copies of each other on devices of one kind have segments of the same ops. Compiled once for all of
+// them, they read the same weights: half the memory for two lanes, and what one core reads, the next one finds in the
+// cache that they share (AlexNet on two cores: 7.2 ms a request with a copy for each, 5.8 ms with one for both).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "heddle/plan/plan.h"
@@ -14,13 +16,26 @@
 
 namespace heddle {
 
-// [segment of the plan] the first segment that it is compiled together with, itself if there is none: the same ops on a
-// device of the same host, class, engine and precision. Segments with false in `eligible` and members of stages stay
-// alone. O(segments x log segments) comparisons of lists of ops.
-std::vector<int32_t> segments_to_share(const Problem& problem, const Plan& plan, const Seats& seats,
-                                       const std::vector<bool>& eligible);
+// Segments of a plan that are compiled as one: the same ops on devices of the same host, class, engine and precision.
+// Segments with false in `may_share` and members of stages stay alone.
+class SegmentGroups {
+ public:
+  // `lane_slots`: requests in flight of each lane. O(segments x log segments) comparisons of lists of ops.
+  SegmentGroups(const Problem& problem, const Plan& plan, const Seats& seats,
+                const std::vector<bool>& may_share, const std::vector<int>& lane_slots);
+  // The segment with the slots of its lane. Compiles on `device` what no segment of the group has compiled yet.
+  Result<std::shared_ptr<CompiledSegment>> compiled(size_t segment, RuntimeDevice& device,
+                                                    const std::function<SegmentSpec()>& spec);
 
-// One lane's part of `segment`: its slots from `first_slot` on.
-std::unique_ptr<CompiledSegment> share_of_segment(std::shared_ptr<CompiledSegment> segment, int first_slot);
+ private:
+  struct Group {
+    std::set<int32_t> devices;
+    int slots = 0, given = 0;
+    std::shared_ptr<CompiledSegment> compiled;
+  };
+  std::vector<size_t> group_of_;  // [segment]
+  std::vector<int> slots_;        // [segment]
+  std::vector<Group> groups_;
+};
 
 }  // namespace heddle

@@ -23,8 +23,8 @@ std::vector<Precision> device_precisions(const std::string& device);
 ov::element::Type element_of(Precision precision);
 
 // Latency hint, the device's precision throughout, no dynamic quantization: in f32 a cut model computes the
-// same as the whole one. A CPU device gets as many threads as it has cores, once for each of `callers` (a stream each); the
-// executor binds them (see openvino_backend.cc).
+// same as the whole one. A CPU device gets as many threads as it has cores, once for each of `callers` (a stream each);
+// the executor binds them (see openvino_backend.cc).
 ov::AnyMap latency_config(const Device& device, int callers);
 // For a whole CPU, with one of OpenVINO's own hints. With a precision: the numerics of latency_config(); else
 // OpenVINO's own, e.g. bf16 on processors that compute in it.

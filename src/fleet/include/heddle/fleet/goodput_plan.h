@@ -27,8 +27,8 @@ struct GoodputPlan {
   int tried = 0;           // candidates
 };
 
-// At the deadline the best so far, at the least the plan with the fleet's own margins. Errors: those of plan_fleet() and
-// goodput(). O(candidates x (plan_fleet() + seeds x goodput())).
+// At the deadline the best so far, at the least the plan with the fleet's own margins. Errors: those of
+// plan_fleet() and goodput(). O(candidates x (plan_fleet() + seeds x goodput())).
 Result<GoodputPlan> plan_for_goodput(const Fleet& fleet, const std::string& planner,
                                      const GoodputPlanOptions& options);
 

@@ -36,8 +36,9 @@ struct VariantSettings {
   bool any() const { return !engines.empty() || !precisions.empty() || budget.has_value(); }
 };
 // The cluster with a variant for each engine and precision on each device of this machine that `only` names
-// (empty: all). Absent devices of the catalogue get the rate of the one precision that is given. Devices whose variants or
-// precision the cluster file states keep theirs. Invalid input if a device lacks a precision with all of its engines.
+// (empty: all). Absent devices of the catalogue get the rate of the one precision that is given. Devices whose variants
+// or precision the cluster file states keep theirs. Invalid input if a device lacks a precision with all of its
+// engines.
 Result<std::shared_ptr<const Cluster>> choose_variants(std::shared_ptr<const Cluster> cluster,
                                                        const VariantSettings& settings,
                                                        const std::vector<std::string>& only = {});
