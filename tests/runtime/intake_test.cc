@@ -107,7 +107,7 @@ TEST(Intake, AFaultEndsItsOwnRequestAlone) {
 // Two requests at once do not always fit; one alone does, also after others have failed.
 TEST(Intake, MemoryOfFailedRequestsIsGivenBack) {
   const Problem problem =
-      random_problem({.ops = 16, .devices = 2, .max_us = 60, .device_memory_bytes = 64, .seed = 5});
+      random_problem({.ops = 16, .devices = 2, .max_us = 600, .device_memory_bytes = 64, .seed = 5});
   const Plan plan = random_plan(problem, 5, 0);
   auto alone = test::make_executor(problem, plan);
   ASSERT_TRUE(alone->run().ok());

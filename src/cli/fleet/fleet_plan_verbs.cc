@@ -57,7 +57,7 @@ Result<PlanFound> plan_for_traffic(const PlanFlags& o, const Fleet& fleet, const
   HEDDLE_ASSIGN_OR_RETURN(GoodputPlan found, plan_for_goodput(fleet, o.planner, options));
   PlanFound result;
   result.text = fmt::format(
-      "in time: {:.6g} /s with {} of each model's requests, {} traffic; {:.6g} /s with the fleet's own "
+      "in time: {:.6g} req/s with {} of each model's requests, {} traffic; {:.6g} req/s with the fleet's own "
       "margins "
       "({} plans simulated)\nmargins: {} of the SLO\n",
       found.per_s, percent(o.attainment), traffic_name(options.goodput.traffic.kind), found.usual_per_s,
