@@ -8,48 +8,61 @@
 namespace heddle {
 namespace {
 
-int64_t touched_bytes(const Graph& graph, const Op& op) {
-  std::set<TensorId> tensors(op.inputs.begin(), op.inputs.end());
-  tensors.insert(op.outputs.begin(), op.outputs.end());
-  int64_t bytes = 0;
-  for (const TensorId t : tensors) bytes += graph.tensor(t).bytes;
-  for (const ParamId p : op.params) bytes += graph.param(p).bytes;
-  return bytes;
-}
+class Narrowing {
+ public:
+  Narrowing(const Graph& graph, DType to)
+      : graph_(graph), to_(to), times_(dtype_bits(DType::kF32) / dtype_bits(to)) {
+    borders_.insert(graph.inputs().begin(), graph.inputs().end());
+    borders_.insert(graph.outputs().begin(), graph.outputs().end());
+  }
+
+  Param param(Param p) const {
+    if (p.dtype == DType::kF32) p = {std::move(p.name), p.bytes / times_, to_};
+    return p;
+  }
+
+  Tensor tensor(TensorId t) const {
+    Tensor tensor = graph_.tensor(t);
+    if (tensor.dtype != DType::kF32 || borders_.contains(t)) return tensor;
+    tensor.dtype = to_;
+    tensor.bytes /= times_;
+    return tensor;
+  }
+
+  // An op may read a part of what it touches (a lookup) or all of it several times.
+  Op op(Op op) const {
+    std::set<TensorId> tensors(op.inputs.begin(), op.inputs.end());
+    tensors.insert(op.outputs.begin(), op.outputs.end());
+    int64_t before = 0, after = 0;
+    for (const TensorId t : tensors) {
+      before += graph_.tensor(t).bytes;
+      after += tensor(t).bytes;
+    }
+    for (const ParamId p : op.params) {
+      before += graph_.param(p).bytes;
+      after += param(graph_.param(p)).bytes;
+    }
+    if (before > 0) {
+      const double share = static_cast<double>(after) / static_cast<double>(before);
+      op.bytes_accessed = std::llround(static_cast<double>(op.bytes_accessed) * share);
+    }
+    return op;
+  }
+
+ private:
+  const Graph& graph_;
+  DType to_;
+  int64_t times_;
+  std::set<TensorId> borders_;
+};
 
 }  // namespace
 
 Result<std::shared_ptr<const Graph>> narrowed(const Graph& graph, DType narrow) {
-  const int64_t times = dtype_bits(DType::kF32) / dtype_bits(narrow);
-  std::set<TensorId> borders(graph.inputs().begin(), graph.inputs().end());
-  borders.insert(graph.outputs().begin(), graph.outputs().end());
-  HEDDLE_ASSIGN_OR_RETURN(const auto result,
-                          rebuilt(
-                              graph,
-                              [&](Param param) {
-                                if (param.dtype == DType::kF32)
-                                  param = {std::move(param.name), param.bytes / times, narrow};
-                                return param;
-                              },
-                              [&](TensorId t) {
-                                Tensor tensor = graph.tensor(t);
-                                if (tensor.dtype != DType::kF32 || borders.contains(t)) return tensor;
-                                tensor.dtype = narrow;
-                                tensor.bytes /= times;
-                                return tensor;
-                              },
-                              [](const Op& op) { return op; }));
-  // An op may read a part of what it touches (a lookup) or all of it several times.
+  const Narrowing to(graph, narrow);
   return rebuilt(
-      *result, [](const Param& param) { return param; }, [&](TensorId t) { return result->tensor(t); },
-      [&](Op op) {
-        const int64_t before = touched_bytes(graph, op);
-        if (before > 0) {
-          const double share = static_cast<double>(touched_bytes(*result, op)) / static_cast<double>(before);
-          op.bytes_accessed = std::llround(static_cast<double>(op.bytes_accessed) * share);
-        }
-        return op;
-      });
+      graph, [&](const Param& p) { return to.param(p); }, [&](TensorId t) { return to.tensor(t); },
+      [&](const Op& op) { return to.op(op); });
 }
 
 }  // namespace heddle
