@@ -14,7 +14,6 @@ Fleet mixed_fleet() { return read_fleet(HEDDLE_SOURCE_DIR "/examples/mixed-fleet
 
 GoodputPlanOptions few_requests() {
   GoodputPlanOptions o;
-  o.goodput.scheduler = SchedulerKind::kReservation;
   o.goodput.requests = 3000;
   o.seeds = 1;
   return o;

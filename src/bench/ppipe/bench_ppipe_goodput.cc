@@ -106,9 +106,7 @@ Result<PpipePlans> plans_for_traffic(const PpipeBench& bench, const PpipePlans& 
       if (r.algorithm != "v4" || r.cluster != c.cluster || r.group != c.group) continue;
       GoodputPlanOptions o;
       o.planning.deadline = Deadline::never(bench.control.cancel);
-      o.goodput.scheduler = SchedulerKind::kReservation;
       o.goodput.attainment = kPpipeAttainment;
-      o.goodput.precision = .002;
       o.goodput.seed = static_cast<uint64_t>(bench.options.seed + kOtherSeeds);
       if (c.traffic == 1) o.goodput.traffic = {.kind = TrafficKind::kFunctions, .functions = &functions};
       auto plan = plan_for_goodput(r.fleet, "auto", o);

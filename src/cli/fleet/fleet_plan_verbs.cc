@@ -42,7 +42,7 @@ Result<PlanFound> plan_for_traffic(const PlanFlags& o, const Fleet& fleet, const
     return Error(Code::kInvalidInput, "--traffic " + o.traffic.kind +
                                           " plans for the objective max-min; leave out " + "--objective " +
                                           o.goal.objective);
-  GoodputPlanOptions options{.planning = planning, .goodput = {}};
+  GoodputPlanOptions options{.planning = planning};
   HEDDLE_ASSIGN_OR_RETURN(options.goodput.traffic, o.traffic.traffic(true));
   FunctionTrace functions;
   if (options.goodput.traffic.kind == TrafficKind::kFunctions) {
@@ -50,9 +50,7 @@ Result<PlanFound> plan_for_traffic(const PlanFlags& o, const Fleet& fleet, const
     HEDDLE_ASSIGN_OR_RETURN(functions, function_trace_from_csv(text));
     options.goodput.traffic.functions = &functions;
   }
-  options.goodput.scheduler = SchedulerKind::kReservation;
   options.goodput.attainment = o.attainment;
-  options.goodput.precision = .002;
   options.goodput.seed = static_cast<uint64_t>(o.seed);
   HEDDLE_ASSIGN_OR_RETURN(GoodputPlan found, plan_for_goodput(fleet, o.planner, options));
   PlanFound result;

@@ -16,8 +16,9 @@ namespace heddle {
 
 struct GoodputPlanOptions {
   FleetPlanOptions planning;  // objective max-min; its deadline is that of the whole search
-  GoodputOptions goodput;     // traffic, attainment, scheduler, least requests of one simulation, first seed
-  int seeds = 2;              // simulations of each candidate that is left after the first look
+  // Traffic, attainment, least requests of one simulation, first seed.
+  GoodputOptions goodput = {.scheduler = SchedulerKind::kReservation, .precision = .002};
+  int seeds = 2;  // simulations of each candidate that is left after the first look
 };
 
 struct GoodputPlan {
