@@ -44,7 +44,7 @@ void bind_cluster(nb::module_& module) {
       .def_ro("engine", &Device::backend, "\"openvino\", \"onnxruntime\", \"torch\" or \"emulated\".")
       .def_prop_ro(
           "precision", [](const Device& d) { return precision_name(d.precision); },
-          "What float32 parts of a model are computed in: \"f32\", \"bf16\", ...")
+          "The type of computing for float32 parts of a model: \"f32\", \"bf16\", ...")
       .def("__repr__", [](const Device& d) {
         return std::string("<Device ") + d.name + ": " + device_kind_name(d.kind) + ", " + d.device_class +
                ", " + d.backend + ">";

@@ -83,7 +83,7 @@ std::shared_ptr<PyCosts> profile(
 }  // namespace
 
 void bind_costs(nb::module_& module) {
-  nb::enum_<Origin>(module, "Origin", nb::is_str(), "Where a time is from, the most trusted first.")
+  nb::enum_<Origin>(module, "Origin", nb::is_str(), "The source of a time, the most trusted first.")
       .str_value("MEASURED", Origin::kMeasured, "measured", "On this class of device, on this machine.")
       .str_value("GIVEN", Origin::kGiven, "given", "It came with the graph.")
       .str_value("INTERPOLATED", Origin::kInterpolated, "interpolated",
@@ -151,15 +151,15 @@ void bind_costs(nb::module_& module) {
               "coarsening: typing.Literal['usual', 'light', 'none', 'gcof'] = 'usual', units: int = 0, "
               "measure: bool = True, store: str = '', "
               "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Costs"),
-      "Groups the model's ops into units and finds their times: measured on the devices of this machine, "
-      "which takes about 0.1 s for each unit and kind of device, and estimated for others.\n\n"
+      "Groups the model's ops into units and finds their times. They are measured on the devices of this "
+      "machine, which takes about 0.1 s for each unit and kind of device, and estimated for others.\n\n"
       "Measured times are kept in the profile store, so the next call is fast. `cluster`: this machine if "
       "it is None. `devices`: only those. `engines` and `precisions`: choices for each device, among which "
       "a plan chooses; without precisions each engine takes its own (\"auto\"). `budget`: plans choose among "
-      "all "
-      "types, so that the outputs keep to it on the samples in the folder `calibration` (\"\": reference "
-      "inputs "
-      "beside the model, and random ones). `units`: at most this many; 0: 24 if they are measured, else "
+      "all types, so that the outputs keep to it. `calibration`: a folder of samples for that (\"\": "
+      "reference "
+      "inputs beside the model, and random ones). `units`: at most this many; 0: 24 if they are measured, "
+      "else "
       "2000. `store`: the "
       "file of the profile store; \"\": the user's own.");
 }

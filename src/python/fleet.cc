@@ -173,7 +173,7 @@ void bind_fleet(nb::module_& module) {
            "planned rates times `load_factor`. The result depends on the arguments alone.")
       .def(
           "check", [](const PyFleetPlan& p) { return fleet_plan_problems(*p.fleet, p.plan); },
-          "What the independent checker finds wrong; empty: the plan is valid.")
+          "Findings of the independent checker; empty: the plan is valid.")
       .def(
           "save",
           [](const PyFleetPlan& p, const std::filesystem::path& path) {

@@ -77,9 +77,8 @@ void bind_model(nb::module_& module) {
                       "`batch` sets the first dimension of every input whose first dimension is open; "
                       "without it that is 1, and "
                       "a UserWarning says so. `shapes` sets an input's whole shape. Raises NotFoundError if "
-                      "there is no such file and InvalidInputError if "
-                      "it is malformed or a "
-                      "dimension stays open; the message names the file and the place. The file is read in a "
+                      "there is no such file. Raises InvalidInputError if it is malformed or a "
+                      "dimension stays open. The message names the file and the place. The file is read in a "
                       "process of its own "
                       "first, so a hostile file cannot end this one.")
       .def(

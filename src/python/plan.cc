@@ -147,7 +147,7 @@ nb::dict verify(const PyPlan& plan) {
 }
 
 void bind_parts(nb::module_& module) {
-  nb::enum_<Objective>(module, "Objective", nb::is_str(), "What a plan minimises.")
+  nb::enum_<Objective>(module, "Objective", nb::is_str(), "The quantity that a plan minimises.")
       .str_value("LATENCY", Objective::kLatency, "latency",
                  "The time of one request, parameters on the devices.")
       .str_value("COLD_LATENCY", Objective::kColdLatency, "cold-latency",
@@ -208,7 +208,7 @@ void bind_parts(nb::module_& module) {
 void bind_plan(nb::module_& module) {
   bind_parts(module);
   nb::class_<PyPlan>(module, "Plan",
-                     "Where and when every unit runs, as checked and timed by Heddle. Made by plan() or "
+                     "Place and time of every unit, as checked and timed by Heddle. Made by plan() or "
                      "Plan.load(). Times are predictions in us. In a notebook it shows its timeline.")
       .def_prop_ro(
           "value_us", [](const PyPlan& p) { return p.result.value_us; },
@@ -222,8 +222,8 @@ void bind_plan(nb::module_& module) {
           "gap", [](const PyPlan& p) { return p.result.gap; }, "(value - bound) / bound.")
       .def_prop_ro(
           "robustness", &robustness_of, nb::sig("def robustness(self) -> dict[str, float]"),
-          "The objective in us if the named device loses part of its speed (\"cpu0 -50 %\"), or if "
-          "another process takes the named core (\"core 1 taken\"); of each kind the one that costs most.")
+          "The objective in us on a busy machine. The named device loses part of its speed (\"cpu0 -50 %\"), "
+          "or another process takes the named core (\"core 1 taken\"). Of each kind the one that costs most.")
       .def_prop_ro("termination", [](const PyPlan& p) { return p.result.stop; })
       .def_prop_ro("planner", [](const PyPlan& p) { return p.result.planner; })
       .def_prop_ro("planning_s", [](const PyPlan& p) { return p.result.planning_s; })

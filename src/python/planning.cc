@@ -171,7 +171,7 @@ std::string exported(PyPlan& plan, const std::string& to) {
 
 void bind_grade(nb::module_& module) {
   nb::class_<PyGrade>(module, "Grade", "A placement beside what Heddle would do.")
-      .def_ro("plan", &PyGrade::graded, "The best plan found with every op where it is placed.")
+      .def_ro("plan", &PyGrade::graded, "The best plan found that keeps every op on its device.")
       .def_ro("best", &PyGrade::best, "The best plan found with any placement; never worse.")
       .def_ro("format", &PyGrade::format, "How the placement was read.")
       .def_prop_ro(
@@ -185,26 +185,24 @@ void bind_grade(nb::module_& module) {
                            format_us(g.graded->result.value_us), format_us(g.best->result.value_us),
                            100 * g.graded->result.gap);
       });
-  module.def("grade", &grade_placement, "model"_a, "cluster"_a = nb::none(), "costs"_a = nb::none(),
-             "placement"_a = nb::none(), nb::kw_only(), "format"_a = nb::none(), "objective"_a = "latency",
-             "planner"_a = "auto", "time_limit"_a = 10.0, "seed"_a = 1, "threads"_a = 1,
-             "on_progress"_a = nb::none(),
-             nb::sig("def grade(model: Model, cluster: Cluster | None = None, costs: Costs | None = None, "
-                     "placement: collections.abc.Mapping[str, typing.Any] | collections.abc.Sequence[float] "
-                     "| str | None = "
-                     "None, *, format: str | None = None, "
-                     "objective: typing.Literal['latency', 'cold-latency', 'throughput'] = 'latency', "
-                     "planner: str = 'auto', time_limit: float = 10.0, seed: int = 1, threads: int = 1, "
-                     "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Grade"),
-             "Times any placement, checked, beside the best plan that Heddle finds.\n\n"
-             "`placement`: names of ops or ONNX nodes, or prefixes of them, and devices ({\"/backbone\": "
-             "\"gpu0\", \"\": "
-             "\"gpu1\"}), or what another tool writes (docs/grade.md), as an object or its text. `format`: "
-             "as for export(); found out "
-             "if it is None. `time_limit`: seconds for "
-             "each of the two plans. InvalidInputError names an op without a device, an unknown op or "
-             "device, and a device "
-             "that cannot run what is placed on it; InfeasibleError a memory that is too small.");
+  module.def(
+      "grade", &grade_placement, "model"_a, "cluster"_a = nb::none(), "costs"_a = nb::none(),
+      "placement"_a = nb::none(), nb::kw_only(), "format"_a = nb::none(), "objective"_a = "latency",
+      "planner"_a = "auto", "time_limit"_a = 10.0, "seed"_a = 1, "threads"_a = 1,
+      "on_progress"_a = nb::none(),
+      nb::sig("def grade(model: Model, cluster: Cluster | None = None, costs: Costs | None = None, "
+              "placement: collections.abc.Mapping[str, typing.Any] | collections.abc.Sequence[float] "
+              "| str | None = "
+              "None, *, format: str | None = None, "
+              "objective: typing.Literal['latency', 'cold-latency', 'throughput'] = 'latency', "
+              "planner: str = 'auto', time_limit: float = 10.0, seed: int = 1, threads: int = 1, "
+              "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Grade"),
+      "Times any placement, checked, beside the best plan that Heddle finds.\n\n"
+      "`placement`: names of ops or ONNX nodes, or prefixes of them, and devices ({\"/backbone\": "
+      "\"gpu0\", \"\": \"gpu1\"}). It can be another tool's (docs/grade.md), as an object or its "
+      "text. `format`: as for export(); found out if it is None. `time_limit`: seconds for each of the "
+      "two plans. InvalidInputError names an op without a device, an unknown op or device, or a device "
+      "that cannot run its ops. InfeasibleError names a memory that is too small.");
   auto plan = nb::borrow<nb::class_<PyPlan>>(module.attr("Plan"));
   plan.def("export", &exported, "to"_a, nb::sig("def export(self, to: str) -> str"),
            "The placement as text for another tool: \"device-map\", \"openvino\", \"cuts\", \"llama.cpp\", "
@@ -253,7 +251,7 @@ void bind_planning(nb::module_& module) {
               "scale: collections.abc.Mapping[str, float] = {}, planner: str = 'auto', "
               "time_limit: float = 10.0, "
               "on_progress: collections.abc.Callable[[Progress], object] | None = None) -> Whatif"),
-      "Plans again for other hardware, all changes together: `add` and `remove` take numbers of devices by "
+      "Plans again for other hardware, all changes together. `add` and `remove` take numbers of devices by "
       "name or class, `scale` takes factors for devices, classes, links, \"memory\" and \"transfers\". "
       "Nothing is measured. `time_limit`: seconds for each of the two plans.");
   nb::class_<Whatif>(module, "Whatif", "The best known plans before and after a change of the hardware.")

@@ -73,7 +73,8 @@ void bind_precision(nb::module_& module) {
       .def_ro("type", &KeptUnit::type)
       .def_ro("mean", &KeptUnit::mean, "The outputs' mean error if this unit alone has the type.")
       .def_ro("agreement", &KeptUnit::agreement, "The share of equal decisions then.");
-  nb::class_<PyChoice>(module, "PrecisionChoice", "What a budget decided, and the plan's measured error.")
+  nb::class_<PyChoice>(module, "PrecisionChoice",
+                       "The decision under a budget, and the plan's measured error.")
       .def_prop_ro("samples", [](const PyChoice& c) { return c.choice.samples; })
       .def_prop_ro("agreement", [](const PyChoice& c) { return c.choice.agreement; })
       .def_prop_ro("mean", [](const PyChoice& c) { return c.choice.mean; })

@@ -137,7 +137,7 @@ void bind_tables(nb::module_& module) {
       .def_ro("measured_start_us", &ComparedStep::measured_start_us)
       .def_ro("measured_us", &ComparedStep::measured_us)
       .def_prop_ro("error", &ComparedStep::error, "measured / predicted - 1.");
-  nb::class_<StepTable>(module, "Comparison", "What a plan predicted beside what a run took.")
+  nb::class_<StepTable>(module, "Comparison", "A plan's predicted times beside those of a run.")
       .def_ro("predicted_us", &StepTable::predicted_us, "Of the whole request, or per request.")
       .def_ro("measured_us", &StepTable::measured_us)
       .def_prop_ro(
@@ -193,7 +193,7 @@ void bind_running(nb::module_& module) {
           [](const Measurement& m) -> std::optional<OutputError> {
             return m.record.precision ? std::optional(m.record.precision->plan) : std::nullopt;
           },
-          "What the plan's types cost against float32; None if it computes in float32.")
+          "The error of the plan's types against float32; None if it computes in float32.")
       .def_prop_ro(
           "unsplit_error",
           [](const Measurement& m) -> std::optional<OutputError> {
@@ -222,8 +222,9 @@ void bind_running(nb::module_& module) {
       .def(
           "run", &run_request, "inputs"_a,
           nb::sig("def run(self, inputs: collections.abc.Mapping[str, typing.Any] | typing.Any) -> Run"),
-          "Runs one request. `inputs`: arrays by the inputs' names, or one array for a model with one input; "
-          "NumPy or anything with DLPack in the host's memory, of exactly the model's type and shape. "
+          "Runs one request. `inputs`: arrays by the inputs' names, or one array for a model with one input. "
+          "Each is NumPy's or anything with DLPack in the host's memory, of exactly the model's type and "
+          "shape. "
           "InvalidInputError names the input that does not fit.")
       .def(
           "close", [](PyCompiled& c) { c.compiled.reset(); }, "Gives memory and threads back.")

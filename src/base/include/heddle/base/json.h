@@ -1,5 +1,5 @@
-// Strict JSON reading: depth-limited parsing with line and column in the error, and a cursor that checks
-// types, ranges and unknown keys and names the place ("$.ops[3].name") in every message.
+// Strict JSON reading: depth-limited parsing with line and column in the error. A cursor checks
+// types, ranges and unknown keys, and names the place ("$.ops[3].name") in every message.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a bound rests on.
+// The reason for a bound.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Units used throughout: time in microseconds (double, suffix _us), sizes in bytes (int64_t, suffix _bytes),
-// bandwidth in bytes per second, work in floating-point operations (double, suffix _flops).
+// Units used throughout. Time is in microseconds (double, suffix _us), sizes are in bytes (int64_t, suffix _bytes),
+// bandwidth is in bytes per second, work in floating-point operations (double, suffix _flops).
 #pragma once
 
 #include <cstdint>

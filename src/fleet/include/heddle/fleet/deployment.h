@@ -1,4 +1,4 @@
-// A fleet plan laid out on devices and servers, as the data plane needs it: pools of virtual devices with a
+// A fleet plan laid out on devices and servers, as the data plane needs it. It has pools of virtual devices with a
 // time for each batch size, the links that the devices of a server share, and the models' deadlines.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The independent checker of fleet plans: it recomputes rates, deadlines, memory and whole devices from the
+// The independent checker of fleet plans. It recomputes rates, deadlines, memory and whole devices from the
 // times alone and shares no code with the planners or the evaluator.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A plan for a fleet: for each model a set of pooled pipelines, each a chain of partitions on pools of
-// virtual devices (PPipe, ATC'25, section 3).
+// A plan for a fleet: a set of pooled pipelines for each model (PPipe, ATC'25, section 3). A pipeline is a chain of
+// partitions on pools of virtual devices.
 //
 // With b the batch, v the share, q the devices per server, tr[c] = cut_bytes[c] / nic_bytes_per_s in us:
 //   infer_k  = sum of the blocks' times at (class, v, b)

@@ -1,5 +1,5 @@
-// Moves from a running plan to the plan of a changed fleet with the least migration (PPipe, ATC'25, section
-// 5.1: migration means that devices load other weights).
+// Moves from a running plan to the plan of a changed fleet with the least migration. Migration means that devices
+// load other weights (PPipe, ATC'25, section 5.1).
 #pragma once
 
 #include <vector>

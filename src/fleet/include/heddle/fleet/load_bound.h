@@ -1,5 +1,5 @@
-// A proven upper bound on the requests that any scheduler, even one that knows all arrivals, can answer in
-// time with a deployment and its exact times.
+// A proven upper bound on the requests that any scheduler can answer in time with a deployment and its exact
+// times. It holds even for a scheduler that knows all arrivals.
 //
 // Relaxation, for each model by itself:
 //  1. Links are always free; a transfer takes only its time. Pools that models share belong to each of them.

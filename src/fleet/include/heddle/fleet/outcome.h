@@ -1,4 +1,4 @@
-// What became of a request: each has exactly one outcome, in the simulator, in a server and for a client.
+// The outcome of a request: each has exactly one, in the simulator, in a server and for a client.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A discrete-event simulation of a deployed fleet plan: arrivals, a scheduler's decisions, work on virtual
+// A discrete-event simulation of a deployed fleet plan. It has arrivals, a scheduler's decisions, work on virtual
 // devices and links, times that differ from the plan's, loss and return of devices, and a change of plan.
 //
 // Each request has exactly one outcome: answered in time, answered late, dropped by the scheduler, or failed

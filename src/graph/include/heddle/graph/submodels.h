@@ -1,4 +1,4 @@
-// Submodels between dominators (SortingHat, ICS'25, section 3.1): pieces of a model that can be planned one
+// Submodels between dominators (SortingHat, ICS'25, section 3.1). These pieces of a model can be planned one
 // after another, because every path from inputs to outputs passes through each piece's last op.
 #pragma once
 

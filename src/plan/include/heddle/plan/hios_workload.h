@@ -1,5 +1,5 @@
-// Simulation instances of HIOS (Kundu and Shu, IPDPSW 2024, section V-A) in their public JSON format: ops
-// with a time and a utilization, dependencies with a transfer time, equal devices. See docs/hios.md.
+// Simulation instances of HIOS (Kundu and Shu, IPDPSW 2024, section V-A) in their public JSON format. They have ops
+// with a time and a utilization, dependencies with a transfer time, and equal devices. See docs/hios.md.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // Placement workloads of Tarnawski et al., "Efficient Algorithms for Device Placement of DNN Graph Operators"
-// (NeurIPS 2020): a graph with given times, identical accelerators with limited memory, and CPUs; all traffic
+// (NeurIPS 2020). They have a graph with given times, identical accelerators with limited memory, and CPUs; all traffic
 // goes through host memory. docs/placement-workloads.md describes the files and the two objectives.
 #pragma once
 

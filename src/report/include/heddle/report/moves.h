@@ -1,4 +1,4 @@
-// What a plan would lose or gain if a part of it ran on another device: the answer to "why is this op there?" and
+// A plan's loss or gain if a part of it ran on another device. It answers "why is this op there?" and
 // "why does that device do nothing?".
 #pragma once
 

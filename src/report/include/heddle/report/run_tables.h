@@ -1,4 +1,4 @@
-// What a run took beside what was predicted: tables for people and JSON for machines.
+// A run's times beside the predicted ones: tables for people and JSON for machines.
 #pragma once
 
 #include <optional>

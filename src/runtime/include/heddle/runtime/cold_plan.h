@@ -1,5 +1,5 @@
-// Predicts the times of a cold start from times measured in isolation (`heddle run --cold` shows the prediction),
-// and cuts a model into segments for a cold start on one device.
+// Predicts the times of a cold start from times measured in isolation; `heddle run --cold` shows the prediction.
+// Cuts a model into segments for a cold start on one device.
 #pragma once
 
 #include <cstdint>

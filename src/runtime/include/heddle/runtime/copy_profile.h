@@ -1,5 +1,5 @@
-// Measures copies between the memories of accelerators and the host, by events on their streams: one copy at
-// a time, in both directions, and for several devices at once, which shows what the devices share.
+// Measures copies between the memories of accelerators and the host, by events on their streams. It measures one copy
+// at a time, both directions, and several devices at once, which shows the bandwidth that devices share.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Shares of a device: virtual devices of 1/v of its cores or, on an accelerator of libtorch, of its
-// multiprocessors (as PPipe's public measurements define them).
+// Shares of a device: virtual devices of 1/v of its cores, as PPipe's public measurements define them. On an
+// accelerator of libtorch they are 1/v of its multiprocessors.
 #pragma once
 
 #include "heddle/cluster/cluster.h"

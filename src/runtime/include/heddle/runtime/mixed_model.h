@@ -1,5 +1,5 @@
-// A model in pieces, each compiled for several devices of this machine, which runs with any of them for each piece:
-// what a narrower type in one piece, or in some, changes in the outputs.
+// A model in pieces, each compiled for several devices of this machine, which runs with any of them for each piece.
+// It shows how a narrower type in some pieces changes the outputs.
 #pragma once
 
 #include <cstdint>

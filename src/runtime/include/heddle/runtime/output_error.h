@@ -1,4 +1,4 @@
-// How the outputs of a narrower type differ from those of the same model in float32, in numbers and in the
+// The difference between a narrower type's outputs and those of the same model in float32. It counts numbers, and the
 // decisions that a user takes from them.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the narrower types of a plan cost: its outputs against the unsplit model's in float32, on samples.
+// The error of a plan's narrower types: its outputs against the unsplit model's in float32, on samples.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A fleet's plan served by devices that are not here: each takes its planned time and computes nothing, while
-// server, queues, decisions and links' bookings are the real ones.
+// A fleet's plan served by devices that are not here: each takes its planned time and computes nothing. Server,
+// queues, decisions and links' bookings are the real ones.
 #pragma once
 
 #include <memory>

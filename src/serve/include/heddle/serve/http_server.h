@@ -1,5 +1,5 @@
-// A small HTTP/1.1 server: one thread waits for all connections (epoll), answers may come from any thread and
-// at any time, so that a request in work holds no thread. What a request may cost is settled from its head,
+// A small HTTP/1.1 server. One thread waits for all connections (epoll); answers may come from any thread and
+// at any time, so that a request in work holds no thread. The head of a request settles its greatest cost,
 // before its body is read.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A data plane in real time: the schedulers that the simulator drives, driven by a clock, by requests and by
-// devices that are really there or that only take their planned time.
+// A data plane in real time, with the schedulers of the simulator. A clock, requests and devices drive them; devices
+// are really there, or only take their planned time.
 //
 // Decisions are made under one lock by whichever thread brings the news (an arrival, the end of a run); a
 // thread of its own keeps the time for devices that are not here, for links and for what is overdue. Every

@@ -1,5 +1,5 @@
-// An open-loop load generator: requests are sent when they are due, whatever became of those before them, and
-// latencies count from when a request was due. So a server that falls behind cannot slow its own test
+// An open-loop load generator: requests are sent when they are due, whatever became of those before them.
+// Latencies count from the time at which a request was due. So a server that falls behind cannot slow its own test
 // (coordinated omission).
 #pragma once
 

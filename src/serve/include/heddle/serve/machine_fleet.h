@@ -1,5 +1,5 @@
-// Fleets whose models have files: pipelines really run, each part of a model on the core sets (or what else
-// OpenVINO finds) that its class names here, or in workers.
+// Fleets whose models have files: pipelines really run. Each part of a model runs on the devices that its class names
+// here, or in workers.
 #pragma once
 
 #include <memory>

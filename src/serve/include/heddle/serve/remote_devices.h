@@ -1,4 +1,4 @@
-// Devices in other processes, as a data plane sees them: it starts steps there and is notified how they
+// Devices in other processes, as a data plane sees them. It starts steps there and is notified how they
 // end, and which devices come and go. No event counts twice: every step has an attempt number of
 // its own, and events of an attempt that was given up are dropped.
 #pragma once

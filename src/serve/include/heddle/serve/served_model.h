@@ -1,4 +1,4 @@
-// What a service offers under a model's name: the tensors that go in and out, and how rows are batched.
+// A model as a service offers it under its name: the tensors that go in and out, and how rows are batched.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What a server and its workers show each other, and what they trust.
+// Tokens and certificates that a server and its workers show each other, and those that they trust.
 #pragma once
 
 #include <string>
