@@ -1,7 +1,6 @@
 """reference_pages.py STUB [--check]  Writes the reference pages that follow from the sources.
 
-docs/python-api.md follows from the Python module's stub, docs/headers.md from the first comment of each public header,
-docs/errors.md from the messages that the tests expect. With --check it writes nothing; exit status 1 if a page is stale.
+docs/python-api.md follows from the Python module's stub, docs/headers.md from each public header's first comment,
 """
 
 import ast
@@ -121,7 +120,7 @@ def errors_page() -> str:
     out = [
         "# Error index\n",
         "Every error names the file or flag, the value, and what to do. The tests hold these messages word for word;\n"
-        "yours has your files and values in their places. [Troubleshooting](troubleshooting.md) starts from symptoms.\n",
+        "yours has your files and values instead. [Troubleshooting](troubleshooting.md) starts from symptoms.\n",
         "| exit status | meaning |\n|---|---|",
         "| 0 | done |",
         "| 1 | a check failed: outputs differ, a plan is not valid, a budget or share is not reached |",
