@@ -1,6 +1,8 @@
 """reference_pages.py STUB [--check]  Writes the reference pages that follow from the sources.
 
 docs/python-api.md follows from the Python module's stub, docs/headers.md from each public header's first comment,
+docs/errors.md from the messages that the tests expect. With --check it writes nothing; exit status 1 if a page is
+stale.
 """
 
 import ast
