@@ -1,8 +1,9 @@
-# heddle_library(NAME [QUICK] [PUBLIC deps...] [PRIVATE deps...] [ALONE sources...] [EXCEPT folder])
+# heddle_library(NAME [QUICK] [WHOLE] [PUBLIC deps...] [PRIVATE deps...] [ALONE sources...] [EXCEPT folder])
 # The library heddle_NAME from every .cc in the calling folder (and its sub-folders, but one); those ALONE are compiled
 # by themselves. Its public headers are include/heddle/NAME/*.h. Only linked libraries' headers are visible, so an
 # upward include does not compile. QUICK compiles it with -O1, in two thirds of the time: for libraries that no
-# benchmark shows to be slower so, because they wait for engines, sockets and people.
+# benchmark shows to be slower so, because they wait for engines, sockets and people. WHOLE compiles all its rooms as one
+# file: for libraries that are seldom edited.
 # A folder of headers alone is an interface library: it still carries its include path and dependencies.
 
 # heddle_unity(TARGET [ALONE...])  Compiles each room of the target (the sources of one folder) as one file, except
@@ -10,6 +11,10 @@
 # Sources still include what they use, for the sanitizer builds compile each by itself.
 function(heddle_unity target)
   if(NOT HEDDLE_UNITY)
+    return()
+  endif()
+  if(ARG_WHOLE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
@@ -24,7 +29,7 @@ function(heddle_unity target)
 endfunction()
 
 function(heddle_library name)
-  cmake_parse_arguments(ARG "QUICK" "" "PUBLIC;PRIVATE;ALONE;EXCEPT" ${ARGN})
+  cmake_parse_arguments(ARG "QUICK;WHOLE" "" "PUBLIC;PRIVATE;ALONE;EXCEPT" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(ARG_EXCEPT)
     list(FILTER sources EXCLUDE REGEX "^${CMAKE_CURRENT_SOURCE_DIR}/${ARG_EXCEPT}/")

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kSeeds = 10;
 constexpr int64_t kOtherSeeds = 1000;  // plans are chosen on other arrivals than those they are judged on
-constexpr double kPublished[] = {.96, .90};  // section 7.2: Poisson, bursty
-constexpr double kStudent = 2.262;           // 95 %, nine degrees of freedom
+constexpr double kPublishedFactors[] = {.96, .90};  // section 7.2: Poisson, bursty
+constexpr double kStudent = 2.262;                  // 95 %, nine degrees of freedom
 
 struct Loads {
   double simulated = 0, bound = 0;  // mean over the models
@@ -86,7 +86,7 @@ std::vector<BenchRow> mean_rows(const std::string& planner, size_t traffic, cons
                              ppipe_row("goodput mean", planner, what + ", 95 % interval, half", "",
                                        kStudent * std::sqrt(squares / (kSeeds - 1) / kSeeds))};
   if (planner == "published ppipe") {
-    rows[0].reference = kPublished[traffic];
+    rows[0].reference = kPublishedFactors[traffic];
     rows[0].reference_source = "PPipe, section 7.2";
   }
   rows.push_back(ppipe_row("goodput mean", planner, what + ", bound of any scheduler", "", mean.bound));
