@@ -150,7 +150,8 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
   for (double t = 0; t <= span + step * 1e-9; t += step) {
     const double at = x(view.window_from + static_cast<TimeNs>(t));
     svg += "<text class=\"lane\" x=\"" + formatted("%.1f", at) + "\" y=\"" + formatted("%.1f", bottom + 14) +
-           "\" text-anchor=\"middle\">" + format_us(us_from_ns(view.window_from) + t / 1e3) + "</text>\n";
+           "\" text-anchor=\"" + (t + step > span ? "end" : "middle") + "\">" +
+           format_us(us_from_ns(view.window_from) + t / 1e3) + "</text>\n";
   }
   const auto note = all > devices.size() ? " (the first " + std::to_string(devices.size()) + " of " +
                                                std::to_string(all) + " virtual devices at work)"

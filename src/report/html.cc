@@ -64,7 +64,8 @@ overflow:hidden}
 #steps thead button{border:0;background:none;font-weight:600;color:var(--muted);width:100%;text-align:inherit;
 white-space:nowrap;padding:4px 10px}
 tr.critical{box-shadow:none}tr.critical td:first-child{box-shadow:inset 3px 0 0 var(--bad)}
-@media(max-width:640px){:root{--names:0px;--end:30px}.track{display:block}.track.axis .name{display:none}
+@media(max-width:640px){.busy{width:36px}
+:root{--names:0px;--end:30px}.track{display:block}.track.axis .name{display:none}
 .name{width:fit-content;max-width:calc(100vw - 60px)}.name small{display:none}.lane{margin-left:10px}.over{left:10px}}
 @media print{.tools{display:none}#view,#steps{overflow:visible;max-height:none}body{max-width:none}}
 )css";
@@ -124,8 +125,11 @@ constexpr char kTimelineScript[] = R"html(<script>
     const names = lane().left - inner.getBoundingClientRect().left;
     const hidden = view.getBoundingClientRect().left + names + 8 - bar.getBoundingClientRect().left;
     if (hidden > 0) view.scrollLeft -= hidden;
-    const r = bar.getBoundingClientRect();
-    show(bar, r.left, r.bottom);
+    show_selected();
+  }
+  function show_selected() {
+    const r = selected && selected.getBoundingClientRect();
+    show(selected, r && r.left, r && r.bottom);
   }
   const bars = [...view.querySelectorAll('.bar')], rows = [];
   for (const track of view.querySelectorAll('.track')) {
@@ -171,8 +175,8 @@ constexpr char kTimelineScript[] = R"html(<script>
   addEventListener('pointerup', () => { view.classList.remove('drag'); setTimeout(() => { drag = null; }); });
   view.addEventListener('pointerleave', () => show(null));
   view.addEventListener('click', e => { if (!drag || !drag.moved) select(e.target.closest('.bar')); });
-  addEventListener('scroll', () => show(null), {passive: true});
-  view.addEventListener('scroll', ticks, {passive: true});
+  addEventListener('scroll', show_selected, {passive: true});
+  view.addEventListener('scroll', () => { show_selected(); ticks(); }, {passive: true});
   addEventListener('resize', ticks);
   document.querySelectorAll('#steps thead button').forEach((button, i) => button.addEventListener('click', () => {
     const body = document.querySelector('#steps tbody');
