@@ -31,9 +31,9 @@ TimelineView view_of(const PyPlan& plan) {
   return make_timeline_view(plan.problem(), r.plan, r.timeline, r.bound, r.planner);
 }
 
-std::string explanation_of(const PyPlan& plan) {
+Explanation explanation_of(const PyPlan& plan) {
   const PlanResult& r = plan.result;
-  return explanation_text(explain(plan.problem(), r.plan, r.timeline, r.bound));
+  return explain(plan.problem(), r.plan, r.timeline, r.bound);
 }
 
 std::string text_of(const PyPlan& plan) {
@@ -239,7 +239,9 @@ void bind_plan(nb::module_& module) {
            "The best plan in which the device takes over one segment or unit; None if it can take none. "
            "Takes at "
            "most 10 s.")
-      .def("explain", &explanation_of, "Devices, critical path, bound and helpful changes, as text.")
+      .def(
+          "explain", [](const PyPlan& p) { return explanation_text(explanation_of(p)); },
+          "Devices, critical path, bound and helpful changes, as text.")
       .def("verify", &verify, nb::sig("def verify(self) -> dict[str, typing.Any]"),
            "Checks the plan again: {\"verified\": bool, \"findings\": [(kind, message)]}.")
       .def(

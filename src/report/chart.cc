@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-constexpr double kChartWidth = 560, kHeight = 320, kChartLeft = 58, kChartRight = 14, kChartTop = 34,
+constexpr double kChartWidth = 560, kHeight = 334, kChartLeft = 58, kChartRight = 14, kChartTop = 48,
                  kChartBottom = 44;
 constexpr size_t kColours = 6;
 constexpr const char* kDashes[] = {"", "6 3", "2 3", "8 3 2 3"};

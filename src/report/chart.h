@@ -23,8 +23,8 @@ struct Chart {
 // A round step (1, 2 or 5 times a power of ten) that gives some `ticks` ticks over the span.
 double round_step(double span, int ticks);
 
-// 560 x 320; values that are not finite are left out. Colour-blind readers can tell the colours apart; lines
-// also differ by their dashes. Each line has a legend entry and hover texts.
+// 560 x 334 and the legend; values that are not finite are left out. Colour-blind readers can tell the colours
+// apart; lines also differ by their dashes. Each line has a legend entry and hover texts.
 std::string chart_svg(const Chart& chart);
 
 // CSS for chart_svg(), light and dark.

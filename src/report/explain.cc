@@ -215,6 +215,7 @@ Explanation explain(const Problem& problem, const Plan& plan, const Timeline& ti
   e.value_us = objective_us(problem, timeline);
   e.bound = bound;
   e.gap = relative_gap(e.value_us, bound.us);
+  e.single = best_single_device(problem);
   e.devices = explain_devices(problem, plan, timeline, e.value_us);
   e.variants = explain_variants(problem, plan);
   explain_path(problem, plan, timeline, e);
@@ -223,6 +224,7 @@ Explanation explain(const Problem& problem, const Plan& plan, const Timeline& ti
   if (auto robust = robustness(problem, plan); robust.ok()) e.robustness = std::move(*robust);
   if (problem.precision) {
     e.precision_text = precision_choice_text(problem);
+    e.precision_units = precision_units_table(problem);
     e.precision = std::make_shared<const Json>(precision_choice_json(problem));
   }
   add_warnings(problem, e);

@@ -7,6 +7,7 @@
 #include "chart.h"
 #include "heddle/base/units.h"
 #include "heddle/report/fleet_view.h"
+#include "heddle/report/page.h"
 #include "heddle/report/text_table.h"
 #include "markup.h"
 
@@ -14,19 +15,9 @@ namespace heddle {
 namespace {
 
 constexpr char kFleetStyle[] =
-    ":root{color-scheme:light dark;--ink:#1f2933;--muted:#667788;--line:#d8dee5;--paper:#fff;--soft:#f4f6f8}"
-    "@media(prefers-color-scheme:dark){:root{--ink:#e5e9ee;--muted:#93a1b0;--line:#343e49;--paper:#14181d;"
-    "--soft:#1c2229}}"
-    "body{font:14px/1.5 system-ui,-apple-system,'Segoe "
-    "UI',sans-serif;color:var(--ink);background:var(--paper);"
-    "margin:0;padding:16px 20px;max-width:1240px}h1{font-size:19px;margin:0}h2{font-size:16px;margin:24px 0 "
-    "8px}"
-    ".muted{color:var(--muted)}.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(460px,1fr));"
-    "gap:14px}"
-    ".charts svg,.wide svg{width:100%;height:auto;background:var(--soft);border-radius:6px}"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:3px "
-    "10px;text-align:right;"
-    "border-bottom:1px solid var(--line)}th:first-child,td:first-child{text-align:left}"
+    ".charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:14px}"
+    ".charts svg,.wide svg{width:100%;height:auto;background:var(--soft);border-radius:8px}"
+    ".charts svg{min-width:480px;display:block}.wide{overflow-x:auto}.wide svg{min-width:900px;display:block}"
     ".row{fill:var(--paper)}.lane{font:10px system-ui,sans-serif;fill:var(--muted)}.send{opacity:.55}";
 
 std::string formatted(const char* format, double v) {
@@ -159,7 +150,8 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
   for (double t = 0; t <= span + step * 1e-9; t += step) {
     const double at = x(view.window_from + static_cast<TimeNs>(t));
     svg += "<text class=\"lane\" x=\"" + formatted("%.1f", at) + "\" y=\"" + formatted("%.1f", bottom + 14) +
-           "\" text-anchor=\"middle\">" + format_us(us_from_ns(view.window_from) + t / 1e3) + "</text>\n";
+           "\" text-anchor=\"" + (t + step > span ? "end" : "middle") + "\">" +
+           format_us(us_from_ns(view.window_from) + t / 1e3) + "</text>\n";
   }
   const auto note = all > devices.size() ? " (the first " + std::to_string(devices.size()) + " of " +
                                                std::to_string(all) + " virtual devices at work)"
@@ -175,43 +167,55 @@ std::string timeline(const FleetSimulationView& view, const SimulationResult& r)
          formatted("%.0f", kWidth) + " " + formatted("%.0f", bottom + 24) + "\">" + svg + "</svg></div>\n";
 }
 
-std::string html_table(const FleetSimulationView& view) {
-  std::string html =
-      "<h2>Figures</h2><html_table><thead><tr><th>scheduler</th><th>load factor</th><th>arrivals</th><th>in "
-      "time</th>"
-      "<th>late</th><th>dropped</th><th>failed</th><th>p50</th><th>p99</th><th>mean queueing</th>"
-      "<th>probes a batch</th></tr></thead><tbody>\n";
+TextTable figures_table(const FleetSimulationView& view) {
+  std::vector<TextTable::Column> columns = {{"scheduler"}};
+  for (const char* title : {"load factor", "arrivals", "in time", "late", "dropped", "failed", "p50", "p99",
+                            "mean queueing", "probes a batch"})
+    columns.push_back({title, TextTable::Align::kRight});
+  TextTable table(std::move(columns));
   for (const auto& s : view.series)
     for (const auto& p : s.points) {
       const auto& t = p.result.total;
-      const auto cell = [](const std::string& text) { return "<td>" + escape_markup(text) + "</td>"; };
       const auto& n = p.result.counters;
-      html +=
-          "<tr>" + cell(s.scheduler) + cell(formatted("%g", p.load_factor)) +
-          cell(std::to_string(t.arrivals)) + cell(percent(t.attainment())) + cell(std::to_string(t.late)) +
-          cell(std::to_string(t.dropped)) + cell(std::to_string(t.failed)) +
-          cell(format_us(us_from_ns(p.result.latency.percentile(.5)))) +
-          cell(format_us(us_from_ns(p.result.latency.percentile(.99)))) +
-          cell(format_us(p.result.queueing.mean_ns() / 1e3)) +
-          cell(n.batches ? formatted("%.2f", static_cast<double>(n.probes) / static_cast<double>(n.batches))
-                         : "") +
-          "</tr>\n";
+      table.add_row({s.scheduler, formatted("%g", p.load_factor), std::to_string(t.arrivals),
+                     percent(t.attainment()), std::to_string(t.late), std::to_string(t.dropped),
+                     std::to_string(t.failed), format_us(us_from_ns(p.result.latency.percentile(.5))),
+                     format_us(us_from_ns(p.result.latency.percentile(.99))),
+                     format_us(p.result.queueing.mean_ns() / 1e3),
+                     n.batches
+                         ? formatted("%.2f", static_cast<double>(n.probes) / static_cast<double>(n.batches))
+                         : ""});
     }
-  return html + "</tbody></html_table>\n";
+  return table;
+}
+
+// The figures of the last series: what holds up to which load, and what the highest load brings.
+std::string fleet_tiles(const FleetSimulationView& view) {
+  if (view.series.empty() || view.series.back().points.empty()) return "";
+  const auto& series = view.series.back();
+  const SweepPoint& last = series.points.back();
+  const auto& total = last.result.total;
+  const std::string at = series.scheduler + " at load factor " + formatted("%g", last.load_factor);
+  const auto holds = load_attained(series, view.wanted_attainment);
+  std::string html = "<div class=\"tiles\">\n";
+  html += page_tile(percent(view.wanted_attainment) + " in time",
+                    holds ? "up to " + formatted("%g", *holds) : "never", "load factor, " + series.scheduler);
+  html += page_tile("in time", percent(total.attainment()), at);
+  html += page_tile("p99", format_us(us_from_ns(last.result.latency.percentile(.99))), "latency, " + at);
+  html += page_tile("dropped", std::to_string(total.dropped),
+                    "of " + std::to_string(total.arrivals) + " requests, " + at);
+  return html + "</div>\n";
 }
 
 }  // namespace
 
 std::string fleet_simulation_html(const FleetSimulationView& view) {
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width,initial-scale=1\">\n<title>" +
-      escape_markup(view.title) + "</title><style>" + kFleetStyle + kChartStyle +
-      "</style></head><body>\n<h1>" + escape_markup(view.title) + "</h1><p class=\"muted\">" +
-      escape_markup(view.traffic) + "</p>\n<div class=\"charts\">\n";
+  std::string html = page_head(view.title, std::string(kFleetStyle) + kChartStyle) + "<h1>" +
+                     escape_markup(view.title) + "</h1><p class=\"muted\">" + escape_markup(view.traffic) +
+                     "</p>\n" + fleet_tiles(view) + "<div class=\"charts\">\n";
   for (const auto& chart : {attainment_chart(view), use_chart(view), latency_chart(view), course_chart(view)})
-    html += chart_svg(chart);
-  html += "</div>\n" + html_table(view);
+    if (!chart.lines.empty()) html += "<div class=\"scroll\">" + chart_svg(chart) + "</div>";
+  html += "</div>\n<h2>Figures</h2>\n" + figures_table(view).to_html();
   if (view.window_to > view.window_from && !view.series.empty() && !view.series.back().points.empty())
     html += timeline(view, view.series.back().points.back().result);
   return html + "</body></html>\n";

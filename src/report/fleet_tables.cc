@@ -116,8 +116,8 @@ std::string per_model(const SweepPoint& point) {
   return table.to_string();
 }
 
-// The highest load factor of the sweep up to which the wanted attainment holds at every one; nullopt: at
-// none.
+}  // namespace
+
 std::optional<double> load_attained(const FleetSimulationSeries& series, double wanted) {
   std::optional<double> best;
   for (const auto& p : series.points) {
@@ -126,8 +126,6 @@ std::optional<double> load_attained(const FleetSimulationSeries& series, double 
   }
   return best;
 }
-
-}  // namespace
 
 Json simulation_json(const SimulationResult& r) {
   Json models = Json::array(), classes = Json::array(), course = Json::array();

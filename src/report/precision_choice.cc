@@ -30,20 +30,26 @@ Json precision_choice_json(const Problem& problem) {
 }
 
 std::string precision_choice_text(const Problem& problem) {
-  constexpr size_t kRows = 20;
   if (!problem.precision) return "";
   const PrecisionChoice& c = *problem.precision;
-  std::string text = fmt::format(
-      "\nPrecision: {:.4g} % of decisions as in f32 (at least {:.4g} %), mean error {:.2g} of the range (at "
+  const std::string text = fmt::format(
+      "Precision: {:.4g} % of decisions as in f32 (at least {:.4g} %), mean error {:.2g} of the range (at "
       "most {:.2g}), "
       "{}\n",
       100 * c.agreement, 100 * c.least_agreement, c.mean, c.most_mean,
       counted(static_cast<uint64_t>(c.samples), "sample"));
   if (c.units.empty()) return text + "The whole model in the devices' narrowest types keeps to the budget.\n";
+  return text;
+}
+
+std::optional<TextTable> precision_units_table(const Problem& problem) {
+  constexpr size_t kRows = 20;
+  if (!problem.precision) return std::nullopt;
+  const PrecisionChoice& c = *problem.precision;
   std::vector<PrecisionChoice::Unit> kept;
   std::ranges::copy_if(c.units, std::back_inserter(kept), [](const auto& u) { return !u.allowed; });
   std::ranges::stable_sort(kept, std::greater(), &PrecisionChoice::Unit::mean);
-  if (kept.empty()) return text;
+  if (kept.empty()) return std::nullopt;
   TextTable table({{"not in this type"},
                    {"type"},
                    {"mean error alone", TextTable::Align::kRight},
@@ -51,9 +57,8 @@ std::string precision_choice_text(const Problem& problem) {
   for (size_t i = 0; i < kept.size() && i < kRows; ++i)
     table.add_row({problem.graph->op(kept[i].op).name, precision_name(kept[i].type),
                    fmt::format("{:.2g}", kept[i].mean), fmt::format("{:.4g} %", 100 * kept[i].agreement)});
-  text += table.to_string();
-  if (kept.size() > kRows) text += fmt::format("... and {} more\n", kept.size() - kRows);
-  return text;
+  table.set_left_out(kept.size() - std::min(kept.size(), kRows));
+  return table;
 }
 
 }  // namespace heddle

@@ -10,8 +10,6 @@
 namespace heddle {
 namespace {
 
-std::string signed_percent(double value) { return fmt::format("{:+.1f} %", 100 * value); }
-
 double relative(double measured, double predicted) {
   return predicted > 0 ? (measured - predicted) / predicted : 0;
 }

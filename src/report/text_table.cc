@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <sstream>
 
+#include "markup.h"
+
 namespace heddle {
 namespace {
 
@@ -62,6 +64,12 @@ std::string percent(double share) {
   return text;
 }
 
+std::string signed_percent(double change) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.1f %%", 100 * change);
+  return text;
+}
+
 void TextTable::add_row(std::vector<std::string> cells) {
   assert(cells.size() <= columns_.size());
   cells.resize(columns_.size());
@@ -109,6 +117,27 @@ std::string TextTable::to_string(int width) const {
   for (const auto& column : columns_) titles.push_back(column.title);
   std::string out = line(titles) + rule;
   for (const auto& row : rows_) out += row.empty() ? rule : line(row);
+  if (left_out_ > 0) out += "... and " + std::to_string(left_out_) + " more\n";
+  return out;
+}
+
+std::string TextTable::to_html() const {
+  const auto cell = [this](const char* tag, size_t column, const std::string& text) {
+    const bool left = columns_[column].align == Align::kLeft;
+    return std::string("<") + tag + (left ? " class=\"text\">" : ">") + escape_markup(text) + "</" + tag +
+           ">";
+  };
+  std::string out = "<div class=\"scroll\"><table><thead><tr>";
+  for (size_t c = 0; c < columns_.size(); ++c) out += cell("th", c, columns_[c].title);
+  out += "</tr></thead><tbody>\n";
+  for (const auto& row : rows_) {
+    if (row.empty()) continue;
+    out += "<tr>";
+    for (size_t c = 0; c < columns_.size(); ++c) out += cell("td", c, row[c]);
+    out += "</tr>\n";
+  }
+  out += "</tbody></table></div>\n";
+  if (left_out_ > 0) out += "<p class=\"muted\">and " + std::to_string(left_out_) + " more</p>\n";
   return out;
 }
 

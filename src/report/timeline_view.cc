@@ -127,12 +127,23 @@ std::vector<std::string> track_order(const Problem& problem, const std::vector<T
 TimelineView make_timeline_view(const Problem& problem, const Plan& plan, const Timeline& timeline,
                                 const Bound& bound, const std::string& planner, const RunRecord* run) {
   TimelineView view;
-  view.title = problem.graph->name() + " on " + problem.cluster->name() + ", planned by " + planner;
+  view.model = problem.graph->name();
+  view.cluster = problem.cluster->name();
+  view.planner = planner;
+  view.title = view.model + " on " + view.cluster + ", planned by " + planner;
+  view.devices = problem.cluster->num_devices();
+  std::set<DeviceId> used;
+  for (const auto& s : plan.segments) used.insert(s.device);
+  view.used_devices = used.size();
   view.objective = objective_name(problem.objective);
   view.predicted_us = objective_us(problem, timeline);
   view.bound = bound;
   view.gap = relative_gap(view.predicted_us, bound.us);
-  if (run != nullptr && run->repeats > 0) view.measured_us = run->measured_us;
+  if (run != nullptr && run->repeats > 0) {
+    view.measured_us = run->measured_us;
+    view.repeats = run->repeats;
+    view.precision = run->precision;
+  }
   for (size_t i = 0; i < plan.steps.size(); ++i)
     view.bars.push_back(make_bar(problem, plan, timeline, i, run));
   divide_stages(plan, view.bars);

@@ -215,6 +215,24 @@ TEST(DurationHistogram, PercentilesAreWithinABucket) {
   EXPECT_EQ(DurationHistogram().percentile(.5), 0);
 }
 
+TEST(DurationHistogram, CoarseRangesHoldEveryValue) {
+  Random random = random_stream(1, 2);
+  std::vector<TimeNs> values;
+  DurationHistogram all;
+  for (int i = 0; i < 1000; ++i) {
+    values.push_back(static_cast<TimeNs>(random.below(uint64_t{1} << (1 + random.below(40)))));
+    all.add(values.back());
+  }
+  std::sort(values.begin(), values.end());
+  size_t seen = 0;
+  for (const auto& [last, count] : all.coarse()) {
+    EXPECT_LE(values[seen + count - 1], last);
+    EXPECT_GE(static_cast<double>(values[seen]) * (1 + 1. / 16) + 16, static_cast<double>(last));
+    seen += count;
+  }
+  EXPECT_EQ(seen, values.size());
+}
+
 TEST(EventQueue, GivesEventsByTimeThenByOrder) {
   Random random = random_stream(2, 2);
   EventQueue<int> queue;

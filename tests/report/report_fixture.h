@@ -9,6 +9,7 @@
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
+#include "heddle/runtime/run_record.h"
 
 namespace heddle {
 
@@ -75,6 +76,18 @@ inline Planned planned_diamond(std::vector<int> device = {0, 0, 1, 0}) {
   p.timeline = evaluate(p.problem, p.plan).value();
   p.bound = lower_bound(p.problem);
   return p;
+}
+
+inline RunRecord slower_by_ten_percent(const Planned& p) {
+  RunRecord run;
+  run.repeats = 3;
+  run.predicted_us = p.timeline.makespan_us;
+  run.measured_us = 1.1 * p.timeline.makespan_us;
+  for (size_t i = 0; i < p.plan.steps.size(); ++i) {
+    const double start = 1.1 * p.timeline.start_us[i], finish = 1.1 * p.timeline.finish_us[i];
+    run.steps.push_back({start, finish, finish - start, 0.01});
+  }
+  return run;
 }
 
 }  // namespace heddle

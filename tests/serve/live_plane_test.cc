@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -53,6 +54,23 @@ std::unique_ptr<LivePlane> timed(const Deployment& d, SchedulerKind kind) {
   auto plane = LivePlane::create(d, options, std::vector<std::shared_ptr<DeviceRunner>>(d.devices.size()));
   EXPECT_TRUE(plane.ok()) << plane.error().to_string();
   return std::move(*plane);
+}
+
+// A device that is busy half of the time counts half; what is long ago counts no more.
+TEST(LivePoolCounters, ForgetWhatTheyDid) {
+  LivePoolCounters pool;
+  TimeNs now = 1;
+  for (; now < 100'000 * kMs; now += 100 * kMs) {
+    pool.pass(now);
+    pool.running = 1 - pool.running;
+  }
+  EXPECT_NEAR(pool.mean_running, .5, .01);
+  pool.pass(now);
+  pool.running = 2;
+  pool.pass(now + 10'000 * kMs);
+  EXPECT_NEAR(pool.mean_running, 2 - 1.5 * std::exp(-1), .02);
+  pool.pass(now);  // the time never goes back
+  EXPECT_NEAR(pool.mean_running, 2 - 1.5 * std::exp(-1), .02);
 }
 
 class Kinds : public testing::TestWithParam<SchedulerKind> {};

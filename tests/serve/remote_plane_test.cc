@@ -127,8 +127,11 @@ TEST(RemotePlane, WhatADeviceLosesRunsOnAnotherAndItsOldAnswerIsDropped) {
   Scene s(two_devices(10 * kStepMs));
   auto& row = s.add(60'000 * kStepMs);
   const auto first = s.fake->next();
+  EXPECT_EQ(s.plane->counters().classes[0].busy, 1U);
   s.fake->listener()->remote_lost(first.device);
   const auto second = s.fake->next();
+  EXPECT_EQ(s.plane->counters().classes[0].busy, 1U);
+  EXPECT_EQ(s.plane->counters().classes[0].lost, 1U);
   EXPECT_NE(second.device, first.device);
   EXPECT_NE(second.attempt, first.attempt);
   s.fake->answer(first);  // of an attempt that was given up

@@ -17,6 +17,7 @@
 #include "heddle/planners/planner.h"
 #include "heddle/planners/trajectory.h"
 #include "heddle/report/explain.h"
+#include "heddle/report/single_device.h"
 #include "model_flags.h"
 #include "verbs.h"
 
@@ -124,20 +125,6 @@ void print_robustness(const Problem& p, const PlanResult& result) {
         robust->core ? fmt::format(", {} if another process takes {}", value_text(p, robust->core->value_us),
                                    robust->core->what)
                      : "");
-}
-
-struct SingleDevice {
-  std::string device;
-  double value_us = 0;
-};
-
-// The whole model on the best single device, with the same costs; nothing if none can run it.
-std::optional<SingleDevice> best_single_device(const Problem& p) {
-  const auto plan = find_planner("single")->plan(p, {.deadline = Deadline::after_seconds(1)});
-  if (!plan.ok()) return std::nullopt;
-  const auto us = evaluate_objective(p, plan->plan);
-  if (!us.ok()) return std::nullopt;
-  return SingleDevice{p.cluster->device(plan->plan.segments.front().device).name, *us};
 }
 
 std::string gain_text(const Problem& p, const PlanResult& result) {

@@ -14,7 +14,6 @@
 #include "heddle/report/explain.h"
 #include "heddle/report/moves.h"
 #include "heddle/report/run_file.h"
-#include "heddle/report/run_tables.h"
 #include "heddle/report/timeline_view.h"
 #include "model_flags.h"
 #include "verbs.h"
@@ -137,9 +136,7 @@ Result<std::string> render(const PlanOrRun& loaded, const std::string& path) {
   if (path.ends_with(".svg")) return timeline_svg(view);
   if (path.ends_with(".json")) return timeline_trace_json(view);
   if (path.ends_with(".html")) {
-    auto text = explanation_text(explain(plan.problem, plan.plan, timeline, plan.bound));
-    if (loaded.run && loaded.run->precision) text += "\n" + precision_text(loaded.run->precision);
-    return timeline_html(view, text);
+    return timeline_html(view, explain(plan.problem, plan.plan, timeline, plan.bound));
   }
   return invalid_input("-o " + path + ": expected a name that ends in .html, .svg or .json (trace)");
 }

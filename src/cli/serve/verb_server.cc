@@ -118,12 +118,13 @@ Result<int> run_status(const LiveFlags& o, const Invocation& invocation) {
                    {"class"},
                    {"devices", Align::kRight},
                    {"busy", Align::kRight},
+                   {"use", Align::kRight},
                    {"runs", Align::kRight},
                    {"off plan", Align::kRight}});
   for (const auto& p : list(status, "pools")) {
     const double predicted = number(p, "predicted_s");
     pools.add_row({text(p, "model"), whole(p, "pipeline"), whole(p, "partition"), text(p, "class"),
-                   whole(p, "devices"), whole(p, "running"), whole(p, "runs"),
+                   whole(p, "devices"), whole(p, "running"), percent(number(p, "use")), whole(p, "runs"),
                    predicted > 0 ? percent(number(p, "busy_s") / predicted - 1) : ""});
   }
   print("{}: {}, plans so far: {}\n{}\n{}", text(status, "fleet"), text(status, "state"),

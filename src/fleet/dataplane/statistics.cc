@@ -20,6 +20,17 @@ void DurationHistogram::merge(const DurationHistogram& other) {
   max_ = std::max(max_, other.max_);
 }
 
+std::vector<std::pair<TimeNs, uint64_t>> DurationHistogram::coarse() const {
+  constexpr size_t kUnited = size_t{1} << (kBits - 4);  // buckets
+  std::vector<std::pair<TimeNs, uint64_t>> out;
+  for (size_t from = 0; from < counts_.size(); from += kUnited) {
+    uint64_t count = 0;
+    for (size_t i = from; i < std::min(from + kUnited, counts_.size()); ++i) count += counts_[i];
+    if (count > 0) out.emplace_back(static_cast<TimeNs>(last_of(from + kUnited - 1)), count);
+  }
+  return out;
+}
+
 TimeNs DurationHistogram::percentile(double q) const {
   if (count_ == 0) return 0;
   const double wanted = std::ceil(std::clamp(q, 0.0, 1.0) * static_cast<double>(count_));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 
 #include "fault.h"
@@ -115,7 +116,38 @@ LiveCounters Plane::counters() const {
   const std::lock_guard lock(mutex_);
   LiveCounters copy = counters_;
   copy.scheduler = scheduler_->counters();
+  const TimeNs now = live_now();
+  for (auto& partitions : copy.pools)
+    for (auto& pool : partitions) pool.pass(now);
+  copy.classes = class_counters();
   return copy;
+}
+
+std::vector<LiveClassCounters> Plane::class_counters() const {
+  uint32_t whole = 0;
+  for (const auto& c : deployment_.classes) whole = std::max(whole, c.first_device + c.used);
+  for (const auto& d : deployment_.devices) whole = std::max(whole, d.device + 1);
+  std::vector<char> busy(whole), lost(whole);
+  for (const auto& r : running_)
+    if (r.live && !r.work.transfer) busy[deployment_.devices[r.work.device].device] = 1;
+  for (size_t v = 0; v < remote_state_.size(); ++v)
+    if (!remote_state_[v].there) lost[deployment_.devices[v].device] = 1;
+  std::vector<LiveClassCounters> out(deployment_.classes.size());
+  for (size_t c = 0; c < out.size(); ++c) {
+    const auto& of = deployment_.classes[c];
+    for (uint32_t d = of.first_device; d < of.first_device + of.used; ++d) {
+      out[c].lost += lost[d];
+      out[c].busy += busy[d] && !lost[d];
+    }
+  }
+  return out;
+}
+
+void LivePoolCounters::pass(TimeNs now) {
+  if (now <= mean_until) return;
+  const double kept = std::exp(-seconds_from_ns(now - mean_until) / kUseMemory_s);
+  mean_running = running + (mean_running - running) * kept;
+  mean_until = now;
 }
 
 TimeNs Plane::tick(Deferred& deferred) {
@@ -167,6 +199,7 @@ void Plane::begin_work(const Work& work, TimeNs now, Deferred& deferred) {
   ++r.serial;
   if (!work.transfer) {
     auto& pool = counters_.pools[work.pipeline][work.partition];
+    pool.pass(now);
     ++pool.running;
     if (work.partition == 0) {
       auto& sizes = counters_.models[deployment_.pipelines[work.pipeline].model].batch_sizes;
@@ -211,6 +244,7 @@ void Plane::end_work(Running& r, TimeNs took) {
   r.attempt = 0;
   if (r.work.transfer) return;
   auto& pool = counters_.pools[r.work.pipeline][r.work.partition];
+  pool.pass(r.start + took);
   --pool.running;
   ++pool.runs;
   pool.rows += r.work.batch_size;

@@ -117,6 +117,7 @@ class Plane final : public LivePlane, public RemoteListener {
   void ended(const DeviceTask& task, const Status& status);
   void finish(Running& r, TimeNs now, TimeNs took, Deferred& deferred);
   void keep_time();
+  std::vector<LiveClassCounters> class_counters() const;  // with the lock
   void handle(const EventQueue<Event>::Event& event, Deferred& deferred);
   const Deployment deployment_;
   const LivePlaneOptions options_;

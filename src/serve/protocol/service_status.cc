@@ -107,6 +107,13 @@ Json latency_json(const DurationHistogram& h) {
           {"max_us", us_from_ns(h.max())}};
 }
 
+// [greatest value in us, count], so that clients can form percentiles of the time between two questions.
+Json ranges_json(const DurationHistogram& h) {
+  Json out = Json::array();
+  for (const auto& [last, count] : h.coarse()) out.push_back({us_from_ns(last), count});
+  return out;
+}
+
 }  // namespace
 
 std::string InferService::metrics() const {
@@ -171,6 +178,7 @@ Json InferService::status() const {
                              {"queued", c.models[m].queued},
                              {"in_plane", c.models[m].in_plane},
                              {"latency", latency_json(c.models[m].latency)},
+                             {"latency_ranges", ranges_json(c.models[m].latency)},
                              {"queueing", latency_json(c.models[m].queueing)},
                              {"batch_sizes", c.models[m].batch_sizes}});
   }
@@ -187,13 +195,18 @@ Json InferService::status() const {
                               {"batch", d.pipelines[p].batch},
                               {"devices", pool.num_devices},
                               {"running", use.running},
+                              {"use", pool.num_devices > 0 ? use.mean_running / pool.num_devices : 0},
                               {"runs", use.runs},
                               {"rows", use.rows},
                               {"busy_s", use.busy_s},
                               {"predicted_s", use.predicted_s}});
     }
-  for (const auto& cls : d.classes)
-    out["classes"].push_back({{"name", cls.name}, {"devices", cls.devices}, {"used", cls.used}});
+  for (size_t i = 0; i < d.classes.size(); ++i)
+    out["classes"].push_back({{"name", d.classes[i].name},
+                              {"devices", d.classes[i].devices},
+                              {"used", d.classes[i].used},
+                              {"busy", c.classes[i].busy},
+                              {"lost", c.classes[i].lost}});
   out["decision"] = latency_json(c.decision);
   out["faults"] = {{"devices_lost", c.losses},
                    {"given_up", c.given_up},

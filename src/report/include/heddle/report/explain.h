@@ -13,6 +13,8 @@
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
 #include "heddle/plan/robustness.h"
+#include "heddle/report/single_device.h"
+#include "heddle/report/text_table.h"
 
 namespace heddle {
 
@@ -64,6 +66,7 @@ struct Explanation {
   double value_us = 0;
   Bound bound;
   double gap = 0;
+  std::optional<SingleDevice> single;  // the best one
   std::vector<DeviceExplanation> devices;
   std::vector<VariantChoice> variants;                           // in the order of segments
   std::optional<NextBottleneck> next_bottleneck;                 // for throughput
@@ -71,7 +74,8 @@ struct Explanation {
   double compute_share = 0, transfer_share = 0, load_share = 0;  // of the critical path
   std::vector<Suggestion> suggestions;  // best first; each from re-evaluating the plan under the change
   std::optional<Robustness> robustness;
-  std::string precision_text;  // with a budget: what it decided
+  std::string precision_text;                // with a budget: what it decided
+  std::optional<TextTable> precision_units;  // with a budget: the units that it keeps in wider types
   std::shared_ptr<const Json> precision;
   std::vector<std::string> warnings;  // a requested device that gets nothing, estimated costs, ...
 };

@@ -8,6 +8,8 @@ namespace heddle {
 
 // A share for a cell: percent(0.123) is "12.3 %".
 std::string percent(double share);
+// A change: signed_percent(0.1) is "+10.0 %".
+std::string signed_percent(double change);
 
 // Breaks lines at blanks to at most `width` characters and ends with a newline. The first line begins at column
 // `first`, where the caller has written already; the others are indented. A word is never broken.
@@ -31,13 +33,18 @@ class TextTable {
   // Missing cells are empty; surplus cells are a programming error (asserted).
   void add_row(std::vector<std::string> cells);
   void add_rule();  // a horizontal line
+  void set_left_out(size_t rows) {
+    left_out_ = rows;
+  }  // so many further rows are only counted, below the table
   // Ends with a newline. If the columns exceed `width` (0: no limit), the widest left-aligned ones are cut. Columns
   // of numbers are not. Widths count UTF-8 characters.
   std::string to_string(int width = table_width()) const;
+  std::string to_html() const;  // a table that scrolls sideways where it is too wide
 
  private:
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;  // an empty row is a rule
+  size_t left_out_ = 0;
 };
 
 }  // namespace heddle

@@ -9,6 +9,8 @@
 #include "heddle/plan/evaluator.h"
 #include "heddle/plan/plan.h"
 #include "heddle/plan/problem.h"
+#include "heddle/report/explain.h"
+#include "heddle/runtime/precision_error.h"
 #include "heddle/runtime/run_record.h"
 
 namespace heddle {
@@ -28,10 +30,14 @@ struct TimelineBar {
 };
 
 struct TimelineView {
-  std::string title;  // model and planner
+  std::string title;  // model, cluster and planner
+  std::string model, cluster, planner;
   std::string objective;
+  size_t devices = 0, used_devices = 0;
   double predicted_us = 0;
   std::optional<double> measured_us;
+  int repeats = 0;                          // of the measured request
+  std::optional<PrecisionError> precision;  // of the run, if the plan computes in narrower types
   Bound bound;
   double gap = 0;
   std::vector<std::string>
@@ -50,8 +56,9 @@ std::string timeline_trace_json(const TimelineView& view);
 // A self-contained SVG: devices as rows, predicted above measured, transfers and loads, critical path, time
 // axis.
 std::string timeline_svg(const TimelineView& view);
-// A self-contained HTML page (no network): the SVG with zoom and pan, hover details, a table of predicted and
-// measured time per step, and the explanation's text. Works offline and in print; light and dark.
-std::string timeline_html(const TimelineView& view, const std::string& explanation_text);
+// A self-contained HTML page (no network): tiles with the figures that matter, the timeline with zoom and details of
+// each bar (mouse, touch and keys), the explanation, and a table of predicted and measured time per step. Works in
+// print, light and dark, and on a phone. `explanation` is that of the same plan.
+std::string timeline_html(const TimelineView& view, const Explanation& explanation);
 
 }  // namespace heddle

@@ -80,6 +80,17 @@ struct LivePoolCounters {
   double busy_s = 0;       // of all its devices together
   double predicted_s = 0;  // by the plan, of the same runs
   uint32_t running = 0;    // devices that are busy now
+  // Their mean over the last seconds: what is older counts less, by e every kUseMemory_s.
+  double mean_running = 0;
+  TimeNs mean_until = 0;
+  // Brings the mean up to `now`; before `running` changes.
+  void pass(TimeNs now);
+};
+inline constexpr double kUseMemory_s = 10;
+// Whole devices of a class that the plan uses.
+struct LiveClassCounters {
+  uint32_t busy = 0;  // now
+  uint32_t lost = 0;  // their process is not there
 };
 struct LiveModelCounters {
   uint64_t outcomes[kOutcomes] = {};  // by Outcome
@@ -90,6 +101,7 @@ struct LiveModelCounters {
 struct LiveCounters {
   std::vector<LiveModelCounters> models;
   std::vector<std::vector<LivePoolCounters>> pools;  // [pipeline][partition]
+  std::vector<LiveClassCounters> classes;            // [class]
   DurationHistogram decision;                        // of each arrival, by the clock
   DurationHistogram lock_wait;                       // of its thread for the plane before it
   SchedulerCounters scheduler;
