@@ -2,7 +2,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "heddle/base/gap.h"
 #include "heddle/base/json.h"
+#include "heddle/base/terminal.h"
 #include "heddle/base/units.h"
 #include "heddle/report/explain.h"
 #include "heddle/report/text_table.h"
@@ -103,10 +105,10 @@ Json robustness_json(const Robustness& r) {
 
 std::string explanation_text(const Explanation& e) {
   constexpr size_t kPathRows = 20;
-  std::string out =
-      wrapped("predicted " + value_text(e, e.value_us) + ", bound " + value_text(e, e.bound.us) +
-                  " for the profile's times (" + e.bound.proof.text() + "), gap " + percent(e.gap),
-              98, 2);
+  std::string out = wrapped(painted(Ink::kBold, "predicted " + value_text(e, e.value_us)) + ", " +
+                                bound_text(value_text(e, e.bound.us)) + " (" + e.bound.proof.text() +
+                                "), gap " + percent(e.gap),
+                            98, 2);
   if (const auto& b = e.next_bottleneck)
     out += wrapped("bottleneck: " + b->bottleneck + "; next: " + b->next + ", which would allow " +
                        value_text(e, b->limit_us),
@@ -147,7 +149,7 @@ std::string explanation_text(const Explanation& e) {
   }
   out += e.precision_text;
   if (e.robustness && e.value_us > 0) out += robustness_text(e);
-  for (const auto& w : e.warnings) out += "\n" + wrapped("warning: " + w, 98, 2);
+  for (const auto& w : e.warnings) out += "\n" + wrapped(painted(Ink::kYellow, "warning:") + " " + w, 98, 2);
   return out;
 }
 

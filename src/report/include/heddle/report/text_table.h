@@ -32,7 +32,8 @@ class TextTable {
   void add_row(std::vector<std::string> cells);
   void add_rule();  // a horizontal line
   // Ends with a newline. If the columns exceed `width` (0: no limit), the widest left-aligned ones are cut. Columns
-  // of numbers are not. Widths count UTF-8 characters.
+  // of numbers are not. Widths count UTF-8 characters, without the escapes of painted(). In a terminal
+  // headings are dim.
   std::string to_string(int width = table_width()) const;
 
  private:
